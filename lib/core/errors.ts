@@ -1,0 +1,52 @@
+// The words for what goes wrong: one code each, the same in JSON-RPC errors, in logs and in events.
+
+/** Why a stream ended without all its responses, or why a request about a stream was refused. */
+export type StreamFault =
+  | 'no-response'
+  | 'overflow'
+  | 'event-too-large'
+  | 'abandoned'
+  | 'session-ended'
+  | 'closing'
+  | 'events-evicted'
+  | 'stream-expired'
+  | 'stream-unknown'
+  | 'invalid-event-id'
+  | 'foreign-origin'
+  | 'method-not-allowed'
+  | 'owner-failed'
+
+/** The JSON-RPC code of every error of ours: the implementation-defined one that no revision of MCP has claimed. */
+export const STREAM_ERROR = -32000
+
+const MESSAGES: Record<StreamFault, string> = {
+  'no-response': 'The server ended the stream without a response',
+  overflow: 'The stream outgrew its buffer before a client read it',
+  'event-too-large': 'The server sent an event that is larger than the buffer',
+  abandoned: 'The stream was abandoned: no client came back for it in time',
+  'session-ended': 'The session ended before the response',
+  closing: 'The server is shutting down',
+  'events-evicted': 'Events after this cursor are no longer kept',
+  'stream-expired': 'The stream is no longer kept',
+  'stream-unknown': 'Stream not found',
+  'invalid-event-id': 'Last-Event-ID is not an event id of this stream',
+  'foreign-origin': 'Origin not allowed',
+  'method-not-allowed': 'Method not allowed on a stream URL',
+  'owner-failed': 'The owner of the request could not be determined'
+}
+
+/** The sentence for a fault. */
+export function faultMessage(fault: StreamFault): string {
+  return MESSAGES[fault]
+}
+
+/** What `onError` hears: a stream that failed, or a fault of the options' own functions. */
+export class StreamError extends Error {
+  readonly code: StreamFault
+
+  constructor(code: StreamFault, options?: ErrorOptions) {
+    super(faultMessage(code), options)
+    this.name = 'StreamError'
+    this.code = code
+  }
+}

@@ -1,0 +1,61 @@
+// JSON-RPC 2.0 messages: told apart by their members, never by a schema; what the endpoint accepts is the endpoint's affair.
+
+/** A JSON-RPC request id. */
+export type RequestId = string | number
+
+/** Any object that may be a JSON-RPC message. */
+export interface Message {
+  readonly id?: unknown
+  readonly method?: unknown
+  readonly params?: unknown
+  readonly result?: unknown
+  readonly error?: unknown
+}
+
+export function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
+export function isRequestId(value: unknown): value is RequestId {
+  return typeof value === 'string' || typeof value === 'number'
+}
+
+/** A body's messages: the objects of a batch (2025-03-26), or the one message. */
+export function messagesOf(body: unknown): readonly Message[] {
+  return Array.isArray(body) ? body.filter(isObject) : isObject(body) ? [body] : []
+}
+
+export function isRequest(message: Message): message is Message & { id: RequestId; method: string } {
+  return typeof message.method === 'string' && isRequestId(message.id)
+}
+
+export function isResponse(message: Message): message is Message & { id: RequestId } {
+  return message.method === undefined && isRequestId(message.id) && ('result' in message || 'error' in message)
+}
+
+/** The `params` of a message, or an empty object. */
+export function paramsOf(message: Message): Record<string, unknown> {
+  return isObject(message.params) ? message.params : {}
+}
+
+/** The text of a JSON-RPC error response. An unknown request id is `null`, as JSON-RPC wants it. */
+export function errorResponse(id: RequestId | null, code: number, message: string, data?: unknown): string {
+  return JSON.stringify({ jsonrpc: '2.0', id, error: data === undefined ? { code, message } : { code, message, data } })
+}
+
+/** How `JSON.stringify` begins a notification in the official SDKs, and in most hand-written servers. */
+const NOTIFICATION_STARTS = ['{"jsonrpc":"2.0","method":"notifications/', '{"method":"notifications/'].map(start =>
+  Uint8Array.from(start, character => character.charCodeAt(0))
+)
+
+/**
+ * Whether the JSON between two offsets could be a request or a response, and so is worth parsing. MCP's notifications all
+ * have methods under `notifications/`, so their first bytes settle it; everything else says yes.
+ */
+export function mayHaveId(bytes: Uint8Array, from: number, to: number): boolean {
+  return !NOTIFICATION_STARTS.some(start => {
+    if (to - from < start.length) return false
+    for (let i = 0; i < start.length; i++) if (bytes[from + i] !== start[i]) return false
+    return true
+  })
+}

@@ -1,0 +1,57 @@
+// The `Link` header of RFC 8288, as far as stream URLs need it.
+
+/** The relation type of a stream URL (SEP-1335). */
+export const STREAM_RELATION = 'stream'
+
+/** The query parameter that names a stream. */
+export const STREAM_PARAMETER = 'stream'
+
+/** What may not stand between the angle brackets of a link target, or could be read differently by a proxy (RFC 3986, 2). */
+const UNSAFE_IN_TARGET = /[^A-Za-z0-9\-._~:/?[\]@!$&'()*+,;=%]/g
+
+/**
+ * The target of a stream link: a relative, query-only reference, the other parts of the query kept. It holds no host and no
+ * path, so it is same-origin by construction and survives any prefix that a proxy strips (RFC 3986, 5.2.2).
+ */
+export function streamTarget(requestUrl: string, streamId: string): string {
+  const mark = requestUrl.indexOf('?')
+  const kept = mark < 0 ? [] : requestUrl.slice(mark + 1).split('&').filter(part => part !== '' && !namesStream(part))
+  return `?${[...kept.map(escapeUnsafe), `${STREAM_PARAMETER}=${streamId}`].join('&')}`
+}
+
+/** A link value: `<target>; rel="relation"`. */
+export function formatLink(target: string, relation: string): string {
+  return `<${target}>; rel="${relation}"`
+}
+
+/**
+ * The values of the stream parameter in a request's URL, decoded; empty where it has none. Rubbish that cannot be decoded
+ * counts as a value, so that it is answered as an unknown stream and never mistaken for a plain request.
+ */
+export function streamParameters(requestUrl: string): string[] {
+  const mark = requestUrl.indexOf('?')
+  if (mark < 0 || !requestUrl.includes(STREAM_PARAMETER, mark) && !requestUrl.includes('%', mark)) return []
+  return requestUrl
+    .slice(mark + 1)
+    .split('&')
+    .filter(namesStream)
+    .map(part => decode(part.slice(part.indexOf('=') < 0 ? part.length : part.indexOf('=') + 1)))
+}
+
+function namesStream(part: string): boolean {
+  const end = part.indexOf('=')
+  const name = end < 0 ? part : part.slice(0, end)
+  return name === STREAM_PARAMETER || (name.length <= 18 && name.includes('%') && decode(name) === STREAM_PARAMETER)
+}
+
+function decode(text: string): string {
+  try {
+    return decodeURIComponent(text)
+  } catch {
+    return text
+  }
+}
+
+function escapeUnsafe(part: string): string {
+  return part.replace(UNSAFE_IN_TARGET, character => encodeURIComponent(character))
+}

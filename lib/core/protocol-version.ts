@@ -1,0 +1,39 @@
+// What each protocol revision gets (the table of the README, section "Revisions").
+
+/** How a primer looks: the event that carries the first id of a connection before any message exists. */
+export type Primer = 'none' | 'named' | 'empty'
+
+/** How one client is treated. */
+export interface Manners {
+  /** Whether the response is touched at all: ids, link, held close. */
+  readonly taken: boolean
+  readonly primer: Primer
+  /** Whether the client comes back by itself after the server has closed its connection. */
+  readonly comesBack: boolean
+}
+
+export const FIRST_POLLING_REVISION = '2025-11-25'
+export const FIRST_STATELESS_REVISION = '2026-07-28'
+
+const REVISION = /^\d{4}-\d{2}-\d{2}$/
+
+/** Reads a protocol version; anything that is not a dated revision is unknown. */
+export function parseRevision(value: unknown): string | undefined {
+  return typeof value === 'string' && REVISION.test(value) ? value : undefined
+}
+
+/**
+ * The manners towards a client of a revision.
+ *
+ * - Before 2025-11-25: an unnamed event with empty data breaks clients, a named one is skipped, and primes those that can
+ *   resume; only a client that announced or proved itself comes back after a clean close.
+ * - 2025-11-25: primer and closing at will are in the revision.
+ * - From 2026-07-28 on, a close *is* the cancellation and event ids are gone: untouched, unless the client announced itself.
+ */
+export function mannersFor(revision: string | undefined, announced: boolean): Manners {
+  if (revision !== undefined && revision >= FIRST_STATELESS_REVISION) {
+    return announced ? { taken: true, primer: 'empty', comesBack: true } : { taken: false, primer: 'none', comesBack: false }
+  }
+  if (revision !== undefined && revision >= FIRST_POLLING_REVISION) return { taken: true, primer: 'empty', comesBack: true }
+  return { taken: true, primer: 'named', comesBack: announced }
+}

@@ -1,0 +1,40 @@
+// What is known of each MCP session: which revision it negotiated, and whether its client follows stream links.
+import { LRUCache } from 'lru-cache'
+
+interface SessionFacts {
+  revision: string | undefined
+  /** Its client has fetched a stream URL: it follows links, whether it announced that or not. */
+  proved: boolean
+}
+
+/** A bounded memory: of a session that was forgotten, the protocol version header still tells the revision. */
+export class Sessions {
+  readonly #facts: LRUCache<string, SessionFacts>
+
+  constructor(max: number) {
+    this.#facts = new LRUCache({ max })
+  }
+
+  revisionOf(sessionId: string): string | undefined {
+    return this.#facts.get(sessionId)?.revision
+  }
+
+  hasProved(sessionId: string): boolean {
+    return this.#facts.get(sessionId)?.proved ?? false
+  }
+
+  /** The endpoint has answered `initialize`. */
+  negotiated(sessionId: string, revision: string | undefined): void {
+    this.#facts.set(sessionId, { revision, proved: false })
+  }
+
+  prove(sessionId: string): void {
+    const facts = this.#facts.get(sessionId)
+    if (facts === undefined) this.#facts.set(sessionId, { revision: undefined, proved: true })
+    else facts.proved = true
+  }
+
+  delete(sessionId: string): void {
+    this.#facts.delete(sessionId)
+  }
+}

@@ -1,0 +1,226 @@
+// Server-sent events as bytes: an event stream goes in, whole blocks come out; and the few blocks that are ours to write.
+
+const LF = 10
+const CR = 13
+const COLON = 58
+const BOM = [0xef, 0xbb, 0xbf] as const
+
+/** Hears each whole block: its bytes in `bytes[from, to)`, line ends as LF, blank line included. Valid during the call only. */
+export type BlockListener = (bytes: Uint8Array, from: number, to: number) => void
+
+/**
+ * Cuts an event stream into blocks, wherever the writes fall: between two bytes of a character, between CR and LF, inside a
+ * byte order mark. Blocks come out with LF line ends; whole blocks that already have them are handed on without a copy.
+ */
+export class BlockSplitter {
+  /** The start of a block whose end has not come yet, normalised. */
+  #held: Uint8Array = NOTHING
+  #length = 0
+  #lineIsEmpty = true
+  /** The last byte was a CR: an LF that follows belongs to the same line end. */
+  #afterCr = false
+  /** How many bytes of a byte order mark have been seen at the very start, or -1 once past it. */
+  #bom = 0
+
+  /** Bytes of an unfinished block. */
+  get pending(): number {
+    return this.#length
+  }
+
+  /** Takes the unfinished block out. */
+  takePending(): Uint8Array {
+    const pending = this.#held.subarray(0, this.#length)
+    this.#held = NOTHING
+    this.#length = 0
+    return pending
+  }
+
+  push(bytes: Uint8Array, onBlock: BlockListener): void {
+    let from = this.#bom < 0 ? 0 : this.#skipByteOrderMark(bytes)
+    if (this.#length === 0 && !this.#afterCr && bytes.indexOf(CR, from) < 0) {
+      for (;;) {
+        while (bytes[from] === LF) from++
+        let end = bytes.indexOf(LF, from)
+        while (end >= 0 && bytes[end + 1] !== LF) end = bytes.indexOf(LF, end + 1)
+        if (end < 0) break
+        onBlock(bytes, from, end + 2)
+        from = end + 2
+      }
+    }
+    if (from < bytes.length) this.#pushSlowly(bytes, from, onBlock)
+  }
+
+  /** [WHATWG 9.2.5] One leading U+FEFF BYTE ORDER MARK character must be ignored if any are present. */
+  #skipByteOrderMark(bytes: Uint8Array): number {
+    let i = 0
+    while (i < bytes.length && this.#bom < BOM.length && bytes[i] === BOM[this.#bom]) {
+      this.#bom++
+      i++
+    }
+    if (i === bytes.length && this.#bom < BOM.length) return i
+    // A false start of one or two bytes cannot begin a field that anybody knows: dropping it changes no meaning.
+    this.#bom = -1
+    return i
+  }
+
+  #pushSlowly(bytes: Uint8Array, start: number, onBlock: BlockListener): void {
+    let i = start
+    let cr = bytes.indexOf(CR, i)
+    while (i < bytes.length) {
+      if (this.#afterCr) {
+        this.#afterCr = false
+        if (bytes[i] === LF) {
+          i++
+          continue
+        }
+      }
+      if (cr >= 0 && cr < i) cr = bytes.indexOf(CR, i)
+      const lf = bytes.indexOf(LF, i)
+      const end = lf < 0 ? cr : cr < 0 ? lf : Math.min(lf, cr)
+      if (end < 0) {
+        this.#hold(bytes, i, bytes.length)
+        this.#lineIsEmpty = false
+        return
+      }
+      if (end > i) {
+        this.#hold(bytes, i, end)
+        this.#lineIsEmpty = false
+      }
+      this.#afterCr = end === cr
+      i = end + 1
+      this.#endLine(onBlock)
+    }
+  }
+
+  #endLine(onBlock: BlockListener): void {
+    if (!this.#lineIsEmpty) {
+      this.#hold(LINE_END, 0, 1)
+      this.#lineIsEmpty = true
+    } else if (this.#length > 0) {
+      this.#hold(LINE_END, 0, 1)
+      const block = this.#held
+      const length = this.#length
+      this.#length = 0
+      if (block.length > KEPT_CAPACITY) this.#held = NOTHING
+      onBlock(block, 0, length)
+    }
+  }
+
+  #hold(bytes: Uint8Array, from: number, to: number): void {
+    const needed = this.#length + to - from
+    if (needed > this.#held.length) {
+      const grown = new Uint8Array(Math.max(needed, Math.min(this.#held.length * 2, needed + GREATEST_SLACK), 256))
+      grown.set(this.#held.subarray(0, this.#length))
+      this.#held = grown
+    }
+    this.#held.set(bytes.subarray(from, to), this.#length)
+    this.#length = needed
+  }
+}
+
+const NOTHING = new Uint8Array(0)
+const LINE_END = Uint8Array.of(LF)
+const KEPT_CAPACITY = 64 * 1024
+const GREATEST_SLACK = 8 * 1024 * 1024
+
+/** What the fields of a block say, without its text. */
+export interface BlockFields {
+  /** It has an `id` field. */
+  hasId: boolean
+  /** How many `data` lines it has. A block without any is not an event: it is a comment, or a bare `retry` [WHATWG 9.2.6]. */
+  dataLines: number
+  /** Where the value of its first `data` line lies. */
+  dataFrom: number
+  dataTo: number
+  /** Its event type is `message`, said or implied. */
+  isMessage: boolean
+}
+
+/** Fields for `readFields` to fill. */
+export function newFields(): BlockFields {
+  return { hasId: false, dataLines: 0, dataFrom: 0, dataTo: 0, isMessage: true }
+}
+
+/** Reads the fields of a block into `fields`, which the caller keeps for the next one: this runs once per event. */
+export function readFields(bytes: Uint8Array, from: number, to: number, fields: BlockFields): void {
+  fields.hasId = false
+  fields.dataLines = 0
+  fields.isMessage = true
+  let line = from
+  while (line < to) {
+    const end = bytes.indexOf(LF, line)
+    if (isField(bytes, line, end, DATA)) {
+      if (fields.dataLines++ === 0) {
+        fields.dataFrom = valueStart(bytes, line + DATA.length, end)
+        fields.dataTo = end
+      }
+    } else if (isField(bytes, line, end, EVENT)) {
+      fields.isMessage = isMessageType(bytes, valueStart(bytes, line + EVENT.length, end), end)
+    } else if (isField(bytes, line, end, ID)) {
+      fields.hasId = true
+    }
+    line = end + 1
+  }
+}
+
+/** The data of a block: the values of its `data` lines, joined by LF. */
+export function dataOf(bytes: Uint8Array, from: number, to: number, fields: BlockFields): string {
+  if (fields.dataLines === 1) return decoder.decode(bytes.subarray(fields.dataFrom, fields.dataTo))
+  const values: string[] = []
+  let line = from
+  while (line < to) {
+    const end = bytes.indexOf(LF, line)
+    if (isField(bytes, line, end, DATA)) {
+      values.push(decoder.decode(bytes.subarray(valueStart(bytes, line + DATA.length, end), end)))
+    }
+    line = end + 1
+  }
+  return values.join('\n')
+}
+
+const decoder = new TextDecoder()
+const encoder = new TextEncoder()
+const DATA = encoder.encode('data')
+const EVENT = encoder.encode('event')
+const ID = encoder.encode('id')
+const MESSAGE = encoder.encode('message')
+
+function isField(bytes: Uint8Array, line: number, end: number, name: Uint8Array): boolean {
+  for (let i = 0; i < name.length; i++) if (bytes[line + i] !== name[i]) return false
+  return line + name.length === end || bytes[line + name.length] === COLON
+}
+
+function valueStart(bytes: Uint8Array, colon: number, end: number): number {
+  if (colon >= end) return end
+  return bytes[colon + 1] === 32 ? colon + 2 : colon + 1
+}
+
+function isMessageType(bytes: Uint8Array, from: number, to: number): boolean {
+  if (to - from === 0) return true
+  if (to - from !== MESSAGE.length) return false
+  return MESSAGE.every((byte, i) => bytes[from + i] === byte)
+}
+
+/** A block with one message, as the official SDKs write it. The text must have no line end, which JSON never has. */
+export function encodeMessage(json: string): Uint8Array {
+  return encoder.encode(`event: message\ndata: ${json}\n\n`)
+}
+
+/** A primer: an id before any message. `data:` has no trailing space: clients differ in what a lone space means. */
+export function encodePrimer(primer: 'named' | 'empty', id: string, retry: number | null): Uint8Array {
+  const retryLine = retry === null ? '' : `retry: ${retry}\n`
+  return encoder.encode(
+    primer === 'named' ? `event: prime\nid: ${id}\n${retryLine}data: {}\n\n` : `id: ${id}\n${retryLine}data:\n\n`
+  )
+}
+
+/** A `retry` field without a blank line: it becomes part of the block that follows. */
+export function encodeRetryField(retry: number): Uint8Array {
+  return encoder.encode(`retry: ${retry}\n`)
+}
+
+/**
+ * A comment without a blank line: parsers that remember the last id (Python's httpx-sse) would take the blank line for the end
+ * of an empty event.
+ */
+export const KEEP_ALIVE_COMMENT: Uint8Array = encoder.encode(': keep-alive\n')

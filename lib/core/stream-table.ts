@@ -1,0 +1,278 @@
+// All streams of this process: who is alive, who is finished and still kept, and what is remembered of the rest.
+import { LRUCache } from 'lru-cache'
+import { StreamError } from './errors.js'
+import type { ByteBudget } from './event-log.js'
+import type { RequestId } from './json-rpc.js'
+import { type Producer, Stream, type StreamHost, type StreamIdentity, type StreamLimits, type StreamState } from './stream.js'
+
+export interface TableLimits extends StreamLimits {
+  /** Milliseconds without a reader or a sign of life after which a running stream is abandoned. */
+  readonly abandonAfter: number
+  /** Bytes that all logs together may hold. */
+  readonly maxBytes: number
+  /** Streams that may be kept, running or finished. */
+  readonly maxStreams: number
+}
+
+/** What outlives a stream's events. */
+export interface Tombstone extends StreamIdentity {
+  readonly sessionId: string | undefined
+  readonly state: StreamState
+  /** The sequence of its last event: a client that has it misses nothing. */
+  readonly last: number
+  readonly hasError: boolean
+  /** A stock client has been told; see `Stream.lapsed`. */
+  lapsed: boolean
+}
+
+/** Something happened to a stream that an operator may want to see. */
+export type StreamEventName = 'created' | 'completed' | 'failed' | 'cancelled' | 'abandoned' | 'evicted'
+export type StreamEventListener = (name: StreamEventName, stream: Stream, error: StreamError | undefined) => void
+
+export interface TableCounts {
+  readonly live: number
+  readonly waiting: number
+  readonly finished: number
+  readonly bytes: number
+  readonly evictions: number
+  readonly refusals: number
+}
+
+const TOMBSTONE_TTL = 60 * 60 * 1000
+const SHORTEST_SWEEP = 1000
+const LONGEST_SWEEP = 30_000
+
+export class StreamTable implements StreamHost, ByteBudget {
+  readonly limits: TableLimits
+  readonly budget: ByteBudget = this
+  readonly #notify: StreamEventListener
+  readonly #live = new Map<string, Stream>()
+  /** Finished streams with events that no connection has been given yet: the last to go. */
+  readonly #undelivered: LRUCache<string, Stream>
+  /** Finished streams whose events went out, kept in case the wire lost them. */
+  readonly #delivered: LRUCache<string, Stream>
+  readonly #tombstones: LRUCache<string, Tombstone>
+  readonly #bySession = new Map<string, Set<Stream>>()
+  #bytes = 0
+  #evictions = 0
+  #refusals = 0
+  #sweepTimer: ReturnType<typeof setTimeout> | undefined
+  #isClosing = false
+  #abandonAfter: number
+
+  constructor(limits: TableLimits, notify: StreamEventListener) {
+    this.limits = limits
+    this.#abandonAfter = limits.abandonAfter
+    this.#notify = notify
+    const finished = {
+      max: limits.maxStreams,
+      perf: Date,
+      noDisposeOnSet: true,
+      dispose: (stream: Stream, _id: string, reason: LRUCache.DisposeReason): void => {
+        if (reason === 'evict' || reason === 'expire') this.#bury(stream, reason === 'evict')
+      }
+    }
+    this.#undelivered = new LRUCache({ ...finished, ttl: limits.abandonAfter })
+    this.#delivered = new LRUCache({ ...finished, ttl: limits.window })
+    this.#tombstones = new LRUCache({ max: limits.maxStreams, ttl: TOMBSTONE_TTL, perf: Date })
+  }
+
+  /** Opens a stream, or refuses: with everything live and full, the response is better left alone than kept by halves. */
+  open(identity: StreamIdentity & { readonly sessionId: string | undefined }, producer: Producer): Stream | undefined {
+    if (!this.#hasRoom()) {
+      this.#refusals++
+      return undefined
+    }
+    const stream = new Stream(identity, producer, this)
+    this.#live.set(stream.id, stream)
+    if (stream.sessionId !== undefined) {
+      const streams = this.#bySession.get(stream.sessionId)
+      if (streams === undefined) this.#bySession.set(stream.sessionId, new Set([stream]))
+      else streams.add(stream)
+    }
+    this.#scheduleSweep()
+    this.#notify('created', stream, undefined)
+    return stream
+  }
+
+  /** Finds a stream or what is left of it. Asynchronous, because one day another process may own it. */
+  // eslint-disable-next-line @typescript-eslint/require-await -- the promise is the contract
+  async find(id: string): Promise<Stream | Tombstone | undefined> {
+    return this.#live.get(id) ?? this.#undelivered.get(id) ?? this.#delivered.get(id) ?? this.#tombstones.get(id)
+  }
+
+  /** A session's live listen channel, if it has one of this owner's. */
+  // eslint-disable-next-line @typescript-eslint/require-await -- the promise is the contract
+  async findListening(sessionId: string, owner: string): Promise<Stream | undefined> {
+    for (const stream of this.#bySession.get(sessionId) ?? []) {
+      if (stream.kind === 'listen' && !stream.isEnded && stream.owner === owner) return stream
+    }
+    return undefined
+  }
+
+  /** The live stream of one owner that answers a request; `undefined` where none does, or where it is not certain which. */
+  findByRequest(requestId: RequestId, sessionId: string | undefined, owner: string): Stream | undefined {
+    // Without a session and without an owner, a request id says nothing about whose request it is.
+    if (sessionId === undefined && owner === '') return undefined
+    const candidates = sessionId === undefined ? this.#live.values() : (this.#bySession.get(sessionId) ?? [])
+    const matches: Stream[] = []
+    for (const stream of candidates) {
+      const isTheirs = stream.sessionId === sessionId && stream.owner === owner
+      if (isTheirs && !stream.isEnded && stream.requestIds.includes(requestId)) matches.push(stream)
+    }
+    return matches.length === 1 ? matches[0] : undefined
+  }
+
+  /** One owner's streams of a session. */
+  ofSession(sessionId: string, owner: string): Stream[] {
+    return [...(this.#bySession.get(sessionId) ?? [])].filter(stream => stream.owner === owner)
+  }
+
+  /** The streams that still run. */
+  get running(): Stream[] {
+    return [...this.#live.values()]
+  }
+
+  /** Drops a stream that turned out not to be ours to keep, as if it had never been. */
+  forget(stream: Stream): void {
+    this.#remove(stream)
+    stream.log.clear()
+  }
+
+  /** Lets a finished stream go before its time. */
+  drop(stream: Stream): void {
+    this.#bury(stream, false)
+  }
+
+  counts(): TableCounts {
+    let waiting = 0
+    for (const stream of this.#live.values()) if (stream.state === 'waiting') waiting++
+    return {
+      live: this.#live.size - waiting,
+      waiting,
+      finished: this.#undelivered.size + this.#delivered.size,
+      bytes: this.#bytes,
+      evictions: this.#evictions,
+      refusals: this.#refusals
+    }
+  }
+
+  /**
+   * The process is about to end: no sweep any more, and a stream whose client does not come back soon is abandoned, so that its
+   * endpoint does not keep the process alive. What is kept stays readable meanwhile.
+   */
+  beginClosing(abandonAfter: number): void {
+    clearTimeout(this.#sweepTimer)
+    this.#isClosing = true
+    this.#abandonAfter = Math.min(abandonAfter, this.#abandonAfter)
+    for (const stream of this.#live.values()) stream.signOfLife()
+  }
+
+  get abandonAfter(): number {
+    return this.#abandonAfter
+  }
+
+  // ByteBudget
+
+  reserve(bytes: number): boolean {
+    while (this.#bytes + bytes > this.limits.maxBytes) if (!this.#evictFinished()) return false
+    this.#bytes += bytes
+    return true
+  }
+
+  release(bytes: number): void {
+    this.#bytes -= bytes
+  }
+
+  // StreamHost
+
+  ended(stream: Stream, error: StreamError | undefined): void {
+    this.#live.delete(stream.id)
+    if (stream.state === 'cancelled' || stream.state === 'abandoned') this.#bury(stream, false)
+    else this.#keepFinished(stream)
+    this.#notify(stream.state as StreamEventName, stream, error)
+  }
+
+  readerChanged(stream: Stream): void {
+    if (stream.isEnded && (this.#undelivered.has(stream.id) || this.#delivered.has(stream.id))) this.#keepFinished(stream)
+  }
+
+  evicted(stream: Stream, _events: number): void {
+    this.#evictions++
+    this.#notify('evicted', stream, undefined)
+  }
+
+  #keepFinished(stream: Stream): void {
+    const isDelivered = !stream.hasReader && stream.log.written === stream.log.last
+    const [home, other] = isDelivered ? [this.#delivered, this.#undelivered] : [this.#undelivered, this.#delivered]
+    other.delete(stream.id)
+    home.set(stream.id, stream)
+    this.#scheduleSweep()
+  }
+
+  #hasRoom(): boolean {
+    const { maxStreams, maxBytes } = this.limits
+    while (this.#live.size + this.#undelivered.size + this.#delivered.size >= maxStreams) {
+      if (!this.#evictFinished() && !this.#evictIdleListener()) return false
+    }
+    while (this.#bytes >= maxBytes) if (!this.#evictFinished()) return false
+    return true
+  }
+
+  #evictFinished(): boolean {
+    return this.#delivered.pop() !== undefined || this.#undelivered.pop() !== undefined
+  }
+
+  /** A parked listen channel with nothing to say: its client loses nothing, the endpoint opens it a new one. */
+  #evictIdleListener(): boolean {
+    for (const stream of this.#live.values()) {
+      if (stream.kind !== 'listen' || stream.hasReader || stream.log.written < stream.log.last) continue
+      this.#evictions++
+      stream.abandon()
+      return true
+    }
+    return false
+  }
+
+  #bury(stream: Stream, isEviction: boolean): void {
+    const { id, kind, owner, requestIds, sessionId, state, hasError, lapsed } = stream
+    this.#remove(stream)
+    this.#tombstones.set(id, { id, kind, owner, requestIds, sessionId, state, last: stream.log.last, hasError, lapsed })
+    stream.log.clear()
+    if (!isEviction) return
+    this.#evictions++
+    this.#notify('evicted', stream, undefined)
+  }
+
+  #remove(stream: Stream): void {
+    this.#live.delete(stream.id)
+    this.#undelivered.delete(stream.id)
+    this.#delivered.delete(stream.id)
+    if (stream.sessionId === undefined) return
+    const streams = this.#bySession.get(stream.sessionId)
+    streams?.delete(stream)
+    if (streams?.size === 0) this.#bySession.delete(stream.sessionId)
+  }
+
+  #sweep(): void {
+    const now = Date.now()
+    for (const stream of this.#live.values()) stream.evictExpired(now)
+    // Somebody is still reading, however slowly: the time does not run.
+    for (const [id, stream] of this.#undelivered.entries()) if (stream.hasReader) this.#undelivered.set(id, stream)
+    this.#undelivered.purgeStale()
+    this.#delivered.purgeStale()
+    this.#scheduleSweep()
+  }
+
+  /** One timer for everything that ends by time, and none when there is nothing to end. */
+  #scheduleSweep(): void {
+    const hasWork = this.#live.size + this.#undelivered.size + this.#delivered.size > 0
+    if (this.#sweepTimer !== undefined || !hasWork || this.#isClosing) return
+    const period = Math.min(LONGEST_SWEEP, Math.max(SHORTEST_SWEEP, this.limits.window / 4))
+    this.#sweepTimer = setTimeout(() => {
+      this.#sweepTimer = undefined
+      this.#sweep()
+    }, period)
+    this.#sweepTimer.unref?.()
+  }
+}

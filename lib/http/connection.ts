@@ -1,0 +1,214 @@
+// One client connection: a cursor that pulls from a stream's log. A slow or absent client only lags; it owns no queue.
+import { formatPrimerId } from '../core/event-id.js'
+import type { Manners } from '../core/protocol-version.js'
+import { encodePrimer, encodeRetryField, KEEP_ALIVE_COMMENT } from '../core/sse.js'
+import type { Reader, Stream } from '../core/stream.js'
+
+/** The response that a connection writes to: the endpoint's own, underneath the tap, or one of ours. */
+export interface Sink {
+  /** Writes, and flushes whatever compresses on the way. `false`: wait for `onDrain`. */
+  write(bytes: Uint8Array): boolean
+  end(): void
+  /** Ends it without waiting for a client that takes nothing. */
+  destroy(): void
+  onDrain(listener: () => void): void
+  onClose(listener: () => void): void
+  /** Closes the socket once the response has ended: it would wait for a next request otherwise. */
+  closeSocket(onClosed: () => void): void
+}
+
+export interface ConnectionOptions {
+  readonly manners: Manners
+  /** Reconnection time of the first block, in milliseconds; `null` sends none. */
+  readonly retry: number | null
+  /** Reconnection time sent right before the server closes at will, in milliseconds. */
+  readonly retryAtWill: number
+  /** Silence in milliseconds after which a comment goes out; `null`: never. */
+  readonly keepAlive: number | null
+  /** Greatest age in milliseconds, towards clients that come back; `null`: none. */
+  readonly disconnectAfter: number | null
+  /** Told once, when the connection has closed, whoever closed it. */
+  readonly onClosed: (connection: Connection) => void
+}
+
+/**
+ * - `idle`: nothing to do until the stream wakes it.
+ * - `scheduled`: will write at the end of this tick, everything that has gathered by then in one go.
+ * - `blocked`: the socket takes no more; it lags until `drain`.
+ * - `closed`: for good.
+ */
+type ConnectionState = 'idle' | 'scheduled' | 'blocked' | 'closed'
+
+const LONGEST_TIMEOUT = 2 ** 31 - 1
+
+export class Connection implements Reader {
+  readonly stream: Stream
+  #state: ConnectionState = 'idle'
+  #cursor: number
+  /** Nothing has been written yet: the first block carries the reconnection time. */
+  #isFirst = true
+  #lastWriteAt = 0
+  #keepAliveTimer: ReturnType<typeof setTimeout> | undefined
+  #ageTimer: ReturnType<typeof setTimeout> | undefined
+  readonly #sink: Sink
+  readonly #options: ConnectionOptions
+
+  /** Takes the stream over from any older connection, and starts after the cursor. */
+  constructor(stream: Stream, cursor: number, sink: Sink, options: ConnectionOptions) {
+    this.stream = stream
+    this.#cursor = cursor
+    this.#sink = sink
+    this.#options = options
+    stream.attach(this, cursor)
+    this.#startTimers()
+    sink.onDrain(() => this.#drained())
+    sink.onClose(() => this.#close())
+  }
+
+  /** Whether this client comes back by itself after a close. */
+  get comesBack(): boolean {
+    return this.#options.manners.comesBack || this.stream.proved
+  }
+
+  get isClosed(): boolean {
+    return this.#state === 'closed'
+  }
+
+  get hasWritten(): boolean {
+    return this.#lastWriteAt > 0
+  }
+
+  wake(): void {
+    if (this.#state !== 'idle') return
+    this.#state = 'scheduled'
+    process.nextTick(this.flush)
+  }
+
+  /** Writes what there is, without waiting for the end of the tick. */
+  readonly flush = (): void => {
+    if (this.#state !== 'idle' && this.#state !== 'scheduled') return
+    this.#state = 'idle'
+    if (this.#isFirst) this.#writeFirst()
+    const { stream } = this
+    const { log } = stream
+    while (this.#state === 'idle' && this.#cursor < log.last) {
+      if (this.#cursor + 1 < log.first) {
+        // Its events were evicted while it lagged. A clean end would look like the whole: it comes back and is told.
+        this.#sink.destroy()
+        this.#close()
+        return
+      }
+      const batch = log.read(this.#cursor)
+      const after = this.#cursor
+      this.#cursor = batch.last
+      this.#write(batch.bytes)
+      stream.markWritten(batch, after, this.#lastWriteAt)
+    }
+    if (stream.isEnded && this.#state === 'idle') this.#end()
+  }
+
+  comment(bytes: Uint8Array): void {
+    if (this.#state === 'scheduled') this.flush()
+    // Without its blank line, for the reason at KEEP_ALIVE_COMMENT.
+    if (this.#state === 'idle') this.#write(bytes.subarray(0, bytes.length - 1))
+  }
+
+  /**
+   * The server closes at will: an id to come back with, a reconnection time, and a clean end (SEP-1335). `false`: this client
+   * would not come back, so it stays connected.
+   */
+  disconnect(retry: number = this.#options.retryAtWill): boolean {
+    if (!this.comesBack) return false
+    if (this.#state !== 'blocked') this.flush()
+    if (this.isClosed) return true
+    const primer = this.#options.manners.primer === 'empty' ? 'empty' : 'named'
+    this.#sink.write(encodePrimer(primer, this.#primerId(1), retry))
+    this.#end()
+    return true
+  }
+
+  /**
+   * The server goes down: a client that comes back is disconnected, any other gets an error for its call; the socket closes,
+   * after `patience` milliseconds by force.
+   */
+  shutDown(retry: number, patience: number): Promise<void> {
+    return new Promise(resolve => {
+      const force = setTimeout(() => this.#sink.destroy(), patience)
+      this.#sink.closeSocket(() => {
+        clearTimeout(force)
+        resolve()
+      })
+      if (!this.disconnect(retry)) this.stream.fail('closing')
+    })
+  }
+
+  /** Leaves the response to somebody else: nothing is written any more, and nothing ended. */
+  letGo(): void {
+    this.#close()
+  }
+
+  takeOver(): void {
+    // What is stuck in a dead socket must not keep memory, and a living one is told by a clean end.
+    if (this.#state === 'blocked') this.#sink.destroy()
+    this.#end()
+  }
+
+  #writeFirst(): void {
+    this.#isFirst = false
+    const { manners, retry } = this.#options
+    if (manners.primer !== 'none') this.#write(encodePrimer(manners.primer, this.#primerId(0), retry))
+    else if (retry !== null && this.#cursor < this.stream.log.last) this.#write(encodeRetryField(retry))
+    else if (retry !== null && !this.stream.isEnded) this.#isFirst = true
+  }
+
+  #primerId(more: number): string {
+    return formatPrimerId(this.stream.id, this.#cursor, this.stream.readers * 2 - 1 + more)
+  }
+
+  #write(bytes: Uint8Array): void {
+    this.#lastWriteAt = Date.now()
+    if (!this.#sink.write(bytes) && this.#state === 'idle') this.#state = 'blocked'
+  }
+
+  #drained(): void {
+    if (this.#state !== 'blocked') return
+    this.#state = 'idle'
+    this.flush()
+  }
+
+  #end(): void {
+    if (this.#state === 'closed') return
+    this.#close()
+    this.#sink.end()
+  }
+
+  #close(): void {
+    if (this.#state === 'closed') return
+    this.#state = 'closed'
+    clearTimeout(this.#keepAliveTimer)
+    clearTimeout(this.#ageTimer)
+    this.stream.detach(this)
+    this.#options.onClosed(this)
+  }
+
+  #startTimers(): void {
+    const { keepAlive, disconnectAfter } = this.#options
+    if (keepAlive !== null) this.#keepAliveIn(keepAlive, keepAlive)
+    if (disconnectAfter !== null) {
+      this.#ageTimer = setTimeout(() => this.disconnect(), Math.min(disconnectAfter, LONGEST_TIMEOUT))
+      this.#ageTimer.unref()
+    }
+  }
+
+  /** One timer, looked at when it fires: moving it on every write would cost more than the write. */
+  #keepAliveIn(delay: number, keepAlive: number): void {
+    this.#keepAliveTimer = setTimeout(() => {
+      const silence = Date.now() - this.#lastWriteAt
+      if (silence >= keepAlive) {
+        if (this.#state === 'idle') this.#write(KEEP_ALIVE_COMMENT)
+        this.#keepAliveIn(keepAlive, keepAlive)
+      } else this.#keepAliveIn(keepAlive - silence, keepAlive)
+    }, Math.min(delay, LONGEST_TIMEOUT))
+    this.#keepAliveTimer.unref()
+  }
+}

@@ -1,0 +1,90 @@
+// `currentStream()`: the stream of the request that the running code works for, without plumbing.
+import { AsyncLocalStorage } from 'node:async_hooks'
+import type { Stream, StreamState } from '../core/stream.js'
+
+/** The stream behind the running handler. */
+export interface CurrentStream {
+  /** The id in the stream URL. It is as good as a key to the stream's messages: do not log it. */
+  readonly id: string
+  readonly state: StreamState
+  /**
+   * Aborts when the stream fails, is cancelled or is abandoned: nobody will read what the handler still makes. A client that
+   * merely disconnects aborts nothing.
+   */
+  readonly signal: AbortSignal
+  /**
+   * Closes the client's connection at will (SEP-1335): the stream goes on, the client comes back after `retry` milliseconds
+   * (default: the smaller of option `retry` and one second). Does nothing towards a client that would not come back.
+   */
+  disconnect(options?: { readonly retry?: number }): void
+}
+
+/** One request on its way through the endpoint. */
+export class RequestContext implements CurrentStream {
+  readonly instance: object
+  readonly id: string
+  /** Set when the response is taken. */
+  stream: Stream | undefined
+  /** The response has been left alone: there is no stream behind this request. */
+  isUntaken = false
+  #pendingDisconnect: { retry: number | undefined } | undefined
+  #abort: AbortController | undefined
+
+  constructor(instance: object, id: string) {
+    this.instance = instance
+    this.id = id
+  }
+
+  get state(): StreamState {
+    return this.stream?.state ?? 'live'
+  }
+
+  get signal(): AbortSignal {
+    if (this.stream !== undefined) return this.stream.signal
+    this.#abort ??= new AbortController()
+    return this.#abort.signal
+  }
+
+  disconnect(options: { readonly retry?: number } = {}): void {
+    const { retry } = options
+    if (retry !== undefined && (!Number.isSafeInteger(retry) || retry < 0)) {
+      throw new TypeError('disconnect: `retry` must be a whole number of milliseconds, 0 or more')
+    }
+    if (this.stream === undefined || this.stream.readers === 0) this.#pendingDisconnect = { retry }
+    else this.stream.reader?.disconnect(retry)
+  }
+
+  /** The response has been taken: what the handler asked for before its head takes effect. */
+  take(stream: Stream): void {
+    this.stream = stream
+    const abort = this.#abort
+    if (abort !== undefined) stream.signal.addEventListener('abort', () => abort.abort(stream.signal.reason), { once: true })
+  }
+
+  /** The first connection is open. */
+  connected(): void {
+    if (this.#pendingDisconnect !== undefined) this.stream?.reader?.disconnect(this.#pendingDisconnect.retry)
+  }
+}
+
+// One storage for all copies of this module: an application may load the middleware as CJS and `currentStream` as ESM.
+const STORAGE = Symbol.for('express-mcp-streams.context')
+const globals = globalThis as { [STORAGE]?: AsyncLocalStorage<RequestContext> }
+const storage = (globals[STORAGE] ??= new AsyncLocalStorage<RequestContext>())
+
+export function runInContext(context: RequestContext, work: () => void): void {
+  storage.run(context, work)
+}
+
+export function currentContext(): RequestContext | undefined {
+  return storage.getStore()
+}
+
+/**
+ * The stream of the request that the running code works for; `undefined` outside of a handler, and where the response is not
+ * a stream of ours. Follows the async context, so it works in tool handlers without passing anything along.
+ */
+export function currentStream(): CurrentStream | undefined {
+  const context = storage.getStore()
+  return context === undefined || context.isUntaken ? undefined : context
+}

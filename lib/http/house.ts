@@ -1,0 +1,63 @@
+// What the rooms share: the streams, the sessions, the connections, and the rules for who gets what.
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { prefersStream, STREAM_PREFERENCE } from '../core/prefer.js'
+import { type Manners, mannersFor, parseRevision, type Primer } from '../core/protocol-version.js'
+import { STREAM_RELATION, formatLink, streamTarget } from '../core/link-header.js'
+import type { Sessions } from '../core/sessions.js'
+import type { Stream } from '../core/stream.js'
+import type { StreamTable } from '../core/stream-table.js'
+import type { Connections } from './connections.js'
+import { headerOf, sessionOf } from './guards.js'
+import { withDirectives } from './tap.js'
+
+/** Something that a client did with a stream, or was refused. */
+export type ClientEventName = 'resumed' | 'taken-over' | 'refused'
+
+export interface House {
+  readonly table: StreamTable
+  readonly sessions: Sessions
+  readonly connections: Connections
+  readonly primer: 'auto' | 'always' | 'never'
+  readonly allowedOrigins: ReadonlySet<string>
+  /** A line for `DEBUG=mcp-streams`. */
+  readonly debug: (format: string, ...args: unknown[]) => void
+  readonly count: (name: ClientEventName, stream: Stream | undefined) => void
+}
+
+/** How the client of a request is treated, from what it negotiated and what it says of itself. */
+export function mannersOf(house: House, req: IncomingMessage): Manners {
+  const session = sessionOf(req)
+  const negotiated = session === undefined ? undefined : house.sessions.revisionOf(session)
+  const revision = negotiated ?? parseRevision(headerOf(req, 'mcp-protocol-version'))
+  const hasProved = session !== undefined && house.sessions.hasProved(session)
+  const manners = mannersFor(revision, hasProved || prefersStream(headerOf(req, 'prefer')))
+  return house.primer === 'auto' || !manners.taken ? manners : { ...manners, primer: FORCED[house.primer] }
+}
+
+const FORCED: Record<'always' | 'never', Primer> = { always: 'empty', never: 'none' }
+
+/** The headers of every response that carries a stream, added to what is there already. */
+export function setStreamHeaders(
+  req: IncomingMessage & { originalUrl?: string },
+  res: ServerResponse,
+  streamId: string,
+  setHeader: (name: string, value: string) => void
+): void {
+  const link = formatLink(streamTarget(req.originalUrl ?? req.url ?? '', streamId), STREAM_RELATION)
+  setHeader('Link', joined(res, 'Link', link))
+  setHeader('Cache-Control', withDirectives(headerValue(res, 'Cache-Control'), ['no-cache', 'no-transform']))
+  setHeader('X-Accel-Buffering', 'no')
+  if (prefersStream(headerOf(req, 'prefer'))) {
+    setHeader('Preference-Applied', joined(res, 'Preference-Applied', STREAM_PREFERENCE))
+  }
+}
+
+function joined(res: ServerResponse, name: string, value: string): string {
+  const present = headerValue(res, name)
+  return present === undefined || present === '' ? value : `${present}, ${value}`
+}
+
+function headerValue(res: ServerResponse, name: string): string | undefined {
+  const value = res.getHeader(name)
+  return value === undefined ? undefined : Array.isArray(value) ? value.join(', ') : String(value)
+}

@@ -1,0 +1,89 @@
+// From the endpoint's bytes to a stream's events: the producer's side of a taken response.
+import { BlockSplitter, newFields, readFields } from '../core/sse.js'
+import type { Producer, Stream } from '../core/stream.js'
+import type { Connection } from './connection.js'
+import type { Intake, ResponseTap } from './tap.js'
+
+export interface IntakeOptions {
+  /** Bytes that an unfinished event may have. */
+  readonly maxEventBytes: number
+  /** Sets our headers on the response. */
+  readonly setHeaders: () => void
+  /** Opens the stream's first connection, on the socket that asked. */
+  readonly connect: () => Connection
+  /** The endpoint numbers its events itself: the stream is not ours. */
+  readonly onStepAside: () => void
+}
+
+export class EndpointIntake implements Intake, Producer {
+  stream: Stream | undefined
+  #connection: Connection | undefined
+  readonly #tap: ResponseTap
+  readonly #options: IntakeOptions
+  readonly #splitter = new BlockSplitter()
+  readonly #fields = newFields()
+  /** Blocks from the one on that showed that the endpoint numbers its events itself. */
+  #withheld: Uint8Array[] | undefined
+
+  constructor(tap: ResponseTap, options: IntakeOptions) {
+    this.#tap = tap
+    this.#options = options
+  }
+
+  begin(): void {
+    this.#tap.sendHead(this.#options.setHeaders)
+    const connection = this.#options.connect()
+    this.#connection = connection
+    connection.flush()
+    if (!connection.hasWritten && !connection.isClosed) this.#tap.flushHead()
+  }
+
+  write(bytes: Buffer): boolean {
+    const { stream } = this
+    if (stream === undefined) return false
+    this.#splitter.push(bytes, this.#onBlock)
+    if (this.#withheld !== undefined) return this.#stepAside(this.#withheld)
+    if (this.#splitter.pending > this.#options.maxEventBytes) return stream.fail('event-too-large')
+    return !stream.isFull && !stream.isEnded
+  }
+
+  end(): void {
+    this.stream?.producerEnded()
+  }
+
+  abort(): void {
+    this.stream?.producerEnded()
+  }
+
+  drain(): void {
+    this.#tap.drain()
+  }
+
+  release(): void {
+    this.#tap.release()
+  }
+
+  readonly #onBlock = (bytes: Uint8Array, from: number, to: number): void => {
+    if (this.#withheld !== undefined) {
+      this.#withheld.push(bytes.slice(from, to))
+      return
+    }
+    const fields = this.#fields
+    readFields(bytes, from, to, fields)
+    if (fields.hasId) this.#withheld = [bytes.slice(from, to)]
+    else if (fields.dataLines > 0) this.stream?.append(bytes, from, to, fields)
+    else this.stream?.comment(bytes.subarray(from, to))
+  }
+
+  #stepAside(withheld: Uint8Array[]): boolean {
+    const { stream } = this
+    this.stream = undefined
+    if (stream !== undefined && stream.log.last > 0 && this.#connection === undefined) this.begin()
+    this.#connection?.flush()
+    this.#connection?.letGo()
+    this.#options.onStepAside()
+    withheld.push(this.#splitter.takePending())
+    return this.#tap.stepAside(withheld.filter(block => block.length > 0))
+  }
+}
+

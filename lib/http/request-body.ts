@@ -1,0 +1,81 @@
+// Reads a request's body ahead of the endpoint, and leaves the request as if nobody had read it.
+import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
+import { Readable } from 'node:stream'
+import bodyParser from 'body-parser'
+
+/** Bytes up to which a body is read ahead: what the official SDK accepts. A larger one goes to the endpoint unseen. */
+const LIMIT = 4 * 1024 * 1024
+
+type ParsedRequest = IncomingMessage & { body?: unknown; _body?: boolean }
+
+/** The body that a parser in front of us, or since, has left on the request. */
+export function parsedBody(req: IncomingMessage): unknown {
+  return (req as ParsedRequest).body
+}
+
+/**
+ * Calls `done` with the parsed JSON body, or with `undefined` where there is none to be had: invalid JSON, too large, already
+ * read by somebody. What the endpoint then says about such a body is its own affair. A client that leaves half-way is
+ * never heard of again: `done` is not called.
+ *
+ * The bytes stay in the request: a parser behind us, or an endpoint that reads the raw request, finds all of them.
+ */
+export function readAhead(req: IncomingMessage, done: (body: unknown) => void): void {
+  const { body, _body } = req as ParsedRequest
+  if (body !== undefined && (_body === true || req.readableEnded || req.complete)) return done(body)
+  if (req.readableDidRead || req.destroyed) return done(undefined)
+
+  const early = req.readableLength > 0 ? takeAndPutBack(req) : undefined
+  const chunks: Buffer[] = early === undefined ? [] : [early]
+  let size = early?.length ?? 0
+  if (req.complete || size > LIMIT) return finish()
+
+  // The parser pushes what arrives into the request's buffer; looking over its shoulder consumes nothing. While we wait it must
+  // not stop at the buffer's mark, for nobody reads yet.
+  const push = req.push
+  req.push = function pushObserved(this: IncomingMessage, chunk: Buffer | null, encoding?: BufferEncoding): boolean {
+    const hasRoom = push.call(this, chunk, encoding)
+    if (chunk !== null) {
+      chunks.push(chunk)
+      size += chunk.length
+      if (size <= LIMIT) return true
+    }
+    req.push = push
+    finish()
+    return hasRoom
+  }
+
+  function finish(): void {
+    if (size > LIMIT) done(undefined)
+    else parse(chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks), req.headers, done)
+  }
+}
+
+function takeAndPutBack(req: IncomingMessage): Buffer | undefined {
+  const bytes = req.read() as Buffer | string | null
+  if (bytes === null) return undefined
+  req.unshift(bytes)
+  return typeof bytes === 'string' ? Buffer.from(bytes) : bytes
+}
+
+const parser = bodyParser.json({ limit: LIMIT, type: () => true })
+
+function parse(bytes: Buffer, headers: IncomingHttpHeaders, done: (body: unknown) => void): void {
+  if (isPlain(headers)) {
+    let body: unknown
+    try {
+      body = JSON.parse(bytes.toString('utf8'))
+    } catch {
+      body = undefined
+    }
+    return done(body)
+  }
+  // Compressed, or in another charset: body-parser knows how. It reads a copy, so that the original stays unread.
+  const copy = Object.assign(Readable.from([bytes]), { headers }) as unknown as ParsedRequest
+  parser(copy, undefined as never, error => done(error === undefined ? copy.body : undefined))
+}
+
+function isPlain(headers: IncomingHttpHeaders): boolean {
+  const charset = /;\s*charset\s*=\s*"?([^\s;"]+)/i.exec(headers['content-type'] ?? '')?.[1] ?? 'utf-8'
+  return /^utf-?8$/i.test(charset) && (headers['content-encoding'] ?? 'identity').toLowerCase() === 'identity'
+}

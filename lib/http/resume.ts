@@ -1,0 +1,185 @@
+// Clients that come back: GET and DELETE on a stream URL, and the official clients' GET on the endpoint.
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { faultMessage, STREAM_ERROR } from '../core/errors.js'
+import { type EventId, formatPrimerId, isStreamId, parseEventId } from '../core/event-id.js'
+import { errorResponse } from '../core/json-rpc.js'
+import { encodeMessage, encodePrimer } from '../core/sse.js'
+import { Stream } from '../core/stream.js'
+import type { Tombstone } from '../core/stream-table.js'
+import { responseSink } from './connections.js'
+import { headerOf, isForeignOrigin, sessionOf } from './guards.js'
+import { type House, mannersOf, setStreamHeaders } from './house.js'
+import { noContent, refuse } from './reply.js'
+
+const STREAM_URL_METHODS = 'GET, HEAD, DELETE, OPTIONS'
+
+/** Answers a request whose URL names a stream. */
+export async function answerStreamUrl(
+  house: House,
+  req: IncomingMessage,
+  res: ServerResponse,
+  names: readonly string[],
+  owner: string
+): Promise<void> {
+  // Before any look-up: a page that may not read streams learns nothing about them.
+  if (isForeignOrigin(req, house.allowedOrigins)) return refuseAndCount(house, res, 403, 'foreign-origin')
+  if (req.method !== 'GET' && req.method !== 'HEAD' && req.method !== 'DELETE') {
+    return refuse(res, 405, 'method-not-allowed', { Allow: STREAM_URL_METHODS })
+  }
+  const [name] = names
+  const found = names.length === 1 && name !== undefined && isStreamId(name) ? await house.table.find(name) : undefined
+  const session = sessionOf(req)
+  // An absent session is accepted here, a different one is not: the URL names the stream, the credentials name its owner.
+  const isTheirs = found?.owner === owner && (session === undefined || session === found.sessionId)
+  if (found === undefined || !isTheirs) return refuseAndCount(house, res, 404, 'stream-unknown')
+  if (req.method === 'DELETE') return cancel(house, found, res)
+
+  if (found instanceof Stream) found.proved = true
+  if (found.sessionId !== undefined) house.sessions.prove(found.sessionId)
+  const lastEventId = headerOf(req, 'last-event-id') ?? ''
+  const cursor = lastEventId === '' ? startOf(found) : cursorIn(found, lastEventId)
+  if (cursor === undefined) return refuse(res, 400, 'invalid-event-id')
+  if (!(found instanceof Stream)) return hasMissedNothing(found, cursor) ? noContent(res) : refuse(res, 410, 'stream-expired')
+  if (cursor + 1 < found.log.first && cursor < found.log.last) return refuse(res, 410, 'events-evicted')
+  if (found.isEnded && cursor === found.log.last) return noContent(res)
+  follow(house, req, res, found, cursor)
+}
+
+/**
+ * Answers a GET on the endpoint with one of our event ids, as the official clients send it. What is not for this client to
+ * know, or is nobody's, goes on to the endpoint as a plain GET: its verdict on the session is the right answer.
+ */
+export async function resumeAtEndpoint(
+  house: House,
+  req: IncomingMessage,
+  res: ServerResponse,
+  eventId: EventId,
+  owner: string,
+  proceed: () => void
+): Promise<void> {
+  const found = await house.table.find(eventId.streamId)
+  const cursor = eventId.sequence
+  const isTheirs = found !== undefined && found.owner === owner && found.sessionId === sessionOf(req) && cursor <= lastOf(found)
+  if (!isTheirs || isForeignOrigin(req, house.allowedOrigins)) return proceedAfresh(house, req, proceed, 'not a stream of this client')
+
+  if (!(found instanceof Stream)) {
+    if (found.kind === 'listen') return proceedAfresh(house, req, proceed, 'its listen channel is over')
+    return found.lapsed || hasMissedNothing(found, cursor) ? noContent(res) : tellLapsed(house, req, res, found, cursor)
+  }
+  if (found.isEnded && cursor === found.log.last) {
+    if (found.kind === 'listen') return proceedAfresh(house, req, proceed, 'its listen channel is over')
+    return noContent(res)
+  }
+  if (found.lapsed) return noContent(res)
+  if (cursor + 1 >= found.log.first) return follow(house, req, res, found, cursor)
+  if (found.kind === 'request') return tellLapsed(house, req, res, found, cursor)
+  // A listen channel owes nobody a response: there is no request whose error could tell of the hole.
+  house.debug('listen channel: %d events evicted before the cursor', found.log.first - cursor - 1)
+  follow(house, req, res, found, found.log.first - 1)
+}
+
+/**
+ * Re-attaches a fresh listen GET to the session's parked channel, which the endpoint believes to be open still: it would
+ * answer 409. `false`: there is none.
+ */
+export async function reattachListener(house: House, req: IncomingMessage, res: ServerResponse, owner: string): Promise<boolean> {
+  const session = sessionOf(req)
+  const accepts = headerOf(req, 'accept') ?? ''
+  if (session === undefined || !accepts.includes('text/event-stream')) return false
+  const stream = await house.table.findListening(session, owner)
+  if (stream === undefined || isForeignOrigin(req, house.allowedOrigins)) return false
+  follow(house, req, res, stream, startOf(stream))
+  return true
+}
+
+function follow(house: House, req: IncomingMessage, res: ServerResponse, stream: Stream, cursor: number): void {
+  const manners = mannersOf(house, req)
+  writeStreamHead(req, res, stream)
+  if (req.method === 'HEAD') return void res.end()
+  const isTakeOver = stream.hasReader
+  const connection = house.connections.open(stream, cursor, responseSink(req, res), manners.taken ? manners : { ...manners, primer: 'empty' })
+  house.count('resumed', stream)
+  if (isTakeOver) house.count('taken-over', stream)
+  house.debug('resumed stream %s after event %d', label(stream), cursor)
+  connection.flush()
+  if (!connection.hasWritten) res.flushHeaders()
+}
+
+function writeStreamHead(req: IncomingMessage, res: ServerResponse, found: Stream | Tombstone): void {
+  res.statusCode = 200
+  res.setHeader('Content-Type', 'text/event-stream')
+  if (found.sessionId !== undefined) res.setHeader('Mcp-Session-Id', found.sessionId)
+  setStreamHeaders(req, res, found.id, (name, value) => res.setHeader(name, value))
+  res.writeHead(200)
+}
+
+/** Gives a client whose events are gone the one thing that settles its calls: an error for each of its request ids. */
+function tellLapsed(house: House, req: IncomingMessage, res: ServerResponse, found: Stream | Tombstone, cursor: number): void {
+  found.lapsed = true
+  house.count('refused', found instanceof Stream ? found : undefined)
+  house.debug('stream %s: events after %d are gone, told as an error', label(found), cursor)
+  const { primer } = mannersOf(house, req)
+  const fault = found instanceof Stream ? 'events-evicted' : found.state === 'abandoned' ? 'abandoned' : 'stream-expired'
+  writeStreamHead(req, res, found)
+  res.write(encodePrimer(primer === 'named' ? 'named' : 'empty', formatPrimerId(found.id, cursor, Date.now() % 1e9 + 1), null))
+  for (const id of found.requestIds) {
+    res.write(encodeMessage(errorResponse(id, STREAM_ERROR, faultMessage(fault), { reason: fault })))
+  }
+  res.end()
+}
+
+function cancel(house: House, found: Stream | Tombstone, res: ServerResponse): void {
+  if (found instanceof Stream) {
+    if (found.isEnded) house.table.drop(found)
+    else found.cancel()
+    house.debug('stream %s cancelled by DELETE', label(found))
+  }
+  noContent(res)
+}
+
+/**
+ * Where a client without a cursor starts. For a call, at the beginning: it has seen nothing. A listen channel goes on where
+ * its last connection stopped; if that one is open still, its socket may be a dead one, and nothing on it may have arrived.
+ */
+function startOf(found: Stream | Tombstone): number {
+  if (!(found instanceof Stream) || found.kind === 'request') return 0
+  return Math.max(found.log.first - 1, found.hasReader ? found.readerStart : found.log.written)
+}
+
+function cursorIn(found: Stream | Tombstone, lastEventId: string): number | undefined {
+  const eventId = parseEventId(lastEventId)
+  if (eventId === undefined || eventId.streamId !== found.id || eventId.sequence > lastOf(found)) return undefined
+  return eventId.sequence
+}
+
+function lastOf(found: Stream | Tombstone): number {
+  return found instanceof Stream ? found.log.last : found.last
+}
+
+function hasMissedNothing(tombstone: Tombstone, cursor: number): boolean {
+  if (tombstone.state === 'cancelled') return true
+  return tombstone.state !== 'abandoned' && cursor >= tombstone.last
+}
+
+function refuseAndCount(house: House, res: ServerResponse, status: number, fault: 'foreign-origin' | 'stream-unknown'): void {
+  house.count('refused', undefined)
+  house.debug('refused a stream URL with %d: %s', status, fault)
+  refuse(res, status, fault)
+}
+
+/** The SDK's adapters rebuild headers from `rawHeaders`, so the cursor must go from both. */
+function proceedAfresh(house: House, req: IncomingMessage, proceed: () => void, why: string): void {
+  house.debug('Last-Event-ID not resumed, passed on as a plain GET: %s', why)
+  delete req.headers['last-event-id']
+  const kept: string[] = []
+  for (let i = 0; i + 1 < req.rawHeaders.length; i += 2) {
+    if (req.rawHeaders[i]?.toLowerCase() !== 'last-event-id') kept.push(req.rawHeaders[i] as string, req.rawHeaders[i + 1] as string)
+  }
+  req.rawHeaders = kept
+  proceed()
+}
+
+/** Enough of a stream id to follow it through a log, not enough to use it. */
+export function label(stream: { readonly id: string }): string {
+  return `${stream.id.slice(0, 6)}…`
+}

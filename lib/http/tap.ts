@@ -1,0 +1,489 @@
+// Every patch of a response, and nothing else: what the endpoint does to `res` goes to a stream, what the socket does stays with us.
+import type { IncomingMessage, OutgoingHttpHeader, OutgoingHttpHeaders, ServerResponse } from 'node:http'
+import type { Sink } from './connection.js'
+
+/** What is known of a response when its head is due. */
+export interface ResponseHead {
+  /** It is an event stream with status 200 that nobody has encoded, and its client is still there. */
+  readonly isStream: boolean
+  /** A header, by its lower-case name. */
+  header(name: string): string | undefined
+}
+
+/** Takes what the endpoint writes, once a response has been taken. */
+export interface Intake {
+  /** The head may leave: add the headers, then connect. Called once, at the end of the tick of `writeHead` at the latest. */
+  begin(): void
+  /** `false`: full; wait for `drain`. */
+  write(bytes: Buffer): boolean
+  end(): void
+  /** The endpoint has destroyed its response, or has thrown. */
+  abort(): void
+}
+
+export interface TapHost {
+  /** Whether a response is taken. Called once, when its head is due; only streams can be taken. */
+  take(tap: ResponseTap, head: ResponseHead): Intake | undefined
+  /** Whether the running code was called by the endpoint behind this tap. */
+  isInsideHandler(): boolean
+}
+
+type AnyFunction = (...args: never[]) => unknown
+type HeadArguments = [status: number, reason?: string | OutgoingHttpHeaders | OutgoingHttpHeader[], headers?: OutgoingHttpHeaders | OutgoingHttpHeader[]]
+
+/** What stands underneath the patches. Overloads are of no use here: arguments are handed on as they came. */
+interface Originals {
+  readonly writeHead: (this: ServerResponse, ...args: unknown[]) => ServerResponse
+  readonly write: (this: ServerResponse, ...args: unknown[]) => boolean
+  readonly end: (this: ServerResponse, ...args: unknown[]) => ServerResponse
+  readonly flushHeaders: (this: ServerResponse) => void
+  readonly setHeader: (this: ServerResponse, name: string, value: OutgoingHttpHeader) => ServerResponse
+  readonly destroy: (this: ServerResponse, error?: Error) => ServerResponse
+  readonly emit: (this: ServerResponse, event: string, ...args: unknown[]) => boolean
+}
+
+/**
+ * - `undecided`: the head is not due yet.
+ * - `untaken`: everything passes; the response is as it would be without us.
+ * - `taken`: the endpoint writes to the intake; those in front of us see the socket, those behind us see the stream.
+ */
+type TapState = 'undecided' | 'untaken' | 'taken'
+
+const TAP = Symbol('mcp-streams.tap')
+const EVENT_STREAM = /^\s*text\/event-stream\s*(?:;|$)/i
+const HELD_RESPONSE_EVENTS = ['close', 'finish', 'drain']
+const HELD_REQUEST_EVENTS = ['close', 'aborted', 'error']
+
+interface Tapped {
+  [TAP]?: ResponseTap
+}
+
+export class ResponseTap {
+  readonly req: IncomingMessage
+  readonly res: ServerResponse
+  #state: TapState = 'undecided'
+  #intake: Intake | undefined
+  #head: HeadArguments | undefined
+  #hasBegun = false
+  /** The endpoint has called `end` or `destroy`. */
+  #endedBy: 'end' | 'destroy' | undefined
+  #isReleased = false
+  /** We have ended the connection; the endpoint may go on. */
+  #isWireEnded = false
+  /** The response's own socket side is gone. */
+  #isClosed = false
+  #closeListener: (() => void) | undefined
+  readonly #host: TapHost
+  readonly #originals: Originals
+  /** Listeners from in front of us: they hear the socket. */
+  readonly #inFront: { res: Set<AnyFunction>; req: Set<AnyFunction> }
+  #heldRequestEvents: [event: string, ...args: unknown[]][] = []
+
+  /** Whether another instance of the middleware has tapped this response. */
+  static isTapped(res: ServerResponse): boolean {
+    return TAP in res
+  }
+
+  constructor(req: IncomingMessage, res: ServerResponse, host: TapHost) {
+    this.req = req
+    this.res = res
+    this.#host = host
+    const { writeHead, write, end, flushHeaders, setHeader, destroy, emit } = res as unknown as Originals
+    this.#originals = { writeHead, write, end, flushHeaders, setHeader, destroy, emit }
+    this.#inFront = {
+      res: new Set([...res.rawListeners('close'), ...res.rawListeners('finish')] as AnyFunction[]),
+      req: new Set(HELD_REQUEST_EVENTS.flatMap(event => req.rawListeners(event)) as AnyFunction[])
+    }
+    ;(res as Tapped)[TAP] = this
+    this.#patchResponse()
+  }
+
+  /** Whether the response has been taken, or `undefined` before its head. */
+  get isTaken(): boolean | undefined {
+    return this.#state === 'undecided' ? undefined : this.#state === 'taken'
+  }
+
+  /** The socket side of a taken response. */
+  readonly sink: Sink = {
+    write: bytes => {
+      const hasRoom = this.#originals.write.call(this.res, bytes)
+      // What compresses in front of us holds bytes back until it is told.
+      ;(this.res as { flush?: () => void }).flush?.()
+      return hasRoom
+    },
+    end: () => {
+      this.#isWireEnded = true
+      if (this.#endedBy === undefined) maskState(this.res)
+      this.#originals.end.call(this.res)
+    },
+    destroy: () => {
+      this.#isWireEnded = true
+      maskState(this.res)
+      this.#originals.destroy.call(this.res)
+    },
+    onDrain: listener => {
+      this.#inFront.res.add(listener)
+      this.res.on('drain', listener)
+    },
+    onClose: listener => {
+      if (this.#isClosed) listener()
+      else this.#closeListener = listener
+    },
+    closeSocket: onClosed => {
+      const { socket } = this.req
+      this.#isWireEnded = true
+      const end = (): void => socket.destroySoon()
+      this.#inFront.res.add(end)
+      this.res.on('finish', end)
+      socket.once('close', onClosed)
+    }
+  }
+
+  /** What the endpoint may be told about its response while it differs from the truth of the socket. */
+  get view(): { headersSent: boolean; ended: boolean; finished: boolean; closed: boolean } {
+    const isEnded = this.#endedBy !== undefined
+    return { headersSent: this.#head !== undefined, ended: isEnded, finished: this.#endedBy === 'end' && this.#isReleased, closed: this.#isReleased }
+  }
+
+  /** Calls the endpoint's `drain` listeners: there is room in the stream again. */
+  drain(): void {
+    process.nextTick(() => this.#emitBehind('drain'))
+  }
+
+  /** The stream is over: those behind us may see the close now. */
+  release(): void {
+    if (this.#isReleased) return
+    this.#isReleased = true
+    maskState(this.res)
+    process.nextTick(() => {
+      if (this.#endedBy === 'end') this.#emitBehind('finish')
+      this.#emitBehind('close')
+      const held = this.#heldRequestEvents
+      this.#heldRequestEvents = []
+      for (const [event, ...args] of held) {
+        if (event !== 'error') this.#callListeners(this.req, event, args, listener => !this.#inFront.req.has(listener))
+      }
+    })
+  }
+
+  /** Gives the response back to the endpoint, after the bytes that were withheld from the wire. Returns what `write` did. */
+  stepAside(withheld: readonly Uint8Array[]): boolean {
+    this.#state = 'untaken'
+    this.#restore()
+    if (!this.#hasBegun && this.#head !== undefined) this.#originals.writeHead.apply(this.res, this.#head)
+    let hasRoom = true
+    for (const bytes of withheld) hasRoom = this.#originals.write.call(this.res, bytes)
+    return hasRoom
+  }
+
+  /** Sends the head as the endpoint wanted it, with what `begin` of the intake has set; the rest follows in the same write. */
+  sendHead(setHeaders: () => void): void {
+    const [status, reason, headers] = this.#head as HeadArguments
+    foldHeaders(this.res, this.#originals.setHeader, typeof reason === 'string' ? headers : (headers ?? reason))
+    this.res.removeHeader('Content-Length')
+    setHeaders()
+    if (typeof reason === 'string') this.#originals.writeHead.call(this.res, status, reason)
+    else this.#originals.writeHead.call(this.res, status)
+  }
+
+  /** Sends a head that nothing has been written after. */
+  flushHead(): void {
+    this.#originals.flushHeaders.call(this.res)
+  }
+
+  setHeader(name: string, value: string): void {
+    this.#originals.setHeader.call(this.res, name, value)
+  }
+
+  #patchResponse(): void {
+    const tap = this
+    const { res } = this
+    const originals = this.#originals
+
+    res.writeHead = function writeHead(this: ServerResponse, ...args: unknown[]): ServerResponse {
+      if (tap.#state === 'taken') throw headersSentError('write')
+      if (tap.#state === 'undecided') tap.#decide(args as HeadArguments)
+      if (tap.isTaken === true) return tap.res
+      return originals.writeHead.apply(this, args)
+    } as ServerResponse['writeHead']
+
+    res.write = function write(this: ServerResponse, ...args: unknown[]): boolean {
+      if (tap.#state === 'undecided') tap.#decideImplicitly()
+      if (tap.isTaken !== true) return originals.write.apply(this, args)
+      return tap.#write(args)
+    } as ServerResponse['write']
+
+    res.end = function end(this: ServerResponse, ...args: unknown[]): ServerResponse {
+      if (tap.#state === 'undecided') tap.#decideImplicitly()
+      if (tap.isTaken !== true) return originals.end.apply(this, args)
+      return tap.#end(args)
+    } as ServerResponse['end']
+
+    res.flushHeaders = function flushHeaders(this: ServerResponse): void {
+      if (tap.#state === 'undecided') tap.#decideImplicitly()
+      if (tap.isTaken !== true) originals.flushHeaders.call(this)
+    }
+
+    // `compression` behind us decides while the head is being made: it leaves a response alone that says `no-transform`.
+    res.setHeader = function setHeader(this: ServerResponse, name: string, value: OutgoingHttpHeader): ServerResponse {
+      if (tap.#state === 'taken' && !tap.#hasBegun) throw headersSentError('set')
+      const result = originals.setHeader.call(this, name, value)
+      if (tap.#state === 'undecided' && /^(?:content-type|cache-control)$/i.test(name)) forbidTransform(this, originals.setHeader)
+      return result
+    } as ServerResponse['setHeader']
+
+    res.destroy = function destroy(this: ServerResponse, error?: Error): ServerResponse {
+      if (tap.#state !== 'taken') return originals.destroy.call(this, error)
+      tap.#abort()
+      return tap.res
+    } as ServerResponse['destroy']
+  }
+
+  /** Takes the patches out again, where nobody has patched on top of them. */
+  #restore(): void {
+    const { res } = this
+    const { writeHead, write, end, flushHeaders, setHeader, destroy } = this.#originals
+    Object.assign(res, { writeHead, write, end, flushHeaders, setHeader, destroy })
+  }
+
+  #decideImplicitly(): void {
+    const { res } = this
+    // Through whatever is patched behind us, as Node itself would; and only if it matters: Node computes a content-length for
+    // a response that is ended without an explicit head.
+    if (res.statusCode === 200 && EVENT_STREAM.test(String(res.getHeader('Content-Type') ?? ''))) res.writeHead(res.statusCode)
+    if (this.#state === 'undecided') this.#decide([res.statusCode])
+  }
+
+  #decide(args: HeadArguments): void {
+    const [status, reason, last] = args
+    const given = typeof reason === 'string' ? last : (last ?? reason)
+    const header = (name: string): string | undefined => headerIn(given, name) ?? stringOf(this.res.getHeader(name))
+    const contentType = header('content-type') ?? ''
+    const isPlain = (header('content-encoding') ?? 'identity') === 'identity'
+    const isStream = status === 200 && EVENT_STREAM.test(contentType) && isPlain && !this.res.destroyed
+    const intake = this.#host.take(this, { isStream, header })
+    if (intake === undefined || !isStream) return this.#settleUntaken()
+    this.#state = 'taken'
+    this.#intake = intake
+    this.#head = args
+    this.#holdEvents()
+    // An endpoint may write its head and then nothing for minutes: the link must be out by then.
+    process.nextTick(() => this.#begin())
+  }
+
+  #settleUntaken(): void {
+    this.#state = 'untaken'
+    this.#restore()
+  }
+
+  #begin(): void {
+    if (this.#hasBegun || this.#state !== 'taken') return
+    this.#hasBegun = true
+    this.#intake?.begin()
+  }
+
+  #write(args: unknown[]): boolean {
+    const [chunk, second, third] = args
+    const callback = (typeof second === 'function' ? second : third) as ((error?: Error) => void) | undefined
+    const encoding = typeof second === 'string' ? (second as BufferEncoding) : undefined
+    const bytes = toBytes(chunk, encoding)
+    if (this.#endedBy !== undefined || this.#isReleased) {
+      if (callback !== undefined) process.nextTick(callback, streamError('ERR_STREAM_WRITE_AFTER_END', 'write after end'))
+      return false
+    }
+    const hasRoom = this.#intake?.write(bytes) ?? false
+    // The write may have shown that the response is not ours to take: then the bytes have gone out already.
+    if (callback !== undefined) process.nextTick(callback)
+    return hasRoom
+  }
+
+  #end(args: unknown[]): ServerResponse {
+    const callback = args.find(arg => typeof arg === 'function') as ((error?: Error) => void) | undefined
+    if (this.#endedBy !== undefined) {
+      if (callback !== undefined) process.nextTick(callback, streamError('ERR_STREAM_ALREADY_FINISHED', 'Cannot call end after a stream was finished'))
+      return this.res
+    }
+    if (args.length > 0 && typeof args[0] !== 'function' && args[0] !== undefined && args[0] !== null) {
+      this.#write([args[0], typeof args[1] === 'string' ? args[1] : undefined])
+      // The last bytes may have shown that the response is not ours.
+      if (this.#state !== 'taken') return this.#originals.end.call(this.res, callback)
+    }
+    this.#endedBy = 'end'
+    if (callback !== undefined) process.nextTick(callback)
+    this.#intake?.end()
+    this.#begin()
+    return this.res
+  }
+
+  #abort(): void {
+    if (this.#endedBy !== undefined) return
+    this.#endedBy = 'destroy'
+    this.#intake?.abort()
+    this.#begin()
+  }
+
+  /** Those in front of us hear the socket; those behind us hear nothing until `release`. */
+  #holdEvents(): void {
+    const tap = this
+    const { req, res } = this
+    const emitOnRequest = req.emit
+    Object.defineProperty(res, 'headersSent', HEADERS_SENT)
+
+    res.emit = function emit(this: ServerResponse, event: string, ...args: unknown[]): boolean {
+      if (tap.#state !== 'taken' || !HELD_RESPONSE_EVENTS.includes(event)) {
+        return tap.#originals.emit.call(this, event, ...args)
+      }
+      if (event === 'close') tap.#closed()
+      return tap.#callListeners(res, event, args, listener => tap.#inFront.res.has(listener))
+    } as ServerResponse['emit']
+
+    req.emit = function emit(this: IncomingMessage, event: string, ...args: unknown[]): boolean {
+      if (tap.#state !== 'taken' || tap.#isReleased || !HELD_REQUEST_EVENTS.includes(event)) {
+        return emitOnRequest.call(this, event, ...(args as []))
+      }
+      tap.#heldRequestEvents.push([event, ...args])
+      maskRequest(req)
+      return tap.#callListeners(req, event, args, listener => tap.#inFront.req.has(listener))
+    } as IncomingMessage['emit']
+
+    // Express' final handler destroys the socket when a handler throws after its head; so does many a hand-written one. From
+    // outside that is no different from a client that leaves, so it is caught here, where it is known who called.
+    const { socket } = req
+    const destroySocket = socket.destroy
+    socket.destroy = function destroy(this: typeof socket, error?: Error) {
+      const isEndpoint = error === undefined && tap.#state === 'taken' && !tap.#isWireEnded && tap.#host.isInsideHandler()
+      if (!isEndpoint || tap.#endedBy !== undefined || tap.#isReleased) return destroySocket.call(this, error)
+      tap.#abort()
+      return this
+    }
+    this.#restoreSocket = () => {
+      socket.destroy = destroySocket
+    }
+  }
+
+  #restoreSocket: () => void = () => undefined
+
+  #closed(): void {
+    if (this.#isClosed) return
+    this.#isClosed = true
+    this.#isWireEnded = true
+    this.#restoreSocket()
+    if (!this.#isReleased) maskState(this.res)
+    this.#closeListener?.()
+  }
+
+  #emitBehind(event: string): void {
+    this.#callListeners(this.res, event, [], listener => !this.#inFront.res.has(listener))
+  }
+
+  #callListeners(emitter: IncomingMessage | ServerResponse, event: string, args: unknown[], isMeant: (listener: AnyFunction) => boolean): boolean {
+    let hasCalled = false
+    for (const listener of emitter.rawListeners(event) as AnyFunction[]) {
+      if (!isMeant(listener)) continue
+      hasCalled = true
+      Reflect.apply(listener, emitter, args)
+    }
+    return hasCalled
+  }
+}
+
+const HEADERS_SENT: PropertyDescriptor = {
+  configurable: true,
+  get(this: Tapped & { _header: string | null }) {
+    return this[TAP]?.view.headersSent === true || this._header !== null
+  }
+}
+
+/** While the socket and the stream tell different stories, the endpoint gets the stream's. */
+const STATE: PropertyDescriptorMap = {
+  destroyed: viewOf(view => view.closed),
+  closed: viewOf(view => view.closed),
+  writableEnded: viewOf(view => view.ended),
+  writableFinished: viewOf(view => view.finished),
+  errored: viewOf(() => null)
+}
+
+function viewOf(read: (view: ResponseTap['view']) => unknown): PropertyDescriptor {
+  return {
+    configurable: true,
+    get(this: Tapped) {
+      return this[TAP] === undefined ? undefined : read(this[TAP].view)
+    },
+    set() {
+      // Node notes the end of the socket here; the view does not depend on it.
+    }
+  }
+}
+
+function maskState(res: ServerResponse): void {
+  if (!Object.hasOwn(res, 'writableFinished')) Object.defineProperties(res, STATE)
+}
+
+/** A request whose client has gone looks as it did before; the response's close tells when it is over. */
+function maskRequest(req: IncomingMessage): void {
+  const values = { aborted: false, destroyed: false, errored: null, closed: false }
+  for (const [name, value] of Object.entries(values)) {
+    Object.defineProperty(req, name, { configurable: true, enumerable: true, get: () => value, set: () => undefined })
+  }
+}
+
+function toBytes(chunk: unknown, encoding: BufferEncoding | undefined): Buffer {
+  if (typeof chunk === 'string') return Buffer.from(chunk, encoding)
+  if (Buffer.isBuffer(chunk)) return chunk
+  if (chunk instanceof Uint8Array) return Buffer.from(chunk.buffer, chunk.byteOffset, chunk.byteLength)
+  const error: NodeJS.ErrnoException = new TypeError('The "chunk" argument must be of type string or an instance of Buffer or Uint8Array')
+  error.code = chunk === null ? 'ERR_STREAM_NULL_VALUES' : 'ERR_INVALID_ARG_TYPE'
+  throw error
+}
+
+function stringOf(value: OutgoingHttpHeader | undefined): string | undefined {
+  return value === undefined ? undefined : Array.isArray(value) ? value.join(', ') : String(value)
+}
+
+/** Finds a header in any of the forms that `writeHead` takes: an object, a flat list, a list of pairs. */
+function headerIn(headers: unknown, name: string): string | undefined {
+  for (const [key, value] of headerEntries(headers)) if (key.toLowerCase() === name) return stringOf(value)
+  return undefined
+}
+
+function headerEntries(headers: unknown): [string, OutgoingHttpHeader][] {
+  if (typeof headers !== 'object' || headers === null) return []
+  if (!Array.isArray(headers)) {
+    return Object.entries(headers as OutgoingHttpHeaders).filter((entry): entry is [string, OutgoingHttpHeader] => entry[1] !== undefined)
+  }
+  if (Array.isArray(headers[0])) return headers as [string, OutgoingHttpHeader][]
+  const entries: [string, OutgoingHttpHeader][] = []
+  for (let i = 0; i + 1 < headers.length; i += 2) entries.push([String(headers[i]), headers[i + 1] as OutgoingHttpHeader])
+  return entries
+}
+
+/** Moves the headers of a `writeHead` call to the response, so that ours can be added; a repeated name becomes a list. */
+function foldHeaders(res: ServerResponse, setHeader: Originals['setHeader'], headers: unknown): void {
+  const seen = new Map<string, OutgoingHttpHeader>()
+  for (const [name, value] of headerEntries(headers)) {
+    const earlier = seen.get(name.toLowerCase())
+    const values = earlier === undefined ? value : [earlier, value].flat().map(String)
+    seen.set(name.toLowerCase(), values)
+    setHeader.call(res, name, values)
+  }
+}
+
+function forbidTransform(res: ServerResponse, setHeader: Originals['setHeader']): void {
+  if (!EVENT_STREAM.test(stringOf(res.getHeader('Content-Type')) ?? '')) return
+  setHeader.call(res, 'Cache-Control', withDirectives(stringOf(res.getHeader('Cache-Control')), ['no-transform']))
+}
+
+/** Adds directives to a `Cache-Control` value that it does not have yet (RFC 9111, 5.2). */
+export function withDirectives(value: string | undefined, directives: readonly string[]): string {
+  const present = (value ?? '').split(',').map(directive => directive.trim()).filter(directive => directive !== '')
+  const missing = directives.filter(directive => !present.some(one => one.toLowerCase() === directive))
+  return [...present, ...missing].join(', ')
+}
+
+function headersSentError(action: 'set' | 'write'): Error {
+  return streamError('ERR_HTTP_HEADERS_SENT', `Cannot ${action} headers after they are sent to the client`)
+}
+
+function streamError(code: string, message: string): Error {
+  return Object.assign(new Error(message), { code })
+}

@@ -1,0 +1,96 @@
+// What the endpoint's own answers mean for streams: a session that ended, a call that was cancelled, a revision agreed upon.
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { isObject, isRequest, isRequestId, isResponse, type Message, messagesOf, paramsOf, type RequestId } from '../core/json-rpc.js'
+import { parseRevision } from '../core/protocol-version.js'
+import { sessionOf } from './guards.js'
+import type { House } from './house.js'
+
+/** Bytes of an `initialize` answer that are read for the revision. */
+const LONGEST_INITIALIZE = 1024 * 1024
+
+/** Acts on the endpoint's answer to a request, once it has been given. */
+export function watchVerdict(house: House, req: IncomingMessage, res: ServerResponse, messages: readonly Message[], owner: string): void {
+  const session = sessionOf(req)
+  const cancelled = messages.flatMap(cancelledRequest)
+  if (session === undefined && cancelled.length === 0) return
+  res.once('close', () => {
+    if (!res.headersSent) return
+    const { statusCode } = res
+    const isAccepted = statusCode >= 200 && statusCode < 300
+    if (isAccepted) {
+      for (const id of cancelled) house.table.findByRequest(id, session, owner)?.cancel()
+      if (session !== undefined) noteAnswers(house, messages, session, owner)
+    }
+    if (session === undefined) return
+    const isGone = statusCode === 404 && (req.method === 'POST' || req.method === 'GET')
+    if (isGone || (isAccepted && req.method === 'DELETE')) endSession(house, session, owner, isGone)
+  })
+}
+
+/** Reads the revision from the `initialize` result, whichever way it comes. */
+export function noteRevision(house: House, sessionId: string | undefined, message: Message): void {
+  if (sessionId === undefined || !isObject(message.result)) return
+  house.sessions.negotiated(sessionId, parseRevision(message.result['protocolVersion']))
+}
+
+/** The answer to `initialize`, as far as its head has told. */
+export interface InitializeAnswer {
+  sessionId: string | undefined
+}
+
+/** Looks over a JSON answer to `initialize` without touching a byte of it. The session is for the caller to fill in. */
+export function watchInitializeJson(house: House, res: ServerResponse): InitializeAnswer {
+  const answer: InitializeAnswer = { sessionId: undefined }
+  const chunks: Buffer[] = []
+  let size = 0
+  const keep = (chunk: unknown, encoding: unknown): void => {
+    if (typeof chunk !== 'string' && !(chunk instanceof Uint8Array)) return
+    if ((size += chunk.length) > LONGEST_INITIALIZE) return
+    const isEncoded = typeof chunk === 'string' && typeof encoding === 'string'
+    chunks.push(isEncoded ? Buffer.from(chunk, encoding as BufferEncoding) : Buffer.from(chunk as string))
+  }
+  const { write, end } = res as unknown as Record<'write' | 'end', (this: ServerResponse, ...args: unknown[]) => never>
+  res.write = function writeObserved(this: ServerResponse, ...args: unknown[]): boolean {
+    keep(args[0], args[1])
+    return write.apply(this, args)
+  } as ServerResponse['write']
+  res.end = function endObserved(this: ServerResponse, ...args: unknown[]): ServerResponse {
+    keep(args[0], args[1])
+    if (answer.sessionId !== undefined && size <= LONGEST_INITIALIZE) noteJson(house, answer.sessionId, Buffer.concat(chunks))
+    return end.apply(this, args)
+  } as ServerResponse['end']
+  return answer
+}
+
+function noteJson(house: House, sessionId: string, bytes: Buffer): void {
+  let body: unknown
+  try {
+    body = JSON.parse(bytes.toString('utf8'))
+  } catch {
+    return // An event stream: its response is read from the stream.
+  }
+  for (const message of messagesOf(body)) noteRevision(house, sessionId, message)
+}
+
+function cancelledRequest(message: Message): RequestId[] {
+  const { requestId } = paramsOf(message)
+  return message.method === 'notifications/cancelled' && !isRequest(message) && isRequestId(requestId) ? [requestId] : []
+}
+
+function noteAnswers(house: House, messages: readonly Message[], session: string, owner: string): void {
+  const answers = messages.filter(isResponse)
+  if (answers.length === 0) return
+  for (const stream of house.table.ofSession(session, owner)) for (const { id } of answers) stream.answered(id)
+}
+
+function endSession(house: House, session: string, owner: string, isLost: boolean): void {
+  const streams = house.table.ofSession(session, owner)
+  house.debug('session ended by %s: %d streams dropped', isLost ? 'the endpoint (404)' : 'DELETE', streams.length)
+  house.sessions.delete(session)
+  for (const stream of streams) {
+    // A lost session owes its callers an error; a client that ended its session itself wants nothing more.
+    if (isLost) stream.fail('session-ended')
+    else if (stream.isEnded) house.table.drop(stream)
+    else stream.cancel()
+  }
+}

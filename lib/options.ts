@@ -1,0 +1,157 @@
+// The options: what they mean, what they default to, and what is wrong with a bad one.
+import type { StreamError } from './core/errors.js'
+import { defaultOwner, type OwnerFunction } from './http/guards.js'
+
+/** Options of {@link mcpStreams}. Every one has a default. Durations are milliseconds and sizes bytes, but for `resumeInterval`. */
+export interface McpStreamsOptions {
+  /**
+   * Milliseconds for which events stay after they were written to a connection: a write that the kernel accepted is not yet
+   * one that arrived. Default: 120,000 (the Streams draft's two minutes).
+   */
+  readonly window?: number | undefined
+  /**
+   * Bytes of events kept per stream. Older events that have been written go first; with this many bytes unwritten, the
+   * endpoint's `write()` returns `false`, and what it still writes fails the stream with an explicit error. Default: 16 MiB.
+   */
+  readonly maxStreamBytes?: number | undefined
+  /** Bytes of events kept in all streams together. Finished streams make room first. Default: 256 MiB. */
+  readonly maxBytes?: number | undefined
+  /**
+   * Streams kept, running and finished together. Finished ones make room first; when all are running, a new response passes
+   * through as it would without the middleware. Default: 10,000.
+   */
+  readonly maxStreams?: number | undefined
+  /**
+   * The reconnection time in milliseconds that clients are told when a stream starts. Stock clients wait this long after a
+   * cut, and try twice: it should outlast a restart. `null` sends none. Default: 3,000.
+   */
+  readonly retry?: number | null | undefined
+  /** Milliseconds of silence after which a comment keeps the connection open through proxies; `null`: never. Default: 15,000. */
+  readonly keepAlive?: number | null | undefined
+  /**
+   * The greatest age of a connection in milliseconds: then it is closed at will (SEP-1335), towards clients that come back.
+   * For proxies and platforms that limit the total duration of a response. `null`: no limit. Default: `null`.
+   */
+  readonly disconnectAfter?: number | null | undefined
+  /**
+   * Seconds (the Streams draft's unit). `min`: the least a client should wait before it resumes, and so the floor of every
+   * reconnection time. `max`: the time without a connection after which a stream is abandoned: the endpoint sees the close.
+   * Default: `{ min: 1, max: 600 }`; `min` is less where `retry` is.
+   */
+  readonly resumeInterval?: { readonly min?: number | undefined; readonly max?: number | undefined } | undefined
+  /**
+   * Says who a request is from; only the same owner may resume, cancel or see a stream. May be asynchronous. A rejection
+   * answers the request with 500. Default: the client and subject of `req.auth`, else a hash of `Authorization`, else nobody.
+   */
+  readonly owner?: OwnerFunction | undefined
+  /**
+   * Origins besides the server's own whose pages may use stream URLs, as browsers send them (`https://app.example`), or `*`.
+   * A request without an `Origin` header is not from a page. Default: none.
+   */
+  readonly allowedOrigins?: readonly string[] | undefined
+  /**
+   * The event that carries the first id of each connection. `auto`: what the client's revision can read; `always`: the empty
+   * one of 2025-11-25; `never`: none, so that a client can resume only with the link or after its first event. Default: `auto`.
+   */
+  readonly primer?: 'auto' | 'always' | 'never' | undefined
+  /** Hears of streams that fail, and of an `owner` that throws. It must not throw itself. Default: nobody hears. */
+  readonly onError?: ((error: Error, context: { readonly streamId: string | undefined }) => void) | undefined
+}
+
+/** The options with every default filled in; what the code runs on. */
+export interface Settings {
+  readonly window: number
+  readonly maxStreamBytes: number
+  readonly maxBytes: number
+  readonly maxStreams: number
+  readonly retry: number | null
+  readonly keepAlive: number | null
+  readonly disconnectAfter: number | null
+  readonly resumeInterval: { readonly min: number; readonly max: number }
+  readonly owner: OwnerFunction
+  readonly allowedOrigins: ReadonlySet<string>
+  readonly primer: 'auto' | 'always' | 'never'
+  readonly onError: (error: Error | StreamError, context: { readonly streamId: string | undefined }) => void
+}
+
+const MEBIBYTE = 1024 * 1024
+const DEFAULT_RETRY = 3000
+const DEFAULT_MIN_RESUME_SECONDS = 1
+const DEFAULT_MAX_RESUME_SECONDS = 600
+
+type Check = (value: unknown) => string | undefined
+
+/** One line per option: a new one cannot be forgotten, it would not compile. */
+const CHECKS: { readonly [name in keyof Required<McpStreamsOptions>]: Check } = {
+  window: wholeNumber(0),
+  maxStreamBytes: wholeNumber(1),
+  maxBytes: wholeNumber(1),
+  maxStreams: wholeNumber(1),
+  retry: orNull(wholeNumber(0)),
+  keepAlive: orNull(wholeNumber(1)),
+  disconnectAfter: orNull(wholeNumber(1)),
+  resumeInterval: checkResumeInterval,
+  owner: isFunction,
+  allowedOrigins: checkOrigins,
+  primer: value => (['auto', 'always', 'never'].includes(value as string) ? undefined : "must be 'auto', 'always' or 'never'"),
+  onError: isFunction
+}
+
+/** Checks the options and fills in the defaults. Throws a `TypeError` that names the option at fault. */
+export function parseOptions(options: McpStreamsOptions = {}): Settings {
+  if (typeof options !== 'object' || options === null) throw new TypeError('mcpStreams: options must be an object')
+  for (const [name, value] of Object.entries(options)) {
+    if (!Object.hasOwn(CHECKS, name)) throw new TypeError(`mcpStreams: unknown option \`${name}\``)
+    const fault = value === undefined ? undefined : CHECKS[name as keyof McpStreamsOptions](value)
+    if (fault !== undefined) throw new TypeError(`mcpStreams: option \`${name}\` ${fault}`)
+  }
+  const { retry = DEFAULT_RETRY, resumeInterval = {} } = options
+  const { min = Math.min(DEFAULT_MIN_RESUME_SECONDS, (retry ?? DEFAULT_RETRY) / 1000), max = DEFAULT_MAX_RESUME_SECONDS } = resumeInterval
+  if (min > max) throw new TypeError('mcpStreams: option `resumeInterval` must not have a `min` above its `max`')
+  const maxBytes = options.maxBytes ?? 256 * MEBIBYTE
+  return {
+    window: options.window ?? 120_000,
+    maxStreamBytes: Math.min(options.maxStreamBytes ?? 16 * MEBIBYTE, maxBytes),
+    maxBytes,
+    maxStreams: options.maxStreams ?? 10_000,
+    retry: retry === null ? null : Math.max(retry, min * 1000),
+    keepAlive: options.keepAlive === undefined ? 15_000 : options.keepAlive,
+    disconnectAfter: options.disconnectAfter ?? null,
+    resumeInterval: { min, max },
+    owner: options.owner ?? defaultOwner,
+    allowedOrigins: new Set(options.allowedOrigins?.map(origin => origin.toLowerCase())),
+    primer: options.primer ?? 'auto',
+    onError: options.onError ?? (() => undefined)
+  }
+}
+
+function wholeNumber(least: number): Check {
+  return value =>
+    Number.isSafeInteger(value) && (value as number) >= least ? undefined : `must be a whole number, ${least} or more`
+}
+
+function orNull(check: Check): Check {
+  return value => {
+    const fault = value === null ? undefined : check(value)
+    return fault === undefined ? undefined : `${fault}, or null`
+  }
+}
+
+function isFunction(value: unknown): string | undefined {
+  return typeof value === 'function' ? undefined : 'must be a function'
+}
+
+function checkResumeInterval(value: unknown): string | undefined {
+  const fault = 'must be an object with `min` and `max` in seconds, 0 or more'
+  if (typeof value !== 'object' || value === null) return fault
+  const isFine = Object.entries(value).every(
+    ([name, seconds]) => ['min', 'max'].includes(name) && (seconds === undefined || (Number.isFinite(seconds) && (seconds as number) >= 0))
+  )
+  return isFine ? undefined : fault
+}
+
+function checkOrigins(value: unknown): string | undefined {
+  const isOrigin = (origin: unknown): boolean =>
+    origin === '*' || (typeof origin === 'string' && URL.canParse(origin) && new URL(origin).origin === origin.toLowerCase())
+  return Array.isArray(value) && value.every(isOrigin) ? undefined : "must be a list of origins such as 'https://app.example', or '*'"
+}
