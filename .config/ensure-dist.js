@@ -1,0 +1,22 @@
+// Builds dist/ when it is missing or older than what it is made from, and does nothing otherwise.
+import { spawnSync } from 'node:child_process'
+import { readdirSync, statSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
+
+const root = fileURLToPath(new URL('..', import.meta.url))
+
+const changedAt = path => statSync(root + path, { throwIfNoEntry: false })?.mtimeMs ?? 0
+
+const sources = () => [
+  'package.json',
+  'tsconfig.json',
+  ...readdirSync(`${root}lib`, { recursive: true }).map(file => `lib/${file}`)
+]
+
+// The types are what a build writes last, so an interrupted build counts as missing.
+const builtAt = Math.min(changedAt('dist/index.js'), changedAt('dist/index.cjs'), changedAt('dist/index.d.cts'))
+
+if (sources().some(path => changedAt(path) > builtAt)) {
+  const build = spawnSync('npm', ['run', '--silent', 'build'], { cwd: root, stdio: ['ignore', 'ignore', 'inherit'] })
+  process.exitCode = build.status ?? 1
+}

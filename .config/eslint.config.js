@@ -1,0 +1,113 @@
+// Lint rules: which way imports may point between the folders of lib/, and what the library never does.
+import js from '@eslint/js'
+import { builtinModules } from 'node:module'
+import { defineConfig } from 'eslint/config'
+import importX, { createNodeResolver } from 'eslint-plugin-import-x'
+import tseslint from 'typescript-eslint'
+
+const builtins = builtinModules.map(name => ({ name, message: 'This folder is free of Node: web globals only.' }))
+const noNode = { regex: '^node:', message: 'This folder is free of Node: web globals only.' }
+const noGlobals = [
+  'Buffer',
+  'process',
+  'setImmediate',
+  'clearImmediate',
+  'global',
+  '__dirname',
+  '__filename',
+  'require'
+]
+
+// Arrows run one way: core <- http <- methods <- mcp-streams, and core <- client.
+const outside = [
+  { regex: '(^|/)(spec|examples)/', message: 'lib/ never imports its specs or its examples.' },
+  { regex: '^express-mcp-streams', message: 'Inside lib/ import the file, not the package.' }
+]
+const arrow = (folder, mayImport) => {
+  const allowed = mayImport.map(name => `${name}/`).join('|')
+  const reach = mayImport.length === 0 ? 'nothing outside itself' : `${mayImport.join(' and ')} only`
+  return { regex: allowed === '' ? '^\\.\\./' : `^\\.\\./(?!${allowed})`, message: `lib/${folder} imports ${reach}.` }
+}
+const imports = (patterns, paths = []) => ({
+  '@typescript-eslint/no-restricted-imports': ['error', { patterns: [...outside, ...patterns], paths }]
+})
+
+export default defineConfig(
+  { ignores: ['dist/', 'coverage/', 'node_modules/'] },
+  { linterOptions: { reportUnusedDisableDirectives: 'error' } },
+  js.configs.recommended,
+  tseslint.configs.recommended,
+  {
+    rules: {
+      eqeqeq: ['error', 'always', { null: 'ignore' }],
+      '@typescript-eslint/no-unused-vars': [
+        'error',
+        { argsIgnorePattern: '^_', varsIgnorePattern: '^_', caughtErrors: 'none' }
+      ]
+    }
+  },
+  {
+    // What tsc checks in TypeScript: a name that nobody defined.
+    files: ['**/*.{js,cjs}'],
+    languageOptions: { globals: Object.fromEntries(Object.getOwnPropertyNames(globalThis).map(name => [name, false])) },
+    rules: { 'no-undef': 'error' }
+  },
+  {
+    files: ['**/*.ts', '**/*.cts'],
+    rules: { 'no-undef': 'off' }
+  },
+  {
+    files: ['**/*.cjs', '**/*.cts'],
+    languageOptions: { globals: { require: false, module: false, exports: true } },
+    rules: { '@typescript-eslint/no-require-imports': 'off' }
+  },
+  {
+    files: ['lib/**/*.ts'],
+    extends: [tseslint.configs.recommendedTypeCheckedOnly],
+    plugins: { 'import-x': importX },
+    languageOptions: { parserOptions: { project: './tsconfig.json', tsconfigRootDir: process.cwd() } },
+    settings: {
+      'import-x/parsers': { '@typescript-eslint/parser': ['.ts'] },
+      'import-x/resolver-next': [createNodeResolver({ extensionAlias: { '.js': ['.ts', '.js'] } })]
+    },
+    rules: {
+      ...imports([]),
+      'import-x/no-cycle': 'error',
+      'import-x/no-default-export': 'error',
+      'import-x/no-extraneous-dependencies': ['error', { devDependencies: false, peerDependencies: false }],
+      'no-console': 'error',
+      'no-restricted-syntax': [
+        'error',
+        { selector: 'ImportExpression', message: 'Import statically: a dynamic import escapes the one-way rule.' },
+        { selector: 'ExportAllDeclaration', message: 'Export by name: adding a name to a door is a decision.' }
+      ],
+      '@typescript-eslint/consistent-type-imports': ['error', { fixStyle: 'separate-type-imports' }],
+      '@typescript-eslint/no-this-alias': ['error', { allowedNames: ['tap'] }],
+      '@typescript-eslint/switch-exhaustiveness-check': ['error', { considerDefaultExhaustiveForUnions: true }]
+    }
+  },
+  {
+    // Who patches a response or a request keeps its methods, to call them later on their own object.
+    files: ['lib/http/**'],
+    rules: { '@typescript-eslint/unbound-method': 'off' }
+  },
+  {
+    files: ['lib/core/**'],
+    rules: imports([noNode, arrow('core', [])], builtins)
+  },
+  {
+    files: ['lib/http/**'],
+    rules: imports([arrow('http', ['core'])])
+  },
+  {
+    files: ['lib/methods/**'],
+    rules: imports([arrow('methods', ['core', 'http'])])
+  },
+  {
+    files: ['lib/client/**'],
+    rules: {
+      ...imports([noNode, arrow('client', ['core'])], builtins),
+      'no-restricted-globals': ['error', ...noGlobals]
+    }
+  }
+)
