@@ -13,7 +13,17 @@ export interface StreamMessage {
   readonly reason: string | undefined
 }
 
-const NAMES = ['created', 'resumed', 'taken-over', 'completed', 'failed', 'cancelled', 'abandoned', 'evicted', 'refused'] as const
+const NAMES = [
+  'created',
+  'resumed',
+  'taken-over',
+  'completed',
+  'failed',
+  'cancelled',
+  'abandoned',
+  'evicted',
+  'refused'
+] as const
 
 export type DiagnosticName = (typeof NAMES)[number]
 

@@ -106,7 +106,10 @@ class Instance {
       sessions: new Sessions(settings.maxStreams),
       connections: new Connections({
         retry: settings.retry,
-        retryAtWill: Math.max(Math.min(settings.retry ?? AT_WILL_RETRY, AT_WILL_RETRY), settings.resumeInterval.min * 1000),
+        retryAtWill: Math.max(
+          Math.min(settings.retry ?? AT_WILL_RETRY, AT_WILL_RETRY),
+          settings.resumeInterval.min * 1000
+        ),
         keepAlive: settings.keepAlive,
         disconnectAfter: settings.disconnectAfter
       }),
@@ -143,7 +146,8 @@ class Instance {
     if (req.method !== 'GET') return proceed()
     const lastEventId = headerOf(req, 'last-event-id')
     const eventId = lastEventId === undefined ? undefined : parseEventId(lastEventId)
-    if (eventId !== undefined) return void this.#settle(resumeAtEndpoint(house, req, res, eventId, owner, proceed), next)
+    if (eventId !== undefined)
+      return void this.#settle(resumeAtEndpoint(house, req, res, eventId, owner, proceed), next)
     if (lastEventId !== undefined || sessionOf(req) === undefined) return proceed()
     this.#settle(
       reattachListener(house, req, res, owner).then(isAttached => isAttached || proceed()),
@@ -152,7 +156,13 @@ class Instance {
   }
 
   /** Lets the endpoint answer, with its response tapped. */
-  #passOn(owner: string, messages: readonly Message[], req: IncomingMessage, res: ServerResponse, next: (error?: unknown) => void): void {
+  #passOn(
+    owner: string,
+    messages: readonly Message[],
+    req: IncomingMessage,
+    res: ServerResponse,
+    next: (error?: unknown) => void
+  ): void {
     const house = this.#house
     watchVerdict(house, req, res, messages, owner)
     const isInitialize = messages.some(message => message.method === 'initialize')
@@ -204,7 +214,7 @@ class Instance {
     })
     const kind = tap.req.method === 'GET' ? 'listen' : 'request'
     const requestIds = messages.filter(isRequest).map(message => message.id)
-    const opened = house.table.open({ id: context.id, kind, owner, requestIds, sessionId }, intake)
+    const opened = house.table.open({ id: context.id, kind, owner, requestIds, sessionId, manners }, intake)
     if (opened === undefined) {
       publish('refused', undefined, 'full')
       return leave('everything is live and full')
@@ -242,7 +252,12 @@ class Instance {
   stats(): McpStreamsStats {
     const { table, connections } = this.#house
     const counts = table.counts()
-    return { ...counts, connections: connections.size, resumes: this.#resumes, refusals: counts.refusals + this.#refusals }
+    return {
+      ...counts,
+      connections: connections.size,
+      resumes: this.#resumes,
+      refusals: counts.refusals + this.#refusals
+    }
   }
 
   current(): CurrentStream | undefined {

@@ -93,7 +93,8 @@ const CHECKS: { readonly [name in keyof Required<McpStreamsOptions>]: Check } = 
   resumeInterval: checkResumeInterval,
   owner: isFunction,
   allowedOrigins: checkOrigins,
-  primer: value => (['auto', 'always', 'never'].includes(value as string) ? undefined : "must be 'auto', 'always' or 'never'"),
+  primer: value =>
+    ['auto', 'always', 'never'].includes(value as string) ? undefined : "must be 'auto', 'always' or 'never'",
   onError: isFunction
 }
 
@@ -106,7 +107,10 @@ export function parseOptions(options: McpStreamsOptions = {}): Settings {
     if (fault !== undefined) throw new TypeError(`mcpStreams: option \`${name}\` ${fault}`)
   }
   const { retry = DEFAULT_RETRY, resumeInterval = {} } = options
-  const { min = Math.min(DEFAULT_MIN_RESUME_SECONDS, (retry ?? DEFAULT_RETRY) / 1000), max = DEFAULT_MAX_RESUME_SECONDS } = resumeInterval
+  const {
+    min = Math.min(DEFAULT_MIN_RESUME_SECONDS, (retry ?? DEFAULT_RETRY) / 1000),
+    max = DEFAULT_MAX_RESUME_SECONDS
+  } = resumeInterval
   if (min > max) throw new TypeError('mcpStreams: option `resumeInterval` must not have a `min` above its `max`')
   const maxBytes = options.maxBytes ?? 256 * MEBIBYTE
   return {
@@ -145,13 +149,17 @@ function checkResumeInterval(value: unknown): string | undefined {
   const fault = 'must be an object with `min` and `max` in seconds, 0 or more'
   if (typeof value !== 'object' || value === null) return fault
   const isFine = Object.entries(value).every(
-    ([name, seconds]) => ['min', 'max'].includes(name) && (seconds === undefined || (Number.isFinite(seconds) && (seconds as number) >= 0))
+    ([name, seconds]) =>
+      ['min', 'max'].includes(name) && (seconds === undefined || (Number.isFinite(seconds) && (seconds as number) >= 0))
   )
   return isFine ? undefined : fault
 }
 
 function checkOrigins(value: unknown): string | undefined {
   const isOrigin = (origin: unknown): boolean =>
-    origin === '*' || (typeof origin === 'string' && URL.canParse(origin) && new URL(origin).origin === origin.toLowerCase())
-  return Array.isArray(value) && value.every(isOrigin) ? undefined : "must be a list of origins such as 'https://app.example', or '*'"
+    origin === '*' ||
+    (typeof origin === 'string' && URL.canParse(origin) && new URL(origin).origin === origin.toLowerCase())
+  return Array.isArray(value) && value.every(isOrigin)
+    ? undefined
+    : "must be a list of origins such as 'https://app.example', or '*'"
 }

@@ -121,7 +121,13 @@ export class EventLog {
     const capacity = Math.max(size, Math.min(LARGEST_SLAB, Math.max(SMALLEST_SLAB, this.bytes)))
     if (!this.#budget.reserve(capacity)) return undefined
     // Never from Node's pool, which would keep other people's bytes alive with ours; never cleared, it is filled before it is read.
-    const slab: Slab = { bytes: Buffer.allocUnsafeSlow(capacity), first: this.last + 1, ends: [], used: 0, writtenAt: 0 }
+    const slab: Slab = {
+      bytes: Buffer.allocUnsafeSlow(capacity),
+      first: this.last + 1,
+      ends: [],
+      used: 0,
+      writtenAt: 0
+    }
     this.#slabs.push(slab)
     this.bytes += capacity
     return slab

@@ -15,7 +15,13 @@ const UNSAFE_IN_TARGET = /[^A-Za-z0-9\-._~:/?[\]@!$&'()*+,;=%]/g
  */
 export function streamTarget(requestUrl: string, streamId: string): string {
   const mark = requestUrl.indexOf('?')
-  const kept = mark < 0 ? [] : requestUrl.slice(mark + 1).split('&').filter(part => part !== '' && !namesStream(part))
+  const kept =
+    mark < 0
+      ? []
+      : requestUrl
+          .slice(mark + 1)
+          .split('&')
+          .filter(part => part !== '' && !namesStream(part))
   return `?${[...kept.map(escapeUnsafe), `${STREAM_PARAMETER}=${streamId}`].join('&')}`
 }
 
@@ -30,7 +36,7 @@ export function formatLink(target: string, relation: string): string {
  */
 export function streamParameters(requestUrl: string): string[] {
   const mark = requestUrl.indexOf('?')
-  if (mark < 0 || !requestUrl.includes(STREAM_PARAMETER, mark) && !requestUrl.includes('%', mark)) return []
+  if (mark < 0 || (!requestUrl.includes(STREAM_PARAMETER, mark) && !requestUrl.includes('%', mark))) return []
   return requestUrl
     .slice(mark + 1)
     .split('&')

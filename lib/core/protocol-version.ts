@@ -32,8 +32,11 @@ export function parseRevision(value: unknown): string | undefined {
  */
 export function mannersFor(revision: string | undefined, announced: boolean): Manners {
   if (revision !== undefined && revision >= FIRST_STATELESS_REVISION) {
-    return announced ? { taken: true, primer: 'empty', comesBack: true } : { taken: false, primer: 'none', comesBack: false }
+    return announced
+      ? { taken: true, primer: 'empty', comesBack: true }
+      : { taken: false, primer: 'none', comesBack: false }
   }
-  if (revision !== undefined && revision >= FIRST_POLLING_REVISION) return { taken: true, primer: 'empty', comesBack: true }
+  if (revision !== undefined && revision >= FIRST_POLLING_REVISION)
+    return { taken: true, primer: 'empty', comesBack: true }
   return { taken: true, primer: 'named', comesBack: announced }
 }

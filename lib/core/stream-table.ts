@@ -3,7 +3,15 @@ import { LRUCache } from 'lru-cache'
 import { StreamError } from './errors.js'
 import type { ByteBudget } from './event-log.js'
 import type { RequestId } from './json-rpc.js'
-import { type Producer, Stream, type StreamHost, type StreamIdentity, type StreamLimits, type StreamState } from './stream.js'
+import {
+  type Producer,
+  Stream,
+  type StreamHost,
+  type StreamIdentity,
+  type StreamInit,
+  type StreamLimits,
+  type StreamState
+} from './stream.js'
 
 export interface TableLimits extends StreamLimits {
   /** Milliseconds without a reader or a sign of life after which a running stream is abandoned. */
@@ -78,12 +86,12 @@ export class StreamTable implements StreamHost, ByteBudget {
   }
 
   /** Opens a stream, or refuses: with everything live and full, the response is better left alone than kept by halves. */
-  open(identity: StreamIdentity & { readonly sessionId: string | undefined }, producer: Producer): Stream | undefined {
+  open(init: StreamInit, producer: Producer): Stream | undefined {
     if (!this.#hasRoom()) {
       this.#refusals++
       return undefined
     }
-    const stream = new Stream(identity, producer, this)
+    const stream = new Stream(init, producer, this)
     this.#live.set(stream.id, stream)
     if (stream.sessionId !== undefined) {
       const streams = this.#bySession.get(stream.sessionId)
@@ -96,13 +104,13 @@ export class StreamTable implements StreamHost, ByteBudget {
   }
 
   /** Finds a stream or what is left of it. Asynchronous, because one day another process may own it. */
-  // eslint-disable-next-line @typescript-eslint/require-await -- the promise is the contract
+
   async find(id: string): Promise<Stream | Tombstone | undefined> {
     return this.#live.get(id) ?? this.#undelivered.get(id) ?? this.#delivered.get(id) ?? this.#tombstones.get(id)
   }
 
   /** A session's live listen channel, if it has one of this owner's. */
-  // eslint-disable-next-line @typescript-eslint/require-await -- the promise is the contract
+
   async findListening(sessionId: string, owner: string): Promise<Stream | undefined> {
     for (const stream of this.#bySession.get(sessionId) ?? []) {
       if (stream.kind === 'listen' && !stream.isEnded && stream.owner === owner) return stream
@@ -194,7 +202,8 @@ export class StreamTable implements StreamHost, ByteBudget {
   }
 
   readerChanged(stream: Stream): void {
-    if (stream.isEnded && (this.#undelivered.has(stream.id) || this.#delivered.has(stream.id))) this.#keepFinished(stream)
+    if (stream.isEnded && (this.#undelivered.has(stream.id) || this.#delivered.has(stream.id)))
+      this.#keepFinished(stream)
   }
 
   evicted(stream: Stream, _events: number): void {

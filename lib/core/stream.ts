@@ -1,7 +1,16 @@
 // One stream: its log, its state, its limits. The only place where a stream's state changes.
 import { faultMessage, STREAM_ERROR, StreamError, type StreamFault } from './errors.js'
 import { type Batch, type ByteBudget, EventLog } from './event-log.js'
-import { errorResponse, isRequest, isResponse, mayHaveId, type Message, messagesOf, type RequestId } from './json-rpc.js'
+import {
+  errorResponse,
+  isRequest,
+  isResponse,
+  mayHaveId,
+  type Message,
+  messagesOf,
+  type RequestId
+} from './json-rpc.js'
+import type { Manners } from './protocol-version.js'
 import { type BlockFields, dataOf, encodeMessage } from './sse.js'
 
 /**
@@ -34,6 +43,14 @@ export interface StreamIdentity {
   readonly owner: string
   /** The requests that it answers; empty for a listen channel. */
   readonly requestIds: readonly RequestId[]
+}
+
+/** What a stream is opened with. */
+export interface StreamInit extends StreamIdentity {
+  /** The MCP session, known from the request or from the response that opens it. */
+  readonly sessionId: string | undefined
+  /** How the client that asked for it is treated. */
+  readonly manners: Manners
 }
 
 /** Follows a stream: one client connection, or whatever else reads it. It pulls; the stream only says when there is something. */
@@ -86,8 +103,8 @@ export class Stream implements StreamIdentity {
   readonly kind: StreamKind
   readonly owner: string
   readonly requestIds: readonly RequestId[]
-  /** The MCP session, known from the request or from the response that opened it. */
   readonly sessionId: string | undefined
+  readonly manners: Manners
   readonly log: EventLog
   /** How many readers it has had: makes the ids of primers advance. */
   readers = 0
@@ -112,14 +129,15 @@ export class Stream implements StreamIdentity {
   #abandonTimer: ReturnType<typeof setTimeout> | undefined
   readonly #host: StreamHost
 
-  constructor(identity: StreamIdentity & { readonly sessionId: string | undefined }, producer: Producer, host: StreamHost) {
-    this.id = identity.id
-    this.kind = identity.kind
-    this.owner = identity.owner
-    this.requestIds = identity.requestIds
-    this.sessionId = identity.sessionId
-    this.log = new EventLog(`id: ${identity.id}.`, host.budget)
-    this.#pending = [...identity.requestIds]
+  constructor(init: StreamInit, producer: Producer, host: StreamHost) {
+    this.id = init.id
+    this.kind = init.kind
+    this.owner = init.owner
+    this.requestIds = init.requestIds
+    this.sessionId = init.sessionId
+    this.manners = init.manners
+    this.log = new EventLog(`id: ${init.id}.`, host.budget)
+    this.#pending = [...init.requestIds]
     this.#producer = producer
     this.#host = host
   }

@@ -202,13 +202,16 @@ export class Connection implements Reader {
 
   /** One timer, looked at when it fires: moving it on every write would cost more than the write. */
   #keepAliveIn(delay: number, keepAlive: number): void {
-    this.#keepAliveTimer = setTimeout(() => {
-      const silence = Date.now() - this.#lastWriteAt
-      if (silence >= keepAlive) {
-        if (this.#state === 'idle') this.#write(KEEP_ALIVE_COMMENT)
-        this.#keepAliveIn(keepAlive, keepAlive)
-      } else this.#keepAliveIn(keepAlive - silence, keepAlive)
-    }, Math.min(delay, LONGEST_TIMEOUT))
+    this.#keepAliveTimer = setTimeout(
+      () => {
+        const silence = Date.now() - this.#lastWriteAt
+        if (silence >= keepAlive) {
+          if (this.#state === 'idle') this.#write(KEEP_ALIVE_COMMENT)
+          this.#keepAliveIn(keepAlive, keepAlive)
+        } else this.#keepAliveIn(keepAlive - silence, keepAlive)
+      },
+      Math.min(delay, LONGEST_TIMEOUT)
+    )
     this.#keepAliveTimer.unref()
   }
 }

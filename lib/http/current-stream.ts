@@ -58,7 +58,8 @@ export class RequestContext implements CurrentStream {
   take(stream: Stream): void {
     this.stream = stream
     const abort = this.#abort
-    if (abort !== undefined) stream.signal.addEventListener('abort', () => abort.abort(stream.signal.reason), { once: true })
+    if (abort !== undefined)
+      stream.signal.addEventListener('abort', () => abort.abort(stream.signal.reason), { once: true })
   }
 
   /** The first connection is open. */

@@ -14,11 +14,15 @@ export function defaultOwner(req: IncomingMessage): string | undefined {
   const { auth } = req as { auth?: unknown }
   if (isObject(auth) && typeof auth['clientId'] === 'string') {
     const extra = isObject(auth['extra']) ? auth['extra'] : {}
-    const subject = [extra['sub'], extra['subject'], auth['sub'], auth['subject']].find(value => typeof value === 'string')
+    const subject = [extra['sub'], extra['subject'], auth['sub'], auth['subject']].find(
+      value => typeof value === 'string'
+    )
     return `client:${JSON.stringify([auth['clientId'], subject ?? null])}`
   }
   const { authorization } = req.headers
-  return authorization === undefined ? undefined : `authorization:${createHash('sha256').update(authorization).digest('base64url')}`
+  return authorization === undefined
+    ? undefined
+    : `authorization:${createHash('sha256').update(authorization).digest('base64url')}`
 }
 
 /** The session that a request names. */

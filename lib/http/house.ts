@@ -8,7 +8,7 @@ import type { Stream } from '../core/stream.js'
 import type { StreamTable } from '../core/stream-table.js'
 import type { Connections } from './connections.js'
 import { headerOf, sessionOf } from './guards.js'
-import { withDirectives } from './tap.js'
+import { stringOf, withDirectives } from './response-headers.js'
 
 /** Something that a client did with a stream, or was refused. */
 export type ClientEventName = 'resumed' | 'taken-over' | 'refused'
@@ -24,13 +24,20 @@ export interface House {
   readonly count: (name: ClientEventName, stream: Stream | undefined) => void
 }
 
-/** How the client of a request is treated, from what it negotiated and what it says of itself. */
-export function mannersOf(house: House, req: IncomingMessage): Manners {
+/**
+ * How the client of a request is treated, from what it negotiated and what it says of itself. A client that comes back for a
+ * stream and says nothing is treated as the one that opened it.
+ */
+export function mannersOf(house: House, req: IncomingMessage, opener?: Manners): Manners {
   const session = sessionOf(req)
   const negotiated = session === undefined ? undefined : house.sessions.revisionOf(session)
   const revision = negotiated ?? parseRevision(headerOf(req, 'mcp-protocol-version'))
   const hasProved = session !== undefined && house.sessions.hasProved(session)
-  const manners = mannersFor(revision, hasProved || prefersStream(headerOf(req, 'prefer')))
+  const hasAnnounced = hasProved || prefersStream(headerOf(req, 'prefer'))
+  if (opener !== undefined && (revision === undefined || !mannersFor(revision, hasAnnounced).taken)) {
+    return hasAnnounced ? { ...opener, comesBack: true } : opener
+  }
+  const manners = mannersFor(revision, hasAnnounced)
   return house.primer === 'auto' || !manners.taken ? manners : { ...manners, primer: FORCED[house.primer] }
 }
 
@@ -45,7 +52,7 @@ export function setStreamHeaders(
 ): void {
   const link = formatLink(streamTarget(req.originalUrl ?? req.url ?? '', streamId), STREAM_RELATION)
   setHeader('Link', joined(res, 'Link', link))
-  setHeader('Cache-Control', withDirectives(headerValue(res, 'Cache-Control'), ['no-cache', 'no-transform']))
+  setHeader('Cache-Control', withDirectives(stringOf(res.getHeader('Cache-Control')), ['no-cache', 'no-transform']))
   setHeader('X-Accel-Buffering', 'no')
   if (prefersStream(headerOf(req, 'prefer'))) {
     setHeader('Preference-Applied', joined(res, 'Preference-Applied', STREAM_PREFERENCE))
@@ -53,11 +60,6 @@ export function setStreamHeaders(
 }
 
 function joined(res: ServerResponse, name: string, value: string): string {
-  const present = headerValue(res, name)
-  return present === undefined || present === '' ? value : `${present}, ${value}`
-}
-
-function headerValue(res: ServerResponse, name: string): string | undefined {
-  const value = res.getHeader(name)
-  return value === undefined ? undefined : Array.isArray(value) ? value.join(', ') : String(value)
+  const present = stringOf(res.getHeader(name)) ?? ''
+  return present === '' ? value : `${present}, ${value}`
 }

@@ -86,4 +86,3 @@ export class EndpointIntake implements Intake, Producer {
     return this.#tap.stepAside(withheld.filter(block => block.length > 0))
   }
 }
-

@@ -4,7 +4,12 @@ import { faultMessage, STREAM_ERROR, type StreamFault } from '../core/errors.js'
 import { errorResponse } from '../core/json-rpc.js'
 
 /** Refuses a request about a stream. */
-export function refuse(res: ServerResponse, status: number, fault: StreamFault, headers: Record<string, string> = {}): void {
+export function refuse(
+  res: ServerResponse,
+  status: number,
+  fault: StreamFault,
+  headers: Record<string, string> = {}
+): void {
   const body = errorResponse(null, STREAM_ERROR, faultMessage(fault), { reason: fault })
   res.writeHead(status, {
     'Content-Type': 'application/json',

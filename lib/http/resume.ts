@@ -39,7 +39,8 @@ export async function answerStreamUrl(
   const lastEventId = headerOf(req, 'last-event-id') ?? ''
   const cursor = lastEventId === '' ? startOf(found) : cursorIn(found, lastEventId)
   if (cursor === undefined) return refuse(res, 400, 'invalid-event-id')
-  if (!(found instanceof Stream)) return hasMissedNothing(found, cursor) ? noContent(res) : refuse(res, 410, 'stream-expired')
+  if (!(found instanceof Stream))
+    return hasMissedNothing(found, cursor) ? noContent(res) : refuse(res, 410, 'stream-expired')
   if (cursor + 1 < found.log.first && cursor < found.log.last) return refuse(res, 410, 'events-evicted')
   if (found.isEnded && cursor === found.log.last) return noContent(res)
   follow(house, req, res, found, cursor)
@@ -59,8 +60,10 @@ export async function resumeAtEndpoint(
 ): Promise<void> {
   const found = await house.table.find(eventId.streamId)
   const cursor = eventId.sequence
-  const isTheirs = found !== undefined && found.owner === owner && found.sessionId === sessionOf(req) && cursor <= lastOf(found)
-  if (!isTheirs || isForeignOrigin(req, house.allowedOrigins)) return proceedAfresh(house, req, proceed, 'not a stream of this client')
+  const isTheirs =
+    found !== undefined && found.owner === owner && found.sessionId === sessionOf(req) && cursor <= lastOf(found)
+  if (!isTheirs || isForeignOrigin(req, house.allowedOrigins))
+    return proceedAfresh(house, req, proceed, 'not a stream of this client')
 
   if (!(found instanceof Stream)) {
     if (found.kind === 'listen') return proceedAfresh(house, req, proceed, 'its listen channel is over')
@@ -82,7 +85,12 @@ export async function resumeAtEndpoint(
  * Re-attaches a fresh listen GET to the session's parked channel, which the endpoint believes to be open still: it would
  * answer 409. `false`: there is none.
  */
-export async function reattachListener(house: House, req: IncomingMessage, res: ServerResponse, owner: string): Promise<boolean> {
+export async function reattachListener(
+  house: House,
+  req: IncomingMessage,
+  res: ServerResponse,
+  owner: string
+): Promise<boolean> {
   const session = sessionOf(req)
   const accepts = headerOf(req, 'accept') ?? ''
   if (session === undefined || !accepts.includes('text/event-stream')) return false
@@ -93,11 +101,11 @@ export async function reattachListener(house: House, req: IncomingMessage, res: 
 }
 
 function follow(house: House, req: IncomingMessage, res: ServerResponse, stream: Stream, cursor: number): void {
-  const manners = mannersOf(house, req)
+  const manners = mannersOf(house, req, stream.manners)
   writeStreamHead(req, res, stream)
   if (req.method === 'HEAD') return void res.end()
   const isTakeOver = stream.hasReader
-  const connection = house.connections.open(stream, cursor, responseSink(req, res), manners.taken ? manners : { ...manners, primer: 'empty' })
+  const connection = house.connections.open(stream, cursor, responseSink(req, res), manners)
   house.count('resumed', stream)
   if (isTakeOver) house.count('taken-over', stream)
   house.debug('resumed stream %s after event %d', label(stream), cursor)
@@ -114,14 +122,23 @@ function writeStreamHead(req: IncomingMessage, res: ServerResponse, found: Strea
 }
 
 /** Gives a client whose events are gone the one thing that settles its calls: an error for each of its request ids. */
-function tellLapsed(house: House, req: IncomingMessage, res: ServerResponse, found: Stream | Tombstone, cursor: number): void {
+function tellLapsed(
+  house: House,
+  req: IncomingMessage,
+  res: ServerResponse,
+  found: Stream | Tombstone,
+  cursor: number
+): void {
   found.lapsed = true
   house.count('refused', found instanceof Stream ? found : undefined)
   house.debug('stream %s: events after %d are gone, told as an error', label(found), cursor)
   const { primer } = mannersOf(house, req)
-  const fault = found instanceof Stream ? 'events-evicted' : found.state === 'abandoned' ? 'abandoned' : 'stream-expired'
+  const fault =
+    found instanceof Stream ? 'events-evicted' : found.state === 'abandoned' ? 'abandoned' : 'stream-expired'
   writeStreamHead(req, res, found)
-  res.write(encodePrimer(primer === 'named' ? 'named' : 'empty', formatPrimerId(found.id, cursor, Date.now() % 1e9 + 1), null))
+  res.write(
+    encodePrimer(primer === 'named' ? 'named' : 'empty', formatPrimerId(found.id, cursor, (Date.now() % 1e9) + 1), null)
+  )
   for (const id of found.requestIds) {
     res.write(encodeMessage(errorResponse(id, STREAM_ERROR, faultMessage(fault), { reason: fault })))
   }
@@ -161,7 +178,12 @@ function hasMissedNothing(tombstone: Tombstone, cursor: number): boolean {
   return tombstone.state !== 'abandoned' && cursor >= tombstone.last
 }
 
-function refuseAndCount(house: House, res: ServerResponse, status: number, fault: 'foreign-origin' | 'stream-unknown'): void {
+function refuseAndCount(
+  house: House,
+  res: ServerResponse,
+  status: number,
+  fault: 'foreign-origin' | 'stream-unknown'
+): void {
   house.count('refused', undefined)
   house.debug('refused a stream URL with %d: %s', status, fault)
   refuse(res, status, fault)
@@ -173,7 +195,8 @@ function proceedAfresh(house: House, req: IncomingMessage, proceed: () => void, 
   delete req.headers['last-event-id']
   const kept: string[] = []
   for (let i = 0; i + 1 < req.rawHeaders.length; i += 2) {
-    if (req.rawHeaders[i]?.toLowerCase() !== 'last-event-id') kept.push(req.rawHeaders[i] as string, req.rawHeaders[i + 1] as string)
+    if (req.rawHeaders[i]?.toLowerCase() !== 'last-event-id')
+      kept.push(req.rawHeaders[i] as string, req.rawHeaders[i + 1] as string)
   }
   req.rawHeaders = kept
   proceed()

@@ -1,6 +1,8 @@
 // Every patch of a response, and nothing else: what the endpoint does to `res` goes to a stream, what the socket does stays with us.
 import type { IncomingMessage, OutgoingHttpHeader, OutgoingHttpHeaders, ServerResponse } from 'node:http'
 import type { Sink } from './connection.js'
+import { foldHeaders, headerIn, stringOf, withDirectives } from './response-headers.js'
+import { hasView, maskRequest, maskResponse, type ResponseView, setView, showHeadersSent } from './response-view.js'
 
 /** What is known of a response when its head is due. */
 export interface ResponseHead {
@@ -29,7 +31,11 @@ export interface TapHost {
 }
 
 type AnyFunction = (...args: never[]) => unknown
-type HeadArguments = [status: number, reason?: string | OutgoingHttpHeaders | OutgoingHttpHeader[], headers?: OutgoingHttpHeaders | OutgoingHttpHeader[]]
+type HeadArguments = [
+  status: number,
+  reason?: string | OutgoingHttpHeaders | OutgoingHttpHeader[],
+  headers?: OutgoingHttpHeaders | OutgoingHttpHeader[]
+]
 
 /** What stands underneath the patches. Overloads are of no use here: arguments are handed on as they came. */
 interface Originals {
@@ -49,16 +55,11 @@ interface Originals {
  */
 type TapState = 'undecided' | 'untaken' | 'taken'
 
-const TAP = Symbol('mcp-streams.tap')
 const EVENT_STREAM = /^\s*text\/event-stream\s*(?:;|$)/i
 const HELD_RESPONSE_EVENTS = ['close', 'finish', 'drain']
 const HELD_REQUEST_EVENTS = ['close', 'aborted', 'error']
 
-interface Tapped {
-  [TAP]?: ResponseTap
-}
-
-export class ResponseTap {
+export class ResponseTap implements ResponseView {
   readonly req: IncomingMessage
   readonly res: ServerResponse
   #state: TapState = 'undecided'
@@ -81,7 +82,7 @@ export class ResponseTap {
 
   /** Whether another instance of the middleware has tapped this response. */
   static isTapped(res: ServerResponse): boolean {
-    return TAP in res
+    return hasView(res)
   }
 
   constructor(req: IncomingMessage, res: ServerResponse, host: TapHost) {
@@ -94,7 +95,7 @@ export class ResponseTap {
       res: new Set([...res.rawListeners('close'), ...res.rawListeners('finish')] as AnyFunction[]),
       req: new Set(HELD_REQUEST_EVENTS.flatMap(event => req.rawListeners(event)) as AnyFunction[])
     }
-    ;(res as Tapped)[TAP] = this
+    setView(res, this)
     this.#patchResponse()
   }
 
@@ -113,12 +114,12 @@ export class ResponseTap {
     },
     end: () => {
       this.#isWireEnded = true
-      if (this.#endedBy === undefined) maskState(this.res)
+      if (this.#endedBy === undefined) maskResponse(this.res)
       this.#originals.end.call(this.res)
     },
     destroy: () => {
       this.#isWireEnded = true
-      maskState(this.res)
+      maskResponse(this.res)
       this.#originals.destroy.call(this.res)
     },
     onDrain: listener => {
@@ -139,10 +140,22 @@ export class ResponseTap {
     }
   }
 
-  /** What the endpoint may be told about its response while it differs from the truth of the socket. */
-  get view(): { headersSent: boolean; ended: boolean; finished: boolean; closed: boolean } {
-    const isEnded = this.#endedBy !== undefined
-    return { headersSent: this.#head !== undefined, ended: isEnded, finished: this.#endedBy === 'end' && this.#isReleased, closed: this.#isReleased }
+  // ResponseView
+
+  get headersSent(): boolean {
+    return this.#head !== undefined
+  }
+
+  get isEnded(): boolean {
+    return this.#endedBy !== undefined
+  }
+
+  get isFinished(): boolean {
+    return this.#endedBy === 'end' && this.#isReleased
+  }
+
+  get isClosed(): boolean {
+    return this.#isReleased
   }
 
   /** Calls the endpoint's `drain` listeners: there is room in the stream again. */
@@ -154,7 +167,7 @@ export class ResponseTap {
   release(): void {
     if (this.#isReleased) return
     this.#isReleased = true
-    maskState(this.res)
+    maskResponse(this.res)
     process.nextTick(() => {
       if (this.#endedBy === 'end') this.#emitBehind('finish')
       this.#emitBehind('close')
@@ -196,6 +209,7 @@ export class ResponseTap {
   }
 
   #patchResponse(): void {
+    // eslint-disable-next-line @typescript-eslint/no-this-alias -- the patches have a `this` of their own
     const tap = this
     const { res } = this
     const originals = this.#originals
@@ -228,7 +242,8 @@ export class ResponseTap {
     res.setHeader = function setHeader(this: ServerResponse, name: string, value: OutgoingHttpHeader): ServerResponse {
       if (tap.#state === 'taken' && !tap.#hasBegun) throw headersSentError('set')
       const result = originals.setHeader.call(this, name, value)
-      if (tap.#state === 'undecided' && /^(?:content-type|cache-control)$/i.test(name)) forbidTransform(this, originals.setHeader)
+      if (tap.#state === 'undecided' && /^(?:content-type|cache-control)$/i.test(name))
+        forbidTransform(this, originals.setHeader)
       return result
     } as ServerResponse['setHeader']
 
@@ -250,7 +265,8 @@ export class ResponseTap {
     const { res } = this
     // Through whatever is patched behind us, as Node itself would; and only if it matters: Node computes a content-length for
     // a response that is ended without an explicit head.
-    if (res.statusCode === 200 && EVENT_STREAM.test(String(res.getHeader('Content-Type') ?? ''))) res.writeHead(res.statusCode)
+    if (res.statusCode === 200 && EVENT_STREAM.test(String(res.getHeader('Content-Type') ?? '')))
+      res.writeHead(res.statusCode)
     if (this.#state === 'undecided') this.#decide([res.statusCode])
   }
 
@@ -288,7 +304,8 @@ export class ResponseTap {
     const encoding = typeof second === 'string' ? (second as BufferEncoding) : undefined
     const bytes = toBytes(chunk, encoding)
     if (this.#endedBy !== undefined || this.#isReleased) {
-      if (callback !== undefined) process.nextTick(callback, streamError('ERR_STREAM_WRITE_AFTER_END', 'write after end'))
+      if (callback !== undefined)
+        process.nextTick(callback, streamError('ERR_STREAM_WRITE_AFTER_END', 'write after end'))
       return false
     }
     const hasRoom = this.#intake?.write(bytes) ?? false
@@ -300,7 +317,11 @@ export class ResponseTap {
   #end(args: unknown[]): ServerResponse {
     const callback = args.find(arg => typeof arg === 'function') as ((error?: Error) => void) | undefined
     if (this.#endedBy !== undefined) {
-      if (callback !== undefined) process.nextTick(callback, streamError('ERR_STREAM_ALREADY_FINISHED', 'Cannot call end after a stream was finished'))
+      if (callback !== undefined)
+        process.nextTick(
+          callback,
+          streamError('ERR_STREAM_ALREADY_FINISHED', 'Cannot call end after a stream was finished')
+        )
       return this.res
     }
     if (args.length > 0 && typeof args[0] !== 'function' && args[0] !== undefined && args[0] !== null) {
@@ -324,10 +345,11 @@ export class ResponseTap {
 
   /** Those in front of us hear the socket; those behind us hear nothing until `release`. */
   #holdEvents(): void {
+    // eslint-disable-next-line @typescript-eslint/no-this-alias -- the patches have a `this` of their own
     const tap = this
     const { req, res } = this
     const emitOnRequest = req.emit
-    Object.defineProperty(res, 'headersSent', HEADERS_SENT)
+    showHeadersSent(res)
 
     res.emit = function emit(this: ServerResponse, event: string, ...args: unknown[]): boolean {
       if (tap.#state !== 'taken' || !HELD_RESPONSE_EVENTS.includes(event)) {
@@ -351,7 +373,8 @@ export class ResponseTap {
     const { socket } = req
     const destroySocket = socket.destroy
     socket.destroy = function destroy(this: typeof socket, error?: Error) {
-      const isEndpoint = error === undefined && tap.#state === 'taken' && !tap.#isWireEnded && tap.#host.isInsideHandler()
+      const isEndpoint =
+        error === undefined && tap.#state === 'taken' && !tap.#isWireEnded && tap.#host.isInsideHandler()
       if (!isEndpoint || tap.#endedBy !== undefined || tap.#isReleased) return destroySocket.call(this, error)
       tap.#abort()
       return this
@@ -368,7 +391,7 @@ export class ResponseTap {
     this.#isClosed = true
     this.#isWireEnded = true
     this.#restoreSocket()
-    if (!this.#isReleased) maskState(this.res)
+    if (!this.#isReleased) maskResponse(this.res)
     this.#closeListener?.()
   }
 
@@ -376,7 +399,12 @@ export class ResponseTap {
     this.#callListeners(this.res, event, [], listener => !this.#inFront.res.has(listener))
   }
 
-  #callListeners(emitter: IncomingMessage | ServerResponse, event: string, args: unknown[], isMeant: (listener: AnyFunction) => boolean): boolean {
+  #callListeners(
+    emitter: IncomingMessage | ServerResponse,
+    event: string,
+    args: unknown[],
+    isMeant: (listener: AnyFunction) => boolean
+  ): boolean {
     let hasCalled = false
     for (const listener of emitter.rawListeners(event) as AnyFunction[]) {
       if (!isMeant(listener)) continue
@@ -387,97 +415,20 @@ export class ResponseTap {
   }
 }
 
-const HEADERS_SENT: PropertyDescriptor = {
-  configurable: true,
-  get(this: Tapped & { _header: string | null }) {
-    return this[TAP]?.view.headersSent === true || this._header !== null
-  }
-}
-
-/** While the socket and the stream tell different stories, the endpoint gets the stream's. */
-const STATE: PropertyDescriptorMap = {
-  destroyed: viewOf(view => view.closed),
-  closed: viewOf(view => view.closed),
-  writableEnded: viewOf(view => view.ended),
-  writableFinished: viewOf(view => view.finished),
-  errored: viewOf(() => null)
-}
-
-function viewOf(read: (view: ResponseTap['view']) => unknown): PropertyDescriptor {
-  return {
-    configurable: true,
-    get(this: Tapped) {
-      return this[TAP] === undefined ? undefined : read(this[TAP].view)
-    },
-    set() {
-      // Node notes the end of the socket here; the view does not depend on it.
-    }
-  }
-}
-
-function maskState(res: ServerResponse): void {
-  if (!Object.hasOwn(res, 'writableFinished')) Object.defineProperties(res, STATE)
-}
-
-/** A request whose client has gone looks as it did before; the response's close tells when it is over. */
-function maskRequest(req: IncomingMessage): void {
-  const values = { aborted: false, destroyed: false, errored: null, closed: false }
-  for (const [name, value] of Object.entries(values)) {
-    Object.defineProperty(req, name, { configurable: true, enumerable: true, get: () => value, set: () => undefined })
-  }
+function forbidTransform(res: ServerResponse, setHeader: Originals['setHeader']): void {
+  if (!EVENT_STREAM.test(stringOf(res.getHeader('Content-Type')) ?? '')) return
+  setHeader.call(res, 'Cache-Control', withDirectives(stringOf(res.getHeader('Cache-Control')), ['no-transform']))
 }
 
 function toBytes(chunk: unknown, encoding: BufferEncoding | undefined): Buffer {
   if (typeof chunk === 'string') return Buffer.from(chunk, encoding)
   if (Buffer.isBuffer(chunk)) return chunk
   if (chunk instanceof Uint8Array) return Buffer.from(chunk.buffer, chunk.byteOffset, chunk.byteLength)
-  const error: NodeJS.ErrnoException = new TypeError('The "chunk" argument must be of type string or an instance of Buffer or Uint8Array')
+  const error: NodeJS.ErrnoException = new TypeError(
+    'The "chunk" argument must be of type string or an instance of Buffer or Uint8Array'
+  )
   error.code = chunk === null ? 'ERR_STREAM_NULL_VALUES' : 'ERR_INVALID_ARG_TYPE'
   throw error
-}
-
-function stringOf(value: OutgoingHttpHeader | undefined): string | undefined {
-  return value === undefined ? undefined : Array.isArray(value) ? value.join(', ') : String(value)
-}
-
-/** Finds a header in any of the forms that `writeHead` takes: an object, a flat list, a list of pairs. */
-function headerIn(headers: unknown, name: string): string | undefined {
-  for (const [key, value] of headerEntries(headers)) if (key.toLowerCase() === name) return stringOf(value)
-  return undefined
-}
-
-function headerEntries(headers: unknown): [string, OutgoingHttpHeader][] {
-  if (typeof headers !== 'object' || headers === null) return []
-  if (!Array.isArray(headers)) {
-    return Object.entries(headers as OutgoingHttpHeaders).filter((entry): entry is [string, OutgoingHttpHeader] => entry[1] !== undefined)
-  }
-  if (Array.isArray(headers[0])) return headers as [string, OutgoingHttpHeader][]
-  const entries: [string, OutgoingHttpHeader][] = []
-  for (let i = 0; i + 1 < headers.length; i += 2) entries.push([String(headers[i]), headers[i + 1] as OutgoingHttpHeader])
-  return entries
-}
-
-/** Moves the headers of a `writeHead` call to the response, so that ours can be added; a repeated name becomes a list. */
-function foldHeaders(res: ServerResponse, setHeader: Originals['setHeader'], headers: unknown): void {
-  const seen = new Map<string, OutgoingHttpHeader>()
-  for (const [name, value] of headerEntries(headers)) {
-    const earlier = seen.get(name.toLowerCase())
-    const values = earlier === undefined ? value : [earlier, value].flat().map(String)
-    seen.set(name.toLowerCase(), values)
-    setHeader.call(res, name, values)
-  }
-}
-
-function forbidTransform(res: ServerResponse, setHeader: Originals['setHeader']): void {
-  if (!EVENT_STREAM.test(stringOf(res.getHeader('Content-Type')) ?? '')) return
-  setHeader.call(res, 'Cache-Control', withDirectives(stringOf(res.getHeader('Cache-Control')), ['no-transform']))
-}
-
-/** Adds directives to a `Cache-Control` value that it does not have yet (RFC 9111, 5.2). */
-export function withDirectives(value: string | undefined, directives: readonly string[]): string {
-  const present = (value ?? '').split(',').map(directive => directive.trim()).filter(directive => directive !== '')
-  const missing = directives.filter(directive => !present.some(one => one.toLowerCase() === directive))
-  return [...present, ...missing].join(', ')
 }
 
 function headersSentError(action: 'set' | 'write'): Error {

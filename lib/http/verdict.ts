@@ -1,6 +1,15 @@
 // What the endpoint's own answers mean for streams: a session that ended, a call that was cancelled, a revision agreed upon.
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { isObject, isRequest, isRequestId, isResponse, type Message, messagesOf, paramsOf, type RequestId } from '../core/json-rpc.js'
+import {
+  isObject,
+  isRequest,
+  isRequestId,
+  isResponse,
+  type Message,
+  messagesOf,
+  paramsOf,
+  type RequestId
+} from '../core/json-rpc.js'
 import { parseRevision } from '../core/protocol-version.js'
 import { sessionOf } from './guards.js'
 import type { House } from './house.js'
@@ -9,7 +18,13 @@ import type { House } from './house.js'
 const LONGEST_INITIALIZE = 1024 * 1024
 
 /** Acts on the endpoint's answer to a request, once it has been given. */
-export function watchVerdict(house: House, req: IncomingMessage, res: ServerResponse, messages: readonly Message[], owner: string): void {
+export function watchVerdict(
+  house: House,
+  req: IncomingMessage,
+  res: ServerResponse,
+  messages: readonly Message[],
+  owner: string
+): void {
   const session = sessionOf(req)
   const cancelled = messages.flatMap(cancelledRequest)
   if (session === undefined && cancelled.length === 0) return
@@ -56,7 +71,8 @@ export function watchInitializeJson(house: House, res: ServerResponse): Initiali
   } as ServerResponse['write']
   res.end = function endObserved(this: ServerResponse, ...args: unknown[]): ServerResponse {
     keep(args[0], args[1])
-    if (answer.sessionId !== undefined && size <= LONGEST_INITIALIZE) noteJson(house, answer.sessionId, Buffer.concat(chunks))
+    if (answer.sessionId !== undefined && size <= LONGEST_INITIALIZE)
+      noteJson(house, answer.sessionId, Buffer.concat(chunks))
     return end.apply(this, args)
   } as ServerResponse['end']
   return answer
@@ -74,7 +90,9 @@ function noteJson(house: House, sessionId: string, bytes: Buffer): void {
 
 function cancelledRequest(message: Message): RequestId[] {
   const { requestId } = paramsOf(message)
-  return message.method === 'notifications/cancelled' && !isRequest(message) && isRequestId(requestId) ? [requestId] : []
+  return message.method === 'notifications/cancelled' && !isRequest(message) && isRequestId(requestId)
+    ? [requestId]
+    : []
 }
 
 function noteAnswers(house: House, messages: readonly Message[], session: string, owner: string): void {

@@ -1,0 +1,50 @@
+// Headers in the forms that Node takes them: reading them before they are set, and adding to them.
+import type { OutgoingHttpHeader, OutgoingHttpHeaders, ServerResponse } from 'node:http'
+
+type SetHeader = (this: ServerResponse, name: string, value: OutgoingHttpHeader) => unknown
+
+/** A header value as one string, as it would stand in the head. */
+export function stringOf(value: OutgoingHttpHeader | undefined): string | undefined {
+  return value === undefined ? undefined : Array.isArray(value) ? value.join(', ') : String(value)
+}
+
+/** Finds a header in any of the forms that `writeHead` takes: an object, a flat list, a list of pairs. */
+export function headerIn(headers: unknown, name: string): string | undefined {
+  for (const [key, value] of headerEntries(headers)) if (key.toLowerCase() === name) return stringOf(value)
+  return undefined
+}
+
+function headerEntries(headers: unknown): [string, OutgoingHttpHeader][] {
+  if (typeof headers !== 'object' || headers === null) return []
+  if (!Array.isArray(headers)) {
+    return Object.entries(headers as OutgoingHttpHeaders).filter(
+      (entry): entry is [string, OutgoingHttpHeader] => entry[1] !== undefined
+    )
+  }
+  if (Array.isArray(headers[0])) return headers as [string, OutgoingHttpHeader][]
+  const entries: [string, OutgoingHttpHeader][] = []
+  for (let i = 0; i + 1 < headers.length; i += 2)
+    entries.push([String(headers[i]), headers[i + 1] as OutgoingHttpHeader])
+  return entries
+}
+
+/** Moves the headers of a `writeHead` call to the response, so that ours can be added; a repeated name becomes a list. */
+export function foldHeaders(res: ServerResponse, setHeader: SetHeader, headers: unknown): void {
+  const seen = new Map<string, OutgoingHttpHeader>()
+  for (const [name, value] of headerEntries(headers)) {
+    const earlier = seen.get(name.toLowerCase())
+    const values = earlier === undefined ? value : [earlier, value].flat().map(String)
+    seen.set(name.toLowerCase(), values)
+    setHeader.call(res, name, values)
+  }
+}
+
+/** Adds directives to a `Cache-Control` value that it does not have yet (RFC 9111, 5.2). */
+export function withDirectives(value: string | undefined, directives: readonly string[]): string {
+  const present = (value ?? '')
+    .split(',')
+    .map(directive => directive.trim())
+    .filter(directive => directive !== '')
+  const missing = directives.filter(directive => !present.some(one => one.toLowerCase() === directive))
+  return [...present, ...missing].join(', ')
+}

@@ -1,0 +1,70 @@
+// What the endpoint sees of its response and request while the socket tells another story than the stream.
+import type { IncomingMessage, ServerResponse } from 'node:http'
+
+/** The stream's story. */
+export interface ResponseView {
+  readonly headersSent: boolean
+  /** The endpoint has ended its response. */
+  readonly isEnded: boolean
+  /** It has ended it, and everything has been taken. */
+  readonly isFinished: boolean
+  /** The stream is over. */
+  readonly isClosed: boolean
+}
+
+const VIEW = Symbol('mcp-streams.view')
+
+interface Viewed {
+  [VIEW]?: ResponseView
+}
+
+export function hasView(res: ServerResponse): boolean {
+  return VIEW in res
+}
+
+export function setView(res: ServerResponse, view: ResponseView): void {
+  ;(res as Viewed)[VIEW] = view
+}
+
+/** A head that waits for the end of the tick counts as sent. One descriptor for all responses keeps their shapes alike. */
+export function showHeadersSent(res: ServerResponse): void {
+  Object.defineProperty(res, 'headersSent', HEADERS_SENT)
+}
+
+const HEADERS_SENT: PropertyDescriptor = {
+  configurable: true,
+  get(this: Viewed & { _header: string | null }) {
+    return this[VIEW]?.headersSent === true || this._header !== null
+  }
+}
+
+/** From here on the endpoint sees the stream's state, and Node's own notes on the socket go nowhere. */
+export function maskResponse(res: ServerResponse): void {
+  if (!Object.hasOwn(res, 'writableFinished')) Object.defineProperties(res, STATE)
+}
+
+const STATE: PropertyDescriptorMap = {
+  destroyed: viewOf(view => view.isClosed),
+  closed: viewOf(view => view.isClosed),
+  writableEnded: viewOf(view => view.isEnded),
+  writableFinished: viewOf(view => view.isFinished),
+  errored: viewOf(() => null)
+}
+
+function viewOf(read: (view: ResponseView) => unknown): PropertyDescriptor {
+  return {
+    configurable: true,
+    get(this: Viewed) {
+      return this[VIEW] === undefined ? undefined : read(this[VIEW])
+    },
+    set: () => undefined
+  }
+}
+
+/** A request whose client has gone looks as it did before; the response's close tells when it is over. */
+export function maskRequest(req: IncomingMessage): void {
+  const values = { aborted: false, destroyed: false, errored: null, closed: false }
+  for (const [name, value] of Object.entries(values)) {
+    Object.defineProperty(req, name, { configurable: true, enumerable: true, get: () => value, set: () => undefined })
+  }
+}
