@@ -1,6 +1,6 @@
 // All streams of this process: who is alive, who is finished and still kept, and what is remembered of the rest.
 import { LRUCache } from 'lru-cache'
-import { StreamError } from './errors.js'
+import type { StreamError } from './errors.js'
 import type { ByteBudget } from './event-log.js'
 import type { RequestId } from './json-rpc.js'
 import {
@@ -105,17 +105,21 @@ export class StreamTable implements StreamHost, ByteBudget {
 
   /** Finds a stream or what is left of it. Asynchronous, because one day another process may own it. */
 
-  async find(id: string): Promise<Stream | Tombstone | undefined> {
+  find(id: string): Promise<Stream | Tombstone | undefined> {
+    return Promise.resolve(this.#findHere(id))
+  }
+
+  #findHere(id: string): Stream | Tombstone | undefined {
     return this.#live.get(id) ?? this.#undelivered.get(id) ?? this.#delivered.get(id) ?? this.#tombstones.get(id)
   }
 
   /** A session's live listen channel, if it has one of this owner's. */
 
-  async findListening(sessionId: string, owner: string): Promise<Stream | undefined> {
-    for (const stream of this.#bySession.get(sessionId) ?? []) {
-      if (stream.kind === 'listen' && !stream.isEnded && stream.owner === owner) return stream
-    }
-    return undefined
+  findListening(sessionId: string, owner: string): Promise<Stream | undefined> {
+    const streams = [...(this.#bySession.get(sessionId) ?? [])]
+    return Promise.resolve(
+      streams.find(({ kind, isEnded, owner: theirs }) => kind === 'listen' && !isEnded && theirs === owner)
+    )
   }
 
   /** The live stream of one owner that answers a request; `undefined` where none does, or where it is not certain which. */

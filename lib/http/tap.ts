@@ -209,7 +209,6 @@ export class ResponseTap implements ResponseView {
   }
 
   #patchResponse(): void {
-    // eslint-disable-next-line @typescript-eslint/no-this-alias -- the patches have a `this` of their own
     const tap = this
     const { res } = this
     const originals = this.#originals
@@ -219,7 +218,7 @@ export class ResponseTap implements ResponseView {
       if (tap.#state === 'undecided') tap.#decide(args as HeadArguments)
       if (tap.isTaken === true) return tap.res
       return originals.writeHead.apply(this, args)
-    } as ServerResponse['writeHead']
+    }
 
     res.write = function write(this: ServerResponse, ...args: unknown[]): boolean {
       if (tap.#state === 'undecided') tap.#decideImplicitly()
@@ -245,13 +244,13 @@ export class ResponseTap implements ResponseView {
       if (tap.#state === 'undecided' && /^(?:content-type|cache-control)$/i.test(name))
         forbidTransform(this, originals.setHeader)
       return result
-    } as ServerResponse['setHeader']
+    }
 
     res.destroy = function destroy(this: ServerResponse, error?: Error): ServerResponse {
       if (tap.#state !== 'taken') return originals.destroy.call(this, error)
       tap.#abort()
       return tap.res
-    } as ServerResponse['destroy']
+    }
   }
 
   /** Takes the patches out again, where nobody has patched on top of them. */
@@ -345,7 +344,6 @@ export class ResponseTap implements ResponseView {
 
   /** Those in front of us hear the socket; those behind us hear nothing until `release`. */
   #holdEvents(): void {
-    // eslint-disable-next-line @typescript-eslint/no-this-alias -- the patches have a `this` of their own
     const tap = this
     const { req, res } = this
     const emitOnRequest = req.emit
