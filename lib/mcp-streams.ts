@@ -108,7 +108,7 @@ class Instance {
         retry: settings.retry,
         retryAtWill: Math.max(
           Math.min(settings.retry ?? AT_WILL_RETRY, AT_WILL_RETRY),
-          settings.resumeInterval.min * 1000
+          Math.round(settings.resumeInterval.min * 1000)
         ),
         keepAlive: settings.keepAlive,
         disconnectAfter: settings.disconnectAfter

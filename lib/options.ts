@@ -36,7 +36,7 @@ export interface McpStreamsOptions {
   /**
    * Seconds (the Streams draft's unit). `min`: the least a client should wait before it resumes, and so the floor of every
    * reconnection time. `max`: the time without a connection after which a stream is abandoned: the endpoint sees the close.
-   * Default: `{ min: 1, max: 600 }`; `min` is less where `retry` is.
+   * Default: `{ min: 1, max: 600 }`; `min` is less where `retry` or `max` is.
    */
   readonly resumeInterval?: { readonly min?: number | undefined; readonly max?: number | undefined } | undefined
   /**
@@ -107,10 +107,8 @@ export function parseOptions(options: McpStreamsOptions = {}): Settings {
     if (fault !== undefined) throw new TypeError(`mcpStreams: option \`${name}\` ${fault}`)
   }
   const { retry = DEFAULT_RETRY, resumeInterval = {} } = options
-  const {
-    min = Math.min(DEFAULT_MIN_RESUME_SECONDS, (retry ?? DEFAULT_RETRY) / 1000),
-    max = DEFAULT_MAX_RESUME_SECONDS
-  } = resumeInterval
+  const { max = DEFAULT_MAX_RESUME_SECONDS } = resumeInterval
+  const { min = Math.min(DEFAULT_MIN_RESUME_SECONDS, (retry ?? DEFAULT_RETRY) / 1000, max) } = resumeInterval
   if (min > max) throw new TypeError('mcpStreams: option `resumeInterval` must not have a `min` above its `max`')
   const maxBytes = options.maxBytes ?? 256 * MEBIBYTE
   return {
@@ -118,7 +116,7 @@ export function parseOptions(options: McpStreamsOptions = {}): Settings {
     maxStreamBytes: Math.min(options.maxStreamBytes ?? 16 * MEBIBYTE, maxBytes),
     maxBytes,
     maxStreams: options.maxStreams ?? 10_000,
-    retry: retry === null ? null : Math.max(retry, min * 1000),
+    retry: retry === null ? null : Math.max(retry, Math.round(min * 1000)),
     keepAlive: options.keepAlive === undefined ? 15_000 : options.keepAlive,
     disconnectAfter: options.disconnectAfter ?? null,
     resumeInterval: { min, max },
@@ -158,8 +156,13 @@ function checkResumeInterval(value: unknown): string | undefined {
 function checkOrigins(value: unknown): string | undefined {
   const isOrigin = (origin: unknown): boolean =>
     origin === '*' ||
-    (typeof origin === 'string' && URL.canParse(origin) && new URL(origin).origin === origin.toLowerCase())
+    (typeof origin === 'string' && URL.canParse(origin) && isBareOrigin(new URL(origin), origin.toLowerCase()))
   return Array.isArray(value) && value.every(isOrigin)
     ? undefined
     : "must be a list of origins such as 'https://app.example', or '*'"
+}
+
+/** Also of schemes that the URL standard knows no origin for, which browsers send all the same (`chrome-extension://<id>`). */
+function isBareOrigin({ protocol, host }: URL, text: string): boolean {
+  return host !== '' && `${protocol}//${host}` === text
 }

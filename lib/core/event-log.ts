@@ -2,8 +2,8 @@
 
 /** Memory that several logs share. */
 export interface ByteBudget {
-  /** Asks for room; the answer may have cost other streams their events. `false`: there is none. */
-  reserve(bytes: number): boolean
+  /** Asks for room; the answer may have cost other streams their events. `false`: there is none. Never so when it is urgent. */
+  reserve(bytes: number, isUrgent?: boolean): boolean
   release(bytes: number): void
 }
 
@@ -20,6 +20,8 @@ interface Slab {
   readonly bytes: Buffer
   /** The sequence of its first event. */
   readonly first: number
+  /** Bytes of all events before its first. */
+  readonly offset: number
   /** Where each event ends. */
   readonly ends: number[]
   used: number
@@ -39,15 +41,16 @@ export class EventLog {
   first = 1
   /** The newest sequence; 0 before the first event. */
   last = 0
-  /** The highest sequence that has been written to any connection. */
+  /** The highest sequence that has been written to a connection, and that the newest reader does not ask for again. */
   written = 0
-  /** Bytes of the events above `written`. */
-  unwrittenBytes = 0
   /** Bytes of memory held. */
   bytes = 0
   readonly #idPrefix: string
   readonly #budget: ByteBudget
   #slabs: Slab[] = []
+  /** Bytes of all events so far, kept or not; and of those up to `written`. */
+  #appendedBytes = 0
+  #writtenBytes = 0
 
   /** @param idPrefix what stands before the sequence in front of each event, or '' where the transport needs no ids. */
   constructor(idPrefix: string, budget: ByteBudget) {
@@ -55,13 +58,18 @@ export class EventLog {
     this.#budget = budget
   }
 
-  /** Adds an event. `false`: there is no memory for it, and the log is as it was. */
-  append(bytes: Uint8Array, from: number, to: number): boolean {
+  /** Bytes of the events above `written`. */
+  get unwrittenBytes(): number {
+    return this.#appendedBytes - this.#writtenBytes
+  }
+
+  /** Adds an event. `false`: there is no memory for it, and the log is as it was. An urgent one always finds room. */
+  append(bytes: Uint8Array, from: number, to: number, isUrgent = false): boolean {
     const idLine = this.#idPrefix === '' ? '' : `${this.#idPrefix}${this.last + 1}\n`
     const size = idLine.length + to - from
     let slab = this.#slabs[this.#slabs.length - 1]
     if (slab === undefined || slab.bytes.length - slab.used < size) {
-      slab = this.#openSlab(size)
+      slab = this.#openSlab(size, isUrgent)
       if (slab === undefined) return false
     }
     if (idLine !== '') slab.bytes.write(idLine, slab.used, 'latin1')
@@ -69,39 +77,46 @@ export class EventLog {
     slab.used += size
     slab.ends.push(slab.used)
     this.last++
-    this.unwrittenBytes += size
+    this.#appendedBytes += size
     return true
   }
 
   /** The events after a cursor, as many as lie together. The caller has checked that the cursor is inside the log. */
   read(after: number): Batch {
     const slab = this.#slabOf(after + 1)
-    const start = after + 1 === slab.first ? 0 : (slab.ends[after - slab.first] as number)
-    return { bytes: slab.bytes.subarray(start, slab.used), last: slab.first + slab.ends.length - 1, slab }
+    return { bytes: slab.bytes.subarray(endOf(slab, after), slab.used), last: lastOf(slab), slab }
   }
 
-  /** Notes that a batch, read after a cursor, went to a connection. */
-  markWritten(batch: Batch, after: number, now: number): void {
-    batch.slab.writtenAt = now
-    if (batch.last <= this.written) return
-    const { ends, first } = batch.slab
-    const from = Math.max(after, this.written)
-    this.unwrittenBytes -= (ends[batch.last - first] as number) - (from < first ? 0 : (ends[from - first] as number))
-    this.written = batch.last
+  /** Notes that a batch went to a connection. */
+  markWritten(batch: Batch, now: number): void {
+    const { slab, last } = batch
+    slab.writtenAt = now
+    if (last <= this.written) return
+    this.written = last
+    this.#writtenBytes = slab.offset + endOf(slab, last)
+  }
+
+  /** The newest reader starts after a cursor: to it, what comes next is unwritten, whoever else has been given it. */
+  rewind(cursor: number): void {
+    const written = Math.max(cursor, this.first - 1)
+    if (written >= this.written) return
+    const slab = this.#slabOf(written + 1)
+    this.written = written
+    this.#writtenBytes = slab.offset + endOf(slab, written)
   }
 
   /**
-   * Evicts whole slabs from the start: of events that went out before `writtenBefore`, none above `upTo`, and not the one that
-   * is being filled. Returns how many events went.
+   * Evicts whole slabs from the start: of events that went out before `writtenBefore`, and none above `upTo`. Returns how many
+   * events went.
    */
   evict(writtenBefore: number, upTo: number, enoughBytes = Infinity): number {
     let events = 0
     let freed = 0
-    while (this.#slabs.length > 1 && freed < enoughBytes) {
-      const slab = this.#slabs[0] as Slab
-      if (slab.writtenAt >= writtenBefore || slab.first + slab.ends.length - 1 > upTo) break
+    while (freed < enoughBytes) {
+      const slab = this.#slabs[0]
+      if (slab === undefined || slab.writtenAt >= writtenBefore || lastOf(slab) > upTo) break
       this.#slabs.shift()
-      this.first = slab.first + slab.ends.length
+      this.first = lastOf(slab) + 1
       events += slab.ends.length
       freed += slab.bytes.length
       this.#release(slab)
@@ -114,16 +129,21 @@ export class EventLog {
     for (const slab of this.#slabs) this.#release(slab)
     this.#slabs = []
     this.first = this.last + 1
-    this.unwrittenBytes = 0
+    this.written = this.last
+    this.#writtenBytes = this.#appendedBytes
   }
 
-  #openSlab(size: number): Slab | undefined {
-    const capacity = Math.max(size, Math.min(LARGEST_SLAB, Math.max(SMALLEST_SLAB, this.bytes)))
-    if (!this.#budget.reserve(capacity)) return undefined
+  #openSlab(size: number, isUrgent: boolean): Slab | undefined {
+    let capacity = Math.max(size, Math.min(LARGEST_SLAB, Math.max(SMALLEST_SLAB, this.bytes)))
+    if (!this.#budget.reserve(capacity)) {
+      if (!this.#budget.reserve(size, isUrgent)) return undefined
+      capacity = size
+    }
     // Never from Node's pool, which would keep other people's bytes alive with ours; never cleared, it is filled before it is read.
     const slab: Slab = {
       bytes: Buffer.allocUnsafeSlow(capacity),
       first: this.last + 1,
+      offset: this.#appendedBytes,
       ends: [],
       used: 0,
       writtenAt: 0
@@ -150,4 +170,13 @@ export class EventLog {
     }
     return slabs[low] as Slab
   }
+}
+
+function lastOf(slab: Slab): number {
+  return slab.first + slab.ends.length - 1
+}
+
+/** Where an event ends in its slab; the one before the first ends at its start. */
+function endOf(slab: Slab, sequence: number): number {
+  return sequence < slab.first ? 0 : (slab.ends[sequence - slab.first] as number)
 }

@@ -7,7 +7,7 @@ export const STREAM_RELATION = 'stream'
 export const STREAM_PARAMETER = 'stream'
 
 /** What may not stand between the angle brackets of a link target, or could be read differently by a proxy (RFC 3986, 2). */
-const UNSAFE_IN_TARGET = /[^A-Za-z0-9\-._~:/?[\]@!$&'()*+,;=%]/g
+const UNSAFE_IN_TARGET = /[^A-Za-z0-9\-._~:/?[\]@!$&'()*+,;=%]/gu
 
 /**
  * The target of a stream link: a relative, query-only reference, the other parts of the query kept. It holds no host and no
@@ -44,6 +44,23 @@ export function streamParameters(requestUrl: string): string[] {
     .map(part => decode(part.slice(part.indexOf('=') < 0 ? part.length : part.indexOf('=') + 1)))
 }
 
+/**
+ * The URL of the first link with a relation type in a `Link` value, resolved against the URL that sent it; `undefined` where
+ * there is none. What cannot be read as RFC 8288 wants it is passed over up to the next comma outside of quotes.
+ */
+export function findLink(value: string | null, relation: string, base: string): URL | undefined {
+  for (const [, target = '', parameters = ''] of (value ?? '').matchAll(LINK_VALUE)) {
+    const rel = REL_PARAMETER.exec(parameters)
+    const relations = (rel?.[1] ?? rel?.[2] ?? '').toLowerCase().split(/\s+/)
+    if (relations.includes(relation) && URL.canParse(target, base)) return new URL(target, base)
+  }
+  return undefined
+}
+
+const LINK_VALUE =
+  /<([^<>"\s]*)>((?:\s*;\s*[\w!#$%&'*+.^`|~-]+(?:\s*=\s*(?:"(?:[^"\\]|\\.)*"|[^\s";,]*))?)*)\s*(?=,|$)/g
+const REL_PARAMETER = /;\s*rel\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^\s";,]*))/i
+
 function namesStream(part: string): boolean {
   const end = part.indexOf('=')
   const name = end < 0 ? part : part.slice(0, end)
@@ -59,5 +76,11 @@ function decode(text: string): string {
 }
 
 function escapeUnsafe(part: string): string {
-  return part.replace(UNSAFE_IN_TARGET, character => encodeURIComponent(character))
+  return part.replace(UNSAFE_IN_TARGET, character =>
+    LONE_SURROGATE.test(character) ? REPLACEMENT : encodeURIComponent(character)
+  )
 }
+
+/** What `encodeURIComponent` throws at. Node's own parser lets none through, but a URL may have been set by anybody in front. */
+const LONE_SURROGATE = /^[\ud800-\udfff]$/u
+const REPLACEMENT = '%EF%BF%BD'

@@ -3,7 +3,7 @@
 const LF = 10
 const CR = 13
 const COLON = 58
-const BOM = [0xef, 0xbb, 0xbf] as const
+const BOM = Uint8Array.of(0xef, 0xbb, 0xbf)
 
 /** Hears each whole block: its bytes in `bytes[from, to)`, line ends as LF, blank line included. Valid during the call only. */
 export type BlockListener = (bytes: Uint8Array, from: number, to: number) => void
@@ -58,14 +58,20 @@ export class BlockSplitter {
       i++
     }
     if (i === bytes.length && this.#bom < BOM.length) return i
-    // A false start of one or two bytes cannot begin a field that anybody knows: dropping it changes no meaning.
+    if (this.#bom > 0 && this.#bom < BOM.length) {
+      // A false start belongs to the first line, which then is a field that nobody knows.
+      this.#hold(BOM, 0, this.#bom)
+      this.#lineIsEmpty = false
+    }
     this.#bom = -1
     return i
   }
 
   #pushSlowly(bytes: Uint8Array, start: number, onBlock: BlockListener): void {
     let i = start
+    // Each is looked for again only once it has been passed: a megabyte of short lines must not be searched once a line.
     let cr = bytes.indexOf(CR, i)
+    let lf = bytes.indexOf(LF, i)
     while (i < bytes.length) {
       if (this.#afterCr) {
         this.#afterCr = false
@@ -75,7 +81,7 @@ export class BlockSplitter {
         }
       }
       if (cr >= 0 && cr < i) cr = bytes.indexOf(CR, i)
-      const lf = bytes.indexOf(LF, i)
+      if (lf >= 0 && lf < i) lf = bytes.indexOf(LF, i)
       const end = lf < 0 ? cr : cr < 0 ? lf : Math.min(lf, cr)
       if (end < 0) {
         this.#hold(bytes, i, bytes.length)
@@ -178,11 +184,26 @@ export function dataOf(bytes: Uint8Array, from: number, to: number, fields: Bloc
   return values.join('\n')
 }
 
+/** The value of a block's last `id` or `retry` field, if it has one. */
+export function fieldOf(bytes: Uint8Array, from: number, to: number, name: 'id' | 'retry'): string | undefined {
+  const field = name === 'id' ? ID : RETRY
+  let value: string | undefined
+  let line = from
+  while (line < to) {
+    const end = bytes.indexOf(LF, line)
+    if (isField(bytes, line, end, field))
+      value = decoder.decode(bytes.subarray(valueStart(bytes, line + field.length, end), end))
+    line = end + 1
+  }
+  return value
+}
+
 const decoder = new TextDecoder()
 const encoder = new TextEncoder()
 const DATA = encoder.encode('data')
 const EVENT = encoder.encode('event')
 const ID = encoder.encode('id')
+const RETRY = encoder.encode('retry')
 const MESSAGE = encoder.encode('message')
 
 function isField(bytes: Uint8Array, line: number, end: number, name: Uint8Array): boolean {

@@ -46,6 +46,11 @@ export interface TableCounts {
   readonly refusals: number
 }
 
+/** The cache takes whole milliseconds, and 0 for ever. */
+function timeToLive(milliseconds: number): number {
+  return Math.max(1, Math.ceil(milliseconds))
+}
+
 const TOMBSTONE_TTL = 60 * 60 * 1000
 const SHORTEST_SWEEP = 1000
 const LONGEST_SWEEP = 30_000
@@ -75,13 +80,13 @@ export class StreamTable implements StreamHost, ByteBudget {
     const finished = {
       max: limits.maxStreams,
       perf: Date,
-      noDisposeOnSet: true,
-      dispose: (stream: Stream, _id: string, reason: LRUCache.DisposeReason): void => {
+      // After, not `dispose`: a burial deletes, and the cache counts wrong when it is changed from inside a deletion.
+      disposeAfter: (stream: Stream, _id: string, reason: LRUCache.DisposeReason): void => {
         if (reason === 'evict' || reason === 'expire') this.#bury(stream, reason === 'evict')
       }
     }
-    this.#undelivered = new LRUCache({ ...finished, ttl: limits.abandonAfter })
-    this.#delivered = new LRUCache({ ...finished, ttl: limits.window })
+    this.#undelivered = new LRUCache({ ...finished, ttl: timeToLive(limits.abandonAfter) })
+    this.#delivered = new LRUCache({ ...finished, ttl: timeToLive(limits.window) })
     this.#tombstones = new LRUCache({ max: limits.maxStreams, ttl: TOMBSTONE_TTL, perf: Date })
   }
 
@@ -148,7 +153,7 @@ export class StreamTable implements StreamHost, ByteBudget {
   /** Drops a stream that turned out not to be ours to keep, as if it had never been. */
   forget(stream: Stream): void {
     this.#remove(stream)
-    stream.log.clear()
+    stream.forget()
   }
 
   /** Lets a finished stream go before its time. */
@@ -186,8 +191,12 @@ export class StreamTable implements StreamHost, ByteBudget {
 
   // ByteBudget
 
-  reserve(bytes: number): boolean {
-    while (this.#bytes + bytes > this.limits.maxBytes) if (!this.#evictFinished()) return false
+  reserve(bytes: number, isUrgent = false): boolean {
+    while (this.#bytes + bytes > this.limits.maxBytes) {
+      if (this.#evictFinished()) continue
+      if (!isUrgent) return false
+      break
+    }
     this.#bytes += bytes
     return true
   }
@@ -219,7 +228,9 @@ export class StreamTable implements StreamHost, ByteBudget {
     const isDelivered = !stream.hasReader && stream.log.written === stream.log.last
     const [home, other] = isDelivered ? [this.#delivered, this.#undelivered] : [this.#undelivered, this.#delivered]
     other.delete(stream.id)
-    home.set(stream.id, stream)
+    // While somebody is still reading, however slowly, the time does not run.
+    if (stream.hasReader) home.set(stream.id, stream, { ttl: 0 })
+    else home.set(stream.id, stream)
     this.#scheduleSweep()
   }
 
@@ -270,8 +281,6 @@ export class StreamTable implements StreamHost, ByteBudget {
   #sweep(): void {
     const now = Date.now()
     for (const stream of this.#live.values()) stream.evictExpired(now)
-    // Somebody is still reading, however slowly: the time does not run.
-    for (const [id, stream] of this.#undelivered.entries()) if (stream.hasReader) this.#undelivered.set(id, stream)
     this.#undelivered.purgeStale()
     this.#delivered.purgeStale()
     this.#scheduleSweep()

@@ -180,13 +180,14 @@ export class Stream implements StreamIdentity {
 
   /**
    * Adds a block of the endpoint's. Synchronous to the end: when it returns, the event has its sequence and its place.
-   * `false`: the stream is full; wait for `drain`.
+   * `false`: the stream is full; wait for `drain`. What comes before that ends it, but for the rest of the same write: nobody
+   * could have been told in between.
    */
-  append(bytes: Uint8Array, from: number, to: number, fields: BlockFields): boolean {
+  append(bytes: Uint8Array, from: number, to: number, fields: BlockFields, isSameWrite = false): boolean {
     if (this.isEnded) return false
     const { maxStreamBytes, maxEventBytes } = this.#host.limits
     if (to - from > maxEventBytes) return this.fail('event-too-large')
-    if (this.#isFull) return this.fail('overflow')
+    if (this.#isFull && !isSameWrite) return this.fail('overflow')
     const excess = this.log.bytes + (to - from) - maxStreamBytes
     if (excess > 0) this.#makeRoom(excess)
     if (!this.log.append(bytes, from, to)) {
@@ -218,10 +219,8 @@ export class Stream implements StreamIdentity {
     if (this.isEnded) return false
     for (const id of this.#pending) {
       const block = encodeMessage(errorResponse(id, STREAM_ERROR, faultMessage(fault), { reason: fault }))
-      if (this.log.append(block, 0, block.length)) continue
-      // No memory even for the error: the events make room for it, and whoever missed them is told so.
-      this.log.clear()
-      this.log.append(block, 0, block.length)
+      // However full everything is: without this its client would wait for ever.
+      this.log.append(block, 0, block.length, true)
     }
     this.hasError ||= this.#pending.length > 0
     this.#pending = []
@@ -248,6 +247,7 @@ export class Stream implements StreamIdentity {
     this.#reader = reader
     this.readers++
     this.readerStart = cursor
+    this.log.rewind(cursor)
     this.#stopAbandonment()
     older?.takeOver()
     this.#host.readerChanged(this)
@@ -277,9 +277,16 @@ export class Stream implements StreamIdentity {
     this.#become('abandoned', 'abandoned')
   }
 
-  /** Notes that a batch, read after a cursor, went to a connection. */
-  markWritten(batch: Batch, after: number, now: number): void {
-    this.log.markWritten(batch, after, now)
+  /** It turned out not to be ours to keep: nothing of it goes on, and nobody is told. */
+  forget(): void {
+    this.#stopAbandonment()
+    this.#producer = undefined
+    this.log.clear()
+  }
+
+  /** Notes that a batch went to a connection. */
+  markWritten(batch: Batch, now: number): void {
+    this.log.markWritten(batch, now)
     if (this.#isFull && this.log.unwrittenBytes < this.#host.limits.maxStreamBytes / 2) {
       this.#isFull = false
       this.#producer?.drain()

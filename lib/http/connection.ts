@@ -99,10 +99,9 @@ export class Connection implements Reader {
         return
       }
       const batch = log.read(this.#cursor)
-      const after = this.#cursor
       this.#cursor = batch.last
       this.#write(batch.bytes)
-      stream.markWritten(batch, after, this.#lastWriteAt)
+      stream.markWritten(batch, this.#lastWriteAt)
     }
     if (stream.isEnded && this.#state === 'idle') this.#end()
   }

@@ -24,6 +24,8 @@ export class EndpointIntake implements Intake, Producer {
   readonly #fields = newFields()
   /** Blocks from the one on that showed that the endpoint numbers its events itself. */
   #withheld: Uint8Array[] | undefined
+  /** Events that have come out of the write at hand. */
+  #events = 0
 
   constructor(tap: ResponseTap, options: IntakeOptions) {
     this.#tap = tap
@@ -41,6 +43,7 @@ export class EndpointIntake implements Intake, Producer {
   write(bytes: Buffer): boolean {
     const { stream } = this
     if (stream === undefined) return false
+    this.#events = 0
     this.#splitter.push(bytes, this.#onBlock)
     if (this.#withheld !== undefined) return this.#stepAside(this.#withheld)
     if (this.#splitter.pending > this.#options.maxEventBytes) return stream.fail('event-too-large')
@@ -71,7 +74,7 @@ export class EndpointIntake implements Intake, Producer {
     const fields = this.#fields
     readFields(bytes, from, to, fields)
     if (fields.hasId) this.#withheld = [bytes.slice(from, to)]
-    else if (fields.dataLines > 0) this.stream?.append(bytes, from, to, fields)
+    else if (fields.dataLines > 0) this.stream?.append(bytes, from, to, fields, this.#events++ > 0)
     else this.stream?.comment(bytes.subarray(from, to))
   }
 

@@ -155,7 +155,8 @@ export class ResponseTap implements ResponseView {
   }
 
   get isClosed(): boolean {
-    return this.#isReleased
+    // Not before the socket side: Node drops what is written to a response that calls itself destroyed.
+    return this.#isReleased && this.#isClosed
   }
 
   /** Calls the endpoint's `drain` listeners: there is room in the stream again. */
