@@ -1,0 +1,25 @@
+// The work of the tool: a word index of real documents, the READMEs of the packages installed here.
+
+import { readdir, readFile } from 'node:fs/promises'
+
+const packages = new URL('../../node_modules/', import.meta.url)
+
+/** Reads `count` READMEs, in the order of their packages' names. */
+export async function readDocuments(count) {
+  const documents = []
+  for (const name of (await readdir(packages)).sort()) {
+    if (documents.length === count) break
+    const text = await readFile(new URL(`${name}/README.md`, packages), 'utf8').catch(() => undefined)
+    if (text) documents.push({ name, text })
+  }
+  if (documents.length < count)
+    throw new Error(`Found ${documents.length} of ${count} READMEs in node_modules: npm ci?`)
+  return documents
+}
+
+/** Adds a document to `index` (word: names of the documents that hold it), and returns how many words it holds. */
+export function addDocument(index, { name, text }) {
+  const words = new Set(text.toLowerCase().match(/\p{L}{3,}/gu))
+  for (const word of words) index.set(word, [...(index.get(word) ?? []), name])
+  return words.size
+}
