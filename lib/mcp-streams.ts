@@ -1,26 +1,24 @@
 // The factory: options in, middleware out; one decision ladder per request, each rung a room.
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { nanoid } from 'nanoid'
 import { StreamError } from './core/errors.js'
 import { parseEventId } from './core/event-id.js'
-import { isRequest, type Message, messagesOf } from './core/json-rpc.js'
+import { isInitialize, type Message, messagesOf } from './core/json-rpc.js'
 import { streamParameters } from './core/link-header.js'
-import type { Manners } from './core/protocol-version.js'
 import { Sessions } from './core/sessions.js'
 import type { Stream } from './core/stream.js'
 import { StreamTable } from './core/stream-table.js'
 import { debug, publish } from './diagnostics.js'
-import type { Connection } from './http/connection.js'
 import { Connections } from './http/connections.js'
-import { currentContext, type CurrentStream, RequestContext, runInContext } from './http/current-stream.js'
+import { currentContext, type CurrentStream } from './http/current-stream.js'
+import { Exchange } from './http/exchange.js'
 import { headerOf, sessionOf } from './http/guards.js'
-import { type ClientEventName, type House, mannersOf, setStreamHeaders } from './http/house.js'
-import { EndpointIntake } from './http/intake.js'
+import { type ClientEventName, type House, mannersOf } from './http/house.js'
 import { refuse } from './http/reply.js'
-import { parsedBody, readAhead } from './http/request-body.js'
-import { answerStreamUrl, label, reattachListener, resumeAtEndpoint } from './http/resume.js'
-import { type Intake, type ResponseHead, ResponseTap } from './http/tap.js'
-import { type InitializeAnswer, noteRevision, watchInitializeJson, watchVerdict } from './http/verdict.js'
+import { hashOf, type KeyedEntry, keyOf, KeyedCalls, repeatAnswer } from './http/idempotency.js'
+import { readAhead } from './http/request-body.js'
+import { answerStreamUrl, attachAgain, label, reattachListener, resumeAtEndpoint } from './http/resume.js'
+import { ResponseTap } from './http/tap.js'
+import { watchVerdict } from './http/verdict.js'
 import { type McpStreamsOptions, parseOptions, type Settings } from './options.js'
 
 /** Counts and sizes at this moment, and totals since the start. */
@@ -84,8 +82,6 @@ class Instance {
   readonly #house: House
   #resumes = 0
   #refusals = 0
-  #isClosing = false
-  #hasWarnedOfIds = false
 
   constructor(settings: Settings) {
     this.#settings = settings
@@ -113,10 +109,14 @@ class Instance {
         keepAlive: settings.keepAlive,
         disconnectAfter: settings.disconnectAfter
       }),
+      calls: new KeyedCalls(settings.maxStreams, Math.max(settings.window, limits.abandonAfter)),
+      isClosing: false,
+      hasWarnedOfIds: false,
       primer: settings.primer,
+      maxEventBytes: settings.maxBytes,
       allowedOrigins: settings.allowedOrigins,
       debug,
-      count: (name, stream) => this.#count(name, stream)
+      count: (name, stream, reason) => this.#count(name, stream, reason)
     }
   }
 
@@ -140,8 +140,8 @@ class Instance {
   #handleFrom(owner: string, req: IncomingMessage, res: ServerResponse, next: (error?: unknown) => void): void {
     const house = this.#house
     const names = req.method === 'OPTIONS' ? [] : streamParameters(req.url ?? '')
-    if (names.length > 0) return void this.#settle(answerStreamUrl(house, req, res, names, owner), next)
-    if (req.method === 'POST') return readAhead(req, body => this.#passOn(owner, messagesOf(body), req, res, next))
+    if (names.length > 0) return void this.#settle(answerStreamUrl(house, req, res, names, owner, next), next)
+    if (req.method === 'POST') return readAhead(req, body => this.#post(owner, body, req, res, next))
     const proceed = (): void => this.#passOn(owner, [], req, res, next)
     if (req.method !== 'GET') return proceed()
     const lastEventId = headerOf(req, 'last-event-id')
@@ -155,90 +155,49 @@ class Instance {
     )
   }
 
-  /** Lets the endpoint answer, with its response tapped. */
+  /** A POST with a key that is known attaches to what it has started already. */
+  #post(
+    owner: string,
+    body: unknown,
+    req: IncomingMessage,
+    res: ServerResponse,
+    next: (error?: unknown) => void
+  ): void {
+    const messages = messagesOf(body)
+    const key = mannersOf(this.#house, req).taken && messages.length > 0 ? keyOf(req, owner) : undefined
+    if (key === undefined) return this.#passOn(owner, messages, req, res, next)
+    const { calls } = this.#house
+    const hash = hashOf(body)
+    const earlier = calls.get(key)
+    if (earlier === undefined) return this.#passOn(owner, messages, req, res, next, calls.begin(key, hash))
+    if (!earlier.isFor(hash)) return refuse(res, 409, 'key-reused')
+    debug('POST sent again under its key: nothing runs twice')
+    earlier.whenSettled(outcome => {
+      if (res.destroyed) return
+      if (outcome.kind === 'stream') this.#settle(attachAgain(this.#house, req, res, outcome.streamId), next)
+      else if (outcome.kind === 'answer') repeatAnswer(res, outcome)
+      else refuse(res, 409, 'answer-lost')
+    })
+  }
+
+  /** Lets the endpoint answer, with its response tapped where it may become a stream. */
   #passOn(
     owner: string,
     messages: readonly Message[],
     req: IncomingMessage,
     res: ServerResponse,
-    next: (error?: unknown) => void
+    next: (error?: unknown) => void,
+    keyed?: KeyedEntry
   ): void {
-    const house = this.#house
-    watchVerdict(house, req, res, messages, owner)
-    const isInitialize = messages.some(message => message.method === 'initialize')
-    const manners = mannersOf(house, req)
-    const canHaveStream = (req.method === 'GET' || req.method === 'POST') && !this.#isClosing
-    if (!canHaveStream || (!manners.taken && !isInitialize)) return next()
-
-    const initialize = isInitialize ? watchInitializeJson(house, res) : undefined
-    const context = new RequestContext(this, nanoid())
-    new ResponseTap(req, res, {
-      take: (tap, head) => this.#take(tap, head, context, owner, messages, manners, initialize),
-      isInsideHandler: () => currentContext() === context
-    })
-    runInContext(context, next)
-  }
-
-  #take(
-    tap: ResponseTap,
-    head: ResponseHead,
-    context: RequestContext,
-    owner: string,
-    known: readonly Message[],
-    manners: Manners,
-    initialize: InitializeAnswer | undefined
-  ): Intake | undefined {
-    const house = this.#house
-    const sessionId = head.header('mcp-session-id') ?? sessionOf(tap.req)
-    if (initialize !== undefined) initialize.sessionId = sessionId
-    const leave = (why: string): undefined => {
-      context.isUntaken = true
-      debug('%s response left alone: %s', tap.req.method, why)
-    }
-    if (!head.isStream) return leave('not an event stream')
-    if (!manners.taken) return leave('revision without resumption')
-    if (this.#isClosing) return leave('closing')
-
-    const messages = known.length > 0 ? known : messagesOf(parsedBody(tap.req))
-    const intake: EndpointIntake = new EndpointIntake(tap, {
-      maxEventBytes: this.#settings.maxBytes,
-      setHeaders: () => setStreamHeaders(tap.req, tap.res, context.id, (name, value) => tap.setHeader(name, value)),
-      connect: (): Connection => {
-        // Nothing is agreed before `initialize` is answered, so nothing is presumed of what its client can read.
-        const first: Manners = initialize === undefined ? manners : { ...manners, primer: 'none', comesBack: false }
-        const connection = house.connections.open(stream, 0, tap.sink, first)
-        context.connected()
-        return connection
-      },
-      onStepAside: () => this.#stepAside(context, stream)
-    })
-    const kind = tap.req.method === 'GET' ? 'listen' : 'request'
-    const requestIds = messages.filter(isRequest).map(message => message.id)
-    const opened = house.table.open({ id: context.id, kind, owner, requestIds, sessionId, manners }, intake)
-    if (opened === undefined) {
-      publish('refused', undefined, 'full')
-      return leave('everything is live and full')
-    }
-    const stream: Stream = opened
-    if (initialize !== undefined) stream.onResponse = message => noteRevision(house, sessionId, message)
-    intake.stream = stream
-    context.take(stream)
-    return intake
-  }
-
-  #stepAside(context: RequestContext, stream: Stream): void {
-    context.isUntaken = true
-    this.#house.table.forget(stream)
-    debug('response left alone: the endpoint numbers its events itself')
-    if (this.#hasWarnedOfIds) return
-    this.#hasWarnedOfIds = true
-    process.emitWarning('The endpoint writes its own event ids, so its streams are left alone: remove its eventStore', {
-      code: 'MCP_STREAMS_FOREIGN_IDS'
-    })
+    watchVerdict(this.#house, req, res, messages, owner)
+    const isTappable = (req.method === 'GET' || req.method === 'POST') && !this.#house.isClosing
+    const manners = mannersOf(this.#house, req)
+    if (!isTappable || (!manners.taken && !messages.some(isInitialize))) return next()
+    new Exchange(this.#house, { instance: this, req, res, owner, messages, manners, keyed }).run(next)
   }
 
   close(): Promise<void> {
-    this.#isClosing = true
+    this.#house.isClosing = true
     const { table, connections } = this.#house
     table.beginClosing(2 * (this.#settings.retry ?? 0) + CLOSING_GRACE)
     const { retry } = this.#settings
@@ -256,7 +215,7 @@ class Instance {
       ...counts,
       connections: connections.size,
       resumes: this.#resumes,
-      refusals: counts.refusals + this.#refusals
+      refusals: this.#refusals
     }
   }
 
@@ -265,10 +224,10 @@ class Instance {
     return context?.instance === this && !context.isUntaken ? context : undefined
   }
 
-  #count(name: ClientEventName, stream: Stream | undefined): void {
+  #count(name: ClientEventName, stream: Stream | undefined, reason: string | undefined): void {
     if (name === 'resumed') this.#resumes++
     if (name === 'refused') this.#refusals++
-    publish(name, stream)
+    publish(name, stream, reason)
   }
 
   /** A room that answers asynchronously must not leave a request hanging if it breaks. */

@@ -15,6 +15,8 @@ export type StreamFault =
   | 'foreign-origin'
   | 'method-not-allowed'
   | 'owner-failed'
+  | 'key-reused'
+  | 'answer-lost'
 
 /** The JSON-RPC code of every error of ours: the implementation-defined one that no revision of MCP has claimed. */
 export const STREAM_ERROR = -32000
@@ -32,7 +34,9 @@ const MESSAGES: Record<StreamFault, string> = {
   'invalid-event-id': 'Last-Event-ID is not an event id of this stream',
   'foreign-origin': 'Origin not allowed',
   'method-not-allowed': 'Method not allowed on a stream URL',
-  'owner-failed': 'The owner of the request could not be determined'
+  'owner-failed': 'The owner of the request could not be determined',
+  'key-reused': 'Idempotency-Key was used for a different request',
+  'answer-lost': 'The request has been carried out, but its answer has not been kept'
 }
 
 /** The sentence for a fault. */

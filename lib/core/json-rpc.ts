@@ -33,6 +33,10 @@ export function isResponse(message: Message): message is Message & { id: Request
   return message.method === undefined && isRequestId(message.id) && ('result' in message || 'error' in message)
 }
 
+export function isInitialize(message: Message): boolean {
+  return message.method === 'initialize'
+}
+
 /** The `params` of a message, or an empty object. */
 export function paramsOf(message: Message): Record<string, unknown> {
   return isObject(message.params) ? message.params : {}

@@ -198,7 +198,8 @@ export function fieldOf(bytes: Uint8Array, from: number, to: number, name: 'id' 
   return value
 }
 
-const decoder = new TextDecoder()
+// A byte order mark inside a value is data like any other.
+const decoder = new TextDecoder('utf-8', { ignoreBOM: true })
 const encoder = new TextEncoder()
 const DATA = encoder.encode('data')
 const EVENT = encoder.encode('event')

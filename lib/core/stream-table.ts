@@ -43,7 +43,6 @@ export interface TableCounts {
   readonly finished: number
   readonly bytes: number
   readonly evictions: number
-  readonly refusals: number
 }
 
 /** The cache takes whole milliseconds, and 0 for ever. */
@@ -51,7 +50,14 @@ function timeToLive(milliseconds: number): number {
   return Math.max(1, Math.ceil(milliseconds))
 }
 
+function addLength(sum: number, id: RequestId): number {
+  return sum + String(id).length
+}
+
 const TOMBSTONE_TTL = 60 * 60 * 1000
+/** Characters that all tombstones may have, beyond what is usual for each. */
+const TOMBSTONE_ROOM = 4 * 1024 * 1024
+const TOMBSTONE_SIZE = 256
 const SHORTEST_SWEEP = 1000
 const LONGEST_SWEEP = 30_000
 
@@ -68,7 +74,6 @@ export class StreamTable implements StreamHost, ByteBudget {
   readonly #bySession = new Map<string, Set<Stream>>()
   #bytes = 0
   #evictions = 0
-  #refusals = 0
   #sweepTimer: ReturnType<typeof setTimeout> | undefined
   #isClosing = false
   #abandonAfter: number
@@ -87,15 +92,19 @@ export class StreamTable implements StreamHost, ByteBudget {
     }
     this.#undelivered = new LRUCache({ ...finished, ttl: timeToLive(limits.abandonAfter) })
     this.#delivered = new LRUCache({ ...finished, ttl: timeToLive(limits.window) })
-    this.#tombstones = new LRUCache({ max: limits.maxStreams, ttl: TOMBSTONE_TTL, perf: Date })
+    this.#tombstones = new LRUCache({
+      max: limits.maxStreams,
+      // A client chooses its request ids, and may choose long ones.
+      maxSize: TOMBSTONE_ROOM + limits.maxStreams * TOMBSTONE_SIZE,
+      sizeCalculation: ({ requestIds }: Tombstone) => requestIds.reduce<number>(addLength, TOMBSTONE_SIZE),
+      ttl: TOMBSTONE_TTL,
+      perf: Date
+    })
   }
 
   /** Opens a stream, or refuses: with everything live and full, the response is better left alone than kept by halves. */
   open(init: StreamInit, producer: Producer): Stream | undefined {
-    if (!this.#hasRoom()) {
-      this.#refusals++
-      return undefined
-    }
+    if (!this.#hasRoom()) return undefined
     const stream = new Stream(init, producer, this)
     this.#live.set(stream.id, stream)
     if (stream.sessionId !== undefined) {
@@ -169,8 +178,7 @@ export class StreamTable implements StreamHost, ByteBudget {
       waiting,
       finished: this.#undelivered.size + this.#delivered.size,
       bytes: this.#bytes,
-      evictions: this.#evictions,
-      refusals: this.#refusals
+      evictions: this.#evictions
     }
   }
 

@@ -8,6 +8,7 @@ import type { Stream } from '../core/stream.js'
 import type { StreamTable } from '../core/stream-table.js'
 import type { Connections } from './connections.js'
 import { headerOf, sessionOf } from './guards.js'
+import type { KeyedCalls } from './idempotency.js'
 import { stringOf, withDirectives } from './response-headers.js'
 
 /** Something that a client did with a stream, or was refused. */
@@ -17,11 +18,18 @@ export interface House {
   readonly table: StreamTable
   readonly sessions: Sessions
   readonly connections: Connections
+  readonly calls: KeyedCalls
+  /** The process is about to end: responses pass untouched. */
+  isClosing: boolean
+  /** The warning about an endpoint that numbers its events itself has been given. */
+  hasWarnedOfIds: boolean
+  /** Bytes that one event may have. */
+  readonly maxEventBytes: number
   readonly primer: 'auto' | 'always' | 'never'
   readonly allowedOrigins: ReadonlySet<string>
   /** A line for `DEBUG=mcp-streams`. */
   readonly debug: (format: string, ...args: unknown[]) => void
-  readonly count: (name: ClientEventName, stream: Stream | undefined) => void
+  readonly count: (name: ClientEventName, stream: Stream | undefined, reason?: string) => void
 }
 
 /**
@@ -54,9 +62,18 @@ export function setStreamHeaders(
   setHeader('Link', joined(res, 'Link', link))
   setHeader('Cache-Control', withDirectives(stringOf(res.getHeader('Cache-Control')), ['no-cache', 'no-transform']))
   setHeader('X-Accel-Buffering', 'no')
-  if (prefersStream(headerOf(req, 'prefer'))) {
-    setHeader('Preference-Applied', joined(res, 'Preference-Applied', STREAM_PREFERENCE))
-  }
+  applyPreference(req, res, setHeader)
+}
+
+/** Tells a client that has announced itself that it was understood (RFC 7240, 3). */
+export function applyPreference(
+  req: IncomingMessage,
+  res: ServerResponse,
+  setHeader: (name: string, value: string) => void
+): void {
+  const isApplied = prefersStream(stringOf(res.getHeader('Preference-Applied')))
+  if (isApplied || !prefersStream(headerOf(req, 'prefer'))) return
+  setHeader('Preference-Applied', joined(res, 'Preference-Applied', STREAM_PREFERENCE))
 }
 
 function joined(res: ServerResponse, name: string, value: string): string {

@@ -10,9 +10,9 @@ export interface IntakeOptions {
   /** Sets our headers on the response. */
   readonly setHeaders: () => void
   /** Opens the stream's first connection, on the socket that asked. */
-  readonly connect: () => Connection
+  readonly connect: (stream: Stream) => Connection
   /** The endpoint numbers its events itself: the stream is not ours. */
-  readonly onStepAside: () => void
+  readonly onStepAside: (stream: Stream) => void
 }
 
 export class EndpointIntake implements Intake, Producer {
@@ -33,8 +33,9 @@ export class EndpointIntake implements Intake, Producer {
   }
 
   begin(): void {
+    if (this.stream === undefined) return
     this.#tap.sendHead(this.#options.setHeaders)
-    const connection = this.#options.connect()
+    const connection = this.#options.connect(this.stream)
     this.#connection = connection
     connection.flush()
     if (!connection.hasWritten && !connection.isClosed) this.#tap.flushHead()
@@ -80,11 +81,13 @@ export class EndpointIntake implements Intake, Producer {
 
   #stepAside(withheld: Uint8Array[]): boolean {
     const { stream } = this
-    this.stream = undefined
-    if (stream !== undefined && stream.log.last > 0 && this.#connection === undefined) this.begin()
-    this.#connection?.flush()
-    this.#connection?.letGo()
-    this.#options.onStepAside()
+    if (stream !== undefined) {
+      if (stream.log.last > 0 && this.#connection === undefined) this.begin()
+      this.#connection?.flush()
+      this.#connection?.letGo()
+      this.stream = undefined
+      this.#options.onStepAside(stream)
+    }
     withheld.push(this.#splitter.takePending())
     return this.#tap.stepAside(withheld.filter(block => block.length > 0))
   }

@@ -43,6 +43,12 @@ export function maskResponse(res: ServerResponse): void {
   if (!Object.hasOwn(res, 'writableFinished')) Object.defineProperties(res, STATE)
 }
 
+/** The same once the response has left its socket: until then Node itself goes by `finished`. */
+export function maskClosedResponse(res: ServerResponse): void {
+  maskResponse(res)
+  Object.defineProperty(res, 'finished', FINISHED)
+}
+
 const STATE: PropertyDescriptorMap = {
   destroyed: viewOf(view => view.isClosed),
   closed: viewOf(view => view.isClosed),
@@ -50,6 +56,8 @@ const STATE: PropertyDescriptorMap = {
   writableFinished: viewOf(view => view.isFinished),
   errored: viewOf(() => null)
 }
+
+const FINISHED = viewOf(view => view.isEnded)
 
 function viewOf(read: (view: ResponseView) => unknown): PropertyDescriptor {
   return {

@@ -9,6 +9,7 @@ import type { Tombstone } from '../core/stream-table.js'
 import { responseSink } from './connections.js'
 import { headerOf, isForeignOrigin, sessionOf } from './guards.js'
 import { type House, mannersOf, setStreamHeaders } from './house.js'
+import { passOnAsMessage } from './inject.js'
 import { noContent, refuse } from './reply.js'
 
 const STREAM_URL_METHODS = 'GET, HEAD, DELETE, OPTIONS'
@@ -19,7 +20,8 @@ export async function answerStreamUrl(
   req: IncomingMessage,
   res: ServerResponse,
   names: readonly string[],
-  owner: string
+  owner: string,
+  next: (error?: unknown) => void
 ): Promise<void> {
   // Before any look-up: a page that may not read streams learns nothing about them.
   if (isForeignOrigin(req, house.allowedOrigins)) return refuseAndCount(house, res, 403, 'foreign-origin')
@@ -32,10 +34,14 @@ export async function answerStreamUrl(
   // An absent session is accepted here, a different one is not: the URL names the stream, the credentials name its owner.
   const isTheirs = found?.owner === owner && (session === undefined || session === found.sessionId)
   if (found === undefined || !isTheirs) return refuseAndCount(house, res, 404, 'stream-unknown')
-  if (req.method === 'DELETE') return cancel(house, found, res)
+  if (req.method === 'DELETE') return cancel(house, found, req, res, next)
 
   if (found instanceof Stream) found.proved = true
-  if (found.sessionId !== undefined) house.sessions.prove(found.sessionId)
+  if (found.sessionId !== undefined && !house.sessions.hasProved(found.sessionId)) {
+    house.sessions.prove(found.sessionId)
+    // Its other calls may have been opened before this was known.
+    for (const stream of house.table.ofSession(found.sessionId, owner)) stream.proved = true
+  }
   const lastEventId = headerOf(req, 'last-event-id') ?? ''
   const cursor = lastEventId === '' ? startOf(found) : cursorIn(found, lastEventId)
   if (cursor === undefined) return refuse(res, 400, 'invalid-event-id')
@@ -145,13 +151,47 @@ function tellLapsed(
   res.end()
 }
 
-function cancel(house: House, found: Stream | Tombstone, res: ServerResponse): void {
-  if (found instanceof Stream) {
-    if (found.isEnded) house.table.drop(found)
-    else found.cancel()
-    house.debug('stream %s cancelled by DELETE', label(found))
+/**
+ * The client wants no more. The endpoint sees its response close, which is all that a stateless one needs; one with sessions
+ * knows cancellation only as a notification, so it gets one, as if the client had sent it.
+ */
+function cancel(
+  house: House,
+  found: Stream | Tombstone,
+  req: IncomingMessage,
+  res: ServerResponse,
+  next: (error?: unknown) => void
+): void {
+  if (!(found instanceof Stream)) return noContent(res)
+  if (found.isEnded) {
+    house.table.drop(found)
+    return noContent(res)
   }
-  noContent(res)
+  house.debug('stream %s cancelled by DELETE', label(found))
+  const [requestId] = found.requestIds
+  found.cancel()
+  if (found.sessionId === undefined || requestId === undefined) return noContent(res)
+  const messages = found.requestIds.map(id => ({
+    jsonrpc: '2.0',
+    method: 'notifications/cancelled',
+    params: { requestId: id, reason: 'The client has cancelled the stream' }
+  }))
+  passOnAsMessage(req, res, messages.length === 1 ? messages[0] : messages, next, () => noContent(res))
+}
+
+/** A call that was sent again: its stream, from the start. */
+export async function attachAgain(
+  house: House,
+  req: IncomingMessage,
+  res: ServerResponse,
+  streamId: string
+): Promise<void> {
+  const found = await house.table.find(streamId)
+  if (res.destroyed) return
+  if (found === undefined) return refuseAndCount(house, res, 404, 'stream-unknown')
+  house.debug('stream %s: its call was sent again', label(found))
+  if (found instanceof Stream && found.log.first === 1) follow(house, req, res, found, 0)
+  else tellLapsed(house, req, res, found, 0)
 }
 
 /**

@@ -2,7 +2,7 @@
 import type { IncomingMessage, OutgoingHttpHeader, OutgoingHttpHeaders, ServerResponse } from 'node:http'
 import type { Sink } from './connection.js'
 import { foldHeaders, headerIn, stringOf, withDirectives } from './response-headers.js'
-import { hasView, maskRequest, maskResponse, type ResponseView, setView, showHeadersSent } from './response-view.js'
+import { hasView, maskClosedResponse, maskRequest, maskResponse, type ResponseView, setView, showHeadersSent } from './response-view.js'
 
 /** What is known of a response when its head is due. */
 export interface ResponseHead {
@@ -45,7 +45,15 @@ interface Originals {
   readonly flushHeaders: (this: ServerResponse) => void
   readonly setHeader: (this: ServerResponse, name: string, value: OutgoingHttpHeader) => ServerResponse
   readonly destroy: (this: ServerResponse, error?: Error) => ServerResponse
+  readonly _implicitHeader: (this: ServerResponse) => void
   readonly emit: (this: ServerResponse, event: string, ...args: unknown[]) => boolean
+}
+
+const PATCHED = ['writeHead', 'write', 'end', 'flushHeaders', 'setHeader', 'destroy', '_implicitHeader'] as const
+
+function methodsOf(res: ServerResponse): Originals {
+  const { writeHead, write, end, flushHeaders, setHeader, destroy, _implicitHeader, emit } = res as unknown as Originals
+  return { writeHead, write, end, flushHeaders, setHeader, destroy, _implicitHeader, emit }
 }
 
 /**
@@ -69,6 +77,8 @@ export class ResponseTap implements ResponseView {
   /** The endpoint has called `end` or `destroy`. */
   #endedBy: 'end' | 'destroy' | undefined
   #isReleased = false
+  /** Socket events are for those in front of us only. */
+  #isHolding = false
   /** We have ended the connection; the endpoint may go on. */
   #isWireEnded = false
   /** The response's own socket side is gone. */
@@ -76,6 +86,7 @@ export class ResponseTap implements ResponseView {
   #closeListener: (() => void) | undefined
   readonly #host: TapHost
   readonly #originals: Originals
+  readonly #patches: Originals
   /** Listeners from in front of us: they hear the socket. */
   readonly #inFront: { res: Set<AnyFunction>; req: Set<AnyFunction> }
   #heldRequestEvents: [event: string, ...args: unknown[]][] = []
@@ -89,14 +100,25 @@ export class ResponseTap implements ResponseView {
     this.req = req
     this.res = res
     this.#host = host
-    const { writeHead, write, end, flushHeaders, setHeader, destroy, emit } = res as unknown as Originals
-    this.#originals = { writeHead, write, end, flushHeaders, setHeader, destroy, emit }
+    this.#originals = methodsOf(res)
     this.#inFront = {
       res: new Set([...res.rawListeners('close'), ...res.rawListeners('finish')] as AnyFunction[]),
       req: new Set(HELD_REQUEST_EVENTS.flatMap(event => req.rawListeners(event)) as AnyFunction[])
     }
     setView(res, this)
-    this.#patchResponse()
+    this.#patches = this.#patchResponse()
+  }
+
+  /** Holds the close from now on: somebody may ask for the response again, whatever it will be. */
+  keep(): void {
+    this.#holdEvents()
+  }
+
+  /** A kept response that was not taken has been ended: those behind us may see it close. */
+  untakenEnded(): void {
+    if (this.#state === 'taken') return
+    this.#endedBy = 'end'
+    if (this.#isHolding) this.release()
   }
 
   /** Whether the response has been taken, or `undefined` before its head. */
@@ -183,6 +205,7 @@ export class ResponseTap implements ResponseView {
   /** Gives the response back to the endpoint, after the bytes that were withheld from the wire. Returns what `write` did. */
   stepAside(withheld: readonly Uint8Array[]): boolean {
     this.#state = 'untaken'
+    this.#isHolding = false
     this.#restore()
     if (!this.#hasBegun && this.#head !== undefined) this.#originals.writeHead.apply(this.res, this.#head)
     let hasRoom = true
@@ -209,7 +232,8 @@ export class ResponseTap implements ResponseView {
     this.#originals.setHeader.call(this.res, name, value)
   }
 
-  #patchResponse(): void {
+  /** Returns the patches. */
+  #patchResponse(): Originals {
     const tap = this
     const { res } = this
     const originals = this.#originals
@@ -247,18 +271,25 @@ export class ResponseTap implements ResponseView {
       return result
     }
 
+    // express-session, behind us, asks for a head where Node's own `_header` is missing: ours leaves a tick later.
+    Object.assign(res, {
+      _implicitHeader(this: ServerResponse): void {
+        if (tap.#state !== 'taken' || tap.#hasBegun) originals._implicitHeader.call(this)
+      }
+    })
+
     res.destroy = function destroy(this: ServerResponse, error?: Error): ServerResponse {
       if (tap.#state !== 'taken') return originals.destroy.call(this, error)
       tap.#abort()
       return tap.res
     }
+    return methodsOf(res)
   }
 
   /** Takes the patches out again, where nobody has patched on top of them. */
   #restore(): void {
-    const { res } = this
-    const { writeHead, write, end, flushHeaders, setHeader, destroy } = this.#originals
-    Object.assign(res, { writeHead, write, end, flushHeaders, setHeader, destroy })
+    const res = this.res as unknown as Record<keyof Originals, unknown>
+    for (const name of PATCHED) if (res[name] === this.#patches[name]) res[name] = this.#originals[name]
   }
 
   #decideImplicitly(): void {
@@ -345,13 +376,15 @@ export class ResponseTap implements ResponseView {
 
   /** Those in front of us hear the socket; those behind us hear nothing until `release`. */
   #holdEvents(): void {
+    if (this.#isHolding) return
+    this.#isHolding = true
     const tap = this
     const { req, res } = this
     const emitOnRequest = req.emit
     showHeadersSent(res)
 
     res.emit = function emit(this: ServerResponse, event: string, ...args: unknown[]): boolean {
-      if (tap.#state !== 'taken' || !HELD_RESPONSE_EVENTS.includes(event)) {
+      if (!tap.#isHolding || !HELD_RESPONSE_EVENTS.includes(event)) {
         return tap.#originals.emit.call(this, event, ...args)
       }
       if (event === 'close') tap.#closed()
@@ -359,7 +392,7 @@ export class ResponseTap implements ResponseView {
     } as ServerResponse['emit']
 
     req.emit = function emit(this: IncomingMessage, event: string, ...args: unknown[]): boolean {
-      if (tap.#state !== 'taken' || tap.#isReleased || !HELD_REQUEST_EVENTS.includes(event)) {
+      if (!tap.#isHolding || tap.#isReleased || !HELD_REQUEST_EVENTS.includes(event)) {
         return emitOnRequest.call(this, event, ...(args as []))
       }
       tap.#heldRequestEvents.push([event, ...args])
@@ -390,7 +423,7 @@ export class ResponseTap implements ResponseView {
     this.#isClosed = true
     this.#isWireEnded = true
     this.#restoreSocket()
-    if (!this.#isReleased) maskResponse(this.res)
+    if (!this.#isReleased) maskClosedResponse(this.res)
     this.#closeListener?.()
   }
 

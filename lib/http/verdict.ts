@@ -13,6 +13,7 @@ import {
 import { parseRevision } from '../core/protocol-version.js'
 import { sessionOf } from './guards.js'
 import type { House } from './house.js'
+import { observeBody } from './observe-body.js'
 
 /** Bytes of an `initialize` answer that are read for the revision. */
 const LONGEST_INITIALIZE = 1024 * 1024
@@ -56,25 +57,9 @@ export interface InitializeAnswer {
 /** Looks over a JSON answer to `initialize` without touching a byte of it. The session is for the caller to fill in. */
 export function watchInitializeJson(house: House, res: ServerResponse): InitializeAnswer {
   const answer: InitializeAnswer = { sessionId: undefined }
-  const chunks: Buffer[] = []
-  let size = 0
-  const keep = (chunk: unknown, encoding: unknown): void => {
-    if (typeof chunk !== 'string' && !(chunk instanceof Uint8Array)) return
-    if ((size += chunk.length) > LONGEST_INITIALIZE) return
-    const isEncoded = typeof chunk === 'string' && typeof encoding === 'string'
-    chunks.push(isEncoded ? Buffer.from(chunk, encoding as BufferEncoding) : Buffer.from(chunk as string))
-  }
-  const { write, end } = res as unknown as Record<'write' | 'end', (this: ServerResponse, ...args: unknown[]) => never>
-  res.write = function writeObserved(this: ServerResponse, ...args: unknown[]): boolean {
-    keep(args[0], args[1])
-    return write.apply(this, args)
-  } as ServerResponse['write']
-  res.end = function endObserved(this: ServerResponse, ...args: unknown[]): ServerResponse {
-    keep(args[0], args[1])
-    if (answer.sessionId !== undefined && size <= LONGEST_INITIALIZE)
-      noteJson(house, answer.sessionId, Buffer.concat(chunks))
-    return end.apply(this, args)
-  } as ServerResponse['end']
+  observeBody(res, LONGEST_INITIALIZE, body => {
+    if (answer.sessionId !== undefined && body !== undefined) noteJson(house, answer.sessionId, body)
+  })
   return answer
 }
 

@@ -1,0 +1,121 @@
+// One request on its way through the endpoint: what happens when its response turns out to be a stream, or not.
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { nanoid } from 'nanoid'
+import { isInitialize, isRequest, type Message, messagesOf } from '../core/json-rpc.js'
+import type { Manners } from '../core/protocol-version.js'
+import type { Stream } from '../core/stream.js'
+import type { Connection } from './connection.js'
+import { currentContext, RequestContext, runInContext } from './current-stream.js'
+import { sessionOf } from './guards.js'
+import { applyPreference, type House, setStreamHeaders } from './house.js'
+import type { KeyedEntry } from './idempotency.js'
+import { EndpointIntake } from './intake.js'
+import { parsedBody } from './request-body.js'
+import { type Intake, type ResponseHead, ResponseTap, type TapHost } from './tap.js'
+import { type InitializeAnswer, noteRevision, watchInitializeJson } from './verdict.js'
+
+export interface ExchangeFacts {
+  /** The middleware that the request came through. */
+  readonly instance: object
+  readonly req: IncomingMessage
+  readonly res: ServerResponse
+  readonly owner: string
+  /** The messages of the body, as far as it could be read ahead. */
+  readonly messages: readonly Message[]
+  readonly manners: Manners
+  /** The key under which the request may be sent again. */
+  readonly keyed: KeyedEntry | undefined
+}
+
+export class Exchange implements TapHost {
+  readonly #house: House
+  readonly #facts: ExchangeFacts
+  readonly #context: RequestContext
+  readonly #initialize: InitializeAnswer | undefined
+  readonly #tap: ResponseTap
+
+  constructor(house: House, facts: ExchangeFacts) {
+    const { instance, req, res, messages, keyed } = facts
+    this.#house = house
+    this.#facts = facts
+    this.#context = new RequestContext(instance, nanoid())
+    this.#initialize = messages.some(isInitialize) ? watchInitializeJson(house, res) : undefined
+    if (keyed !== undefined) {
+      applyPreference(req, res, (name, value) => res.setHeader(name, value))
+      house.calls.record(keyed, res, () => this.#tap.untakenEnded())
+    }
+    this.#tap = new ResponseTap(req, res, this)
+    if (keyed !== undefined) this.#tap.keep()
+  }
+
+  run(next: () => void): void {
+    runInContext(this.#context, next)
+  }
+
+  isInsideHandler(): boolean {
+    return currentContext() === this.#context
+  }
+
+  take(tap: ResponseTap, head: ResponseHead): Intake | undefined {
+    const { req, manners, messages: known } = this.#facts
+    const sessionId = head.header('mcp-session-id') ?? sessionOf(req)
+    if (this.#initialize !== undefined) this.#initialize.sessionId = sessionId
+    if (!head.isStream) return this.#leave('not an event stream')
+    if (!manners.taken) return this.#leave('revision without resumption')
+    if (this.#house.isClosing) return this.#leave('closing')
+
+    // A body that could not be read ahead may have been parsed since.
+    const messages = known.length > 0 ? known : messagesOf(parsedBody(req))
+    const intake = new EndpointIntake(tap, {
+      maxEventBytes: this.#house.maxEventBytes,
+      setHeaders: () => setStreamHeaders(req, tap.res, this.#context.id, (name, value) => tap.setHeader(name, value)),
+      connect: stream => this.#connect(stream),
+      onStepAside: stream => this.#stepAside(stream)
+    })
+    const stream = this.#house.table.open(
+      {
+        id: this.#context.id,
+        kind: req.method === 'GET' ? 'listen' : 'request',
+        owner: this.#facts.owner,
+        requestIds: messages.filter(isRequest).map(message => message.id),
+        sessionId,
+        manners
+      },
+      intake
+    )
+    if (stream === undefined) {
+      this.#house.count('refused', undefined, 'full')
+      return this.#leave('everything is live and full')
+    }
+    if (this.#initialize !== undefined) stream.onResponse = message => noteRevision(this.#house, sessionId, message)
+    intake.stream = stream
+    this.#context.take(stream)
+    this.#facts.keyed?.call.settle({ kind: 'stream', streamId: stream.id })
+    return intake
+  }
+
+  #leave(why: string): undefined {
+    this.#context.isUntaken = true
+    this.#house.debug('%s response left alone: %s', this.#facts.req.method, why)
+  }
+
+  #connect(stream: Stream): Connection {
+    const { manners } = this.#facts
+    // Nothing is agreed before `initialize` is answered, so nothing is presumed of what its client can read.
+    const first: Manners = this.#initialize === undefined ? manners : { ...manners, primer: 'none', comesBack: false }
+    const connection = this.#house.connections.open(stream, 0, this.#tap.sink, first)
+    this.#context.connected()
+    return connection
+  }
+
+  #stepAside(stream: Stream): void {
+    this.#context.isUntaken = true
+    this.#house.table.forget(stream)
+    this.#house.debug('response left alone: the endpoint numbers its events itself')
+    if (this.#house.hasWarnedOfIds) return
+    this.#house.hasWarnedOfIds = true
+    process.emitWarning('The endpoint writes its own event ids, so its streams are left alone: remove its eventStore', {
+      code: 'MCP_STREAMS_FOREIGN_IDS'
+    })
+  }
+}

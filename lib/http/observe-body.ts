@@ -1,0 +1,37 @@
+// Reads along while a response is written, and changes no byte of it.
+import type { ServerResponse } from 'node:http'
+
+type AnyMethod = (this: ServerResponse, ...args: unknown[]) => never
+
+/**
+ * Calls `onEnd` when the response is ended, before its last bytes leave, with the whole body, or with `undefined` where it is
+ * larger than `limit`.
+ */
+export function observeBody(res: ServerResponse, limit: number, onEnd: (body: Buffer | undefined) => void): void {
+  let chunks: Buffer[] | undefined = []
+  let size = 0
+  const keep = (chunk: unknown, encoding: unknown): void => {
+    if (chunks === undefined || (typeof chunk !== 'string' && !(chunk instanceof Uint8Array))) return
+    const bytes =
+      typeof chunk === 'string'
+        ? Buffer.from(chunk, typeof encoding === 'string' ? (encoding as BufferEncoding) : 'utf8')
+        : Buffer.from(chunk)
+    size += bytes.length
+    if (size <= limit) chunks.push(bytes)
+    else chunks = undefined
+  }
+  const { write, end } = res as unknown as Record<'write' | 'end', AnyMethod>
+  res.write = function writeObserved(this: ServerResponse, ...args: unknown[]): boolean {
+    keep(args[0], args[1])
+    return write.apply(this, args)
+  } as ServerResponse['write']
+  let hasEnded = false
+  res.end = function endObserved(this: ServerResponse, ...args: unknown[]): ServerResponse {
+    if (!hasEnded) {
+      hasEnded = true
+      keep(args[0], args[1])
+      onEnd(chunks === undefined ? undefined : Buffer.concat(chunks))
+    }
+    return end.apply(this, args)
+  } as ServerResponse['end']
+}

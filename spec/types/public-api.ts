@@ -1,0 +1,145 @@
+// What must compile for users, and, each under @ts-expect-error, what must not. Checked by `npm run types`, never run.
+import bodyParser from 'body-parser'
+import connect from 'connect'
+import express, { Router } from 'express'
+import {
+  currentStream,
+  mcpStreams,
+  StreamError,
+  type CurrentStream,
+  type DiagnosticName,
+  type McpStreams,
+  type McpStreamsOptions,
+  type McpStreamsStats,
+  type OwnerFunction,
+  type StreamFault,
+  type StreamMessage,
+  type StreamState
+} from 'express-mcp-streams'
+import { subscribe } from 'node:diagnostics_channel'
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
+
+// --- the factory and its options
+
+mcpStreams()
+mcpStreams({})
+mcpStreams({ window: 120_000, maxStreamBytes: 16 * 1024 * 1024, maxBytes: 256 * 1024 * 1024, maxStreams: 10_000 })
+mcpStreams({ retry: 3000, keepAlive: 15_000, disconnectAfter: 60_000 })
+mcpStreams({ retry: null, keepAlive: null, disconnectAfter: null })
+mcpStreams({ resumeInterval: { min: 1, max: 600 } })
+mcpStreams({ resumeInterval: { max: 60 } })
+mcpStreams({ owner: req => req.headers.authorization, allowedOrigins: ['https://example.com'] })
+mcpStreams({ owner: async () => undefined })
+mcpStreams({ primer: 'auto' })
+mcpStreams({ primer: 'always' })
+mcpStreams({ primer: 'never' })
+mcpStreams({
+  onError: (error, { streamId }) => {
+    const fault: StreamFault | undefined = error instanceof StreamError ? error.code : undefined
+    const id: string | undefined = streamId
+    void [error.message, fault, id]
+  }
+})
+
+const byTenant: OwnerFunction = req => req.headers['x-tenant']?.toString()
+mcpStreams({ owner: byTenant })
+
+// `undefined` means absent, as a caller that passes on its own options needs.
+mcpStreams(undefined)
+mcpStreams({ retry: undefined, owner: undefined, resumeInterval: undefined })
+
+const options: McpStreamsOptions = { retry: 1000 }
+const streams: McpStreams = mcpStreams(options)
+
+// @ts-expect-error durations are numbers
+mcpStreams({ window: '2m' })
+// @ts-expect-error sizes are numbers
+mcpStreams({ maxBytes: '256mb' })
+// @ts-expect-error a bound cannot be switched off
+mcpStreams({ maxStreams: null })
+// @ts-expect-error the primer is one of three words
+mcpStreams({ primer: true })
+// @ts-expect-error the primer is one of three words
+mcpStreams({ primer: 'sometimes' })
+// @ts-expect-error seconds, min and max: not one number
+mcpStreams({ resumeInterval: 600 })
+// @ts-expect-error an owner is a string
+mcpStreams({ owner: () => 42 })
+// @ts-expect-error origins are a list
+mcpStreams({ allowedOrigins: 'https://example.com' })
+// @ts-expect-error no such option
+mcpStreams({ ttl: 1000 })
+// @ts-expect-error options are an object
+mcpStreams(1000)
+
+// --- the middleware, where users mount it
+
+express().use('/mcp', streams)
+express().use('/mcp', express.json(), streams)
+express().all('/mcp', streams, (_req, res) => void res.end())
+Router().use(streams)
+connect().use('/mcp', bodyParser.json()).use('/mcp', streams)
+createServer((req, res) => {
+  streams(req, res, () => res.end())
+  streams(req, res, (error?: unknown) => res.destroy(error instanceof Error ? error : undefined))
+})
+
+const middleware: (req: IncomingMessage, res: ServerResponse, next: (error?: unknown) => void) => void = streams
+
+// @ts-expect-error it is a middleware: there is always a next
+createServer((req, res) => streams(req, res))
+
+// --- what hangs on it
+
+const closed: Promise<void> = streams.close()
+const stats: McpStreamsStats = streams.stats()
+const figures: number[] = [
+  stats.live,
+  stats.waiting,
+  stats.finished,
+  stats.connections,
+  stats.bytes,
+  stats.resumes,
+  stats.evictions,
+  stats.refusals
+]
+// @ts-expect-error no such figure
+void stats.hits
+// @ts-expect-error a snapshot, not a door to the inside
+stats.live = 0
+
+// --- inside a handler
+
+const current: CurrentStream | undefined = currentStream()
+const same: CurrentStream | undefined = streams.current()
+// @ts-expect-error outside a handler there is none
+void currentStream().id
+
+if (current !== undefined) {
+  const id: string = current.id
+  const signal: AbortSignal = current.signal
+  const state: 'live' | 'waiting' | 'completed' | 'failed' | 'cancelled' | 'abandoned' = current.state
+  const named: StreamState = state
+  current.disconnect()
+  current.disconnect({ retry: 500 })
+  // @ts-expect-error milliseconds
+  current.disconnect({ retry: '1s' })
+  // @ts-expect-error the middleware gives ids out
+  current.id = 'mine'
+  // @ts-expect-error only the stream changes its state
+  current.state = 'completed'
+  // @ts-expect-error six states, and no other
+  if (current.state === 'open') void 0
+  void [id, signal, named]
+}
+
+// --- what diagnostics_channel carries
+
+subscribe('mcp-streams:resumed' satisfies `mcp-streams:${DiagnosticName}`, message => {
+  const { streamId, state, sessionId, reason } = message as StreamMessage
+  void [streamId, state, sessionId, reason]
+})
+// @ts-expect-error no such channel
+void ('mcp-streams:deleted' satisfies `mcp-streams:${DiagnosticName}`)
+
+void [middleware, closed, figures, same]
