@@ -1,7 +1,7 @@
 // The factory: options in, middleware out; one decision ladder per request, each rung a room.
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { StreamError } from './core/errors.js'
-import { parseEventId } from './core/event-id.js'
+import { label, parseEventId } from './core/event-id.js'
 import { isInitialize, type Message, messagesOf } from './core/json-rpc.js'
 import { streamParameters } from './core/link-header.js'
 import { Sessions } from './core/sessions.js'
@@ -16,7 +16,7 @@ import { type ClientEventName, type House, mannersOf } from './http/house.js'
 import { refuse } from './http/reply.js'
 import { hashOf, type KeyedEntry, keyOf, KeyedCalls, repeatAnswer } from './http/idempotency.js'
 import { readAhead } from './http/request-body.js'
-import { answerStreamUrl, attachAgain, label, reattachListener, resumeAtEndpoint } from './http/resume.js'
+import { answerStreamUrl, attachAgain, reattachListener, resumeAtEndpoint } from './http/resume.js'
 import { ResponseTap } from './http/tap.js'
 import { watchVerdict } from './http/verdict.js'
 import { type McpStreamsOptions, parseOptions, type Settings } from './options.js'
@@ -58,7 +58,7 @@ export interface McpStreams {
 /** Time for which clients are waited for when the process closes, beyond twice their reconnection time. */
 const CLOSING_GRACE = 1000
 /** Milliseconds after which `close` cuts sockets that do not end. */
-const CLOSING_PATIENCE = 1000
+const CLOSING_PATIENCE = 500
 const AT_WILL_RETRY = 1000
 
 /**
@@ -107,7 +107,8 @@ class Instance {
           Math.round(settings.resumeInterval.min * 1000)
         ),
         keepAlive: settings.keepAlive,
-        disconnectAfter: settings.disconnectAfter
+        disconnectAfter: settings.disconnectAfter,
+        debug
       }),
       calls: new KeyedCalls(settings.maxStreams, Math.max(settings.window, limits.abandonAfter)),
       isClosing: false,
@@ -128,7 +129,7 @@ class Instance {
     } catch (error) {
       return this.#ownerFailed(res, error)
     }
-    if (typeof owner === 'object') {
+    if (typeof owner === 'object' && owner !== null) {
       owner.then(
         value => this.#handleFrom(value ?? '', req, res, next),
         (error: unknown) => this.#ownerFailed(res, error)
@@ -200,12 +201,8 @@ class Instance {
     this.#house.isClosing = true
     const { table, connections } = this.#house
     table.beginClosing(2 * (this.#settings.retry ?? 0) + CLOSING_GRACE)
-    const { retry } = this.#settings
-    const closed = [...connections].map(connection => {
-      const spread = (retry ?? AT_WILL_RETRY) * (0.8 + 0.4 * Math.random())
-      return connection.shutDown(Math.round(spread), CLOSING_PATIENCE)
-    })
-    return Promise.all(closed).then(() => undefined)
+    const retry = this.#settings.retry ?? AT_WILL_RETRY
+    return connections.shutDown(() => Math.round(retry * (0.8 + 0.4 * Math.random())), CLOSING_PATIENCE)
   }
 
   stats(): McpStreamsStats {

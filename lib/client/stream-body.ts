@@ -2,7 +2,7 @@
 import { STREAM_ERROR } from '../core/errors.js'
 import { errorResponse, isResponse, mayHaveId, type Message, messagesOf, type RequestId } from '../core/json-rpc.js'
 import { findLink, STREAM_RELATION } from '../core/link-header.js'
-import { BlockSplitter, dataOf, encodeMessage, fieldOf, newFields, readFields } from '../core/sse.js'
+import { type BlockFields, BlockSplitter, dataOf, encodeMessage, fieldOf } from '../core/sse.js'
 import type { ClientSettings, ReconnectReason } from './options.js'
 import { ResumptionError, type ResumptionErrorCode } from './resumption-error.js'
 import { parseRetryAfter, retryDelay, sleep } from './retry-delay.js'
@@ -44,7 +44,6 @@ export class StreamBody {
   #splitter = new BlockSplitter()
   readonly #pending: Set<RequestId>
   readonly #hasRequests: boolean
-  readonly #fields = newFields()
   readonly #call: Call
   readonly #settings: ClientSettings
   /** Closes the connection of the moment: on abort, and on silence. */
@@ -114,9 +113,9 @@ export class StreamBody {
     let from = -1
     let to = -1
     let hasBlocks = false
-    this.#splitter.push(chunk, (bytes, start, end) => {
+    this.#splitter.push(chunk, (bytes, start, end, fields) => {
       hasBlocks = true
-      this.#note(bytes, start, end)
+      this.#note(bytes, start, end, fields)
       if (bytes !== chunk) controller.enqueue(bytes.slice(start, end))
       else if (to === start) to = end
       else {
@@ -216,9 +215,7 @@ export class StreamBody {
     }
   }
 
-  #note(bytes: Uint8Array, from: number, to: number): void {
-    const fields = this.#fields
-    readFields(bytes, from, to, fields)
+  #note(bytes: Uint8Array, from: number, to: number, fields: BlockFields): void {
     const retry = fieldOf(bytes, from, to, 'retry')
     if (retry !== undefined && /^\d+$/.test(retry)) this.#retry = Number(retry)
     const id = fields.hasId ? fieldOf(bytes, from, to, 'id') : undefined

@@ -12,6 +12,11 @@ export interface EventId {
   readonly sequence: number
 }
 
+/** Enough of a stream id to follow it through a log, not enough to use it. */
+export function label(stream: { readonly id: string }): string {
+  return `${stream.id.slice(0, 6)}…`
+}
+
 export function isStreamId(value: string): boolean {
   return STREAM_ID.test(value)
 }

@@ -5,8 +5,11 @@ const CR = 13
 const COLON = 58
 const BOM = Uint8Array.of(0xef, 0xbb, 0xbf)
 
-/** Hears each whole block: its bytes in `bytes[from, to)`, line ends as LF, blank line included. Valid during the call only. */
-export type BlockListener = (bytes: Uint8Array, from: number, to: number) => void
+/**
+ * Hears each whole block: its bytes in `bytes[from, to)`, line ends as LF, blank line included; and what its fields say. Both are
+ * valid during the call only.
+ */
+export type BlockListener = (bytes: Uint8Array, from: number, to: number, fields: BlockFields) => void
 
 /**
  * Cuts an event stream into blocks, wherever the writes fall: between two bytes of a character, between CR and LF, inside a
@@ -21,6 +24,7 @@ export class BlockSplitter {
   #afterCr = false
   /** How many bytes of a byte order mark have been seen at the very start, or -1 once past it. */
   #bom = 0
+  readonly #fields = newFields()
 
   /** Bytes of an unfinished block. */
   get pending(): number {
@@ -40,11 +44,10 @@ export class BlockSplitter {
     if (this.#length === 0 && !this.#afterCr && bytes.indexOf(CR, from) < 0) {
       for (;;) {
         while (bytes[from] === LF) from++
-        let end = bytes.indexOf(LF, from)
-        while (end >= 0 && bytes[end + 1] !== LF) end = bytes.indexOf(LF, end + 1)
-        if (end < 0) break
-        onBlock(bytes, from, end + 2)
-        from = end + 2
+        const to = readFields(bytes, from, this.#fields)
+        if (to < 0) break
+        onBlock(bytes, from, to, this.#fields)
+        from = to
       }
     }
     if (from < bytes.length) this.#pushSlowly(bytes, from, onBlock)
@@ -108,7 +111,8 @@ export class BlockSplitter {
       const length = this.#length
       this.#length = 0
       if (block.length > KEPT_CAPACITY) this.#held = NOTHING
-      onBlock(block, 0, length)
+      readFields(block, 0, this.#fields)
+      onBlock(block, 0, length, this.#fields)
     }
   }
 
@@ -147,14 +151,18 @@ export function newFields(): BlockFields {
   return { hasId: false, dataLines: 0, dataFrom: 0, dataTo: 0, isMessage: true }
 }
 
-/** Reads the fields of a block into `fields`, which the caller keeps for the next one: this runs once per event. */
-export function readFields(bytes: Uint8Array, from: number, to: number, fields: BlockFields): void {
+/**
+ * Reads the fields of the block that starts at an offset, and finds its end: the offset behind its blank line, or -1 where that
+ * has not come. Line ends must be LF. Fills `fields`, which the caller keeps for the next block: this runs once per event.
+ */
+export function readFields(bytes: Uint8Array, from: number, fields: BlockFields): number {
   fields.hasId = false
   fields.dataLines = 0
   fields.isMessage = true
   let line = from
-  while (line < to) {
+  while (bytes[line] !== LF) {
     const end = bytes.indexOf(LF, line)
+    if (end < 0) return -1
     if (isField(bytes, line, end, DATA)) {
       if (fields.dataLines++ === 0) {
         fields.dataFrom = valueStart(bytes, line + DATA.length, end)
@@ -167,6 +175,7 @@ export function readFields(bytes: Uint8Array, from: number, to: number, fields: 
     }
     line = end + 1
   }
+  return line + 1
 }
 
 /** The data of a block: the values of its `data` lines, joined by LF. */

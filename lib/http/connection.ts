@@ -1,5 +1,5 @@
 // One client connection: a cursor that pulls from a stream's log. A slow or absent client only lags; it owns no queue.
-import { formatPrimerId } from '../core/event-id.js'
+import { formatPrimerId, label } from '../core/event-id.js'
 import type { Manners } from '../core/protocol-version.js'
 import { encodePrimer, encodeRetryField, KEEP_ALIVE_COMMENT } from '../core/sse.js'
 import type { Reader, Stream } from '../core/stream.js'
@@ -27,6 +27,8 @@ export interface ConnectionOptions {
   readonly keepAlive: number | null
   /** Greatest age in milliseconds, towards clients that come back; `null`: none. */
   readonly disconnectAfter: number | null
+  /** A line for `DEBUG=mcp-streams`. */
+  readonly debug: (format: string, ...args: unknown[]) => void
   /** Told once, when the connection has closed, whoever closed it. */
   readonly onClosed: (connection: Connection) => void
 }
@@ -35,15 +37,17 @@ export interface ConnectionOptions {
  * - `idle`: nothing to do until the stream wakes it.
  * - `scheduled`: will write at the end of this tick, everything that has gathered by then in one go.
  * - `blocked`: the socket takes no more; it lags until `drain`.
+ * - `leaving`: disconnected while blocked; the stream goes on without it, its goodbye waits for `drain`.
  * - `closed`: for good.
  */
-type ConnectionState = 'idle' | 'scheduled' | 'blocked' | 'closed'
+type ConnectionState = 'idle' | 'scheduled' | 'blocked' | 'leaving' | 'closed'
 
 const LONGEST_TIMEOUT = 2 ** 31 - 1
 
 export class Connection implements Reader {
   readonly stream: Stream
   #state: ConnectionState = 'idle'
+  #goodbye: Uint8Array | undefined
   #cursor: number
   /** Nothing has been written yet: the first block carries the reconnection time. */
   #isFirst = true
@@ -117,12 +121,17 @@ export class Connection implements Reader {
    * would not come back, so it stays connected.
    */
   disconnect(retry: number = this.#options.retryAtWill): boolean {
-    if (!this.comesBack) return false
-    if (this.#state !== 'blocked') this.flush()
-    if (this.isClosed) return true
-    const primer = this.#options.manners.primer === 'empty' ? 'empty' : 'named'
-    this.#sink.write(encodePrimer(primer, this.#primerId(1), retry))
-    this.#end()
+    const { debug, manners } = this.#options
+    if (!this.comesBack) {
+      debug('stream %s: not disconnected at will, its client would not come back', label(this.stream))
+      return false
+    }
+    this.flush()
+    if (this.#state === 'leaving' || this.#state === 'closed') return true
+    debug('stream %s: disconnected at will, to come back in %d ms', label(this.stream), retry)
+    this.#goodbye = encodePrimer(manners.primer === 'empty' ? 'empty' : 'named', this.#primerId(1), retry)
+    if (this.#state === 'blocked') this.#leave()
+    else this.#sayGoodbye()
     return true
   }
 
@@ -131,6 +140,7 @@ export class Connection implements Reader {
    * after `patience` milliseconds by force.
    */
   shutDown(retry: number, patience: number): Promise<void> {
+    if (this.isClosed) return Promise.resolve()
     return new Promise(resolve => {
       const force = setTimeout(() => this.#sink.destroy(), patience)
       this.#sink.closeSocket(() => {
@@ -141,8 +151,13 @@ export class Connection implements Reader {
     })
   }
 
-  /** Leaves the response to somebody else: nothing is written any more, and nothing ended. */
+  /** Leaves the response to somebody else: what there is goes out, however slow the client, and nothing is ended. */
   letGo(): void {
+    this.flush()
+    while (this.#state === 'blocked') {
+      this.#state = 'idle'
+      this.flush()
+    }
     this.#close()
   }
 
@@ -170,9 +185,22 @@ export class Connection implements Reader {
   }
 
   #drained(): void {
+    if (this.#state === 'leaving') this.#sayGoodbye()
     if (this.#state !== 'blocked') return
     this.#state = 'idle'
     this.flush()
+  }
+
+  /** Its socket takes nothing now. What is in it comes first, but nobody waits for that. */
+  #leave(): void {
+    this.#state = 'leaving'
+    this.#stopTimers()
+    this.stream.detach(this)
+  }
+
+  #sayGoodbye(): void {
+    if (this.#goodbye !== undefined) this.#sink.write(this.#goodbye)
+    this.#end()
   }
 
   #end(): void {
@@ -184,10 +212,14 @@ export class Connection implements Reader {
   #close(): void {
     if (this.#state === 'closed') return
     this.#state = 'closed'
-    clearTimeout(this.#keepAliveTimer)
-    clearTimeout(this.#ageTimer)
+    this.#stopTimers()
     this.stream.detach(this)
     this.#options.onClosed(this)
+  }
+
+  #stopTimers(): void {
+    clearTimeout(this.#keepAliveTimer)
+    clearTimeout(this.#ageTimer)
   }
 
   #startTimers(): void {

@@ -9,6 +9,8 @@ export type ConnectionDefaults = Omit<ConnectionOptions, 'manners' | 'onClosed'>
 export class Connections {
   readonly #defaults: ConnectionDefaults
   readonly #open = new Set<Connection>()
+  /** Set when the process is about to end: shuts a connection down. */
+  #shutDown: ((connection: Connection) => Promise<void>) | undefined
 
   constructor(defaults: ConnectionDefaults) {
     this.#defaults = defaults
@@ -22,11 +24,17 @@ export class Connections {
   open(stream: Stream, cursor: number, sink: Sink, manners: Manners): Connection {
     const connection = new Connection(stream, cursor, sink, { ...this.#defaults, manners, onClosed: this.#closed })
     if (!connection.isClosed) this.#open.add(connection)
+    // Whoever comes while the process ends gets what there is, and holds nothing up.
+    const shutDown = this.#shutDown
+    if (shutDown !== undefined) process.nextTick(() => void shutDown(connection))
     return connection
   }
 
-  [Symbol.iterator](): Iterator<Connection> {
-    return [...this.#open][Symbol.iterator]()
+  /** Shuts all connections down, and those that are yet to come; `retry` says when each is to come back, in milliseconds. */
+  async shutDown(retry: () => number, patience: number): Promise<void> {
+    const shutDown = (connection: Connection): Promise<void> => connection.shutDown(retry(), patience)
+    this.#shutDown = shutDown
+    await Promise.all([...this.#open].map(shutDown))
   }
 
   readonly #closed = (connection: Connection): void => {

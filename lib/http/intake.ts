@@ -1,5 +1,5 @@
 // From the endpoint's bytes to a stream's events: the producer's side of a taken response.
-import { BlockSplitter, newFields, readFields } from '../core/sse.js'
+import { type BlockListener, BlockSplitter } from '../core/sse.js'
 import type { Producer, Stream } from '../core/stream.js'
 import type { Connection } from './connection.js'
 import type { Intake, ResponseTap } from './tap.js'
@@ -21,7 +21,6 @@ export class EndpointIntake implements Intake, Producer {
   readonly #tap: ResponseTap
   readonly #options: IntakeOptions
   readonly #splitter = new BlockSplitter()
-  readonly #fields = newFields()
   /** Blocks from the one on that showed that the endpoint numbers its events itself. */
   #withheld: Uint8Array[] | undefined
   /** Events that have come out of the write at hand. */
@@ -67,28 +66,30 @@ export class EndpointIntake implements Intake, Producer {
     this.#tap.release()
   }
 
-  readonly #onBlock = (bytes: Uint8Array, from: number, to: number): void => {
+  readonly #onBlock: BlockListener = (bytes, from, to, fields) => {
     if (this.#withheld !== undefined) {
-      this.#withheld.push(bytes.slice(from, to))
+      this.#withheld.push(copyOf(bytes, from, to))
       return
     }
-    const fields = this.#fields
-    readFields(bytes, from, to, fields)
-    if (fields.hasId) this.#withheld = [bytes.slice(from, to)]
+    if (fields.hasId) this.#withheld = [copyOf(bytes, from, to)]
     else if (fields.dataLines > 0) this.stream?.append(bytes, from, to, fields, this.#events++ > 0)
-    else this.stream?.comment(bytes.subarray(from, to))
+    else this.stream?.comment(copyOf(bytes, from, to))
   }
 
   #stepAside(withheld: Uint8Array[]): boolean {
     const { stream } = this
     if (stream !== undefined) {
       if (stream.log.last > 0 && this.#connection === undefined) this.begin()
-      this.#connection?.flush()
       this.#connection?.letGo()
       this.stream = undefined
       this.#options.onStepAside(stream)
     }
     withheld.push(this.#splitter.takePending())
-    return this.#tap.stepAside(withheld.filter(block => block.length > 0))
+    return this.#tap.stepAside(Buffer.concat(withheld))
   }
+}
+
+/** A real copy: `slice` of a Buffer is a view, and the memory is used again for the next write. */
+function copyOf(bytes: Uint8Array, from: number, to: number): Uint8Array {
+  return Uint8Array.from(bytes.subarray(from, to))
 }

@@ -1,5 +1,11 @@
 // Headers in the forms that Node takes them: reading them before they are set, and adding to them.
-import type { OutgoingHttpHeader, OutgoingHttpHeaders, ServerResponse } from 'node:http'
+import {
+  type OutgoingHttpHeader,
+  type OutgoingHttpHeaders,
+  type ServerResponse,
+  validateHeaderName,
+  validateHeaderValue
+} from 'node:http'
 
 type SetHeader = (this: ServerResponse, name: string, value: OutgoingHttpHeader) => unknown
 
@@ -26,6 +32,18 @@ function headerEntries(headers: unknown): [string, OutgoingHttpHeader][] {
   for (let i = 0; i + 1 < headers.length; i += 2)
     entries.push([String(headers[i]), headers[i + 1] as OutgoingHttpHeader])
   return entries
+}
+
+/** Throws what Node would throw at a head. */
+export function validateHead(statusMessage: string | undefined, headers: unknown): void {
+  if (statusMessage !== undefined) validateHeaderValue('statusMessage', statusMessage)
+  if (Array.isArray(headers) && !Array.isArray(headers[0]) && headers.length % 2 !== 0) {
+    throw Object.assign(new TypeError("The argument 'headers' is invalid"), { code: 'ERR_INVALID_ARG_VALUE' })
+  }
+  for (const [name, value] of headerEntries(headers)) {
+    validateHeaderName(name)
+    validateHeaderValue(name, value as string)
+  }
 }
 
 /** Moves the headers of a `writeHead` call to the response, so that ours can be added; a repeated name becomes a list. */

@@ -1,7 +1,7 @@
 // Clients that come back: GET and DELETE on a stream URL, and the official clients' GET on the endpoint.
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { faultMessage, STREAM_ERROR } from '../core/errors.js'
-import { type EventId, formatPrimerId, isStreamId, parseEventId } from '../core/event-id.js'
+import { type EventId, formatPrimerId, isStreamId, label, parseEventId } from '../core/event-id.js'
 import { errorResponse } from '../core/json-rpc.js'
 import { encodeMessage, encodePrimer } from '../core/sse.js'
 import { Stream } from '../core/stream.js'
@@ -79,8 +79,8 @@ export async function resumeAtEndpoint(
     if (found.kind === 'listen') return proceedAfresh(house, req, proceed, 'its listen channel is over')
     return noContent(res)
   }
-  if (found.lapsed) return noContent(res)
   if (cursor + 1 >= found.log.first) return follow(house, req, res, found, cursor)
+  if (found.lapsed) return noContent(res)
   if (found.kind === 'request') return tellLapsed(house, req, res, found, cursor)
   // A listen channel owes nobody a response: there is no request whose error could tell of the hole.
   house.debug('listen channel: %d events evicted before the cursor', found.log.first - cursor - 1)
@@ -240,9 +240,4 @@ function proceedAfresh(house: House, req: IncomingMessage, proceed: () => void, 
   }
   req.rawHeaders = kept
   proceed()
-}
-
-/** Enough of a stream id to follow it through a log, not enough to use it. */
-export function label(stream: { readonly id: string }): string {
-  return `${stream.id.slice(0, 6)}…`
 }

@@ -1,7 +1,7 @@
 // Every patch of a response, and nothing else: what the endpoint does to `res` goes to a stream, what the socket does stays with us.
 import type { IncomingMessage, OutgoingHttpHeader, OutgoingHttpHeaders, ServerResponse } from 'node:http'
 import type { Sink } from './connection.js'
-import { foldHeaders, headerIn, stringOf, withDirectives } from './response-headers.js'
+import { foldHeaders, headerIn, stringOf, validateHead, withDirectives } from './response-headers.js'
 import { hasView, maskClosedResponse, maskRequest, maskResponse, type ResponseView, setView, showHeadersSent } from './response-view.js'
 
 /** What is known of a response when its head is due. */
@@ -44,16 +44,18 @@ interface Originals {
   readonly end: (this: ServerResponse, ...args: unknown[]) => ServerResponse
   readonly flushHeaders: (this: ServerResponse) => void
   readonly setHeader: (this: ServerResponse, name: string, value: OutgoingHttpHeader) => ServerResponse
+  readonly getHeader: (this: ServerResponse, name: string) => OutgoingHttpHeader | undefined
   readonly destroy: (this: ServerResponse, error?: Error) => ServerResponse
   readonly _implicitHeader: (this: ServerResponse) => void
   readonly emit: (this: ServerResponse, event: string, ...args: unknown[]) => boolean
 }
 
-const PATCHED = ['writeHead', 'write', 'end', 'flushHeaders', 'setHeader', 'destroy', '_implicitHeader'] as const
+const PATCHED = ['writeHead', 'write', 'end', 'flushHeaders', 'setHeader', 'getHeader', 'destroy', '_implicitHeader'] as const
 
 function methodsOf(res: ServerResponse): Originals {
-  const { writeHead, write, end, flushHeaders, setHeader, destroy, _implicitHeader, emit } = res as unknown as Originals
-  return { writeHead, write, end, flushHeaders, setHeader, destroy, _implicitHeader, emit }
+  const { writeHead, write, end, flushHeaders, setHeader, getHeader, destroy, _implicitHeader, emit } =
+    res as unknown as Originals
+  return { writeHead, write, end, flushHeaders, setHeader, getHeader, destroy, _implicitHeader, emit }
 }
 
 /**
@@ -74,6 +76,7 @@ export class ResponseTap implements ResponseView {
   #intake: Intake | undefined
   #head: HeadArguments | undefined
   #hasBegun = false
+  #hasSentHead = false
   /** The endpoint has called `end` or `destroy`. */
   #endedBy: 'end' | 'destroy' | undefined
   #isReleased = false
@@ -203,19 +206,20 @@ export class ResponseTap implements ResponseView {
   }
 
   /** Gives the response back to the endpoint, after the bytes that were withheld from the wire. Returns what `write` did. */
-  stepAside(withheld: readonly Uint8Array[]): boolean {
+  stepAside(withheld: Uint8Array): boolean {
     this.#state = 'untaken'
     this.#isHolding = false
     this.#restore()
-    if (!this.#hasBegun && this.#head !== undefined) this.#originals.writeHead.apply(this.res, this.#head)
-    let hasRoom = true
-    for (const bytes of withheld) hasRoom = this.#originals.write.call(this.res, bytes)
-    return hasRoom
+    // Its client has gone meanwhile: time to say so.
+    if (this.#isClosed) this.release()
+    if (!this.#hasSentHead && this.#head !== undefined) this.#originals.writeHead.apply(this.res, this.#head)
+    return this.#originals.write.call(this.res, withheld)
   }
 
   /** Sends the head as the endpoint wanted it, with what `begin` of the intake has set; the rest follows in the same write. */
   sendHead(setHeaders: () => void): void {
     const [status, reason, headers] = this.#head as HeadArguments
+    this.#hasSentHead = true
     foldHeaders(this.res, this.#originals.setHeader, typeof reason === 'string' ? headers : (headers ?? reason))
     this.res.removeHeader('Content-Length')
     setHeaders()
@@ -262,14 +266,19 @@ export class ResponseTap implements ResponseView {
       if (tap.isTaken !== true) originals.flushHeaders.call(this)
     }
 
-    // `compression` behind us decides while the head is being made: it leaves a response alone that says `no-transform`.
     res.setHeader = function setHeader(this: ServerResponse, name: string, value: OutgoingHttpHeader): ServerResponse {
       if (tap.#state === 'taken' && !tap.#hasBegun) throw headersSentError('set')
-      const result = originals.setHeader.call(this, name, value)
-      if (tap.#state === 'undecided' && /^(?:content-type|cache-control)$/i.test(name))
-        forbidTransform(this, originals.setHeader)
-      return result
+      return originals.setHeader.call(this, name, value)
     }
+
+    // `compression`, behind us, decides while the head is being made: it leaves a response alone that says `no-transform`.
+    res.getHeader = function getHeader(this: ServerResponse, name: string) {
+      const value = originals.getHeader.call(this, name)
+      if (tap.#state !== 'undecided' || !/^cache-control$/i.test(name)) return value
+      const contentType = stringOf(originals.getHeader.call(this, 'Content-Type')) ?? ''
+      const mayBeTaken = Number(this.statusCode) === 200 && EVENT_STREAM.test(contentType)
+      return mayBeTaken ? withDirectives(stringOf(value), ['no-transform']) : value
+    } as ServerResponse['getHeader']
 
     // express-session, behind us, asks for a head where Node's own `_header` is missing: ours leaves a tick later.
     Object.assign(res, {
@@ -296,7 +305,7 @@ export class ResponseTap implements ResponseView {
     const { res } = this
     // Through whatever is patched behind us, as Node itself would; and only if it matters: Node computes a content-length for
     // a response that is ended without an explicit head.
-    if (res.statusCode === 200 && EVENT_STREAM.test(String(res.getHeader('Content-Type') ?? '')))
+    if (Number(res.statusCode) === 200 && EVENT_STREAM.test(String(res.getHeader('Content-Type') ?? '')))
       res.writeHead(res.statusCode)
     if (this.#state === 'undecided') this.#decide([res.statusCode])
   }
@@ -307,7 +316,9 @@ export class ResponseTap implements ResponseView {
     const header = (name: string): string | undefined => headerIn(given, name) ?? stringOf(this.res.getHeader(name))
     const contentType = header('content-type') ?? ''
     const isPlain = (header('content-encoding') ?? 'identity') === 'identity'
-    const isStream = status === 200 && EVENT_STREAM.test(contentType) && isPlain && !this.res.destroyed
+    const isStream = Number(status) === 200 && EVENT_STREAM.test(contentType) && isPlain && !this.res.destroyed
+    // The head leaves later, when nobody could catch what Node has against it.
+    if (isStream) validateHead(typeof reason === 'string' ? reason : this.res.statusMessage, given)
     const intake = this.#host.take(this, { isStream, header })
     if (intake === undefined || !isStream) return this.#settleUntaken()
     this.#state = 'taken'
@@ -447,13 +458,15 @@ export class ResponseTap implements ResponseView {
   }
 }
 
-function forbidTransform(res: ServerResponse, setHeader: Originals['setHeader']): void {
-  if (!EVENT_STREAM.test(stringOf(res.getHeader('Content-Type')) ?? '')) return
-  setHeader.call(res, 'Cache-Control', withDirectives(stringOf(res.getHeader('Cache-Control')), ['no-transform']))
-}
+/** Strings are encoded here: what is worth keeping is copied before the next one comes. */
+const scratch = Buffer.allocUnsafeSlow(64 * 1024)
 
-function toBytes(chunk: unknown, encoding: BufferEncoding | undefined): Buffer {
-  if (typeof chunk === 'string') return Buffer.from(chunk, encoding)
+/** The bytes of a chunk, valid until the next call. */
+function toBytes(chunk: unknown, encoding: BufferEncoding = 'utf8'): Buffer {
+  if (typeof chunk === 'string') {
+    if (chunk.length * 3 > scratch.length) return Buffer.from(chunk, encoding)
+    return scratch.subarray(0, scratch.write(chunk, 0, encoding))
+  }
   if (Buffer.isBuffer(chunk)) return chunk
   if (chunk instanceof Uint8Array) return Buffer.from(chunk.buffer, chunk.byteOffset, chunk.byteLength)
   const error: NodeJS.ErrnoException = new TypeError(
