@@ -37,7 +37,7 @@ export interface McpStreamsStats {
   readonly resumes: number
   /** Total of evictions: events or streams that had to make room before their time. */
   readonly evictions: number
-  /** Total of refusals: responses left alone for lack of room, and requests for streams that are not the client's. */
+  /** Total of refusals: responses left alone for lack of room, and requests for streams that are not the client's, or gone. */
   readonly refusals: number
 }
 
@@ -122,7 +122,10 @@ class Instance {
   }
 
   handle(req: IncomingMessage, res: ServerResponse, next: (error?: unknown) => void): void {
-    if (ResponseTap.isTapped(res)) return next()
+    if (ResponseTap.isTapped(res)) {
+      debug('%s passed on: an instance in front of this one sees to it', req.method)
+      return next()
+    }
     let owner: string | undefined | Promise<string | undefined>
     try {
       owner = this.#settings.owner(req)
@@ -191,10 +194,19 @@ class Instance {
     keyed?: KeyedEntry
   ): void {
     watchVerdict(this.#house, req, res, messages, owner)
-    const isTappable = (req.method === 'GET' || req.method === 'POST') && !this.#house.isClosing
     const manners = mannersOf(this.#house, req)
-    if (!isTappable || (!manners.taken && !messages.some(isInitialize))) return next()
+    const why = this.#whyUntouched(req, manners.taken || messages.some(isInitialize))
+    if (why !== undefined) {
+      debug('%s passed on untouched: %s', req.method, why)
+      return next()
+    }
     new Exchange(this.#house, { instance: this, req, res, owner, messages, manners, keyed }).run(next)
+  }
+
+  #whyUntouched(req: IncomingMessage, hasManners: boolean): string | undefined {
+    if (req.method !== 'GET' && req.method !== 'POST') return 'no stream to come'
+    if (this.#house.isClosing) return 'closing'
+    return hasManners ? undefined : 'revision without resumption'
   }
 
   close(): Promise<void> {

@@ -6,7 +6,10 @@ export type FetchLike = (input: string | URL, init?: RequestInit) => Promise<Res
 /** Headers in any of the forms that fetch takes. */
 export type HeadersLike = NonNullable<RequestInit['headers']>
 
-/** What made a reconnection necessary. */
+/**
+ * What made a reconnection necessary: an error of the network, the end of a body or of a connection before its time, silence,
+ * or a status that says "not now".
+ */
 export type ReconnectReason = 'error' | 'end' | 'idle' | 'status'
 
 export interface Reconnection {
@@ -40,54 +43,35 @@ export interface ResumableFetchOptions {
   readonly idleTimeout?: number | null | undefined
   /** Bytes that one event may have. Default: 64 MiB. */
   readonly maxEventSize?: number | undefined
-  /** Hears of each reconnection before it is made. */
+  /** Hears of each reconnection before it is made, and of each request that is sent again. It must not throw. */
   readonly onReconnect?: ((reconnection: Reconnection) => void) | undefined
 }
 
-export interface ClientSettings {
-  readonly fetch: FetchLike
-  readonly headers: ResumableFetchOptions['headers']
-  readonly maxRetries: number
-  readonly minTimeout: number
-  readonly maxTimeout: number
-  readonly timeoutFactor: number
-  readonly idleTimeout: number | null
-  readonly maxEventSize: number
-  readonly onReconnect: (reconnection: Reconnection) => void
-}
+/** The options with every default filled in. */
+export type ClientSettings = { [Name in keyof ResumableFetchOptions]-?: Exclude<ResumableFetchOptions[Name], undefined> }
 
-const NUMBERS = {
-  maxRetries: 0,
-  minTimeout: 0,
-  maxTimeout: 0,
-  timeoutFactor: 1,
-  idleTimeout: 1,
-  maxEventSize: 1
-} as const
+const DEFAULTS: ClientSettings = {
+  // Called as a plain function: browsers refuse a fetch with a foreign `this`.
+  fetch: (input, init) => fetch(input, init),
+  headers: {},
+  maxRetries: 5,
+  minTimeout: 500,
+  maxTimeout: 30_000,
+  timeoutFactor: 2,
+  idleTimeout: 45_000,
+  maxEventSize: 2 ** 26,
+  onReconnect: () => undefined
+}
 
 /** Fills in the defaults. Throws a `TypeError` that names the option at fault. */
 export function parseClientOptions(options: ResumableFetchOptions = {}): ClientSettings {
-  for (const [name, least] of Object.entries(NUMBERS)) {
-    const value = options[name as keyof typeof NUMBERS]
-    if (value === undefined || (value === null && name === 'idleTimeout')) continue
-    if (typeof value !== 'number' || !(value >= least))
-      throw new TypeError(`resumableFetch: option \`${name}\` must be a number, ${least} or more`)
+  const settings: Record<string, unknown> = { ...DEFAULTS }
+  for (const [name, value] of Object.entries(options)) {
+    if (value === undefined) continue
+    const isKind = typeof value === typeof settings[name] && !((value as number) < 0 || Number.isNaN(value))
+    const isFine = name === 'headers' || (name === 'idleTimeout' && value === null) || isKind
+    if (!isFine) throw new TypeError(`resumableFetch: bad option \`${name}\``)
+    settings[name] = value
   }
-  for (const name of ['fetch', 'onReconnect'] as const) {
-    if (options[name] !== undefined && typeof options[name] !== 'function') {
-      throw new TypeError(`resumableFetch: option \`${name}\` must be a function`)
-    }
-  }
-  return {
-    // Called as a plain function: browsers refuse a fetch with a foreign `this`.
-    fetch: options.fetch ?? ((input, init) => fetch(input, init)),
-    headers: options.headers,
-    maxRetries: options.maxRetries ?? 5,
-    minTimeout: options.minTimeout ?? 500,
-    maxTimeout: options.maxTimeout ?? 30_000,
-    timeoutFactor: options.timeoutFactor ?? 2,
-    idleTimeout: options.idleTimeout === undefined ? 45_000 : options.idleTimeout,
-    maxEventSize: options.maxEventSize ?? 64 * 1024 * 1024,
-    onReconnect: options.onReconnect ?? (() => undefined)
-  }
+  return settings as unknown as ClientSettings
 }

@@ -18,23 +18,13 @@ export type ResumptionErrorCode =
 
 /** A stream that cannot go on. */
 export class ResumptionError extends Error {
+  override readonly name = 'ResumptionError'
   readonly code: ResumptionErrorCode
   readonly streamUrl: string
 
   constructor(code: ResumptionErrorCode, streamUrl: string, cause?: unknown) {
-    super(MESSAGES[code], cause === undefined ? undefined : { cause })
-    this.name = 'ResumptionError'
+    super(`The stream cannot go on: ${code.replace('-', ' ')}`, { cause })
     this.code = code
     this.streamUrl = streamUrl
   }
-}
-
-const MESSAGES: Record<ResumptionErrorCode, string> = {
-  'stream-unknown': 'The server does not know the stream any more',
-  'events-evicted': 'The server no longer has the events that are missing',
-  unauthorized: 'The server does not accept the credentials for the stream any more',
-  refused: 'The server refused to resume the stream',
-  'retries-exhausted': 'The stream could not be resumed: no attempt got through',
-  'no-response': 'The stream ended without a response',
-  'event-too-large': 'An event of the stream is larger than allowed'
 }

@@ -1,4 +1,5 @@
 // The log of one stream: its events as they go over the wire, back to back in slabs, found by sequence.
+import { LARGEST_SLAB, Slab } from './slab.js'
 
 /** Memory that several logs share. */
 export interface ByteBudget {
@@ -7,30 +8,18 @@ export interface ByteBudget {
   release(bytes: number): void
 }
 
-/** A run of whole events, ready for the wire. The bytes are never changed again, so they are written without a copy. */
+/** A run of whole events, ready for the wire. The bytes do not change until `giveBack`, so they are written without a copy. */
 export interface Batch {
   readonly bytes: Uint8Array
   /** The sequence of its last event. */
   readonly last: number
   /** The slab it lies in, for `markWritten`. */
   readonly slab: Slab
-}
-
-interface Slab {
-  readonly bytes: Buffer
-  /** The sequence of its first event. */
-  readonly first: number
-  /** Bytes of all events before its first. */
-  readonly offset: number
-  /** Where each event ends. */
-  readonly ends: number[]
-  used: number
-  /** When the newest of its written events went out; 0 before. */
-  writtenAt: number
+  /** To be called once the bytes are not needed any more. */
+  readonly giveBack: () => void
 }
 
 const SMALLEST_SLAB = 512
-const LARGEST_SLAB = 64 * 1024
 
 /**
  * An append-only log with eviction from its start. An event is copied once, into a slab, its `id` line in front; a replay is a
@@ -84,7 +73,13 @@ export class EventLog {
   /** The events after a cursor, as many as lie together. The caller has checked that the cursor is inside the log. */
   read(after: number): Batch {
     const slab = this.#slabOf(after + 1)
-    return { bytes: slab.bytes.subarray(endOf(slab, after), slab.used), last: lastOf(slab), slab }
+    slab.borrow()
+    return {
+      bytes: slab.bytes.subarray(slab.endOf(after), slab.used),
+      last: slab.last,
+      slab,
+      giveBack: slab.giveBack
+    }
   }
 
   /** Notes that a batch went to a connection. */
@@ -93,7 +88,7 @@ export class EventLog {
     slab.writtenAt = now
     if (last <= this.written) return
     this.written = last
-    this.#writtenBytes = slab.offset + endOf(slab, last)
+    this.#writtenBytes = slab.offset + slab.endOf(last)
   }
 
   /** The newest reader starts after a cursor: to it, what comes next is unwritten, whoever else has been given it. */
@@ -102,7 +97,7 @@ export class EventLog {
     if (written >= this.written) return
     const slab = this.#slabOf(written + 1)
     this.written = written
-    this.#writtenBytes = slab.offset + endOf(slab, written)
+    this.#writtenBytes = slab.offset + slab.endOf(written)
   }
 
   /**
@@ -114,9 +109,9 @@ export class EventLog {
     let freed = 0
     while (freed < enoughBytes) {
       const slab = this.#slabs[0]
-      if (slab === undefined || slab.writtenAt >= writtenBefore || lastOf(slab) > upTo) break
+      if (slab === undefined || slab.writtenAt >= writtenBefore || slab.last > upTo) break
       this.#slabs.shift()
-      this.first = lastOf(slab) + 1
+      this.first = slab.last + 1
       events += slab.ends.length
       freed += slab.bytes.length
       this.#release(slab)
@@ -139,21 +134,14 @@ export class EventLog {
       if (!this.#budget.reserve(size, isUrgent)) return undefined
       capacity = size
     }
-    // Never from Node's pool, which would keep other people's bytes alive with ours; never cleared, it is filled before it is read.
-    const slab: Slab = {
-      bytes: Buffer.allocUnsafeSlow(capacity),
-      first: this.last + 1,
-      offset: this.#appendedBytes,
-      ends: [],
-      used: 0,
-      writtenAt: 0
-    }
+    const slab = new Slab(capacity, this.last + 1, this.#appendedBytes)
     this.#slabs.push(slab)
     this.bytes += capacity
     return slab
   }
 
   #release(slab: Slab): void {
+    slab.release()
     this.bytes -= slab.bytes.length
     this.#budget.release(slab.bytes.length)
   }
@@ -170,13 +158,4 @@ export class EventLog {
     }
     return slabs[low] as Slab
   }
-}
-
-function lastOf(slab: Slab): number {
-  return slab.first + slab.ends.length - 1
-}
-
-/** Where an event ends in its slab; the one before the first ends at its start. */
-function endOf(slab: Slab, sequence: number): number {
-  return sequence < slab.first ? 0 : (slab.ends[sequence - slab.first] as number)
 }

@@ -6,8 +6,11 @@ import type { Reader, Stream } from '../core/stream.js'
 
 /** The response that a connection writes to: the endpoint's own, underneath the tap, or one of ours. */
 export interface Sink {
-  /** Writes, and flushes whatever compresses on the way. `false`: wait for `onDrain`. */
-  write(bytes: Uint8Array): boolean
+  /** Writes, and flushes whatever compresses on the way. `false`: wait for `onDrain`. The bytes are needed until `onWritten`. */
+  write(bytes: Uint8Array, onWritten?: () => void): boolean
+  /** What is written until `uncork` leaves together. */
+  cork(): void
+  uncork(): void
   end(): void
   /** Ends it without waiting for a client that takes nothing. */
   destroy(): void
@@ -92,7 +95,14 @@ export class Connection implements Reader {
   readonly flush = (): void => {
     if (this.#state !== 'idle' && this.#state !== 'scheduled') return
     this.#state = 'idle'
+    this.#sink.cork()
     if (this.#isFirst) this.#writeFirst()
+    this.#writeEvents()
+    if (this.stream.isEnded && this.#state === 'idle') this.#end()
+    this.#sink.uncork()
+  }
+
+  #writeEvents(): void {
     const { stream } = this
     const { log } = stream
     while (this.#state === 'idle' && this.#cursor < log.last) {
@@ -104,10 +114,9 @@ export class Connection implements Reader {
       }
       const batch = log.read(this.#cursor)
       this.#cursor = batch.last
-      this.#write(batch.bytes)
+      this.#write(batch.bytes, batch.giveBack)
       stream.markWritten(batch, this.#lastWriteAt)
     }
-    if (stream.isEnded && this.#state === 'idle') this.#end()
   }
 
   comment(bytes: Uint8Array): void {
@@ -179,9 +188,9 @@ export class Connection implements Reader {
     return formatPrimerId(this.stream.id, this.#cursor, this.stream.readers * 2 - 1 + more)
   }
 
-  #write(bytes: Uint8Array): void {
+  #write(bytes: Uint8Array, onWritten?: () => void): void {
     this.#lastWriteAt = Date.now()
-    if (!this.#sink.write(bytes) && this.#state === 'idle') this.#state = 'blocked'
+    if (!this.#sink.write(bytes, onWritten) && this.#state === 'idle') this.#state = 'blocked'
   }
 
   #drained(): void {

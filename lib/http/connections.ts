@@ -45,8 +45,10 @@ export class Connections {
 /** A response of ours as a sink. */
 export function responseSink(req: IncomingMessage, res: ServerResponse): Sink {
   return {
-    write(bytes) {
-      const hasRoom = res.write(bytes)
+    cork: () => cork(req),
+    uncork: () => uncork(req),
+    write(bytes, onWritten) {
+      const hasRoom = res.write(bytes, onWritten as () => void)
       ;(res as { flush?: () => void }).flush?.()
       return hasRoom
     },
@@ -59,4 +61,13 @@ export function responseSink(req: IncomingMessage, res: ServerResponse): Sink {
       req.socket.once('close', onClosed)
     }
   }
+}
+
+/** Gathers writes in the socket; over HTTP/2 there is no socket to speak of, and nothing to gain. */
+export function cork({ httpVersionMajor, socket }: IncomingMessage): void {
+  if (httpVersionMajor < 2) socket.cork()
+}
+
+export function uncork({ httpVersionMajor, socket }: IncomingMessage): void {
+  if (httpVersionMajor < 2) socket.uncork()
 }

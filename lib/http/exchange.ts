@@ -60,7 +60,7 @@ export class Exchange implements TapHost {
     const { req, manners, messages: known } = this.#facts
     const sessionId = head.header('mcp-session-id') ?? sessionOf(req)
     if (this.#initialize !== undefined) this.#initialize.sessionId = sessionId
-    if (!head.isStream) return this.#leave('not an event stream')
+    if (!head.isStream) return this.#leave('no plain event stream with status 200')
     if (!manners.taken) return this.#leave('revision without resumption')
     if (this.#house.isClosing) return this.#leave('closing')
 

@@ -1,6 +1,6 @@
 // Clients that come back: GET and DELETE on a stream URL, and the official clients' GET on the endpoint.
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { faultMessage, STREAM_ERROR } from '../core/errors.js'
+import { faultMessage, STREAM_ERROR, type StreamFault } from '../core/errors.js'
 import { type EventId, formatPrimerId, isStreamId, label, parseEventId } from '../core/event-id.js'
 import { errorResponse } from '../core/json-rpc.js'
 import { encodeMessage, encodePrimer } from '../core/sse.js'
@@ -26,7 +26,7 @@ export async function answerStreamUrl(
   // Before any look-up: a page that may not read streams learns nothing about them.
   if (isForeignOrigin(req, house.allowedOrigins)) return refuseAndCount(house, res, 403, 'foreign-origin')
   if (req.method !== 'GET' && req.method !== 'HEAD' && req.method !== 'DELETE') {
-    return refuse(res, 405, 'method-not-allowed', { Allow: STREAM_URL_METHODS })
+    return refuseUrl(house, res, 405, 'method-not-allowed', { Allow: STREAM_URL_METHODS })
   }
   const [name] = names
   const found = names.length === 1 && name !== undefined && isStreamId(name) ? await house.table.find(name) : undefined
@@ -44,11 +44,14 @@ export async function answerStreamUrl(
   }
   const lastEventId = headerOf(req, 'last-event-id') ?? ''
   const cursor = lastEventId === '' ? startOf(found) : cursorIn(found, lastEventId)
-  if (cursor === undefined) return refuse(res, 400, 'invalid-event-id')
+  if (cursor === undefined) return refuseUrl(house, res, 400, 'invalid-event-id')
   if (!(found instanceof Stream))
-    return hasMissedNothing(found, cursor) ? noContent(res) : refuse(res, 410, 'stream-expired')
-  if (cursor + 1 < found.log.first && cursor < found.log.last) return refuse(res, 410, 'events-evicted')
-  if (found.isEnded && cursor === found.log.last) return noContent(res)
+    return hasMissedNothing(found, cursor)
+      ? nothingLeft(house, res, found)
+      : refuseAndCount(house, res, 410, 'stream-expired')
+  if (cursor + 1 < found.log.first && cursor < found.log.last)
+    return refuseAndCount(house, res, 410, 'events-evicted', found)
+  if (found.isEnded && cursor === found.log.last) return nothingLeft(house, res, found)
   follow(house, req, res, found, cursor)
 }
 
@@ -73,14 +76,16 @@ export async function resumeAtEndpoint(
 
   if (!(found instanceof Stream)) {
     if (found.kind === 'listen') return proceedAfresh(house, req, proceed, 'its listen channel is over')
-    return found.lapsed || hasMissedNothing(found, cursor) ? noContent(res) : tellLapsed(house, req, res, found, cursor)
+    return found.lapsed || hasMissedNothing(found, cursor)
+      ? nothingLeft(house, res, found)
+      : tellLapsed(house, req, res, found, cursor)
   }
   if (found.isEnded && cursor === found.log.last) {
     if (found.kind === 'listen') return proceedAfresh(house, req, proceed, 'its listen channel is over')
-    return noContent(res)
+    return nothingLeft(house, res, found)
   }
   if (cursor + 1 >= found.log.first) return follow(house, req, res, found, cursor)
-  if (found.lapsed) return noContent(res)
+  if (found.lapsed) return nothingLeft(house, res, found)
   if (found.kind === 'request') return tellLapsed(house, req, res, found, cursor)
   // A listen channel owes nobody a response: there is no request whose error could tell of the hole.
   house.debug('listen channel: %d events evicted before the cursor', found.log.first - cursor - 1)
@@ -114,7 +119,12 @@ function follow(house: House, req: IncomingMessage, res: ServerResponse, stream:
   const connection = house.connections.open(stream, cursor, responseSink(req, res), manners)
   house.count('resumed', stream)
   if (isTakeOver) house.count('taken-over', stream)
-  house.debug('resumed stream %s after event %d', label(stream), cursor)
+  house.debug(
+    'stream %s resumed after event %d%s',
+    label(stream),
+    cursor,
+    isTakeOver ? ', older connection closed' : ''
+  )
   connection.flush()
   if (!connection.hasWritten) res.flushHeaders()
 }
@@ -136,11 +146,11 @@ function tellLapsed(
   cursor: number
 ): void {
   found.lapsed = true
-  house.count('refused', found instanceof Stream ? found : undefined)
-  house.debug('stream %s: events after %d are gone, told as an error', label(found), cursor)
   const { primer } = mannersOf(house, req)
   const fault =
     found instanceof Stream ? 'events-evicted' : found.state === 'abandoned' ? 'abandoned' : 'stream-expired'
+  house.count('refused', found instanceof Stream ? found : undefined, fault)
+  house.debug('stream %s: events after %d are gone, told as an error: %s', label(found), cursor, fault)
   writeStreamHead(req, res, found)
   res.write(
     encodePrimer(primer === 'named' ? 'named' : 'empty', formatPrimerId(found.id, cursor, (Date.now() % 1e9) + 1), null)
@@ -218,15 +228,25 @@ function hasMissedNothing(tombstone: Tombstone, cursor: number): boolean {
   return tombstone.state !== 'abandoned' && cursor >= tombstone.last
 }
 
-function refuseAndCount(
+function refuseAndCount(house: House, res: ServerResponse, status: number, fault: StreamFault, stream?: Stream): void {
+  house.count('refused', stream, fault)
+  refuseUrl(house, res, status, fault)
+}
+
+function refuseUrl(
   house: House,
   res: ServerResponse,
   status: number,
-  fault: 'foreign-origin' | 'stream-unknown'
+  fault: StreamFault,
+  headers?: Record<string, string>
 ): void {
-  house.count('refused', undefined)
-  house.debug('refused a stream URL with %d: %s', status, fault)
-  refuse(res, status, fault)
+  house.debug('stream URL refused with %d: %s', status, fault)
+  refuse(res, status, fault, headers)
+}
+
+function nothingLeft(house: House, res: ServerResponse, found: Stream | Tombstone): void {
+  house.debug('stream %s: nothing left to send, 204', label(found))
+  noContent(res)
 }
 
 /** The SDK's adapters rebuild headers from `rawHeaders`, so the cursor must go from both. */

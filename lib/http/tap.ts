@@ -1,8 +1,17 @@
 // Every patch of a response, and nothing else: what the endpoint does to `res` goes to a stream, what the socket does stays with us.
 import type { IncomingMessage, OutgoingHttpHeader, OutgoingHttpHeaders, ServerResponse } from 'node:http'
 import type { Sink } from './connection.js'
+import { cork, uncork } from './connections.js'
 import { foldHeaders, headerIn, stringOf, validateHead, withDirectives } from './response-headers.js'
-import { hasView, maskClosedResponse, maskRequest, maskResponse, type ResponseView, setView, showHeadersSent } from './response-view.js'
+import {
+  hasView,
+  maskClosedResponse,
+  maskRequest,
+  maskResponse,
+  type ResponseView,
+  setView,
+  showHeadersSent
+} from './response-view.js'
 
 /** What is known of a response when its head is due. */
 export interface ResponseHead {
@@ -50,7 +59,16 @@ interface Originals {
   readonly emit: (this: ServerResponse, event: string, ...args: unknown[]) => boolean
 }
 
-const PATCHED = ['writeHead', 'write', 'end', 'flushHeaders', 'setHeader', 'getHeader', 'destroy', '_implicitHeader'] as const
+const PATCHED = [
+  'writeHead',
+  'write',
+  'end',
+  'flushHeaders',
+  'setHeader',
+  'getHeader',
+  'destroy',
+  '_implicitHeader'
+] as const
 
 function methodsOf(res: ServerResponse): Originals {
   const { writeHead, write, end, flushHeaders, setHeader, getHeader, destroy, _implicitHeader, emit } =
@@ -131,8 +149,10 @@ export class ResponseTap implements ResponseView {
 
   /** The socket side of a taken response. */
   readonly sink: Sink = {
-    write: bytes => {
-      const hasRoom = this.#originals.write.call(this.res, bytes)
+    cork: () => cork(this.req),
+    uncork: () => uncork(this.req),
+    write: (bytes, onWritten) => {
+      const hasRoom = this.#originals.write.call(this.res, bytes, onWritten)
       // What compresses in front of us holds bytes back until it is told.
       ;(this.res as { flush?: () => void }).flush?.()
       return hasRoom
