@@ -1,0 +1,118 @@
+// Ids come back from a client's hands: each has one spelling, and anything else is nobody's.
+
+import { describe, expect, it } from '@jest/globals'
+import { nanoid } from 'nanoid'
+import fc from 'fast-check'
+import { formatEventId, formatPrimerId, isStreamId, parseEventId } from '../../lib/core/event-id.js'
+
+const ID = 'V1StGXR8_Z5jdHi6B-myT'
+
+describe('a stream id', () => {
+  it('is what nanoid makes', () => {
+    for (let i = 0; i < 100; i++) expect(isStreamId(nanoid())).toBe(true)
+  })
+
+  it.each([
+    '',
+    'a',
+    ID.slice(1),
+    `${ID}x`,
+    ` ${ID.slice(1)}`,
+    `${ID}\n`,
+    ID.replace('V', 'Ü'),
+    ID.replace('V', '%'),
+    'x'.repeat(1e6)
+  ])('is not %p', text => expect(isStreamId(text)).toBe(false))
+})
+
+describe('an event id', () => {
+  it('says the stream and the sequence', () => {
+    expect(formatEventId(ID, 12)).toBe(`${ID}.12`)
+    expect(parseEventId(`${ID}.12`)).toEqual({ streamId: ID, sequence: 12 })
+    expect(parseEventId(`${ID}.0`)).toEqual({ streamId: ID, sequence: 0 })
+    expect(parseEventId(`${ID}.999999999999999`)).toEqual({ streamId: ID, sequence: 999_999_999_999_999 })
+  })
+
+  it('says the cursor where it was sent without an event, whatever the count', () => {
+    expect(formatPrimerId(ID, 0, 1)).toBe(`${ID}.0.1`)
+    expect(parseEventId(`${ID}.0.1`)).toEqual({ streamId: ID, sequence: 0 })
+    expect(parseEventId(`${ID}.7.1000000000`)).toEqual({ streamId: ID, sequence: 7 })
+  })
+
+  it('reads back what was written', () => {
+    const sequence = fc.integer({ min: 0, max: 999_999_999_999_999 })
+    const count = fc.integer({ min: 1, max: 9_999_999_999 })
+    fc.assert(
+      fc.property(sequence, count, (sequence, count) => {
+        expect(parseEventId(formatEventId(ID, sequence))).toEqual({ streamId: ID, sequence })
+        expect(parseEventId(formatPrimerId(ID, sequence, count))).toEqual({ streamId: ID, sequence })
+      })
+    )
+  })
+
+  const malformed = [
+    ...[
+      '',
+      '.',
+      ID,
+      `${ID}.`,
+      `.${ID}`,
+      `${ID}..1`,
+      `${ID}.-1`,
+      `${ID}.+1`,
+      `${ID}.01`,
+      `${ID}.00`,
+      `${ID}.1e3`,
+      `${ID}.0x1`
+    ],
+    ...[
+      `${ID}.1.`,
+      `${ID}.1.0`,
+      `${ID}.1.01`,
+      `${ID}.1.1.1`,
+      `${ID}.1.-1`,
+      `${ID}.1,5`,
+      `${ID}.1 `,
+      ` ${ID}.1`,
+      `${ID}. 1`
+    ],
+    ...[`${ID}.1\n`, `${ID}.1\r`, `${ID}.1\0`, `${ID}.\u0661`, `${ID}.１`, `${ID}.Infinity`, `${ID}.NaN`],
+    ...[
+      `${ID}.1000000000000000`,
+      `${ID}.${'9'.repeat(400)}`,
+      `${ID}.1.${'9'.repeat(11)}`,
+      `x${ID}.1`,
+      `${ID.slice(1)}.1`
+    ],
+    ...[
+      `${ID}.1, ${ID}.2`,
+      `"${ID}.1"`,
+      `${encodeURIComponent(ID)}%2E1`,
+      '1',
+      '42',
+      'null',
+      'undefined',
+      '{}',
+      'x'.repeat(1e6)
+    ]
+  ]
+
+  it.each(malformed.map(text => [text.slice(0, 60), text]))('is not %j', (_shown, text) => {
+    expect(parseEventId(text)).toBeUndefined()
+  })
+
+  it('has one spelling only', () => {
+    const near = fc.tuple(fc.constantFrom(ID, ID.slice(1), 'x'), fc.string({ unit: fc.constantFrom(...'.019- x') }))
+    fc.assert(
+      fc.property(near, ([start, rest]) => {
+        const text = start + rest
+        const id = parseEventId(text)
+        if (id === undefined) return
+        const [, , count] = text.split('.')
+        const event = formatEventId(id.streamId, id.sequence)
+        expect(count === undefined ? event : formatPrimerId(id.streamId, id.sequence, Number(count))).toBe(text)
+      }),
+      { numRuns: 2000 }
+    )
+  })
+})

@@ -1,0 +1,146 @@
+// Streams without sockets: a table to open them in, producers and readers that only take notes.
+
+import { newFields, readFields } from '../../lib/core/sse.js'
+import type { StreamError } from '../../lib/core/errors.js'
+import type { Manners } from '../../lib/core/protocol-version.js'
+import type { Producer, Reader, Stream, StreamInit } from '../../lib/core/stream.js'
+import { StreamTable, type StreamEventName, type TableLimits } from '../../lib/core/stream-table.js'
+
+export const MANNERS: Manners = { taken: true, primer: 'empty', comesBack: true }
+
+export const LIMITS: TableLimits = {
+  window: 120_000,
+  maxStreamBytes: 1024 * 1024,
+  maxEventBytes: 4 * 1024 * 1024,
+  maxBytes: 4 * 1024 * 1024,
+  maxStreams: 100,
+  abandonAfter: 600_000
+}
+
+export interface Notice {
+  name: StreamEventName
+  id: string
+  code: string | undefined
+}
+
+export interface FakeTable {
+  table: StreamTable
+  /** What the table has told its listener, in order. */
+  notices: Notice[]
+}
+
+export function newTable(limits: Partial<TableLimits> = {}): FakeTable {
+  const notices: Notice[] = []
+  const note = (name: StreamEventName, stream: Stream, error: StreamError | undefined) =>
+    notices.push({ name, id: stream.id, code: error?.code })
+  return { table: new StreamTable({ ...LIMITS, ...limits }, note), notices }
+}
+
+export class FakeProducer implements Producer {
+  drains = 0
+  releases = 0
+
+  drain(): void {
+    this.drains++
+  }
+
+  release(): void {
+    this.releases++
+  }
+}
+
+/** Takes nothing by itself: `read` says what a connection would write now. */
+export class FakeReader implements Reader {
+  wakes = 0
+  takeOvers = 0
+  readonly comments: string[] = []
+  readonly disconnects: (number | undefined)[] = []
+
+  wake(): void {
+    this.wakes++
+  }
+
+  takeOver(): void {
+    this.takeOvers++
+  }
+
+  comment(bytes: Uint8Array): void {
+    this.comments.push(Buffer.from(bytes).toString())
+  }
+
+  disconnect(retry?: number): boolean {
+    this.disconnects.push(retry)
+    return true
+  }
+}
+
+let streams = 0
+
+/** A stream id that says which of the spec's streams it is. */
+export const streamId = (n: number | string): string => `stream-${n}`.padEnd(21, '-')
+
+export interface Opened {
+  stream: Stream
+  producer: FakeProducer
+}
+
+export function tryOpen(table: StreamTable, init: Partial<StreamInit> = {}): Opened | undefined {
+  const producer = new FakeProducer()
+  const full: StreamInit = {
+    id: streamId(++streams),
+    kind: 'request',
+    owner: '',
+    requestIds: [1],
+    sessionId: undefined,
+    manners: MANNERS,
+    ...init
+  }
+  const stream = table.open(full, producer)
+  return stream && { stream, producer }
+}
+
+export function open(table: StreamTable, init: Partial<StreamInit> = {}): Opened {
+  const opened = tryOpen(table, init)
+  if (opened === undefined) throw new Error('the table has refused the stream')
+  return opened
+}
+
+export const block = (data: unknown): Buffer =>
+  Buffer.from(`data: ${typeof data === 'string' ? data : JSON.stringify(data)}\n\n`)
+
+/** Appends one whole block. */
+export function appendBytes(stream: Stream, bytes: Uint8Array, isSameWrite = false): boolean {
+  const fields = newFields()
+  const end = readFields(bytes, 0, fields)
+  if (end !== bytes.length) throw new Error('not one whole block')
+  return stream.append(bytes, 0, end, fields, isSameWrite)
+}
+
+export const append = (stream: Stream, data: unknown): boolean => appendBytes(stream, block(data))
+
+export const progress = (text: string) => ({
+  jsonrpc: '2.0',
+  method: 'notifications/progress',
+  params: { progressToken: 1, progress: 1, message: text }
+})
+
+export const response = (id: number | string = 1, result: unknown = {}) => ({ jsonrpc: '2.0', id, result })
+
+/** Appends the response and ends the producer. */
+export function complete(stream: Stream, id: number | string = 1): void {
+  append(stream, response(id))
+  stream.producerEnded()
+}
+
+/** Reads all after a cursor and marks it as written. Returns the text. */
+export function deliver(stream: Stream, cursor = 0, now = Date.now()): string {
+  let text = ''
+  while (cursor < stream.log.last) {
+    const batch = stream.log.read(cursor)
+    text += Buffer.from(batch.bytes).toString()
+    stream.markWritten(batch, now)
+    batch.giveBack()
+    cursor = batch.last
+  }
+  return text
+}

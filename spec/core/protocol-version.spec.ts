@@ -1,0 +1,47 @@
+// The table of DESIGN.md §5, as far as it is decided without a wire.
+
+import { describe, expect, it } from '@jest/globals'
+import { mannersFor, parseRevision } from '../../lib/core/protocol-version.js'
+
+describe('the manners towards a client', () => {
+  const untouched = { taken: false, primer: 'none', comesBack: false }
+  const early = { taken: true, primer: 'named', comesBack: false }
+  const polling = { taken: true, primer: 'empty', comesBack: true }
+
+  it.each([
+    [undefined, early, { ...early, comesBack: true }],
+    ['2024-11-05', early, { ...early, comesBack: true }],
+    ['2025-03-26', early, { ...early, comesBack: true }],
+    ['2025-06-18', early, { ...early, comesBack: true }],
+    ['2025-11-24', early, { ...early, comesBack: true }],
+    ['2025-11-25', polling, polling],
+    ['2026-01-01', polling, polling],
+    ['2026-07-28', untouched, polling],
+    ['2027-01-01', untouched, polling]
+  ])('at %s', (revision, silent, announced) => {
+    expect(mannersFor(revision, false)).toEqual(silent)
+    expect(mannersFor(revision, true)).toEqual(announced)
+  })
+})
+
+describe('a protocol version', () => {
+  it.each(['2025-03-26', '2026-07-28', '9999-99-99'])('is a date such as %j', version => {
+    expect(parseRevision(version)).toBe(version)
+  })
+
+  it.each([
+    undefined,
+    null,
+    20251125,
+    '',
+    '2025-11',
+    '2025-11-25 ',
+    ' 2025-11-25',
+    '2025-11-25\n',
+    'draft',
+    '2025-11-25, 2025-06-18',
+    {}
+  ])('is not %j', version => {
+    expect(parseRevision(version)).toBeUndefined()
+  })
+})

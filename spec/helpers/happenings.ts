@@ -1,0 +1,21 @@
+// What happens inside the middleware, as a spec can wait for it: by its diagnostics channels, or by a condition.
+
+import { subscribe, unsubscribe } from 'node:diagnostics_channel'
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { DiagnosticName, StreamMessage } from '../../lib/index.js'
+import { closeLater } from './close-all.js'
+import { Awaitable } from './gate.js'
+
+/** All that a channel says from now on, of every instance: `await happenings('resumed').nth(2)`. */
+export function happenings(name: DiagnosticName): Awaitable<StreamMessage> {
+  const messages = new Awaitable<StreamMessage>()
+  const listener = (message: unknown) => void messages.push(message as StreamMessage)
+  subscribe(`mcp-streams:${name}`, listener)
+  closeLater(() => unsubscribe(`mcp-streams:${name}`, listener))
+  return messages
+}
+
+/** For what nobody announces, such as the end of a socket on the other side. */
+export async function until(condition: () => boolean): Promise<void> {
+  while (!condition()) await sleep(1)
+}

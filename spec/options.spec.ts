@@ -1,0 +1,153 @@
+// Options: each is checked by the factory, `undefined` means absent, and what the caller passed stays the caller's.
+
+import { describe, expect, it } from '@jest/globals'
+import { mcpStreams, type McpStreamsOptions } from '../lib/index.js'
+import { parseOptions } from '../lib/options.js'
+
+type Name = keyof McpStreamsOptions
+
+const make = (options: unknown) => () => mcpStreams(options as McpStreamsOptions)
+
+/** For each option: what it takes, and what it does not. A new option without a line here does not compile. */
+const CASES: { [name in keyof Required<McpStreamsOptions>]: { good: unknown[]; bad: unknown[] } } = {
+  window: { good: [0, 1, 120_000], bad: [-1, 0.5, NaN, Infinity, '1000', null, {}, true] },
+  maxStreamBytes: { good: [1, 2 ** 24], bad: [0, -1, 1.5, Infinity, '16mb', null] },
+  maxBytes: { good: [1, 2 ** 28], bad: [0, -1, 1.5, Infinity, '256mb', null] },
+  maxStreams: { good: [1, 10_000], bad: [0, -1, 1.5, Infinity, '10', null] },
+  retry: { good: [0, 3000, null], bad: [-1, 0.5, NaN, Infinity, '3000', false] },
+  keepAlive: { good: [1, 15_000, null], bad: [0, -1, 0.5, Infinity, '15s', false] },
+  disconnectAfter: { good: [1, 60_000, null], bad: [0, -1, 0.5, Infinity, '60s', false] },
+  resumeInterval: {
+    good: [{}, { min: 0 }, { max: 0.2 }, { min: 0.5, max: 0.5 }, { min: 1, max: 600 }, { min: undefined, max: 5 }],
+    bad: [
+      null,
+      600,
+      'x',
+      { min: -1 },
+      { max: NaN },
+      { max: Infinity },
+      { max: '600' },
+      { max: null },
+      { min: 700 },
+      { min: 2, max: 1 },
+      { mni: 1 }
+    ]
+  },
+  owner: { good: [() => 'me', () => undefined, async () => 'me'], bad: [null, 'me', {}] },
+  allowedOrigins: {
+    good: [
+      [],
+      ['*'],
+      ['https://app.example', 'http://localhost:8080', 'HTTPS://APP.EXAMPLE'],
+      ['http://[::1]:3000'],
+      ['chrome-extension://abcdefghijklmnop', 'vscode-webview://1b2c']
+    ],
+    bad: [
+      null,
+      'https://app.example',
+      [42],
+      ['app.example'],
+      ['https://app.example/'],
+      ['https://app.example/path'],
+      ['https://app.example:443'],
+      ['https://user@app.example'],
+      ['null'],
+      ['file://'],
+      ['']
+    ]
+  },
+  primer: { good: ['auto', 'always', 'never'], bad: ['named', '', true, null] },
+  onError: { good: [() => undefined], bad: [null, 'log', {}] }
+}
+const NAMES = Object.keys(CASES) as Name[]
+
+describe.each(NAMES)('option %s', name => {
+  it.each(CASES[name].good.map(value => ({ value })))('takes $value', ({ value }) => {
+    expect(make({ [name]: value })).not.toThrow()
+  })
+
+  it.each(CASES[name].bad.map(value => ({ value })))('refuses $value, by its name', ({ value }) => {
+    expect(make({ [name]: value })).toThrow(TypeError)
+    expect(make({ [name]: value })).toThrow(`\`${name}\``)
+  })
+
+  it('takes undefined as absent', () => {
+    expect(parseOptions({ [name]: undefined })).toEqual({ ...parseOptions({}), onError: expect.any(Function) })
+  })
+})
+
+describe('mcpStreams', () => {
+  it('takes no options', () => {
+    expect(make(undefined)).not.toThrow()
+    expect(make({})).not.toThrow()
+  })
+
+  it.each([
+    ['null', null],
+    ['a number', 3000],
+    ['a string', 'retry'],
+    ['a function', () => undefined]
+  ])('refuses %s for options', (_name, options) => {
+    expect(make(options)).toThrow(TypeError)
+  })
+
+  it.each(['ttl', 'Retry', 'eventStore', '__proto__x'])('refuses an unknown option, %s, by its name', name => {
+    expect(make({ [name]: 1 })).toThrow(TypeError)
+    expect(make({ [name]: 1 })).toThrow(`unknown option \`${name}\``)
+    // A name that is wrong is wrong whatever its value: it may be right tomorrow.
+    expect(make({ [name]: undefined })).toThrow(`\`${name}\``)
+  })
+
+  it('has the defaults that its documentation says', () => {
+    const MEBIBYTE = 1024 * 1024
+    expect(parseOptions({})).toEqual({
+      window: 120_000,
+      maxStreamBytes: 16 * MEBIBYTE,
+      maxBytes: 256 * MEBIBYTE,
+      maxStreams: 10_000,
+      retry: 3000,
+      keepAlive: 15_000,
+      disconnectAfter: null,
+      resumeInterval: { min: 1, max: 600 },
+      owner: expect.any(Function),
+      allowedOrigins: new Set(),
+      primer: 'auto',
+      onError: expect.any(Function)
+    })
+  })
+
+  it('leaves the options that it was given as they were, and keeps none of them', () => {
+    const options = { retry: 50, resumeInterval: { max: 60 }, allowedOrigins: ['https://App.example'] }
+    const settings = parseOptions(deepFreeze(options))
+    expect(options).toEqual({ retry: 50, resumeInterval: { max: 60 }, allowedOrigins: ['https://App.example'] })
+    expect(settings.allowedOrigins).not.toBe(options.allowedOrigins)
+    expect(settings.resumeInterval).not.toBe(options.resumeInterval)
+  })
+})
+
+describe('resumeInterval', () => {
+  it('has a floor that gives way to a shorter reconnection time, or a shorter ceiling', () => {
+    expect(parseOptions({ retry: 20 }).resumeInterval).toEqual({ min: 0.02, max: 600 })
+    expect(parseOptions({ resumeInterval: { max: 0.2 } }).resumeInterval).toEqual({ min: 0.2, max: 0.2 })
+    expect(parseOptions({ retry: null }).resumeInterval).toEqual({ min: 1, max: 600 })
+  })
+
+  it('lifts a reconnection time that is below its floor, to whole milliseconds', () => {
+    // [WHATWG 9.2.6] A retry field that is not ASCII digits only is ignored.
+    expect(parseOptions({ retry: 1000, resumeInterval: { min: 1.1 } }).retry).toBe(1100)
+    expect(parseOptions({ retry: 0, resumeInterval: { min: 5 } }).retry).toBe(5000)
+    expect(parseOptions({ retry: null, resumeInterval: { min: 5 } }).retry).toBeNull()
+  })
+})
+
+describe('maxStreamBytes', () => {
+  it('is never more than maxBytes', () => {
+    expect(parseOptions({ maxBytes: 1000 }).maxStreamBytes).toBe(1000)
+    expect(parseOptions({ maxBytes: 1000, maxStreamBytes: 10 }).maxStreamBytes).toBe(10)
+  })
+})
+
+function deepFreeze<T extends object>(value: T): T {
+  for (const part of Object.values(value)) if (typeof part === 'object' && part !== null) deepFreeze(part)
+  return Object.freeze(value)
+}

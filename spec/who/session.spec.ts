@@ -1,0 +1,100 @@
+// The session rule: a stream that was opened in a session is not for another one. A stream URL may come without any.
+
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals'
+import { rawEndpoint, type RawEndpoint } from '../helpers/endpoints/raw.js'
+import { closeAll } from '../helpers/listen.js'
+import { callTool, del, get, headersFor, initialize, initializeSession, post } from '../helpers/mcp.js'
+import type { OpenStream } from '../helpers/open-stream.js'
+import { serve, streamId, streamUrl } from '../helpers/serve.js'
+import { rawExchange } from './raw-exchange.js'
+
+afterEach(closeAll)
+
+describe('a stream of a session', () => {
+  let endpoint: RawEndpoint
+  let url: string
+  let response: OpenStream
+  let own: string
+  const SECRET = { jsonrpc: '2.0', method: 'notifications/message', params: { data: 'secret' } }
+
+  beforeEach(async () => {
+    endpoint = rawEndpoint(
+      ({ emit, message, res }) => {
+        if (message !== undefined) emit(SECRET)
+        else res.writeHead(405).end()
+      },
+      { session: 'mine' }
+    )
+    ;({ url } = await serve(endpoint))
+    const { headers } = await initializeSession(url, '2025-11-25')
+    response = await post(url, callTool(1, 'x'), headers)
+    await response.nextMessage()
+    own = streamUrl(response, url)
+  })
+
+  it.each([
+    ['its session', 'mine'],
+    ['no session', undefined]
+  ])('is resumed by its URL with %s', async (_name, session) => {
+    const resumed = await get(own, headersFor({ session }))
+    expect(resumed.status).toBe(200)
+    expect(resumed.headers['mcp-session-id']).toBe('mine')
+    expect(await resumed.nextMessage()).toEqual(SECRET)
+  })
+
+  it.each(['other', '', 'mine, mine', 'Mine'])('is nowhere to be found with session %p', async session => {
+    const real = await rawExchange(own, 'GET', { 'Mcp-Session-Id': session })
+    const madeUp = await rawExchange(`${url}?stream=${'x'.repeat(21)}`, 'GET', { 'Mcp-Session-Id': session })
+    expect(real).toBe(madeUp)
+    expect(real).toMatch(/^HTTP\/1\.1 404 /)
+    expect((await del(own, headersFor({ session }))).status).toBe(404)
+    expect(response.ending).toBeUndefined()
+  })
+
+  it('is resumed by an event id with its session', async () => {
+    const resumed = await get(url, headersFor({ session: 'mine', lastEventId: `${streamId(response)}.0.1` }))
+    expect(await resumed.nextMessage()).toEqual(SECRET)
+  })
+
+  it.each([
+    ['another session', 'other'],
+    ['no session', undefined]
+  ])(
+    'is not resumed by an event id with %s: the endpoint is asked, who knows about sessions',
+    async (_name, session) => {
+      const id = `${streamId(response)}.0.1`
+      const passedOn = await get(url, headersFor({ session, lastEventId: id }))
+      expect(passedOn.status).toBe(405)
+      // Nor does the endpoint hear of an id that is none of its own.
+      const { req } = endpoint.calls.at(-1)!
+      expect(req.headers['last-event-id']).toBeUndefined()
+      expect(req.rawHeaders.join()).not.toContain(id)
+      expect(response.ending).toBeUndefined()
+    }
+  )
+})
+
+describe('the stream of initialize', () => {
+  it('belongs to the session that it has begun', async () => {
+    const { url } = await serve(rawEndpoint(() => undefined, { session: 'new' }))
+    const response = await post(url, initialize('2025-11-25'))
+    await response.ended
+    const own = streamUrl(response, url)
+    const statuses = ['new', undefined, 'other'].map(async session => (await get(own, headersFor({ session }))).status)
+    expect(await Promise.all(statuses)).toEqual([200, 200, 404])
+  })
+})
+
+describe('a listen channel', () => {
+  it('is re-attached for its own session alone', async () => {
+    const endpoint = rawEndpoint(({ message, open }) => (message ? undefined : open()), { session: 'mine' })
+    const { url } = await serve(endpoint)
+    const first = await get(url, headersFor({ session: 'mine' }))
+    first.destroy()
+    const again = await get(url, headersFor({ session: 'mine' }))
+    expect(again.headers.link).toBe(first.headers.link)
+    const other = await get(url, headersFor({ session: 'other' }))
+    expect(streamId(other)).not.toBe(streamId(first))
+    expect(endpoint.calls).toHaveLength(2)
+  })
+})
