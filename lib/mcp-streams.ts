@@ -2,7 +2,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { StreamError } from './core/errors.js'
 import { label, parseEventId } from './core/event-id.js'
-import { isInitialize, type Message, messagesOf } from './core/json-rpc.js'
+import { isInitialize, isRequest, type Message, messagesOf } from './core/json-rpc.js'
 import { streamParameters } from './core/link-header.js'
 import { Sessions } from './core/sessions.js'
 import type { Stream } from './core/stream.js'
@@ -14,7 +14,7 @@ import { Exchange } from './http/exchange.js'
 import { headerOf, sessionOf } from './http/guards.js'
 import { type ClientEventName, type House, mannersOf } from './http/house.js'
 import { refuse } from './http/reply.js'
-import { hashOf, type KeyedEntry, keyOf, KeyedCalls, repeatAnswer } from './http/idempotency.js'
+import { hashOf, type KeyedCall, KeyedCalls, keyOf, repeatAnswer } from './http/idempotency.js'
 import { readAhead } from './http/request-body.js'
 import { answerStreamUrl, attachAgain, reattachListener, resumeAtEndpoint } from './http/resume.js'
 import { ResponseTap } from './http/tap.js'
@@ -60,6 +60,8 @@ const CLOSING_GRACE = 1000
 /** Milliseconds after which `close` cuts sockets that do not end. */
 const CLOSING_PATIENCE = 500
 const AT_WILL_RETRY = 1000
+/** Answers in JSON that are kept for a repeated request may take this part of what streams may take. */
+const ANSWERS_SHARE = 8
 
 /**
  * Makes the SSE responses of the MCP endpoint behind it survive their connections.
@@ -91,7 +93,7 @@ class Instance {
       maxEventBytes: settings.maxBytes,
       maxBytes: settings.maxBytes,
       maxStreams: settings.maxStreams,
-      abandonAfter: settings.resumeInterval.max * 1000
+      abandonAfter: Math.ceil(settings.resumeInterval.max * 1000)
     }
     this.#house = {
       table: new StreamTable(limits, (name, stream, error) => {
@@ -110,7 +112,12 @@ class Instance {
         disconnectAfter: settings.disconnectAfter,
         debug
       }),
-      calls: new KeyedCalls(settings.maxStreams, Math.max(settings.window, limits.abandonAfter)),
+      calls: new KeyedCalls({
+        maxCalls: settings.maxStreams,
+        window: Math.max(1, settings.window, limits.abandonAfter),
+        maxBytes: Math.ceil(settings.maxBytes / ANSWERS_SHARE),
+        abandonAfter: () => this.#house.table.abandonAfter
+      }),
       isClosing: false,
       hasWarnedOfIds: false,
       primer: settings.primer,
@@ -170,16 +177,18 @@ class Instance {
     const messages = messagesOf(body)
     const key = mannersOf(this.#house, req).taken && messages.length > 0 ? keyOf(req, owner) : undefined
     if (key === undefined) return this.#passOn(owner, messages, req, res, next)
-    const { calls } = this.#house
+    const { calls, isClosing } = this.#house
     const hash = hashOf(body)
     const earlier = calls.get(key)
-    if (earlier === undefined) return this.#passOn(owner, messages, req, res, next, calls.begin(key, hash))
+    if (earlier === undefined) {
+      const requestIds = messages.filter(isRequest).map(({ id }) => id)
+      return this.#passOn(owner, messages, req, res, next, isClosing ? undefined : calls.begin(key, hash, requestIds))
+    }
     if (!earlier.isFor(hash)) return refuse(res, 409, 'key-reused')
     debug('POST sent again under its key: nothing runs twice')
-    earlier.whenSettled(outcome => {
-      if (res.destroyed) return
+    earlier.join(res, outcome => {
       if (outcome.kind === 'stream') this.#settle(attachAgain(this.#house, req, res, outcome.streamId), next)
-      else if (outcome.kind === 'answer') repeatAnswer(res, outcome)
+      else if (outcome.kind === 'answer') repeatAnswer(res, outcome.answer)
       else refuse(res, 409, 'answer-lost')
     })
   }
@@ -191,7 +200,7 @@ class Instance {
     req: IncomingMessage,
     res: ServerResponse,
     next: (error?: unknown) => void,
-    keyed?: KeyedEntry
+    keyed?: KeyedCall
   ): void {
     watchVerdict(this.#house, req, res, messages, owner)
     const manners = mannersOf(this.#house, req)
@@ -211,8 +220,9 @@ class Instance {
 
   close(): Promise<void> {
     this.#house.isClosing = true
-    const { table, connections } = this.#house
+    const { table, connections, calls } = this.#house
     table.beginClosing(2 * (this.#settings.retry ?? 0) + CLOSING_GRACE)
+    calls.beginClosing()
     const retry = this.#settings.retry ?? AT_WILL_RETRY
     return connections.shutDown(() => Math.round(retry * (0.8 + 0.4 * Math.random())), CLOSING_PATIENCE)
   }

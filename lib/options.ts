@@ -34,8 +34,8 @@ export interface McpStreamsOptions {
    */
   readonly disconnectAfter?: number | null | undefined
   /**
-   * Seconds (the Streams draft's unit). `min`: the least a client should wait before it resumes, and so the floor of every
-   * reconnection time. `max`: the time without a connection after which a stream is abandoned: the endpoint sees the close.
+   * Seconds (the Streams draft's unit). `min`: the least a client should wait before it resumes, and so the floor of `retry`.
+   * `max`: the time without a connection after which a stream is abandoned: the endpoint sees the close.
    * Default: `{ min: 1, max: 600 }`; `min` is less where `retry` or `max` is.
    */
   readonly resumeInterval?: { readonly min?: number | undefined; readonly max?: number | undefined } | undefined

@@ -48,7 +48,9 @@ export interface ResumableFetchOptions {
 }
 
 /** The options with every default filled in. */
-export type ClientSettings = { [Name in keyof ResumableFetchOptions]-?: Exclude<ResumableFetchOptions[Name], undefined> }
+export type ClientSettings = {
+  [Name in keyof ResumableFetchOptions]-?: Exclude<ResumableFetchOptions[Name], undefined>
+}
 
 const DEFAULTS: ClientSettings = {
   // Called as a plain function: browsers refuse a fetch with a foreign `this`.

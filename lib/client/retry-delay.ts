@@ -1,10 +1,14 @@
-// How long to wait before the next attempt. Pure arithmetic.
+// How long to wait: before the next attempt, and for anything of the network.
+import type { ClientSettings, ReconnectReason } from './options.js'
 
 export interface RetryTimes {
   readonly minTimeout: number
   readonly maxTimeout: number
   readonly timeoutFactor: number
 }
+
+/** Timers wrap around beyond this, and would fire at once. */
+const LONGEST_TIMEOUT = 2 ** 31 - 1
 
 /**
  * The wait before an attempt, in milliseconds: what the server asked for, or a growing delay, spread so that clients that were
@@ -18,41 +22,65 @@ export function retryDelay(
   attempt: number,
   retry: number | undefined,
   retryAfter: number | undefined,
-  times: RetryTimes
+  { minTimeout, maxTimeout, timeoutFactor }: RetryTimes
 ): number {
-  const { minTimeout, maxTimeout, timeoutFactor } = times
-  if (retryAfter !== undefined) return Math.min(retryAfter, maxTimeout)
   // Beyond its own reconnection time a server that does not answer gets more air; the first attempt keeps to the word.
-  if (retry !== undefined && attempt === 1) return Math.min(retry, maxTimeout)
-  const grown = Math.max(retry ?? 0, minTimeout * timeoutFactor ** (attempt - 1))
-  return Math.min(grown * (1 + Math.random() / 4), maxTimeout)
+  const grown = Math.max(retry ?? 0, minTimeout * timeoutFactor ** (attempt - 1)) * (1 + Math.random() / 4)
+  return Math.min(retryAfter ?? (attempt === 1 ? retry : undefined) ?? grown, maxTimeout)
 }
 
-/** Reads `Retry-After`: seconds or a date (RFC 9110, 10.2.3); `undefined` for anything else. */
-export function parseRetryAfter(value: string | null, now: number): number | undefined {
-  if (value === null || value.trim() === '') return undefined
-  const seconds = Number(value)
-  if (Number.isFinite(seconds)) return seconds < 0 ? undefined : seconds * 1000
-  const date = Date.parse(value)
-  return Number.isNaN(date) ? undefined : Math.max(0, date - now)
+/** What has been lost, how often in a row, and what the server said of coming back. */
+export interface Loss {
+  readonly attempt: number
+  readonly reason: ReconnectReason
+  readonly lastEventId?: string | undefined
+  readonly retry?: number | undefined
+  readonly retryAfter?: number | undefined
+}
+
+/** Announces the next attempt, and waits until it is due. */
+export function untilNextAttempt(
+  { attempt, reason, lastEventId, retry, retryAfter }: Loss,
+  settings: ClientSettings,
+  signal: AbortSignal | null | undefined
+): Promise<void> {
+  const delay = retryDelay(attempt, retry, retryAfter, settings)
+  settings.onReconnect({ attempt, delay, lastEventId, reason })
+  return sleep(delay, signal)
+}
+
+/** Reads `Retry-After` as milliseconds: seconds or a date (RFC 9110, 10.2.3); `undefined` for anything else. */
+export function retryAfterOf({ headers }: Response): number | undefined {
+  const value = headers.get('retry-after') ?? ''
+  const delay = /^\d+$/.test(value) ? Number(value) * 1000 : Date.parse(value) - Date.now()
+  return delay >= 0 ? delay : undefined
 }
 
 /** Waits, or rejects with the signal's reason as soon as it aborts. */
-export function sleep(delay: number, signal: AbortSignal): Promise<void> {
+function sleep(delay: number, signal: AbortSignal | null | undefined): Promise<void> {
   return new Promise((resolve, reject) => {
-    if (signal.aborted) return reject(signal.reason as Error)
     const aborted = (): void => {
       clearTimeout(timer)
-      reject(signal.reason as Error)
+      reject(signal?.reason as Error)
     }
-    // Timers wrap around beyond 2^31 - 1 and would fire at once.
     const timer = setTimeout(
       () => {
-        signal.removeEventListener('abort', aborted)
+        signal?.removeEventListener('abort', aborted)
         resolve()
       },
-      Math.min(delay, 2 ** 31 - 1)
+      Math.min(delay, LONGEST_TIMEOUT)
     )
-    signal.addEventListener('abort', aborted, { once: true })
+    if (signal?.aborted === true) aborted()
+    signal?.addEventListener('abort', aborted)
   })
+}
+
+/** Waits for something of the network for as long as `patience` lasts, then gives it up; `null`: for ever. */
+export async function within<T>(patience: number | null, work: Promise<T>, giveUp: () => void): Promise<T> {
+  const timer = setTimeout(giveUp, Math.min(patience ?? LONGEST_TIMEOUT, LONGEST_TIMEOUT))
+  try {
+    return await work
+  } finally {
+    clearTimeout(timer)
+  }
 }

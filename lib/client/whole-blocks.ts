@@ -1,32 +1,52 @@
-// An event stream as it comes in, cut behind its last blank line: what is whole may go on, the rest waits for the next chunk.
+// An event stream as it comes in, cut behind its last blank line: what is whole goes on, the rest waits for what follows.
 
 const LF = 10
 const CR = 13
 
 /** One per connection: what is unfinished when it breaks is gone with it, and comes again, whole, on the next. */
 export class WholeBlocks {
-  #held: Uint8Array[] = []
   /** Bytes of an unfinished block. */
   pending = 0
-  /** The last byte that came, as it came. */
-  #last = 0
+  #held: Uint8Array[] = []
+  /** The last two bytes of what came before. */
+  #before = [0, 0]
 
-  /** The blocks that a chunk completes, in one piece with LF line ends; `undefined` where it completes none. */
+  /** The blocks that a chunk completes, in one piece; `undefined` where it completes none. */
   push(chunk: Uint8Array): Uint8Array | undefined {
-    const followsLineEnd = this.#last === LF || this.#last === CR
-    const bytes = this.#withLf(chunk)
-    // A blank line is a line end behind a line end.
-    let end = bytes.lastIndexOf(LF)
-    while (end > 0 && bytes[end - 1] !== LF) end = bytes.lastIndexOf(LF, end - 1)
-    if (end === 0 && !followsLineEnd) end = -1
-
-    const whole = bytes.subarray(0, end + 1)
-    const rest = bytes.subarray(end + 1)
-    if (end >= 0) {
-      const pieces = [...this.#held, whole]
-      this.#held = []
-      this.pending = 0
+    const end = this.#endOfBlocks(chunk)
+    this.#before = [...this.#before, ...chunk.subarray(-2)].slice(-2)
+    this.pending += chunk.length
+    if (end === 0) {
+      this.#held.push(chunk)
+      return undefined
     }
-    ...
+    const head = chunk.subarray(0, end)
+    const whole = this.#held.length === 0 ? head : joined([...this.#held, head])
+    this.#held = end < chunk.length ? [chunk.subarray(end)] : []
+    this.pending = chunk.length - end
+    return whole
   }
+
+  /** Where the last blank line of a chunk ends: a line end that follows a line end, each LF, CRLF or CR [WHATWG 9.2.5]. */
+  #endOfBlocks(chunk: Uint8Array): number {
+    const at = (i: number): number | undefined => (i < 0 ? this.#before[i + 2] : chunk[i])
+    const endsLine = (i: number): boolean => at(i) === LF || at(i) === CR
+    for (const byte of [LF, CR]) {
+      for (let i = chunk.lastIndexOf(byte); i >= 0; i = i > 0 ? chunk.lastIndexOf(byte, i - 1) : -1) {
+        const isCrLf = byte === LF && at(i - 1) === CR
+        if (endsLine(isCrLf ? i - 2 : i - 1)) return i + 1
+      }
+    }
+    return 0
+  }
+}
+
+function joined(pieces: readonly Uint8Array[]): Uint8Array {
+  const whole = new Uint8Array(pieces.reduce((sum, { length }) => sum + length, 0))
+  let offset = 0
+  for (const piece of pieces) {
+    whole.set(piece, offset)
+    offset += piece.length
+  }
+  return whole
 }

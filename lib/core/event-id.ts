@@ -34,6 +34,20 @@ export function formatPrimerId(streamId: string, sequence: number, count: number
   return `${streamId}.${sequence}.${count}`
 }
 
+/**
+ * The id of the error that tells a stock client that its events are gone. Who comes back with it has been told; who comes back
+ * with any other id has not, whatever was sent: the wire may have lost it. Its count is one that connections do not reach.
+ */
+export function formatToldId(streamId: string, sequence: number): string {
+  return formatPrimerId(streamId, sequence, TOLD)
+}
+
+export function isToldId(value: string): boolean {
+  return value.endsWith(`.${TOLD}`)
+}
+
+const TOLD = 9_999_999_999
+
 /** Reads an event id; `undefined` for anything that this library would not have written. */
 export function parseEventId(value: string): EventId | undefined {
   const match = value.length <= 64 ? EVENT_ID.exec(value) : null

@@ -73,12 +73,11 @@ export class EventLog {
   /** The events after a cursor, as many as lie together. The caller has checked that the cursor is inside the log. */
   read(after: number): Batch {
     const slab = this.#slabOf(after + 1)
-    slab.borrow()
     return {
       bytes: slab.bytes.subarray(slab.endOf(after), slab.used),
       last: slab.last,
       slab,
-      giveBack: slab.giveBack
+      giveBack: slab.lend()
     }
   }
 

@@ -48,7 +48,7 @@ export function errorResponse(id: RequestId | null, code: number, message: strin
 }
 
 /** How `JSON.stringify` begins a notification in the official SDKs, and in most hand-written servers. */
-const NOTIFICATION_STARTS = ['{"jsonrpc":"2.0","method":"notifications/', '{"method":"notifications/'].map(start =>
+const NOTIFICATION_STARTS = /* @__PURE__ */ ['{"jsonrpc":"2.0","method":"notifications/', '{"method":"notifications/'].map(start =>
   Uint8Array.from(start, character => character.charCodeAt(0))
 )
 

@@ -14,15 +14,23 @@ const UNSAFE_IN_TARGET = /[^A-Za-z0-9\-._~:/?[\]@!$&'()*+,;=%]/gu
  * path, so it is same-origin by construction and survives any prefix that a proxy strips (RFC 3986, 5.2.2).
  */
 export function streamTarget(requestUrl: string, streamId: string): string {
+  return `?${[...otherParts(requestUrl).map(escapeUnsafe), `${STREAM_PARAMETER}=${streamId}`].join('&')}`
+}
+
+/** A request's URL as it is without a stream. */
+export function withoutStream(requestUrl: string): string {
+  const query = otherParts(requestUrl).join('&')
+  return (requestUrl.split('?', 1)[0] as string) + (query === '' ? '' : `?${query}`)
+}
+
+/** The parts of a query that do not name a stream. */
+function otherParts(requestUrl: string): string[] {
   const mark = requestUrl.indexOf('?')
-  const kept =
-    mark < 0
-      ? []
-      : requestUrl
-          .slice(mark + 1)
-          .split('&')
-          .filter(part => part !== '' && !namesStream(part))
-  return `?${[...kept.map(escapeUnsafe), `${STREAM_PARAMETER}=${streamId}`].join('&')}`
+  if (mark < 0) return []
+  return requestUrl
+    .slice(mark + 1)
+    .split('&')
+    .filter(part => part !== '' && !namesStream(part))
 }
 
 /** A link value: `<target>; rel="relation"`. */
@@ -57,9 +65,10 @@ export function findLink(value: string | null, relation: string, base: string): 
   return undefined
 }
 
-const LINK_VALUE =
-  /<([^<>"\s]*)>((?:\s*;\s*[\w!#$%&'*+.^`|~-]+(?:\s*=\s*(?:"(?:[^"\\]|\\.)*"|[^\s";,]*))?)*)\s*(?=,|$)/g
-const REL_PARAMETER = /;\s*rel\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^\s";,]*))/i
+/** A target and its parameters, up to a comma outside of quotes. */
+const LINK_VALUE = /<([^<>"\s]*)>((?:[^<",]|"(?:[^"\\]|\\.)*")*)(?=,|$)/g
+/** The first `rel` outside of quotes. */
+const REL_PARAMETER = /^(?:[^"]|"(?:[^"\\]|\\.)*")*?;\s*rel\s*=\s*(?:"([^"]*)"|([^\s";]*))/i
 
 function namesStream(part: string): boolean {
   const end = part.indexOf('=')

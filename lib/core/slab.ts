@@ -40,14 +40,19 @@ export class Slab {
     return sequence < this.first ? 0 : (this.ends[sequence - this.first] as number)
   }
 
-  /** Whoever reads the bytes borrows them, and calls `giveBack` once when done; whoever forgets only costs a reuse. */
-  borrow(): void {
+  /**
+   * Lends the bytes to whoever reads them. What it returns gives them back: once, however often it is called, for two owners of
+   * one memory would read each other's messages. Whoever forgets to call it only costs a reuse.
+   */
+  lend(): () => void {
     this.#borrowers++
-  }
-
-  readonly giveBack = (): void => {
-    this.#borrowers--
-    this.#recycle()
+    let isLent = true
+    return () => {
+      if (!isLent) return
+      isLent = false
+      this.#borrowers--
+      this.#recycle()
+    }
   }
 
   /** Its events are no longer kept. */

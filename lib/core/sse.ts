@@ -245,6 +245,11 @@ export function encodePrimer(primer: 'named' | 'empty', id: string, retry: numbe
   )
 }
 
+/** An `id` field without a blank line: it becomes part of the block that follows. */
+export function encodeIdField(id: string): Uint8Array {
+  return encoder.encode(`id: ${id}\n`)
+}
+
 /** A `retry` field without a blank line: it becomes part of the block that follows. */
 export function encodeRetryField(retry: number): Uint8Array {
   return encoder.encode(`retry: ${retry}\n`)

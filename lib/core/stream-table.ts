@@ -29,8 +29,6 @@ export interface Tombstone extends StreamIdentity {
   /** The sequence of its last event: a client that has it misses nothing. */
   readonly last: number
   readonly hasError: boolean
-  /** A stock client has been told; see `Stream.lapsed`. */
-  lapsed: boolean
 }
 
 /** Something happened to a stream that an operator may want to see. */
@@ -267,9 +265,9 @@ export class StreamTable implements StreamHost, ByteBudget {
   }
 
   #bury(stream: Stream, isEviction: boolean): void {
-    const { id, kind, owner, requestIds, sessionId, state, hasError, lapsed } = stream
+    const { id, kind, owner, requestIds, sessionId, state, hasError } = stream
     this.#remove(stream)
-    this.#tombstones.set(id, { id, kind, owner, requestIds, sessionId, state, last: stream.log.last, hasError, lapsed })
+    this.#tombstones.set(id, { id, kind, owner, requestIds, sessionId, state, last: stream.log.last, hasError })
     stream.log.clear()
     if (!isEviction) return
     this.#evictions++

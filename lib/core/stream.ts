@@ -112,8 +112,6 @@ export class Stream implements StreamIdentity {
   readerStart = 0
   /** A client has fetched this stream's URL, and so has shown that it follows links. */
   proved = false
-  /** A stock client has been told that its events are gone; there is nothing more to say to it. */
-  lapsed = false
   /** An error response lies in the log. */
   hasError = false
   /** Hears each response before any client does; set while somebody needs it. */

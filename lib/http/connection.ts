@@ -74,7 +74,10 @@ export class Connection implements Reader {
 
   /** Whether this client comes back by itself after a close. */
   get comesBack(): boolean {
-    return this.#options.manners.comesBack || this.stream.proved
+    if (this.stream.proved) return true
+    const { comesBack, primer } = this.#options.manners
+    // Without an id to come back with, only a client that follows the link can.
+    return comesBack && (primer !== 'none' || this.#cursor > 0)
   }
 
   get isClosed(): boolean {
@@ -131,14 +134,15 @@ export class Connection implements Reader {
    */
   disconnect(retry: number = this.#options.retryAtWill): boolean {
     const { debug, manners } = this.#options
+    this.flush()
+    if (this.#state === 'leaving' || this.#state === 'closed') return true
     if (!this.comesBack) {
       debug('stream %s: not disconnected at will, its client would not come back', label(this.stream))
       return false
     }
-    this.flush()
-    if (this.#state === 'leaving' || this.#state === 'closed') return true
     debug('stream %s: disconnected at will, to come back in %d ms', label(this.stream), retry)
-    this.#goodbye = encodePrimer(manners.primer === 'empty' ? 'empty' : 'named', this.#primerId(1), retry)
+    this.#goodbye =
+      manners.primer === 'none' ? encodeRetryField(retry) : encodePrimer(manners.primer, this.#primerId(1), retry)
     if (this.#state === 'blocked') this.#leave()
     else this.#sayGoodbye()
     return true

@@ -42,13 +42,22 @@ export class Connections {
   }
 }
 
+/**
+ * Whether the memory of what is written may be used again once Node is done with it. Not where somebody in front has patched
+ * `write`: what logs responses keeps their chunks, and would find other clients' messages in them.
+ */
+export function mayReuse(res: ServerResponse): boolean {
+  return !Object.hasOwn(res, 'write')
+}
+
 /** A response of ours as a sink. */
 export function responseSink(req: IncomingMessage, res: ServerResponse): Sink {
+  const isReusable = mayReuse(res)
   return {
     cork: () => cork(req),
     uncork: () => uncork(req),
     write(bytes, onWritten) {
-      const hasRoom = res.write(bytes, onWritten as () => void)
+      const hasRoom = res.write(bytes, (isReusable ? onWritten : undefined) as () => void)
       ;(res as { flush?: () => void }).flush?.()
       return hasRoom
     },

@@ -8,7 +8,7 @@ import type { Connection } from './connection.js'
 import { currentContext, RequestContext, runInContext } from './current-stream.js'
 import { sessionOf } from './guards.js'
 import { applyPreference, type House, setStreamHeaders } from './house.js'
-import type { KeyedEntry } from './idempotency.js'
+import type { KeyedCall } from './idempotency.js'
 import { EndpointIntake } from './intake.js'
 import { parsedBody } from './request-body.js'
 import { type Intake, type ResponseHead, ResponseTap, type TapHost } from './tap.js'
@@ -24,7 +24,7 @@ export interface ExchangeFacts {
   readonly messages: readonly Message[]
   readonly manners: Manners
   /** The key under which the request may be sent again. */
-  readonly keyed: KeyedEntry | undefined
+  readonly keyed: KeyedCall | undefined
 }
 
 export class Exchange implements TapHost {
@@ -40,12 +40,17 @@ export class Exchange implements TapHost {
     this.#facts = facts
     this.#context = new RequestContext(instance, nanoid())
     this.#initialize = messages.some(isInitialize) ? watchInitializeJson(house, res) : undefined
-    if (keyed !== undefined) {
-      applyPreference(req, res, (name, value) => res.setHeader(name, value))
-      house.calls.record(keyed, res, () => this.#tap.untakenEnded())
-    }
     this.#tap = new ResponseTap(req, res, this)
-    if (keyed !== undefined) this.#tap.keep()
+    if (keyed !== undefined) this.#keep(keyed)
+  }
+
+  /** The response may be asked for again: its close is held from now on, and its answer recorded if it is no stream. */
+  #keep(keyed: KeyedCall): void {
+    const { req, res } = this.#facts
+    applyPreference(req, res, (name, value) => res.setHeader(name, value))
+    keyed.release = () => this.#tap.release()
+    this.#tap.keep()
+    this.#house.calls.record(keyed, res, () => this.#tap.untakenEnded())
   }
 
   run(next: () => void): void {
@@ -60,7 +65,7 @@ export class Exchange implements TapHost {
     const { req, manners, messages: known } = this.#facts
     const sessionId = head.header('mcp-session-id') ?? sessionOf(req)
     if (this.#initialize !== undefined) this.#initialize.sessionId = sessionId
-    if (!head.isStream) return this.#leave('no plain event stream with status 200')
+    if (!head.isStream) return this.#leave('no plain event stream with status 200', false)
     if (!manners.taken) return this.#leave('revision without resumption')
     if (this.#house.isClosing) return this.#leave('closing')
 
@@ -90,12 +95,17 @@ export class Exchange implements TapHost {
     if (this.#initialize !== undefined) stream.onResponse = message => noteRevision(this.#house, sessionId, message)
     intake.stream = stream
     this.#context.take(stream)
-    this.#facts.keyed?.call.settle({ kind: 'stream', streamId: stream.id })
+    this.#facts.keyed?.settle({ kind: 'stream', streamId: stream.id })
     return intake
   }
 
-  #leave(why: string): undefined {
+  #leave(why: string, isStream = true): undefined {
     this.#context.isUntaken = true
+    // An event stream that is not kept cannot be given again: its client's leaving is for the endpoint to see.
+    if (isStream && this.#facts.keyed !== undefined) {
+      this.#facts.keyed.settle({ kind: 'lost' })
+      this.#tap.letGo()
+    }
     this.#house.debug('%s response left alone: %s', this.#facts.req.method, why)
   }
 

@@ -1,5 +1,6 @@
 // Re-enters the endpoint with a message, as the client would have sent it: through the guards behind us, with its credentials.
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import { withoutStream } from '../core/link-header.js'
 
 /** Milliseconds for which the endpoint's word on an injected message is awaited. */
 const PATIENCE = 5000
@@ -26,7 +27,7 @@ export function passOnAsMessage(
   req.method = 'POST'
   for (const name of ['url', 'originalUrl'] as const) {
     const url = (req as MutableRequest)[name]
-    if (url !== undefined) (req as MutableRequest)[name] = url.split('?', 1)[0] as string
+    if (url !== undefined) (req as MutableRequest)[name] = withoutStream(url)
   }
   // Adapters rebuild the headers from `rawHeaders`.
   const kept: string[] = []
@@ -37,7 +38,7 @@ export function passOnAsMessage(
   req.rawHeaders = [...kept, ...Object.entries(headers).flat()]
   Object.assign(req.headers, headers)
   // For an endpoint that reads the request itself, or has its parser behind us; and for one whose parser has been in front.
-  req.unshift(body)
+  if (!req.readableEnded) req.unshift(body)
   if ((req as MutableRequest).body !== undefined) (req as MutableRequest).body = message
   answerInstead(res, answer)
   next()

@@ -5,9 +5,9 @@ type AnyMethod = (this: ServerResponse, ...args: unknown[]) => never
 
 /**
  * Calls `onEnd` when the response is ended, before its last bytes leave, with the whole body, or with `undefined` where it is
- * larger than `limit`.
+ * larger than `limit`. Returns a function that ends the reading along: what has been kept is let go.
  */
-export function observeBody(res: ServerResponse, limit: number, onEnd: (body: Buffer | undefined) => void): void {
+export function observeBody(res: ServerResponse, limit: number, onEnd: (body: Buffer | undefined) => void): () => void {
   let chunks: Buffer[] | undefined = []
   let size = 0
   const keep = (chunk: unknown, encoding: unknown): void => {
@@ -25,13 +25,17 @@ export function observeBody(res: ServerResponse, limit: number, onEnd: (body: Bu
     keep(args[0], args[1])
     return write.apply(this, args)
   } as ServerResponse['write']
-  let hasEnded = false
+  let isObserving = true
   res.end = function endObserved(this: ServerResponse, ...args: unknown[]): ServerResponse {
-    if (!hasEnded) {
-      hasEnded = true
+    if (isObserving) {
+      isObserving = false
       keep(args[0], args[1])
       onEnd(chunks === undefined ? undefined : Buffer.concat(chunks))
     }
     return end.apply(this, args)
   } as ServerResponse['end']
+  return () => {
+    isObserving = false
+    chunks = undefined
+  }
 }

@@ -39,6 +39,10 @@ export function readAhead(req: IncomingMessage, done: (body: unknown) => void): 
       chunks.push(chunk)
       size += chunk.length
       if (size <= LIMIT) return true
+      // Not before the parser has heard that there is no room: it would stop a socket that the endpoint has just started.
+      req.push = push
+      process.nextTick(finish)
+      return hasRoom
     }
     req.push = push
     finish()

@@ -38,26 +38,28 @@ const HEADERS_SENT: PropertyDescriptor = {
   }
 }
 
-/** From here on the endpoint sees the stream's state, and Node's own notes on the socket go nowhere. */
+/** From here on the endpoint sees how its stream is doing, where Node tells how its socket is. */
 export function maskResponse(res: ServerResponse): void {
   if (!Object.hasOwn(res, 'writableFinished')) Object.defineProperties(res, STATE)
 }
 
-/** The same once the response has left its socket: until then Node itself goes by `finished`. */
-export function maskClosedResponse(res: ServerResponse): void {
+/**
+ * The response has left its socket, or has come to its end after that. What Node keeps as plain values it does not look at any
+ * more; they are set, not redefined, because that would cost every waiting call some kilobytes.
+ */
+export function showState(res: ServerResponse, { isEnded, isClosed }: ResponseView): void {
   maskResponse(res)
-  Object.defineProperty(res, 'finished', FINISHED)
+  res.destroyed = isClosed
+  ;(res as { finished: boolean }).finished = isEnded
 }
 
+// One descriptor for all responses: their shapes stay alike.
 const STATE: PropertyDescriptorMap = {
-  destroyed: viewOf(view => view.isClosed),
   closed: viewOf(view => view.isClosed),
   writableEnded: viewOf(view => view.isEnded),
   writableFinished: viewOf(view => view.isFinished),
   errored: viewOf(() => null)
 }
-
-const FINISHED = viewOf(view => view.isEnded)
 
 function viewOf(read: (view: ResponseView) => unknown): PropertyDescriptor {
   return {
@@ -71,8 +73,6 @@ function viewOf(read: (view: ResponseView) => unknown): PropertyDescriptor {
 
 /** A request whose client has gone looks as it did before; the response's close tells when it is over. */
 export function maskRequest(req: IncomingMessage): void {
-  const values = { aborted: false, destroyed: false, errored: null, closed: false }
-  for (const [name, value] of Object.entries(values)) {
-    Object.defineProperty(req, name, { configurable: true, enumerable: true, get: () => value, set: () => undefined })
-  }
+  req.aborted = false
+  req.destroyed = false
 }

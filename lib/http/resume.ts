@@ -1,15 +1,23 @@
 // Clients that come back: GET and DELETE on a stream URL, and the official clients' GET on the endpoint.
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { faultMessage, STREAM_ERROR, type StreamFault } from '../core/errors.js'
-import { type EventId, formatPrimerId, isStreamId, label, parseEventId } from '../core/event-id.js'
+import {
+  type EventId,
+  formatPrimerId,
+  formatToldId,
+  isStreamId,
+  isToldId,
+  label,
+  parseEventId
+} from '../core/event-id.js'
 import { errorResponse } from '../core/json-rpc.js'
-import { encodeMessage, encodePrimer } from '../core/sse.js'
+import { encodeIdField, encodeMessage, encodePrimer } from '../core/sse.js'
 import { Stream } from '../core/stream.js'
 import type { Tombstone } from '../core/stream-table.js'
+import { callNamed, cancelCall, cancelStream } from './cancel.js'
 import { responseSink } from './connections.js'
 import { headerOf, isForeignOrigin, sessionOf } from './guards.js'
 import { type House, mannersOf, setStreamHeaders } from './house.js'
-import { passOnAsMessage } from './inject.js'
 import { noContent, refuse } from './reply.js'
 
 const STREAM_URL_METHODS = 'GET, HEAD, DELETE, OPTIONS'
@@ -28,13 +36,16 @@ export async function answerStreamUrl(
   if (req.method !== 'GET' && req.method !== 'HEAD' && req.method !== 'DELETE') {
     return refuseUrl(house, res, 405, 'method-not-allowed', { Allow: STREAM_URL_METHODS })
   }
-  const [name] = names
-  const found = names.length === 1 && name !== undefined && isStreamId(name) ? await house.table.find(name) : undefined
+  const [name = ''] = names
+  const call = req.method === 'DELETE' ? callNamed(house, req, name, owner) : undefined
+  if (call !== undefined && call.outcome?.kind !== 'stream') return cancelCall(house, call, req, res, next)
+  const id = call?.outcome?.kind === 'stream' ? call.outcome.streamId : name
+  const found = names.length === 1 && isStreamId(id) ? await house.table.find(id) : undefined
   const session = sessionOf(req)
   // An absent session is accepted here, a different one is not: the URL names the stream, the credentials name its owner.
   const isTheirs = found?.owner === owner && (session === undefined || session === found.sessionId)
   if (found === undefined || !isTheirs) return refuseAndCount(house, res, 404, 'stream-unknown')
-  if (req.method === 'DELETE') return cancel(house, found, req, res, next)
+  if (req.method === 'DELETE') return cancelStream(house, found, req, res, next)
 
   if (found instanceof Stream) found.proved = true
   if (found.sessionId !== undefined && !house.sessions.hasProved(found.sessionId)) {
@@ -74,9 +85,10 @@ export async function resumeAtEndpoint(
   if (!isTheirs || isForeignOrigin(req, house.allowedOrigins))
     return proceedAfresh(house, req, proceed, 'not a stream of this client')
 
+  const isTold = found.requestIds.length === 0 || isToldId(headerOf(req, 'last-event-id') ?? '')
   if (!(found instanceof Stream)) {
     if (found.kind === 'listen') return proceedAfresh(house, req, proceed, 'its listen channel is over')
-    return found.lapsed || hasMissedNothing(found, cursor)
+    return isTold || hasMissedNothing(found, cursor)
       ? nothingLeft(house, res, found)
       : tellLapsed(house, req, res, found, cursor)
   }
@@ -85,8 +97,9 @@ export async function resumeAtEndpoint(
     return nothingLeft(house, res, found)
   }
   if (cursor + 1 >= found.log.first) return follow(house, req, res, found, cursor)
-  if (found.lapsed) return nothingLeft(house, res, found)
-  if (found.kind === 'request') return tellLapsed(house, req, res, found, cursor)
+  if (found.kind === 'request') {
+    return isTold ? nothingLeft(house, res, found) : tellLapsed(house, req, res, found, cursor)
+  }
   // A listen channel owes nobody a response: there is no request whose error could tell of the hole.
   house.debug('listen channel: %d events evicted before the cursor', found.log.first - cursor - 1)
   follow(house, req, res, found, found.log.first - 1)
@@ -145,7 +158,6 @@ function tellLapsed(
   found: Stream | Tombstone,
   cursor: number
 ): void {
-  found.lapsed = true
   const { primer } = mannersOf(house, req)
   const fault =
     found instanceof Stream ? 'events-evicted' : found.state === 'abandoned' ? 'abandoned' : 'stream-expired'
@@ -155,38 +167,12 @@ function tellLapsed(
   res.write(
     encodePrimer(primer === 'named' ? 'named' : 'empty', formatPrimerId(found.id, cursor, (Date.now() % 1e9) + 1), null)
   )
-  for (const id of found.requestIds) {
+  for (const [i, id] of found.requestIds.entries()) {
+    const isLast = i === found.requestIds.length - 1
+    if (isLast) res.write(encodeIdField(formatToldId(found.id, cursor)))
     res.write(encodeMessage(errorResponse(id, STREAM_ERROR, faultMessage(fault), { reason: fault })))
   }
   res.end()
-}
-
-/**
- * The client wants no more. The endpoint sees its response close, which is all that a stateless one needs; one with sessions
- * knows cancellation only as a notification, so it gets one, as if the client had sent it.
- */
-function cancel(
-  house: House,
-  found: Stream | Tombstone,
-  req: IncomingMessage,
-  res: ServerResponse,
-  next: (error?: unknown) => void
-): void {
-  if (!(found instanceof Stream)) return noContent(res)
-  if (found.isEnded) {
-    house.table.drop(found)
-    return noContent(res)
-  }
-  house.debug('stream %s cancelled by DELETE', label(found))
-  const [requestId] = found.requestIds
-  found.cancel()
-  if (found.sessionId === undefined || requestId === undefined) return noContent(res)
-  const messages = found.requestIds.map(id => ({
-    jsonrpc: '2.0',
-    method: 'notifications/cancelled',
-    params: { requestId: id, reason: 'The client has cancelled the stream' }
-  }))
-  passOnAsMessage(req, res, messages.length === 1 ? messages[0] : messages, next, () => noContent(res))
 }
 
 /** A call that was sent again: its stream, from the start. */
@@ -198,7 +184,8 @@ export async function attachAgain(
 ): Promise<void> {
   const found = await house.table.find(streamId)
   if (res.destroyed) return
-  if (found === undefined) return refuseAndCount(house, res, 404, 'stream-unknown')
+  // Not 404, which would tell the client that its session is gone.
+  if (found === undefined) return refuse(res, 409, 'answer-lost')
   house.debug('stream %s: its call was sent again', label(found))
   if (found instanceof Stream && found.log.first === 1) follow(house, req, res, found, 0)
   else tellLapsed(house, req, res, found, 0)

@@ -1,16 +1,17 @@
 // Every patch of a response, and nothing else: what the endpoint does to `res` goes to a stream, what the socket does stays with us.
 import type { IncomingMessage, OutgoingHttpHeader, OutgoingHttpHeaders, ServerResponse } from 'node:http'
 import type { Sink } from './connection.js'
-import { cork, uncork } from './connections.js'
+import { watchSocket } from './endpoint-socket.js'
+import { cork, mayReuse, uncork } from './connections.js'
 import { foldHeaders, headerIn, stringOf, validateHead, withDirectives } from './response-headers.js'
 import {
   hasView,
-  maskClosedResponse,
   maskRequest,
   maskResponse,
   type ResponseView,
   setView,
-  showHeadersSent
+  showHeadersSent,
+  showState
 } from './response-view.js'
 
 /** What is known of a response when its head is due. */
@@ -100,17 +101,18 @@ export class ResponseTap implements ResponseView {
   #isReleased = false
   /** Socket events are for those in front of us only. */
   #isHolding = false
-  /** We have ended the connection; the endpoint may go on. */
-  #isWireEnded = false
+  /** Called before we end the connection. */
+  #leaveSocket: ((isRunning: boolean) => void) | undefined
   /** The response's own socket side is gone. */
   #isClosed = false
   #closeListener: (() => void) | undefined
   readonly #host: TapHost
   readonly #originals: Originals
+  readonly #isReusable: boolean
   readonly #patches: Originals
   /** Listeners from in front of us: they hear the socket. */
   readonly #inFront: { res: Set<AnyFunction>; req: Set<AnyFunction> }
-  #heldRequestEvents: [event: string, ...args: unknown[]][] = []
+  #heldRequestEvents: string[] = []
 
   /** Whether another instance of the middleware has tapped this response. */
   static isTapped(res: ServerResponse): boolean {
@@ -122,6 +124,7 @@ export class ResponseTap implements ResponseView {
     this.res = res
     this.#host = host
     this.#originals = methodsOf(res)
+    this.#isReusable = mayReuse(res)
     this.#inFront = {
       res: new Set([...res.rawListeners('close'), ...res.rawListeners('finish')] as AnyFunction[]),
       req: new Set(HELD_REQUEST_EVENTS.flatMap(event => req.rawListeners(event)) as AnyFunction[])
@@ -142,6 +145,17 @@ export class ResponseTap implements ResponseView {
     if (this.#isHolding) this.release()
   }
 
+  /** Nobody will ask for a kept response again after all: those behind us may see its close. */
+  letGo(): void {
+    if (this.#isClosed) this.release()
+    else this.#isHolding = false
+  }
+
+  /** Kept for a client that has gone: what is written goes nowhere, and must not wait for room in a dead socket. */
+  get #isAlone(): boolean {
+    return this.#isHolding && this.#isClosed
+  }
+
   /** Whether the response has been taken, or `undefined` before its head. */
   get isTaken(): boolean | undefined {
     return this.#state === 'undecided' ? undefined : this.#state === 'taken'
@@ -152,18 +166,18 @@ export class ResponseTap implements ResponseView {
     cork: () => cork(this.req),
     uncork: () => uncork(this.req),
     write: (bytes, onWritten) => {
-      const hasRoom = this.#originals.write.call(this.res, bytes, onWritten)
+      const hasRoom = this.#originals.write.call(this.res, bytes, this.#isReusable ? onWritten : undefined)
       // What compresses in front of us holds bytes back until it is told.
       ;(this.res as { flush?: () => void }).flush?.()
       return hasRoom
     },
     end: () => {
-      this.#isWireEnded = true
+      this.#leaveSocket?.(this.#isRunning)
       if (this.#endedBy === undefined) maskResponse(this.res)
       this.#originals.end.call(this.res)
     },
     destroy: () => {
-      this.#isWireEnded = true
+      this.#leaveSocket?.(this.#isRunning)
       maskResponse(this.res)
       this.#originals.destroy.call(this.res)
     },
@@ -177,7 +191,7 @@ export class ResponseTap implements ResponseView {
     },
     closeSocket: onClosed => {
       const { socket } = this.req
-      this.#isWireEnded = true
+      this.#leaveSocket?.(this.#isRunning)
       const end = (): void => socket.destroySoon()
       this.#inFront.res.add(end)
       this.res.on('finish', end)
@@ -213,14 +227,15 @@ export class ResponseTap implements ResponseView {
   release(): void {
     if (this.#isReleased) return
     this.#isReleased = true
-    maskResponse(this.res)
+    if (this.#isClosed) showState(this.res, this)
+    else maskResponse(this.res)
     process.nextTick(() => {
       if (this.#endedBy === 'end') this.#emitBehind('finish')
       this.#emitBehind('close')
       const held = this.#heldRequestEvents
       this.#heldRequestEvents = []
-      for (const [event, ...args] of held) {
-        if (event !== 'error') this.#callListeners(this.req, event, args, listener => !this.#inFront.req.has(listener))
+      for (const event of held) {
+        if (event !== 'error') this.#callListeners(this.req, event, [], listener => !this.#inFront.req.has(listener))
       }
     })
   }
@@ -229,6 +244,7 @@ export class ResponseTap implements ResponseView {
   stepAside(withheld: Uint8Array): boolean {
     this.#state = 'untaken'
     this.#isHolding = false
+    this.#leaveSocket?.(false)
     this.#restore()
     // Its client has gone meanwhile: time to say so.
     if (this.#isClosed) this.release()
@@ -271,13 +287,17 @@ export class ResponseTap implements ResponseView {
 
     res.write = function write(this: ServerResponse, ...args: unknown[]): boolean {
       if (tap.#state === 'undecided') tap.#decideImplicitly()
-      if (tap.isTaken !== true) return originals.write.apply(this, args)
+      if (tap.isTaken !== true) return tap.#isAlone ? swallow(args) : originals.write.apply(this, args)
       return tap.#write(args)
     } as ServerResponse['write']
 
     res.end = function end(this: ServerResponse, ...args: unknown[]): ServerResponse {
       if (tap.#state === 'undecided') tap.#decideImplicitly()
-      if (tap.isTaken !== true) return originals.end.apply(this, args)
+      if (tap.isTaken !== true) {
+        if (!tap.#isAlone) return originals.end.apply(this, args)
+        swallow(args)
+        return tap.res
+      }
       return tap.#end(args)
     } as ServerResponse['end']
 
@@ -392,17 +412,24 @@ export class ResponseTap implements ResponseView {
       if (this.#state !== 'taken') return this.#originals.end.call(this.res, callback)
     }
     this.#endedBy = 'end'
+    if (this.#isClosed) showState(this.res, this)
     if (callback !== undefined) process.nextTick(callback)
     this.#intake?.end()
     this.#begin()
     return this.res
   }
 
-  #abort(): void {
-    if (this.#endedBy !== undefined) return
+  get #isRunning(): boolean {
+    return this.#state === 'taken' && this.#endedBy === undefined && !this.#isReleased
+  }
+
+  /** `false`: it has ended before. */
+  #abort(): boolean {
+    if (this.#endedBy !== undefined || this.#isReleased) return false
     this.#endedBy = 'destroy'
     this.#intake?.abort()
     this.#begin()
+    return true
   }
 
   /** Those in front of us hear the socket; those behind us hear nothing until `release`. */
@@ -415,7 +442,8 @@ export class ResponseTap implements ResponseView {
     showHeadersSent(res)
 
     res.emit = function emit(this: ServerResponse, event: string, ...args: unknown[]): boolean {
-      if (!tap.#isHolding || !HELD_RESPONSE_EVENTS.includes(event)) {
+      const isHeld = event !== 'drain' || tap.#state !== 'untaken'
+      if (!tap.#isHolding || !isHeld || !HELD_RESPONSE_EVENTS.includes(event)) {
         return tap.#originals.emit.call(this, event, ...args)
       }
       if (event === 'close') tap.#closed()
@@ -423,38 +451,30 @@ export class ResponseTap implements ResponseView {
     } as ServerResponse['emit']
 
     req.emit = function emit(this: IncomingMessage, event: string, ...args: unknown[]): boolean {
-      if (!tap.#isHolding || tap.#isReleased || !HELD_REQUEST_EVENTS.includes(event)) {
+      // While the body is read: who reads it waits for the close that follows its end.
+      const isRead = event === 'close' && tap.#state !== 'taken' && req.readableEnded
+      if (!tap.#isHolding || tap.#isReleased || isRead || !HELD_REQUEST_EVENTS.includes(event)) {
         return emitOnRequest.call(this, event, ...(args as []))
       }
-      tap.#heldRequestEvents.push([event, ...args])
-      maskRequest(req)
+      tap.#heldRequestEvents.push(event)
+      // A body that has been read closes its request by itself: that is no news of the client.
+      if (event !== 'close' || !req.complete) maskRequest(req)
       return tap.#callListeners(req, event, args, listener => tap.#inFront.req.has(listener))
     } as IncomingMessage['emit']
 
-    // Express' final handler destroys the socket when a handler throws after its head; so does many a hand-written one. From
-    // outside that is no different from a client that leaves, so it is caught here, where it is known who called.
-    const { socket } = req
-    const destroySocket = socket.destroy
-    socket.destroy = function destroy(this: typeof socket, error?: Error) {
-      const isEndpoint =
-        error === undefined && tap.#state === 'taken' && !tap.#isWireEnded && tap.#host.isInsideHandler()
-      if (!isEndpoint || tap.#endedBy !== undefined || tap.#isReleased) return destroySocket.call(this, error)
-      tap.#abort()
-      return this
-    }
-    this.#restoreSocket = () => {
-      socket.destroy = destroySocket
-    }
+    this.#leaveSocket = watchSocket(
+      req,
+      () => tap.#host.isInsideHandler(),
+      () => tap.#isRunning && tap.#abort()
+    )
   }
-
-  #restoreSocket: () => void = () => undefined
 
   #closed(): void {
     if (this.#isClosed) return
     this.#isClosed = true
-    this.#isWireEnded = true
-    this.#restoreSocket()
-    if (!this.#isReleased) maskClosedResponse(this.res)
+    if (!this.req.socket.destroyed) this.#leaveSocket?.(this.#isRunning)
+    if (!this.#isReleased) showState(this.res, this)
+    if (this.#state !== 'taken' && this.#endedBy === undefined) this.drain()
     this.#closeListener?.()
   }
 
@@ -482,6 +502,12 @@ export class ResponseTap implements ResponseView {
 const scratch = Buffer.allocUnsafeSlow(64 * 1024)
 
 /** The bytes of a chunk, valid until the next call. */
+function swallow(args: unknown[]): true {
+  const callback = args.find(arg => typeof arg === 'function')
+  if (callback !== undefined) process.nextTick(callback)
+  return true
+}
+
 function toBytes(chunk: unknown, encoding: BufferEncoding = 'utf8'): Buffer {
   if (typeof chunk === 'string') {
     if (chunk.length * 3 > scratch.length) return Buffer.from(chunk, encoding)

@@ -265,12 +265,17 @@ describe('after close', () => {
     expect(response.messages()).toHaveLength(2)
   })
 
-  it('a stream that nobody comes back for is abandoned soon, so that its handler does not hold the process', async () => {
+  it.each([
+    ['nobody comes back for', false],
+    ['was without a client even before', true]
+  ])('a stream that %s is abandoned soon, so that its handler does not hold the process', async (_name, isGone) => {
     const abandoned = happenings('abandoned')
     const endpoint = rawEndpoint(hold)
     const { url, streams } = await serve(endpoint, { retry: 10 })
     const response = await post(url, callTool(1, 'x'), POLLING)
     await response.nextMessage()
+    if (isGone) response.destroy()
+    await until(() => streams.stats().connections === (isGone ? 0 : 1))
     const call = await endpoint.calls.nth(1)
     const start = performance.now()
     await streams.close()

@@ -3,7 +3,14 @@
 import { describe, expect, it } from '@jest/globals'
 import { nanoid } from 'nanoid'
 import fc from 'fast-check'
-import { formatEventId, formatPrimerId, isStreamId, parseEventId } from '../../lib/core/event-id.js'
+import {
+  formatEventId,
+  formatPrimerId,
+  formatToldId,
+  isStreamId,
+  isToldId,
+  parseEventId
+} from '../../lib/core/event-id.js'
 
 const ID = 'V1StGXR8_Z5jdHi6B-myT'
 
@@ -37,6 +44,15 @@ describe('an event id', () => {
     expect(formatPrimerId(ID, 0, 1)).toBe(`${ID}.0.1`)
     expect(parseEventId(`${ID}.0.1`)).toEqual({ streamId: ID, sequence: 0 })
     expect(parseEventId(`${ID}.7.1000000000`)).toEqual({ streamId: ID, sequence: 7 })
+  })
+
+  it('says of a client that it has been told of a hole, as no other id does', () => {
+    const told = formatToldId(ID, 7)
+    expect(parseEventId(told)).toEqual({ streamId: ID, sequence: 7 })
+    expect(isToldId(told)).toBe(true)
+    for (const id of [formatEventId(ID, 7), formatPrimerId(ID, 7, 1), formatPrimerId(ID, 7, 999_999_999), '']) {
+      expect(isToldId(id)).toBe(false)
+    }
   })
 
   it('reads back what was written', () => {

@@ -2,7 +2,7 @@
 
 import { describe, expect, it } from '@jest/globals'
 import fc from 'fast-check'
-import { findLink, formatLink, streamParameters, streamTarget } from '../../lib/core/link-header.js'
+import { findLink, formatLink, streamParameters, streamTarget, withoutStream } from '../../lib/core/link-header.js'
 
 const ID = 'V1StGXR8_Z5jdHi6B-myT'
 /** What a target between angle brackets may hold without anybody reading it in two ways. */
@@ -90,6 +90,18 @@ describe('the target of a stream link', () => {
         expect([...searchParams]).toEqual([...new URLSearchParams(others), ['stream', ID]])
       })
     )
+  })
+})
+
+describe('a URL without its stream', () => {
+  it.each([
+    ['/mcp', '/mcp'],
+    ['/mcp?', '/mcp'],
+    ['/mcp?stream=a', '/mcp'],
+    ['/mcp?a=1&stream=a&b=%20&s%74ream=b', '/mcp?a=1&b=%20'],
+    ['/mcp?a=?&streams=1', '/mcp?a=?&streams=1']
+  ])('of %j is %j', (url, without) => {
+    expect(withoutStream(url)).toBe(without)
   })
 })
 

@@ -6,6 +6,7 @@ import fc from 'fast-check'
 import {
   BlockSplitter,
   dataOf,
+  encodeIdField,
   encodeMessage,
   encodePrimer,
   encodeRetryField,
@@ -318,6 +319,7 @@ describe('the blocks of our own', () => {
     expect(text(encodePrimer('empty', 'x.0.1', null))).toBe('id: x.0.1\ndata:\n\n')
     expect(text(encodePrimer('named', 'x.0.1', 0))).toBe('event: prime\nid: x.0.1\nretry: 0\ndata: {}\n\n')
     expect(text(encodeRetryField(10))).toBe('retry: 10\n')
+    expect(text(encodeIdField('x.7'))).toBe('id: x.7\n')
   })
 
   it('keep alive without a blank line, which some parsers take for the end of an event', () => {

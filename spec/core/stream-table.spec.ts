@@ -324,7 +324,7 @@ describe('a tombstone', () => {
     append(stream, 'x')
     stream.fail('closing')
     table.drop(stream)
-    expect(await table.find(stream.id)).toEqual({ ...facts, state: 'failed', last: 3, hasError: true, lapsed: false })
+    expect(await table.find(stream.id)).toEqual({ ...facts, state: 'failed', last: 3, hasError: true })
   })
 
   it.each(['cancel', 'abandon'] as const)('is all that is left after %s, at once', async end => {

@@ -7,7 +7,7 @@ import { gate } from '../helpers/gate.js'
 import { closeAll } from '../helpers/listen.js'
 import type { OpenStream } from '../helpers/open-stream.js'
 import { serve, streamId, streamUrl } from '../helpers/serve.js'
-import { call, fill, gist, isEvent, leave, note, resume, resumeAtEndpoint, stopTheClock, turn, upTo } from './setup.js'
+import { call, fill, gist, leave, note, resume, resumeAtEndpoint, stopTheClock, turn, upTo } from './setup.js'
 
 afterEach(async () => {
   jest.useRealTimers()

@@ -1,6 +1,7 @@
 // For how long events are kept, and what a client is told that comes later: never nothing.
 
 import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals'
+import { createCutProxy } from '../helpers/cut-proxy.js'
 import { rawEndpoint } from '../helpers/endpoints/raw.js'
 import { closeAll } from '../helpers/listen.js'
 import { get, headersFor, initializeSession } from '../helpers/mcp.js'
@@ -80,8 +81,34 @@ describe('a call that has ended and was delivered', () => {
     expect(await late.ended).toBe('end')
     expect(late.messages()).toMatchObject([{ jsonrpc: '2.0', id: 'my call', error: { code: -32000 } }])
     expect(gist(late.messages())).toEqual([['my call', 'stream-expired']])
-    expect((await resumeAtEndpoint(url, late.blocks[0]!.id!)).status).toBe(204)
+    expect((await resumeAtEndpoint(url, late.blocks.at(-1)!.id!)).status).toBe(204)
     expect((await resumeAtEndpoint(url, `${id}.4`)).status).toBe(204)
+  })
+
+  it('is told again to a stock client to which the wire did not bring it, wherever that was cut', async () => {
+    const { url, id } = await delivered()
+    jest.advanceTimersByTime(1.5 * WINDOW)
+    const { port, hostname } = new URL(url)
+    const whole = await resumeAtEndpoint(url, `${id}.3`)
+    await whole.ended
+    const length = whole.rawHeaders.join('').length + whole.bytes.length + 200
+    const proxy = await createCutProxy({
+      target: Number(port),
+      plan: ({ index }) => ({ by: 'fin', afterBytes: index })
+    })
+    let told = 0
+    for (let n = 0; n < length; n++) {
+      const cut = await resumeAtEndpoint(`http://${hostname}:${proxy.port}/mcp`, `${id}.3`).catch(() => undefined)
+      await cut?.ended
+      const again = await resumeAtEndpoint(url, cut?.blocks.at(-1)?.id ?? `${id}.3`)
+      await again.ended
+      const heard = [...(cut?.messages() ?? []), ...again.messages()]
+      expect(gist(heard)).toEqual([['my call', 'stream-expired']])
+      expect(again.status).toBe(cut?.messages().length ? 204 : 200)
+      if (again.status === 204) told++
+    }
+    expect(told).toBeGreaterThan(0)
+    expect(told).toBeLessThan(length / 2)
   })
 
   it('is remembered for an hour; then it is as if it had never been', async () => {
@@ -154,7 +181,7 @@ describe('a running call', () => {
     const stock = await resumeAtEndpoint(url, `${id}.2`)
     await stock.ended
     expect(gist(stock.messages())).toEqual([['my call', 'events-evicted']])
-    expect((await resumeAtEndpoint(url, `${id}.2`)).status).toBe(204)
+    expect((await resumeAtEndpoint(url, stock.blocks.at(-1)!.id!)).status).toBe(204)
     // Who has everything goes on.
     const current = await resume(link, `${id}.3`)
     rawCall.result()

@@ -67,7 +67,7 @@ describe('when there are too many streams', () => {
   })
 
   it('and all of them run, a new response passes as it would without us, and is counted', async () => {
-    const { url, streams, start, endpoint } = await world({ maxStreams: 2 })
+    const { streams, start, endpoint } = await world({ maxStreams: 2 })
     const refused = happenings('refused')
     const running = [await start(), await start()]
     const [response, rawCall] = await start()

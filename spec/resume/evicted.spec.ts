@@ -95,8 +95,18 @@ describe('a cursor behind the events that are kept', () => {
       { jsonrpc: '2.0', id: requestId, error: expect.objectContaining({ code: -32000 }) }
     ])
     // Stock clients come back once more after an error: there is nothing more to say.
-    for (const lastEventId of [`${id}.2`, told.blocks[0]!.id!]) {
-      expect((await resumeAtEndpoint(url, lastEventId)).status).toBe(204)
+    for (const _ of upTo(2)) expect((await resumeAtEndpoint(url, told.blocks.at(-1)!.id!)).status).toBe(204)
+  })
+
+  it('is told again to who has not got it: the wire may have been cut on it', async () => {
+    const { url, id } = await evicted('call')
+    const lost = await resumeAtEndpoint(url, `${id}.2`)
+    const primer = await lost.next()
+    for (const lastEventId of [`${id}.2`, primer.id!]) {
+      const told = await resumeAtEndpoint(url, lastEventId)
+      expect(told.status).toBe(200)
+      await told.ended
+      expect(told.messages()).toEqual([expect.objectContaining({ id: 'call', error: expect.anything() })])
     }
   })
 
@@ -149,7 +159,9 @@ describe('a stream whose time is over', () => {
     expect(told.status).toBe(200)
     await told.ended
     expect(told.messages()).toEqual([{ jsonrpc: '2.0', id: 'first', error: expect.objectContaining({ code: -32000 }) }])
-    expect((await resumeAtEndpoint(url, `${id}.${last - 1}`)).status).toBe(204)
+    expect((await resumeAtEndpoint(url, told.blocks.at(-1)!.id!)).status).toBe(204)
+    // Only who has got the error has it.
+    expect((await resumeAtEndpoint(url, `${id}.${last - 1}`)).status).toBe(200)
   })
 
   it('is 204 on the endpoint for who has all of it', async () => {

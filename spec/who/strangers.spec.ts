@@ -164,7 +164,7 @@ describe('two clients that both call their request 1', () => {
   it.each<[how: string, mine: Record<string, string>, theirs: Record<string, string>, cancels: boolean]>([
     ['in sessions', { 'mcp-session-id': 'a' }, { 'mcp-session-id': 'b' }, true],
     ['by their credentials', { authorization: 'a' }, { authorization: 'b' }, true],
-    // Whose request 1 it was, nobody can tell: better to let both run.
+    // Whose request 1 it was, nobody can tell: both run.
     ['by nothing', {}, {}, false]
   ])('cancel each their own, told apart %s', async (_how, mine, theirs, cancels) => {
     const endpoint = rawEndpoint(({ open, message, res }) =>
@@ -179,5 +179,18 @@ describe('two clients that both call their request 1', () => {
     endpoint.calls[1]!.result()
     expect(await responses[1]!.ended).toBe('end')
     expect(responses[1]!.messages()).toEqual([{ jsonrpc: '2.0', id: 1, result: {} }])
+  })
+
+  it('cannot cancel the only one there is, where nothing tells whose it is', async () => {
+    const endpoint = rawEndpoint(({ open, message, res }) =>
+      message.id === undefined ? res.writeHead(202).end() : open()
+    )
+    const { url, streams } = await serve(endpoint)
+    const response = await post(url, callTool(1, 'x'), headersFor({ version }))
+    expect((await post(url, cancelled(1), headersFor({ version }))).status).toBe(202)
+    expect(streams.stats().live).toBe(1)
+    endpoint.calls[0]!.result()
+    expect(await response.ended).toBe('end')
+    expect(response.messages()).toEqual([{ jsonrpc: '2.0', id: 1, result: {} }])
   })
 })

@@ -1,0 +1,70 @@
+// Requests about a stream, made with the freshest credentials that its caller has shown.
+import { findLink, STREAM_RELATION } from '../core/link-header.js'
+import type { RequestId } from '../core/json-rpc.js'
+import { STREAM_PREFERENCE } from '../core/prefer.js'
+import type { ClientSettings } from './options.js'
+import { within } from './retry-delay.js'
+
+/** The call that a stream answers. */
+export interface Call {
+  /** Its server and its session: calls that share them share their credentials. */
+  readonly scope: string
+  /** What the latest call of the scope was made with. */
+  init: RequestInit
+  /** The requests that still want a response. */
+  readonly pending: Set<RequestId>
+}
+
+/** Headers that say something about one call alone. */
+const OF_ONE_CALL = /^(?:content-|mcp-method|mcp-name|last-event-id)/
+
+/** Asks for a stream, or ends it. It may be silent for as long as a connection may; `connection` closes it. */
+export async function requestStream(
+  method: 'GET' | 'DELETE',
+  url: string,
+  { init }: Call,
+  settings: ClientSettings,
+  connection: AbortController,
+  lastEventId = ''
+): Promise<Response> {
+  const headers = new Headers(init.headers)
+  for (const name of [...headers.keys()]) if (OF_ONE_CALL.test(name)) headers.delete(name)
+  headers.set('Accept', 'text/event-stream')
+  headers.set('Prefer', STREAM_PREFERENCE)
+  const given = typeof settings.headers === 'function' ? await settings.headers() : settings.headers
+  new Headers(given).forEach((value, name) => headers.set(name, value))
+  if (lastEventId !== '') headers.set('Last-Event-ID', lastEventId)
+  const response = settings.fetch(url, {
+    ...init,
+    method,
+    headers,
+    body: null,
+    // Credentials must not follow a redirect to somewhere else, and a stream has no reason to move.
+    redirect: 'manual',
+    signal: connection.signal,
+    keepalive: method === 'DELETE'
+  })
+  return within(settings.idleTimeout, response, () => connection.abort())
+}
+
+/** Tells the server that nobody wants the rest. One that does not hear it abandons the stream by itself in time. */
+export function cancelStream(url: string, call: Call, settings: ClientSettings): void {
+  requestStream('DELETE', url, call, settings, new AbortController()).then(
+    response => response.body?.cancel(),
+    () => undefined
+  )
+}
+
+export function isEventStream({ status, headers }: Response): boolean {
+  return status === 200 && /^text\/event-stream\b/i.test(headers.get('content-type') ?? '')
+}
+
+/**
+ * The stream URL in a response to a request, if there is one of the request's own origin: what the caller sends to that one
+ * must not go to another.
+ */
+export function streamUrlOf(response: Response, requestUrl: string): string | undefined {
+  const base = response.url === '' ? requestUrl : response.url
+  const url = findLink(response.headers.get('link'), STREAM_RELATION, base)
+  return url?.origin === new URL(requestUrl, base).origin ? url.href : undefined
+}

@@ -1,0 +1,47 @@
+// (b) Small calls: how many a second, and how long the slowest of a hundred takes, as ratios to the bare endpoint.
+
+import { start } from './processes.js'
+import { ratios, runRound, takeTurns, withServers } from './rounds.js'
+import { printRow, printTitle } from './table.js'
+
+const kinds = [
+  { name: 'SDK stateless, SSE', endpoint: 'sdkStateless' },
+  { name: 'SDK stateless, JSON', endpoint: 'sdkStateless', enableJsonResponse: true },
+  { name: 'SDK stateful, SSE', endpoint: 'sdkStateful' },
+  { name: 'SDK stateful, JSON', endpoint: 'sdkStateful', enableJsonResponse: true },
+  // An endpoint that does nothing at all: no goal, but nothing shows the middleware's own cost better.
+  { name: 'raw, SSE', endpoint: 'raw', goals: [] },
+  { name: 'raw, JSON', endpoint: 'raw', enableJsonResponse: true, goals: [] }
+]
+
+const CONNECTIONS = 8
+
+export async function measureCalls({ rounds, seconds, only }) {
+  printTitle(`(b) small calls on ${CONNECTIONS} connections, as a ratio to bare`, ['calls/s', 'p99'])
+  const load = await start('load.js')
+  const measure = (server, calls) => runRound(server, load, 'calls', { concurrent: CONNECTIONS, calls })
+
+  for (const { name, goals = [{ atLeast: 0.97 }, { atMost: 1.1 }], ...endpoint } of kinds) {
+    if (!name.includes(only)) continue
+    const variants = ['bare', 'ours', 'bare'].map(variant => ({ ...endpoint, variant }))
+    await withServers(variants, async servers => {
+      if (endpoint.endpoint === 'sdkStateful') {
+        for (const { port } of servers) await load.call('openSessions', { port, count: CONNECTIONS })
+      }
+      for (const server of servers) await measure(server, 150)
+      const { rate } = (await measure(servers[0], 50)).result
+      const calls = Math.ceil((rate * 2 * seconds) / CONNECTIONS)
+
+      const [bare, ours, again] = await takeTurns(servers, rounds, server => measure(server, calls))
+      const compare = (label, rounds, goals) =>
+        printRow(
+          label,
+          { of: ratios(rounds, bare, round => round.result.rate), ...goals[0] },
+          { of: ratios(rounds, bare, round => round.result.p99), ...goals[1] }
+        )
+      compare(name, ours, goals)
+      compare(`${name}: bare against bare`, again, [])
+    })
+  }
+  await load.stop()
+}

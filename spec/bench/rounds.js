@@ -1,0 +1,71 @@
+// Rounds that can be compared: variants take turns, each round in another order, and each is set against the bare one beside it.
+
+import { cpus } from 'node:os'
+import { start } from './processes.js'
+
+/** Starts a server per variant, runs `work` with them, and ends them. */
+export async function withServers(variants, work) {
+  const servers = []
+  try {
+    for (const variant of variants) {
+      const server = await start('server.js', variant)
+      servers.push({ ...server, port: await server.call('port') })
+    }
+    await work(servers)
+  } finally {
+    await Promise.all(servers.map(server => server.stop()))
+  }
+}
+
+/** Times of the rounds so far, in microseconds: what the machine did besides. */
+const machine = { others: 0, wall: 0 }
+
+/** What other processes used of the machine while the bench ran, in CPUs. */
+export const othersShare = () => machine.others / machine.wall
+
+/**
+ * One round: the load does `method` with a server. Answers its `result`, and the server's `cpu` and event-`loop` time, the
+ * `loadCpu`, and the `wall` time, in microseconds; `others` is how many CPUs other processes kept busy.
+ */
+export async function runRound(server, load, method, params, { forget } = {}) {
+  await server.call('begin', { forget })
+  const loadBefore = await load.call('cpu')
+  const busyBefore = busyTime()
+  const began = performance.now()
+  const result = await load.call(method, { port: server.port, ...params })
+  const wall = (performance.now() - began) * 1000
+  const busy = busyTime() - busyBefore
+  const { cpu, loop } = await server.call('end')
+  const loadCpu = (await load.call('cpu')) - loadBefore
+  const others = Math.max(0, busy - cpu - loadCpu)
+  machine.others += others
+  machine.wall += wall
+  return { result, cpu, loop, loadCpu, wall, others: others / wall }
+}
+
+const busyTime = () =>
+  1000 * cpus().reduce((sum, { times: { user, nice, sys, irq } }) => sum + user + nice + sys + irq, 0)
+
+const DISTURBED = 0.3
+
+/**
+ * Measures every server `rounds` times, taking turns; answers a list of rounds for each. A round that other processes have
+ * disturbed is repeated once, and the quieter of the two counts.
+ */
+export async function takeTurns(servers, rounds, measure) {
+  const results = servers.map(() => [])
+  for (let round = 0; round < rounds; round++) {
+    for (let turn = 0; turn < servers.length; turn++) {
+      const index = (turn + round) % servers.length
+      const first = await measure(servers[index])
+      const second = first.others > DISTURBED ? await measure(servers[index]) : first
+      results[index].push(second.others < first.others ? second : first)
+    }
+  }
+  return results
+}
+
+/** The ratios of two series, round by round: what slows the machine for a while slows both, and cancels. */
+export function ratios(ours, bare, of) {
+  return ours.map((round, index) => of(round) / of(bare[index]))
+}

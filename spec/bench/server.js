@@ -1,0 +1,73 @@
+// The server process of a bench: one endpoint, bare or behind the middleware, and a clock for what it costs.
+
+import { once } from 'node:events'
+import { performance } from 'node:perf_hooks'
+import { setImmediate as nextTick } from 'node:timers/promises'
+import express from 'express'
+import { arrays, OrderedEventStore, raw, sdkStateful, sdkStateless } from './endpoints.js'
+import { answer, options } from './processes.js'
+
+const eventStore = options.variant === 'store' ? new OrderedEventStore() : undefined
+const handle = { sdkStateless, sdkStateful, raw, arrays }[options.endpoint]({ ...options, eventStore })
+
+const app = express()
+let streams
+if (options.variant === 'ours') {
+  // Imported here and not above: the other variants are to be measured without a trace of it.
+  const { mcpStreams } = await import('express-mcp-streams')
+  streams = mcpStreams()
+  app.use('/mcp', streams)
+}
+app.all('/mcp', express.json(), handle)
+
+const server = app.listen(0, '127.0.0.1')
+await once(server, 'listening')
+
+let cpu
+let loop
+
+answer({
+  port: () => server.address().port,
+
+  begin({ forget = false } = {}) {
+    // What earlier rounds left behind is not this round's cost.
+    if (forget) eventStore?.events.clear()
+    globalThis.gc()
+    cpu = process.cpuUsage()
+    loop = performance.eventLoopUtilization()
+  },
+
+  /** CPU and event-loop time since `begin`, in microseconds. */
+  end() {
+    const { user, system } = process.cpuUsage(cpu)
+    return { cpu: user + system, loop: performance.eventLoopUtilization(loop).active * 1000 }
+  },
+
+  async memory() {
+    for (let i = 0; i < 4; i++) {
+      await nextTick()
+      globalThis.gc()
+    }
+    const { heapUsed, external, rss } = process.memoryUsage()
+    return { heap: heapUsed + external, rss }
+  },
+
+  connections: () => new Promise(resolve => server.getConnections((_, count) => resolve(count))),
+
+  stats: () => streams?.stats(),
+
+  /** Fills the SDK's store as `calls` calls of `count` events would have; answers the first id of each. */
+  async fillStore({ calls, count, size }) {
+    const firstIds = []
+    const message = 'x'.repeat(size - 112)
+    for (let call = 0; call < calls; call++) {
+      const streamId = `${Math.random().toString(36).slice(2)}${call}`
+      firstIds.push(await eventStore.storeEvent(streamId, {}))
+      for (let progress = 1; progress <= count; progress++) {
+        const params = { progressToken: 1, progress, message }
+        await eventStore.storeEvent(streamId, { method: 'notifications/progress', params, jsonrpc: '2.0' })
+      }
+    }
+    return firstIds
+  }
+})
