@@ -233,6 +233,7 @@ export class Connection implements Reader {
   #stopTimers(): void {
     clearTimeout(this.#keepAliveTimer)
     clearTimeout(this.#ageTimer)
+    this.#keepAliveTimer = this.#ageTimer = undefined
   }
 
   #startTimers(): void {

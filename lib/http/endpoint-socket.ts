@@ -19,7 +19,7 @@ export function watchSocket(
   const { socket } = req
   const original = socket.destroy
   const patch = function destroy(this: Socket, error?: Error): Socket {
-    const isEndpoint = !isOfNode(error) && isInsideHandler()
+    const isEndpoint = !isOfNode(this, error) && isInsideHandler()
     return isEndpoint && onDestroy() ? this : original.call(this, error)
   }
   socket.destroy = patch
@@ -39,7 +39,10 @@ export function watchSocket(
   }
 }
 
-/** Node's own errors have codes: a socket that fails is destroyed by Node, often in the name of whoever wrote last. */
-function isOfNode(error: Error | undefined): boolean {
-  return error !== undefined && 'code' in error
+/**
+ * Node destroys a socket too, and does it in the name of whoever wrote last: when it fails, with an error that has a code; and when
+ * its client has ended it and the last byte is out.
+ */
+function isOfNode(socket: Socket, error: Error | undefined): boolean {
+  return error === undefined ? socket.writableFinished && !socket.destroyed : 'code' in error
 }

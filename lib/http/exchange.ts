@@ -9,7 +9,7 @@ import { currentContext, RequestContext, runInContext } from './current-stream.j
 import { sessionOf } from './guards.js'
 import { applyPreference, type House, setStreamHeaders } from './house.js'
 import type { KeyedCall } from './idempotency.js'
-import { EndpointIntake } from './intake.js'
+import { EndpointIntake, type IntakeHost } from './intake.js'
 import { parsedBody } from './request-body.js'
 import { type Intake, type ResponseHead, ResponseTap, type TapHost } from './tap.js'
 import { type InitializeAnswer, noteRevision, watchInitializeJson } from './verdict.js'
@@ -27,7 +27,7 @@ export interface ExchangeFacts {
   readonly keyed: KeyedCall | undefined
 }
 
-export class Exchange implements TapHost {
+export class Exchange implements TapHost, IntakeHost {
   readonly #house: House
   readonly #facts: ExchangeFacts
   readonly #context: RequestContext
@@ -71,12 +71,7 @@ export class Exchange implements TapHost {
 
     // A body that could not be read ahead may have been parsed since.
     const messages = known.length > 0 ? known : messagesOf(parsedBody(req))
-    const intake = new EndpointIntake(tap, {
-      maxEventBytes: this.#house.maxEventBytes,
-      setHeaders: () => setStreamHeaders(req, tap.res, this.#context.id, (name, value) => tap.setHeader(name, value)),
-      connect: stream => this.#connect(stream),
-      onStepAside: stream => this.#stepAside(stream)
-    })
+    const intake = new EndpointIntake(tap, this)
     const stream = this.#house.table.open(
       {
         id: this.#context.id,
@@ -109,16 +104,27 @@ export class Exchange implements TapHost {
     this.#house.debug('%s response left alone: %s', this.#facts.req.method, why)
   }
 
-  #connect(stream: Stream): Connection {
+  // IntakeHost
+
+  get maxEventBytes(): number {
+    return this.#house.maxEventBytes
+  }
+
+  setHeaders(): void {
+    const { req, res } = this.#facts
+    setStreamHeaders(req, res, this.#context.id, (name, value) => this.#tap.setHeader(name, value))
+  }
+
+  connect(stream: Stream): Connection {
     const { manners } = this.#facts
     // Nothing is agreed before `initialize` is answered, so nothing is presumed of what its client can read.
     const first: Manners = this.#initialize === undefined ? manners : { ...manners, primer: 'none', comesBack: false }
-    const connection = this.#house.connections.open(stream, 0, this.#tap.sink, first)
+    const connection = this.#house.connections.open(stream, 0, this.#tap, first)
     this.#context.connected()
     return connection
   }
 
-  #stepAside(stream: Stream): void {
+  stepAside(stream: Stream): void {
     this.#context.isUntaken = true
     this.#house.table.forget(stream)
     this.#house.debug('response left alone: the endpoint numbers its events itself')

@@ -4,37 +4,38 @@ import type { Producer, Stream } from '../core/stream.js'
 import type { Connection } from './connection.js'
 import type { Intake, ResponseTap } from './tap.js'
 
-export interface IntakeOptions {
+/** The request behind a response that has been taken. */
+export interface IntakeHost {
   /** Bytes that an unfinished event may have. */
   readonly maxEventBytes: number
   /** Sets our headers on the response. */
-  readonly setHeaders: () => void
+  setHeaders(): void
   /** Opens the stream's first connection, on the socket that asked. */
-  readonly connect: (stream: Stream) => Connection
+  connect(stream: Stream): Connection
   /** The endpoint numbers its events itself: the stream is not ours. */
-  readonly onStepAside: (stream: Stream) => void
+  stepAside(stream: Stream): void
 }
 
 export class EndpointIntake implements Intake, Producer {
   stream: Stream | undefined
   #connection: Connection | undefined
   readonly #tap: ResponseTap
-  readonly #options: IntakeOptions
+  readonly #host: IntakeHost
   readonly #splitter = new BlockSplitter()
   /** Blocks from the one on that showed that the endpoint numbers its events itself. */
   #withheld: Uint8Array[] | undefined
   /** Events that have come out of the write at hand. */
   #events = 0
 
-  constructor(tap: ResponseTap, options: IntakeOptions) {
+  constructor(tap: ResponseTap, host: IntakeHost) {
     this.#tap = tap
-    this.#options = options
+    this.#host = host
   }
 
   begin(): void {
     if (this.stream === undefined) return
-    this.#tap.sendHead(this.#options.setHeaders)
-    const connection = this.#options.connect(this.stream)
+    this.#tap.sendHead(() => this.#host.setHeaders())
+    const connection = this.#host.connect(this.stream)
     this.#connection = connection
     connection.flush()
     if (!connection.hasWritten && !connection.isClosed) this.#tap.flushHead()
@@ -46,7 +47,7 @@ export class EndpointIntake implements Intake, Producer {
     this.#events = 0
     this.#splitter.push(bytes, this.#onBlock)
     if (this.#withheld !== undefined) return this.#stepAside(this.#withheld)
-    if (this.#splitter.pending > this.#options.maxEventBytes) return stream.fail('event-too-large')
+    if (this.#splitter.pending > this.#host.maxEventBytes) return stream.fail('event-too-large')
     return !stream.isFull && !stream.isEnded
   }
 
@@ -63,6 +64,8 @@ export class EndpointIntake implements Intake, Producer {
   }
 
   release(): void {
+    // The endpoint may hold on to its response; what it has begun to say need not stay with it.
+    this.#splitter.takePending()
     this.#tap.release()
   }
 
@@ -82,7 +85,7 @@ export class EndpointIntake implements Intake, Producer {
       if (stream.log.last > 0 && this.#connection === undefined) this.begin()
       this.#connection?.letGo()
       this.stream = undefined
-      this.#options.onStepAside(stream)
+      this.#host.stepAside(stream)
     }
     withheld.push(this.#splitter.takePending())
     return this.#tap.stepAside(Buffer.concat(withheld))

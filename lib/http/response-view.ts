@@ -22,6 +22,10 @@ export function hasView(res: ServerResponse): boolean {
   return VIEW in res
 }
 
+export function viewOf(res: ServerResponse): ResponseView | undefined {
+  return (res as Viewed)[VIEW]
+}
+
 export function setView(res: ServerResponse, view: ResponseView): void {
   ;(res as Viewed)[VIEW] = view
 }
@@ -55,13 +59,13 @@ export function showState(res: ServerResponse, { isEnded, isClosed }: ResponseVi
 
 // One descriptor for all responses: their shapes stay alike.
 const STATE: PropertyDescriptorMap = {
-  closed: viewOf(view => view.isClosed),
-  writableEnded: viewOf(view => view.isEnded),
-  writableFinished: viewOf(view => view.isFinished),
-  errored: viewOf(() => null)
+  closed: descriptorOf(view => view.isClosed),
+  writableEnded: descriptorOf(view => view.isEnded),
+  writableFinished: descriptorOf(view => view.isFinished),
+  errored: descriptorOf(() => null)
 }
 
-function viewOf(read: (view: ResponseView) => unknown): PropertyDescriptor {
+function descriptorOf(read: (view: ResponseView) => unknown): PropertyDescriptor {
   return {
     configurable: true,
     get(this: Viewed) {

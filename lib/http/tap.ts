@@ -11,7 +11,8 @@ import {
   type ResponseView,
   setView,
   showHeadersSent,
-  showState
+  showState,
+  viewOf
 } from './response-view.js'
 
 /** What is known of a response when its head is due. */
@@ -88,7 +89,7 @@ const EVENT_STREAM = /^\s*text\/event-stream\s*(?:;|$)/i
 const HELD_RESPONSE_EVENTS = ['close', 'finish', 'drain']
 const HELD_REQUEST_EVENTS = ['close', 'aborted', 'error']
 
-export class ResponseTap implements ResponseView {
+export class ResponseTap implements ResponseView, Sink {
   readonly req: IncomingMessage
   readonly res: ServerResponse
   #state: TapState = 'undecided'
@@ -109,9 +110,8 @@ export class ResponseTap implements ResponseView {
   readonly #host: TapHost
   readonly #originals: Originals
   readonly #isReusable: boolean
-  readonly #patches: Originals
   /** Listeners from in front of us: they hear the socket. */
-  readonly #inFront: { res: Set<AnyFunction>; req: Set<AnyFunction> }
+  readonly #inFront: Set<unknown>
   #heldRequestEvents: string[] = []
 
   /** Whether another instance of the middleware has tapped this response. */
@@ -125,12 +125,10 @@ export class ResponseTap implements ResponseView {
     this.#host = host
     this.#originals = methodsOf(res)
     this.#isReusable = mayReuse(res)
-    this.#inFront = {
-      res: new Set([...res.rawListeners('close'), ...res.rawListeners('finish')] as AnyFunction[]),
-      req: new Set(HELD_REQUEST_EVENTS.flatMap(event => req.rawListeners(event)) as AnyFunction[])
-    }
+    this.#inFront = new Set([...res.rawListeners('close'), ...res.rawListeners('finish')])
+    for (const event of HELD_REQUEST_EVENTS) for (const listener of req.rawListeners(event)) this.#inFront.add(listener)
     setView(res, this)
-    this.#patches = this.#patchResponse()
+    Object.assign(res, ResponseTap.#patches)
   }
 
   /** Holds the close from now on: somebody may ask for the response again, whatever it will be. */
@@ -161,42 +159,52 @@ export class ResponseTap implements ResponseView {
     return this.#state === 'undecided' ? undefined : this.#state === 'taken'
   }
 
-  /** The socket side of a taken response. */
-  readonly sink: Sink = {
-    cork: () => cork(this.req),
-    uncork: () => uncork(this.req),
-    write: (bytes, onWritten) => {
-      const hasRoom = this.#originals.write.call(this.res, bytes, this.#isReusable ? onWritten : undefined)
-      // What compresses in front of us holds bytes back until it is told.
-      ;(this.res as { flush?: () => void }).flush?.()
-      return hasRoom
-    },
-    end: () => {
-      this.#leaveSocket?.(this.#isRunning)
-      if (this.#endedBy === undefined) maskResponse(this.res)
-      this.#originals.end.call(this.res)
-    },
-    destroy: () => {
-      this.#leaveSocket?.(this.#isRunning)
-      maskResponse(this.res)
-      this.#originals.destroy.call(this.res)
-    },
-    onDrain: listener => {
-      this.#inFront.res.add(listener)
-      this.res.on('drain', listener)
-    },
-    onClose: listener => {
-      if (this.#isClosed) listener()
-      else this.#closeListener = listener
-    },
-    closeSocket: onClosed => {
-      const { socket } = this.req
-      this.#leaveSocket?.(this.#isRunning)
-      const end = (): void => socket.destroySoon()
-      this.#inFront.res.add(end)
-      this.res.on('finish', end)
-      socket.once('close', onClosed)
-    }
+  // Sink: the socket side of a taken response
+
+  cork(): void {
+    cork(this.req)
+  }
+
+  uncork(): void {
+    uncork(this.req)
+  }
+
+  write(bytes: Uint8Array, onWritten?: () => void): boolean {
+    const hasRoom = this.#originals.write.call(this.res, bytes, this.#isReusable ? onWritten : undefined)
+    // What compresses in front of us holds bytes back until it is told.
+    ;(this.res as { flush?: () => void }).flush?.()
+    return hasRoom
+  }
+
+  end(): void {
+    this.#leaveSocket?.(this.#isRunning)
+    if (this.#endedBy === undefined) maskResponse(this.res)
+    this.#originals.end.call(this.res)
+  }
+
+  destroy(): void {
+    this.#leaveSocket?.(this.#isRunning)
+    maskResponse(this.res)
+    this.#originals.destroy.call(this.res)
+  }
+
+  onDrain(listener: () => void): void {
+    this.#inFront.add(listener)
+    this.res.on('drain', listener)
+  }
+
+  onClose(listener: () => void): void {
+    if (this.#isClosed) listener()
+    else this.#closeListener = listener
+  }
+
+  closeSocket(onClosed: () => void): void {
+    const { socket } = this.req
+    this.#leaveSocket?.(this.#isRunning)
+    const end = (): void => socket.destroySoon()
+    this.#inFront.add(end)
+    this.res.on('finish', end)
+    socket.once('close', onClosed)
   }
 
   // ResponseView
@@ -235,7 +243,7 @@ export class ResponseTap implements ResponseView {
       const held = this.#heldRequestEvents
       this.#heldRequestEvents = []
       for (const event of held) {
-        if (event !== 'error') this.#callListeners(this.req, event, [], listener => !this.#inFront.req.has(listener))
+        if (event !== 'error') this.#callListeners(this.req, event, [], listener => !this.#inFront.has(listener))
       }
     })
   }
@@ -272,73 +280,74 @@ export class ResponseTap implements ResponseView {
     this.#originals.setHeader.call(this.res, name, value)
   }
 
-  /** Returns the patches. */
-  #patchResponse(): Originals {
-    const tap = this
-    const { res } = this
-    const originals = this.#originals
-
-    res.writeHead = function writeHead(this: ServerResponse, ...args: unknown[]): ServerResponse {
+  /** The same functions for every response: a call that waits should not cost ten closures. */
+  static readonly #patches: Omit<Originals, 'emit'> = {
+    writeHead(this: ServerResponse, ...args: unknown[]): ServerResponse {
+      const tap = tapOf(this)
       if (tap.#state === 'taken') throw headersSentError('write')
       if (tap.#state === 'undecided') tap.#decide(args as HeadArguments)
       if (tap.isTaken === true) return tap.res
-      return originals.writeHead.apply(this, args)
-    }
+      return tap.#originals.writeHead.apply(this, args)
+    },
 
-    res.write = function write(this: ServerResponse, ...args: unknown[]): boolean {
+    write(this: ServerResponse, ...args: unknown[]): boolean {
+      const tap = tapOf(this)
       if (tap.#state === 'undecided') tap.#decideImplicitly()
-      if (tap.isTaken !== true) return tap.#isAlone ? swallow(args) : originals.write.apply(this, args)
+      if (tap.isTaken !== true) return tap.#isAlone ? swallow(args) : tap.#originals.write.apply(this, args)
       return tap.#write(args)
-    } as ServerResponse['write']
+    },
 
-    res.end = function end(this: ServerResponse, ...args: unknown[]): ServerResponse {
+    end(this: ServerResponse, ...args: unknown[]): ServerResponse {
+      const tap = tapOf(this)
       if (tap.#state === 'undecided') tap.#decideImplicitly()
       if (tap.isTaken !== true) {
-        if (!tap.#isAlone) return originals.end.apply(this, args)
+        if (!tap.#isAlone) return tap.#originals.end.apply(this, args)
         swallow(args)
         return tap.res
       }
       return tap.#end(args)
-    } as ServerResponse['end']
+    },
 
-    res.flushHeaders = function flushHeaders(this: ServerResponse): void {
+    flushHeaders(this: ServerResponse): void {
+      const tap = tapOf(this)
       if (tap.#state === 'undecided') tap.#decideImplicitly()
-      if (tap.isTaken !== true) originals.flushHeaders.call(this)
-    }
+      if (tap.isTaken !== true) tap.#originals.flushHeaders.call(this)
+    },
 
-    res.setHeader = function setHeader(this: ServerResponse, name: string, value: OutgoingHttpHeader): ServerResponse {
+    setHeader(this: ServerResponse, name: string, value: OutgoingHttpHeader): ServerResponse {
+      const tap = tapOf(this)
       if (tap.#state === 'taken' && !tap.#hasBegun) throw headersSentError('set')
-      return originals.setHeader.call(this, name, value)
-    }
+      return tap.#originals.setHeader.call(this, name, value)
+    },
 
     // `compression`, behind us, decides while the head is being made: it leaves a response alone that says `no-transform`.
-    res.getHeader = function getHeader(this: ServerResponse, name: string) {
-      const value = originals.getHeader.call(this, name)
+    getHeader(this: ServerResponse, name: string) {
+      const tap = tapOf(this)
+      const value = tap.#originals.getHeader.call(this, name)
       if (tap.#state !== 'undecided' || !/^cache-control$/i.test(name)) return value
-      const contentType = stringOf(originals.getHeader.call(this, 'Content-Type')) ?? ''
+      const contentType = stringOf(tap.#originals.getHeader.call(this, 'Content-Type')) ?? ''
       const mayBeTaken = Number(this.statusCode) === 200 && EVENT_STREAM.test(contentType)
       return mayBeTaken ? withDirectives(stringOf(value), ['no-transform']) : value
-    } as ServerResponse['getHeader']
+    },
 
     // express-session, behind us, asks for a head where Node's own `_header` is missing: ours leaves a tick later.
-    Object.assign(res, {
-      _implicitHeader(this: ServerResponse): void {
-        if (tap.#state !== 'taken' || tap.#hasBegun) originals._implicitHeader.call(this)
-      }
-    })
+    _implicitHeader(this: ServerResponse): void {
+      const tap = tapOf(this)
+      if (tap.#state !== 'taken' || tap.#hasBegun) tap.#originals._implicitHeader.call(this)
+    },
 
-    res.destroy = function destroy(this: ServerResponse, error?: Error): ServerResponse {
-      if (tap.#state !== 'taken') return originals.destroy.call(this, error)
+    destroy(this: ServerResponse, error?: Error): ServerResponse {
+      const tap = tapOf(this)
+      if (tap.#state !== 'taken') return tap.#originals.destroy.call(this, error)
       tap.#abort()
       return tap.res
     }
-    return methodsOf(res)
   }
 
   /** Takes the patches out again, where nobody has patched on top of them. */
   #restore(): void {
     const res = this.res as unknown as Record<keyof Originals, unknown>
-    for (const name of PATCHED) if (res[name] === this.#patches[name]) res[name] = this.#originals[name]
+    for (const name of PATCHED) if (res[name] === ResponseTap.#patches[name]) res[name] = this.#originals[name]
   }
 
   #decideImplicitly(): void {
@@ -447,7 +456,7 @@ export class ResponseTap implements ResponseView {
         return tap.#originals.emit.call(this, event, ...args)
       }
       if (event === 'close') tap.#closed()
-      return tap.#callListeners(res, event, args, listener => tap.#inFront.res.has(listener))
+      return tap.#callListeners(res, event, args, listener => tap.#inFront.has(listener))
     } as ServerResponse['emit']
 
     req.emit = function emit(this: IncomingMessage, event: string, ...args: unknown[]): boolean {
@@ -459,7 +468,7 @@ export class ResponseTap implements ResponseView {
       tap.#heldRequestEvents.push(event)
       // A body that has been read closes its request by itself: that is no news of the client.
       if (event !== 'close' || !req.complete) maskRequest(req)
-      return tap.#callListeners(req, event, args, listener => tap.#inFront.req.has(listener))
+      return tap.#callListeners(req, event, args, listener => tap.#inFront.has(listener))
     } as IncomingMessage['emit']
 
     this.#leaveSocket = watchSocket(
@@ -479,7 +488,7 @@ export class ResponseTap implements ResponseView {
   }
 
   #emitBehind(event: string): void {
-    this.#callListeners(this.res, event, [], listener => !this.#inFront.res.has(listener))
+    this.#callListeners(this.res, event, [], listener => !this.#inFront.has(listener))
   }
 
   #callListeners(
@@ -496,6 +505,11 @@ export class ResponseTap implements ResponseView {
     }
     return hasCalled
   }
+}
+
+/** The tap of a response that has one: only ours calls the patches. */
+function tapOf(res: ServerResponse): ResponseTap {
+  return viewOf(res) as ResponseTap
 }
 
 /** Strings are encoded here: what is worth keeping is copied before the next one comes. */

@@ -388,6 +388,8 @@ describe('a stream is found', () => {
     open(table, { ...requestOf, owner: '', sessionId: undefined })
     expect(table.findByRequest(7, undefined, 'me')).toBe(stream)
     expect(table.findByRequest(7, undefined, '')).toBeUndefined()
+    open(table, { ...requestOf, requestIds: [8] })
+    expect(table.findByRequest(8, undefined, 'me')).toBeUndefined()
   })
 
   it('by its request not at all where two answer to it', () => {

@@ -382,6 +382,32 @@ describe('a socket that is destroyed by somebody else than the endpoint', () => 
     await expectToGoOn(response)
   })
 
+  it('by Node, when the client has said FIN and the last write is through: the stream goes on', async () => {
+    const go = gate()
+    const streams = createStreams()
+    const filler = 'x'.repeat(8_000_000)
+    const endpoint: Middleware = async (req, res) => {
+      for await (const chunk of req) void chunk
+      // Written here, so that Node does what follows in the name of this handler.
+      res.writeHead(200, SSE_TYPE).write(blockOf(note(filler)))
+      await go.opened
+      res.end(RESULT)
+    }
+    const { url, server } = await listen(NODE([streams, endpoint]))
+    const closed = new Promise(resolve => server.on('connection', socket => socket.on('close', resolve)))
+    const response = await post(`${url}/mcp`, callTool(1, 'any'), HEADERS)
+    response.pause()
+    response.socket.end()
+    await turn()
+    response.resume()
+    await closed
+    expect(streams.stats()).toMatchObject({ live: 1, finished: 0, connections: 0 })
+    go.open()
+    const second = await get(streamUrl(response, `${url}/mcp`), HEADERS)
+    await endsWithinASecond(second)
+    expect(second.messages()).toEqual([note(filler), result(1, {})])
+  })
+
   it.each(['close', 'keep-alive'])(
     'by Node, once the connection was closed at will (Connection: %s): the stream goes on',
     async connection => {

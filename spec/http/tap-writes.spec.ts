@@ -8,7 +8,7 @@ import { Awaitable, gate } from '../helpers/gate.js'
 import { closeAll } from '../helpers/listen.js'
 import { del, get, result } from '../helpers/mcp.js'
 import { streamUrl } from '../helpers/serve.js'
-import { type Behave, blockOf, callBare, HEADERS, note, NOTE, RESULT, serveCase, SSE_TYPE } from './tap-case.js'
+import { type Behave, blockOf, callBare, errorFor, HEADERS, note, NOTE, RESULT, serveCase, SSE_TYPE } from './tap-case.js'
 
 afterEach(closeAll)
 
@@ -312,6 +312,19 @@ describe('what is piped into a response', () => {
     const messages = response.messages()
     expect(messages).toHaveLength(2001)
     expect(messages.at(-1)).toEqual(result(1, {}))
+    await served.expectNeighbourUnharmed()
+  })
+
+  it('fails with its source: an error for the request', async () => {
+    const source = async function* () {
+      yield NOTE
+      await turn()
+      throw new Error('the source has failed')
+    }
+    const served = await serveCase(res => pipeline(source, res.writeHead(200, SSE_TYPE)).catch(() => undefined))
+    const response = await served.call()
+    expect(await response.ended).toBe('end')
+    expect(response.messages()).toEqual([note(1), errorFor(1)])
     await served.expectNeighbourUnharmed()
   })
 

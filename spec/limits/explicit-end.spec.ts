@@ -106,10 +106,12 @@ describe('notifications/cancelled', () => {
   it('without a session ends the stream of the owner who says so, and of nobody in particular none', async () => {
     const { start, cancel } = await world()
     const [mine, nobodys] = [await start(as(undefined, 'me'), 7), await start(as(undefined), 7)]
+    const inSession = await start(as('a', 'me'), 8)
     await cancel(as(undefined), 7)
+    await cancel(as(undefined, 'me'), 8)
     await cancel(as(undefined, 'me'), 7)
     await mine.rawCall.closed
-    expect(nobodys.rawCall.isClosed).toBe(false)
+    expect([nobodys.rawCall.isClosed, inSession.rawCall.isClosed]).toEqual([false, false])
   })
 
   it('ends nothing where the endpoint does not accept it, nor where it is not certain what', async () => {

@@ -85,7 +85,7 @@ describe('disconnected at will, with primer never,', () => {
     const response = await post(url, callTool(1, 'x'), headersAt('2025-11-25'))
     expect(await response.ended).toBe('end')
     expect(response.text).toMatch(/^retry: 3000\nid: [\w-]{21}\.1\nevent: message\ndata: .+\n\nretry: 1500\n$/)
-    const [{ id }] = response.events as [{ id: string }]
+    const id = response.events[0]!.id!
     expect((await get(url, { ...headersAt('2025-11-25'), 'last-event-id': id })).status).toBe(200)
   })
 
