@@ -4,7 +4,7 @@ import { once } from 'node:events'
 import { connect, createServer } from 'node:net'
 
 const kinds = ['FIN', 'RST', 'silence']
-const silence = 1_000
+const silence = 800
 
 /** How each wire is cut, and after how many bytes of a response; the same seed gives the same cuts. */
 export function planCuts(count, seed) {

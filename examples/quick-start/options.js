@@ -4,7 +4,7 @@ import { parseArgs } from 'node:util'
 
 const usage = `Usage: npm start -- [--cuts <number>] [--seed <number>]
 
-  --cuts <number>   how often the wire is cut, 1 to 12 (7)
+  --cuts <number>   how often the wire is cut in the first act, 1 to 12 (7)
   --seed <number>   picks the bytes at which it is cut (1)
   -h, --help        this text`
 

@@ -1,22 +1,20 @@
 // An MCP server as you would write it: Express, the official SDK, stateful sessions, one slow tool. And one line more.
 
 import { randomUUID } from 'node:crypto'
-import { once } from 'node:events'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { McpServer } from '@modelcontextprotocol/sdk/server/mcp.js'
 import { StreamableHTTPServerTransport } from '@modelcontextprotocol/sdk/server/streamableHttp.js'
 import { isInitializeRequest } from '@modelcontextprotocol/sdk/types.js'
 import express from 'express'
 import { mcpStreams } from 'express-mcp-streams'
-import { addDocument } from './search-index.js'
+import { indexDocuments } from './search-index.js'
 
-export async function startServer({ documents, bare }) {
+export function createServer({ documents, bare }) {
   const sessions = new Map()
   const app = express()
   let executions = 0
 
   // The one line. A short `retry` makes a short demo: the default, 3 s, is kinder to a server with many clients.
-  const streams = bare ? undefined : mcpStreams({ retry: 300 })
+  const streams = bare ? undefined : mcpStreams({ retry: 200 })
   if (streams) app.use('/mcp', streams)
 
   app.all('/mcp', express.json(), async (req, res) => {
@@ -38,30 +36,20 @@ export async function startServer({ documents, bare }) {
     return transport
   }
 
-  async function reindex({ _meta, signal, sendNotification }) {
+  function reindex({ _meta, signal, sendNotification }) {
     executions++
-    const index = new Map()
-    for (const [i, document] of documents.entries()) {
-      await sleep(150, undefined, { signal })
-      const message = `${document.name}: ${addDocument(index, document)} words`
-      const params = { progressToken: _meta?.progressToken, progress: i + 1, total: documents.length, message }
+    return indexDocuments(documents, signal, async step => {
+      const params = { progressToken: _meta?.progressToken, ...step }
       if (_meta?.progressToken !== undefined) await sendNotification({ method: 'notifications/progress', params })
-    }
-    const text = `${documents.length} documents, ${index.size} words`
-    return { content: [{ type: 'text', text }], structuredContent: Object.fromEntries(index) }
+    })
   }
 
-  const listener = app.listen(0, '127.0.0.1')
-  await once(listener, 'listening')
-
   return {
-    port: listener.address().port,
+    app,
     executions: () => executions,
     async close() {
       await streams?.close()
       for (const transport of sessions.values()) await transport.close()
-      listener.close()
-      listener.closeAllConnections()
     }
   }
 }

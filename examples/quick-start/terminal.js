@@ -15,7 +15,10 @@ export function openView(total) {
     return { step, news: console.log, close() {} }
   }
   const format = '  {bar} {value} of {total}  {message}'
-  const bars = new MultiBar({ format, stream: stdout, fps: 30, forceRedraw: true, linewrap: true }, Presets.shades_classic)
+  const bars = new MultiBar(
+    { format, stream: stdout, fps: 30, forceRedraw: true, linewrap: true },
+    Presets.shades_classic
+  )
   const bar = bars.create(total, 0, { message: '' })
   return {
     step: (n, message) => bar.update(n, { message }),
