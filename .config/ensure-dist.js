@@ -14,7 +14,8 @@ const sources = () => [
 ]
 
 // The types are what a build writes last, so an interrupted build counts as missing.
-const builtAt = Math.min(changedAt('dist/index.js'), changedAt('dist/index.cjs'), changedAt('dist/index.d.cts'))
+const built = ['index.js', 'index.cjs', 'index.d.cts', 'client/index.js', 'client/index.cjs', 'client/index.d.cts']
+const builtAt = Math.min(...built.map(file => changedAt(`dist/${file}`)))
 
 if (sources().some(path => changedAt(path) > builtAt)) {
   const build = spawnSync('npm', ['run', '--silent', 'build'], { cwd: root, stdio: ['ignore', 'ignore', 'inherit'] })
