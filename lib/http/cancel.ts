@@ -65,5 +65,5 @@ function tellEndpoint(
     method: 'notifications/cancelled',
     params: { requestId: id, reason: 'The client has cancelled the stream' }
   }))
-  passOnAsMessage(req, res, messages.length === 1 ? messages[0] : messages, next, () => noContent(res))
+  passOnAsMessage(req, res, messages.length === 1 ? messages[0] : messages, sessionId, next, () => noContent(res))
 }

@@ -15,6 +15,7 @@ export function passOnAsMessage(
   req: IncomingMessage,
   res: ServerResponse,
   message: unknown,
+  session: string,
   next: (error?: unknown) => void,
   answer: () => void
 ): void {
@@ -22,7 +23,9 @@ export function passOnAsMessage(
   const headers = {
     'content-type': 'application/json',
     'content-length': String(body.length),
-    accept: 'application/json, text/event-stream'
+    accept: 'application/json, text/event-stream',
+    // A stream URL may come without it; the endpoint needs it.
+    'mcp-session-id': session
   }
   req.method = 'POST'
   for (const name of ['url', 'originalUrl'] as const) {

@@ -134,6 +134,13 @@ export class ResponseTap implements ResponseView, Sink {
   /** Holds the close from now on: somebody may ask for the response again, whatever it will be. */
   keep(): void {
     this.#holdEvents()
+    const { req } = this
+    const { destroy } = req
+    // Its body has come whole, and who reads it may have something else to do first.
+    req.destroy = function destroyKept(this: IncomingMessage, error?: Error): IncomingMessage {
+      const isOfWire = error !== undefined && 'code' in error && error.code === 'ECONNRESET'
+      return isOfWire && req.complete && !req.readableEnded ? req : destroy.call(this, error)
+    } as IncomingMessage['destroy']
   }
 
   /** A kept response that was not taken has been ended: those behind us may see it close. */

@@ -2,6 +2,7 @@
 
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals'
 import { rawEndpoint, type RawEndpoint } from '../helpers/endpoints/raw.js'
+import { sdkV1Stateful } from '../helpers/endpoints/sdk-v1.js'
 import { closeAll } from '../helpers/listen.js'
 import { callTool, del, get, headersFor, initialize, initializeSession, post } from '../helpers/mcp.js'
 import type { OpenStream } from '../helpers/open-stream.js'
@@ -72,6 +73,21 @@ describe('a stream of a session', () => {
       expect(response.ending).toBeUndefined()
     }
   )
+})
+
+describe('a call of the official SDK', () => {
+  it.each([
+    ['its session', true],
+    ['no session', false]
+  ])('is cancelled by DELETE of its URL with %s: its tool hears of it', async (_name, isNamed) => {
+    const endpoint = sdkV1Stateful()
+    const { url } = await serve(endpoint)
+    const { headers } = await initializeSession(url, '2025-11-25')
+    const response = await post(url, callTool(1, 'hang', { key: 'h' }), headers)
+    await endpoint.log.calls.nth(1)
+    expect((await del(streamUrl(response, url), isNamed ? headers : {})).status).toBe(204)
+    expect((await endpoint.log.ended.nth(1)).state).toBe('aborted')
+  })
 })
 
 describe('the stream of initialize', () => {
