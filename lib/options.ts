@@ -54,7 +54,7 @@ export interface McpStreamsOptions {
    * one of 2025-11-25; `never`: none, so that a client can resume only with the link or after its first event. Default: `auto`.
    */
   readonly primer?: 'auto' | 'always' | 'never' | undefined
-  /** Hears of streams that fail, and of an `owner` that throws. It must not throw itself. Default: nobody hears. */
+  /** Hears of streams that fail or are abandoned, and of an `owner` that throws. It must not throw itself. Default: nobody hears. */
   readonly onError?: ((error: Error, context: { readonly streamId: string | undefined }) => void) | undefined
 }
 

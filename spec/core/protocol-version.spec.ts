@@ -1,4 +1,4 @@
-// The table of DESIGN.md §5, as far as it is decided without a wire.
+// What each protocol revision gets, as far as it is decided without a wire.
 
 import { describe, expect, it } from '@jest/globals'
 import { mannersFor, parseRevision } from '../../lib/core/protocol-version.js'
