@@ -99,7 +99,7 @@ class Instance {
       table: new StreamTable(limits, (name, stream, error) => {
         debug('stream %s %s%s', label(stream), name, error === undefined ? '' : `: ${error.message}`)
         publish(name, stream, error?.code)
-        if (error !== undefined) settings.onError(error, { streamId: stream.id })
+        if (error !== undefined) this.#report(error, stream.id)
       }),
       sessions: new Sessions(settings.maxStreams),
       connections: new Connections({
@@ -133,18 +133,35 @@ class Instance {
       debug('%s passed on: an instance in front of this one sees to it', req.method)
       return next()
     }
-    let owner: string | undefined | Promise<string | undefined>
+    if (req.httpVersionMajor > 1) {
+      debug('%s passed on: HTTP/2', req.method)
+      return next()
+    }
+    let owner: unknown
     try {
       owner = this.#settings.owner(req)
     } catch (error) {
       return this.#ownerFailed(res, error)
     }
-    if (typeof owner === 'object' && owner !== null) {
-      owner.then(
-        value => this.#handleFrom(value ?? '', req, res, next),
-        (error: unknown) => this.#ownerFailed(res, error)
-      )
-    } else this.#handleFrom(owner ?? '', req, res, next)
+    if (!isThenable(owner)) return this.#handleOwned(owner, req, res, next)
+    const waitForOwner = async (): Promise<void> => {
+      let value: unknown
+      try {
+        value = await owner
+      } catch (error) {
+        return this.#ownerFailed(res, error)
+      }
+      // Somebody in front has answered meanwhile, or the client has left.
+      if (!res.headersSent && !res.destroyed) this.#handleOwned(value, req, res, next)
+    }
+    this.#settle(waitForOwner(), next)
+  }
+
+  #handleOwned(owner: unknown, req: IncomingMessage, res: ServerResponse, next: (error?: unknown) => void): void {
+    if (owner === undefined || owner === null) return this.#handleFrom('', req, res, next)
+    if (typeof owner !== 'object' && typeof owner !== 'function')
+      return this.#handleFrom(String(owner as string | number), req, res, next)
+    this.#ownerFailed(res, new TypeError('mcpStreams: option `owner` must return a string or undefined'))
   }
 
   /** The ladder: the first rung that holds answers the request. */
@@ -179,6 +196,7 @@ class Instance {
     if (key === undefined) return this.#passOn(owner, messages, req, res, next)
     const { calls, isClosing } = this.#house
     const hash = hashOf(body)
+    if (hash === undefined) return this.#passOn(owner, messages, req, res, next)
     const earlier = calls.get(key)
     if (earlier === undefined) {
       const requestIds = messages.filter(isRequest).map(({ id }) => id)
@@ -254,10 +272,25 @@ class Instance {
     answer.catch(next)
   }
 
+  /** A listener that throws must not break the stream that it is told about. */
+  #report(error: Error, streamId: string | undefined): void {
+    try {
+      this.#settings.onError(error, { streamId })
+    } catch (thrown) {
+      process.nextTick(() => {
+        throw thrown
+      })
+    }
+  }
+
   #ownerFailed(res: ServerResponse, cause: unknown): void {
     const error = new StreamError('owner-failed', { cause })
     debug('owner failed: %O', cause)
-    this.#settings.onError(error, { streamId: undefined })
+    this.#report(error, undefined)
     refuse(res, 500, error.code)
   }
+}
+
+function isThenable(value: unknown): value is PromiseLike<unknown> {
+  return typeof value === 'object' && value !== null && 'then' in value && typeof value.then === 'function'
 }

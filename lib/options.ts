@@ -17,7 +17,7 @@ export interface McpStreamsOptions {
   /** Bytes of events kept in all streams together. Finished streams make room first. Default: 256 MiB. */
   readonly maxBytes?: number | undefined
   /**
-   * Streams kept, running and finished together. Finished ones make room first; when all are running, a new response passes
+   * Streams kept, running and finished together, at most 1,000,000. Finished ones make room first; when all are running, a new response passes
    * through as it would without the middleware. Default: 10,000.
    */
   readonly maxStreams?: number | undefined
@@ -86,7 +86,7 @@ const CHECKS: { readonly [name in keyof Required<McpStreamsOptions>]: Check } = 
   window: wholeNumber(0),
   maxStreamBytes: wholeNumber(1),
   maxBytes: wholeNumber(1),
-  maxStreams: wholeNumber(1),
+  maxStreams: wholeNumber(1, 1_000_000),
   retry: orNull(wholeNumber(0)),
   keepAlive: orNull(wholeNumber(1)),
   disconnectAfter: orNull(wholeNumber(1)),
@@ -127,9 +127,12 @@ export function parseOptions(options: McpStreamsOptions = {}): Settings {
   }
 }
 
-function wholeNumber(least: number): Check {
+function wholeNumber(least: number, most = Number.MAX_SAFE_INTEGER): Check {
+  const range = most === Number.MAX_SAFE_INTEGER ? `${least} or more` : `${least} to ${most}`
   return value =>
-    Number.isSafeInteger(value) && (value as number) >= least ? undefined : `must be a whole number, ${least} or more`
+    Number.isSafeInteger(value) && (value as number) >= least && (value as number) <= most
+      ? undefined
+      : `must be a whole number, ${range}`
 }
 
 function orNull(check: Check): Check {

@@ -24,7 +24,7 @@ export interface Reconnection {
 
 /** Options of {@link resumableFetch}. Durations are milliseconds, sizes are bytes. */
 export interface ResumableFetchOptions {
-  /** The fetch underneath. Default: the global one. */
+  /** The fetch underneath, called as a plain function: browsers refuse theirs with a foreign `this`. Default: the global one. */
   readonly fetch?: FetchLike | undefined
   /**
    * Headers for reconnections, on top of those of the latest call: an object, or a function that makes them afresh each time
@@ -53,7 +53,6 @@ export type ClientSettings = {
 }
 
 const DEFAULTS: ClientSettings = {
-  // Called as a plain function: browsers refuse a fetch with a foreign `this`.
   fetch: (input, init) => fetch(input, init),
   headers: {},
   maxRetries: 5,

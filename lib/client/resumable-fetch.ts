@@ -23,6 +23,7 @@ import { type Call, cancelStream, isEventStream, streamUrlOf } from './stream-re
  */
 export function resumableFetch(options?: ResumableFetchOptions): FetchLike {
   const settings = parseClientOptions(options)
+  const { fetch } = settings
   /** Servers that have answered in our terms, by URL: they know that a POST with the same key is the same. */
   const known = new Set<string>()
   /** Calls whose streams are open. */
@@ -32,7 +33,7 @@ export function resumableFetch(options?: ResumableFetchOptions): FetchLike {
     const headers = new Headers(init.headers)
     const method = init.method?.toUpperCase() ?? 'GET'
     const accept = headers.get('accept') ?? ''
-    if (!/^(GET|POST)$/.test(method) || !accept.includes('text/event-stream')) return settings.fetch(input, init)
+    if (!/^(GET|POST)$/.test(method) || !accept.includes('text/event-stream')) return fetch(input, init)
 
     const url = String(input)
     const [server = ''] = url.split(/[?#]/)
@@ -50,7 +51,7 @@ export function resumableFetch(options?: ResumableFetchOptions): FetchLike {
     const key = crypto.getRandomValues(new Uint8Array(16)).join('')
     if (isKeyed) headers.set('Idempotency-Key', key)
     const request = { ...init, headers }
-    const sending = isKeyed && known.has(server) ? sendAgain(url, request, settings) : settings.fetch(url, request)
+    const sending = isKeyed && known.has(server) ? sendAgain(url, request, settings) : fetch(url, request)
     const response = await sending.catch((error: unknown) => {
       // It may run all the same, and as long as it has no stream its key stands for it.
       if (init.signal?.aborted === true && isKeyed && known.has(server))

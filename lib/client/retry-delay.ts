@@ -76,8 +76,15 @@ function sleep(delay: number, signal: AbortSignal | null | undefined): Promise<v
 }
 
 /** Waits for something of the network for as long as `patience` lasts, then gives it up; `null`: for ever. */
-export async function within<T>(patience: number | null, work: Promise<T>, giveUp: () => void): Promise<T> {
-  const timer = setTimeout(giveUp, Math.min(patience ?? LONGEST_TIMEOUT, LONGEST_TIMEOUT))
+export async function within<T>(
+  patience: number | null,
+  work: Promise<T>,
+  giveUp: (silence: Error) => void
+): Promise<T> {
+  const timer = setTimeout(
+    () => giveUp(new Error('No answer in time')),
+    Math.min(patience ?? LONGEST_TIMEOUT, LONGEST_TIMEOUT)
+  )
   try {
     return await work
   } finally {

@@ -1,6 +1,7 @@
 // A POST to a server that knows what an `Idempotency-Key` is: where its response is lost on the way, it is sent again.
 import type { ClientSettings, ReconnectReason } from './options.js'
 import { retryAfterOf, untilNextAttempt, within } from './retry-delay.js'
+import { discard } from './stream-request.js'
 
 /** What a gateway says that has not got through to the server, or has lost it; what a server says that has not begun. */
 const NOT_THROUGH = [502, 503, 504]
@@ -16,6 +17,7 @@ export async function sendAgain(url: string, init: RequestInit, settings: Client
       if (isLast || !NOT_THROUGH.includes(response.status)) return response
       reason = 'status'
       retryAfter = retryAfterOf(response)
+      discard(response)
     } catch (error) {
       if (isLast || init.signal?.aborted === true) throw error
     }
@@ -26,7 +28,7 @@ export async function sendAgain(url: string, init: RequestInit, settings: Client
 /** A JSON body is read to its end here, so that one that is cut off half-way is asked for again. */
 async function sendOnce(url: string, init: RequestInit, { fetch, idleTimeout }: ClientSettings): Promise<Response> {
   const silence = new AbortController()
-  const giveUp = (): void => silence.abort()
+  const giveUp = (error: Error): void => silence.abort(error)
   const signal = AbortSignal.any([silence.signal, ...(init.signal ? [init.signal] : [])])
   const response = await within(idleTimeout, fetch(url, { ...init, signal }), giveUp)
   const isJson = /^application\/json\b/i.test(response.headers.get('content-type') ?? '')

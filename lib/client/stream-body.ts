@@ -4,7 +4,7 @@ import { errorResponse, isResponse, messagesOf } from '../core/json-rpc.js'
 import type { ClientSettings, ReconnectReason } from './options.js'
 import { ResumptionError, type ResumptionErrorCode } from './resumption-error.js'
 import { retryAfterOf, untilNextAttempt, within } from './retry-delay.js'
-import { type Call, cancelStream, isEventStream, requestStream, streamUrlOf } from './stream-request.js'
+import { type Call, cancelStream, discard, isEventStream, requestStream, streamUrlOf } from './stream-request.js'
 import { WholeBlocks } from './whole-blocks.js'
 
 type Reader = ReadableStreamDefaultReader<Uint8Array>
@@ -141,7 +141,7 @@ export class StreamBody {
           this.#url = streamUrlOf(response, this.#url) ?? this.#url
           return response.body?.getReader() as Reader | undefined
         }
-        void response.body?.cancel()
+        discard(response)
         const { status } = response
         if (status === 204) {
           if (this.#call.pending.size > 0) throw this.#error('no-response')

@@ -16,7 +16,7 @@ export interface Call {
 }
 
 /** Headers that say something about one call alone. */
-const OF_ONE_CALL = /^(?:content-|mcp-method|mcp-name|last-event-id)/
+const OF_ONE_CALL = /^(content-|last-event-id|mcp-(method|name))/
 
 /** Asks for a stream, or ends it. It may be silent for as long as a connection may; `connection` closes it. */
 export async function requestStream(
@@ -31,10 +31,10 @@ export async function requestStream(
   for (const name of [...headers.keys()]) if (OF_ONE_CALL.test(name)) headers.delete(name)
   headers.set('Accept', 'text/event-stream')
   headers.set('Prefer', STREAM_PREFERENCE)
-  const given = typeof settings.headers === 'function' ? await settings.headers() : settings.headers
-  new Headers(given).forEach((value, name) => headers.set(name, value))
+  const { fetch, headers: given, idleTimeout } = settings
+  new Headers(typeof given === 'function' ? await given() : given).forEach((value, name) => headers.set(name, value))
   if (lastEventId !== '') headers.set('Last-Event-ID', lastEventId)
-  const response = settings.fetch(url, {
+  const response = fetch(url, {
     ...init,
     method,
     headers,
@@ -44,15 +44,17 @@ export async function requestStream(
     signal: connection.signal,
     keepalive: method === 'DELETE'
   })
-  return within(settings.idleTimeout, response, () => connection.abort())
+  return within(idleTimeout, response, error => connection.abort(error))
 }
 
 /** Tells the server that nobody wants the rest. One that does not hear it abandons the stream by itself in time. */
 export function cancelStream(url: string, call: Call, settings: ClientSettings): void {
-  requestStream('DELETE', url, call, settings, new AbortController()).then(
-    response => response.body?.cancel(),
-    () => undefined
-  )
+  requestStream('DELETE', url, call, settings, new AbortController()).then(discard, () => undefined)
+}
+
+/** Frees the connection of a response that is of no use. */
+export function discard({ body }: Response): void {
+  body?.cancel().catch(() => undefined)
 }
 
 export function isEventStream({ status, headers }: Response): boolean {

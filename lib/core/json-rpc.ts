@@ -48,9 +48,10 @@ export function errorResponse(id: RequestId | null, code: number, message: strin
 }
 
 /** How `JSON.stringify` begins a notification in the official SDKs, and in most hand-written servers. */
-const NOTIFICATION_STARTS = /* @__PURE__ */ ['{"jsonrpc":"2.0","method":"notifications/', '{"method":"notifications/'].map(start =>
-  Uint8Array.from(start, character => character.charCodeAt(0))
-)
+const NOTIFICATION_STARTS = /* @__PURE__ */ [
+  '{"jsonrpc":"2.0","method":"notifications/',
+  '{"method":"notifications/'
+].map(start => Uint8Array.from(start, character => character.charCodeAt(0)))
 
 /**
  * Whether the JSON between two offsets could be a request or a response, and so is worth parsing. MCP's notifications all

@@ -178,6 +178,21 @@ export function readFields(bytes: Uint8Array, from: number, fields: BlockFields)
   return line + 1
 }
 
+/**
+ * What is worth passing on of a block that is no event: its comments and its reconnection time, as lines of the block that follows.
+ * Not its blank line, for the reason at `KEEP_ALIVE_COMMENT`; and no other field, which would become one of the next event.
+ */
+export function transientLines(bytes: Uint8Array, from: number, to: number): Uint8Array {
+  const kept: number[] = []
+  let line = from
+  while (line < to) {
+    const end = bytes.indexOf(LF, line)
+    if (bytes[line] === COLON || isField(bytes, line, end, RETRY)) kept.push(...bytes.subarray(line, end + 1))
+    line = end + 1
+  }
+  return Uint8Array.from(kept)
+}
+
 /** The data of a block: the values of its `data` lines, joined by LF. */
 export function dataOf(bytes: Uint8Array, from: number, to: number, fields: BlockFields): string {
   if (fields.dataLines === 1) return decoder.decode(bytes.subarray(fields.dataFrom, fields.dataTo))

@@ -56,6 +56,8 @@ const TOMBSTONE_TTL = 60 * 60 * 1000
 /** Characters that all tombstones may have, beyond what is usual for each. */
 const TOMBSTONE_ROOM = 4 * 1024 * 1024
 const TOMBSTONE_SIZE = 256
+/** The part of `maxBytes` from which on endpoints are asked to wait, before anything has to fail. */
+const TIGHT = 7 / 8
 const SHORTEST_SWEEP = 1000
 const LONGEST_SWEEP = 30_000
 
@@ -193,6 +195,11 @@ export class StreamTable implements StreamHost, ByteBudget {
 
   get abandonAfter(): number {
     return this.#abandonAfter
+  }
+
+  get isTight(): boolean {
+    const isNearlyFull = this.#bytes > this.limits.maxBytes * TIGHT
+    return isNearlyFull && this.#undelivered.size + this.#delivered.size === 0
   }
 
   // ByteBudget

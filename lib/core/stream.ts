@@ -86,6 +86,8 @@ export interface StreamLimits {
 export interface StreamHost {
   readonly limits: StreamLimits
   readonly budget: ByteBudget
+  /** All streams together are close to their limit: who can wait should. */
+  readonly isTight: boolean
   /** Milliseconds without a reader or a sign of life after which a running stream is abandoned, as of now. */
   readonly abandonAfter: number
   /** It has left `live` or `waiting` for good. */
@@ -185,7 +187,7 @@ export class Stream implements StreamIdentity {
     if (this.isEnded) return false
     const { maxStreamBytes, maxEventBytes } = this.#host.limits
     if (to - from > maxEventBytes) return this.fail('event-too-large')
-    if (this.#isFull && !isSameWrite) return this.fail('overflow')
+    if (this.#isFull && this.#isOverfull && !isSameWrite) return this.fail('overflow')
     const excess = this.log.bytes + (to - from) - maxStreamBytes
     if (excess > 0) this.#makeRoom(excess)
     if (!this.log.append(bytes, from, to)) {
@@ -195,9 +197,13 @@ export class Stream implements StreamIdentity {
     if (fields.isMessage && (fields.dataLines > 1 || mayHaveId(bytes, fields.dataFrom, fields.dataTo))) {
       this.#note(dataOf(bytes, from, to, fields))
     }
-    this.#isFull = this.log.unwrittenBytes >= maxStreamBytes
+    this.#isFull = this.#isOverfull || this.#host.isTight
     this.#reader?.wake()
     return !this.#isFull
+  }
+
+  get #isOverfull(): boolean {
+    return this.log.unwrittenBytes >= this.#host.limits.maxStreamBytes
   }
 
   /** Passes a block without an event on to whoever reads now. */
@@ -232,6 +238,12 @@ export class Stream implements StreamIdentity {
     this.#pending = []
     this.log.clear()
     this.#become('cancelled')
+  }
+
+  /** The client wants no response to one request; with the last of a batch, the stream is cancelled. */
+  cancelRequest(id: RequestId): void {
+    this.#pending = this.#pending.filter(pending => pending !== id)
+    if (this.#pending.length === 0) this.cancel()
   }
 
   /** A client has answered a request of the server. */
@@ -309,6 +321,13 @@ export class Stream implements StreamIdentity {
     const left = bytes - (held - this.log.bytes)
     if (left > 0) events += this.log.evict(Infinity, this.log.written, left)
     if (events > 0) this.#host.evicted(this, events)
+    this.#forgetEvictedRequests()
+  }
+
+  /** Requests whose events are gone: nobody will answer them any more. */
+  #forgetEvictedRequests(): void {
+    if (this.#openRequests === undefined) return
+    for (const [id, sequence] of this.#openRequests) if (sequence < this.log.first) this.#openRequests.delete(id)
   }
 
   #note(data: string): void {

@@ -99,10 +99,13 @@ export class Connection implements Reader {
     if (this.#state !== 'idle' && this.#state !== 'scheduled') return
     this.#state = 'idle'
     this.#sink.cork()
-    if (this.#isFirst) this.#writeFirst()
-    this.#writeEvents()
-    if (this.stream.isEnded && this.#state === 'idle') this.#end()
-    this.#sink.uncork()
+    try {
+      if (this.#isFirst) this.#writeFirst()
+      this.#writeEvents()
+      if (this.stream.isEnded && this.#state === 'idle') this.#end()
+    } finally {
+      this.#sink.uncork()
+    }
   }
 
   #writeEvents(): void {
@@ -124,8 +127,7 @@ export class Connection implements Reader {
 
   comment(bytes: Uint8Array): void {
     if (this.#state === 'scheduled') this.flush()
-    // Without its blank line, for the reason at KEEP_ALIVE_COMMENT.
-    if (this.#state === 'idle') this.#write(bytes.subarray(0, bytes.length - 1))
+    if (this.#state === 'idle' && bytes.length > 0) this.#write(bytes)
   }
 
   /**

@@ -1,7 +1,9 @@
 // All open client connections, and how a response becomes one.
-import type { IncomingMessage, ServerResponse } from 'node:http'
+import { type IncomingMessage, ServerResponse } from 'node:http'
+import type { Socket } from 'node:net'
 import type { Manners } from '../core/protocol-version.js'
 import type { Stream } from '../core/stream.js'
+import { watchSocket } from './endpoint-socket.js'
 import { Connection, type ConnectionOptions, type Sink } from './connection.js'
 
 export type ConnectionDefaults = Omit<ConnectionOptions, 'manners' | 'onClosed'>
@@ -47,8 +49,10 @@ export class Connections {
  * `write`: what logs responses keeps their chunks, and would find other clients' messages in them.
  */
 export function mayReuse(res: ServerResponse): boolean {
-  return !Object.hasOwn(res, 'write')
+  return res.write === NATIVE_WRITE
 }
+
+const NATIVE_WRITE = ServerResponse.prototype.write
 
 /** A response of ours as a sink. */
 export function responseSink(req: IncomingMessage, res: ServerResponse): Sink {
@@ -64,19 +68,28 @@ export function responseSink(req: IncomingMessage, res: ServerResponse): Sink {
     end: () => void res.end(),
     destroy: () => void res.destroy(),
     onDrain: listener => void res.on('drain', listener),
-    onClose: listener => (res.destroyed ? listener() : void res.once('close', listener)),
+    onClose(listener) {
+      if (res.destroyed) return listener()
+      const gone = (): void => {
+        unwatch()
+        listener()
+      }
+      const unwatch = watchSocket(req, { isInsideHandler: () => false, destroyed: () => false, gone })
+      res.once('close', gone)
+    },
     closeSocket(onClosed) {
+      if (req.socket.destroyed) return onClosed()
       res.once('finish', () => req.socket.destroySoon())
       req.socket.once('close', onClosed)
     }
   }
 }
 
-/** Gathers writes in the socket; over HTTP/2 there is no socket to speak of, and nothing to gain. */
-export function cork({ httpVersionMajor, socket }: IncomingMessage): void {
-  if (httpVersionMajor < 2) socket.cork()
+/** Gathers writes in the socket, where it is a real one: what injects requests has others. */
+export function cork({ socket }: { readonly socket: Partial<Socket> }): void {
+  socket.cork?.()
 }
 
-export function uncork({ httpVersionMajor, socket }: IncomingMessage): void {
-  if (httpVersionMajor < 2) socket.uncork()
+export function uncork({ socket }: { readonly socket: Partial<Socket> }): void {
+  socket.uncork?.()
 }

@@ -1,42 +1,78 @@
-// The socket as the endpoint sees it: if the endpoint destroys it, the stream ends, whatever has become of the connection.
+// The socket under a response: who destroys it, and when it is gone.
 import type { IncomingMessage } from 'node:http'
 import type { Socket } from 'node:net'
 
+/** A response that wants to know. */
+export interface SocketWatcher {
+  /** Whether the running code was called by the endpoint behind this response. */
+  isInsideHandler(): boolean
+  /** The endpoint destroys the socket. Tells whether there was anything left to end: then the socket stays. */
+  destroyed(): boolean
+  /** The socket is gone. Node tells this to the response whose turn it is, and never to those pipelined behind it. */
+  gone(): void
+}
+
+const watches = new WeakMap<Socket, SocketWatch>()
+
 /**
  * Express' final handler destroys the socket when a handler throws after its head; so does many a hand-written one. From
- * outside that is no different from a client that leaves, so it is caught here, where it is known who called.
- *
- * `onDestroy` tells whether there was anything left to end. Returns what to call before we end the connection ourselves, while the
- * endpoint goes on (`true`) or after it has ended (`false`).
+ * outside that is no different from a client that leaves, so it is caught here, where it is known who called. One patch serves
+ * all responses of a socket, however many are pipelined.
  */
-export function watchSocket(
-  req: IncomingMessage,
-  isInsideHandler: () => boolean,
-  onDestroy: () => boolean
-): (isRunning: boolean) => void {
-  // One socket carries all streams of an HTTP/2 connection, and is nobody's to destroy.
-  if (req.httpVersionMajor > 1) return () => undefined
-  const { socket } = req
-  const original = socket.destroy
-  const patch = function destroy(this: Socket, error?: Error): Socket {
-    const isEndpoint = !isOfNode(this, error) && isInsideHandler()
-    return isEndpoint && onDestroy() ? this : original.call(this, error)
-  }
-  socket.destroy = patch
+class SocketWatch {
+  readonly watchers = new Set<SocketWatcher>()
+  readonly #socket: Socket
+  readonly #original: Socket['destroy']
+  readonly #patch: Socket['destroy']
 
-  // The socket will serve the next request, or Node destroys it, in the name of whoever wrote last. So it gets its own method
-  // back, and the endpoint a stand-in. A socket that has died keeps the patch: nobody else has any use for it.
-  return isRunning => {
-    if (socket.destroy === patch) socket.destroy = original
-    if (!isRunning || req.socket !== socket) return
-    const standIn = Object.create(socket) as Socket
-    standIn.destroy = function destroy(error?: Error) {
-      if (!isInsideHandler()) original.call(socket, error)
-      else onDestroy()
-      return this
+  constructor(socket: Socket) {
+    const { watchers } = this
+    const original = socket.destroy
+    this.#socket = socket
+    this.#original = original
+    this.#patch = function destroy(this: Socket, error?: Error): Socket {
+      const caller = isOfNode(this, error) ? undefined : [...watchers].find(watcher => watcher.isInsideHandler())
+      return caller?.destroyed() === true ? this : original.call(this, error)
     }
-    req.socket = standIn
+    socket.destroy = this.#patch
+    socket.on('close', this.#closed)
   }
+
+  /** With the last watcher the socket gets its own method back: it will serve the next request. */
+  delete(watcher: SocketWatcher): void {
+    this.watchers.delete(watcher)
+    if (this.watchers.size > 0) return
+    watches.delete(this.#socket)
+    this.#socket.off('close', this.#closed)
+    if (this.#socket.destroy === this.#patch) this.#socket.destroy = this.#original
+  }
+
+  readonly #closed = (): void => {
+    for (const watcher of this.watchers) watcher.gone()
+  }
+}
+
+/** Watches the socket of a request. Returns how to stop. */
+export function watchSocket({ socket }: IncomingMessage, watcher: SocketWatcher): () => void {
+  let watch = watches.get(socket)
+  if (watch === undefined) watches.set(socket, (watch = new SocketWatch(socket)))
+  watch.watchers.add(watcher)
+  return () => watch.delete(watcher)
+}
+
+/**
+ * Gives the endpoint a stand-in for a socket that goes on without it: the real one will serve the next request, or Node destroys it
+ * in the name of whoever wrote last.
+ */
+export function giveStandIn(req: IncomingMessage, watcher: SocketWatcher): void {
+  const { socket } = req
+  const standIn = Object.create(socket) as Socket
+  standIn.destroy = function destroy(error?: Error) {
+    if (!watcher.isInsideHandler()) socket.destroy(error)
+    else watcher.destroyed()
+    return this
+  }
+  req.socket = standIn
 }
 
 /**

@@ -203,8 +203,14 @@ export function keyOf(req: IncomingMessage, owner: string, key = headerOf(req, '
 }
 
 /** What makes two bodies the same request. */
-export function hashOf(body: unknown): string {
-  return createHash('sha256').update(JSON.stringify(body)).digest('base64url')
+export function hashOf(body: unknown): string | undefined {
+  let text: string
+  try {
+    text = JSON.stringify(body)
+  } catch {
+    return undefined // Nested too deeply to be written: what can be read is not always that shallow.
+  }
+  return createHash('sha256').update(text).digest('base64url')
 }
 
 /** Gives a recorded answer once more. */

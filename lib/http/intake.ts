@@ -1,5 +1,5 @@
 // From the endpoint's bytes to a stream's events: the producer's side of a taken response.
-import { type BlockListener, BlockSplitter } from '../core/sse.js'
+import { type BlockListener, BlockSplitter, transientLines } from '../core/sse.js'
 import type { Producer, Stream } from '../core/stream.js'
 import type { Connection } from './connection.js'
 import type { Intake, ResponseTap } from './tap.js'
@@ -59,6 +59,10 @@ export class EndpointIntake implements Intake, Producer {
     this.stream?.producerEnded()
   }
 
+  get isFull(): boolean {
+    return this.stream?.isFull ?? false
+  }
+
   drain(): void {
     this.#tap.drain()
   }
@@ -76,7 +80,7 @@ export class EndpointIntake implements Intake, Producer {
     }
     if (fields.hasId) this.#withheld = [copyOf(bytes, from, to)]
     else if (fields.dataLines > 0) this.stream?.append(bytes, from, to, fields, this.#events++ > 0)
-    else this.stream?.comment(copyOf(bytes, from, to))
+    else this.stream?.comment(transientLines(bytes, from, to))
   }
 
   #stepAside(withheld: Uint8Array[]): boolean {

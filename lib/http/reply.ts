@@ -10,6 +10,8 @@ export function refuse(
   fault: StreamFault,
   headers: Record<string, string> = {}
 ): void {
+  // Somebody in front has answered meanwhile, or the client has left.
+  if (res.headersSent || res.destroyed) return
   const body = errorResponse(null, STREAM_ERROR, faultMessage(fault), { reason: fault })
   res.writeHead(status, {
     'Content-Type': 'application/json',
@@ -22,6 +24,7 @@ export function refuse(
 
 /** Nothing to say, and nothing to come: browsers' EventSource and the official clients stop on it. */
 export function noContent(res: ServerResponse): void {
+  if (res.headersSent || res.destroyed) return
   res.writeHead(204, { 'Cache-Control': 'no-store' })
   res.end()
 }

@@ -1,4 +1,5 @@
 // Reads a request's body ahead of the endpoint, and leaves the request as if nobody had read it.
+import { AsyncResource } from 'node:async_hooks'
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
 import { Readable } from 'node:stream'
 import bodyParser from 'body-parser'
@@ -14,16 +15,18 @@ export function parsedBody(req: IncomingMessage): unknown {
 }
 
 /**
- * Calls `done` with the parsed JSON body, or with `undefined` where there is none to be had: invalid JSON, too large, already
+ * Calls `whenRead` with the parsed JSON body, or with `undefined` where there is none to be had: invalid JSON, too large, already
  * read by somebody. What the endpoint then says about such a body is its own affair. A client that leaves half-way is
- * never heard of again: `done` is not called.
+ * never heard of again: `whenRead` is not called.
  *
  * The bytes stay in the request: a parser behind us, or an endpoint that reads the raw request, finds all of them.
  */
-export function readAhead(req: IncomingMessage, done: (body: unknown) => void): void {
+export function readAhead(req: IncomingMessage, whenRead: (body: unknown) => void): void {
   const { body, _body } = req as ParsedRequest
-  if (body !== undefined && (_body === true || req.readableEnded || req.complete)) return done(body)
-  if (req.readableDidRead || req.destroyed) return done(undefined)
+  if (body !== undefined && (_body === true || req.readableEnded || req.complete)) return whenRead(body)
+  if (req.readableDidRead || req.destroyed) return whenRead(undefined)
+  // The parser calls from outside: what runs behind us belongs to the async context of the request.
+  const done = AsyncResource.bind(whenRead)
 
   const early = req.readableLength > 0 ? takeAndPutBack(req) : undefined
   const chunks: Buffer[] = early === undefined ? [] : [early]

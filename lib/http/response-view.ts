@@ -8,11 +8,14 @@ export interface ResponseView {
   readonly isEnded: boolean
   /** It has ended it, and everything has been taken. */
   readonly isFinished: boolean
+  /** There is no room in the stream: `drain` will tell when there is. */
+  readonly needsDrain: boolean
   /** The stream is over. */
   readonly isClosed: boolean
 }
 
-const VIEW = Symbol('mcp-streams.view')
+// Registered, so that an ESM and a CJS copy of this module know each other's responses.
+const VIEW = Symbol.for('express-mcp-streams.view')
 
 interface Viewed {
   [VIEW]?: ResponseView
@@ -62,6 +65,7 @@ const STATE: PropertyDescriptorMap = {
   closed: descriptorOf(view => view.isClosed),
   writableEnded: descriptorOf(view => view.isEnded),
   writableFinished: descriptorOf(view => view.isFinished),
+  writableNeedDrain: descriptorOf(view => view.needsDrain),
   errored: descriptorOf(() => null)
 }
 

@@ -42,8 +42,10 @@ export async function answerStreamUrl(
   const id = call?.outcome?.kind === 'stream' ? call.outcome.streamId : name
   const found = names.length === 1 && isStreamId(id) ? await house.table.find(id) : undefined
   const session = sessionOf(req)
+  if (res.destroyed) return
   // An absent session is accepted here, a different one is not: the URL names the stream, the credentials name its owner.
-  const isTheirs = found?.owner === owner && (session === undefined || session === found.sessionId)
+  const isTheirs =
+    found?.owner === owner && (session === undefined || found.sessionId === undefined || session === found.sessionId)
   if (found === undefined || !isTheirs) return refuseAndCount(house, res, 404, 'stream-unknown')
   if (req.method === 'DELETE') return cancelStream(house, found, req, res, next)
 
@@ -79,6 +81,8 @@ export async function resumeAtEndpoint(
   proceed: () => void
 ): Promise<void> {
   const found = await house.table.find(eventId.streamId)
+  // It has left already: it must not take over from a connection that lives.
+  if (res.destroyed) return
   const cursor = eventId.sequence
   const isTheirs =
     found !== undefined && found.owner === owner && found.sessionId === sessionOf(req) && cursor <= lastOf(found)
@@ -119,6 +123,7 @@ export async function reattachListener(
   const accepts = headerOf(req, 'accept') ?? ''
   if (session === undefined || !accepts.includes('text/event-stream')) return false
   const stream = await house.table.findListening(session, owner)
+  if (res.destroyed) return true
   if (stream === undefined || isForeignOrigin(req, house.allowedOrigins)) return false
   follow(house, req, res, stream, startOf(stream))
   return true

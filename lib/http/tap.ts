@@ -1,7 +1,8 @@
 // Every patch of a response, and nothing else: what the endpoint does to `res` goes to a stream, what the socket does stays with us.
 import type { IncomingMessage, OutgoingHttpHeader, OutgoingHttpHeaders, ServerResponse } from 'node:http'
 import type { Sink } from './connection.js'
-import { watchSocket } from './endpoint-socket.js'
+import { giveStandIn, type SocketWatcher, watchSocket } from './endpoint-socket.js'
+import { callbackIn, headersSentError, streamError, swallow, withBytes } from './chunk.js'
 import { cork, mayReuse, uncork } from './connections.js'
 import { foldHeaders, headerIn, stringOf, validateHead, withDirectives } from './response-headers.js'
 import {
@@ -29,6 +30,8 @@ export interface Intake {
   begin(): void
   /** `false`: full; wait for `drain`. */
   write(bytes: Buffer): boolean
+  /** There is no room now. */
+  readonly isFull: boolean
   end(): void
   /** The endpoint has destroyed its response, or has thrown. */
   abort(): void
@@ -89,7 +92,7 @@ const EVENT_STREAM = /^\s*text\/event-stream\s*(?:;|$)/i
 const HELD_RESPONSE_EVENTS = ['close', 'finish', 'drain']
 const HELD_REQUEST_EVENTS = ['close', 'aborted', 'error']
 
-export class ResponseTap implements ResponseView, Sink {
+export class ResponseTap implements ResponseView, Sink, SocketWatcher {
   readonly req: IncomingMessage
   readonly res: ServerResponse
   #state: TapState = 'undecided'
@@ -102,8 +105,9 @@ export class ResponseTap implements ResponseView, Sink {
   #isReleased = false
   /** Socket events are for those in front of us only. */
   #isHolding = false
+  #isBodyDropped = false
   /** Called before we end the connection. */
-  #leaveSocket: ((isRunning: boolean) => void) | undefined
+  #unwatchSocket: (() => void) | undefined
   /** The response's own socket side is gone. */
   #isClosed = false
   #closeListener: (() => void) | undefined
@@ -140,7 +144,7 @@ export class ResponseTap implements ResponseView, Sink {
     req.destroy = function destroyKept(this: IncomingMessage, error?: Error): IncomingMessage {
       const isOfWire = error !== undefined && 'code' in error && error.code === 'ECONNRESET'
       return isOfWire && req.complete && !req.readableEnded ? req : destroy.call(this, error)
-    } as IncomingMessage['destroy']
+    }
   }
 
   /** A kept response that was not taken has been ended: those behind us may see it close. */
@@ -184,14 +188,12 @@ export class ResponseTap implements ResponseView, Sink {
   }
 
   end(): void {
-    this.#leaveSocket?.(this.#isRunning)
-    if (this.#endedBy === undefined) maskResponse(this.res)
+    this.#leaveSocket()
     this.#originals.end.call(this.res)
   }
 
   destroy(): void {
-    this.#leaveSocket?.(this.#isRunning)
-    maskResponse(this.res)
+    this.#leaveSocket()
     this.#originals.destroy.call(this.res)
   }
 
@@ -207,7 +209,8 @@ export class ResponseTap implements ResponseView, Sink {
 
   closeSocket(onClosed: () => void): void {
     const { socket } = this.req
-    this.#leaveSocket?.(this.#isRunning)
+    this.#leaveSocket()
+    if (socket.destroyed) return onClosed()
     const end = (): void => socket.destroySoon()
     this.#inFront.add(end)
     this.res.on('finish', end)
@@ -226,6 +229,10 @@ export class ResponseTap implements ResponseView, Sink {
 
   get isFinished(): boolean {
     return this.#endedBy === 'end' && this.#isReleased
+  }
+
+  get needsDrain(): boolean {
+    return this.#intake?.isFull ?? false
   }
 
   get isClosed(): boolean {
@@ -259,7 +266,7 @@ export class ResponseTap implements ResponseView, Sink {
   stepAside(withheld: Uint8Array): boolean {
     this.#state = 'untaken'
     this.#isHolding = false
-    this.#leaveSocket?.(false)
+    this.#unwatchSocket?.()
     this.#restore()
     // Its client has gone meanwhile: time to say so.
     if (this.#isClosed) this.release()
@@ -382,7 +389,15 @@ export class ResponseTap implements ResponseView, Sink {
     this.#head = args
     this.#holdEvents()
     // An endpoint may write its head and then nothing for minutes: the link must be out by then.
-    process.nextTick(() => this.#begin())
+    process.nextTick(() => {
+      try {
+        this.#begin()
+      } catch (error) {
+        // A hook on the head, in front of us, has thrown; the endpoint is not there any more to hear of it.
+        this.#abort()
+        this.#originals.destroy.call(this.res, error as Error)
+      }
+    })
   }
 
   #settleUntaken(): void {
@@ -400,20 +415,20 @@ export class ResponseTap implements ResponseView, Sink {
     const [chunk, second, third] = args
     const callback = (typeof second === 'function' ? second : third) as ((error?: Error) => void) | undefined
     const encoding = typeof second === 'string' ? (second as BufferEncoding) : undefined
-    const bytes = toBytes(chunk, encoding)
-    if (this.#endedBy !== undefined || this.#isReleased) {
+    const isOver = this.#endedBy !== undefined || this.#isReleased
+    const hasRoom = withBytes(chunk, encoding, bytes => !isOver && this.#intake?.write(bytes) === true)
+    if (isOver) {
       if (callback !== undefined)
         process.nextTick(callback, streamError('ERR_STREAM_WRITE_AFTER_END', 'write after end'))
       return false
     }
-    const hasRoom = this.#intake?.write(bytes) ?? false
     // The write may have shown that the response is not ours to take: then the bytes have gone out already.
     if (callback !== undefined) process.nextTick(callback)
     return hasRoom
   }
 
   #end(args: unknown[]): ServerResponse {
-    const callback = args.find(arg => typeof arg === 'function') as ((error?: Error) => void) | undefined
+    const callback = callbackIn(args)
     if (this.#endedBy !== undefined) {
       if (callback !== undefined)
         process.nextTick(
@@ -456,6 +471,7 @@ export class ResponseTap implements ResponseView, Sink {
     const { req, res } = this
     const emitOnRequest = req.emit
     showHeadersSent(res)
+    maskResponse(res)
 
     res.emit = function emit(this: ServerResponse, event: string, ...args: unknown[]): boolean {
       const isHeld = event !== 'drain' || tap.#state !== 'untaken'
@@ -468,7 +484,7 @@ export class ResponseTap implements ResponseView, Sink {
 
     req.emit = function emit(this: IncomingMessage, event: string, ...args: unknown[]): boolean {
       // While the body is read: who reads it waits for the close that follows its end.
-      const isRead = event === 'close' && tap.#state !== 'taken' && req.readableEnded
+      const isRead = event === 'close' && req.readableEnded && !tap.#isBodyDropped
       if (!tap.#isHolding || tap.#isReleased || isRead || !HELD_REQUEST_EVENTS.includes(event)) {
         return emitOnRequest.call(this, event, ...(args as []))
       }
@@ -478,17 +494,37 @@ export class ResponseTap implements ResponseView, Sink {
       return tap.#callListeners(req, event, args, listener => tap.#inFront.has(listener))
     } as IncomingMessage['emit']
 
-    this.#leaveSocket = watchSocket(
-      req,
-      () => tap.#host.isInsideHandler(),
-      () => tap.#isRunning && tap.#abort()
-    )
+    this.#unwatchSocket = watchSocket(req, this)
+  }
+
+  // SocketWatcher
+
+  isInsideHandler(): boolean {
+    return this.#host.isInsideHandler()
+  }
+
+  destroyed(): boolean {
+    return this.#isRunning && this.#abort()
+  }
+
+  gone(): void {
+    this.#closed()
+  }
+
+  /** Before we end the connection ourselves: the endpoint may go on. */
+  #leaveSocket(): void {
+    const { req } = this
+    // With the end of a response Node drops a body that nobody reads: the close that follows is no news of the client either.
+    this.#isBodyDropped ||= !req.readableEnded && req.readableFlowing === null && req.listenerCount('readable') === 0
+    this.#unwatchSocket?.()
+    if (this.#isRunning && this.#unwatchSocket !== undefined) giveStandIn(this.req, this)
+    this.#unwatchSocket = undefined
   }
 
   #closed(): void {
     if (this.#isClosed) return
     this.#isClosed = true
-    if (!this.req.socket.destroyed) this.#leaveSocket?.(this.#isRunning)
+    if (!this.req.socket.destroyed) this.#leaveSocket()
     if (!this.#isReleased) showState(this.res, this)
     if (this.#state !== 'taken' && this.#endedBy === undefined) this.drain()
     this.#closeListener?.()
@@ -517,36 +553,4 @@ export class ResponseTap implements ResponseView, Sink {
 /** The tap of a response that has one: only ours calls the patches. */
 function tapOf(res: ServerResponse): ResponseTap {
   return viewOf(res) as ResponseTap
-}
-
-/** Strings are encoded here: what is worth keeping is copied before the next one comes. */
-const scratch = Buffer.allocUnsafeSlow(64 * 1024)
-
-/** The bytes of a chunk, valid until the next call. */
-function swallow(args: unknown[]): true {
-  const callback = args.find(arg => typeof arg === 'function')
-  if (callback !== undefined) process.nextTick(callback)
-  return true
-}
-
-function toBytes(chunk: unknown, encoding: BufferEncoding = 'utf8'): Buffer {
-  if (typeof chunk === 'string') {
-    if (chunk.length * 3 > scratch.length) return Buffer.from(chunk, encoding)
-    return scratch.subarray(0, scratch.write(chunk, 0, encoding))
-  }
-  if (Buffer.isBuffer(chunk)) return chunk
-  if (chunk instanceof Uint8Array) return Buffer.from(chunk.buffer, chunk.byteOffset, chunk.byteLength)
-  const error: NodeJS.ErrnoException = new TypeError(
-    'The "chunk" argument must be of type string or an instance of Buffer or Uint8Array'
-  )
-  error.code = chunk === null ? 'ERR_STREAM_NULL_VALUES' : 'ERR_INVALID_ARG_TYPE'
-  throw error
-}
-
-function headersSentError(action: 'set' | 'write'): Error {
-  return streamError('ERR_HTTP_HEADERS_SENT', `Cannot ${action} headers after they are sent to the client`)
-}
-
-function streamError(code: string, message: string): Error {
-  return Object.assign(new Error(message), { code })
 }

@@ -34,11 +34,12 @@ export function watchVerdict(
     const { statusCode } = res
     const isAccepted = statusCode >= 200 && statusCode < 300
     if (isAccepted) {
-      for (const id of cancelled) house.table.findByRequest(id, session, owner)?.cancel()
+      for (const id of cancelled) house.table.findByRequest(id, session, owner)?.cancelRequest(id)
       if (session !== undefined) noteAnswers(house, messages, session, owner)
     }
     if (session === undefined) return
-    const isGone = statusCode === 404 && (req.method === 'POST' || req.method === 'GET')
+    // Not on GET: an endpoint without a listen channel may say 404 there, and goes on with its session.
+    const isGone = statusCode === 404 && req.method === 'POST'
     if (isGone || (isAccepted && req.method === 'DELETE')) endSession(house, session, owner, isGone)
   })
 }

@@ -46,7 +46,11 @@ function mcpServer() {
 export function sdkStateless({ enableJsonResponse, eventStore }) {
   return async (req, res) => {
     const server = mcpServer()
-    const transport = new StreamableHTTPServerTransport({ sessionIdGenerator: undefined, enableJsonResponse, eventStore })
+    const transport = new StreamableHTTPServerTransport({
+      sessionIdGenerator: undefined,
+      enableJsonResponse,
+      eventStore
+    })
     res.on('close', () => void server.close())
     await server.connect(transport)
     await transport.handleRequest(req, res, req.body)
@@ -61,7 +65,12 @@ export function sdkStateful({ enableJsonResponse, eventStore }) {
     if (!transport && isInitializeRequest(req.body)) {
       const onsessioninitialized = id => sessions.set(id, transport)
       const sessionIdGenerator = randomUUID
-      transport = new StreamableHTTPServerTransport({ sessionIdGenerator, onsessioninitialized, enableJsonResponse, eventStore })
+      transport = new StreamableHTTPServerTransport({
+        sessionIdGenerator,
+        onsessioninitialized,
+        enableJsonResponse,
+        eventStore
+      })
       await mcpServer().connect(transport)
     }
     await transport.handleRequest(req, res, req.body)
@@ -73,7 +82,8 @@ const responseTo = id => `{"jsonrpc":"2.0","id":${id},"result":{"content":[{"typ
 
 // The text of an event is the same work for all variants: as little of it as there can be.
 export const eventMaker = size => {
-  const head = 'event: message\ndata: {"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":1,"progress":'
+  const head =
+    'event: message\ndata: {"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":1,"progress":'
   const tail = `,"message":"${padding(size)}"}}\n\n`
   return sequence => head + sequence + tail
 }

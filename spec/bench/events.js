@@ -47,7 +47,12 @@ export async function measureEvents({ rounds, seconds, only }) {
       for (const size of sizes) {
         for (const concurrent of CONCURRENT) {
           const count = concurrent === 64 ? perCall / 4 : perCall
-          const plan = events => ({ concurrent, calls: Math.max(1, Math.round(events / count / concurrent)), count, size })
+          const plan = events => ({
+            concurrent,
+            calls: Math.max(1, Math.round(events / count / concurrent)),
+            count,
+            size
+          })
           const { rate } = await measure(servers[0], plan(guess * seconds))
           // A second bare process shows once per kind how far apart two equals come out: what this machine cannot tell.
           const compared = size === 200 && concurrent === 16 ? servers : servers.slice(0, -1)

@@ -21,11 +21,15 @@ const { values, positionals } = parseArgs({
   }
 })
 const { quick, only } = values
-const plan = { rounds: Number(values.rounds ?? (quick ? 2 : 5)), seconds: quick ? 0.05 : 0.25, quick, only }
+const plan = { rounds: Number(values.rounds ?? (quick ? 2 : 5)), seconds: quick ? 0.05 : 0.2, quick, only }
+
+const unknown = positionals.filter(name => !Object.hasOwn(sections, name))
+if (unknown.length > 0) throw new TypeError(`No such section: ${unknown.join(', ')}`)
 
 const began = performance.now()
 for (const [name, measure] of Object.entries(sections)) {
   if (positionals.length === 0 || positionals.includes(name)) await measure(plan)
 }
-console.log(`\nOther processes kept ${othersShare().toFixed(2)} CPUs busy meanwhile.`)
-console.log(`${Math.round((performance.now() - began) / 1000)} s`)
+console.log(
+  `\nOther processes kept ${othersShare().toFixed(2)} CPUs busy. ${Math.round((performance.now() - began) / 1000)} s`
+)

@@ -62,7 +62,10 @@ answer({
       const body = { jsonrpc: '2.0', id: 0, method: 'initialize', params }
       const answer = await wire.request('POST', '/mcp', { body, sink: new Text() })
       const session = { ...headers, 'Mcp-Session-Id': answer.headers['mcp-session-id'] }
-      await wire.request('POST', '/mcp', { headers: session, body: { jsonrpc: '2.0', method: 'notifications/initialized' } })
+      await wire.request('POST', '/mcp', {
+        headers: session,
+        body: { jsonrpc: '2.0', method: 'notifications/initialized' }
+      })
       opened.push(session)
     }
     wire.leave()
@@ -97,7 +100,8 @@ answer({
             const start = performance.now()
             await wire.request('POST', '/mcp', { headers, body: callOf(id, { count: 0, size: 0 }), sink })
             latencies.push(performance.now() - start)
-            if (!sink.text.includes(`"id":${id}`) || !sink.text.includes('"result"')) throw new Error(`Not a response: ${sink.text}`)
+            if (!sink.text.includes(`"id":${id}`) || !sink.text.includes('"result"'))
+              throw new Error(`Not a response: ${sink.text}`)
           }
         })
       )
@@ -108,9 +112,9 @@ answer({
   },
 
   /** Makes streams whose clients are gone: every other one is finished, the rest live. Answers how each is resumed. */
-  async fill({ port, calls, count, size, live = 0.5 }) {
+  async fill({ port, calls, count, size }) {
     return inParallel(range(calls), 20, async index => {
-      const park = (index % 2) / 2 >= 1 - live || live === 1
+      const park = index % 2 === 1
       const wire = await Wire.open(port)
       const { check, response } = await call(port, wire, { count, size, park }, headers)
       if (!park) wire.leave()
@@ -128,7 +132,10 @@ answer({
         const check = new EventCheck(events => {
           if (live && events === count) setImmediate(() => wire.leave())
         })
-        const { status } = await wire.request('GET', target, { headers: { ...headers, 'Last-Event-ID': firstId }, sink: check })
+        const { status } = await wire.request('GET', target, {
+          headers: { ...headers, 'Last-Event-ID': firstId },
+          sink: check
+        })
         if (status !== 200) throw new Error(`A resume was answered ${status}`)
         check.verify(count, !live)
         if (!live) wire.leave()

@@ -61,7 +61,10 @@ export async function measureMemory({ rounds, quick }) {
   }
 
   const sdk = await weighAll('sdkStateless')
-  for (const [kind, label] of [['heap', 'heap'], ['rss', 'RSS']]) {
+  for (const [kind, label] of [
+    ['heap', 'heap'],
+    ['rss', 'RSS']
+  ]) {
     const toBare = (weights, state) => weights.map((each, i) => each[state][kind] / sdk.bare[i].connected[kind])
     printRow(`${label}, bare, connected`, { of: sdk.bare.map(each => each.connected[kind]), bytes: true })
     printRow(`${label}, bare, client gone: to that`, { of: toBare(sdk.bare, 'gone') })
@@ -71,7 +74,10 @@ export async function measureMemory({ rounds, quick }) {
 
   // This endpoint holds its response and nothing else, in both variants: between them are the stream, its log and the tap.
   const raw = await weighAll('raw')
-  for (const [state, label] of [['connected', 'connected'], ['gone', 'client gone']]) {
+  for (const [state, label] of [
+    ['connected', 'connected'],
+    ['gone', 'client gone']
+  ]) {
     const bare = median(raw.bare.map(each => each[state].heap))
     const share = raw.ours.map(each => each[state].heap - bare)
     printRow(`our share of the heap, ${label}`, { of: share, bytes: true, ...(state === 'gone' && { atMost: 2048 }) })

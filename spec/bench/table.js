@@ -7,7 +7,7 @@ export function median(values) {
   return sorted.length % 2 === 1 ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2
 }
 
-const NAME = 46
+const NAME = 50
 
 /** What a section measures, and the legend of its columns. */
 export function printTitle(title, columns) {

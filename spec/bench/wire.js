@@ -108,7 +108,9 @@ export class Wire {
     const end = this.head.indexOf('\r\n\r\n')
     if (end < 0) return bytes.length
     const [first, ...lines] = this.head.slice(0, end).split('\r\n')
-    const headers = Object.fromEntries(lines.map(line => [line.split(':', 1)[0].toLowerCase(), line.slice(line.indexOf(':') + 2)]))
+    const headers = Object.fromEntries(
+      lines.map(line => [line.split(':', 1)[0].toLowerCase(), line.slice(line.indexOf(':') + 2)])
+    )
     this.parsed = { status: Number(first.split(' ')[1]), headers }
     this.sink?.open?.(this.parsed)
     if (headers['transfer-encoding'] === 'chunked') {

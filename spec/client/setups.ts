@@ -116,7 +116,10 @@ export async function callCount(
   const steps: number[] = []
   const options = { ...more, onprogress: ({ progress }: { progress: number }) => void steps.push(progress) }
   const params = { name: tool, arguments: { key, ...args } }
-  const result = client instanceof Client ? await client.callTool(params, undefined, options) : await client.callTool(params, options)
+  const result =
+    client instanceof Client
+      ? await client.callTool(params, undefined, options)
+      : await client.callTool(params, options)
   const [content] = result.content as { text: string }[]
   return { text: content?.text ?? '', steps }
 }

@@ -17,7 +17,7 @@ import { closeAll, listen } from '../helpers/listen.js'
 import { callTool, headersFor, initialize, post, result } from '../helpers/mcp.js'
 import { createStreams, FRAMEWORKS, type Middleware, type Mount, MOUNTS } from '../mounting/frameworks.js'
 import { exchange, expectSameBytes, requestHead, requestOf, type Send } from '../mounting/on-the-wire.js'
-import { errorFor, HEADERS, NODE, NOTE, RESULT, serveCase, SSE_TYPE } from './tap-case.js'
+import { blockOf, errorFor, HEADERS, NODE, note, NOTE, RESULT, serveCase, SSE_TYPE } from './tap-case.js'
 
 afterEach(closeAll)
 
@@ -71,8 +71,8 @@ const encoded = (encoding: string, body: Buffer) => requestOf(body, { headers: {
 const BODIES: Record<string, Send> = {
   'a call': requestOf(JSON_CALL),
   'a call in three pieces': inPieces(JSON_CALL, JSON_CALL.length / 3),
-  'a call in many pieces': inPieces(JSON_CALL, 7),
-  'a call in chunks': inChunks(JSON_CALL, 10),
+  'a call in many pieces': inPieces(JSON_CALL, 20),
+  'a call in chunks': inChunks(JSON_CALL, 25),
   'a call of 90 KB in pieces': inPieces(
     Buffer.from(JSON.stringify(callTool(1, 'any', { text: 'x'.repeat(90_000) }))),
     10_000
@@ -85,7 +85,7 @@ const BODIES: Record<string, Send> = {
   'a batch': requestOf([CALL, callTool(2, 'any')]),
   'JSON that is no object': requestOf('42'),
   'invalid JSON': requestOf('{"jsonrpc":"2.0","id":1,'),
-  'invalid JSON in pieces': inPieces(Buffer.from('{"jsonrpc":"2.0","id":1,'), 5),
+  'invalid JSON in pieces': inPieces(Buffer.from('{"jsonrpc":"2.0","id":1,'), 10),
   text: typed('text/plain', 'hello'),
   'JSON as text': typed('text/plain'),
   'JSON as nothing in particular': typed(''),
@@ -101,7 +101,7 @@ const BODIES: Record<string, Send> = {
   ),
   'a charset that nobody knows': typed('application/json; charset=x-nobody'),
   gzip: encoded('gzip', gzipSync(JSON_CALL)),
-  'gzip in pieces': inPieces(gzipSync(JSON_CALL), 11, { 'Content-Encoding': 'gzip' }),
+  'gzip in pieces': inPieces(gzipSync(JSON_CALL), 25, { 'Content-Encoding': 'gzip' }),
   deflate: encoded('deflate', deflateSync(JSON_CALL)),
   brotli: encoded('br', brotliCompressSync(JSON_CALL)),
   'gzip that is none': encoded('gzip', JSON_CALL),
@@ -203,6 +203,37 @@ describe('an endpoint that reads the raw request', () => {
   it.each(Object.entries(READERS))('by %s: the same bytes', async (name, read) => {
     const sends = name === 'nobody at all' ? UNREAD : name === 'setEncoding' ? TEXTS : BODIES
     await expectSameBytes(streams => NODE([...streams, echo(read)]), ...Object.values(sends))
+  })
+})
+
+describe('a body that is there before us', () => {
+  const late: Middleware = async (_req, _res, next) => {
+    await pause(5)
+    next()
+  }
+
+  it.each([
+    ['for await', [echo(READERS['for await']!)]],
+    ["on('data')", [echo(READERS["on('data')"]!)]],
+    ['express.json()', [express.json() as Middleware, echo(async req => summary([], parsedBodyOf(req)))]]
+  ])('because somebody in front has taken a while, read by %s: the same bytes', async (_name, chain) => {
+    const create = (streams: Middleware[]) =>
+      express()
+        .use('/mcp', late, ...streams, ...chain)
+        .use(tellError)
+    await expectSameBytes(create, ...Object.values(BODIES))
+  })
+
+  it('because the owner has taken a while: understood, and handed on', async () => {
+    const streams = createStreams({ owner: () => pause(5).then(() => 'somebody') })
+    const endpoint: Middleware = async (req, res) => {
+      const { length } = await READERS['for await']!(req)
+      res.writeHead(200, SSE_TYPE).end(blockOf(note(length)))
+    }
+    const { url } = await listen(NODE([streams, endpoint]))
+    const response = await post(`${url}/mcp`, CALL, HEADERS)
+    await response.ended
+    expect(response.messages()).toEqual([note(JSON_CALL.length), errorFor(1)])
   })
 })
 

@@ -4,7 +4,7 @@ import { expect } from '@jest/globals'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { McpStreams, McpStreamsOptions } from '../../lib/index.js'
 import { type Gate, gate } from '../helpers/gate.js'
-import { listen } from '../helpers/listen.js'
+import { closeLater, listen } from '../helpers/listen.js'
 import { callTool, get, headersFor, notification, post, result } from '../helpers/mcp.js'
 import type { Json, OpenStream } from '../helpers/open-stream.js'
 import { streamUrl } from '../helpers/serve.js'
@@ -42,6 +42,7 @@ export const NODE: Mount = MOUNTS.find(([name]) => name === 'node:http')![1]
 export async function serveCase(behave: Behave, options: McpStreamsOptions = {}, mount: Mount = NODE): Promise<Case> {
   const streams = createStreams(options)
   const go: Gate = gate()
+  closeLater(() => go.open())
   const endpoint: Middleware = (req, res, next) => {
     if (req.headers['x-neighbour'] === undefined) return behave(res, req, next)
     res.writeHead(200, SSE_TYPE).write(NOTE)

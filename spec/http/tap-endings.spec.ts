@@ -1,9 +1,11 @@
 // How responses end that do not end well: each leaves its client with an answer, at once and on the same connection.
 
-import { afterEach, describe, expect, it } from '@jest/globals'
+import { afterEach, describe, expect, it, jest } from '@jest/globals'
 import express from 'express'
 import express4 from 'express4'
-import type { Server } from 'node:http'
+import { once } from 'node:events'
+import { Agent, type IncomingMessage, request as httpRequest, type Server } from 'node:http'
+import { Socket } from 'node:net'
 import type { McpStreamsOptions } from '../../lib/index.js'
 import { gate } from '../helpers/gate.js'
 import { closeAll, listen } from '../helpers/listen.js'
@@ -420,4 +422,50 @@ describe('a socket that is destroyed by somebody else than the endpoint', () => 
       await expectToGoOn(response)
     }
   )
+})
+
+describe('a socket that serves one request after the other', () => {
+  const behaviours: [string, Behave][] = [
+    ['streams', res => res.writeHead(200, SSE_TYPE).end(RESULT)],
+    [
+      'streams that fail',
+      (res, req) => {
+        res.writeHead(200, SSE_TYPE)
+        req.socket.destroy()
+      }
+    ],
+    ['streams with ids of their own', res => res.writeHead(200, SSE_TYPE).end(`id: 1\n${RESULT}`)],
+    ['JSON', res => res.writeHead(200, { 'Content-Type': 'application/json' }).end('{}')]
+  ]
+
+  it.each(behaviours)('with %s, is left as it was', async (_name, behave) => {
+    const warnings = jest.spyOn(process, 'emitWarning').mockImplementation(() => undefined)
+    const { url, server } = await listen(NODE([createStreams(), (req, res, next) => behave(res, req, next)]))
+    const sockets: Socket[] = []
+    const states: unknown[] = []
+    server.on('connection', socket => sockets.push(socket))
+    server.on('request', ({ socket }: IncomingMessage) => {
+      const { destroy } = socket
+      states.push([destroy === Socket.prototype.destroy, socket.eventNames().map(name => socket.listenerCount(name))])
+    })
+    const agent = new Agent({ keepAlive: true, maxSockets: 1 })
+    for (let i = 0; i < 5; i++) {
+      const request = httpRequest(`${url}/mcp`, {
+        agent,
+        method: 'POST',
+        headers: { ...HEADERS, 'idempotency-key': String(i) }
+      })
+      request.end(JSON.stringify(callTool(1, 'any')))
+      const [response] = (await once(request, 'response')) as [IncomingMessage]
+      response.resume()
+      await once(response, 'close')
+    }
+    agent.destroy()
+    warnings.mockRestore()
+    expect(sockets).toHaveLength(1)
+    expect(states).toHaveLength(5)
+    // The first is none of those that came after another.
+    expect(new Set(states.slice(1).map(state => JSON.stringify(state))).size).toBe(1)
+    expect(states[4]).toEqual([true, expect.any(Array)])
+  })
 })

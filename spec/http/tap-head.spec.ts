@@ -296,10 +296,7 @@ describe('an event stream that is none of ours', () => {
       res.setHeader('Content-Type', SSE).writeHead(200, { 'Content-Type': 'text/plain' }).end(NOTE),
     'one that is encoded': res => res.writeHead(200, { ...SSE_TYPE, 'Content-Encoding': 'gzip' }).end(NOTE),
     'one that is encoded, by setHeader': res =>
-      res.setHeader('Content-Encoding', 'br').writeHead(200, SSE_TYPE).end(NOTE),
-    'one with an own id at once': res => res.writeHead(200, SSE_TYPE).end(`id: 1\n${NOTE}`),
-    'one with an own id and a content-length': res =>
-      res.writeHead(200, { ...SSE_TYPE, 'Content-Length': 6 + NOTE.length }).end(`id: 1\n${NOTE}`)
+      res.setHeader('Content-Encoding', 'br').writeHead(200, SSE_TYPE).end(NOTE)
   }
 
   it.each(Object.entries(UNTOUCHED))('%s: the same bytes', async (_name, write) => {
@@ -316,6 +313,30 @@ describe('an event stream that is none of ours', () => {
     const endpoint: Middleware = (_req, res) => res.writeHead(200, SSE_TYPE).end(NOTE)
     const sends = ['PUT', 'DELETE', 'HEAD', 'OPTIONS', 'PATCH'].map(method => requestOf(undefined, { method }))
     await expectSameBytes(streams => APPS['node:http']!([...streams, endpoint]), ...sends)
+  })
+})
+
+describe('the head of a request', () => {
+  const OURS = `${'x'.repeat(21)}.5`
+
+  it.each([
+    ['a cursor of its own store', 'their-stream_7', ['their-stream_7', true]],
+    ['a cursor that looks like ours, and is unknown', OURS, [undefined, false]]
+  ])('with %s: the endpoint sees what is for it, in both of the forms', async (_name, cursor, expected) => {
+    const seen: unknown[] = []
+    const endpoint: Middleware = (req, res) => {
+      seen.push(
+        req.headers['last-event-id'],
+        req.rawHeaders.some(text => text.toLowerCase() === 'last-event-id')
+      )
+      expect(req.rawHeaders.length % 2).toBe(0)
+      expect(req.rawHeaders).toEqual(expect.arrayContaining(['X-Own', '1', 'x-own', '2']))
+      res.writeHead(405).end()
+    }
+    const { port } = await listen(APPS['node:http']!([createStreams(), endpoint]))
+    const headers = { 'X-Own': '1', 'LAST-event-ID': cursor, 'x-own': '2', 'MCP-Protocol-Version': '2025-11-25' }
+    await exchange(port, requestOf(undefined, { headers }))
+    expect(seen).toEqual(expected)
   })
 })
 

@@ -8,7 +8,18 @@ import { Awaitable, gate } from '../helpers/gate.js'
 import { closeAll } from '../helpers/listen.js'
 import { del, get, result } from '../helpers/mcp.js'
 import { streamUrl } from '../helpers/serve.js'
-import { type Behave, blockOf, callBare, errorFor, HEADERS, note, NOTE, RESULT, serveCase, SSE_TYPE } from './tap-case.js'
+import {
+  type Behave,
+  blockOf,
+  callBare,
+  errorFor,
+  HEADERS,
+  note,
+  NOTE,
+  RESULT,
+  serveCase,
+  SSE_TYPE
+} from './tap-case.js'
 
 afterEach(closeAll)
 
@@ -363,6 +374,7 @@ it('a listener for errors hears nothing of a client that resets', async () => {
   const response = await served.call()
   await response.nextMessage()
   response.reset()
+  await served.connections(1)
   go.open()
   const second = await get(streamUrl(response, served.url), HEADERS)
   await second.ended

@@ -1,6 +1,8 @@
 // Every endpoint, in every framework, mounted in every way, wherever the body is parsed: a cut call goes on by its stream URL.
 
 import { afterEach, describe, expect, it } from '@jest/globals'
+import { createMcpExpressApp as createAppV2 } from '@modelcontextprotocol/express'
+import { createMcpExpressApp as createAppV1 } from '@modelcontextprotocol/sdk/server/express.js'
 import express from 'express'
 import express4 from 'express4'
 import { closeAll } from '../helpers/listen.js'
@@ -14,6 +16,12 @@ afterEach(closeAll)
 const JSON_PARSERS = ['before', 'after', 'absent'] as const
 const jsonParserOf = (framework: Framework): Middleware =>
   (framework === 'Express 4' ? express4 : express).json() as Middleware
+
+/** The applications that the SDKs make have express.json() in front of everything. */
+const sdkApps: [string, Mount][] = [
+  ['SDK v1', chain => createAppV1().use('/mcp', ...chain)],
+  ['SDK v2', chain => createAppV2().use('/mcp', ...chain)]
+]
 
 const mountings = Object.entries(FRAMEWORKS).flatMap(([framework, ways]) =>
   Object.entries(ways as Record<string, Mount>).flatMap(([way, mount]) =>
@@ -33,6 +41,12 @@ describe.each(Object.keys(ENDPOINTS) as EndpointName[])('%s', name => {
     const { uncut, resumed } = await runWithCut(kind, ...chainOf(mount, chain))
     expect(uncut).toHaveLength(4)
     expect(uncut).toEqual(await bare)
+    expect(resumed).toEqual(uncut)
+  })
+
+  it.each(sdkApps)('on createMcpExpressApp() of %s', async (_sdk, mount) => {
+    const { uncut, resumed } = await runWithCut(kind, ...chainOf(mount, [createStreams()]))
+    expect(uncut).toHaveLength(4)
     expect(resumed).toEqual(uncut)
   })
 

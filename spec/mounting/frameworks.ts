@@ -22,8 +22,13 @@ export function createStreams(options: McpStreamsOptions = {}): McpStreams {
 
 type Express = typeof express
 
-function expressBy(framework: Express): Record<'app.use' | 'app.all' | 'Router', Mount> {
+function expressBy(framework: Express): Record<'app.use' | 'app.all' | 'app.use and app.all' | 'Router', Mount> {
   return {
+    // As the README has it.
+    'app.use and app.all': chain =>
+      framework()
+        .use('/mcp', ...chain.slice(0, -1))
+        .all('/mcp', ...chain.slice(-1)),
     'app.use': chain => framework().use('/mcp', ...chain),
     'app.all': chain => framework().all('/mcp', ...chain),
     Router: chain => {

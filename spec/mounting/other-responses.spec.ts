@@ -59,6 +59,10 @@ const ANSWERS: Record<string, Answer> = {
   },
   'a stream that is piped': (_req, res) =>
     void Readable.from([Buffer.from('a'), Buffer.from('bc')]).pipe(res.writeHead(200, JSON_TYPE)),
+  'a large body that is piped': (_req, res) =>
+    void Readable.from(Array.from({ length: 20 }, (_, i) => Buffer.alloc(20_000, i))).pipe(
+      res.writeHead(200, JSON_TYPE)
+    ),
   'a body that the endpoint reads': async (req, res) => {
     const parsed = (req as { body?: unknown }).body
     for await (const chunk of req) res.write(chunk)

@@ -1,0 +1,63 @@
+// The client door as it is delivered: small, and free of Node.
+
+import { beforeAll, describe, expect, it } from '@jest/globals'
+import { build } from 'esbuild'
+import { spawnSync } from 'node:child_process'
+import { readFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { gzipSync } from 'node:zlib'
+
+const root = fileURLToPath(new URL('../..', import.meta.url))
+
+describe('the client door', () => {
+  it('is under 4 KB, minified and gzipped', async () => {
+    const { outputFiles } = await build({
+      entryPoints: [join(root, 'lib/client/index.ts')],
+      bundle: true,
+      minify: true,
+      target: 'es2022',
+      format: 'esm',
+      write: false,
+      logLevel: 'silent'
+    })
+    const [bundle] = outputFiles
+    expect(gzipSync(bundle!.contents, { level: 9 }).length).toBeLessThan(4096)
+  })
+})
+
+/** A built file and all that it imports. */
+function withImports(file: string, seen = new Map<string, string>()): Map<string, string> {
+  if (seen.has(file)) return seen
+  const text = readFileSync(file, 'utf8')
+  seen.set(file, text)
+  for (const [, name = ''] of text.matchAll(/(?:from|import|require\()\s*["'](\.{1,2}\/[^"']+)["']/g))
+    withImports(join(dirname(file), name), seen)
+  return seen
+}
+
+describe.each(['index.js', 'index.cjs'])('the built client door, dist/client/%s, with all that it imports', name => {
+  let texts: string[]
+
+  beforeAll(() => {
+    const { status } = spawnSync(process.execPath, ['.config/ensure-dist.js'], { cwd: root })
+    expect(status).toBe(0)
+    // Comments may speak of what the code must not use.
+    texts = [...withImports(join(root, 'dist/client', name)).values()].map(text =>
+      text.replace(/^\s*(?:\/\/|\/?\*).*$/gm, '')
+    )
+  }, 60_000)
+
+  it('imports nothing from outside', () => {
+    for (const text of texts) {
+      expect(text).not.toMatch(/node:/)
+      expect(text.match(/(?:from|import|require\()\s*["'](?!\.)[^"']+["']/g)).toBeNull()
+    }
+  })
+
+  it('uses no global of Node', () => {
+    for (const text of texts) {
+      expect(text).not.toMatch(/\b(?:Buffer|process|setImmediate|__dirname|global)\b/)
+    }
+  })
+})
