@@ -159,8 +159,7 @@ class Instance {
 
   #handleOwned(owner: unknown, req: IncomingMessage, res: ServerResponse, next: (error?: unknown) => void): void {
     if (owner === undefined || owner === null) return this.#handleFrom('', req, res, next)
-    if (typeof owner !== 'object' && typeof owner !== 'function')
-      return this.#handleFrom(String(owner), req, res, next)
+    if (typeof owner === 'string' || typeof owner === 'number') return this.#handleFrom(`${owner}`, req, res, next)
     this.#ownerFailed(res, new TypeError('mcpStreams: option `owner` must return a string or undefined'))
   }
 
