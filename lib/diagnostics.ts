@@ -1,7 +1,8 @@
 // What an operator can see: a channel per event, and a line per decision.
 import { channel } from 'node:diagnostics_channel'
 import debugFactory from 'debug'
-import type { Stream, StreamState } from './core/stream.js'
+import type { Stream } from './core/stream.js'
+import type { StreamState } from './core/stream-types.js'
 
 /** What a channel's subscribers get. */
 export interface StreamMessage {

@@ -1,20 +1,18 @@
 // The factory: options in, middleware out; one decision ladder per request, each rung a room.
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import { AT_WILL_RETRY, buildHouse } from './build-house.js'
 import { StreamError } from './core/errors.js'
-import { label, parseEventId } from './core/event-id.js'
+import { parseEventId } from './core/event-id.js'
 import { isInitialize, isRequest, type Message, messagesOf } from './core/json-rpc.js'
 import { streamParameters } from './core/link-header.js'
-import { Sessions } from './core/sessions.js'
 import type { Stream } from './core/stream.js'
-import { StreamTable } from './core/stream-table.js'
 import { debug, publish } from './diagnostics.js'
-import { Connections } from './http/connections.js'
 import { currentContext, type CurrentStream } from './http/current-stream.js'
 import { Exchange } from './http/exchange.js'
 import { headerOf, sessionOf } from './http/guards.js'
 import { type ClientEventName, type House, mannersOf } from './http/house.js'
 import { refuse } from './http/reply.js'
-import { hashOf, type KeyedCall, KeyedCalls, keyOf, repeatAnswer } from './http/idempotency.js'
+import { hashOf, type KeyedCall, keyOf, repeatAnswer } from './http/idempotency.js'
 import { readAhead } from './http/request-body.js'
 import { answerStreamUrl, attachAgain, reattachListener, resumeAtEndpoint } from './http/resume.js'
 import { ResponseTap } from './http/tap.js'
@@ -59,9 +57,6 @@ export interface McpStreams {
 const CLOSING_GRACE = 1000
 /** Milliseconds after which `close` cuts sockets that do not end. */
 const CLOSING_PATIENCE = 500
-const AT_WILL_RETRY = 1000
-/** Answers in JSON that are kept for a repeated request may take this part of what streams may take. */
-const ANSWERS_SHARE = 8
 
 /**
  * Makes the SSE responses of the MCP endpoint behind it survive their connections.
@@ -87,45 +82,10 @@ class Instance {
 
   constructor(settings: Settings) {
     this.#settings = settings
-    const limits = {
-      window: settings.window,
-      maxStreamBytes: settings.maxStreamBytes,
-      maxEventBytes: settings.maxBytes,
-      maxBytes: settings.maxBytes,
-      maxStreams: settings.maxStreams,
-      abandonAfter: Math.ceil(settings.resumeInterval.max * 1000)
-    }
-    this.#house = {
-      table: new StreamTable(limits, (name, stream, error) => {
-        debug('stream %s %s%s', label(stream), name, error === undefined ? '' : `: ${error.message}`)
-        publish(name, stream, error?.code)
-        if (error !== undefined) this.#report(error, stream.id)
-      }),
-      sessions: new Sessions(settings.maxStreams),
-      connections: new Connections({
-        retry: settings.retry,
-        retryAtWill: Math.max(
-          Math.min(settings.retry ?? AT_WILL_RETRY, AT_WILL_RETRY),
-          Math.round(settings.resumeInterval.min * 1000)
-        ),
-        keepAlive: settings.keepAlive,
-        disconnectAfter: settings.disconnectAfter,
-        debug
-      }),
-      calls: new KeyedCalls({
-        maxCalls: settings.maxStreams,
-        window: Math.max(1, settings.window, limits.abandonAfter),
-        maxBytes: Math.ceil(settings.maxBytes / ANSWERS_SHARE),
-        abandonAfter: () => this.#house.table.abandonAfter
-      }),
-      isClosing: false,
-      hasWarnedOfIds: false,
-      primer: settings.primer,
-      maxEventBytes: settings.maxBytes,
-      allowedOrigins: settings.allowedOrigins,
-      debug,
-      count: (name, stream, reason) => this.#count(name, stream, reason)
-    }
+    this.#house = buildHouse(settings, {
+      count: (name, stream, reason) => this.#count(name, stream, reason),
+      report: (error, streamId) => this.#report(error, streamId)
+    })
   }
 
   handle(req: IncomingMessage, res: ServerResponse, next: (error?: unknown) => void): void {

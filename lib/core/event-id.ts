@@ -21,11 +21,6 @@ export function isStreamId(value: string): boolean {
   return STREAM_ID.test(value)
 }
 
-/** The id of an event. */
-export function formatEventId(streamId: string, sequence: number): string {
-  return `${streamId}.${sequence}`
-}
-
 /**
  * The id of a primer: the cursor stays, the id advances with each connection. The Go client gives up after five polls
  * without a new id, and clients that forget their cursor on an empty reconnection need one to hold on to.

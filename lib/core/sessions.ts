@@ -12,7 +12,7 @@ export class Sessions {
   readonly #facts: LRUCache<string, SessionFacts>
 
   constructor(max: number) {
-    this.#facts = new LRUCache({ max })
+    this.#facts = new LRUCache({ maxSize: max, sizeCalculation: () => 1 })
   }
 
   revisionOf(sessionId: string): string | undefined {

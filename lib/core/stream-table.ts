@@ -1,17 +1,10 @@
-// All streams of this process: who is alive, who is finished and still kept, and what is remembered of the rest.
-import { LRUCache } from 'lru-cache'
+// All streams of this process: who is alive, who is finished, how each is found, and the limits that they share.
 import type { StreamError } from './errors.js'
 import type { ByteBudget } from './event-log.js'
+import { FinishedStreams, type Tombstone } from './finished-streams.js'
 import type { RequestId } from './json-rpc.js'
-import {
-  type Producer,
-  Stream,
-  type StreamHost,
-  type StreamIdentity,
-  type StreamInit,
-  type StreamLimits,
-  type StreamState
-} from './stream.js'
+import { Stream } from './stream.js'
+import type { Producer, StreamHost, StreamInit, StreamLimits } from './stream-types.js'
 
 export interface TableLimits extends StreamLimits {
   /** Milliseconds without a reader or a sign of life after which a running stream is abandoned. */
@@ -20,15 +13,6 @@ export interface TableLimits extends StreamLimits {
   readonly maxBytes: number
   /** Streams that may be kept, running or finished. */
   readonly maxStreams: number
-}
-
-/** What outlives a stream's events. */
-export interface Tombstone extends StreamIdentity {
-  readonly sessionId: string | undefined
-  readonly state: StreamState
-  /** The sequence of its last event: a client that has it misses nothing. */
-  readonly last: number
-  readonly hasError: boolean
 }
 
 /** Something happened to a stream that an operator may want to see. */
@@ -43,19 +27,6 @@ export interface TableCounts {
   readonly evictions: number
 }
 
-/** The cache takes whole milliseconds, and 0 for ever. */
-function timeToLive(milliseconds: number): number {
-  return Math.max(1, Math.ceil(milliseconds))
-}
-
-function addLength(sum: number, id: RequestId): number {
-  return sum + String(id).length
-}
-
-const TOMBSTONE_TTL = 60 * 60 * 1000
-/** Characters that all tombstones may have, beyond what is usual for each. */
-const TOMBSTONE_ROOM = 4 * 1024 * 1024
-const TOMBSTONE_SIZE = 256
 /** The part of `maxBytes` from which on endpoints are asked to wait, before anything has to fail. */
 const TIGHT = 7 / 8
 const SHORTEST_SWEEP = 1000
@@ -66,11 +37,7 @@ export class StreamTable implements StreamHost, ByteBudget {
   readonly budget: ByteBudget = this
   readonly #notify: StreamEventListener
   readonly #live = new Map<string, Stream>()
-  /** Finished streams with events that no connection has been given yet: the last to go. */
-  readonly #undelivered: LRUCache<string, Stream>
-  /** Finished streams whose events went out, kept in case the wire lost them. */
-  readonly #delivered: LRUCache<string, Stream>
-  readonly #tombstones: LRUCache<string, Tombstone>
+  readonly #finished: FinishedStreams
   readonly #bySession = new Map<string, Set<Stream>>()
   #bytes = 0
   #evictions = 0
@@ -82,24 +49,7 @@ export class StreamTable implements StreamHost, ByteBudget {
     this.limits = limits
     this.#abandonAfter = limits.abandonAfter
     this.#notify = notify
-    const finished = {
-      max: limits.maxStreams,
-      perf: Date,
-      // After, not `dispose`: a burial deletes, and the cache counts wrong when it is changed from inside a deletion.
-      disposeAfter: (stream: Stream, _id: string, reason: LRUCache.DisposeReason): void => {
-        if (reason === 'evict' || reason === 'expire') this.#bury(stream, reason === 'evict')
-      }
-    }
-    this.#undelivered = new LRUCache({ ...finished, ttl: timeToLive(limits.abandonAfter) })
-    this.#delivered = new LRUCache({ ...finished, ttl: timeToLive(limits.window) })
-    this.#tombstones = new LRUCache({
-      max: limits.maxStreams,
-      // A client chooses its request ids, and may choose long ones.
-      maxSize: TOMBSTONE_ROOM + limits.maxStreams * TOMBSTONE_SIZE,
-      sizeCalculation: ({ requestIds }: Tombstone) => requestIds.reduce<number>(addLength, TOMBSTONE_SIZE),
-      ttl: TOMBSTONE_TTL,
-      perf: Date
-    })
+    this.#finished = new FinishedStreams(limits, (stream, isEviction) => this.#bury(stream, isEviction))
   }
 
   /** Opens a stream, or refuses: with everything live and full, the response is better left alone than kept by halves. */
@@ -118,17 +68,15 @@ export class StreamTable implements StreamHost, ByteBudget {
   }
 
   /** Finds a stream or what is left of it. Asynchronous, because one day another process may own it. */
-
   find(id: string): Promise<Stream | Tombstone | undefined> {
     return Promise.resolve(this.#findHere(id))
   }
 
   #findHere(id: string): Stream | Tombstone | undefined {
-    return this.#live.get(id) ?? this.#undelivered.get(id) ?? this.#delivered.get(id) ?? this.#tombstones.get(id)
+    return this.#live.get(id) ?? this.#finished.get(id)
   }
 
   /** A session's live listen channel, if it has one of this owner's. */
-
   findListening(sessionId: string, owner: string): Promise<Stream | undefined> {
     const streams = [...(this.#bySession.get(sessionId) ?? [])]
     return Promise.resolve(
@@ -154,11 +102,6 @@ export class StreamTable implements StreamHost, ByteBudget {
     return [...(this.#bySession.get(sessionId) ?? [])].filter(stream => stream.owner === owner)
   }
 
-  /** The streams that still run. */
-  get running(): Stream[] {
-    return [...this.#live.values()]
-  }
-
   /** Drops a stream that turned out not to be ours to keep, as if it had never been. */
   forget(stream: Stream): void {
     this.#remove(stream)
@@ -176,7 +119,7 @@ export class StreamTable implements StreamHost, ByteBudget {
     return {
       live: this.#live.size - waiting,
       waiting,
-      finished: this.#undelivered.size + this.#delivered.size,
+      finished: this.#finished.size,
       bytes: this.#bytes,
       evictions: this.#evictions
     }
@@ -199,14 +142,14 @@ export class StreamTable implements StreamHost, ByteBudget {
 
   get isTight(): boolean {
     const isNearlyFull = this.#bytes > this.limits.maxBytes * TIGHT
-    return isNearlyFull && this.#undelivered.size + this.#delivered.size === 0
+    return isNearlyFull && this.#finished.size === 0
   }
 
   // ByteBudget
 
   reserve(bytes: number, isUrgent = false): boolean {
     while (this.#bytes + bytes > this.limits.maxBytes) {
-      if (this.#evictFinished()) continue
+      if (this.#finished.evict()) continue
       if (!isUrgent) return false
       break
     }
@@ -223,41 +166,31 @@ export class StreamTable implements StreamHost, ByteBudget {
   ended(stream: Stream, error: StreamError | undefined): void {
     this.#live.delete(stream.id)
     if (stream.state === 'cancelled' || stream.state === 'abandoned') this.#bury(stream, false)
-    else this.#keepFinished(stream)
+    else this.#keep(stream)
     this.#notify(stream.state as StreamEventName, stream, error)
   }
 
   readerChanged(stream: Stream): void {
-    if (stream.isEnded && (this.#undelivered.has(stream.id) || this.#delivered.has(stream.id)))
-      this.#keepFinished(stream)
+    if (stream.isEnded && this.#finished.has(stream)) this.#keep(stream)
   }
 
-  evicted(stream: Stream, _events: number): void {
+  evicted(stream: Stream): void {
     this.#evictions++
     this.#notify('evicted', stream, undefined)
   }
 
-  #keepFinished(stream: Stream): void {
-    const isDelivered = !stream.hasReader && stream.log.written === stream.log.last
-    const [home, other] = isDelivered ? [this.#delivered, this.#undelivered] : [this.#undelivered, this.#delivered]
-    other.delete(stream.id)
-    // While somebody is still reading, however slowly, the time does not run.
-    if (stream.hasReader) home.set(stream.id, stream, { ttl: 0 })
-    else home.set(stream.id, stream)
+  #keep(stream: Stream): void {
+    this.#finished.keep(stream)
     this.#scheduleSweep()
   }
 
   #hasRoom(): boolean {
     const { maxStreams, maxBytes } = this.limits
-    while (this.#live.size + this.#undelivered.size + this.#delivered.size >= maxStreams) {
-      if (!this.#evictFinished() && !this.#evictIdleListener()) return false
+    while (this.#live.size + this.#finished.size >= maxStreams) {
+      if (!this.#finished.evict() && !this.#evictIdleListener()) return false
     }
-    while (this.#bytes >= maxBytes) if (!this.#evictFinished()) return false
+    while (this.#bytes >= maxBytes) if (!this.#finished.evict()) return false
     return true
-  }
-
-  #evictFinished(): boolean {
-    return this.#delivered.pop() !== undefined || this.#undelivered.pop() !== undefined
   }
 
   /** A parked listen channel with nothing to say: its client loses nothing, the endpoint opens it a new one. */
@@ -272,10 +205,8 @@ export class StreamTable implements StreamHost, ByteBudget {
   }
 
   #bury(stream: Stream, isEviction: boolean): void {
-    const { id, kind, owner, requestIds, sessionId, state, hasError } = stream
     this.#remove(stream)
-    this.#tombstones.set(id, { id, kind, owner, requestIds, sessionId, state, last: stream.log.last, hasError })
-    stream.log.clear()
+    this.#finished.bury(stream)
     if (!isEviction) return
     this.#evictions++
     this.#notify('evicted', stream, undefined)
@@ -283,8 +214,7 @@ export class StreamTable implements StreamHost, ByteBudget {
 
   #remove(stream: Stream): void {
     this.#live.delete(stream.id)
-    this.#undelivered.delete(stream.id)
-    this.#delivered.delete(stream.id)
+    this.#finished.delete(stream)
     if (stream.sessionId === undefined) return
     const streams = this.#bySession.get(stream.sessionId)
     streams?.delete(stream)
@@ -293,15 +223,14 @@ export class StreamTable implements StreamHost, ByteBudget {
 
   #sweep(): void {
     const now = Date.now()
-    for (const stream of this.#live.values()) stream.evictExpired(now)
-    this.#undelivered.purgeStale()
-    this.#delivered.purgeStale()
+    for (const stream of this.#live.values()) stream.expire(now)
+    this.#finished.expire()
     this.#scheduleSweep()
   }
 
   /** One timer for everything that ends by time, and none when there is nothing to end. */
   #scheduleSweep(): void {
-    const hasWork = this.#live.size + this.#undelivered.size + this.#delivered.size > 0
+    const hasWork = this.#live.size + this.#finished.size > 0
     if (this.#sweepTimer !== undefined || !hasWork || this.#isClosing) return
     const period = Math.min(LONGEST_SWEEP, Math.max(SHORTEST_SWEEP, this.limits.window / 4))
     this.#sweepTimer = setTimeout(() => {

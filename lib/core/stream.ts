@@ -1,102 +1,21 @@
 // One stream: its log, its state, its limits. The only place where a stream's state changes.
+import { Awaited } from './awaited.js'
 import { faultMessage, STREAM_ERROR, StreamError, type StreamFault } from './errors.js'
-import { type Batch, type ByteBudget, EventLog } from './event-log.js'
-import {
-  errorResponse,
-  isRequest,
-  isResponse,
-  mayHaveId,
-  type Message,
-  messagesOf,
-  type RequestId
-} from './json-rpc.js'
+import { type Batch, EventLog } from './event-log.js'
+import { errorResponse, mayHaveId, type Message, messagesOf, type RequestId } from './json-rpc.js'
 import type { Manners } from './protocol-version.js'
-import { type BlockFields, dataOf, encodeMessage } from './sse.js'
-
-/**
- * - `live`: the endpoint writes, or may write.
- * - `waiting`: for input from the client, nothing held.
- * - `completed`: the endpoint ended it, all responses given.
- * - `failed`: it ended without; a JSON-RPC error took the place of each missing response.
- * - `cancelled`: the client said that it wants no more.
- * - `abandoned`: no client came back in time.
- */
-export type StreamState = 'live' | 'waiting' | 'completed' | 'failed' | 'cancelled' | 'abandoned'
-
-const TRANSITIONS: Record<StreamState, readonly StreamState[]> = {
-  live: ['waiting', 'completed', 'failed', 'cancelled', 'abandoned'],
-  waiting: ['live', 'completed', 'failed', 'cancelled', 'abandoned'],
-  completed: [],
-  failed: [],
-  cancelled: [],
-  abandoned: []
-}
-
-/** What a stream is for: the responses to requests, or a session's listen channel (GET). */
-export type StreamKind = 'request' | 'listen'
-
-/** The facts that a stream is born with, and that its tombstone keeps. */
-export interface StreamIdentity {
-  readonly id: string
-  readonly kind: StreamKind
-  /** Who may resume it; '' for nobody in particular. */
-  readonly owner: string
-  /** The requests that it answers; empty for a listen channel. */
-  readonly requestIds: readonly RequestId[]
-}
-
-/** What a stream is opened with. */
-export interface StreamInit extends StreamIdentity {
-  /** The MCP session, known from the request or from the response that opens it. */
-  readonly sessionId: string | undefined
-  /** How the client that asked for it is treated. */
-  readonly manners: Manners
-}
-
-/** Follows a stream: one client connection, or whatever else reads it. It pulls; the stream only says when there is something. */
-export interface Reader {
-  /** There is something new in the log, or the stream has ended. Called synchronously from `append`. */
-  wake(): void
-  /** A newer reader has taken this one's place. */
-  takeOver(): void
-  /** A block without an event, from the producer: worth passing on now, never worth keeping. */
-  comment(bytes: Uint8Array): void
-  /** The server wants it gone, and back after `retry` milliseconds. `false`: it would not come back, so it stays. */
-  disconnect(retry?: number): boolean
-}
-
-/** Writes a stream: the endpoint's response. */
-export interface Producer {
-  /** There is room again after `append` had returned `false`. */
-  drain(): void
-  /** The stream is over, for whatever reason: nothing more is wanted from the producer. */
-  release(): void
-}
-
-export interface StreamLimits {
-  /** Milliseconds for which written events stay. */
-  readonly window: number
-  /** Bytes of one stream's events; unwritten ones beyond it fail the stream. */
-  readonly maxStreamBytes: number
-  /** Bytes of one event. */
-  readonly maxEventBytes: number
-}
-
-/** What a stream needs of the table that it lives in. */
-export interface StreamHost {
-  readonly limits: StreamLimits
-  readonly budget: ByteBudget
-  /** All streams together are close to their limit: who can wait should. */
-  readonly isTight: boolean
-  /** Milliseconds without a reader or a sign of life after which a running stream is abandoned, as of now. */
-  readonly abandonAfter: number
-  /** It has left `live` or `waiting` for good. */
-  ended(stream: Stream, error: StreamError | undefined): void
-  /** Its reader came or went. */
-  readerChanged(stream: Stream): void
-  /** Events that were still inside the window had to go. */
-  evicted(stream: Stream, events: number): void
-}
+import { type BlockFields, dataOf } from './sse.js'
+import { encodeMessage } from './sse-encode.js'
+import {
+  type Producer,
+  type Reader,
+  type StreamHost,
+  type StreamIdentity,
+  type StreamInit,
+  type StreamKind,
+  type StreamState,
+  TRANSITIONS
+} from './stream-types.js'
 
 const LONGEST_TIMEOUT = 2 ** 31 - 1
 
@@ -119,9 +38,7 @@ export class Stream implements StreamIdentity {
   /** Hears each response before any client does; set while somebody needs it. */
   onResponse: ((message: Message) => void) | undefined
   #state: StreamState = 'live'
-  #pending: RequestId[]
-  /** Requests to the client without an answer yet, and the sequences of their events. */
-  #openRequests: Map<RequestId, number> | undefined
+  readonly #awaited: Awaited
   #reader: Reader | undefined
   #producer: Producer | undefined
   #isFull = false
@@ -137,7 +54,7 @@ export class Stream implements StreamIdentity {
     this.sessionId = init.sessionId
     this.manners = init.manners
     this.log = new EventLog(`id: ${init.id}.`, host.budget)
-    this.#pending = [...init.requestIds]
+    this.#awaited = new Awaited(init.requestIds)
     this.#producer = producer
     this.#host = host
   }
@@ -175,7 +92,7 @@ export class Stream implements StreamIdentity {
 
   /** Requests of the server that the client has not answered. */
   get openRequests(): ReadonlyMap<RequestId, number> {
-    return this.#openRequests ?? NO_REQUESTS
+    return this.#awaited.open
   }
 
   /**
@@ -214,20 +131,20 @@ export class Stream implements StreamIdentity {
   /** The endpoint has ended its response, or has destroyed it. */
   producerEnded(): void {
     if (this.isEnded) return
-    if (this.#pending.length > 0) this.fail('no-response')
+    if (this.#awaited.owed.length > 0) this.fail('no-response')
     else this.#become('completed')
   }
 
   /** Ends the stream with an error for every request that it still owes a response. Returns `false`, as `append` then does. */
   fail(fault: StreamFault): false {
     if (this.isEnded) return false
-    for (const id of this.#pending) {
+    for (const id of this.#awaited.owed) {
       const block = encodeMessage(errorResponse(id, STREAM_ERROR, faultMessage(fault), { reason: fault }))
       // However full everything is: without this its client would wait for ever.
       this.log.append(block, 0, block.length, true)
     }
-    this.hasError ||= this.#pending.length > 0
-    this.#pending = []
+    this.hasError ||= this.#awaited.owed.length > 0
+    this.#awaited.oweNothing()
     this.#become('failed', fault)
     return false
   }
@@ -235,20 +152,20 @@ export class Stream implements StreamIdentity {
   /** The client wants no more: what is kept goes, and the endpoint is told. */
   cancel(): void {
     if (this.isEnded) return
-    this.#pending = []
+    this.#awaited.oweNothing()
     this.log.clear()
     this.#become('cancelled')
   }
 
   /** The client wants no response to one request; with the last of a batch, the stream is cancelled. */
   cancelRequest(id: RequestId): void {
-    this.#pending = this.#pending.filter(pending => pending !== id)
-    if (this.#pending.length === 0) this.cancel()
+    this.#awaited.cancelled(id)
+    if (this.#awaited.owed.length === 0) this.cancel()
   }
 
   /** A client has answered a request of the server. */
   answered(id: RequestId): void {
-    this.#openRequests?.delete(id)
+    this.#awaited.answered(id)
   }
 
   /** The newest reader follows the stream; an older one makes way. */
@@ -282,7 +199,7 @@ export class Stream implements StreamIdentity {
   /** Nobody came back: what is kept goes, and the endpoint is told. */
   abandon(): void {
     if (this.isEnded) return
-    this.#pending = []
+    this.#awaited.oweNothing()
     this.log.clear()
     this.#become('abandoned', 'abandoned')
   }
@@ -304,30 +221,18 @@ export class Stream implements StreamIdentity {
   }
 
   /** Lets go of events whose time is over. Requests without an answer stay, whatever their age. */
-  evictExpired(now: number): void {
-    this.log.evict(now - this.#host.limits.window, this.#lastBeforeOpenRequests())
-  }
-
-  #lastBeforeOpenRequests(): number {
-    let upTo = this.log.written
-    for (const sequence of this.openRequests.values()) upTo = Math.min(upTo, sequence - 1)
-    return upTo
+  expire(now: number): void {
+    this.log.evict(now - this.#host.limits.window, this.#awaited.lastBeforeOpen(this.log.written))
   }
 
   /** Makes room among the written events, whatever their age; unanswered requests go last. */
   #makeRoom(bytes: number): void {
     const held = this.log.bytes
-    let events = this.log.evict(Infinity, this.#lastBeforeOpenRequests(), bytes)
+    let events = this.log.evict(Infinity, this.#awaited.lastBeforeOpen(this.log.written), bytes)
     const left = bytes - (held - this.log.bytes)
     if (left > 0) events += this.log.evict(Infinity, this.log.written, left)
-    if (events > 0) this.#host.evicted(this, events)
-    this.#forgetEvictedRequests()
-  }
-
-  /** Requests whose events are gone: nobody will answer them any more. */
-  #forgetEvictedRequests(): void {
-    if (this.#openRequests === undefined) return
-    for (const [id, sequence] of this.#openRequests) if (sequence < this.log.first) this.#openRequests.delete(id)
+    if (events > 0) this.#host.evicted(this)
+    this.#awaited.forgetOpenBefore(this.log.first)
   }
 
   #note(data: string): void {
@@ -338,15 +243,9 @@ export class Stream implements StreamIdentity {
       return // Not JSON: it is the client's to complain about.
     }
     for (const message of messagesOf(body)) {
-      if (isResponse(message)) {
-        const index = this.#pending.indexOf(message.id)
-        if (index >= 0) this.#pending.splice(index, 1)
-        if ('error' in message) this.hasError = true
-        this.onResponse?.(message)
-      } else if (isRequest(message)) {
-        this.#openRequests ??= new Map()
-        this.#openRequests.set(message.id, this.log.last)
-      }
+      if (!this.#awaited.note(message, this.log.last)) continue
+      if ('error' in message) this.hasError = true
+      this.onResponse?.(message)
     }
   }
 
@@ -358,7 +257,7 @@ export class Stream implements StreamIdentity {
     if (state !== 'completed') this.#abort?.abort(this.#abortReason())
     const producer = this.#producer
     this.#producer = undefined
-    this.#openRequests = undefined
+    this.#awaited.forgetOpen()
     this.onResponse = undefined
     this.#host.ended(this, fault === undefined ? undefined : new StreamError(fault))
     this.#reader?.wake()
@@ -374,5 +273,3 @@ export class Stream implements StreamIdentity {
     this.#abandonTimer = undefined
   }
 }
-
-const NO_REQUESTS: ReadonlyMap<RequestId, number> = new Map()

@@ -1,9 +1,9 @@
 // DELETE on a stream URL: the client wants no more of a call.
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { label } from '../core/event-id.js'
+import type { Tombstone } from '../core/finished-streams.js'
 import type { RequestId } from '../core/json-rpc.js'
 import { Stream } from '../core/stream.js'
-import type { Tombstone } from '../core/stream-table.js'
 import { sessionOf } from './guards.js'
 import type { House } from './house.js'
 import { type KeyedCall, keyOf } from './idempotency.js'

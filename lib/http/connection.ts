@@ -1,8 +1,9 @@
 // One client connection: a cursor that pulls from a stream's log. A slow or absent client only lags; it owns no queue.
 import { formatPrimerId, label } from '../core/event-id.js'
 import type { Manners } from '../core/protocol-version.js'
-import { encodePrimer, encodeRetryField, KEEP_ALIVE_COMMENT } from '../core/sse.js'
-import type { Reader, Stream } from '../core/stream.js'
+import { encodePrimer, encodeRetryField, KEEP_ALIVE_COMMENT } from '../core/sse-encode.js'
+import type { Stream } from '../core/stream.js'
+import type { Reader } from '../core/stream-types.js'
 
 /** The response that a connection writes to: the endpoint's own, underneath the tap, or one of ours. */
 export interface Sink {

@@ -1,5 +1,5 @@
 // All open client connections, and how a response becomes one.
-import { type IncomingMessage, ServerResponse } from 'node:http'
+import { type IncomingMessage, OutgoingMessage, type ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Manners } from '../core/protocol-version.js'
 import type { Stream } from '../core/stream.js'
@@ -52,7 +52,8 @@ export function mayReuse(res: ServerResponse): boolean {
   return res.write === NATIVE_WRITE
 }
 
-const NATIVE_WRITE = ServerResponse.prototype.write
+/** Where Node has it: what is loaded before us patches `ServerResponse`. */
+const NATIVE_WRITE = OutgoingMessage.prototype.write
 
 /** A response of ours as a sink. */
 export function responseSink(req: IncomingMessage, res: ServerResponse): Sink {

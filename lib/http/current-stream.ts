@@ -1,6 +1,7 @@
 // `currentStream()`: the stream of the request that the running code works for, without plumbing.
 import { AsyncLocalStorage } from 'node:async_hooks'
-import type { Stream, StreamState } from '../core/stream.js'
+import type { Stream } from '../core/stream.js'
+import type { StreamState } from '../core/stream-types.js'
 
 /** The stream behind the running handler. */
 export interface CurrentStream {

@@ -11,7 +11,8 @@ import { applyPreference, type House, setStreamHeaders } from './house.js'
 import type { KeyedCall } from './idempotency.js'
 import { EndpointIntake, type IntakeHost } from './intake.js'
 import { parsedBody } from './request-body.js'
-import { type Intake, type ResponseHead, ResponseTap, type TapHost } from './tap.js'
+import { ResponseTap } from './tap.js'
+import type { Intake, ResponseHead, TapHost } from './tap-types.js'
 import { type InitializeAnswer, noteRevision, watchInitializeJson } from './verdict.js'
 
 export interface ExchangeFacts {
@@ -40,6 +41,8 @@ export class Exchange implements TapHost, IntakeHost {
     this.#facts = facts
     this.#context = new RequestContext(instance, nanoid())
     this.#initialize = messages.some(isInitialize) ? watchInitializeJson(house, res) : undefined
+    // Before the tap, so that it hears of the client itself.
+    keyed?.join(res, () => undefined)
     this.#tap = new ResponseTap(req, res, this)
     if (keyed !== undefined) this.#keep(keyed)
   }
@@ -59,6 +62,10 @@ export class Exchange implements TapHost, IntakeHost {
 
   isInsideHandler(): boolean {
     return currentContext() === this.#context
+  }
+
+  brokenOff(): void {
+    this.#facts.keyed?.abandon()
   }
 
   take(tap: ResponseTap, head: ResponseHead): Intake | undefined {

@@ -28,6 +28,8 @@ export class KeyedCall {
   readonly requestIds: readonly RequestId[]
   /** Lets the endpoint see that nobody is there any more; set while it has not begun to answer. */
   release: () => void = () => undefined
+  /** A stream keeps its events itself. */
+  stopRecording: () => void = () => undefined
   readonly #hash: string
   #outcome: Outcome | undefined
   /** Who waits for the outcome, by their responses. */
@@ -86,6 +88,7 @@ export class KeyedCall {
     if (this.#outcome !== undefined) return
     this.#outcome = outcome
     clearTimeout(this.#abandonTimer)
+    if (outcome.kind === 'stream') this.stopRecording()
     const waiting = [...this.#waiting.values()]
     this.#waiting.clear()
     this.#onSettled(outcome)
@@ -127,7 +130,8 @@ export class KeyedCalls {
   constructor(limits: KeyedCallsLimits) {
     this.#limits = limits
     this.#settled = new LRUCache({
-      max: limits.maxCalls,
+      maxSize: limits.maxCalls,
+      sizeCalculation: () => 1,
       ttl: limits.window,
       perf: Date,
       updateAgeOnGet: true,
@@ -189,10 +193,7 @@ export class KeyedCalls {
     }
     // A response that is ended without a head of its own is only now found out to be a stream, or not.
     const limit = Math.min(LONGEST_ANSWER, this.#limits.maxBytes)
-    const stop = observeBody(res, limit, body => process.nextTick(settle, body))
-    call.join(res, ({ kind }) => {
-      if (kind === 'stream') stop()
-    })
+    call.stopRecording = observeBody(res, limit, body => process.nextTick(settle, body))
   }
 }
 

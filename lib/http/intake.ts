@@ -1,8 +1,10 @@
 // From the endpoint's bytes to a stream's events: the producer's side of a taken response.
 import { type BlockListener, BlockSplitter, transientLines } from '../core/sse.js'
-import type { Producer, Stream } from '../core/stream.js'
+import type { Stream } from '../core/stream.js'
+import type { Producer } from '../core/stream-types.js'
 import type { Connection } from './connection.js'
-import type { Intake, ResponseTap } from './tap.js'
+import type { ResponseTap } from './tap.js'
+import type { Intake } from './tap-types.js'
 
 /** The request behind a response that has been taken. */
 export interface IntakeHost {

@@ -45,10 +45,23 @@ const HEADERS_SENT: PropertyDescriptor = {
   }
 }
 
-/** From here on the endpoint sees how its stream is doing, where Node tells how its socket is. */
+/**
+ * From here on the endpoint sees how its stream is doing, where Node tells how its socket is. One prototype serves all responses of
+ * a kind: redefining six properties of each would cost more than all else that a small call needs.
+ */
 export function maskResponse(res: ServerResponse): void {
-  if (!Object.hasOwn(res, 'writableFinished')) Object.defineProperties(res, STATE)
+  const prototype = Object.getPrototypeOf(res) as object
+  if (IS_MASK in prototype) return
+  let mask = masks.get(prototype)
+  if (mask === undefined) {
+    mask = Object.create(prototype, { ...STATE, [IS_MASK]: { value: true } }) as object
+    masks.set(prototype, mask)
+  }
+  Object.setPrototypeOf(res, mask)
 }
+
+const IS_MASK = Symbol('mcp-streams.mask')
+const masks = new WeakMap<object, object>()
 
 /**
  * The response has left its socket, or has come to its end after that. What Node keeps as plain values it does not look at any
@@ -60,7 +73,6 @@ export function showState(res: ServerResponse, { isEnded, isClosed }: ResponseVi
   ;(res as { finished: boolean }).finished = isEnded
 }
 
-// One descriptor for all responses: their shapes stay alike.
 const STATE: PropertyDescriptorMap = {
   closed: descriptorOf(view => view.isClosed),
   writableEnded: descriptorOf(view => view.isEnded),

@@ -10,10 +10,10 @@ import {
   label,
   parseEventId
 } from '../core/event-id.js'
+import type { Tombstone } from '../core/finished-streams.js'
 import { errorResponse } from '../core/json-rpc.js'
-import { encodeIdField, encodeMessage, encodePrimer } from '../core/sse.js'
+import { encodeIdField, encodeMessage, encodePrimer } from '../core/sse-encode.js'
 import { Stream } from '../core/stream.js'
-import type { Tombstone } from '../core/stream-table.js'
 import { callNamed, cancelCall, cancelStream } from './cancel.js'
 import { responseSink } from './connections.js'
 import { headerOf, isForeignOrigin, sessionOf } from './guards.js'

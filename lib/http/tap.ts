@@ -1,13 +1,14 @@
-// Every patch of a response, and nothing else: what the endpoint does to `res` goes to a stream, what the socket does stays with us.
-import type { IncomingMessage, OutgoingHttpHeader, OutgoingHttpHeaders, ServerResponse } from 'node:http'
+// The patches of a response, and nothing else: what the endpoint does to `res` goes to a stream, what the socket does stays with us.
+import type { IncomingMessage, OutgoingHttpHeader, ServerResponse } from 'node:http'
 import type { Sink } from './connection.js'
 import { giveStandIn, type SocketWatcher, watchSocket } from './endpoint-socket.js'
 import { callbackIn, headersSentError, streamError, swallow, withBytes } from './chunk.js'
 import { cork, mayReuse, uncork } from './connections.js'
+import { HeldEvents, type HeldEventsHost } from './held-events.js'
+import { type HeadArguments, type Originals, originalsOf, restore } from './originals.js'
 import { foldHeaders, headerIn, stringOf, validateHead, withDirectives } from './response-headers.js'
 import {
   hasView,
-  maskRequest,
   maskResponse,
   type ResponseView,
   setView,
@@ -15,71 +16,7 @@ import {
   showState,
   viewOf
 } from './response-view.js'
-
-/** What is known of a response when its head is due. */
-export interface ResponseHead {
-  /** It is an event stream with status 200 that nobody has encoded, and its client is still there. */
-  readonly isStream: boolean
-  /** A header, by its lower-case name. */
-  header(name: string): string | undefined
-}
-
-/** Takes what the endpoint writes, once a response has been taken. */
-export interface Intake {
-  /** The head may leave: add the headers, then connect. Called once, at the end of the tick of `writeHead` at the latest. */
-  begin(): void
-  /** `false`: full; wait for `drain`. */
-  write(bytes: Buffer): boolean
-  /** There is no room now. */
-  readonly isFull: boolean
-  end(): void
-  /** The endpoint has destroyed its response, or has thrown. */
-  abort(): void
-}
-
-export interface TapHost {
-  /** Whether a response is taken. Called once, when its head is due; only streams can be taken. */
-  take(tap: ResponseTap, head: ResponseHead): Intake | undefined
-  /** Whether the running code was called by the endpoint behind this tap. */
-  isInsideHandler(): boolean
-}
-
-type AnyFunction = (...args: never[]) => unknown
-type HeadArguments = [
-  status: number,
-  reason?: string | OutgoingHttpHeaders | OutgoingHttpHeader[],
-  headers?: OutgoingHttpHeaders | OutgoingHttpHeader[]
-]
-
-/** What stands underneath the patches. Overloads are of no use here: arguments are handed on as they came. */
-interface Originals {
-  readonly writeHead: (this: ServerResponse, ...args: unknown[]) => ServerResponse
-  readonly write: (this: ServerResponse, ...args: unknown[]) => boolean
-  readonly end: (this: ServerResponse, ...args: unknown[]) => ServerResponse
-  readonly flushHeaders: (this: ServerResponse) => void
-  readonly setHeader: (this: ServerResponse, name: string, value: OutgoingHttpHeader) => ServerResponse
-  readonly getHeader: (this: ServerResponse, name: string) => OutgoingHttpHeader | undefined
-  readonly destroy: (this: ServerResponse, error?: Error) => ServerResponse
-  readonly _implicitHeader: (this: ServerResponse) => void
-  readonly emit: (this: ServerResponse, event: string, ...args: unknown[]) => boolean
-}
-
-const PATCHED = [
-  'writeHead',
-  'write',
-  'end',
-  'flushHeaders',
-  'setHeader',
-  'getHeader',
-  'destroy',
-  '_implicitHeader'
-] as const
-
-function methodsOf(res: ServerResponse): Originals {
-  const { writeHead, write, end, flushHeaders, setHeader, getHeader, destroy, _implicitHeader, emit } =
-    res as unknown as Originals
-  return { writeHead, write, end, flushHeaders, setHeader, getHeader, destroy, _implicitHeader, emit }
-}
+import type { Intake, TapHost } from './tap-types.js'
 
 /**
  * - `undecided`: the head is not due yet.
@@ -89,10 +26,8 @@ function methodsOf(res: ServerResponse): Originals {
 type TapState = 'undecided' | 'untaken' | 'taken'
 
 const EVENT_STREAM = /^\s*text\/event-stream\s*(?:;|$)/i
-const HELD_RESPONSE_EVENTS = ['close', 'finish', 'drain']
-const HELD_REQUEST_EVENTS = ['close', 'aborted', 'error']
 
-export class ResponseTap implements ResponseView, Sink, SocketWatcher {
+export class ResponseTap implements ResponseView, Sink, SocketWatcher, HeldEventsHost {
   readonly req: IncomingMessage
   readonly res: ServerResponse
   #state: TapState = 'undecided'
@@ -102,10 +37,6 @@ export class ResponseTap implements ResponseView, Sink, SocketWatcher {
   #hasSentHead = false
   /** The endpoint has called `end` or `destroy`. */
   #endedBy: 'end' | 'destroy' | undefined
-  #isReleased = false
-  /** Socket events are for those in front of us only. */
-  #isHolding = false
-  #isBodyDropped = false
   /** Called before we end the connection. */
   #unwatchSocket: (() => void) | undefined
   /** The response's own socket side is gone. */
@@ -114,9 +45,7 @@ export class ResponseTap implements ResponseView, Sink, SocketWatcher {
   readonly #host: TapHost
   readonly #originals: Originals
   readonly #isReusable: boolean
-  /** Listeners from in front of us: they hear the socket. */
-  readonly #inFront: Set<unknown>
-  #heldRequestEvents: string[] = []
+  readonly #events: HeldEvents
 
   /** Whether another instance of the middleware has tapped this response. */
   static isTapped(res: ServerResponse): boolean {
@@ -127,10 +56,9 @@ export class ResponseTap implements ResponseView, Sink, SocketWatcher {
     this.req = req
     this.res = res
     this.#host = host
-    this.#originals = methodsOf(res)
+    this.#originals = originalsOf(res)
     this.#isReusable = mayReuse(res)
-    this.#inFront = new Set([...res.rawListeners('close'), ...res.rawListeners('finish')])
-    for (const event of HELD_REQUEST_EVENTS) for (const listener of req.rawListeners(event)) this.#inFront.add(listener)
+    this.#events = new HeldEvents(req, res, this)
     setView(res, this)
     Object.assign(res, ResponseTap.#patches)
   }
@@ -151,18 +79,18 @@ export class ResponseTap implements ResponseView, Sink, SocketWatcher {
   untakenEnded(): void {
     if (this.#state === 'taken') return
     this.#endedBy = 'end'
-    if (this.#isHolding) this.release()
+    if (this.#events.isHolding) this.release()
   }
 
   /** Nobody will ask for a kept response again after all: those behind us may see its close. */
   letGo(): void {
     if (this.#isClosed) this.release()
-    else this.#isHolding = false
+    else this.#events.letGo()
   }
 
   /** Kept for a client that has gone: what is written goes nowhere, and must not wait for room in a dead socket. */
   get #isAlone(): boolean {
-    return this.#isHolding && this.#isClosed
+    return this.#events.isHolding && this.#isClosed
   }
 
   /** Whether the response has been taken, or `undefined` before its head. */
@@ -182,6 +110,8 @@ export class ResponseTap implements ResponseView, Sink, SocketWatcher {
 
   write(bytes: Uint8Array, onWritten?: () => void): boolean {
     const hasRoom = this.#originals.write.call(this.res, bytes, this.#isReusable ? onWritten : undefined)
+    // Node waits for its drain, the endpoint for the stream's.
+    if (!hasRoom) maskResponse(this.res)
     // What compresses in front of us holds bytes back until it is told.
     ;(this.res as { flush?: () => void }).flush?.()
     return hasRoom
@@ -198,7 +128,7 @@ export class ResponseTap implements ResponseView, Sink, SocketWatcher {
   }
 
   onDrain(listener: () => void): void {
-    this.#inFront.add(listener)
+    this.#events.addInFront(listener)
     this.res.on('drain', listener)
   }
 
@@ -212,7 +142,7 @@ export class ResponseTap implements ResponseView, Sink, SocketWatcher {
     this.#leaveSocket()
     if (socket.destroyed) return onClosed()
     const end = (): void => socket.destroySoon()
-    this.#inFront.add(end)
+    this.#events.addInFront(end)
     this.res.on('finish', end)
     socket.once('close', onClosed)
   }
@@ -228,7 +158,7 @@ export class ResponseTap implements ResponseView, Sink, SocketWatcher {
   }
 
   get isFinished(): boolean {
-    return this.#endedBy === 'end' && this.#isReleased
+    return this.#endedBy === 'end' && this.#events.isReleased
   }
 
   get needsDrain(): boolean {
@@ -237,37 +167,31 @@ export class ResponseTap implements ResponseView, Sink, SocketWatcher {
 
   get isClosed(): boolean {
     // Not before the socket side: Node drops what is written to a response that calls itself destroyed.
-    return this.#isReleased && this.#isClosed
+    return this.#events.isReleased && this.#isClosed
   }
 
   /** Calls the endpoint's `drain` listeners: there is room in the stream again. */
   drain(): void {
-    process.nextTick(() => this.#emitBehind('drain'))
+    process.nextTick(() => this.#events.emitBehind('drain'))
   }
 
   /** The stream is over: those behind us may see the close now. */
   release(): void {
-    if (this.#isReleased) return
-    this.#isReleased = true
-    if (this.#isClosed) showState(this.res, this)
-    else maskResponse(this.res)
+    if (this.#events.isReleased) return
+    // Before those behind us are told. Where the response has ended on the wire by then, Node tells what we would.
     process.nextTick(() => {
-      if (this.#endedBy === 'end') this.#emitBehind('finish')
-      this.#emitBehind('close')
-      const held = this.#heldRequestEvents
-      this.#heldRequestEvents = []
-      for (const event of held) {
-        if (event !== 'error') this.#callListeners(this.req, event, [], listener => !this.#inFront.has(listener))
-      }
+      if (this.#isClosed) showState(this.res, this)
+      else if (this.res.writableFinished !== this.isFinished) maskResponse(this.res)
     })
+    this.#events.release()
   }
 
   /** Gives the response back to the endpoint, after the bytes that were withheld from the wire. Returns what `write` did. */
   stepAside(withheld: Uint8Array): boolean {
     this.#state = 'untaken'
-    this.#isHolding = false
+    this.#events.letGo()
     this.#unwatchSocket?.()
-    this.#restore()
+    restore(this.res, this.#originals, ResponseTap.#patches)
     // Its client has gone meanwhile: time to say so.
     if (this.#isClosed) this.release()
     if (!this.#hasSentHead && this.#head !== undefined) this.#originals.writeHead.apply(this.res, this.#head)
@@ -295,7 +219,7 @@ export class ResponseTap implements ResponseView, Sink, SocketWatcher {
   }
 
   /** The same functions for every response: a call that waits should not cost ten closures. */
-  static readonly #patches: Omit<Originals, 'emit'> = {
+  static readonly #patches: Originals = {
     writeHead(this: ServerResponse, ...args: unknown[]): ServerResponse {
       const tap = tapOf(this)
       if (tap.#state === 'taken') throw headersSentError('write')
@@ -358,12 +282,6 @@ export class ResponseTap implements ResponseView, Sink, SocketWatcher {
     }
   }
 
-  /** Takes the patches out again, where nobody has patched on top of them. */
-  #restore(): void {
-    const res = this.res as unknown as Record<keyof Originals, unknown>
-    for (const name of PATCHED) if (res[name] === ResponseTap.#patches[name]) res[name] = this.#originals[name]
-  }
-
   #decideImplicitly(): void {
     const { res } = this
     // Through whatever is patched behind us, as Node itself would; and only if it matters: Node computes a content-length for
@@ -402,7 +320,7 @@ export class ResponseTap implements ResponseView, Sink, SocketWatcher {
 
   #settleUntaken(): void {
     this.#state = 'untaken'
-    this.#restore()
+    restore(this.res, this.#originals, ResponseTap.#patches)
   }
 
   #begin(): void {
@@ -415,13 +333,14 @@ export class ResponseTap implements ResponseView, Sink, SocketWatcher {
     const [chunk, second, third] = args
     const callback = (typeof second === 'function' ? second : third) as ((error?: Error) => void) | undefined
     const encoding = typeof second === 'string' ? (second as BufferEncoding) : undefined
-    const isOver = this.#endedBy !== undefined || this.#isReleased
+    const isOver = this.#endedBy !== undefined || this.#events.isReleased
     const hasRoom = withBytes(chunk, encoding, bytes => !isOver && this.#intake?.write(bytes) === true)
     if (isOver) {
       if (callback !== undefined)
         process.nextTick(callback, streamError('ERR_STREAM_WRITE_AFTER_END', 'write after end'))
       return false
     }
+    if (!hasRoom && this.#state === 'taken') maskResponse(this.res)
     // The write may have shown that the response is not ours to take: then the bytes have gone out already.
     if (callback !== undefined) process.nextTick(callback)
     return hasRoom
@@ -451,12 +370,12 @@ export class ResponseTap implements ResponseView, Sink, SocketWatcher {
   }
 
   get #isRunning(): boolean {
-    return this.#state === 'taken' && this.#endedBy === undefined && !this.#isReleased
+    return this.#state === 'taken' && this.#endedBy === undefined && !this.#events.isReleased
   }
 
   /** `false`: it has ended before. */
   #abort(): boolean {
-    if (this.#endedBy !== undefined || this.#isReleased) return false
+    if (this.#endedBy !== undefined || this.#events.isReleased) return false
     this.#endedBy = 'destroy'
     this.#intake?.abort()
     this.#begin()
@@ -465,36 +384,10 @@ export class ResponseTap implements ResponseView, Sink, SocketWatcher {
 
   /** Those in front of us hear the socket; those behind us hear nothing until `release`. */
   #holdEvents(): void {
-    if (this.#isHolding) return
-    this.#isHolding = true
-    const tap = this
-    const { req, res } = this
-    const emitOnRequest = req.emit
-    showHeadersSent(res)
-    maskResponse(res)
-
-    res.emit = function emit(this: ServerResponse, event: string, ...args: unknown[]): boolean {
-      const isHeld = event !== 'drain' || tap.#state !== 'untaken'
-      if (!tap.#isHolding || !isHeld || !HELD_RESPONSE_EVENTS.includes(event)) {
-        return tap.#originals.emit.call(this, event, ...args)
-      }
-      if (event === 'close') tap.#closed()
-      return tap.#callListeners(res, event, args, listener => tap.#inFront.has(listener))
-    } as ServerResponse['emit']
-
-    req.emit = function emit(this: IncomingMessage, event: string, ...args: unknown[]): boolean {
-      // While the body is read: who reads it waits for the close that follows its end.
-      const isRead = event === 'close' && req.readableEnded && !tap.#isBodyDropped
-      if (!tap.#isHolding || tap.#isReleased || isRead || !HELD_REQUEST_EVENTS.includes(event)) {
-        return emitOnRequest.call(this, event, ...(args as []))
-      }
-      tap.#heldRequestEvents.push(event)
-      // A body that has been read closes its request by itself: that is no news of the client.
-      if (event !== 'close' || !req.complete) maskRequest(req)
-      return tap.#callListeners(req, event, args, listener => tap.#inFront.has(listener))
-    } as IncomingMessage['emit']
-
-    this.#unwatchSocket = watchSocket(req, this)
+    if (this.#events.isHolding) return
+    showHeadersSent(this.res)
+    this.#events.hold()
+    this.#unwatchSocket = watchSocket(this.req, this)
   }
 
   // SocketWatcher
@@ -504,49 +397,25 @@ export class ResponseTap implements ResponseView, Sink, SocketWatcher {
   }
 
   destroyed(): boolean {
+    if (this.#state !== 'taken') this.#host.brokenOff()
     return this.#isRunning && this.#abort()
   }
 
   gone(): void {
-    this.#closed()
-  }
-
-  /** Before we end the connection ourselves: the endpoint may go on. */
-  #leaveSocket(): void {
-    const { req } = this
-    // With the end of a response Node drops a body that nobody reads: the close that follows is no news of the client either.
-    this.#isBodyDropped ||= !req.readableEnded && req.readableFlowing === null && req.listenerCount('readable') === 0
-    this.#unwatchSocket?.()
-    if (this.#isRunning && this.#unwatchSocket !== undefined) giveStandIn(this.req, this)
-    this.#unwatchSocket = undefined
-  }
-
-  #closed(): void {
     if (this.#isClosed) return
     this.#isClosed = true
     if (!this.req.socket.destroyed) this.#leaveSocket()
-    if (!this.#isReleased) showState(this.res, this)
+    if (!this.#events.isReleased) showState(this.res, this)
     if (this.#state !== 'taken' && this.#endedBy === undefined) this.drain()
     this.#closeListener?.()
   }
 
-  #emitBehind(event: string): void {
-    this.#callListeners(this.res, event, [], listener => !this.#inFront.has(listener))
-  }
-
-  #callListeners(
-    emitter: IncomingMessage | ServerResponse,
-    event: string,
-    args: unknown[],
-    isMeant: (listener: AnyFunction) => boolean
-  ): boolean {
-    let hasCalled = false
-    for (const listener of emitter.rawListeners(event) as AnyFunction[]) {
-      if (!isMeant(listener)) continue
-      hasCalled = true
-      Reflect.apply(listener, emitter, args)
-    }
-    return hasCalled
+  /** Before we end the connection ourselves: the endpoint may go on. */
+  #leaveSocket(): void {
+    this.#events.leavingSocket()
+    this.#unwatchSocket?.()
+    if (this.#isRunning && this.#unwatchSocket !== undefined) giveStandIn(this.req, this)
+    this.#unwatchSocket = undefined
   }
 }
 

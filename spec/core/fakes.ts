@@ -3,7 +3,8 @@
 import { newFields, readFields } from '../../lib/core/sse.js'
 import type { StreamError } from '../../lib/core/errors.js'
 import type { Manners } from '../../lib/core/protocol-version.js'
-import type { Producer, Reader, Stream, StreamInit } from '../../lib/core/stream.js'
+import type { Stream } from '../../lib/core/stream.js'
+import type { Producer, Reader, StreamInit } from '../../lib/core/stream-types.js'
 import { StreamTable, type StreamEventName, type TableLimits } from '../../lib/core/stream-table.js'
 
 export const MANNERS: Manners = { taken: true, primer: 'empty', comesBack: true }

@@ -3,18 +3,14 @@
 import { describe, expect, it } from '@jest/globals'
 import { createParser } from 'eventsource-parser'
 import fc from 'fast-check'
+import { BlockSplitter, dataOf, fieldOf, newFields, readFields } from '../../lib/core/sse.js'
 import {
-  BlockSplitter,
-  dataOf,
   encodeIdField,
   encodeMessage,
   encodePrimer,
   encodeRetryField,
-  fieldOf,
-  KEEP_ALIVE_COMMENT,
-  newFields,
-  readFields
-} from '../../lib/core/sse.js'
+  KEEP_ALIVE_COMMENT
+} from '../../lib/core/sse-encode.js'
 
 interface Fixture {
   name: string

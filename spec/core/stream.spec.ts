@@ -1,7 +1,8 @@
 // One stream: every way it can end, what it owes to whom, and what happens when those it calls call back.
 
 import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals'
-import type { Stream, StreamState } from '../../lib/core/stream.js'
+import type { Stream } from '../../lib/core/stream.js'
+import type { StreamState } from '../../lib/core/stream-types.js'
 import {
   append,
   appendBytes,
@@ -380,11 +381,11 @@ describe('the events of a stream', () => {
     append(stream, large())
     jest.setSystemTime(50_000)
     stream.markWritten(stream.log.read(0), Date.now())
-    stream.evictExpired(51_000)
+    stream.expire(51_000)
     expect(stream.log.first).toBe(1)
-    stream.evictExpired(51_001)
+    stream.expire(51_001)
     expect(stream.log.first).toBe(2)
-    stream.evictExpired(1_000_000)
+    stream.expire(1_000_000)
     expect(stream.log.first).toBe(2)
   })
 
@@ -399,14 +400,14 @@ describe('the events of a stream', () => {
       ['sample', 4]
     ])
     deliver(stream, 0, 1)
-    stream.evictExpired(1_000_000)
+    stream.expire(1_000_000)
     expect(stream.log.first).toBe(2)
     stream.answered('unknown')
     stream.answered('elicit')
-    stream.evictExpired(1_000_000)
+    stream.expire(1_000_000)
     expect(stream.log.first).toBe(4)
     stream.answered('sample')
-    stream.evictExpired(1_000_000)
+    stream.expire(1_000_000)
     expect(stream.log.first).toBe(5)
   })
 

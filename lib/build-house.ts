@@ -1,0 +1,65 @@
+// What the rooms of one instance share, built from its settings.
+import { label } from './core/event-id.js'
+import { Sessions } from './core/sessions.js'
+import { StreamTable } from './core/stream-table.js'
+import { debug, publish } from './diagnostics.js'
+import { Connections } from './http/connections.js'
+import type { House } from './http/house.js'
+import { KeyedCalls } from './http/idempotency.js'
+import type { Settings } from './options.js'
+
+/** What the house tells its instance. */
+export interface HouseListener {
+  readonly count: House['count']
+  readonly report: (error: Error, streamId: string) => void
+}
+
+/** Reconnection time of a disconnect at will, in milliseconds: the highest, and the one where `retry` is off. */
+export const AT_WILL_RETRY = 1000
+/** Answers in JSON that are kept for a repeated request may take this part of what streams may take. */
+const ANSWERS_SHARE = 8
+
+export function buildHouse(settings: Settings, listener: HouseListener): House {
+  const limits = {
+    window: settings.window,
+    maxStreamBytes: settings.maxStreamBytes,
+    maxEventBytes: settings.maxBytes,
+    maxBytes: settings.maxBytes,
+    maxStreams: settings.maxStreams,
+    abandonAfter: Math.ceil(settings.resumeInterval.max * 1000)
+  }
+  const table = new StreamTable(limits, (name, stream, error) => {
+    debug('stream %s %s%s', label(stream), name, error === undefined ? '' : `: ${error.message}`)
+    publish(name, stream, error?.code)
+    if (error !== undefined) listener.report(error, stream.id)
+  })
+  const connections = new Connections({
+    retry: settings.retry,
+    retryAtWill: Math.max(
+      Math.min(settings.retry ?? AT_WILL_RETRY, AT_WILL_RETRY),
+      Math.round(settings.resumeInterval.min * 1000)
+    ),
+    keepAlive: settings.keepAlive,
+    disconnectAfter: settings.disconnectAfter,
+    debug
+  })
+  const calls = new KeyedCalls({
+    maxCalls: settings.maxStreams,
+    window: Math.max(1, settings.window, limits.abandonAfter),
+    maxBytes: Math.ceil(settings.maxBytes / ANSWERS_SHARE),
+    abandonAfter: () => table.abandonAfter
+  })
+  return {
+    table,
+    sessions: new Sessions(settings.maxStreams),
+    connections,
+    calls,
+    isClosing: false,
+    hasWarnedOfIds: false,
+    primer: settings.primer,
+    maxEventBytes: settings.maxBytes,
+    allowedOrigins: settings.allowedOrigins,
+    debug,
+    count: listener.count
+  }
+}

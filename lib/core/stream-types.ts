@@ -1,0 +1,92 @@
+// What a stream is to those around it: its states, the facts it is born with, who reads and writes it, and who keeps it.
+import type { StreamError } from './errors.js'
+import type { ByteBudget } from './event-log.js'
+import type { RequestId } from './json-rpc.js'
+import type { Manners } from './protocol-version.js'
+import type { Stream } from './stream.js'
+
+/**
+ * - `live`: the endpoint writes, or may write.
+ * - `waiting`: for input from the client, nothing held.
+ * - `completed`: the endpoint ended it, all responses given.
+ * - `failed`: it ended without; a JSON-RPC error took the place of each missing response.
+ * - `cancelled`: the client said that it wants no more.
+ * - `abandoned`: no client came back in time.
+ */
+export type StreamState = 'live' | 'waiting' | 'completed' | 'failed' | 'cancelled' | 'abandoned'
+
+/** The states that may follow each state: none after an end. */
+export const TRANSITIONS: Record<StreamState, readonly StreamState[]> = {
+  live: ['waiting', 'completed', 'failed', 'cancelled', 'abandoned'],
+  waiting: ['live', 'completed', 'failed', 'cancelled', 'abandoned'],
+  completed: [],
+  failed: [],
+  cancelled: [],
+  abandoned: []
+}
+
+/** What a stream is for: the responses to requests, or a session's listen channel (GET). */
+export type StreamKind = 'request' | 'listen'
+
+/** The facts that a stream is born with, and that its tombstone keeps. */
+export interface StreamIdentity {
+  readonly id: string
+  readonly kind: StreamKind
+  /** Who may resume it; '' for nobody in particular. */
+  readonly owner: string
+  /** The requests that it answers; empty for a listen channel. */
+  readonly requestIds: readonly RequestId[]
+}
+
+/** What a stream is opened with. */
+export interface StreamInit extends StreamIdentity {
+  /** The MCP session, known from the request or from the response that opens it. */
+  readonly sessionId: string | undefined
+  /** How the client that asked for it is treated. */
+  readonly manners: Manners
+}
+
+/** Follows a stream: one client connection, or whatever else reads it. It pulls; the stream only says when there is something. */
+export interface Reader {
+  /** There is something new in the log, or the stream has ended. Called synchronously from `append`. */
+  wake(): void
+  /** A newer reader has taken this one's place. */
+  takeOver(): void
+  /** A block without an event, from the producer: worth passing on now, never worth keeping. */
+  comment(bytes: Uint8Array): void
+  /** The server wants it gone, and back after `retry` milliseconds. `false`: it would not come back, so it stays. */
+  disconnect(retry?: number): boolean
+}
+
+/** Writes a stream: the endpoint's response. */
+export interface Producer {
+  /** There is room again after `append` had returned `false`. */
+  drain(): void
+  /** The stream is over, for whatever reason: nothing more is wanted from the producer. */
+  release(): void
+}
+
+export interface StreamLimits {
+  /** Milliseconds for which written events stay. */
+  readonly window: number
+  /** Bytes of one stream's events; unwritten ones beyond it fail the stream. */
+  readonly maxStreamBytes: number
+  /** Bytes of one event. */
+  readonly maxEventBytes: number
+}
+
+/** What a stream needs of the table that it lives in. */
+export interface StreamHost {
+  readonly limits: StreamLimits
+  readonly budget: ByteBudget
+  /** All streams together are close to their limit: who can wait should. */
+  readonly isTight: boolean
+  /** Milliseconds without a reader or a sign of life after which a running stream is abandoned, as of now. */
+  readonly abandonAfter: number
+  /** It has left `live` or `waiting` for good. */
+  ended(stream: Stream, error: StreamError | undefined): void
+  /** Its reader came or went. */
+  readerChanged(stream: Stream): void
+  /** Events that were still inside the window had to go. */
+  evicted(stream: Stream): void
+}
