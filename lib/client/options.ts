@@ -69,7 +69,7 @@ export function parseClientOptions(options: ResumableFetchOptions = {}): ClientS
   const settings: Record<string, unknown> = { ...DEFAULTS }
   for (const [name, value] of Object.entries(options)) {
     if (value === undefined) continue
-    const isKind = typeof value === typeof settings[name] && !((value as number) < 0 || Number.isNaN(value))
+    const isKind = typeof value === typeof settings[name] && (typeof value === 'function' || (value as number) >= 0)
     const isFine = name === 'headers' || (name === 'idleTimeout' && value === null) || isKind
     if (!isFine) throw new TypeError(`resumableFetch: bad option \`${name}\``)
     settings[name] = value

@@ -1,10 +1,10 @@
 // A fetch whose event streams do not break, and whose POSTs do not run twice.
-import { isRequest, type Message, messagesOf, paramsOf, type RequestId } from '../core/json-rpc.js'
-import { prefersStream, STREAM_PREFERENCE } from '../core/prefer.js'
+import { isRequest, type Message, messagesOf, type RequestId } from '../core/json-rpc.js'
+import { STREAM_PREFERENCE } from '../core/prefer.js'
 import { type FetchLike, parseClientOptions, type ResumableFetchOptions } from './options.js'
 import { sendAgain, withBody } from './send-again.js'
-import { StreamBody } from './stream-body.js'
-import { type Call, cancelStream, isEventStream, streamUrlOf } from './stream-request.js'
+import { unbrokenBody } from './stream-body.js'
+import { type Call, cancelStream, streamUrlOf } from './stream-request.js'
 
 /**
  * A `fetch` for MCP clients: above it one unbroken response, below it as many connections as the network needs. Use one per
@@ -26,14 +26,13 @@ export function resumableFetch(options?: ResumableFetchOptions): FetchLike {
   const { fetch } = settings
   /** Servers that have answered in our terms, by URL: they know that a POST with the same key is the same. */
   const known = new Set<string>()
-  /** Calls whose streams are open. */
-  const calls = new Set<Call>()
+  const open = new Set<Call>()
 
   return async (input, init = {}) => {
     const headers = new Headers(init.headers)
     const method = init.method?.toUpperCase() ?? 'GET'
-    const accept = headers.get('accept') ?? ''
-    if (!/^(GET|POST)$/.test(method) || !accept.includes('text/event-stream')) return fetch(input, init)
+    const isOurs = /^(GET|POST)$/.test(method) && headers.get('accept')?.includes('text/event-stream')
+    if (isOurs !== true) return fetch(input, init)
 
     const url = String(input)
     const [server = ''] = url.split(/[?#]/)
@@ -41,9 +40,10 @@ export function resumableFetch(options?: ResumableFetchOptions): FetchLike {
     const call: Call = {
       scope: `${server} ${headers.get('mcp-session-id')}`,
       init: { ...init, headers: new Headers(headers), body: null },
-      pending: new Set(messages.filter(isRequest).map(({ id }) => id))
+      pending: new Set(messages.filter(isRequest).map(({ id }) => id)),
+      open
     }
-    for (const other of calls) if (other.scope === call.scope) update(other, call, messages)
+    for (const other of open) if (other.scope === call.scope) update(other, call, messages)
 
     headers.append('Prefer', STREAM_PREFERENCE)
     const isKeyed = method === 'POST' && typeof init.body === 'string' && init.body.length <= LONGEST_REPEATED
@@ -54,29 +54,28 @@ export function resumableFetch(options?: ResumableFetchOptions): FetchLike {
     const sending = isKeyed && known.has(server) ? sendAgain(url, request, settings) : fetch(url, request)
     const response = await sending.catch((error: unknown) => {
       // It may run all the same, and as long as it has no stream its key stands for it.
-      if (init.signal?.aborted === true && isKeyed && known.has(server))
+      if (init.signal?.aborted && isKeyed && known.has(server))
         cancelStream(`${url}${url.includes('?') ? '&' : '?'}stream=${key}`, call, settings)
       throw error
     })
-    if (prefersStream(response.headers.get('preference-applied') ?? undefined)) known.add(server)
+    if (response.headers.get('preference-applied')?.includes(STREAM_PREFERENCE) === true) known.add(server)
 
-    const streamUrl = isEventStream(response) ? streamUrlOf(response, url) : undefined
+    const streamUrl = streamUrlOf(response, url)
     if (streamUrl === undefined) return response
-    const source = new StreamBody(response, streamUrl, call, settings)
-    calls.add(call)
-    source.over.addEventListener('abort', () => calls.delete(call))
-    return withBody(response, new ReadableStream(source, { highWaterMark: 0 }))
+    return withBody(response, unbrokenBody(response, streamUrl, call, settings))
   }
 }
 
 /** Characters of a body up to which it is certain that the server reads it before it lets it run. */
 const LONGEST_REPEATED = 2 ** 20
 
+type Cancelled = { readonly requestId?: RequestId } | undefined
+
 /** What a newer call of the same client means for an older one: fresher credentials, and perhaps its cancellation. */
 function update(older: Call, { init }: Call, messages: readonly Message[]): void {
   older.init = init
-  for (const message of messages)
-    if (message.method === 'notifications/cancelled') older.pending.delete(paramsOf(message)['requestId'] as RequestId)
+  for (const { method, params } of messages)
+    if (method === 'notifications/cancelled') older.pending.delete((params as Cancelled)?.requestId as RequestId)
 }
 
 function messagesIn(body: unknown): readonly Message[] {

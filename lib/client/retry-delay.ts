@@ -1,5 +1,5 @@
 // How long to wait: before the next attempt, and for anything of the network.
-import type { ClientSettings, ReconnectReason } from './options.js'
+import type { ClientSettings, Reconnection } from './options.js'
 
 export interface RetryTimes {
   readonly minTimeout: number
@@ -29,26 +29,6 @@ export function retryDelay(
   return Math.min(retryAfter ?? (attempt === 1 ? retry : undefined) ?? grown, maxTimeout)
 }
 
-/** What has been lost, how often in a row, and what the server said of coming back. */
-export interface Loss {
-  readonly attempt: number
-  readonly reason: ReconnectReason
-  readonly lastEventId?: string | undefined
-  readonly retry?: number | undefined
-  readonly retryAfter?: number | undefined
-}
-
-/** Announces the next attempt, and waits until it is due. */
-export function untilNextAttempt(
-  { attempt, reason, lastEventId, retry, retryAfter }: Loss,
-  settings: ClientSettings,
-  signal: AbortSignal | null | undefined
-): Promise<void> {
-  const delay = retryDelay(attempt, retry, retryAfter, settings)
-  settings.onReconnect({ attempt, delay, lastEventId, reason })
-  return sleep(delay, signal)
-}
-
 /** Reads `Retry-After` as milliseconds: seconds or a date (RFC 9110, 10.2.3); `undefined` for anything else. */
 export function retryAfterOf({ headers }: Response): number | undefined {
   const value = headers.get('retry-after') ?? ''
@@ -56,8 +36,13 @@ export function retryAfterOf({ headers }: Response): number | undefined {
   return delay >= 0 ? delay : undefined
 }
 
-/** Waits, or rejects with the signal's reason as soon as it aborts. */
-function sleep(delay: number, signal: AbortSignal | null | undefined): Promise<void> {
+/** Announces an attempt, and waits until it is due; rejects with the signal's reason as soon as it aborts. */
+export function untilNextAttempt(
+  reconnection: Reconnection,
+  { onReconnect }: ClientSettings,
+  signal: AbortSignal | null | undefined
+): Promise<void> {
+  onReconnect(reconnection)
   return new Promise((resolve, reject) => {
     const aborted = (): void => {
       clearTimeout(timer)
@@ -68,9 +53,9 @@ function sleep(delay: number, signal: AbortSignal | null | undefined): Promise<v
         signal?.removeEventListener('abort', aborted)
         resolve()
       },
-      Math.min(delay, LONGEST_TIMEOUT)
+      Math.min(reconnection.delay, LONGEST_TIMEOUT)
     )
-    if (signal?.aborted === true) aborted()
+    if (signal?.aborted) aborted()
     signal?.addEventListener('abort', aborted)
   })
 }
@@ -81,10 +66,7 @@ export async function within<T>(
   work: Promise<T>,
   giveUp: (silence: Error) => void
 ): Promise<T> {
-  const timer = setTimeout(
-    () => giveUp(new Error('No answer in time')),
-    Math.min(patience ?? LONGEST_TIMEOUT, LONGEST_TIMEOUT)
-  )
+  const timer = setTimeout(() => giveUp(new Error('Silence')), Math.min(patience ?? LONGEST_TIMEOUT, LONGEST_TIMEOUT))
   try {
     return await work
   } finally {

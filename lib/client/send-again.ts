@@ -1,7 +1,7 @@
 // A POST to a server that knows what an `Idempotency-Key` is: where its response is lost on the way, it is sent again.
 import type { ClientSettings, ReconnectReason } from './options.js'
-import { retryAfterOf, untilNextAttempt, within } from './retry-delay.js'
-import { discard } from './stream-request.js'
+import { retryAfterOf, retryDelay, untilNextAttempt, within } from './retry-delay.js'
+import { discard, isEventStream, streamUrlOf } from './stream-request.js'
 
 /** What a gateway says that has not got through to the server, or has lost it; what a server says that has not begun. */
 const NOT_THROUGH = [502, 503, 504]
@@ -19,34 +19,46 @@ export async function sendAgain(url: string, init: RequestInit, settings: Client
       retryAfter = retryAfterOf(response)
       discard(response)
     } catch (error) {
-      if (isLast || init.signal?.aborted === true) throw error
+      if (isLast || init.signal?.aborted) throw error
     }
-    await untilNextAttempt({ attempt, reason, retryAfter }, settings, init.signal)
+    const delay = retryDelay(attempt, undefined, retryAfter, settings)
+    await untilNextAttempt({ attempt, delay, lastEventId: undefined, reason }, settings, init.signal)
   }
 }
 
-/** A JSON body is read to its end here, so that one that is cut off half-way is asked for again. */
+/** Also where there is none: over plain HTTP, browsers take a head that was cut off for the whole of it. */
+const MAY_BE_JSON = /^$|\bjson\b/i
+
+/** One attempt. A JSON body is read to its end here, so that one that is cut off half-way is asked for again. */
 async function sendOnce(url: string, init: RequestInit, { fetch, idleTimeout }: ClientSettings): Promise<Response> {
-  const silence = new AbortController()
-  const giveUp = (error: Error): void => silence.abort(error)
-  const signal = AbortSignal.any([silence.signal, ...(init.signal ? [init.signal] : [])])
-  const response = await within(idleTimeout, fetch(url, { ...init, signal }), giveUp)
-  const isJson = /^application\/json\b/i.test(response.headers.get('content-type') ?? '')
-  if (!isJson || response.body === null) return response
-  const chunks: Uint8Array<ArrayBuffer>[] = []
-  const reader = response.body.getReader() as ReadableStreamDefaultReader<Uint8Array<ArrayBuffer>>
-  for (;;) {
-    const { done, value } = await within(idleTimeout, reader.read(), giveUp)
-    if (done) return withBody(response, new Blob(chunks))
-    chunks.push(value)
+  const { signal } = init
+  const attempt = new AbortController()
+  const aborted = (): void => attempt.abort(signal?.reason)
+  const giveUp = (error: Error): void => attempt.abort(error)
+  if (signal?.aborted) aborted()
+  signal?.addEventListener('abort', aborted)
+  let isPassedOn = false
+  try {
+    const response = await within(idleTimeout, fetch(url, { ...init, signal: attempt.signal }), giveUp)
+    isPassedOn = isEventStream(response) && streamUrlOf(response, url) === undefined
+    if (isPassedOn && response.headers.has('preference-applied')) throw new Error('Incomplete response')
+    const type = response.headers.get('content-type') ?? ''
+    if (response.status !== 200 || response.body === null || !MAY_BE_JSON.test(type)) return response
+    const reader = response.body.getReader() as ReadableStreamDefaultReader<Uint8Array<ArrayBuffer>>
+    const chunks: Uint8Array<ArrayBuffer>[] = []
+    for (;;) {
+      const { value } = await within(idleTimeout, reader.read(), giveUp)
+      if (value !== undefined) chunks.push(value)
+      else if (chunks.length > 0) return withBody(response, new Blob(chunks))
+      else throw new Error('Incomplete response')
+    }
+  } finally {
+    // A body that is still to be read is the caller's to abort; if it is one of ours, it sees to that itself.
+    if (!isPassedOn) signal?.removeEventListener('abort', aborted)
   }
 }
 
 /** The same response with another body. What is made here has no URL of its own; clients resolve redirects against it. */
 export function withBody(response: Response, body: ReadableStream<Uint8Array> | Blob): Response {
-  const { url, redirected } = response
-  return Object.defineProperties(new Response(body, response), {
-    url: { value: url },
-    redirected: { value: redirected }
-  })
+  return Object.defineProperty(new Response(body, response), 'url', { value: response.url })
 }

@@ -10,9 +10,11 @@ export interface Call {
   /** Its server and its session: calls that share them share their credentials. */
   readonly scope: string
   /** What the latest call of the scope was made with. */
-  init: RequestInit
+  init: RequestInit & { readonly headers: Headers }
   /** The requests that still want a response. */
   readonly pending: Set<RequestId>
+  /** All calls whose streams are open. */
+  readonly open: Set<Call>
 }
 
 /** Headers that say something about one call alone. */
@@ -25,7 +27,7 @@ export async function requestStream(
   { init }: Call,
   settings: ClientSettings,
   connection: AbortController,
-  lastEventId = ''
+  lastEventId?: string
 ): Promise<Response> {
   const headers = new Headers(init.headers)
   for (const name of [...headers.keys()]) if (OF_ONE_CALL.test(name)) headers.delete(name)
@@ -33,7 +35,7 @@ export async function requestStream(
   headers.set('Prefer', STREAM_PREFERENCE)
   const { fetch, headers: given, idleTimeout } = settings
   new Headers(typeof given === 'function' ? await given() : given).forEach((value, name) => headers.set(name, value))
-  if (lastEventId !== '') headers.set('Last-Event-ID', lastEventId)
+  if (lastEventId) headers.set('Last-Event-ID', lastEventId)
   const response = fetch(url, {
     ...init,
     method,
@@ -62,11 +64,11 @@ export function isEventStream({ status, headers }: Response): boolean {
 }
 
 /**
- * The stream URL in a response to a request, if there is one of the request's own origin: what the caller sends to that one
+ * The stream URL of a response that is an event stream, if it has one of the request's own origin: what the caller sends to that one
  * must not go to another.
  */
 export function streamUrlOf(response: Response, requestUrl: string): string | undefined {
   const base = response.url === '' ? requestUrl : response.url
-  const url = findLink(response.headers.get('link'), STREAM_RELATION, base)
+  const url = isEventStream(response) ? findLink(response.headers.get('link'), STREAM_RELATION, base) : undefined
   return url?.origin === new URL(requestUrl, base).origin ? url.href : undefined
 }

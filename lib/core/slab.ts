@@ -3,7 +3,7 @@
 /** Bytes of a full-grown slab; only these are used again. */
 export const LARGEST_SLAB = 64 * 1024
 /** Slabs kept for new events: fresh memory costs more than the copy that fills it. */
-const MOST_FREE = 64
+const MOST_FREE = 256
 
 const free: Buffer[] = []
 

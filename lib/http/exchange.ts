@@ -2,6 +2,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { nanoid } from 'nanoid'
 import { isInitialize, isRequest, type Message, messagesOf } from '../core/json-rpc.js'
+import { STREAM_PREFERENCE } from '../core/prefer.js'
 import type { Manners } from '../core/protocol-version.js'
 import type { Stream } from '../core/stream.js'
 import type { Connection } from './connection.js'
@@ -106,6 +107,9 @@ export class Exchange implements TapHost, IntakeHost {
     // An event stream that is not kept cannot be given again: its client's leaving is for the endpoint to see.
     if (isStream && this.#facts.keyed !== undefined) {
       this.#facts.keyed.settle({ kind: 'lost' })
+      // Nor has the preference been applied: a client takes what claims so, and has no link, for half a head.
+      if (this.#facts.res.getHeader('Preference-Applied') === STREAM_PREFERENCE)
+        this.#facts.res.removeHeader('Preference-Applied')
       this.#tap.letGo()
     }
     this.#house.debug('%s response left alone: %s', this.#facts.req.method, why)

@@ -4,9 +4,11 @@ import { randomBytes, randomUUID } from 'node:crypto'
 import { InMemoryEventStore } from '@modelcontextprotocol/sdk/examples/shared/inMemoryEventStore.js'
 import { setImmediate as nextTick } from 'node:timers/promises'
 import { Server } from '@modelcontextprotocol/sdk/server/index.js'
+import { McpServer } from '@modelcontextprotocol/sdk/server/mcp.js'
 import { StreamableHTTPServerTransport } from '@modelcontextprotocol/sdk/server/streamableHttp.js'
 import { CallToolRequestSchema, isInitializeRequest } from '@modelcontextprotocol/sdk/types.js'
 import { AjvJsonSchemaValidator } from '@modelcontextprotocol/sdk/validation/ajv'
+import { z } from 'zod'
 
 /** Text that brings a notification to `size` bytes. */
 const padding = size => 'x'.repeat(Math.max(0, size - 112))
@@ -24,28 +26,37 @@ export class OrderedEventStore extends InMemoryEventStore {
 
 const never = new Promise(() => {})
 
+async function work({ count, size, park }, { sendNotification }) {
+  const message = padding(size)
+  for (let progress = 1; progress <= count; progress++) {
+    await sendNotification({ method: 'notifications/progress', params: { progressToken: 1, progress, message } })
+  }
+  if (park) await never
+  return { content: [{ type: 'text', text: 'done' }] }
+}
+
 // The SDK's plain server, and one validator for all: whatever else a server has would only dilute what is measured.
 const jsonSchemaValidator = new AjvJsonSchemaValidator()
 const serverOptions = { capabilities: { tools: {} }, jsonSchemaValidator }
 
-function mcpServer() {
+function plainServer() {
   const server = new Server({ name: 'bench', version: '1.0.0' }, serverOptions)
-  server.setRequestHandler(CallToolRequestSchema, async ({ params }, { sendNotification }) => {
-    const { count, size, park } = params.arguments
-    const message = padding(size)
-    for (let progress = 1; progress <= count; progress++) {
-      await sendNotification({ method: 'notifications/progress', params: { progressToken: 1, progress, message } })
-    }
-    if (park) await never
-    return { content: [{ type: 'text', text: 'done' }] }
-  })
+  server.setRequestHandler(CallToolRequestSchema, ({ params }, extra) => work(params.arguments, extra))
+  return server
+}
+
+/** What most endpoints make for each request. */
+function fullServer() {
+  const server = new McpServer({ name: 'bench', version: '1.0.0' })
+  const inputSchema = { count: z.number(), size: z.number(), park: z.boolean().optional() }
+  server.registerTool('work', { inputSchema }, work)
   return server
 }
 
 /** SDK v1, a transport per request. */
-export function sdkStateless({ enableJsonResponse, eventStore }) {
+export function sdkStateless({ enableJsonResponse, eventStore, full }) {
   return async (req, res) => {
-    const server = mcpServer()
+    const server = full ? fullServer() : plainServer()
     const transport = new StreamableHTTPServerTransport({
       sessionIdGenerator: undefined,
       enableJsonResponse,
@@ -71,7 +82,7 @@ export function sdkStateful({ enableJsonResponse, eventStore }) {
         enableJsonResponse,
         eventStore
       })
-      await mcpServer().connect(transport)
+      await plainServer().connect(transport)
     }
     await transport.handleRequest(req, res, req.body)
   }

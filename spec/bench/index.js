@@ -30,6 +30,6 @@ const began = performance.now()
 for (const [name, measure] of Object.entries(sections)) {
   if (positionals.length === 0 || positionals.includes(name)) await measure(plan)
 }
-console.log(
-  `\nOther processes kept ${othersShare().toFixed(2)} CPUs busy. ${Math.round((performance.now() - began) / 1000)} s`
-)
+const others = othersShare()
+console.log(`\n${Math.round((performance.now() - began) / 1000)} s`)
+if (others !== undefined) console.log(`Other processes kept ${others.toFixed(2)} CPUs busy meanwhile.`)

@@ -20,8 +20,8 @@ export async function withServers(variants, work) {
 /** Times of the rounds so far, in microseconds: what the machine did besides. */
 const machine = { others: 0, wall: 0 }
 
-/** What other processes used of the machine while the bench ran, in CPUs. */
-export const othersShare = () => machine.others / machine.wall
+/** What other processes used of the machine during the rounds, in CPUs; `undefined` if there were none. */
+export const othersShare = () => (machine.wall > 0 ? machine.others / machine.wall : undefined)
 
 /**
  * One round: the load does `method` with a server. Answers its `result`, and the server's `cpu` and event-`loop` time, the

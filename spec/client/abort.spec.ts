@@ -10,7 +10,6 @@ import {
   fetchOnce,
   greeting,
   json,
-  KNOWN,
   LISTEN,
   note,
   open,
@@ -156,7 +155,12 @@ describe('aborting a call', () => {
     const { signal } = new AbortController()
     let listeners = 0
     const { addEventListener, removeEventListener } = signal
-    signal.addEventListener = function (this: AbortSignal, type: string, listener: never, options: { signal?: AbortSignal }) {
+    signal.addEventListener = function (
+      this: AbortSignal,
+      type: string,
+      listener: never,
+      options: { signal?: AbortSignal }
+    ) {
       if (options?.signal !== undefined) {
         listeners++
         options.signal.addEventListener('abort', () => listeners--)
@@ -236,7 +240,7 @@ describe('aborting a call that has no head yet', () => {
 
 describe('aborting a call whose answer is nothing that goes on', () => {
   it('still cuts off its body', async () => {
-    const endless = open(note('1', 1), { Link: '', ...KNOWN })
+    const endless = open(note('1', 1), { Link: '' })
     const { url, requests } = await scripted(greeting, endless, json('unused'))
     const fetch = await acquainted(url)
     const controller = new AbortController()

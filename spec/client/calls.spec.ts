@@ -4,7 +4,7 @@ import { afterEach, describe, expect, it } from '@jest/globals'
 import { createServer, request as forward } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { resumableFetch, type Reconnection } from '../../lib/client/index.js'
-import type { CutBy } from '../helpers/cut-proxy.js'
+import { createCutProxy, type CutBy } from '../helpers/cut-proxy.js'
 import { until } from '../helpers/happenings.js'
 import { closeAll, listen } from '../helpers/listen.js'
 import { serve } from '../helpers/serve.js'
@@ -21,7 +21,7 @@ describe.each(SETUPS)('$name', setup => {
     process.on('warning', warned)
     let cuts = 0
     const { call, log, proxy, connected } = await run(setup, {
-      client: { idleTimeout: 1000 },
+      client: { idleTimeout: 600 },
       plan: ({ method, url, message }) => {
         const isOurs = keyIn(message) !== undefined || (method === 'GET' && url.includes('stream='))
         if (!isOurs || cuts >= 120) return undefined
@@ -51,24 +51,29 @@ describe.each([V1, V1_STATELESS, V2_MODERN])('behind a gateway, $name', setup =>
     const gateway = await listen(
       createServer((req, res) => {
         const { before, after, cut } = plan.shift() ?? {}
-        const refuse = (code: number): unknown => res.writeHead(code, { 'Retry-After': '0' }).end('<html>gateway</html>')
+        const refuse = (code: number): unknown =>
+          res.writeHead(code, { 'Retry-After': '0' }).end('<html>gateway</html>')
         if (before !== undefined) return void req.resume().once('end', () => refuse(before))
-        const upstream = forward(url.replace('/mcp', req.url ?? ''), { method: req.method, headers: req.headers }, answer => {
-          if (after !== undefined) {
-            answer.destroy()
-            refuse(after)
-          } else if (cut === true) {
-            res.writeHead(answer.statusCode ?? 0, answer.headers).write('')
-            answer.destroy()
-            setImmediate(() => res.destroy())
-          } else {
-            res.writeHead(answer.statusCode ?? 0, answer.headers)
-            res.flushHeaders()
-            answer.pipe(res)
-            answer.on('error', () => res.destroy())
-            res.on('close', () => answer.destroy())
+        const upstream = forward(
+          url.replace('/mcp', req.url ?? ''),
+          { method: req.method, headers: req.headers },
+          answer => {
+            if (after !== undefined) {
+              answer.destroy()
+              refuse(after)
+            } else if (cut === true) {
+              res.writeHead(answer.statusCode ?? 0, answer.headers).write('')
+              answer.destroy()
+              setImmediate(() => res.destroy())
+            } else {
+              res.writeHead(answer.statusCode ?? 0, answer.headers)
+              res.flushHeaders()
+              answer.pipe(res)
+              answer.on('error', () => res.destroy())
+              res.on('close', () => answer.destroy())
+            }
           }
-        })
+        )
         upstream.on('error', () => res.destroy())
         req.pipe(upstream)
       })
@@ -116,11 +121,9 @@ describe.each(BOTH)('a call that cannot go on, $name', setup => {
         else next()
       }
     ])
-    const server = { port: Number(new URL(url).port) }
-    const { createCutProxy } = await import('../helpers/cut-proxy.js')
     const proxy = await createCutProxy({
-      target: server.port,
-      plan: ({ message }) => (keyIn(message) === undefined ? undefined : { by: 'rst', afterEvents: 2 })
+      target: Number(new URL(url).port),
+      plan: ({ message }) => (keyIn(message) === undefined ? undefined : { by: 'rst', afterEvents: 1 })
     })
     const fetch = resumableFetch({ ...SPEC_OPTIONS, maxRetries: 3 })
     const connected = await setup.connect(`${proxy.url}/mcp`, fetch)
@@ -150,9 +153,9 @@ describe.each(BOTH)('ending calls, $name', setup => {
     await connected.client.close()
     await expect(dying).rejects.toThrow()
     await until(() => log.aborted('dying') === 1)
+    expect(log.aborted('living')).toBe(0)
     log.release('living', 2)
     expect(await living).toEqual({ text: 'counted to 1', steps: [1] })
-    expect(log.aborted('living')).toBe(0)
     expect(await callCount(other, 'later')).toMatchObject({ text: 'counted to 2' })
     if (setup.hasSession) expect(endpoint.sessions.size).toBe(2)
   })
@@ -163,9 +166,9 @@ describe.each(BOTH)('ending calls, $name', setup => {
     await log.calls.nth(1)
     await expect(call('late', { n: 1, paced: true }, { timeout: 100 })).rejects.toThrow(/timed out/i)
     await until(() => log.aborted('late') === 1)
+    expect(log.aborted('living')).toBe(0)
     log.release('living', 2)
     expect(await living).toEqual({ text: 'counted to 1', steps: [1] })
-    expect(log.aborted('living')).toBe(0)
     await sleep(50)
     expect(connected.errors.filter(({ message }) => !/timed out|aborted/i.test(message))).toEqual([])
   })

@@ -40,9 +40,7 @@ describe('a body that cannot go on', () => {
     ['refused', status(403), 'HTTP 403'],
     ['refused', status(405), 'HTTP 405'],
     ['refused', status(302, { Location: '/elsewhere' }), 'HTTP 302'],
-    ['refused', status(200, { 'Content-Type': 'text/html' }, '<html>'), 'HTTP 200'],
-    ['refused', status(200, { 'Content-Type': 'text/event-streams' }), 'HTTP 200'],
-    ['no-response', status(204), 'terminated']
+    ['no-response', status(204), 'HTTP 204']
   ])('errors with %s', async (code, answer, cause) => {
     const { url, requests } = await scripted(cut(note('1', 1)), answer)
     const { text, error } = await readAll(await fetchOnce(url, {}, { ...POST, body: CALL_OF_TWO }))
@@ -87,7 +85,7 @@ describe('a body that cannot go on', () => {
     expect(requests.length).toBe(1)
   })
 
-  it.each([408, 425, 429, 500, 502, 503, 504, 521])('takes %d for a passing trouble', async code => {
+  it.each([200, 408, 425, 429, 500, 502, 503, 504, 521])('takes %d for a passing trouble', async code => {
     const { url } = await scripted(cut(note('1', 1)), status(code), whole(response('2')))
     expect((await readAll(await fetchOnce(url))).error).toBeUndefined()
   })
@@ -222,7 +220,6 @@ describe('credentials', () => {
     )
     const answer = await fetchOnce(url, {}, secret)
     expect(answer.url).toBe(new URL('/other/mcp?a=1', url).href)
-    expect(answer.redirected).toBe(true)
     await readAll(answer)
     expect(requests[2]).toMatchObject({ url: '/other/mcp?stream=S', headers: { authorization: 'Bearer secret' } })
   })
@@ -249,7 +246,7 @@ describe('a server that means harm', () => {
 
   it('may send an id of a megabyte: it is sent back, refused, and that is that', async () => {
     const id = 'x'.repeat(1024 * 1024)
-    const { url, requests } = await scripted(cut(note(id, 1)))
+    const { url, requests } = await scripted(whole(note(id, 1)))
     const { text, error } = await readAll(await fetchOnce(url))
     expect(text.startsWith(note(id, 1))).toBe(true)
     expect(error).toBeInstanceOf(ResumptionError)

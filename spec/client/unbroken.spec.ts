@@ -35,7 +35,6 @@ describe('an event stream with a link', () => {
     expect(answer.status).toBe(200)
     expect(answer.ok).toBe(true)
     expect(answer.url).toBe(url)
-    expect(answer.redirected).toBe(false)
     expect(answer.headers.get('mcp-session-id')).toBe('of the session')
     expect(answer.headers.get('x-custom')).toBe('kept')
     expect(await readAll(answer)).toEqual({ text: note('1', 1) + note('2', 2) + response('3'), error: undefined })
