@@ -46,7 +46,7 @@ export function unbrokenBody(
   /** Attempts since the last new event. */
   let attempt = 0
   let reader = first.body?.getReader() as Reader | undefined
-  let connection = new AbortController()
+  let connection: AbortController | undefined
   let blocks = new WholeBlocks()
   /** How the last connection was lost. */
   let reason: ReconnectReason = 'end'
@@ -168,7 +168,7 @@ export function unbrokenBody(
   }
 
   function disconnect(): void {
-    connection.abort()
+    connection?.abort()
     reader?.cancel().catch(() => undefined)
   }
 

@@ -1,16 +1,20 @@
 // The load process of the fetch bench: calls by plain fetch or by `resumableFetch`, and how long they take.
 
+import { setMaxListeners } from 'node:events'
 import { EventSourceParserStream } from 'eventsource-parser/stream'
 import { resumableFetch } from 'express-mcp-streams/client'
 import { median } from './table.js'
 import { answer } from './processes.js'
 
-// The same request for both, so that the server does the same for both.
+// The same request for both, so that the server does the same for both; and the signal that the SDK gives to each.
 const headers = {
   accept: 'application/json, text/event-stream',
   'content-type': 'application/json',
   'mcp-protocol-version': '2025-11-25'
 }
+const { signal } = new AbortController()
+setMaxListeners(0, signal)
+
 const fetches = {
   plain: (url, { headers, ...init }) => {
     const key = crypto.getRandomValues(new Uint8Array(16)).join('')
@@ -21,8 +25,10 @@ const fetches = {
 let requestId = 0
 
 function call(port, name, args) {
-  const message = { jsonrpc: '2.0', id: ++requestId, method: 'tools/call', params: { name: 'work', arguments: args } }
-  return fetches[name](`http://127.0.0.1:${port}/mcp`, { method: 'POST', headers, body: JSON.stringify(message) })
+  const _meta = { progressToken: 1 }
+  const params = { name: 'work', arguments: args, _meta }
+  const body = JSON.stringify({ jsonrpc: '2.0', id: ++requestId, method: 'tools/call', params })
+  return fetches[name](`http://127.0.0.1:${port}/mcp`, { method: 'POST', headers, body, signal })
 }
 
 const readers = {
@@ -34,7 +40,7 @@ const readers = {
   async sdk({ body }, { count }) {
     let messages = 0
     for await (const { data } of body.pipeThrough(new TextDecoderStream()).pipeThrough(new EventSourceParserStream()))
-      if (data !== '' && data !== '{}' && JSON.parse(data).jsonrpc === '2.0') messages++
+      if (data !== '' && JSON.parse(data).jsonrpc === '2.0') messages++
     if (messages !== count + 1) throw new Error(`${messages} messages`)
   }
 }
@@ -60,31 +66,11 @@ answer({
       await Promise.all(Array.from({ length: concurrent }, worker))
     }),
 
-  /** Calls of one event, one after the other: the median time of one. */
-  async small({ port, fetch, calls }) {
+  /** Calls one after the other: the median time of one. */
+  async timeOfCalls({ port, fetch, reader, calls, count, size }) {
     const times = []
     for (let i = 0; i < calls; i++) {
-      const args = { count: 1, size: 200 }
-      times.push(await seconds(async () => readers.sdk(await call(port, fetch, args), args)))
-    }
-    return median(times)
-  },
-
-  /** Time from head to first message, when it comes on its own: the median. */
-  async latency({ port, fetch, calls }) {
-    const times = []
-    for (let i = 0; i < calls; i++) {
-      const args = { count: 1, size: 200 }
-      const began = performance.now()
-      const { body } = await call(port, fetch, args)
-      const reader = body.getReader()
-      let text = ''
-      while (!text.includes('"progress":1,')) {
-        const { value } = await reader.read()
-        text += new TextDecoder().decode(value)
-      }
-      times.push(performance.now() - began)
-      while (!(await reader.read()).done);
+      times.push(await seconds(async () => readers[reader](await call(port, fetch, { count, size }), { count, size })))
     }
     return median(times)
   }

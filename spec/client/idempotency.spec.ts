@@ -3,9 +3,12 @@
 import { afterEach, describe, expect, it } from '@jest/globals'
 import compression from 'compression'
 import express, { type RequestHandler } from 'express'
-import { request } from 'node:http'
+import { IncomingMessage, request, ServerResponse } from 'node:http'
+import { Socket } from 'node:net'
 import { Readable } from 'node:stream'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { KeyedCalls } from '../../lib/http/idempotency.js'
+import { observeBody } from '../../lib/http/observe-body.js'
 import type { McpStreamsOptions } from '../../lib/index.js'
 import { gate } from '../helpers/gate.js'
 import { rawEndpoint, type RawCall, type RawEndpoint, type RawScript } from '../helpers/endpoints/raw.js'
@@ -539,6 +542,19 @@ describe('a response under a key', () => {
     expect((await post(url, CALL, keyed())).status).toBe(409)
     expect(calls.length).toBe(2)
     holder.destroy()
+  })
+
+  it('that is a stream is let go by whoever recorded it', () => {
+    const res = new ServerResponse(new IncomingMessage(new Socket()))
+    let ends = 0
+    const stop = observeBody(res, 100, () => ends++)
+    const calls = new KeyedCalls({ maxCalls: 1, window: 1000, maxBytes: 100, abandonAfter: () => 1000 })
+    const call = calls.begin('key', 'hash', [1])
+    call.stopRecording = stop
+    res.write('some')
+    call.settle({ kind: 'stream', streamId: 'any' })
+    res.end('more')
+    expect(ends).toBe(0)
   })
 
   it('that is a stream is not kept a second time', async () => {
