@@ -277,9 +277,7 @@ export class ResponseTap implements ResponseView, Sink, SocketWatcher, HeldEvent
     destroy(this: ServerResponse, error?: Error): ServerResponse {
       const tap = tapOf(this)
       if (tap.#state !== 'taken') return tap.#originals.destroy.call(this, error)
-      // Node 24 destroys the responses that were pipelined on a socket that has died: their clients have left, no more.
-      if (tap.req.socket.destroyed && !tap.isInsideHandler()) tap.gone()
-      else tap.#abort()
+      tap.#abort()
       return tap.res
     }
   }

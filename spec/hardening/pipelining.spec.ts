@@ -46,7 +46,7 @@ describe('calls that are pipelined', () => {
 describe('when their socket dies', () => {
   it('listen channels that are pipelined all lose their reader, and closing waits for none of them', async () => {
     const endpoint = rawEndpoint(({ open }) => open())
-    const { streams, server } = await serve(endpoint, { resumeInterval: { max: 1 } })
+    const { streams, server } = await serve(endpoint)
     const wire = open((server.address() as { port: number }).port)
     for (const n of [1, 2, 3, 4, 5]) {
       const headers = headersFor({ version: '2025-11-25', session: `session ${n}` })
@@ -57,12 +57,11 @@ describe('when their socket dies', () => {
     await until(() => streams.stats().connections === 0)
     expect(streams.stats().live).toBe(5)
     await streams.close()
-    await until(() => streams.stats().live === 0)
   }, 5000)
 
   it('resumed streams that are pipelined all lose their reader, and closing waits for none of them', async () => {
     const endpoint = rawEndpoint(({ open }) => open())
-    const { url, streams, server } = await serve(endpoint, { resumeInterval: { max: 1 } })
+    const { url, streams, server } = await serve(endpoint)
     const wire = open((server.address() as { port: number }).port)
     const paths: string[] = []
     for (const id of [1, 2, 3]) {
@@ -78,6 +77,5 @@ describe('when their socket dies', () => {
     await until(() => streams.stats().connections === 0)
     expect(streams.stats()).toMatchObject({ live: 3, resumes: 3 })
     await streams.close()
-    await until(() => streams.stats().live === 0)
   }, 5000)
 })
