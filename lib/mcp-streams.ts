@@ -13,6 +13,7 @@ import { headerOf, sessionOf } from './http/guards.js'
 import { type ClientEventName, type House, mannersOf } from './http/house.js'
 import { refuse } from './http/reply.js'
 import { hashOf, type KeyedCall, keyOf, repeatAnswer } from './http/idempotency.js'
+import { isInMemory } from './http/memory-socket.js'
 import { readAhead } from './http/request-body.js'
 import { answerStreamUrl, attachAgain, reattachListener, resumeAtEndpoint } from './http/resume.js'
 import { ResponseTap } from './http/tap.js'
@@ -126,8 +127,9 @@ class Instance {
   /** The ladder: the first rung that holds answers the request. */
   #handleFrom(owner: string, req: IncomingMessage, res: ServerResponse, next: (error?: unknown) => void): void {
     const house = this.#house
+    if (isInMemory(req)) return this.#passInjected(owner, req, res, next)
     const names = req.method === 'OPTIONS' ? [] : streamParameters(req.url ?? '')
-    if (names.length > 0) return void this.#settle(answerStreamUrl(house, req, res, names, owner, next), next)
+    if (names.length > 0) return void this.#settle(answerStreamUrl(house, req, res, names, owner), next)
     if (req.method === 'POST') return readAhead(req, body => this.#post(owner, body, req, res, next))
     const proceed = (): void => this.#passOn(owner, [], req, res, next)
     if (req.method !== 'GET') return proceed()
@@ -140,6 +142,14 @@ class Instance {
       reattachListener(house, req, res, owner).then(isAttached => isAttached || proceed()),
       next
     )
+  }
+
+  /** A message that we have sent to the endpoint ourselves: what comes of it counts, and its response stays as it is. */
+  #passInjected(owner: string, req: IncomingMessage, res: ServerResponse, next: (error?: unknown) => void): void {
+    readAhead(req, body => {
+      watchVerdict(this.#house, req, res, messagesOf(body), owner)
+      next()
+    })
   }
 
   /** A POST with a key that is known attaches to what it has started already. */

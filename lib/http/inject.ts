@@ -1,67 +1,88 @@
-// Re-enters the endpoint with a message, as the client would have sent it: through the guards behind us, with its credentials.
-import type { IncomingMessage, ServerResponse } from 'node:http'
+// Re-enters the endpoint with a message, as the client would have sent it: through the application's guards, with its credentials.
+import { type IncomingMessage, request, Server, type ServerResponse } from 'node:http'
+import { Server as TlsServer } from 'node:tls'
 import { withoutStream } from '../core/link-header.js'
+import { isObject } from '../core/json-rpc.js'
+import { memoryConnection } from './memory-socket.js'
 
-/** Milliseconds for which the endpoint's word on an injected message is awaited. */
-const PATIENCE = 5000
+/** Headers that speak of the request that came, or of its connection, and not of who sent it. */
+const OF_THIS_REQUEST =
+  /^(?:accept|accept-encoding|connection|content-.*|expect|idempotency-key|if-.*|keep-alive|last-event-id|mcp-(?:method|name)|prefer|range|te|trailer|transfer-encoding|upgrade)$/i
 
-type MutableRequest = IncomingMessage & { body?: unknown; originalUrl?: string }
-
-/**
- * Turns a request without a body, whose head has been acted upon, into the POST of a message, and lets the endpoint see it.
- * What the endpoint answers is not for the client, who asked for something else: `answer` is called instead.
- */
-export function passOnAsMessage(
-  req: IncomingMessage,
-  res: ServerResponse,
-  message: unknown,
-  session: string,
-  next: (error?: unknown) => void,
-  answer: () => void
-): void {
-  const body = Buffer.from(JSON.stringify(message))
-  const headers = {
-    'content-type': 'application/json',
-    'content-length': String(body.length),
-    accept: 'application/json, text/event-stream',
-    // A stream URL may come without it; the endpoint needs it.
-    'mcp-session-id': session
-  }
-  req.method = 'POST'
-  for (const name of ['url', 'originalUrl'] as const) {
-    const url = (req as MutableRequest)[name]
-    if (url !== undefined) (req as MutableRequest)[name] = withoutStream(url)
-  }
-  // Adapters rebuild the headers from `rawHeaders`.
-  const kept: string[] = []
-  for (let i = 0; i + 1 < req.rawHeaders.length; i += 2) {
-    const name = req.rawHeaders[i] as string
-    if (!Object.hasOwn(headers, name.toLowerCase())) kept.push(name, req.rawHeaders[i + 1] as string)
-  }
-  req.rawHeaders = [...kept, ...Object.entries(headers).flat()]
-  Object.assign(req.headers, headers)
-  // For an endpoint that reads the request itself, or has its parser behind us; and for one whose parser has been in front.
-  if (!req.readableEnded) req.unshift(body)
-  if ((req as MutableRequest).body !== undefined) (req as MutableRequest).body = message
-  answerInstead(res, answer)
-  next()
+export interface InjectOptions {
+  /** The session that the message belongs to, where the request may come without it. */
+  readonly sessionId?: string | undefined
+  /** Gives up on the endpoint's answer. */
+  readonly signal?: AbortSignal | undefined
 }
 
-function answerInstead(res: ServerResponse, answer: () => void): void {
-  const { writeHead, write, end, flushHeaders } = res
-  const finish = (): void => {
-    clearTimeout(timer)
-    Object.assign(res, { writeHead, write, end, flushHeaders })
-    for (const name of ['Content-Type', 'Content-Length', 'Transfer-Encoding']) res.removeHeader(name)
-    answer()
-    // An endpoint that goes on writing gets nowhere, and breaks nothing.
-    Object.assign(res, { writeHead: () => res, write: () => true, end: () => res, flushHeaders: () => undefined })
+/**
+ * Sends a message to the endpoint with the headers of `req`, and resolves with the head of what it answers; the body is the caller's to
+ * read or to destroy. It comes to the server that `req` came to like any other request, over a connection in memory, so
+ * everything in front of the endpoint has its say. Rejects where there is no answer.
+ */
+export function sendToEndpoint(
+  req: IncomingMessage,
+  message: unknown,
+  { sessionId, signal }: InjectOptions = {}
+): Promise<IncomingMessage> {
+  const body = Buffer.from(JSON.stringify(message))
+  return new Promise((resolve, reject) => {
+    const { client, server } = memoryConnection(req.socket)
+    const injected = request({
+      createConnection: () => client,
+      method: 'POST',
+      path: withoutStream((req as { originalUrl?: string }).originalUrl ?? req.url ?? '/'),
+      headers: headersFor(req, message, body, sessionId),
+      signal
+    })
+    injected.once('response', resolve)
+    injected.once('error', reject)
+    injected.end(body)
+    const owner = serverOf(req)
+    owner.emit(owner instanceof TlsServer ? 'secureConnection' : 'connection', server)
+  })
+}
+
+/** Passes an answer of the endpoint on to a client, as it is. */
+export function relayAnswer(answer: IncomingMessage, res: ServerResponse): void {
+  if (res.headersSent || res.destroyed) return void answer.destroy()
+  res.statusCode = answer.statusCode ?? 502
+  for (const [name, value] of Object.entries(answer.headersDistinct))
+    if (value !== undefined && !OF_CONNECTION.test(name)) res.setHeader(name, value)
+  answer.once('error', () => res.destroy())
+  res.once('close', () => answer.destroy())
+  answer.pipe(res)
+}
+
+const OF_CONNECTION = /^(?:connection|date|keep-alive|transfer-encoding)$/
+
+/** The server that a request came to. What is tested without one, or runs in somebody else's, still has its application. */
+function serverOf(req: IncomingMessage): Server {
+  const { server } = req.socket as { server?: Server }
+  const { app } = req as { app?: (req: IncomingMessage, res: ServerResponse) => void }
+  if (server !== undefined && server !== null) return server
+  if (typeof app === 'function') return new Server(app)
+  throw new Error('The endpoint cannot be reached: the request did not come through a server of Node')
+}
+
+/** A flat list, as they were sent: what is repeated stays so. */
+function headersFor(
+  req: IncomingMessage,
+  message: unknown,
+  body: Buffer,
+  sessionId: string | undefined
+): readonly string[] {
+  const headers: string[] = []
+  for (let i = 0; i + 1 < req.rawHeaders.length; i += 2) {
+    const name = req.rawHeaders[i] as string
+    if (!OF_THIS_REQUEST.test(name)) headers.push(name, req.rawHeaders[i + 1] as string)
   }
-  const timer = setTimeout(finish, PATIENCE)
-  timer.unref()
-  const endOnce = (): ServerResponse => {
-    finish()
-    return res
-  }
-  Object.assign(res, { writeHead: () => res, write: () => true, end: endOnce, flushHeaders: () => undefined })
+  headers.push('Accept', 'application/json, text/event-stream', 'Content-Type', 'application/json')
+  headers.push('Content-Length', String(body.length), 'Connection', 'close')
+  if (sessionId !== undefined && req.headers['mcp-session-id'] === undefined) headers.push('Mcp-Session-Id', sessionId)
+  // From 2026-07-28 on a request says in its head what stands in its body.
+  if (isObject(message) && typeof message['method'] === 'string' && req.headers['mcp-method'] !== undefined)
+    headers.push('Mcp-Method', message['method'])
+  return headers
 }

@@ -28,8 +28,7 @@ export async function answerStreamUrl(
   req: IncomingMessage,
   res: ServerResponse,
   names: readonly string[],
-  owner: string,
-  next: (error?: unknown) => void
+  owner: string
 ): Promise<void> {
   // Before any look-up: a page that may not read streams learns nothing about them.
   if (isForeignOrigin(req, house.allowedOrigins)) return refuseAndCount(house, res, 403, 'foreign-origin')
@@ -38,7 +37,7 @@ export async function answerStreamUrl(
   }
   const [name = ''] = names
   const call = req.method === 'DELETE' ? callNamed(house, req, name, owner) : undefined
-  if (call !== undefined && call.outcome?.kind !== 'stream') return cancelCall(house, call, req, res, next)
+  if (call !== undefined && call.outcome?.kind !== 'stream') return cancelCall(house, call, req, res)
   const id = call?.outcome?.kind === 'stream' ? call.outcome.streamId : name
   const found = names.length === 1 && isStreamId(id) ? await house.table.find(id) : undefined
   const session = sessionOf(req)
@@ -47,7 +46,7 @@ export async function answerStreamUrl(
   const isTheirs =
     found?.owner === owner && (session === undefined || found.sessionId === undefined || session === found.sessionId)
   if (found === undefined || !isTheirs) return refuseAndCount(house, res, 404, 'stream-unknown')
-  if (req.method === 'DELETE') return cancelStream(house, found, req, res, next)
+  if (req.method === 'DELETE') return cancelStream(house, found, req, res)
 
   if (found instanceof Stream) found.proved = true
   if (found.sessionId !== undefined && !house.sessions.hasProved(found.sessionId)) {
