@@ -26,6 +26,8 @@ export function buildHouse(settings: Settings, listener: HouseListener): House {
     maxEventBytes: settings.maxBytes,
     maxBytes: settings.maxBytes,
     maxStreams: settings.maxStreams,
+    handoffQuiet: settings.handoffQuiet,
+    handoffAfter: settings.handoffAfter,
     abandonAfter: Math.ceil(settings.resumeInterval.max * 1000)
   }
   const table = new StreamTable(limits, (name, stream, error) => {
@@ -57,6 +59,7 @@ export function buildHouse(settings: Settings, listener: HouseListener): House {
     isClosing: false,
     hasWarnedOfIds: false,
     primer: settings.primer,
+    handoff: settings.handoff,
     maxEventBytes: settings.maxBytes,
     allowedOrigins: settings.allowedOrigins,
     debug,

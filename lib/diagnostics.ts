@@ -16,6 +16,7 @@ export interface StreamMessage {
 
 const NAMES = [
   'created',
+  'waiting',
   'resumed',
   'taken-over',
   'completed',

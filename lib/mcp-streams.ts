@@ -10,12 +10,14 @@ import { debug, publish } from './diagnostics.js'
 import { currentContext, type CurrentStream } from './http/current-stream.js'
 import { Exchange } from './http/exchange.js'
 import { headerOf, sessionOf } from './http/guards.js'
+import { isHandedOver } from './http/handoff.js'
 import { type ClientEventName, type House, mannersOf } from './http/house.js'
 import { refuse } from './http/reply.js'
 import { hashOf, type KeyedCall, keyOf, repeatAnswer } from './http/idempotency.js'
 import { isInMemory } from './http/memory-socket.js'
 import { readAhead } from './http/request-body.js'
-import { answerStreamUrl, attachAgain, reattachListener, resumeAtEndpoint } from './http/resume.js'
+import { attachAgain, reattachListener, resumeAtEndpoint } from './http/resume.js'
+import { answerStreamUrl } from './http/stream-url.js'
 import { ResponseTap } from './http/tap.js'
 import { watchVerdict } from './http/verdict.js'
 import { type McpStreamsOptions, parseOptions, type Settings } from './options.js'
@@ -161,6 +163,10 @@ class Instance {
     next: (error?: unknown) => void
   ): void {
     const messages = messagesOf(body)
+    if (isHandedOver(this.#house, messages, sessionOf(req), owner)) {
+      debug('POST of answers that the endpoint has already: accepted, and not passed on')
+      return void res.writeHead(202).end()
+    }
     const key = mannersOf(this.#house, req).taken && messages.length > 0 ? keyOf(req, owner) : undefined
     if (key === undefined) return this.#passOn(owner, messages, req, res, next)
     const { calls, isClosing } = this.#house

@@ -40,6 +40,19 @@ export interface McpStreamsOptions {
    */
   readonly resumeInterval?: { readonly min?: number | undefined; readonly max?: number | undefined } | undefined
   /**
+   * Whether a stream that waits for its client's answers (elicitation, sampling, roots) is handed off to it, SEP-1335's multi-turn requests: the
+   * server disconnects, answers 204, and takes all answers in one POST. `auto`: to clients that announced themselves or have fetched a stream
+   * URL; `always`: to all, where all clients follow SEP-1335; `never`: answers come to the endpoint only. Default: `auto`.
+   */
+  readonly handoff?: 'auto' | 'always' | 'never' | undefined
+  /** Milliseconds without an event after a request to the client, after which the stream is handed off. Default: 50. */
+  readonly handoffQuiet?: number | undefined
+  /**
+   * The same for a client that has not shown yet whether it follows links: it is disconnected once, and shows it by how it comes back.
+   * Only where its revision has polling. Default: 10,000.
+   */
+  readonly handoffAfter?: number | undefined
+  /**
    * Says who a request is from; only the same owner may resume, cancel or see a stream. May be asynchronous. A rejection
    * answers the request with 500. Default: the client and subject of `req.auth`, else a hash of `Authorization`, else nobody.
    */
@@ -68,6 +81,9 @@ export interface Settings {
   readonly keepAlive: number | null
   readonly disconnectAfter: number | null
   readonly resumeInterval: { readonly min: number; readonly max: number }
+  readonly handoff: 'auto' | 'always' | 'never'
+  readonly handoffQuiet: number
+  readonly handoffAfter: number
   readonly owner: OwnerFunction
   readonly allowedOrigins: ReadonlySet<string>
   readonly primer: 'auto' | 'always' | 'never'
@@ -91,10 +107,12 @@ const CHECKS: { readonly [name in keyof Required<McpStreamsOptions>]: Check } = 
   keepAlive: orNull(wholeNumber(1)),
   disconnectAfter: orNull(wholeNumber(1)),
   resumeInterval: checkResumeInterval,
+  handoff: oneOf('auto', 'always', 'never'),
+  handoffQuiet: wholeNumber(0),
+  handoffAfter: wholeNumber(0),
   owner: isFunction,
   allowedOrigins: checkOrigins,
-  primer: value =>
-    ['auto', 'always', 'never'].includes(value as string) ? undefined : "must be 'auto', 'always' or 'never'",
+  primer: oneOf('auto', 'always', 'never'),
   onError: isFunction
 }
 
@@ -120,6 +138,9 @@ export function parseOptions(options: McpStreamsOptions = {}): Settings {
     keepAlive: options.keepAlive === undefined ? 15_000 : options.keepAlive,
     disconnectAfter: options.disconnectAfter ?? null,
     resumeInterval: { min, max },
+    handoff: options.handoff ?? 'auto',
+    handoffQuiet: options.handoffQuiet ?? 50,
+    handoffAfter: options.handoffAfter ?? 10_000,
     owner: options.owner ?? defaultOwner,
     allowedOrigins: new Set(options.allowedOrigins?.map(origin => origin.toLowerCase())),
     primer: options.primer ?? 'auto',
@@ -133,6 +154,12 @@ function wholeNumber(least: number, most = Number.MAX_SAFE_INTEGER): Check {
     Number.isSafeInteger(value) && (value as number) >= least && (value as number) <= most
       ? undefined
       : `must be a whole number, ${range}`
+}
+
+function oneOf(...names: readonly string[]): Check {
+  const listed = names.map(name => `'${name}'`).join(', ')
+  const fault = `must be ${listed.replace(/, (?!.*, )/, ' or ')}`
+  return value => (names.includes(value as string) ? undefined : fault)
 }
 
 function orNull(check: Check): Check {

@@ -33,6 +33,9 @@ const CASES: { [name in keyof Required<McpStreamsOptions>]: { good: unknown[]; b
       { mni: 1 }
     ]
   },
+  handoff: { good: ['auto', 'always', 'never'], bad: ['when-quiet', '', true, null] },
+  handoffQuiet: { good: [0, 50], bad: [-1, 0.5, NaN, Infinity, '50', null] },
+  handoffAfter: { good: [0, 10_000], bad: [-1, 0.5, NaN, Infinity, '10s', null] },
   owner: { good: [() => 'me', () => undefined, async () => 'me'], bad: [null, 'me', {}] },
   allowedOrigins: {
     good: [

@@ -17,6 +17,13 @@ export type StreamFault =
   | 'owner-failed'
   | 'key-reused'
   | 'answer-lost'
+  | 'unanswered'
+  | 'invalid-json'
+  | 'invalid-answers'
+  | 'unknown-answers'
+  | 'body-too-large'
+  | 'body-unreadable'
+  | 'endpoint-failed'
 
 /** The JSON-RPC code of every error of ours: the implementation-defined one that no revision of MCP has claimed. */
 export const STREAM_ERROR = -32000
@@ -36,7 +43,14 @@ const MESSAGES: Record<StreamFault, string> = {
   'method-not-allowed': 'Method not allowed on a stream URL',
   'owner-failed': 'The owner of the request could not be determined',
   'key-reused': 'Idempotency-Key was used for a different request',
-  'answer-lost': 'The request has been carried out, but its answer has not been kept'
+  'answer-lost': 'The request has been carried out, but its answer has not been kept',
+  unanswered: 'The client did not answer in time: its stream was abandoned',
+  'invalid-json': 'The body is not JSON',
+  'invalid-answers': 'The body is neither a JSON-RPC response nor a non-empty array of JSON-RPC responses',
+  'unknown-answers': 'None of the answers is to a request of this stream',
+  'body-too-large': 'The body is too large',
+  'body-unreadable': 'The body is in an encoding that cannot be read',
+  'endpoint-failed': 'The endpoint did not answer'
 }
 
 /** The sentence for a fault. */

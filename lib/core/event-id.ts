@@ -1,10 +1,10 @@
 // Stream ids and event ids: made here, and read back strictly, because what comes back was in a client's hands.
 
-/** A stream id: 21 characters of nanoid's alphabet, 126 random bits. */
-const STREAM_ID = /^[A-Za-z0-9_-]{21}$/
-
 /** `<stream id>.<sequence>`, and `.<count>` where the id was sent without an event. No leading zeros: one id, one spelling. */
 const EVENT_ID = /^([A-Za-z0-9_-]{21})\.(0|[1-9][0-9]{0,14})(?:\.[1-9][0-9]{0,9})?$/
+
+/** What a stream URL calls a stream: its id, and where a client without a cursor starts that has come there in a later turn. */
+const STREAM_NAME = /^([A-Za-z0-9_-]{21})(?:~([1-9][0-9]{0,14}))?$/
 
 /** What an event id says: the stream it belongs to, and the last sequence that its holder has. */
 export interface EventId {
@@ -17,8 +17,21 @@ export function label(stream: { readonly id: string }): string {
   return `${stream.id.slice(0, 6)}…`
 }
 
-export function isStreamId(value: string): boolean {
-  return STREAM_ID.test(value)
+export interface StreamName {
+  readonly id: string
+  /** The sequence after which its events are new to whoever has this URL. */
+  readonly start: number
+}
+
+/** The name of a stream in a URL that begins after a cursor: the URL of a turn. */
+export function formatStreamName({ id, start }: StreamName): string {
+  return start === 0 ? id : `${id}~${start}`
+}
+
+/** Reads the name of a stream; `undefined` for anything that this library would not have written. */
+export function parseStreamName(value: string): StreamName | undefined {
+  const match = value.length <= 64 ? STREAM_NAME.exec(value) : null
+  return match === null ? undefined : { id: match[1] as string, start: Number(match[2] ?? 0) }
 }
 
 /**

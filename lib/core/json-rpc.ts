@@ -47,6 +47,13 @@ export function errorResponse(id: RequestId | null, code: number, message: strin
   return JSON.stringify({ jsonrpc: '2.0', id, error: data === undefined ? { code, message } : { code, message, data } })
 }
 
+/** The request that a `notifications/cancelled` is about; `undefined` for any other message. */
+export function cancelledRequest(message: Message): RequestId | undefined {
+  if (message.method !== 'notifications/cancelled' || isRequest(message)) return undefined
+  const { requestId } = paramsOf(message)
+  return isRequestId(requestId) ? requestId : undefined
+}
+
 /** How `JSON.stringify` begins a notification in the official SDKs, and in most hand-written servers. */
 const NOTIFICATION_STARTS = /* @__PURE__ */ [
   '{"jsonrpc":"2.0","method":"notifications/',

@@ -10,7 +10,14 @@ export interface Manners {
   readonly primer: Primer
   /** Whether the client comes back by itself after the server has closed its connection. */
   readonly comesBack: boolean
+  readonly handoff: HandOff
 }
+
+/**
+ * When a stream that waits for its client's answers is handed off to it (SEP-1335, multi-turn requests): for a client that has announced
+ * itself, as soon as it is quiet; for any other, once it has fetched a stream URL.
+ */
+export type HandOff = 'when-quiet' | 'when-proved' | 'never'
 
 export const FIRST_POLLING_REVISION = '2025-11-25'
 export const FIRST_STATELESS_REVISION = '2026-07-28'
@@ -31,12 +38,13 @@ export function parseRevision(value: unknown): string | undefined {
  * - From 2026-07-28 on, a close *is* the cancellation and event ids are gone: untouched, unless the client announced itself.
  */
 export function mannersFor(revision: string | undefined, announced: boolean): Manners {
+  const handoff = announced ? 'when-quiet' : 'when-proved'
   if (revision !== undefined && revision >= FIRST_STATELESS_REVISION) {
     return announced
-      ? { taken: true, primer: 'empty', comesBack: true }
-      : { taken: false, primer: 'none', comesBack: false }
+      ? { taken: true, primer: 'empty', comesBack: true, handoff }
+      : { taken: false, primer: 'none', comesBack: false, handoff: 'never' }
   }
   if (revision !== undefined && revision >= FIRST_POLLING_REVISION)
-    return { taken: true, primer: 'empty', comesBack: true }
-  return { taken: true, primer: 'named', comesBack: announced }
+    return { taken: true, primer: 'empty', comesBack: true, handoff }
+  return { taken: true, primer: 'named', comesBack: announced, handoff }
 }

@@ -16,7 +16,7 @@ export interface TableLimits extends StreamLimits {
 }
 
 /** Something happened to a stream that an operator may want to see. */
-export type StreamEventName = 'created' | 'completed' | 'failed' | 'cancelled' | 'abandoned' | 'evicted'
+export type StreamEventName = 'created' | 'waiting' | 'completed' | 'failed' | 'cancelled' | 'abandoned' | 'evicted'
 export type StreamEventListener = (name: StreamEventName, stream: Stream, error: StreamError | undefined) => void
 
 export interface TableCounts {
@@ -162,6 +162,10 @@ export class StreamTable implements StreamHost, ByteBudget {
   }
 
   // StreamHost
+
+  waiting(stream: Stream): void {
+    this.#notify('waiting', stream, undefined)
+  }
 
   ended(stream: Stream, error: StreamError | undefined): void {
     this.#live.delete(stream.id)

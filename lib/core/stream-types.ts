@@ -62,6 +62,8 @@ export interface Reader {
 export interface Producer {
   /** There is room again after `append` had returned `false`. */
   drain(): void
+  /** Nobody will answer these requests of the producer's any more: its stream has been abandoned. */
+  unanswered(requestIds: readonly RequestId[]): void
   /** The stream is over, for whatever reason: nothing more is wanted from the producer. */
   release(): void
 }
@@ -73,6 +75,10 @@ export interface StreamLimits {
   readonly maxStreamBytes: number
   /** Bytes of one event. */
   readonly maxEventBytes: number
+  /** Milliseconds without an event after which a stream that awaits answers is handed off to a client that follows links. */
+  readonly handoffQuiet: number
+  /** The same for a client of which that is not known: it is disconnected, and shows it by how it comes back. */
+  readonly handoffAfter: number
 }
 
 /** What a stream needs of the table that it lives in. */
@@ -83,6 +89,8 @@ export interface StreamHost {
   readonly isTight: boolean
   /** Milliseconds without a reader or a sign of life after which a running stream is abandoned, as of now. */
   readonly abandonAfter: number
+  /** It waits for its client's answers. */
+  waiting(stream: Stream): void
   /** It has left `live` or `waiting` for good. */
   ended(stream: Stream, error: StreamError | undefined): void
   /** Its reader came or went. */

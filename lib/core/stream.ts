@@ -1,8 +1,18 @@
 // One stream: its log, its state, its limits. The only place where a stream's state changes.
 import { Awaited } from './awaited.js'
+import { Countdown } from './countdown.js'
 import { faultMessage, STREAM_ERROR, StreamError, type StreamFault } from './errors.js'
 import { type Batch, EventLog } from './event-log.js'
-import { errorResponse, mayHaveId, type Message, messagesOf, type RequestId } from './json-rpc.js'
+import { HandOff, type HandOffHost } from './hand-off.js'
+import {
+  errorResponse,
+  isRequest,
+  isResponse,
+  mayHaveId,
+  type Message,
+  messagesOf,
+  type RequestId
+} from './json-rpc.js'
 import type { Manners } from './protocol-version.js'
 import { type BlockFields, dataOf } from './sse.js'
 import { encodeMessage } from './sse-encode.js'
@@ -16,10 +26,9 @@ import {
   type StreamState,
   TRANSITIONS
 } from './stream-types.js'
+import type { Turns } from './turns.js'
 
-const LONGEST_TIMEOUT = 2 ** 31 - 1
-
-export class Stream implements StreamIdentity {
+export class Stream implements StreamIdentity, HandOffHost {
   readonly id: string
   readonly kind: StreamKind
   readonly owner: string
@@ -31,19 +40,22 @@ export class Stream implements StreamIdentity {
   readers = 0
   /** Where the newest reader started: what a client without a cursor may have missed. */
   readerStart = 0
-  /** A client has fetched this stream's URL, and so has shown that it follows links. */
-  proved = false
   /** An error response lies in the log. */
   hasError = false
   /** Hears each response before any client does; set while somebody needs it. */
   onResponse: ((message: Message) => void) | undefined
   #state: StreamState = 'live'
   readonly #awaited: Awaited
+  /** Set with the first request to the client, as most streams have none. */
+  #handOff: HandOff | undefined
+  #proved = false
+  /** Where a reader has stopped that has written everything; what came of it is not known. */
+  #partedAt: number | undefined
   #reader: Reader | undefined
   #producer: Producer | undefined
   #isFull = false
   #abort: AbortController | undefined
-  #abandonTimer: ReturnType<typeof setTimeout> | undefined
+  readonly #abandonment = new Countdown(() => this.abandon())
   readonly #host: StreamHost
 
   constructor(init: StreamInit, producer: Producer, host: StreamHost) {
@@ -65,6 +77,11 @@ export class Stream implements StreamIdentity {
 
   get isEnded(): boolean {
     return TRANSITIONS[this.#state].length === 0
+  }
+
+  /** The sequence of its last event. */
+  get last(): number {
+    return this.log.last
   }
 
   get hasReader(): boolean {
@@ -92,7 +109,17 @@ export class Stream implements StreamIdentity {
 
   /** Requests of the server that the client has not answered. */
   get openRequests(): ReadonlyMap<RequestId, number> {
-    return this.#awaited.open
+    return this.#handOff?.turns.open ?? NO_REQUESTS
+  }
+
+  /** What it has asked its client; `undefined`: nothing. */
+  get turns(): Pick<Turns, 'open' | 'told' | 'cursorAfter' | 'wasHandedOver'> | undefined {
+    return this.#handOff?.turns
+  }
+
+  /** Its client has fetched a stream URL, and so has shown that it follows links. */
+  get proved(): boolean {
+    return this.#proved
   }
 
   /**
@@ -111,7 +138,10 @@ export class Stream implements StreamIdentity {
       this.#makeRoom(Infinity)
       if (!this.log.append(bytes, from, to)) return this.fail('overflow')
     }
-    if (fields.isMessage && (fields.dataLines > 1 || mayHaveId(bytes, fields.dataFrom, fields.dataTo))) {
+    this.#handOff?.eventCame()
+    // While nothing is asked, notifications are of no concern; then one of them may take a request back.
+    const mayMatter = fields.dataLines > 1 || this.openRequests.size > 0
+    if (fields.isMessage && (mayMatter || mayHaveId(bytes, fields.dataFrom, fields.dataTo))) {
       this.#note(dataOf(bytes, from, to, fields))
     }
     this.#isFull = this.#isOverfull || this.#host.isTight
@@ -163,9 +193,29 @@ export class Stream implements StreamIdentity {
     if (this.#awaited.owed.length === 0) this.cancel()
   }
 
-  /** A client has answered a request of the server. */
-  answered(id: RequestId): void {
-    this.#awaited.answered(id)
+  /**
+   * The endpoint has taken a client's answer to a request of its own. `isHandedOver`: not as a message that the client has sent to it,
+   * so that the same answer must not reach it again.
+   */
+  answered(id: RequestId, isHandedOver = false): void {
+    this.#handOff?.answered(id, isHandedOver)
+  }
+
+  /** Its client follows links: it buffers its answers until it is told that the stream waits for them. */
+  prove(): void {
+    if (this.#proved) return
+    this.#proved = true
+    this.#handOff?.watch()
+  }
+
+  /**
+   * Whether a client that names no cursor has been given everything by a reader that has parted in peace. Asked again, the answer is no: what was
+   * written may not have arrived.
+   */
+  takeParting(): boolean {
+    const hasAll = this.#partedAt === this.log.last
+    this.#partedAt = undefined
+    return hasAll
   }
 
   /** The newest reader follows the stream; an older one makes way. */
@@ -174,26 +224,27 @@ export class Stream implements StreamIdentity {
     this.#reader = reader
     this.readers++
     this.readerStart = cursor
+    this.#partedAt = undefined
     this.log.rewind(cursor)
-    this.#stopAbandonment()
+    this.#abandonment.stop()
     older?.takeOver()
     this.#host.readerChanged(this)
   }
 
-  /** A reader has gone. */
-  detach(reader: Reader): void {
+  /** A reader has gone. `partedAt`: it has ended its connection cleanly, after everything up to there. */
+  detach(reader: Reader, partedAt?: number): void {
     if (this.#reader !== reader) return
     this.#reader = undefined
+    this.#partedAt = partedAt
     this.signOfLife()
     this.#host.readerChanged(this)
   }
 
   /** A client has shown that it still cares: without a reader, the time to abandonment starts again. */
   signOfLife(): void {
-    this.#stopAbandonment()
+    this.#abandonment.stop()
     if (this.isEnded || this.#reader !== undefined) return
-    this.#abandonTimer = setTimeout(() => this.abandon(), Math.min(this.#host.abandonAfter, LONGEST_TIMEOUT))
-    this.#abandonTimer.unref?.()
+    this.#abandonment.start(this.#host.abandonAfter)
   }
 
   /** Nobody came back: what is kept goes, and the endpoint is told. */
@@ -206,7 +257,8 @@ export class Stream implements StreamIdentity {
 
   /** It turned out not to be ours to keep: nothing of it goes on, and nobody is told. */
   forget(): void {
-    this.#stopAbandonment()
+    this.#abandonment.stop()
+    this.#handOff?.stop()
     this.#producer = undefined
     this.log.clear()
   }
@@ -222,17 +274,22 @@ export class Stream implements StreamIdentity {
 
   /** Lets go of events whose time is over. Requests without an answer stay, whatever their age. */
   expire(now: number): void {
-    this.log.evict(now - this.#host.limits.window, this.#awaited.lastBeforeOpen(this.log.written))
+    this.log.evict(now - this.#host.limits.window, this.#lastBeforeOpen)
   }
 
   /** Makes room among the written events, whatever their age; unanswered requests go last. */
   #makeRoom(bytes: number): void {
     const held = this.log.bytes
-    let events = this.log.evict(Infinity, this.#awaited.lastBeforeOpen(this.log.written), bytes)
+    let events = this.log.evict(Infinity, this.#lastBeforeOpen, bytes)
     const left = bytes - (held - this.log.bytes)
     if (left > 0) events += this.log.evict(Infinity, this.log.written, left)
     if (events > 0) this.#host.evicted(this)
-    this.#awaited.forgetOpenBefore(this.log.first)
+    this.#handOff?.turns.forgetBefore(this.log.first)
+  }
+
+  /** The last event that may go for its age: no request without an answer lies at or before it. */
+  get #lastBeforeOpen(): number {
+    return this.#handOff?.turns.lastBeforeOpen(this.log.written) ?? this.log.written
   }
 
   #note(data: string): void {
@@ -243,33 +300,53 @@ export class Stream implements StreamIdentity {
       return // Not JSON: it is the client's to complain about.
     }
     for (const message of messagesOf(body)) {
-      if (!this.#awaited.note(message, this.log.last)) continue
-      if ('error' in message) this.hasError = true
-      this.onResponse?.(message)
+      if (isResponse(message)) {
+        this.#awaited.responded(message.id)
+        if ('error' in message) this.hasError = true
+        this.onResponse?.(message)
+      } else if (isRequest(message)) this.#ask(message.id)
+      else this.#handOff?.noteNotification(message)
     }
+  }
+
+  #ask(id: RequestId): void {
+    this.#handOff ??= new HandOff(this, this.#host.limits)
+    this.#handOff.asked(id, this.log.last)
+  }
+
+  // HandOffHost
+
+  stopForAnswers(isHandOff: boolean): void {
+    if (isHandOff) this.#become('waiting')
+    this.#reader?.disconnect()
+  }
+
+  goOn(): void {
+    if (this.#state === 'waiting') this.#become('live')
   }
 
   #become(state: StreamState, fault?: StreamFault): void {
     if (!TRANSITIONS[this.#state].includes(state)) throw new Error(`A ${this.#state} stream cannot become ${state}`)
     this.#state = state
+    if (state === 'waiting') this.#host.waiting(this)
     if (!this.isEnded) return
-    this.#stopAbandonment()
+    this.#handOff?.stop()
+    this.#abandonment.stop()
     if (state !== 'completed') this.#abort?.abort(this.#abortReason())
     const producer = this.#producer
     this.#producer = undefined
-    this.#awaited.forgetOpen()
+    const unanswered = state === 'abandoned' ? [...this.openRequests.keys()] : []
+    this.#handOff?.turns.closeAll()
     this.onResponse = undefined
     this.#host.ended(this, fault === undefined ? undefined : new StreamError(fault))
     this.#reader?.wake()
+    if (unanswered.length > 0) producer?.unanswered(unanswered)
     producer?.release()
   }
 
   #abortReason(): Error {
     return new DOMException(`The stream was ${this.#state}`, 'AbortError')
   }
-
-  #stopAbandonment(): void {
-    clearTimeout(this.#abandonTimer)
-    this.#abandonTimer = undefined
-  }
 }
+
+const NO_REQUESTS: ReadonlyMap<RequestId, number> = new Map()

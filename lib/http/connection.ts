@@ -221,15 +221,16 @@ export class Connection implements Reader {
 
   #end(): void {
     if (this.#state === 'closed') return
-    this.#close()
+    this.#close(this.#cursor)
     this.#sink.end()
   }
 
-  #close(): void {
+  /** `partedAt`: it has written everything up to there, and ends in peace. */
+  #close(partedAt?: number): void {
     if (this.#state === 'closed') return
     this.#state = 'closed'
     this.#stopTimers()
-    this.stream.detach(this)
+    this.stream.detach(this, partedAt)
     this.#options.onClosed(this)
   }
 

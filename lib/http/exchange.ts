@@ -1,7 +1,8 @@
 // One request on its way through the endpoint: what happens when its response turns out to be a stream, or not.
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { nanoid } from 'nanoid'
-import { isInitialize, isRequest, type Message, messagesOf } from '../core/json-rpc.js'
+import { faultMessage, STREAM_ERROR } from '../core/errors.js'
+import { isInitialize, isRequest, type Message, messagesOf, type RequestId } from '../core/json-rpc.js'
 import { STREAM_PREFERENCE } from '../core/prefer.js'
 import type { Manners } from '../core/protocol-version.js'
 import type { Stream } from '../core/stream.js'
@@ -14,6 +15,7 @@ import { EndpointIntake, type IntakeHost } from './intake.js'
 import { parsedBody } from './request-body.js'
 import { ResponseTap } from './tap.js'
 import type { Intake, ResponseHead, TapHost } from './tap-types.js'
+import { sendToEndpoint } from './inject.js'
 import { type InitializeAnswer, noteRevision, watchInitializeJson } from './verdict.js'
 
 export interface ExchangeFacts {
@@ -51,7 +53,7 @@ export class Exchange implements TapHost, IntakeHost {
   /** The response may be asked for again: its close is held from now on, and its answer recorded if it is no stream. */
   #keep(keyed: KeyedCall): void {
     const { req, res } = this.#facts
-    applyPreference(req, res, (name, value) => res.setHeader(name, value))
+    applyPreference(this.#house, req, res, (name, value) => res.setHeader(name, value))
     keyed.release = () => this.#tap.release()
     this.#tap.keep()
     this.#house.calls.record(keyed, res, () => this.#tap.untakenEnded())
@@ -108,7 +110,7 @@ export class Exchange implements TapHost, IntakeHost {
     if (isStream && this.#facts.keyed !== undefined) {
       this.#facts.keyed.settle({ kind: 'lost' })
       // Nor has the preference been applied: a client takes what claims so, and has no link, for half a head.
-      if (this.#facts.res.getHeader('Preference-Applied') === STREAM_PREFERENCE)
+      if (String(this.#facts.res.getHeader('Preference-Applied')).startsWith(STREAM_PREFERENCE))
         this.#facts.res.removeHeader('Preference-Applied')
       this.#tap.letGo()
     }
@@ -123,7 +125,7 @@ export class Exchange implements TapHost, IntakeHost {
 
   setHeaders(): void {
     const { req, res } = this.#facts
-    setStreamHeaders(req, res, this.#context.id, (name, value) => this.#tap.setHeader(name, value))
+    setStreamHeaders(this.#house, req, res, this.#context.id, (name, value) => this.#tap.setHeader(name, value))
   }
 
   connect(stream: Stream): Connection {
@@ -133,6 +135,19 @@ export class Exchange implements TapHost, IntakeHost {
     const connection = this.#house.connections.open(stream, 0, this.#tap, first)
     this.#context.connected()
     return connection
+  }
+
+  unanswered(requestIds: readonly RequestId[]): void {
+    const { req } = this.#facts
+    const { sessionId } = this.#context.stream ?? {}
+    this.#house.debug('no answer to %d requests: the endpoint is told', requestIds.length)
+    for (const id of requestIds) {
+      const error = { code: STREAM_ERROR, message: faultMessage('unanswered'), data: { reason: 'unanswered' } }
+      sendToEndpoint(req, { jsonrpc: '2.0', id, error }, { sessionId }).then(
+        answer => void answer.destroy(),
+        (failure: unknown) => this.#house.debug('the endpoint did not take it: %o', failure)
+      )
+    }
   }
 
   stepAside(stream: Stream): void {

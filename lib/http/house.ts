@@ -1,6 +1,7 @@
 // What the rooms share: the streams, the sessions, the connections, and the rules for who gets what.
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { prefersStream, STREAM_PREFERENCE } from '../core/prefer.js'
+import type { StreamFault } from '../core/errors.js'
+import { NO_HAND_OFF, prefersStream, STREAM_PREFERENCE } from '../core/prefer.js'
 import { type Manners, mannersFor, parseRevision, type Primer } from '../core/protocol-version.js'
 import { STREAM_RELATION, formatLink, streamTarget } from '../core/link-header.js'
 import type { Sessions } from '../core/sessions.js'
@@ -9,6 +10,7 @@ import type { StreamTable } from '../core/stream-table.js'
 import type { Connections } from './connections.js'
 import { headerOf, sessionOf } from './guards.js'
 import type { KeyedCalls } from './idempotency.js'
+import { refuse } from './reply.js'
 import { stringOf, withDirectives } from './response-headers.js'
 
 /** Something that a client did with a stream, or was refused. */
@@ -26,6 +28,7 @@ export interface House {
   /** Bytes that one event may have. */
   readonly maxEventBytes: number
   readonly primer: 'auto' | 'always' | 'never'
+  readonly handoff: 'auto' | 'always' | 'never'
   readonly allowedOrigins: ReadonlySet<string>
   /** A line for `DEBUG=mcp-streams`. */
   readonly debug: (format: string, ...args: unknown[]) => void
@@ -45,38 +48,70 @@ export function mannersOf(house: House, req: IncomingMessage, opener?: Manners):
   if (opener !== undefined && (revision === undefined || !mannersFor(revision, hasAnnounced).taken)) {
     return hasAnnounced ? { ...opener, comesBack: true } : opener
   }
-  const manners = mannersFor(revision, hasAnnounced)
-  return house.primer === 'auto' || !manners.taken ? manners : { ...manners, primer: FORCED[house.primer] }
+  let manners = mannersFor(revision, hasAnnounced)
+  if (!manners.taken) return manners
+  if (house.primer !== 'auto') manners = { ...manners, primer: FORCED_PRIMER[house.primer] }
+  if (house.handoff === 'always') return { ...manners, handoff: 'when-quiet', comesBack: true }
+  return house.handoff === 'never' ? { ...manners, handoff: 'never' } : manners
 }
 
-const FORCED: Record<'always' | 'never', Primer> = { always: 'empty', never: 'none' }
+const FORCED_PRIMER: Record<'always' | 'never', Primer> = { always: 'empty', never: 'none' }
 
 /** The headers of every response that carries a stream, added to what is there already. */
 export function setStreamHeaders(
+  house: House,
   req: IncomingMessage & { originalUrl?: string },
   res: ServerResponse,
-  streamId: string,
+  streamName: string,
   setHeader: (name: string, value: string) => void
 ): void {
-  const link = formatLink(streamTarget(req.originalUrl ?? req.url ?? '', streamId), STREAM_RELATION)
+  const link = formatLink(streamTarget(req.originalUrl ?? req.url ?? '', streamName), STREAM_RELATION)
   setHeader('Link', joined(res, 'Link', link))
   setHeader('Cache-Control', withDirectives(stringOf(res.getHeader('Cache-Control')), ['no-cache', 'no-transform']))
   setHeader('X-Accel-Buffering', 'no')
-  applyPreference(req, res, setHeader)
+  applyPreference(house, req, res, setHeader)
 }
 
 /** Tells a client that has announced itself that it was understood (RFC 7240, 3). */
 export function applyPreference(
+  house: House,
   req: IncomingMessage,
   res: ServerResponse,
   setHeader: (name: string, value: string) => void
 ): void {
   const isApplied = prefersStream(stringOf(res.getHeader('Preference-Applied')))
   if (isApplied || !prefersStream(headerOf(req, 'prefer'))) return
-  setHeader('Preference-Applied', joined(res, 'Preference-Applied', STREAM_PREFERENCE))
+  setHeader(
+    'Preference-Applied',
+    joined(res, 'Preference-Applied', house.handoff === 'never' ? NO_HAND_OFF : STREAM_PREFERENCE)
+  )
 }
 
 function joined(res: ServerResponse, name: string, value: string): string {
   const present = stringOf(res.getHeader(name)) ?? ''
   return present === '' ? value : `${present}, ${value}`
+}
+
+/** Refuses a request about a stream. */
+export function refuseUrl(
+  house: House,
+  res: ServerResponse,
+  status: number,
+  fault: StreamFault,
+  headers?: Record<string, string>
+): void {
+  house.debug('stream URL refused with %d: %s', status, fault)
+  refuse(res, status, fault, headers)
+}
+
+/** The same, of a stream that is not the client's, or gone: an operator wants to know how often. */
+export function refuseAndCount(
+  house: House,
+  res: ServerResponse,
+  status: number,
+  fault: StreamFault,
+  stream?: Stream
+): void {
+  house.count('refused', stream, fault)
+  refuseUrl(house, res, status, fault)
 }

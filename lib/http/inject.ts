@@ -21,12 +21,13 @@ export interface InjectOptions {
  * read or to destroy. It comes to the server that `req` came to like any other request, over a connection in memory, so
  * everything in front of the endpoint has its say. Rejects where there is no answer.
  */
-export function sendToEndpoint(
+export async function sendToEndpoint(
   req: IncomingMessage,
   message: unknown,
   { sessionId, signal }: InjectOptions = {}
 ): Promise<IncomingMessage> {
   const body = Buffer.from(JSON.stringify(message))
+  const owner = serverOf(req)
   return new Promise((resolve, reject) => {
     const { client, server } = memoryConnection(req.socket)
     const injected = request({
@@ -39,7 +40,6 @@ export function sendToEndpoint(
     injected.once('response', resolve)
     injected.once('error', reject)
     injected.end(body)
-    const owner = serverOf(req)
     owner.emit(owner instanceof TlsServer ? 'secureConnection' : 'connection', server)
   })
 }

@@ -1,4 +1,5 @@
 // From the endpoint's bytes to a stream's events: the producer's side of a taken response.
+import type { RequestId } from '../core/json-rpc.js'
 import { type BlockListener, BlockSplitter, transientLines } from '../core/sse.js'
 import type { Stream } from '../core/stream.js'
 import type { Producer } from '../core/stream-types.js'
@@ -14,6 +15,8 @@ export interface IntakeHost {
   setHeaders(): void
   /** Opens the stream's first connection, on the socket that asked. */
   connect(stream: Stream): Connection
+  /** Tells the endpoint that nobody will answer these requests of its own. */
+  unanswered(requestIds: readonly RequestId[]): void
   /** The endpoint numbers its events itself: the stream is not ours. */
   stepAside(stream: Stream): void
 }
@@ -67,6 +70,10 @@ export class EndpointIntake implements Intake, Producer {
 
   drain(): void {
     this.#tap.drain()
+  }
+
+  unanswered(requestIds: readonly RequestId[]): void {
+    this.#host.unanswered(requestIds)
   }
 
   release(): void {

@@ -14,6 +14,32 @@ export function parsedBody(req: IncomingMessage): unknown {
   return (req as ParsedRequest).body
 }
 
+export type ReadBody =
+  | { readonly body: unknown; readonly fault?: undefined }
+  | { readonly fault: 'invalid-json' | 'body-too-large' | 'body-unreadable'; readonly status: number }
+
+/** Reads the JSON body of a request that is ours to answer, wherever it is by now; whatever type it calls itself. */
+export async function readBody(req: IncomingMessage): Promise<ReadBody> {
+  const { body, _body } = req as ParsedRequest
+  const isParsed = body !== undefined && (_body === true || req.readableEnded || req.complete)
+  if (isParsed) return typeof body === 'string' || Buffer.isBuffer(body) ? parseJson(body.toString()) : { body }
+  if (req.readableDidRead) return { fault: 'invalid-json', status: 400 }
+  const error = await new Promise<HttpError | undefined>(resolve => anyJson(req, undefined as never, resolve))
+  if (error === undefined) return { body: (req as ParsedRequest).body }
+  if (error.status === 413) return { fault: 'body-too-large', status: 413 }
+  return error.status === 415 ? { fault: 'body-unreadable', status: 415 } : { fault: 'invalid-json', status: 400 }
+}
+
+type HttpError = Error & { readonly status?: number }
+
+function parseJson(text: string): ReadBody {
+  try {
+    return { body: JSON.parse(text) as unknown }
+  } catch {
+    return { fault: 'invalid-json', status: 400 }
+  }
+}
+
 /**
  * Calls `whenRead` with the parsed JSON body, or with `undefined` where there is none to be had: invalid JSON, too large, already
  * read by somebody. What the endpoint then says about such a body is its own affair. A client that leaves half-way is
@@ -68,6 +94,8 @@ function takeAndPutBack(req: IncomingMessage): Buffer | undefined {
 }
 
 const parser = bodyParser.json({ limit: LIMIT, type: () => true })
+/** Also what is no object: the error is about its being no answer then. */
+const anyJson = bodyParser.json({ limit: LIMIT, type: () => true, strict: false })
 
 function parse(bytes: Buffer, headers: IncomingHttpHeaders, done: (body: unknown) => void): void {
   if (isPlain(headers)) {

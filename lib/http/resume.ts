@@ -1,70 +1,57 @@
-// Clients that come back: GET and DELETE on a stream URL, and the official clients' GET on the endpoint.
+// Clients that come back: GET on a stream URL, and the official clients' GET on the endpoint.
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { faultMessage, STREAM_ERROR, type StreamFault } from '../core/errors.js'
+import { faultMessage, STREAM_ERROR } from '../core/errors.js'
 import {
   type EventId,
   formatPrimerId,
   formatToldId,
-  isStreamId,
+  formatStreamName,
   isToldId,
   label,
-  parseEventId
+  parseEventId,
+  type StreamName
 } from '../core/event-id.js'
 import type { Tombstone } from '../core/finished-streams.js'
 import { errorResponse } from '../core/json-rpc.js'
 import { encodeIdField, encodeMessage, encodePrimer } from '../core/sse-encode.js'
 import { Stream } from '../core/stream.js'
-import { callNamed, cancelCall, cancelStream } from './cancel.js'
 import { responseSink } from './connections.js'
 import { headerOf, isForeignOrigin, sessionOf } from './guards.js'
-import { type House, mannersOf, setStreamHeaders } from './house.js'
+import { type House, mannersOf, refuseAndCount, refuseUrl, setStreamHeaders } from './house.js'
 import { noContent, refuse } from './reply.js'
 
-const STREAM_URL_METHODS = 'GET, HEAD, DELETE, OPTIONS'
-
-/** Answers a request whose URL names a stream. */
-export async function answerStreamUrl(
+/** Answers a GET or HEAD on a stream URL. */
+export function resumeStream(
   house: House,
   req: IncomingMessage,
   res: ServerResponse,
-  names: readonly string[],
-  owner: string
-): Promise<void> {
-  // Before any look-up: a page that may not read streams learns nothing about them.
-  if (isForeignOrigin(req, house.allowedOrigins)) return refuseAndCount(house, res, 403, 'foreign-origin')
-  if (req.method !== 'GET' && req.method !== 'HEAD' && req.method !== 'DELETE') {
-    return refuseUrl(house, res, 405, 'method-not-allowed', { Allow: STREAM_URL_METHODS })
-  }
-  const [name = ''] = names
-  const call = req.method === 'DELETE' ? callNamed(house, req, name, owner) : undefined
-  if (call !== undefined && call.outcome?.kind !== 'stream') return cancelCall(house, call, req, res)
-  const id = call?.outcome?.kind === 'stream' ? call.outcome.streamId : name
-  const found = names.length === 1 && isStreamId(id) ? await house.table.find(id) : undefined
-  const session = sessionOf(req)
-  if (res.destroyed) return
-  // An absent session is accepted here, a different one is not: the URL names the stream, the credentials name its owner.
-  const isTheirs =
-    found?.owner === owner && (session === undefined || found.sessionId === undefined || session === found.sessionId)
-  if (found === undefined || !isTheirs) return refuseAndCount(house, res, 404, 'stream-unknown')
-  if (req.method === 'DELETE') return cancelStream(house, found, req, res)
-
-  if (found instanceof Stream) found.proved = true
-  if (found.sessionId !== undefined && !house.sessions.hasProved(found.sessionId)) {
-    house.sessions.prove(found.sessionId)
-    // Its other calls may have been opened before this was known.
-    for (const stream of house.table.ofSession(found.sessionId, owner)) stream.proved = true
-  }
+  found: Stream | Tombstone,
+  name: StreamName
+): void {
   const lastEventId = headerOf(req, 'last-event-id') ?? ''
-  const cursor = lastEventId === '' ? startOf(found) : cursorIn(found, lastEventId)
-  if (cursor === undefined) return refuseUrl(house, res, 400, 'invalid-event-id')
+  if (lastEventId !== '' && cursorIn(found, lastEventId) === undefined)
+    return refuseUrl(house, res, 400, 'invalid-event-id')
+  const cursor = lastEventId === '' ? startOf(found, name) : (cursorIn(found, lastEventId) as number)
   if (!(found instanceof Stream))
     return hasMissedNothing(found, cursor)
       ? nothingLeft(house, res, found)
       : refuseAndCount(house, res, 410, 'stream-expired')
-  if (cursor + 1 < found.log.first && cursor < found.log.last)
-    return refuseAndCount(house, res, 410, 'events-evicted', found)
+  if (hasEvicted(found, cursor)) return refuseAndCount(house, res, 410, 'events-evicted', found)
   if (found.isEnded && cursor === found.log.last) return nothingLeft(house, res, found)
-  follow(house, req, res, found, cursor)
+  if (found.state !== 'waiting') return follow(house, req, res, found, cursor, name)
+  // Everything that there is comes first, then the connection ends, and the next time there is nothing but to wait.
+  const isTheirTurn = cursor === found.log.last || (lastEventId === '' && found.takeParting())
+  if (isTheirTurn) return waitForAnswers(house, res, found)
+  follow(house, req, res, found, cursor, name)
+  if (req.method !== 'HEAD') found.reader?.disconnect()
+}
+
+/** The client's turn (SEP-1335): 204, and nothing is held until it POSTs its answers. */
+function waitForAnswers(house: House, res: ServerResponse, stream: Stream): void {
+  house.debug('stream %s waits for its client: 204', label(stream))
+  stream.turns?.told(stream.log.last)
+  stream.signOfLife()
+  noContent(res)
 }
 
 /**
@@ -84,7 +71,7 @@ export async function resumeAtEndpoint(
   if (res.destroyed) return
   const cursor = eventId.sequence
   const isTheirs =
-    found !== undefined && found.owner === owner && found.sessionId === sessionOf(req) && cursor <= lastOf(found)
+    found !== undefined && found.owner === owner && found.sessionId === sessionOf(req) && cursor <= found.last
   if (!isTheirs || isForeignOrigin(req, house.allowedOrigins))
     return proceedAfresh(house, req, proceed, 'not a stream of this client')
 
@@ -128,9 +115,17 @@ export async function reattachListener(
   return true
 }
 
-function follow(house: House, req: IncomingMessage, res: ServerResponse, stream: Stream, cursor: number): void {
+/** Lets a client follow a stream; `name` is what the link calls it. */
+export function follow(
+  house: House,
+  req: IncomingMessage,
+  res: ServerResponse,
+  stream: Stream,
+  cursor: number,
+  name?: StreamName
+): void {
   const manners = mannersOf(house, req, stream.manners)
-  writeStreamHead(req, res, stream)
+  writeStreamHead(house, req, res, stream, name)
   if (req.method === 'HEAD') return void res.end()
   const isTakeOver = stream.hasReader
   const connection = house.connections.open(stream, cursor, responseSink(req, res), manners)
@@ -146,11 +141,17 @@ function follow(house: House, req: IncomingMessage, res: ServerResponse, stream:
   if (!connection.hasWritten) res.flushHeaders()
 }
 
-function writeStreamHead(req: IncomingMessage, res: ServerResponse, found: Stream | Tombstone): void {
+function writeStreamHead(
+  house: House,
+  req: IncomingMessage,
+  res: ServerResponse,
+  found: Stream | Tombstone,
+  name: StreamName = { id: found.id, start: 0 }
+): void {
   res.statusCode = 200
   res.setHeader('Content-Type', 'text/event-stream')
   if (found.sessionId !== undefined) res.setHeader('Mcp-Session-Id', found.sessionId)
-  setStreamHeaders(req, res, found.id, (name, value) => res.setHeader(name, value))
+  setStreamHeaders(house, req, res, formatStreamName(name), (header, value) => res.setHeader(header, value))
   res.writeHead(200)
 }
 
@@ -167,7 +168,7 @@ function tellLapsed(
     found instanceof Stream ? 'events-evicted' : found.state === 'abandoned' ? 'abandoned' : 'stream-expired'
   house.count('refused', found instanceof Stream ? found : undefined, fault)
   house.debug('stream %s: events after %d are gone, told as an error: %s', label(found), cursor, fault)
-  writeStreamHead(req, res, found)
+  writeStreamHead(house, req, res, found)
   res.write(
     encodePrimer(primer === 'named' ? 'named' : 'empty', formatPrimerId(found.id, cursor, (Date.now() % 1e9) + 1), null)
   )
@@ -199,40 +200,26 @@ export async function attachAgain(
  * Where a client without a cursor starts. For a call, at the beginning: it has seen nothing. A listen channel goes on where
  * its last connection stopped; if that one is open still, its socket may be a dead one, and nothing on it may have arrived.
  */
-function startOf(found: Stream | Tombstone): number {
-  if (!(found instanceof Stream) || found.kind === 'request') return 0
+function startOf(found: Stream | Tombstone, { start }: StreamName = { id: found.id, start: 0 }): number {
+  if (!(found instanceof Stream) || found.kind === 'request') return start
   return Math.max(found.log.first - 1, found.hasReader ? found.readerStart : found.log.written)
 }
 
-function cursorIn(found: Stream | Tombstone, lastEventId: string): number | undefined {
+/** The cursor that an event id of this stream stands for; `undefined` for any other id. */
+export function cursorIn(found: Stream | Tombstone, lastEventId: string): number | undefined {
   const eventId = parseEventId(lastEventId)
-  if (eventId === undefined || eventId.streamId !== found.id || eventId.sequence > lastOf(found)) return undefined
+  if (eventId === undefined || eventId.streamId !== found.id || eventId.sequence > found.last) return undefined
   return eventId.sequence
 }
 
-function lastOf(found: Stream | Tombstone): number {
-  return found instanceof Stream ? found.log.last : found.last
+/** Whether events after a cursor are no longer kept. */
+export function hasEvicted({ log }: Stream, cursor: number): boolean {
+  return cursor + 1 < log.first && cursor < log.last
 }
 
 function hasMissedNothing(tombstone: Tombstone, cursor: number): boolean {
   if (tombstone.state === 'cancelled') return true
   return tombstone.state !== 'abandoned' && cursor >= tombstone.last
-}
-
-function refuseAndCount(house: House, res: ServerResponse, status: number, fault: StreamFault, stream?: Stream): void {
-  house.count('refused', stream, fault)
-  refuseUrl(house, res, status, fault)
-}
-
-function refuseUrl(
-  house: House,
-  res: ServerResponse,
-  status: number,
-  fault: StreamFault,
-  headers?: Record<string, string>
-): void {
-  house.debug('stream URL refused with %d: %s', status, fault)
-  refuse(res, status, fault, headers)
 }
 
 function nothingLeft(house: House, res: ServerResponse, found: Stream | Tombstone): void {

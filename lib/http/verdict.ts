@@ -1,15 +1,6 @@
 // What the endpoint's own answers mean for streams: a session that ended, a call that was cancelled, a revision agreed upon.
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import {
-  isObject,
-  isRequest,
-  isRequestId,
-  isResponse,
-  type Message,
-  messagesOf,
-  paramsOf,
-  type RequestId
-} from '../core/json-rpc.js'
+import { cancelledRequest, isObject, isResponse, type Message, messagesOf } from '../core/json-rpc.js'
 import { parseRevision } from '../core/protocol-version.js'
 import { sessionOf } from './guards.js'
 import type { House } from './house.js'
@@ -27,7 +18,7 @@ export function watchVerdict(
   owner: string
 ): void {
   const session = sessionOf(req)
-  const cancelled = messages.flatMap(cancelledRequest)
+  const cancelled = messages.flatMap(message => cancelledRequest(message) ?? [])
   if (session === undefined && cancelled.length === 0) return
   res.once('close', () => {
     if (!res.headersSent) return
@@ -72,13 +63,6 @@ function noteJson(house: House, sessionId: string, bytes: Buffer): void {
     return // An event stream: its response is read from the stream.
   }
   for (const message of messagesOf(body)) noteRevision(house, sessionId, message)
-}
-
-function cancelledRequest(message: Message): RequestId[] {
-  const { requestId } = paramsOf(message)
-  return message.method === 'notifications/cancelled' && !isRequest(message) && isRequestId(requestId)
-    ? [requestId]
-    : []
 }
 
 function noteAnswers(house: House, messages: readonly Message[], session: string, owner: string): void {

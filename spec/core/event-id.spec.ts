@@ -3,13 +3,29 @@
 import { describe, expect, it } from '@jest/globals'
 import { nanoid } from 'nanoid'
 import fc from 'fast-check'
-import { formatPrimerId, formatToldId, isStreamId, isToldId, parseEventId } from '../../lib/core/event-id.js'
+import {
+  formatPrimerId,
+  formatStreamName,
+  formatToldId,
+  isToldId,
+  parseEventId,
+  parseStreamName
+} from '../../lib/core/event-id.js'
 
 const ID = 'V1StGXR8_Z5jdHi6B-myT'
 
-describe('a stream id', () => {
-  it('is what nanoid makes', () => {
-    for (let i = 0; i < 100; i++) expect(isStreamId(nanoid())).toBe(true)
+describe('the name of a stream in a URL', () => {
+  it('is the id that nanoid makes', () => {
+    for (let i = 0; i < 100; i++) {
+      const id = nanoid()
+      expect(formatStreamName({ id, start: 0 })).toBe(id)
+      expect(parseStreamName(id)).toEqual({ id, start: 0 })
+    }
+  })
+
+  it('says where a later turn begins', () => {
+    expect(formatStreamName({ id: ID, start: 12 })).toBe(`${ID}~12`)
+    expect(parseStreamName(`${ID}~12`)).toEqual({ id: ID, start: 12 })
   })
 
   it.each([
@@ -21,8 +37,15 @@ describe('a stream id', () => {
     `${ID}\n`,
     ID.replace('V', 'Ü'),
     ID.replace('V', '%'),
+    `${ID}~`,
+    `${ID}~0`,
+    `${ID}~01`,
+    `${ID}~-1`,
+    `${ID}~1.5`,
+    `${ID}~1~2`,
+    `${ID}~1234567890123456`,
     'x'.repeat(1e6)
-  ])('is not %p', text => expect(isStreamId(text)).toBe(false))
+  ])('is not %p', text => expect(parseStreamName(text)).toBeUndefined())
 })
 
 describe('an event id', () => {

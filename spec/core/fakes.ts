@@ -2,12 +2,13 @@
 
 import { newFields, readFields } from '../../lib/core/sse.js'
 import type { StreamError } from '../../lib/core/errors.js'
+import type { RequestId } from '../../lib/core/json-rpc.js'
 import type { Manners } from '../../lib/core/protocol-version.js'
 import type { Stream } from '../../lib/core/stream.js'
 import type { Producer, Reader, StreamInit } from '../../lib/core/stream-types.js'
 import { StreamTable, type StreamEventName, type TableLimits } from '../../lib/core/stream-table.js'
 
-export const MANNERS: Manners = { taken: true, primer: 'empty', comesBack: true }
+export const MANNERS: Manners = { taken: true, primer: 'empty', comesBack: true, handoff: 'when-proved' }
 
 export const LIMITS: TableLimits = {
   window: 120_000,
@@ -15,6 +16,8 @@ export const LIMITS: TableLimits = {
   maxEventBytes: 4 * 1024 * 1024,
   maxBytes: 4 * 1024 * 1024,
   maxStreams: 100,
+  handoffQuiet: 50,
+  handoffAfter: 10_000,
   abandonAfter: 600_000
 }
 
@@ -40,9 +43,15 @@ export function newTable(limits: Partial<TableLimits> = {}): FakeTable {
 export class FakeProducer implements Producer {
   drains = 0
   releases = 0
+  /** Requests that nobody will answer any more. */
+  readonly lost: RequestId[] = []
 
   drain(): void {
     this.drains++
+  }
+
+  unanswered(requestIds: readonly RequestId[]): void {
+    this.lost.push(...requestIds)
   }
 
   release(): void {

@@ -282,7 +282,7 @@ const operation = fc.record({
 })
 
 const MANNERS: Manners[] = (['empty', 'named', 'none'] as const).flatMap(primer =>
-  [true, false].map(comesBack => ({ taken: true, primer, comesBack }))
+  [true, false].map(comesBack => ({ taken: true, primer, comesBack, handoff: 'never' as const }))
 )
 
 beforeEach(() => {

@@ -3,21 +3,23 @@
 import { describe, expect, it } from '@jest/globals'
 import { mannersFor, parseRevision } from '../../lib/core/protocol-version.js'
 
+const ANNOUNCED = { comesBack: true, handoff: 'when-quiet' }
+
 describe('the manners towards a client', () => {
-  const untouched = { taken: false, primer: 'none', comesBack: false }
-  const early = { taken: true, primer: 'named', comesBack: false }
-  const polling = { taken: true, primer: 'empty', comesBack: true }
+  const untouched = { taken: false, primer: 'none', comesBack: false, handoff: 'never' }
+  const early = { taken: true, primer: 'named', comesBack: false, handoff: 'when-proved' }
+  const polling = { taken: true, primer: 'empty', comesBack: true, handoff: 'when-proved' }
 
   it.each([
-    [undefined, early, { ...early, comesBack: true }],
-    ['2024-11-05', early, { ...early, comesBack: true }],
-    ['2025-03-26', early, { ...early, comesBack: true }],
-    ['2025-06-18', early, { ...early, comesBack: true }],
-    ['2025-11-24', early, { ...early, comesBack: true }],
-    ['2025-11-25', polling, polling],
-    ['2026-01-01', polling, polling],
-    ['2026-07-28', untouched, polling],
-    ['2027-01-01', untouched, polling]
+    [undefined, early, { ...early, ...ANNOUNCED }],
+    ['2024-11-05', early, { ...early, ...ANNOUNCED }],
+    ['2025-03-26', early, { ...early, ...ANNOUNCED }],
+    ['2025-06-18', early, { ...early, ...ANNOUNCED }],
+    ['2025-11-24', early, { ...early, ...ANNOUNCED }],
+    ['2025-11-25', polling, { ...polling, ...ANNOUNCED }],
+    ['2026-01-01', polling, { ...polling, ...ANNOUNCED }],
+    ['2026-07-28', untouched, { ...polling, ...ANNOUNCED }],
+    ['2027-01-01', untouched, { ...polling, ...ANNOUNCED }]
   ])('at %s', (revision, silent, announced) => {
     expect(mannersFor(revision, false)).toEqual(silent)
     expect(mannersFor(revision, true)).toEqual(announced)

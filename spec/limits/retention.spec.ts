@@ -199,7 +199,7 @@ describe('a running call', () => {
       },
       { session: 'session' }
     )
-    const served = await serve(endpoint, { window: WINDOW })
+    const served = await serve(endpoint, { window: WINDOW, handoff: 'never' })
     const { headers } = await initializeSession(served.url, '2025-11-25')
     const response = await call(served.url, 1, headers)
     await response.take(3, isEvent)

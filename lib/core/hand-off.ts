@@ -1,0 +1,90 @@
+// When a stream that has asked its client something stops for the answers (SEP-1335, multi-turn requests).
+import { Countdown } from './countdown.js'
+import { cancelledRequest, type Message, type RequestId } from './json-rpc.js'
+import type { Manners } from './protocol-version.js'
+import type { StreamKind, StreamLimits, StreamState } from './stream-types.js'
+import { Turns } from './turns.js'
+
+/** The stream that is handed off. */
+export interface HandOffHost {
+  readonly kind: StreamKind
+  readonly state: StreamState
+  readonly manners: Manners
+  /** Its client follows links. */
+  readonly proved: boolean
+  readonly hasReader: boolean
+  /** How many readers it has had. */
+  readonly readers: number
+  /** It is the client's turn: `wait`, or only disconnect, to see how the client comes back. */
+  stopForAnswers(isHandOff: boolean): void
+  /** An answer has come, or is not wanted any more. */
+  goOn(): void
+}
+
+export class HandOff {
+  readonly turns = new Turns()
+  readonly #host: HandOffHost
+  readonly #limits: StreamLimits
+  readonly #countdown = new Countdown(() => this.watch())
+  #lastEventAt = 0
+
+  constructor(host: HandOffHost, limits: StreamLimits) {
+    this.#host = host
+    this.#limits = limits
+  }
+
+  asked(id: RequestId, sequence: number): void {
+    this.turns.asked(id, sequence)
+    this.eventCame()
+    this.watch()
+  }
+
+  /** The stream is not quiet. */
+  eventCame(): void {
+    this.#lastEventAt = Date.now()
+  }
+
+  answered(id: RequestId, isHandedOver: boolean): void {
+    if (this.turns.answered(id, isHandedOver)) this.#goOn()
+  }
+
+  /** A notification may take a request back. */
+  noteNotification(message: Message): void {
+    const id = cancelledRequest(message)
+    if (id !== undefined && this.turns.withdrawn(id)) this.#goOn()
+  }
+
+  /** Stops for the answers if it has been quiet for long enough, or looks again when it may have been. */
+  watch(): void {
+    this.#countdown.stop()
+    const patience = this.#patience
+    if (patience === undefined) return
+    const left = this.#lastEventAt + patience - Date.now()
+    if (left > 0) this.#countdown.start(left)
+    else this.#host.stopForAnswers(this.#isForClient)
+  }
+
+  stop(): void {
+    this.#countdown.stop()
+  }
+
+  #goOn(): void {
+    this.eventCame()
+    this.#host.goOn()
+    this.watch()
+  }
+
+  get #isForClient(): boolean {
+    return this.#host.manners.handoff === 'when-quiet' || this.#host.proved
+  }
+
+  /** Milliseconds of quiet that are waited for; `undefined`: it does not stop. */
+  get #patience(): number | undefined {
+    const { kind, state, manners, readers, hasReader } = this.#host
+    const mayStop = kind === 'request' && state === 'live' && manners.handoff !== 'never'
+    if (!mayStop || this.turns.open.size === 0) return undefined
+    if (this.#isForClient) return this.#limits.handoffQuiet
+    // Once: a client that comes back to the endpoint, and not to the stream URL, sends its answers there.
+    return readers === 1 && hasReader ? this.#limits.handoffAfter : undefined
+  }
+}

@@ -1,0 +1,88 @@
+// What a stream has asked its client: which of its requests await an answer, and where the turn after an answer begins.
+import type { RequestId } from './json-rpc.js'
+
+interface Closed {
+  /** The cursor from which the client goes on that has given the answer. */
+  readonly cursor: number
+  /** The answer has gone to the endpoint by a hand-off: whoever gives it again is not passed on. */
+  readonly isHandedOver: boolean
+}
+
+/** Requests without an open end that are remembered: for answers that come again, or too late. */
+const MOST_CLOSED = 10_000
+
+export class Turns {
+  /** Requests without an answer, and the sequences of their events. */
+  readonly #open = new Map<RequestId, number>()
+  readonly #closed = new Map<RequestId, Closed>()
+  /** The cursor of the client that was told last that the stream waits for it. */
+  #toldAt = 0
+
+  get open(): ReadonlyMap<RequestId, number> {
+    return this.#open
+  }
+
+  asked(id: RequestId, sequence: number): void {
+    this.#closed.delete(id)
+    this.#open.set(id, sequence)
+  }
+
+  /** The client knows that it is its turn: it has everything up to the cursor. */
+  told(cursor: number): void {
+    this.#toldAt = cursor
+  }
+
+  /** A request has been answered. `false`: it awaited no answer. */
+  answered(id: RequestId, isHandedOver: boolean): boolean {
+    const sequence = this.#open.get(id)
+    if (sequence === undefined) return false
+    // Whoever answers a request has everything up to it, and whoever was told after it, up to there.
+    this.#close(id, { cursor: Math.max(sequence, this.#toldAt), isHandedOver })
+    return true
+  }
+
+  /** No answer is wanted any more. */
+  withdrawn(id: RequestId): boolean {
+    return this.answered(id, false)
+  }
+
+  wasHandedOver(id: RequestId): boolean {
+    return this.#closed.get(id)?.isHandedOver ?? false
+  }
+
+  /** Where the client goes on that gives these answers; `undefined` where none of them is to a request of this stream. */
+  cursorAfter(ids: readonly RequestId[]): number | undefined {
+    let cursor: number | undefined
+    for (const id of ids) {
+      const sequence = this.#open.get(id)
+      const after = sequence === undefined ? this.#closed.get(id)?.cursor : Math.max(sequence, this.#toldAt)
+      if (after !== undefined && (cursor === undefined || after > cursor)) cursor = after
+    }
+    return cursor
+  }
+
+  /** The last sequence, up to one, that no open request lies at or before. */
+  lastBeforeOpen(upTo: number): number {
+    let last = upTo
+    for (const sequence of this.#open.values()) last = Math.min(last, sequence - 1)
+    return last
+  }
+
+  /** Requests whose events are gone: nobody will answer them any more. */
+  forgetBefore(first: number): void {
+    for (const [id, sequence] of this.#open) if (sequence < first) this.#open.delete(id)
+  }
+
+  /** The stream is over: nothing is awaited. */
+  closeAll(): void {
+    for (const id of [...this.#open.keys()]) this.withdrawn(id)
+  }
+
+  #close(id: RequestId, closed: Closed): void {
+    this.#open.delete(id)
+    this.#closed.set(id, closed)
+    if (this.#closed.size <= MOST_CLOSED) return
+    const [oldest] = this.#closed.keys()
+    if (oldest !== undefined) this.#closed.delete(oldest)
+  }
+}
