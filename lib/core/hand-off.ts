@@ -5,6 +5,9 @@ import type { Manners } from './protocol-version.js'
 import type { StreamKind, StreamLimits, StreamState } from './stream-types.js'
 import { Turns } from './turns.js'
 
+/** How many times as long as for quiet a stream is waited for that is never quiet. */
+const LONGEST_NOISE = 20
+
 /** The stream that is handed off. */
 export interface HandOffHost {
   readonly kind: StreamKind
@@ -27,6 +30,8 @@ export class HandOff {
   readonly #limits: StreamLimits
   readonly #countdown = new Countdown(() => this.watch())
   #lastEventAt = 0
+  /** When the client was asked, of what it has not answered yet. */
+  #askedAt = 0
 
   constructor(host: HandOffHost, limits: StreamLimits) {
     this.#host = host
@@ -36,6 +41,7 @@ export class HandOff {
   asked(id: RequestId, sequence: number): void {
     this.turns.asked(id, sequence)
     this.eventCame()
+    this.#askedAt = this.#lastEventAt
     this.watch()
   }
 
@@ -59,7 +65,9 @@ export class HandOff {
     this.#countdown.stop()
     const patience = this.#patience
     if (patience === undefined) return
-    const left = this.#lastEventAt + patience - Date.now()
+    // A stream that is never quiet must not keep its answers waiting for that.
+    const due = Math.min(this.#lastEventAt + patience, this.#askedAt + LONGEST_NOISE * patience)
+    const left = due - Date.now()
     if (left > 0) this.#countdown.start(left)
     else this.#host.stopForAnswers(this.#isForClient)
   }
@@ -70,6 +78,7 @@ export class HandOff {
 
   #goOn(): void {
     this.eventCame()
+    this.#askedAt = this.#lastEventAt
     this.#host.goOn()
     this.watch()
   }

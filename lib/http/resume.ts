@@ -40,16 +40,16 @@ export function resumeStream(
   if (found.isEnded && cursor === found.log.last) return nothingLeft(house, res, found)
   if (found.state !== 'waiting') return follow(house, req, res, found, cursor, name)
   // Everything that there is comes first, then the connection ends, and the next time there is nothing but to wait.
-  const isTheirTurn = cursor === found.log.last || (lastEventId === '' && found.takeParting())
-  if (isTheirTurn) return waitForAnswers(house, res, found)
+  const turn = found.takeTurn(lastEventId === '' ? undefined : cursor)
+  if (turn !== undefined) return waitForAnswers(house, res, found, turn)
   follow(house, req, res, found, cursor, name)
   if (req.method !== 'HEAD') found.reader?.disconnect()
 }
 
 /** The client's turn (SEP-1335): 204, and nothing is held until it POSTs its answers. */
-function waitForAnswers(house: House, res: ServerResponse, stream: Stream): void {
+function waitForAnswers(house: House, res: ServerResponse, stream: Stream, cursor: number): void {
   house.debug('stream %s waits for its client: 204', label(stream))
-  stream.turns?.told(stream.log.last)
+  stream.turns?.told(cursor)
   stream.signOfLife()
   noContent(res)
 }
