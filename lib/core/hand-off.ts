@@ -60,6 +60,11 @@ export class HandOff {
     if (id !== undefined && this.turns.withdrawn(id)) this.#goOn()
   }
 
+  /** A reader has come. Not in the middle of its coming. */
+  readerCame(): void {
+    if (this.turns.open.size > 0) this.#countdown.start(0)
+  }
+
   /** Stops for the answers if it has been quiet for long enough, or looks again when it may have been. */
   watch(): void {
     this.#countdown.stop()
@@ -91,7 +96,8 @@ export class HandOff {
   get #patience(): number | undefined {
     const { kind, state, manners, readers, hasReader } = this.#host
     const mayStop = kind === 'request' && state === 'live' && manners.handoff !== 'never'
-    if (!mayStop || this.turns.open.size === 0) return undefined
+    // The first reader comes as soon as the head is out, and must have begun before it can be sent away.
+    if (!mayStop || this.turns.open.size === 0 || readers === 0) return undefined
     if (this.#isForClient) return this.#limits.handoffQuiet
     // Once: a client that comes back to the endpoint, and not to the stream URL, sends its answers there.
     return readers === 1 && hasReader ? this.#limits.handoffAfter : undefined

@@ -234,6 +234,7 @@ export class Stream implements StreamIdentity, HandOffHost {
     this.log.rewind(cursor)
     this.#abandonment.stop()
     older?.takeOver()
+    this.#handOff?.readerCame()
     this.#host.readerChanged(this)
   }
 
