@@ -23,15 +23,14 @@ export async function answersOf(
   signal: AbortSignal
 ): Promise<readonly Message[] | undefined> {
   const isComplete = (): boolean => ![...call.asked.values()].includes(undefined)
+  let timer
   await new Promise<void>(resolve => {
-    const timer = setTimeout(resolve, patience)
+    timer = setTimeout(resolve, patience)
     call.onAnswer = () => {
-      if (!isComplete() && !signal.aborted) return
-      clearTimeout(timer)
-      resolve()
+      if (isComplete() || signal.aborted) resolve()
     }
-    signal.addEventListener('abort', call.onAnswer)
     call.onAnswer()
   })
+  clearTimeout(timer)
   return isComplete() ? ([...call.asked.values()] as Message[]) : undefined
 }

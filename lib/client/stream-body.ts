@@ -194,6 +194,7 @@ export function unbrokenBody(
   function end(isUnwanted: boolean): void {
     if (isOver()) return
     over.abort('over')
+    call.onAnswer?.()
     open.delete(call)
     signal?.removeEventListener('abort', abort)
     if (!isUnwanted) return
