@@ -79,6 +79,18 @@ describe.each<[name: string, framework: typeof express]>([
   })
 })
 
+it('a parser in front that passes over a type, and leaves an empty body, is no concern of answers', async () => {
+  const endpoint = askingEndpoint(async (call, ask) => (await ask('a'), call.result()))
+  const app = express4().use('/mcp', express4.json(), createStreams(QUICK), endpoint as unknown as RequestHandler)
+  const { url } = await listen(app)
+  const first = await post(`${url}/mcp`, callTool(1, 'any'), ANNOUNCED)
+  await first.ended
+  const headers = { ...ANNOUNCED, 'content-type': 'text/plain' }
+  const next = await post(streamUrl(first, `${url}/mcp`), JSON.stringify([yes('a')]), headers)
+  await next.ended
+  expect(next.messages()).toMatchObject([{ id: 1 }])
+})
+
 it('of two middlewares on one path the first takes the answers, and the endpoint has them once', async () => {
   const endpoint = askingEndpoint(async (call, ask) => (await ask('a'), call.result()))
   const app = express().use('/mcp', createStreams(QUICK), createStreams(QUICK), endpoint as unknown as RequestHandler)

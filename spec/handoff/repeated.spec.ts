@@ -7,7 +7,7 @@ import { closeAll } from '../helpers/listen.js'
 import { callTool, get, headersFor, initializeSession, notification, post } from '../helpers/mcp.js'
 import type { Json, OpenStream } from '../helpers/open-stream.js'
 import { serve } from '../helpers/serve.js'
-import { ANNOUNCED, askingEndpoint, QUICK, yes } from './asking.js'
+import { ANNOUNCED, askingEndpoint, type AskingOptions, QUICK, yes } from './asking.js'
 
 afterEach(closeAll)
 
@@ -196,7 +196,7 @@ describe.each<[name: string, session: string | undefined]>([
 })
 
 describe('an answer that comes both ways', () => {
-  const start = async () => {
+  const start = async (onAnswer: AskingOptions['onAnswer'] = () => {}) => {
     const endpoint = askingEndpoint(
       async (call, ask) => {
         await ask(0)
@@ -204,7 +204,7 @@ describe('an answer that comes both ways', () => {
         await ask('next')
         call.result()
       },
-      { session: 'a-session' }
+      { session: 'a-session', onAnswer }
     )
     const served = await serve(endpoint, QUICK)
     const { headers } = await initializeSession(served.url, '2025-11-25', ANNOUNCED)
@@ -223,6 +223,18 @@ describe('an answer that comes both ways', () => {
     expect((await post(url, yes('other'), headers)).status).toBe(202)
     expect((await post(url, yes('0'), headers)).status).toBe(202)
     expect(endpoint.answers).toHaveLength(3)
+  })
+
+  it.each<[name: string, say: NonNullable<AskingOptions['onAnswer']>]>([
+    ['breaks off behind its head', ({ res }) => (res.writeHead(202).flushHeaders(), res.destroy())],
+    ['says more than anybody reads', ({ res }) => res.writeHead(202).end('x'.repeat(1024 * 1024))]
+  ])('is known to be handed over to an endpoint that %s', async (_name, say) => {
+    const { url, endpoint, headers, link } = await start(say)
+    const second = await post(link, [yes(0)], headers)
+    expect(second.status).toBe(200)
+    second.destroy()
+    expect((await post(url, yes(0), headers)).status).toBe(202)
+    expect(endpoint.answers).toHaveLength(1)
   })
 
   it('is not withheld from the endpoint for another user, or without the session', async () => {

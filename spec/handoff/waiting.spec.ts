@@ -65,9 +65,15 @@ describe('a call that waits', () => {
 
   it('answers HEAD as GET, and takes nothing from it', async () => {
     const { first, link } = await waiting()
-    const head = (headers = {}) => openStream(link, { method: 'HEAD', headers: { ...ANNOUNCED, ...headers } })
+    const head = (headers = {}): Promise<OpenStream> =>
+      openStream(link, { method: 'HEAD', headers: { ...ANNOUNCED, ...headers } })
     expect((await head({ 'last-event-id': lastId(first) })).status).toBe(204)
     expect((await head({ 'last-event-id': lastId(first).replace(/\.1\.\d+$/, '.0.1') })).status).toBe(200)
+    // Nor does it speak for whoever comes next without a cursor.
+    for (let i = 0; i < 3; i++) expect((await head()).status).toBe(204)
+    expect((await get(link, ANNOUNCED)).status).toBe(204)
+    expect((await head()).status).toBe(200)
+    expect((await get(link, ANNOUNCED)).status).toBe(200)
   })
 
   it('gives a client first what that has missed, and closes', async () => {

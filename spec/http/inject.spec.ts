@@ -3,6 +3,7 @@
 import { afterEach, describe, expect, it } from '@jest/globals'
 import express from 'express'
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import { connect } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { relayAnswer, sendToEndpoint, type InjectOptions } from '../../lib/http/inject.js'
 import { isInMemory } from '../../lib/http/memory-socket.js'
@@ -147,6 +148,14 @@ describe('a message', () => {
     expect(other.received[0]!.headers['mcp-method']).toBeUndefined()
   })
 
+  it('comes with a host, even where the request has none, as HTTP/1.0 allows', async () => {
+    const { url, received } = await injecting()
+    const socket = connect(Number(new URL(url).port), '127.0.0.1')
+    socket.write('GET /mcp HTTP/1.0\r\n\r\n')
+    expect(await text(socket)).toMatch(/^HTTP\/1\.1 200/)
+    expect(received[0]!.headers.host).toBe('')
+  })
+
   it('may be large', async () => {
     const message = notification('x', { data: 'ü'.repeat(1024 * 1024) })
     const { url, received } = await injecting({}, message)
@@ -234,7 +243,7 @@ describe('the answer', () => {
 
 describe('the endpoint', () => {
   const requestOf = (properties: object): IncomingMessage =>
-    Object.assign(Object.create({ url: '/mcp', rawHeaders: ['Host', 'x.example'], headers: {} }), {
+    Object.assign(Object.create({ url: '/mcp', rawHeaders: ['Host', 'x.example'], headers: { host: 'x.example' } }), {
       socket: {},
       ...properties
     })
