@@ -7,7 +7,7 @@ import { closeAll } from '../helpers/listen.js'
 import { callTool, get, headersFor, initializeSession, post } from '../helpers/mcp.js'
 import { serve, streamUrl } from '../helpers/serve.js'
 import { stopTheClock, turn } from '../limits/setup.js'
-import { ANNOUNCED, askingEndpoint, yes } from './asking.js'
+import { ANNOUNCED, askingEndpoint, type AskingOptions, yes } from './asking.js'
 import { callRun, CAPABILITIES, sdkThatAsks } from './sdk-v1.js'
 
 beforeEach(stopTheClock)
@@ -24,13 +24,17 @@ const UNANSWERED = {
   data: { reason: 'unanswered' }
 }
 
-async function waiting({ session, inFront = [] }: { session?: string; inFront?: RequestHandler[] } = { session: 's' }) {
+interface WaitingOptions extends AskingOptions {
+  inFront?: RequestHandler[]
+}
+
+async function waiting({ session, onAnswer = () => {}, inFront = [] }: WaitingOptions = { session: 's' }) {
   const endpoint = askingEndpoint(
     async (call, ask) => {
       await Promise.all([ask('a'), ask('b')])
       call.result()
     },
-    { ...(session !== undefined && { session }) }
+    { ...(session !== undefined && { session }), onAnswer }
   )
   const errors: unknown[] = []
   const onError = (error: Error) => void errors.push((error as { code?: string }).code)
@@ -122,6 +126,20 @@ describe('a call whose client does not answer', () => {
     // Of what it has answered, nothing is said.
     await endpoint.answers.nth(2)
     expect(endpoint.answers[1]!.message).toEqual({ jsonrpc: '2.0', id: 'b', error: UNANSWERED })
+  })
+
+  it('gives it the time anew for answers that the endpoint does not take', async () => {
+    let isRefusing = true
+    const onAnswer: AskingOptions['onAnswer'] = ({ res }) => (isRefusing ? res.writeHead(503).end() : undefined)
+    const { endpoint, streams, link, headers } = await waiting({ session: 's', onAnswer })
+    jest.advanceTimersByTime(MAX * 1000 - 1)
+    expect((await post(link, [yes('a')], headers)).status).toBe(503)
+    isRefusing = false
+    jest.advanceTimersByTime(MAX * 1000 - 1)
+    await turn()
+    expect([endpoint.answers.length, streams.stats().waiting]).toEqual([1, 1])
+    jest.advanceTimersByTime(1)
+    await endpoint.answers.nth(3)
   })
 
   it('is not kept alive by strangers, or by what is refused', async () => {

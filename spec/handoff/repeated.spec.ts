@@ -1,6 +1,8 @@
 // Answers that come more than once: however and wherever they are sent again, the endpoint has each once, and the client its next turn.
 
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals'
+import { once } from 'node:events'
+import type { Server } from 'node:http'
 import { gate } from '../helpers/gate.js'
 import { happenings, until } from '../helpers/happenings.js'
 import { closeAll } from '../helpers/listen.js'
@@ -22,6 +24,7 @@ describe.each<[name: string, session: string | undefined]>([
   let url: string
   let headers: Record<string, string>
   let endpoint: ReturnType<typeof askingEndpoint>
+  let server: Server
   let stats: () => { waiting: number; connections: number; resumes: number }
   /** Held back by the endpoint: what it says to an answer. */
   let onAnswer: (id: Json) => unknown = () => {}
@@ -40,6 +43,7 @@ describe.each<[name: string, session: string | undefined]>([
     )
     const served = await serve(endpoint, QUICK)
     url = served.url
+    server = served.server
     stats = () => served.streams.stats()
     headers = session === undefined ? ANNOUNCED : (await initializeSession(url, '2025-11-25', ANNOUNCED)).headers
     first = await post(url, callTool(1, 'any'), headers)
@@ -113,6 +117,22 @@ describe.each<[name: string, session: string | undefined]>([
     expect(gists).toContainEqual(['note', 'c'])
     for (const some of gists) expect(['note', 'c'].slice(0, some.length)).toEqual(some)
     expect(stats()).toMatchObject({ waiting: 1, connections: 0 })
+  })
+
+  it('whoever sends what is on its way to the endpoint waits for what comes of it', async () => {
+    const answered = gate()
+    onAnswer = () => answered.opened
+    const link = linkOf(first, url)
+    const one = handOver(link, answer('a', 'b'))
+    await endpoint.answers.nth(1)
+    const arrived = once(server, 'request')
+    const other = handOver(link, answer('a', 'b'))
+    await arrived
+    for (let i = 0; i < 20; i++) await new Promise(setImmediate)
+    expect(seen()).toEqual(['a'])
+    answered.open()
+    for (const response of await Promise.all([one, other])) expect(await response.ended).toBe('end')
+    expect(seen()).toEqual(['a', 'b'])
   })
 
   it('a client that leaves while the endpoint takes its answers finds them taken', async () => {

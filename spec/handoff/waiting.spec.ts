@@ -324,6 +324,19 @@ describe('a client that has not announced itself', () => {
     expect(streams.stats().waiting).toBe(1)
   })
 
+  it('is handed off to in all calls of its session, once it has fetched the stream URL of one', async () => {
+    const tool: Tool = async (call, ask) => (await ask(`of ${call.message.id}`), call.result())
+    const { url, streams } = await serve(askingEndpoint(tool, { session: 's' }), { ...QUICK, handoffAfter: 5_000 })
+    const headers = { ...UNANNOUNCED, ...headersFor({ session: 's' }) }
+    const [one, other] = [await post(url, callTool(1, 'any'), headers), await post(url, callTool(2, 'any'), headers)]
+    for (const call of [one, other]) await call.nextMessage()
+    await get(streamUrl(one, url), { ...headers, 'last-event-id': lastId(one) })
+    expect([await one.ended, await other.ended]).toEqual(['end', 'end'])
+    expect(streams.stats()).toMatchObject({ waiting: 2, connections: 0 })
+    const later = await post(url, callTool(3, 'any'), headers)
+    expect([await later.ended, streams.stats().waiting]).toEqual(['end', 3])
+  })
+
   it('is not disconnected while it may be about to answer: an answer in time changes nothing', async () => {
     const endpoint = askingEndpoint(async (call, ask) => (await ask('a'), call.result()), { session: 's' })
     const { url, streams } = await serve(endpoint, { ...QUICK, handoffAfter: 5_000 })
