@@ -1,0 +1,2 @@
+// The client door for Node: what needs a file system.
+export { saveResource, type SavedResource } from './save-resource.js'
