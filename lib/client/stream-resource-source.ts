@@ -35,8 +35,8 @@ export function sourceOf(uri: string, endpoint: Endpoint, { trustedOrigins }: Re
     trustedOrigins?.includes('*') === true || trustedOrigins?.includes(url.origin) === true
 
   async function find(range: Record<string, string> | undefined, signal: AbortSignal): Promise<Found> {
-    // Where bytes are counted, they must come as they are.
-    const headers = { ...range, 'Accept-Encoding': 'identity' }
+    // Where bytes are counted, they must come as they are. With a range, fetch says so itself.
+    const headers = range ?? { 'Accept-Encoding': 'identity' }
     if (pointer === undefined) {
       const { response, url, requestId } = await endpoint.post(uri, headers, signal)
       const canonical = response.headers.get('mcp-resource-uri')
@@ -48,8 +48,8 @@ export function sourceOf(uri: string, endpoint: Endpoint, { trustedOrigins }: Re
         const target = followed(url, location)
         const isOwn = target.origin === url.origin
         pointer = { target, isOwn, uri: canonical, mimeType: undefined, size: undefined }
-      } else if (hasBytes(response) && canonical !== null) {
-        return { response, uri: canonical, mimeType: undefined, size: undefined }
+      } else if (response.status === 416 || (hasBytes(response) && canonical !== null)) {
+        return { response, uri: canonical ?? uri, mimeType: undefined, size: undefined }
       } else if (isPassing(response)) {
         return { response, uri, mimeType: undefined, size: undefined }
       } else if (isJson(response)) {
