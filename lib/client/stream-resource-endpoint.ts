@@ -1,7 +1,7 @@
 // The MCP endpoint as `streamResource` reaches it: with what the transport sends, or with the headers that it was given.
 import { FIRST_STATELESS_REVISION } from '../core/protocol-version.js'
 import type { FetchLike } from './options.js'
-import { failureOf, isUnauthorized } from './stream-resource-error.js'
+import { failureOf, isUnauthorized, ResourceStreamError } from './stream-resource-error.js'
 import type { ResourceSettings } from './stream-resource-options.js'
 
 /**
@@ -49,7 +49,7 @@ export function endpointOf(
   const isUrl = typeof target === 'string' || target instanceof URL
   // Looked at, so that a transport that works in another way is not taken for one that does not answer.
   if (!isUrl && !(typeof target?.send === 'function' && '_fetch' in target))
-    throw new TypeError('streamResource: neither a URL nor a StreamableHTTPClientTransport; pass the URL and `headers`')
+    throw new TypeError('streamResource: neither a URL nor a StreamableHTTPClientTransport: pass the URL and `headers`')
   const inherited = isUrl ? undefined : (target as unknown as { readonly _fetch?: FetchLike })._fetch
   const own: FetchLike = settings.fetch ?? inherited ?? ((input, init) => fetch(input, init))
   /** What the latest POST was sent with. */
@@ -149,6 +149,6 @@ async function sendThrough(transport: ResourceTransport, message: Message, send:
     throw problem ?? error
   }
   if (sent === undefined)
-    throw new TypeError('streamResource: this transport does not send; pass the URL and `headers`')
+    throw new ResourceStreamError('refused', 'the transport has not sent it: pass the URL and `headers`')
   return sent
 }
