@@ -48,17 +48,14 @@ export function sourceOf(uri: string, endpoint: Endpoint, { trustedOrigins }: Re
         const target = followed(url, location)
         const isOwn = target.origin === url.origin
         pointer = { target, isOwn, uri: canonical, mimeType: undefined, size: undefined }
-      } else if (response.status === 416 || (hasBytes(response) && canonical !== null)) {
-        return { response, uri: canonical ?? uri, mimeType: undefined, size: undefined }
-      } else if (isPassing(response)) {
-        return { response, uri, mimeType: undefined, size: undefined }
-      } else if (isJson(response)) {
+      } else if (!isPassing(response) && isJson(response)) {
+        // [SEP-2532] Always an answer, and never the resource, whatever the resource is.
         pointer = pointerIn(await readJson(response), requestId, response, url)
-      } else {
+      } else if (response.ok && canonical === null) {
         discard(response)
-        throw response.ok
-          ? unexpected('an answer without MCP-Resource-Uri (in a browser the server has to expose it)', response)
-          : failureOf(response.status, undefined)
+        throw unexpected('no MCP-Resource-Uri (a server has to expose it to browsers)', response)
+      } else {
+        return { response, uri: canonical ?? uri, mimeType: undefined, size: undefined }
       }
     }
     return { ...pointer, response: await fetchFrom(pointer, headers, signal) }

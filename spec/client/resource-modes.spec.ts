@@ -111,12 +111,21 @@ describe('a resource that comes', () => {
     ])
   })
 
-  it('as JSON: what has MCP-Resource-Uri is the resource, what has not is an answer', async () => {
-    const json = Buffer.from('{"jsonrpc":"2.0","error":{"code":1,"message":"a file may say so"}}')
-    const { url } = await server(direct(json, { 'Content-Type': 'application/json' }))
-    const found = await stream(url)
-    expect(found.mimeType).toBe('application/json')
-    expect((await drain(found)).bytes.equals(json)).toBe(true)
+  it('as JSON from a redirect or a download URL; in the answer itself, JSON is never the resource', async () => {
+    const json = Buffer.from('{"jsonrpc":"2.0","result":{}}')
+    const typed = { 'Content-Type': 'application/json' }
+    const storage = await server(direct(json, typed), direct(json, typed))
+    const { url } = await server(
+      redirect(`${storage.origin}/1`),
+      download(`${storage.origin}/1`, { mimeType: 'application/json' }),
+      direct(json, typed)
+    )
+    for (let i = 0; i < 2; i++) {
+      const found = await stream(url, { trustedOrigins: ['*'] })
+      expect(found.mimeType).toBe('application/json')
+      expect((await drain(found)).bytes.equals(json)).toBe(true)
+    }
+    expect(await outcome(url)).toMatchObject({ code: 'unexpected-answer' })
   })
 
   it('with its first byte before the server has made the second', async () => {
