@@ -19,7 +19,7 @@ const noGlobals = [
   'require'
 ]
 
-// Arrows run one way: core <- http <- methods <- mcp-streams, and core <- client.
+// Arrows run one way: core <- http <- methods <- mcp-streams, methods <- resources, and core <- client.
 const outside = [
   { regex: '(^|/)(spec|examples)/', message: 'lib/ never imports its specs or its examples.' },
   { regex: '^express-mcp-streams', message: 'Inside lib/ import the file, not the package.' }
@@ -103,6 +103,10 @@ export default defineConfig(
   {
     files: ['lib/methods/**'],
     rules: imports([arrow('methods', ['core', 'http'])])
+  },
+  {
+    files: ['lib/resources/**'],
+    rules: imports([arrow('resources', ['core', 'methods'])])
   },
   {
     files: ['lib/client/**'],

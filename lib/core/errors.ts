@@ -17,6 +17,12 @@ export type StreamFault =
   | 'owner-failed'
   | 'key-reused'
   | 'answer-lost'
+  | 'download-unknown'
+  | 'download-expired'
+  | 'resource-failed'
+  | 'resource-not-found'
+  | 'range-not-satisfiable'
+  | 'precondition-failed'
 
 /** The JSON-RPC code of every error of ours: the implementation-defined one that no revision of MCP has claimed. */
 export const STREAM_ERROR = -32000
@@ -36,7 +42,13 @@ const MESSAGES: Record<StreamFault, string> = {
   'method-not-allowed': 'Method not allowed on a stream URL',
   'owner-failed': 'The owner of the request could not be determined',
   'key-reused': 'Idempotency-Key was used for a different request',
-  'answer-lost': 'The request has been carried out, but its answer has not been kept'
+  'answer-lost': 'The request has been carried out, but its answer has not been kept',
+  'download-unknown': 'Download URL not found or already used',
+  'download-expired': 'The download URL has expired',
+  'resource-failed': 'The resource could not be sent',
+  'resource-not-found': 'Resource not found',
+  'range-not-satisfiable': 'Range not satisfiable',
+  'precondition-failed': 'Precondition failed'
 }
 
 /** The sentence for a fault. */

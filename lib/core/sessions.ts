@@ -5,6 +5,8 @@ interface SessionFacts {
   revision: string | undefined
   /** Its client has fetched a stream URL: it follows links, whether it announced that or not. */
   proved: boolean
+  /** What its client has declared as `resourceStreaming` (SEP-2532), as it came. */
+  resourceStreaming?: unknown
 }
 
 /** A bounded memory: of a session that was forgotten, the protocol version header still tells the revision. */
@@ -25,7 +27,16 @@ export class Sessions {
 
   /** The endpoint has answered `initialize`. */
   negotiated(sessionId: string, revision: string | undefined): void {
-    this.#facts.set(sessionId, { revision, proved: false })
+    this.#facts.set(sessionId, { ...this.#facts.get(sessionId), revision, proved: false })
+  }
+
+  /** Its client has said in `initialize` whether it can receive resources as streams. */
+  declare(sessionId: string, resourceStreaming: unknown): void {
+    this.#facts.set(sessionId, { revision: undefined, proved: false, ...this.#facts.get(sessionId), resourceStreaming })
+  }
+
+  resourceStreamingOf(sessionId: string): unknown {
+    return this.#facts.get(sessionId)?.resourceStreaming
   }
 
   prove(sessionId: string): void {

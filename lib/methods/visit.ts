@@ -1,0 +1,75 @@
+// One request for a resource: how long it may last, and what is to be let go when it is over.
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { ClientGone } from './send-bytes.js'
+
+/** Who asks, as far as the request has told. */
+export interface Visitor {
+  readonly owner: string
+  readonly sessionId: string | undefined
+  readonly revision: string | undefined
+  /** The `_meta` in which a request of 2026-07-28 says who its client is. */
+  readonly envelope: Record<string, unknown> | undefined
+  /** Bytes that the client takes; `undefined`: it has named no limit. */
+  readonly maxStreamSize: number | undefined
+}
+
+export class Visit {
+  readonly req: IncomingMessage
+  readonly res: ServerResponse
+  readonly #controller = new AbortController()
+  readonly #onClose = (): void => this.#controller.abort(new ClientGone())
+
+  constructor(req: IncomingMessage, res: ServerResponse) {
+    this.req = req
+    this.res = res
+    res.once('close', this.#onClose)
+    // A response that is queued behind another one on its connection hears nothing of a client that leaves.
+    req.socket.once('close', this.#onClose)
+    if (res.destroyed || req.socket.destroyed) this.#onClose()
+  }
+
+  get signal(): AbortSignal {
+    return this.#controller.signal
+  }
+
+  /** Its answer has been given: what comes now is no news. */
+  end(): void {
+    this.res.off('close', this.#onClose)
+    this.req.socket.off('close', this.#onClose)
+  }
+
+  /** Breaks it off. */
+  abort(reason: Error): void {
+    this.#controller.abort(reason)
+  }
+
+  /**
+   * Waits for something that others do, no longer than `timeout`, and no longer than the client. What comes too late is handed
+   * to `discard`.
+   */
+  async wait<T>(work: T | PromiseLike<T>, timeout: number | null, discard: (late: T) => void): Promise<T> {
+    const { signal } = this
+    const promise = Promise.resolve(work)
+    let timer: ReturnType<typeof setTimeout> | undefined
+    let stop: (() => void) | undefined
+    const given = new Promise<never>((_resolve, reject) => {
+      stop = () => reject(signal.reason as Error)
+      if (signal.aborted) stop()
+      signal.addEventListener('abort', stop)
+      if (timeout !== null)
+        timer = setTimeout(
+          () => this.#controller.abort(new Error('Nothing was heard of the resource in time')),
+          timeout
+        )
+    })
+    try {
+      return await Promise.race([promise, given])
+    } catch (error) {
+      promise.then(discard, () => undefined)
+      throw error
+    } finally {
+      clearTimeout(timer)
+      if (stop !== undefined) signal.removeEventListener('abort', stop)
+    }
+  }
+}
