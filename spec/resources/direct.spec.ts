@@ -5,7 +5,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Readable } from 'node:stream'
-import { NOT_STREAMABLE, type Resource } from '../../lib/index.js'
+import { NOT_STREAMABLE, type OpenResource, type Resource } from '../../lib/index.js'
 import { gate } from '../helpers/gate.js'
 import { closeAll } from '../helpers/listen.js'
 import { post, request } from '../helpers/mcp.js'
@@ -217,7 +217,7 @@ describe('bytes on their way', () => {
 })
 
 describe('no bytes', () => {
-  it.each([
+  it.each<[name: string, opened: ReturnType<OpenResource>, code: number]>([
     ['undefined', undefined, -32002],
     ['null', null, -32002],
     ['a promise of undefined', Promise.resolve(undefined), -32002],
