@@ -17,7 +17,10 @@ export class Visit {
   readonly req: IncomingMessage
   readonly res: ServerResponse
   readonly #controller = new AbortController()
-  readonly #onClose = (): void => this.#controller.abort(new ClientGone())
+  readonly #onClose = (): void => {
+    // A response closes when it has been given, too.
+    if (!this.res.writableFinished) this.#controller.abort(new ClientGone())
+  }
 
   constructor(req: IncomingMessage, res: ServerResponse) {
     this.req = req
