@@ -2,7 +2,7 @@
 
 /**
  * - `not-found`: the server has no such resource (-32002, from 2026-07-28 on -32602).
- * - `not-streamable`: the server does not stream it, or does not know the method (-32003, -32601): use `resources/read`.
+ * - `not-streamable`: the server does not stream it, or does not know the method (-32003, -32601, 406): use `resources/read`.
  * - `too-large`: larger than `maxStreamSize`, said beforehand or found out on the way (-32004).
  * - `unauthorized`: 401 or 403 of the endpoint, also with fresh credentials.
  * - `refused`: any other JSON-RPC error or status; see `rpcError` and `status`.
@@ -68,11 +68,11 @@ const CODES: Partial<Record<number, ResourceStreamErrorCode>> = {
 /** The failure that an answer without bytes stands for. `answer` is its body, where that is JSON. */
 export function failureOf(status: number, answer: unknown): ResourceStreamError {
   const { code, message, data } = (answer as { error?: Partial<RpcError> } | undefined)?.error ?? {}
-  if (typeof code === 'number' && typeof message === 'string') {
-    const name = CODES[code] ?? (isUnauthorized(status) ? 'unauthorized' : 'refused')
-    return new ResourceStreamError(name, message, { status, rpcError: { code, message, data } })
-  }
-  return new ResourceStreamError(isUnauthorized(status) ? 'unauthorized' : 'refused', `HTTP ${status}`, { status })
+  const isRpc = typeof code === 'number' && typeof message === 'string'
+  // Stock endpoints insist on event streams (406), whatever the method.
+  const byStatus = isUnauthorized(status) ? 'unauthorized' : status === 406 ? 'not-streamable' : 'refused'
+  const details = isRpc ? { status, rpcError: { code, message, data } } : { status }
+  return new ResourceStreamError((isRpc && CODES[code]) || byStatus, isRpc ? message : `HTTP ${status}`, details)
 }
 
 export function isUnauthorized(status: number): boolean {

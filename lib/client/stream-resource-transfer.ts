@@ -23,7 +23,7 @@ export function transferOf(source: Source, settings: ResourceSettings, over: Abo
   /** Bytes that are to come once more, because the server sends the whole again. */
   let repeated = 0
   let attempt = 0
-  /** Whether the endpoint was asked anew since the last byte, because what it had pointed to was no good. */
+  /** Whether the endpoint was asked anew since the last answer with bytes, because what it had pointed to was no good. */
   let isRenewed = false
   /** Of the whole, once it is known. */
   let size: number | undefined
@@ -89,7 +89,7 @@ export function transferOf(source: Source, settings: ResourceSettings, over: Abo
     await pause(delay, over)
   }
 
-  /** Once for each byte that follows: a signed URL runs out, a download URL is used up, a token expires. */
+  /** Once for each answer that follows: a signed URL runs out, a download URL is used up, a token expires. */
   function renew(refusal: ResourceStreamError, mayHelp: boolean): void {
     if (isRenewed || !mayHelp) throw refusal
     isRenewed = true
@@ -104,6 +104,7 @@ export function transferOf(source: Source, settings: ResourceSettings, over: Abo
       discard(response)
       throw error
     }
+    isRenewed = false
     reader = undefined
     if (response.status === 416) discard(response)
     else reader = response.body?.getReader() as typeof reader
@@ -143,7 +144,6 @@ export function transferOf(source: Source, settings: ResourceSettings, over: Abo
       if (fresh.length === 0) continue
       received += fresh.length
       attempt = 0
-      isRenewed = false
       if (received > maxStreamSize) throw failure('too-large', `more than ${maxStreamSize} bytes`)
       if (end !== undefined && received > end) throw failure('wrong-size', `more than ${end} bytes`)
       onProgress({ received, size })

@@ -219,7 +219,7 @@ describe('an answer without bytes', () => {
     [401, 'unauthorized'],
     [403, 'unauthorized'],
     [404, 'refused'],
-    [406, 'refused']
+    [406, 'not-streamable']
   ])('with the status %d is %s', async (code, name) => {
     const { url, requests } = await server(status(code), rpcError(-32001, 'because', undefined, code))
     await expect(stream(url)).rejects.toMatchObject({ code: name, status: code, rpcError: undefined })

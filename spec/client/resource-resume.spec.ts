@@ -91,6 +91,13 @@ describe('a transfer that breaks', () => {
     ])
   })
 
+  it('asks again as often as what it gets is used up without a byte of it arriving', async () => {
+    const storage = await server(broken(BYTES, 0), status(404), broken(BYTES, 0), status(404), ranged(BYTES))
+    const { url } = await server(...[1, 2, 3].map(n => redirect(`${storage.origin}/${n}`)))
+    await expectWhole(url)
+    expect(asked(storage.requests).map(([, path]) => path)).toEqual(['/1', '/1', '/2', '/2', '/3'])
+  })
+
   it('asks only once more where nothing comes of it', async () => {
     const storage = await server(broken(BYTES, 9000), status(410), status(410))
     const { url } = await server(redirect(`${storage.origin}/1`), redirect(`${storage.origin}/2`))
