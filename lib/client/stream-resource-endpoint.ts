@@ -1,6 +1,6 @@
 // The MCP endpoint as `streamResource` reaches it: with what the transport sends, or with the headers that it was given.
 import { FIRST_STATELESS_REVISION } from '../core/protocol-version.js'
-import type { FetchLike } from './options.js'
+import type { FetchLike, HeadersLike } from './options.js'
 import { failureOf, isUnauthorized, ResourceStreamError } from './stream-resource-error.js'
 import type { ResourceSettings } from './stream-resource-options.js'
 
@@ -60,61 +60,65 @@ export function endpointOf(
     const option = new Headers(typeof given === 'function' ? await given() : given)
     const version = option.get('mcp-protocol-version') ?? (isUrl ? undefined : target.protocolVersion) ?? ''
     const isStateless = version >= FIRST_STATELESS_REVISION
+    const method = 'resources/stream'
     const _meta = {
       // Whoever calls this can take a stream, whatever the client has declared when it connected.
-      [`${META}clientCapabilities`]: {
-        resourceStreaming: maxStreamSize === Infinity ? {} : { maxStreamSize }
-      },
+      [`${META}clientCapabilities`]: { resourceStreaming: maxStreamSize === Infinity ? {} : { maxStreamSize } },
       ...(isStateless && { [`${META}protocolVersion`]: version })
     }
-    const message = { jsonrpc: '2.0', id: requestId, method: 'resources/stream', params: { uri, _meta } }
+    const message = { jsonrpc: '2.0', id: requestId, method, params: { uri, _meta } }
     const send: SendOnce = async (input, init) => {
       const closed = init.signal
-      if (closed?.aborted) over.abort(closed.reason)
-      closed?.addEventListener('abort', () => over.abort(closed.reason), { signal: over.signal })
-      const headers = new Headers(init.headers)
-      option.forEach((value, name) => headers.set(name, value))
-      if (isStateless) headers.set('Mcp-Method', message.method)
-      // No event stream: the bytes come as they are, and what else there is to say fits into JSON.
-      for (const [name, value] of Object.entries({ ...more, Accept: 'application/json, */*' })) headers.set(name, value)
+      const close = (): void => over.abort(closed?.reason)
+      if (closed?.aborted) close()
+      closed?.addEventListener('abort', close, { signal: over.signal })
+      const headers = joined(init.headers, option, isStateless ? { 'Mcp-Method': method } : {}, more, {
+        // No event stream: the bytes come as they are, and what else there is to say fits into JSON.
+        Accept: 'application/json, */*'
+      })
       latest = { ...init, headers, redirect: 'manual' }
       let url = new URL(input)
       for (let moves = 0; ; moves++) {
         const response = await own(url, { ...latest, signal })
         // An endpoint that has moved: the same request again, but to nobody else.
-        const location = [307, 308].includes(response.status) ? response.headers.get('location') : null
-        const next = location === null ? undefined : urlIn(location, url)
+        const next = [307, 308].includes(response.status) ? urlIn(response.headers.get('location'), url) : undefined
         if (next?.origin !== url.origin || moves === MAX_MOVES) return { response, url }
-        response.body?.cancel().catch(() => undefined)
+        discard(response)
         url = next
       }
     }
+    const headers = { 'Content-Type': 'application/json' }
     const sent = isUrl
-      ? await send(target, {
-          method: 'POST',
-          headers: { 'Content-Type': 'application/json' },
-          body: JSON.stringify(message)
-        })
+      ? await send(target, { method: 'POST', headers, body: JSON.stringify(message) })
       : await sendThrough(target, message, send)
     return { ...sent, requestId }
   }
 
   function get(url: URL, more: Record<string, string>, isOwn: boolean, signal: AbortSignal): Promise<Response> {
-    const common = { method: 'GET', body: null, redirect: 'manual', signal } as const
-    const headers = { ...more, Accept: '*/*' }
-    if (!isOwn) return (settings.fetch ?? fetch)(url, { ...common, headers, credentials: 'omit' })
-    const mine = new Headers(latest.headers)
-    for (const name of [...mine.keys()]) if (OF_A_POST.test(name)) mine.delete(name)
-    for (const [name, value] of Object.entries(headers)) mine.set(name, value)
-    return own(url, { ...latest, ...common, headers: mine })
+    const headers = joined(isOwn ? latest.headers : {})
+    for (const name of [...headers.keys()]) if (OF_A_POST.test(name)) headers.delete(name)
+    const init = { method: 'GET', body: null, redirect: 'manual', signal, headers: joined(headers, more) } as const
+    return isOwn ? own(url, { ...latest, ...init }) : (settings.fetch ?? fetch)(url, { ...init, credentials: 'omit' })
   }
 
   return { post, get }
 }
 
+/** The later ones go before the earlier ones. */
+function joined(...lists: (HeadersLike | undefined)[]): Headers {
+  const all = new Headers()
+  for (const list of lists) new Headers(list).forEach((value, name) => all.set(name, value))
+  return all
+}
+
 /** A URL of the server's making. */
-export function urlIn(text: string, base?: URL): URL | undefined {
-  return URL.canParse(text, base?.href) ? new URL(text, base) : undefined
+export function urlIn(text: unknown, base?: URL): URL | undefined {
+  return typeof text === 'string' && URL.canParse(text, base?.href) ? new URL(text, base) : undefined
+}
+
+/** Frees the connection of a response that is of no use. */
+export function discard({ body }: Response): void {
+  body?.cancel().catch(() => undefined)
 }
 
 /**
@@ -142,11 +146,9 @@ async function sendThrough(transport: ResourceTransport, message: Message, send:
   try {
     await mine.send(message)
   } catch (error) {
-    if (sent !== undefined) {
-      const { status } = sent.response
-      throw Object.assign(failureOf(status, undefined), { cause: error })
-    }
-    throw problem ?? error
+    throw sent === undefined
+      ? (problem ?? error)
+      : Object.assign(failureOf(sent.response.status, undefined), { cause: error })
   }
   if (sent === undefined)
     throw new ResourceStreamError('refused', 'the transport has not sent it: pass the URL and `headers`')

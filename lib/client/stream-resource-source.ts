@@ -1,5 +1,5 @@
 // Where the bytes of a resource come from: the endpoint itself, where it redirects to, or the download URL that it gives (SEP-2532).
-import { type Endpoint, urlIn } from './stream-resource-endpoint.js'
+import { discard, type Endpoint, urlIn } from './stream-resource-endpoint.js'
 import { failureOf, ResourceStreamError } from './stream-resource-error.js'
 import type { ResourceSettings } from './stream-resource-options.js'
 
@@ -41,21 +41,18 @@ export function sourceOf(uri: string, endpoint: Endpoint, { trustedOrigins }: Re
       const { response, url, requestId } = await endpoint.post(uri, headers, signal)
       const canonical = response.headers.get('mcp-resource-uri')
       const location = locationOf(response)
-      if (location !== undefined) {
-        discard(response)
-        // A redirect to a login page looks the same but for this.
-        if (canonical === null) throw unexpected('a redirect without MCP-Resource-Uri', response)
-        const target = followed(url, location)
-        const isOwn = target.origin === url.origin
-        pointer = { target, isOwn, uri: canonical, mimeType: undefined, size: undefined }
-      } else if (!isPassing(response) && isJson(response)) {
+      const found: Found = { response, uri: canonical ?? uri, mimeType: undefined, size: undefined }
+      if (location === undefined && isJson(response) && !isPassing(response)) {
         // [SEP-2532] Always an answer, and never the resource, whatever the resource is.
         pointer = pointerIn(await readJson(response), requestId, response, url)
-      } else if (response.ok && canonical === null) {
-        discard(response)
-        throw unexpected('no MCP-Resource-Uri (a server has to expose it to browsers)', response)
       } else {
-        return { response, uri: canonical ?? uri, mimeType: undefined, size: undefined }
+        // A login page looks the same but for this.
+        if (canonical === null && (response.ok || location !== undefined))
+          throw unexpected('no MCP-Resource-Uri (a server has to expose it to browsers)', response)
+        if (location === undefined) return found
+        discard(response)
+        const target = followed(url, location)
+        pointer = { ...found, target, isOwn: target.origin === url.origin }
       }
     }
     return { ...pointer, response: await fetchFrom(pointer, headers, signal) }
@@ -69,10 +66,9 @@ export function sourceOf(uri: string, endpoint: Endpoint, { trustedOrigins }: Re
       const location = locationOf(response)
       if (location === undefined) {
         // Some storages say with 200 what went wrong.
-        if (!response.ok || !isJson(response) || from.mimeType === undefined || isJsonType(from.mimeType))
-          return response
-        discard(response)
-        throw unexpected(`application/json in place of ${from.mimeType}`, response)
+        if (response.ok && isJson(response) && from.mimeType !== undefined && !isJsonType(from.mimeType))
+          throw unexpected(`JSON in place of ${from.mimeType}`, response)
+        return response
       }
       discard(response)
       if (hops === MAX_HOPS) throw untrusted('too many redirects')
@@ -84,29 +80,21 @@ export function sourceOf(uri: string, endpoint: Endpoint, { trustedOrigins }: Re
 
   /** The target of a redirect. */
   function followed(from: URL, location: string): URL {
-    const url = urlIn(location, from)
-    const isSafe = url?.protocol === 'https:' || (url?.protocol === 'http:' && from.protocol === 'http:')
-    if (url === undefined || !isSafe || hasUserInfo(url)) throw untrusted('a redirect that must not be followed', url)
-    if (url.origin !== from.origin && trustedOrigins !== undefined && !isTrusted(url))
-      throw untrusted('a redirect to an origin that is not trusted', url)
-    return url
+    const url = checked(urlIn(location, from), from.protocol === 'http:')
+    if (url.origin === from.origin || trustedOrigins === undefined || isTrusted(url)) return url
+    throw untrusted('not a trusted origin', url)
   }
 
   /** The download URL in a JSON-RPC answer. */
   function pointerIn(answer: unknown, requestId: string, response: Response, endpointUrl: URL): Pointer {
-    const { id, result } = (answer ?? {}) as { id?: unknown; result?: Record<string, unknown> }
-    if (!response.ok || typeof result?.['downloadUrl'] !== 'string' || id !== requestId) {
-      const isError = !response.ok || typeof (answer as { error?: unknown } | undefined)?.error === 'object'
-      throw isError ? failureOf(response.status, answer) : unexpected('JSON without a download URL', response)
-    }
-    const { downloadUrl, uri: canonical, mimeType, size } = result
-    const target = urlIn(downloadUrl)
-    const isLoopback =
-      target?.protocol === 'http:' && LOOPBACK.test(target.hostname) && endpointUrl.protocol === 'http:'
-    if (target === undefined || hasUserInfo(target) || !(target.protocol === 'https:' || isLoopback))
-      throw untrusted('a download URL that is not https', target)
+    const { id, result, error } = (answer ?? {}) as { id?: unknown; result?: Record<string, unknown>; error?: unknown }
+    if (!response.ok || typeof error === 'object') throw failureOf(response.status, answer)
+    const { downloadUrl, uri: canonical, mimeType, size } = result ?? {}
+    if (typeof downloadUrl !== 'string' || id !== requestId) throw unexpected('JSON without a download URL', response)
+    const url = urlIn(downloadUrl)
+    const target = checked(url, endpointUrl.protocol === 'http:' && LOOPBACK.test(url?.hostname ?? ''))
     const isOwn = target.origin === endpointUrl.origin
-    if (!isOwn && !isTrusted(target)) throw untrusted('a download URL of an origin that is not trusted', target)
+    if (!isOwn && !isTrusted(target)) throw untrusted('not a trusted origin', target)
     return {
       target,
       isOwn,
@@ -138,7 +126,13 @@ export const isPassing = ({ status }: Response): boolean => status >= 500 || [40
 
 const isJsonType = (type: string): boolean => /^application\/json\b/i.test(type)
 const isJson = ({ headers }: Response): boolean => isJsonType(headers.get('content-type') ?? '')
-const hasUserInfo = ({ username, password }: URL): boolean => username !== '' || password !== ''
+
+/** A URL that may be fetched: https, or what is as good; and with nobody's name in it, which fetch does not take. */
+function checked(url: URL | undefined, mayBePlain: boolean): URL {
+  const isSafe = url?.protocol === 'https:' || (mayBePlain && url?.protocol === 'http:')
+  if (url === undefined || !isSafe || `${url.username}${url.password}` !== '') throw untrusted('not a safe URL', url)
+  return url
+}
 
 async function readJson(response: Response): Promise<unknown> {
   const decoder = new TextDecoder()
@@ -150,29 +144,26 @@ async function readJson(response: Response): Promise<unknown> {
     text += decoder.decode(value, { stream: true })
     if (text.length <= LARGEST_ANSWER) continue
     reader?.cancel().catch(() => undefined)
-    throw unexpected('a JSON answer without end', response)
+    throw unexpected('JSON without end', response)
   }
   try {
     return JSON.parse(text)
   } catch {
-    if (response.ok) throw unexpected('JSON that is none', response)
+    // No answer at all: what it stands for, its status says.
     return undefined
   }
 }
 
-/** Frees the connection of a response that is of no use. */
-export function discard({ body }: Response): void {
-  body?.cancel().catch(() => undefined)
-}
-
-export function unexpected(detail: string, { status }: Response): ResourceStreamError {
-  return new ResourceStreamError('unexpected-answer', detail, { status })
+/** Nobody reads on. */
+export function unexpected(detail: string, response: Response): ResourceStreamError {
+  discard(response)
+  return new ResourceStreamError('unexpected-answer', detail, response)
 }
 
 /** Only the origin: what is behind it may be a secret. */
 function untrusted(detail: string, url?: URL): ResourceStreamError {
   return new ResourceStreamError(
     'untrusted-url',
-    url === undefined ? detail : `${detail} (${url.protocol}//${url.host})`
+    url === undefined ? detail : `${detail}: ${url.protocol}//${url.host}`
   )
 }

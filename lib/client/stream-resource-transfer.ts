@@ -4,7 +4,8 @@ import { retryAfterOf, retryDelay, within } from './retry-delay.js'
 import { failureOf, ResourceStreamError } from './stream-resource-error.js'
 import { extentOf, isChanged, validatorsOf, type Validators } from './stream-resource-head.js'
 import type { ResourceSettings } from './stream-resource-options.js'
-import { discard, type Found, hasBytes, isPassing, type Source, unexpected } from './stream-resource-source.js'
+import { discard } from './stream-resource-endpoint.js'
+import { type Found, hasBytes, isPassing, type Source, unexpected } from './stream-resource-source.js'
 
 export interface Transfer {
   /** Resolves with the first answer that has bytes. */
