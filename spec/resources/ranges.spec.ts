@@ -61,7 +61,7 @@ describe.each(SOURCES)('of %s', (_kind, resource) => {
     expect(response.headers).toMatchObject({ etag: '"v1"', 'mcp-resource-uri': 'a:1', 'cache-control': 'no-store' })
   })
 
-  it.each([
+  const NO_RANGES = [
     'bytes=10-5,',
     'bytes=x-',
     'bytes=',
@@ -70,7 +70,9 @@ describe.each(SOURCES)('of %s', (_kind, resource) => {
     'items=0-5',
     '0-5',
     `bytes=${Array.from({ length: 1500 }, (_, i) => `${i * 3}-${i * 3}`).join(',')}`
-  ])('%.30s gets the whole', async range => {
+  ]
+
+  it.each(NO_RANGES.map(range => [range.slice(0, 30), range]))('%s gets the whole', async (_start, range) => {
     const { ask } = await serveResources(resource)
     const response = await whole(ask('a:1', { range }))
     expect([response.status, response.headers['content-range']]).toEqual([200, undefined])
