@@ -3,6 +3,7 @@
 import { afterEach, describe, expect, it } from '@jest/globals'
 import { existsSync, readFileSync } from 'node:fs'
 import { parseClientOptions } from '../../lib/client/options.js'
+import { parseResourceOptions } from '../../lib/client/stream-resource-options.js'
 import { faultMessage, type StreamFault } from '../../lib/core/errors.js'
 import { parseOptions } from '../../lib/options.js'
 import { rawEndpoint } from '../helpers/endpoints/raw.js'
@@ -59,7 +60,8 @@ describe('the snippet for /metrics', () => {
 
 describe.each([
   ['mcpStreams', SERVER, 'McpStreamsOptions', parseOptions(), 'Options'],
-  ['resumableFetch', CLIENT, 'ResumableFetchOptions', parseClientOptions(), '`resumableFetch`']
+  ['resumableFetch', CLIENT, 'ResumableFetchOptions', parseClientOptions(), '`resumableFetch`'],
+  ['streamResource', CLIENT, 'StreamResourceOptions', parseResourceOptions(), '`streamResource`']
 ])('the table of options of %s', (_function, door, name, defaults: object, section) => {
   const { columns, rows } = tableWith(section, 'Option')
   const members = compiler.members(door, name)
@@ -101,6 +103,12 @@ describe('the words', () => {
     const item = itemWith('`resumableFetch`', '`ResumptionError`')
     const codes = codesIn(item.slice(item.indexOf('one of')))
     expect(codes.sort()).toEqual(compiler.words(CLIENT, 'ResumptionErrorCode'))
+  })
+
+  it('are all errors of a resource', () => {
+    const item = itemWith('`streamResource`', '`ResourceStreamError`: ')
+    const codes = codesIn(item.slice(item.indexOf('one of')))
+    expect(codes.sort()).toEqual(compiler.words(CLIENT, 'ResourceStreamErrorCode'))
   })
 
   it('are all channels, and what their messages hold', () => {
