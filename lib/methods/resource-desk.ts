@@ -8,7 +8,7 @@ import { relayAnswer } from '../http/inject.js'
 import { askEndpoint, EndpointError, type Reply } from './ask-endpoint.js'
 import { deliver, type Progress } from './deliver.js'
 import { withoutDownload } from './download-url.js'
-import { notFound, notSupported, ResourceError, tooLarge } from './resource-errors.js'
+import { notFound, notSupported, ofEndpoint, ResourceError, tooLarge } from './resource-errors.js'
 import { discardResource, type Source, sourceOf } from './resource-source.js'
 import { NOT_STREAMABLE, type OpenedResource, type ResourceContext, type ResourceSettings } from './resource-types.js'
 import { ClientGone } from './send-bytes.js'
@@ -150,7 +150,7 @@ export class ResourceDesk {
     if (error instanceof ClientGone) this.#house.debug('resource broken off: its client has gone')
     else if (!isAnswer) this.tell(error)
     if (res.headersSent || res.destroyed || error instanceof ClientGone) return void res.destroy()
-    if (error instanceof EndpointError) answer(new ResourceError(error.code, error.message, error.data))
+    if (error instanceof EndpointError) answer(ofEndpoint(error))
     else answer(error instanceof ResourceError ? error : undefined)
   }
 

@@ -17,14 +17,23 @@ export class ResourceError extends Error {
   /** For the one case that HTTP has a status for: a range that does not exist. */
   readonly status: number
   readonly headers: Record<string, string>
+  readonly isOfEndpoint: boolean
 
-  constructor(code: number, message: string, data?: unknown, status = 200, headers: Record<string, string> = {}) {
+  constructor(
+    code: number,
+    message: string,
+    data?: unknown,
+    status = 200,
+    headers: Record<string, string> = {},
+    isOfEndpoint = false
+  ) {
     super(message)
     this.name = 'ResourceError'
     this.code = code
     this.data = data
     this.status = status
     this.headers = headers
+    this.isOfEndpoint = isOfEndpoint
   }
 }
 
@@ -43,6 +52,11 @@ export function tooLarge(uri: string, size: number | undefined, maxStreamSize: n
   return new ResourceError(RESOURCE_TOO_LARGE, 'Resource too large', data)
 }
 
+/** An error of the endpoint's own. At a download URL, where there is no JSON-RPC, it is a refusal. */
+export function ofEndpoint({ code, message, data }: { code: number; message: string; data: unknown }): ResourceError {
+  return new ResourceError(code, message, data, 200, {}, true)
+}
+
 /** Says nothing of what went wrong: that is for `onError`. */
 export function internalError(uri: string): ResourceError {
   return new ResourceError(INTERNAL_ERROR, 'Internal error', { uri })
@@ -59,8 +73,13 @@ export function canAnswer(res: ServerResponse): boolean {
   return !res.headersSent && !res.destroyed
 }
 
-export function answerError(res: ServerResponse, id: RequestId, error: ResourceError): void {
-  answerJson(res, errorResponse(id, error.code, error.message, error.data), error.status, error.headers)
+export function answerError(
+  res: ServerResponse,
+  id: RequestId | null,
+  error: ResourceError,
+  status = error.status
+): void {
+  answerJson(res, errorResponse(id, error.code, error.message, error.data), status, error.headers)
 }
 
 export function answerJson(

@@ -186,6 +186,7 @@ export class ResourceRoom {
   #refuseDownload(res: ServerResponse, error: ResourceError | undefined): void {
     clearHead(res)
     if (error === undefined) return this.#refuse(res, 500, 'resource-failed')
+    if (error.isOfEndpoint) return answerError(res, null, error, 403)
     if (error.status === 416) return this.#refuse(res, 416, 'range-not-satisfiable', error.headers)
     if (error.status === 412) return this.#refuse(res, 412, 'precondition-failed')
     if (error.status === 503) return this.#refuse(res, 503, 'closing', error.headers)

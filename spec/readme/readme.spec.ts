@@ -5,10 +5,11 @@ import { existsSync, readFileSync } from 'node:fs'
 import { parseClientOptions } from '../../lib/client/options.js'
 import { parseResourceOptions } from '../../lib/client/stream-resource-options.js'
 import { faultMessage, type StreamFault } from '../../lib/core/errors.js'
+import { resourceSettings } from '../../lib/methods/resource-options.js'
 import { parseOptions } from '../../lib/options.js'
 import { rawEndpoint } from '../helpers/endpoints/raw.js'
 import { closeAll } from '../helpers/listen.js'
-import { get, headersFor, post } from '../helpers/mcp.js'
+import { get, headersFor, initialize, post } from '../helpers/mcp.js'
 import type { OpenStream } from '../helpers/open-stream.js'
 import { serve, streamId, streamUrl } from '../helpers/serve.js'
 import { Compiler, plain } from './compiler.js'
@@ -60,6 +61,7 @@ describe('the snippet for /metrics', () => {
 
 describe.each([
   ['mcpStreams', SERVER, 'McpStreamsOptions', parseOptions(), 'Options'],
+  ['resources', SERVER, 'ResourcesOptions', resourceSettings({ open: () => undefined }), 'Resources'],
   ['resumableFetch', CLIENT, 'ResumableFetchOptions', parseClientOptions(), '`resumableFetch`'],
   ['streamResource', CLIENT, 'StreamResourceOptions', parseResourceOptions(), '`streamResource`']
 ])('the table of options of %s', (_function, door, name, defaults: object, section) => {
@@ -170,6 +172,31 @@ describe('the exchange', () => {
     endpoint.calls[0]!.res.end()
     await resumed.ended
     expectAsWritten(resumed, answerIn(second!))
+  })
+})
+
+describe('the exchange about a resource', () => {
+  it('is what happens on the wire', async () => {
+    const fence = readme.fences.find(({ language, code }) => language === 'http' && code.includes('resources/stream'))!
+    const [question, call, head, body] = fence.code
+      .replace(/ +# .*$/gm, '')
+      .trim()
+      .split('\n\n')
+    const headersIn = (text: string) =>
+      Object.fromEntries(
+        [...text.matchAll(/^([\w-]+): (.*)$/gm)].map(([, name, value]) => [name!.toLowerCase(), value!])
+      )
+    const endpoint = rawEndpoint(call => call.result(), { session: '1f0c' })
+    const { url } = await serve(endpoint, { resources: { open: () => ({ body: Buffer.from('hello world') }) } })
+    await (
+      await post(url, initialize('2025-11-25', { resourceStreaming: {} }))
+    ).ended
+    const response = await post(url, JSON.parse(call!), headersIn(question!))
+    await response.ended
+    const { 'content-type': type, ...expected } = headersIn(head!)
+    expect(`HTTP/1.1 ${response.status} ${response.response.statusMessage}`).toBe(head!.split('\n')[0])
+    expect(response.headers).toMatchObject({ 'content-type': type, ...expected })
+    expect(response.text).toBe(body)
   })
 })
 

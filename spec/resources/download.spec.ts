@@ -252,6 +252,18 @@ describe('a download URL', () => {
     expect(probe!.req.headers).toMatchObject({ 'mcp-session-id': 's1', authorization: 'Bearer alice' })
   })
 
+  it('is refused with 403 where the endpoint refuses by a JSON-RPC error', async () => {
+    let isRevoked = false
+    const { local, credentials } = await download(
+      {},
+      { script: call => (isRevoked ? call.error(-32001, 'Unauthorized') : answerJson(call)) }
+    )
+    isRevoked = true
+    const response = await whole(fetchUrl(local, credentials))
+    const error = { code: -32001, message: 'Unauthorized' }
+    expect([response.status, JSON.parse(response.text)]).toEqual([403, { jsonrpc: '2.0', id: null, error }])
+  })
+
   it('made out at 2026-07-28 asks as that revision does, though its GET says nothing of it', async () => {
     const endpoint = rawEndpoint(call => answerJson(call, { capabilities: {} }))
     const { url } = await serve(endpoint, {
