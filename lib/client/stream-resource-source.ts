@@ -142,9 +142,7 @@ async function readJson(response: Response): Promise<unknown> {
     const value = (await reader?.read())?.value as Uint8Array | undefined
     if (value === undefined) break
     text += decoder.decode(value, { stream: true })
-    if (text.length <= LARGEST_ANSWER) continue
-    reader?.cancel().catch(() => undefined)
-    throw unexpected('JSON without end', response)
+    if (text.length > LARGEST_ANSWER) throw unexpected('JSON without end', response)
   }
   try {
     return JSON.parse(text)
@@ -154,9 +152,8 @@ async function readJson(response: Response): Promise<unknown> {
   }
 }
 
-/** Nobody reads on. */
+/** The transfer is over with it, and so is the connection. */
 export function unexpected(detail: string, response: Response): ResourceStreamError {
-  discard(response)
   return new ResourceStreamError('unexpected-answer', detail, response)
 }
 

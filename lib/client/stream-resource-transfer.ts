@@ -96,15 +96,10 @@ export function transferOf(source: Source, settings: ResourceSettings, over: Abo
     isRenewed = true
   }
 
-  /** Takes an answer whose bytes go on where the last one stopped; throws, and lets go of it, where they do not. */
+  /** Takes an answer whose bytes go on where the last one stopped; throws where they do not. */
   function accept(found: Found): Found {
     const { response } = found
-    try {
-      check(found)
-    } catch (error) {
-      discard(response)
-      throw error
-    }
+    check(found)
     isRenewed = false
     reader = undefined
     if (response.status === 416) discard(response)

@@ -113,6 +113,7 @@ describe('an answer', () => {
 
   it.each<[string, Answer]>([
     ['a page of somebody else', html],
+    ['a page without end', endless({ 'Content-Type': 'text/html' })],
     ['an event stream', res => res.writeHead(200, { 'Content-Type': 'text/event-stream' }).end('data: {}\n\n')],
     ['nothing', res => res.writeHead(204).end()],
     ['accepted', res => res.writeHead(202).end()],

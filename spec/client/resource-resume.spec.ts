@@ -193,6 +193,19 @@ describe('a transfer that cannot go on', () => {
     expect(bytes.equals(BYTES.subarray(0, bytes.length))).toBe(true)
   })
 
+  it('because it ends before the place where it broke is not taken for whole', async () => {
+    const unsized: Record<string, string> = { ...HEAD, ...TAG }
+    const { url } = await server(
+      async res => {
+        res.writeHead(200, unsized).write(BYTES)
+        await new Promise(resolve => setTimeout(resolve, 30))
+        res.socket?.resetAndDestroy()
+      },
+      res => res.writeHead(200, unsized).end(BYTES.subarray(0, 10))
+    )
+    expect(await outcome(url)).toMatchObject({ code: 'changed' })
+  })
+
   it('because the date is another is not spliced', async () => {
     const first = { ETag: 'W/"1"', 'Last-Modified': 'Wed, 21 Oct 2015 07:28:00 GMT' }
     const { url } = await server(broken(BYTES, 20_000, first), ranged(BYTES, { ...first, ETag: 'W/"2"' }))

@@ -4,6 +4,7 @@ import * as v2 from '@modelcontextprotocol/client'
 import * as v1 from '@modelcontextprotocol/sdk/client/streamableHttp.js'
 import { afterEach, describe, expect, it } from '@jest/globals'
 import { streamResource, type ResourceTransport } from '../../lib/client/index.js'
+import { getEventListeners } from 'node:events'
 import { closeAll } from '../helpers/listen.js'
 import {
   broken,
@@ -169,6 +170,15 @@ describe.each(kinds)('the transport of SDK %s', (_name, transportTo) => {
     await expect(reader.read()).rejects.toMatchObject({ name: 'AbortError' })
     await requests[0]!.closed
     await expect(streamResource(transport, RESOURCE, FAST)).rejects.toMatchObject({ name: 'AbortError' })
+  })
+
+  it('is left without listeners', async () => {
+    const { url } = await server(broken(BYTES, 5), ranged(BYTES))
+    const transport = transportTo(url)
+    await transport.start()
+    expect(await whole(transport)).toBe(true)
+    const { _abortController: controller } = transport as unknown as { _abortController: AbortController }
+    expect(getEventListeners(controller.signal, 'abort')).toEqual([])
   })
 
   it('tells of an error of the network, and is asked again', async () => {
