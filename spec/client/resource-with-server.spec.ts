@@ -9,7 +9,7 @@ import { join } from 'node:path'
 import { resumableFetch, streamResource } from '../../lib/client/index.js'
 import { fileResources, mcpStreams, type ResourcesOptions } from '../../lib/index.js'
 import { createCutProxy, type Cut, type CutBy, type CutProxy } from '../helpers/cut-proxy.js'
-import { closeAll, closeLater, listen, type Handler } from '../helpers/listen.js'
+import { closeAll, closeLater, listen } from '../helpers/listen.js'
 import { bytesOf, drain, sha256 } from './resource-server.js'
 import { SETUPS, type Setup } from './setups.js'
 
@@ -32,8 +32,8 @@ type Mode = 'direct' | 'redirect' | 'download'
 
 /** A server behind a proxy; clients see the proxy, so download URLs are made from its address. */
 async function serve(setup: Setup, mode: Mode): Promise<{ url: string; proxy: CutProxy }> {
-  let handle: Handler
-  const { port } = await listen((req, res) => handle(req, res))
+  const app = express()
+  const { port } = await listen(app)
   const proxy = await createCutProxy({ target: port })
   const url = `${proxy.url}/mcp`
   const files = fileResources(folder, { baseUri: 'files:///' })
@@ -50,7 +50,7 @@ async function serve(setup: Setup, mode: Mode): Promise<{ url: string; proxy: Cu
   }
   const streams = mcpStreams({ resources })
   closeLater(() => streams.close())
-  handle = express()
+  app
     .get('/storage', (_req, res) => void res.set('ETag', '"stored"').sendFile(join(folder, 'report.pdf')))
     .use('/mcp', streams)
     .all('/mcp', setup.endpoint() as RequestHandler)
