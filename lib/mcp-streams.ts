@@ -205,12 +205,12 @@ class Instance {
     const why = this.#whyUntouched(req, manners.taken || messages.some(isInitialize))
     if (why !== undefined) {
       debug('%s passed on untouched: %s', req.method, why)
-      this.#resources?.negotiate(res, messages)
+      this.#resources?.negotiate(req, res, messages)
       return next()
     }
     const exchange = new Exchange(this.#house, { instance: this, req, res, owner, messages, manners, keyed })
     // Behind all that reads along, so that what is kept is what the client has been told.
-    this.#resources?.negotiate(res, messages)
+    this.#resources?.negotiate(req, res, messages)
     exchange.run(next)
   }
 

@@ -230,7 +230,12 @@ class RewrittenAnswer {
     let hasChanged = false
     for (const message of messages)
       if (isObject(message) && this.#rewriting.rewrite(message, this.#header)) hasChanged = true
-    return hasChanged ? Buffer.from(JSON.stringify(body)) : undefined
+    if (!hasChanged) return undefined
+    try {
+      return Buffer.from(JSON.stringify(body))
+    } catch {
+      return undefined // Nested too deeply to be written: what can be read is not always that shallow.
+    }
   }
 
   #hold(bytes: Buffer): void {

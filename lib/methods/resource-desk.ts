@@ -90,14 +90,17 @@ export class ResourceDesk {
   }
 
   /** Sends a source. */
-  send(visit: Visit, visitor: Visitor, source: Source, isDownload: boolean, progress: Progress): Promise<void> {
+  async send(visit: Visit, visitor: Visitor, source: Source, isDownload: boolean, progress: Progress): Promise<void> {
+    // Somebody in front has answered meanwhile.
+    if (visit.res.headersSent) return discardSource(source)
+    visit.isSending = true
     const delivery = {
       limit: visitor.maxStreamSize,
       timeout: this.settings.timeout,
       pieceSize: this.#visits.size > FEW_TRANSFERS ? SMALL_PIECE_SIZE : PIECE_SIZE,
       isDownload
     }
-    return deliver(visit, source, delivery, progress)
+    await deliver(visit, source, delivery, progress)
   }
 
   /**
@@ -149,7 +152,8 @@ export class ResourceDesk {
     const isAnswer = error instanceof ResourceError || error instanceof EndpointError
     if (error instanceof ClientGone) this.#house.debug('resource broken off: its client has gone')
     else if (!isAnswer) this.tell(error)
-    if (res.headersSent || res.destroyed || error instanceof ClientGone) return void res.destroy()
+    if (res.headersSent) return void (visit.isSending && res.destroy())
+    if (res.destroyed || error instanceof ClientGone) return void res.destroy()
     if (error instanceof EndpointError) answer(ofEndpoint(error))
     else answer(error instanceof ResourceError ? error : undefined)
   }

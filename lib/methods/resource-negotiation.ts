@@ -1,6 +1,6 @@
 // Who can stream resources: what the server's answers say of it, and what clients have declared (SEP-2532, 1 and 2).
 import { isInitialize, isObject, isRequest, type Message, paramsOf, type RequestId } from '../core/json-rpc.js'
-import type { Sessions } from '../core/sessions.js'
+import type { ResourceStreaming, Sessions } from '../core/sessions.js'
 import type { ReadHeader, Rewriting } from '../http/rewrite-answer.js'
 import { INVALID_PARAMS, ResourceError } from './resource-errors.js'
 import type { IsStreamable } from './resource-types.js'
@@ -8,6 +8,9 @@ import type { IsStreamable } from './resource-types.js'
 const ENVELOPE = 'io.modelcontextprotocol/'
 const CLIENT_CAPABILITIES = `${ENVELOPE}clientCapabilities`
 const PROTOCOL_VERSION = `${ENVELOPE}protocolVersion`
+
+/** Characters of what a request says of its client: it is kept for as long as a download URL is. */
+const LONGEST_ENVELOPE = 16 * 1024
 
 /** Bytes of an answer that are looked at for capabilities and list entries. */
 const LONGEST_ANSWER = 16 * 1024 * 1024
@@ -42,7 +45,10 @@ export function negotiationFor(
 }
 
 /** What the client of a request has declared: in the request itself, or when its session began. */
-export function declarationOf(message: Message, declaredInSession: unknown): unknown {
+export function declarationOf(
+  message: Message,
+  declaredInSession: ResourceStreaming | undefined
+): ResourceStreaming | undefined {
   return declarationIn(metaOf(message)[CLIENT_CAPABILITIES]) ?? declaredInSession
 }
 
@@ -51,10 +57,18 @@ export function revisionIn(message: Message): unknown {
   return metaOf(message)[PROTOCOL_VERSION]
 }
 
-/** What a request of 2026-07-28 says of its client, for other requests in its name. */
+/**
+ * What a request of 2026-07-28 says of its client, for other requests in its name.
+ *
+ * @throws {ResourceError} where it says more than is worth keeping.
+ */
 export function envelopeIn(message: Message): Record<string, unknown> | undefined {
   const entries = Object.entries(metaOf(message)).filter(([name]) => name.startsWith(ENVELOPE))
-  return entries.length === 0 ? undefined : Object.fromEntries(entries)
+  if (entries.length === 0) return undefined
+  const envelope = Object.fromEntries(entries)
+  if (!isShort(envelope))
+    throw new ResourceError(INVALID_PARAMS, `Invalid params: _meta must have at most ${LONGEST_ENVELOPE} characters`)
+  return envelope
 }
 
 /**
@@ -62,11 +76,21 @@ export function envelopeIn(message: Message): Record<string, unknown> | undefine
  *
  * @throws {ResourceError} for a limit that is none.
  */
-export function maxStreamSizeOf(declaration: unknown): number | undefined {
-  const max = isObject(declaration) ? declaration['maxStreamSize'] : undefined
-  if (max === undefined || max === null) return undefined
-  if (typeof max === 'number' && max >= 0) return max
-  throw new ResourceError(INVALID_PARAMS, 'Invalid params: resourceStreaming.maxStreamSize must be a number, 0 or more')
+export function maxStreamSizeOf({ maxStreamSize }: ResourceStreaming): number | undefined {
+  if (Number.isNaN(maxStreamSize))
+    throw new ResourceError(
+      INVALID_PARAMS,
+      'Invalid params: resourceStreaming.maxStreamSize must be a number, 0 or more'
+    )
+  return maxStreamSize === Infinity ? undefined : maxStreamSize
+}
+
+function isShort(envelope: Record<string, unknown>): boolean {
+  try {
+    return JSON.stringify(envelope).length <= LONGEST_ENVELOPE
+  } catch {
+    return false // Nested too deeply to be written: what can be read is not always that shallow.
+  }
 }
 
 function isOfResources(method: string): boolean {
@@ -78,9 +102,11 @@ function metaOf(message: Message): Record<string, unknown> {
   return isObject(meta) ? meta : {}
 }
 
-function declarationIn(capabilities: unknown): unknown {
+function declarationIn(capabilities: unknown): ResourceStreaming | undefined {
   const declared = isObject(capabilities) ? capabilities['resourceStreaming'] : undefined
-  return declared === null || declared === false ? undefined : declared
+  if (declared === undefined || declared === null || declared === false) return undefined
+  const max = (isObject(declared) ? declared['maxStreamSize'] : undefined) ?? Infinity
+  return { maxStreamSize: typeof max === 'number' && max >= 0 ? max : NaN }
 }
 
 function declareStream(result: Record<string, unknown>): boolean {

@@ -49,10 +49,13 @@ export class ResourceRoom {
   }
 
   /** Lets the endpoint's answers speak of streams, where they speak of resources. */
-  negotiate(res: ServerResponse, messages: readonly Message[]): void {
+  negotiate(req: IncomingMessage, res: ServerResponse, messages: readonly Message[]): void {
     const { sessions } = this.#house
     const rewriting = negotiationFor(messages, sessions, this.#settings.streamable, error => this.#desk.tell(error))
-    if (rewriting !== undefined) rewriteAnswer(res, rewriting)
+    if (rewriting === undefined) return
+    // Nor could what has been compressed behind us be read.
+    leaveUncompressed(req)
+    rewriteAnswer(res, rewriting)
   }
 
   /** The request for a resource that a body is. In a batch it is the endpoint's: there is only one response to put bytes in. */

@@ -1,5 +1,6 @@
 // One request for a resource: how long it may last, and what is to be let go when it is over.
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { Socket } from 'node:net'
 import { ClientGone } from './send-bytes.js'
 
 /** Who asks, as far as the request has told. */
@@ -16,7 +17,10 @@ export interface Visitor {
 export class Visit {
   readonly req: IncomingMessage
   readonly res: ServerResponse
+  /** Its response is ours: what goes wrong from now on breaks it. */
+  isSending = false
   readonly #controller = new AbortController()
+  readonly #unwatchSocket: () => void
   readonly #onClose = (): void => {
     // A response closes when it has been given, too.
     if (!this.res.writableFinished) this.#controller.abort(new ClientGone())
@@ -26,8 +30,7 @@ export class Visit {
     this.req = req
     this.res = res
     res.once('close', this.#onClose)
-    // A response that is queued behind another one on its connection hears nothing of a client that leaves.
-    req.socket.once('close', this.#onClose)
+    this.#unwatchSocket = whenClosed(req.socket, this.#onClose)
     if (res.destroyed || req.socket.destroyed) this.#onClose()
   }
 
@@ -38,7 +41,7 @@ export class Visit {
   /** Its answer has been given: what comes now is no news. */
   end(): void {
     this.res.off('close', this.#onClose)
-    this.req.socket.off('close', this.#onClose)
+    this.#unwatchSocket()
   }
 
   /** Breaks it off. */
@@ -75,4 +78,19 @@ export class Visit {
       if (stop !== undefined) signal.removeEventListener('abort', stop)
     }
   }
+}
+
+/** One listener for all visits of a socket, however many are pipelined. */
+const visitors = new WeakMap<Socket, Set<() => void>>()
+
+/** A response that is queued behind another one on its connection hears nothing of a client that leaves. Returns how to stop. */
+function whenClosed(socket: Socket, listener: () => void): () => void {
+  let listeners = visitors.get(socket)
+  if (listeners === undefined) {
+    const all = new Set<() => void>()
+    socket.once('close', () => all.forEach(one => one()))
+    visitors.set(socket, (listeners = all))
+  }
+  listeners.add(listener)
+  return () => listeners.delete(listener)
 }

@@ -2,6 +2,7 @@
 
 import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals'
 import { mkdtemp, rm, truncate, writeFile } from 'node:fs/promises'
+import type { ServerResponse } from 'node:http'
 import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -326,6 +327,51 @@ describe('a client that', () => {
     response.resume()
     expect(await response.ended).not.toBe('end')
   })
+})
+
+it('an answer that somebody in front has given meanwhile stays whole', async () => {
+  const { source } = endless()
+  const asked = gate<ServerResponse>()
+  const late = gate<Resource>()
+  const { ask, errors } = await serveResources(() => late.opened, {
+    inFront: [
+      (req, res, next) => {
+        if (req.headers['x-late'] !== undefined) asked.open(res)
+        next()
+      }
+    ]
+  })
+  const response = ask('a:1', { 'x-late': 'yes' })
+  const res = await asked.opened
+  await sleep(20)
+  res.writeHead(504).write('too ')
+  late.open({ body: source })
+  await closed(source)
+  res.end('late')
+  const answer = await whole(response)
+  expect([answer.status, answer.ending, answer.text, errors]).toEqual([504, 'end', 'too late', []])
+})
+
+it('a dozen requests on one connection cost no listener each', async () => {
+  const warnings: Error[] = []
+  const warned = (warning: Error): void => void warnings.push(warning)
+  process.on('warning', warned)
+  const { url, headers } = await serveResources(uri => ({ body: Buffer.from(uri) }))
+  const socket = connect(Number(new URL(url).port), '127.0.0.1')
+  let got = ''
+  socket.on('data', chunk => (got += chunk))
+  const head = Object.entries({ ...headers, host: 'x', 'content-type': 'application/json' })
+  const fields = head.map(([name, value]) => `${name}: ${value}\r\n`).join('')
+  for (let i = 10; i < 40; i++) {
+    const body = JSON.stringify(request(1, 'resources/stream', { uri: `a:${i}` }))
+    socket.write(`POST /mcp HTTP/1.1\r\n${fields}content-length: ${body.length}\r\n\r\n${body}`)
+  }
+  const bodies = () => [...got.matchAll(/\r\n\r\na:(\d+)/g)].map(([, i]) => Number(i))
+  while (bodies().length < 30) await new Promise(resolve => socket.once('data', resolve))
+  socket.destroy()
+  process.off('warning', warned)
+  expect(bodies()).toEqual(Array.from({ length: 30 }, (_, i) => i + 10))
+  expect(warnings).toEqual([])
 })
 
 describe('close()', () => {

@@ -1,6 +1,7 @@
 // Who can stream: what the endpoint's own answers are made to say, and what clients have declared; all else byte for byte.
 
 import { afterEach, describe, expect, it } from '@jest/globals'
+import express from 'express'
 import type { ResourcesOptions } from '../../lib/index.js'
 import { rawEndpoint, type RawCall } from '../helpers/endpoints/raw.js'
 import { closeAll } from '../helpers/listen.js'
@@ -168,6 +169,16 @@ describe('an answer is left alone', () => {
     await expect(post(url, request(3, 'resources/list')).then(whole)).rejects.toThrow('no complete response head')
   })
 
+  it('where it is nested too deeply to be written again', async () => {
+    const deep = `${'['.repeat(50_000)}${']'.repeat(50_000)}`
+    const body = `{"jsonrpc":"2.0","id":3,"result":{"resources":[{"uri":"a:1","x":${deep}}]}}`
+    const { url } = await serve(
+      rawEndpoint(({ res }) => res.setHeader('Content-Type', 'application/json').end(body)),
+      { resources: OPEN }
+    )
+    expect((await whole(post(url, request(3, 'resources/list')))).text).toBe(body)
+  })
+
   it('where it is too large to be looked at', async () => {
     const body = JSON.stringify({
       jsonrpc: '2.0',
@@ -194,6 +205,16 @@ describe('a rewritten answer', () => {
     const { url } = await serve(endpoint, { resources: OPEN })
     const { headers } = await whole(post(url, request(3, 'resources/list')))
     expect([headers.etag, headers['content-md5']]).toEqual([undefined, undefined])
+  })
+
+  it('is not compressed, neither behind the middleware nor in front', async () => {
+    const { default: compression } = await import('compression')
+    const behind = express()
+      .use(compression({ threshold: 0 }))
+      .use((_req, res) => void res.json({ jsonrpc: '2.0', id: 3, result: { resources: [{ uri: 'a:1' }] } }))
+    const { url } = await serve(behind, { resources: OPEN }, [compression({ threshold: 0 })])
+    const response = await whole(post(url, request(3, 'resources/list'), { 'accept-encoding': 'gzip' }))
+    expect(JSON.parse(response.text).result.resources).toEqual([{ uri: 'a:1', streamable: true }])
   })
 
   it('is rewritten in a batch, and only for those who asked for resources', async () => {
@@ -338,6 +359,21 @@ describe('a client', () => {
     expect(error.code).toBe(code)
     if (code === -32004)
       expect(error).toMatchObject({ message: 'Resource too large', data: { uri: 'a:12345', size: 7, maxStreamSize } })
+  })
+
+  it('that says more of itself than is worth keeping is refused', async () => {
+    const { url, headers } = await serveResources(OPEN)
+    const error = await errorOf(ask(url, headers, { resourceStreaming: {}, x: 'x'.repeat(20_000) }))
+    expect(error).toMatchObject({ code: -32602, message: expect.stringContaining('_meta') })
+  })
+
+  it('that nests it deeper than can be written is refused too', async () => {
+    const { url, headers, errors } = await serveResources(OPEN)
+    const deep = `${'['.repeat(50_000)}${']'.repeat(50_000)}`
+    const params = `{"uri":"a:1","_meta":{"io.modelcontextprotocol/x":${deep}}}`
+    const text = `{"jsonrpc":"2.0","id":1,"method":"resources/stream","params":${params}}`
+    expect(await errorOf(post(url, text, headers))).toMatchObject({ code: -32602 })
+    expect(errors).toEqual([])
   })
 
   it('of 2026-07-28 is told of a resource that does not exist as of an invalid parameter', async () => {
