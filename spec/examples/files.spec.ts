@@ -20,11 +20,13 @@ interface Run {
   stderr: string
 }
 
-function run(file: string, ...args: string[]): Promise<Run> {
+const run = (file: string, ...args: string[]): Promise<Run> => runWith([], file, ...args)
+
+function runWith(flags: string[], file: string, ...args: string[]): Promise<Run> {
   return new Promise(resolve => {
     const child = execFile(
       process.execPath,
-      [`examples/files/${file}`, ...args],
+      [...flags, `examples/files/${file}`, ...args],
       { cwd: root, timeout: 28_000, env: environment },
       (_, stdout, stderr) => resolve({ code: child.exitCode, stdout, stderr })
     )
@@ -48,6 +50,25 @@ describe('the example', () => {
     expect(count(stdout, /^ {2}↻ (?:error|end|idle): goes on at byte \d+$/gm)).toBe(9)
     expect(stdout).not.toContain('✘')
     expect(code).toBe(0)
+  })
+})
+
+/** A module that spoils one byte of each large body that a client gets. */
+const spoiling = `
+  const { fetch } = globalThis
+  globalThis.fetch = async (...args) => {
+    const response = await fetch(...args)
+    if (response.headers.get('content-type') !== 'application/pdf') return response
+    const spoil = new TransformStream({ transform: (chunk, to) => (chunk[9] ^= 1, to.enqueue(chunk)) })
+    return new Response(response.body.pipeThrough(spoil), response)
+  }`
+
+describe('the check of the example', () => {
+  it('fails where a byte is another', async () => {
+    const preload = ['--import', `data:text/javascript,${encodeURIComponent(spoiling)}`]
+    const { code, stdout } = await runWith(preload, 'index.js', '--size', '0.1')
+    expect(count(stdout, /✘ streamed: 104858 bytes, OTHERS/g)).toBe(3)
+    expect(code).toBe(1)
   })
 })
 
