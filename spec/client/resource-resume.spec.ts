@@ -4,6 +4,7 @@ import { afterEach, describe, expect, it } from '@jest/globals'
 import type { ResourceReconnection } from '../../lib/client/index.js'
 import { closeAll } from '../helpers/listen.js'
 import {
+  breakOff,
   broken,
   bytesOf,
   direct,
@@ -126,11 +127,7 @@ describe('a transfer that breaks', () => {
   })
 
   it('of unknown length is over where the server has no more (416)', async () => {
-    const cutBehindLast: Answer = async res => {
-      res.writeHead(200, { ...HEAD, ...TAG }).write(BYTES)
-      await new Promise(resolve => setTimeout(resolve, 30))
-      res.socket?.resetAndDestroy()
-    }
+    const cutBehindLast: Answer = res => breakOff(res.writeHead(200, { ...HEAD, ...TAG }), BYTES)
     const { url, requests } = await server(cutBehindLast, res =>
       res.writeHead(416, { 'Content-Range': `bytes */${BYTES.length}` }).end()
     )
@@ -196,11 +193,7 @@ describe('a transfer that cannot go on', () => {
   it('because it ends before the place where it broke is not taken for whole', async () => {
     const unsized: Record<string, string> = { ...HEAD, ...TAG }
     const { url } = await server(
-      async res => {
-        res.writeHead(200, unsized).write(BYTES)
-        await new Promise(resolve => setTimeout(resolve, 30))
-        res.socket?.resetAndDestroy()
-      },
+      res => breakOff(res.writeHead(200, unsized), BYTES),
       res => res.writeHead(200, unsized).end(BYTES.subarray(0, 10))
     )
     expect(await outcome(url)).toMatchObject({ code: 'changed' })
@@ -228,11 +221,7 @@ describe('a transfer that cannot go on', () => {
     const encoded = { ...HEAD, ...TAG, 'Content-Encoding': 'gzip', 'Content-Length': zipped.length }
     const { url } = await server(
       res => res.writeHead(200, encoded).end(zipped),
-      async res => {
-        res.writeHead(200, encoded).write(zipped.subarray(0, -20))
-        await new Promise(resolve => setTimeout(resolve, 30))
-        res.socket?.resetAndDestroy()
-      }
+      res => breakOff(res.writeHead(200, encoded), zipped.subarray(0, -20))
     )
     await expectWhole(url)
     expect(await outcome(url)).toMatchObject({ code: 'incomplete' })

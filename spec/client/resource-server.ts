@@ -66,15 +66,20 @@ export const direct =
   res =>
     res.writeHead(200, { ...HEAD, 'Content-Length': bytes.length, ...headers }).end(bytes)
 
-/** So many bytes of it, and then an RST once they have gone out. */
+/** Sends these bytes, and ends the connection behind them, in the middle of the body. An RST could lose them on the way. */
+export function breakOff(res: ServerResponse, bytes: Uint8Array): void {
+  res.flushHeaders()
+  if (bytes.length > 0) res.write(bytes, () => res.socket?.end())
+  else res.socket?.end()
+}
+
+/** So many bytes of what the request asks for. */
 export const broken =
   (bytes: Uint8Array, after: number, headers: Record<string, string | number> = {}): Answer =>
-  async (res, { headers: asked }) => {
+  (res, { headers: asked }) => {
     const { start, status, range } = rangeIn(asked, bytes.length)
     res.writeHead(status, { ...HEAD, ...TAG, ...range, 'Content-Length': bytes.length - start, ...headers })
-    res.write(bytes.subarray(start, start + after))
-    await new Promise(resolve => setTimeout(resolve, 20))
-    res.socket?.resetAndDestroy()
+    breakOff(res, bytes.subarray(start, start + after))
   }
 
 /** What the request asks for. */
