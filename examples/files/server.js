@@ -102,7 +102,8 @@ if (isMain(import.meta.url)) {
   const secret = randomUUID()
   const storage =
     mode === 'redirect' ? { url: (await listen(createStorage({ folder, secret }))).url, secret } : undefined
-  const publicUrl = `http://127.0.0.1:${values.port}/mcp`
-  const { url } = await listen(createServer({ folder, mode, storage, publicUrl }).app, Number(values.port))
+  // Download URLs are made from the address that clients see, so the server comes after its port.
+  const { url } = await listen((req, res) => server.app(req, res), Number(values.port))
+  const server = createServer({ folder, mode, storage, publicUrl: `${url}/mcp` })
   console.log(`${folder} at ${url}/mcp, ${mode}`)
 }

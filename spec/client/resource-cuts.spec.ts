@@ -63,7 +63,7 @@ describe.each<Mode>(['direct', 'redirect', 'download'])('%s, over a wire that is
           origin = proxy.url
           const found = await stream(`${proxy.url}/mcp`, {
             maxRetries: 10,
-            idleTimeout: 60,
+            idleTimeout: 100,
             onReconnect: ({ received }) => void (received > 0 && resumed++)
           })
           const got = await drain(found)

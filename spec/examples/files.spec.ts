@@ -77,7 +77,7 @@ describe('the command line', () => {
   const URI = 'files:///sub/some%20report.pdf'
 
   /** A folder that is served, by the example's own server, through a proxy; and another to save to. */
-  async function serve() {
+  async function serve(mode = 'direct') {
     const temporary = await mkdtemp(join(tmpdir(), 'files-spec-'))
     closeLater(() => rm(temporary, { recursive: true }))
     const [folder, to] = [join(temporary, 'served'), join(temporary, 'saved')]
@@ -85,7 +85,7 @@ describe('the command line', () => {
     await mkdir(to)
     await writeFile(join(folder, 'sub/some report.pdf'), BYTES)
     await writeFile(join(folder, 'note.txt'), 'a note')
-    const server = spawn(process.execPath, ['examples/files/server.js', folder, '--port', '0'], {
+    const server = spawn(process.execPath, ['examples/files/server.js', folder, '--port', '0', '--mode', mode], {
       cwd: root,
       env: environment,
       stdio: ['ignore', 'pipe', 'inherit']
@@ -97,7 +97,7 @@ describe('the command line', () => {
     })
     const [line] = (await once(server.stdout, 'data')) as [Buffer]
     const proxy = await createCutProxy({ target: Number(/127\.0\.0\.1:(\d+)/.exec(String(line))![1]) })
-    return { url: `${proxy.url}/mcp`, to, proxy }
+    return { url: `${proxy.url}/mcp`, direct: `http://127.0.0.1:${proxy.target}/mcp`, to, proxy }
   }
 
   it('lists what is there, and what is streamed', async () => {
@@ -122,6 +122,14 @@ describe('the command line', () => {
     expect(code).toBe(0)
     expect((await readFile(join(to, 'some report.pdf'))).equals(BYTES)).toBe(true)
     expect(await readdir(to)).toHaveLength(1)
+  })
+
+  it.each(['redirect', 'download'])('brings a file from a server in mode %s', async mode => {
+    const { direct, to } = await serve(mode)
+    const { code, stdout } = await run('cli.js', 'get', direct, URI, '--to', to)
+    expect(stdout).toBe(`streamed: ${join(to, 'some report.pdf')}, 500000 bytes\n`)
+    expect(code).toBe(0)
+    expect((await readFile(join(to, 'some report.pdf'))).equals(BYTES)).toBe(true)
   })
 
   it('reads what is not streamed', async () => {
