@@ -1,6 +1,6 @@
 // Download URLs: unguessable, bound to an owner and a session, good for a time or for one complete delivery.
 
-import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals'
+import { afterAll, afterEach, beforeAll, describe, expect, it, jest } from '@jest/globals'
 import { nanoid } from 'nanoid'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -153,6 +153,20 @@ describe('a download in parts', () => {
     expect([rest.status, rest.bytes.equals(CONTENT.subarray(1000))]).toEqual([206, true])
     const tail = await whole(fetchUrl(local, { ...credentials, range: `bytes=${SIZE - 10}-`, 'if-range': '"v1"' }))
     expect([tail.status, tail.bytes.length]).toEqual([206, 10])
+  })
+
+  it('does not go on for ever behind a complete delivery', async () => {
+    const { local, credentials } = await download()
+    await whole(fetchUrl(local, credentials))
+    const tail = () => whole(fetchUrl(local, { ...credentials, range: 'bytes=1-' }))
+    expect((await tail()).status).toBe(206)
+    const later = Date.now() + 11_000
+    const now = jest.spyOn(Date, 'now').mockImplementation(() => later)
+    try {
+      expect((await tail()).status).toBe(404)
+    } finally {
+      now.mockRestore()
+    }
   })
 
   it('that do not exist are 416, and use nothing up', async () => {

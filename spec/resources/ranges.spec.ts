@@ -143,6 +143,15 @@ describe.each(SOURCES)('of %s', (_kind, resource) => {
   })
 })
 
+it.each([
+  ['a file', () => ({ path: file, etag: 'W/"v1"' })],
+  ['bytes', () => ({ body: CONTENT, etag: 'W/"v1"' })]
+])('a weak validator, of %s, proves nothing to If-Range', async (_kind, resource) => {
+  const { ask } = await serveResources(resource)
+  const response = await whole(ask('a:1', { range: 'bytes=5-', 'if-range': 'W/"v1"' }))
+  expect([response.status, response.headers.etag]).toEqual([200, 'W/"v1"'])
+})
+
 describe('of a stream', () => {
   it('there are none: the whole comes, and says so', async () => {
     const { ask } = await serveResources(() => ({ body: Readable.from([CONTENT]), size: SIZE, etag: 'v1' }))
