@@ -1,9 +1,10 @@
 // Sends a resource: a redirect, a file by `send`, or the bytes of a source, whole or the part that was asked for.
-import { createReadStream } from 'node:fs'
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
 import { sep } from 'node:path'
 import send from 'send'
 import { STREAM_ERROR } from '../core/errors.js'
+import { mayReuse } from '../http/connections.js'
+import { FilePart } from './file-part.js'
 import { ResourceError } from './resource-errors.js'
 import { headerUri, setHead, setProtection, typeInAnswer } from './resource-head.js'
 import { freshRange, partOf } from './resource-ranges.js'
@@ -84,15 +85,22 @@ function deliverFile(
     const { stream } = sender as unknown as { stream: unknown }
     if (typeof stream !== 'function') throw new TypeError('send has no step `stream`')
     Object.assign(sender, {
-      stream(file: string, { start, end }: { start: number; end: number }) {
+      stream(file: string, { start }: { start: number }) {
         const size = Number(res.getHeader('Content-Length'))
         begin(progress, start)
         res.off('finish', done)
-        const bytes = createReadStream(file, { start, end, highWaterMark: pieceSize })
-        const onBytes = (count: number): void => void (progress.to += count)
-        sendBytes(bytes, res, { size, limit, timeout, begin: () => undefined, onBytes }).then(resolve, reject)
+        const isReusing = mayReuse(res)
+        const bytes = new FilePart(file, start, start + size, pieceSize, isReusing)
+        sendBytes(bytes, res, {
+          size,
+          limit,
+          timeout,
+          begin: () => undefined,
+          onBytes: count => void (progress.to += count),
+          onTaken: isReusing ? piece => bytes.release(piece) : undefined
+        }).then(resolve, reject)
       }
-    } satisfies { stream(file: string, options: { start: number; end: number }): void })
+    } satisfies { stream(file: string, options: { start: number }): void })
     sender.pipe(res)
   })
 }

@@ -13,6 +13,8 @@ export interface Shipment {
   readonly begin: () => void
   /** Bytes have been handed to the socket. */
   readonly onBytes: (count: number) => void
+  /** A piece has been taken by the system: its memory may be used again. */
+  readonly onTaken?: ((piece: Uint8Array) => void) | undefined
 }
 
 /** The client has gone, or takes nothing any more: nobody's fault that could be told to anybody. */
@@ -93,8 +95,9 @@ class Transfer {
   #write(bytes: Uint8Array): boolean {
     if (!this.#begin()) return false
     this.#sent += bytes.length
-    const hasRoom = this.#res.write(bytes)
-    this.#shipment.onBytes(bytes.length)
+    const { onBytes, onTaken } = this.#shipment
+    const hasRoom = onTaken === undefined ? this.#res.write(bytes) : this.#res.write(bytes, () => onTaken(bytes))
+    onBytes(bytes.length)
     return hasRoom
   }
 
