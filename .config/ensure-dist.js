@@ -14,7 +14,8 @@ const sources = () => [
 ]
 
 // The types are what a build writes last, so an interrupted build counts as missing.
-const built = ['index.js', 'index.cjs', 'index.d.cts', 'client/index.js', 'client/index.cjs', 'client/index.d.cts']
+const doors = ['index', 'client/index', 'client/node/index']
+const built = doors.flatMap(door => [`${door}.js`, `${door}.cjs`, `${door}.d.cts`])
 const builtAt = Math.min(...built.map(file => changedAt(`dist/${file}`)))
 
 if (sources().some(path => changedAt(path) > builtAt)) {

@@ -4,5 +4,18 @@ export type { McpStreamsOptions } from './options.js'
 export { currentStream, type CurrentStream } from './http/current-stream.js'
 export { StreamError, type StreamFault } from './core/errors.js'
 export type { OwnerFunction } from './http/guards.js'
+export { fileResources, type FileResources, type FileResourcesOptions } from './resources/file-resources.js'
+export { readThrough } from './resources/read-through.js'
+export {
+  NOT_STREAMABLE,
+  type IsStreamable,
+  type OpenedResource,
+  type OpenResource,
+  type Resource,
+  type ResourceBytes,
+  type ResourceContext,
+  type ResourceEntry,
+  type ResourcesOptions
+} from './methods/resource-types.js'
 export type { StreamState } from './core/stream-types.js'
 export type { DiagnosticName, StreamMessage } from './diagnostics.js'

@@ -20,6 +20,7 @@ import { attachAgain, reattachListener, resumeAtEndpoint } from './http/resume.j
 import { answerStreamUrl } from './http/stream-url.js'
 import { ResponseTap } from './http/tap.js'
 import { watchVerdict } from './http/verdict.js'
+import { ResourceRoom } from './methods/resource-stream.js'
 import { type McpStreamsOptions, parseOptions, type Settings } from './options.js'
 
 /** Counts and sizes at this moment, and totals since the start. */
@@ -80,6 +81,7 @@ export function mcpStreams(options?: McpStreamsOptions): McpStreams {
 class Instance {
   readonly #settings: Settings
   readonly #house: House
+  readonly #resources: ResourceRoom | undefined
   #resumes = 0
   #refusals = 0
 
@@ -89,6 +91,9 @@ class Instance {
       count: (name, stream, reason) => this.#count(name, stream, reason),
       report: (error, streamId) => this.#report(error, streamId)
     })
+    const { resources, maxStreams } = settings
+    if (resources !== undefined)
+      this.#resources = new ResourceRoom(resources, this.#house, maxStreams, error => this.#report(error, undefined))
   }
 
   handle(req: IncomingMessage, res: ServerResponse, next: (error?: unknown) => void): void {
@@ -132,6 +137,9 @@ class Instance {
     if (isInMemory(req)) return this.#passInjected(owner, req, res, next)
     const names = req.method === 'OPTIONS' ? [] : streamParameters(req.url ?? '')
     if (names.length > 0) return void this.#settle(answerStreamUrl(house, req, res, names, owner), next)
+    const downloads = this.#resources?.downloadsIn(req) ?? []
+    if (downloads.length > 0)
+      return void this.#settle(Promise.resolve(this.#resources?.answerDownload(req, res, downloads, owner)), next)
     if (req.method === 'POST') return readAhead(req, body => this.#post(owner, body, req, res, next))
     const proceed = (): void => this.#passOn(owner, [], req, res, next)
     if (req.method !== 'GET') return proceed()
@@ -162,6 +170,9 @@ class Instance {
     res: ServerResponse,
     next: (error?: unknown) => void
   ): void {
+    const wanted = this.#resources?.requestIn(body)
+    if (wanted !== undefined)
+      return void this.#settle(Promise.resolve(this.#resources?.answer(req, res, wanted, owner)), next)
     const messages = messagesOf(body)
     if (isHandedOver(this.#house, messages, sessionOf(req), owner)) {
       debug('POST of answers that the endpoint has already: accepted, and not passed on')
@@ -200,9 +211,13 @@ class Instance {
     const why = this.#whyUntouched(req, manners.taken || messages.some(isInitialize))
     if (why !== undefined) {
       debug('%s passed on untouched: %s', req.method, why)
+      this.#resources?.negotiate(req, res, messages)
       return next()
     }
-    new Exchange(this.#house, { instance: this, req, res, owner, messages, manners, keyed }).run(next)
+    const exchange = new Exchange(this.#house, { instance: this, req, res, owner, messages, manners, keyed })
+    // Behind all that reads along, so that what is kept is what the client has been told.
+    this.#resources?.negotiate(req, res, messages)
+    exchange.run(next)
   }
 
   #whyUntouched(req: IncomingMessage, hasManners: boolean): string | undefined {
@@ -211,13 +226,16 @@ class Instance {
     return hasManners ? undefined : 'revision without resumption'
   }
 
-  close(): Promise<void> {
+  async close(): Promise<void> {
     this.#house.isClosing = true
     const { table, connections, calls } = this.#house
     table.beginClosing(2 * (this.#settings.retry ?? 0) + CLOSING_GRACE)
     calls.beginClosing()
     const retry = this.#settings.retry ?? AT_WILL_RETRY
-    return connections.shutDown(() => Math.round(retry * (0.8 + 0.4 * Math.random())), CLOSING_PATIENCE)
+    await Promise.all([
+      connections.shutDown(() => Math.round(retry * (0.8 + 0.4 * Math.random())), CLOSING_PATIENCE),
+      this.#resources?.close(CLOSING_PATIENCE)
+    ])
   }
 
   stats(): McpStreamsStats {

@@ -1,6 +1,8 @@
 // The options: what they mean, what they default to, and what is wrong with a bad one.
 import type { StreamError } from './core/errors.js'
 import { defaultOwner, type OwnerFunction } from './http/guards.js'
+import { checkResources, resourceSettings } from './methods/resource-options.js'
+import type { ResourceSettings, ResourcesOptions } from './methods/resource-types.js'
 
 /** Options of {@link mcpStreams}. Every one has a default. Durations are milliseconds and sizes bytes, but for `resumeInterval`. */
 export interface McpStreamsOptions {
@@ -67,7 +69,12 @@ export interface McpStreamsOptions {
    * one of 2025-11-25; `never`: none, so that a client can resume only with the link or after its first event. Default: `auto`.
    */
   readonly primer?: 'auto' | 'always' | 'never' | undefined
-  /** Hears of streams that fail or are abandoned, and of an `owner` that throws. It must not throw itself. Default: nobody hears. */
+  /**
+   * Answers `resources/stream` (SEP-2532): sends resources as bytes. Also `fileResources(root, { baseUri })` and `readThrough()`. Default:
+   * none, and nothing of the endpoint's resources is touched.
+   */
+  readonly resources?: ResourcesOptions | undefined
+  /** Hears of streams that fail or are abandoned, of resources that fail, and of an `owner` that throws. It must not throw itself. Default: nobody hears. */
   readonly onError?: ((error: Error, context: { readonly streamId: string | undefined }) => void) | undefined
 }
 
@@ -87,6 +94,7 @@ export interface Settings {
   readonly owner: OwnerFunction
   readonly allowedOrigins: ReadonlySet<string>
   readonly primer: 'auto' | 'always' | 'never'
+  readonly resources: ResourceSettings | undefined
   readonly onError: (error: Error | StreamError, context: { readonly streamId: string | undefined }) => void
 }
 
@@ -113,6 +121,7 @@ const CHECKS: { readonly [name in keyof Required<McpStreamsOptions>]: Check } = 
   owner: isFunction,
   allowedOrigins: checkOrigins,
   primer: oneOf('auto', 'always', 'never'),
+  resources: checkResources,
   onError: isFunction
 }
 
@@ -144,6 +153,7 @@ export function parseOptions(options: McpStreamsOptions = {}): Settings {
     owner: options.owner ?? defaultOwner,
     allowedOrigins: new Set(options.allowedOrigins?.map(origin => origin.toLowerCase())),
     primer: options.primer ?? 'auto',
+    resources: options.resources === undefined ? undefined : resourceSettings(options.resources),
     onError: options.onError ?? (() => undefined)
   }
 }

@@ -60,6 +60,34 @@ const CASES: { [name in keyof Required<McpStreamsOptions>]: { good: unknown[]; b
     ]
   },
   primer: { good: ['auto', 'always', 'never'], bad: ['named', '', true, null] },
+  resources: {
+    good: [
+      { open: () => undefined },
+      { open: () => undefined, mode: 'direct', publicUrl: undefined, streamable: false, ticketTtl: 1, timeout: null },
+      { open: () => undefined, mode: 'download', publicUrl: 'https://mcp.example/mcp?tenant=1' },
+      { open: () => undefined, publicUrl: 'http://localhost:3000/mcp' },
+      { open: () => undefined, publicUrl: 'http://[::1]:3000/mcp', streamable: () => true, timeout: 1000 },
+      { open: () => undefined, list: async () => [] }
+    ],
+    bad: [
+      null,
+      () => undefined,
+      [],
+      {},
+      { open: 'files' },
+      { open: () => undefined, mode: 'redirect' },
+      { open: () => undefined, mode: 'download' },
+      { open: () => undefined, publicUrl: 'http://mcp.example/mcp' },
+      { open: () => undefined, publicUrl: '/mcp' },
+      { open: () => undefined, publicUrl: 'https://user:word@mcp.example/mcp' },
+      { open: () => undefined, publicUrl: 'https://mcp.example/mcp#here' },
+      { open: () => undefined, streamable: 'all' },
+      { open: () => undefined, ticketTtl: 0 },
+      { open: () => undefined, ticketTtl: 2 ** 31 },
+      { open: () => undefined, timeout: '2m' },
+      { open: () => undefined, ttl: 1000 }
+    ]
+  },
   onError: { good: [() => undefined], bad: [null, 'log', {}] }
 }
 const NAMES = Object.keys(CASES) as Name[]
@@ -118,6 +146,7 @@ describe('mcpStreams', () => {
       owner: expect.any(Function),
       allowedOrigins: new Set(),
       primer: 'auto',
+      resources: undefined,
       onError: expect.any(Function)
     })
   })

@@ -2,3 +2,7 @@
 export { resumableFetch } from './resumable-fetch.js'
 export type { FetchLike, HeadersLike, Reconnection, ReconnectReason, ResumableFetchOptions } from './options.js'
 export { ResumptionError, type ResumptionErrorCode } from './resumption-error.js'
+export { streamResource, type ResourceStream } from './stream-resource.js'
+export type { ResourceTransport } from './stream-resource-endpoint.js'
+export { ResourceStreamError, type ResourceStreamErrorCode, type RpcError } from './stream-resource-error.js'
+export type { ResourceProgress, ResourceReconnection, StreamResourceOptions } from './stream-resource-options.js'

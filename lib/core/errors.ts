@@ -24,6 +24,12 @@ export type StreamFault =
   | 'body-too-large'
   | 'body-unreadable'
   | 'endpoint-failed'
+  | 'download-unknown'
+  | 'download-expired'
+  | 'resource-failed'
+  | 'resource-not-found'
+  | 'range-not-satisfiable'
+  | 'precondition-failed'
 
 /** The JSON-RPC code of every error of ours: the implementation-defined one that no revision of MCP has claimed. */
 export const STREAM_ERROR = -32000
@@ -50,7 +56,13 @@ const MESSAGES: Record<StreamFault, string> = {
   'unknown-answers': 'None of the answers is to a request of this stream',
   'body-too-large': 'The body is too large',
   'body-unreadable': 'The body is in an encoding that cannot be read',
-  'endpoint-failed': 'The endpoint did not answer'
+  'endpoint-failed': 'The endpoint did not answer',
+  'download-unknown': 'Download URL not found or already used',
+  'download-expired': 'The download URL has expired',
+  'resource-failed': 'The resource could not be sent',
+  'resource-not-found': 'Resource not found',
+  'range-not-satisfiable': 'Range not satisfiable',
+  'precondition-failed': 'Precondition failed'
 }
 
 /** The sentence for a fault. */

@@ -1,10 +1,17 @@
 // What is known of each MCP session: which revision it negotiated, and whether its client follows stream links.
 import { LRUCache } from 'lru-cache'
 
+/** What a client has declared of the streams that it takes (SEP-2532). */
+export interface ResourceStreaming {
+  /** Bytes; `Infinity`: it has named no limit; `NaN`: it has named one that is none. */
+  readonly maxStreamSize: number
+}
+
 interface SessionFacts {
   revision: string | undefined
   /** Its client has fetched a stream URL: it follows links, whether it announced that or not. */
   proved: boolean
+  resourceStreaming?: ResourceStreaming | undefined
 }
 
 /** A bounded memory: of a session that was forgotten, the protocol version header still tells the revision. */
@@ -25,7 +32,16 @@ export class Sessions {
 
   /** The endpoint has answered `initialize`. */
   negotiated(sessionId: string, revision: string | undefined): void {
-    this.#facts.set(sessionId, { revision, proved: false })
+    this.#facts.set(sessionId, { ...this.#facts.get(sessionId), revision, proved: false })
+  }
+
+  /** Its client has said in `initialize` whether it can receive resources as streams. */
+  declare(sessionId: string, resourceStreaming: ResourceStreaming | undefined): void {
+    this.#facts.set(sessionId, { revision: undefined, proved: false, ...this.#facts.get(sessionId), resourceStreaming })
+  }
+
+  resourceStreamingOf(sessionId: string): ResourceStreaming | undefined {
+    return this.#facts.get(sessionId)?.resourceStreaming
   }
 
   prove(sessionId: string): void {

@@ -85,6 +85,22 @@ function headersFor(
   if (sessionId !== undefined && req.headers['mcp-session-id'] === undefined) headers.push('Mcp-Session-Id', sessionId)
   // From 2026-07-28 on a request says in its head what stands in its body.
   if (isObject(message) && typeof message['method'] === 'string' && req.headers['mcp-method'] !== undefined)
-    headers.push('Mcp-Method', message['method'])
+    headers.push('Mcp-Method', message['method'], ...nameHeader(message))
   return headers
+}
+
+/** What a request is about, by its method. */
+const NAMED_BY: Readonly<Record<string, string>> = {
+  'tools/call': 'name',
+  'prompts/get': 'name',
+  'resources/read': 'uri'
+}
+
+/** [2026-07-28, Streamable HTTP] `Mcp-Name`; in base64 where it could not stand in a head. */
+function nameHeader({ method, params }: Record<string, unknown>): string[] {
+  const member = Object.hasOwn(NAMED_BY, method as string) ? NAMED_BY[method as string] : undefined
+  const name = isObject(params) && member !== undefined ? params[member] : undefined
+  if (typeof name !== 'string') return []
+  const isPlain = /^[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?$/.test(name) && !name.startsWith('=?base64?')
+  return ['Mcp-Name', isPlain ? name : `=?base64?${Buffer.from(name).toString('base64')}?=`]
 }

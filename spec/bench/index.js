@@ -9,6 +9,7 @@ import { measureEvents } from './events.js'
 import { measureFetch } from './fetch.js'
 import { measureHandOff } from './hand-off.js'
 import { measureMemory } from './memory.js'
+import { measureResources } from './resources.js'
 import { measureResume } from './resume.js'
 import { othersShare } from './rounds.js'
 
@@ -18,7 +19,8 @@ const sections = {
   c: measureResume,
   d: measureMemory,
   e: measureFetch,
-  f: measureHandOff
+  f: measureHandOff,
+  g: measureResources
 }
 
 const { values, positionals } = parseArgs({

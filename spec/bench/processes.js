@@ -9,7 +9,7 @@ const profiles = process.env.BENCH_CPU_PROF
 /** Forks a module of this folder. `call(method, params)` answers what the method of the child returns. */
 export async function start(module, options = {}) {
   const execArgv = ['--expose-gc', '--no-warnings']
-  if (profiles && module === 'server.js') execArgv.push('--cpu-prof', `--cpu-prof-dir=${profiles}`)
+  if (profiles && module.endsWith('server.js')) execArgv.push('--cpu-prof', `--cpu-prof-dir=${profiles}`)
   const child = fork(fileURLToPath(new URL(module, import.meta.url)), [JSON.stringify(options)], { execArgv })
   const calls = new Map()
   let last = 0

@@ -3,12 +3,12 @@
 import { cpus } from 'node:os'
 import { start } from './processes.js'
 
-/** Starts a server per variant, runs `work` with them, and ends them. */
-export async function withServers(variants, work) {
+/** Starts a server per variant, each a process that runs `module`, runs `work` with them, and ends them. */
+export async function withServers(variants, work, module = 'server.js') {
   const servers = []
   try {
     for (const variant of variants) {
-      const server = await start('server.js', variant)
+      const server = await start(module, variant)
       servers.push({ ...server, port: await server.call('port') })
     }
     await work(servers)

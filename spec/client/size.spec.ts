@@ -10,23 +10,28 @@ import { gzipSync } from 'node:zlib'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
 
-describe('the client door', () => {
-  it.each([['resumableFetch', 4750]])(
-    'gives `%s` alone in under %d bytes, minified and gzipped',
-    async (name, limit) => {
-      const { outputFiles } = await build({
-        stdin: { contents: `export { ${name} } from './lib/client/index.ts'`, resolveDir: root },
-        bundle: true,
-        minify: true,
-        target: 'es2022',
-        format: 'esm',
-        write: false,
-        logLevel: 'silent'
-      })
-      const [bundle] = outputFiles
-      expect(gzipSync(bundle!.contents, { level: 9 }).length).toBeLessThan(limit)
-    }
-  )
+/** What an application pays for who uses nothing else of the door. */
+async function gzipped(name: string): Promise<number> {
+  const { outputFiles } = await build({
+    stdin: { contents: `export { ${name} } from './lib/client/index.ts'`, resolveDir: root },
+    bundle: true,
+    minify: true,
+    target: 'es2022',
+    format: 'esm',
+    write: false,
+    logLevel: 'silent'
+  })
+  return gzipSync(outputFiles[0]!.contents, { level: 9 }).length
+}
+
+describe('the client door, minified and gzipped', () => {
+  it('is under 4,750 bytes for resumableFetch', async () => {
+    expect(await gzipped('resumableFetch')).toBeLessThan(4750)
+  })
+
+  it('is under 5.5 KB for streamResource', async () => {
+    expect(await gzipped('streamResource')).toBeLessThan(5632)
+  })
 })
 
 /** A built file and all that it imports. */

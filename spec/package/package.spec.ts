@@ -13,6 +13,8 @@ const served = {
   current: expect.stringMatching(/^[\w-]{21}$/)
 }
 
+const streamed = { status: 206, uri: 'files:///stream-file.cjs', text: '// Asks a server' }
+
 let folder: string
 let tarball: string
 let files: string[]
@@ -70,6 +72,10 @@ describe('an ESM project', () => {
     expect(await project.run('express-5.js')).toEqual(served)
   })
 
+  it('streams a file on Express 5', async () => {
+    expect(await project.run('resources.js')).toEqual(streamed)
+  })
+
   it('shares the current stream between the required and the imported copy', async () => {
     const seen = (await project.run('both-copies.js')) as { link: string; current: string }
     expect(seen).toEqual(served)
@@ -85,6 +91,10 @@ describe('a CommonJS project', () => {
 
   it('serves a stream on Express 4', async () => {
     expect(await project.run('express-4.cjs')).toEqual(served)
+  })
+
+  it('streams a file on Express 4', async () => {
+    expect(await project.run('resources.cjs')).toEqual(streamed)
   })
 })
 

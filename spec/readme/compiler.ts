@@ -12,6 +12,9 @@ declare const verifier: import('@modelcontextprotocol/sdk/server/auth/provider.j
 declare const url: URL
 declare function handleMcp(req: import('node:http').IncomingMessage, res: import('node:http').ServerResponse): void
 declare function query(options: { signal?: AbortSignal }): Promise<string[]>
+declare const express: typeof import('express')['default']
+interface Row { name: string; size: number; etag: string; path: string; text?: string; presignedUrl?: string }
+declare function find(uri: string, options: { owner?: string; signal: AbortSignal }): Promise<Row | undefined>
 declare function freshToken(): Promise<string>
 declare module 'cors' {
   export default function cors(options: {

@@ -3,11 +3,13 @@
 import { afterEach, describe, expect, it } from '@jest/globals'
 import { existsSync, readFileSync } from 'node:fs'
 import { parseClientOptions } from '../../lib/client/options.js'
+import { parseResourceOptions } from '../../lib/client/stream-resource-options.js'
 import { faultMessage, type StreamFault } from '../../lib/core/errors.js'
+import { resourceSettings } from '../../lib/methods/resource-options.js'
 import { parseOptions } from '../../lib/options.js'
 import { rawEndpoint } from '../helpers/endpoints/raw.js'
 import { closeAll } from '../helpers/listen.js'
-import { get, headersFor, post } from '../helpers/mcp.js'
+import { get, headersFor, initialize, post } from '../helpers/mcp.js'
 import type { OpenStream } from '../helpers/open-stream.js'
 import { serve, streamId, streamUrl } from '../helpers/serve.js'
 import { Compiler, plain } from './compiler.js'
@@ -59,7 +61,9 @@ describe('the snippet for /metrics', () => {
 
 describe.each([
   ['mcpStreams', SERVER, 'McpStreamsOptions', parseOptions(), 'Options'],
-  ['resumableFetch', CLIENT, 'ResumableFetchOptions', parseClientOptions(), '`resumableFetch`']
+  ['resources', SERVER, 'ResourcesOptions', resourceSettings({ open: () => undefined }), 'Resources'],
+  ['resumableFetch', CLIENT, 'ResumableFetchOptions', parseClientOptions(), '`resumableFetch`'],
+  ['streamResource', CLIENT, 'StreamResourceOptions', parseResourceOptions(), '`streamResource`']
 ])('the table of options of %s', (_function, door, name, defaults: object, section) => {
   const { columns, rows } = tableWith(section, 'Option')
   const members = compiler.members(door, name)
@@ -101,6 +105,12 @@ describe('the words', () => {
     const item = itemWith('`resumableFetch`', '`ResumptionError`')
     const codes = codesIn(item.slice(item.indexOf('one of')))
     expect(codes.sort()).toEqual(compiler.words(CLIENT, 'ResumptionErrorCode'))
+  })
+
+  it('are all errors of a resource', () => {
+    const item = itemWith('`streamResource`', '`ResourceStreamError`: ')
+    const codes = codesIn(item.slice(item.indexOf('one of')))
+    expect(codes.sort()).toEqual(compiler.words(CLIENT, 'ResourceStreamErrorCode'))
   })
 
   it('are all channels, and what their messages hold', () => {
@@ -191,6 +201,31 @@ describe('the exchange', () => {
     await next.ended
     expectAsWritten(next, answerIn(posting!), streamId(call))
     expect(answers).toEqual(answer)
+  })
+})
+
+describe('the exchange about a resource', () => {
+  it('is what happens on the wire', async () => {
+    const fence = readme.fences.find(({ language, code }) => language === 'http' && code.includes('resources/stream'))!
+    const [question, call, head, body] = fence.code
+      .replace(/ +# .*$/gm, '')
+      .trim()
+      .split('\n\n')
+    const headersIn = (text: string) =>
+      Object.fromEntries(
+        [...text.matchAll(/^([\w-]+): (.*)$/gm)].map(([, name, value]) => [name!.toLowerCase(), value!])
+      )
+    const endpoint = rawEndpoint(call => call.result(), { session: '1f0c' })
+    const { url } = await serve(endpoint, { resources: { open: () => ({ body: Buffer.from('hello world') }) } })
+    await (
+      await post(url, initialize('2025-11-25', { resourceStreaming: {} }))
+    ).ended
+    const response = await post(url, JSON.parse(call!), headersIn(question!))
+    await response.ended
+    const { 'content-type': type, ...expected } = headersIn(head!)
+    expect(`HTTP/1.1 ${response.status} ${response.response.statusMessage}`).toBe(head!.split('\n')[0])
+    expect(response.headers).toMatchObject({ 'content-type': type, ...expected })
+    expect(response.text).toBe(body)
   })
 })
 

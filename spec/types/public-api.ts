@@ -4,20 +4,28 @@ import connect from 'connect'
 import express, { Router } from 'express'
 import {
   currentStream,
+  fileResources,
   mcpStreams,
+  NOT_STREAMABLE,
+  readThrough,
   StreamError,
   type CurrentStream,
   type DiagnosticName,
   type McpStreams,
   type McpStreamsOptions,
   type McpStreamsStats,
+  type OpenResource,
   type OwnerFunction,
+  type Resource,
+  type ResourceContext,
+  type ResourceEntry,
   type StreamFault,
   type StreamMessage,
   type StreamState
 } from 'express-mcp-streams'
 import { subscribe } from 'node:diagnostics_channel'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
+import { Readable } from 'node:stream'
 
 // --- the factory and its options
 
@@ -71,6 +79,41 @@ mcpStreams({ allowedOrigins: 'https://example.com' })
 mcpStreams({ ttl: 1000 })
 // @ts-expect-error options are an object
 mcpStreams(1000)
+
+// --- resources
+
+mcpStreams({ resources: readThrough() })
+mcpStreams({ resources: fileResources('.', { baseUri: 'files:///' }) })
+mcpStreams({ resources: { ...readThrough(), mode: 'download', publicUrl: 'https://mcp.example/mcp', ticketTtl: 1000 } })
+mcpStreams({
+  resources: { open: async () => undefined, timeout: null, streamable: (uri, { size }) => uri !== `${size}` }
+})
+mcpStreams({ resources: { open: () => NOT_STREAMABLE } })
+
+const openRow: OpenResource = async (uri, { owner, sessionId, headers, maxStreamSize, signal, askEndpoint }) => {
+  const { contents } = await askEndpoint('resources/read', { uri })
+  const facts: (string | undefined)[] = [owner, sessionId, headers['user-agent'], `${maxStreamSize}`, `${contents}`]
+  if (facts.length === 0) return { path: '/a', mimeType: 'text/plain', name: 'a', etag: 'x', lastModified: new Date() }
+  if (facts.length === 1) return { redirect: new URL('https://storage.example'), size: 1 }
+  if (facts.length === 2) return { body: new Uint8Array(1) }
+  if (facts.length === 3) return { body: new ReadableStream<Uint8Array>() }
+  if (facts.length === 4) return { body: async () => Readable.from(['x'], { signal }) }
+  return { size: 5, range: (start, end) => Readable.from([start, end].map(String)) }
+}
+const entries: Promise<readonly ResourceEntry[]> = fileResources('.', { baseUri: 'files:///' }).list()
+const context = {} as ResourceContext
+const opened: Resource = { size: undefined, path: '/a' }
+
+// @ts-expect-error a resource is what `open` returns
+mcpStreams({ resources: { open: () => 'text' } })
+// @ts-expect-error there is no default for it
+mcpStreams({ resources: {} })
+// @ts-expect-error one of two words
+mcpStreams({ resources: { ...readThrough(), mode: 'redirect' } })
+// @ts-expect-error a folder needs a base for its URIs
+fileResources('.')
+// @ts-expect-error who asks is what it is
+context.owner = 'me'
 
 // --- the middleware, where users mount it
 
@@ -142,4 +185,4 @@ subscribe('mcp-streams:resumed' satisfies `mcp-streams:${DiagnosticName}`, messa
 // @ts-expect-error no such channel
 void ('mcp-streams:deleted' satisfies `mcp-streams:${DiagnosticName}`)
 
-void [middleware, closed, figures, same]
+void [middleware, closed, figures, same, openRow, entries, opened]

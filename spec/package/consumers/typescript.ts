@@ -1,9 +1,10 @@
 // Strict TypeScript as an ES module on Express 5, compiled and run where the packed package is installed.
-import { currentStream, mcpStreams, type McpStreams, type McpStreamsOptions } from 'express-mcp-streams'
+import { currentStream, mcpStreams, type McpStreams, type McpStreamsOptions, type Resource } from 'express-mcp-streams'
 import express from 'express'
 import { endpoint, exercise } from './exercise.cjs'
 
-const options: McpStreamsOptions = { retry: 1000, owner: req => req.headers.authorization }
+const open = async (uri: string): Promise<Resource | undefined> => (uri === '' ? undefined : { body: Buffer.from(uri) })
+const options: McpStreamsOptions = { retry: 1000, owner: req => req.headers.authorization, resources: { open } }
 const streams: McpStreams = mcpStreams(options)
 const app = express()
 app.use('/mcp', streams)

@@ -1,0 +1,19 @@
+// Puts an app on a port of this machine.
+
+import { once } from 'node:events'
+import { createServer } from 'node:http'
+import { pathToFileURL } from 'node:url'
+
+/** Port 0: any that is free. */
+export async function listen(app, port = 0) {
+  const server = createServer(app).listen(port, '127.0.0.1')
+  await once(server, 'listening')
+  const close = () => {
+    server.close()
+    server.closeAllConnections()
+  }
+  return { port: server.address().port, url: `http://127.0.0.1:${server.address().port}`, close }
+}
+
+/** Whether a module is the one that was started. */
+export const isMain = url => url === pathToFileURL(process.argv[1]).href

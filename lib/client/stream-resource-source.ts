@@ -1,0 +1,166 @@
+// Where the bytes of a resource come from: the endpoint itself, where it redirects to, or the download URL that it gives (SEP-2532).
+import { discard, type Endpoint, urlIn } from './stream-resource-endpoint.js'
+import { failureOf, ResourceStreamError } from './stream-resource-error.js'
+import type { ResourceSettings } from './stream-resource-options.js'
+
+/** An answer that may have bytes, and what the endpoint said of them on the way to it. */
+export interface Found {
+  readonly response: Response
+  readonly uri: string
+  readonly mimeType: string | undefined
+  readonly size: number | undefined
+}
+
+export interface Source {
+  /** One answer to a request with these headers (`Range`). Its status may be any. */
+  find(range: Record<string, string> | undefined, signal: AbortSignal): Promise<Found>
+  /** Forgets where the endpoint has pointed to, so that it is asked again; `false` where it has not. */
+  forget(): boolean
+}
+
+/** Where the endpoint has pointed to, and what it said when it did. */
+type Pointer = Omit<Found, 'response'> & { readonly target: URL; readonly isOwn: boolean }
+
+const REDIRECTS = [301, 302, 303, 307, 308]
+const MAX_HOPS = 5
+/** Bytes of a JSON-RPC answer: it has to fit into memory. */
+const LARGEST_ANSWER = 2 ** 20
+
+const LOOPBACK = /^(localhost|127(\.\d+){3}|\[::1\])$/
+
+export function sourceOf(uri: string, endpoint: Endpoint, { trustedOrigins }: ResourceSettings): Source {
+  let pointer: Pointer | undefined
+
+  const isTrusted = (url: URL): boolean =>
+    trustedOrigins?.includes('*') === true || trustedOrigins?.includes(url.origin) === true
+
+  async function find(range: Record<string, string> | undefined, signal: AbortSignal): Promise<Found> {
+    // Where bytes are counted, they must come as they are. With a range, fetch says so itself.
+    const headers = range ?? { 'Accept-Encoding': 'identity' }
+    if (pointer === undefined) {
+      const { response, url, requestId } = await endpoint.post(uri, headers, signal)
+      const canonical = response.headers.get('mcp-resource-uri')
+      const location = locationOf(response)
+      const found: Found = { response, uri: canonical ?? uri, mimeType: undefined, size: undefined }
+      if (location === undefined && isJson(response) && !isPassing(response)) {
+        // [SEP-2532] Always an answer, and never the resource, whatever the resource is.
+        pointer = pointerIn(await readJson(response), requestId, response, url)
+      } else {
+        // A login page looks the same but for this.
+        if (canonical === null && (response.ok || location !== undefined))
+          throw unexpected('no MCP-Resource-Uri (a server has to expose it to browsers)', response)
+        if (location === undefined) return found
+        discard(response)
+        const target = followed(url, location)
+        pointer = { ...found, target, isOwn: target.origin === url.origin }
+      }
+    }
+    return { ...pointer, response: await fetchFrom(pointer, headers, signal) }
+  }
+
+  /** The answer of a pointer's target, or of where that redirects to. Who has left the endpoint's origin has left its credentials. */
+  async function fetchFrom(from: Pointer, headers: Record<string, string>, signal: AbortSignal): Promise<Response> {
+    let { target, isOwn } = from
+    for (let hops = 0; ; hops++) {
+      const response = await endpoint.get(target, headers, isOwn, signal)
+      const location = locationOf(response)
+      if (location === undefined) {
+        // Some storages say with 200 what went wrong.
+        if (response.ok && isJson(response) && from.mimeType !== undefined && !isJsonType(from.mimeType))
+          throw unexpected(`JSON in place of ${from.mimeType}`, response)
+        return response
+      }
+      discard(response)
+      if (hops === MAX_HOPS) throw untrusted('too many redirects')
+      const next = followed(target, location)
+      isOwn &&= next.origin === target.origin
+      target = next
+    }
+  }
+
+  /** The target of a redirect. */
+  function followed(from: URL, location: string): URL {
+    const url = checked(urlIn(location, from), from.protocol === 'http:')
+    if (url.origin === from.origin || trustedOrigins === undefined || isTrusted(url)) return url
+    throw untrusted('not a trusted origin', url)
+  }
+
+  /** The download URL in a JSON-RPC answer. */
+  function pointerIn(answer: unknown, requestId: string, response: Response, endpointUrl: URL): Pointer {
+    const { id, result, error } = (answer ?? {}) as { id?: unknown; result?: Record<string, unknown>; error?: unknown }
+    if (!response.ok || typeof error === 'object') throw failureOf(response.status, answer)
+    const { downloadUrl, uri: canonical, mimeType, size } = result ?? {}
+    if (typeof downloadUrl !== 'string' || id !== requestId) throw unexpected('JSON without a download URL', response)
+    const url = urlIn(downloadUrl)
+    const target = checked(url, endpointUrl.protocol === 'http:' && LOOPBACK.test(url?.hostname ?? ''))
+    const isOwn = target.origin === endpointUrl.origin
+    if (!isOwn && !isTrusted(target)) throw untrusted('not a trusted origin', target)
+    return {
+      target,
+      isOwn,
+      uri: typeof canonical === 'string' ? canonical : uri,
+      mimeType: typeof mimeType === 'string' ? mimeType : undefined,
+      size: Number.isSafeInteger(size) && (size as number) >= 0 ? (size as number) : undefined
+    }
+  }
+
+  function forget(): boolean {
+    const was = pointer
+    pointer = undefined
+    return was !== undefined
+  }
+
+  return { find, forget }
+}
+
+function locationOf({ status, type, headers }: Response): string | undefined {
+  if (type === 'opaqueredirect') throw untrusted('this runtime does not say where a redirect leads')
+  return REDIRECTS.includes(status) ? (headers.get('location') ?? undefined) : undefined
+}
+
+/** 416 as well: it says where they end. */
+export const hasBytes = ({ status }: Response): boolean => [200, 206, 416].includes(status)
+
+/** Statuses that say "not now" (RFC 9110, RFC 8470, RFC 6585). */
+export const isPassing = ({ status }: Response): boolean => status >= 500 || [408, 425, 429].includes(status)
+
+const isJsonType = (type: string): boolean => /^application\/json\b/i.test(type)
+const isJson = ({ headers }: Response): boolean => isJsonType(headers.get('content-type') ?? '')
+
+/** A URL that may be fetched: https, or what is as good; and with nobody's name in it, which fetch does not take. */
+function checked(url: URL | undefined, mayBePlain: boolean): URL {
+  const isSafe = url?.protocol === 'https:' || (mayBePlain && url?.protocol === 'http:')
+  if (url === undefined || !isSafe || `${url.username}${url.password}` !== '') throw untrusted('not a safe URL', url)
+  return url
+}
+
+async function readJson(response: Response): Promise<unknown> {
+  const decoder = new TextDecoder()
+  const reader = response.body?.getReader()
+  let text = ''
+  for (;;) {
+    const value = (await reader?.read())?.value as Uint8Array | undefined
+    if (value === undefined) break
+    text += decoder.decode(value, { stream: true })
+    if (text.length > LARGEST_ANSWER) throw unexpected('JSON without end', response)
+  }
+  try {
+    return JSON.parse(text)
+  } catch {
+    // No answer at all: what it stands for, its status says.
+    return undefined
+  }
+}
+
+/** The transfer is over with it, and so is the connection. */
+export function unexpected(detail: string, response: Response): ResourceStreamError {
+  return new ResourceStreamError('unexpected-answer', detail, response)
+}
+
+/** Only the origin: what is behind it may be a secret. */
+function untrusted(detail: string, url?: URL): ResourceStreamError {
+  return new ResourceStreamError(
+    'untrusted-url',
+    url === undefined ? detail : `${detail}: ${url.protocol}//${url.host}`
+  )
+}

@@ -1,0 +1,187 @@
+// One transfer of a resource: which bytes have come, which answer brings the next ones, and whether it may.
+import type { ReconnectReason } from './options.js'
+import { retryAfterOf, retryDelay, within } from './retry-delay.js'
+import { failureOf, ResourceStreamError } from './stream-resource-error.js'
+import { extentOf, isChanged, validatorsOf, type Validators } from './stream-resource-head.js'
+import type { ResourceSettings } from './stream-resource-options.js'
+import { discard } from './stream-resource-endpoint.js'
+import { type Found, hasBytes, isPassing, type Source, unexpected } from './stream-resource-source.js'
+
+export interface Transfer {
+  /** Resolves with the first answer that has bytes. */
+  readonly connect: () => Promise<Found>
+  /** Bytes of the whole, once connected, where they are known. */
+  readonly size: () => number | undefined
+  /** The next bytes, `undefined` behind the last of them. */
+  readonly read: () => Promise<Uint8Array | undefined>
+}
+
+/** `over` aborts when the transfer is over, whatever came of it. */
+export function transferOf(source: Source, settings: ResourceSettings, over: AbortSignal): Transfer {
+  const { maxStreamSize, maxRetries, idleTimeout, headers, onProgress, onReconnect } = settings
+  /** Bytes that were handed up. */
+  let received = 0
+  /** Bytes that are to come once more, because the server sends the whole again. */
+  let repeated = 0
+  let attempt = 0
+  /** Whether the endpoint was asked anew since the last answer with bytes, because what it had pointed to was no good. */
+  let isRenewed = false
+  /** Of the whole, once it is known. */
+  let size: number | undefined
+  /** Those of the first answer. */
+  let validators: Validators | undefined
+  /** Where the bytes of the present answer end, where that is known. */
+  let end: number | undefined
+  let reader: ReadableStreamDefaultReader<Uint8Array> | undefined
+  let connection: AbortController | undefined
+  /** How the last connection was lost. */
+  let reason: ReconnectReason = 'error'
+
+  over.addEventListener('abort', () => connection?.abort(over.reason), { once: true })
+
+  const failure = (code: ResourceStreamError['code'], detail: string, cause?: unknown): ResourceStreamError =>
+    new ResourceStreamError(code, detail, { cause })
+
+  function giveUp(silence: Error): void {
+    reason = 'idle'
+    connection?.abort(silence)
+  }
+
+  /** Opens the next connection, the first one at once. Throws when there will be none. */
+  async function connect(cause?: unknown): Promise<Found> {
+    let retryAfter: number | undefined
+    for (let isFirst = validators === undefined; ; isFirst = false) {
+      if (!isFirst) await untilNextAttempt(cause, retryAfter)
+      retryAfter = undefined
+      over.throwIfAborted()
+      connection = new AbortController()
+      reason = 'error'
+      try {
+        const { strong } = validators ?? {}
+        const range =
+          received > 0 && strong !== undefined ? { Range: `bytes=${received}-`, 'If-Range': strong } : undefined
+        const found = await within(idleTimeout, source.find(range, connection.signal), giveUp)
+        const { response } = found
+        if (hasBytes(response)) return accept(found)
+        discard(response)
+        reason = 'status'
+        retryAfter = retryAfterOf(response)
+        const refusal = failureOf(response.status, undefined)
+        if (!isPassing(response)) renew(refusal, source.forget())
+        cause = refusal
+      } catch (error) {
+        over.throwIfAborted()
+        if (error instanceof ResourceStreamError) {
+          if (error.status !== 401) throw error
+          // Headers made afresh may have a token that is still good.
+          renew(error, source.forget() || typeof headers === 'function')
+        }
+        cause = error
+      }
+    }
+  }
+
+  async function untilNextAttempt(cause: unknown, retryAfter: number | undefined): Promise<void> {
+    if (received > 0 && validators?.strong === undefined)
+      throw failure('incomplete', 'it broke off, and no strong validator says that the rest would fit', cause)
+    if (++attempt > maxRetries) throw failure('retries-exhausted', `${maxRetries} in a row`, cause)
+    const delay = retryDelay(attempt, undefined, retryAfter, settings)
+    onReconnect({ attempt, delay, received, reason })
+    await pause(delay, over)
+  }
+
+  /** Once for each answer that follows: a signed URL runs out, a download URL is used up, a token expires. */
+  function renew(refusal: ResourceStreamError, mayHelp: boolean): void {
+    if (isRenewed || !mayHelp) throw refusal
+    isRenewed = true
+  }
+
+  /** Takes an answer whose bytes go on where the last one stopped; throws where they do not. */
+  function accept(found: Found): Found {
+    const { response } = found
+    check(found)
+    isRenewed = false
+    reader = undefined
+    if (response.status === 416) discard(response)
+    else reader = response.body?.getReader() as typeof reader
+    return found
+  }
+
+  function check({ response, size: promised }: Found): void {
+    const extent = extentOf(response)
+    if (extent === undefined) throw unexpected('a range that makes no sense', response)
+    const found = validatorsOf(response)
+    const sizes = new Set([size, promised, extent.size].filter(each => each !== undefined))
+    if (validators === undefined && sizes.size > 1) throw failure('wrong-size', [...sizes].join(' or '))
+    const isOther = validators !== undefined && (sizes.size > 1 || isChanged(validators, found))
+    // Without a range it is the whole. If it is the same one, what was here before is passed over.
+    const isWhole = response.status === 200
+    if (isOther || (received > 0 && isWhole && found.strong !== validators?.strong))
+      throw failure('changed', 'it is not what it was when the transfer began')
+    if (!isWhole && extent.start !== received) throw unexpected('another range than was asked for', response)
+    validators ??= found
+    ;[size] = sizes
+    if (size !== undefined && size > maxStreamSize) throw failure('too-large', `${size} bytes`)
+    end = extent.end ?? size
+    repeated = isWhole ? received : 0
+  }
+
+  async function read(): Promise<Uint8Array | undefined> {
+    for (;;) {
+      const { bytes, cause } = await next()
+      if (bytes === undefined) {
+        if (isWhole(cause)) return undefined
+        reader = undefined
+        await connect(cause ?? new Error('The connection ended early'))
+        continue
+      }
+      const fresh = bytes.subarray(repeated)
+      repeated -= bytes.length - fresh.length
+      if (fresh.length === 0) continue
+      received += fresh.length
+      attempt = 0
+      if (received > maxStreamSize) throw failure('too-large', `more than ${maxStreamSize} bytes`)
+      if (end !== undefined && received > end) throw failure('wrong-size', `more than ${end} bytes`)
+      onProgress({ received, size })
+      return fresh
+    }
+  }
+
+  /** What the present answer brings; without bytes, why. */
+  async function next(): Promise<{ bytes?: Uint8Array | undefined; cause?: unknown }> {
+    if (reader === undefined) return {}
+    reason = 'end'
+    try {
+      const { value } = await within(idleTimeout, reader.read(), giveUp)
+      return { bytes: value }
+    } catch (cause) {
+      over.throwIfAborted()
+      if (reason === 'end') reason = 'error'
+      return { cause }
+    }
+  }
+
+  /** Whether nothing is missing when an answer brings no more. */
+  function isWhole(cause: unknown): boolean {
+    if (repeated > 0 && cause === undefined) throw failure('changed', 'it is shorter than when the transfer began')
+    if (size !== undefined) return received === size
+    return cause === undefined && (end === undefined || received === end)
+  }
+
+  return { connect, size: () => size, read }
+}
+
+function pause(delay: number, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const aborted = (): void => {
+      clearTimeout(timer)
+      reject(signal.reason as Error)
+    }
+    const timer = setTimeout(() => {
+      signal.removeEventListener('abort', aborted)
+      resolve()
+    }, delay)
+    if (signal.aborted) aborted()
+    else signal.addEventListener('abort', aborted)
+  })
+}

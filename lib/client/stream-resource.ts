@@ -1,0 +1,90 @@
+// `streamResource`: one unbroken stream of a resource's bytes, over as many answers as the network needs (SEP-2532).
+import { endpointOf, type ResourceTransport } from './stream-resource-endpoint.js'
+import { fileNameOf } from './stream-resource-head.js'
+import { parseResourceOptions, type StreamResourceOptions } from './stream-resource-options.js'
+import { sourceOf } from './stream-resource-source.js'
+import { transferOf } from './stream-resource-transfer.js'
+
+/** A resource whose bytes are on their way. */
+export interface ResourceStream {
+  /**
+   * The bytes, pulled from the network as they are read. It ends only behind the last of them, and breaks with a
+   * {@link ResourceStreamError} where they cannot be had. Who does not read it to its end must cancel it.
+   */
+  readonly stream: ReadableStream<Uint8Array>
+  readonly mimeType: string
+  /** The file name that the server suggests, without any folder; `undefined` where it suggests none. */
+  readonly name: string | undefined
+  /** Bytes of the whole; `undefined` where the server has not said. */
+  readonly size: number | undefined
+  /** The canonical URI of the resource. */
+  readonly uri: string
+}
+
+/**
+ * Asks an MCP server for the bytes of a resource by `resources/stream` (SEP-2532), and resolves once they are about to come: in the
+ * answer itself, from where it redirects to, or from a download URL. A transfer that breaks goes on where it was, by `Range` and
+ * `If-Range`; where it cannot, the stream breaks with a {@link ResourceStreamError}, and so does the promise before that.
+ *
+ * @param transportOrUrl an official `StreamableHTTPClientTransport`, v1 or v2; or the URL of an endpoint, with all that it wants to
+ *   see in `headers`
+ * @param uri the resource, as `resources/list` names it
+ * @throws {TypeError} for a bad argument, naming it
+ */
+export async function streamResource(
+  transportOrUrl: string | URL | ResourceTransport,
+  uri: string,
+  options?: StreamResourceOptions
+): Promise<ResourceStream> {
+  const settings = parseResourceOptions(options)
+  if (typeof uri !== 'string' || uri === '') throw new TypeError('streamResource: bad `uri`')
+  const { signal } = settings
+  signal?.throwIfAborted()
+  const over = new AbortController()
+  signal?.addEventListener('abort', () => over.abort(signal.reason), { signal: over.signal })
+  const transfer = transferOf(
+    sourceOf(uri, endpointOf(transportOrUrl, settings, over), settings),
+    settings,
+    over.signal
+  )
+  try {
+    const { response, uri: canonical, mimeType } = await transfer.connect()
+    over.signal.throwIfAborted()
+    const type = response.headers.get('content-type')
+    return {
+      stream: streamOf(transfer.read, over),
+      mimeType: mimeType ?? (type === null || type === '' ? 'application/octet-stream' : type),
+      name: fileNameOf(response),
+      size: transfer.size(),
+      uri: canonical
+    }
+  } catch (error) {
+    over.abort(error)
+    throw error
+  }
+}
+
+/** Nothing is read ahead: the network waits for the reader. */
+function streamOf(read: () => Promise<Uint8Array | undefined>, over: AbortController): ReadableStream<Uint8Array> {
+  return new ReadableStream<Uint8Array>(
+    {
+      start(controller) {
+        // At once, also where nobody reads.
+        over.signal.addEventListener('abort', () => controller.error(over.signal.reason), { once: true })
+      },
+      async pull(controller) {
+        try {
+          const bytes = await read()
+          if (over.signal.aborted) return
+          if (bytes !== undefined) return controller.enqueue(bytes)
+          controller.close()
+          over.abort()
+        } catch (error) {
+          over.abort(error)
+        }
+      },
+      cancel: reason => over.abort(reason)
+    },
+    { highWaterMark: 0 }
+  )
+}

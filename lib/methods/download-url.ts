@@ -1,0 +1,27 @@
+// The URL that a download is fetched from: the endpoint's own, with one parameter.
+
+const PARAMETER = 'download'
+
+/** Made from what the operator says of the endpoint, never from a request. */
+export function downloadUrl(publicUrl: string, id: string): string {
+  const url = new URL(publicUrl)
+  url.searchParams.append(PARAMETER, id)
+  return url.href
+}
+
+/** The values of the download parameter in a request's URL; empty where it has none. */
+export function downloadNames(requestUrl: string): string[] {
+  const mark = requestUrl.indexOf('?')
+  return mark < 0 ? [] : new URLSearchParams(requestUrl.slice(mark + 1)).getAll(PARAMETER)
+}
+
+/** A request's URL as it is without a download. */
+export function withoutDownload(requestUrl: string): string {
+  const mark = requestUrl.indexOf('?')
+  if (mark < 0) return requestUrl
+  const parts = requestUrl
+    .slice(mark + 1)
+    .split('&')
+    .filter(part => !new URLSearchParams(part).has(PARAMETER))
+  return requestUrl.slice(0, mark) + (parts.length === 0 ? '' : `?${parts.join('&')}`)
+}

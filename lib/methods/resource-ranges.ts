@@ -1,0 +1,57 @@
+// Which part of a resource a request asks for: `Range`, `If-Range` and the other conditions (RFC 9110, 13 and 14).
+import type { IncomingHttpHeaders } from 'node:http'
+import fresh from 'fresh'
+import parseRange from 'range-parser'
+import type { ResourceFacts } from './resource-head.js'
+
+/** What to answer. `end` is not included; without a known size it is `undefined`. */
+export type Part =
+  | { readonly status: 200; readonly start: 0; readonly end: number | undefined }
+  | { readonly status: 206; readonly start: number; readonly end: number }
+  | { readonly status: 304 }
+  | { readonly status: 412 }
+  | { readonly status: 416 }
+
+type Validators = Pick<ResourceFacts, 'etag' | 'lastModified'>
+
+/** `isRead`: the request is a GET or HEAD, which have conditions that a POST has not. */
+export function partOf(headers: IncomingHttpHeaders, facts: ResourceFacts, isRead: boolean): Part {
+  const { size, etag, lastModified, acceptsRanges } = facts
+  const whole: Part = { status: 200, start: 0, end: size }
+  if (isPreconditionFailed(headers, facts)) return { status: 412 }
+  if (isRead && fresh(headers, { etag, 'last-modified': lastModified })) return { status: 304 }
+  const range = freshRange(headers, facts)
+  if (range === undefined || size === undefined || !acceptsRanges) return whole
+  // As `send` does: what cannot be read, and more than one range, gets the whole.
+  const ranges = parseRange(size, range, { combine: true })
+  if (ranges === -1) return { status: 416 }
+  const [only] = ranges === -2 ? [] : ranges
+  if (only === undefined || (ranges as unknown[]).length > 1) return whole
+  return { status: 206, start: only.start, end: only.end + 1 }
+}
+
+/** The `Range` of a request, unless its `If-Range` says that the client has parts of something else. */
+export function freshRange(headers: IncomingHttpHeaders, validators: Validators): string | undefined {
+  const { range, 'if-range': ifRange } = headers
+  if (range === undefined || !/^ *bytes=/.test(range)) return undefined
+  return ifRange === undefined || matchesIfRange(String(ifRange), validators) ? range : undefined
+}
+
+/** [RFC 9110, 13.1.5] A strong comparison: weak validators never match, and a date only if it is the same. */
+function matchesIfRange(ifRange: string, { etag, lastModified }: Validators): boolean {
+  if (ifRange.includes('"')) return ifRange === etag && !ifRange.startsWith('W/')
+  return lastModified !== undefined && Date.parse(ifRange) === Date.parse(lastModified)
+}
+
+/** [RFC 9110, 13.1.1] */
+function isPreconditionFailed(headers: IncomingHttpHeaders, { etag }: Validators): boolean {
+  const match = headers['if-match']
+  if (match === undefined || match === '*') return false
+  return etag === undefined || !match.split(',').some(one => one.trim() === etag)
+}
+
+/** The first byte that a request asks for, where it asks for one to the end; 0: from the start, or something else. */
+export function resumedFrom(range: string | undefined): number {
+  const [, start = '0'] = /^ *bytes= *(\d{1,16})-[^,]*$/.exec(range ?? '') ?? []
+  return Number(start)
+}

@@ -1,0 +1,96 @@
+// One request for a resource: how long it may last, and what is to be let go when it is over.
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { Socket } from 'node:net'
+import { ClientGone } from './send-bytes.js'
+
+/** Who asks, as far as the request has told. */
+export interface Visitor {
+  readonly owner: string
+  readonly sessionId: string | undefined
+  readonly revision: string | undefined
+  /** The `_meta` in which a request of 2026-07-28 says who its client is. */
+  readonly envelope: Record<string, unknown> | undefined
+  /** Bytes that the client takes; `undefined`: it has named no limit. */
+  readonly maxStreamSize: number | undefined
+}
+
+export class Visit {
+  readonly req: IncomingMessage
+  readonly res: ServerResponse
+  /** Its response is ours: what goes wrong from now on breaks it. */
+  isSending = false
+  readonly #controller = new AbortController()
+  readonly #unwatchSocket: () => void
+  readonly #onClose = (): void => {
+    // A response closes when it has been given, too.
+    if (!this.res.writableFinished) this.#controller.abort(new ClientGone())
+  }
+
+  constructor(req: IncomingMessage, res: ServerResponse) {
+    this.req = req
+    this.res = res
+    res.once('close', this.#onClose)
+    this.#unwatchSocket = whenClosed(req.socket, this.#onClose)
+    if (res.destroyed || req.socket.destroyed) this.#onClose()
+  }
+
+  get signal(): AbortSignal {
+    return this.#controller.signal
+  }
+
+  /** Its answer has been given: what comes now is no news. */
+  end(): void {
+    this.res.off('close', this.#onClose)
+    this.#unwatchSocket()
+  }
+
+  /** Breaks it off. */
+  abort(reason: Error): void {
+    this.#controller.abort(reason)
+  }
+
+  /**
+   * Waits for something that others do, no longer than `timeout`, and no longer than the client. What comes too late is handed
+   * to `discard`.
+   */
+  async wait<T>(work: T | PromiseLike<T>, timeout: number | null, discard: (late: T) => void): Promise<T> {
+    const { signal } = this
+    const promise = Promise.resolve(work)
+    let timer: ReturnType<typeof setTimeout> | undefined
+    let stop: (() => void) | undefined
+    const given = new Promise<never>((_resolve, reject) => {
+      stop = () => reject(signal.reason as Error)
+      if (signal.aborted) stop()
+      signal.addEventListener('abort', stop)
+      if (timeout !== null)
+        timer = setTimeout(
+          () => this.#controller.abort(new Error('Nothing was heard of the resource in time')),
+          timeout
+        )
+    })
+    try {
+      return await Promise.race([promise, given])
+    } catch (error) {
+      promise.then(discard, () => undefined)
+      throw error
+    } finally {
+      clearTimeout(timer)
+      if (stop !== undefined) signal.removeEventListener('abort', stop)
+    }
+  }
+}
+
+/** One listener for all visits of a socket, however many are pipelined. */
+const visitors = new WeakMap<Socket, Set<() => void>>()
+
+/** A response that is queued behind another one on its connection hears nothing of a client that leaves. Returns how to stop. */
+function whenClosed(socket: Socket, listener: () => void): () => void {
+  let listeners = visitors.get(socket)
+  if (listeners === undefined) {
+    const all = new Set<() => void>()
+    socket.once('close', () => all.forEach(one => one()))
+    visitors.set(socket, (listeners = all))
+  }
+  listeners.add(listener)
+  return () => listeners.delete(listener)
+}

@@ -1,0 +1,99 @@
+// The files of a folder as resources, and no other file, whatever a URI says.
+import type { Dirent } from 'node:fs'
+import { readdir, realpath, stat } from 'node:fs/promises'
+import { join, relative, resolve, sep } from 'node:path'
+import { mimeTypeOf } from '../methods/resource-head.js'
+import type { IsStreamable, OpenResource, ResourceEntry } from '../methods/resource-types.js'
+
+export interface FileResourcesOptions {
+  /** What the URIs of all files begin with, such as `files:///`; a slash at its end is implied. */
+  readonly baseUri: string
+}
+
+/** What {@link fileResources} returns: a value for the option `resources`, to be used as it is or spread into others. */
+export interface FileResources {
+  readonly open: OpenResource
+  readonly streamable: IsStreamable
+  /** All files, by URI, for the endpoint's own `resources/list`. Reads the whole tree each time. */
+  readonly list: () => Promise<readonly ResourceEntry[]>
+}
+
+/**
+ * Serves the files below a folder as resources: `files:///a/b.pdf` is `<root>/a/b.pdf`. Files and folders whose names begin with a dot do
+ * not exist, nor does what a link leads to outside of the folder, nor what is not a file.
+ *
+ * @throws {TypeError} for a root or a base that can be none.
+ */
+export function fileResources(root: string, options: FileResourcesOptions): FileResources {
+  if (typeof root !== 'string' || root === '' || root.includes('\0'))
+    throw new TypeError('fileResources: the root must be the path of a folder')
+  const { baseUri } = (options ?? {}) as Partial<FileResourcesOptions>
+  if (typeof baseUri !== 'string' || !URL.canParse(baseUri) || /[?#]/.test(baseUri))
+    throw new TypeError("fileResources: option `baseUri` must be a URI such as 'files:///'")
+  const base = baseUri.endsWith('/') ? baseUri : `${baseUri}/`
+  const folder = resolve(root)
+  return {
+    open: async uri => {
+      const segments = uri.startsWith(base) ? segmentsOf(uri.slice(base.length)) : undefined
+      const path = segments === undefined ? undefined : await insideOf(folder, join(folder, ...segments))
+      return path === undefined ? undefined : { path, name: segments?.at(-1) }
+    },
+    streamable: uri => uri.startsWith(base),
+    list: async () => {
+      const entries: ResourceEntry[] = []
+      for await (const segments of filesIn(folder, [])) {
+        const path = await insideOf(folder, join(folder, ...segments))
+        const stats = path === undefined ? undefined : await stat(path).catch(() => undefined)
+        if (stats === undefined || !stats.isFile()) continue
+        const uri = base + segments.map(encodeURIComponent).join('/')
+        const mimeType = mimeTypeOf(undefined, segments.at(-1))
+        entries.push({ uri, name: segments.join('/'), mimeType, size: stats.size, streamable: true })
+      }
+      return entries
+    }
+  }
+}
+
+/** The names that a URI's path consists of; `undefined` where one of them could be more than a name. */
+function segmentsOf(path: string): string[] | undefined {
+  try {
+    const segments = path.split('/').map(decodeURIComponent)
+    return segments.every(isPlainName) ? segments : undefined
+  } catch {
+    return undefined
+  }
+}
+
+function isPlainName(name: string): boolean {
+  // eslint-disable-next-line no-control-regex
+  return name !== '' && !name.startsWith('.') && !/[/\\:\x00]/.test(name)
+}
+
+/** Where a path really leads, if that is inside of the folder, and to nothing hidden. */
+async function insideOf(folder: string, path: string): Promise<string | undefined> {
+  try {
+    const [root, real] = await Promise.all([realpath(folder), realpath(path)])
+    const names = relative(root, real).split(sep)
+    return names.every(name => name !== '' && !name.startsWith('.')) && real === join(root, ...names) ? real : undefined
+  } catch {
+    // It does not exist, or is not for this process to read: neither is a difference for a client.
+    return undefined
+  }
+}
+
+/** Names of all files below a folder, in order. Links to folders are not followed: they could lead in a circle. */
+async function* filesIn(folder: string, above: readonly string[]): AsyncGenerator<string[]> {
+  let entries: Dirent[]
+  try {
+    entries = await readdir(join(folder, ...above), { withFileTypes: true })
+  } catch {
+    return // It has gone meanwhile, or is not for this process to read.
+  }
+  entries.sort((a, b) => (a.name < b.name ? -1 : 1))
+  for (const entry of entries) {
+    if (!isPlainName(entry.name)) continue
+    const segments = [...above, entry.name]
+    if (entry.isDirectory()) yield* filesIn(folder, segments)
+    else if (entry.isFile() || entry.isSymbolicLink()) yield segments
+  }
+}

@@ -1,0 +1,40 @@
+// What the endpoint's own `resources/read` returns, as bytes.
+import { isObject } from '../core/json-rpc.js'
+import { NOT_STREAMABLE, type OpenedResource, type OpenResource, type Resource } from '../methods/resource-types.js'
+
+/** Codes for a resource that does not exist: that of MCP, and that of the official SDKs and of 2026-07-28. */
+const NOT_FOUND = [-32002, -32602]
+
+/**
+ * Gives an endpoint `resources/stream` for all that it can `resources/read`: `mcpStreams({ resources: readThrough() })`. Each transfer
+ * holds the endpoint's answer in memory, in base64 and decoded: about four times the size of the resource at its peak, and
+ * the size itself until the client has it. Answers of more than 256 MiB are refused.
+ */
+export function readThrough(): { readonly open: OpenResource } {
+  return {
+    open: async (uri, { askEndpoint }) => {
+      try {
+        return resourceIn(await askEndpoint('resources/read', { uri }))
+      } catch (error) {
+        if (error instanceof Error && 'code' in error && NOT_FOUND.includes(error.code as number)) return undefined
+        throw error
+      }
+    }
+  }
+}
+
+function resourceIn({ contents }: Record<string, unknown>): OpenedResource {
+  if (!Array.isArray(contents)) throw new TypeError('The endpoint answered resources/read without contents')
+  const parts = (contents as unknown[]).filter(isObject)
+  // Several contents, such as those of a folder, are not one run of bytes.
+  const [part, ...others] = parts
+  if (part === undefined) return undefined
+  if (others.length > 0) return NOT_STREAMABLE
+  return { ...bytesIn(part), ...(typeof part['mimeType'] === 'string' && { mimeType: part['mimeType'] }) }
+}
+
+function bytesIn({ blob, text }: Record<string, unknown>): Resource {
+  if (typeof blob === 'string') return { body: Buffer.from(blob, 'base64') }
+  if (typeof text === 'string') return { body: Buffer.from(text), mimeType: 'text/plain' }
+  throw new TypeError('The endpoint answered resources/read with neither blob nor text')
+}
