@@ -1,8 +1,9 @@
 // Changes single messages in what the endpoint answers, in JSON and in an event stream, and leaves every other byte as it is.
 import type { ServerResponse } from 'node:http'
-import { isObject, type Message } from '../core/json-rpc.js'
+import type { Message } from '../core/json-rpc.js'
 import { callbackIn, headersSentError, swallow, withBytes } from './chunk.js'
 import { foldHeaders, headerIn, stringOf } from './response-headers.js'
+import { rewrittenEvent, rewrittenJson } from './rewritten.js'
 
 /** Reads a header of the answer, by its lower-case name. */
 export type ReadHeader = (name: string) => string | undefined
@@ -204,38 +205,12 @@ class RewrittenAnswer {
 
   #rewrittenEvent(block: Buffer): Buffer {
     if (block.length > this.#rewriting.limit) return block
-    const text = block.toString('utf8')
-    const lines = text.split(/\r\n|\r|\n/)
-    const isData = (line: string): boolean => /^data(?::|$)/.test(line)
-    const data = lines.filter(isData).map(line => line.replace(/^data:? ?/, ''))
-    const changed = data.length === 0 ? undefined : this.#changed(Buffer.from(data.join('\n')))
-    if (changed === undefined) return block
-    // All other lines stay, and one takes the place of the first that held the message.
-    const first = lines.findIndex(isData)
-    const kept = lines.flatMap((line, i) =>
-      i === first ? [`data: ${changed.toString('utf8')}`] : isData(line) ? [] : [line]
-    )
-    return Buffer.from(kept.join('\n'))
+    return rewrittenEvent(block, data => this.#changed(data)) ?? block
   }
 
   /** The JSON as it is with its messages rewritten; `undefined` where there was nothing to change. */
   #changed(json: Buffer): Buffer | undefined {
-    let body: unknown
-    try {
-      body = JSON.parse(json.toString('utf8'))
-    } catch {
-      return undefined
-    }
-    const messages = Array.isArray(body) ? (body as unknown[]) : [body]
-    let hasChanged = false
-    for (const message of messages)
-      if (isObject(message) && this.#rewriting.rewrite(message, this.#header)) hasChanged = true
-    if (!hasChanged) return undefined
-    try {
-      return Buffer.from(JSON.stringify(body))
-    } catch {
-      return undefined // Nested too deeply to be written: what can be read is not always that shallow.
-    }
+    return rewrittenJson(json, message => this.#rewriting.rewrite(message, this.#header))
   }
 
   #hold(bytes: Buffer): void {
