@@ -1,6 +1,6 @@
 // The factory: options in, middleware out; one decision ladder per request, each rung a room.
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { AT_WILL_RETRY, buildHouse } from './build-house.js'
+import { AT_WILL_RETRY, buildHouse, buildResumeTokens } from './build-house.js'
 import { StreamError } from './core/errors.js'
 import { parseEventId } from './core/event-id.js'
 import { isInitialize, isRequest, type Message, messagesOf } from './core/json-rpc.js'
@@ -20,6 +20,7 @@ import { attachAgain, reattachListener, resumeAtEndpoint } from './http/resume.j
 import { answerStreamUrl } from './http/stream-url.js'
 import { ResponseTap } from './http/tap.js'
 import { watchVerdict } from './http/verdict.js'
+import type { ResumeTokens } from './methods/resume-tokens.js'
 import { type McpStreamsOptions, parseOptions, type Settings } from './options.js'
 
 /** Counts and sizes at this moment, and totals since the start. */
@@ -80,6 +81,7 @@ export function mcpStreams(options?: McpStreamsOptions): McpStreams {
 class Instance {
   readonly #settings: Settings
   readonly #house: House
+  readonly #tokens: ResumeTokens | undefined
   #resumes = 0
   #refusals = 0
 
@@ -89,6 +91,7 @@ class Instance {
       count: (name, stream, reason) => this.#count(name, stream, reason),
       report: (error, streamId) => this.#report(error, streamId)
     })
+    this.#tokens = buildResumeTokens(this, this.#house, settings)
   }
 
   handle(req: IncomingMessage, res: ServerResponse, next: (error?: unknown) => void): void {
@@ -196,13 +199,16 @@ class Instance {
     keyed?: KeyedCall
   ): void {
     watchVerdict(this.#house, req, res, messages, owner)
+    this.#tokens?.watch(req, res, messages, owner)
+    // What we answer in the endpoint's place goes the way that its own answer would.
+    const answer = this.#tokens?.answerFor({ req, res, owner, messages, isKeyed: keyed !== undefined }) ?? next
     const manners = mannersOf(this.#house, req)
     const why = this.#whyUntouched(req, manners.taken || messages.some(isInitialize))
     if (why !== undefined) {
       debug('%s passed on untouched: %s', req.method, why)
-      return next()
+      return answer()
     }
-    new Exchange(this.#house, { instance: this, req, res, owner, messages, manners, keyed }).run(next)
+    new Exchange(this.#house, { instance: this, req, res, owner, messages, manners, keyed }).run(answer)
   }
 
   #whyUntouched(req: IncomingMessage, hasManners: boolean): string | undefined {
@@ -216,6 +222,7 @@ class Instance {
     const { table, connections, calls } = this.#house
     table.beginClosing(2 * (this.#settings.retry ?? 0) + CLOSING_GRACE)
     calls.beginClosing()
+    this.#tokens?.close()
     const retry = this.#settings.retry ?? AT_WILL_RETRY
     return connections.shutDown(() => Math.round(retry * (0.8 + 0.4 * Math.random())), CLOSING_PATIENCE)
   }

@@ -14,6 +14,8 @@ export interface InjectOptions {
   readonly sessionId?: string | undefined
   /** Gives up on the endpoint's answer. */
   readonly signal?: AbortSignal | undefined
+  /** The message is the one that came: what its head says of it (`Mcp-Name`) holds. */
+  readonly isSameMessage?: boolean
 }
 
 /**
@@ -24,7 +26,7 @@ export interface InjectOptions {
 export async function sendToEndpoint(
   req: IncomingMessage,
   message: unknown,
-  { sessionId, signal }: InjectOptions = {}
+  { sessionId, signal, isSameMessage = false }: InjectOptions = {}
 ): Promise<IncomingMessage> {
   const body = Buffer.from(JSON.stringify(message))
   const owner = serverOf(req)
@@ -34,7 +36,7 @@ export async function sendToEndpoint(
       createConnection: () => client,
       method: 'POST',
       path: withoutStream((req as { originalUrl?: string }).originalUrl ?? req.url ?? '/'),
-      headers: headersFor(req, message, body, sessionId),
+      headers: headersFor(req, message, body, sessionId, isSameMessage),
       signal
     })
     injected.once('response', resolve)
@@ -71,7 +73,8 @@ function headersFor(
   req: IncomingMessage,
   message: unknown,
   body: Buffer,
-  sessionId: string | undefined
+  sessionId: string | undefined,
+  isSameMessage: boolean
 ): readonly string[] {
   const headers: string[] = []
   for (let i = 0; i + 1 < req.rawHeaders.length; i += 2) {
@@ -84,5 +87,7 @@ function headersFor(
   // From 2026-07-28 on a request says in its head what stands in its body.
   if (isObject(message) && typeof message['method'] === 'string' && req.headers['mcp-method'] !== undefined)
     headers.push('Mcp-Method', message['method'])
+  const name = req.headers['mcp-name']
+  if (isSameMessage && name !== undefined) headers.push('Mcp-Name', String(name))
   return headers
 }
