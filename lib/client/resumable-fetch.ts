@@ -1,6 +1,7 @@
 // A fetch whose event streams do not break, and whose POSTs do not run twice.
 import { isRequest, type Message, messagesOf, type RequestId } from '../core/json-rpc.js'
 import { STREAM_PREFERENCE } from '../core/prefer.js'
+import { keepAnswers } from './answers.js'
 import { type FetchLike, parseClientOptions, type ResumableFetchOptions } from './options.js'
 import { sendAgain, withBody } from './send-again.js'
 import { unbrokenBody } from './stream-body.js'
@@ -41,9 +42,13 @@ export function resumableFetch(options?: ResumableFetchOptions): FetchLike {
       scope: `${server} ${headers.get('mcp-session-id')}`,
       init: { ...init, headers: new Headers(headers), body: null },
       pending: new Set(messages.filter(isRequest).map(({ id }) => id)),
+      asked: new Map(),
+      handsOff: false,
       open
     }
     for (const other of open) if (other.scope === call.scope) update(other, call, messages)
+
+    if (keepAnswers(open, messages, call.scope)) return new Response(null, { status: 202 })
 
     headers.append('Prefer', STREAM_PREFERENCE)
     const isKeyed = method === 'POST' && typeof init.body === 'string' && init.body.length <= LONGEST_REPEATED
@@ -58,7 +63,9 @@ export function resumableFetch(options?: ResumableFetchOptions): FetchLike {
         cancelStream(`${url}${url.includes('?') ? '&' : '?'}stream=${key}`, call, settings)
       throw error
     })
-    if (response.headers.get('preference-applied')?.includes(STREAM_PREFERENCE) === true) known.add(server)
+    const applied = response.headers.get('preference-applied') ?? ''
+    if (applied.includes(STREAM_PREFERENCE)) known.add(server)
+    call.handsOff = known.has(server) && call.pending.size > 0 && !applied.includes('handoff=never')
 
     const streamUrl = streamUrlOf(response, url)
     if (streamUrl === undefined) return response

@@ -1,5 +1,7 @@
 // One unbroken body over as many connections as the network needs.
 import { STREAM_ERROR } from '../core/errors.js'
+import type { RequestId } from '../core/json-rpc.js'
+import { answersOf } from './answers.js'
 import { notesOf } from './block-notes.js'
 import type { ClientSettings, ReconnectReason } from './options.js'
 import { ResumptionError, type ResumptionErrorCode } from './resumption-error.js'
@@ -34,7 +36,7 @@ export function unbrokenBody(
   settings: ClientSettings
 ): ReadableStream<Uint8Array> {
   const { maxRetries, idleTimeout, maxEventSize } = settings
-  const { pending, open } = call
+  const { pending, asked, open } = call
   const { signal, headers } = call.init
   const hasRequests = pending.size > 0
   /** Aborts when nothing more is handed up. */
@@ -116,6 +118,8 @@ export function unbrokenBody(
     lastEventId = notes.id ?? lastEventId
     retry = notes.retry ?? retry
     for (const id of notes.answered) pending.delete(id)
+    for (const id of notes.asked) if (call.handsOff && !asked.has(id)) asked.set(id, undefined)
+    for (const id of notes.withdrawn) asked.delete(id as RequestId)
     return whole
   }
 
@@ -123,21 +127,35 @@ export function unbrokenBody(
   async function reconnect(): Promise<Reader | undefined> {
     let retryAfter: number | undefined
     let isUnauthorized = false
+    /** The server has said that it waits for our answers. */
+    let isOurTurn = false
+    let isDue = false
     for (;;) {
-      if (++attempt > maxRetries) throw failure('retries-exhausted')
-      const delay = retryDelay(attempt, retry, retryAfter, settings)
-      await untilNextAttempt({ attempt, delay, lastEventId, reason }, settings, over.signal)
+      if (!isDue) {
+        if (++attempt > maxRetries) throw failure('retries-exhausted')
+        const delay = retryDelay(attempt, retry, retryAfter, settings)
+        await untilNextAttempt({ attempt, delay, lastEventId, reason }, settings, over.signal)
+      }
       retryAfter = undefined
+      isDue = false
+      // Where they take long, it hears from us all the same, and may have something to say by then.
+      const answers = isOurTurn ? await answersOf(call, idleTimeout ?? 45_000, over.signal) : undefined
       connection = new AbortController()
       try {
-        const response = await requestStream('GET', url, call, settings, connection, lastEventId)
+        const method = answers === undefined ? 'GET' : 'POST'
+        const response = await requestStream(method, url, call, settings, connection, lastEventId, answers)
         if (isEventStream(response)) {
+          for (const { id } of answers ?? []) asked.delete(id as RequestId)
           url = streamUrlOf(response, url) ?? url
           return response.body?.getReader() as Reader | undefined
         }
         discard(response)
         const { status } = response
         if (status === 204 && pending.size === 0) return undefined
+        if (status === 204 && answers === undefined && asked.size > 0) {
+          isOurTurn = isDue = true
+          continue
+        }
         cause = new Error(`HTTP ${status}`)
         reason = 'status'
         retryAfter = retryAfterOf(response)
@@ -176,6 +194,7 @@ export function unbrokenBody(
   function end(isUnwanted: boolean): void {
     if (isOver()) return
     over.abort('over')
+    call.onAnswer?.()
     open.delete(call)
     signal?.removeEventListener('abort', abort)
     if (!isUnwanted) return

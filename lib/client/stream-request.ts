@@ -1,6 +1,6 @@
 // Requests about a stream, made with the freshest credentials that its caller has shown.
 import { findLink, STREAM_RELATION } from '../core/link-header.js'
-import type { RequestId } from '../core/json-rpc.js'
+import type { Message, RequestId } from '../core/json-rpc.js'
 import { STREAM_PREFERENCE } from '../core/prefer.js'
 import type { ClientSettings } from './options.js'
 import { within } from './retry-delay.js'
@@ -13,6 +13,12 @@ export interface Call {
   init: RequestInit & { readonly headers: Headers }
   /** The requests that still want a response. */
   readonly pending: Set<RequestId>
+  /** The server's requests on its stream that wait for an answer, or whose answer waits for the server's turn to end. */
+  readonly asked: Map<RequestId, Message | undefined>
+  /** The server takes all answers to a stream together, once it waits for them. */
+  handsOff: boolean
+  /** Hears that an answer has come. */
+  onAnswer?: () => void
   /** All calls whose streams are open. */
   readonly open: Set<Call>
 }
@@ -20,18 +26,20 @@ export interface Call {
 /** Headers that say something about one call alone. */
 const OF_ONE_CALL = /^(content-|last-event-id|mcp-(method|name))/
 
-/** Asks for a stream, or ends it. It may be silent for as long as a connection may; `connection` closes it. */
+/** Asks for a stream, or ends it; or goes on with it, with the client's answers. It may be silent for as long as a connection may; `connection` closes it. */
 export async function requestStream(
-  method: 'GET' | 'DELETE',
+  method: 'GET' | 'POST' | 'DELETE',
   url: string,
   { init }: Call,
   settings: ClientSettings,
   connection: AbortController,
-  lastEventId?: string
+  lastEventId?: string,
+  answers?: readonly Message[]
 ): Promise<Response> {
   const headers = new Headers(init.headers)
   for (const name of [...headers.keys()]) if (OF_ONE_CALL.test(name)) headers.delete(name)
   headers.set('Accept', 'text/event-stream')
+  if (answers !== undefined) headers.set('Content-Type', 'application/json')
   headers.set('Prefer', STREAM_PREFERENCE)
   const { fetch, headers: given, idleTimeout } = settings
   new Headers(typeof given === 'function' ? await given() : given).forEach((value, name) => headers.set(name, value))
@@ -40,7 +48,7 @@ export async function requestStream(
     ...init,
     method,
     headers,
-    body: null,
+    body: answers === undefined ? null : JSON.stringify(answers),
     // Credentials must not follow a redirect to somewhere else, and a stream has no reason to move.
     redirect: 'manual',
     signal: connection.signal,

@@ -5,6 +5,9 @@ import type { Manners } from './protocol-version.js'
 import type { StreamKind, StreamLimits, StreamState } from './stream-types.js'
 import { Turns } from './turns.js'
 
+/** How many times as long as for quiet a stream is waited for that is never quiet. */
+const LONGEST_NOISE = 20
+
 /** The stream that is handed off. */
 export interface HandOffHost {
   readonly kind: StreamKind
@@ -27,6 +30,8 @@ export class HandOff {
   readonly #limits: StreamLimits
   readonly #countdown = new Countdown(() => this.watch())
   #lastEventAt = 0
+  /** When the client was asked, of what it has not answered yet. */
+  #askedAt = 0
 
   constructor(host: HandOffHost, limits: StreamLimits) {
     this.#host = host
@@ -36,6 +41,7 @@ export class HandOff {
   asked(id: RequestId, sequence: number): void {
     this.turns.asked(id, sequence)
     this.eventCame()
+    this.#askedAt = this.#lastEventAt
     this.watch()
   }
 
@@ -54,12 +60,19 @@ export class HandOff {
     if (id !== undefined && this.turns.withdrawn(id)) this.#goOn()
   }
 
+  /** A reader has come. Not in the middle of its coming. */
+  readerCame(): void {
+    if (this.turns.open.size > 0) this.#countdown.start(0)
+  }
+
   /** Stops for the answers if it has been quiet for long enough, or looks again when it may have been. */
   watch(): void {
     this.#countdown.stop()
     const patience = this.#patience
     if (patience === undefined) return
-    const left = this.#lastEventAt + patience - Date.now()
+    // A stream that is never quiet must not keep its answers waiting for that.
+    const due = Math.min(this.#lastEventAt + patience, this.#askedAt + LONGEST_NOISE * patience)
+    const left = due - Date.now()
     if (left > 0) this.#countdown.start(left)
     else this.#host.stopForAnswers(this.#isForClient)
   }
@@ -70,6 +83,7 @@ export class HandOff {
 
   #goOn(): void {
     this.eventCame()
+    this.#askedAt = this.#lastEventAt
     this.#host.goOn()
     this.watch()
   }
@@ -82,7 +96,8 @@ export class HandOff {
   get #patience(): number | undefined {
     const { kind, state, manners, readers, hasReader } = this.#host
     const mayStop = kind === 'request' && state === 'live' && manners.handoff !== 'never'
-    if (!mayStop || this.turns.open.size === 0) return undefined
+    // The first reader comes as soon as the head is out, and must have begun before it can be sent away.
+    if (!mayStop || this.turns.open.size === 0 || readers === 0) return undefined
     if (this.#isForClient) return this.#limits.handoffQuiet
     // Once: a client that comes back to the endpoint, and not to the stream URL, sends its answers there.
     return readers === 1 && hasReader ? this.#limits.handoffAfter : undefined

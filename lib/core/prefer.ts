@@ -11,4 +11,4 @@ const IS_REL_STREAM = /^\s*rel\s*=\s*(?:stream|"stream")\s*(?:;|$)/i
 export const STREAM_PREFERENCE = 'rel=stream'
 
 /** The same of a server that takes answers at its endpoint only: what a client buffers for a 204 would wait for ever. */
-export const NO_HAND_OFF = `${STREAM_PREFERENCE}; handoff=never`
+export const NO_HAND_OFF = 'rel=stream; handoff=never'

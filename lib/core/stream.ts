@@ -49,8 +49,9 @@ export class Stream implements StreamIdentity, HandOffHost {
   /** Set with the first request to the client, as most streams have none. */
   #handOff: HandOff | undefined
   #proved = false
-  /** Where a reader has stopped that has written everything; what came of it is not known. */
-  #partedAt: number | undefined
+  /** Where the last reader has stopped that has written everything, and whether the stream waited all the while. */
+  #parted: { readonly at: number; readonly hasWaited: boolean } | undefined
+  #hasWaited = false
   #reader: Reader | undefined
   #producer: Producer | undefined
   #isFull = false
@@ -209,13 +210,17 @@ export class Stream implements StreamIdentity, HandOffHost {
   }
 
   /**
-   * Whether a client that names no cursor has been given everything by a reader that has parted in peace. Asked again, the answer is no: what was
-   * written may not have arrived.
+   * Tells a client that comes back while the stream waits for it whether there is something for it first: `undefined`; or else
+   * the cursor from which on it has something to come. Where a client names no cursor, a reader that has parted in peace speaks
+   * for it; asked again it does not, for what it has written may not have arrived.
    */
-  takeParting(): boolean {
-    const hasAll = this.#partedAt === this.log.last
-    this.#partedAt = undefined
-    return hasAll
+  takeTurn(cursor: number | undefined): number | undefined {
+    const parted = this.#parted
+    this.#parted = undefined
+    if (cursor === undefined) return parted?.at === this.log.last ? parted.at : undefined
+    // A stream that is never quiet: what has come since a reader has parted while it waited comes after the answers.
+    const isNoise = parted?.at === cursor && parted.hasWaited
+    return cursor === this.log.last || isNoise ? cursor : undefined
   }
 
   /** The newest reader follows the stream; an older one makes way. */
@@ -224,10 +229,12 @@ export class Stream implements StreamIdentity, HandOffHost {
     this.#reader = reader
     this.readers++
     this.readerStart = cursor
-    this.#partedAt = undefined
+    this.#parted = undefined
+    this.#hasWaited = this.#state === 'waiting'
     this.log.rewind(cursor)
     this.#abandonment.stop()
     older?.takeOver()
+    this.#handOff?.readerCame()
     this.#host.readerChanged(this)
   }
 
@@ -235,7 +242,7 @@ export class Stream implements StreamIdentity, HandOffHost {
   detach(reader: Reader, partedAt?: number): void {
     if (this.#reader !== reader) return
     this.#reader = undefined
-    this.#partedAt = partedAt
+    this.#parted = partedAt === undefined ? undefined : { at: partedAt, hasWaited: this.#hasWaited }
     this.signOfLife()
     this.#host.readerChanged(this)
   }

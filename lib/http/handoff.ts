@@ -9,7 +9,7 @@ import { type House, refuseAndCount, refuseUrl } from './house.js'
 import { relayAnswer, sendToEndpoint } from './inject.js'
 import { noContent } from './reply.js'
 import { readBody } from './request-body.js'
-import { cursorIn, follow, hasEvicted } from './resume.js'
+import { cursorIn, followTurn, hasEvicted } from './resume.js'
 
 type Answer = Message & { readonly id: RequestId }
 
@@ -42,7 +42,7 @@ export async function takeAnswers(
   if (refusal === 'none') return refuseUrl(house, res, 502, 'endpoint-failed')
   if (refusal !== undefined) return relayAnswer(refusal, res)
   house.debug('stream %s answered: its next turn begins after event %d', label(found), from)
-  follow(house, req, res, found, from, { id: found.id, start: from })
+  followTurn(house, req, res, found, from, { id: found.id, start: from })
 }
 
 /** The answers of a body, by request id; `undefined` where anything else is in it. The first answer to a request counts. */

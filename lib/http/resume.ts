@@ -38,18 +38,28 @@ export function resumeStream(
       : refuseAndCount(house, res, 410, 'stream-expired')
   if (hasEvicted(found, cursor)) return refuseAndCount(house, res, 410, 'events-evicted', found)
   if (found.isEnded && cursor === found.log.last) return nothingLeft(house, res, found)
-  if (found.state !== 'waiting') return follow(house, req, res, found, cursor, name)
-  // Everything that there is comes first, then the connection ends, and the next time there is nothing but to wait.
-  const isTheirTurn = cursor === found.log.last || (lastEventId === '' && found.takeParting())
-  if (isTheirTurn) return waitForAnswers(house, res, found)
-  follow(house, req, res, found, cursor, name)
-  if (req.method !== 'HEAD') found.reader?.disconnect()
+  const turn = found.state === 'waiting' ? found.takeTurn(lastEventId === '' ? undefined : cursor) : undefined
+  if (turn !== undefined) return waitForAnswers(house, res, found, turn)
+  followTurn(house, req, res, found, cursor, name)
+}
+
+/** Lets a client that follows links follow a stream: while it waits for the client, only to what there is. */
+export function followTurn(
+  house: House,
+  req: IncomingMessage,
+  res: ServerResponse,
+  stream: Stream,
+  cursor: number,
+  name: StreamName
+): void {
+  follow(house, req, res, stream, cursor, name)
+  if (stream.state === 'waiting' && req.method !== 'HEAD') stream.reader?.disconnect()
 }
 
 /** The client's turn (SEP-1335): 204, and nothing is held until it POSTs its answers. */
-function waitForAnswers(house: House, res: ServerResponse, stream: Stream): void {
+function waitForAnswers(house: House, res: ServerResponse, stream: Stream, cursor: number): void {
   house.debug('stream %s waits for its client: 204', label(stream))
-  stream.turns?.told(stream.log.last)
+  stream.turns?.told(cursor)
   stream.signOfLife()
   noContent(res)
 }
@@ -116,7 +126,7 @@ export async function reattachListener(
 }
 
 /** Lets a client follow a stream; `name` is what the link calls it. */
-export function follow(
+function follow(
   house: House,
   req: IncomingMessage,
   res: ServerResponse,
@@ -192,7 +202,8 @@ export async function attachAgain(
   // Not 404, which would tell the client that its session is gone.
   if (found === undefined) return refuse(res, 409, 'answer-lost')
   house.debug('stream %s: its call was sent again', label(found))
-  if (found instanceof Stream && found.log.first === 1) follow(house, req, res, found, 0)
+  if (found instanceof Stream && found.log.first === 1)
+    followTurn(house, req, res, found, 0, { id: found.id, start: 0 })
   else tellLapsed(house, req, res, found, 0)
 }
 

@@ -276,6 +276,7 @@ export class ResponseTap implements ResponseView, Sink, SocketWatcher, HeldEvent
 
     destroy(this: ServerResponse, error?: Error): ServerResponse {
       const tap = tapOf(this)
+      if (tap.#events.isHolding && isOfNode(error)) return tap.res
       if (tap.#state !== 'taken') return tap.#originals.destroy.call(this, error)
       tap.#abort()
       return tap.res
@@ -422,4 +423,9 @@ export class ResponseTap implements ResponseView, Sink, SocketWatcher, HeldEvent
 /** The tap of a response that has one: only ours calls the patches. */
 function tapOf(res: ServerResponse): ResponseTap {
   return viewOf(res) as ResponseTap
+}
+
+/** From Node 24 on, a socket that closes destroys the responses whose turn has not come: its client has left, and we hear of that ourselves. */
+function isOfNode(error: Error | undefined): boolean {
+  return error !== undefined && 'code' in error && error.code === 'ECONNRESET' && error.message === 'aborted'
 }

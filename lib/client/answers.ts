@@ -1,0 +1,36 @@
+// The client's answers to the server's requests, kept until the server waits for them (SEP-1335, multi-turn requests).
+import { isResponse, type Message, type RequestId } from '../core/json-rpc.js'
+import type { Call } from './stream-request.js'
+
+/** Takes the answers of a POST to the calls whose streams have asked for them. `false`: some are not for those; they go to the server as they are. */
+export function keepAnswers(calls: Iterable<Call>, messages: readonly Message[], scope: string): boolean {
+  const kept = new Map<Message, Call>()
+  for (const message of messages)
+    for (const call of calls)
+      if (isResponse(message) && call.scope === scope && call.asked.has(message.id)) kept.set(message, call)
+  if (messages.length === 0 || kept.size < messages.length) return false
+  for (const [message, call] of kept) {
+    call.asked.set(message.id as RequestId, message)
+    call.onAnswer?.()
+  }
+  return true
+}
+
+/** All answers to what a stream has asked; `undefined` where some are missing still when the patience, in milliseconds, is over. */
+export async function answersOf(
+  call: Call,
+  patience: number,
+  signal: AbortSignal
+): Promise<readonly Message[] | undefined> {
+  const isComplete = (): boolean => ![...call.asked.values()].includes(undefined)
+  let timer
+  await new Promise<void>(resolve => {
+    timer = setTimeout(resolve, patience)
+    call.onAnswer = () => {
+      if (isComplete() || signal.aborted) resolve()
+    }
+    call.onAnswer()
+  })
+  clearTimeout(timer)
+  return isComplete() ? ([...call.asked.values()] as Message[]) : undefined
+}

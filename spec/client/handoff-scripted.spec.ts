@@ -1,0 +1,268 @@
+// The client's half of the hand-off, request by request: answers are kept until the server waits for them, and go in one POST.
+
+import { afterEach, describe, expect, it } from '@jest/globals'
+import { resumableFetch, type ResumableFetchOptions } from '../../lib/client/index.js'
+import { closeAll } from '../helpers/listen.js'
+import {
+  acquainted,
+  block,
+  FAST,
+  greeting,
+  json,
+  KNOWN,
+  LISTEN,
+  open,
+  POST,
+  readAll,
+  reset,
+  response,
+  scripted,
+  type ServerAnswer,
+  status,
+  whole
+} from './scripted.js'
+
+afterEach(closeAll)
+
+const ask = (id: string, requestId: string | number): string =>
+  block(id, JSON.stringify({ method: 'elicitation/create', params: {}, jsonrpc: '2.0', id: requestId }))
+const takeBack = (id: string, requestId: string | number): string =>
+  block(id, JSON.stringify({ jsonrpc: '2.0', method: 'notifications/cancelled', params: { requestId } }))
+const answerTo = (id: string | number) => ({ jsonrpc: '2.0', id, result: { action: 'accept' } })
+const posted = (messages: unknown): RequestInit => ({ ...POST, body: JSON.stringify(messages) })
+const accepted: ServerAnswer = status(202)
+const theirTurn: ServerAnswer = status(204)
+
+/** A call whose first connection asks what is given and ends; then the given answers. `KNOWN`: the server hands off. */
+async function calling(
+  first: string,
+  answers: ServerAnswer[],
+  options: ResumableFetchOptions = {},
+  headers: Record<string, string> = KNOWN
+) {
+  const { url, requests } = await scripted(greeting, whole(first, headers), ...answers)
+  const fetch = await acquainted(url, options)
+  const body = readAll(await fetch(url, POST))
+  // By the third request the client has read what it is asked.
+  const answer = async (messages: unknown): Promise<Response> => {
+    await requests.nth(3)
+    return fetch(url, posted(messages))
+  }
+  return { requests, body, answer }
+}
+
+describe('an answer to a request of a stream', () => {
+  it('is accepted at once, and goes to the stream URL when the server waits for it', async () => {
+    const { requests, body, answer } = await calling(ask('1', 0), [theirTurn, whole(response('2'))])
+    const taken = await answer(answerTo(0))
+    expect([taken.status, await taken.text()]).toEqual([202, ''])
+    expect((await body).text).toBe(ask('1', 0) + response('2'))
+    expect(requests.slice(2).map(({ method, url }) => `${method} ${url}`)).toEqual([
+      'GET /mcp?stream=S',
+      'POST /mcp?stream=S'
+    ])
+    expect(JSON.parse(requests[3]!.body)).toEqual([answerTo(0)])
+    expect(requests[3]!.headers).toMatchObject({
+      'content-type': 'application/json',
+      prefer: 'rel=stream',
+      'last-event-id': '1'
+    })
+  })
+
+  it('counts where it is an error', async () => {
+    const refusal = { jsonrpc: '2.0', id: 'r', error: { code: -32601, message: 'Method not found' } }
+    const { requests, body, answer } = await calling(ask('1', 'r'), [theirTurn, whole(response('2'))])
+    await answer(refusal)
+    await body
+    expect(JSON.parse(requests[3]!.body)).toEqual([refusal])
+  })
+
+  it('waits for the others', async () => {
+    const { requests, body, answer } = await calling(ask('1', 1) + ask('2', 2) + ask('3', 3), [
+      theirTurn,
+      whole(response('4'))
+    ])
+    for (const id of [3, 1]) await answer(answerTo(id))
+    expect(requests.length).toBe(3)
+    await answer(answerTo(2))
+    await body
+    expect(JSON.parse(requests[3]!.body)).toEqual([answerTo(1), answerTo(2), answerTo(3)])
+  })
+
+  it('does not wait for a request that the server has taken back', async () => {
+    const { requests, body, answer } = await calling(ask('1', 1) + ask('2', 2) + takeBack('3', 1), [
+      theirTurn,
+      whole(response('4'))
+    ])
+    await answer(answerTo(2))
+    await body
+    expect(JSON.parse(requests[3]!.body)).toEqual([answerTo(2)])
+  })
+
+  it('goes with the next turn where the request comes with it', async () => {
+    const link = { ...KNOWN, Link: '<?stream=S~1>; rel="stream"' }
+    const { requests, body, answer } = await calling(ask('1', 1), [
+      theirTurn,
+      whole(ask('2', 2), link),
+      theirTurn,
+      whole(response('3'))
+    ])
+    await answer(answerTo(1))
+    await requests.nth(5)
+    await answer(answerTo(2))
+    expect((await body).text).toBe(ask('1', 1) + ask('2', 2) + response('3'))
+    expect(requests.slice(4).map(({ method, url, body: sent }) => [method, url, sent])).toEqual([
+      ['GET', '/mcp?stream=S~1', ''],
+      ['POST', '/mcp?stream=S~1', JSON.stringify([answerTo(2)])]
+    ])
+  })
+
+  it('is asked for once, however often its request comes', async () => {
+    const { requests, body, answer } = await calling(ask('1', 1), [whole(ask('1', 1)), theirTurn, whole(response('2'))])
+    await answer(answerTo(1))
+    await body
+    expect(JSON.parse(requests[4]!.body)).toEqual([answerTo(1)])
+  })
+
+  it('may come in one POST with others', async () => {
+    const { requests, body, answer } = await calling(ask('1', 1) + ask('2', 2), [theirTurn, whole(response('3'))])
+    await answer([answerTo(1), answerTo(2)])
+    await body
+    expect(JSON.parse(requests[3]!.body)).toEqual([answerTo(1), answerTo(2)])
+  })
+})
+
+describe('an answer goes straight out', () => {
+  it('where the server takes answers at its endpoint only', async () => {
+    const headers = { 'Preference-Applied': 'rel=stream; handoff=never' }
+    const { url, requests } = await scripted(greeting, open(ask('1', 1), headers), accepted, status(204))
+    const fetch = await acquainted(url)
+    const reader = (await fetch(url, POST)).body!.getReader()
+    await reader.read()
+    expect((await fetch(url, posted(answerTo(1)))).status).toBe(202)
+    expect(requests[2]).toMatchObject({ method: 'POST', url: '/mcp', body: JSON.stringify(answerTo(1)) })
+    await reader.cancel()
+    await requests.nth(4)
+  })
+
+  it('where the server has not said that it hands off', async () => {
+    const { url, requests } = await scripted(open(ask('1', 1)), accepted, status(204))
+    const fetch = resumableFetch(FAST)
+    const reader = (await fetch(url, POST)).body!.getReader()
+    await reader.read()
+    await fetch(url, posted(answerTo(1)))
+    expect(requests[1]).toMatchObject({ method: 'POST', url: '/mcp' })
+    await reader.cancel()
+    await requests.nth(3)
+  })
+
+  it('where the request came on a listen channel', async () => {
+    const { url, requests } = await scripted(greeting, open(ask('1', 1), KNOWN), accepted, status(204))
+    const fetch = await acquainted(url)
+    const reader = (await fetch(url, LISTEN)).body!.getReader()
+    await reader.read()
+    await fetch(url, posted(answerTo(1)))
+    expect(requests[2]).toMatchObject({ method: 'POST', url: '/mcp' })
+    await reader.cancel()
+    await requests.nth(4)
+  })
+
+  it.each<[string, unknown]>([
+    ['nobody has asked for', answerTo('stranger')],
+    ['comes with one that nobody has asked for', [answerTo(1), answerTo('stranger')]],
+    ['comes with a notification', [answerTo(1), { jsonrpc: '2.0', method: 'notifications/initialized' }]]
+  ])('where it %s', async (_name, messages) => {
+    const { url, requests } = await scripted(greeting, open(ask('1', 1), KNOWN), accepted, status(204))
+    const fetch = await acquainted(url)
+    const reader = (await fetch(url, POST)).body!.getReader()
+    await reader.read()
+    await fetch(url, posted(messages))
+    expect(requests[2]).toMatchObject({ method: 'POST', url: '/mcp', body: JSON.stringify(messages) })
+    await reader.cancel()
+    await requests.nth(4)
+  })
+
+  it('where it is of another session', async () => {
+    const { url, requests } = await scripted(greeting, open(ask('1', 1), KNOWN), accepted, status(204))
+    const fetch = await acquainted(url)
+    const reader = (await fetch(url, POST)).body!.getReader()
+    await reader.read()
+    const other = { ...POST.headers, 'mcp-session-id': 'other' }
+    await fetch(url, { ...posted(answerTo(1)), headers: other })
+    expect(requests[2]).toMatchObject({ method: 'POST', url: '/mcp' })
+    await reader.cancel()
+    await requests.nth(4)
+  })
+})
+
+describe('the POST of the answers', () => {
+  it.each<[string, ServerAnswer]>([
+    ['is lost', reset],
+    ['meets a gateway without a server', status(502)],
+    ['is told to come later', status(503, { 'Retry-After': '0' })],
+    ['is cut off in its head', (_res, req) => void req.socket.end('HTTP/1.1 200 OK\r\nContent-')]
+  ])('is sent again where it %s', async (_name, trouble) => {
+    const { requests, body, answer } = await calling(ask('1', 1), [theirTurn, trouble, whole(response('2'))])
+    await answer(answerTo(1))
+    expect((await body).text).toBe(ask('1', 1) + response('2'))
+    expect(requests[4]!.body).toBe(requests[3]!.body)
+  })
+
+  it('is sent once more with fresh headers where it is not authorized', async () => {
+    let token = 0
+    const headers = () => ({ Authorization: `Bearer ${++token}` })
+    const { requests, body, answer } = await calling(ask('1', 1), [theirTurn, status(401), whole(response('2'))], {
+      headers
+    })
+    await answer(answerTo(1))
+    expect((await body).error).toBeUndefined()
+    expect(requests.slice(3).map(({ headers: { authorization } }) => authorization)).toEqual(['Bearer 2', 'Bearer 3'])
+  })
+
+  it.each<[string, ServerAnswer]>([
+    ['stream-unknown', status(404)],
+    ['events-evicted', status(410)],
+    ['refused', status(400)],
+    ['no-response', status(204)]
+  ])('ends the call with %s where the server says so', async (code, refusal) => {
+    const { body, answer } = await calling(ask('1', 1), [theirTurn, refusal])
+    await answer(answerTo(1))
+    const { text, error } = await body
+    expect(error).toMatchObject({ name: 'ResumptionError', code })
+    expect(text).toContain(`"reason":"${code}"`)
+  })
+
+  it('waits for as long as the human thinks, with a sign of life now and then', async () => {
+    const { requests, body, answer } = await calling(
+      ask('1', 1),
+      [theirTurn, theirTurn, theirTurn, whole(response('2'))],
+      { idleTimeout: 30 }
+    )
+    await requests.nth(5)
+    await answer(answerTo(1))
+    expect((await body).text).toBe(ask('1', 1) + response('2'))
+    expect(requests.map(({ method }) => method)).toEqual(['POST', 'POST', 'GET', 'GET', 'GET', 'POST'])
+  })
+
+  it('is not made where the server has gone on without the answer', async () => {
+    const { requests, body } = await calling(ask('1', 1), [theirTurn, whole(takeBack('2', 1) + response('3'))], {
+      idleTimeout: 30
+    })
+    expect((await body).text).toBe(ask('1', 1) + takeBack('2', 1) + response('3'))
+    expect(requests.map(({ method }) => method)).toEqual(['POST', 'POST', 'GET', 'GET'])
+  })
+
+  it('is not made for a call that is aborted while it waits: its stream is cancelled', async () => {
+    const { url, requests } = await scripted(greeting, whole(ask('1', 1), KNOWN), theirTurn, status(204), json({}))
+    const fetch = await acquainted(url)
+    const abort = new AbortController()
+    const body = readAll(await fetch(url, { ...POST, signal: abort.signal }))
+    await requests.nth(3)
+    abort.abort(new Error('changed my mind'))
+    expect((await body).error).toEqual(new Error('changed my mind'))
+    expect(await requests.nth(4)).toMatchObject({ method: 'DELETE', url: '/mcp?stream=S' })
+    // An answer that comes all the same is the server's to refuse.
+    await fetch(url, posted(answerTo(1)))
+    expect(await requests.nth(5)).toMatchObject({ method: 'POST', url: '/mcp' })
+  })
+})

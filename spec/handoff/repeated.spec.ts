@@ -1,0 +1,260 @@
+// Answers that come more than once: however and wherever they are sent again, the endpoint has each once, and the client its next turn.
+
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals'
+import { gate } from '../helpers/gate.js'
+import { happenings, until } from '../helpers/happenings.js'
+import { closeAll } from '../helpers/listen.js'
+import { callTool, get, headersFor, initializeSession, notification, post } from '../helpers/mcp.js'
+import type { Json, OpenStream } from '../helpers/open-stream.js'
+import { serve } from '../helpers/serve.js'
+import { ANNOUNCED, askingEndpoint, QUICK, yes } from './asking.js'
+
+afterEach(closeAll)
+
+const gist = (stream: OpenStream): Json[] => stream.messages().map(({ id, params }) => id ?? params.data)
+const linkOf = (stream: OpenStream, url: string): string =>
+  new URL(/<([^<>]*)>; rel="stream"/.exec(String(stream.headers.link))![1]!, url).href
+
+describe.each<[name: string, session: string | undefined]>([
+  ['with a session', 'the-session'],
+  ['without a session', undefined]
+])('in a call %s', (_name, session) => {
+  let url: string
+  let headers: Record<string, string>
+  let endpoint: ReturnType<typeof askingEndpoint>
+  let stats: () => { waiting: number; connections: number; resumes: number }
+  /** Held back by the endpoint: what it says to an answer. */
+  let onAnswer: (id: Json) => unknown = () => {}
+  let first: OpenStream
+
+  beforeEach(async () => {
+    onAnswer = () => {}
+    endpoint = askingEndpoint(
+      async (call, ask) => {
+        await Promise.all([ask('a'), ask('b')])
+        call.emit(notification('notifications/message', { data: 'note' }))
+        await ask('c')
+        call.result({ done: true })
+      },
+      { ...(session !== undefined && { session }), onAnswer: call => onAnswer(call.message.id) }
+    )
+    const served = await serve(endpoint, QUICK)
+    url = served.url
+    stats = () => served.streams.stats()
+    headers = session === undefined ? ANNOUNCED : (await initializeSession(url, '2025-11-25', ANNOUNCED)).headers
+    first = await post(url, callTool(1, 'any'), headers)
+    await first.ended
+    expect(gist(first)).toEqual(['a', 'b'])
+    expect((await get(linkOf(first, url), { ...headers, 'last-event-id': first.blocks.at(-1)!.id! })).status).toBe(204)
+  })
+
+  const answer = (...ids: string[]) => ids.map(id => yes(id))
+  const seen = () => endpoint.answers.map(({ message }) => message.id)
+  const handOver = async (link: string, body: Json, own = {}): Promise<OpenStream> => {
+    const response = await post(link, body, { ...headers, ...own })
+    expect(response.status).toBe(200)
+    return response
+  }
+
+  it('the same POST again gets the same next turn, while the stream waits for the one after it', async () => {
+    const link = linkOf(first, url)
+    const second = await handOver(link, answer('a', 'b'))
+    expect(await second.ended).toBe('end')
+    for (let i = 0; i < 3; i++) {
+      const again = await handOver(link, answer('a', 'b'))
+      // It ends too: whoever has lost the turn must hear that it is to answer.
+      expect(await again.ended).toBe('end')
+      expect(gist(again)).toEqual(['note', 'c'])
+      expect(again.headers.link).toBe(second.headers.link)
+      expect(again.headers['content-type']).toBe(second.headers['content-type'])
+    }
+    expect(seen()).toEqual(['a', 'b'])
+    expect(stats()).toMatchObject({ waiting: 1, connections: 0 })
+  })
+
+  it('the same POST again gets the rest of the call, once that is over', async () => {
+    const second = await handOver(linkOf(first, url), answer('a', 'b'))
+    await second.ended
+    const third = await handOver(linkOf(second, url), answer('c'))
+    await third.ended
+    expect(third.messages()).toMatchObject([{ id: 1, result: { done: true } }])
+    for (const [link, ids, expected] of [
+      [linkOf(second, url), ['c'], [1]],
+      [linkOf(first, url), ['a', 'b'], ['note', 'c', 1]]
+    ] as const) {
+      const again = await handOver(link, answer(...ids))
+      await again.ended
+      expect(gist(again)).toEqual(expected)
+    }
+    expect(seen()).toEqual(['a', 'b', 'c'])
+  })
+
+  it('what is answered already is taken once, whatever it says now', async () => {
+    const second = await handOver(linkOf(first, url), [yes('a', 'Ada'), yes('b', 'Ada')])
+    await second.ended
+    const again = await handOver(linkOf(first, url), [yes('a', 'Eve'), { ...yes('b'), result: undefined, error: {} }])
+    await again.ended
+    expect(gist(again)).toEqual(['note', 'c'])
+    expect(endpoint.answers.map(({ message }) => message.result.content.name)).toEqual(['Ada', 'Ada'])
+  })
+
+  it('two connections at once: each answer reaches the endpoint once, and both get the turn', async () => {
+    const answered = gate()
+    onAnswer = () => answered.opened
+    const link = linkOf(first, url)
+    const both = [handOver(link, answer('a', 'b')), handOver(link, answer('b', 'a'))]
+    await endpoint.answers.nth(2)
+    answered.open()
+    const responses = await Promise.all(both)
+    for (const response of responses) expect(await response.ended).toBe('end')
+    expect(seen().sort()).toEqual(['a', 'b'])
+    // The newest follows the stream to the end of the turn; the other has made way, or has it whole as well.
+    const gists = responses.map(gist)
+    expect(gists).toContainEqual(['note', 'c'])
+    for (const some of gists) expect(['note', 'c'].slice(0, some.length)).toEqual(some)
+    expect(stats()).toMatchObject({ waiting: 1, connections: 0 })
+  })
+
+  it('a client that leaves while the endpoint takes its answers finds them taken', async () => {
+    const answered = gate()
+    onAnswer = () => answered.opened
+    const link = linkOf(first, url)
+    const leave = new AbortController()
+    const body = JSON.stringify(answer('a', 'b'))
+    const lost = fetch(link, { method: 'POST', body, headers, signal: leave.signal })
+    await endpoint.answers.nth(1)
+    leave.abort()
+    await expect(lost).rejects.toThrow()
+    const again = handOver(link, answer('a', 'b'))
+    answered.open()
+    const response = await again
+    await response.ended
+    expect(gist(response)).toContain('c')
+    expect(seen()).toEqual(['a', 'b'])
+  })
+
+  it('an answer that the endpoint has refused is offered again, and only that', async () => {
+    let isRefusing = true
+    onAnswer = id => {
+      if (id === 'b' && isRefusing) endpoint.answers.at(-1)!.res.writeHead(400).end()
+    }
+    const link = linkOf(first, url)
+    expect((await post(link, answer('a', 'b'), headers)).status).toBe(400)
+    expect((await post(link, answer('a', 'b'), headers)).status).toBe(400)
+    isRefusing = false
+    const second = await handOver(link, answer('a', 'b'))
+    await second.ended
+    expect(gist(second)).toEqual(['note', 'c'])
+    expect(seen()).toEqual(['a', 'b', 'b', 'b'])
+  })
+
+  it('answers one by one: the stream goes on waiting for the others', async () => {
+    const waiting = happenings('waiting')
+    const part = await handOver(linkOf(first, url), answer('b'))
+    expect(await part.ended).toBe('end')
+    expect(gist(part)).toEqual([])
+    await waiting.nth(1)
+    const id = part.blocks.at(-1)!.id!
+    expect((await get(linkOf(part, url), { ...headers, 'last-event-id': id })).status).toBe(204)
+    const rest = await handOver(linkOf(part, url), answer('a'))
+    await rest.ended
+    expect(gist(rest)).toEqual(['note', 'c'])
+    expect(seen()).toEqual(['b', 'a'])
+  })
+
+  it('answers to the URL of an earlier turn are as good', async () => {
+    const second = await handOver(linkOf(first, url), answer('a', 'b'))
+    await second.ended
+    const third = await handOver(linkOf(first, url), answer('c'))
+    await third.ended
+    expect(gist(third)).toEqual([1])
+    expect(seen()).toEqual(['a', 'b', 'c'])
+    const again = await handOver(linkOf(first, url), answer('c'))
+    await again.ended
+    expect(gist(again)).toEqual([1])
+  })
+
+  it('a client goes on from the cursor that it names', async () => {
+    const second = await handOver(linkOf(first, url), answer('a', 'b'))
+    await second.ended
+    const noteId = second.blocks.find(({ data }) => data?.includes('note'))!.id!
+    const again = await handOver(linkOf(first, url), answer('a', 'b'), { 'last-event-id': noteId })
+    await again.ended
+    expect(gist(again)).toEqual(['c'])
+  })
+
+  it('the URL of a turn begins with that turn, for a client without a cursor', async () => {
+    const second = await handOver(linkOf(first, url), answer('a', 'b'))
+    await second.ended
+    const link = linkOf(second, url)
+    expect((await get(link, headers)).status).toBe(204)
+    const again = await get(link, headers)
+    expect(await again.ended).toBe('end')
+    expect([again.status, gist(again)]).toEqual([200, ['note', 'c']])
+    expect((await get(link, headers)).status).toBe(204)
+  })
+})
+
+describe('an answer that comes both ways', () => {
+  const start = async () => {
+    const endpoint = askingEndpoint(
+      async (call, ask) => {
+        await ask(0)
+        call.emit(notification('notifications/message', { data: 'note' }))
+        await ask('next')
+        call.result()
+      },
+      { session: 'a-session' }
+    )
+    const served = await serve(endpoint, QUICK)
+    const { headers } = await initializeSession(served.url, '2025-11-25', ANNOUNCED)
+    const first = await post(served.url, callTool(1, 'any'), headers)
+    await first.ended
+    return { ...served, endpoint, headers, first, link: linkOf(first, served.url) }
+  }
+
+  it('is accepted at the endpoint after a hand-over, and does not reach it again', async () => {
+    const { url, endpoint, headers, link } = await start()
+    const second = await post(link, [yes(0)], headers)
+    await second.ended
+    for (let i = 0; i < 2; i++) expect((await post(url, yes(0), headers)).status).toBe(202)
+    expect(endpoint.answers).toHaveLength(1)
+    // Any other answer does.
+    expect((await post(url, yes('other'), headers)).status).toBe(202)
+    expect((await post(url, yes('0'), headers)).status).toBe(202)
+    expect(endpoint.answers).toHaveLength(3)
+  })
+
+  it('is not withheld from the endpoint for another user, or without the session', async () => {
+    const { url, endpoint, headers, link } = await start()
+    await (
+      await post(link, [yes(0)], headers)
+    ).ended
+    await post(url, yes(0), { ...headers, ...headersFor({ auth: 'somebody else' }) })
+    await post(url, yes(0), ANNOUNCED)
+    expect(endpoint.answers).toHaveLength(3)
+  })
+
+  it('is not handed over after the endpoint has it from an old-style POST', async () => {
+    const { url, endpoint, headers, link, streams } = await start()
+    expect((await post(url, yes(0), headers)).status).toBe(202)
+    await until(() => streams.stats().waiting === 0)
+    const second = await post(link, [yes(0)], headers)
+    await second.ended
+    expect(gist(second)).toEqual(['note', 'next'])
+    expect(endpoint.answers).toHaveLength(1)
+    // It came to the endpoint as a message of the client's: again, it comes again.
+    expect((await post(url, yes(0), headers)).status).toBe(202)
+    expect(endpoint.answers).toHaveLength(2)
+  })
+
+  it('frees the stream when it comes to the endpoint while the stream waits', async () => {
+    const { url, headers, first, link, streams } = await start()
+    expect(streams.stats()).toMatchObject({ waiting: 1 })
+    await post(url, yes(0), headers)
+    const resumed = await get(link, { ...headers, 'last-event-id': first.blocks.at(-1)!.id! })
+    expect(resumed.status).toBe(200)
+    await resumed.ended
+    expect(gist(resumed)).toEqual(['note', 'next'])
+  })
+})
