@@ -14,6 +14,8 @@ export type EndpointAnswer =
       readonly status: number
       readonly headers: NodeJS.Dict<string[]>
       readonly body: Buffer
+      /** The response in its body, if it has one all the same. */
+      readonly message: Message | undefined
     }
   /** None, or one that was too large. */
   | { readonly kind: 'fault'; readonly fault: StreamFault }
@@ -110,7 +112,7 @@ function answerIn(response: IncomingMessage, body: Buffer, requestId: string): E
   if (error !== undefined)
     return { kind: 'response', text: JSON.stringify({ ...error, id: requestId }), message: error }
   if (status === 200) return { kind: 'fault', fault: 'no-response' }
-  return { kind: 'relay', status, headers, body }
+  return { kind: 'relay', status, headers, body, message }
 }
 
 function isResponseTo(message: Message, requestId: string): boolean {

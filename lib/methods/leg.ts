@@ -145,16 +145,18 @@ export class Leg {
     res.end(body)
   }
 
-  #relay({ status, headers, body }: EndpointAnswer & { kind: 'relay' }): void {
+  #relay({ status, headers, body, message }: EndpointAnswer & { kind: 'relay' }): void {
     const res = this.#res
+    const own = message === undefined ? body : Buffer.from(withId(body.toString(), message, this.requestId))
     for (const [name, value] of Object.entries(headers))
       if (value !== undefined && !OF_CONNECTION.test(name)) res.setHeader(name, value)
+    if (own.length > 0) res.setHeader('Content-Length', own.length)
     res.writeHead(status)
-    res.end(body)
+    res.end(own)
   }
 }
 
-const OF_CONNECTION = /^(?:connection|date|keep-alive|transfer-encoding)$/i
+const OF_CONNECTION = /^(?:connection|content-length|date|keep-alive|transfer-encoding)$/i
 
 /**
  * A response under another request's id. Where its text shows plainly what the id is, only that is replaced: numbers that JavaScript
