@@ -82,12 +82,13 @@ export class Calls implements CallKeeper {
   }
 
   /** The call that has an open leg for a request. */
-  findByRequest(requestId: RequestId, owner: string, sessionId: string): ResumableCall | undefined {
-    return this.ofSession(sessionId, owner).find(call => call.isWaitedForBy(requestId))
+  findByRequest(requestId: RequestId, owner: string, sessionId: string | undefined): ResumableCall | undefined {
+    const found = this.ofSession(sessionId, owner).filter(call => call.isWaitedForBy(requestId))
+    return found.length === 1 ? found[0] : undefined
   }
 
   /** One owner's running calls of a session. */
-  ofSession(sessionId: string, owner: string): ResumableCall[] {
+  ofSession(sessionId: string | undefined, owner: string): ResumableCall[] {
     return [...this.#running].filter(({ facts }) => facts.sessionId === sessionId && facts.owner === owner)
   }
 

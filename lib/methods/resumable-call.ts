@@ -126,21 +126,22 @@ export class ResumableCall {
     if (token !== undefined && token === this.#nextToken) this.#advance(token)
     clearTimeout(this.#abandonTimer)
     const step = this.#step
-    if (step.answer === undefined && this.#isReady) this.#answer()
-    if (step.answer !== undefined) {
-      leg.answer(step.answer)
-      return this.#rest()
-    }
-    step.legs.add(leg)
-    leg.watch(
-      isCancelled => this.#left(step, leg, isCancelled),
-      () => this.onDrain()
-    )
-    if (leg.isOver) return
     // Whoever comes again with a token may have lost what the endpoint asked the first time.
-    if (leg.acceptsEvents)
-      for (const { message, text } of [...step.asked, ...this.#takeUntold()]) leg.tell(message, text)
-    this.#answerBy(Date.now() + wait)
+    const asked = step.answer === undefined ? [...step.asked] : []
+    const isWaiting = step.answer === undefined && (!this.#isReady || this.#isAskingClient)
+    if (isWaiting) {
+      step.legs.add(leg)
+      leg.watch(
+        isCancelled => this.#left(step, leg, isCancelled),
+        () => this.onDrain()
+      )
+      if (leg.isOver) return
+    }
+    if (leg.acceptsEvents) for (const { message, text } of [...asked, ...this.#takeUntold()]) leg.tell(message, text)
+    if (isWaiting) return this.#answerBy(Date.now() + wait)
+    if (step.answer === undefined) this.#answer()
+    if (step.answer !== undefined) leg.answer(step.answer)
+    this.#rest()
   }
 
   /** A notification or a request of the endpoint: for the connection that is open. */
@@ -176,7 +177,11 @@ export class ResumableCall {
   settle(answer: EndpointAnswer): void {
     if (this.isEnded) return
     if (answer.kind === 'fault') return this.fail(answer.fault)
-    if (!this.#grow(sizeOf(answer))) return this.fail('overflow')
+    const size = sizeOf(answer)
+    let hasRoom = this.#grow(size)
+    // What has been said on the way is worth less than what it came to.
+    if (!hasRoom && this.#takeUntold().length > 0) hasRoom = this.#grow(size)
+    if (!hasRoom) return this.fail('overflow')
     this.#end('completed', answer)
   }
 
@@ -200,6 +205,8 @@ export class ResumableCall {
     this.#nextToken = undefined
     this.#step = newStep(undefined)
     this.#partials = []
+    this.#untold = []
+    this.#untoldBytes = 0
     this.#grow(-this.#bytes)
   }
 
@@ -293,7 +300,6 @@ export class ResumableCall {
   #end(state: StreamState, answer: LegAnswer): void {
     this.#state = state
     this.#final = answer
-    this.#untold = []
     if (this.#step.legs.size > 0 && this.#step.answer === undefined) this.#answer()
     else this.#rest()
   }
@@ -307,20 +313,26 @@ export class ResumableCall {
   #takeUntold(): Told[] {
     const untold = this.#untold
     this.#untold = []
+    this.#grow(-this.#untoldBytes)
     this.#untoldBytes = 0
-    this.#step.asked.push(...untold.filter(({ message }) => isRequest(message)))
+    if (!this.isEnded) this.#step.asked.push(...untold.filter(({ message }) => isRequest(message)))
     return untold
   }
 
-  /** A request waits for as long as it takes; of notifications the newest are kept. */
+  /** A request of the endpoint waits for as long as it takes; of notifications the newest are kept. */
   #keepUntold(told: Told): void {
-    this.#untold.push(told)
-    this.#untoldBytes += told.text.length
-    while (this.#untoldBytes > MOST_UNTOLD) {
+    const size = Buffer.byteLength(told.text)
+    while (this.#untoldBytes + size > MOST_UNTOLD || !this.#grow(size)) {
       const oldest = this.#untold.findIndex(({ message }) => !isRequest(message))
-      if (oldest < 0) return this.fail('overflow')
-      this.#untoldBytes -= (this.#untold.splice(oldest, 1)[0] as Told).text.length
+      if (oldest < 0) return isRequest(told.message) ? this.fail('overflow') : undefined
+      for (const { text } of this.#untold.splice(oldest, 1)) {
+        const freed = Buffer.byteLength(text)
+        this.#untoldBytes -= freed
+        this.#grow(-freed)
+      }
     }
+    this.#untold.push(told)
+    this.#untoldBytes += size
   }
 }
 

@@ -79,7 +79,8 @@ export class ResumeTokens {
   /** Hears what the endpoint says about cancelled requests and ended sessions. */
   watch(req: IncomingMessage, res: ServerResponse, messages: readonly Message[], owner: string): void {
     const session = sessionOf(req)
-    if (session === undefined || this.#calls.running === 0) return
+    // Without a session and without an owner, a request id says nothing about whose request it is.
+    if ((session === undefined && owner === '') || this.#calls.running === 0) return
     const cancelled = messages.flatMap(message => cancelledRequest(message) ?? [])
     res.once('close', () => {
       if (!res.headersSent) return
@@ -88,7 +89,7 @@ export class ResumeTokens {
       const isLost = statusCode === 404 && req.method === 'POST'
       // A leg that has been answered is not there any more: its client has merely waited in vain for what the wire lost.
       if (isAccepted) for (const id of cancelled) this.#calls.findByRequest(id, owner, session)?.cancel(req)
-      if (!isLost && !(isAccepted && req.method === 'DELETE')) return
+      if (session === undefined || (!isLost && !(isAccepted && req.method === 'DELETE'))) return
       for (const call of this.#calls.ofSession(session, owner)) {
         if (isLost) call.fail('session-ended')
         else call.cancel(req)

@@ -101,7 +101,7 @@ describe.each(Object.entries(SETUPS))('%s', (name, setup) => {
 
   it('ends the call when its caller does not want it any more', async () => {
     const { endpoint, connect } = await setup()
-    const { url } = await serve(endpoint, { resumeTokens: { after: 5000 }, resumeInterval: { max: 0.2 } })
+    const { url } = await serve(endpoint, { resumeTokens: { after: 1000 }, resumeInterval: { max: 0.2 } })
     const { client } = await connect(url)
     const controller = new AbortController()
     const request = { method: 'tools/call', params: { name: 'hang', arguments: { key: 'a' } } }
