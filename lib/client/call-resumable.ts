@@ -78,7 +78,7 @@ export async function callResumable(
       result = await (client as Sender).request(leg, resultSchema, { ...others, ...timing, signal: abort.signal })
     } catch (error) {
       if (signal?.aborted || resumeToken === null || !mayPass(error) || ++failures > maxRetries) throw error
-      await pause(Math.min(SHORTEST_PAUSE * 2 ** failures, LONGEST_PAUSE), signal)
+      await pause(Math.min(SHORTEST_PAUSE * 2 ** (failures - 1), LONGEST_PAUSE), signal)
       continue
     } finally {
       signal?.removeEventListener('abort', aborted)
