@@ -114,7 +114,7 @@ export class Stream implements StreamIdentity, HandOffHost {
   }
 
   /** What it has asked its client; `undefined`: nothing. */
-  get turns(): Pick<Turns, 'open' | 'told' | 'cursorAfter' | 'wasHandedOver'> | undefined {
+  get turns(): Pick<Turns, 'open' | 'cursorAfter' | 'wasHandedOver'> | undefined {
     return this.#handOff?.turns
   }
 
@@ -212,15 +212,20 @@ export class Stream implements StreamIdentity, HandOffHost {
   /**
    * Tells a client that comes back while the stream waits for it whether there is something for it first: `undefined`; or else
    * the cursor from which on it has something to come. Where a client names no cursor, a reader that has parted in peace speaks
-   * for it; asked again it does not, for what it has written may not have arrived.
+   * for it.
    */
-  takeTurn(cursor: number | undefined): number | undefined {
+  turnFor(cursor: number | undefined): number | undefined {
     const parted = this.#parted
-    this.#parted = undefined
     if (cursor === undefined) return parted?.at === this.log.last ? parted.at : undefined
     // A stream that is never quiet: what has come since a reader has parted while it waited comes after the answers.
     const isNoise = parted?.at === cursor && parted.hasWaited
     return cursor === this.log.last || isNoise ? cursor : undefined
+  }
+
+  /** The client has been told that it is its turn. The reader before speaks for it once: what it has written may not have arrived. */
+  told(cursor: number): void {
+    this.#parted = undefined
+    this.#handOff?.turns.told(cursor)
   }
 
   /** The newest reader follows the stream; an older one makes way. */

@@ -98,6 +98,10 @@ export class Exchange implements TapHost, IntakeHost {
       return this.#leave('everything is live and full')
     }
     if (this.#initialize !== undefined) stream.onResponse = message => noteRevision(this.#house, sessionId, message)
+    // Node forgets who was at the other end once the socket is gone, unless it has been asked: the endpoint may have to be told
+    // of its client then, as if by that client.
+    void req.socket.remoteAddress
+    void req.socket.localAddress
     intake.stream = stream
     this.#context.take(stream)
     this.#facts.keyed?.settle({ kind: 'stream', streamId: stream.id })

@@ -55,6 +55,9 @@ function answersIn(body: unknown): ReadonlyMap<RequestId, Answer> | undefined {
   return answers
 }
 
+/** Milliseconds for which the endpoint's word on an answer is awaited: whoever sends the same answer waits behind it. */
+const PATIENCE = 30_000
+
 /** Answers on their way to the endpoint, by stream and request. */
 const underway = new WeakMap<Stream, Map<RequestId, Promise<unknown>>>()
 
@@ -89,8 +92,10 @@ async function send(
   stream: Stream,
   answer: Answer
 ): Promise<IncomingMessage | 'none' | undefined> {
+  const patience = new AbortController()
+  const timer = setTimeout(() => patience.abort(), PATIENCE)
   try {
-    const response = await sendToEndpoint(req, answer, { sessionId: stream.sessionId })
+    const response = await sendToEndpoint(req, answer, { sessionId: stream.sessionId, signal: patience.signal })
     const { statusCode = 0 } = response
     if (statusCode < 200 || statusCode > 299) return response
     response.destroy()
@@ -99,6 +104,8 @@ async function send(
   } catch (error) {
     house.debug('stream %s: the endpoint did not take an answer: %o', label(stream), error)
     return 'none'
+  } finally {
+    clearTimeout(timer)
   }
 }
 

@@ -83,6 +83,8 @@ function headersFor(
   }
   headers.push('Accept', 'application/json, text/event-stream', 'Content-Type', 'application/json')
   headers.push('Content-Length', String(body.length), 'Connection', 'close')
+  // HTTP/1.0 knows requests without.
+  if (req.headers.host === undefined) headers.push('Host', '')
   if (sessionId !== undefined && req.headers['mcp-session-id'] === undefined) headers.push('Mcp-Session-Id', sessionId)
   // From 2026-07-28 on a request says in its head what stands in its body.
   if (isObject(message) && typeof message['method'] === 'string' && req.headers['mcp-method'] !== undefined)

@@ -38,8 +38,8 @@ export function resumeStream(
       : refuseAndCount(house, res, 410, 'stream-expired')
   if (hasEvicted(found, cursor)) return refuseAndCount(house, res, 410, 'events-evicted', found)
   if (found.isEnded && cursor === found.log.last) return nothingLeft(house, res, found)
-  const turn = found.state === 'waiting' ? found.takeTurn(lastEventId === '' ? undefined : cursor) : undefined
-  if (turn !== undefined) return waitForAnswers(house, res, found, turn)
+  const turn = found.state === 'waiting' ? found.turnFor(lastEventId === '' ? undefined : cursor) : undefined
+  if (turn !== undefined) return waitForAnswers(house, req, res, found, turn)
   followTurn(house, req, res, found, cursor, name)
 }
 
@@ -57,9 +57,9 @@ export function followTurn(
 }
 
 /** The client's turn (SEP-1335): 204, and nothing is held until it POSTs its answers. */
-function waitForAnswers(house: House, res: ServerResponse, stream: Stream, cursor: number): void {
+function waitForAnswers(house: House, req: IncomingMessage, res: ServerResponse, stream: Stream, cursor: number): void {
   house.debug('stream %s waits for its client: 204', label(stream))
-  stream.turns?.told(cursor)
+  if (req.method !== 'HEAD') stream.told(cursor)
   stream.signOfLife()
   noContent(res)
 }

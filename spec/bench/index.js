@@ -1,4 +1,4 @@
-// npm run bench [-- a b c d e] [--quick] [--rounds=n] [--only=text]: what durability costs, as ratios to the bare endpoint.
+// npm run bench [-- a b c d e f] [--quick] [--rounds=n] [--only=text]: what durability costs, as ratios to the bare endpoint.
 //
 // Variants run in processes of their own, apart from the load, and take turns. Every number is the median of its rounds. The
 // load checks every event that it gets. BENCH_CPU_PROF=<folder> writes CPU profiles of the servers there.
@@ -7,11 +7,19 @@ import { parseArgs } from 'node:util'
 import { measureCalls } from './calls.js'
 import { measureEvents } from './events.js'
 import { measureFetch } from './fetch.js'
+import { measureHandOff } from './hand-off.js'
 import { measureMemory } from './memory.js'
 import { measureResume } from './resume.js'
 import { othersShare } from './rounds.js'
 
-const sections = { a: measureEvents, b: measureCalls, c: measureResume, d: measureMemory, e: measureFetch }
+const sections = {
+  a: measureEvents,
+  b: measureCalls,
+  c: measureResume,
+  d: measureMemory,
+  e: measureFetch,
+  f: measureHandOff
+}
 
 const { values, positionals } = parseArgs({
   allowPositionals: true,

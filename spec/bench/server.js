@@ -4,18 +4,20 @@ import { once } from 'node:events'
 import { performance } from 'node:perf_hooks'
 import { setImmediate as nextTick } from 'node:timers/promises'
 import express from 'express'
+import { rawAsking, sdkAsking } from './asking.js'
 import { arrays, OrderedEventStore, raw, sdkStateful, sdkStateless } from './endpoints.js'
 import { answer, options } from './processes.js'
 
 const eventStore = options.variant === 'store' ? new OrderedEventStore() : undefined
-const handle = { sdkStateless, sdkStateful, raw, arrays }[options.endpoint]({ ...options, eventStore })
+const endpoints = { sdkStateless, sdkStateful, raw, arrays, sdkAsking, rawAsking }
+const handle = endpoints[options.endpoint]({ ...options, eventStore })
 
 const app = express()
 let streams
 if (options.variant === 'ours') {
   // Imported here and not above: the other variants are to be measured without a trace of it.
   const { mcpStreams } = await import('express-mcp-streams')
-  streams = mcpStreams()
+  streams = mcpStreams(options.streams)
   app.use('/mcp', streams)
 }
 app.all('/mcp', express.json(), handle)

@@ -11,7 +11,7 @@ export type Tool = (call: RawCall, ask: Ask) => unknown
 
 export interface AskingOptions {
   session?: string
-  /** Answers the POST of an answer; `undefined`: 202. What says anything but 2xx has not taken the answer. */
+  /** May answer the POST of an answer: only what is 202 in the end is taken. 'broken': nothing more is written. */
   onAnswer?: (call: RawCall) => unknown
 }
 
@@ -45,7 +45,7 @@ export function askingEndpoint(tool: Tool, { session, onAnswer }: AskingOptions 
     if (message === undefined) return void res.writeHead(405).end()
     if (message.method !== undefined) return void res.writeHead(202).end()
     answers.push(call)
-    await onAnswer?.(call)
+    if ((await onAnswer?.(call)) === 'broken') return
     if (!res.headersSent && !res.destroyed) res.writeHead(202).end()
     if (res.statusCode === 202) asked.get(message.id)?.(message)
   })

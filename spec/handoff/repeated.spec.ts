@@ -1,13 +1,15 @@
 // Answers that come more than once: however and wherever they are sent again, the endpoint has each once, and the client its next turn.
 
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals'
+import { once } from 'node:events'
+import type { Server } from 'node:http'
 import { gate } from '../helpers/gate.js'
 import { happenings, until } from '../helpers/happenings.js'
 import { closeAll } from '../helpers/listen.js'
 import { callTool, get, headersFor, initializeSession, notification, post } from '../helpers/mcp.js'
 import type { Json, OpenStream } from '../helpers/open-stream.js'
 import { serve } from '../helpers/serve.js'
-import { ANNOUNCED, askingEndpoint, QUICK, yes } from './asking.js'
+import { ANNOUNCED, askingEndpoint, type AskingOptions, QUICK, yes } from './asking.js'
 
 afterEach(closeAll)
 
@@ -22,6 +24,7 @@ describe.each<[name: string, session: string | undefined]>([
   let url: string
   let headers: Record<string, string>
   let endpoint: ReturnType<typeof askingEndpoint>
+  let server: Server
   let stats: () => { waiting: number; connections: number; resumes: number }
   /** Held back by the endpoint: what it says to an answer. */
   let onAnswer: (id: Json) => unknown = () => {}
@@ -40,6 +43,7 @@ describe.each<[name: string, session: string | undefined]>([
     )
     const served = await serve(endpoint, QUICK)
     url = served.url
+    server = served.server
     stats = () => served.streams.stats()
     headers = session === undefined ? ANNOUNCED : (await initializeSession(url, '2025-11-25', ANNOUNCED)).headers
     first = await post(url, callTool(1, 'any'), headers)
@@ -113,6 +117,22 @@ describe.each<[name: string, session: string | undefined]>([
     expect(gists).toContainEqual(['note', 'c'])
     for (const some of gists) expect(['note', 'c'].slice(0, some.length)).toEqual(some)
     expect(stats()).toMatchObject({ waiting: 1, connections: 0 })
+  })
+
+  it('whoever sends what is on its way to the endpoint waits for what comes of it', async () => {
+    const answered = gate()
+    onAnswer = () => answered.opened
+    const link = linkOf(first, url)
+    const one = handOver(link, answer('a', 'b'))
+    await endpoint.answers.nth(1)
+    const arrived = once(server, 'request')
+    const other = handOver(link, answer('a', 'b'))
+    await arrived
+    for (let i = 0; i < 20; i++) await new Promise(setImmediate)
+    expect(seen()).toEqual(['a'])
+    answered.open()
+    for (const response of await Promise.all([one, other])) expect(await response.ended).toBe('end')
+    expect(seen()).toEqual(['a', 'b'])
   })
 
   it('a client that leaves while the endpoint takes its answers finds them taken', async () => {
@@ -196,7 +216,7 @@ describe.each<[name: string, session: string | undefined]>([
 })
 
 describe('an answer that comes both ways', () => {
-  const start = async () => {
+  const start = async (onAnswer: AskingOptions['onAnswer'] = () => {}) => {
     const endpoint = askingEndpoint(
       async (call, ask) => {
         await ask(0)
@@ -204,7 +224,7 @@ describe('an answer that comes both ways', () => {
         await ask('next')
         call.result()
       },
-      { session: 'a-session' }
+      { session: 'a-session', onAnswer }
     )
     const served = await serve(endpoint, QUICK)
     const { headers } = await initializeSession(served.url, '2025-11-25', ANNOUNCED)
@@ -223,6 +243,18 @@ describe('an answer that comes both ways', () => {
     expect((await post(url, yes('other'), headers)).status).toBe(202)
     expect((await post(url, yes('0'), headers)).status).toBe(202)
     expect(endpoint.answers).toHaveLength(3)
+  })
+
+  it.each<[name: string, say: NonNullable<AskingOptions['onAnswer']>]>([
+    ['breaks off behind its head', ({ res }) => (res.writeHead(202).flushHeaders(), res.destroy())],
+    ['says more than anybody reads', ({ res }) => res.writeHead(202).end('x'.repeat(1024 * 1024))]
+  ])('is known to be handed over to an endpoint that %s', async (_name, say) => {
+    const { url, endpoint, headers, link } = await start(say)
+    const second = await post(link, [yes(0)], headers)
+    expect(second.status).toBe(200)
+    second.destroy()
+    expect((await post(url, yes(0), headers)).status).toBe(202)
+    expect(endpoint.answers).toHaveLength(1)
   })
 
   it('is not withheld from the endpoint for another user, or without the session', async () => {

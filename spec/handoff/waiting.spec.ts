@@ -65,9 +65,15 @@ describe('a call that waits', () => {
 
   it('answers HEAD as GET, and takes nothing from it', async () => {
     const { first, link } = await waiting()
-    const head = (headers = {}) => openStream(link, { method: 'HEAD', headers: { ...ANNOUNCED, ...headers } })
+    const head = (headers = {}): Promise<OpenStream> =>
+      openStream(link, { method: 'HEAD', headers: { ...ANNOUNCED, ...headers } })
     expect((await head({ 'last-event-id': lastId(first) })).status).toBe(204)
     expect((await head({ 'last-event-id': lastId(first).replace(/\.1\.\d+$/, '.0.1') })).status).toBe(200)
+    // Nor does it speak for whoever comes next without a cursor.
+    for (let i = 0; i < 3; i++) expect((await head()).status).toBe(204)
+    expect((await get(link, ANNOUNCED)).status).toBe(204)
+    expect((await head()).status).toBe(200)
+    expect((await get(link, ANNOUNCED)).status).toBe(200)
   })
 
   it('gives a client first what that has missed, and closes', async () => {
@@ -316,6 +322,19 @@ describe('a client that has not announced itself', () => {
     // By quiet now, not by patience.
     expect([await second.ended, gist(second)]).toEqual(['end', ['b']])
     expect(streams.stats().waiting).toBe(1)
+  })
+
+  it('is handed off to in all calls of its session, once it has fetched the stream URL of one', async () => {
+    const tool: Tool = async (call, ask) => (await ask(`of ${call.message.id}`), call.result())
+    const { url, streams } = await serve(askingEndpoint(tool, { session: 's' }), { ...QUICK, handoffAfter: 5_000 })
+    const headers = { ...UNANNOUNCED, ...headersFor({ session: 's' }) }
+    const [one, other] = [await post(url, callTool(1, 'any'), headers), await post(url, callTool(2, 'any'), headers)]
+    for (const call of [one, other]) await call.nextMessage()
+    await get(streamUrl(one, url), { ...headers, 'last-event-id': lastId(one) })
+    expect([await one.ended, await other.ended]).toEqual(['end', 'end'])
+    expect(streams.stats()).toMatchObject({ waiting: 2, connections: 0 })
+    const later = await post(url, callTool(3, 'any'), headers)
+    expect([await later.ended, streams.stats().waiting]).toEqual(['end', 3])
   })
 
   it('is not disconnected while it may be about to answer: an answer in time changes nothing', async () => {

@@ -88,11 +88,11 @@ describe.each([
 })
 
 describe('the words', () => {
-  it('are all reasons of an error, each with a status or an event', () => {
+  it('are all reasons of an error, each with where it stands', () => {
     const { rows } = tableWith('Statuses and errors', 'Reason')
     expect(rows.map(([reason]) => reason!.slice(1, -1)).sort()).toEqual(compiler.words(SERVER, 'StreamFault'))
     for (const [reason, where] of rows) {
-      expect(where).toMatch(/^(?:event(?:, \d{3})?|\d{3})$/)
+      expect(where).toMatch(/^(?:event(?:, \d{3})?|\d{3}|endpoint)$/)
       expect(faultMessage(reason!.slice(1, -1) as StreamFault)).toEqual(expect.any(String))
     }
   })
@@ -122,7 +122,7 @@ describe('the words', () => {
 })
 
 describe('the exchange', () => {
-  const [first, second] = readme.fences
+  const [first, second, third] = readme.fences
     .filter(({ language }) => language === 'http')
     .map(({ code }) => code.replace(/ +# .*$/gm, ''))
   const [, id] = /stream=([\w-]{21})>/.exec(first!)!
@@ -133,15 +133,16 @@ describe('the exchange', () => {
     return { head: head!.split('\n').slice(1), body: `${blocks.join('\n\n')}\n\n` }
   }
 
-  function expectAsWritten(response: OpenStream, { head, body }: { head: string[]; body: string }): void {
+  function expectAsWritten(
+    response: OpenStream,
+    { head, body }: { head: string[]; body: string },
+    actualId = streamId(response)
+  ): void {
     for (const line of head) {
       const [, name, value] = /^([^:]+): (.*)$/.exec(line)!
-      expect([name, String(response.headers[name!.toLowerCase()]).replace(streamId(response), id!)]).toEqual([
-        name,
-        value
-      ])
+      expect([name, String(response.headers[name!.toLowerCase()]).replace(actualId, id!)]).toEqual([name, value])
     }
-    expect(response.text.replaceAll(streamId(response), id!)).toBe(body)
+    expect(response.text.replaceAll(actualId, id!)).toBe(body)
   }
 
   it('is what happens on the wire', async () => {
@@ -162,6 +163,34 @@ describe('the exchange', () => {
     endpoint.calls[0]!.res.end()
     await resumed.ended
     expectAsWritten(resumed, answerIn(second!))
+  })
+
+  it('of a hand-off is, too', async () => {
+    const [asking, posting] = third!.split('\n\nPOST ')
+    const answer = JSON.parse(/^\[\{.*$/m.exec(posting!)![0])
+    const question = { jsonrpc: '2.0', id: answer[0].id, method: 'elicitation/create', params: {} }
+    const answers: unknown[] = []
+    const endpoint = rawEndpoint(({ message, res, emit }) => {
+      if (message.method === 'tools/call') return emit(question)
+      answers.push(message)
+      res.writeHead(202).end()
+      endpoint.calls[0]!.emit(JSON.parse(/^data: (\{.*)$/m.exec(posting!)![1]!))
+      return endpoint.calls[0]!.res.end()
+    })
+    const { url } = await serve(endpoint)
+    const announced = headersFor({ version: '2025-11-25', prefer: 'rel=stream' })
+    const call = await post(url, JSON.parse(/^\{.*$/m.exec(first!)![0]), announced)
+    await call.ended
+
+    const lastEventId = /^Last-Event-ID: (\S+)$/m.exec(asking!)![1]!
+    expect(call.blocks.at(-1)!.id).toBe(lastEventId.replace(id!, streamId(call)))
+    const resumed = await get(streamUrl(call, url), { ...announced, 'last-event-id': call.blocks.at(-1)!.id! })
+    expect(`HTTP/1.1 ${resumed.status} No Content`).toBe(asking!.split('\n').at(-1))
+
+    const next = await post(streamUrl(call, url), answer, announced)
+    await next.ended
+    expectAsWritten(next, answerIn(posting!), streamId(call))
+    expect(answers).toEqual(answer)
   })
 })
 

@@ -266,21 +266,18 @@ describe('DELETE', () => {
 })
 
 describe('other methods on a stream URL', () => {
-  it.each(['PUT', 'POST', 'PATCH', 'PROPFIND'])(
-    '%s is 405, and neither the stream nor the endpoint notices',
-    async method => {
-      const { url, id, running, streams } = await parked(1)
-      const refused = await openStream(`${url}?stream=${id}`, { method, headers: MODERN, body: { jsonrpc: '2.0' } })
-      expect(refused.status).toBe(405)
-      expect(refused.headers['allow']?.split(', ')).toEqual(['GET', 'HEAD', 'DELETE', 'OPTIONS'])
-      expect(await refused.json()).toMatchObject({ jsonrpc: '2.0', id: null, error: { code: -32000 } })
-      const resumed = await resume(`${url}?stream=${id}`)
-      running.result()
-      await resumed.ended
-      expect(numbers(resumed.messages())).toEqual([1, 'result'])
-      expect(streams.stats().resumes).toBe(1)
-    }
-  )
+  it.each(['PUT', 'PATCH', 'PROPFIND'])('%s is 405, and neither the stream nor the endpoint notices', async method => {
+    const { url, id, running, streams } = await parked(1)
+    const refused = await openStream(`${url}?stream=${id}`, { method, headers: MODERN, body: { jsonrpc: '2.0' } })
+    expect(refused.status).toBe(405)
+    expect(refused.headers['allow']?.split(', ')).toEqual(['GET', 'HEAD', 'POST', 'DELETE', 'OPTIONS'])
+    expect(await refused.json()).toMatchObject({ jsonrpc: '2.0', id: null, error: { code: -32000 } })
+    const resumed = await resume(`${url}?stream=${id}`)
+    running.result()
+    await resumed.ended
+    expect(numbers(resumed.messages())).toEqual([1, 'result'])
+    expect(streams.stats().resumes).toBe(1)
+  })
 
   it('OPTIONS is the app’s: CORS is answered where the app answers it', async () => {
     const seen: (string | undefined)[] = []
