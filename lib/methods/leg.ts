@@ -45,6 +45,11 @@ export class Leg {
     this.#progressToken = progressTokenOf(request)
   }
 
+  /** Its response is held open without its client. */
+  get isKept(): boolean {
+    return this.#options.isKept
+  }
+
   /** It has been given an answer, or its client has gone. */
   get isOver(): boolean {
     return this.#isOver
@@ -68,7 +73,7 @@ export class Leg {
       onGone(this.#context?.state === 'cancelled')
     }
     this.#res.once('close', gone)
-    if (this.#res.destroyed && !this.#options.isKept) gone()
+    if (this.#res.destroyed && !this.isKept) gone()
   }
 
   /** Tells the client a message of the endpoint. `false`: it cannot be told more for now. */

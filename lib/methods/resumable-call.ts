@@ -54,8 +54,6 @@ const LONGEST_TIMEOUT = 2 ** 31 - 1
 
 export class ResumableCall {
   readonly facts: CallFacts
-  /** The first leg's request may be sent again under its key: it can be lost without the call being lost. */
-  readonly #isKeyed: boolean
   readonly #keeper: CallKeeper
   readonly #interim: (nextResumeToken: string, partial: string | undefined) => string
   readonly #abort = new AbortController()
@@ -80,12 +78,11 @@ export class ResumableCall {
   constructor(
     facts: CallFacts,
     keeper: CallKeeper,
-    options: { readonly isKeyed: boolean; readonly interim: (token: string, partial: string | undefined) => string }
+    interim: (nextResumeToken: string, partial: string | undefined) => string
   ) {
     this.facts = facts
     this.#keeper = keeper
-    this.#isKeyed = options.isKeyed
-    this.#interim = options.interim
+    this.#interim = interim
   }
 
   get state(): StreamState {
@@ -276,8 +273,9 @@ export class ResumableCall {
     this.#deadlineAt = Infinity
     this.onDrain()
     // Nobody has been given a token: as without us, the endpoint sees that its client has gone.
-    const isLost = step.token === undefined && step.answer === undefined && !this.#isKeyed
-    if (isCancelled) this.cancel(leg.req)
+    const isLost = step.token === undefined && step.answer === undefined
+    // One that is kept goes only when it is cancelled by its key, or nobody has sent it again for too long.
+    if (isCancelled || (isLost && leg.isKept)) this.cancel(leg.req)
     else if (isLost) this.#abandon()
     else this.#rest()
   }

@@ -106,10 +106,9 @@ export class ResumeTokens {
     const { method } = request
     const revision = this.#revisionOf(req, request)
     const facts = { owner, sessionId: sessionOf(req), method, parameters }
-    const call = new ResumableCall(facts, this.#calls, {
-      isKeyed,
-      interim: (token, partial) => interimResult(method, revision, token, partial)
-    })
+    const call = new ResumableCall(facts, this.#calls, (token, partial) =>
+      interimResult(method, revision, token, partial)
+    )
     this.#calls.begin(call)
     this.#house.debug('%s may be resumed with tokens', method)
     const leg = new Leg(req, res, request, { isKept: isKeyed, isAskedByHeader: ask.isByHeader })

@@ -2,7 +2,8 @@
 
 import { afterEach, describe, expect, it } from '@jest/globals'
 import { closeAll } from '../helpers/listen.js'
-import { post } from '../helpers/mcp.js'
+import { until } from '../helpers/happenings.js'
+import { del, initializeSession, post } from '../helpers/mcp.js'
 import { answerJson, answerOf, report, serveTokens, SOON, TEXT, tokenOf } from './setup.js'
 
 afterEach(closeAll)
@@ -43,6 +44,28 @@ describe('a first request that is sent again under its key', () => {
     const other = await post(url, report(1, { resumeToken: null }, {}), KEY)
     expect(other.status).toBe(409)
     expect(endpoint.calls).toHaveLength(1)
+  })
+
+  it('is cancelled by that key while there is no answer: the endpoint is told', async () => {
+    const { url, endpoint } = await serveTokens({ resumeTokens: { after: 20_000 } }, { session: 'one' })
+    const { headers } = await initializeSession(url, '2025-11-25')
+    const controller = new AbortController()
+    const leaving = fetch(url, {
+      method: 'POST',
+      body: JSON.stringify(report(1, { resumeToken: null })),
+      headers: { ...KEY, ...headers, 'Content-Type': 'application/json' },
+      signal: controller.signal
+    })
+    const call = await endpoint.calls.nth(1)
+    controller.abort()
+    await expect(leaving).rejects.toThrow()
+    expect(call.isClosed).toBe(false)
+    await (
+      await del(`${url}?stream=${encodeURIComponent(KEY['idempotency-key'])}`, headers)
+    ).ended
+    await call.closed
+    const told = (): unknown[] => endpoint.requests.map(({ message }) => message?.params?.requestId)
+    await until(() => told().includes(call.message.id))
   })
 
   it('may say both: that it follows links, and that it takes tokens', async () => {
