@@ -6,6 +6,7 @@ import { debug, publish } from './diagnostics.js'
 import { Connections } from './http/connections.js'
 import type { House } from './http/house.js'
 import { KeyedCalls } from './http/idempotency.js'
+import { ResumeTokens } from './methods/resume-tokens.js'
 import type { Settings } from './options.js'
 
 /** What the house tells its instance. */
@@ -65,4 +66,22 @@ export function buildHouse(settings: Settings, listener: HouseListener): House {
     debug,
     count: listener.count
   }
+}
+
+/** The room for resume tokens; `undefined` where they are off. */
+export function buildResumeTokens(instance: object, house: House, settings: Settings): ResumeTokens | undefined {
+  const { resumeTokens, maxStreams, maxStreamBytes, maxBytes, window, resumeInterval } = settings
+  if (resumeTokens === false) return undefined
+  return new ResumeTokens(instance, house, {
+    after: resumeTokens.after,
+    methods: new Set(resumeTokens.methods),
+    hints: new Map(Object.entries(resumeTokens.hints)),
+    limits: {
+      maxCalls: maxStreams,
+      maxCallBytes: maxStreamBytes,
+      maxBytes: Math.max(maxStreamBytes, Math.ceil(maxBytes / ANSWERS_SHARE)),
+      window,
+      abandonAfter: Math.ceil(resumeInterval.max * 1000)
+    }
+  })
 }

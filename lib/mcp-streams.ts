@@ -1,6 +1,6 @@
 // The factory: options in, middleware out; one decision ladder per request, each rung a room.
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { AT_WILL_RETRY, buildHouse } from './build-house.js'
+import { AT_WILL_RETRY, buildHouse, buildResumeTokens } from './build-house.js'
 import { StreamError } from './core/errors.js'
 import { parseEventId } from './core/event-id.js'
 import { isInitialize, isRequest, type Message, messagesOf } from './core/json-rpc.js'
@@ -21,6 +21,7 @@ import { answerStreamUrl } from './http/stream-url.js'
 import { ResponseTap } from './http/tap.js'
 import { watchVerdict } from './http/verdict.js'
 import { ResourceRoom } from './methods/resource-stream.js'
+import type { ResumeTokens } from './methods/resume-tokens.js'
 import { type McpStreamsOptions, parseOptions, type Settings } from './options.js'
 
 /** Counts and sizes at this moment, and totals since the start. */
@@ -82,6 +83,7 @@ class Instance {
   readonly #settings: Settings
   readonly #house: House
   readonly #resources: ResourceRoom | undefined
+  readonly #tokens: ResumeTokens | undefined
   #resumes = 0
   #refusals = 0
 
@@ -94,6 +96,7 @@ class Instance {
     const { resources, maxStreams } = settings
     if (resources !== undefined)
       this.#resources = new ResourceRoom(resources, this.#house, maxStreams, error => this.#report(error, undefined))
+    this.#tokens = buildResumeTokens(this, this.#house, settings)
   }
 
   handle(req: IncomingMessage, res: ServerResponse, next: (error?: unknown) => void): void {
@@ -207,17 +210,20 @@ class Instance {
     keyed?: KeyedCall
   ): void {
     watchVerdict(this.#house, req, res, messages, owner)
+    this.#tokens?.watch(req, res, messages, owner)
+    // What we answer in the endpoint's place goes the way that its own answer would.
+    const answer = this.#tokens?.answerFor({ req, res, owner, messages, isKeyed: keyed !== undefined }) ?? next
     const manners = mannersOf(this.#house, req)
     const why = this.#whyUntouched(req, manners.taken || messages.some(isInitialize))
     if (why !== undefined) {
       debug('%s passed on untouched: %s', req.method, why)
       this.#resources?.negotiate(req, res, messages)
-      return next()
+      return answer()
     }
     const exchange = new Exchange(this.#house, { instance: this, req, res, owner, messages, manners, keyed })
     // Behind all that reads along, so that what is kept is what the client has been told.
     this.#resources?.negotiate(req, res, messages)
-    exchange.run(next)
+    exchange.run(answer)
   }
 
   #whyUntouched(req: IncomingMessage, hasManners: boolean): string | undefined {
@@ -231,6 +237,7 @@ class Instance {
     const { table, connections, calls } = this.#house
     table.beginClosing(2 * (this.#settings.retry ?? 0) + CLOSING_GRACE)
     calls.beginClosing()
+    this.#tokens?.close()
     const retry = this.#settings.retry ?? AT_WILL_RETRY
     await Promise.all([
       connections.shutDown(() => Math.round(retry * (0.8 + 0.4 * Math.random())), CLOSING_PATIENCE),

@@ -3,6 +3,7 @@ import type { StreamError } from './core/errors.js'
 import { defaultOwner, type OwnerFunction } from './http/guards.js'
 import { checkResources, resourceSettings } from './methods/resource-options.js'
 import type { ResourceSettings, ResourcesOptions } from './methods/resource-types.js'
+import type { DurationHint } from './methods/duration-hints.js'
 
 /** Options of {@link mcpStreams}. Every one has a default. Durations are milliseconds and sizes bytes, but for `resumeInterval`. */
 export interface McpStreamsOptions {
@@ -74,8 +75,28 @@ export interface McpStreamsOptions {
    * none, and nothing of the endpoint's resources is touched.
    */
   readonly resources?: ResourcesOptions | undefined
-  /** Hears of streams that fail or are abandoned, of resources that fail, and of an `owner` that throws. It must not throw itself. Default: nobody hears. */
+  /**
+   * Resume tokens (the Resuming draft), for requests that ask for them: with `Prefer: respond-async` or a `resumeToken` in `_meta`. `after`:
+   * milliseconds after which a request without a result is answered with a token. `methods`: those that may get tokens. `hints`: how
+   * long tools take, in milliseconds by name, for `tools/list`. `false`: none; a request with a token goes to the endpoint like any
+   * other. Default: `{ after: 10_000, methods: ['tools/call'], hints: {} }`.
+   */
+  readonly resumeTokens?: false | ResumeTokensOptions | undefined
+  /**
+   * Hears of streams that fail or are abandoned, of resources that fail, and of an `owner` that throws. It must not throw itself. Default:
+   * nobody hears.
+   */
   readonly onError?: ((error: Error, context: { readonly streamId: string | undefined }) => void) | undefined
+}
+
+/** Option `resumeTokens` of {@link McpStreamsOptions}. */
+export interface ResumeTokensOptions {
+  /** Milliseconds after which a request without a result is answered with a token; a request may ask for another time. Default: 10,000. */
+  readonly after?: number | undefined
+  /** The methods whose requests may get tokens. Default: `tools/call` alone. */
+  readonly methods?: readonly string[] | undefined
+  /** How long tools take, in milliseconds, by their names: added to `tools/list` as `_meta.durationHint`. Default: nothing is said. */
+  readonly hints?: Readonly<Record<string, DurationHint>> | undefined
 }
 
 /** The options with every default filled in; what the code runs on. */
@@ -95,6 +116,13 @@ export interface Settings {
   readonly allowedOrigins: ReadonlySet<string>
   readonly primer: 'auto' | 'always' | 'never'
   readonly resources: ResourceSettings | undefined
+  readonly resumeTokens:
+    | false
+    | {
+        readonly after: number
+        readonly methods: readonly string[]
+        readonly hints: Readonly<Record<string, DurationHint>>
+      }
   readonly onError: (error: Error | StreamError, context: { readonly streamId: string | undefined }) => void
 }
 
@@ -122,6 +150,7 @@ const CHECKS: { readonly [name in keyof Required<McpStreamsOptions>]: Check } = 
   allowedOrigins: checkOrigins,
   primer: oneOf('auto', 'always', 'never'),
   resources: checkResources,
+  resumeTokens: checkResumeTokens,
   onError: isFunction
 }
 
@@ -154,8 +183,15 @@ export function parseOptions(options: McpStreamsOptions = {}): Settings {
     allowedOrigins: new Set(options.allowedOrigins?.map(origin => origin.toLowerCase())),
     primer: options.primer ?? 'auto',
     resources: options.resources === undefined ? undefined : resourceSettings(options.resources),
+    resumeTokens: parseResumeTokens(options.resumeTokens),
     onError: options.onError ?? (() => undefined)
   }
+}
+
+function parseResumeTokens(options: false | ResumeTokensOptions = {}): Settings['resumeTokens'] {
+  if (options === false) return false
+  const { after = 10_000, methods = ['tools/call'], hints = {} } = options
+  return { after, methods: [...methods], hints: structuredClone(hints) }
 }
 
 function wholeNumber(least: number, most = Number.MAX_SAFE_INTEGER): Check {
@@ -191,6 +227,41 @@ function checkResumeInterval(value: unknown): string | undefined {
       ['min', 'max'].includes(name) && (seconds === undefined || (Number.isFinite(seconds) && (seconds as number) >= 0))
   )
   return isFine ? undefined : fault
+}
+
+function checkResumeTokens(value: unknown): string | undefined {
+  if (value === false) return undefined
+  if (!isRecord(value)) return 'must be false, or an object with `after`, `methods` and `hints`'
+  for (const [name, part] of Object.entries(value)) {
+    if (!Object.hasOwn(RESUME_TOKENS_CHECKS, name)) return `must not have \`${name}\``
+    const fault = part === undefined ? undefined : RESUME_TOKENS_CHECKS[name as keyof ResumeTokensOptions](part)
+    if (fault !== undefined) return `has a bad \`${name}\`: it ${fault}`
+  }
+  return undefined
+}
+
+const RESUME_TOKENS_CHECKS: { readonly [name in keyof Required<ResumeTokensOptions>]: Check } = {
+  after: wholeNumber(0),
+  methods: value =>
+    Array.isArray(value) && value.every(method => typeof method === 'string' && method !== '')
+      ? undefined
+      : 'must be a list of methods',
+  hints: value =>
+    isRecord(value) && Object.values(value).every(isDurationHint)
+      ? undefined
+      : 'must be an object that has, by tool, `{ typical, max }` in milliseconds, 0 or more'
+}
+
+function isDurationHint(value: unknown): boolean {
+  if (!isRecord(value)) return false
+  return Object.entries(value).every(
+    ([name, time]) =>
+      ['typical', 'max'].includes(name) && (time === undefined || (Number.isFinite(time) && (time as number) >= 0))
+  )
+}
+
+function isRecord(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
 function checkOrigins(value: unknown): string | undefined {

@@ -1,7 +1,7 @@
 // Options: each is checked by the factory, `undefined` means absent, and what the caller passed stays the caller's.
 
 import { describe, expect, it } from '@jest/globals'
-import { mcpStreams, type McpStreamsOptions } from '../lib/index.js'
+import { mcpStreams, type McpStreamsOptions, type ResumeTokensOptions } from '../lib/index.js'
 import { parseOptions } from '../lib/options.js'
 
 type Name = keyof McpStreamsOptions
@@ -88,6 +88,33 @@ const CASES: { [name in keyof Required<McpStreamsOptions>]: { good: unknown[]; b
       { open: () => undefined, ttl: 1000 }
     ]
   },
+  resumeTokens: {
+    good: [
+      false,
+      {},
+      { after: 0 },
+      { after: undefined, methods: ['tools/call', 'prompts/get'] },
+      { methods: [] },
+      { hints: { report: { typical: 30_000, max: 60_000 }, quick: {} } }
+    ],
+    bad: [
+      true,
+      null,
+      5000,
+      [],
+      { after: -1 },
+      { after: 0.5 },
+      { after: '10s' },
+      { methods: 'tools/call' },
+      { methods: [42] },
+      { methods: [''] },
+      { hints: [] },
+      { hints: { report: 30_000 } },
+      { hints: { report: { typical: -1 } } },
+      { hints: { report: { least: 1 } } },
+      { window: 1000 }
+    ]
+  },
   onError: { good: [() => undefined], bad: [null, 'log', {}] }
 }
 const NAMES = Object.keys(CASES) as Name[]
@@ -147,14 +174,26 @@ describe('mcpStreams', () => {
       allowedOrigins: new Set(),
       primer: 'auto',
       resources: undefined,
+      resumeTokens: { after: 10_000, methods: ['tools/call'], hints: {} },
       onError: expect.any(Function)
     })
   })
 
   it('leaves the options that it was given as they were, and keeps none of them', () => {
-    const options = { retry: 50, resumeInterval: { max: 60 }, allowedOrigins: ['https://App.example'] }
+    const written = (): McpStreamsOptions => ({
+      retry: 50,
+      resumeInterval: { max: 60 },
+      allowedOrigins: ['https://App.example'],
+      resumeTokens: { methods: ['tools/call'], hints: { report: { max: 1 } } }
+    })
+    const options = written()
     const settings = parseOptions(deepFreeze(options))
-    expect(options).toEqual({ retry: 50, resumeInterval: { max: 60 }, allowedOrigins: ['https://App.example'] })
+    expect(options).toEqual(written())
+    expect(settings.resumeTokens).toEqual({ after: 10_000, ...options.resumeTokens! })
+    for (const name of ['methods', 'hints'] as const)
+      expect((settings.resumeTokens as ResumeTokensOptions)[name]).not.toBe(
+        (options.resumeTokens as ResumeTokensOptions)[name]
+      )
     expect(settings.allowedOrigins).not.toBe(options.allowedOrigins)
     expect(settings.resumeInterval).not.toBe(options.resumeInterval)
   })

@@ -1,5 +1,6 @@
 // `currentStream()`: the stream of the request that the running code works for, without plumbing.
 import { AsyncLocalStorage } from 'node:async_hooks'
+import { isObject } from '../core/json-rpc.js'
 import type { Stream } from '../core/stream.js'
 import type { StreamState } from '../core/stream-types.js'
 
@@ -18,6 +19,14 @@ export interface CurrentStream {
    * (default: the smaller of option `retry` and one second). Does nothing towards a client that would not come back.
    */
   disconnect(options?: { readonly retry?: number }): void
+  /**
+   * Hands a part of the result to a client that collects it with resume tokens (the Resuming draft's "large result sets"): its
+   * next answer carries `result`, for a tool `{ content: [...] }`. Parts come in order, each in an answer of its own, and before what
+   * the handler returns. `false`: nobody collects parts, so all of it belongs into the result.
+   *
+   * @throws {TypeError} where `result` is no object that JSON can hold.
+   */
+  partial(result: object): boolean
 }
 
 /** One request on its way through the endpoint. */
@@ -55,6 +64,11 @@ export class RequestContext implements CurrentStream {
     else this.stream.reader?.disconnect(retry)
   }
 
+  partial(result: object): boolean {
+    partialText(result)
+    return false
+  }
+
   /** The response has been taken: what the handler asked for before its head takes effect. */
   take(stream: Stream): void {
     this.stream = stream
@@ -67,6 +81,12 @@ export class RequestContext implements CurrentStream {
   connected(): void {
     if (this.#pendingDisconnect !== undefined) this.stream?.reader?.disconnect(this.#pendingDisconnect.retry)
   }
+}
+
+/** The JSON of a partial result. */
+export function partialText(result: object): string {
+  if (!isObject(result)) throw new TypeError('partial: `result` must be an object')
+  return JSON.stringify(result)
 }
 
 // One storage for all copies of this module: an application may load the middleware as CJS and `currentStream` as ESM.

@@ -1,4 +1,6 @@
 // What must compile for users, and, each under @ts-expect-error, what must not. Checked by `npm run types`, never run.
+import type { Client as ClientV2 } from '@modelcontextprotocol/client'
+import type { Client as ClientV1 } from '@modelcontextprotocol/sdk/client/index.js'
 import bodyParser from 'body-parser'
 import connect from 'connect'
 import express, { Router } from 'express'
@@ -14,15 +16,19 @@ import {
   type McpStreams,
   type McpStreamsOptions,
   type McpStreamsStats,
+  type DurationHint,
   type OpenResource,
   type OwnerFunction,
   type Resource,
   type ResourceContext,
   type ResourceEntry,
+  type ResumeTokenFault,
+  type ResumeTokensOptions,
   type StreamFault,
   type StreamMessage,
   type StreamState
 } from 'express-mcp-streams'
+import { callResumable, type CallResumableOptions, type ResumableResult } from 'express-mcp-streams/client'
 import { subscribe } from 'node:diagnostics_channel'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import { Readable } from 'node:stream'
@@ -41,6 +47,10 @@ mcpStreams({ owner: async () => undefined })
 mcpStreams({ primer: 'auto' })
 mcpStreams({ primer: 'always' })
 mcpStreams({ primer: 'never' })
+mcpStreams({ resumeTokens: false })
+mcpStreams({ resumeTokens: {} })
+const tokens: ResumeTokensOptions = { after: 4000, methods: ['tools/call'], hints: { report: { typical: 30_000 } } }
+mcpStreams({ resumeTokens: tokens })
 mcpStreams({
   onError: (error, { streamId }) => {
     const fault: StreamFault | undefined = error instanceof StreamError ? error.code : undefined
@@ -75,6 +85,10 @@ mcpStreams({ resumeInterval: 600 })
 mcpStreams({ owner: () => 42 })
 // @ts-expect-error origins are a list
 mcpStreams({ allowedOrigins: 'https://example.com' })
+// @ts-expect-error they are on where nothing is said
+mcpStreams({ resumeTokens: true })
+// @ts-expect-error a hint says what it is
+mcpStreams({ resumeTokens: { hints: { report: 30_000 } } })
 // @ts-expect-error no such option
 mcpStreams({ ttl: 1000 })
 // @ts-expect-error options are an object
@@ -167,14 +181,39 @@ if (current !== undefined) {
   current.disconnect({ retry: 500 })
   // @ts-expect-error milliseconds
   current.disconnect({ retry: '1s' })
+  const isCollected: boolean = current.partial({ content: [] })
+  // @ts-expect-error a result is an object
+  current.partial('page 1')
   // @ts-expect-error the middleware gives ids out
   current.id = 'mine'
   // @ts-expect-error only the stream changes its state
   current.state = 'completed'
   // @ts-expect-error six states, and no other
   if (current.state === 'open') void 0
-  void [id, signal, named]
+  void [id, signal, named, isCollected]
 }
+
+// --- resume tokens, on both sides
+
+const hint: DurationHint = { max: 1 }
+const reason: ResumeTokenFault = 'token-expired'
+// @ts-expect-error no such reason
+const noReason: ResumeTokenFault = 'token-lost'
+
+declare const clientV1: ClientV1
+declare const clientV2: ClientV2
+const call = { method: 'tools/call', params: { name: 'report' } }
+const collected: Promise<ResumableResult>[] = [
+  callResumable(clientV1, call),
+  callResumable(clientV2, call, { wait: 4000, onPartial: ({ content }) => void content, onprogress: () => undefined })
+]
+const options2: CallResumableOptions = { maxRetries: 3, signal: AbortSignal.timeout(1000), resultSchema: undefined }
+// @ts-expect-error a request has a method
+void callResumable(clientV1, { params: {} })
+// @ts-expect-error milliseconds
+void callResumable(clientV1, call, { wait: '4s' })
+// @ts-expect-error a client makes requests
+void callResumable({}, call)
 
 // --- what diagnostics_channel carries
 
@@ -185,4 +224,4 @@ subscribe('mcp-streams:resumed' satisfies `mcp-streams:${DiagnosticName}`, messa
 // @ts-expect-error no such channel
 void ('mcp-streams:deleted' satisfies `mcp-streams:${DiagnosticName}`)
 
-void [middleware, closed, figures, same, openRow, entries, opened]
+void [middleware, closed, figures, same, openRow, entries, opened, hint, reason, noReason, collected, options2]

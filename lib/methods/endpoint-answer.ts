@@ -1,0 +1,128 @@
+// Reads what the endpoint answers to a request of ours, by JSON or by an event stream, as a client would.
+import type { IncomingMessage } from 'node:http'
+import type { StreamFault } from '../core/errors.js'
+import { isResponse, type Message, messagesOf } from '../core/json-rpc.js'
+import { BlockSplitter, dataOf } from '../core/sse.js'
+
+/** What a request came to. */
+export type EndpointAnswer =
+  /** A JSON-RPC response, as it was written. */
+  | { readonly kind: 'response'; readonly text: string; readonly message: Message }
+  /** An HTTP answer that carries none: a status of the endpoint, or of a guard in front of it. */
+  | {
+      readonly kind: 'relay'
+      readonly status: number
+      readonly headers: NodeJS.Dict<string[]>
+      readonly body: Buffer
+      /** The response in its body, if it has one all the same. */
+      readonly message: Message | undefined
+    }
+  /** None, or one that was too large. */
+  | { readonly kind: 'fault'; readonly fault: StreamFault }
+
+export interface AnswerListener {
+  /** A notification, or a request of the endpoint. */
+  message(message: Message, text: string): void
+  /** The answer. Called once. */
+  answered(answer: EndpointAnswer): void
+}
+
+/** Milliseconds for which the end of a body is awaited once the response is there. */
+const PATIENCE = 1000
+
+/** Reads an answer to its end; `limit` is what a message may have in bytes. */
+export function readAnswer(
+  response: IncomingMessage,
+  requestId: string,
+  limit: number,
+  listener: AnswerListener
+): void {
+  const { statusCode: status = 0, headers } = response
+  const type = headers['content-type'] ?? ''
+  let isAnswered = false
+  let patience: ReturnType<typeof setTimeout> | undefined
+  const answered = (answer: EndpointAnswer): void => {
+    if (isAnswered) return
+    isAnswered = true
+    patience = setTimeout(() => response.destroy(), PATIENCE)
+    patience.unref()
+    response.resume()
+    listener.answered(answer)
+  }
+  const fail = (fault: StreamFault): void => answered({ kind: 'fault', fault })
+  response.on('error', () => fail('no-response'))
+  response.once('close', () => {
+    fail('no-response')
+    clearTimeout(patience)
+  })
+  if (status === 200 && /^text\/event-stream\b/i.test(type)) {
+    readEvents(response, limit, fail, (message, text) => {
+      if (isResponseTo(message, requestId)) answered({ kind: 'response', text, message })
+      else if (!isAnswered && typeof message.method === 'string') listener.message(message, text)
+    })
+  } else {
+    readWhole(response, limit, fail, body => answered(answerIn(response, body, requestId)))
+  }
+}
+
+function readEvents(
+  response: IncomingMessage,
+  limit: number,
+  fail: (fault: StreamFault) => void,
+  onMessage: (message: Message, text: string) => void
+): void {
+  const splitter = new BlockSplitter()
+  response.on('data', (chunk: Buffer) => {
+    splitter.push(chunk, (bytes, from, to, fields) => {
+      if (fields.dataLines === 0 || !fields.isMessage) return
+      const text = dataOf(bytes, from, to, fields)
+      const isBatch = /^\s*\[/.test(text)
+      for (const message of messagesIn(text)) onMessage(message, isBatch ? JSON.stringify(message) : text)
+    })
+    if (splitter.pending > limit) fail('event-too-large')
+  })
+}
+
+function readWhole(
+  response: IncomingMessage,
+  limit: number,
+  fail: (fault: StreamFault) => void,
+  onEnd: (body: Buffer) => void
+): void {
+  let chunks: Buffer[] = []
+  let size = 0
+  response.on('data', (chunk: Buffer) => {
+    size += chunk.length
+    if (size <= limit) return void chunks.push(chunk)
+    chunks = []
+    fail('overflow')
+  })
+  response.once('end', () => onEnd(Buffer.concat(chunks)))
+}
+
+function answerIn(response: IncomingMessage, body: Buffer, requestId: string): EndpointAnswer {
+  const { statusCode: status = 0, headersDistinct: headers } = response
+  const text = body.toString('utf8')
+  const messages = messagesIn(text)
+  const message = messages.find(one => isResponseTo(one, requestId))
+  const isPlain = status === 200 && message !== undefined
+  if (isPlain) return { kind: 'response', text: messages.length === 1 ? text : JSON.stringify(message), message }
+  // An error that names no request is this one's: there is no other.
+  const error = status === 200 ? messages.find(one => 'error' in one && (one.id ?? null) === null) : undefined
+  if (error !== undefined)
+    return { kind: 'response', text: JSON.stringify({ ...error, id: requestId }), message: error }
+  if (status === 200) return { kind: 'fault', fault: 'no-response' }
+  return { kind: 'relay', status, headers, body, message }
+}
+
+function isResponseTo(message: Message, requestId: string): boolean {
+  return isResponse(message) && message.id === requestId
+}
+
+function messagesIn(text: string): readonly Message[] {
+  try {
+    return messagesOf(JSON.parse(text))
+  } catch {
+    return []
+  }
+}
