@@ -5,6 +5,8 @@ interface SessionFacts {
   revision: string | undefined
   /** Its client has fetched a stream URL: it follows links, whether it announced that or not. */
   proved: boolean
+  /** Its client has declared the Streams draft in `initialize`. */
+  hasStreams: boolean
 }
 
 /** A bounded memory: of a session that was forgotten, the protocol version header still tells the revision. */
@@ -23,14 +25,18 @@ export class Sessions {
     return this.#facts.get(sessionId)?.proved ?? false
   }
 
-  /** The endpoint has answered `initialize`. */
-  negotiated(sessionId: string, revision: string | undefined): void {
-    this.#facts.set(sessionId, { revision, proved: false })
+  hasStreams(sessionId: string): boolean {
+    return this.#facts.get(sessionId)?.hasStreams ?? false
+  }
+
+  /** The endpoint has answered `initialize`. `hasStreams`: the client has declared the Streams draft there. */
+  negotiated(sessionId: string, revision: string | undefined, hasStreams = false): void {
+    this.#facts.set(sessionId, { revision, proved: false, hasStreams })
   }
 
   prove(sessionId: string): void {
     const facts = this.#facts.get(sessionId)
-    if (facts === undefined) this.#facts.set(sessionId, { revision: undefined, proved: true })
+    if (facts === undefined) this.#facts.set(sessionId, { revision: undefined, proved: true, hasStreams: false })
     else facts.proved = true
   }
 
