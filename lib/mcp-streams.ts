@@ -8,6 +8,7 @@ import { streamParameters } from './core/link-header.js'
 import type { Stream } from './core/stream.js'
 import { debug, publish } from './diagnostics.js'
 import { currentContext, type CurrentStream } from './http/current-stream.js'
+import { mannersWith } from './http/declarations.js'
 import { Exchange } from './http/exchange.js'
 import { headerOf, sessionOf } from './http/guards.js'
 import { isHandedOver } from './http/handoff.js'
@@ -20,6 +21,8 @@ import { attachAgain, reattachListener, resumeAtEndpoint } from './http/resume.j
 import { answerStreamUrl } from './http/stream-url.js'
 import { ResponseTap } from './http/tap.js'
 import { watchVerdict } from './http/verdict.js'
+import { share, SharedStreams } from './transport/shared-streams.js'
+import { answerStreamMethod, isForStreams } from './methods/stream-methods.js'
 import { type McpStreamsOptions, parseOptions, type Settings } from './options.js'
 
 /** Counts and sizes at this moment, and totals since the start. */
@@ -70,6 +73,7 @@ export function mcpStreams(options?: McpStreamsOptions): McpStreams {
   const instance = new Instance(parseOptions(options))
   const middleware = (req: IncomingMessage, res: ServerResponse, next: (error?: unknown) => void): void =>
     instance.handle(req, res, next)
+  share(middleware, instance.transports)
   return Object.assign(middleware, {
     close: () => instance.close(),
     stats: () => instance.stats(),
@@ -80,6 +84,7 @@ export function mcpStreams(options?: McpStreamsOptions): McpStreams {
 class Instance {
   readonly #settings: Settings
   readonly #house: House
+  readonly transports: SharedStreams
   #resumes = 0
   #refusals = 0
 
@@ -89,6 +94,7 @@ class Instance {
       count: (name, stream, reason) => this.#count(name, stream, reason),
       report: (error, streamId) => this.#report(error, streamId)
     })
+    this.transports = new SharedStreams(this.#house)
   }
 
   handle(req: IncomingMessage, res: ServerResponse, next: (error?: unknown) => void): void {
@@ -163,11 +169,13 @@ class Instance {
     next: (error?: unknown) => void
   ): void {
     const messages = messagesOf(body)
+    if (isForStreams(messages)) return void this.#settle(answerStreamMethod(this.#house, req, res, body, owner), next)
     if (isHandedOver(this.#house, messages, sessionOf(req), owner)) {
       debug('POST of answers that the endpoint has already: accepted, and not passed on')
       return void res.writeHead(202).end()
     }
-    const key = mannersOf(this.#house, req).taken && messages.length > 0 ? keyOf(req, owner) : undefined
+    const manners = mannersWith(this.#house, mannersOf(this.#house, req), messages)
+    const key = manners.taken && messages.length > 0 ? keyOf(req, owner) : undefined
     if (key === undefined) return this.#passOn(owner, messages, req, res, next)
     const { calls, isClosing } = this.#house
     const hash = hashOf(body)
@@ -196,7 +204,7 @@ class Instance {
     keyed?: KeyedCall
   ): void {
     watchVerdict(this.#house, req, res, messages, owner)
-    const manners = mannersOf(this.#house, req)
+    const manners = mannersWith(this.#house, mannersOf(this.#house, req), messages)
     const why = this.#whyUntouched(req, manners.taken || messages.some(isInitialize))
     if (why !== undefined) {
       debug('%s passed on untouched: %s', req.method, why)
@@ -216,6 +224,7 @@ class Instance {
     const { table, connections, calls } = this.#house
     table.beginClosing(2 * (this.#settings.retry ?? 0) + CLOSING_GRACE)
     calls.beginClosing()
+    this.transports.close()
     const retry = this.#settings.retry ?? AT_WILL_RETRY
     return connections.shutDown(() => Math.round(retry * (0.8 + 0.4 * Math.random())), CLOSING_PATIENCE)
   }

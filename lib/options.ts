@@ -1,5 +1,6 @@
 // The options: what they mean, what they default to, and what is wrong with a bad one.
 import type { StreamError } from './core/errors.js'
+import type { UnsentLimit, UnsentLimits } from './core/unsent.js'
 import { defaultOwner, type OwnerFunction } from './http/guards.js'
 
 /** Options of {@link mcpStreams}. Every one has a default. Durations are milliseconds and sizes bytes, but for `resumeInterval`. */
@@ -21,6 +22,14 @@ export interface McpStreamsOptions {
    * through as it would without the middleware. Default: 10,000.
    */
   readonly maxStreams?: number | undefined
+  /**
+   * Limits on what no connection has been given yet, in messages and in bytes, for one stream, for one session's streams together and for one
+   * owner's (the Streams draft's protection against clients that leave and never read). At a limit `write()` returns `false`, and what the
+   * endpoint still writes fails that stream with an explicit error. Those of session and owner stop only streams that have no connection; nobody
+   * in particular is no owner. Default: 100,000 messages per stream, session and owner; bytes `maxStreamBytes` per stream, a quarter of `maxBytes`
+   * per session and half of it per owner, and never less there than per stream.
+   */
+  readonly maxUnsent?: UnsentOption | undefined
   /**
    * The reconnection time in milliseconds that clients are told when a stream starts. Stock clients wait this long after a
    * cut, and try twice: it should outlast a restart. `null` sends none. Default: 3,000.
@@ -45,6 +54,12 @@ export interface McpStreamsOptions {
    * URL; `always`: to all, where all clients follow SEP-1335; `never`: answers come to the endpoint only. Default: `auto`.
    */
   readonly handoff?: 'auto' | 'always' | 'never' | undefined
+  /**
+   * Whether streams begin with `notifications/stream/create` and end with `notifications/stream/end` (the Streams draft). `auto`: towards clients
+   * that declare `experimental.streams`; `always`: towards all, but never on the response to `initialize`; `never`: towards none, and it is not
+   * declared either. `stream/resume`, `stream/poll` and `stream/poll/all` are answered in any case. Default: `auto`.
+   */
+  readonly notifications?: 'auto' | 'always' | 'never' | undefined
   /** Milliseconds without an event after a request to the client, after which the stream is handed off. Default: 50. */
   readonly handoffQuiet?: number | undefined
   /**
@@ -71,17 +86,24 @@ export interface McpStreamsOptions {
   readonly onError?: ((error: Error, context: { readonly streamId: string | undefined }) => void) | undefined
 }
 
+/** Option `maxUnsent`: what is absent has its default. */
+export type UnsentOption = {
+  readonly [whose in keyof UnsentLimits]?: { readonly [what in keyof UnsentLimit]?: number | undefined } | undefined
+}
+
 /** The options with every default filled in; what the code runs on. */
 export interface Settings {
   readonly window: number
   readonly maxStreamBytes: number
   readonly maxBytes: number
   readonly maxStreams: number
+  readonly maxUnsent: UnsentLimits
   readonly retry: number | null
   readonly keepAlive: number | null
   readonly disconnectAfter: number | null
   readonly resumeInterval: { readonly min: number; readonly max: number }
   readonly handoff: 'auto' | 'always' | 'never'
+  readonly notifications: 'auto' | 'always' | 'never'
   readonly handoffQuiet: number
   readonly handoffAfter: number
   readonly owner: OwnerFunction
@@ -92,6 +114,7 @@ export interface Settings {
 
 const MEBIBYTE = 1024 * 1024
 const DEFAULT_RETRY = 3000
+const DEFAULT_UNSENT_MESSAGES = 100_000
 const DEFAULT_MIN_RESUME_SECONDS = 1
 const DEFAULT_MAX_RESUME_SECONDS = 600
 
@@ -103,11 +126,13 @@ const CHECKS: { readonly [name in keyof Required<McpStreamsOptions>]: Check } = 
   maxStreamBytes: wholeNumber(1),
   maxBytes: wholeNumber(1),
   maxStreams: wholeNumber(1, 1_000_000),
+  maxUnsent: checkUnsent,
   retry: orNull(wholeNumber(0)),
   keepAlive: orNull(wholeNumber(1)),
   disconnectAfter: orNull(wholeNumber(1)),
   resumeInterval: checkResumeInterval,
   handoff: oneOf('auto', 'always', 'never'),
+  notifications: oneOf('auto', 'always', 'never'),
   handoffQuiet: wholeNumber(0),
   handoffAfter: wholeNumber(0),
   owner: isFunction,
@@ -129,16 +154,19 @@ export function parseOptions(options: McpStreamsOptions = {}): Settings {
   const { min = Math.min(DEFAULT_MIN_RESUME_SECONDS, (retry ?? DEFAULT_RETRY) / 1000, max) } = resumeInterval
   if (min > max) throw new TypeError('mcpStreams: option `resumeInterval` must not have a `min` above its `max`')
   const maxBytes = options.maxBytes ?? 256 * MEBIBYTE
+  const maxStreamBytes = Math.min(options.maxStreamBytes ?? 16 * MEBIBYTE, maxBytes)
   return {
     window: options.window ?? 120_000,
-    maxStreamBytes: Math.min(options.maxStreamBytes ?? 16 * MEBIBYTE, maxBytes),
+    maxStreamBytes,
     maxBytes,
     maxStreams: options.maxStreams ?? 10_000,
+    maxUnsent: unsentLimits(options.maxUnsent, maxStreamBytes, maxBytes),
     retry: retry === null ? null : Math.max(retry, Math.round(min * 1000)),
     keepAlive: options.keepAlive === undefined ? 15_000 : options.keepAlive,
     disconnectAfter: options.disconnectAfter ?? null,
     resumeInterval: { min, max },
     handoff: options.handoff ?? 'auto',
+    notifications: options.notifications ?? 'auto',
     handoffQuiet: options.handoffQuiet ?? 50,
     handoffAfter: options.handoffAfter ?? 10_000,
     owner: options.owner ?? defaultOwner,
@@ -146,6 +174,14 @@ export function parseOptions(options: McpStreamsOptions = {}): Settings {
     primer: options.primer ?? 'auto',
     onError: options.onError ?? (() => undefined)
   }
+}
+
+function unsentLimits(option: UnsentOption = {}, maxStreamBytes: number, maxBytes: number): UnsentLimits {
+  const limit = (whose: keyof UnsentLimits, share: number): UnsentLimit => ({
+    messages: option[whose]?.messages ?? DEFAULT_UNSENT_MESSAGES,
+    bytes: option[whose]?.bytes ?? Math.max(maxStreamBytes, Math.floor(maxBytes * share))
+  })
+  return { stream: limit('stream', 0), session: limit('session', 1 / 4), owner: limit('owner', 1 / 2) }
 }
 
 function wholeNumber(least: number, most = Number.MAX_SAFE_INTEGER): Check {
@@ -181,6 +217,19 @@ function checkResumeInterval(value: unknown): string | undefined {
       ['min', 'max'].includes(name) && (seconds === undefined || (Number.isFinite(seconds) && (seconds as number) >= 0))
   )
   return isFine ? undefined : fault
+}
+
+function checkUnsent(value: unknown): string | undefined {
+  const fault =
+    'must be an object with `stream`, `session` and `owner`, each with `messages` and `bytes`, whole numbers, 1 or more'
+  const isFine = (object: unknown, names: readonly string[], check: (value: unknown) => boolean): boolean =>
+    typeof object === 'object' &&
+    object !== null &&
+    !Array.isArray(object) &&
+    Object.entries(object).every(([name, one]) => names.includes(name) && (one === undefined || check(one)))
+  const isCount = (count: unknown): boolean => wholeNumber(1)(count) === undefined
+  const isLimit = (limit: unknown): boolean => isFine(limit, ['messages', 'bytes'], isCount)
+  return isFine(value, ['stream', 'session', 'owner'], isLimit) ? undefined : fault
 }
 
 function checkOrigins(value: unknown): string | undefined {
