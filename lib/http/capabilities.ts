@@ -9,6 +9,7 @@ type Methods = Record<'writeHead' | 'write' | 'end' | 'flushHeaders', AnyMethod>
 
 /** Bytes of an answer that are looked through; a longer one passes as it is. */
 const LONGEST_ANSWER = 1024 * 1024
+const NOTHING = Buffer.alloc(0)
 
 /**
  * Adds capabilities to the one result on this response that has any, be it JSON or an event in an event stream; what the endpoint declares
@@ -30,7 +31,7 @@ class Rewriter {
   #state: RewriterState = 'undecided'
   /** A head that waits for its body. */
   #head: unknown[] | undefined
-  #held: Buffer = Buffer.alloc(0)
+  #held: Buffer = NOTHING
   readonly #res: ServerResponse
   readonly #capabilities: Record<string, unknown>
   readonly #underneath: Methods
@@ -72,7 +73,7 @@ class Rewriter {
     const bytes = this.#state === 'passing' ? undefined : bytesOf(args)
     if (bytes === undefined) return this.#underneath.write.apply(this.#res, args)
     this.#held = Buffer.concat([this.#held, bytes])
-    let ready = this.#state === 'events' ? this.#wholeEvents() : Buffer.alloc(0)
+    let ready = this.#state === 'events' ? this.#wholeEvents() : NOTHING
     if (this.#held.length > LONGEST_ANSWER) ready = Buffer.concat([ready, this.#pass()])
     const callback = args.find(argument => typeof argument === 'function') as (() => void) | undefined
     if (ready.length > 0) return this.#underneath.write.call(this.#res, ready, callback)
@@ -86,8 +87,9 @@ class Rewriter {
     const isEmpty = typeof args[0] === 'function' || args[0] === undefined || args[0] === null
     if (this.#state === 'passing' || (last === undefined && !isEmpty))
       return this.#underneath.end.apply(this.#res, args)
-    this.#held = Buffer.concat([this.#held, last ?? Buffer.alloc(0)])
-    const ready = this.#state === 'json' ? this.#wholeJson() : this.#wholeEvents()
+    this.#held = Buffer.concat([this.#held, last ?? NOTHING])
+    const isShort = this.#held.length <= LONGEST_ANSWER
+    const ready = !isShort ? NOTHING : this.#state === 'json' ? this.#wholeJson() : this.#wholeEvents()
     const body = Buffer.concat([ready, this.#pass()])
     const callback = args.find(argument => typeof argument === 'function')
     return this.#underneath.end.call(this.#res, body.length === 0 ? undefined : body, callback)
@@ -97,17 +99,17 @@ class Rewriter {
   #pass(): Buffer {
     this.#state = 'passing'
     const held = this.#held
-    this.#held = Buffer.alloc(0)
+    this.#held = NOTHING
     const head = this.#head
     this.#head = undefined
     if (head !== undefined) this.#underneath.writeHead.apply(this.#res, head)
     return held
   }
 
-  /** The body of a JSON answer, with its length in its head. */
+  /** Rewrites the body of a JSON answer, and its length in its head. It stays held, as its head does. */
   #wholeJson(): Buffer {
     const rewritten = this.#rewritten(this.#held.toString('utf8'))
-    if (rewritten === undefined) return Buffer.alloc(0)
+    if (rewritten === undefined) return NOTHING
     const body = Buffer.from(rewritten)
     const [status, reason, last] = this.#head ?? []
     if (this.#head !== undefined) {
@@ -117,7 +119,7 @@ class Rewriter {
     }
     if (this.#res.hasHeader('Content-Length')) this.#res.setHeader('Content-Length', body.length)
     this.#held = body
-    return Buffer.alloc(0)
+    return NOTHING
   }
 
   /** Takes the events out that have come whole, the one with the result rewritten. */
