@@ -18,7 +18,7 @@ const noGlobals = [
   'require'
 ]
 
-// Arrows run one way: core <- http <- methods <- mcp-streams, and core <- client.
+// Arrows run one way: core <- http <- methods <- mcp-streams, core <- transport <- mcp-streams, and core <- client.
 const outside = [
   { regex: '(^|/)(spec|examples)/', message: 'lib/ never imports its specs or its examples.' },
   { regex: '^express-mcp-streams', message: 'Inside lib/ import the file, not the package.' }
@@ -102,6 +102,10 @@ export default defineConfig(
   {
     files: ['lib/methods/**'],
     rules: imports([arrow('methods', ['core', 'http'])])
+  },
+  {
+    files: ['lib/transport/**'],
+    rules: imports([noNode, arrow('transport', ['core'])], builtins)
   },
   {
     files: ['lib/client/**'],

@@ -2,6 +2,8 @@
 export { mcpStreams, type McpStreams, type McpStreamsStats } from './mcp-streams.js'
 export type { McpStreamsOptions } from './options.js'
 export { currentStream, type CurrentStream } from './http/current-stream.js'
+export { resumableTransport, type ResumableTransportOptions } from './transport/resumable-transport.js'
+export type { TransportLike } from './core/shared-wire.js'
 export { StreamError, type StreamFault } from './core/errors.js'
 export type { OwnerFunction } from './http/guards.js'
 export type { StreamState } from './core/stream-types.js'
