@@ -110,7 +110,8 @@ export class StreamTable implements StreamHost, ByteBudget {
 
   /** All streams that a client may list: those of its session, or its owner's without one. */
   listFor(sessionId: string | undefined, owner: string): readonly Stream[] {
-    return sessionId === undefined ? this.#byOwner.of(owner) : this.ofSession(sessionId, owner)
+    const streams = sessionId === undefined ? this.#byOwner.of(owner) : this.ofSession(sessionId, owner)
+    return streams.filter(stream => !stream.isHandshake)
   }
 
   /** Drops a stream that turned out not to be ours to keep, as if it had never been. */

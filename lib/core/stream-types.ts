@@ -48,6 +48,8 @@ export interface StreamInit extends StreamIdentity {
   readonly manners: Manners
   /** Set where the client is told of its stream in messages (Streams draft): `notifications/stream/create` first, `end` last. */
   readonly resumeInterval?: ResumeInterval | undefined
+  /** It answers `initialize`: once that is done, nobody wants to hear of it in a list. */
+  readonly isHandshake?: boolean | undefined
 }
 
 /** Follows a stream: one client connection, or whatever else reads it. It pulls; the stream only says when there is something. */

@@ -45,6 +45,8 @@ export class Stream implements StreamIdentity, HandOffHost {
   readerStart = 0
   /** Its beginning and its end are messages of its log (Streams draft). */
   readonly isAnnounced: boolean
+  /** It answers `initialize`. */
+  readonly isHandshake: boolean
   /** The sequence of the last request to the client; 0: there was none. */
   lastRequest = 0
   /** The sequence of the last error, of JSON-RPC or of a tool; 0: there was none. */
@@ -78,6 +80,7 @@ export class Stream implements StreamIdentity, HandOffHost {
     this.#producer = producer
     this.#unsent = host.unsent?.share(init)
     this.#host = host
+    this.isHandshake = init.isHandshake === true
     this.isAnnounced = init.resumeInterval !== undefined
     if (init.resumeInterval !== undefined) this.#say(createNotification(init.id, init.resumeInterval))
   }

@@ -94,6 +94,7 @@ export class Exchange implements TapHost, IntakeHost {
         requestIds: messages.filter(isRequest).map(message => message.id),
         sessionId,
         manners,
+        isHandshake: this.#initialize !== undefined,
         resumeInterval: isAnnounced(this.#house, sessionId, messages) ? this.#house.resumeInterval : undefined
       },
       intake

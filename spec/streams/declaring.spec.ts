@@ -176,7 +176,7 @@ describe.each([
 describe('at 2026-07-28', () => {
   const modern = (
     url: string,
-    message: { method: string; params?: object },
+    message: { method: string; params?: object | undefined },
     capabilities: object
   ): Promise<OpenStream> =>
     post(url, withEnvelope(message, capabilities), headersFor({ version: '2026-07-28', message }))
