@@ -1,6 +1,6 @@
 // The door: everything that is public on the server.
 export { mcpStreams, type McpStreams, type McpStreamsStats } from './mcp-streams.js'
-export type { McpStreamsOptions } from './options.js'
+export type { MaxUnsent, MaxUnsentPart, McpStreamsOptions } from './options.js'
 export { currentStream, type CurrentStream } from './http/current-stream.js'
 export { resumableTransport, type ResumableTransportOptions } from './transport/resumable-transport.js'
 export type { TransportLike } from './core/shared-wire.js'

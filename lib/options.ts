@@ -29,7 +29,7 @@ export interface McpStreamsOptions {
    * in particular is no owner. Default: 100,000 messages per stream, session and owner; bytes `maxStreamBytes` per stream, a quarter of `maxBytes`
    * per session and half of it per owner, and never less there than per stream.
    */
-  readonly maxUnsent?: UnsentOption | undefined
+  readonly maxUnsent?: MaxUnsent | undefined
   /**
    * The reconnection time in milliseconds that clients are told when a stream starts. Stock clients wait this long after a
    * cut, and try twice: it should outlast a restart. `null` sends none. Default: 3,000.
@@ -54,12 +54,6 @@ export interface McpStreamsOptions {
    * URL; `always`: to all, where all clients follow SEP-1335; `never`: answers come to the endpoint only. Default: `auto`.
    */
   readonly handoff?: 'auto' | 'always' | 'never' | undefined
-  /**
-   * Whether streams begin with `notifications/stream/create` and end with `notifications/stream/end` (the Streams draft). `auto`: towards clients
-   * that declare `experimental.streams`; `always`: towards all, but never on the response to `initialize`; `never`: towards none, and it is not
-   * declared either. `stream/resume`, `stream/poll` and `stream/poll/all` are answered in any case. Default: `auto`.
-   */
-  readonly notifications?: 'auto' | 'always' | 'never' | undefined
   /** Milliseconds without an event after a request to the client, after which the stream is handed off. Default: 50. */
   readonly handoffQuiet?: number | undefined
   /**
@@ -67,6 +61,12 @@ export interface McpStreamsOptions {
    * Only where its revision has polling. Default: 10,000.
    */
   readonly handoffAfter?: number | undefined
+  /**
+   * Whether streams begin with `notifications/stream/create` and end with `notifications/stream/end` (the Streams draft). `auto`: towards clients
+   * that declare `experimental.streams`; `always`: towards all, but never on the response to `initialize`; `never`: towards none, and it is not
+   * declared either. `stream/resume`, `stream/poll` and `stream/poll/all` are answered in any case. Default: `auto`.
+   */
+  readonly notifications?: 'auto' | 'always' | 'never' | undefined
   /**
    * Says who a request is from; only the same owner may resume, cancel or see a stream. May be asynchronous. A rejection
    * answers the request with 500. Default: the client and subject of `req.auth`, else a hash of `Authorization`, else nobody.
@@ -86,9 +86,21 @@ export interface McpStreamsOptions {
   readonly onError?: ((error: Error, context: { readonly streamId: string | undefined }) => void) | undefined
 }
 
-/** Option `maxUnsent`: what is absent has its default. */
-export type UnsentOption = {
-  readonly [whose in keyof UnsentLimits]?: { readonly [what in keyof UnsentLimit]?: number | undefined } | undefined
+/** Option `maxUnsent`: limits on what no connection has been given yet. What is absent has its default. */
+export interface MaxUnsent {
+  /** Of one stream. */
+  readonly stream?: MaxUnsentPart | undefined
+  /** Of the streams of one MCP session together. */
+  readonly session?: MaxUnsentPart | undefined
+  /** Of the streams of one owner together. */
+  readonly owner?: MaxUnsentPart | undefined
+}
+
+export interface MaxUnsentPart {
+  /** Default: 100,000. */
+  readonly messages?: number | undefined
+  /** Default: `maxStreamBytes` for a stream, a quarter of `maxBytes` for a session, half of it for an owner. */
+  readonly bytes?: number | undefined
 }
 
 /** The options with every default filled in; what the code runs on. */
@@ -103,9 +115,9 @@ export interface Settings {
   readonly disconnectAfter: number | null
   readonly resumeInterval: { readonly min: number; readonly max: number }
   readonly handoff: 'auto' | 'always' | 'never'
-  readonly notifications: 'auto' | 'always' | 'never'
   readonly handoffQuiet: number
   readonly handoffAfter: number
+  readonly notifications: 'auto' | 'always' | 'never'
   readonly owner: OwnerFunction
   readonly allowedOrigins: ReadonlySet<string>
   readonly primer: 'auto' | 'always' | 'never'
@@ -132,9 +144,9 @@ const CHECKS: { readonly [name in keyof Required<McpStreamsOptions>]: Check } = 
   disconnectAfter: orNull(wholeNumber(1)),
   resumeInterval: checkResumeInterval,
   handoff: oneOf('auto', 'always', 'never'),
-  notifications: oneOf('auto', 'always', 'never'),
   handoffQuiet: wholeNumber(0),
   handoffAfter: wholeNumber(0),
+  notifications: oneOf('auto', 'always', 'never'),
   owner: isFunction,
   allowedOrigins: checkOrigins,
   primer: oneOf('auto', 'always', 'never'),
@@ -166,9 +178,9 @@ export function parseOptions(options: McpStreamsOptions = {}): Settings {
     disconnectAfter: options.disconnectAfter ?? null,
     resumeInterval: { min, max },
     handoff: options.handoff ?? 'auto',
-    notifications: options.notifications ?? 'auto',
     handoffQuiet: options.handoffQuiet ?? 50,
     handoffAfter: options.handoffAfter ?? 10_000,
+    notifications: options.notifications ?? 'auto',
     owner: options.owner ?? defaultOwner,
     allowedOrigins: new Set(options.allowedOrigins?.map(origin => origin.toLowerCase())),
     primer: options.primer ?? 'auto',
@@ -176,7 +188,7 @@ export function parseOptions(options: McpStreamsOptions = {}): Settings {
   }
 }
 
-function unsentLimits(option: UnsentOption = {}, maxStreamBytes: number, maxBytes: number): UnsentLimits {
+function unsentLimits(option: MaxUnsent = {}, maxStreamBytes: number, maxBytes: number): UnsentLimits {
   const limit = (whose: keyof UnsentLimits, share: number): UnsentLimit => ({
     messages: option[whose]?.messages ?? DEFAULT_UNSENT_MESSAGES,
     bytes: option[whose]?.bytes ?? Math.max(maxStreamBytes, Math.floor(maxBytes * share))
