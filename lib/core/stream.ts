@@ -108,9 +108,9 @@ export class Stream implements StreamIdentity, HandOffHost {
     return this.lastError > 0
   }
 
-  /** Where a client goes on that has no cursor: behind what a reader was given that has parted in peace, else where the newest one began. */
+  /** Where a client goes on that has no cursor: where the newest reader began, as nothing that was written since must have arrived. */
   get unsentFrom(): number {
-    return Math.max(this.log.first - 1, this.#partedAt ?? this.readerStart)
+    return Math.max(this.log.first - 1, this.readerStart)
   }
 
   get hasReader(): boolean {
