@@ -92,6 +92,19 @@ describe('a table', () => {
     expect(table.unsent!.size).toBe(0)
   })
 
+  it('lets a producer go on that waits for room in messages when half of them are read', () => {
+    const { table } = newTable({ unsent: { ...LIMITS, stream: { messages: 4, bytes: Infinity } } })
+    const { stream, producer } = open(table)
+    // Each in a slab of its own, so that each is read by itself.
+    for (let n = 1; n <= 4; n++) expect(append(stream, 'x'.repeat(40_000))).toBe(n < 4)
+    stream.attach(new FakeReader(), 0)
+    const drains = [1, 2, 3, 4].map(n => {
+      stream.markWritten(stream.log.read(n - 1), Date.now())
+      return producer.drains
+    })
+    expect(drains).toEqual([0, 0, 1, 1])
+  })
+
   it.each(['cancel', 'abandon', 'forget'] as const)('forgets with %s', how => {
     const { table } = newTable({ unsent: LIMITS })
     const { stream } = open(table, { owner: 'me', sessionId: 's' })

@@ -1,7 +1,7 @@
 // `stream/resume`: all that is unsent, then live, then the end, then a result; and what comes instead where that is not possible.
 
 import { afterEach, describe, expect, it, jest } from '@jest/globals'
-import { currentStream } from '../../lib/index.js'
+import { currentStream, type CurrentStream } from '../../lib/index.js'
 import { happenings } from '../helpers/happenings.js'
 import { closeAll } from '../helpers/listen.js'
 import { callTool, get, headersFor, post, result } from '../helpers/mcp.js'
@@ -26,6 +26,23 @@ afterEach(async () => {
   jest.useRealTimers()
   await closeAll()
 })
+
+/** A client that has resumed and reads nothing, and so much for it that its socket is full. */
+async function slow() {
+  let stream: CurrentStream | undefined
+  const w = await world(({ emit }) => {
+    stream = currentStream()
+    emit(note(1))
+  })
+  const id = await cutAfter(2, await w.call(), w)
+  const resumed = await w.ask('stream/resume', { streamId: id, cursor: 2 })
+  resumed.pause()
+  for (let n = 2; n <= 500; n++) {
+    w.endpoint.own[0]!.emit(note(n, 30_000))
+    if (n % 20 === 0) await new Promise(resolve => setImmediate(resolve))
+  }
+  return { w, id, resumed, stream: stream! }
+}
 
 const answered = (id: string, status: string) => result('ask', { streamId: id, status })
 
@@ -71,6 +88,40 @@ describe('a request with an id', () => {
     expect(await resumed.ended).toBe('end')
     expect(resumed.messages()).toEqual([note(2), answered(id, 'live')])
     await closed
+  })
+
+  it('that is closed at will, at any revision: who resumes by this method comes back by it', async () => {
+    const endpoint = draftEndpoint(({ emit }) => emit(note(1)), { stateless: true })
+    const served = await serve(endpoint, { retry: 10 })
+    const anyone = client(served.url, headersFor({ version: '2025-06-18' }))
+    const id = await cutAfter(1, await anyone.call(), served)
+    const resumed = await anyone.ask('stream/resume', { streamId: id, cursor: 1 })
+    const closed = served.streams.close()
+    expect(await resumed.ended).toBe('end')
+    expect(resumed.messages()).toEqual([answered(id, 'live')])
+    await closed
+  })
+
+  it('whose client was slow and was closed at will is not told of an end that it has not reached', async () => {
+    const { w, id, resumed, stream } = await slow()
+    stream.disconnect({ retry: 20 })
+    finish(w.endpoint)
+    resumed.resume()
+    expect(await resumed.ended).toBe('end')
+    const messages = resumed.messages()
+    expect(messages.length).toBeLessThan(500)
+    expect(messages.at(-1)).toEqual(answered(id, 'live'))
+    expect(messages).not.toContainEqual(end(id))
+  })
+
+  it('whose client was slow and is taken over is cut off', async () => {
+    const { w, id, resumed } = await slow()
+    const newer = await w.ask('stream/resume', { streamId: id, cursor: 501 })
+    finish(w.endpoint)
+    await newer.ended
+    expect(newer.messages().slice(-3)).toEqual([toolResult(), end(id), answered(id, 'completed')])
+    resumed.resume()
+    expect(await resumed.ended).not.toBe('end')
   })
 
   it('that is taken over says so, and the newer one has the rest', async () => {

@@ -5,6 +5,7 @@ import { afterEach, describe, expect, it } from '@jest/globals'
 import type { RequestHandler } from 'express'
 import { sdkV1Stateful } from '../helpers/endpoints/sdk-v1.js'
 import { sdkV2Handler } from '../helpers/endpoints/sdk-v2.js'
+import { gate } from '../helpers/gate.js'
 import { closeAll } from '../helpers/listen.js'
 import { callTool, del, headersFor, initializeSession, post, postModern, request } from '../helpers/mcp.js'
 import { serve } from '../helpers/serve.js'
@@ -148,12 +149,14 @@ describe("the endpoint's verdict", () => {
   it('that never comes is a 502, and a client that does not wait for it leaves nothing open', async () => {
     const endpoint = draftEndpoint(({ emit }) => emit(note(1)), { stateless: true })
     let isSilent = false
-    const held: { destroy(): void }[] = []
+    const held: Parameters<typeof endpoint>[1][] = []
+    const closed = gate()
     const { url } = await serve(
       Object.assign(
         async (req: Parameters<typeof endpoint>[0], res: Parameters<typeof endpoint>[1]) => {
           if (!isSilent) return endpoint(req, res)
           held.push(res)
+          res.on('close', closed.open)
           if (held.length === 2) res.destroy()
         },
         { requests: endpoint.requests, calls: endpoint.calls }
@@ -172,9 +175,11 @@ describe("the endpoint's verdict", () => {
     while (held.length < 1) await new Promise(resolve => setImmediate(resolve))
     leaving.abort()
     expect(await left).toBe('AbortError')
+    await closed.opened
     const refused = await anyone.ask('stream/poll', { streamId: id })
     expect([refused.status, (await refused.json()).error.data]).toEqual([502, { reason: 'endpoint-failed' }])
-  })
+    // Less than we wait for a verdict that nobody waits for.
+  }, 5000)
 
   it('at 2026-07-28 is asked by server/discover, with what the client says of itself', async () => {
     const { url } = await serve(sdkV2Handler({ responseMode: 'sse' }))
