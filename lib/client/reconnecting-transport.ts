@@ -78,6 +78,8 @@ class Reconnecting implements ReconnectingTransport {
   readonly #pending = new Set<RequestId>()
   /** What has been sent and may not have arrived, in order. What follows a message that has arrived has not overtaken it. */
   #outbox: WireMessage[] = []
+  /** The last of them that has gone out on this wire. */
+  #lastSent: WireMessage | undefined
   /** Requests of ours, by their ids. */
   readonly #asked = new Map<RequestId, (response: Message | undefined) => void>()
   #asks = 0
@@ -111,7 +113,7 @@ class Reconnecting implements ReconnectingTransport {
     if (cancelled !== undefined) this.#pending.delete(cancelled)
     if (!this.#isPlain) this.#outbox.push(sent)
     if (this.#state !== 'open') return
-    await this.#write(sent)
+    await this.#dispatch(sent)
     if (this.#own !== undefined && this.#outbox.length % MOST_UNCERTAIN === 0) void this.#ask('stream/poll', this.#own)
   }
 
@@ -135,7 +137,8 @@ class Reconnecting implements ReconnectingTransport {
   async #open(): Promise<void> {
     const wire = await this.#connect()
     wire.onmessage = (message: WireMessage, extra?: unknown) => this.#take(wire, message, extra)
-    wire.onerror = error => this.onerror?.(error)
+    // That of a wire which is lost with it is no news: another takes its place.
+    wire.onerror = error => setTimeout(() => wire === this.#wire && this.onerror?.(error))
     wire.onclose = () => this.#lost(wire, 'end')
     try {
       await this.#within(wire.start())
@@ -145,6 +148,7 @@ class Reconnecting implements ReconnectingTransport {
     }
     if (this.#over.signal.aborted) return discard(wire)
     this.#wire = wire
+    this.#lastSent = undefined
     this.#heard()
   }
 
@@ -198,15 +202,19 @@ class Reconnecting implements ReconnectingTransport {
     this.#attempt = 0
     this.#state = 'open'
     for (const streamId of this.#streams.keys()) void this.#resume(streamId)
-    for (const message of [...this.#outbox]) void this.#write(message)
+    for (const message of [...this.#outbox]) void this.#dispatch(message)
+  }
+
+  #dispatch(message: WireMessage): Promise<void> {
+    this.#lastSent = message
+    return this.#write(message)
   }
 
   async #write(message: WireMessage): Promise<void> {
     const wire = this.#wire
     try {
       await wire?.send(message)
-    } catch (error) {
-      this.onerror?.(error as Error)
+    } catch {
       if (wire !== undefined) this.#lost(wire, 'error')
     }
   }
@@ -214,10 +222,10 @@ class Reconnecting implements ReconnectingTransport {
   /** A request of ours. `undefined`: the wire was lost. */
   #ask(method: string, streamId: string, cursor?: number): Promise<Message | undefined> {
     const id = `stream:${++this.#asks}`
-    const last = this.#outbox.at(-1)
+    const last = this.#lastSent
     return new Promise(resolve => {
       this.#asked.set(id, response => {
-        if (response !== undefined && last !== undefined && this.#state === 'open') this.#arrived(last)
+        if (response !== undefined) this.#arrived(last)
         resolve(response)
       })
       void this.#write({
@@ -313,10 +321,12 @@ class Reconnecting implements ReconnectingTransport {
 
   /** Silence: the server is asked whether it is still there, and given up if it does not answer. */
   #quiet(): void {
-    if (this.#wire === undefined || this.#own === undefined) return
+    // Nobody else can be asked; and who has asked nothing waits for nothing.
+    const mayBeLost = this.#own !== undefined || (!this.#isPlain && this.#pending.size > 0)
+    if (this.#wire === undefined || !mayBeLost) return
     if (this.#isQuiet) return this.#lost(this.#wire, 'idle')
     this.#isQuiet = true
-    void this.#ask('stream/poll', this.#own)
+    if (this.#own !== undefined) void this.#ask('stream/poll', this.#own)
     this.#watch()
   }
 

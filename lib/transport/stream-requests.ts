@@ -19,7 +19,11 @@ import {
   UNKNOWN_STREAM
 } from '../core/stream-messages.js'
 import { Stream } from '../core/stream.js'
+import type { StreamState } from '../core/stream-types.js'
 import type { Wire } from './wire.js'
+
+/** Nobody wants these any more: to say that they were is to say nothing. */
+const GONE: readonly StreamState[] = ['abandoned', 'cancelled']
 
 export async function answerStreamMethod(
   wire: Wire,
@@ -30,7 +34,7 @@ export async function answerStreamMethod(
   if (request.method === 'stream/poll/all') return pollAll(wire, request)
   const found = await wire.shared.host.table.find(request.streamId)
   if (wire.isClosed) return
-  const isTheirs = found !== undefined && wire.mayTouch(found) && found.state !== 'abandoned'
+  const isTheirs = found !== undefined && wire.mayTouch(found) && !GONE.includes(found.state)
   if (!isTheirs) return refuse(wire, request, UNKNOWN_STREAM, 'stream-unknown')
   const cursor = request.cursor === undefined ? undefined : cursorOf(found, request.cursor)
   if (request.cursor !== undefined && cursor === undefined)
@@ -74,7 +78,7 @@ function signOfLife(wire: Wire, found: Stream | Tombstone): void {
 function resume(wire: Wire, request: StreamRequest, found: Stream | Tombstone, cursor: number | undefined): void {
   const { id } = request
   if (!(found instanceof Stream)) {
-    if (found.state !== 'cancelled' && (cursor ?? 0) < found.last) return refuseLapsed(wire, request, 'stream-expired')
+    if ((cursor ?? 0) < found.last) return refuseLapsed(wire, request, 'stream-expired')
     return done(wire, id, found.id)
   }
   const from = cursor ?? found.unsentFrom

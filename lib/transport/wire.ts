@@ -67,7 +67,7 @@ export class Wire implements ReaderHost {
     try {
       await this.transport.send(message)
     } catch (error) {
-      this.session.onerror?.(error as Error)
+      this.shared.host.debug('wire closed, it takes nothing: %o', error)
       await this.close()
     }
   }
