@@ -3,11 +3,15 @@
 import * as v2 from '@modelcontextprotocol/client'
 import { afterEach, describe, expect, it } from '@jest/globals'
 import express from 'express'
+import type { AddressInfo } from 'node:net'
 import { currentStream, type McpStreamsOptions } from '../../lib/index.js'
+import { resumableFetch } from '../../lib/client/index.js'
 import { connectV1 } from '../helpers/clients.js'
+import { createCutProxy } from '../helpers/cut-proxy.js'
 import { sdkV1Stateful, sdkV1Stateless } from '../helpers/endpoints/sdk-v1.js'
 import { sdkV2Handler, sdkV2Stateful } from '../helpers/endpoints/sdk-v2.js'
 import { Awaitable } from '../helpers/gate.js'
+import { until } from '../helpers/happenings.js'
 import { closeAll, closeLater, listen } from '../helpers/listen.js'
 import {
   callTool,
@@ -171,6 +175,34 @@ describe.each([
     }
     expect(errors).toEqual([])
   })
+})
+
+it('the official client with resumableFetch, on a wire that is cut, hears of each beginning and end once', async () => {
+  const { url, server } = await serve(sdkV1Stateful(), { retry: 10 })
+  const proxy = await createCutProxy({
+    target: (server.address() as AddressInfo).port,
+    plan: ({ message }) => (message?.method === 'tools/call' ? { by: 'rst', afterEvents: 4 } : undefined)
+  })
+  const { client, errors } = await connectV1(url.replace(/:\d+/, `:${proxy.port}`), {
+    capabilities: STREAMS,
+    fetch: resumableFetch()
+  })
+  const seen: string[] = []
+  client.fallbackNotificationHandler = async ({ method, params }) => {
+    const { stream, streamId = stream?.streamId, data = streamId } = params as Json
+    seen.push(`${method} ${data}`)
+  }
+  const result = await client.callTool({ name: 'count', arguments: { n: 5 } })
+  expect(result).toMatchObject({ content: [{ text: 'counted to 5' }] })
+  await until(() => seen.some(text => text.startsWith('notifications/stream/end')))
+  const id = seen.find(text => text.startsWith('notifications/stream/end'))!.split(' ')[1]!
+  expect(proxy.cuts).toHaveLength(1)
+  expect(seen.filter(text => text.endsWith(id) || text.startsWith('notifications/message'))).toEqual([
+    `notifications/stream/create ${id}`,
+    ...[1, 2, 3, 4, 5].map(n => `notifications/message ${n}`),
+    `notifications/stream/end ${id}`
+  ])
+  expect(errors).toEqual([])
 })
 
 describe('at 2026-07-28', () => {

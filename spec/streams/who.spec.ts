@@ -3,8 +3,8 @@
 import { requireBearerAuth } from '@modelcontextprotocol/sdk/server/auth/middleware/bearerAuth.js'
 import { afterEach, describe, expect, it } from '@jest/globals'
 import type { RequestHandler } from 'express'
-import { sdkV1Stateful } from '../helpers/endpoints/sdk-v1.js'
-import { sdkV2Handler } from '../helpers/endpoints/sdk-v2.js'
+import { sdkV1Stateful, sdkV1Stateless } from '../helpers/endpoints/sdk-v1.js'
+import { sdkV2Handler, sdkV2Stateful } from '../helpers/endpoints/sdk-v2.js'
 import { gate } from '../helpers/gate.js'
 import { closeAll } from '../helpers/listen.js'
 import { callTool, del, headersFor, initializeSession, post, postModern, request } from '../helpers/mcp.js'
@@ -180,6 +180,34 @@ describe("the endpoint's verdict", () => {
     expect([refused.status, (await refused.json()).error.data]).toEqual([502, { reason: 'endpoint-failed' }])
     // Less than we wait for a verdict that nobody waits for.
   }, 5000)
+
+  it.each([
+    ['SDK v1, stateful', () => sdkV1Stateful()],
+    ['SDK v1, stateful, JSON', () => sdkV1Stateful({ enableJsonResponse: true })],
+    ['SDK v1, stateless', () => sdkV1Stateless()],
+    ['SDK v2, stateful', () => sdkV2Stateful()],
+    ['SDK v2, stateful, JSON', () => sdkV2Stateful({ enableJsonResponse: true })]
+  ])('is given by the official endpoints, and they have nothing to complain about: %s', async (_name, newEndpoint) => {
+    const endpoint = newEndpoint()
+    const { url } = await serve(endpoint)
+    const { headers } = await initializeSession(url, '2025-11-25', { authorization: 'Bearer me' }, STREAMS)
+    const complaints: unknown[] = []
+    for (const { server, transport } of endpoint.sessions.values()) {
+      server.server.onerror = error => complaints.push(error)
+      const { onerror } = transport
+      transport.onerror = error => {
+        complaints.push(error)
+        onerror?.(error)
+      }
+    }
+    const me = client(url, headers)
+    for (let i = 0; i < 10; i++) {
+      expect((await me.answer('stream/poll', { streamId: 'x'.repeat(21) })).error).toEqual(UNKNOWN)
+      expect((await me.answer('stream/poll/all')).result).toEqual({ streams: [] })
+    }
+    await endpoint.close()
+    expect(complaints).toEqual([])
+  })
 
   it('at 2026-07-28 is asked by server/discover, with what the client says of itself', async () => {
     const { url } = await serve(sdkV2Handler({ responseMode: 'sse' }))
