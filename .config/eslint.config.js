@@ -19,7 +19,8 @@ const noGlobals = [
   'require'
 ]
 
-// Arrows run one way: core <- http <- methods <- mcp-streams, methods <- resources, and core <- client.
+// Arrows run one way: core <- http <- methods <- mcp-streams, methods <- resources, core <- transport <- mcp-streams, and
+// core <- client.
 const outside = [
   { regex: '(^|/)(spec|examples)/', message: 'lib/ never imports its specs or its examples.' },
   { regex: '^express-mcp-streams', message: 'Inside lib/ import the file, not the package.' }
@@ -107,6 +108,10 @@ export default defineConfig(
   {
     files: ['lib/resources/**'],
     rules: imports([arrow('resources', ['core', 'methods'])])
+  },
+  {
+    files: ['lib/transport/**'],
+    rules: imports([noNode, arrow('transport', ['core'])], builtins)
   },
   {
     files: ['lib/client/**'],

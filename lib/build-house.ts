@@ -24,6 +24,7 @@ export function buildHouse(settings: Settings, listener: HouseListener): House {
   const limits = {
     window: settings.window,
     maxStreamBytes: settings.maxStreamBytes,
+    unsent: settings.maxUnsent,
     maxEventBytes: settings.maxBytes,
     maxBytes: settings.maxBytes,
     maxStreams: settings.maxStreams,
@@ -61,6 +62,8 @@ export function buildHouse(settings: Settings, listener: HouseListener): House {
     hasWarnedOfIds: false,
     primer: settings.primer,
     handoff: settings.handoff,
+    notifications: settings.notifications,
+    resumeInterval: settings.resumeInterval,
     maxEventBytes: settings.maxBytes,
     allowedOrigins: settings.allowedOrigins,
     debug,

@@ -8,6 +8,7 @@ import { streamParameters } from './core/link-header.js'
 import type { Stream } from './core/stream.js'
 import { debug, publish } from './diagnostics.js'
 import { currentContext, type CurrentStream } from './http/current-stream.js'
+import { mannersWith } from './http/declarations.js'
 import { Exchange } from './http/exchange.js'
 import { headerOf, sessionOf } from './http/guards.js'
 import { isHandedOver } from './http/handoff.js'
@@ -22,6 +23,8 @@ import { ResponseTap } from './http/tap.js'
 import { watchVerdict } from './http/verdict.js'
 import { ResourceRoom } from './methods/resource-stream.js'
 import type { ResumeTokens } from './methods/resume-tokens.js'
+import { share, SharedStreams } from './transport/shared-streams.js'
+import { answerStreamMethod, isForStreams } from './methods/stream-methods.js'
 import { type McpStreamsOptions, parseOptions, type Settings } from './options.js'
 
 /** Counts and sizes at this moment, and totals since the start. */
@@ -72,6 +75,7 @@ export function mcpStreams(options?: McpStreamsOptions): McpStreams {
   const instance = new Instance(parseOptions(options))
   const middleware = (req: IncomingMessage, res: ServerResponse, next: (error?: unknown) => void): void =>
     instance.handle(req, res, next)
+  share(middleware, instance.transports)
   return Object.assign(middleware, {
     close: () => instance.close(),
     stats: () => instance.stats(),
@@ -84,6 +88,7 @@ class Instance {
   readonly #house: House
   readonly #resources: ResourceRoom | undefined
   readonly #tokens: ResumeTokens | undefined
+  readonly transports: SharedStreams
   #resumes = 0
   #refusals = 0
 
@@ -97,6 +102,7 @@ class Instance {
     if (resources !== undefined)
       this.#resources = new ResourceRoom(resources, this.#house, maxStreams, error => this.#report(error, undefined))
     this.#tokens = buildResumeTokens(this, this.#house, settings)
+    this.transports = new SharedStreams(this.#house)
   }
 
   handle(req: IncomingMessage, res: ServerResponse, next: (error?: unknown) => void): void {
@@ -177,11 +183,13 @@ class Instance {
     if (wanted !== undefined)
       return void this.#settle(Promise.resolve(this.#resources?.answer(req, res, wanted, owner)), next)
     const messages = messagesOf(body)
+    if (isForStreams(messages)) return void this.#settle(answerStreamMethod(this.#house, req, res, body, owner), next)
     if (isHandedOver(this.#house, messages, sessionOf(req), owner)) {
       debug('POST of answers that the endpoint has already: accepted, and not passed on')
       return void res.writeHead(202).end()
     }
-    const key = mannersOf(this.#house, req).taken && messages.length > 0 ? keyOf(req, owner) : undefined
+    const manners = mannersWith(this.#house, mannersOf(this.#house, req), messages)
+    const key = manners.taken && messages.length > 0 ? keyOf(req, owner) : undefined
     if (key === undefined) return this.#passOn(owner, messages, req, res, next)
     const { calls, isClosing } = this.#house
     const hash = hashOf(body)
@@ -213,7 +221,7 @@ class Instance {
     this.#tokens?.watch(req, res, messages, owner)
     // What we answer in the endpoint's place goes the way that its own answer would.
     const answer = this.#tokens?.answerFor({ req, res, owner, messages, isKeyed: keyed !== undefined }) ?? next
-    const manners = mannersOf(this.#house, req)
+    const manners = mannersWith(this.#house, mannersOf(this.#house, req), messages)
     const why = this.#whyUntouched(req, manners.taken || messages.some(isInitialize))
     if (why !== undefined) {
       debug('%s passed on untouched: %s', req.method, why)
@@ -238,6 +246,7 @@ class Instance {
     table.beginClosing(2 * (this.#settings.retry ?? 0) + CLOSING_GRACE)
     calls.beginClosing()
     this.#tokens?.close()
+    this.transports.close()
     const retry = this.#settings.retry ?? AT_WILL_RETRY
     await Promise.all([
       connections.shutDown(() => Math.round(retry * (0.8 + 0.4 * Math.random())), CLOSING_PATIENCE),

@@ -1,5 +1,6 @@
 // The options: what they mean, what they default to, and what is wrong with a bad one.
 import type { StreamError } from './core/errors.js'
+import type { UnsentLimit, UnsentLimits } from './core/unsent.js'
 import { defaultOwner, type OwnerFunction } from './http/guards.js'
 import { checkResources, resourceSettings } from './methods/resource-options.js'
 import type { ResourceSettings, ResourcesOptions } from './methods/resource-types.js'
@@ -24,6 +25,14 @@ export interface McpStreamsOptions {
    * through as it would without the middleware. Default: 10,000.
    */
   readonly maxStreams?: number | undefined
+  /**
+   * Limits on what no connection has been given yet, in messages and in bytes, for one stream, for one session's streams together and for one
+   * owner's (the Streams draft's protection against clients that leave and never read). At a limit `write()` returns `false`, and what the
+   * endpoint still writes fails that stream with an explicit error. Those of session and owner stop only streams that have no connection; nobody
+   * in particular is no owner. Default: 100,000 messages per stream, session and owner; bytes `maxStreamBytes` per stream, a quarter of `maxBytes`
+   * per session and half of it per owner, and never less there than per stream.
+   */
+  readonly maxUnsent?: MaxUnsent | undefined
   /**
    * The reconnection time in milliseconds that clients are told when a stream starts. Stock clients wait this long after a
    * cut, and try twice: it should outlast a restart. `null` sends none. Default: 3,000.
@@ -55,6 +64,12 @@ export interface McpStreamsOptions {
    * Only where its revision has polling. Default: 10,000.
    */
   readonly handoffAfter?: number | undefined
+  /**
+   * Whether streams begin with `notifications/stream/create` and end with `notifications/stream/end` (the Streams draft). `auto`: towards clients
+   * that declare `experimental.streams`; `always`: towards all, but never on the response to `initialize`; `never`: towards none, and it is not
+   * declared either. `stream/resume`, `stream/poll` and `stream/poll/all` are answered in any case. Default: `auto`.
+   */
+  readonly notifications?: 'auto' | 'always' | 'never' | undefined
   /**
    * Says who a request is from; only the same owner may resume, cancel or see a stream. May be asynchronous. A rejection
    * answers the request with 500. Default: the client and subject of `req.auth`, else a hash of `Authorization`, else nobody.
@@ -99,12 +114,30 @@ export interface ResumeTokensOptions {
   readonly hints?: Readonly<Record<string, DurationHint>> | undefined
 }
 
+/** Option `maxUnsent`: limits on what no connection has been given yet. What is absent has its default. */
+export interface MaxUnsent {
+  /** Of one stream. */
+  readonly stream?: MaxUnsentPart | undefined
+  /** Of the streams of one MCP session together. */
+  readonly session?: MaxUnsentPart | undefined
+  /** Of the streams of one owner together. */
+  readonly owner?: MaxUnsentPart | undefined
+}
+
+export interface MaxUnsentPart {
+  /** Default: 100,000. */
+  readonly messages?: number | undefined
+  /** Default: `maxStreamBytes` for a stream, a quarter of `maxBytes` for a session, half of it for an owner. */
+  readonly bytes?: number | undefined
+}
+
 /** The options with every default filled in; what the code runs on. */
 export interface Settings {
   readonly window: number
   readonly maxStreamBytes: number
   readonly maxBytes: number
   readonly maxStreams: number
+  readonly maxUnsent: UnsentLimits
   readonly retry: number | null
   readonly keepAlive: number | null
   readonly disconnectAfter: number | null
@@ -112,6 +145,7 @@ export interface Settings {
   readonly handoff: 'auto' | 'always' | 'never'
   readonly handoffQuiet: number
   readonly handoffAfter: number
+  readonly notifications: 'auto' | 'always' | 'never'
   readonly owner: OwnerFunction
   readonly allowedOrigins: ReadonlySet<string>
   readonly primer: 'auto' | 'always' | 'never'
@@ -128,6 +162,7 @@ export interface Settings {
 
 const MEBIBYTE = 1024 * 1024
 const DEFAULT_RETRY = 3000
+const DEFAULT_UNSENT_MESSAGES = 100_000
 const DEFAULT_MIN_RESUME_SECONDS = 1
 const DEFAULT_MAX_RESUME_SECONDS = 600
 
@@ -139,6 +174,7 @@ const CHECKS: { readonly [name in keyof Required<McpStreamsOptions>]: Check } = 
   maxStreamBytes: wholeNumber(1),
   maxBytes: wholeNumber(1),
   maxStreams: wholeNumber(1, 1_000_000),
+  maxUnsent: checkUnsent,
   retry: orNull(wholeNumber(0)),
   keepAlive: orNull(wholeNumber(1)),
   disconnectAfter: orNull(wholeNumber(1)),
@@ -146,6 +182,7 @@ const CHECKS: { readonly [name in keyof Required<McpStreamsOptions>]: Check } = 
   handoff: oneOf('auto', 'always', 'never'),
   handoffQuiet: wholeNumber(0),
   handoffAfter: wholeNumber(0),
+  notifications: oneOf('auto', 'always', 'never'),
   owner: isFunction,
   allowedOrigins: checkOrigins,
   primer: oneOf('auto', 'always', 'never'),
@@ -167,11 +204,13 @@ export function parseOptions(options: McpStreamsOptions = {}): Settings {
   const { min = Math.min(DEFAULT_MIN_RESUME_SECONDS, (retry ?? DEFAULT_RETRY) / 1000, max) } = resumeInterval
   if (min > max) throw new TypeError('mcpStreams: option `resumeInterval` must not have a `min` above its `max`')
   const maxBytes = options.maxBytes ?? 256 * MEBIBYTE
+  const maxStreamBytes = Math.min(options.maxStreamBytes ?? 16 * MEBIBYTE, maxBytes)
   return {
     window: options.window ?? 120_000,
-    maxStreamBytes: Math.min(options.maxStreamBytes ?? 16 * MEBIBYTE, maxBytes),
+    maxStreamBytes,
     maxBytes,
     maxStreams: options.maxStreams ?? 10_000,
+    maxUnsent: unsentLimits(options.maxUnsent, maxStreamBytes, maxBytes),
     retry: retry === null ? null : Math.max(retry, Math.round(min * 1000)),
     keepAlive: options.keepAlive === undefined ? 15_000 : options.keepAlive,
     disconnectAfter: options.disconnectAfter ?? null,
@@ -179,6 +218,7 @@ export function parseOptions(options: McpStreamsOptions = {}): Settings {
     handoff: options.handoff ?? 'auto',
     handoffQuiet: options.handoffQuiet ?? 50,
     handoffAfter: options.handoffAfter ?? 10_000,
+    notifications: options.notifications ?? 'auto',
     owner: options.owner ?? defaultOwner,
     allowedOrigins: new Set(options.allowedOrigins?.map(origin => origin.toLowerCase())),
     primer: options.primer ?? 'auto',
@@ -192,6 +232,14 @@ function parseResumeTokens(options: false | ResumeTokensOptions = {}): Settings[
   if (options === false) return false
   const { after = 10_000, methods = ['tools/call'], hints = {} } = options
   return { after, methods: [...methods], hints: structuredClone(hints) }
+}
+
+function unsentLimits(option: MaxUnsent = {}, maxStreamBytes: number, maxBytes: number): UnsentLimits {
+  const limit = (whose: keyof UnsentLimits, share: number): UnsentLimit => ({
+    messages: option[whose]?.messages ?? DEFAULT_UNSENT_MESSAGES,
+    bytes: option[whose]?.bytes ?? Math.max(maxStreamBytes, Math.floor(maxBytes * share))
+  })
+  return { stream: limit('stream', 0), session: limit('session', 1 / 4), owner: limit('owner', 1 / 2) }
 }
 
 function wholeNumber(least: number, most = Number.MAX_SAFE_INTEGER): Check {
@@ -262,6 +310,19 @@ function isDurationHint(value: unknown): boolean {
 
 function isRecord(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
+function checkUnsent(value: unknown): string | undefined {
+  const fault =
+    'must be an object with `stream`, `session` and `owner`, each with `messages` and `bytes`, whole numbers, 1 or more'
+  const isFine = (object: unknown, names: readonly string[], check: (value: unknown) => boolean): boolean =>
+    typeof object === 'object' &&
+    object !== null &&
+    !Array.isArray(object) &&
+    Object.entries(object).every(([name, one]) => names.includes(name) && (one === undefined || check(one)))
+  const isCount = (count: unknown): boolean => wholeNumber(1)(count) === undefined
+  const isLimit = (limit: unknown): boolean => isFine(limit, ['messages', 'bytes'], isCount)
+  return isFine(value, ['stream', 'session', 'owner'], isLimit) ? undefined : fault
 }
 
 function checkOrigins(value: unknown): string | undefined {

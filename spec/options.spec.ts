@@ -14,6 +14,29 @@ const CASES: { [name in keyof Required<McpStreamsOptions>]: { good: unknown[]; b
   maxStreamBytes: { good: [1, 2 ** 24], bad: [0, -1, 1.5, Infinity, '16mb', null] },
   maxBytes: { good: [1, 2 ** 28], bad: [0, -1, 1.5, Infinity, '256mb', null] },
   maxStreams: { good: [1, 10_000], bad: [0, -1, 1.5, Infinity, '10', null] },
+  maxUnsent: {
+    good: [
+      {},
+      { stream: {} },
+      { stream: { messages: 1, bytes: 1 }, session: { messages: 10 }, owner: { bytes: 2 ** 30 } },
+      { session: undefined, owner: { messages: undefined } }
+    ],
+    bad: [
+      null,
+      5,
+      'x',
+      [],
+      { streams: {} },
+      { stream: 5 },
+      { stream: null },
+      { owner: { bytes: 0 } },
+      { session: { messages: 1.5 } },
+      { session: { message: 1 } },
+      { stream: { bytes: Infinity } },
+      { stream: { bytes: '1mb' } },
+      { stream: { bytes: null } }
+    ]
+  },
   retry: { good: [0, 3000, null], bad: [-1, 0.5, NaN, Infinity, '3000', false] },
   keepAlive: { good: [1, 15_000, null], bad: [0, -1, 0.5, Infinity, '15s', false] },
   disconnectAfter: { good: [1, 60_000, null], bad: [0, -1, 0.5, Infinity, '60s', false] },
@@ -34,6 +57,7 @@ const CASES: { [name in keyof Required<McpStreamsOptions>]: { good: unknown[]; b
     ]
   },
   handoff: { good: ['auto', 'always', 'never'], bad: ['when-quiet', '', true, null] },
+  notifications: { good: ['auto', 'always', 'never'], bad: ['on', '', true, null] },
   handoffQuiet: { good: [0, 50], bad: [-1, 0.5, NaN, Infinity, '50', null] },
   handoffAfter: { good: [0, 10_000], bad: [-1, 0.5, NaN, Infinity, '10s', null] },
   owner: { good: [() => 'me', () => undefined, async () => 'me'], bad: [null, 'me', {}] },
@@ -163,7 +187,13 @@ describe('mcpStreams', () => {
       maxStreamBytes: 16 * MEBIBYTE,
       maxBytes: 256 * MEBIBYTE,
       maxStreams: 10_000,
+      maxUnsent: {
+        stream: { messages: 100_000, bytes: 16 * MEBIBYTE },
+        session: { messages: 100_000, bytes: 64 * MEBIBYTE },
+        owner: { messages: 100_000, bytes: 128 * MEBIBYTE }
+      },
       handoff: 'auto',
+      notifications: 'auto',
       handoffQuiet: 50,
       handoffAfter: 10_000,
       retry: 3000,

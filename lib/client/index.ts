@@ -8,6 +8,11 @@ export {
 } from './call-resumable.js'
 export { resumableFetch } from './resumable-fetch.js'
 export type { FetchLike, HeadersLike, Reconnection, ReconnectReason, ResumableFetchOptions } from './options.js'
+export {
+  reconnectingTransport,
+  type ReconnectingTransport,
+  type ReconnectingTransportOptions
+} from './reconnecting-transport.js'
 export { ResumptionError, type ResumptionErrorCode } from './resumption-error.js'
 export { streamResource, type ResourceStream } from './stream-resource.js'
 export type { ResourceTransport } from './stream-resource-endpoint.js'

@@ -8,9 +8,14 @@ import type { StreamIdentity, StreamState } from './stream-types.js'
 export interface Tombstone extends StreamIdentity {
   readonly sessionId: string | undefined
   readonly state: StreamState
+  readonly isEnded: true
   /** The sequence of its last event: a client that has it misses nothing. */
   readonly last: number
-  readonly hasError: boolean
+  /** The sequence of the last event that a connection was given. */
+  readonly written: number
+  /** The sequences of the last request to the client and of the last error; 0: there was none. */
+  readonly lastRequest: number
+  readonly lastError: number
 }
 
 const TOMBSTONE_TTL = 60 * 60 * 1000
@@ -93,9 +98,10 @@ export class FinishedStreams {
 
   /** Lets go of a stream's events, and remembers the rest. */
   bury(stream: Stream): void {
-    const { id, kind, owner, requestIds, sessionId, state, hasError } = stream
-    this.#tombstones.set(id, { id, kind, owner, requestIds, sessionId, state, last: stream.log.last, hasError })
-    stream.log.clear()
+    const { id, kind, owner, requestIds, sessionId, state, last, written, lastRequest, lastError } = stream
+    const identity = { id, kind, owner, requestIds, sessionId }
+    this.#tombstones.set(id, { ...identity, state, isEnded: true, last, written, lastRequest, lastError })
+    stream.letGo()
   }
 
   /** Makes room: the stream that was used least recently goes, the delivered ones first and those being read last. `false`: there is none. */

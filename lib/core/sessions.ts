@@ -12,6 +12,8 @@ interface SessionFacts {
   /** Its client has fetched a stream URL: it follows links, whether it announced that or not. */
   proved: boolean
   resourceStreaming?: ResourceStreaming | undefined
+  /** Its client has declared the Streams draft in `initialize`. */
+  hasStreams: boolean
 }
 
 /** A bounded memory: of a session that was forgotten, the protocol version header still tells the revision. */
@@ -30,14 +32,19 @@ export class Sessions {
     return this.#facts.get(sessionId)?.proved ?? false
   }
 
-  /** The endpoint has answered `initialize`. */
-  negotiated(sessionId: string, revision: string | undefined): void {
-    this.#facts.set(sessionId, { ...this.#facts.get(sessionId), revision, proved: false })
+  hasStreams(sessionId: string): boolean {
+    return this.#facts.get(sessionId)?.hasStreams ?? false
+  }
+
+  /** The endpoint has answered `initialize`. `hasStreams`: the client has declared the Streams draft there. */
+  negotiated(sessionId: string, revision: string | undefined, hasStreams = false): void {
+    this.#facts.set(sessionId, { ...this.#facts.get(sessionId), revision, proved: false, hasStreams })
   }
 
   /** Its client has said in `initialize` whether it can receive resources as streams. */
   declare(sessionId: string, resourceStreaming: ResourceStreaming | undefined): void {
-    this.#facts.set(sessionId, { revision: undefined, proved: false, ...this.#facts.get(sessionId), resourceStreaming })
+    const facts = this.#facts.get(sessionId)
+    this.#facts.set(sessionId, { revision: undefined, proved: false, hasStreams: false, ...facts, resourceStreaming })
   }
 
   resourceStreamingOf(sessionId: string): ResourceStreaming | undefined {
@@ -46,7 +53,7 @@ export class Sessions {
 
   prove(sessionId: string): void {
     const facts = this.#facts.get(sessionId)
-    if (facts === undefined) this.#facts.set(sessionId, { revision: undefined, proved: true })
+    if (facts === undefined) this.#facts.set(sessionId, { revision: undefined, proved: true, hasStreams: false })
     else facts.proved = true
   }
 

@@ -4,7 +4,9 @@ import type { ByteBudget } from './event-log.js'
 import { FinishedStreams, type Tombstone } from './finished-streams.js'
 import type { RequestId } from './json-rpc.js'
 import { Stream } from './stream.js'
+import { StreamGroups } from './stream-groups.js'
 import type { Producer, StreamHost, StreamInit, StreamLimits } from './stream-types.js'
+import { UnsentTallies } from './unsent.js'
 
 export interface TableLimits extends StreamLimits {
   /** Milliseconds without a reader or a sign of life after which a running stream is abandoned. */
@@ -35,10 +37,13 @@ const LONGEST_SWEEP = 30_000
 export class StreamTable implements StreamHost, ByteBudget {
   readonly limits: TableLimits
   readonly budget: ByteBudget = this
+  readonly unsent: UnsentTallies | undefined
   readonly #notify: StreamEventListener
   readonly #live = new Map<string, Stream>()
   readonly #finished: FinishedStreams
   readonly #bySession = new Map<string, Set<Stream>>()
+  /** Of streams without a session; those of nobody in particular are not listed to anybody. */
+  readonly #byOwner = new StreamGroups()
   #bytes = 0
   #evictions = 0
   #sweepTimer: ReturnType<typeof setTimeout> | undefined
@@ -47,6 +52,7 @@ export class StreamTable implements StreamHost, ByteBudget {
 
   constructor(limits: TableLimits, notify: StreamEventListener) {
     this.limits = limits
+    this.unsent = limits.unsent === undefined ? undefined : new UnsentTallies(limits.unsent)
     this.#abandonAfter = limits.abandonAfter
     this.#notify = notify
     this.#finished = new FinishedStreams(limits, (stream, isEviction) => this.#bury(stream, isEviction))
@@ -61,7 +67,7 @@ export class StreamTable implements StreamHost, ByteBudget {
       const streams = this.#bySession.get(stream.sessionId)
       if (streams === undefined) this.#bySession.set(stream.sessionId, new Set([stream]))
       else streams.add(stream)
-    }
+    } else if (stream.owner !== '') this.#byOwner.add(stream.owner, stream)
     this.#scheduleSweep()
     this.#notify('created', stream, undefined)
     return stream
@@ -100,6 +106,12 @@ export class StreamTable implements StreamHost, ByteBudget {
   /** One owner's streams of a session. */
   ofSession(sessionId: string, owner: string): Stream[] {
     return [...(this.#bySession.get(sessionId) ?? [])].filter(stream => stream.owner === owner)
+  }
+
+  /** All streams that a client may list: those of its session, or its owner's without one. */
+  listFor(sessionId: string | undefined, owner: string): readonly Stream[] {
+    const streams = sessionId === undefined ? this.#byOwner.of(owner) : this.ofSession(sessionId, owner)
+    return streams.filter(stream => !stream.isHandshake)
   }
 
   /** Drops a stream that turned out not to be ours to keep, as if it had never been. */
@@ -219,7 +231,7 @@ export class StreamTable implements StreamHost, ByteBudget {
   #remove(stream: Stream): void {
     this.#live.delete(stream.id)
     this.#finished.delete(stream)
-    if (stream.sessionId === undefined) return
+    if (stream.sessionId === undefined) return this.#byOwner.delete(stream.owner, stream)
     const streams = this.#bySession.get(stream.sessionId)
     streams?.delete(stream)
     if (streams?.size === 0) this.#bySession.delete(stream.sessionId)

@@ -4,6 +4,8 @@ import type { ByteBudget } from './event-log.js'
 import type { RequestId } from './json-rpc.js'
 import type { Manners } from './protocol-version.js'
 import type { Stream } from './stream.js'
+import type { ResumeInterval } from './stream-messages.js'
+import type { UnsentLimits, UnsentTallies } from './unsent.js'
 
 /**
  * - `live`: the endpoint writes, or may write.
@@ -44,6 +46,10 @@ export interface StreamInit extends StreamIdentity {
   readonly sessionId: string | undefined
   /** How the client that asked for it is treated. */
   readonly manners: Manners
+  /** Set where the client is told of its stream in messages (Streams draft): `notifications/stream/create` first, `end` last. */
+  readonly resumeInterval?: ResumeInterval | undefined
+  /** It answers `initialize`: once that is done, nobody wants to hear of it in a list. */
+  readonly isHandshake?: boolean | undefined
 }
 
 /** Follows a stream: one client connection, or whatever else reads it. It pulls; the stream only says when there is something. */
@@ -73,6 +79,8 @@ export interface StreamLimits {
   readonly window: number
   /** Bytes of one stream's events; unwritten ones beyond it fail the stream. */
   readonly maxStreamBytes: number
+  /** What may lie in the log that no connection was given. Absent: `maxStreamBytes` alone counts. */
+  readonly unsent?: UnsentLimits | undefined
   /** Bytes of one event. */
   readonly maxEventBytes: number
   /** Milliseconds without an event after which a stream that awaits answers is handed off to a client that follows links. */
@@ -85,6 +93,7 @@ export interface StreamLimits {
 export interface StreamHost {
   readonly limits: StreamLimits
   readonly budget: ByteBudget
+  readonly unsent: UnsentTallies | undefined
   /** All streams together are close to their limit: who can wait should. */
   readonly isTight: boolean
   /** Milliseconds without a reader or a sign of life after which a running stream is abandoned, as of now. */

@@ -6,6 +6,7 @@ import { type Batch, EventLog } from './event-log.js'
 import { HandOff, type HandOffHost } from './hand-off.js'
 import {
   errorResponse,
+  isObject,
   isRequest,
   isResponse,
   mayHaveId,
@@ -16,6 +17,7 @@ import {
 import type { Manners } from './protocol-version.js'
 import { type BlockFields, dataOf } from './sse.js'
 import { encodeMessage } from './sse-encode.js'
+import { createNotification, endNotification } from './stream-messages.js'
 import {
   type Producer,
   type Reader,
@@ -27,6 +29,7 @@ import {
   TRANSITIONS
 } from './stream-types.js'
 import type { Turns } from './turns.js'
+import type { UnsentShare } from './unsent.js'
 
 export class Stream implements StreamIdentity, HandOffHost {
   readonly id: string
@@ -40,8 +43,14 @@ export class Stream implements StreamIdentity, HandOffHost {
   readers = 0
   /** Where the newest reader started: what a client without a cursor may have missed. */
   readerStart = 0
-  /** An error response lies in the log. */
-  hasError = false
+  /** Its beginning and its end are messages of its log (Streams draft). */
+  readonly isAnnounced: boolean
+  /** It answers `initialize`. */
+  readonly isHandshake: boolean
+  /** The sequence of the last request to the client; 0: there was none. */
+  lastRequest = 0
+  /** The sequence of the last error, of JSON-RPC or of a tool; 0: there was none. */
+  lastError = 0
   /** Hears each response before any client does; set while somebody needs it. */
   onResponse: ((message: Message) => void) | undefined
   #state: StreamState = 'live'
@@ -57,6 +66,7 @@ export class Stream implements StreamIdentity, HandOffHost {
   #isFull = false
   #abort: AbortController | undefined
   readonly #abandonment = new Countdown(() => this.abandon())
+  readonly #unsent: UnsentShare | undefined
   readonly #host: StreamHost
 
   constructor(init: StreamInit, producer: Producer, host: StreamHost) {
@@ -69,7 +79,11 @@ export class Stream implements StreamIdentity, HandOffHost {
     this.log = new EventLog(`id: ${init.id}.`, host.budget)
     this.#awaited = new Awaited(init.requestIds)
     this.#producer = producer
+    this.#unsent = host.unsent?.share(init)
     this.#host = host
+    this.isHandshake = init.isHandshake === true
+    this.isAnnounced = init.resumeInterval !== undefined
+    if (init.resumeInterval !== undefined) this.#say(createNotification(init.id, init.resumeInterval))
   }
 
   get state(): StreamState {
@@ -83,6 +97,21 @@ export class Stream implements StreamIdentity, HandOffHost {
   /** The sequence of its last event. */
   get last(): number {
     return this.log.last
+  }
+
+  /** The sequence of the last event that its newest reader was given, or had already. */
+  get written(): number {
+    return this.log.written
+  }
+
+  /** An error lies in the log. */
+  get hasError(): boolean {
+    return this.lastError > 0
+  }
+
+  /** Where a client goes on that has no cursor: where the newest reader began, as nothing that was written since must have arrived. */
+  get unsentFrom(): number {
+    return Math.max(this.log.first - 1, this.readerStart)
   }
 
   get hasReader(): boolean {
@@ -145,13 +174,28 @@ export class Stream implements StreamIdentity, HandOffHost {
     if (fields.isMessage && (mayMatter || mayHaveId(bytes, fields.dataFrom, fields.dataTo))) {
       this.#note(dataOf(bytes, from, to, fields))
     }
+    this.#countUnsent()
     this.#isFull = this.#isOverfull || this.#host.isTight
     this.#reader?.wake()
     return !this.#isFull
   }
 
   get #isOverfull(): boolean {
-    return this.log.unwrittenBytes >= this.#host.limits.maxStreamBytes
+    if (this.log.unwrittenBytes >= this.#host.limits.maxStreamBytes) return true
+    // What others have left unread is no reason to stop a stream that is being read.
+    const isCrowded = this.#reader === undefined && this.#unsent?.isCrowded === true
+    return isCrowded || this.#unsent?.isFull === true
+  }
+
+  #countUnsent(): void {
+    this.#unsent?.note(this.log.last - this.log.written, this.log.unwrittenBytes)
+  }
+
+  /** Adds a message of our own, however full everything is: without it its client would wait for ever. */
+  #say(json: string): void {
+    const block = encodeMessage(json)
+    this.log.append(block, 0, block.length, true)
+    this.#countUnsent()
   }
 
   /** Passes a block without an event on to whoever reads now. */
@@ -170,11 +214,9 @@ export class Stream implements StreamIdentity, HandOffHost {
   fail(fault: StreamFault): false {
     if (this.isEnded) return false
     for (const id of this.#awaited.owed) {
-      const block = encodeMessage(errorResponse(id, STREAM_ERROR, faultMessage(fault), { reason: fault }))
-      // However full everything is: without this its client would wait for ever.
-      this.log.append(block, 0, block.length, true)
+      this.#say(errorResponse(id, STREAM_ERROR, faultMessage(fault), { reason: fault }))
+      this.lastError = this.log.last
     }
-    this.hasError ||= this.#awaited.owed.length > 0
     this.#awaited.oweNothing()
     this.#become('failed', fault)
     return false
@@ -237,6 +279,7 @@ export class Stream implements StreamIdentity, HandOffHost {
     this.#parted = undefined
     this.#hasWaited = this.#state === 'waiting'
     this.log.rewind(cursor)
+    this.#countUnsent()
     this.#abandonment.stop()
     older?.takeOver()
     this.#handOff?.readerCame()
@@ -272,13 +315,21 @@ export class Stream implements StreamIdentity, HandOffHost {
     this.#abandonment.stop()
     this.#handOff?.stop()
     this.#producer = undefined
+    this.letGo()
+  }
+
+  /** Its events are kept no longer. */
+  letGo(): void {
     this.log.clear()
+    this.#unsent?.leave()
   }
 
   /** Notes that a batch went to a connection. */
   markWritten(batch: Batch, now: number): void {
     this.log.markWritten(batch, now)
-    if (this.#isFull && this.log.unwrittenBytes < this.#host.limits.maxStreamBytes / 2) {
+    this.#countUnsent()
+    const hasRoom = this.log.unwrittenBytes < this.#host.limits.maxStreamBytes / 2 && this.#unsent?.hasRoom !== false
+    if (this.#isFull && hasRoom) {
       this.#isFull = false
       this.#producer?.drain()
     }
@@ -314,7 +365,8 @@ export class Stream implements StreamIdentity, HandOffHost {
     for (const message of messagesOf(body)) {
       if (isResponse(message)) {
         this.#awaited.responded(message.id)
-        if ('error' in message) this.hasError = true
+        if ('error' in message || (isObject(message.result) && message.result['isError'] === true))
+          this.lastError = this.log.last
         this.onResponse?.(message)
       } else if (isRequest(message)) this.#ask(message.id)
       else this.#handOff?.noteNotification(message)
@@ -322,6 +374,7 @@ export class Stream implements StreamIdentity, HandOffHost {
   }
 
   #ask(id: RequestId): void {
+    this.lastRequest = this.log.last
     this.#handOff ??= new HandOff(this, this.#host.limits)
     this.#handOff.asked(id, this.log.last)
   }
@@ -339,6 +392,8 @@ export class Stream implements StreamIdentity, HandOffHost {
 
   #become(state: StreamState, fault?: StreamFault): void {
     if (!TRANSITIONS[this.#state].includes(state)) throw new Error(`A ${this.#state} stream cannot become ${state}`)
+    // Of one that is cancelled or abandoned nothing is kept, its end neither.
+    if (this.isAnnounced && (state === 'completed' || state === 'failed')) this.#say(endNotification(this.id))
     this.#state = state
     if (state === 'waiting') this.#host.waiting(this)
     if (!this.isEnded) return

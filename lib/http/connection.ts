@@ -81,6 +81,11 @@ export class Connection implements Reader {
     return comesBack && (primer !== 'none' || this.#cursor > 0)
   }
 
+  /** The sequence of the last event that it has written, or that its client had before. */
+  get cursor(): number {
+    return this.#cursor
+  }
+
   get isClosed(): boolean {
     return this.#state === 'closed'
   }

@@ -8,6 +8,7 @@ import type { Manners } from '../core/protocol-version.js'
 import type { Stream } from '../core/stream.js'
 import type { Connection } from './connection.js'
 import { currentContext, RequestContext, runInContext } from './current-stream.js'
+import { declareInReturn, declaresStreams, isAnnounced } from './declarations.js'
 import { sessionOf } from './guards.js'
 import { applyPreference, type House, setStreamHeaders } from './house.js'
 import type { KeyedCall } from './idempotency.js'
@@ -43,11 +44,14 @@ export class Exchange implements TapHost, IntakeHost {
     this.#house = house
     this.#facts = facts
     this.#context = new RequestContext(instance, nanoid())
-    this.#initialize = messages.some(isInitialize) ? watchInitializeJson(house, res) : undefined
+    this.#initialize = messages.some(isInitialize)
+      ? watchInitializeJson(house, res, messages.some(declaresStreams))
+      : undefined
     // Before the tap, so that it hears of the client itself.
     keyed?.join(res, () => undefined)
     this.#tap = new ResponseTap(req, res, this)
     if (keyed !== undefined) this.#keep(keyed)
+    declareInReturn(house, res, messages)
   }
 
   /** The response may be asked for again: its close is held from now on, and its answer recorded if it is no stream. */
@@ -89,7 +93,9 @@ export class Exchange implements TapHost, IntakeHost {
         owner: this.#facts.owner,
         requestIds: messages.filter(isRequest).map(message => message.id),
         sessionId,
-        manners
+        manners,
+        isHandshake: this.#initialize !== undefined,
+        resumeInterval: isAnnounced(this.#house, sessionId, messages) ? this.#house.resumeInterval : undefined
       },
       intake
     )
@@ -97,7 +103,8 @@ export class Exchange implements TapHost, IntakeHost {
       this.#house.count('refused', undefined, 'full')
       return this.#leave('everything is live and full')
     }
-    if (this.#initialize !== undefined) stream.onResponse = message => noteRevision(this.#house, sessionId, message)
+    const initialize = this.#initialize
+    if (initialize !== undefined) stream.onResponse = message => noteRevision(this.#house, initialize, message)
     // Node forgets who was at the other end once the socket is gone, unless it has been asked: the endpoint may have to be told
     // of its client then, as if by that client.
     void req.socket.remoteAddress

@@ -6,6 +6,7 @@ import { type Manners, mannersFor, parseRevision, type Primer } from '../core/pr
 import { STREAM_RELATION, formatLink, streamTarget } from '../core/link-header.js'
 import type { Sessions } from '../core/sessions.js'
 import type { Stream } from '../core/stream.js'
+import type { ResumeInterval } from '../core/stream-messages.js'
 import type { StreamTable } from '../core/stream-table.js'
 import type { Connections } from './connections.js'
 import { headerOf, sessionOf } from './guards.js'
@@ -29,6 +30,8 @@ export interface House {
   readonly maxEventBytes: number
   readonly primer: 'auto' | 'always' | 'never'
   readonly handoff: 'auto' | 'always' | 'never'
+  readonly notifications: 'auto' | 'always' | 'never'
+  readonly resumeInterval: ResumeInterval
   readonly allowedOrigins: ReadonlySet<string>
   /** A line for `DEBUG=mcp-streams`. */
   readonly debug: (format: string, ...args: unknown[]) => void

@@ -29,6 +29,8 @@ export class EndpointIntake implements Intake, Producer {
   readonly #splitter = new BlockSplitter()
   /** Blocks from the one on that showed that the endpoint numbers its events itself. */
   #withheld: Uint8Array[] | undefined
+  /** Events of the endpoint's have gone into the stream. */
+  #hasAppended = false
   /** Events that have come out of the write at hand. */
   #events = 0
 
@@ -88,14 +90,16 @@ export class EndpointIntake implements Intake, Producer {
       return
     }
     if (fields.hasId) this.#withheld = [copyOf(bytes, from, to)]
-    else if (fields.dataLines > 0) this.stream?.append(bytes, from, to, fields, this.#events++ > 0)
-    else this.stream?.comment(transientLines(bytes, from, to))
+    else if (fields.dataLines > 0) {
+      this.#hasAppended = true
+      this.stream?.append(bytes, from, to, fields, this.#events++ > 0)
+    } else this.stream?.comment(transientLines(bytes, from, to))
   }
 
   #stepAside(withheld: Uint8Array[]): boolean {
     const { stream } = this
     if (stream !== undefined) {
-      if (stream.log.last > 0 && this.#connection === undefined) this.begin()
+      if (this.#hasAppended && this.#connection === undefined) this.begin()
       this.#connection?.letGo()
       this.stream = undefined
       this.#host.stepAside(stream)

@@ -15,6 +15,8 @@ import type { Tombstone } from '../core/finished-streams.js'
 import { errorResponse } from '../core/json-rpc.js'
 import { encodeIdField, encodeMessage, encodePrimer } from '../core/sse-encode.js'
 import { Stream } from '../core/stream.js'
+import type { Manners } from '../core/protocol-version.js'
+import type { Connection, Sink } from './connection.js'
 import { responseSink } from './connections.js'
 import { headerOf, isForeignOrigin, sessionOf } from './guards.js'
 import { type House, mannersOf, refuseAndCount, refuseUrl, setStreamHeaders } from './house.js'
@@ -137,8 +139,15 @@ function follow(
   const manners = mannersOf(house, req, stream.manners)
   writeStreamHead(house, req, res, stream, name)
   if (req.method === 'HEAD') return void res.end()
+  const connection = attach(house, stream, cursor, responseSink(req, res), manners)
+  connection.flush()
+  if (!connection.hasWritten) res.flushHeaders()
+}
+
+/** Attaches a client that has come back. Its connection is to be flushed. */
+export function attach(house: House, stream: Stream, cursor: number, sink: Sink, manners: Manners): Connection {
   const isTakeOver = stream.hasReader
-  const connection = house.connections.open(stream, cursor, responseSink(req, res), manners)
+  const connection = house.connections.open(stream, cursor, sink, manners)
   house.count('resumed', stream)
   if (isTakeOver) house.count('taken-over', stream)
   house.debug(
@@ -147,11 +156,10 @@ function follow(
     cursor,
     isTakeOver ? ', older connection closed' : ''
   )
-  connection.flush()
-  if (!connection.hasWritten) res.flushHeaders()
+  return connection
 }
 
-function writeStreamHead(
+export function writeStreamHead(
   house: House,
   req: IncomingMessage,
   res: ServerResponse,

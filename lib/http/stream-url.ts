@@ -1,6 +1,7 @@
 // A request whose URL names a stream: who may make it, and which room it is for.
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { parseStreamName, type StreamName } from '../core/event-id.js'
+import type { Tombstone } from '../core/finished-streams.js'
 import { Stream } from '../core/stream.js'
 import { callNamed, cancelCall, cancelStream } from './cancel.js'
 import { isForeignOrigin, sessionOf } from './guards.js'
@@ -31,11 +32,8 @@ export async function answerStreamUrl(
   const found = name === undefined ? undefined : await house.table.find(name.id)
   const session = sessionOf(req)
   if (res.destroyed) return
-  // An absent session is accepted here, a different one is not: the URL names the stream, the credentials name its owner.
-  const isTheirs =
-    found?.owner === owner && (session === undefined || found.sessionId === undefined || session === found.sessionId)
   const isTurn = found !== undefined && name !== undefined && name.start <= found.last
-  if (!isTheirs || !isTurn) return refuseAndCount(house, res, 404, 'stream-unknown')
+  if (!isTurn || !isTheirs(found, owner, session)) return refuseAndCount(house, res, 404, 'stream-unknown')
   if (req.method === 'DELETE') return cancelStream(house, found, req, res)
 
   if (found instanceof Stream) found.prove()
@@ -46,6 +44,13 @@ export async function answerStreamUrl(
   }
   if (req.method === 'POST') return takeAnswers(house, req, res, found, name)
   resumeStream(house, req, res, found, name)
+}
+
+/** An absent session is accepted, a different one is not: the id names the stream, the credentials name its owner. */
+export function isTheirs(found: Stream | Tombstone, owner: string, session: string | undefined): boolean {
+  return (
+    found.owner === owner && (session === undefined || found.sessionId === undefined || session === found.sessionId)
+  )
 }
 
 function nameIn(names: readonly string[]): StreamName | undefined {

@@ -36,33 +36,35 @@ export function watchVerdict(
 }
 
 /** Reads the revision from the `initialize` result, whichever way it comes. */
-export function noteRevision(house: House, sessionId: string | undefined, message: Message): void {
+export function noteRevision(house: House, { sessionId, hasStreams }: InitializeAnswer, message: Message): void {
   if (sessionId === undefined || !isObject(message.result)) return
-  house.sessions.negotiated(sessionId, parseRevision(message.result['protocolVersion']))
+  house.sessions.negotiated(sessionId, parseRevision(message.result['protocolVersion']), hasStreams)
 }
 
 /** The answer to `initialize`, as far as its head has told. */
 export interface InitializeAnswer {
   sessionId: string | undefined
+  /** The client has declared the Streams draft. */
+  readonly hasStreams: boolean
 }
 
 /** Looks over a JSON answer to `initialize` without touching a byte of it. The session is for the caller to fill in. */
-export function watchInitializeJson(house: House, res: ServerResponse): InitializeAnswer {
-  const answer: InitializeAnswer = { sessionId: undefined }
+export function watchInitializeJson(house: House, res: ServerResponse, hasStreams: boolean): InitializeAnswer {
+  const answer: InitializeAnswer = { sessionId: undefined, hasStreams }
   observeBody(res, LONGEST_INITIALIZE, body => {
-    if (answer.sessionId !== undefined && body !== undefined) noteJson(house, answer.sessionId, body)
+    if (answer.sessionId !== undefined && body !== undefined) noteJson(house, answer, body)
   })
   return answer
 }
 
-function noteJson(house: House, sessionId: string, bytes: Buffer): void {
+function noteJson(house: House, answer: InitializeAnswer, bytes: Buffer): void {
   let body: unknown
   try {
     body = JSON.parse(bytes.toString('utf8'))
   } catch {
     return // An event stream: its response is read from the stream.
   }
-  for (const message of messagesOf(body)) noteRevision(house, sessionId, message)
+  for (const message of messagesOf(body)) noteRevision(house, answer, message)
 }
 
 function noteAnswers(house: House, messages: readonly Message[], session: string, owner: string): void {

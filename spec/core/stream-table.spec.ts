@@ -325,7 +325,15 @@ describe('a tombstone', () => {
     append(stream, 'x')
     stream.fail('closing')
     table.drop(stream)
-    expect(await table.find(stream.id)).toEqual({ ...facts, state: 'failed', last: 3, hasError: true })
+    expect(await table.find(stream.id)).toEqual({
+      ...facts,
+      state: 'failed',
+      isEnded: true,
+      last: 3,
+      written: 0,
+      lastRequest: 0,
+      lastError: 3
+    })
   })
 
   it.each(['cancel', 'abandon'] as const)('is all that is left after %s, at once', async end => {

@@ -105,6 +105,9 @@ export class ProxyConnection {
   }
 
   async #fromClient(chunk: Buffer): Promise<void> {
+    const [answered] = this.#awaiting
+    // Behind an upgrade there are no requests any more: what comes belongs to the one that asked for it.
+    if (answered?.passage.status === 101) return this.#forward('request', answered, chunk)
     for (let rest = chunk; rest.length > 0 && !this.#cut;) {
       const exchange = (this.#sending ??= this.#startExchange())
       const taken = exchange.request.feed(rest)

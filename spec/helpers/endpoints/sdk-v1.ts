@@ -96,7 +96,8 @@ export function sdkV1Stateless(options: SdkV1Options = {}): SdkV1Endpoint {
   return Object.assign(handler, { log, sessions: new Map<string, SdkV1Session>(), close })
 }
 
-function createServer(log: ToolLog, options: SdkV1Options): McpServer {
+/** The server alone, for a transport of the spec's own. */
+export function createServer(log: ToolLog, options: SdkV1Options): McpServer {
   const server = new McpServer({ name: 'sdk-v1', version: '1.0.0' }, { capabilities: { logging: {} } })
   for (const { name, schema, run } of createTools({ log, onContext: options.onContext })) {
     server.registerTool(name, { description: name, inputSchema: schema }, async (args, extra) => ({

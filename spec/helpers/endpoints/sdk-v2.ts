@@ -107,7 +107,8 @@ export function sdkV2Handler({ log = new ToolLog(), onContext, ...options }: Sdk
   })
 }
 
-function createServer(log: ToolLog, onContext: ToolOptions['onContext'], era: 'legacy' | 'modern'): McpServer {
+/** The server alone, for a transport of the spec's own. */
+export function createServer(log: ToolLog, onContext: ToolOptions['onContext'], era: 'legacy' | 'modern'): McpServer {
   const server = new McpServer({ name: 'sdk-v2', version: '1.0.0' }, { capabilities: { logging: {} } })
   for (const { name, schema, run } of createTools({ log, onContext })) {
     server.registerTool(

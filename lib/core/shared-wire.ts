@@ -1,0 +1,114 @@
+// What both ends of a wire agree on that all streams share: a WebSocket, a pipe, a Unix socket.
+import { type EventId, parseEventId } from './event-id.js'
+import { isObject, isRequestId, type Message, paramsOf, type RequestId } from './json-rpc.js'
+
+/** A function that is called with less than its type says: the SDKs' own message types differ from version to version. */
+type Callback<Args extends unknown[]> = { call(...args: Args): void }['call']
+
+/** A transport of the official SDK, version 1 or 2: as much of it as matters here. */
+export interface TransportLike {
+  start(): Promise<void>
+  send(
+    message: { readonly jsonrpc: '2.0' },
+    options?: { readonly relatedRequestId?: RequestId | undefined }
+  ): Promise<void>
+  close(): Promise<void>
+  onclose?: (() => void) | undefined
+  onerror?: ((error: Error) => void) | undefined
+  // eslint-disable-next-line @typescript-eslint/no-explicit-any -- every version has its own message type
+  onmessage?: Callback<[message: any, extra?: any]> | undefined
+  sessionId?: string | undefined
+  setProtocolVersion?: ((version: string) => void) | undefined
+  setSupportedProtocolVersions?: ((versions: string[]) => void) | undefined
+}
+
+/** A message as transports take it. */
+export type WireMessage = Message & { readonly jsonrpc: '2.0' }
+
+/**
+ * In the `_meta` of each message of a stream: its event id. A wire that is shared does not say otherwise which stream a message is of, and the
+ * client could not name its cursor.
+ */
+const EVENT_ID = 'express-mcp-streams/eventId'
+/** In the `_meta` of `notifications/stream/create`: the request that the stream answers. The stream of the session itself has none. */
+const REQUEST_ID = 'express-mcp-streams/requestId'
+
+/** Says of a message which event of which stream it is. Only an error whose `data` is no object has no place for that. */
+export function withTags(message: WireMessage, eventId: string, requestId?: RequestId): WireMessage {
+  const tags = { [EVENT_ID]: eventId, ...(requestId !== undefined && { [REQUEST_ID]: requestId }) }
+  if (message.method !== undefined) return { ...message, params: withMeta(paramsOf(message), tags) }
+  if (isObject(message.result)) return { ...message, result: withMeta(message.result, tags) }
+  const { error } = message
+  if (!isObject(error) || (error['data'] !== undefined && !isObject(error['data']))) return message
+  return { ...message, error: { ...error, data: withMeta(error['data'] ?? {}, tags) } }
+}
+
+function withMeta(holder: Record<string, unknown>, tags: Record<string, unknown>): Record<string, unknown> {
+  return { ...holder, _meta: { ...metaOf(holder), ...tags } }
+}
+
+export interface Tags {
+  readonly eventId: EventId | undefined
+  readonly requestId: RequestId | undefined
+}
+
+/** Takes the tags off a message. */
+export function takeTags(message: WireMessage): [WireMessage, Tags] {
+  if (message.method !== undefined) {
+    const [params, tags] = withoutTags(message.params)
+    return [tags === NO_TAGS ? message : { ...message, params }, tags]
+  }
+  if (!isObject(message.error)) {
+    const [result, tags] = withoutTags(message.result)
+    return [tags === NO_TAGS ? message : { ...message, result }, tags]
+  }
+  const { data, ...error } = message.error
+  const [rest, tags] = withoutTags(data)
+  if (tags === NO_TAGS) return [message, tags]
+  return [{ ...message, error: Object.keys(rest as object).length === 0 ? error : { ...error, data: rest } }, tags]
+}
+
+const NO_TAGS: Tags = { eventId: undefined, requestId: undefined }
+
+function withoutTags(holder: unknown): [unknown, Tags] {
+  if (!isObject(holder)) return [holder, NO_TAGS]
+  const { [EVENT_ID]: eventId, [REQUEST_ID]: requestId, ...others } = metaOf(holder)
+  if (typeof eventId !== 'string') return [holder, NO_TAGS]
+  const { _meta, ...rest } = holder
+  return [
+    Object.keys(others).length === 0 ? rest : { ...rest, _meta: others },
+    { eventId: parseEventId(eventId), requestId: isRequestId(requestId) ? requestId : undefined }
+  ]
+}
+
+const CLIENT_CAPABILITIES = 'io.modelcontextprotocol/clientCapabilities'
+
+/** Declares `experimental.streams` in a message that says what its client can do: `initialize`, and from 2026-07-28 on each request. */
+export function declareStreams(message: WireMessage): WireMessage {
+  const params = paramsOf(message)
+  const meta = metaOf(params)
+  if (message.method === 'initialize')
+    return { ...message, params: { ...params, capabilities: withStreams(params['capabilities']) } }
+  if (!(CLIENT_CAPABILITIES in meta)) return message
+  const capabilities = withStreams(meta[CLIENT_CAPABILITIES])
+  return { ...message, params: { ...params, _meta: { ...meta, [CLIENT_CAPABILITIES]: capabilities } } }
+}
+
+/** Whether a message declares `experimental.streams`. */
+export function declaresStreams(message: Message): boolean {
+  const params = paramsOf(message)
+  const capabilities = message.method === 'initialize' ? params['capabilities'] : metaOf(params)[CLIENT_CAPABILITIES]
+  const experimental = isObject(capabilities) ? capabilities['experimental'] : undefined
+  return isObject(experimental) && isObject(experimental['streams'])
+}
+
+/** The capabilities, with `experimental.streams` among them. */
+export function withStreams(capabilities: unknown): Record<string, unknown> {
+  const present = isObject(capabilities) ? capabilities : {}
+  const experimental = isObject(present['experimental']) ? present['experimental'] : {}
+  return { ...present, experimental: { ...experimental, streams: experimental['streams'] ?? {} } }
+}
+
+function metaOf(params: Record<string, unknown>): Record<string, unknown> {
+  return isObject(params['_meta']) ? params['_meta'] : {}
+}

@@ -1,0 +1,49 @@
+// Who speaks the Streams draft: which clients have declared it, which streams are announced to them, and what is declared in return.
+import type { ServerResponse } from 'node:http'
+import { isInitialize, isObject, type Message, paramsOf } from '../core/json-rpc.js'
+import type { Manners } from '../core/protocol-version.js'
+import { withCapabilities } from './capabilities.js'
+import type { House } from './house.js'
+
+/** Where requests of 2026-07-28 say what their client can do; there is no `initialize` any more. */
+const CLIENT_CAPABILITIES = 'io.modelcontextprotocol/clientCapabilities'
+/** The requests whose results say what the server can do. */
+const ASK_FOR_CAPABILITIES = ['initialize', 'server/discover']
+const SERVER_CAPABILITIES = { experimental: { streams: {} } }
+
+/** Whether a message declares `experimental.streams` for its client: as `initialize` does, or as each request of 2026-07-28. */
+export function declaresStreams(message: Message): boolean {
+  const params = paramsOf(message)
+  return (
+    isDeclared(params['_meta'], CLIENT_CAPABILITIES) || (isInitialize(message) && isDeclared(params, 'capabilities'))
+  )
+}
+
+function isDeclared(holder: unknown, key: string): boolean {
+  const capabilities = isObject(holder) ? holder[key] : undefined
+  const experimental = isObject(capabilities) ? capabilities['experimental'] : undefined
+  return isObject(experimental) && isObject(experimental['streams'])
+}
+
+/** Whether the stream of these requests begins and ends with a notification. Not that of `initialize`, which agrees upon it. */
+export function isAnnounced(house: House, sessionId: string | undefined, messages: readonly Message[]): boolean {
+  if (house.notifications === 'never' || messages.some(isInitialize)) return false
+  if (house.notifications === 'always' || messages.some(declaresStreams)) return true
+  return sessionId !== undefined && house.sessions.hasStreams(sessionId)
+}
+
+/**
+ * The manners towards a client that may have declared the draft. From 2026-07-28 on that is what has its streams kept: it resumes them, so
+ * its close is no cancellation. Its first event is a message, so it needs no primer.
+ */
+export function mannersWith(house: House, manners: Manners, messages: readonly Message[]): Manners {
+  if (manners.taken || house.notifications === 'never' || !messages.some(declaresStreams)) return manners
+  return { taken: true, primer: 'none', comesBack: true, handoff: 'never' }
+}
+
+/** Declares the draft in the answer to a client that has declared it. */
+export function declareInReturn(house: House, res: ServerResponse, messages: readonly Message[]): void {
+  if (house.notifications === 'never') return
+  const isAsked = ({ method }: Message): boolean => ASK_FOR_CAPABILITIES.includes(method as string)
+  if (messages.some(message => isAsked(message) && declaresStreams(message))) withCapabilities(res, SERVER_CAPABILITIES)
+}

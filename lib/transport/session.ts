@@ -1,0 +1,325 @@
+// What the SDK's server holds for its transport: it outlives its wires. Each call of its client is a stream, and so is all else that the server says.
+import { LRUCache } from 'lru-cache'
+import { nanoid } from 'nanoid'
+import { faultMessage, STREAM_ERROR } from '../core/errors.js'
+import { cancelledRequest, isObject, isRequest, isResponse, type Message, type RequestId } from '../core/json-rpc.js'
+import type { Manners } from '../core/protocol-version.js'
+import { declaresStreams, type TransportLike, type WireMessage, withStreams } from '../core/shared-wire.js'
+import { newFields, readFields } from '../core/sse.js'
+import { encodeMessage } from '../core/sse-encode.js'
+import { INVALID_REQUEST } from '../core/stream-messages.js'
+import type { Stream } from '../core/stream.js'
+import type { Producer, StreamIdentity, StreamInit, StreamKind } from '../core/stream-types.js'
+import { newSessionId } from './ids.js'
+import type { SharedStreams } from './shared-streams.js'
+import { Wire } from './wire.js'
+
+/** A request of the client's. */
+interface Call {
+  readonly id: RequestId
+  /** The request itself, to know it again. */
+  readonly text: string
+  readonly method: string
+  /** Where it came in. */
+  readonly wire: Wire | undefined
+  /** `undefined`: there was no room for it, so its messages are not kept. */
+  stream: Stream | undefined
+}
+
+/** A wire has no revisions to heed, no primers, and nothing to hand off. */
+const MANNERS: Manners = { taken: true, primer: 'none', comesBack: true, handoff: 'never' }
+
+/** Ended calls that are known again, in case their client has lost the wire before it knew their streams; and the length of their ids and texts. */
+const MOST_EARLIER = 1000
+const EARLIER_SIZE = 1024 * 1024
+
+export class Session implements TransportLike {
+  onclose?: (() => void) | undefined
+  onerror?: ((error: Error) => void) | undefined
+  onmessage?: ((message: WireMessage, extra?: unknown) => void) | undefined
+  readonly id = newSessionId()
+  readonly owner: string
+  /** `plain`: as if we were not there. `resumable`: once its client has said that it knows streams. */
+  #state: 'plain' | 'resumable' | 'closed' = 'plain'
+  /** Nothing has been passed on yet. */
+  #isFresh = true
+  #wire: Wire | undefined
+  /** What belongs to no call. */
+  #own: Stream | undefined
+  readonly #calls = new Map<RequestId, Call>()
+  readonly #earlier = new LRUCache<RequestId, Call>({
+    max: MOST_EARLIER,
+    maxSize: EARLIER_SIZE,
+    sizeCalculation: ({ text }) => text.length
+  })
+  readonly #drained = new Map<Stream, (() => void)[]>()
+  readonly #transport: TransportLike
+  readonly #shared: SharedStreams
+
+  constructor(transport: TransportLike, owner: string, shared: SharedStreams) {
+    this.owner = owner
+    this.#transport = transport
+    this.#shared = shared
+    this.#wire = new Wire(transport, owner, shared, this)
+  }
+
+  // What the SDK's server sees
+
+  get sessionId(): string | undefined {
+    return this.#transport.sessionId
+  }
+
+  setProtocolVersion(version: string): void {
+    this.#transport.setProtocolVersion?.(version)
+  }
+
+  setSupportedProtocolVersions(versions: string[]): void {
+    this.#transport.setSupportedProtocolVersions?.(versions)
+  }
+
+  async start(): Promise<void> {
+    await this.#wire?.start()
+  }
+
+  async send(message: WireMessage, options?: { readonly relatedRequestId?: RequestId | undefined }): Promise<void> {
+    if (this.#state === 'closed') throw new Error('Not connected')
+    if (this.#state === 'plain') return this.#wire?.send(message)
+    if (isResponse(message)) return this.#respond(message)
+    const call = options?.relatedRequestId === undefined ? undefined : this.#calls.get(options.relatedRequestId)
+    if (call !== undefined && call.stream === undefined) return this.#wire?.send(message)
+    const stream = call?.stream ?? this.#own
+    if (stream !== undefined) await this.#append(stream, message)
+  }
+
+  /** Ends the session: calls that still run fail, and their client is told. */
+  close(): Promise<void> {
+    return this.#end(stream => stream.producerEnded())
+  }
+
+  async #end(end: (stream: Stream) => void): Promise<void> {
+    if (this.#state === 'closed') return
+    const streams = this.#streams()
+    this.#state = 'closed'
+    this.#shared.sessions.delete(this.id)
+    // Its own stream last: it stands for the session.
+    streams.reverse().forEach(end)
+    const wire = this.#wire
+    this.#wire = undefined
+    if (wire?.session === this) await wire.close()
+    this.onclose?.()
+  }
+
+  // What its wires bring
+
+  get isFresh(): boolean {
+    return this.#isFresh
+  }
+
+  get hasWire(): boolean {
+    return this.#wire !== undefined
+  }
+
+  /** Its client wants no more of anything. */
+  cancel(): Promise<void> {
+    return this.#end(stream => stream.cancel())
+  }
+
+  /** Its wire has turned out to be another session's. */
+  discard(): void {
+    this.#wire = undefined
+    void this.close()
+  }
+
+  /** Lets go of its wire; it stays for a client that comes back. */
+  disconnect(): void {
+    void this.#wire?.close()
+  }
+
+  receive(message: WireMessage, extra: unknown): void {
+    this.#isFresh = false
+    if (this.#state === 'plain' && this.#mayResume(message)) this.#becomeResumable()
+    if (isRequest(message) && this.#state === 'resumable' && !this.#begin(message)) return
+    this.onmessage?.(message, extra)
+    const cancelled = cancelledRequest(message)
+    const call = cancelled === undefined ? undefined : this.#calls.get(cancelled)
+    if (call === undefined) return
+    this.#remember(call)
+    call.stream?.cancelRequest(call.id)
+  }
+
+  /** An answer to a request of the server's. One that comes again goes no further. */
+  answered(message: Message & { readonly id: RequestId }, extra: unknown): void {
+    if (this.#state === 'resumable') {
+      const stream = this.#streams().find(({ openRequests }) => openRequests.has(message.id))
+      if (stream === undefined && !this.#hasUnkept) return
+      stream?.answered(message.id)
+    }
+    this.onmessage?.({ ...message, jsonrpc: '2.0' }, extra)
+  }
+
+  /** Its client is on this wire now. `except`: a stream that is followed from a cursor of the client's. */
+  follow(wire: Wire, except: Stream): void {
+    const older = this.#wire
+    this.#wire = wire
+    if (older !== undefined && older !== wire) older.leave(this)
+    if (this.#own === undefined || this.#own.isEnded) this.#openOwn()
+    else if (older !== wire && this.#own !== except) wire.follow(this.#own, this.#own.unsentFrom)
+  }
+
+  signOfLife(): void {
+    this.#own?.signOfLife()
+  }
+
+  wireLost(wire: Wire): void {
+    if (this.#wire !== wire) return
+    this.#wire = undefined
+    if (this.#state === 'plain') void this.close()
+    else this.#settle()
+  }
+
+  // Its streams
+
+  #mayResume(message: WireMessage): boolean {
+    const { notifications, isClosing } = this.#shared.host
+    if (notifications === 'never' || isClosing) return false
+    return notifications === 'always' || declaresStreams(message)
+  }
+
+  #becomeResumable(): void {
+    this.#openOwn()
+    if (this.#own === undefined) return this.#shared.host.debug('session left alone: no room')
+    this.#state = 'resumable'
+    this.#shared.sessions.set(this.id, this)
+  }
+
+  /** What the server says without being asked, from now on. */
+  #openOwn(): void {
+    this.#own = this.#open('listen', [], () => this.#settle())
+  }
+
+  /** A request comes in. `false`: it is not to be passed on. */
+  #begin(message: WireMessage & { readonly id: RequestId; readonly method: string }): boolean {
+    const { id, method } = message
+    const text = JSON.stringify(message)
+    const known = this.#calls.get(id) ?? this.#earlier.get(id)
+    if (known !== undefined && known.wire !== this.#wire && known.text === text) return this.#again(known)
+    if (this.#calls.has(id)) {
+      this.#wire?.refuse(id, { code: INVALID_REQUEST, message: 'A request with this id is being answered' })
+      return false
+    }
+    const call: Call = { id, method, text, wire: this.#wire, stream: undefined }
+    this.#calls.set(id, call)
+    call.stream = this.#open('request', [id], stream => this.#over(call, stream))
+    if (call.stream === undefined) this.#shared.host.debug('call left alone: no room')
+    return true
+  }
+
+  /** A call that is sent again on a new wire: it does not run twice. */
+  #again({ id, stream }: Call): false {
+    if (stream !== undefined && stream.log.first === 1 && stream.last > 0) this.#wire?.follow(stream, 0)
+    else
+      this.#wire?.refuse(id, {
+        code: STREAM_ERROR,
+        message: faultMessage('answer-lost'),
+        data: { reason: 'answer-lost' }
+      })
+    return false
+  }
+
+  #open(kind: StreamKind, requestIds: readonly RequestId[], over: (stream: Stream) => void): Stream | undefined {
+    const { table, resumeInterval, isClosing } = this.#shared.host
+    if (isClosing) return undefined
+    const identity: StreamIdentity = { id: nanoid(), kind, owner: this.owner, requestIds }
+    const init: StreamInit = { ...identity, sessionId: this.id, manners: MANNERS, resumeInterval }
+    const producer: Producer = {
+      drain: () => this.#drain(stream),
+      unanswered: ids => this.#unanswered(ids),
+      release: () => {
+        this.#drain(stream)
+        if (stream !== undefined) over(stream)
+      }
+    }
+    const stream = table.open(init, producer)
+    if (stream !== undefined) this.#wire?.follow(stream, 0)
+    return stream
+  }
+
+  #respond(message: Message & { readonly id: RequestId }): Promise<void> | void {
+    const call = this.#calls.get(message.id)
+    if (call === undefined) return
+    const response = { ...declared(message, call.method), jsonrpc: '2.0' as const }
+    if (call.stream === undefined) {
+      this.#remember(call)
+      return this.#wire?.send(response)
+    }
+    appendText(call.stream, JSON.stringify(response))
+    call.stream.producerEnded()
+  }
+
+  /** Waits where the stream is full: until its client reads again, or until there is no stream any more. */
+  async #append(stream: Stream, message: WireMessage): Promise<void> {
+    const hasRoom = appendText(stream, JSON.stringify(message))
+    if (hasRoom || stream.isEnded) return
+    await new Promise<void>(resolve => this.#drained.set(stream, [...(this.#drained.get(stream) ?? []), resolve]))
+  }
+
+  #drain(stream: Stream | undefined): void {
+    if (stream === undefined) return
+    const waiting = this.#drained.get(stream) ?? []
+    this.#drained.delete(stream)
+    for (const resolve of waiting) resolve()
+  }
+
+  /** A call's stream is over. Unless it has its response, nobody wants that any more. */
+  #over(call: Call, { state }: Stream): void {
+    if (this.#calls.get(call.id) === call) {
+      this.#remember(call)
+      if (state !== 'completed' && this.#state !== 'closed') this.#cancel(call.id, `The stream was ${state}`)
+    }
+    this.#settle()
+  }
+
+  #remember(call: Call): void {
+    this.#calls.delete(call.id)
+    this.#earlier.set(call.id, call)
+  }
+
+  #cancel(requestId: RequestId, reason: string): void {
+    this.onmessage?.({ jsonrpc: '2.0', method: 'notifications/cancelled', params: { requestId, reason } })
+  }
+
+  #unanswered(ids: readonly RequestId[]): void {
+    if (this.#state === 'closed') return
+    const error = { code: STREAM_ERROR, message: faultMessage('unanswered'), data: { reason: 'unanswered' } }
+    for (const id of ids) this.onmessage?.({ jsonrpc: '2.0', id, error })
+  }
+
+  /** It lives for as long as its client may come back for one of its streams. */
+  #settle(): void {
+    if (this.#state !== 'resumable' || this.#wire !== undefined) return
+    if (this.#streams().every(({ isEnded }) => isEnded)) void this.close()
+  }
+
+  #streams(): Stream[] {
+    return [this.#own, ...[...this.#calls.values()].map(({ stream }) => stream)].filter(stream => stream !== undefined)
+  }
+
+  /** Some messages have gone out that are not kept: who answers what is not known for certain. */
+  get #hasUnkept(): boolean {
+    return this.#own === undefined || [...this.#calls.values()].some(({ stream }) => stream === undefined)
+  }
+}
+
+function appendText(stream: Stream, json: string): boolean {
+  const block = encodeMessage(json)
+  const fields = newFields()
+  return stream.append(block, 0, readFields(block, 0, fields), fields)
+}
+
+/** The server declares streams to clients that have declared them, in the results that list what it can do. */
+function declared(message: Message, method: string): Message {
+  const isAboutServer = method === 'initialize' || method === 'server/discover'
+  if (!isAboutServer || !isObject(message.result)) return message
+  const { result } = message
+  return { ...message, result: { ...result, capabilities: withStreams(result['capabilities']) } }
+}

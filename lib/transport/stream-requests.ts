@@ -1,0 +1,119 @@
+// `stream/resume`, `stream/poll` and `stream/poll/all` on a wire. They never reach the SDK's server.
+import { faultMessage, type StreamFault } from '../core/errors.js'
+import { label } from '../core/event-id.js'
+import type { Tombstone } from '../core/finished-streams.js'
+import { type Message, paramsOf, type RequestId } from '../core/json-rpc.js'
+import type { WireMessage } from '../core/shared-wire.js'
+import {
+  cursorOf,
+  endNotification,
+  INVALID_CURSOR,
+  INVALID_PARAMS,
+  isRefusal,
+  pollResult,
+  readStreamRequest,
+  type Refusal,
+  statusOf,
+  type StreamMethod,
+  type StreamRequest,
+  UNKNOWN_STREAM
+} from '../core/stream-messages.js'
+import { Stream } from '../core/stream.js'
+import type { StreamState } from '../core/stream-types.js'
+import type { Wire } from './wire.js'
+
+/** Nobody wants these any more: to say that they were is to say nothing. */
+const GONE: readonly StreamState[] = ['abandoned', 'cancelled']
+
+export async function answerStreamMethod(
+  wire: Wire,
+  message: Message & { readonly method: StreamMethod }
+): Promise<void> {
+  const request = readStreamRequest(message)
+  if (isRefusal(request)) return wire.refuse(idOf(message), request)
+  if (request.method === 'stream/poll/all') return pollAll(wire, request)
+  const found = await wire.shared.host.table.find(request.streamId)
+  if (wire.isClosed) return
+  const isTheirs = found !== undefined && wire.mayTouch(found) && !GONE.includes(found.state)
+  if (!isTheirs) return refuse(wire, request, UNKNOWN_STREAM, 'stream-unknown')
+  const cursor = request.cursor === undefined ? undefined : cursorOf(found, request.cursor)
+  if (request.cursor !== undefined && cursor === undefined)
+    return refuse(wire, request, INVALID_CURSOR, 'invalid-event-id', found)
+  if (request.method === 'stream/poll') poll(wire, request, found, cursor)
+  else resume(wire, request, found, cursor)
+}
+
+/** A client that ends a stream wants no more of it: the session's own stream stands for the session. */
+export async function cancelStream(wire: Wire, message: Message): Promise<void> {
+  const { streamId } = paramsOf(message)
+  const found = typeof streamId === 'string' ? await wire.shared.host.table.find(streamId) : undefined
+  if (!(found instanceof Stream) || !wire.mayTouch(found) || found.isEnded) return
+  const session = wire.shared.sessions.get(found.sessionId ?? '')
+  if (session !== undefined && found.kind === 'listen') await session.cancel()
+  else found.cancel()
+}
+
+function poll(wire: Wire, { id }: StreamRequest, found: Stream | Tombstone, cursor: number | undefined): void {
+  signOfLife(wire, found)
+  if (id !== undefined) wire.respond(id, pollResult(found, cursor))
+}
+
+/** All of the wire's own session, and where clients have names, all of this client's. */
+function pollAll(wire: Wire, { id }: StreamRequest): void {
+  const { sessions, host } = wire.shared
+  const theirs = [...sessions.values()].filter(
+    session => session === wire.session || (wire.owner !== '' && session.owner === wire.owner)
+  )
+  const streams = theirs.flatMap(session => host.table.ofSession(session.id, wire.owner))
+  for (const stream of streams) signOfLife(wire, stream)
+  if (id !== undefined) wire.respond(id, { streams: streams.map(stream => pollResult(stream)) })
+}
+
+function signOfLife(wire: Wire, found: Stream | Tombstone): void {
+  if (!(found instanceof Stream)) return
+  found.signOfLife()
+  wire.shared.sessions.get(found.sessionId ?? '')?.signOfLife()
+}
+
+function resume(wire: Wire, request: StreamRequest, found: Stream | Tombstone, cursor: number | undefined): void {
+  const { id } = request
+  if (!(found instanceof Stream)) {
+    if ((cursor ?? 0) < found.last) return refuseLapsed(wire, request, 'stream-expired')
+    return done(wire, id, found.id)
+  }
+  const from = cursor ?? found.unsentFrom
+  if (from + 1 < found.log.first && from < found.last) return refuseLapsed(wire, request, 'events-evicted', found)
+  const { host, sessions } = wire.shared
+  host.count('resumed', found)
+  if (found.hasReader) host.count('taken-over', found)
+  host.debug('stream %s resumed on a wire after event %d', label(found), from)
+  const session = sessions.get(found.sessionId ?? '')
+  if (session !== undefined) wire.adopt(session, found)
+  wire.follow(found, from, status => {
+    if (id !== undefined) wire.respond(id, { streamId: found.id, status })
+  })
+}
+
+function done(wire: Wire, id: RequestId | undefined, streamId: string): void {
+  void wire.send(JSON.parse(endNotification(streamId)) as WireMessage)
+  if (id !== undefined) wire.respond(id, { streamId, status: statusOf({ isEnded: true }) })
+}
+
+function refuseLapsed(wire: Wire, request: StreamRequest, fault: StreamFault, stream?: Stream): void {
+  refuse(wire, request, { code: INVALID_PARAMS, message: faultMessage(fault), data: { reason: fault } }, fault, stream)
+}
+
+function refuse(
+  wire: Wire,
+  { id }: StreamRequest,
+  refusal: Refusal,
+  reason: StreamFault,
+  found?: Stream | Tombstone
+): void {
+  wire.shared.host.count('refused', found instanceof Stream ? found : undefined, reason)
+  wire.refuse(id, refusal)
+}
+
+function idOf({ id }: Message): RequestId | undefined {
+  return typeof id === 'string' || typeof id === 'number' ? id : undefined
+}

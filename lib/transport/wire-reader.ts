@@ -1,0 +1,148 @@
+// Follows a stream and sends its messages over a wire. It pulls from the log, and so it lags behind a slow wire without a queue of its own.
+import { faultMessage, STREAM_ERROR } from '../core/errors.js'
+import type { Batch } from '../core/event-log.js'
+import { cancelledRequest, isRequest, paramsOf } from '../core/json-rpc.js'
+import { withTags, type WireMessage } from '../core/shared-wire.js'
+import { dataOf, newFields, readFields } from '../core/sse.js'
+import { endNotification, statusOf, type StreamStatus } from '../core/stream-messages.js'
+import type { Stream } from '../core/stream.js'
+import type { Reader } from '../core/stream-types.js'
+import { foreignId } from './ids.js'
+
+/** What a reader needs of its wire. */
+export interface ReaderHost {
+  /** Resolves when the wire has taken the message; a wire that fails closes its readers. */
+  send(message: WireMessage): Promise<void>
+  /** The reader is of no use any more. */
+  readerClosed(reader: WireReader): void
+}
+
+export interface WireReaderOptions {
+  /** The stream is another session's than the wire's own: ids of its requests are made unlike those of the wire's own session. */
+  readonly isForeign: boolean
+  /** Told when there is nothing more to come on this wire: the stream has ended, or another wire follows it. */
+  readonly onDone?: ((status: StreamStatus) => void) | undefined
+}
+
+/** Bytes that a wire may owe us at a time: below it nobody waits, so that messages leave in the turn in which they were made. */
+const MOST_UNDERWAY = 256 * 1024
+
+export class WireReader implements Reader {
+  readonly stream: Stream
+  #cursor: number
+  #isClosed = false
+  #isPumping = false
+  #underway = 0
+  #hasSentEnd = false
+  readonly #wire: ReaderHost
+  readonly #options: WireReaderOptions
+
+  constructor(stream: Stream, cursor: number, wire: ReaderHost, options: WireReaderOptions) {
+    this.stream = stream
+    this.#cursor = cursor
+    this.#wire = wire
+    this.#options = options
+  }
+
+  /** Takes the stream over from any older reader. */
+  start(): void {
+    this.stream.attach(this, this.#cursor)
+    this.wake()
+  }
+
+  wake(): void {
+    // What a message brings about may wake its own reader: the loop that runs already sees to it.
+    if (this.#isPumping || this.#isClosed) return
+    this.#isPumping = true
+    if (this.#cursor + 1 < this.stream.log.first) this.#skip()
+    while (!this.#isClosed && this.#underway < MOST_UNDERWAY && this.#cursor < this.stream.last) this.#sendBatch()
+    this.#isPumping = false
+    if (!this.#isClosed && this.stream.isEnded && this.#cursor === this.stream.last) this.#finish()
+  }
+
+  /** Its events are gone from under it. Of a stream that was cancelled nothing is wanted; any other owes its client word of it. */
+  #skip(): void {
+    const { stream } = this
+    this.#cursor = stream.log.first - 1
+    const error = { code: STREAM_ERROR, message: faultMessage('events-evicted'), data: { reason: 'events-evicted' } }
+    if (stream.state !== 'cancelled') for (const id of stream.requestIds) this.#send({ jsonrpc: '2.0', id, error }, 0)
+  }
+
+  #sendBatch(): void {
+    const batch = this.stream.log.read(this.#cursor)
+    const fields = newFields()
+    let from = 0
+    while (from < batch.bytes.length && !this.#isClosed && this.#underway < MOST_UNDERWAY) {
+      const to = readFields(batch.bytes, from, fields)
+      const message = JSON.parse(dataOf(batch.bytes, from, to, fields)) as WireMessage
+      this.#cursor++
+      this.#markWritten(batch)
+      this.#send(this.#forWire(message), to - from)
+      from = to
+    }
+    batch.giveBack()
+  }
+
+  #markWritten(batch: Batch): void {
+    this.stream.markWritten({ ...batch, last: this.#cursor }, Date.now())
+  }
+
+  #send(message: WireMessage, bytes: number): void {
+    this.#underway += bytes
+    this.#hasSentEnd = message.method === 'notifications/stream/end'
+    void this.#wire.send(message).then(() => {
+      const hasWaited = this.#underway >= MOST_UNDERWAY
+      this.#underway -= bytes
+      if (hasWaited) this.wake()
+    })
+  }
+
+  #forWire(message: WireMessage): WireMessage {
+    const { stream } = this
+    const eventId = `${stream.id}.${this.#cursor}`
+    const isCreate = message.method === 'notifications/stream/create'
+    const own = this.#options.isForeign ? withForeignIds(message, stream.id) : message
+    return withTags(own, eventId, isCreate ? stream.requestIds[0] : undefined)
+  }
+
+  /** The stream has ended: the client is told, where the log does not say so itself. */
+  #finish(): void {
+    if (!this.#hasSentEnd) this.#send(JSON.parse(endNotification(this.stream.id)) as WireMessage, 0)
+    this.#close()
+    this.#options.onDone?.(statusOf(this.stream))
+  }
+
+  takeOver(): void {
+    if (this.#isClosed) return
+    this.#close()
+    this.#options.onDone?.(statusOf(this.stream))
+  }
+
+  /** The wire is gone: nobody is told. */
+  close(): void {
+    this.#close()
+  }
+
+  #close(): void {
+    if (this.#isClosed) return
+    this.#isClosed = true
+    this.stream.detach(this)
+    this.#wire.readerClosed(this)
+  }
+
+  /** Blocks without an event are for HTTP. */
+  comment(): void {}
+
+  /** A wire carries more than this stream: it stays. */
+  disconnect(): boolean {
+    return false
+  }
+}
+
+/** Requests of another session's server may have the ids of the own one's. */
+function withForeignIds(message: WireMessage, streamId: string): WireMessage {
+  if (isRequest(message)) return { ...message, id: foreignId(streamId, message.id) }
+  const requestId = cancelledRequest(message)
+  if (requestId === undefined) return message
+  return { ...message, params: { ...paramsOf(message), requestId: foreignId(streamId, requestId) } }
+}

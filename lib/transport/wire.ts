@@ -1,0 +1,160 @@
+// One wire to a client: what comes in goes to the session that it belongs to, what goes out comes from the streams that it follows.
+import type { Tombstone } from '../core/finished-streams.js'
+import { isResponse, type Message, type RequestId } from '../core/json-rpc.js'
+import type { TransportLike, WireMessage } from '../core/shared-wire.js'
+import { isStreamMethod, type Refusal, type StreamStatus } from '../core/stream-messages.js'
+import type { Stream } from '../core/stream.js'
+import { isOfTransport, parseForeignId } from './ids.js'
+import type { Session } from './session.js'
+import type { SharedStreams } from './shared-streams.js'
+import { answerStreamMethod, cancelStream } from './stream-requests.js'
+import { type ReaderHost, WireReader } from './wire-reader.js'
+
+interface Inbound {
+  readonly message: WireMessage
+  /** What the transport knows of the message besides: who has sent it, for example. */
+  readonly extra: unknown
+}
+
+export class Wire implements ReaderHost {
+  /** Who is at the other end. */
+  readonly owner: string
+  /** Whose requests come in here. */
+  session: Session
+  readonly transport: TransportLike
+  readonly shared: SharedStreams
+  /** The sessions that are followed here: the wire's own, and those of which a stream was resumed here. */
+  readonly #sessions = new Set<Session>()
+  readonly #readers = new Set<WireReader>()
+  readonly #inbox: Inbound[] = []
+  #isWorking = false
+  #isClosed = false
+
+  constructor(transport: TransportLike, owner: string, shared: SharedStreams, session: Session) {
+    this.transport = transport
+    this.owner = owner
+    this.shared = shared
+    this.session = session
+    this.#sessions.add(session)
+  }
+
+  get isClosed(): boolean {
+    return this.#isClosed
+  }
+
+  /** Opens it. What the user has hung on the transport stays there. */
+  start(): Promise<void> {
+    const { transport } = this
+    const { onmessage, onclose, onerror } = transport
+    transport.onmessage = (message: WireMessage, extra?: unknown) => {
+      onmessage?.(message, extra)
+      this.#take({ message, extra })
+    }
+    transport.onclose = () => {
+      onclose?.()
+      this.#closed()
+    }
+    transport.onerror = error => {
+      onerror?.(error)
+      this.session.onerror?.(error)
+    }
+    return transport.start()
+  }
+
+  /** A wire that has lost a message is no use: its client comes back, and gets that message again. */
+  async send(message: WireMessage): Promise<void> {
+    if (this.#isClosed) return
+    try {
+      await this.transport.send(message)
+    } catch (error) {
+      this.shared.host.debug('wire closed, it takes nothing: %o', error)
+      await this.close()
+    }
+  }
+
+  respond(id: RequestId, result: unknown): void {
+    void this.send({ jsonrpc: '2.0', id, result })
+  }
+
+  /** Without an id there is a `null`, as JSON-RPC wants it; the official SDK reads such a message and drops it. */
+  refuse(id: RequestId | undefined, { code, message, data }: Refusal): void {
+    void this.send({ jsonrpc: '2.0', id: id ?? null, error: { code, message, ...(data !== undefined && { data }) } })
+  }
+
+  async close(): Promise<void> {
+    this.#closed()
+    await this.transport.close().catch((error: Error) => this.session.onerror?.(error))
+  }
+
+  /** Gives its client a stream from a cursor on. `onDone` hears when no more of it will come here. */
+  follow(stream: Stream, cursor: number, onDone?: (status: StreamStatus) => void): void {
+    const isForeign = stream.sessionId !== this.session.id
+    const reader = new WireReader(stream, cursor, this, { isForeign, onDone })
+    this.#readers.add(reader)
+    reader.start()
+  }
+
+  readerClosed(reader: WireReader): void {
+    this.#readers.delete(reader)
+  }
+
+  /** A session lives on another wire from now on. A wire without a session of its own is closed. */
+  leave(session: Session): void {
+    this.#sessions.delete(session)
+    if (session === this.session) void this.close()
+  }
+
+  /** Brings the client of a session back to it: at once as its own, if it is nobody else's yet. */
+  adopt(session: Session, except: Stream): void {
+    const fresh = this.session
+    if (fresh.isFresh && fresh !== session) {
+      this.session = session
+      this.#sessions.delete(fresh)
+      fresh.discard()
+    } else if (session.hasWire) return
+    this.#sessions.add(session)
+    session.follow(this, except)
+  }
+
+  /** Whether a stream is this client's to see. */
+  mayTouch(found: Stream | Tombstone): boolean {
+    return found.owner === this.owner && isOfTransport(found)
+  }
+
+  #take(inbound: Inbound): void {
+    this.#inbox.push(inbound)
+    if (!this.#isWorking) void this.#work()
+  }
+
+  /** In order: what a client sends behind a resume is meant for the session that it resumes. */
+  async #work(): Promise<void> {
+    this.#isWorking = true
+    for (let next = this.#inbox.shift(); next !== undefined && !this.#isClosed; next = this.#inbox.shift()) {
+      const { message, extra } = next
+      try {
+        if (isStreamMethod(message)) await answerStreamMethod(this, message)
+        else if (message.method === 'notifications/stream/end') await cancelStream(this, message)
+        else if (isResponse(message)) this.#answered(message, extra)
+        else this.session.receive(message, extra)
+      } catch (error) {
+        this.session.onerror?.(error as Error)
+      }
+    }
+    this.#isWorking = false
+  }
+
+  #answered(message: Message & { readonly id: RequestId }, extra: unknown): void {
+    const foreign = parseForeignId(message.id)
+    if (foreign === undefined) return this.session.answered(message, extra)
+    const reader = [...this.#readers].find(({ stream }) => stream.id === foreign.streamId)
+    const session = this.shared.sessions.get(reader?.stream.sessionId ?? '')
+    session?.answered({ ...message, id: foreign.id }, extra)
+  }
+
+  #closed(): void {
+    if (this.#isClosed) return
+    this.#isClosed = true
+    for (const reader of [...this.#readers]) reader.close()
+    for (const session of [...this.#sessions]) session.wireLost(this)
+  }
+}

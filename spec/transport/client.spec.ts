@@ -1,0 +1,234 @@
+// `reconnectingTransport()` under the official client: what it keeps, what it tells, and when it gives up.
+
+import { afterEach, describe, expect, it } from '@jest/globals'
+import { once } from 'node:events'
+import { WebSocket } from 'ws'
+import { reconnectingTransport } from '../../lib/client/index.js'
+import { closeAll, listen } from '../helpers/listen.js'
+import { gate } from '../helpers/gate.js'
+import { until } from '../helpers/happenings.js'
+import { connectWire, serveWires, SETUPS, WebSocketTransport } from './web-socket.js'
+
+afterEach(closeAll)
+
+describe.each(SETUPS.slice(0, 2))('over WebSocket, with the official SDK, %s', setup => {
+  it('the user is asked once, and the answer arrives, whenever the wire is cut', async () => {
+    for (const moment of ['while the user thinks', 'with the answer on its way']) {
+      const { url, log, proxy, sockets } = await serveWires(setup)
+      const answering = gate<string>()
+      const asked: string[] = []
+      const { call, errors } = await connectWire(setup, url, {
+        onElicit: message => {
+          asked.push(message)
+          return answering.opened
+        }
+      })
+      const called = call('elicit', { key: 'a', message: 'Who?' })
+      await until(() => asked.length > 0)
+      if (moment === 'while the user thinks') {
+        proxy.cutNow('rst')
+        await sockets.nth(2)
+        answering.open('Ann')
+      } else {
+        // Nothing of what the client sends from now on passes.
+        const { bytes } = proxy.passages[0]!
+        proxy.passages[0]!.cut = { by: 'rst', direction: 'request', afterBytes: bytes.request }
+        answering.open('Ann')
+      }
+      expect((await called).text).toContain('Ann')
+      expect(asked).toEqual(['Who?'])
+      expect(log.executions('a')).toBe(1)
+      expect(errors).toEqual([])
+    }
+  })
+
+  it('many calls at once go on', async () => {
+    const { url, log, proxy, sockets } = await serveWires(setup)
+    const { call, errors } = await connectWire(setup, url)
+    const keys = Array.from({ length: 20 }, (_, i) => `k${i}`)
+    const calls = keys.map(key => call('count', { key, n: 3, paced: true }))
+    await log.calls.nth(20)
+    for (const [i, by] of (['fin', 'rst', 'fin'] as const).entries()) {
+      for (const key of keys) log.release(key, 1)
+      proxy.cutNow(by)
+      await sockets.nth(i + 2)
+    }
+    for (const key of keys) log.release(key, 1)
+    for (const result of await Promise.all(calls)) expect(result).toEqual({ text: 'counted to 3', steps: [1, 2, 3] })
+    expect(keys.map(key => log.executions(key))).toEqual(keys.map(() => 1))
+    expect(errors).toEqual([])
+  })
+
+  it('an error of a call is its own, and comes once', async () => {
+    const { url, log, proxy } = await serveWires(setup)
+    const { client, errors } = await connectWire(setup, url)
+    const requester = client as unknown as { request(request: object, schema: object): Promise<unknown> }
+    const called = requester.request({ method: 'prompts/get', params: { name: 'none' } }, {})
+    await expect(called).rejects.toThrow()
+    const failed = client.callTool({ name: 'fail', arguments: {} })
+    await log.calls.nth(1)
+    proxy.cutNow('rst')
+    expect(await failed).toMatchObject({ isError: true })
+    expect(errors).toEqual([])
+  })
+
+  it('a server that is closed hears at once of a client that is', async () => {
+    const { url, log, closed, transports } = await serveWires(setup)
+    const { client, call, close } = await connectWire(setup, url)
+    const called = call('hang', { key: 'a' }).catch((error: Error) => error)
+    await log.calls.nth(1)
+    await close()
+    await closed.nth(1)
+    expect(closed).toEqual([transports[0]])
+    await log.ended.nth(1)
+    expect(log.aborted('a')).toBe(1)
+    expect(String(await called)).toContain('closed')
+    expect(client.transport).toBeUndefined()
+  })
+})
+
+describe('a client in a new process', () => {
+  it('takes over a call that another one has made, and answers what it asks', async () => {
+    const { url, log } = await serveWires('v1')
+    const ids: string[] = []
+    const first = await connectWire('v1', url, { onElicit: () => new Promise<string>(() => undefined) })
+    first.client.fallbackNotificationHandler = ({ method, params }) => {
+      if (method === 'notifications/stream/create')
+        ids.push((params as { stream: { streamId: string } }).stream.streamId)
+      return Promise.resolve()
+    }
+    const lost = first.call('elicit', { key: 'a' }).catch(() => 'lost')
+    await until(() => ids.length === 1)
+    await log.calls.nth(1)
+    first.sockets[0]!.removeAllListeners('close')
+    first.sockets[0]!.terminate()
+
+    const second = await connectWire('v1', url, { onElicit: () => 'Ben' })
+    // Its own calls have ids that the other one's have too.
+    const own = second.call('elicit', { key: 'b' })
+    const result = await second.transport.resume(ids[0]!)
+    expect(result).toMatchObject({ content: [{ text: expect.stringContaining('Ben') }] })
+    expect((await own).text).toContain('Ben')
+    expect([log.executions('a'), log.executions('b')]).toEqual([1, 1])
+    expect(second.errors).toEqual([])
+    await first.close()
+    expect(await lost).toBe('lost')
+  })
+
+  it('hears the notifications of such a call apart from its own', async () => {
+    const { url, log, sockets } = await serveWires('v1')
+    const ids: string[] = []
+    const first = await connectWire('v1', url)
+    first.client.fallbackNotificationHandler = ({ params }) => {
+      ids.push((params as { stream: { streamId: string } }).stream.streamId)
+      return Promise.resolve()
+    }
+    const lost = first.call('count', { key: 'a', n: 2, paced: true }).catch(() => 'lost')
+    await until(() => ids.length === 1)
+    first.sockets[0]!.removeAllListeners('close')
+    await Promise.all([once(sockets[0]!, 'close'), first.sockets[0]!.terminate()])
+    const second = await connectWire('v1', url)
+    const steps: unknown[] = []
+    const own = second.call('count', { key: 'b', n: 1, paced: true })
+    const taken = second.transport.resume(ids[0]!, ({ params }) =>
+      steps.push((params as { progress?: number }).progress)
+    )
+    log.release('a', 3)
+    expect(await taken).toMatchObject({ content: [{ text: 'counted to 2' }] })
+    expect(steps.filter(step => step !== undefined)).toEqual([1, 2])
+    log.release('b', 2)
+    expect(await own).toEqual({ text: 'counted to 1', steps: [1] })
+    await expect(second.transport.resume('nobody')).rejects.toMatchObject({ code: -32602, message: 'Stream not found' })
+    await first.close()
+    expect(await lost).toBe('lost')
+  })
+})
+
+describe('giving up', () => {
+  it('rejects what is open once nobody answers any more', async () => {
+    const { url, log, proxy, sockets } = await serveWires('v1')
+    const { call, client } = await connectWire('v1', url, { maxRetries: 2 })
+    const closed = new Promise<void>(resolve => (client.onclose = resolve))
+    const called = call('hang', { key: 'a' })
+    await log.calls.nth(1)
+    await proxy.close()
+    for (const socket of sockets) socket.terminate()
+    await expect(called).rejects.toThrow('retries exhausted')
+    await closed
+  })
+
+  it('rejects what is open where the server knows nothing of it, and runs nothing again', async () => {
+    const lost = await serveWires('v1')
+    const fresh = await serveWires('v1')
+    let url = lost.url
+    const errors: Error[] = []
+    const transport = reconnectingTransport(
+      () => new WebSocketTransport(new WebSocket(url).on('error', () => undefined)),
+      { minTimeout: 1 }
+    )
+    transport.onmessage = (message: { id?: unknown }) => messages.push(message)
+    transport.onerror = error => errors.push(error)
+    const messages: { id?: unknown }[] = []
+    const closed = new Promise<void>(resolve => (transport.onclose = resolve))
+    await transport.start()
+    const send = (message: object) => transport.send({ jsonrpc: '2.0', ...message })
+    const info = { protocolVersion: '2025-11-25', capabilities: {}, clientInfo: { name: 'x', version: '1' } }
+    await send({ id: 1, method: 'initialize', params: info })
+    await until(() => messages.some(({ id }) => id === 1))
+    url = fresh.url
+    await send({ id: 2, method: 'tools/call', params: { name: 'hang', arguments: { key: 'a' } } })
+    await lost.log.calls.nth(1)
+    lost.proxy.cutNow('rst')
+    await closed
+    expect(messages.at(-1)).toMatchObject({ id: 2, error: { code: -32000, data: { reason: 'stream-unknown' } } })
+    expect(errors).toMatchObject([{ name: 'ResumptionError', code: 'stream-unknown' }])
+    expect(fresh.log.calls).toHaveLength(0)
+  })
+
+  it('is left to the transport underneath, where the server knows no streams', async () => {
+    const { url, proxy } = await serveWires('v1', { notifications: 'never' })
+    const { client, call, sockets, log } = { ...(await connectWire('v1', url)), log: [] as unknown[] }
+    expect(await call('count', { n: 1 })).toEqual({ text: 'counted to 1', steps: [1] })
+    const closed = new Promise<void>(resolve => (client.onclose = resolve))
+    const called = call('hang', {}).catch((error: Error) => error.message)
+    await call('count', { n: 0 })
+    proxy.cutNow('fin')
+    await closed
+    expect(await called).toContain('Connection closed')
+    expect(sockets).toHaveLength(1)
+    expect(log).toEqual([])
+  })
+
+  it("begins with the first wire: one that does not open is the caller's to hear of", async () => {
+    const { port, close } = await listen((_req, res) => res.end())
+    await close()
+    await expect(connectWire('v1', `ws://127.0.0.1:${port}`)).rejects.toThrow('ECONNREFUSED')
+  })
+
+  it('takes no bad option', () => {
+    const connect = () => new WebSocketTransport(undefined as never)
+    expect(() => reconnectingTransport(connect, { maxRetries: -1 })).toThrow(
+      new TypeError('reconnectingTransport: bad option `maxRetries`')
+    )
+  })
+})
+
+describe('silence', () => {
+  it('is a loss, once the server does not answer that it is there', async () => {
+    const { url, log, proxy, sockets } = await serveWires('v1')
+    const { call } = await connectWire('v1', url, { idleTimeout: 200 })
+    const called = call('count', { key: 'a', n: 1, paced: true })
+    await log.calls.nth(1)
+    proxy.cutNow('silence')
+    await sockets.nth(2)
+    log.release('a', 2)
+    expect(await called).toEqual({ text: 'counted to 1', steps: [1] })
+  })
+
+  it('is none where there is just nothing to say', async () => {
+    const { url, sockets } = await serveWires('v1')
+    const { call } = await connectWire('v1', url, { idleTimeout: 100 })
+    expect(await call('slow', { ms: 500 })).toMatchObject({ text: 'slow but sure' })
+    expect(sockets).toHaveLength(1)
+  })
+})
