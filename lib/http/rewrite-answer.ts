@@ -31,8 +31,8 @@ const EVENT_STREAM = /^\s*text\/event-stream\s*(?:;|$)/i
 const JSON_TYPE = /^\s*application\/json\s*(?:;|$)/i
 /** Of a body that it is no longer the one of. */
 const OF_BODY = ['ETag', 'Content-MD5', 'Digest', 'Content-Digest', 'Repr-Digest']
-/** The end of a block, in each of the forms that a line end may have [WHATWG 9.2.5]. */
-const BLANK_LINE = /(?:\r\n|\n|\r(?!\n))(?:\r\n|\n|\r(?!\n))/g
+/** The end of a block, in each of the forms that a line end may have [WHATWG 9.2.5]. A CR at the end may be half of a CRLF. */
+const BLANK_LINE = /(?:\r\n|\n|\r(?!\n))(?:\r\n|\n|\r(?!\n|$))|\r\r$/g
 
 /** Installs itself in front of what is patched already, so that all others see what the client will. */
 export function rewriteAnswer(res: ServerResponse, rewriting: Rewriting): void {
