@@ -1,16 +1,14 @@
 // (d) What a call in flight holds while its client is connected and after it has gone, and what an event in the buffer holds.
 
-import { execFileSync } from 'node:child_process'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { eventMaker } from './endpoints.js'
-import { start } from './processes.js'
+import { mostSockets, start } from './processes.js'
 import { withServers } from './rounds.js'
 import { median, printNote, printRow, printTitle } from './table.js'
 
 const SIZE = 200
 const EVENTS = 100_000
 const EVENTS_PER_CALL = 1_000
-const SPARE_FILES = 200
 
 /** The bytes of an event itself, as the endpoint writes it. */
 const ownBytes = () => {
@@ -24,7 +22,7 @@ export async function measureMemory({ rounds, quick }) {
   printTitle('(d) memory of a call in flight, and of an event in the buffer', [''])
   const load = await start('load.js')
   const wanted = quick ? 500 : 5_000
-  const calls = Math.min(wanted, openFiles() - SPARE_FILES)
+  const calls = Math.min(wanted, mostSockets())
   if (calls < wanted) printNote(`Open files are limited: ${calls} calls in flight, not ${wanted}.`)
 
   const leave = async server => {
@@ -96,10 +94,4 @@ export async function measureMemory({ rounds, quick }) {
   }
   printRow('an event in the buffer, beyond its own bytes', { of: beyond, bytes: true, atMost: 150 })
   await load.stop()
-}
-
-function openFiles() {
-  if (process.platform === 'win32') return Infinity
-  const limit = execFileSync('sh', ['-c', 'ulimit -Hn'], { encoding: 'utf8' }).trim()
-  return limit === 'unlimited' ? Infinity : Number(limit)
 }

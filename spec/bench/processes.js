@@ -1,6 +1,6 @@
 // Processes of a bench: the bench forks them and calls their methods by name, the server apart from its load.
 
-import { fork } from 'node:child_process'
+import { execFileSync, fork } from 'node:child_process'
 import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
 
@@ -48,6 +48,15 @@ export function answer(methods) {
     }
   })
   process.once('disconnect', () => process.exit())
+}
+
+const SPARE_FILES = 200
+
+/** How many connections a process may have: open files are limited. */
+export function mostSockets() {
+  if (process.platform === 'win32') return Infinity
+  const limit = execFileSync('sh', ['-c', 'ulimit -Hn'], { encoding: 'utf8' }).trim()
+  return limit === 'unlimited' ? Infinity : Number(limit) - SPARE_FILES
 }
 
 /** What the bench asked for when it forked this process. */
