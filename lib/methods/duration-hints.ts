@@ -57,7 +57,7 @@ function withHints(answer: EndpointAnswer, hints: DurationHints): EndpointAnswer
   if (!Array.isArray(tools)) return answer
   const hinted: unknown[] = tools.map(tool => (isObject(tool) ? withHint(tool, hints) : (tool as unknown)))
   const message = { ...answer.message, result: { ...result, tools: hinted } }
-  return { kind: 'response', text: JSON.stringify(message), message }
+  return { ...answer, text: JSON.stringify(message), message }
 }
 
 /** What the endpoint says itself is not overwritten. */

@@ -7,7 +7,13 @@ import { BlockSplitter, dataOf } from '../core/sse.js'
 /** What a request came to. */
 export type EndpointAnswer =
   /** A JSON-RPC response, as it was written. */
-  | { readonly kind: 'response'; readonly text: string; readonly message: Message }
+  | {
+      readonly kind: 'response'
+      readonly text: string
+      readonly message: Message
+      /** What its head said besides. */
+      readonly headers: NodeJS.Dict<string[]>
+    }
   /** An HTTP answer that carries none: a status of the endpoint, or of a guard in front of it. */
   | {
       readonly kind: 'relay'
@@ -57,7 +63,8 @@ export function readAnswer(
   })
   if (status === 200 && /^text\/event-stream\b/i.test(type)) {
     readEvents(response, limit, fail, (message, text) => {
-      if (isResponseTo(message, requestId)) answered({ kind: 'response', text, message })
+      if (isResponseTo(message, requestId))
+        answered({ kind: 'response', text, message, headers: response.headersDistinct })
       else if (!isAnswered && typeof message.method === 'string') listener.message(message, text)
     })
   } else {
@@ -106,11 +113,12 @@ function answerIn(response: IncomingMessage, body: Buffer, requestId: string): E
   const messages = messagesIn(text)
   const message = messages.find(one => isResponseTo(one, requestId))
   const isPlain = status === 200 && message !== undefined
-  if (isPlain) return { kind: 'response', text: messages.length === 1 ? text : JSON.stringify(message), message }
+  if (isPlain)
+    return { kind: 'response', text: messages.length === 1 ? text : JSON.stringify(message), message, headers }
   // An error that names no request is this one's: there is no other.
   const error = status === 200 ? messages.find(one => 'error' in one && (one.id ?? null) === null) : undefined
   if (error !== undefined)
-    return { kind: 'response', text: JSON.stringify({ ...error, id: requestId }), message: error }
+    return { kind: 'response', text: JSON.stringify({ ...error, id: requestId }), message: error, headers }
   if (status === 200) return { kind: 'fault', fault: 'no-response' }
   return { kind: 'relay', status, headers, body, message }
 }

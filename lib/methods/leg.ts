@@ -87,6 +87,7 @@ export class Leg {
     this.#isOver = true
     switch (answer.kind) {
       case 'response':
+        if (!this.#hasEvents) this.#addHeaders(answer.headers)
         return this.#end(withId(answer.text, answer.message, this.requestId))
       case 'interim':
         return this.#end(`{"jsonrpc":"2.0","id":${JSON.stringify(this.requestId)},"result":${answer.result}}`)
@@ -115,6 +116,13 @@ export class Leg {
     if (this.#progressToken === undefined) return undefined
     if (params['progressToken'] === this.#progressToken) return text
     return JSON.stringify({ ...message, params: { ...params, progressToken: this.#progressToken } })
+  }
+
+  /** What an application says in its heads (cookies, quotas) reaches the client; what stands in front of us has said its own already. */
+  #addHeaders(headers: NodeJS.Dict<string[]>): void {
+    const res = this.#res
+    for (const [name, value] of Object.entries(headers))
+      if (value !== undefined && !OF_MESSAGE.test(name) && !res.hasHeader(name)) res.setHeader(name, value)
   }
 
   #write(json: string): boolean {
@@ -161,6 +169,7 @@ export class Leg {
   }
 }
 
+const OF_MESSAGE = /^(?:cache-control|connection|content-.*|date|etag|keep-alive|transfer-encoding|x-accel-buffering)$/i
 const OF_CONNECTION = /^(?:connection|content-length|date|keep-alive|transfer-encoding)$/i
 
 /**

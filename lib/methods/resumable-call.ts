@@ -6,6 +6,7 @@ import type { StreamState } from '../core/stream-types.js'
 import type { EndpointAnswer } from './endpoint-answer.js'
 import type { Leg, LegAnswer } from './leg.js'
 import type { ResumeTokenFault } from './token-fault.js'
+import { type Told, Untold } from './untold.js'
 
 /** What a request must have in common with the one that began the call. */
 export interface CallFacts {
@@ -43,13 +44,6 @@ interface Step {
   readonly asked: Told[]
 }
 
-interface Told {
-  readonly message: Message
-  readonly text: string
-}
-
-/** Bytes of messages that wait for a leg that can be told. */
-const MOST_UNTOLD = 1024 * 1024
 const LONGEST_TIMEOUT = 2 ** 31 - 1
 
 export class ResumableCall {
@@ -62,8 +56,7 @@ export class ResumableCall {
   #nextToken: string | undefined
   #partials: string[] = []
   #final: LegAnswer | undefined
-  #untold: Told[] = []
-  #untoldBytes = 0
+  readonly #untold = new Untold(bytes => this.#grow(bytes))
   #bytes = 0
   /** Of the part of the result that can be asked for again. */
   #givenBytes = 0
@@ -146,7 +139,7 @@ export class ResumableCall {
     if (this.isEnded) return true
     const legs = [...this.#step.legs].filter(leg => leg.acceptsEvents)
     if (legs.length === 0) {
-      this.#keepUntold({ message, text })
+      if (!this.#untold.add({ message, text })) this.fail('overflow')
       return true
     }
     if (isRequest(message)) this.#step.asked.push({ message, text })
@@ -202,8 +195,7 @@ export class ResumableCall {
     this.#nextToken = undefined
     this.#step = newStep(undefined)
     this.#partials = []
-    this.#untold = []
-    this.#untoldBytes = 0
+    this.#untold.take()
     this.#grow(-this.#bytes)
   }
 
@@ -309,28 +301,9 @@ export class ResumableCall {
   }
 
   #takeUntold(): Told[] {
-    const untold = this.#untold
-    this.#untold = []
-    this.#grow(-this.#untoldBytes)
-    this.#untoldBytes = 0
+    const untold = this.#untold.take()
     if (!this.isEnded) this.#step.asked.push(...untold.filter(({ message }) => isRequest(message)))
     return untold
-  }
-
-  /** A request of the endpoint waits for as long as it takes; of notifications the newest are kept. */
-  #keepUntold(told: Told): void {
-    const size = Buffer.byteLength(told.text)
-    while (this.#untoldBytes + size > MOST_UNTOLD || !this.#grow(size)) {
-      const oldest = this.#untold.findIndex(({ message }) => !isRequest(message))
-      if (oldest < 0) return isRequest(told.message) ? this.fail('overflow') : undefined
-      for (const { text } of this.#untold.splice(oldest, 1)) {
-        const freed = Buffer.byteLength(text)
-        this.#untoldBytes -= freed
-        this.#grow(-freed)
-      }
-    }
-    this.#untold.push(told)
-    this.#untoldBytes += size
   }
 }
 

@@ -39,7 +39,7 @@ describe('without announcement', () => {
     ['an event stream, after initialize', stream, request(1, 'initialize', {}), {}],
     ['a JSON response', json, callTool(1, 'x'), {}],
     ['a later revision', stream, callTool(1, 'x'), { 'mcp-protocol-version': '2027-01-31' }],
-    ['another preference', stream, callTool(1, 'x'), { prefer: 'respond-async, rel=streams, wait=10' }]
+    ['another preference', stream, callTool(1, 'x'), { prefer: 'return=minimal, rel=streams, wait=10' }]
   ])('leaves every byte as it is: %s', async (_name, endpoint, message, headers) => {
     const [bare, ours] = await both(endpoint, url => postModern(url, message, headers))
     expect(ours.rawHeaders).toEqual(bare.rawHeaders)
@@ -105,7 +105,7 @@ describe('without announcement', () => {
 })
 
 describe('with announcement', () => {
-  it.each(['rel=stream', 'REL="stream"', 'respond-async, rel=stream; x=1', 'wait=10 ,  rel = stream'])(
+  it.each(['rel=stream', 'REL="stream"', 'return=minimal, rel=stream; x=1', 'wait=10 ,  rel = stream'])(
     'is durable: Prefer: %s',
     async prefer => {
       const { url } = await serve(rawEndpoint(({ result }) => result({})))

@@ -200,6 +200,25 @@ describe('what the endpoint answers instead of a result', () => {
     expect(await cut).toMatchObject({ id: 9, error: { code: -32000, data: { reason: 'no-response' } } })
   })
 
+  it('says in its head what it has to say, but for what is ours', async () => {
+    const { url, endpoint } = await serveTokens({}, { stateless: true })
+    const first = await ask(url, report(1, { resumeToken: null }))
+    const { res } = endpoint.calls[0]!
+    res.setHeader('Set-Cookie', ['a=1', 'b=2'])
+    res.setHeader('X-Quota', '7')
+    res.setHeader('X-Powered-By', 'the endpoint')
+    res.setHeader('Cache-Control', 'max-age=9')
+    answerJson(endpoint.calls[0]!, TEXT)
+    const response = await post(url, report(2, { resumeToken: tokenOf(first) }))
+    await response.ended
+    expect(response.headers).toMatchObject({
+      'set-cookie': ['a=1', 'b=2'],
+      'x-quota': '7',
+      'cache-control': 'no-store'
+    })
+    expect(response.headers['x-powered-by']).toBe('Express')
+  })
+
   it('is an error that names no request', async () => {
     const { url, endpoint } = await serveTokens()
     const answer = ask(url, report(1, { resumeToken: null }))
