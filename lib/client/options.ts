@@ -65,13 +65,13 @@ const DEFAULTS: ClientSettings = {
 }
 
 /** Fills in the defaults. Throws a `TypeError` that names the option at fault. */
-export function parseClientOptions(options: ResumableFetchOptions = {}, caller = 'resumableFetch'): ClientSettings {
+export function parseClientOptions(options: ResumableFetchOptions = {}): ClientSettings {
   const settings: Record<string, unknown> = { ...DEFAULTS }
   for (const [name, value] of Object.entries(options)) {
     if (value === undefined) continue
     const isKind = typeof value === typeof settings[name] && (typeof value === 'function' || (value as number) >= 0)
     const isFine = name === 'headers' || (name === 'idleTimeout' && value === null) || isKind
-    if (!isFine) throw new TypeError(`${caller}: bad option \`${name}\``)
+    if (!isFine) throw new TypeError(`resumableFetch: bad option \`${name}\``)
     settings[name] = value
   }
   return settings as unknown as ClientSettings

@@ -39,7 +39,15 @@ export function reconnectingTransport(
   connect: () => TransportLike | Promise<TransportLike>,
   options?: ReconnectingTransportOptions
 ): ReconnectingTransport {
-  return new Reconnecting(connect, parseClientOptions(options, 'reconnectingTransport'))
+  return new Reconnecting(connect, parse(options))
+}
+
+function parse(options: ReconnectingTransportOptions | undefined): ClientSettings {
+  try {
+    return parseClientOptions(options)
+  } catch (error) {
+    throw new TypeError((error as Error).message.replace('resumableFetch', 'reconnectingTransport'))
+  }
 }
 
 /** A stream that the server still writes, or of which something may be missing. */
@@ -136,10 +144,21 @@ class Reconnecting implements ReconnectingTransport {
 
   async #open(): Promise<void> {
     const wire = await this.#connect()
-    wire.onmessage = (message: WireMessage, extra?: unknown) => this.#take(wire, message, extra)
-    // That of a wire which is lost with it is no news: another takes its place.
-    wire.onerror = error => setTimeout(() => wire === this.#wire && this.onerror?.(error))
-    wire.onclose = () => this.#lost(wire, 'end')
+    // What the user has hung on the wire stays there.
+    const { onmessage, onerror, onclose } = wire
+    wire.onmessage = (message: WireMessage, extra?: unknown) => {
+      onmessage?.(message, extra)
+      this.#take(wire, message, extra)
+    }
+    wire.onerror = error => {
+      onerror?.(error)
+      // That of a wire which is lost with it is no news: another takes its place.
+      setTimeout(() => wire === this.#wire && this.onerror?.(error))
+    }
+    wire.onclose = () => {
+      onclose?.()
+      this.#lost(wire, 'end')
+    }
     try {
       await this.#within(wire.start())
     } catch (error) {
@@ -240,7 +259,11 @@ class Reconnecting implements ReconnectingTransport {
   async #resume(streamId: string): Promise<void> {
     const stream = this.#streams.get(streamId)
     const response = await this.#ask('stream/resume', streamId, stream?.cursor)
-    if (response?.error === undefined || stream === undefined || this.#streams.get(streamId) !== stream) return
+    if (response === undefined || stream === undefined || this.#streams.get(streamId) !== stream) return
+    if (response.error === undefined) {
+      const isOver = isObject(response.result) && response.result['status'] === 'completed'
+      return isOver ? this.#ended(streamId) : undefined
+    }
     if (streamId === this.#own) return this.#fail('stream-unknown', response.error)
     this.#streams.delete(streamId)
     stream.taker?.reject(asError(response.error))
@@ -264,8 +287,10 @@ class Reconnecting implements ReconnectingTransport {
       if (stream === undefined || eventId.sequence <= (stream.cursor ?? 0)) return
       stream.cursor = eventId.sequence
       if (stream.taker !== undefined && given(stream.taker, plain)) return
+      if (plain.method === 'notifications/stream/end') this.#ended(eventId.streamId)
+      // What is said of a stream that answers no request of the client's is between the server and us.
+      if (isMark(plain) && stream.requestId === undefined) return
     }
-    if (plain.method === 'notifications/stream/end') this.#ended(paramsOf(plain)['streamId'])
     if (isResponse(plain)) {
       if (!this.#pending.delete(plain.id)) return
       if (this.#own === undefined) this.#isPlain = true
@@ -286,18 +311,20 @@ class Reconnecting implements ReconnectingTransport {
   }
 
   #created(streamId: string, requestId: RequestId | undefined, message: Message): void {
+    // A stream that was taken over is of none of this client's requests; nor is the other session's own, which comes with it.
+    if (this.#streams.get(streamId)?.taker !== undefined) return
     if (!this.#streams.has(streamId)) this.#streams.set(streamId, { cursor: undefined, requestId })
-    if (requestId === undefined) this.#own = streamId
+    if (requestId === undefined) this.#own ??= streamId
     else this.#arrived(this.#outbox.find(({ id, method }) => id === requestId && method !== undefined))
     const { stream } = paramsOf(message)
     const interval = isObject(stream) ? stream['resumeInterval'] : undefined
     if (isObject(interval) && typeof interval['min'] === 'number') this.#leastDelay = interval['min'] * 1000
   }
 
-  #ended(streamId: unknown): void {
-    const stream = this.#streams.get(streamId as string)
-    this.#streams.delete(streamId as string)
-    stream?.taker?.reject(new ResumptionError('no-response', String(streamId)))
+  #ended(streamId: string): void {
+    const stream = this.#streams.get(streamId)
+    this.#streams.delete(streamId)
+    stream?.taker?.reject(new ResumptionError('no-response', streamId))
     // Where the session has ended, calls may have ended with it, and their last messages may be on their way.
     const isOver = this.#own !== undefined && !this.#streams.has(this.#own)
     if (isOver && this.#streams.size === 0) void this.#end()
@@ -360,6 +387,10 @@ class Reconnecting implements ReconnectingTransport {
 }
 
 const NOTHING: Message = {}
+
+function isMark({ method }: Message): boolean {
+  return method === 'notifications/stream/create' || method === 'notifications/stream/end'
+}
 
 function isHarmless({ method, id }: Message): boolean {
   return id === undefined || HARMLESS.includes(method as string)

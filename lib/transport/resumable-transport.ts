@@ -1,7 +1,7 @@
 // `resumableTransport()`: a transport of the SDK's server whose streams outlive their wire.
 import type { TransportLike } from '../core/shared-wire.js'
 import { Session } from './session.js'
-import { sharedStreamsOf } from './shared-streams.js'
+import { sharedStreamsOf, type StreamsHandle } from './shared-streams.js'
 
 /** Options of {@link resumableTransport}. */
 export interface ResumableTransportOptions {
@@ -24,7 +24,7 @@ export interface ResumableTransportOptions {
  */
 export function resumableTransport(
   transport: TransportLike,
-  streams: object,
+  streams: StreamsHandle,
   options: ResumableTransportOptions = {}
 ): TransportLike {
   const shared = sharedStreamsOf(streams)

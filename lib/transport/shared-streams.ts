@@ -33,6 +33,12 @@ export class SharedStreams {
   }
 }
 
+/** What `mcpStreams()` returns, as far as a transport needs to know it. */
+export interface StreamsHandle {
+  close(): Promise<void>
+  stats(): object
+}
+
 // On the middleware itself, under one name for all copies of this module: an application may load it as ESM and as CJS.
 const SHARED = Symbol.for('express-mcp-streams.shared')
 

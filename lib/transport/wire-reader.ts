@@ -107,7 +107,9 @@ export class WireReader implements Reader {
 
   /** The stream has ended: the client is told, where the log does not say so itself. */
   #finish(): void {
-    if (!this.#hasSentEnd) this.#send(JSON.parse(endNotification(this.stream.id)) as WireMessage, 0)
+    const { stream } = this
+    const end = JSON.parse(endNotification(stream.id)) as WireMessage
+    if (!this.#hasSentEnd) this.#send(withTags(end, `${stream.id}.${stream.last + 1}`), 0)
     this.#close()
     this.#options.onDone?.(statusOf(this.stream))
   }

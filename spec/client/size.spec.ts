@@ -32,6 +32,10 @@ describe('the client door, minified and gzipped', () => {
   it('is under 5.5 KB for streamResource', async () => {
     expect(await gzipped('streamResource')).toBeLessThan(5632)
   })
+
+  it('is under 4 KB for reconnectingTransport', async () => {
+    expect(await gzipped('reconnectingTransport')).toBeLessThan(4096)
+  })
 })
 
 /** A built file and all that it imports. */

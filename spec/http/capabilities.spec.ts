@@ -122,6 +122,16 @@ describe('a JSON answer', () => {
     expect(headOf(ours).sort()).toEqual(headOf(bare).sort())
   })
 
+  it('that is too much is not held until it ends', async () => {
+    const app = express().use((_req, res) => {
+      withCapabilities(res, ADDED)
+      res.writeHead(200, type)
+      for (let i = 0; i < 20; i++) res.write(' '.repeat(100_000))
+    })
+    const response = await post((await listen(app)).url, {})
+    await until(() => response.bytes.length === 2_000_000)
+  })
+
   it('is destroyed by its endpoint as ever', async () => {
     const app = express().use((_req, res) => {
       withCapabilities(res, ADDED)

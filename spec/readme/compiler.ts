@@ -10,7 +10,9 @@ declare const server: import('@modelcontextprotocol/sdk/server/mcp.js').McpServe
 declare const streams: import('express-mcp-streams').McpStreams
 declare const verifier: import('@modelcontextprotocol/sdk/server/auth/provider.js').OAuthTokenVerifier
 declare const url: URL
+declare const client: import('@modelcontextprotocol/sdk/client/index.js').Client
 declare function handleMcp(req: import('node:http').IncomingMessage, res: import('node:http').ServerResponse): void
+declare function newMcpServer(): import('@modelcontextprotocol/sdk/server/mcp.js').McpServer
 declare function query(options: { signal?: AbortSignal }): Promise<string[]>
 declare const express: typeof import('express')['default']
 interface Row { name: string; size: number; etag: string; path: string; text?: string; presignedUrl?: string }

@@ -3,9 +3,12 @@
 import { requireBearerAuth } from '@modelcontextprotocol/sdk/server/auth/middleware/bearerAuth.js'
 import { afterEach, describe, expect, it } from '@jest/globals'
 import type { RequestHandler } from 'express'
+import { once } from 'node:events'
 import { sdkV1Stateful, sdkV1Stateless } from '../helpers/endpoints/sdk-v1.js'
 import { sdkV2Handler, sdkV2Stateful } from '../helpers/endpoints/sdk-v2.js'
+import { rawEndpoint } from '../helpers/endpoints/raw.js'
 import { gate } from '../helpers/gate.js'
+import { until } from '../helpers/happenings.js'
 import { closeAll } from '../helpers/listen.js'
 import { callTool, del, headersFor, initializeSession, post, postModern, request } from '../helpers/mcp.js'
 import { serve } from '../helpers/serve.js'
@@ -207,6 +210,21 @@ describe("the endpoint's verdict", () => {
     }
     await endpoint.close()
     expect(complaints).toEqual([])
+  })
+
+  it('is heard to its end, however long it is', async () => {
+    const endings: boolean[] = []
+    const endpoint = rawEndpoint(async ({ message, emit, res, result }) => {
+      if (message.method !== 'ping') return void emit(note(1))
+      res.on('close', () => endings.push(res.writableFinished))
+      for (let n = 1; n <= 50; n++) if (!emit(note(n, 50_000))) await once(res, 'drain')
+      result()
+    })
+    const { url } = await serve(endpoint)
+    const anyone = client(url, headersFor({ version: '2025-11-25' }))
+    expect((await anyone.answer('stream/poll', { streamId: streamId(await anyone.call()) })).result).toBeDefined()
+    await until(() => endings.length > 0)
+    expect(endings).toEqual([true])
   })
 
   it('at 2026-07-28 is asked by server/discover, with what the client says of itself', async () => {

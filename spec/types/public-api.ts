@@ -1,6 +1,11 @@
 // What must compile for users, and, each under @ts-expect-error, what must not. Checked by `npm run types`, never run.
-import type { Client as ClientV2 } from '@modelcontextprotocol/client'
-import type { Client as ClientV1 } from '@modelcontextprotocol/sdk/client/index.js'
+import { Client as ClientV2 } from '@modelcontextprotocol/client'
+import { Client as ClientV1 } from '@modelcontextprotocol/sdk/client/index.js'
+import { WebSocketClientTransport } from '@modelcontextprotocol/sdk/client/websocket.js'
+import { McpServer as ServerV1 } from '@modelcontextprotocol/sdk/server/mcp.js'
+import { StdioServerTransport as StdioV1 } from '@modelcontextprotocol/sdk/server/stdio.js'
+import { McpServer as ServerV2 } from '@modelcontextprotocol/server'
+import { StdioServerTransport as StdioV2, serveStdio } from '@modelcontextprotocol/server/stdio'
 import bodyParser from 'body-parser'
 import connect from 'connect'
 import express, { Router } from 'express'
@@ -10,6 +15,7 @@ import {
   mcpStreams,
   NOT_STREAMABLE,
   readThrough,
+  resumableTransport,
   StreamError,
   type CurrentStream,
   type DiagnosticName,
@@ -22,13 +28,22 @@ import {
   type Resource,
   type ResourceContext,
   type ResourceEntry,
+  type ResumableTransportOptions,
   type ResumeTokenFault,
   type ResumeTokensOptions,
   type StreamFault,
   type StreamMessage,
-  type StreamState
+  type StreamState,
+  type TransportLike
 } from 'express-mcp-streams'
-import { callResumable, type CallResumableOptions, type ResumableResult } from 'express-mcp-streams/client'
+import {
+  callResumable,
+  type CallResumableOptions,
+  reconnectingTransport,
+  type ReconnectingTransport,
+  type ReconnectingTransportOptions,
+  type ResumableResult
+} from 'express-mcp-streams/client'
 import { subscribe } from 'node:diagnostics_channel'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import { Readable } from 'node:stream'
@@ -225,3 +240,29 @@ subscribe('mcp-streams:resumed' satisfies `mcp-streams:${DiagnosticName}`, messa
 void ('mcp-streams:deleted' satisfies `mcp-streams:${DiagnosticName}`)
 
 void [middleware, closed, figures, same, openRow, entries, opened, hint, reason, noReason, collected, options2]
+
+// --- other transports
+
+const INFO = { name: 'types', version: '1.0.0' }
+const shared = mcpStreams()
+const wrapped: TransportLike = resumableTransport(new StdioV1(), shared)
+void new ServerV1(INFO).connect(wrapped)
+void new ServerV2(INFO).connect(resumableTransport(new StdioV2(), shared, { owner: 'ann' }))
+serveStdio(() => new ServerV2(INFO), { transport: resumableTransport(new StdioV2(), shared, { owner: undefined }) })
+const whose: ResumableTransportOptions = {}
+resumableTransport(new StdioV1(), shared, whose)
+// @ts-expect-error not a transport
+resumableTransport({}, shared)
+// @ts-expect-error an owner is a string
+resumableTransport(new StdioV1(), shared, { owner: 7 })
+// @ts-expect-error streams are what mcpStreams() returns
+resumableTransport(new StdioV1(), {})
+
+const comingBack: ReconnectingTransport = reconnectingTransport(() => new WebSocketClientTransport(new URL('ws://x')))
+void new ClientV1(INFO).connect(comingBack)
+void new ClientV2(INFO).connect(reconnectingTransport(async () => new WebSocketClientTransport(new URL('ws://x'))))
+const attempts: ReconnectingTransportOptions = { maxRetries: 3, idleTimeout: null }
+reconnectingTransport(() => new StdioV2(), attempts)
+void comingBack.resume('id', ({ method }) => void method).then((result: unknown) => result)
+// @ts-expect-error fetch is for HTTP
+reconnectingTransport(() => new StdioV2(), { fetch })
