@@ -1,9 +1,10 @@
 // Asks the endpoint something in a client's name, and reads what it says, in JSON or as an event stream.
 import type { IncomingMessage } from 'node:http'
 import { nanoid } from 'nanoid'
-import { isObject, type Message, messagesOf } from '../core/json-rpc.js'
-import { type BlockListener, BlockSplitter, dataOf } from '../core/sse.js'
+import { faultMessage } from '../core/errors.js'
+import { isObject, type Message } from '../core/json-rpc.js'
 import { sendToEndpoint } from '../http/inject.js'
+import { type EndpointAnswer, readAnswer } from './endpoint-answer.js'
 
 /** What the endpoint says: an answer, or a status of its own which is the caller's to pass on. */
 export type Reply =
@@ -52,50 +53,17 @@ export async function askEndpoint(
   const response = await sendToEndpoint(req, message, { sessionId, signal })
   const { statusCode = 0 } = response
   if (statusCode < 200 || statusCode > 299) return { kind: 'refusal', response }
-  const isStream = /^\s*text\/event-stream\s*(?:;|$)/i.test(response.headers['content-type'] ?? '')
-  try {
-    return { kind: 'answer', message: await (isStream ? readEvents : readJson)(response, id, limit) }
-  } finally {
-    response.destroy()
-  }
+  return { kind: 'answer', message: await messageIn(response, id, limit) }
 }
 
-async function readJson(response: IncomingMessage, id: string, limit: number): Promise<Message | undefined> {
-  const chunks: Buffer[] = []
-  let size = 0
-  for await (const chunk of response as AsyncIterable<Buffer>) {
-    size += chunk.length
-    if (size > limit) throw tooLarge(limit)
-    chunks.push(chunk)
-  }
-  return size === 0 ? undefined : find(Buffer.concat(chunks).toString('utf8'), id)
-}
-
-async function readEvents(response: IncomingMessage, id: string, limit: number): Promise<Message | undefined> {
-  const splitter = new BlockSplitter()
-  let found: Message | undefined
-  const onBlock: BlockListener = (bytes, from, to, fields) => {
-    if (found === undefined && fields.dataLines > 0) found = find(dataOf(bytes, from, to, fields), id)
-  }
-  for await (const chunk of response as AsyncIterable<Buffer>) {
-    splitter.push(chunk, onBlock)
-    if (found !== undefined) return found
-    if (splitter.pending > limit) throw tooLarge(limit)
-  }
-  throw new Error('The endpoint ended its event stream without a response')
-}
-
-/** The response to our request, in what the endpoint has sent. An error may come without an id. */
-function find(text: string, id: string): Message | undefined {
-  let body: unknown
-  try {
-    body = JSON.parse(text)
-  } catch {
-    return undefined
-  }
-  return messagesOf(body).find(message => message.id === id || (message.id === null && isObject(message.error)))
-}
-
-function tooLarge(limit: number): Error {
-  return new Error(`The endpoint's answer is larger than ${limit} bytes`)
+/** The response to our request; `undefined` where the endpoint has accepted it, and says nothing more. */
+function messageIn(response: IncomingMessage, id: string, limit: number): Promise<Message | undefined> {
+  return new Promise((resolve, reject) => {
+    const answered = (answer: EndpointAnswer): void => {
+      response.destroy()
+      if (answer.kind === 'fault') reject(new Error(faultMessage(answer.fault)))
+      else resolve(answer.message)
+    }
+    readAnswer(response, id, limit, { message: () => undefined, answered })
+  })
 }

@@ -14,7 +14,7 @@ const PATIENCE = 10_000
  * Asks the endpoint, and whatever guards it, whether it knows this client: `undefined` if so, else its refusal; `'none'` where it says nothing.
  * The message that the client has sent does not go there.
  */
-export async function askEndpoint(
+export async function verdictOf(
   house: House,
   req: IncomingMessage,
   res: ServerResponse,

@@ -25,7 +25,7 @@ import { relayAnswer } from '../http/inject.js'
 import { refuse } from '../http/reply.js'
 import { hasEvicted } from '../http/resume.js'
 import { isTheirs } from '../http/stream-url.js'
-import { askEndpoint } from './endpoint-verdict.js'
+import { verdictOf } from './endpoint-verdict.js'
 import { answerEnded, resumeWithResult } from './resume-response.js'
 
 /** Whether a body is for the streams, and not for the endpoint. */
@@ -48,7 +48,7 @@ export async function answerStreamMethod(
   const request = readStreamRequest(message)
   if (isRefusal(request)) return reply(res, isRequestId(message.id) ? message.id : null, request)
 
-  const refusal = await askEndpoint(house, req, res, message)
+  const refusal = await verdictOf(house, req, res, message)
   if (res.destroyed) return void (typeof refusal === 'object' && refusal.destroy())
   if (refusal === 'none') return refuse(res, 502, 'endpoint-failed')
   if (refusal !== undefined) return relayAnswer(refusal, res)
