@@ -1,37 +1,20 @@
 // What the SDK's server holds for its transport: it outlives its wires. Each call of its client is a stream, and so is all else that the server says.
-import { LRUCache } from 'lru-cache'
 import { nanoid } from 'nanoid'
 import { faultMessage, STREAM_ERROR } from '../core/errors.js'
-import { cancelledRequest, isObject, isRequest, isResponse, type Message, type RequestId } from '../core/json-rpc.js'
+import { cancelledRequest, isRequest, isResponse, type Message, type RequestId } from '../core/json-rpc.js'
 import type { Manners } from '../core/protocol-version.js'
-import { declaresStreams, type TransportLike, type WireMessage, withStreams } from '../core/shared-wire.js'
-import { newFields, readFields } from '../core/sse.js'
-import { encodeMessage } from '../core/sse-encode.js'
+import { declaresStreams, type TransportLike, type WireMessage } from '../core/shared-wire.js'
 import { INVALID_REQUEST } from '../core/stream-messages.js'
 import type { Stream } from '../core/stream.js'
-import type { Producer, StreamIdentity, StreamInit, StreamKind } from '../core/stream-types.js'
+import type { Producer, StreamInit, StreamKind } from '../core/stream-types.js'
+import { type Call, Calls } from './calls.js'
 import { newSessionId } from './ids.js'
+import { append, declared } from './messages.js'
 import type { SharedStreams } from './shared-streams.js'
 import { Wire } from './wire.js'
 
-/** A request of the client's. */
-interface Call {
-  readonly id: RequestId
-  /** The request itself, to know it again. */
-  readonly text: string
-  readonly method: string
-  /** Where it came in. */
-  readonly wire: Wire | undefined
-  /** `undefined`: there was no room for it, so its messages are not kept. */
-  stream: Stream | undefined
-}
-
 /** A wire has no revisions to heed, no primers, and nothing to hand off. */
 const MANNERS: Manners = { taken: true, primer: 'none', comesBack: true, handoff: 'never' }
-
-/** Ended calls that are known again, in case their client has lost the wire before it knew their streams; and the length of their ids and texts. */
-const MOST_EARLIER = 1000
-const EARLIER_SIZE = 1024 * 1024
 
 export class Session implements TransportLike {
   onclose?: (() => void) | undefined
@@ -46,12 +29,7 @@ export class Session implements TransportLike {
   #wire: Wire | undefined
   /** What belongs to no call. */
   #own: Stream | undefined
-  readonly #calls = new Map<RequestId, Call>()
-  readonly #earlier = new LRUCache<RequestId, Call>({
-    max: MOST_EARLIER,
-    maxSize: EARLIER_SIZE,
-    sizeCalculation: ({ text }) => text.length
-  })
+  readonly #calls = new Calls()
   readonly #drained = new Map<Stream, (() => void)[]>()
   readonly #transport: TransportLike
   readonly #shared: SharedStreams
@@ -85,7 +63,7 @@ export class Session implements TransportLike {
     if (this.#state === 'closed') throw new Error('Not connected')
     if (this.#state === 'plain') return this.#wire?.send(message)
     if (isResponse(message)) return this.#respond(message)
-    const call = options?.relatedRequestId === undefined ? undefined : this.#calls.get(options.relatedRequestId)
+    const call = this.#calls.get(options?.relatedRequestId)
     if (call !== undefined && call.stream === undefined) return this.#wire?.send(message)
     const stream = call?.stream ?? this.#own
     if (stream !== undefined) await this.#append(stream, message)
@@ -140,10 +118,9 @@ export class Session implements TransportLike {
     if (this.#state === 'plain' && this.#mayResume(message)) this.#becomeResumable()
     if (isRequest(message) && this.#state === 'resumable' && !this.#begin(message)) return
     this.onmessage?.(message, extra)
-    const cancelled = cancelledRequest(message)
-    const call = cancelled === undefined ? undefined : this.#calls.get(cancelled)
+    const call = this.#calls.get(cancelledRequest(message))
     if (call === undefined) return
-    this.#remember(call)
+    this.#calls.end(call)
     call.stream?.cancelRequest(call.id)
   }
 
@@ -200,15 +177,14 @@ export class Session implements TransportLike {
   /** A request comes in. `false`: it is not to be passed on. */
   #begin(message: WireMessage & { readonly id: RequestId; readonly method: string }): boolean {
     const { id, method } = message
-    const text = JSON.stringify(message)
-    const known = this.#calls.get(id) ?? this.#earlier.get(id)
-    if (known !== undefined && known.wire !== this.#wire && known.text === text) return this.#again(known)
-    if (this.#calls.has(id)) {
+    const call: Call = { id, method, text: JSON.stringify(message), wire: this.#wire, stream: undefined }
+    const earlier = this.#calls.findEarlier(call)
+    if (earlier !== undefined) return this.#again(earlier)
+    if (this.#calls.get(id) !== undefined) {
       this.#wire?.refuse(id, { code: INVALID_REQUEST, message: 'A request with this id is being answered' })
       return false
     }
-    const call: Call = { id, method, text, wire: this.#wire, stream: undefined }
-    this.#calls.set(id, call)
+    this.#calls.begin(call)
     call.stream = this.#open('request', [id], stream => this.#over(call, stream))
     if (call.stream === undefined) this.#shared.host.debug('call left alone: no room')
     return true
@@ -229,8 +205,8 @@ export class Session implements TransportLike {
   #open(kind: StreamKind, requestIds: readonly RequestId[], over: (stream: Stream) => void): Stream | undefined {
     const { table, resumeInterval, isClosing } = this.#shared.host
     if (isClosing) return undefined
-    const identity: StreamIdentity = { id: nanoid(), kind, owner: this.owner, requestIds }
-    const init: StreamInit = { ...identity, sessionId: this.id, manners: MANNERS, resumeInterval }
+    const { owner, id: sessionId } = this
+    const init: StreamInit = { id: nanoid(), kind, owner, requestIds, sessionId, manners: MANNERS, resumeInterval }
     const producer: Producer = {
       drain: () => this.#drain(stream),
       unanswered: ids => this.#unanswered(ids),
@@ -249,16 +225,16 @@ export class Session implements TransportLike {
     if (call === undefined) return
     const response = { ...declared(message, call.method), jsonrpc: '2.0' as const }
     if (call.stream === undefined) {
-      this.#remember(call)
+      this.#calls.end(call)
       return this.#wire?.send(response)
     }
-    appendText(call.stream, JSON.stringify(response))
+    append(call.stream, JSON.stringify(response))
     call.stream.producerEnded()
   }
 
   /** Waits where the stream is full: until its client reads again, or until there is no stream any more. */
   async #append(stream: Stream, message: WireMessage): Promise<void> {
-    const hasRoom = appendText(stream, JSON.stringify(message))
+    const hasRoom = append(stream, JSON.stringify(message))
     if (hasRoom || stream.isEnded) return
     await new Promise<void>(resolve => this.#drained.set(stream, [...(this.#drained.get(stream) ?? []), resolve]))
   }
@@ -272,16 +248,9 @@ export class Session implements TransportLike {
 
   /** A call's stream is over. Unless it has its response, nobody wants that any more. */
   #over(call: Call, { state }: Stream): void {
-    if (this.#calls.get(call.id) === call) {
-      this.#remember(call)
-      if (state !== 'completed' && this.#state !== 'closed') this.#cancel(call.id, `The stream was ${state}`)
-    }
+    const hadResponse = !this.#calls.end(call) || state === 'completed' || this.#state === 'closed'
+    if (!hadResponse) this.#cancel(call.id, `The stream was ${state}`)
     this.#settle()
-  }
-
-  #remember(call: Call): void {
-    this.#calls.delete(call.id)
-    this.#earlier.set(call.id, call)
   }
 
   #cancel(requestId: RequestId, reason: string): void {
@@ -301,25 +270,11 @@ export class Session implements TransportLike {
   }
 
   #streams(): Stream[] {
-    return [this.#own, ...[...this.#calls.values()].map(({ stream }) => stream)].filter(stream => stream !== undefined)
+    return this.#own === undefined ? this.#calls.streams : [this.#own, ...this.#calls.streams]
   }
 
   /** Some messages have gone out that are not kept: who answers what is not known for certain. */
   get #hasUnkept(): boolean {
-    return this.#own === undefined || [...this.#calls.values()].some(({ stream }) => stream === undefined)
+    return this.#own === undefined || this.#calls.hasUnkept
   }
-}
-
-function appendText(stream: Stream, json: string): boolean {
-  const block = encodeMessage(json)
-  const fields = newFields()
-  return stream.append(block, 0, readFields(block, 0, fields), fields)
-}
-
-/** The server declares streams to clients that have declared them, in the results that list what it can do. */
-function declared(message: Message, method: string): Message {
-  const isAboutServer = method === 'initialize' || method === 'server/discover'
-  if (!isAboutServer || !isObject(message.result)) return message
-  const { result } = message
-  return { ...message, result: { ...result, capabilities: withStreams(result['capabilities']) } }
 }

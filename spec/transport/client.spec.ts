@@ -4,6 +4,7 @@ import { afterEach, describe, expect, it } from '@jest/globals'
 import { once } from 'node:events'
 import { WebSocket } from 'ws'
 import { reconnectingTransport } from '../../lib/client/index.js'
+import type { TransportLike } from '../../lib/index.js'
 import { closeAll, listen } from '../helpers/listen.js'
 import { gate } from '../helpers/gate.js'
 import { until } from '../helpers/happenings.js'
@@ -208,8 +209,68 @@ describe('giving up', () => {
   it('takes no bad option', () => {
     const connect = () => new WebSocketTransport(undefined as never)
     expect(() => reconnectingTransport(connect, { maxRetries: -1 })).toThrow(
-      new TypeError('reconnectingTransport: bad option `maxRetries`')
+      'reconnectingTransport: bad option `maxRetries`'
     )
+  })
+})
+
+describe('what comes twice', () => {
+  it('is handed up once', async () => {
+    const wire: TransportLike = {
+      start: async () => undefined,
+      send: async () => undefined,
+      close: async () => undefined
+    }
+    const transport = reconnectingTransport(() => wire, { idleTimeout: null })
+    const handed: unknown[] = []
+    transport.onmessage = (message: unknown) => handed.push(message)
+    await transport.start()
+    await transport.send({ jsonrpc: '2.0', id: 1, method: 'tools/call' } as never)
+    const streamId = 'x'.repeat(21)
+    const tags = (n: number) => ({ _meta: { 'express-mcp-streams/eventId': `${streamId}.${n}` } })
+    const requestId = { 'express-mcp-streams/requestId': 1 }
+    const create = { method: 'notifications/stream/create', params: { _meta: { ...tags(1)._meta, ...requestId } } }
+    const progress = (n: number) => ({ method: 'notifications/progress', params: { progress: n, ...tags(n) } })
+    const error = { id: 1, error: { code: 1, message: 'no', data: tags(4) } }
+    for (const message of [create, progress(2), create, progress(2), progress(3), error, error])
+      wire.onmessage?.({ jsonrpc: '2.0', ...message })
+    await until(() => handed.length >= 4)
+    expect(handed.slice(1)).toEqual([
+      { jsonrpc: '2.0', method: 'notifications/progress', params: { progress: 2 } },
+      { jsonrpc: '2.0', method: 'notifications/progress', params: { progress: 3 } },
+      { jsonrpc: '2.0', id: 1, error: { code: 1, message: 'no' } }
+    ])
+    await transport.close()
+  })
+})
+
+describe('what may not have arrived', () => {
+  it('is asked after, before it grows without bound', async () => {
+    const { url, servers } = await serveWires('v1')
+    const sent: string[] = []
+    const { client } = await connectWire('v1', url, {
+      idleTimeout: null,
+      wrap: wire => {
+        const send = wire.send.bind(wire)
+        wire.send = message => {
+          sent.push((message as { method: string }).method)
+          return send(message)
+        }
+        return wire
+      }
+    })
+    for (let i = 0; i < 100; i++)
+      await client.notification({
+        method: 'notifications/progress',
+        params: { progressToken: 'x', progress: i }
+      } as never)
+    await until(() => sent.filter(method => method === 'stream/poll').length >= 3)
+    servers[0]!.server.onerror = () => undefined
+    // And is not sent again once it has.
+    const before = sent.length
+    servers[0]!.sendToolListChanged()
+    await client.ping()
+    expect(sent.slice(before).filter(method => method === 'notifications/progress')).toEqual([])
   })
 })
 

@@ -234,10 +234,27 @@ describe('stream/poll', () => {
       expect((await other.ask(i, 'stream/poll', { streamId })).result).toMatchObject({ status: 'live' })
     }
     expect(closed).toHaveLength(0)
+    const own = (await wire.find(isCreate)).params.stream.streamId
+    expect((await other.ask('own', 'stream/poll', { streamId: own })).result).toMatchObject({ status: 'live' })
   })
 })
 
 describe('abandonment', () => {
+  it('of one call aborts that call, and nothing else', async () => {
+    const { url, log, closed, transports } = await serveWires('v1', { resumeInterval: { max: 0.1 } })
+    const wire = await openSession(url)
+    const { streamId } = (await wire.find(isCreate)).params.stream
+    const abandoned = await wire.call(1, 'hang', { key: 'a' })
+    await wire.drop()
+    const other = await openWire(url)
+    other.send(notification('stream/resume', { streamId }))
+    await log.ended.nth(1)
+    expect(log.aborted('a')).toBe(1)
+    expect((await other.ask(2, 'stream/resume', { streamId: abandoned })).error).toEqual(UNKNOWN)
+    expect(await other.ask(3, 'tools/list')).toHaveProperty('result')
+    expect(closed).toEqual([transports[1]])
+  })
+
   it('closes the server, aborts what runs, and is an error to whoever comes late', async () => {
     const { url, log, closed, transports, streams } = await serveWires('v1', { resumeInterval: { max: 0.05 } })
     const wire = await openSession(url)
