@@ -1,6 +1,7 @@
 // What both ends of a wire agree on that all streams share: a WebSocket, a pipe, a Unix socket.
 import { type EventId, parseEventId } from './event-id.js'
 import { isObject, isRequestId, type Message, paramsOf, type RequestId } from './json-rpc.js'
+import { CLIENT_CAPABILITIES, metaOf } from './streams-capability.js'
 
 /** A function that is called with less than its type says: the SDKs' own message types differ from version to version. */
 type Callback<Args extends unknown[]> = { call(...args: Args): void }['call']
@@ -81,8 +82,6 @@ function withoutTags(holder: unknown): [unknown, Tags] {
   ]
 }
 
-const CLIENT_CAPABILITIES = 'io.modelcontextprotocol/clientCapabilities'
-
 /** Declares `experimental.streams` in a message that says what its client can do: `initialize`, and from 2026-07-28 on each request. */
 export function declareStreams(message: WireMessage): WireMessage {
   const params = paramsOf(message)
@@ -94,21 +93,9 @@ export function declareStreams(message: WireMessage): WireMessage {
   return { ...message, params: { ...params, _meta: { ...meta, [CLIENT_CAPABILITIES]: capabilities } } }
 }
 
-/** Whether a message declares `experimental.streams`. */
-export function declaresStreams(message: Message): boolean {
-  const params = paramsOf(message)
-  const capabilities = message.method === 'initialize' ? params['capabilities'] : metaOf(params)[CLIENT_CAPABILITIES]
-  const experimental = isObject(capabilities) ? capabilities['experimental'] : undefined
-  return isObject(experimental) && isObject(experimental['streams'])
-}
-
 /** The capabilities, with `experimental.streams` among them. */
 export function withStreams(capabilities: unknown): Record<string, unknown> {
   const present = isObject(capabilities) ? capabilities : {}
   const experimental = isObject(present['experimental']) ? present['experimental'] : {}
   return { ...present, experimental: { ...experimental, streams: experimental['streams'] ?? {} } }
-}
-
-function metaOf(params: Record<string, unknown>): Record<string, unknown> {
-  return isObject(params['_meta']) ? params['_meta'] : {}
 }

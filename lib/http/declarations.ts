@@ -1,29 +1,14 @@
 // Who speaks the Streams draft: which clients have declared it, which streams are announced to them, and what is declared in return.
 import type { ServerResponse } from 'node:http'
-import { isInitialize, isObject, type Message, paramsOf } from '../core/json-rpc.js'
+import { isInitialize, type Message } from '../core/json-rpc.js'
 import type { Manners } from '../core/protocol-version.js'
+import { declaresStreams } from '../core/streams-capability.js'
 import { withCapabilities } from './capabilities.js'
 import type { House } from './house.js'
 
-/** Where requests of 2026-07-28 say what their client can do; there is no `initialize` any more. */
-const CLIENT_CAPABILITIES = 'io.modelcontextprotocol/clientCapabilities'
 /** The requests whose results say what the server can do. */
 const ASK_FOR_CAPABILITIES = ['initialize', 'server/discover']
 const SERVER_CAPABILITIES = { experimental: { streams: {} } }
-
-/** Whether a message declares `experimental.streams` for its client: as `initialize` does, or as each request of 2026-07-28. */
-export function declaresStreams(message: Message): boolean {
-  const params = paramsOf(message)
-  return (
-    isDeclared(params['_meta'], CLIENT_CAPABILITIES) || (isInitialize(message) && isDeclared(params, 'capabilities'))
-  )
-}
-
-function isDeclared(holder: unknown, key: string): boolean {
-  const capabilities = isObject(holder) ? holder[key] : undefined
-  const experimental = isObject(capabilities) ? capabilities['experimental'] : undefined
-  return isObject(experimental) && isObject(experimental['streams'])
-}
 
 /** Whether the stream of these requests begins and ends with a notification. Not that of `initialize`, which agrees upon it. */
 export function isAnnounced(house: House, sessionId: string | undefined, messages: readonly Message[]): boolean {

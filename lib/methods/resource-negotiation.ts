@@ -1,12 +1,12 @@
 // Who can stream resources: what the server's answers say of it, and what clients have declared (SEP-2532, 1 and 2).
 import { isInitialize, isObject, isRequest, type Message, paramsOf, type RequestId } from '../core/json-rpc.js'
+import { CLIENT_CAPABILITIES, metaOf as metaIn } from '../core/streams-capability.js'
 import type { ResourceStreaming, Sessions } from '../core/sessions.js'
 import type { ReadHeader, Rewriting } from '../http/rewrite-answer.js'
 import { INVALID_PARAMS, ResourceError } from './resource-errors.js'
 import type { IsStreamable } from './resource-types.js'
 
 const ENVELOPE = 'io.modelcontextprotocol/'
-const CLIENT_CAPABILITIES = `${ENVELOPE}clientCapabilities`
 const PROTOCOL_VERSION = `${ENVELOPE}protocolVersion`
 
 /** Characters of what a request says of its client: it is kept for as long as a download URL is. */
@@ -98,8 +98,7 @@ function isOfResources(method: string): boolean {
 }
 
 function metaOf(message: Message): Record<string, unknown> {
-  const { _meta: meta } = paramsOf(message)
-  return isObject(meta) ? meta : {}
+  return metaIn(paramsOf(message))
 }
 
 function declarationIn(capabilities: unknown): ResourceStreaming | undefined {
