@@ -347,7 +347,7 @@ export class Stream implements StreamIdentity, HandOffHost {
     const left = bytes - (held - this.log.bytes)
     if (left > 0) events += this.log.evict(Infinity, this.log.written, left)
     if (events > 0) this.#host.evicted(this)
-    this.#handOff?.turns.forgetBefore(this.log.first)
+    this.#handOff?.turns.evictedBefore(this.log.first)
   }
 
   /** The last event that may go for its age: no request without an answer lies at or before it. */

@@ -10,11 +10,15 @@ interface Closed {
 
 /** Requests without an open end that are remembered: for answers that come again, or too late. */
 const MOST_CLOSED = 10_000
+/** Requests that await an answer still although their events are gone. */
+const MOST_EVICTED = 100
 
 export class Turns {
   /** Requests without an answer, and the sequences of their events. */
   readonly #open = new Map<RequestId, number>()
   readonly #closed = new Map<RequestId, Closed>()
+  /** The first sequence that is kept. */
+  #first = 0
   /** The cursor of the client that was told last that the stream waits for it. */
   #toldAt = 0
 
@@ -61,16 +65,18 @@ export class Turns {
     return cursor
   }
 
-  /** The last sequence, up to one, that no open request lies at or before. */
+  /** The last sequence, up to one, that no open request that is kept lies at or before. */
   lastBeforeOpen(upTo: number): number {
     let last = upTo
-    for (const sequence of this.#open.values()) last = Math.min(last, sequence - 1)
+    for (const sequence of this.#open.values()) if (sequence >= this.#first) last = Math.min(last, sequence - 1)
     return last
   }
 
-  /** Requests whose events are gone: nobody will answer them any more. */
-  forgetBefore(first: number): void {
-    for (const [id, sequence] of this.#open) if (sequence < first) this.#open.delete(id)
+  /** Events before a sequence are gone. A client may have them, and answer; of very many requests the oldest are forgotten. */
+  evictedBefore(first: number): void {
+    this.#first = first
+    const gone = [...this.#open].filter(([, sequence]) => sequence < first)
+    for (const [id] of gone.slice(0, -MOST_EVICTED)) this.#open.delete(id)
   }
 
   /** The stream is over: nothing is awaited. */

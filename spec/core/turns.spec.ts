@@ -124,11 +124,26 @@ describe('what must stay in the log', () => {
     expect(turns.lastBeforeOpen(10)).toBe(10)
   })
 
-  it('if it goes all the same, nobody will answer: neither awaited nor known', () => {
+  it('if it goes all the same, its answer is awaited still, and it holds nothing more in the log', () => {
     turns.asked('a', 4)
     turns.asked('b', 7)
-    turns.forgetBefore(5)
-    expect([open(), turns.cursorAfter(['a']), turns.answered('a', true)]).toEqual([[['b', 7]], undefined, false])
+    turns.evictedBefore(5)
+    expect([open(), turns.cursorAfter(['a']), turns.lastBeforeOpen(10)]).toEqual([
+      [
+        ['a', 4],
+        ['b', 7]
+      ],
+      4,
+      6
+    ])
+    expect(turns.answered('a', true)).toBe(true)
+  })
+
+  it('of very many that have gone, the oldest are forgotten', () => {
+    for (let id = 1; id <= 150; id++) turns.asked(id, id)
+    turns.evictedBefore(141)
+    expect([...turns.open.keys()]).toEqual(Array.from({ length: 110 }, (_, i) => i + 41))
+    expect([turns.cursorAfter([40]), turns.answered(40, true)]).toEqual([undefined, false])
   })
 })
 

