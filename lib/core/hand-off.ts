@@ -32,6 +32,9 @@ export class HandOff {
   #lastEventAt = 0
   /** When the client was asked, of what it has not answered yet. */
   #askedAt = 0
+  /** Where the last reader has stopped that has written everything, and whether the stream waited all the while. */
+  #parted: { readonly at: number; readonly hasWaited: boolean } | undefined
+  #hasWaited = false
 
   constructor(host: HandOffHost, limits: StreamLimits) {
     this.#host = host
@@ -60,9 +63,35 @@ export class HandOff {
     if (id !== undefined && this.turns.withdrawn(id)) this.#goOn()
   }
 
-  /** A reader has come. Not in the middle of its coming. */
+  /** A reader has come. */
   readerCame(): void {
+    this.#parted = undefined
+    this.#hasWaited = this.#host.state === 'waiting'
+    // Not in the middle of its coming.
     if (this.turns.open.size > 0) this.#countdown.start(0)
+  }
+
+  /** A reader has gone. `at`: it has ended its connection cleanly, after everything up to there. */
+  readerParted(at: number | undefined): void {
+    this.#parted = at === undefined ? undefined : { at, hasWaited: this.#hasWaited }
+  }
+
+  /**
+   * The cursor at which a client that comes back is to be told that it is its turn; `undefined`: there is something for it first. Without a
+   * cursor, a reader that has parted in peace speaks for it.
+   */
+  turnFor(cursor: number | undefined, last: number): number | undefined {
+    const parted = this.#parted
+    if (cursor === undefined) return parted?.at === last ? last : undefined
+    // A stream that is never quiet: what has come since a reader has parted while it waited comes after the answers.
+    const isNoise = parted?.at === cursor && parted.hasWaited
+    return cursor === last || isNoise ? cursor : undefined
+  }
+
+  /** The client has been told. The reader before speaks for it once: what it has written may not have arrived. */
+  told(cursor: number): void {
+    this.#parted = undefined
+    this.turns.told(cursor)
   }
 
   /** Stops for the answers if it has been quiet for long enough, or looks again when it may have been. */
