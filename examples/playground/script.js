@@ -45,7 +45,7 @@ const acts = {
       if (message?.method !== 'notifications/progress') return
       const { progress, total } = message.params
       steps.push(progress)
-      receive(side, 'event', progress / total, `${steps.length} of ${total} steps`)
+      receive(side, 'event', progress / total, `${steps.length} of ${total}`)
     }
     const { content } = await request(side, 'tools/call', { name: 'read' }, signal, onEvent)
     if (steps.some((step, i) => step !== i + 1)) throw new Error('steps are missing or doubled')
@@ -55,7 +55,7 @@ const acts = {
   async question(side, signal) {
     const onEvent = ({ message }) => {
       if (message?.method !== 'elicitation/create') return
-      receive(side, 'question', 0.5, 'a question')
+      receive(side, 'question', 0.5, 'question')
       side.run.asked = message.id
       ask(message.params)
     }
@@ -156,7 +156,7 @@ function show(side) {
   const label = `${title}: ${part('status').textContent}; ${run.connections} connections, ${run.cuts.length} cuts`
   part('picture').setAttribute('aria-label', label)
   part('received').textContent = run.received ?? '–'
-  part('cursor').textContent = run.cursor?.replace(/^(.{4})[^.]*/, '$1…') ?? (card.id === 'with' ? '–' : 'none')
+  part('cursor').textContent = run.cursor?.replace(/^[^.]*\./, '…') ?? (card.id === 'with' ? '–' : 'none')
   part('connections').textContent = run.connections
 }
 
@@ -215,7 +215,7 @@ async function poll() {
     const stats = await (await fetch('/stats')).json()
     for (const { name, part } of sides) {
       const { open, bytes } = stats[name]
-      part('held').textContent = `${open} ${open === 1 ? 'response' : 'responses'}`
+      part('held').textContent = open
       part('bytes').textContent = bytes
     }
   }

@@ -7,7 +7,7 @@ import { StreamableHTTPServerTransport } from '@modelcontextprotocol/sdk/server/
 import { isInitializeRequest } from '@modelcontextprotocol/sdk/types.js'
 import cors from 'cors'
 import express from 'express'
-import { mcpStreams } from 'express-mcp-streams'
+import { corsHeaders, mcpStreams } from 'express-mcp-streams'
 import { BYTES, NAME, TEXT, URI } from './measurements.js'
 import { onlyLoopback } from './site.js'
 
@@ -30,29 +30,7 @@ export function createServer({ bare, pace, origin }) {
     res.once('close', () => open--)
     next(void res.set('Connection', 'close'))
   })
-  app.use(
-    cors({
-      origin,
-      methods: ['GET', 'POST', 'DELETE'],
-      maxAge: 600,
-      allowedHeaders: [
-        ...['Content-Type', 'Last-Event-ID', 'Prefer', 'Idempotency-Key', 'Range', 'If-Range'],
-        ...['Mcp-Session-Id', 'MCP-Protocol-Version', 'Mcp-Method', 'Mcp-Name']
-      ],
-      exposedHeaders: [
-        ...['Link', 'Preference-Applied', 'Mcp-Session-Id', 'Retry-After', 'MCP-Resource-Uri'],
-        ...[
-          'Content-Disposition',
-          'Content-Range',
-          'Content-Encoding',
-          'Accept-Ranges',
-          'ETag',
-          'Last-Modified',
-          'Date'
-        ]
-      ]
-    })
-  )
+  app.use(cors({ origin, methods: ['GET', 'POST', 'DELETE'], maxAge: 600, ...corsHeaders }))
 
   // The one line. Short times make a short demo: the defaults are kinder to a server with many clients.
   const resources = { open: uri => (uri === URI ? { body: BYTES, name: NAME, mimeType } : undefined) }
