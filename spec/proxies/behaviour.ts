@@ -270,6 +270,19 @@ export function describeThrough(
     await until(() => endpoint.log.aborted('k') === 1)
   })
 
+  it('the cookie of an owner is good below the prefix', async () => {
+    const { url, back } = await through(startProxy, sdkV1Stateful(), { cookie: { secret: 'a secret' } }, changes)
+    const { headers } = await initializeSession(url, '2025-11-25', headersFor({ auth: 'ada' }))
+    const response = await post(url, callTool(7, 'count', { n: 1 }, 'token'), headers)
+    await response.ended
+    const [cookie, ...attributes] = response.headers['set-cookie']![0]!.split('; ') as [string, ...string[]]
+    expect(attributes).toContain(`Path=${PREFIX}/mcp`)
+    const target = streamUrl(response, url)
+    const [withIt, without] = [await get(target, { cookie }), await get(target)]
+    expect([withIt.status, without.status]).toEqual([200, 404])
+    expect(back.passages.at(-1)!.headers).toMatchObject({ 'x-forwarded-proto': 'http' })
+  })
+
   it('the log has no key to a stream', async () => {
     const { url, daemon } = await through(startProxy, sdkV1Stateful(), {}, changes)
     const { headers } = await initializeSession(url, '2025-11-25')
