@@ -5,6 +5,7 @@ import signature from 'cookie-signature'
 import { hkdfSync } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { headerOf } from './guards.js'
+import type { Originals } from './originals.js'
 import { foldHeaders } from './response-headers.js'
 
 /** Option `cookie` of `McpStreamsOptions`. */
@@ -111,18 +112,18 @@ function decoded(text: string): string {
 
 /** Adds to `Set-Cookie` at the last moment. Node sends every head by `writeHead`. */
 function whenHeadLeaves(res: ServerResponse, text: string): void {
-  const { writeHead, setHeader, getHeader } = res
+  const { writeHead, setHeader, getHeader } = res as unknown as Originals
   let hasLeft = false
   const patched = function (this: ServerResponse, ...args: unknown[]): ServerResponse {
     const [status, reason, last] = args
     const isRefusal = Number(status) >= BAD_REQUEST
-    if (hasLeft || res.headersSent || isRefusal) return Reflect.apply(writeHead, this, args)
+    if (hasLeft || isRefusal) return writeHead.apply(this, args)
     hasLeft = true
     const hasReason = typeof reason === 'string'
     foldHeaders(res, setHeader, hasReason ? last : (last ?? reason))
     const present = getHeader.call(res, 'Set-Cookie')
     setHeader.call(res, 'Set-Cookie', [...(present === undefined ? [] : [present].flat().map(String)), text])
-    return Reflect.apply(writeHead, this, hasReason ? [status, reason] : [status])
+    return hasReason ? writeHead.call(this, status, reason) : writeHead.call(this, status)
   }
-  res.writeHead = patched as ServerResponse['writeHead']
+  res.writeHead = patched
 }
