@@ -14,7 +14,8 @@ export function watched(side) {
       entry.textContent += ` → ${response.status}`
       if (response.status === 204) {
         ended()
-        run.turn = addSpan(run, 'turn', '204: nothing held')
+        // It asks again from time to time, and hears the same.
+        run.turn ??= addSpan(run, 'turn', '204: nothing held')
         return response
       }
       const seen = seenBody(response.body, ended, count => {
@@ -54,7 +55,10 @@ export function endSpan(span) {
 /** In a handle, because silence on the wire ends the span, and another one takes its place. */
 function openSpan(run, method) {
   run.connections++
-  endSpan(run.turn)
+  if (method === 'POST') {
+    endSpan(run.turn)
+    run.turn = undefined
+  }
   const handle = { span: addSpan(run, 'connection', method) }
   run.open.add(handle)
   return () => {

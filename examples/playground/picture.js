@@ -28,8 +28,8 @@ export function draw(target, { start, end, points, spans, cuts }, now) {
   for (const { from, to = until, kind, label } of spans) {
     const length = Math.max(x(to) - x(from), 2)
     shapes.push(shape('rect', { x: x(from), ...BAR, width: length, rx: 3, class: `span ${kind}` }))
-    if (label && (kind === 'turn' || length > 8 * label.length + 6))
-      shapes.push(text(x(from) + (kind === 'turn' ? 8 : length / 2), BAR.y + 13, label, `label ${kind}`))
+    const fitting = [label, label.split(':')[0]].find(text => length > 7 * text.length + 8)
+    if (fitting) shapes.push(text(x(from) + length / 2, BAR.y + (kind === 'turn' ? -4 : 13), fitting, `label ${kind}`))
   }
   for (const { at, kind } of cuts) {
     const middle = Math.min(Math.max(x(at), 26), width - 26)

@@ -13,8 +13,8 @@ export interface Playground {
   close(): Promise<void>
 }
 
-/** Starts the playground, with steps of 60 ms, and waits for its URL. */
-export async function play(args: string[] = ['--pace', '60'], env = {}, script = 'playground'): Promise<Playground> {
+/** Starts the playground, with steps of 120 ms, and waits for its URL. */
+export async function play(args: string[] = ['--pace', '120'], env = {}, script = 'playground'): Promise<Playground> {
   const child = spawn(process.execPath, [`examples/${script}/index.js`, ...args], {
     cwd: root,
     stdio: ['ignore', 'pipe', 'inherit'],
