@@ -8,6 +8,8 @@ export { resumableTransport, type ResumableTransportOptions } from './transport/
 export type { TransportLike } from './core/shared-wire.js'
 export { StreamError, type StreamFault } from './core/errors.js'
 export type { OwnerFunction } from './http/guards.js'
+export type { CookieOptions } from './http/owner-cookie.js'
+export { corsHeaders } from './cors-headers.js'
 export { fileResources, type FileResources, type FileResourcesOptions } from './resources/file-resources.js'
 export { readThrough } from './resources/read-through.js'
 export {

@@ -10,12 +10,13 @@ import { debug, publish } from './diagnostics.js'
 import { currentContext, type CurrentStream } from './http/current-stream.js'
 import { mannersWith } from './http/declarations.js'
 import { Exchange } from './http/exchange.js'
-import { headerOf, sessionOf } from './http/guards.js'
+import { headerOf, isForeignOrigin, noteCookie, sessionOf } from './http/guards.js'
 import { isHandedOver } from './http/handoff.js'
 import { type ClientEventName, type House, mannersOf } from './http/house.js'
 import { refuse } from './http/reply.js'
 import { hashOf, type KeyedCall, keyOf, repeatAnswer } from './http/idempotency.js'
 import { isInMemory } from './http/memory-socket.js'
+import { OwnerCookie } from './http/owner-cookie.js'
 import { readAhead } from './http/request-body.js'
 import { attachAgain, reattachListener, resumeAtEndpoint } from './http/resume.js'
 import { answerStreamUrl } from './http/stream-url.js'
@@ -88,6 +89,7 @@ class Instance {
   readonly #house: House
   readonly #resources: ResourceRoom | undefined
   readonly #tokens: ResumeTokens | undefined
+  readonly #cookie: OwnerCookie | undefined
   readonly transports: SharedStreams
   #resumes = 0
   #refusals = 0
@@ -98,7 +100,8 @@ class Instance {
       count: (name, stream, reason) => this.#count(name, stream, reason),
       report: (error, streamId) => this.#report(error, streamId)
     })
-    const { resources, maxStreams } = settings
+    const { resources, maxStreams, cookie } = settings
+    if (cookie !== undefined) this.#cookie = new OwnerCookie(cookie)
     if (resources !== undefined)
       this.#resources = new ResourceRoom(resources, this.#house, maxStreams, error => this.#report(error, undefined))
     this.#tokens = buildResumeTokens(this, this.#house, settings)
@@ -135,9 +138,20 @@ class Instance {
   }
 
   #handleOwned(owner: unknown, req: IncomingMessage, res: ServerResponse, next: (error?: unknown) => void): void {
-    if (owner === undefined || owner === null) return this.#handleFrom('', req, res, next)
-    if (typeof owner === 'string' || typeof owner === 'number') return this.#handleFrom(`${owner}`, req, res, next)
-    this.#ownerFailed(res, new TypeError('mcpStreams: option `owner` must return a string or undefined'))
+    if (owner === undefined || owner === null || owner === '')
+      return this.#handleFrom(this.#ownerByCookie(req), req, res, next)
+    if (typeof owner !== 'string' && typeof owner !== 'number')
+      return this.#ownerFailed(res, new TypeError('mcpStreams: option `owner` must return a string or undefined'))
+    if (!isInMemory(req)) this.#cookie?.give(req, res, `${owner}`)
+    this.#handleFrom(`${owner}`, req, res, next)
+  }
+
+  /** Who nobody but a cookie knows. A foreign page is not let in by what the browser adds to its requests. */
+  #ownerByCookie(req: IncomingMessage): string {
+    const owner = isInMemory(req) ? undefined : this.#cookie?.ownerIn(req)
+    if (owner === undefined || isForeignOrigin(req, this.#settings.allowedOrigins)) return ''
+    noteCookie(req)
+    return owner
   }
 
   /** The ladder: the first rung that holds answers the request. */

@@ -2,6 +2,7 @@
 import type { StreamError } from './core/errors.js'
 import type { UnsentLimit, UnsentLimits } from './core/unsent.js'
 import { defaultOwner, type OwnerFunction } from './http/guards.js'
+import type { CookieOptions, CookieSettings } from './http/owner-cookie.js'
 import { checkResources, resourceSettings } from './methods/resource-options.js'
 import type { ResourceSettings, ResourcesOptions } from './methods/resource-types.js'
 import type { DurationHint } from './methods/duration-hints.js'
@@ -76,6 +77,12 @@ export interface McpStreamsOptions {
    */
   readonly owner?: OwnerFunction | undefined
   /**
+   * Carries the owner in a signed cookie too, for what a browser asks for by itself: `new EventSource(streamUrl)` and links to download URLs.
+   * Where `owner` gives one for a POST, the answer sets it: `HttpOnly`, `SameSite=Strict`, `Secure` on https, for the path of the mount. Where
+   * `owner` gives none for a GET, a valid cookie is the owner. Default: no cookies.
+   */
+  readonly cookie?: CookieOptions | undefined
+  /**
    * Origins besides the server's own whose pages may use stream URLs, as browsers send them (`https://app.example`), or `*`.
    * A request without an `Origin` header is not from a page. Default: none.
    */
@@ -147,6 +154,7 @@ export interface Settings {
   readonly handoffAfter: number
   readonly notifications: 'auto' | 'always' | 'never'
   readonly owner: OwnerFunction
+  readonly cookie: CookieSettings | undefined
   readonly allowedOrigins: ReadonlySet<string>
   readonly primer: 'auto' | 'always' | 'never'
   readonly resources: ResourceSettings | undefined
@@ -184,6 +192,7 @@ const CHECKS: { readonly [name in keyof Required<McpStreamsOptions>]: Check } = 
   handoffAfter: wholeNumber(0),
   notifications: oneOf('auto', 'always', 'never'),
   owner: isFunction,
+  cookie: checkCookie,
   allowedOrigins: checkOrigins,
   primer: oneOf('auto', 'always', 'never'),
   resources: checkResources,
@@ -220,6 +229,7 @@ export function parseOptions(options: McpStreamsOptions = {}): Settings {
     handoffAfter: options.handoffAfter ?? 10_000,
     notifications: options.notifications ?? 'auto',
     owner: options.owner ?? defaultOwner,
+    cookie: options.cookie === undefined ? undefined : cookieSettings(options.cookie),
     allowedOrigins: new Set(options.allowedOrigins?.map(origin => origin.toLowerCase())),
     primer: options.primer ?? 'auto',
     resources: options.resources === undefined ? undefined : resourceSettings(options.resources),
@@ -232,6 +242,10 @@ function parseResumeTokens(options: false | ResumeTokensOptions = {}): Settings[
   if (options === false) return false
   const { after = 10_000, methods = ['tools/call'], hints = {} } = options
   return { after, methods: [...methods], hints: structuredClone(hints) }
+}
+
+function cookieSettings({ secret, name = 'mcp-streams' }: CookieOptions): CookieSettings {
+  return { secrets: typeof secret === 'string' ? [secret] : [...secret], name }
 }
 
 function unsentLimits(option: MaxUnsent = {}, maxStreamBytes: number, maxBytes: number): UnsentLimits {
@@ -266,6 +280,22 @@ function orNull(check: Check): Check {
 function isFunction(value: unknown): string | undefined {
   return typeof value === 'function' ? undefined : 'must be a function'
 }
+
+function checkCookie(value: unknown): string | undefined {
+  if (!isRecord(value)) return 'must be an object with `secret` and `name`'
+  const { secret, name, ...others } = value
+  const [other] = Object.keys(others)
+  if (other !== undefined) return `must not have \`${other}\``
+  const secrets: unknown[] = Array.isArray(secret) ? secret : [secret]
+  if (secrets.length === 0 || !secrets.every(one => typeof one === 'string' && one !== ''))
+    return 'has a bad `secret`: it must be a string, or a list of them, and not empty'
+  if (name !== undefined && !(typeof name === 'string' && COOKIE_NAME.test(name)))
+    return 'has a bad `name`: it must be a token of HTTP, and not begin with `__Host-`'
+  return undefined
+}
+
+/** [RFC 6265, 4.1.1] `__Host-` cookies are for the path `/`, and ours are for the path of the mount. */
+const COOKIE_NAME = /^(?!__host-)[\w!#$%&'*+.^`|~-]+$/i
 
 function checkResumeInterval(value: unknown): string | undefined {
   const fault = 'must be an object with `min` and `max` in seconds, 0 or more'

@@ -61,6 +61,34 @@ const CASES: { [name in keyof Required<McpStreamsOptions>]: { good: unknown[]; b
   handoffQuiet: { good: [0, 50], bad: [-1, 0.5, NaN, Infinity, '50', null] },
   handoffAfter: { good: [0, 10_000], bad: [-1, 0.5, NaN, Infinity, '10s', null] },
   owner: { good: [() => 'me', () => undefined, async () => 'me'], bad: [null, 'me', {}] },
+  cookie: {
+    good: [
+      { secret: 'one' },
+      { secret: ['new', 'old'] },
+      { secret: 'one', name: undefined },
+      { secret: ['one'], name: '__Secure-streams' }
+    ],
+    bad: [
+      null,
+      true,
+      'secret',
+      ['secret'],
+      {},
+      { name: 'streams' },
+      { secret: '' },
+      { secret: [] },
+      { secret: ['new', ''] },
+      { secret: ['new', undefined] },
+      { secret: 42 },
+      { secret: 'one', name: '' },
+      { secret: 'one', name: 'two words' },
+      { secret: 'one', name: 'a=b' },
+      { secret: 'one', name: 'a;b' },
+      { secret: 'one', name: null },
+      { secret: 'one', name: '__Host-streams' },
+      { secret: 'one', maxAge: 1000 }
+    ]
+  },
   allowedOrigins: {
     good: [
       [],
@@ -201,6 +229,7 @@ describe('mcpStreams', () => {
       disconnectAfter: null,
       resumeInterval: { min: 1, max: 600 },
       owner: expect.any(Function),
+      cookie: undefined,
       allowedOrigins: new Set(),
       primer: 'auto',
       resources: undefined,
@@ -214,6 +243,7 @@ describe('mcpStreams', () => {
       retry: 50,
       resumeInterval: { max: 60 },
       allowedOrigins: ['https://App.example'],
+      cookie: { secret: ['new', 'old'] },
       resumeTokens: { methods: ['tools/call'], hints: { report: { max: 1 } } }
     })
     const options = written()
@@ -225,6 +255,8 @@ describe('mcpStreams', () => {
         (options.resumeTokens as ResumeTokensOptions)[name]
       )
     expect(settings.allowedOrigins).not.toBe(options.allowedOrigins)
+    expect(settings.cookie).toEqual({ secrets: ['new', 'old'], name: 'mcp-streams' })
+    expect(settings.cookie?.secrets).not.toBe(options.cookie?.secret)
     expect(settings.resumeInterval).not.toBe(options.resumeInterval)
   })
 })

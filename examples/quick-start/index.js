@@ -2,6 +2,7 @@
 //
 //   npm start                          7 cuts: FIN, RST and silence
 //   npm start -- --cuts 12 --seed 2    more cuts, at other bytes
+//   npm start -- --open                the playground instead: a page where you cut the wire
 //
 //   server.js          an MCP server as you would write it, and the line that makes its calls survive: read this first
 //   client.js          the official client, unmodified: it resumes by itself
@@ -29,8 +30,12 @@ import { green, openView, red } from './terminal.js'
 const v1 = { ...server, ...client }
 const v2 = { ...serverV2, ...clientV2 }
 
-const options = readOptions()
-if (options) await main(options)
+if (process.argv.includes('--open')) {
+  await import('../playground/index.js')
+} else {
+  const options = readOptions()
+  if (options) await main(options)
+}
 
 async function main({ cuts, seed }) {
   const documents = await readDocuments(40)

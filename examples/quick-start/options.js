@@ -1,11 +1,13 @@
-// The command line: `--cuts` and `--seed`. Anything else is an error, exit code 2.
+// The command line: `--cuts` and `--seed`, or `--open`. Anything else is an error, exit code 2.
 
 import { parseArgs } from 'node:util'
 
 const usage = `Usage: npm start -- [--cuts <number>] [--seed <number>]
+       npm start -- --open
 
   --cuts <number>   how often the wire is cut in the first act, 1 to 12 (7)
   --seed <number>   picks the bytes at which it is cut (1)
+  --open            the playground instead: a page where you cut the wire
   -h, --help        this text`
 
 /** The options, or `undefined` where there is nothing to run. */

@@ -28,6 +28,9 @@ export async function sendAgain(url: string, init: RequestInit, settings: Client
 
 /** Also where there is none: over plain HTTP, browsers take a head that was cut off for the whole of it. */
 const MAY_BE_JSON = /^$|\bjson\b/i
+/** And the head may have been cut within the type. */
+const TYPES = ['text/event-stream', 'application/json']
+const isCutType = (type: string): boolean => TYPES.some(whole => type !== '' && type !== whole && whole.startsWith(type))
 
 /** One attempt. A JSON body is read to its end here, so that one that is cut off half-way is asked for again. */
 async function sendOnce(url: string, init: RequestInit, { fetch, idleTimeout }: ClientSettings): Promise<Response> {
@@ -43,6 +46,7 @@ async function sendOnce(url: string, init: RequestInit, { fetch, idleTimeout }: 
     isPassedOn = isEventStream(response) && streamUrlOf(response, url) === undefined
     if (isPassedOn && response.headers.has('preference-applied')) throw new Error('Incomplete response')
     const type = response.headers.get('content-type') ?? ''
+    if (response.status === 200 && isCutType(type)) throw new Error('Incomplete response')
     if (response.status !== 200 || response.body === null || !MAY_BE_JSON.test(type)) return response
     const reader = response.body.getReader() as ReadableStreamDefaultReader<Uint8Array<ArrayBuffer>>
     const chunks: Uint8Array<ArrayBuffer>[] = []

@@ -25,6 +25,26 @@ export function defaultOwner(req: IncomingMessage): string | undefined {
     : `authorization:${createHash('sha256').update(authorization).digest('base64url')}`
 }
 
+/** Requests whose owner stands in a cookie alone. */
+const byCookie = new WeakSet<IncomingMessage>()
+
+export function noteCookie(req: IncomingMessage): void {
+  byCookie.add(req)
+}
+
+/** Whether a browser has made this request by itself, with nothing to tell who it is but its cookie. */
+export function cameByCookie(req: IncomingMessage): boolean {
+  return byCookie.has(req)
+}
+
+/**
+ * Whether `owner`, who makes this request, may have what belongs to `owned`. What is nobody's in particular is not kept from a browser for a
+ * cookie that it cannot help but send.
+ */
+export function mayRead(req: IncomingMessage, owned: string, owner: string): boolean {
+  return owned === owner || (owned === '' && cameByCookie(req))
+}
+
 /** The session that a request names. */
 export function sessionOf(req: IncomingMessage): string | undefined {
   return headerOf(req, 'mcp-session-id')

@@ -18,7 +18,7 @@ import { Stream } from '../core/stream.js'
 import type { Manners } from '../core/protocol-version.js'
 import type { Connection, Sink } from './connection.js'
 import { responseSink } from './connections.js'
-import { headerOf, isForeignOrigin, sessionOf } from './guards.js'
+import { headerOf, isForeignOrigin, mayRead, sessionOf } from './guards.js'
 import { type House, mannersOf, refuseAndCount, refuseUrl, setStreamHeaders } from './house.js'
 import { noContent, refuse } from './reply.js'
 
@@ -83,7 +83,10 @@ export async function resumeAtEndpoint(
   if (res.destroyed) return
   const cursor = eventId.sequence
   const isTheirs =
-    found !== undefined && found.owner === owner && found.sessionId === sessionOf(req) && cursor <= found.last
+    found !== undefined &&
+    mayRead(req, found.owner, owner) &&
+    found.sessionId === sessionOf(req) &&
+    cursor <= found.last
   if (!isTheirs || isForeignOrigin(req, house.allowedOrigins))
     return proceedAfresh(house, req, proceed, 'not a stream of this client')
 

@@ -4,7 +4,7 @@ import { parseStreamName, type StreamName } from '../core/event-id.js'
 import type { Tombstone } from '../core/finished-streams.js'
 import { Stream } from '../core/stream.js'
 import { callNamed, cancelCall, cancelStream } from './cancel.js'
-import { isForeignOrigin, sessionOf } from './guards.js'
+import { isForeignOrigin, mayRead, sessionOf } from './guards.js'
 import { takeAnswers } from './handoff.js'
 import { type House, refuseAndCount, refuseUrl } from './house.js'
 import { resumeStream } from './resume.js'
@@ -33,23 +33,29 @@ export async function answerStreamUrl(
   const session = sessionOf(req)
   if (res.destroyed) return
   const isTurn = found !== undefined && name !== undefined && name.start <= found.last
-  if (!isTurn || !isTheirs(found, owner, session)) return refuseAndCount(house, res, 404, 'stream-unknown')
+  if (!isTurn || !isTheirs(req, found, owner, session)) return refuseAndCount(house, res, 404, 'stream-unknown')
   if (req.method === 'DELETE') return cancelStream(house, found, req, res)
 
   if (found instanceof Stream) found.prove()
   if (found.sessionId !== undefined && !house.sessions.hasProved(found.sessionId)) {
     house.sessions.prove(found.sessionId)
     // Its other calls may have been opened before this was known.
-    for (const stream of house.table.ofSession(found.sessionId, owner)) stream.prove()
+    for (const stream of house.table.ofSession(found.sessionId, found.owner)) stream.prove()
   }
   if (req.method === 'POST') return takeAnswers(house, req, res, found, name)
   resumeStream(house, req, res, found, name)
 }
 
 /** An absent session is accepted, a different one is not: the id names the stream, the credentials name its owner. */
-export function isTheirs(found: Stream | Tombstone, owner: string, session: string | undefined): boolean {
+export function isTheirs(
+  req: IncomingMessage,
+  found: Stream | Tombstone,
+  owner: string,
+  session: string | undefined
+): boolean {
   return (
-    found.owner === owner && (session === undefined || found.sessionId === undefined || session === found.sessionId)
+    mayRead(req, found.owner, owner) &&
+    (session === undefined || found.sessionId === undefined || session === found.sessionId)
   )
 }
 

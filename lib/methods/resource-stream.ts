@@ -4,7 +4,7 @@ import accepts from 'accepts'
 import { faultMessage, STREAM_ERROR, type StreamFault } from '../core/errors.js'
 import { isObject, isRequest, type Message, paramsOf, type RequestId } from '../core/json-rpc.js'
 import { parseRevision } from '../core/protocol-version.js'
-import { headerOf, isForeignOrigin, sessionOf } from '../http/guards.js'
+import { cameByCookie, headerOf, isForeignOrigin, mayRead, sessionOf } from '../http/guards.js'
 import type { House } from '../http/house.js'
 import { refuse } from '../http/reply.js'
 import { rewriteAnswer } from '../http/rewrite-answer.js'
@@ -153,9 +153,10 @@ export class ResourceRoom {
     const session = sessionOf(req)
     // As with stream URLs: the credentials must be the same, the session may be left out.
     const isTheirs =
-      ticket?.facts.owner === owner &&
+      ticket !== undefined &&
+      mayRead(req, ticket.facts.owner, owner) &&
       (session === undefined || ticket.facts.sessionId === undefined || session === ticket.facts.sessionId)
-    if (ticket === undefined || !isTheirs) return this.#refuse(res, 404, 'download-unknown')
+    if (!isTheirs) return this.#refuse(res, 404, 'download-unknown')
     switch (ticket.stateFor(resumedFrom(req.headers.range))) {
       case 'used':
         return this.#refuse(res, 404, 'download-unknown')
@@ -171,7 +172,8 @@ export class ResourceRoom {
     const work = async (): Promise<void> => {
       leaveUncompressed(req)
       if (this.#house.isClosing) throw closing()
-      if (!(await this.#desk.admits(visit, ticket.facts))) return
+      // A browser that follows a link has no credentials that the endpoint could judge by: its verdict is that on the request for the URL.
+      if (!cameByCookie(req) && !(await this.#desk.admits(visit, ticket.facts))) return
       const source = await this.#desk.open(visit, ticket.facts, ticket.facts.uri)
       const progress = newProgress()
       let isWhole = false

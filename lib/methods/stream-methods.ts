@@ -58,7 +58,7 @@ export async function answerStreamMethod(
 
   const found = request.streamId.length > LONGEST_ID ? undefined : await house.table.find(request.streamId)
   if (res.destroyed) return
-  if (found === undefined || isGone(found) || !isTheirs(found, owner, sessionOf(req))) {
+  if (found === undefined || isGone(found) || !isTheirs(req, found, owner, sessionOf(req))) {
     house.count('refused', undefined, 'stream-unknown')
     house.debug('%s refused: stream-unknown', request.method)
     return reply(res, id, UNKNOWN_STREAM)

@@ -7,7 +7,7 @@ import express from 'express'
 import { execFileSync } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { chromium, type Browser, type Page as Tab } from 'playwright-core'
-import { mcpStreams } from '../../lib/index.js'
+import { corsHeaders, mcpStreams } from '../../lib/index.js'
 import { createCutProxy, type CutBy, type CutProxy } from '../helpers/cut-proxy.js'
 import type { ToolLog } from '../helpers/endpoints/sdk-v1.js'
 import { until } from '../helpers/happenings.js'
@@ -141,15 +141,7 @@ async function open(sdk: Sdk, setup: typeof V1, options: object = {}): Promise<O
   const endpoint = setup.endpoint()
   const streams = mcpStreams({ allowedOrigins: [origin], retry: 10, resumeInterval: { min: 0 } })
   closeLater(() => streams.close())
-  const allowed = {
-    origin,
-    methods: ['GET', 'POST', 'DELETE'],
-    allowedHeaders: [
-      ...['Authorization', 'Content-Type', 'Last-Event-ID', 'Prefer', 'Idempotency-Key'],
-      ...['Mcp-Session-Id', 'MCP-Protocol-Version', 'Mcp-Method', 'Mcp-Name']
-    ],
-    exposedHeaders: ['Link', 'Preference-Applied', 'Mcp-Session-Id', 'WWW-Authenticate', 'Retry-After']
-  }
+  const allowed = { origin, methods: ['GET', 'POST', 'DELETE'], ...corsHeaders }
   const app = express().use('/mcp', cors(allowed), streams).all('/mcp', endpoint)
   const { port } = await listen(app)
   const proxy = await createCutProxy({ target: port })

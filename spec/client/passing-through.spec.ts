@@ -206,6 +206,8 @@ describe('a server that knows the key', () => {
   it.each<[string, ServerAnswer]>([
     ['without a type', status(200)],
     ['in JSON', status(200, { 'Content-Type': 'application/json' })],
+    ['of a type that was cut off', status(200, { 'Content-Type': 't' })],
+    ['of another', status(200, { 'Content-Type': 'application/j' })],
     [
       'of a stream whose link was cut off',
       status(200, { 'Content-Type': 'text/event-stream', Link: '<?stre', ...KNOWN })

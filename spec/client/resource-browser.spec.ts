@@ -7,7 +7,7 @@ import express from 'express'
 import { execFileSync } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { chromium, type Browser, type Page as Tab } from 'playwright-core'
-import { mcpStreams } from '../../lib/index.js'
+import { corsHeaders, mcpStreams } from '../../lib/index.js'
 import { createCutProxy, type Cut, type CutProxy } from '../helpers/cut-proxy.js'
 import { closeAll, closeLater, listen } from '../helpers/listen.js'
 import { bytesOf, sha256 } from './resource-server.js'
@@ -82,15 +82,7 @@ async function open(mode: 'direct' | 'download'): Promise<{ tab: Tab; proxy: Cut
     }
   })
   closeLater(() => streams.close())
-  const allowed = {
-    origin,
-    methods: ['GET', 'POST', 'DELETE'],
-    allowedHeaders: ['Content-Type', 'MCP-Protocol-Version', 'Mcp-Method', 'Range', 'If-Range'],
-    exposedHeaders: [
-      ...['MCP-Resource-Uri', 'Content-Disposition', 'Content-Range', 'Content-Encoding'],
-      ...['ETag', 'Last-Modified', 'Date']
-    ]
-  }
+  const allowed = { origin, methods: ['GET', 'POST', 'DELETE'], ...corsHeaders }
   app.use('/mcp', cors(allowed), streams).all('/mcp', V1_STATELESS.endpoint())
   const tab = await browser.newPage()
   closeLater(() => tab.close())

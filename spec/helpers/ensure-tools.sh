@@ -1,18 +1,55 @@
 #!/bin/sh
-# Installs what the specs drive and npm does not have: Debian's Chromium. Without it the browser's spec is skipped, but not in CI.
+# Installs what the specs drive and npm does not have: Debian's Chromium, nginx and HAProxy. Without one of them its specs
+# are skipped, but not in CI. Nothing is started.
+PATH="$PATH:/usr/sbin:/usr/local/sbin"
+
+# <variable that may name it> <names of the program...>
 found() {
-  command -v chromium || command -v chromium-browser || command -v google-chrome
+  if [ -n "$(eval "printf %s \"\${$1:-}\"")" ]; then return 0; fi
+  shift
+  for name in "$@"; do
+    if command -v "$name" > /dev/null; then return 0; fi
+  done
+  return 1
+}
+has_chromium() { found CHROMIUM chromium chromium-browser google-chrome; }
+has_nginx() { found NGINX nginx; }
+has_haproxy() { found HAPROXY haproxy; }
+
+missing=''
+has_chromium || missing="$missing chromium"
+has_nginx || missing="$missing nginx"
+has_haproxy || missing="$missing haproxy"
+if [ -z "$missing" ]; then exit 0; fi
+
+# Debian starts a service as soon as it is installed, unless this file says no.
+policy=/usr/sbin/policy-rc.d
+install_quietly() {
+  if [ ! -e "$policy" ]; then
+    trap 'rm -f "$policy"' EXIT
+    trap 'exit 1' HUP INT TERM
+    printf '#!/bin/sh\nexit 101\n' > "$policy" && chmod 755 "$policy"
+  fi
+  timeout 120 apt-get update -qq
+  # One by one: what can be had is installed.
+  for package in $missing; do
+    DEBIAN_FRONTEND=noninteractive timeout 300 apt-get install -y -qq --no-install-recommends "$package" < /dev/null
+  done
 }
 
-if [ -n "$CHROMIUM" ] || found > /dev/null; then exit 0; fi
+if [ "$(id -u)" = 0 ] && command -v apt-get > /dev/null; then install_quietly > /dev/null 2>&1; fi
 
-if [ "$(id -u)" = 0 ] && command -v apt-get > /dev/null; then
-  apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium
-fi > /dev/null
-if found > /dev/null; then exit 0; fi
-
-if [ -n "$CI" ]; then
-  echo 'No Chromium, and none could be installed: spec/client/browser.spec.ts cannot run.' >&2
-  exit 1
-fi
-echo 'SKIPPED: spec/client/browser.spec.ts. It needs a Chromium: install one, or name it in CHROMIUM.' >&2
+status=0
+# <specs> <what they need> <variable that may name it>
+complain() {
+  if [ -n "$CI" ]; then
+    echo "No $2, and none could be installed: $1 cannot run." >&2
+    status=1
+  else
+    echo "SKIPPED: $1. It needs $2: install it, or name the program in $3." >&2
+  fi
+}
+has_chromium || complain "what the specs do in a browser" Chromium CHROMIUM
+has_nginx || complain spec/proxies/nginx.spec.ts nginx NGINX
+has_haproxy || complain spec/proxies/haproxy.spec.ts HAProxy HAPROXY
+exit "$status"

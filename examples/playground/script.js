@@ -1,0 +1,228 @@
+/* global document, window, location, requestAnimationFrame, ResizeObserver */
+// The page: the same work on both sides, with `resumableFetch` on the left and the browser's own `fetch` on the right.
+
+import { resumableFetch, streamResource } from '/client.js'
+import { addSpan, endSpan, wait, watched } from './connections.js'
+import { connectTo } from './mcp.js'
+import { draw } from './picture.js'
+import { ask, closeQuestion, onAnswer } from './question.js'
+
+const { endpoints, pace, file } = await (await fetch('/setup')).json()
+/** Milliseconds without a sign after which the twin gives up. The SDK's client waits 60 s. */
+const PATIENCE = 20 * pace + 1000
+/** Milliseconds of silence after which `resumableFetch` comes back. The server says something every 500. */
+const IDLE = 1500
+const $ = id => document.getElementById(id)
+const retries = { idleTimeout: IDLE, minTimeout: 400, maxRetries: 8 }
+
+const sides = [
+  openSide('with', 'With mcpStreams()', (fetch, onReconnect) => resumableFetch({ fetch, onReconnect, ...retries })),
+  openSide('without', 'Its twin, without', fetch => fetch)
+]
+let work = new AbortController()
+
+function openSide(name, title, fetchOf) {
+  const card = $('side').content.cloneNode(true).firstElementChild
+  card.id = name
+  card.querySelector('h2').textContent = title
+  document.querySelector('.sides').append(card)
+  const side = { name, title, card, run: undefined, part: className => card.querySelector(`.${className}`) }
+  side.fetch = watched(side)
+  side.client = connectTo(
+    endpoints[name],
+    fetchOf(side.fetch, reconnection => wait(side, reconnection))
+  )
+  new ResizeObserver(() => show(side)).observe(card)
+  return side
+}
+
+// What is started
+
+const acts = {
+  async call(side, signal) {
+    const steps = []
+    const onEvent = ({ message }) => {
+      if (message?.method !== 'notifications/progress') return
+      const { progress, total } = message.params
+      steps.push(progress)
+      receive(side, 'event', progress / total, `${steps.length} of ${total}`)
+    }
+    const { content } = await request(side, 'tools/call', { name: 'read' }, signal, onEvent)
+    if (steps.some((step, i) => step !== i + 1)) throw new Error('steps are missing or doubled')
+    return `${content[0].text}, each once and in order`
+  },
+
+  async question(side, signal) {
+    const onEvent = ({ message }) => {
+      if (message?.method !== 'elicitation/create') return
+      receive(side, 'question', 0.5, 'question')
+      side.run.asked = message.id
+      ask(message.params)
+    }
+    const { content } = await request(side, 'tools/call', { name: 'book' }, signal, onEvent)
+    return content[0].text
+  },
+
+  async download(side, signal) {
+    const arrive = bytes => receive(side, 'chunk', bytes / file.size, `${megabytes(bytes)} MB`)
+    let blob
+    if (side.name === 'with') {
+      const onProgress = ({ received }) => arrive(received)
+      const onReconnect = reconnection => wait(side, reconnection)
+      const options = { fetch: side.fetch, headers: await side.client.connect(signal), onProgress, onReconnect, signal }
+      const { stream } = await streamResource(endpoints.with, file.uri, { ...options, ...retries })
+      blob = await new Response(stream, { headers: { 'Content-Type': 'text/csv' } }).blob()
+    } else {
+      // All that is there without `resources/stream`: the whole file in one message.
+      let bytes = 0
+      side.run.onBytes = count => arrive((bytes += count))
+      const { contents } = await request(side, 'resources/read', { uri: file.uri }, signal, () => {})
+      blob = new Blob([contents[0].text], { type: 'text/csv' })
+    }
+    if (blob.size !== file.size) throw new Error(`${blob.size} of ${file.size} bytes`)
+    const link = side.part('file').firstElementChild
+    Object.assign(link, { href: URL.createObjectURL(blob), download: file.name, textContent: `Save ${file.name}` })
+    side.part('file').hidden = false
+    return `${megabytes(file.size)} MB, whole`
+  }
+}
+
+async function request(side, method, params, signal, onEvent) {
+  const { run } = side
+  const hear = event => {
+    if (event.id) run.cursor = event.id
+    onEvent(event)
+  }
+  return side.client.call(method, params, { signal, onEvent: hear })
+}
+
+async function start(name) {
+  work.abort()
+  const { signal } = (work = new AbortController())
+  closeQuestion()
+  for (const side of sides) {
+    side.run = undefined
+    side.card.className = side.card.dataset.state = ''
+    side.part('status').textContent = 'Connecting'
+    side.part('log').replaceChildren()
+    side.part('file').hidden = true
+  }
+  await Promise.allSettled(sides.map(({ client }) => client.connect(signal)))
+  if (signal.aborted) return
+  $('news').textContent = 'Now cut the wire.'
+  const at = performance.now()
+  for (const side of sides) void runOn(side, acts[name], at, signal)
+  follow()
+}
+
+async function runOn(side, act, at, signal) {
+  const lost = new AbortController()
+  const pictured = { start: at, end: undefined, points: [], spans: [], cuts: [] }
+  const run = { ...pictured, open: new Set(), connections: 0, heard: at, lost, share: 0 }
+  side.run = run
+  side.card.dataset.state = 'running'
+  side.part('status').textContent = 'Running'
+  const finish = (state, kind, outcome) => {
+    if (side.run !== run || signal.aborted) return
+    receive(side, kind, state === 'fine' ? 1 : run.share)
+    run.end = performance.now()
+    run.asked = undefined
+    side.part('status').textContent = outcome
+    side.card.className = `is-${state}`
+    side.card.dataset.state = state
+    if (sides.every(({ run }) => run?.asked === undefined)) closeQuestion()
+    show(side)
+  }
+  try {
+    finish('fine', 'result', `✔ ${await act(side, AbortSignal.any([signal, lost.signal]))}`)
+  } catch (error) {
+    finish('lost', 'lost', `✘ Lost: ${error.message}`)
+  }
+}
+
+// What is seen
+
+function receive(side, kind, share, received) {
+  const { run } = side
+  run.share = share
+  run.points.push({ at: performance.now(), share, kind })
+  if (received) run.received = received
+}
+
+function show(side) {
+  const { run, part, title, card } = side
+  if (!run) return
+  draw(part('picture'), run, performance.now())
+  const label = `${title}: ${part('status').textContent}; ${run.connections} connections, ${run.cuts.length} cuts`
+  part('picture').setAttribute('aria-label', label)
+  part('received').textContent = run.received ?? '–'
+  part('cursor').textContent = run.cursor?.replace(/^[^.]*\./, '…') ?? (card.id === 'with' ? '–' : 'none')
+  part('connections').textContent = run.connections
+}
+
+/** Draws until both sides have ended, and gives up for the twin, which never would. */
+function follow() {
+  let isRunning = false
+  for (const side of sides) {
+    const { run, name } = side
+    show(side)
+    if (!run || run.end) continue
+    isRunning = true
+    const isPatient = name === 'with' || run.asked !== undefined || performance.now() - run.heard < PATIENCE
+    if (!isPatient) run.lost.abort(new Error(`nothing came for ${Math.round(PATIENCE / 1000)} s`))
+  }
+  if (isRunning) requestAnimationFrame(follow)
+}
+
+// What is answered, and what is cut
+
+onAnswer(content => {
+  for (const { run, client } of sides) {
+    if (run?.asked === undefined) continue
+    const id = run.asked
+    run.asked = undefined
+    run.heard = performance.now()
+    client.answer(id, { action: 'accept', content }, work.signal).catch(() => {})
+  }
+})
+
+async function cut(kind) {
+  const at = performance.now()
+  const runs = sides.map(({ run }) => run)
+  const counts = await (await fetch(`/cut/${kind}`, { method: 'POST' })).json()
+  for (const [i, { name }] of sides.entries()) {
+    const run = runs[i]
+    if (!run || run.end < at || (counts[name] === 0 && kind !== 'restart')) continue
+    run.cuts.push({ at, kind })
+    if (kind !== 'silence') continue
+    for (const handle of run.open) {
+      endSpan(handle.span)
+      handle.span = addSpan(run, 'silent', 'silence')
+    }
+  }
+  const inWords = sides.map(({ name }) => `${counts[name] || 'none'} ${name}`).join(', ')
+  $('news').textContent = `${kind}. Connections cut: ${inWords}.`
+  sides.forEach(show)
+}
+
+for (const name of Object.keys(acts)) $(`start-${name}`).addEventListener('click', () => void start(name))
+for (const kind of ['FIN', 'RST', 'silence', 'restart'])
+  $(`cut-${kind}`).addEventListener('click', () => void cut(kind))
+
+/** What the servers hold. */
+async function poll() {
+  if (document.visibilityState === 'visible') {
+    const stats = await (await fetch('/stats')).json()
+    for (const { name, part } of sides) {
+      const { open, bytes } = stats[name]
+      part('held').textContent = open
+      part('bytes').textContent = bytes
+    }
+  }
+  window.setTimeout(() => poll().catch(() => ($('news').textContent = `${location.host} is gone.`)), 300)
+}
+void poll()
+
+function megabytes(bytes) {
+  return (bytes / 1e6).toFixed(1)
+}

@@ -1,0 +1,71 @@
+// The README's configurations of nginx and HAProxy, with ports, paths and limits that suit a spec.
+
+import { join } from 'node:path'
+import { Markdown } from '../readme/markdown.js'
+import { adapt, find, start, type Daemon } from './daemon.js'
+
+/** The prefix that both take off. */
+export const PREFIX = '/gateway'
+/** Silence that both cut at, in seconds. */
+export const LIMIT = 2
+
+export type Change = readonly [from: string, to: string]
+
+/** Starts a proxy in front of a port of loopback; `changes` are made in the README's text. */
+export type StartProxy = (target: number, changes?: readonly Change[]) => Promise<Daemon>
+
+export const programs = { nginx: find('nginx'), haproxy: find('haproxy') }
+
+const [nginxText, haproxyText] = ['nginx', 'haproxy'].map(
+  language => new Markdown('README.md').fences.find(fence => fence.language === language)!.code
+) as [string, string]
+
+/** All that nginx writes goes into its folder. */
+const around = (http: string, folder: string): string => `
+daemon off;
+pid ${join(folder, 'pid')};
+error_log stderr;
+events {}
+http {
+  client_body_temp_path ${join(folder, 'client-body')};
+  proxy_temp_path ${join(folder, 'proxy')};
+  fastcgi_temp_path ${join(folder, 'fastcgi')};
+  uwsgi_temp_path ${join(folder, 'uwsgi')};
+  scgi_temp_path ${join(folder, 'scgi')};
+  proxy_read_timeout ${LIMIT}s;
+  proxy_send_timeout ${LIMIT}s;
+  send_timeout ${LIMIT}s;
+  ${http}
+}
+`
+
+/** Where the access log of nginx is; HAProxy writes to its standard output. */
+export const ACCESS_LOG = 'access.log'
+
+export const startNginx: StartProxy = (target, changes = []) =>
+  start({
+    program: programs.nginx ?? 'nginx',
+    config: (port, folder) => {
+      const own: Change[] = [
+        ['listen 8080', `listen 127.0.0.1:${port}`],
+        ['127.0.0.1:3000', `127.0.0.1:${target}`],
+        ['/var/log/nginx/mcp.log', join(folder, ACCESS_LOG)]
+      ]
+      return around(adapt(nginxText, [...changes, ...own]), folder)
+    },
+    args: (file, folder) => ['-p', folder, '-e', 'stderr', '-c', file]
+  })
+
+export const startHaproxy: StartProxy = (target, changes = []) =>
+  start({
+    program: programs.haproxy ?? 'haproxy',
+    config: port =>
+      adapt(haproxyText, [
+        ...changes,
+        ['bind :8080', `bind 127.0.0.1:${port}`],
+        ['127.0.0.1:3000', `127.0.0.1:${target}`],
+        ['timeout client 30s', `timeout client ${LIMIT}s`],
+        ['timeout server 30s', `timeout server ${LIMIT}s`]
+      ]),
+    args: file => ['-db', '-f', file]
+  })
