@@ -46,7 +46,7 @@ function parse(options: ReconnectingTransportOptions | undefined): ClientSetting
   try {
     return parseClientOptions(options)
   } catch (error) {
-    throw new TypeError((error as Error).message.replace('resumableFetch', 'reconnectingTransport'))
+    throw new TypeError((error as Error).message.replace('resumableFetch', 'reconnectingTransport'), { cause: error })
   }
 }
 
