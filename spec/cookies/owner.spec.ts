@@ -8,7 +8,7 @@ import type { IncomingMessage } from 'node:http'
 import { closeAll } from '../helpers/listen.js'
 import { del, get, headersFor, post } from '../helpers/mcp.js'
 import { openStream } from '../helpers/open-stream.js'
-import { streamId } from '../helpers/serve.js'
+import { streamId, streamUrl } from '../helpers/serve.js'
 import { rawExchange } from '../who/raw-exchange.js'
 import { ALICE, BOB, cookieOf, NEWS, serveCookies, setCookies, VERSION } from './setup.js'
 
@@ -222,6 +222,7 @@ describe('a page of another origin', () => {
     expect(opened.status).toBe(200)
     expect(endpoint.calls).toHaveLength(2)
     expect(streams.stats().resumes).toBe(0)
+    expect((await get(streamUrl(opened, url))).status).toBe(200)
   })
 
   it('is where it is allowed', async () => {

@@ -7,7 +7,7 @@ import express from 'express'
 import express4 from 'express4'
 import session from 'express-session'
 import { nanoid } from 'nanoid'
-import type { RequestListener } from 'node:http'
+import type { IncomingMessage, RequestListener } from 'node:http'
 import { createServer as createTlsServer, request as tlsRequest } from 'node:https'
 import type { AddressInfo } from 'node:net'
 import { mcpStreams } from '../../lib/index.js'
@@ -146,6 +146,17 @@ it('is for one mount of several, wherever they are', async () => {
   expect(setCookies(a!)[0]).toMatch(/; Path=\/v1\/a\/mcp; /)
   expect(setCookies(b!)[0]).toMatch(/; Path=\/v1\/b\/mcp; /)
   expect(cookieOf(a!)).not.toBe(cookieOf(b!))
+})
+
+it('of one mount is none at another, with the same secret', async () => {
+  const one = { cookie: COOKIE, owner: (req: IncomingMessage) => req.headers.authorization && 'one' }
+  const app = express().use('/a', createStreams(one), endpoint()).use('/b', createStreams(one), endpoint())
+  const { url } = await listen(app)
+  const [a, b] = await Promise.all(['/a', '/b/below'].map(path => post(url + path, callTool(1, 'x'), HEADERS)))
+  expect(setCookies(b!)[0]).toMatch(/; Path=\/b; /)
+  const target = streamUrl(b!, `${url}/b/below`)
+  expect((await get(target, { Cookie: cookieOf(a!) })).status).toBe(404)
+  expect((await get(target, { Cookie: cookieOf(b!) })).status).toBe(200)
 })
 
 it.each(['/mcp;v=1', '/a<b', '//'])('survives the path %s', async path => {
