@@ -30,7 +30,8 @@ export async function sendAgain(url: string, init: RequestInit, settings: Client
 const MAY_BE_JSON = /^$|\bjson\b/i
 /** And the head may have been cut within the type. */
 const TYPES = ['text/event-stream', 'application/json']
-const isCutType = (type: string): boolean => TYPES.some(whole => type !== '' && type !== whole && whole.startsWith(type))
+const isCutType = (type: string): boolean =>
+  TYPES.some(whole => type !== '' && type !== whole && whole.startsWith(type))
 
 /** One attempt. A JSON body is read to its end here, so that one that is cut off half-way is asked for again. */
 async function sendOnce(url: string, init: RequestInit, { fetch, idleTimeout }: ClientSettings): Promise<Response> {

@@ -222,7 +222,7 @@ describe('a stream parameter', () => {
   })
 
   it.each([
-    ['longer than the headers that Node takes, is 431', `x`.repeat(MEGABYTE), 431],
+    ['longer than the headers that Node takes, is 431', 'x'.repeat(20_000), 431],
     ['not ASCII, is 400', 'ü', 400]
   ])('that is %s, from Node', async (_name, value, status) => {
     const streams = mcpStreams()
