@@ -102,7 +102,8 @@ describeInBrowser('in a browser (needs chromium; SKIPPED without it, but not in 
         expect(passages.every(({ headers }) => headers['authorization'] === undefined)).toBe(true)
         const ids = passages.map(({ headers }) => headers['last-event-id'])
         expect(ids[0]).toBeUndefined()
-        expect(new Set(ids).size).toBe(5)
+        // A reset discards what the browser has not read yet: then it comes back with the id that it had.
+        expect(new Set(ids).size).toBeGreaterThanOrEqual(by === 'fin' ? 5 : 2)
         expect([...cutAt.values()].map((at, i) => cameAt[i + 1]! - at >= RETRY * 0.9)).toEqual([true, true, true])
         expect(endpoint.calls).toHaveLength(1)
       }
