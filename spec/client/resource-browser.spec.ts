@@ -52,7 +52,10 @@ describeInBrowser('in a browser (needs chromium; SKIPPED without it, but not in 
       { by: 'fin', afterBytes: 60_000 }
     ]
     proxy.plan = ({ method, message, url }) =>
-      method === 'GET' || (mode === 'direct' && message !== undefined && url === '/mcp') ? cuts.shift() : undefined
+      // Chromium asks for icons too.
+      (method === 'GET' && url.includes('download=')) || (mode === 'direct' && message !== undefined && url === '/mcp')
+        ? cuts.shift()
+        : undefined
     const found = await bring(tab, url, 'bytes:1')
     expect(found).toEqual({ size: BYTES.length, name: 'b.bin', sum: sha256(BYTES), resumed: 2 })
   })

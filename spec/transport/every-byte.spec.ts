@@ -10,10 +10,10 @@ afterEach(closeAll)
 const KINDS: CutBy[] = ['fin', 'rst']
 const STEPS = [1, 2]
 /** Silence after which a wire is given up: longer than a busy machine is silent by itself. */
-const IDLE = 600
+const IDLE = 2000
 /** Each of the setups tries every sixth byte, and not the same. */
 const SHARES = SETUPS.length * 2
-const AT_ONCE = 24
+const AT_ONCE = 12
 
 const kindOf = (offset: number): CutBy => (offset % 25 === 0 ? 'silence' : KINDS[offset % KINDS.length]!)
 
