@@ -10,12 +10,13 @@ afterEach(closeAll)
 const KINDS: CutBy[] = ['fin', 'rst']
 const STEPS = [1, 2]
 /** Silence after which a wire is given up: longer than a busy machine is silent by itself. */
-const IDLE = 2000
+const IDLE = 1200
 /** Each of the setups tries every sixth byte, and not the same. */
 const SHARES = SETUPS.length * 2
-const AT_ONCE = 12
+const AT_ONCE = 24
 
-const kindOf = (offset: number): CutBy => (offset % 25 === 0 ? 'silence' : KINDS[offset % KINDS.length]!)
+const kindOf = (offset: number): CutBy =>
+  Math.floor(offset / SHARES) % 75 === 0 ? 'silence' : KINDS[offset % KINDS.length]!
 
 /** Bytes that pass in a direction: of the upgrade, and from there to the end of one call. */
 async function bytesOf(setup: Setup, direction: Direction): Promise<{ upgrade: number; all: number }> {
