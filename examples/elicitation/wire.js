@@ -36,4 +36,4 @@ function outcome({ status, headers }) {
 }
 
 /** Stream ids are long, and the same for all of a call. */
-const short = search => search.replace(/(stream=\w{4})[\w-]{17}/, '$1…')
+const short = search => search.replace(/(stream=[\w-]{4})[\w-]{17}/, '$1…')
