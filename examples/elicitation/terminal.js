@@ -27,8 +27,12 @@ export function openTerminal() {
   lines.on('close', () => look((isClosed = true)))
   return {
     async ask(question) {
-      lines.setPrompt(`${question} `)
-      lines.prompt()
+      // Newer versions of Node do not prompt once the input has ended, though lines of it may be left.
+      if (isClosed) stdout.write(`${question} `)
+      else {
+        lines.setPrompt(`${question} `)
+        lines.prompt()
+      }
       const line = await new Promise((resolve, reject) => look((answer = { resolve, reject })))
       lines.setPrompt('')
       return line.trim()

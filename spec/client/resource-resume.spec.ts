@@ -224,7 +224,8 @@ describe('a transfer that cannot go on', () => {
       res => breakOff(res.writeHead(200, encoded), zipped.subarray(0, -20))
     )
     await expectWhole(url)
-    expect(await outcome(url)).toMatchObject({ code: 'incomplete' })
+    // From Node 24 on nothing of it is handed up: then it is asked for again, and this server has no more to say.
+    expect(await outcome(url)).toMatchObject({ code: expect.stringMatching(/^(incomplete|refused)$/) })
   })
 
   it.each<[string, Answer]>([
