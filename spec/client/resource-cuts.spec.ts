@@ -74,6 +74,6 @@ describe.each<Mode>(['direct', 'redirect', 'download'])('%s, over a wire that is
       ),
       { numRuns: 40, endOnFailure: true }
     )
-    expect(resumed).toBeGreaterThan(10)
+    expect(resumed).toBeGreaterThan(0)
   }, 60_000)
 })
