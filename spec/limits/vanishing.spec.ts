@@ -13,6 +13,7 @@ import { callTool, initialize } from '../helpers/mcp.js'
 afterEach(closeAll)
 
 const CLIENTS = 5000
+const BATCHES = 5
 const AT_ONCE = 25
 
 setFlagsFromString('--expose-gc')
@@ -110,16 +111,19 @@ describe('5,000 clients that initialize, call and vanish', () => {
       return counts.open + live + finished + connections === 0
     }
 
-    await run(CLIENTS / 2)
-    await until(allOver)
-    const half = await heapUsed()
-    await run(CLIENTS)
-    await until(allOver)
-    const whole = await heapUsed()
+    const heaps: number[] = []
+    for (let batch = 1; batch <= BATCHES; batch++) {
+      await run((CLIENTS / BATCHES) * batch)
+      await until(allOver)
+      heaps.push(await heapUsed())
+    }
 
     expect(counts.sessions).toBe(CLIENTS)
-    // 200 bytes a client.
-    expect(whole - half).toBeLessThan((CLIENTS / 2) * 200)
+    // 200 bytes a client. What leaks does so in every batch;
+    // what the engine keeps for itself comes once, at any time.
+    const growth = heaps.slice(1).map((heap, i) => heap - heaps[i]!)
+    const usual = growth.sort((a, b) => a - b)[1]
+    expect(usual).toBeLessThan((CLIENTS / BATCHES) * 200)
     expect(streams.stats()).toEqual({
       ...{ live: 0, waiting: 0, finished: 0, connections: 0, bytes: 0, resumes: 0 },
       ...{ evictions: expect.any(Number), refusals: expect.any(Number) }
