@@ -58,6 +58,7 @@ export function endpointOf(
   async function post(uri: string, more: Record<string, string>, signal: AbortSignal): Promise<Asked> {
     const requestId = crypto.getRandomValues(new Uint8Array(8)).join('')
     const option = new Headers(typeof given === 'function' ? await given() : given)
+    signal.throwIfAborted()
     const version = option.get('mcp-protocol-version') ?? (isUrl ? undefined : target.protocolVersion) ?? ''
     const isStateless = version >= FIRST_STATELESS_REVISION
     const method = 'resources/stream'
@@ -81,7 +82,9 @@ export function endpointOf(
       for (let moves = 0; ; moves++) {
         const response = await own(url, { ...latest, signal })
         // An endpoint that has moved: the same request again, but to nobody else.
-        const next = [307, 308].includes(response.status) ? urlIn(response.headers.get('location'), url) : undefined
+        // One that names the resource is an answer: it leads to the bytes (SEP-2532, redirect mode).
+        const isMove = [307, 308].includes(response.status) && !response.headers.has('mcp-resource-uri')
+        const next = isMove ? urlIn(response.headers.get('location'), url) : undefined
         if (next?.origin !== url.origin || moves === MAX_MOVES) return { response, url }
         discard(response)
         url = next

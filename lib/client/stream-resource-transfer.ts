@@ -5,7 +5,10 @@ import { failureOf, ResourceStreamError } from './stream-resource-error.js'
 import { extentOf, isChanged, validatorsOf, type Validators } from './stream-resource-head.js'
 import type { ResourceSettings } from './stream-resource-options.js'
 import { discard } from './stream-resource-endpoint.js'
+import { untilAborted } from './until-aborted.js'
 import { type Found, hasBytes, isPassing, type Source, unexpected } from './stream-resource-source.js'
+
+type ByteReader = ReadableStreamDefaultReader<Uint8Array>
 
 export interface Transfer {
   /** Resolves with the first answer that has bytes. */
@@ -32,7 +35,7 @@ export function transferOf(source: Source, settings: ResourceSettings, over: Abo
   let validators: Validators | undefined
   /** Where the bytes of the present answer end, where that is known. */
   let end: number | undefined
-  let reader: ReadableStreamDefaultReader<Uint8Array> | undefined
+  let reader: ByteReader | undefined
   let connection: AbortController | undefined
   /** How the last connection was lost. */
   let reason: ReconnectReason = 'error'
@@ -60,7 +63,7 @@ export function transferOf(source: Source, settings: ResourceSettings, over: Abo
         const { strong } = validators ?? {}
         const range =
           received > 0 && strong !== undefined ? { Range: `bytes=${received}-`, 'If-Range': strong } : undefined
-        const found = await within(idleTimeout, source.find(range, connection.signal), giveUp)
+        const found = await within(idleTimeout, find(range, connection.signal), giveUp)
         const { response } = found
         if (hasBytes(response)) return accept(found)
         discard(response)
@@ -78,6 +81,20 @@ export function transferOf(source: Source, settings: ResourceSettings, over: Abo
         }
         cause = error
       }
+    }
+  }
+
+  function find(range: Record<string, string> | undefined, signal: AbortSignal): Promise<Found> {
+    return untilAborted(signal, source.find(range, signal), ({ response }) => discard(response))
+  }
+
+  async function readFrom(from: ByteReader): ReturnType<ByteReader['read']> {
+    const { signal } = connection as AbortController
+    try {
+      return await untilAborted(signal, from.read())
+    } catch (error) {
+      from.cancel(error).catch(() => undefined)
+      throw error
     }
   }
 
@@ -152,7 +169,7 @@ export function transferOf(source: Source, settings: ResourceSettings, over: Abo
     if (reader === undefined) return {}
     reason = 'end'
     try {
-      const { value } = await within(idleTimeout, reader.read(), giveUp)
+      const { value } = await within(idleTimeout, readFrom(reader), giveUp)
       return { bytes: value }
     } catch (cause) {
       over.throwIfAborted()

@@ -1,6 +1,7 @@
 // Servers that mean harm, or are broken: bodies that lie, URLs that lead astray, names that would write elsewhere.
 
 import { afterEach, describe, expect, it } from '@jest/globals'
+import { gate } from '../helpers/gate.js'
 import { closeAll } from '../helpers/listen.js'
 import {
   broken,
@@ -317,6 +318,65 @@ describe('an abort', () => {
       onReconnect: () => setTimeout(() => aborter.abort(why))
     })
     expect(await drain(found)).toMatchObject({ error: why })
+  })
+
+  it.each<[who: string, options: (never: () => Promise<never>) => Parameters<typeof streamResource>[2]]>([
+    ['headers', never => ({ headers: never })],
+    ['fetch', never => ({ fetch: never })]
+  ])('is heard also where a function `%s` does not listen', async (_who, options) => {
+    const { url } = await server()
+    const aborter = new AbortController()
+    const never = (): Promise<never> => {
+      setImmediate(() => aborter.abort(why))
+      return new Promise(() => undefined)
+    }
+    await expect(stream(url, { ...options(never), signal: aborter.signal })).rejects.toBe(why)
+  })
+
+  it('is heard also where a transport does not listen, and so is silence', async () => {
+    const aborter = new AbortController()
+    const send = (): Promise<void> => {
+      setImmediate(() => aborter.abort(why))
+      return new Promise(() => undefined)
+    }
+    const transport = { send, _fetch: fetch }
+    await expect(streamResource(transport, RESOURCE, { signal: aborter.signal })).rejects.toBe(why)
+    const silence = { ...FAST, idleTimeout: 1, maxRetries: 1 }
+    await expect(streamResource(transport, RESOURCE, silence)).rejects.toMatchObject({ code: 'retries-exhausted' })
+  })
+
+  it('discards what a fetch that does not listen brings too late, its body included', async () => {
+    const aborter = new AbortController()
+    const cancelled: unknown[] = []
+    const bodyOf = (name: string, pull: () => unknown): ReadableStream<Uint8Array> =>
+      new ReadableStream({ pull: pull as () => void, cancel: () => void cancelled.push(name) }, { highWaterMark: 0 })
+    const late = gate<Response>()
+    const opening = stream('http://127.0.0.1:9/mcp', {
+      signal: aborter.signal,
+      fetch: () => (setImmediate(() => aborter.abort(why)), late.opened)
+    })
+    await expect(opening).rejects.toBe(why)
+    late.open(
+      new Response(
+        bodyOf('response', () => undefined),
+        { headers: HEAD }
+      )
+    )
+    await new Promise(resolve => setImmediate(resolve))
+    expect(cancelled).toEqual(['response'])
+
+    const second = new AbortController()
+    const pulled = gate()
+    const silent = bodyOf('body', () => (pulled.open(), new Promise(() => undefined)))
+    const found = await stream('http://127.0.0.1:9/mcp', {
+      signal: second.signal,
+      fetch: async () => new Response(silent, { headers: HEAD })
+    })
+    const drained = drain(found)
+    await pulled.opened
+    second.abort(why)
+    expect(await drained).toMatchObject({ error: why })
+    expect(cancelled).toEqual(['response', 'body'])
   })
 
   it('behind the end changes nothing, and leaves no listener', async () => {
