@@ -124,7 +124,8 @@ export const hasBytes = ({ status }: Response): boolean => [200, 206, 416].inclu
 /** Statuses that say "not now" (RFC 9110, RFC 8470, RFC 6585). */
 export const isPassing = ({ status }: Response): boolean => status >= 500 || [408, 425, 429].includes(status)
 
-const isJsonType = (type: string): boolean => /^application\/json\b/i.test(type)
+/** Not `application/json-patch+json` and its like, which are types of their own. */
+const isJsonType = (type: string): boolean => /^application\/json\s*(?:;|$)/i.test(type)
 const isJson = ({ headers }: Response): boolean => isJsonType(headers.get('content-type') ?? '')
 
 /** A URL that may be fetched: https, or what is as good; and with nobody's name in it, which fetch does not take. */

@@ -111,6 +111,21 @@ describe('a resource that comes', () => {
     ])
   })
 
+  it.each([302, 307])('from a redirect within its origin that names the resource, by GET, with %d', async code => {
+    const { url, requests } = await server(redirect('/storage?sig=1', code), direct(BYTES, NAMED))
+    await expectWhole(url)
+    expect(requests.map(({ method, url }) => [method, url])).toEqual([
+      ['POST', '/mcp'],
+      ['GET', '/storage?sig=1']
+    ])
+  })
+
+  it.each(['application/json-patch+json', 'application/json-seq'])('as %s, which is not JSON-RPC', async type => {
+    const { url } = await server(direct(BYTES, { 'Content-Type': type }))
+    const found = await stream(url)
+    expect([found.mimeType, (await drain(found)).bytes.equals(BYTES)]).toEqual([type, true])
+  })
+
   it('as JSON from a redirect or a download URL; in the answer itself, JSON is never the resource', async () => {
     const json = Buffer.from('{"jsonrpc":"2.0","result":{}}')
     const typed = { 'Content-Type': 'application/json' }
