@@ -58,8 +58,8 @@ export function ofEndpoint({ code, message, data }: { code: number; message: str
 }
 
 /** Says nothing of what went wrong: that is for `onError`. */
-export function internalError(uri: string): ResourceError {
-  return new ResourceError(INTERNAL_ERROR, 'Internal error', { uri })
+export function internalError(uri: string | undefined): ResourceError {
+  return new ResourceError(INTERNAL_ERROR, 'Internal error', uri === undefined ? undefined : { uri })
 }
 
 /** Headers that are set for bytes, and do not belong to an answer without. */

@@ -22,6 +22,7 @@ import {
   notSupported,
   ResourceError
 } from './resource-errors.js'
+import { headerUri } from './resource-head.js'
 import { declarationOf, envelopeIn, maxStreamSizeOf, negotiationFor, revisionIn } from './resource-negotiation.js'
 import { resumedFrom } from './resource-ranges.js'
 import type { Source } from './resource-source.js'
@@ -29,7 +30,7 @@ import type { ResourceSettings } from './resource-types.js'
 import { Visit, type Visitor } from './visit.js'
 
 const DOWNLOAD_METHODS = 'GET, HEAD, OPTIONS'
-/** Characters of a URI: it comes back in a header, and clients take heads of 16 KiB at most. */
+/** Characters of a URI as a header has it: clients take heads of 16 KiB at most. */
 const LONGEST_URI = 4096
 
 type StreamRequest = Message & { readonly id: RequestId }
@@ -68,7 +69,7 @@ export class ResourceRoom {
     const visit = new Visit(req, res)
     const { uri } = paramsOf(message)
     const fail = (error: ResourceError | undefined): void =>
-      answerError(res, message.id, error ?? internalError(String(uri)))
+      answerError(res, message.id, error ?? internalError(isUri(uri) ? uri : undefined))
     return this.#desk.serve(visit, () => this.#answer(visit, message, owner), fail)
   }
 
@@ -86,10 +87,10 @@ export class ResourceRoom {
     if (!(await this.#desk.admits(visit, visitor))) return
 
     const { uri } = paramsOf(message)
-    if (typeof uri !== 'string' || uri.length > LONGEST_URI || !URL.canParse(uri))
+    if (!isUri(uri))
       throw new ResourceError(
         INVALID_PARAMS,
-        `Invalid params: uri must be an absolute URI of at most ${LONGEST_URI} characters`
+        `Invalid params: uri must be an absolute URI of at most ${LONGEST_URI} characters, percent-encoded`
       )
     const inSession = sessionId === undefined ? undefined : this.#house.sessions.resourceStreamingOf(sessionId)
     const declaration = declarationOf(message, inSession)
@@ -154,8 +155,8 @@ export class ResourceRoom {
     // As with stream URLs: the credentials must be the same, the session may be left out.
     const isTheirs =
       ticket !== undefined &&
-      mayRead(req, ticket.facts.owner, owner) &&
-      (session === undefined || ticket.facts.sessionId === undefined || session === ticket.facts.sessionId)
+      mayRead(req, ticket.owner, owner) &&
+      (session === undefined || ticket.sessionId === undefined || session === ticket.sessionId)
     if (!isTheirs) return this.#refuse(res, 404, 'download-unknown')
     switch (ticket.stateFor(resumedFrom(req.headers.range))) {
       case 'used':
@@ -169,16 +170,17 @@ export class ResourceRoom {
 
   #download(req: IncomingMessage, res: ServerResponse, ticket: Ticket): Promise<void> {
     const visit = new Visit(req, res)
+    const { facts } = ticket
     const work = async (): Promise<void> => {
       leaveUncompressed(req)
       if (this.#house.isClosing) throw closing()
       // A browser that follows a link has no credentials that the endpoint could judge by: its verdict is that on the request for the URL.
-      if (!cameByCookie(req) && !(await this.#desk.admits(visit, ticket.facts))) return
-      const source = await this.#desk.open(visit, ticket.facts, ticket.facts.uri)
+      if (!cameByCookie(req) && !(await this.#desk.admits(visit, facts))) return
+      const source = await this.#desk.open(visit, facts, facts.uri)
       const progress = newProgress()
       let isWhole = false
       try {
-        await this.#desk.send(visit, ticket.facts, source, true, progress)
+        await this.#desk.send(visit, facts, source, true, progress)
         isWhole = true
       } finally {
         if (progress.hasBytes) ticket.delivered(progress.from, progress.to, source.facts.size, isWhole)
@@ -208,6 +210,11 @@ export class ResourceRoom {
   close(patience: number): Promise<void> {
     return this.#desk.close(patience)
   }
+}
+
+function isUri(uri: unknown): uri is string {
+  if (typeof uri !== 'string' || uri.length > LONGEST_URI) return false
+  return URL.canParse(uri) && headerUri(uri).length <= LONGEST_URI
 }
 
 function newProgress(): Progress {
