@@ -93,6 +93,11 @@ export class ResourceDesk {
   async send(visit: Visit, visitor: Visitor, source: Source, isDownload: boolean, progress: Progress): Promise<void> {
     // Somebody in front has answered meanwhile.
     if (visit.res.headersSent) return discardSource(source)
+    if (visit.signal.aborted) {
+      // While a file was looked at, which nothing interrupts.
+      discardSource(source)
+      throw visit.signal.reason
+    }
     visit.isSending = true
     const delivery = {
       limit: visitor.maxStreamSize,

@@ -1,7 +1,7 @@
 // From what `open` has returned to something that bytes can be had from, with everything checked that can be wrong with it.
 import type { Stats } from 'node:fs'
 import { stat } from 'node:fs/promises'
-import { isAbsolute } from 'node:path'
+import { isAbsolute, resolve } from 'node:path'
 import { Readable } from 'node:stream'
 import type { ReadableStream as WebStream } from 'node:stream/web'
 import etag from 'etag'
@@ -58,12 +58,17 @@ export function readableOf(bytes: unknown): Readable {
   throw new TypeError('The bytes of a resource must be a Uint8Array, a web stream or a stream of Node')
 }
 
+/** Never throws: a stream of the application's own making may do so when it is let go. */
 export function discardBytes(bytes: unknown): void {
-  if (isWebStream(bytes)) {
-    if (!bytes.locked) bytes.cancel().catch(() => undefined)
-  } else if (isNodeStream(bytes)) {
-    bytes.on('error', () => undefined)
-    bytes.destroy?.()
+  try {
+    if (isWebStream(bytes)) {
+      if (!bytes.locked) Promise.resolve(bytes.cancel()).catch(() => undefined)
+    } else if (isNodeStream(bytes)) {
+      bytes.on('error', () => undefined)
+      bytes.destroy?.()
+    }
+  } catch {
+    // It was not to be read.
   }
 }
 
@@ -91,7 +96,8 @@ async function fileSource(uri: string, resource: Resource, path: unknown): Promi
   const facts = factsOf(uri, named, stats.size, true)
   return {
     kind: 'file',
-    path,
+    // `send` refuses `..`, also where it is the application's own.
+    path: resolve(path),
     hasOwnTag: tag !== undefined,
     facts: {
       ...facts,

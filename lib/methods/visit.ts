@@ -71,7 +71,8 @@ export class Visit {
     try {
       return await Promise.race([promise, given])
     } catch (error) {
-      promise.then(discard, () => undefined)
+      // Nobody is there any more whom it could be told if that fails, too.
+      promise.then(discard).catch(() => undefined)
       throw error
     } finally {
       clearTimeout(timer)

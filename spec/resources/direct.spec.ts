@@ -1,9 +1,9 @@
 // Direct mode: the bytes of a resource in the response to the POST, from every kind of source, with the headers of the SEP.
 
 import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals'
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { basename, join } from 'node:path'
 import { Readable } from 'node:stream'
 import { NOT_STREAMABLE, type OpenResource, type Resource } from '../../lib/index.js'
 import { gate } from '../helpers/gate.js'
@@ -83,6 +83,12 @@ describe('a resource from', () => {
     expect([response.status, response.ending, response.bytes.length]).toEqual([200, 'end', 0])
     expect(response.headers['content-length']).toBe('0')
   })
+})
+
+it.each(['sub/..', '.', '/sub/./..'])('a path of the application’s own may go by %s', async way => {
+  await mkdir(join(folder, 'sub'), { recursive: true })
+  const { ask } = await serveResources(() => ({ path: `${folder}/${way}/${basename(file)}` }))
+  expect((await whole(ask('test:///1'))).bytes.equals(CONTENT)).toBe(true)
 })
 
 describe('validators', () => {
@@ -237,14 +243,19 @@ describe('no bytes', () => {
     expect(errors).toEqual([])
   })
 
-  it.each([[undefined], [7], [''], ['no-scheme'], [{ a: 1 }], [`test:///${'x'.repeat(5000)}`]])(
-    'a URI that is none, %j, is an invalid parameter',
-    async uri => {
-      const { url, headers } = await serveResources(() => ({ body: Buffer.from('x') }))
-      const error = await errorOf(post(url, request(1, 'resources/stream', { uri }), headers))
-      expect(error).toMatchObject({ code: -32602, message: expect.stringContaining('uri') })
-    }
-  )
+  it.each([
+    [undefined],
+    [7],
+    [''],
+    ['no-scheme'],
+    [{ a: 1 }],
+    [`test:///${'x'.repeat(5000)}`],
+    [`test:///${'€'.repeat(600)}`]
+  ])('a URI that is none, %j, is an invalid parameter', async uri => {
+    const { url, headers } = await serveResources(() => ({ body: Buffer.from('x') }))
+    const error = await errorOf(post(url, request(1, 'resources/stream', { uri }), headers))
+    expect(error).toMatchObject({ code: -32602, message: expect.stringContaining('uri') })
+  })
 
   it('without params is one too, and a request without an id is the endpoint’s', async () => {
     const { url, headers, endpoint } = await serveResources(() => ({ body: Buffer.from('x') }))

@@ -1,6 +1,6 @@
 // What goes wrong: providers that throw, lie or fall silent, clients that stall or leave. No crash, no leak, no half answer.
 
-import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals'
+import { afterAll, afterEach, beforeAll, describe, expect, it, jest } from '@jest/globals'
 import { mkdtemp, rm, truncate, writeFile } from 'node:fs/promises'
 import type { ServerResponse } from 'node:http'
 import { connect, type Socket } from 'node:net'
@@ -13,7 +13,7 @@ import { isInMemory } from '../../lib/http/memory-socket.js'
 import { gate } from '../helpers/gate.js'
 import { closeAll } from '../helpers/listen.js'
 import { request } from '../helpers/mcp.js'
-import { errorOf, serveResources, testBytes, whole } from './setup.js'
+import { errorOf, fetchUrl, serveResources, testBytes, whole } from './setup.js'
 
 afterEach(closeAll)
 
@@ -191,6 +191,31 @@ describe('a provider that', () => {
   })
 })
 
+describe('what comes too late', () => {
+  const failing = () => {
+    throw new Error('while it is let go')
+  }
+  it.each<[what: string, body: object]>([
+    ['a web stream that cannot be cancelled', { getReader() {}, cancel: failing }],
+    ['a web stream whose cancel promises nothing', { getReader() {}, cancel() {} }],
+    ['a stream of Node that cannot be destroyed', { pipe() {}, on() {}, destroy: failing }]
+  ])('%s, takes nothing with it', async (_what, body) => {
+    const late = gate<Resource>()
+    const rejected: unknown[] = []
+    const onRejected = (error: unknown): unknown => rejected.push(error)
+    process.on('unhandledRejection', onRejected)
+    try {
+      const { ask } = await serveResources({ open: () => late.opened, timeout: 50 })
+      await errorOf(ask('a:1'))
+      late.open({ body } as Resource)
+      for (let i = 0; i < 3; i++) await new Promise(resolve => setImmediate(resolve))
+      expect(rejected).toEqual([])
+    } finally {
+      process.off('unhandledRejection', onRejected)
+    }
+  })
+})
+
 describe('a source that', () => {
   const start = (source: Readable, size?: number) => {
     source.push(Buffer.alloc(1000, 1))
@@ -305,6 +330,40 @@ describe('a client that', () => {
     late.open({ body: source })
     await closed(source)
     expect(errors).toEqual([])
+  })
+
+  it('leaves while its file is looked at is not waited for by close()', async () => {
+    const path = join(folder, 'looked-at')
+    await writeFile(path, 'x')
+    let socket: Socket | undefined
+    const left = {
+      get path() {
+        socket?.destroy()
+        return path
+      }
+    }
+    let isFirst = true
+    const { ask, url, headers, streams } = await serveResources(
+      {
+        open: () => (isFirst ? ((isFirst = false), { path }) : left),
+        mode: 'download',
+        publicUrl: 'http://localhost/mcp'
+      },
+      { inFront: [(req, _res, next) => (isInMemory(req) || (socket = req.socket), next())] }
+    )
+    const { result } = await (await ask('a:1')).json()
+    const gone = fetchUrl(url + new URL(result.downloadUrl).search, headers, 'HEAD')
+    await expect(gone).rejects.toThrow()
+    // Whoever is waited for is so until this timer is due, which it never is.
+    const { setTimeout: inTime } = globalThis
+    const timers = jest.spyOn(globalThis, 'setTimeout')
+    timers.mockImplementation(((work: () => void, delay: number) =>
+      delay === 500 ? undefined : inTime(work, delay)) as unknown as typeof setTimeout)
+    try {
+      await streams.close()
+    } finally {
+      timers.mockRestore()
+    }
   })
 
   it('gets everything is not one that has left', async () => {

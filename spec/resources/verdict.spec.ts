@@ -89,6 +89,12 @@ describe('the endpoint’s verdict', () => {
     expect(opened).toEqual([])
   })
 
+  it('that breaks off does so for a question that makes no sense, too', async () => {
+    const { ask } = await serveResources({ open: () => undefined }, { script: ({ res }) => void res.destroy() })
+    const uri = { toString: 1, valueOf: 1 } as unknown as string
+    expect(await errorOf(ask(uri))).toEqual({ code: -32603, message: 'Internal error' })
+  })
+
   it('that never comes is waited for as long as the option says', async () => {
     const { open } = counted()
     const { ask, endpoint } = await serveResources({ open, timeout: 50 }, { script: () => undefined })
