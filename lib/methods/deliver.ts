@@ -1,4 +1,5 @@
 // Sends a resource: a redirect, a file by `send`, or the bytes of a source, whole or the part that was asked for.
+import type { Stats } from 'node:fs'
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
 import { sep } from 'node:path'
 import send from 'send'
@@ -71,7 +72,9 @@ function deliverFile(
       dotfiles: 'allow',
       index: false
     })
-    sender.on('headers', (_res, _path, stats: Parameters<typeof fileTag>[0]) => {
+    let found: Stats | undefined
+    sender.on('headers', (_res, _path, stats: Stats) => {
+      found = stats
       // Of the file as `send` has found it: it may have changed a moment ago.
       if (!hasOwnTag) res.setHeader('ETag', fileTag(stats))
     })
@@ -90,7 +93,9 @@ function deliverFile(
         begin(progress, start)
         res.off('finish', done)
         const isReusing = mayReuse(res)
-        const bytes = new FilePart(file, start, start + size, pieceSize, isReusing)
+        // Not more than that: a file that is being written to is as good as it was a moment ago.
+        const isSame = ({ ino }: Stats): boolean => ino === found?.ino
+        const bytes = new FilePart(file, start, start + size, pieceSize, isReusing, isSame)
         sendBytes(bytes, res, {
           size,
           limit,

@@ -1,5 +1,5 @@
 // A part of a file as a stream that uses its memory again: gigabytes leave nothing behind for the garbage collector.
-import { close, open, read } from 'node:fs'
+import { close, fstat, open, read, type Stats } from 'node:fs'
 import { Readable } from 'node:stream'
 
 /** One piece is on its way to the client while the next one is read. */
@@ -22,13 +22,24 @@ export class FilePart extends Readable {
   /** Pieces come back by `release`. Where they do not, each has memory of its own. */
   readonly #isReusing: boolean
 
-  constructor(path: string, start: number, end: number, pieceSize: number, isReusing: boolean) {
+  /** Whether an open file is the one whose facts have been told already, and not another one that has taken its place. */
+  readonly #isSame: (stats: Stats) => boolean
+
+  constructor(
+    path: string,
+    start: number,
+    end: number,
+    pieceSize: number,
+    isReusing: boolean,
+    isSame: (stats: Stats) => boolean
+  ) {
     super({ highWaterMark: 1 })
     this.#path = path
     this.#position = start
     this.#end = end
     this.#pieceSize = Math.max(1, Math.min(pieceSize, end - start))
     this.#isReusing = isReusing
+    this.#isSame = isSame
   }
 
   /** A piece has been sent. */
@@ -42,8 +53,11 @@ export class FilePart extends Readable {
 
   override _construct(callback: (error?: Error | null) => void): void {
     open(this.#path, 'r', (error, fd) => {
-      this.#fd = error === null ? fd : undefined
-      callback(error)
+      if (error !== null) return callback(error)
+      this.#fd = fd
+      fstat(fd, (failed, stats) =>
+        callback(failed ?? (this.#isSame(stats) ? null : new Error('Another file has taken its place')))
+      )
     })
   }
 

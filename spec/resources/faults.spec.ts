@@ -1,6 +1,7 @@
 // What goes wrong: providers that throw, lie or fall silent, clients that stall or leave. No crash, no leak, no half answer.
 
 import { afterAll, afterEach, beforeAll, describe, expect, it, jest } from '@jest/globals'
+import { renameSync } from 'node:fs'
 import { mkdtemp, rm, truncate, writeFile } from 'node:fs/promises'
 import type { ServerResponse } from 'node:http'
 import { connect, type Socket } from 'node:net'
@@ -251,6 +252,28 @@ describe('a source that', () => {
     expect([response.ending === 'end', response.bytes.length <= 1000]).toEqual([false, true])
     expect(source.destroyed).toBe(true)
     expect(errors).toMatchObject([{ cause: { message: expect.stringContaining('1000 bytes that the client takes') } }])
+  })
+
+  it('is a file that another one takes the place of before it is opened', async () => {
+    const [path, other] = [join(folder, 'replaced'), join(folder, 'replacement')]
+    await writeFile(path, 'the first')
+    await writeFile(other, 'the second, and longer')
+    const { ask, errors } = await serveResources(() => ({ path }), {
+      inFront: [
+        (_req, res, next) => {
+          const { setHeader } = res
+          res.setHeader = (name, value) => {
+            // The last word on the file before its first byte.
+            if (name === 'Content-Length' && value === 9) renameSync(other, path)
+            return setHeader.call(res, name, value)
+          }
+          next()
+        }
+      ]
+    })
+    expect(await errorOf(ask('a:1'))).toEqual(INTERNAL)
+    expect(errors).toMatchObject([{ cause: { message: 'Another file has taken its place' } }])
+    expect((await whole(ask('a:1'))).text).toBe('the second, and longer')
   })
 
   it('is a file that is cut short meanwhile', async () => {
