@@ -13,6 +13,7 @@ export type Part =
   | { readonly status: 416 }
 
 type Validators = Pick<ResourceFacts, 'etag' | 'lastModified'>
+type Sized = Validators & Pick<ResourceFacts, 'size'>
 
 /** `isRead`: the request is a GET or HEAD, which have conditions that a POST has not. */
 export function partOf(headers: IncomingHttpHeaders, facts: ResourceFacts, isRead: boolean): Part {
@@ -31,10 +32,15 @@ export function partOf(headers: IncomingHttpHeaders, facts: ResourceFacts, isRea
 }
 
 /** The `Range` of a request, unless its `If-Range` says that the client has parts of something else. */
-export function freshRange(headers: IncomingHttpHeaders, validators: Validators): string | undefined {
+export function freshRange(headers: IncomingHttpHeaders, facts: Sized): string | undefined {
   const { range, 'if-range': ifRange } = headers
   if (range === undefined || !/^ *bytes=/.test(range)) return undefined
-  return ifRange === undefined || matchesIfRange(String(ifRange), validators) ? range : undefined
+  if (ifRange !== undefined && !matchesIfRange(String(ifRange), facts)) return undefined
+  // [RFC 9110, 14.1.2] More of the end than there is, is all of it; range-parser takes it for nothing.
+  const [, last] = /^ *bytes= *-(\d+) *$/.exec(range) ?? []
+  return last !== undefined && facts.size !== undefined && facts.size > 0 && Number(last) > facts.size
+    ? 'bytes=0-'
+    : range
 }
 
 /** [RFC 9110, 13.1.5] A strong comparison: weak validators never match, and a date only if it is the same. */

@@ -34,7 +34,23 @@ function resourceIn({ contents }: Record<string, unknown>): OpenedResource {
 }
 
 function bytesIn({ blob, text }: Record<string, unknown>): Resource {
-  if (typeof blob === 'string') return { body: Buffer.from(blob, 'base64') }
+  if (typeof blob === 'string') return { body: decoded(blob) }
   if (typeof text === 'string') return { body: Buffer.from(text), mimeType: 'text/plain' }
   throw new TypeError('The endpoint answered resources/read with neither blob nor text')
+}
+
+/** Node passes over what is no base64, and stops where it ends: the bytes would be others, or fewer, and nobody would know. */
+function decoded(blob: string): Buffer {
+  const bytes = Buffer.from(blob, 'base64')
+  if (bytes.length === lengthOf(blob)) return bytes
+  // Some break it into lines.
+  if (bytes.length === lengthOf(blob.replace(/\s/g, ''))) return bytes
+  throw new TypeError('The endpoint answered resources/read with a blob that is not base64')
+}
+
+/** `NaN`: base64 is never that long. */
+function lengthOf(base64: string): number {
+  const padding = base64.endsWith('==') ? 2 : base64.endsWith('=') ? 1 : 0
+  const characters = base64.length - padding
+  return characters % 4 === 1 ? NaN : Math.floor((characters * 3) / 4)
 }

@@ -48,6 +48,10 @@ describe.each(SOURCES)('of %s', (_kind, resource) => {
     ['bytes=9000-99999', 9000, SIZE],
     ['bytes=-1', 9999, SIZE],
     ['bytes=-500', 9500, SIZE],
+    ['bytes=-10000', 0, SIZE],
+    // More than there is, is all there is.
+    ['bytes=-10001', 0, SIZE],
+    ['bytes=-99999999999999999999', 0, SIZE],
     ['bytes=0-99,100-199', 0, 200]
   ])('%s is one range', async (range, from, to) => {
     const { ask } = await serveResources(resource)

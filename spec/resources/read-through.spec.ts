@@ -31,6 +31,17 @@ describe('readThrough', () => {
     expect(read!.req.headers).toMatchObject({ authorization: 'Bearer alice', 'mcp-session-id': 's1' })
   })
 
+  it('reads base64 that is broken into lines, and none that is something else', async () => {
+    const lines = BYTES.toString('base64').replace(/.{76}/g, '$&\r\n')
+    const { ask: askLines } = await serveResources(readThrough(), { script: reading([{ uri: 'a:1', blob: lines }]) })
+    expect((await whole(askLines('a:1'))).bytes.equals(BYTES)).toBe(true)
+    for (const blob of ['QUJD#QUJD', 'QUJ#', 'QUJDQ', 'data:;base64,QUJD']) {
+      const { ask, errors } = await serveResources(readThrough(), { script: reading([{ uri: 'a:1', blob }]) })
+      expect(await errorOf(ask('a:1'))).toMatchObject({ code: -32603 })
+      expect(errors).toMatchObject([{ cause: { message: expect.stringContaining('not base64') } }])
+    }
+  })
+
   it('reads an answer that is an event stream', async () => {
     const { ask } = await serveResources(readThrough(), {
       script: ({ message, emit, result }) => {
