@@ -27,7 +27,7 @@ export function transferOf(source: Source, settings: ResourceSettings, over: Abo
   /** Bytes that are to come once more, because the server sends the whole again. */
   let repeated = 0
   let attempt = 0
-  /** Whether the endpoint was asked anew since the last answer with bytes, because what it had pointed to was no good. */
+  /** Whether the endpoint was asked anew since the last answer with bytes, or the last one that was lost, because what it had pointed to was no good. */
   let isRenewed = false
   /** Of the whole, once it is known. */
   let size: number | undefined
@@ -78,6 +78,9 @@ export function transferOf(source: Source, settings: ResourceSettings, over: Abo
           if (error.status !== 401) throw error
           // Headers made afresh may have a token that is still good.
           renew(error, source.forget() || typeof headers === 'function')
+        } else {
+          // All of it may have left the server, and used up what it had pointed to, without a byte arriving here.
+          isRenewed = false
         }
         cause = error
       }

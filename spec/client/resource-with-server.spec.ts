@@ -16,7 +16,7 @@ import { SETUPS, type Setup } from './setups.js'
 const BYTES = bytesOf(150_000)
 const SUM = sha256(BYTES)
 const FILE = 'files:///report.pdf'
-const FAST = { minTimeout: 1, maxTimeout: 20, idleTimeout: 150, maxRetries: 10 }
+const FAST = { minTimeout: 1, maxTimeout: 20, idleTimeout: 150, maxRetries: 30 }
 
 let folder: string
 beforeAll(async () => {
