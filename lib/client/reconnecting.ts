@@ -9,26 +9,31 @@ import {
   paramsOf,
   type RequestId
 } from '../core/json-rpc.js'
+import { bounded, ClientWire, type WireListener } from './client-wire.js'
 import { declareStreams, takeTags, type TransportLike, type WireMessage } from '../core/shared-wire.js'
 import { asError, give, isMark, type OpenStream } from './open-streams.js'
 import type { ClientSettings, ReconnectReason } from './options.js'
 import { Outbox } from './outbox.js'
 import { Questions } from './questions.js'
 import { ResumptionError } from './resumption-error.js'
-import { retryDelay, untilNextAttempt, within } from './retry-delay.js'
+import { retryDelay, untilNextAttempt } from './retry-delay.js'
 import { Silence } from './silence.js'
 
 /** Requests without a session that a server may get twice. */
 const HARMLESS = ['initialize', 'server/discover', 'ping']
 /** Messages of unknown fate after which the server is asked for a sign that it has them. */
 const MOST_UNCERTAIN = 32
+/** Milliseconds for which a wire must hold, where it brings nothing, so that the attempt at it was no failure. */
+const LONG_ENOUGH = 10_000
+/** Milliseconds that a wire has for taking the last message. */
+const GOODBYE = 1000
 
-export class Reconnecting implements TransportLike {
+export class Reconnecting implements TransportLike, WireListener {
   onclose?: (() => void) | undefined
   onerror?: ((error: Error) => void) | undefined
   onmessage?: ((message: WireMessage, extra?: unknown) => void) | undefined
   #state: 'new' | 'connecting' | 'open' | 'closed' = 'new'
-  #wire: TransportLike | undefined
+  #wire: ClientWire | undefined
   /** The stream of the session; `undefined` while the server has named none. */
   #own: string | undefined
   /** The server answers, and knows no streams. */
@@ -54,15 +59,14 @@ export class Reconnecting implements TransportLike {
       // A server that knows no streams cannot be asked, and owes nothing but responses.
       isAwaited: () => this.#own !== undefined || (!this.#isPlain && this.#pending.size > 0),
       ask: () => this.#own !== undefined && void this.#ask('stream/poll', this.#own),
-      giveUp: () => this.#wire !== undefined && this.#lost(this.#wire, 'idle')
+      giveUp: () => this.#wire?.lose('idle')
     })
   }
 
   async start(): Promise<void> {
     if (this.#state !== 'new') throw new Error('The transport has been started already')
     this.#state = 'connecting'
-    await this.#open()
-    this.#state = 'open'
+    await this.#open('open')
   }
 
   async send(message: WireMessage): Promise<void> {
@@ -80,14 +84,17 @@ export class Reconnecting implements TransportLike {
 
   /** Says goodbye: the server need not wait for a client that will not come back. */
   async close(): Promise<void> {
-    if (this.#state === 'open' && this.#own !== undefined)
-      await this.#write({ jsonrpc: '2.0', method: 'notifications/stream/end', params: { streamId: this.#own } })
+    if (this.#state === 'open' && this.#own !== undefined) {
+      const goodbye = { jsonrpc: '2.0', method: 'notifications/stream/end', params: { streamId: this.#own } } as const
+      await bounded(GOODBYE, this.#write(goodbye)).catch(() => undefined)
+    }
     await this.#end()
   }
 
   resume(streamId: string, onNotification?: (notification: Message) => void): Promise<unknown> {
     return new Promise((resolve, reject) => {
       if (this.#state === 'new' || this.#state === 'closed') return reject(new Error('Not connected'))
+      if (this.#streams.has(streamId)) return reject(new Error('The stream is followed here already'))
       this.#streams.set(streamId, { cursor: undefined, taker: { resolve, reject, onNotification } })
       if (this.#state === 'open') void this.#resume(streamId)
     })
@@ -95,54 +102,32 @@ export class Reconnecting implements TransportLike {
 
   // Wires
 
-  async #open(): Promise<void> {
-    const wire = await this.#connect()
-    // What the user has hung on the wire stays there.
-    const { onmessage, onerror, onclose } = wire
-    wire.onmessage = (message: WireMessage, extra?: unknown) => {
-      onmessage?.(message, extra)
-      this.#take(wire, message, extra)
-    }
-    wire.onerror = error => {
-      onerror?.(error)
-      // That of a wire which is lost with it is no news: another takes its place.
-      setTimeout(() => wire === this.#wire && this.onerror?.(error))
-    }
-    wire.onclose = () => {
-      onclose?.()
-      this.#lost(wire, 'end')
-    }
-    try {
-      await this.#within(wire.start())
-    } catch (error) {
-      discard(wire)
-      throw error
-    }
-    if (this.#over.signal.aborted) return discard(wire)
+  async #open(state: 'open' | 'connecting'): Promise<void> {
+    const wire = await ClientWire.open(await this.#connect(), this.#settings.idleTimeout, this)
+    if (this.#over.signal.aborted) return wire.discard()
+    if (wire.isGone) throw new Error('The wire was lost')
     this.#wire = wire
+    this.#state = state
     this.#outbox.newWire()
     this.#silence.broken()
   }
 
-  /** A wire that takes or says nothing is as good as lost. */
-  #within(work: Promise<void>): Promise<void> {
-    return new Promise((resolve, reject) => {
-      within(this.#settings.idleTimeout, work, reject).then(resolve, reject)
-    })
-  }
-
-  #lost(wire: TransportLike, reason: ReconnectReason): void {
+  wireLost(wire: ClientWire, reason: ReconnectReason): void {
     if (wire !== this.#wire) return
     this.#wire = undefined
-    discard(wire)
     this.#silence.stop()
     this.#questions.drop()
     if (this.#state === 'closed') return
+    if (wire.age > LONG_ENOUGH) this.#attempt = 0
     const isNew = this.#own === undefined && !this.#isPlain && this.#outbox.messages.every(isHarmless)
     if (this.#own === undefined && !isNew) return void this.#end()
     if (this.#state !== 'open') return
     this.#state = 'connecting'
     void this.#reconnect(reason)
+  }
+
+  errorCame(error: Error): void {
+    this.onerror?.(error)
   }
 
   async #reconnect(reason: ReconnectReason): Promise<void> {
@@ -153,7 +138,7 @@ export class Reconnecting implements TransportLike {
       try {
         const reconnection = { attempt: this.#attempt, delay, lastEventId: undefined, reason }
         await untilNextAttempt(reconnection, this.#settings, this.#over.signal)
-        await this.#open()
+        await this.#open('connecting')
       } catch (error) {
         cause = error
         reason = 'error'
@@ -161,7 +146,7 @@ export class Reconnecting implements TransportLike {
       }
       // Before anything is sent again: in another session it would run another time.
       const status = this.#own === undefined ? NOTHING : await this.#ask('stream/poll', this.#own)
-      if (status === undefined) continue
+      if (status === undefined || this.#wire === undefined) continue
       if (status.error !== undefined) return this.#fail('stream-unknown', status.error)
       return this.#comeBack()
     }
@@ -169,7 +154,6 @@ export class Reconnecting implements TransportLike {
 
   /** A new wire goes on where the last one stopped. */
   #comeBack(): void {
-    this.#attempt = 0
     this.#state = 'open'
     for (const streamId of this.#streams.keys()) void this.#resume(streamId)
     for (const message of [...this.#outbox.messages]) void this.#dispatch(message)
@@ -181,18 +165,14 @@ export class Reconnecting implements TransportLike {
   }
 
   async #write(message: WireMessage): Promise<void> {
-    const wire = this.#wire
-    try {
-      await wire?.send(message)
-    } catch {
-      if (wire !== undefined) this.#lost(wire, 'error')
-    }
+    await this.#wire?.send(message)
   }
 
   /** A request of ours. `undefined`: the wire was lost. */
   #ask(method: string, streamId: string, cursor?: number): Promise<Message | undefined> {
     const last = this.#outbox.lastSent
     const params = { streamId, ...(cursor !== undefined && { cursor }) }
+    if (this.#wire === undefined) return Promise.resolve(undefined)
     return new Promise(resolve => {
       const question = this.#questions.ask(method, params, response => {
         if (response !== undefined) this.#outbox.arrived(last)
@@ -218,7 +198,7 @@ export class Reconnecting implements TransportLike {
 
   // Messages
 
-  #take(wire: TransportLike, message: WireMessage, extra: unknown): void {
+  messageCame(wire: ClientWire, message: WireMessage, extra: unknown): void {
     if (wire !== this.#wire) return
     this.#silence.broken()
     const [plain, { eventId, requestId }] = takeTags(message)
@@ -228,11 +208,13 @@ export class Reconnecting implements TransportLike {
       const stream = this.#streams.get(eventId.streamId)
       if (stream === undefined || eventId.sequence <= (stream.cursor ?? 0)) return
       stream.cursor = eventId.sequence
+      this.#attempt = 0
       if (stream.taker !== undefined && give(stream.taker, plain)) return
       if (plain.method === 'notifications/stream/end') this.#ended(eventId.streamId)
       // What is said of a stream that answers no request of the client's is between the server and us.
       if (isMark(plain) && stream.requestId === undefined) return
     }
+    this.#attempt = 0
     if (isResponse(plain)) {
       if (!this.#pending.delete(plain.id)) return
       if (this.#own === undefined) this.#isPlain = true
@@ -305,8 +287,4 @@ const NOTHING: Message = {}
 
 function isHarmless({ method, id }: Message): boolean {
   return id === undefined || HARMLESS.includes(method as string)
-}
-
-function discard(wire: TransportLike): void {
-  wire.close().catch(() => undefined)
 }

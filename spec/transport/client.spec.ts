@@ -134,6 +134,8 @@ describe('a client in a new process', () => {
     const taken = second.transport.resume(ids[0]!, ({ params }) =>
       steps.push((params as { progress?: number }).progress)
     )
+    // Who asks again is told, and the first one has its result.
+    await expect(second.transport.resume(ids[0]!)).rejects.toThrow('already')
     log.release('a', 3)
     expect(await taken).toMatchObject({ content: [{ text: 'counted to 2' }] })
     expect(steps.filter(step => step !== undefined)).toEqual([1, 2])
@@ -200,6 +202,21 @@ describe('giving up', () => {
     expect(log).toEqual([])
   })
 
+  it('rejects what is open once every wire is lost before it has brought anything new', async () => {
+    const { url, log, sockets } = await serveWires('v1')
+    const { call } = await connectWire('v1', url, { maxRetries: 3, maxPayload: 4000 })
+    await expect(call('count', { key: 'a', n: 1, size: 5000 })).rejects.toThrow('retries exhausted')
+    expect(sockets).toHaveLength(1 + 3)
+    expect(log.executions('a')).toBe(1)
+  })
+
+  it('rejects the handshake where every wire is lost at once', async () => {
+    const { url, sockets, proxy } = await serveWires('v1')
+    proxy.plan = () => ({ by: 'fin', direction: 'response', afterBytes: 130 })
+    await expect(connectWire('v1', url, { maxRetries: 3 })).rejects.toThrow('retries exhausted')
+    expect(sockets).toHaveLength(1 + 3)
+  })
+
   it("begins with the first wire: one that does not open is the caller's to hear of", async () => {
     const { port, close } = await listen((_req, res) => res.end())
     await close()
@@ -211,6 +228,58 @@ describe('giving up', () => {
     expect(() => reconnectingTransport(connect, { maxRetries: -1 })).toThrow(
       'reconnectingTransport: bad option `maxRetries`'
     )
+  })
+})
+
+describe('closing', () => {
+  it('waits neither for a wire that takes nothing, nor for a message that it has not taken', async () => {
+    const { url } = await serveWires('v1')
+    let isStuck = false
+    const { client, transport } = await connectWire('v1', url, {
+      wrap: wire => {
+        const send = wire.send.bind(wire)
+        wire.send = message => (isStuck ? new Promise(() => undefined) : send(message))
+        return wire
+      }
+    })
+    isStuck = true
+    const stuck = transport.send({ jsonrpc: '2.0', method: 'notifications/progress' } as never)
+    await client.close()
+    await stuck
+  })
+
+  it('a wire before it is open leaves nothing', async () => {
+    const { url, sockets } = await serveWires('v1')
+    const transport = reconnectingTransport(() => new WebSocketTransport(new WebSocket(url)))
+    const started = transport.start()
+    await transport.close()
+    await started
+    await expect(transport.send({ jsonrpc: '2.0', id: 1, method: 'ping' } as never)).rejects.toThrow('Not connected')
+    await once(await sockets.nth(1), 'close')
+  })
+})
+
+describe('a wire that is lost while it opens', () => {
+  it('is no wire', async () => {
+    const wires: TransportLike[] = []
+    const lostAtOnce = [2, 3, 5]
+    const connect = () => {
+      const n = wires.length + 1
+      const wire: TransportLike = {
+        start: async () => (lostAtOnce.includes(n) ? wire.onclose?.() : undefined),
+        send: async () => undefined,
+        close: async () => undefined
+      }
+      wires.push(wire)
+      return wire
+    }
+    const transport = reconnectingTransport(connect, { minTimeout: 1, idleTimeout: null })
+    await transport.start()
+    wires[0]!.onclose?.()
+    await until(() => wires.length === 4)
+    await transport.close()
+    // The first one is the caller's.
+    await expect(reconnectingTransport(connect).start()).rejects.toThrow('lost')
   })
 })
 
