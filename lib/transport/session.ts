@@ -30,6 +30,8 @@ export class Session implements TransportLike {
   #wire: Wire | undefined
   /** What belongs to no call. */
   #own: Stream | undefined
+  /** Requests that came before the client had said that it knows streams, and that have no response yet. */
+  readonly #early = new Set<RequestId>()
   readonly #calls = new Calls()
   readonly #drained = new Map<Stream, (() => void)[]>()
   readonly #transport: TransportLike
@@ -62,7 +64,8 @@ export class Session implements TransportLike {
 
   async send(message: WireMessage, options?: { readonly relatedRequestId?: RequestId | undefined }): Promise<void> {
     if (this.#state === 'closed') throw new Error('Not connected')
-    if (this.#state === 'plain') return this.#wire?.send(message)
+    if (isResponse(message) && this.#early.delete(message.id)) return this.#wire?.transport.send(message, options)
+    if (this.#state === 'plain') return this.#transport.send(message, options)
     if (isResponse(message)) return this.#respond(message)
     const call = this.#calls.get(options?.relatedRequestId)
     if (call !== undefined && call.stream === undefined) return this.#wire?.send(message)
@@ -117,9 +120,14 @@ export class Session implements TransportLike {
   receive(message: WireMessage, extra: unknown): void {
     this.#isFresh = false
     if (this.#state === 'plain' && this.#mayResume(message)) this.#becomeResumable()
-    if (isRequest(message) && this.#state === 'resumable' && !this.#begin(message)) return
+    if (isRequest(message)) {
+      if (this.#state === 'plain') this.#early.add(message.id)
+      else if (!this.#begin(message)) return
+    }
     this.onmessage?.(message, extra)
-    const call = this.#calls.get(cancelledRequest(message))
+    const cancelled = cancelledRequest(message)
+    if (cancelled !== undefined) this.#early.delete(cancelled)
+    const call = this.#calls.get(cancelled)
     if (call === undefined) return
     this.#calls.end(call)
     call.stream?.cancelRequest(call.id)
@@ -276,6 +284,6 @@ export class Session implements TransportLike {
 
   /** Some messages have gone out that are not kept: who answers what is not known for certain. */
   get #hasUnkept(): boolean {
-    return this.#own === undefined || this.#calls.hasUnkept
+    return this.#own === undefined || this.#early.size > 0 || this.#calls.hasUnkept
   }
 }

@@ -2,9 +2,11 @@
 
 import { afterEach, describe, expect, it } from '@jest/globals'
 import { once } from 'node:events'
-import { closeAll } from '../helpers/listen.js'
-import { initialized, initialize, notification, request, result } from '../helpers/mcp.js'
-import { bare, isCreate, isEnd, openSession, openWire } from './raw-wire.js'
+import { closeAll, closeLater } from '../helpers/listen.js'
+import { mcpStreams, resumableTransport, type TransportLike } from '../../lib/index.js'
+import { until } from '../helpers/happenings.js'
+import { callTool, initialized, initialize, notification, request, result } from '../helpers/mcp.js'
+import { bare, DECLARED, isCreate, isEnd, openSession, openWire } from './raw-wire.js'
 import { serveWires } from './web-socket.js'
 
 afterEach(closeAll)
@@ -159,6 +161,28 @@ describe('a client that declares streams', () => {
   })
 })
 
+describe('a client that declares streams late', () => {
+  it('is answered what it had asked before, and may answer what it was asked', async () => {
+    const { url, log } = await serveWires('v1')
+    const wire = await openWire(url)
+    // All in one go: the answer to the first is made when the second has come in.
+    wire.send(request('early', 'ping'), initialize('2025-11-25', DECLARED), initialized())
+    expect(await wire.response('early')).toEqual({ jsonrpc: '2.0', id: 'early', result: {} })
+    await wire.response('initialize')
+    expect(await wire.ask(1, 'tools/list')).toHaveProperty('result.tools')
+
+    const other = await openSession(url, { elicitation: {} })
+    other.send(callTool(1, 'elicit', { key: 'a' }))
+    const { id } = await other.find(({ method }) => method === 'elicitation/create')
+    const meta = { _meta: { 'io.modelcontextprotocol/clientCapabilities': DECLARED } }
+    expect(await other.ask(2, 'tools/list', meta)).toHaveProperty('result.tools')
+    expect(other.messages.some(isCreate)).toBe(true)
+    other.send(result(id, { action: 'accept', content: { answer: 'Ann' } }))
+    expect((await other.response(1)).result.content[0].text).toContain('Ann')
+    expect(log.executions('a')).toBe(1)
+  })
+})
+
 describe('a client that declares nothing', () => {
   it('sees nothing of streams, and takes its session with it', async () => {
     const { url, log, closed, transports } = await serveWires('v1')
@@ -178,6 +202,31 @@ describe('a client that declares nothing', () => {
     expect(closed).toEqual([transports[0]])
     await log.ended.nth(2)
     expect(log.aborted('a')).toBe(1)
+  })
+
+  it('leaves the sending to the transport: its options, and what it has to say', async () => {
+    const sent: unknown[][] = []
+    const failure = new Error('cannot be sent')
+    const transport = resumableTransport(
+      {
+        start: async () => undefined,
+        close: async () => void sent.push(['closed']),
+        send: async (...args: unknown[]) => {
+          sent.push(args)
+          if (sent.length > 1) throw failure
+        }
+      },
+      mcpStreams()
+    )
+    await transport.start()
+    const message = { jsonrpc: '2.0', method: 'notifications/progress' } as const
+    const options = { relatedRequestId: 1, more: true }
+    await transport.send(message, options)
+    await expect(transport.send(message)).rejects.toBe(failure)
+    expect(sent).toEqual([
+      [message, options],
+      [message, undefined]
+    ])
   })
 
   it("is treated alike where notifications are 'never', whatever it declares", async () => {
@@ -369,6 +418,30 @@ describe('limits', () => {
     expect(await first.ask(1, 'tools/list')).toHaveProperty('result')
     await second.drop()
     await closed.nth(1)
+  })
+})
+
+describe('a transport that breaks its word', () => {
+  it('is lost, and does no harm', async () => {
+    const errors: unknown[] = []
+    const wire: TransportLike = {
+      start: async () => undefined,
+      send: async () => {
+        throw new Error('takes nothing')
+      },
+      close: () => {
+        throw new Error('does not close')
+      }
+    }
+    const streams = mcpStreams()
+    closeLater(() => streams.close())
+    const transport = resumableTransport(wire, streams)
+    transport.onerror = error => errors.push(error.message)
+    await transport.start()
+    wire.onmessage?.(initialize('2025-11-25', DECLARED))
+    await until(() => errors.length > 0)
+    await transport.close()
+    expect(errors).toEqual(['does not close'])
   })
 })
 
