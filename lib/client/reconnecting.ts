@@ -201,6 +201,7 @@ export class Reconnecting implements TransportLike, WireListener {
   messageCame(wire: ClientWire, message: WireMessage, extra: unknown): void {
     if (wire !== this.#wire) return
     this.#silence.broken()
+    if (!isObject(message)) return this.#hand(message, extra)
     const [plain, { eventId, requestId }] = takeTags(message)
     if (isResponse(plain) && this.#questions.take(plain)) return
     if (eventId !== undefined) {

@@ -313,6 +313,24 @@ describe('what comes twice', () => {
   })
 })
 
+describe('what is no message', () => {
+  it.each([null, 5, 'text', [[]]])('is handed up as it is: %j', async rubbish => {
+    const wire: TransportLike = {
+      start: async () => undefined,
+      send: async () => undefined,
+      close: async () => undefined
+    }
+    const transport = reconnectingTransport(() => wire, { idleTimeout: null })
+    const handed: unknown[] = []
+    transport.onmessage = (message: unknown) => handed.push(message)
+    await transport.start()
+    wire.onmessage?.(rubbish)
+    await until(() => handed.length > 0)
+    expect(handed).toEqual([rubbish])
+    await transport.close()
+  })
+})
+
 describe('what may not have arrived', () => {
   it('is asked after, before it grows without bound', async () => {
     const { url, servers } = await serveWires('v1')
