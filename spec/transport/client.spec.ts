@@ -364,7 +364,7 @@ describe('what may not have arrived', () => {
 describe('silence', () => {
   it('is a loss, once the server does not answer that it is there', async () => {
     const { url, log, proxy, sockets } = await serveWires('v1')
-    const { call } = await connectWire('v1', url, { idleTimeout: 200 })
+    const { call } = await connectWire('v1', url, { idleTimeout: 500 })
     const called = call('count', { key: 'a', n: 1, paced: true })
     await log.calls.nth(1)
     proxy.cutNow('silence')
@@ -375,8 +375,8 @@ describe('silence', () => {
 
   it('is none where there is just nothing to say', async () => {
     const { url, sockets } = await serveWires('v1')
-    const { call } = await connectWire('v1', url, { idleTimeout: 100 })
-    expect(await call('slow', { ms: 500 })).toMatchObject({ text: 'slow but sure' })
+    const { call } = await connectWire('v1', url, { idleTimeout: 400 })
+    expect(await call('slow', { ms: 900 })).toMatchObject({ text: 'slow but sure' })
     expect(sockets).toHaveLength(1)
   })
 })

@@ -138,7 +138,7 @@ export interface ConnectedWire {
   close(): Promise<void>
 }
 
-const FAST = { minTimeout: 1, maxTimeout: 20, maxRetries: 20, idleTimeout: 1000 }
+const FAST = { minTimeout: 1, maxTimeout: 20, maxRetries: 20, idleTimeout: 5000 }
 const INFO = { name: 'spec', version: '1.0.0' }
 
 export interface ConnectOptions extends ReconnectingTransportOptions {
