@@ -359,6 +359,31 @@ describe('what may not have arrived', () => {
     await client.ping()
     expect(sent.slice(before).filter(method => method === 'notifications/progress')).toEqual([])
   })
+
+  it('is not sent again where something has arrived that was sent later', async () => {
+    const { url, proxy, sockets } = await serveWires('v1')
+    const sent: string[] = []
+    const { client } = await connectWire('v1', url, {
+      wrap: wire => {
+        const send = wire.send.bind(wire)
+        wire.send = message => {
+          sent.push((message as { method: string }).method)
+          return send(message)
+        }
+        return wire
+      }
+    })
+    await client.notification({
+      method: 'notifications/progress',
+      params: { progressToken: 'x', progress: 1 }
+    } as never)
+    await client.ping()
+    proxy.cutNow('rst')
+    await sockets.nth(2)
+    await client.ping()
+    expect(sent.filter(method => method === 'notifications/progress')).toHaveLength(1)
+    expect(sent.filter(method => method === 'ping')).toHaveLength(2)
+  })
 })
 
 describe('silence', () => {

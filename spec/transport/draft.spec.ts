@@ -5,7 +5,10 @@ import { once } from 'node:events'
 import { closeAll, closeLater } from '../helpers/listen.js'
 import { mcpStreams, resumableTransport, type TransportLike } from '../../lib/index.js'
 import { until } from '../helpers/happenings.js'
-import { callTool, initialized, initialize, notification, request, result } from '../helpers/mcp.js'
+import { rawEndpoint } from '../helpers/endpoints/raw.js'
+import { callTool, headersFor, initialized, initialize, notification, post, request, result } from '../helpers/mcp.js'
+import type { Json } from '../helpers/open-stream.js'
+import { serve, streamId as streamIdOf } from '../helpers/serve.js'
 import { bare, DECLARED, isCreate, isEnd, openSession, openWire } from './raw-wire.js'
 import { serveWires } from './web-socket.js'
 
@@ -341,6 +344,22 @@ describe('who may come back', () => {
     expect((await other.ask('r', 'stream/resume', { streamId })).result).toEqual({ streamId, status: 'completed' })
     expect(closed).toHaveLength(1)
   })
+
+  it('has no claim to streams of HTTP: their clients are others', async () => {
+    const { url, streams } = await serveWires('v1')
+    const { url: http } = await serve(
+      rawEndpoint(({ open }) => open()),
+      {},
+      [(req, res, next) => streams(req, res, next)]
+    )
+    const streamId = streamIdOf(await post(http, callTool(1, 'any'), headersFor({ version: '2025-11-25' })))
+    const wire = await openWire(url)
+    for (const method of ['stream/resume', 'stream/poll'])
+      expect((await wire.ask(method, method, { streamId })).error).toEqual(UNKNOWN)
+    wire.send(notification('notifications/stream/end', { streamId }))
+    await wire.ask('ping', 'ping')
+    expect(streams.stats().live).toBe(1)
+  })
 })
 
 describe('bad input', () => {
@@ -407,6 +426,37 @@ describe('limits', () => {
     other.send(notification('stream/resume', { streamId }))
     await other.find(isEnd)
     expect(other.messages.filter(({ method }) => method === 'notifications/progress')).toHaveLength(200)
+  })
+
+  it('a slow wire is given no more than it takes, and everything in the end', async () => {
+    const streams = mcpStreams()
+    closeLater(() => streams.close())
+    const taken: number[] = []
+    let goOn: () => void = () => undefined
+    let isSlow = true
+    const wire: TransportLike = {
+      start: async () => undefined,
+      close: async () => undefined,
+      send: async message => {
+        const { method, params } = message as Json
+        if (method !== 'notifications/message') return
+        taken.push(params.n)
+        if (isSlow)
+          await new Promise<void>(resolve => (goOn = ((earlier: () => void) => () => (earlier(), resolve()))(goOn)))
+      }
+    }
+    const transport = resumableTransport(wire, streams)
+    await transport.start()
+    wire.onmessage?.(initialize('2025-11-25', DECLARED))
+    for (let n = 0; n < 1000; n++)
+      await transport.send(notification('notifications/message', { n, data: 'x'.repeat(1000) }) as never)
+    expect(taken.length).toBeGreaterThan(100)
+    expect(taken.length).toBeLessThan(500)
+    isSlow = false
+    goOn()
+    await until(() => taken.length === 1000)
+    expect(taken).toEqual(Array.from({ length: 1000 }, (_, n) => n))
+    await transport.close()
   })
 
   it('without room, a session is what it would be without us', async () => {
