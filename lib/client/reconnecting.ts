@@ -1,17 +1,9 @@
 // The wires of a reconnecting transport, one after the other: what is kept over the loss of one, and how the next goes on.
 import { STREAM_ERROR } from '../core/errors.js'
-import {
-  cancelledRequest,
-  isObject,
-  isRequest,
-  isResponse,
-  type Message,
-  paramsOf,
-  type RequestId
-} from '../core/json-rpc.js'
-import { bounded, ClientWire, type WireListener } from './client-wire.js'
+import { cancelledRequest, isObject, isRequest, isResponse, type Message, type RequestId } from '../core/json-rpc.js'
 import { declareStreams, takeTags, type TransportLike, type WireMessage } from '../core/shared-wire.js'
-import { asError, give, isMark, type OpenStream } from './open-streams.js'
+import { bounded, ClientWire, type WireListener } from './client-wire.js'
+import { asError, give, isMark, OpenStreams } from './open-streams.js'
 import type { ClientSettings, ReconnectReason } from './options.js'
 import { Outbox } from './outbox.js'
 import { Questions } from './questions.js'
@@ -34,19 +26,15 @@ export class Reconnecting implements TransportLike, WireListener {
   onmessage?: ((message: WireMessage, extra?: unknown) => void) | undefined
   #state: 'new' | 'connecting' | 'open' | 'closed' = 'new'
   #wire: ClientWire | undefined
-  /** The stream of the session; `undefined` while the server has named none. */
-  #own: string | undefined
   /** The server answers, and knows no streams. */
   #isPlain = false
-  readonly #streams = new Map<string, OpenStream>()
+  readonly #streams = new OpenStreams()
   /** Requests of the client's without a response. */
   readonly #pending = new Set<RequestId>()
   readonly #outbox = new Outbox()
   readonly #questions = new Questions()
   #handed: Promise<void> = Promise.resolve()
   #attempt = 0
-  /** What the server wants clients to wait, in milliseconds. */
-  #leastDelay: number | undefined
   readonly #silence: Silence
   readonly #over = new AbortController()
   readonly #connect: () => TransportLike | Promise<TransportLike>
@@ -57,8 +45,8 @@ export class Reconnecting implements TransportLike, WireListener {
     this.#settings = settings
     this.#silence = new Silence(settings.idleTimeout, {
       // A server that knows no streams cannot be asked, and owes nothing but responses.
-      isAwaited: () => this.#own !== undefined || (!this.#isPlain && this.#pending.size > 0),
-      ask: () => this.#own !== undefined && void this.#ask('stream/poll', this.#own),
+      isAwaited: () => this.#streams.own !== undefined || (!this.#isPlain && this.#pending.size > 0),
+      ask: () => this.#streams.own !== undefined && void this.#ask('stream/poll', this.#streams.own),
       giveUp: () => this.#wire?.lose('idle')
     })
   }
@@ -79,13 +67,18 @@ export class Reconnecting implements TransportLike, WireListener {
     if (this.#state !== 'open') return
     await this.#dispatch(sent)
     const { length } = this.#outbox.messages
-    if (this.#own !== undefined && length > 0 && length % MOST_UNCERTAIN === 0) void this.#ask('stream/poll', this.#own)
+    if (this.#streams.own !== undefined && length > 0 && length % MOST_UNCERTAIN === 0)
+      void this.#ask('stream/poll', this.#streams.own)
   }
 
   /** Says goodbye: the server need not wait for a client that will not come back. */
   async close(): Promise<void> {
-    if (this.#state === 'open' && this.#own !== undefined) {
-      const goodbye = { jsonrpc: '2.0', method: 'notifications/stream/end', params: { streamId: this.#own } } as const
+    if (this.#state === 'open' && this.#streams.own !== undefined) {
+      const goodbye = {
+        jsonrpc: '2.0',
+        method: 'notifications/stream/end',
+        params: { streamId: this.#streams.own }
+      } as const
       await bounded(GOODBYE, this.#write(goodbye)).catch(() => undefined)
     }
     await this.#end()
@@ -94,8 +87,8 @@ export class Reconnecting implements TransportLike, WireListener {
   resume(streamId: string, onNotification?: (notification: Message) => void): Promise<unknown> {
     return new Promise((resolve, reject) => {
       if (this.#state === 'new' || this.#state === 'closed') return reject(new Error('Not connected'))
-      if (this.#streams.has(streamId)) return reject(new Error('The stream is followed here already'))
-      this.#streams.set(streamId, { cursor: undefined, taker: { resolve, reject, onNotification } })
+      if (!this.#streams.take(streamId, { resolve, reject, onNotification }))
+        return reject(new Error('The stream is followed here already'))
       if (this.#state === 'open') void this.#resume(streamId)
     })
   }
@@ -119,8 +112,8 @@ export class Reconnecting implements TransportLike, WireListener {
     this.#questions.drop()
     if (this.#state === 'closed') return
     if (wire.age > LONG_ENOUGH) this.#attempt = 0
-    const isNew = this.#own === undefined && !this.#isPlain && this.#outbox.messages.every(isHarmless)
-    if (this.#own === undefined && !isNew) return void this.#end()
+    const isNew = this.#streams.own === undefined && !this.#isPlain && this.#outbox.messages.every(isHarmless)
+    if (this.#streams.own === undefined && !isNew) return void this.#end()
     if (this.#state !== 'open') return
     this.#state = 'connecting'
     void this.#reconnect(reason)
@@ -134,7 +127,7 @@ export class Reconnecting implements TransportLike, WireListener {
     let cause: unknown
     while (this.#state === 'connecting') {
       if (++this.#attempt > this.#settings.maxRetries) return this.#fail('retries-exhausted', cause)
-      const delay = retryDelay(this.#attempt, this.#leastDelay, undefined, this.#settings)
+      const delay = retryDelay(this.#attempt, this.#streams.leastDelay, undefined, this.#settings)
       try {
         const reconnection = { attempt: this.#attempt, delay, lastEventId: undefined, reason }
         await untilNextAttempt(reconnection, this.#settings, this.#over.signal)
@@ -145,7 +138,7 @@ export class Reconnecting implements TransportLike, WireListener {
         continue
       }
       // Before anything is sent again: in another session it would run another time.
-      const status = this.#own === undefined ? NOTHING : await this.#ask('stream/poll', this.#own)
+      const status = this.#streams.own === undefined ? NOTHING : await this.#ask('stream/poll', this.#streams.own)
       if (status === undefined || this.#wire === undefined) continue
       if (status.error !== undefined) return this.#fail('stream-unknown', status.error)
       return this.#comeBack()
@@ -155,7 +148,7 @@ export class Reconnecting implements TransportLike, WireListener {
   /** A new wire goes on where the last one stopped. */
   #comeBack(): void {
     this.#state = 'open'
-    for (const streamId of this.#streams.keys()) void this.#resume(streamId)
+    for (const streamId of this.#streams.ids) void this.#resume(streamId)
     for (const message of [...this.#outbox.messages]) void this.#dispatch(message)
   }
 
@@ -190,9 +183,8 @@ export class Reconnecting implements TransportLike, WireListener {
       const isOver = isObject(response.result) && response.result['status'] === 'completed'
       return isOver ? this.#ended(streamId) : undefined
     }
-    if (streamId === this.#own) return this.#fail('stream-unknown', response.error)
-    this.#streams.delete(streamId)
-    stream.taker?.reject(asError(response.error))
+    if (streamId === this.#streams.own) return this.#fail('stream-unknown', response.error)
+    this.#streams.delete(streamId, asError(response.error))
     if (stream.requestId !== undefined) this.#settle(stream.requestId, response.error)
   }
 
@@ -206,9 +198,8 @@ export class Reconnecting implements TransportLike, WireListener {
     if (isResponse(plain) && this.#questions.take(plain)) return
     if (eventId !== undefined) {
       if (plain.method === 'notifications/stream/create') this.#created(eventId.streamId, requestId, plain)
-      const stream = this.#streams.get(eventId.streamId)
-      if (stream === undefined || eventId.sequence <= (stream.cursor ?? 0)) return
-      stream.cursor = eventId.sequence
+      const stream = this.#streams.advance(eventId)
+      if (stream === undefined) return
       this.#attempt = 0
       if (stream.taker !== undefined && give(stream.taker, plain)) return
       if (plain.method === 'notifications/stream/end') this.#ended(eventId.streamId)
@@ -218,7 +209,7 @@ export class Reconnecting implements TransportLike, WireListener {
     this.#attempt = 0
     if (isResponse(plain)) {
       if (!this.#pending.delete(plain.id)) return
-      if (this.#own === undefined) this.#isPlain = true
+      if (this.#streams.own === undefined) this.#isPlain = true
       if (this.#isPlain) this.#outbox.clear()
       this.#outbox.requestArrived(plain.id)
     }
@@ -236,23 +227,14 @@ export class Reconnecting implements TransportLike, WireListener {
   }
 
   #created(streamId: string, requestId: RequestId | undefined, message: Message): void {
-    // A stream that was taken over is of none of this client's requests; nor is the other session's own, which comes with it.
-    if (this.#streams.get(streamId)?.taker !== undefined) return
-    if (!this.#streams.has(streamId)) this.#streams.set(streamId, { cursor: undefined, requestId })
-    if (requestId === undefined) this.#own ??= streamId
-    else this.#outbox.requestArrived(requestId)
-    const { stream } = paramsOf(message)
-    const interval = isObject(stream) ? stream['resumeInterval'] : undefined
-    if (isObject(interval) && typeof interval['min'] === 'number') this.#leastDelay = interval['min'] * 1000
+    const isOurs = this.#streams.created(streamId, requestId, message)
+    if (isOurs && requestId !== undefined) this.#outbox.requestArrived(requestId)
   }
 
   #ended(streamId: string): void {
-    const stream = this.#streams.get(streamId)
     this.#streams.delete(streamId)
-    stream?.taker?.reject(new ResumptionError('no-response', streamId))
     // Where the session has ended, calls may have ended with it, and their last messages may be on their way.
-    const isOver = this.#own !== undefined && !this.#streams.has(this.#own)
-    if (isOver && this.#streams.size === 0) void this.#end()
+    if (this.#streams.areOver) void this.#end()
   }
 
   // Ends
@@ -263,7 +245,7 @@ export class Reconnecting implements TransportLike, WireListener {
 
   /** The session is lost: each caller hears of it, in the only language that it listens to. */
   #fail(code: 'retries-exhausted' | 'stream-unknown', cause: unknown): void {
-    const error = new ResumptionError(code, this.#own ?? '', cause)
+    const error = new ResumptionError(code, this.#streams.own ?? '', cause)
     for (const id of [...this.#pending])
       this.#settle(id, { code: STREAM_ERROR, message: error.message, data: { reason: code } })
     this.onerror?.(error)
@@ -277,7 +259,7 @@ export class Reconnecting implements TransportLike, WireListener {
     this.#silence.stop()
     const wire = this.#wire
     this.#wire = undefined
-    for (const [streamId, { taker }] of this.#streams) taker?.reject(new ResumptionError('no-response', streamId))
+    this.#streams.deleteAll()
     await wire?.close().catch((error: Error) => this.onerror?.(error))
     await this.#handed
     this.onclose?.()
