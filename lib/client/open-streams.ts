@@ -1,5 +1,7 @@
-// A stream as its client sees it on a wire that all streams share, and who takes its messages.
-import { isObject, isRequest, isResponse, type Message, type RequestId } from '../core/json-rpc.js'
+// The streams as their client sees them on a wire that all of them share, and who takes their messages.
+import type { EventId } from '../core/event-id.js'
+import { isObject, isRequest, isResponse, type Message, paramsOf, type RequestId } from '../core/json-rpc.js'
+import { ResumptionError } from './resumption-error.js'
 
 /** A stream that the server still writes, or of which something may be missing. */
 export interface OpenStream {
@@ -15,6 +17,64 @@ export interface Taker {
   readonly resolve: (result: unknown) => void
   readonly reject: (error: Error) => void
   readonly onNotification: ((notification: Message) => void) | undefined
+}
+
+export class OpenStreams {
+  /** The stream of the session; `undefined` while the server has named none. */
+  own: string | undefined
+  /** What the server wants clients to wait, in milliseconds. */
+  leastDelay: number | undefined
+  readonly #streams = new Map<string, OpenStream>()
+
+  get ids(): readonly string[] {
+    return [...this.#streams.keys()]
+  }
+
+  get(streamId: string): OpenStream | undefined {
+    return this.#streams.get(streamId)
+  }
+
+  /** The session is over, and with it all that it has said: nothing is on its way any more. */
+  get areOver(): boolean {
+    return this.own !== undefined && this.#streams.size === 0
+  }
+
+  /** `false`: it is followed already. */
+  take(streamId: string, taker: Taker): boolean {
+    if (this.#streams.has(streamId)) return false
+    this.#streams.set(streamId, { cursor: undefined, taker })
+    return true
+  }
+
+  /** The server has created a stream. `false`: it is none of this client's requests. */
+  created(streamId: string, requestId: RequestId | undefined, message: Message): boolean {
+    // A stream that was taken over is of none of this client's requests; nor is the other session's own, which comes with it.
+    if (this.#streams.get(streamId)?.taker !== undefined) return false
+    if (!this.#streams.has(streamId)) this.#streams.set(streamId, { cursor: undefined, requestId })
+    if (requestId === undefined) this.own ??= streamId
+    const { stream } = paramsOf(message)
+    const interval = isObject(stream) ? stream['resumeInterval'] : undefined
+    if (isObject(interval) && typeof interval['min'] === 'number') this.leastDelay = interval['min'] * 1000
+    return true
+  }
+
+  /** The stream of a message; `undefined` where it is not followed, or has brought this message before. */
+  advance({ streamId, sequence }: EventId): OpenStream | undefined {
+    const stream = this.#streams.get(streamId)
+    if (stream === undefined || sequence <= (stream.cursor ?? 0)) return undefined
+    stream.cursor = sequence
+    return stream
+  }
+
+  delete(streamId: string, error: Error = new ResumptionError('no-response', streamId)): void {
+    const stream = this.#streams.get(streamId)
+    this.#streams.delete(streamId)
+    stream?.taker?.reject(error)
+  }
+
+  deleteAll(): void {
+    for (const streamId of this.ids) this.delete(streamId)
+  }
 }
 
 /** Gives a message to whoever has asked for its stream; `false`: it is not for them. */

@@ -1,47 +1,40 @@
 // The wires of a reconnecting transport, one after the other: what is kept over the loss of one, and how the next goes on.
 import { STREAM_ERROR } from '../core/errors.js'
-import {
-  cancelledRequest,
-  isObject,
-  isRequest,
-  isResponse,
-  type Message,
-  paramsOf,
-  type RequestId
-} from '../core/json-rpc.js'
+import { cancelledRequest, isObject, isRequest, isResponse, type Message, type RequestId } from '../core/json-rpc.js'
 import { declareStreams, takeTags, type TransportLike, type WireMessage } from '../core/shared-wire.js'
-import { asError, give, isMark, type OpenStream } from './open-streams.js'
+import { bounded, ClientWire, type WireListener } from './client-wire.js'
+import { asError, give, isMark, OpenStreams } from './open-streams.js'
 import type { ClientSettings, ReconnectReason } from './options.js'
 import { Outbox } from './outbox.js'
 import { Questions } from './questions.js'
 import { ResumptionError } from './resumption-error.js'
-import { retryDelay, untilNextAttempt, within } from './retry-delay.js'
+import { retryDelay, untilNextAttempt } from './retry-delay.js'
 import { Silence } from './silence.js'
 
 /** Requests without a session that a server may get twice. */
 const HARMLESS = ['initialize', 'server/discover', 'ping']
 /** Messages of unknown fate after which the server is asked for a sign that it has them. */
 const MOST_UNCERTAIN = 32
+/** Milliseconds for which a wire must hold, where it brings nothing, so that the attempt at it was no failure. */
+const LONG_ENOUGH = 10_000
+/** Milliseconds that a wire has for taking the last message. */
+const GOODBYE = 1000
 
-export class Reconnecting implements TransportLike {
+export class Reconnecting implements TransportLike, WireListener {
   onclose?: (() => void) | undefined
   onerror?: ((error: Error) => void) | undefined
   onmessage?: ((message: WireMessage, extra?: unknown) => void) | undefined
   #state: 'new' | 'connecting' | 'open' | 'closed' = 'new'
-  #wire: TransportLike | undefined
-  /** The stream of the session; `undefined` while the server has named none. */
-  #own: string | undefined
+  #wire: ClientWire | undefined
   /** The server answers, and knows no streams. */
   #isPlain = false
-  readonly #streams = new Map<string, OpenStream>()
+  readonly #streams = new OpenStreams()
   /** Requests of the client's without a response. */
   readonly #pending = new Set<RequestId>()
   readonly #outbox = new Outbox()
   readonly #questions = new Questions()
   #handed: Promise<void> = Promise.resolve()
   #attempt = 0
-  /** What the server wants clients to wait, in milliseconds. */
-  #leastDelay: number | undefined
   readonly #silence: Silence
   readonly #over = new AbortController()
   readonly #connect: () => TransportLike | Promise<TransportLike>
@@ -52,17 +45,16 @@ export class Reconnecting implements TransportLike {
     this.#settings = settings
     this.#silence = new Silence(settings.idleTimeout, {
       // A server that knows no streams cannot be asked, and owes nothing but responses.
-      isAwaited: () => this.#own !== undefined || (!this.#isPlain && this.#pending.size > 0),
-      ask: () => this.#own !== undefined && void this.#ask('stream/poll', this.#own),
-      giveUp: () => this.#wire !== undefined && this.#lost(this.#wire, 'idle')
+      isAwaited: () => this.#streams.own !== undefined || (!this.#isPlain && this.#pending.size > 0),
+      ask: () => this.#streams.own !== undefined && void this.#ask('stream/poll', this.#streams.own),
+      giveUp: () => this.#wire?.lose('idle')
     })
   }
 
   async start(): Promise<void> {
     if (this.#state !== 'new') throw new Error('The transport has been started already')
     this.#state = 'connecting'
-    await this.#open()
-    this.#state = 'open'
+    await this.#open('open')
   }
 
   async send(message: WireMessage): Promise<void> {
@@ -75,93 +67,79 @@ export class Reconnecting implements TransportLike {
     if (this.#state !== 'open') return
     await this.#dispatch(sent)
     const { length } = this.#outbox.messages
-    if (this.#own !== undefined && length > 0 && length % MOST_UNCERTAIN === 0) void this.#ask('stream/poll', this.#own)
+    if (this.#streams.own !== undefined && length > 0 && length % MOST_UNCERTAIN === 0)
+      void this.#ask('stream/poll', this.#streams.own)
   }
 
   /** Says goodbye: the server need not wait for a client that will not come back. */
   async close(): Promise<void> {
-    if (this.#state === 'open' && this.#own !== undefined)
-      await this.#write({ jsonrpc: '2.0', method: 'notifications/stream/end', params: { streamId: this.#own } })
+    if (this.#state === 'open' && this.#streams.own !== undefined) {
+      const goodbye = {
+        jsonrpc: '2.0',
+        method: 'notifications/stream/end',
+        params: { streamId: this.#streams.own }
+      } as const
+      await bounded(GOODBYE, this.#write(goodbye)).catch(() => undefined)
+    }
     await this.#end()
   }
 
   resume(streamId: string, onNotification?: (notification: Message) => void): Promise<unknown> {
     return new Promise((resolve, reject) => {
       if (this.#state === 'new' || this.#state === 'closed') return reject(new Error('Not connected'))
-      this.#streams.set(streamId, { cursor: undefined, taker: { resolve, reject, onNotification } })
+      if (!this.#streams.take(streamId, { resolve, reject, onNotification }))
+        return reject(new Error('The stream is followed here already'))
       if (this.#state === 'open') void this.#resume(streamId)
     })
   }
 
   // Wires
 
-  async #open(): Promise<void> {
-    const wire = await this.#connect()
-    // What the user has hung on the wire stays there.
-    const { onmessage, onerror, onclose } = wire
-    wire.onmessage = (message: WireMessage, extra?: unknown) => {
-      onmessage?.(message, extra)
-      this.#take(wire, message, extra)
-    }
-    wire.onerror = error => {
-      onerror?.(error)
-      // That of a wire which is lost with it is no news: another takes its place.
-      setTimeout(() => wire === this.#wire && this.onerror?.(error))
-    }
-    wire.onclose = () => {
-      onclose?.()
-      this.#lost(wire, 'end')
-    }
-    try {
-      await this.#within(wire.start())
-    } catch (error) {
-      discard(wire)
-      throw error
-    }
-    if (this.#over.signal.aborted) return discard(wire)
+  async #open(state: 'open' | 'connecting'): Promise<void> {
+    const wire = await ClientWire.open(await this.#connect(), this.#settings.idleTimeout, this)
+    if (this.#over.signal.aborted) return wire.discard()
+    if (wire.isGone) throw new Error('The wire was lost')
     this.#wire = wire
+    this.#state = state
     this.#outbox.newWire()
     this.#silence.broken()
   }
 
-  /** A wire that takes or says nothing is as good as lost. */
-  #within(work: Promise<void>): Promise<void> {
-    return new Promise((resolve, reject) => {
-      within(this.#settings.idleTimeout, work, reject).then(resolve, reject)
-    })
-  }
-
-  #lost(wire: TransportLike, reason: ReconnectReason): void {
+  wireLost(wire: ClientWire, reason: ReconnectReason): void {
     if (wire !== this.#wire) return
     this.#wire = undefined
-    discard(wire)
     this.#silence.stop()
     this.#questions.drop()
     if (this.#state === 'closed') return
-    const isNew = this.#own === undefined && !this.#isPlain && this.#outbox.messages.every(isHarmless)
-    if (this.#own === undefined && !isNew) return void this.#end()
+    if (wire.age > LONG_ENOUGH) this.#attempt = 0
+    const isNew = this.#streams.own === undefined && !this.#isPlain && this.#outbox.messages.every(isHarmless)
+    if (this.#streams.own === undefined && !isNew) return void this.#end()
     if (this.#state !== 'open') return
     this.#state = 'connecting'
     void this.#reconnect(reason)
+  }
+
+  errorCame(error: Error): void {
+    this.onerror?.(error)
   }
 
   async #reconnect(reason: ReconnectReason): Promise<void> {
     let cause: unknown
     while (this.#state === 'connecting') {
       if (++this.#attempt > this.#settings.maxRetries) return this.#fail('retries-exhausted', cause)
-      const delay = retryDelay(this.#attempt, this.#leastDelay, undefined, this.#settings)
+      const delay = retryDelay(this.#attempt, this.#streams.leastDelay, undefined, this.#settings)
       try {
         const reconnection = { attempt: this.#attempt, delay, lastEventId: undefined, reason }
         await untilNextAttempt(reconnection, this.#settings, this.#over.signal)
-        await this.#open()
+        await this.#open('connecting')
       } catch (error) {
         cause = error
         reason = 'error'
         continue
       }
       // Before anything is sent again: in another session it would run another time.
-      const status = this.#own === undefined ? NOTHING : await this.#ask('stream/poll', this.#own)
-      if (status === undefined) continue
+      const status = this.#streams.own === undefined ? NOTHING : await this.#ask('stream/poll', this.#streams.own)
+      if (status === undefined || this.#wire === undefined) continue
       if (status.error !== undefined) return this.#fail('stream-unknown', status.error)
       return this.#comeBack()
     }
@@ -169,9 +147,8 @@ export class Reconnecting implements TransportLike {
 
   /** A new wire goes on where the last one stopped. */
   #comeBack(): void {
-    this.#attempt = 0
     this.#state = 'open'
-    for (const streamId of this.#streams.keys()) void this.#resume(streamId)
+    for (const streamId of this.#streams.ids) void this.#resume(streamId)
     for (const message of [...this.#outbox.messages]) void this.#dispatch(message)
   }
 
@@ -181,18 +158,14 @@ export class Reconnecting implements TransportLike {
   }
 
   async #write(message: WireMessage): Promise<void> {
-    const wire = this.#wire
-    try {
-      await wire?.send(message)
-    } catch {
-      if (wire !== undefined) this.#lost(wire, 'error')
-    }
+    await this.#wire?.send(message)
   }
 
   /** A request of ours. `undefined`: the wire was lost. */
   #ask(method: string, streamId: string, cursor?: number): Promise<Message | undefined> {
     const last = this.#outbox.lastSent
     const params = { streamId, ...(cursor !== undefined && { cursor }) }
+    if (this.#wire === undefined) return Promise.resolve(undefined)
     return new Promise(resolve => {
       const question = this.#questions.ask(method, params, response => {
         if (response !== undefined) this.#outbox.arrived(last)
@@ -210,32 +183,33 @@ export class Reconnecting implements TransportLike {
       const isOver = isObject(response.result) && response.result['status'] === 'completed'
       return isOver ? this.#ended(streamId) : undefined
     }
-    if (streamId === this.#own) return this.#fail('stream-unknown', response.error)
-    this.#streams.delete(streamId)
-    stream.taker?.reject(asError(response.error))
+    if (streamId === this.#streams.own) return this.#fail('stream-unknown', response.error)
+    this.#streams.delete(streamId, asError(response.error))
     if (stream.requestId !== undefined) this.#settle(stream.requestId, response.error)
   }
 
   // Messages
 
-  #take(wire: TransportLike, message: WireMessage, extra: unknown): void {
+  messageCame(wire: ClientWire, message: WireMessage, extra: unknown): void {
     if (wire !== this.#wire) return
     this.#silence.broken()
+    if (!isObject(message)) return this.#hand(message, extra)
     const [plain, { eventId, requestId }] = takeTags(message)
     if (isResponse(plain) && this.#questions.take(plain)) return
     if (eventId !== undefined) {
       if (plain.method === 'notifications/stream/create') this.#created(eventId.streamId, requestId, plain)
-      const stream = this.#streams.get(eventId.streamId)
-      if (stream === undefined || eventId.sequence <= (stream.cursor ?? 0)) return
-      stream.cursor = eventId.sequence
+      const stream = this.#streams.advance(eventId)
+      if (stream === undefined) return
+      this.#attempt = 0
       if (stream.taker !== undefined && give(stream.taker, plain)) return
       if (plain.method === 'notifications/stream/end') this.#ended(eventId.streamId)
       // What is said of a stream that answers no request of the client's is between the server and us.
       if (isMark(plain) && stream.requestId === undefined) return
     }
+    this.#attempt = 0
     if (isResponse(plain)) {
       if (!this.#pending.delete(plain.id)) return
-      if (this.#own === undefined) this.#isPlain = true
+      if (this.#streams.own === undefined) this.#isPlain = true
       if (this.#isPlain) this.#outbox.clear()
       this.#outbox.requestArrived(plain.id)
     }
@@ -253,23 +227,14 @@ export class Reconnecting implements TransportLike {
   }
 
   #created(streamId: string, requestId: RequestId | undefined, message: Message): void {
-    // A stream that was taken over is of none of this client's requests; nor is the other session's own, which comes with it.
-    if (this.#streams.get(streamId)?.taker !== undefined) return
-    if (!this.#streams.has(streamId)) this.#streams.set(streamId, { cursor: undefined, requestId })
-    if (requestId === undefined) this.#own ??= streamId
-    else this.#outbox.requestArrived(requestId)
-    const { stream } = paramsOf(message)
-    const interval = isObject(stream) ? stream['resumeInterval'] : undefined
-    if (isObject(interval) && typeof interval['min'] === 'number') this.#leastDelay = interval['min'] * 1000
+    const isOurs = this.#streams.created(streamId, requestId, message)
+    if (isOurs && requestId !== undefined) this.#outbox.requestArrived(requestId)
   }
 
   #ended(streamId: string): void {
-    const stream = this.#streams.get(streamId)
     this.#streams.delete(streamId)
-    stream?.taker?.reject(new ResumptionError('no-response', streamId))
     // Where the session has ended, calls may have ended with it, and their last messages may be on their way.
-    const isOver = this.#own !== undefined && !this.#streams.has(this.#own)
-    if (isOver && this.#streams.size === 0) void this.#end()
+    if (this.#streams.areOver) void this.#end()
   }
 
   // Ends
@@ -280,7 +245,7 @@ export class Reconnecting implements TransportLike {
 
   /** The session is lost: each caller hears of it, in the only language that it listens to. */
   #fail(code: 'retries-exhausted' | 'stream-unknown', cause: unknown): void {
-    const error = new ResumptionError(code, this.#own ?? '', cause)
+    const error = new ResumptionError(code, this.#streams.own ?? '', cause)
     for (const id of [...this.#pending])
       this.#settle(id, { code: STREAM_ERROR, message: error.message, data: { reason: code } })
     this.onerror?.(error)
@@ -294,7 +259,7 @@ export class Reconnecting implements TransportLike {
     this.#silence.stop()
     const wire = this.#wire
     this.#wire = undefined
-    for (const [streamId, { taker }] of this.#streams) taker?.reject(new ResumptionError('no-response', streamId))
+    this.#streams.deleteAll()
     await wire?.close().catch((error: Error) => this.onerror?.(error))
     await this.#handed
     this.onclose?.()
@@ -305,8 +270,4 @@ const NOTHING: Message = {}
 
 function isHarmless({ method, id }: Message): boolean {
   return id === undefined || HARMLESS.includes(method as string)
-}
-
-function discard(wire: TransportLike): void {
-  wire.close().catch(() => undefined)
 }

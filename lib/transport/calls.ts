@@ -28,6 +28,9 @@ export class Calls {
     sizeCalculation: ({ text }) => text.length
   })
 
+  /** Requests that came before the client had said that it knows streams, and that have no response yet. */
+  readonly early = new Set<RequestId>()
+
   begin(call: Call): void {
     this.#running.set(call.id, call)
   }
@@ -58,6 +61,6 @@ export class Calls {
 
   /** Some run whose messages are not kept. */
   get hasUnkept(): boolean {
-    return [...this.#running.values()].some(({ stream }) => stream === undefined)
+    return this.early.size > 0 || [...this.#running.values()].some(({ stream }) => stream === undefined)
   }
 }

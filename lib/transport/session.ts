@@ -1,21 +1,17 @@
 // What the SDK's server holds for its transport: it outlives its wires. Each call of its client is a stream, and so is all else that the server says.
-import { nanoid } from 'nanoid'
 import { faultMessage, STREAM_ERROR } from '../core/errors.js'
 import { cancelledRequest, isRequest, isResponse, type Message, type RequestId } from '../core/json-rpc.js'
-import type { Manners } from '../core/protocol-version.js'
 import type { TransportLike, WireMessage } from '../core/shared-wire.js'
 import { declaresStreams } from '../core/streams-capability.js'
 import { INVALID_REQUEST } from '../core/stream-messages.js'
 import type { Stream } from '../core/stream.js'
-import type { Producer, StreamInit, StreamKind } from '../core/stream-types.js'
+import type { StreamKind } from '../core/stream-types.js'
 import { type Call, Calls } from './calls.js'
 import { newSessionId } from './ids.js'
-import { append, declared } from './messages.js'
+import { declared } from './messages.js'
 import type { SharedStreams } from './shared-streams.js'
+import { StreamWriter } from './stream-writer.js'
 import { Wire } from './wire.js'
-
-/** A wire has no revisions to heed, no primers, and nothing to hand off. */
-const MANNERS: Manners = { taken: true, primer: 'none', comesBack: true, handoff: 'never' }
 
 export class Session implements TransportLike {
   onclose?: (() => void) | undefined
@@ -31,7 +27,7 @@ export class Session implements TransportLike {
   /** What belongs to no call. */
   #own: Stream | undefined
   readonly #calls = new Calls()
-  readonly #drained = new Map<Stream, (() => void)[]>()
+  readonly #writer: StreamWriter
   readonly #transport: TransportLike
   readonly #shared: SharedStreams
 
@@ -39,6 +35,7 @@ export class Session implements TransportLike {
     this.owner = owner
     this.#transport = transport
     this.#shared = shared
+    this.#writer = new StreamWriter(shared.host)
     this.#wire = new Wire(transport, owner, shared, this)
   }
 
@@ -62,12 +59,13 @@ export class Session implements TransportLike {
 
   async send(message: WireMessage, options?: { readonly relatedRequestId?: RequestId | undefined }): Promise<void> {
     if (this.#state === 'closed') throw new Error('Not connected')
-    if (this.#state === 'plain') return this.#wire?.send(message)
+    if (isResponse(message) && this.#calls.early.delete(message.id)) return this.#wire?.transport.send(message, options)
+    if (this.#state === 'plain') return this.#transport.send(message, options)
     if (isResponse(message)) return this.#respond(message)
     const call = this.#calls.get(options?.relatedRequestId)
     if (call !== undefined && call.stream === undefined) return this.#wire?.send(message)
     const stream = call?.stream ?? this.#own
-    if (stream !== undefined) await this.#append(stream, message)
+    if (stream !== undefined) await this.#writer.write(stream, message)
   }
 
   /** Ends the session: calls that still run fail, and their client is told. */
@@ -117,9 +115,14 @@ export class Session implements TransportLike {
   receive(message: WireMessage, extra: unknown): void {
     this.#isFresh = false
     if (this.#state === 'plain' && this.#mayResume(message)) this.#becomeResumable()
-    if (isRequest(message) && this.#state === 'resumable' && !this.#begin(message)) return
+    if (isRequest(message)) {
+      if (this.#state === 'plain') this.#calls.early.add(message.id)
+      else if (!this.#begin(message)) return
+    }
     this.onmessage?.(message, extra)
-    const call = this.#calls.get(cancelledRequest(message))
+    const cancelled = cancelledRequest(message)
+    if (cancelled !== undefined) this.#calls.early.delete(cancelled)
+    const call = this.#calls.get(cancelled)
     if (call === undefined) return
     this.#calls.end(call)
     call.stream?.cancelRequest(call.id)
@@ -204,19 +207,8 @@ export class Session implements TransportLike {
   }
 
   #open(kind: StreamKind, requestIds: readonly RequestId[], over: (stream: Stream) => void): Stream | undefined {
-    const { table, resumeInterval, isClosing } = this.#shared.host
-    if (isClosing) return undefined
     const { owner, id: sessionId } = this
-    const init: StreamInit = { id: nanoid(), kind, owner, requestIds, sessionId, manners: MANNERS, resumeInterval }
-    const producer: Producer = {
-      drain: () => this.#drain(stream),
-      unanswered: ids => this.#unanswered(ids),
-      release: () => {
-        this.#drain(stream)
-        if (stream !== undefined) over(stream)
-      }
-    }
-    const stream = table.open(init, producer)
+    const stream = this.#writer.open({ kind, owner, requestIds, sessionId }, over, ids => this.#unanswered(ids))
     if (stream !== undefined) this.#wire?.follow(stream, 0)
     return stream
   }
@@ -229,22 +221,7 @@ export class Session implements TransportLike {
       this.#calls.end(call)
       return this.#wire?.send(response)
     }
-    append(call.stream, JSON.stringify(response))
-    call.stream.producerEnded()
-  }
-
-  /** Waits where the stream is full: until its client reads again, or until there is no stream any more. */
-  async #append(stream: Stream, message: WireMessage): Promise<void> {
-    const hasRoom = append(stream, JSON.stringify(message))
-    if (hasRoom || stream.isEnded) return
-    await new Promise<void>(resolve => this.#drained.set(stream, [...(this.#drained.get(stream) ?? []), resolve]))
-  }
-
-  #drain(stream: Stream | undefined): void {
-    if (stream === undefined) return
-    const waiting = this.#drained.get(stream) ?? []
-    this.#drained.delete(stream)
-    for (const resolve of waiting) resolve()
+    this.#writer.finish(call.stream, response)
   }
 
   /** A call's stream is over. Unless it has its response, nobody wants that any more. */

@@ -67,6 +67,7 @@ export class Wire implements ReaderHost {
     try {
       await this.transport.send(message)
     } catch (error) {
+      if (this.#isClosed) return
       this.shared.host.debug('wire closed, it takes nothing: %o', error)
       await this.close()
     }
@@ -83,7 +84,11 @@ export class Wire implements ReaderHost {
 
   async close(): Promise<void> {
     this.#closed()
-    await this.transport.close().catch((error: Error) => this.session.onerror?.(error))
+    try {
+      await this.transport.close()
+    } catch (error) {
+      this.session.onerror?.(error as Error)
+    }
   }
 
   /** Gives its client a stream from a cursor on. `onDone` hears when no more of it will come here. */

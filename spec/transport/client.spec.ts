@@ -134,6 +134,8 @@ describe('a client in a new process', () => {
     const taken = second.transport.resume(ids[0]!, ({ params }) =>
       steps.push((params as { progress?: number }).progress)
     )
+    // Who asks again is told, and the first one has its result.
+    await expect(second.transport.resume(ids[0]!)).rejects.toThrow('already')
     log.release('a', 3)
     expect(await taken).toMatchObject({ content: [{ text: 'counted to 2' }] })
     expect(steps.filter(step => step !== undefined)).toEqual([1, 2])
@@ -200,6 +202,21 @@ describe('giving up', () => {
     expect(log).toEqual([])
   })
 
+  it('rejects what is open once every wire is lost before it has brought anything new', async () => {
+    const { url, log, sockets } = await serveWires('v1')
+    const { call } = await connectWire('v1', url, { maxRetries: 3, maxPayload: 4000 })
+    await expect(call('count', { key: 'a', n: 1, size: 5000 })).rejects.toThrow('retries exhausted')
+    expect(sockets).toHaveLength(1 + 3)
+    expect(log.executions('a')).toBe(1)
+  })
+
+  it('rejects the handshake where every wire is lost at once', async () => {
+    const { url, sockets, proxy } = await serveWires('v1')
+    proxy.plan = () => ({ by: 'fin', direction: 'response', afterBytes: 130 })
+    await expect(connectWire('v1', url, { maxRetries: 3 })).rejects.toThrow('retries exhausted')
+    expect(sockets).toHaveLength(1 + 3)
+  })
+
   it("begins with the first wire: one that does not open is the caller's to hear of", async () => {
     const { port, close } = await listen((_req, res) => res.end())
     await close()
@@ -211,6 +228,58 @@ describe('giving up', () => {
     expect(() => reconnectingTransport(connect, { maxRetries: -1 })).toThrow(
       'reconnectingTransport: bad option `maxRetries`'
     )
+  })
+})
+
+describe('closing', () => {
+  it('waits neither for a wire that takes nothing, nor for a message that it has not taken', async () => {
+    const { url } = await serveWires('v1')
+    let isStuck = false
+    const { client, transport } = await connectWire('v1', url, {
+      wrap: wire => {
+        const send = wire.send.bind(wire)
+        wire.send = message => (isStuck ? new Promise(() => undefined) : send(message))
+        return wire
+      }
+    })
+    isStuck = true
+    const stuck = transport.send({ jsonrpc: '2.0', method: 'notifications/progress' } as never)
+    await client.close()
+    await stuck
+  })
+
+  it('a wire before it is open leaves nothing', async () => {
+    const { url, sockets } = await serveWires('v1')
+    const transport = reconnectingTransport(() => new WebSocketTransport(new WebSocket(url)))
+    const started = transport.start()
+    await transport.close()
+    await started
+    await expect(transport.send({ jsonrpc: '2.0', id: 1, method: 'ping' } as never)).rejects.toThrow('Not connected')
+    await once(await sockets.nth(1), 'close')
+  })
+})
+
+describe('a wire that is lost while it opens', () => {
+  it('is no wire', async () => {
+    const wires: TransportLike[] = []
+    const lostAtOnce = [2, 3, 5]
+    const connect = () => {
+      const n = wires.length + 1
+      const wire: TransportLike = {
+        start: async () => (lostAtOnce.includes(n) ? wire.onclose?.() : undefined),
+        send: async () => undefined,
+        close: async () => undefined
+      }
+      wires.push(wire)
+      return wire
+    }
+    const transport = reconnectingTransport(connect, { minTimeout: 1, idleTimeout: null })
+    await transport.start()
+    wires[0]!.onclose?.()
+    await until(() => wires.length === 4)
+    await transport.close()
+    // The first one is the caller's.
+    await expect(reconnectingTransport(connect).start()).rejects.toThrow('lost')
   })
 })
 
@@ -244,6 +313,24 @@ describe('what comes twice', () => {
   })
 })
 
+describe('what is no message', () => {
+  it.each([null, 5, 'text', [[]]])('is handed up as it is: %j', async rubbish => {
+    const wire: TransportLike = {
+      start: async () => undefined,
+      send: async () => undefined,
+      close: async () => undefined
+    }
+    const transport = reconnectingTransport(() => wire, { idleTimeout: null })
+    const handed: unknown[] = []
+    transport.onmessage = (message: unknown) => handed.push(message)
+    await transport.start()
+    wire.onmessage?.(rubbish)
+    await until(() => handed.length > 0)
+    expect(handed).toEqual([rubbish])
+    await transport.close()
+  })
+})
+
 describe('what may not have arrived', () => {
   it('is asked after, before it grows without bound', async () => {
     const { url, servers } = await serveWires('v1')
@@ -272,12 +359,37 @@ describe('what may not have arrived', () => {
     await client.ping()
     expect(sent.slice(before).filter(method => method === 'notifications/progress')).toEqual([])
   })
+
+  it('is not sent again where something has arrived that was sent later', async () => {
+    const { url, proxy, sockets } = await serveWires('v1')
+    const sent: string[] = []
+    const { client } = await connectWire('v1', url, {
+      wrap: wire => {
+        const send = wire.send.bind(wire)
+        wire.send = message => {
+          sent.push((message as { method: string }).method)
+          return send(message)
+        }
+        return wire
+      }
+    })
+    await client.notification({
+      method: 'notifications/progress',
+      params: { progressToken: 'x', progress: 1 }
+    } as never)
+    await client.ping()
+    proxy.cutNow('rst')
+    await sockets.nth(2)
+    await client.ping()
+    expect(sent.filter(method => method === 'notifications/progress')).toHaveLength(1)
+    expect(sent.filter(method => method === 'ping')).toHaveLength(2)
+  })
 })
 
 describe('silence', () => {
   it('is a loss, once the server does not answer that it is there', async () => {
     const { url, log, proxy, sockets } = await serveWires('v1')
-    const { call } = await connectWire('v1', url, { idleTimeout: 200 })
+    const { call } = await connectWire('v1', url, { idleTimeout: 500 })
     const called = call('count', { key: 'a', n: 1, paced: true })
     await log.calls.nth(1)
     proxy.cutNow('silence')
@@ -288,8 +400,8 @@ describe('silence', () => {
 
   it('is none where there is just nothing to say', async () => {
     const { url, sockets } = await serveWires('v1')
-    const { call } = await connectWire('v1', url, { idleTimeout: 100 })
-    expect(await call('slow', { ms: 500 })).toMatchObject({ text: 'slow but sure' })
+    const { call } = await connectWire('v1', url, { idleTimeout: 400 })
+    expect(await call('slow', { ms: 900 })).toMatchObject({ text: 'slow but sure' })
     expect(sockets).toHaveLength(1)
   })
 })

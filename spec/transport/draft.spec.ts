@@ -2,9 +2,14 @@
 
 import { afterEach, describe, expect, it } from '@jest/globals'
 import { once } from 'node:events'
-import { closeAll } from '../helpers/listen.js'
-import { initialized, initialize, notification, request, result } from '../helpers/mcp.js'
-import { bare, isCreate, isEnd, openSession, openWire } from './raw-wire.js'
+import { closeAll, closeLater } from '../helpers/listen.js'
+import { mcpStreams, resumableTransport, type TransportLike } from '../../lib/index.js'
+import { until } from '../helpers/happenings.js'
+import { rawEndpoint } from '../helpers/endpoints/raw.js'
+import { callTool, headersFor, initialized, initialize, notification, post, request, result } from '../helpers/mcp.js'
+import type { Json } from '../helpers/open-stream.js'
+import { serve, streamId as streamIdOf } from '../helpers/serve.js'
+import { bare, DECLARED, isCreate, isEnd, openSession, openWire } from './raw-wire.js'
 import { serveWires } from './web-socket.js'
 
 afterEach(closeAll)
@@ -159,6 +164,28 @@ describe('a client that declares streams', () => {
   })
 })
 
+describe('a client that declares streams late', () => {
+  it('is answered what it had asked before, and may answer what it was asked', async () => {
+    const { url, log } = await serveWires('v1')
+    const wire = await openWire(url)
+    // All in one go: the answer to the first is made when the second has come in.
+    wire.send(request('early', 'ping'), initialize('2025-11-25', DECLARED), initialized())
+    expect(await wire.response('early')).toEqual({ jsonrpc: '2.0', id: 'early', result: {} })
+    await wire.response('initialize')
+    expect(await wire.ask(1, 'tools/list')).toHaveProperty('result.tools')
+
+    const other = await openSession(url, { elicitation: {} })
+    other.send(callTool(1, 'elicit', { key: 'a' }))
+    const { id } = await other.find(({ method }) => method === 'elicitation/create')
+    const meta = { _meta: { 'io.modelcontextprotocol/clientCapabilities': DECLARED } }
+    expect(await other.ask(2, 'tools/list', meta)).toHaveProperty('result.tools')
+    expect(other.messages.some(isCreate)).toBe(true)
+    other.send(result(id, { action: 'accept', content: { answer: 'Ann' } }))
+    expect((await other.response(1)).result.content[0].text).toContain('Ann')
+    expect(log.executions('a')).toBe(1)
+  })
+})
+
 describe('a client that declares nothing', () => {
   it('sees nothing of streams, and takes its session with it', async () => {
     const { url, log, closed, transports } = await serveWires('v1')
@@ -178,6 +205,31 @@ describe('a client that declares nothing', () => {
     expect(closed).toEqual([transports[0]])
     await log.ended.nth(2)
     expect(log.aborted('a')).toBe(1)
+  })
+
+  it('leaves the sending to the transport: its options, and what it has to say', async () => {
+    const sent: unknown[][] = []
+    const failure = new Error('cannot be sent')
+    const transport = resumableTransport(
+      {
+        start: async () => undefined,
+        close: async () => void sent.push(['closed']),
+        send: async (...args: unknown[]) => {
+          sent.push(args)
+          if (sent.length > 1) throw failure
+        }
+      },
+      mcpStreams()
+    )
+    await transport.start()
+    const message = { jsonrpc: '2.0', method: 'notifications/progress' } as const
+    const options = { relatedRequestId: 1, more: true }
+    await transport.send(message, options)
+    await expect(transport.send(message)).rejects.toBe(failure)
+    expect(sent).toEqual([
+      [message, options],
+      [message, undefined]
+    ])
   })
 
   it("is treated alike where notifications are 'never', whatever it declares", async () => {
@@ -224,17 +276,18 @@ describe('stream/poll', () => {
   })
 
   it('keeps a stream and its session, as a sign of life', async () => {
-    const { url, closed } = await serveWires('v1', { resumeInterval: { max: 0.4 } })
+    const { url, closed } = await serveWires('v1', { resumeInterval: { max: 0.7 } })
     const wire = await openSession(url)
+    const own = (await wire.find(isCreate)).params.stream.streamId
     const streamId = await wire.call(1, 'hang', { key: 'a' })
-    await wire.drop()
     const other = await openWire(url)
-    for (let i = 0; i < 8; i++) {
-      await new Promise(resolve => setTimeout(resolve, 100))
+    await wire.drop()
+    const start = Date.now()
+    for (let i = 0; Date.now() - start < 1000; i++) {
       expect((await other.ask(i, 'stream/poll', { streamId })).result).toMatchObject({ status: 'live' })
+      await new Promise(resolve => setTimeout(resolve, 20))
     }
     expect(closed).toHaveLength(0)
-    const own = (await wire.find(isCreate)).params.stream.streamId
     expect((await other.ask('own', 'stream/poll', { streamId: own })).result).toMatchObject({ status: 'live' })
   })
 })
@@ -245,8 +298,8 @@ describe('abandonment', () => {
     const wire = await openSession(url)
     const { streamId } = (await wire.find(isCreate)).params.stream
     const abandoned = await wire.call(1, 'hang', { key: 'a' })
-    await wire.drop()
     const other = await openWire(url)
+    // It takes the session over, and so the first wire is closed.
     other.send(notification('stream/resume', { streamId }))
     await log.ended.nth(1)
     expect(log.aborted('a')).toBe(1)
@@ -290,6 +343,22 @@ describe('who may come back', () => {
     log.release('a', 2)
     expect((await other.ask('r', 'stream/resume', { streamId })).result).toEqual({ streamId, status: 'completed' })
     expect(closed).toHaveLength(1)
+  })
+
+  it('has no claim to streams of HTTP: their clients are others', async () => {
+    const { url, streams } = await serveWires('v1')
+    const { url: http } = await serve(
+      rawEndpoint(({ open }) => open()),
+      {},
+      [(req, res, next) => streams(req, res, next)]
+    )
+    const streamId = streamIdOf(await post(http, callTool(1, 'any'), headersFor({ version: '2025-11-25' })))
+    const wire = await openWire(url)
+    for (const method of ['stream/resume', 'stream/poll'])
+      expect((await wire.ask(method, method, { streamId })).error).toEqual(UNKNOWN)
+    wire.send(notification('notifications/stream/end', { streamId }))
+    await wire.ask('ping', 'ping')
+    expect(streams.stats().live).toBe(1)
   })
 })
 
@@ -359,6 +428,37 @@ describe('limits', () => {
     expect(other.messages.filter(({ method }) => method === 'notifications/progress')).toHaveLength(200)
   })
 
+  it('a slow wire is given no more than it takes, and everything in the end', async () => {
+    const streams = mcpStreams()
+    closeLater(() => streams.close())
+    const taken: number[] = []
+    let goOn: () => void = () => undefined
+    let isSlow = true
+    const wire: TransportLike = {
+      start: async () => undefined,
+      close: async () => undefined,
+      send: async message => {
+        const { method, params } = message as Json
+        if (method !== 'notifications/message') return
+        taken.push(params.n)
+        if (isSlow)
+          await new Promise<void>(resolve => (goOn = ((earlier: () => void) => () => (earlier(), resolve()))(goOn)))
+      }
+    }
+    const transport = resumableTransport(wire, streams)
+    await transport.start()
+    wire.onmessage?.(initialize('2025-11-25', DECLARED))
+    for (let n = 0; n < 1000; n++)
+      await transport.send(notification('notifications/message', { n, data: 'x'.repeat(1000) }) as never)
+    expect(taken.length).toBeGreaterThan(100)
+    expect(taken.length).toBeLessThan(500)
+    isSlow = false
+    goOn()
+    await until(() => taken.length === 1000)
+    expect(taken).toEqual(Array.from({ length: 1000 }, (_, n) => n))
+    await transport.close()
+  })
+
   it('without room, a session is what it would be without us', async () => {
     const { url, closed } = await serveWires('v1', { maxStreams: 1 })
     const first = await openSession(url)
@@ -369,6 +469,30 @@ describe('limits', () => {
     expect(await first.ask(1, 'tools/list')).toHaveProperty('result')
     await second.drop()
     await closed.nth(1)
+  })
+})
+
+describe('a transport that breaks its word', () => {
+  it('is lost, and does no harm', async () => {
+    const errors: unknown[] = []
+    const wire: TransportLike = {
+      start: async () => undefined,
+      send: async () => {
+        throw new Error('takes nothing')
+      },
+      close: () => {
+        throw new Error('does not close')
+      }
+    }
+    const streams = mcpStreams()
+    closeLater(() => streams.close())
+    const transport = resumableTransport(wire, streams)
+    transport.onerror = error => errors.push(error.message)
+    await transport.start()
+    wire.onmessage?.(initialize('2025-11-25', DECLARED))
+    await until(() => errors.length > 0)
+    await transport.close()
+    expect(errors).toEqual(['does not close'])
   })
 })
 

@@ -138,22 +138,24 @@ export interface ConnectedWire {
   close(): Promise<void>
 }
 
-const FAST = { minTimeout: 1, maxTimeout: 20, maxRetries: 20, idleTimeout: 1000 }
+const FAST = { minTimeout: 1, maxTimeout: 20, maxRetries: 20, idleTimeout: 5000 }
 const INFO = { name: 'spec', version: '1.0.0' }
 
 export interface ConnectOptions extends ReconnectingTransportOptions {
   onElicit?: (message: string) => Promise<string> | string
+  /** Bytes that a message may have: a longer one closes the wire. */
+  maxPayload?: number
   /** What comes in between the transport and its wires. */
   wrap?: (transport: WebSocketTransport) => TransportLike
 }
 
 /** The official client on a transport that comes back. Closed by `closeAll`. */
 export async function connectWire(setup: Setup, url: string, options: ConnectOptions = {}): Promise<ConnectedWire> {
-  const { onElicit, wrap, ...others } = options
+  const { onElicit, wrap, maxPayload, ...others } = options
   const sockets: WebSocket[] = []
   const transport = reconnectingTransport(
     () => {
-      const socket = new WebSocket(url, { perMessageDeflate: false })
+      const socket = new WebSocket(url, { perMessageDeflate: false, ...(maxPayload !== undefined && { maxPayload }) })
       socket.on('error', () => undefined)
       sockets.push(socket)
       const wire = new WebSocketTransport(socket)

@@ -1,0 +1,103 @@
+// One wire of a reconnecting transport: opened with patience, and nobody waits for what it does not take once it is lost.
+import type { TransportLike, WireMessage } from '../core/shared-wire.js'
+import type { ReconnectReason } from './options.js'
+import { within } from './retry-delay.js'
+
+export interface WireListener {
+  messageCame(wire: ClientWire, message: WireMessage, extra: unknown): void
+  /** Told once, and not of a wire that was closed. */
+  wireLost(wire: ClientWire, reason: ReconnectReason): void
+  errorCame(error: Error): void
+}
+
+export class ClientWire {
+  readonly #transport: TransportLike
+  readonly #listener: WireListener
+  readonly #openedAt = Date.now()
+  /** Those who wait for the transport to take a message. */
+  readonly #waiting = new Set<() => void>()
+  #isGone = false
+
+  private constructor(transport: TransportLike, listener: WireListener) {
+    this.#transport = transport
+    this.#listener = listener
+    // What the user has hung on the transport stays there.
+    const { onmessage, onerror, onclose } = transport
+    transport.onmessage = (message: WireMessage, extra?: unknown) => {
+      onmessage?.(message, extra)
+      if (!this.#isGone) listener.messageCame(this, message, extra)
+    }
+    transport.onerror = error => {
+      onerror?.(error)
+      // That of a wire which is lost with it is no news: another takes its place.
+      setTimeout(() => this.#isGone || listener.errorCame(error))
+    }
+    transport.onclose = () => {
+      onclose?.()
+      this.lose('end')
+    }
+  }
+
+  /** @param patience milliseconds for which the transport may take to start; `null`: for ever */
+  static async open(transport: TransportLike, patience: number | null, listener: WireListener): Promise<ClientWire> {
+    const wire = new ClientWire(transport, listener)
+    try {
+      await bounded(patience, transport.start())
+      return wire
+    } catch (error) {
+      wire.discard()
+      throw error
+    }
+  }
+
+  /** Lost, or closed. */
+  get isGone(): boolean {
+    return this.#isGone
+  }
+
+  /** Milliseconds for which it has been there. */
+  get age(): number {
+    return Date.now() - this.#openedAt
+  }
+
+  /** Resolves once the transport has taken the message, or the wire is lost. */
+  send(message: WireMessage): Promise<void> {
+    return new Promise(resolve => {
+      if (this.#isGone) return resolve()
+      this.#waiting.add(resolve)
+      const sent = async (): Promise<void> => this.#transport.send(message)
+      sent()
+        .catch(() => this.lose('error'))
+        .finally(() => {
+          this.#waiting.delete(resolve)
+          resolve()
+        })
+    })
+  }
+
+  lose(reason: ReconnectReason): void {
+    if (this.#isGone) return
+    this.discard()
+    this.#listener.wireLost(this, reason)
+  }
+
+  /** Closes it, and nobody is to be told. */
+  discard(): void {
+    this.close().catch(() => undefined)
+  }
+
+  async close(): Promise<void> {
+    this.#isGone = true
+    const waiting = [...this.#waiting]
+    this.#waiting.clear()
+    for (const resolve of waiting) resolve()
+    await this.#transport.close()
+  }
+}
+
+/** Waits for something of a wire for as long as `patience` lasts, and rejects then: what takes or says nothing is as good as lost. */
+export function bounded(patience: number | null, work: Promise<void>): Promise<void> {
+  return new Promise((resolve, reject) => {
+    within(patience, work, reject).then(resolve, reject)
+  })
+}
