@@ -131,6 +131,14 @@ describe('the cookie', () => {
     expect([response.status, response.response.statusMessage]).toEqual([202, 'Taken'])
   })
 
+  it('comes with what passes untouched', async () => {
+    const script = ({ res }: RawCall) =>
+      res.writeHead(200, undefined, { 'Set-Cookie': 'a=1' } as OutgoingHttpHeaders).end()
+    const { url } = await serveCookies(COOKIE, { script })
+    const headers = { ...headersFor({ version: '2026-07-28' }), ...ALICE }
+    expect(setCookies(await post(url, callTool(1, 'x'), headers))).toEqual(['a=1', expect.stringMatching(OURS)])
+  })
+
   it('stands beside that of express-session, with compression and what else patches heads', async () => {
     const inFront = [compression(), session({ secret: 'x', genid: nanoid, resave: false, saveUninitialized: true })]
     for (const script of [sayNews, answerJson]) {

@@ -71,9 +71,12 @@ describeInBrowser('the playground in a browser (needs chromium; SKIPPED without 
     )
   const count = (page: Page, selector: string): Promise<number> => page.locator(selector).count()
 
-  it('shows two calls that nobody cuts', () =>
+  it('drops what runs when something else is started, and shows two calls that nobody cuts', () =>
     withPage(async page => {
+      await page.click('#start-question')
+      await page.locator('#question').waitFor()
       await page.click('#start-call')
+      expect(await page.locator('#question').isHidden()).toBe(true)
       await Promise.all([ended(page, 'with', 'fine'), ended(page, 'without', 'fine')])
       for (const side of ['with', 'without']) {
         expect(await status(page, side)).toBe('✓ 30 pages read, each once and in order')
@@ -177,17 +180,6 @@ describeInBrowser('the playground in a browser (needs chromium; SKIPPED without 
       expect(download.suggestedFilename()).toBe('measurements.csv')
       expect((await readFile(await download.path())).equals(BYTES)).toBe(true)
       expect(await page.locator('#without .file').isHidden()).toBe(true)
-    }))
-
-  it('drops what runs when something else is started', () =>
-    withPage(async page => {
-      await page.click('#start-question')
-      await page.locator('#question').waitFor()
-      await page.click('#start-call')
-      expect(await page.locator('#question').isHidden()).toBe(true)
-      await Promise.all([ended(page, 'with', 'fine'), ended(page, 'without', 'fine')])
-      for (const side of ['with', 'without'])
-        expect(await status(page, side)).toBe('✓ 30 pages read, each once and in order')
     }))
 
   it('fits on a phone', () =>
