@@ -26,9 +26,12 @@ const KINDS = ['FIN', 'RST', 'silence']
 const LARGE = 'files:///reports/2026%20Q1.pdf'
 const SMALL = 'files:///readme.txt'
 
-const { values } = parseArgs({ options: { size: { type: 'string', default: '8' } } })
-const size = Math.round(Number(values.size) * 2 ** 20)
-if (!(size >= 2 ** 16)) throw new RangeError('--size is in MiB, and not that small')
+const usage = `Usage: node examples/files/index.js [--size <MiB>]
+
+  --size <MiB>   how large the large file is, 0.1 to 1024 (8)
+  -h, --help     this text`
+
+const size = readSize()
 
 const temporary = await mkdtemp(join(tmpdir(), 'files-'))
 const folder = join(temporary, 'served')
@@ -104,5 +107,22 @@ async function withServers(mode, work) {
   } finally {
     await server.close()
     for (const one of open) one.close()
+  }
+}
+
+/** Bytes of the large file. Ends the process where there is nothing to run. */
+function readSize() {
+  try {
+    const { values } = parseArgs({
+      options: { size: { type: 'string', default: '8' }, help: { type: 'boolean', short: 'h' } }
+    })
+    const mebibytes = Number(values.size)
+    if (!values.help && mebibytes >= 0.1 && mebibytes <= 1024) return Math.round(mebibytes * 2 ** 20)
+    if (!values.help) throw new RangeError(`--size must be a number from 0.1 to 1024, not '${values.size}'`)
+    console.log(usage)
+    process.exit()
+  } catch (error) {
+    console.error(`${error.message}\n\n${usage}`)
+    process.exit(2)
   }
 }

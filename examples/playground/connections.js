@@ -100,7 +100,11 @@ function requestInWords(url, { method = 'GET', body, headers }) {
 function log(side, line) {
   const entry = document.createElement('li')
   const at = ((performance.now() - side.run.start) / 1000).toFixed(1)
-  entry.textContent = `${at} s  ${line}`
-  side.part('log').append(entry)
+  entry.textContent = `${at.padStart(4)} s ${line}`
+  const list = side.part('log')
+  // Whoever has scrolled up is reading.
+  const isAtEnd = list.scrollTop + list.clientHeight >= list.scrollHeight - 4
+  list.append(entry)
+  if (isAtEnd) list.scrollTop = list.scrollHeight
   return entry
 }

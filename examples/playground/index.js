@@ -12,6 +12,7 @@
 //   index.html, style.css, script.js   the page; its script imports:
 //   mcp.js             MCP by hand
 //   connections.js     a `fetch` whose connections are seen
+//   held.js            what the servers hold
 //   question.js        the form of an elicitation
 //   picture.js         what is drawn
 //   screenshot.js      makes picture.png

@@ -3,6 +3,7 @@
 
 const form = document.getElementById('question')
 const fields = document.getElementById('fields')
+const startButton = document.getElementById('start-question')
 
 /** Shows the question, once for all that ask it. */
 export function ask({ message, requestedSchema: { properties } }) {
@@ -10,23 +11,29 @@ export function ask({ message, requestedSchema: { properties } }) {
   document.getElementById('question-title').textContent = message
   fields.replaceChildren(...Object.entries(properties).map(fieldFor))
   form.hidden = false
-  fields.querySelector('input').focus()
+  // Whoever has gone on to another button must not press a key there and type it here.
+  if ([document.body, startButton].includes(document.activeElement)) fields.querySelector('input').focus()
 }
 
 /** Leaves the focus where the keyboard can go on from. */
 export function closeQuestion() {
-  if (form.contains(document.activeElement)) document.getElementById('start-question').focus()
+  if (form.contains(document.activeElement)) startButton.focus()
   form.hidden = true
 }
 
-/** Calls `listener(content)` with what was filled in. */
+/** Calls `listener(answer)` with what was filled in, or with a no. */
 export function onAnswer(listener) {
+  document.getElementById('decline').addEventListener('click', () => {
+    closeQuestion()
+    listener({ action: 'decline' })
+  })
   form.addEventListener('submit', event => {
     event.preventDefault()
     const inputs = [...fields.querySelectorAll('input')]
     const valueOf = ({ type, value, valueAsNumber }) => (type === 'number' ? valueAsNumber : value)
     closeQuestion()
-    listener(Object.fromEntries(inputs.map(input => [input.name, valueOf(input)])))
+    const content = Object.fromEntries(inputs.map(input => [input.name, valueOf(input)]))
+    listener({ action: 'accept', content })
   })
 }
 

@@ -1,3 +1,4 @@
+/* global document */
 // Makes picture.png: a slow call that is cut three times, with the middleware and without. Needs a Chromium, in CHROMIUM or in the PATH.
 //
 //   node examples/playground/screenshot.js
@@ -21,8 +22,10 @@ const browser = await chromium.launch({
   args: ['--no-sandbox', '--disable-gpu', '--no-proxy-server']
 })
 try {
-  const page = await browser.newPage({ viewport: { width: 1000, height: 720 } })
+  const page = await browser.newPage({ viewport: { width: 1000, height: 800 } })
   await page.goto(/http:\S+/.exec(line)[0])
+  // What goes over the wire would make the picture twice as large.
+  await page.evaluate(() => document.querySelectorAll('details').forEach(details => (details.open = false)))
   await page.click('#start-call')
   for (const { behind, kind } of CUTS) {
     await page
@@ -32,6 +35,7 @@ try {
     await page.click(`#cut-${kind}`)
   }
   await page.locator('#with[data-state="fine"]').waitFor()
+  await page.mouse.move(0, 0)
   await page.waitForTimeout(600)
   const { y, height } = await page.locator('.legend').boundingBox()
   const clip = { x: 0, y: 0, width: 1000, height: Math.ceil(y + height) + 16 }

@@ -1,4 +1,4 @@
-/* global document, window, location, requestAnimationFrame, ResizeObserver */
+/* global document, location, matchMedia, requestAnimationFrame, ResizeObserver */
 // The page: the same work on both sides, with `resumableFetch` on the left and the browser's own `fetch` on the right.
 
 import { resumableFetch, streamResource } from '/client.js'
@@ -6,25 +6,41 @@ import { addSpan, endSpan, wait, watched } from './connections.js'
 import { connectTo } from './mcp.js'
 import { draw } from './picture.js'
 import { ask, closeQuestion, onAnswer } from './question.js'
+import { watchServers } from './held.js'
 
 const { endpoints, pace, file } = await (await fetch('/setup')).json()
 /** Milliseconds without a sign after which the twin gives up. The SDK's client waits 60 s. */
 const PATIENCE = 20 * pace + 1000
 /** Milliseconds of silence after which `resumableFetch` comes back. The server says something every 500. */
 const IDLE = 1500
+/** Milliseconds from one picture to the next. */
+const FRAME = matchMedia('(prefers-reduced-motion: reduce)').matches ? 500 : 40
 const $ = id => document.getElementById(id)
 const retries = { idleTimeout: IDLE, minTimeout: 400, maxRetries: 8 }
 
+const TITLES = { with: 'With mcpStreams()', without: 'Its twin, without' }
+const HOW = {
+  with: 'In the page: resumableFetch() and streamResource().',
+  without: 'In the page: the browser’s own fetch().'
+}
+
 const sides = [
-  openSide('with', 'With mcpStreams()', (fetch, onReconnect) => resumableFetch({ fetch, onReconnect, ...retries })),
-  openSide('without', 'Its twin, without', fetch => fetch)
+  openSide('with', (fetch, onReconnect) => resumableFetch({ fetch, onReconnect, ...retries })),
+  openSide('without', fetch => fetch)
 ]
 let work = new AbortController()
+let drawnAt = 0
+/** What is drawn before anything has been started. */
+const NOTHING = { start: 0, end: 0, points: [], spans: [], cuts: [], connections: 0 }
 
-function openSide(name, title, fetchOf) {
+function openSide(name, fetchOf) {
   const card = $('side').content.cloneNode(true).firstElementChild
+  const title = TITLES[name]
   card.id = name
+  card.setAttribute('aria-label', title)
   card.querySelector('h2').textContent = title
+  card.querySelector('.how').textContent = HOW[name]
+  card.querySelector('details').open = matchMedia('(min-width: 880px)').matches
   document.querySelector('.sides').append(card)
   const side = { name, title, card, run: undefined, part: className => card.querySelector(`.${className}`) }
   side.fetch = watched(side)
@@ -41,14 +57,17 @@ function openSide(name, title, fetchOf) {
 const acts = {
   async call(side, signal) {
     const steps = []
+    let total = 0
     const onEvent = ({ message }) => {
       if (message?.method !== 'notifications/progress') return
-      const { progress, total } = message.params
+      const { progress } = message.params
+      total = message.params.total
       steps.push(progress)
       receive(side, 'event', progress / total, `${steps.length} of ${total}`)
     }
     const { content } = await request(side, 'tools/call', { name: 'read' }, signal, onEvent)
-    if (steps.some((step, i) => step !== i + 1)) throw new Error('steps are missing or doubled')
+    const isWhole = total > 0 && steps.length === total && steps.every((step, i) => step === i + 1)
+    if (!isWhole) throw new Error('steps are missing or doubled')
     return `${content[0].text}, each once and in order`
   },
 
@@ -60,11 +79,15 @@ const acts = {
       ask(message.params)
     }
     const { content } = await request(side, 'tools/call', { name: 'book' }, signal, onEvent)
+    side.run.received = 'question, result'
     return content[0].text
   },
 
   async download(side, signal) {
-    const arrive = bytes => receive(side, 'chunk', bytes / file.size, `${megabytes(bytes)} MB`)
+    const arrive = bytes => {
+      side.run.cursor = side.name === 'with' ? `${bytes.toLocaleString('en')} B` : undefined
+      receive(side, 'chunk', bytes / file.size, `${megabytes(bytes)} MB`)
+    }
     let blob
     if (side.name === 'with') {
       const onProgress = ({ received }) => arrive(received)
@@ -90,7 +113,7 @@ const acts = {
 async function request(side, method, params, signal, onEvent) {
   const { run } = side
   const hear = event => {
-    if (event.id) run.cursor = event.id
+    if (event.id) run.cursor = `event ${event.id.split('.')[1]}`
     onEvent(event)
   }
   return side.client.call(method, params, { signal, onEvent: hear })
@@ -131,10 +154,10 @@ async function runOn(side, act, at, signal) {
     side.card.className = `is-${state}`
     side.card.dataset.state = state
     if (sides.every(({ run }) => run?.asked === undefined)) closeQuestion()
-    show(side)
+    sides.forEach(show)
   }
   try {
-    finish('fine', 'result', `✔ ${await act(side, AbortSignal.any([signal, lost.signal]))}`)
+    finish('fine', 'result', `✓ ${await act(side, AbortSignal.any([signal, lost.signal]))}`)
   } catch (error) {
     finish('lost', 'lost', `✘ Lost: ${error.message}`)
   }
@@ -149,23 +172,29 @@ function receive(side, kind, share, received) {
   if (received) run.received = received
 }
 
-function show(side) {
-  const { run, part, title, card } = side
-  if (!run) return
-  draw(part('picture'), run, performance.now())
-  const label = `${title}: ${part('status').textContent}; ${run.connections} connections, ${run.cuts.length} cuts`
-  part('picture').setAttribute('aria-label', label)
+function show({ run = NOTHING, part, title, name }) {
+  // Both sides by one measure of time.
+  const until = Math.max(...sides.map(({ run }) => (run ? (run.end ?? performance.now()) : 0)))
+  draw(part('picture'), run, until)
+  const counts = `${counted(run.connections, 'connection')}, ${counted(run.cuts.length, 'cut')}`
+  part('picture').setAttribute('aria-label', `${title}: ${part('status').textContent}; ${counts}`)
   part('received').textContent = run.received ?? '–'
-  part('cursor').textContent = run.cursor?.replace(/^[^.]*\./, '…') ?? (card.id === 'with' ? '–' : 'none')
+  part('cursor').textContent = run.cursor ?? (name === 'with' ? '–' : 'none')
   part('connections').textContent = run.connections
+}
+
+function counted(number, noun) {
+  return `${number || 'no'} ${noun}${number === 1 ? '' : 's'}`
 }
 
 /** Draws until both sides have ended, and gives up for the twin, which never would. */
 function follow() {
   let isRunning = false
+  const isTime = performance.now() - drawnAt >= FRAME
+  if (isTime) drawnAt = performance.now()
   for (const side of sides) {
     const { run, name } = side
-    show(side)
+    if (isTime) show(side)
     if (!run || run.end) continue
     isRunning = true
     const isPatient = name === 'with' || run.asked !== undefined || performance.now() - run.heard < PATIENCE
@@ -176,13 +205,13 @@ function follow() {
 
 // What is answered, and what is cut
 
-onAnswer(content => {
+onAnswer(answer => {
   for (const { run, client } of sides) {
     if (run?.asked === undefined) continue
     const id = run.asked
     run.asked = undefined
     run.heard = performance.now()
-    client.answer(id, { action: 'accept', content }, work.signal).catch(() => {})
+    client.answer(id, answer, work.signal).catch(() => {})
   }
 })
 
@@ -201,27 +230,19 @@ async function cut(kind) {
     }
   }
   const inWords = sides.map(({ name }) => `${counts[name] || 'none'} ${name}`).join(', ')
-  $('news').textContent = `${kind}. Connections cut: ${inWords}.`
+  $('news').textContent = `${$(`cut-${kind}`).title}. Connections cut: ${inWords}.`
   sides.forEach(show)
 }
 
 for (const name of Object.keys(acts)) $(`start-${name}`).addEventListener('click', () => void start(name))
 for (const kind of ['FIN', 'RST', 'silence', 'restart'])
-  $(`cut-${kind}`).addEventListener('click', () => void cut(kind))
+  $(`cut-${kind}`).addEventListener('click', () => void cut(kind).catch(sayGone))
 
-/** What the servers hold. */
-async function poll() {
-  if (document.visibilityState === 'visible') {
-    const stats = await (await fetch('/stats')).json()
-    for (const { name, part } of sides) {
-      const { open, bytes } = stats[name]
-      part('held').textContent = open
-      part('bytes').textContent = bytes
-    }
-  }
-  window.setTimeout(() => poll().catch(() => ($('news').textContent = `${location.host} is gone.`)), 300)
+void watchServers(sides, sayGone)
+
+function sayGone() {
+  $('news').textContent = `${location.host} is gone. Start it again, and load this page again.`
 }
-void poll()
 
 function megabytes(bytes) {
   return (bytes / 1e6).toFixed(1)

@@ -5,7 +5,8 @@ import { KINDS } from './cut-proxy.js'
 import { BYTES, NAME, URI } from './measurements.js'
 
 const TYPES = { html: 'text/html', css: 'text/css', js: 'text/javascript' }
-const FILES = ['index.html', 'style.css', 'script.js', 'connections.js', 'mcp.js', 'picture.js', 'question.js']
+const SCRIPTS = ['script.js', 'connections.js', 'held.js', 'mcp.js', 'picture.js', 'question.js']
+const FILES = ['index.html', 'style.css', ...SCRIPTS]
 
 /** A name that leads here from elsewhere (DNS rebinding) is not ours. */
 export function onlyLoopback(req, res, next) {

@@ -131,6 +131,7 @@ export function unbrokenBody(
     let isOurTurn = false
     let isDue = false
     for (;;) {
+      over.signal.throwIfAborted()
       if (!isDue) {
         if (++attempt > maxRetries) throw failure('retries-exhausted')
         const delay = retryDelay(attempt, retry, retryAfter, settings)
@@ -140,6 +141,8 @@ export function unbrokenBody(
       isDue = false
       // Where they take long, it hears from us all the same, and may have something to say by then.
       const answers = isOurTurn ? await answersOf(call, idleTimeout ?? 45_000, over.signal) : undefined
+      // A server whose turn it never is again answers 204 without end.
+      over.signal.throwIfAborted()
       connection = new AbortController()
       try {
         const method = answers === undefined ? 'GET' : 'POST'

@@ -58,13 +58,17 @@ describe('aborting a call', () => {
   it('does not wait for the head of a reconnection', async () => {
     const { url, requests } = await scripted(cut(note('1', 1)), () => undefined, status(204))
     const controller = new AbortController()
-    const answer = await fetchOnce(url, {}, { ...POST, signal: controller.signal })
+    let reconnections = 0
+    const onReconnect = () => void reconnections++
+    const answer = await fetchOnce(url, { onReconnect }, { ...POST, signal: controller.signal })
     const reading = readAll(answer)
     const { closed } = await requests.nth(2)
     controller.abort()
     expect((await reading).error).toMatchObject({ name: 'AbortError' })
     await closed
     expect((await requests.nth(3)).method).toBe('DELETE')
+    // Nor is an attempt announced that will not be made.
+    expect(reconnections).toBe(1)
   })
 
   it('does not wait for headers that are still being made, and opens no connection with them', async () => {

@@ -132,6 +132,26 @@ describe('an answer to a request of a stream', () => {
   })
 })
 
+describe('a call that is aborted while its server waits', () => {
+  it('asks for nothing more', async () => {
+    const turns = Array.from({ length: 20 }, () => theirTurn)
+    const { url, requests } = await scripted(greeting, whole(ask('1', 0), KNOWN), ...turns)
+    const fetch = await acquainted(url)
+    const controller = new AbortController()
+    const body = readAll(await fetch(url, { ...POST, signal: controller.signal }))
+    // Until the client has read the 204.
+    await (
+      await requests.nth(3)
+    ).closed
+    await new Promise(resolve => setTimeout(resolve, 20))
+    controller.abort()
+    expect((await body).error).toMatchObject({ name: 'AbortError' })
+    await requests.nth(4)
+    await new Promise(resolve => setTimeout(resolve, 50))
+    expect(requests.slice(2).map(({ method }) => method)).toEqual(['GET', 'DELETE'])
+  })
+})
+
 describe('an answer goes straight out', () => {
   it('where the server takes answers at its endpoint only', async () => {
     const headers = { 'Preference-Applied': 'rel=stream; handoff=never' }

@@ -7,7 +7,7 @@ import express from 'express'
 import express4 from 'express4'
 import session from 'express-session'
 import { nanoid } from 'nanoid'
-import type { IncomingMessage, RequestListener } from 'node:http'
+import type { IncomingMessage, OutgoingHttpHeaders, RequestListener } from 'node:http'
 import { createServer as createTlsServer, request as tlsRequest } from 'node:https'
 import type { AddressInfo } from 'node:net'
 import { mcpStreams } from '../../lib/index.js'
@@ -96,6 +96,14 @@ describe('the cookie', () => {
     ['setHeader with a list', ({ res }) => res.setHeader('set-cookie', ['a=1', 'b=2'])],
     ['writeHead with an object', ({ open }) => open({ 'SET-COOKIE': 'a=1' })],
     [
+      'writeHead with no reason',
+      ({ res }) =>
+        res.writeHead(200, undefined, {
+          'Content-Type': 'text/event-stream',
+          'Set-Cookie': 'a=1'
+        } as OutgoingHttpHeaders)
+    ],
+    [
       'writeHead with a flat list',
       ({ res }) =>
         res.writeHead(200, 'OK', ['Content-Type', 'text/event-stream', 'Set-Cookie', 'a=1', 'Set-Cookie', 'b=2'])
@@ -114,6 +122,21 @@ describe('the cookie', () => {
       const lines = setCookies(await post(url, callTool(1, 'x'), HEADERS))
       expect(lines).toEqual([...['a=1', 'b=2'].slice(0, how.includes('list') ? 2 : 1), expect.stringMatching(OURS)])
     }
+  })
+
+  it('leaves the reason that the endpoint gives', async () => {
+    const { url } = await serveCookies(COOKIE, { script: ({ res }) => res.writeHead(202, 'Taken').end() })
+    const response = await post(url, callTool(1, 'x'), HEADERS)
+    expect(setCookies(response)).toEqual([expect.stringMatching(OURS)])
+    expect([response.status, response.response.statusMessage]).toEqual([202, 'Taken'])
+  })
+
+  it('comes with what passes untouched', async () => {
+    const script = ({ res }: RawCall) =>
+      res.writeHead(200, undefined, { 'Set-Cookie': 'a=1' } as OutgoingHttpHeaders).end()
+    const { url } = await serveCookies(COOKIE, { script })
+    const headers = { ...headersFor({ version: '2026-07-28' }), ...ALICE }
+    expect(setCookies(await post(url, callTool(1, 'x'), headers))).toEqual(['a=1', expect.stringMatching(OURS)])
   })
 
   it('stands beside that of express-session, with compression and what else patches heads', async () => {

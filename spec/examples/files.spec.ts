@@ -53,6 +53,18 @@ describe('the example', () => {
   })
 })
 
+describe('its own command line', () => {
+  it.each([
+    [['--help'], 0],
+    [['--size', '0'], 2],
+    [['--nope'], 2]
+  ])('%j explains itself', async (args, expected) => {
+    const { code, stdout, stderr } = await run('index.js', ...args)
+    expect(code).toBe(expected)
+    expect(code === 0 ? stdout : stderr).toContain('Usage:')
+  })
+})
+
 /** A module that spoils one byte of each large body that a client gets. */
 const spoiling = `
   const { fetch } = globalThis

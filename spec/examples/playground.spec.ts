@@ -58,7 +58,7 @@ describeInBrowser('the playground in a browser (needs chromium; SKIPPED without 
   const status = (page: Page, side: string): Promise<string> => page.locator(`#${side} .status`).innerText()
   const log = async (page: Page, side: string): Promise<string[]> =>
     (await page.locator(`#${side} .log li`).allTextContents()).map(line =>
-      line.replace(/^\S+ s +/, '').replace(/=.{4}…/, '=ID')
+      line.replace(/^ *\S+ s +/, '').replace(/=.{4}…/, '=ID')
     )
   const steps = (page: Page, count: number): Promise<unknown> =>
     Promise.all(
@@ -71,12 +71,15 @@ describeInBrowser('the playground in a browser (needs chromium; SKIPPED without 
     )
   const count = (page: Page, selector: string): Promise<number> => page.locator(selector).count()
 
-  it('shows two calls that nobody cuts', () =>
+  it('drops what runs when something else is started, and shows two calls that nobody cuts', () =>
     withPage(async page => {
+      await page.click('#start-question')
+      await page.locator('#question').waitFor()
       await page.click('#start-call')
+      expect(await page.locator('#question').isHidden()).toBe(true)
       await Promise.all([ended(page, 'with', 'fine'), ended(page, 'without', 'fine')])
       for (const side of ['with', 'without']) {
-        expect(await status(page, side)).toBe('✔ 30 pages read, each once and in order')
+        expect(await status(page, side)).toBe('✓ 30 pages read, each once and in order')
         expect(await page.locator(`#${side} .received`).innerText()).toBe('30 of 30')
         expect(await count(page, `#${side} circle.event`)).toBe(30)
         expect(await count(page, `#${side} circle.result`)).toBe(1)
@@ -95,7 +98,7 @@ describeInBrowser('the playground in a browser (needs chromium; SKIPPED without 
       await steps(page, 5)
       await page.click(`#cut-${kind}`)
       await Promise.all([ended(page, 'with', 'fine'), ended(page, 'without', 'lost')])
-      expect(await status(page, 'with')).toBe('✔ 30 pages read, each once and in order')
+      expect(await status(page, 'with')).toBe('✓ 30 pages read, each once and in order')
       expect(await status(page, 'without')).toMatch(loss)
       expect(await count(page, '#without circle.result')).toBe(0)
       expect(await log(page, 'without')).toEqual(['POST /mcp tools/call → 200'])
@@ -107,7 +110,7 @@ describeInBrowser('the playground in a browser (needs chromium; SKIPPED without 
       for (const side of ['with', 'without']) expect(await count(page, `#${side} line.cut`)).toBe(1)
       expect(await count(page, '#with rect.wait')).toBe(lines.filter(line => line.startsWith('↻')).length)
       expect(await count(page, '#with rect.silent')).toBe(kind === 'silence' ? 1 : 0)
-      expect(await page.locator('#with .picture').getAttribute('aria-label')).toMatch(/✔ .*; \d connections, 1 cuts$/)
+      expect(await page.locator('#with .picture').getAttribute('aria-label')).toMatch(/✓ .*; \d connections, 1 cut$/)
     })
   )
 
@@ -134,7 +137,9 @@ describeInBrowser('the playground in a browser (needs chromium; SKIPPED without 
       await reach('cut-RST')
       await page.keyboard.press('Space')
       await ended(page, 'without', 'lost')
-      expect(await page.locator('#news').innerText()).toBe('RST. Connections cut: none with, 1 without.')
+      expect(await page.locator('#news').innerText()).toBe(
+        'The connection is reset. Connections cut: none with, 1 without.'
+      )
 
       for (let i = 0; i < 3; i++) await page.keyboard.press('Tab')
       expect(await page.evaluate('document.activeElement.name')).toBe('city')
@@ -143,11 +148,23 @@ describeInBrowser('the playground in a browser (needs chromium; SKIPPED without 
       await page.keyboard.press('ArrowUp')
       await page.keyboard.press('Enter')
       await ended(page, 'with', 'fine')
-      expect(await status(page, 'with')).toBe('✔ Booked: 4 nights in Oslo')
+      expect(await status(page, 'with')).toBe('✓ Booked: 4 nights in Oslo')
       expect((await log(page, 'with')).at(-1)).toMatch(/^POST \/mcp\?stream=ID your answer after \S+ → 200$/)
       expect(await page.evaluate('document.activeElement.id')).toBe('start-question')
       expect(await page.locator('#question').isHidden()).toBe(true)
       expect(await count(page, '#with rect.turn')).toBe(1)
+    }))
+
+  it('takes the focus from nobody who has gone on, and takes a no for an answer', () =>
+    withPage(async page => {
+      await page.evaluate(
+        "document.getElementById('start-question').click(); document.getElementById('cut-FIN').focus()"
+      )
+      await page.locator('#question').waitFor()
+      expect(await page.evaluate('document.activeElement.id')).toBe('cut-FIN')
+      await page.click('#decline')
+      await Promise.all([ended(page, 'with', 'fine'), ended(page, 'without', 'fine')])
+      for (const side of ['with', 'without']) expect(await status(page, side)).toBe('✓ Nothing booked')
     }))
 
   it('downloads a file over a wire that is cut, and saves it whole', () =>
@@ -165,17 +182,6 @@ describeInBrowser('the playground in a browser (needs chromium; SKIPPED without 
       expect(await page.locator('#without .file').isHidden()).toBe(true)
     }))
 
-  it('drops what runs when something else is started', () =>
-    withPage(async page => {
-      await page.click('#start-question')
-      await page.locator('#question').waitFor()
-      await page.click('#start-call')
-      expect(await page.locator('#question').isHidden()).toBe(true)
-      await Promise.all([ended(page, 'with', 'fine'), ended(page, 'without', 'fine')])
-      for (const side of ['with', 'without'])
-        expect(await status(page, side)).toBe('✔ 30 pages read, each once and in order')
-    }))
-
   it('fits on a phone', () =>
     withPage(
       async page => {
@@ -184,6 +190,9 @@ describeInBrowser('the playground in a browser (needs chromium; SKIPPED without 
         expect(await page.evaluate('document.documentElement.scrollWidth <= innerWidth')).toBe(true)
         const boxes = await Promise.all(['#with', '#without'].map(side => page.locator(side).boundingBox()))
         expect(boxes[0]!.x).toBe(boxes[1]!.x)
+        // The buttons that cut stay in reach.
+        await page.evaluate('scrollTo(0, document.body.scrollHeight)')
+        expect((await page.locator('#cut').boundingBox())!.y).toBe(0)
       },
       { viewport: { width: 340, height: 640 } }
     ))

@@ -174,17 +174,21 @@ export function describeThrough(
     expect([...steps]).toEqual([1, 2, 3])
   })
 
-  it.each(CLIENTS.slice(0, 2))('nor by one at any byte: %s', async (_name, { setup }) => {
-    const fetch = () => resumableFetch({ ...SPEC_OPTIONS, idleTimeout: 600 })
-    const all = await open({ setup, fetch })
-    all.front.plan = cutsFrom('front')
-    all.back.plan = cutsFrom('back')
-    const numbers = Array.from({ length: 16 }, (_, i) => i * 71)
-    await callAll(all.connected, all, keysOf(WIRES, ['request', 'response'], numbers, ['fin', 'rst', 'silence']))
-    expect(callsCut(all.front).length).toBeGreaterThan(16)
-    expect(callsCut(all.back).length).toBeGreaterThan(16)
-    expect(all.connected.errors).toEqual([])
-  })
+  it.each(CLIENTS.slice(0, 2))(
+    'nor by one at any byte: %s',
+    async (_name, { setup }) => {
+      const fetch = () => resumableFetch({ ...SPEC_OPTIONS, idleTimeout: 600 })
+      const all = await open({ setup, fetch })
+      all.front.plan = cutsFrom('front')
+      all.back.plan = cutsFrom('back')
+      const numbers = Array.from({ length: 16 }, (_, i) => i * 71)
+      await callAll(all.connected, all, keysOf(WIRES, ['request', 'response'], numbers, ['fin', 'rst', 'silence']))
+      expect(callsCut(all.front).length).toBeGreaterThan(16)
+      expect(callsCut(all.back).length).toBeGreaterThan(16)
+      expect(all.connected.errors).toEqual([])
+    },
+    90_000
+  )
 
   it.each([
     ['v1', connectV1],

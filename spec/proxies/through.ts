@@ -55,7 +55,7 @@ export interface Call {
 /** Calls a tool, and listens to its progress. */
 export function call({ client }: ConnectedV1 | ConnectedV2, key: string, args: object, tool = 'count'): Call {
   const steps = new Awaitable<number>()
-  const options = { onprogress: ({ progress }: { progress: number }) => void steps.push(progress), timeout: 20_000 }
+  const options = { onprogress: ({ progress }: { progress: number }) => void steps.push(progress), timeout: 60_000 }
   const params = { name: tool, arguments: { key, ...args } }
   const answered =
     client instanceof Client ? client.callTool(params, undefined, options) : client.callTool(params, options)
