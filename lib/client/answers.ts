@@ -5,9 +5,12 @@ import type { Call } from './stream-request.js'
 /** Takes the answers of a POST to the calls whose streams have asked for them. `false`: some are not for those; they go to the server as they are. */
 export function keepAnswers(calls: Iterable<Call>, messages: readonly Message[], scope: string): boolean {
   const kept = new Map<Message, Call>()
-  for (const message of messages)
-    for (const call of calls)
-      if (isResponse(message) && call.scope === scope && call.asked.has(message.id)) kept.set(message, call)
+  for (const message of messages) {
+    const asking = [...calls].filter(call => isResponse(message) && call.scope === scope && call.asked.has(message.id))
+    // Without a session, each call may have ids of its own: whoever has asked first is answered first.
+    const call = asking.find(({ asked }) => asked.get(message.id as RequestId) === undefined) ?? asking[0]
+    if (call !== undefined) kept.set(message, call)
+  }
   if (messages.length === 0 || kept.size < messages.length) return false
   for (const [message, call] of kept) {
     call.asked.set(message.id as RequestId, message)

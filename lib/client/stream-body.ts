@@ -140,6 +140,7 @@ export function unbrokenBody(
       isDue = false
       // Where they take long, it hears from us all the same, and may have something to say by then.
       const answers = isOurTurn ? await answersOf(call, idleTimeout ?? 45_000, over.signal) : undefined
+      over.signal.throwIfAborted()
       connection = new AbortController()
       try {
         const method = answers === undefined ? 'GET' : 'POST'
@@ -154,6 +155,8 @@ export function unbrokenBody(
         if (status === 204 && pending.size === 0) return undefined
         if (status === 204 && answers === undefined && asked.size > 0) {
           isOurTurn = isDue = true
+          // It waits for us, and not we for it, for as long as that takes.
+          attempt = 0
           continue
         }
         cause = new Error(`HTTP ${status}`)

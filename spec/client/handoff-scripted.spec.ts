@@ -2,6 +2,7 @@
 
 import { afterEach, describe, expect, it } from '@jest/globals'
 import { resumableFetch, type ResumableFetchOptions } from '../../lib/client/index.js'
+import { until } from '../helpers/happenings.js'
 import { closeAll } from '../helpers/listen.js'
 import {
   acquainted,
@@ -124,6 +125,23 @@ describe('an answer to a request of a stream', () => {
     expect(JSON.parse(requests[4]!.body)).toEqual([answerTo(1)])
   })
 
+  it('goes to the call that has asked first, where two have asked under one id', async () => {
+    const other = whole(ask('1', 0), { ...KNOWN, Link: '<?stream=T>; rel="stream"' })
+    const rest = [theirTurn, theirTurn, whole(response('2')), whole(response('2'))]
+    const { url, requests } = await scripted(greeting, whole(ask('1', 0), KNOWN), other, ...rest)
+    const fetch = await acquainted(url)
+    const calls = [await fetch(url, POST), await fetch(url, POST)]
+    const bodies = calls.map(readAll)
+    await requests.nth(5)
+    for (const name of ['first', 'second']) await fetch(url, posted({ ...answerTo(0), result: { name } }))
+    await Promise.all(bodies)
+    const sent = requests.slice(5).map(({ url: link, body }) => [link, JSON.parse(body)[0].result.name])
+    expect(sent.toSorted()).toEqual([
+      ['/mcp?stream=S', 'first'],
+      ['/mcp?stream=T', 'second']
+    ])
+  })
+
   it('may come in one POST with others', async () => {
     const { requests, body, answer } = await calling(ask('1', 1) + ask('2', 2), [theirTurn, whole(response('3'))])
     await answer([answerTo(1), answerTo(2)])
@@ -244,6 +262,26 @@ describe('the POST of the answers', () => {
     expect(requests.map(({ method }) => method)).toEqual(['POST', 'POST', 'GET', 'GET', 'GET', 'POST'])
   })
 
+  it('may be waited for over a wire that is lost more often than a stream is given up for', async () => {
+    const nights = Array.from({ length: 4 }, () => [theirTurn, reset]).flat()
+    const { requests, body, answer } = await calling(ask('1', 1), [...nights, theirTurn, whole(response('2'))], {
+      idleTimeout: 20,
+      maxRetries: 2
+    })
+    await Promise.race([requests.nth(11), body])
+    await answer(answerTo(1))
+    expect((await body).text).toBe(ask('1', 1) + response('2'))
+  })
+
+  it('is given up where it is lost again and again', async () => {
+    const { requests, body, answer } = await calling(ask('1', 1), [theirTurn, reset, reset, reset, reset], {
+      maxRetries: 2
+    })
+    await answer(answerTo(1))
+    expect((await body).error).toMatchObject({ code: 'retries-exhausted' })
+    expect(requests.slice(2).map(({ method }) => method)).toEqual(['GET', 'POST', 'POST', 'POST'])
+  })
+
   it('is not made where the server has gone on without the answer', async () => {
     const { requests, body } = await calling(ask('1', 1), [theirTurn, whole(takeBack('2', 1) + response('3'))], {
       idleTimeout: 30
@@ -253,16 +291,28 @@ describe('the POST of the answers', () => {
   })
 
   it('is not made for a call that is aborted while it waits: its stream is cancelled', async () => {
-    const { url, requests } = await scripted(greeting, whole(ask('1', 1), KNOWN), theirTurn, status(204), json({}))
-    const fetch = await acquainted(url)
+    const nothing = [theirTurn, theirTurn, theirTurn]
+    const { url, requests } = await scripted(greeting, whole(ask('1', 1), KNOWN), theirTurn, status(204), ...nothing)
+    let received = 0
+    const fetch = await acquainted(url, {
+      fetch: async (...request) => {
+        const answer = await globalThis.fetch(...request)
+        received++
+        return answer
+      }
+    })
     const abort = new AbortController()
     const body = readAll(await fetch(url, { ...POST, signal: abort.signal }))
     await requests.nth(3)
+    // The client has read that it is its turn.
+    await until(() => received === 3)
+    await new Promise(setImmediate)
     abort.abort(new Error('changed my mind'))
     expect((await body).error).toEqual(new Error('changed my mind'))
     expect(await requests.nth(4)).toMatchObject({ method: 'DELETE', url: '/mcp?stream=S' })
     // An answer that comes all the same is the server's to refuse.
     await fetch(url, posted(answerTo(1)))
-    expect(await requests.nth(5)).toMatchObject({ method: 'POST', url: '/mcp' })
+    // And nothing else comes: a server that says 204 to it would be asked without end.
+    expect(requests.slice(4).map(({ method, url: asked }) => `${method} ${asked}`)).toEqual(['POST /mcp'])
   })
 })
