@@ -9,7 +9,6 @@ import {
   block,
   FAST,
   greeting,
-  json,
   KNOWN,
   LISTEN,
   open,

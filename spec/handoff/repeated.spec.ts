@@ -9,7 +9,7 @@ import { closeAll } from '../helpers/listen.js'
 import { callTool, get, headersFor, initializeSession, notification, post } from '../helpers/mcp.js'
 import type { Json, OpenStream } from '../helpers/open-stream.js'
 import { serve } from '../helpers/serve.js'
-import { ANNOUNCED, askingEndpoint, type AskingOptions, QUICK, yes } from './asking.js'
+import { ANNOUNCED, askingEndpoint, type AskingOptions, elicitation, QUICK, yes } from './asking.js'
 
 afterEach(closeAll)
 
@@ -288,5 +288,54 @@ describe('an answer that comes both ways', () => {
     expect(resumed.status).toBe(200)
     await resumed.ended
     expect(gist(resumed)).toEqual(['note', 'next'])
+  })
+})
+
+describe('an answer to the endpoint, without a session,', () => {
+  const ALICE = { ...ANNOUNCED, ...headersFor({ auth: 'alice' }) }
+
+  /** Calls of Alice's that have asked under these ids, and wait. */
+  const waitingCalls = async (...ids: string[]) => {
+    const { url, streams } = await serve(
+      askingEndpoint(call => call.emit(elicitation(call.message.params.arguments.id))),
+      QUICK
+    )
+    const links: string[] = []
+    for (const id of ids) {
+      const first = await post(url, callTool(1, 'any', { id }), ALICE)
+      await first.ended
+      links.push(linkOf(first, url))
+    }
+    /** What is still waiting, once the endpoint has taken an answer. */
+    const afterAnswer = async (headers: Record<string, string>, link = url) => {
+      const response = await post(link, link === url ? yes('a') : [yes('a')], headers)
+      if (link === url) await response.ended
+      // Whatever comes of it is done when another request has gone the same way.
+      await (
+        await post(url, yes('nobody asked'), ALICE)
+      ).ended
+      return [response.status, streams.stats().waiting]
+    }
+    return { links, afterAnswer }
+  }
+
+  it('frees the stream of its owner that has asked', async () => {
+    const { afterAnswer } = await waitingCalls('a', 'b')
+    expect(await afterAnswer(ALICE)).toEqual([202, 1])
+  })
+
+  it.each([
+    ['of somebody else', headersFor({ auth: 'bob' })],
+    ['of nobody in particular', {}]
+  ])('%s, frees nothing', async (_name, headers) => {
+    const { afterAnswer } = await waitingCalls('a')
+    expect(await afterAnswer(headers)).toEqual([202, 1])
+  })
+
+  it('frees nothing where two have asked under its id; a hand-over frees one', async () => {
+    const { links, afterAnswer } = await waitingCalls('a', 'a')
+    expect(await afterAnswer(ALICE)).toEqual([202, 2])
+    expect(await afterAnswer(ALICE, links[0])).toEqual([200, 1])
+    expect(await afterAnswer(ALICE, links[1])).toEqual([200, 0])
   })
 })
