@@ -291,6 +291,71 @@ describe('an answer that comes both ways', () => {
   })
 })
 
+describe('many answers in one POST', () => {
+  const IDS = Array.from({ length: 20 }, (_, i) => i)
+
+  const start = async (onAnswer: NonNullable<AskingOptions['onAnswer']>) => {
+    const endpoint = askingEndpoint(
+      async (call, ask) => {
+        await Promise.all(IDS.map(id => ask(id)))
+        call.result({ all: true })
+      },
+      { onAnswer }
+    )
+    const { url } = await serve(endpoint, QUICK)
+    const first = await post(url, callTool(1, 'any'), ANNOUNCED)
+    await first.ended
+    const answer = () =>
+      post(
+        linkOf(first, url),
+        IDS.map(id => yes(id)),
+        ANNOUNCED
+      )
+    return { endpoint, answer, seen: () => endpoint.answers.map(({ message }) => message.id) }
+  }
+
+  it('reach the endpoint in order: after the first a few at a time, however long it takes over each', async () => {
+    const gates = IDS.map(() => gate())
+    const { endpoint, answer, seen } = await start(({ message }) => gates[message.id]!.opened)
+    const answered = answer()
+    await endpoint.answers.nth(1)
+    await new Promise(setImmediate)
+    expect(seen()).toEqual([0])
+    gates[0]!.open()
+    await endpoint.answers.nth(9)
+    await new Promise(setImmediate)
+    expect(seen()).toEqual(IDS.slice(0, 9))
+    for (const { open } of gates) open()
+    const next = await answered
+    await next.ended
+    expect(next.messages()).toMatchObject([{ id: 1, result: { all: true } }])
+    expect(seen()).toEqual(IDS)
+  })
+
+  it('stop with the first that is refused, which says what is wrong with all; what was taken stays so', async () => {
+    let refused: number[] = [3, 5]
+    const statuses: Record<number, number> = { 3: 400, 5: 403 }
+    const slow = gate()
+    const { answer, seen } = await start(async ({ message: { id }, res }) => {
+      if (!refused.includes(id)) return
+      if (id === 5) await slow.opened
+      res.writeHead(statuses[id]!).end(`refused ${id}`)
+      slow.open()
+    })
+    const response = await answer()
+    await response.ended
+    expect([response.status, response.text]).toEqual([400, 'refused 3'])
+    const before = seen()
+    expect(before.length).toBeLessThan(IDS.length)
+    refused = []
+    const next = await answer()
+    await next.ended
+    expect(next.messages()).toMatchObject([{ id: 1, result: { all: true } }])
+    const again = seen().slice(before.length)
+    expect(again).toEqual(IDS.filter(id => !before.includes(id) || id === 3 || id === 5))
+  })
+})
+
 describe('an answer to the endpoint, without a session,', () => {
   const ALICE = { ...ANNOUNCED, ...headersFor({ auth: 'alice' }) }
 
