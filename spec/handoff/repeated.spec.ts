@@ -4,7 +4,7 @@ import { afterEach, beforeEach, describe, expect, it } from '@jest/globals'
 import { once } from 'node:events'
 import type { Server } from 'node:http'
 import { gate } from '../helpers/gate.js'
-import { happenings, until } from '../helpers/happenings.js'
+import { happenings } from '../helpers/happenings.js'
 import { closeAll } from '../helpers/listen.js'
 import { callTool, get, headersFor, initializeSession, notification, post } from '../helpers/mcp.js'
 import type { Json, OpenStream } from '../helpers/open-stream.js'
@@ -268,9 +268,11 @@ describe('an answer that comes both ways', () => {
   })
 
   it('is not handed over after the endpoint has it from an old-style POST', async () => {
-    const { url, endpoint, headers, link, streams } = await start()
+    const { url, endpoint, headers, link } = await start()
+    const waiting = happenings('waiting')
     expect((await post(url, yes(0), headers)).status).toBe(202)
-    await until(() => streams.stats().waiting === 0)
+    // For the answer to what it asks next.
+    await waiting.nth(1)
     const second = await post(link, [yes(0)], headers)
     await second.ended
     expect(gist(second)).toEqual(['note', 'next'])
