@@ -11,15 +11,19 @@ export function keepAnswers(calls: Iterable<Call>, messages: readonly Message[],
     const call = asking.find(({ asked }) => asked.get(message.id as RequestId) === undefined) ?? asking[0]
     if (call !== undefined) kept.set(message, call)
   }
-  if (messages.length === 0 || kept.size < messages.length) return false
+  const isKept = messages.length > 0 && kept.size === messages.length && [...kept.values()].every(call => call.handsOff)
   for (const [message, call] of kept) {
-    call.asked.set(message.id as RequestId, message)
+    if (isKept) call.asked.set(message.id as RequestId, message)
+    else {
+      call.asked.delete(message.id as RequestId)
+      call.hasAnsweredItself = true
+    }
     call.onAnswer?.()
   }
-  return true
+  return isKept
 }
 
-/** All answers to what a stream has asked; `undefined` where some are missing still when the patience, in milliseconds, is over. */
+/** All answers to what a stream has asked; `undefined` where there are none to give, or some are missing still when the patience, in milliseconds, is over. */
 export async function answersOf(
   call: Call,
   patience: number,
@@ -30,10 +34,11 @@ export async function answersOf(
   await new Promise<void>(resolve => {
     timer = setTimeout(resolve, patience)
     call.onAnswer = () => {
+      // Also where nothing is left to wait for.
       if (isComplete() || signal.aborted) resolve()
     }
     call.onAnswer()
   })
   clearTimeout(timer)
-  return isComplete() ? ([...call.asked.values()] as Message[]) : undefined
+  return isComplete() && call.asked.size > 0 ? ([...call.asked.values()] as Message[]) : undefined
 }
