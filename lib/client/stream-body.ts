@@ -58,6 +58,8 @@ export function unbrokenBody(
   const isOver = (): boolean => over.signal.aborted
   /** Every request has its response: only the end is missing. */
   const isAnswered = (): boolean => hasRequests && pending.size === 0
+  /** The server waits for answers that are on their way to it. */
+  const isEarly = (status: number): boolean => status === 204 && call.hasAnsweredItself === true
   const failure = (code: ResumptionErrorCode): ResumptionError => new ResumptionError(code, url, cause)
 
   function start(controller: Controller): void {
@@ -118,7 +120,7 @@ export function unbrokenBody(
     lastEventId = notes.id ?? lastEventId
     retry = notes.retry ?? retry
     for (const id of notes.answered) pending.delete(id)
-    for (const id of notes.asked) if (call.handsOff && !asked.has(id)) asked.set(id, undefined)
+    for (const id of notes.asked) if (hasRequests && !asked.has(id)) asked.set(id, undefined)
     for (const id of notes.withdrawn) asked.delete(id as RequestId)
     return whole
   }
@@ -156,7 +158,10 @@ export function unbrokenBody(
         const { status } = response
         if (status === 204 && pending.size === 0) return undefined
         if (status === 204 && answers === undefined && asked.size > 0) {
-          isOurTurn = isDue = true
+          // Whatever it has said of that, or a proxy has kept from us: this is how it takes them.
+          call.handsOff = isOurTurn = isDue = true
+          // It waits for us, and not we for it, for as long as that takes.
+          attempt = 0
           continue
         }
         cause = new Error(`HTTP ${status}`)
@@ -166,7 +171,8 @@ export function unbrokenBody(
           // Once more, with headers made afresh: the token may just have been renewed.
           isUnauthorized = true
           retryAfter = 0
-        } else if (status < 500 && !PASSING.includes(status)) throw failure(CODES[status] ?? 'refused')
+        } else if (status < 500 && !PASSING.includes(status) && !isEarly(status))
+          throw failure(CODES[status] ?? 'refused')
       } catch (error) {
         if (error instanceof ResumptionError) throw error
         cause = error

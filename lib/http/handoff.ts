@@ -61,37 +61,55 @@ const PATIENCE = 30_000
 /** Answers on their way to the endpoint, by stream and request. */
 const underway = new WeakMap<Stream, Map<RequestId, Promise<unknown>>>()
 
+/** Answers of one POST that the endpoint is given at a time, once it has taken the first. */
+const MOST_AT_ONCE = 8
+
+type Refusal = IncomingMessage | 'none'
+
 /**
- * Gives the endpoint each answer that it awaits, once, as a message of its own. What it says to one that it does not take is the
- * answer to all: the rest stays open. `'none'`: it says nothing.
+ * Gives the endpoint each answer that it awaits, once, as a message of its own, in order. What it says to one that it does not take is
+ * the answer to all: the rest stays open. `'none'`: it says nothing.
  */
 async function passOn(
   house: House,
   req: IncomingMessage,
   stream: Stream,
   answers: ReadonlyMap<RequestId, Answer>
-): Promise<IncomingMessage | 'none' | undefined> {
-  const sending = underway.get(stream) ?? new Map<RequestId, Promise<unknown>>()
-  underway.set(stream, sending)
-  for (const [id, answer] of answers) {
-    // Another connection may be giving the same answer; whether it is taken, only the endpoint knows.
-    while (sending.has(id)) await sending.get(id)
-    if (!stream.openRequests.has(id)) continue
-    const sent = send(house, req, stream, answer)
-    sending.set(id, sent)
-    const refusal = await sent
-    sending.delete(id)
-    if (refusal !== undefined) return refusal
+): Promise<Refusal | undefined> {
+  const left = answers.values()
+  let refusal: Refusal | undefined
+  const giveNext = async (): Promise<boolean> => {
+    const { value: answer } = left.next()
+    if (answer === undefined) return false
+    const refused = await give(house, req, stream, answer)
+    if (refusal === undefined) refusal = refused
+    else if (typeof refused === 'object') refused.destroy()
+    return refusal === undefined
   }
-  return undefined
+  const giveAll = async (): Promise<void> => {
+    while (refusal === undefined && (await giveNext()));
+  }
+  // Where a guard refuses the first, it would refuse them all.
+  if (await giveNext()) await Promise.all(Array.from({ length: MOST_AT_ONCE }, giveAll))
+  return refusal
 }
 
-async function send(
-  house: House,
-  req: IncomingMessage,
-  stream: Stream,
-  answer: Answer
-): Promise<IncomingMessage | 'none' | undefined> {
+/** Gives the endpoint an answer, if it awaits it still. */
+async function give(house: House, req: IncomingMessage, stream: Stream, answer: Answer): Promise<Refusal | undefined> {
+  const { id } = answer
+  const sending = underway.get(stream) ?? new Map<RequestId, Promise<unknown>>()
+  underway.set(stream, sending)
+  // Another connection may be giving the same answer; whether it is taken, only the endpoint knows.
+  while (sending.has(id)) await sending.get(id)
+  if (!stream.openRequests.has(id)) return undefined
+  const sent = send(house, req, stream, answer)
+  sending.set(id, sent)
+  const refusal = await sent
+  sending.delete(id)
+  return refusal
+}
+
+async function send(house: House, req: IncomingMessage, stream: Stream, answer: Answer): Promise<Refusal | undefined> {
   const patience = new AbortController()
   const timer = setTimeout(() => patience.abort(), PATIENCE)
   try {

@@ -39,6 +39,8 @@ export async function sendToEndpoint(
     })
     injected.once('response', resolve)
     injected.once('error', reject)
+    // Also where it answers in another protocol: 101 is no response to Node.
+    injected.once('close', () => reject(new Error('The endpoint has closed the connection')))
     injected.end(body)
     owner.emit(owner instanceof TlsServer ? 'secureConnection' : 'connection', server)
   })

@@ -16,7 +16,14 @@ const FACTS = [
   'servername',
   'alpnProtocol'
 ] as const
-const QUESTIONS = ['getPeerCertificate', 'getPeerX509Certificate', 'getProtocol', 'getCipher', 'getSession'] as const
+const QUESTIONS = [
+  'address',
+  'getPeerCertificate',
+  'getPeerX509Certificate',
+  'getProtocol',
+  'getCipher',
+  'getSession'
+] as const
 
 /** Marks the server's end, for all copies of this module. */
 const MARK = Symbol.for('express-mcp-streams.memory-socket')

@@ -1,9 +1,10 @@
 // What the endpoint's own answers mean for streams: a session that ended, a call that was cancelled, a revision agreed upon.
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { cancelledRequest, isObject, isResponse, type Message, messagesOf } from '../core/json-rpc.js'
+import { cancelledRequest, isObject, isResponse, type Message, messagesOf, type RequestId } from '../core/json-rpc.js'
 import { parseRevision } from '../core/protocol-version.js'
 import { sessionOf } from './guards.js'
 import type { House } from './house.js'
+import { isInMemory } from './memory-socket.js'
 import { observeBody } from './observe-body.js'
 
 /** Bytes of an `initialize` answer that are read for the revision. */
@@ -19,14 +20,16 @@ export function watchVerdict(
 ): void {
   const session = sessionOf(req)
   const cancelled = messages.flatMap(message => cancelledRequest(message) ?? [])
-  if (session === undefined && cancelled.length === 0) return
+  // Of what we have sent ourselves we know whose answer it is: another stream may have asked under the same id.
+  const answers = isInMemory(req) ? [] : messages.filter(isResponse)
+  if (session === undefined && cancelled.length === 0 && answers.length === 0) return
   res.once('close', () => {
     if (!res.headersSent) return
     const { statusCode } = res
     const isAccepted = statusCode >= 200 && statusCode < 300
     if (isAccepted) {
       for (const id of cancelled) house.table.findByRequest(id, session, owner)?.cancelRequest(id)
-      if (session !== undefined) noteAnswers(house, messages, session, owner)
+      if (answers.length > 0) noteAnswers(house, answers, session, owner)
     }
     if (session === undefined) return
     // Not on GET: an endpoint without a listen channel may say 404 there, and goes on with its session.
@@ -67,10 +70,13 @@ function noteJson(house: House, answer: InitializeAnswer, bytes: Buffer): void {
   for (const message of messagesOf(body)) noteRevision(house, answer, message)
 }
 
-function noteAnswers(house: House, messages: readonly Message[], session: string, owner: string): void {
-  const answers = messages.filter(isResponse)
-  if (answers.length === 0) return
-  for (const stream of house.table.ofSession(session, owner)) for (const { id } of answers) stream.answered(id)
+function noteAnswers(house: House, answers: readonly Message[], session: string | undefined, owner: string): void {
+  const asking = house.table.listFor(session, owner).filter(({ openRequests }) => openRequests.size > 0)
+  for (const { id } of answers) {
+    const theirs = asking.filter(({ openRequests }) => openRequests.has(id as RequestId))
+    // Without a session, two calls may have asked under one id: then it is not certain which is answered.
+    if (session !== undefined || theirs.length === 1) for (const stream of theirs) stream.answered(id as RequestId)
+  }
 }
 
 function endSession(house: House, session: string, owner: string, isLost: boolean): void {

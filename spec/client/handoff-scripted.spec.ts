@@ -2,13 +2,13 @@
 
 import { afterEach, describe, expect, it } from '@jest/globals'
 import { resumableFetch, type ResumableFetchOptions } from '../../lib/client/index.js'
+import { until } from '../helpers/happenings.js'
 import { closeAll } from '../helpers/listen.js'
 import {
   acquainted,
   block,
   FAST,
   greeting,
-  json,
   KNOWN,
   LISTEN,
   open,
@@ -30,6 +30,7 @@ const takeBack = (id: string, requestId: string | number): string =>
   block(id, JSON.stringify({ jsonrpc: '2.0', method: 'notifications/cancelled', params: { requestId } }))
 const answerTo = (id: string | number) => ({ jsonrpc: '2.0', id, result: { action: 'accept' } })
 const posted = (messages: unknown): RequestInit => ({ ...POST, body: JSON.stringify(messages) })
+const often = <T>(count: number, ...values: T[]): T[] => Array.from({ length: count }, () => values).flat()
 const accepted: ServerAnswer = status(202)
 const theirTurn: ServerAnswer = status(204)
 
@@ -124,6 +125,23 @@ describe('an answer to a request of a stream', () => {
     expect(JSON.parse(requests[4]!.body)).toEqual([answerTo(1)])
   })
 
+  it('goes to the call that has asked first, where two have asked under one id', async () => {
+    const other = whole(ask('1', 0), { ...KNOWN, Link: '<?stream=T>; rel="stream"' })
+    const rest = [theirTurn, theirTurn, whole(response('2')), whole(response('2'))]
+    const { url, requests } = await scripted(greeting, whole(ask('1', 0), KNOWN), other, ...rest)
+    const fetch = await acquainted(url)
+    const calls = [await fetch(url, POST), await fetch(url, POST)]
+    const bodies = calls.map(readAll)
+    await requests.nth(5)
+    for (const name of ['first', 'second']) await fetch(url, posted({ ...answerTo(0), result: { name } }))
+    await Promise.all(bodies)
+    const sent = requests.slice(5).map(({ url: link, body }) => [link, JSON.parse(body)[0].result.name])
+    expect(sent.toSorted()).toEqual([
+      ['/mcp?stream=S', 'first'],
+      ['/mcp?stream=T', 'second']
+    ])
+  })
+
   it('may come in one POST with others', async () => {
     const { requests, body, answer } = await calling(ask('1', 1) + ask('2', 2), [theirTurn, whole(response('3'))])
     await answer([answerTo(1), answerTo(2)])
@@ -174,6 +192,45 @@ describe('an answer goes straight out', () => {
     expect(requests[1]).toMatchObject({ method: 'POST', url: '/mcp' })
     await reader.cancel()
     await requests.nth(3)
+  })
+
+  it('where a server has not said so, and all others to the stream URL once it turns out that it hands off', async () => {
+    let end = () => {}
+    const asking: ServerAnswer = (res, req) => {
+      open(ask('1', 1) + ask('2', 2))(res, req)
+      end = () => res.end()
+    }
+    const { url, requests } = await scripted(asking, accepted, theirTurn, whole(response('3')))
+    let turns = 0
+    const fetch = resumableFetch({ ...FAST, fetch: async (...sent) => noteTurn(await globalThis.fetch(...sent)) })
+    const noteTurn = (answer: Response) => (answer.status === 204 && turns++, answer)
+    const reader = (await fetch(url, POST)).body!.getReader()
+    await reader.read()
+    expect((await fetch(url, posted(answerTo(1)))).status).toBe(202)
+    end()
+    const rest = reader.read()
+    await until(() => turns === 1)
+    await new Promise(setImmediate)
+    expect((await fetch(url, posted(answerTo(2)))).status).toBe(202)
+    expect(new TextDecoder().decode((await rest).value)).toBe(response('3'))
+    expect(requests.slice(1).map(({ method, url: link, body }) => [method, link, body])).toEqual([
+      ['POST', '/mcp', JSON.stringify(answerTo(1))],
+      ['GET', '/mcp?stream=S', ''],
+      ['POST', '/mcp?stream=S', JSON.stringify([answerTo(2)])]
+    ])
+  })
+
+  it('where it comes with others, and is not waited for: a server that has not taken it yet is asked again', async () => {
+    let polls = 0
+    const slow: ServerAnswer = (res, req) => {
+      if (req.method === 'POST') accepted(res, req)
+      else (++polls < 3 ? theirTurn : whole(response('2')))(res, req)
+    }
+    const { requests, body, answer } = await calling(ask('1', 1), often(6, slow))
+    await answer([answerTo(1), answerTo('stranger')])
+    expect((await body).text).toBe(ask('1', 1) + response('2'))
+    const posts = requests.filter(({ method }) => method === 'POST')
+    expect(posts.map(({ url }) => url)).toEqual(['/mcp', '/mcp', '/mcp'])
   })
 
   it('where the request came on a listen channel', async () => {
@@ -252,37 +309,75 @@ describe('the POST of the answers', () => {
     expect(text).toContain(`"reason":"${code}"`)
   })
 
+  /** A call that asks, however often it is sent: a busy machine may take a slow answer for a lost one. `turn` answers its stream URL. */
+  const thinking = async (turn: ServerAnswer, maxRetries = 20) => {
+    const either: ServerAnswer = (res, req) => (req.url === '/mcp' ? whole(ask('1', 1), KNOWN) : turn)(res, req)
+    const { url, requests } = await scripted(greeting, ...often(200, either))
+    const fetch = await acquainted(url, { idleTimeout: 100, maxRetries })
+    const body = readAll(await fetch(url, POST))
+    const sent = (method: string) => requests.filter(request => request.method === method && request.url !== '/mcp')
+    return { body, sent, answer: () => fetch(url, posted(answerTo(1))) }
+  }
+  const whoever: ServerAnswer = (res, req) => (req.method === 'GET' ? theirTurn : whole(response('2')))(res, req)
+
   it('waits for as long as the human thinks, with a sign of life now and then', async () => {
-    const { requests, body, answer } = await calling(
-      ask('1', 1),
-      [theirTurn, theirTurn, theirTurn, whole(response('2'))],
-      { idleTimeout: 30 }
-    )
-    await requests.nth(5)
-    await answer(answerTo(1))
+    const { body, sent, answer } = await thinking(whoever)
+    await until(() => sent('GET').length === 3)
+    expect(sent('POST')).toEqual([])
+    await answer()
     expect((await body).text).toBe(ask('1', 1) + response('2'))
-    expect(requests.map(({ method }) => method)).toEqual(['POST', 'POST', 'GET', 'GET', 'GET', 'POST'])
+    expect(JSON.parse(sent('POST')[0]!.body)).toEqual([answerTo(1)])
+  })
+
+  it('may be waited for over a wire that is lost more often than a stream is given up for', async () => {
+    let polls = 0
+    const lossy: ServerAnswer = (res, req) => (++polls % 2 === 0 && polls < 12 ? reset : whoever)(res, req)
+    const { body, answer } = await thinking(lossy, 4)
+    await Promise.race([until(() => polls >= 12), body])
+    await answer()
+    expect((await body).text).toBe(ask('1', 1) + response('2'))
+  })
+
+  it('is given up where it is lost again and again', async () => {
+    const { requests, body, answer } = await calling(ask('1', 1), [theirTurn, reset, reset, reset, reset], {
+      maxRetries: 2
+    })
+    await answer(answerTo(1))
+    expect((await body).error).toMatchObject({ code: 'retries-exhausted' })
+    expect(requests.slice(2).map(({ method }) => method)).toEqual(['GET', 'POST', 'POST', 'POST'])
   })
 
   it('is not made where the server has gone on without the answer', async () => {
-    const { requests, body } = await calling(ask('1', 1), [theirTurn, whole(takeBack('2', 1) + response('3'))], {
-      idleTimeout: 30
-    })
-    expect((await body).text).toBe(ask('1', 1) + takeBack('2', 1) + response('3'))
-    expect(requests.map(({ method }) => method)).toEqual(['POST', 'POST', 'GET', 'GET'])
+    const rest = takeBack('2', 1) + response('3')
+    let polls = 0
+    const { body, sent } = await thinking((res, req) => (++polls === 1 ? theirTurn : whole(rest))(res, req))
+    expect((await body).text).toBe(ask('1', 1) + rest)
+    expect(sent('POST')).toEqual([])
   })
 
   it('is not made for a call that is aborted while it waits: its stream is cancelled', async () => {
-    const { url, requests } = await scripted(greeting, whole(ask('1', 1), KNOWN), theirTurn, status(204), json({}))
-    const fetch = await acquainted(url)
+    const nothing = [theirTurn, theirTurn, theirTurn]
+    const { url, requests } = await scripted(greeting, whole(ask('1', 1), KNOWN), theirTurn, status(204), ...nothing)
+    let received = 0
+    const fetch = await acquainted(url, {
+      fetch: async (...request) => {
+        const answer = await globalThis.fetch(...request)
+        received++
+        return answer
+      }
+    })
     const abort = new AbortController()
     const body = readAll(await fetch(url, { ...POST, signal: abort.signal }))
     await requests.nth(3)
+    // The client has read that it is its turn.
+    await until(() => received === 3)
+    await new Promise(setImmediate)
     abort.abort(new Error('changed my mind'))
     expect((await body).error).toEqual(new Error('changed my mind'))
     expect(await requests.nth(4)).toMatchObject({ method: 'DELETE', url: '/mcp?stream=S' })
     // An answer that comes all the same is the server's to refuse.
     await fetch(url, posted(answerTo(1)))
-    expect(await requests.nth(5)).toMatchObject({ method: 'POST', url: '/mcp' })
+    // And nothing else comes: a server that says 204 to it would be asked without end.
+    expect(requests.slice(4).map(({ method, url: asked }) => `${method} ${asked}`)).toEqual(['POST /mcp'])
   })
 })

@@ -193,6 +193,6 @@ describe('the POST of the answers, cut', () => {
       expect([...runs.values()].every(count => count === 1)).toBe(true)
       expect(new Set(asked).size).toBe(asked.length)
     },
-    60_000
+    180_000
   )
 })

@@ -210,7 +210,8 @@ describe('what the endpoint says to an answer', () => {
   it.each<[name: string, breakOff: AskingOptions['onAnswer']]>([
     ['destroys its response', ({ res }) => void res.destroy()],
     ['destroys the socket', ({ req }) => void req.socket.destroy()],
-    ['answers rubbish', ({ req }) => void req.socket.end('what?\r\n\r\n')]
+    ['answers rubbish', ({ req }) => void req.socket.end('what?\r\n\r\n')],
+    ['speaks another protocol', ({ res }) => void res.writeHead(101, { Connection: 'upgrade', Upgrade: 'any' }).end()]
   ])('is 502 to the client if it %s, and the answers stay open', async (_name, breakOff) => {
     let isBroken = true
     const { endpoint, handOver } = await asking([], {

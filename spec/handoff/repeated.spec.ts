@@ -4,12 +4,12 @@ import { afterEach, beforeEach, describe, expect, it } from '@jest/globals'
 import { once } from 'node:events'
 import type { Server } from 'node:http'
 import { gate } from '../helpers/gate.js'
-import { happenings, until } from '../helpers/happenings.js'
+import { happenings } from '../helpers/happenings.js'
 import { closeAll } from '../helpers/listen.js'
 import { callTool, get, headersFor, initializeSession, notification, post } from '../helpers/mcp.js'
 import type { Json, OpenStream } from '../helpers/open-stream.js'
 import { serve } from '../helpers/serve.js'
-import { ANNOUNCED, askingEndpoint, type AskingOptions, QUICK, yes } from './asking.js'
+import { ANNOUNCED, askingEndpoint, type AskingOptions, elicitation, QUICK, yes } from './asking.js'
 
 afterEach(closeAll)
 
@@ -268,9 +268,11 @@ describe('an answer that comes both ways', () => {
   })
 
   it('is not handed over after the endpoint has it from an old-style POST', async () => {
-    const { url, endpoint, headers, link, streams } = await start()
+    const { url, endpoint, headers, link } = await start()
+    const waiting = happenings('waiting')
     expect((await post(url, yes(0), headers)).status).toBe(202)
-    await until(() => streams.stats().waiting === 0)
+    // For the answer to what it asks next.
+    await waiting.nth(1)
     const second = await post(link, [yes(0)], headers)
     await second.ended
     expect(gist(second)).toEqual(['note', 'next'])
@@ -288,5 +290,119 @@ describe('an answer that comes both ways', () => {
     expect(resumed.status).toBe(200)
     await resumed.ended
     expect(gist(resumed)).toEqual(['note', 'next'])
+  })
+})
+
+describe('many answers in one POST', () => {
+  const IDS = Array.from({ length: 20 }, (_, i) => i)
+
+  const start = async (onAnswer: NonNullable<AskingOptions['onAnswer']>) => {
+    const endpoint = askingEndpoint(
+      async (call, ask) => {
+        await Promise.all(IDS.map(id => ask(id)))
+        call.result({ all: true })
+      },
+      { onAnswer }
+    )
+    const { url } = await serve(endpoint, QUICK)
+    const first = await post(url, callTool(1, 'any'), ANNOUNCED)
+    await first.ended
+    const answer = () =>
+      post(
+        linkOf(first, url),
+        IDS.map(id => yes(id)),
+        ANNOUNCED
+      )
+    return { endpoint, answer, seen: () => endpoint.answers.map(({ message }) => message.id) }
+  }
+
+  it('reach the endpoint in order: after the first a few at a time, however long it takes over each', async () => {
+    const gates = IDS.map(() => gate())
+    const { endpoint, answer, seen } = await start(({ message }) => gates[message.id]!.opened)
+    const answered = answer()
+    await endpoint.answers.nth(1)
+    await new Promise(setImmediate)
+    expect(seen()).toEqual([0])
+    gates[0]!.open()
+    await endpoint.answers.nth(9)
+    await new Promise(setImmediate)
+    expect(seen()).toEqual(IDS.slice(0, 9))
+    for (const { open } of gates) open()
+    const next = await answered
+    await next.ended
+    expect(next.messages()).toMatchObject([{ id: 1, result: { all: true } }])
+    expect(seen()).toEqual(IDS)
+  })
+
+  it('stop with the first that is refused, which says what is wrong with all; what was taken stays so', async () => {
+    let refused: number[] = [3, 5]
+    const statuses: Record<number, number> = { 3: 400, 5: 403 }
+    const slow = gate()
+    const { answer, seen } = await start(async ({ message: { id }, res }) => {
+      if (!refused.includes(id)) return
+      if (id === 5) await slow.opened
+      res.writeHead(statuses[id]!).end(`refused ${id}`)
+      slow.open()
+    })
+    const response = await answer()
+    await response.ended
+    expect([response.status, response.text]).toEqual([400, 'refused 3'])
+    const before = seen()
+    expect(before.length).toBeLessThan(IDS.length)
+    refused = []
+    const next = await answer()
+    await next.ended
+    expect(next.messages()).toMatchObject([{ id: 1, result: { all: true } }])
+    const again = seen().slice(before.length)
+    expect(again).toEqual(IDS.filter(id => !before.includes(id) || id === 3 || id === 5))
+  })
+})
+
+describe('an answer to the endpoint, without a session,', () => {
+  const ALICE = { ...ANNOUNCED, ...headersFor({ auth: 'alice' }) }
+
+  /** Calls of Alice's that have asked under these ids, and wait. */
+  const waitingCalls = async (...ids: string[]) => {
+    const { url, streams } = await serve(
+      askingEndpoint(call => call.emit(elicitation(call.message.params.arguments.id))),
+      QUICK
+    )
+    const links: string[] = []
+    for (const id of ids) {
+      const first = await post(url, callTool(1, 'any', { id }), ALICE)
+      await first.ended
+      links.push(linkOf(first, url))
+    }
+    /** What is still waiting, once the endpoint has taken an answer. */
+    const afterAnswer = async (headers: Record<string, string>, link = url) => {
+      const response = await post(link, link === url ? yes('a') : [yes('a')], headers)
+      if (link === url) await response.ended
+      // Whatever comes of it is done when another request has gone the same way.
+      await (
+        await post(url, yes('nobody asked'), ALICE)
+      ).ended
+      return [response.status, streams.stats().waiting]
+    }
+    return { links, afterAnswer }
+  }
+
+  it('frees the stream of its owner that has asked', async () => {
+    const { afterAnswer } = await waitingCalls('a', 'b')
+    expect(await afterAnswer(ALICE)).toEqual([202, 1])
+  })
+
+  it.each([
+    ['of somebody else', headersFor({ auth: 'bob' })],
+    ['of nobody in particular', {}]
+  ])('%s, frees nothing', async (_name, headers) => {
+    const { afterAnswer } = await waitingCalls('a')
+    expect(await afterAnswer(headers)).toEqual([202, 1])
+  })
+
+  it('frees nothing where two have asked under its id; a hand-over frees one', async () => {
+    const { links, afterAnswer } = await waitingCalls('a', 'a')
+    expect(await afterAnswer(ALICE)).toEqual([202, 2])
+    expect(await afterAnswer(ALICE, links[0])).toEqual([200, 1])
+    expect(await afterAnswer(ALICE, links[1])).toEqual([200, 0])
   })
 })

@@ -103,6 +103,7 @@ describe('the server’s end', () => {
       expect((client as Socket)[name]).toBeUndefined()
     }
     expect((end as Socket).remoteAddress).toBe('127.0.0.1')
+    expect((end as Socket).address()).toEqual(original.address())
     expect('encrypted' in end && end.encrypted).toBe(undefined)
   })
 
