@@ -7,6 +7,7 @@ import { encodeMessage } from '../core/sse-encode.js'
 import { currentContext, type RequestContext } from '../http/current-stream.js'
 import { headerOf, sessionOf } from '../http/guards.js'
 import { passedOn, stringOf } from '../http/response-headers.js'
+import { whenClosed } from '../http/socket-closed.js'
 import { messagesIn, type WrittenAnswer } from './endpoint-answer.js'
 import { INVALID_PARAMS, type ResumeTokenFault, tokenFaultMessage } from './token-fault.js'
 import { progressTokenOf } from './token-request.js'
@@ -33,6 +34,7 @@ export class Leg {
   /** Of the stream that its response becomes, if it does. */
   readonly #context: RequestContext | undefined = currentContext()
   #hasEvents = false
+  #unwatchSocket: (() => void) | undefined
   #isFull = false
   #isOver = false
 
@@ -78,10 +80,14 @@ export class Leg {
     })
     const gone = (): void => {
       if (this.#isOver) return
-      this.#isOver = true
+      this.#setOver()
       onGone(this.#context?.state === 'cancelled')
     }
     this.#res.once('close', gone)
+    this.#unwatchSocket = whenClosed(this.req.socket, () => {
+      // What may be resumed, or asked for again, outlives its socket.
+      if (!this.isKept && this.#context?.stream === undefined) gone()
+    })
     if (this.#res.destroyed && !this.isKept) gone()
   }
 
@@ -94,15 +100,20 @@ export class Leg {
 
   answer(answer: LegAnswer): void {
     if (this.#isOver) return
-    this.#isOver = true
+    this.#setOver()
     this.#guarded(() => this.#give(answer))
   }
 
   refuse(fault: ResumeTokenFault): void {
     if (this.#isOver) return
-    this.#isOver = true
+    this.#setOver()
     const error = errorResponse(this.requestId, INVALID_PARAMS, tokenFaultMessage(fault), { reason: fault })
     this.#guarded(() => this.#end(error))
+  }
+
+  #setOver(): void {
+    this.#isOver = true
+    this.#unwatchSocket?.()
   }
 
   /** What is written here is written outside of any handler: an error would be the process's. */
