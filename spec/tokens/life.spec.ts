@@ -144,6 +144,32 @@ describe('a call that its client cancels', () => {
     })
   })
 
+  it('not by a notification from anybody, where nobody has an owner or a session', async () => {
+    const { url, endpoint } = await serveTokens()
+    const token = tokenOf(await ask(url, report(1, { resumeToken: null })))
+    const waiting = ask(url, report(2, { resumeToken: token, ...PATIENT }))
+    await new Promise(resolve => setTimeout(resolve, SOON))
+    await (
+      await post(url, cancelled(2))
+    ).ended
+    answerJson(endpoint.calls[0]!, TEXT)
+    expect(await waiting).toMatchObject({ id: 2, result: TEXT })
+  })
+
+  it('not where its endpoint has lost its session: then it has failed', async () => {
+    const { endpoint, send, token } = await inSession()
+    const lost = send(report(2))
+    const call = await endpoint.calls.nth(2)
+    call.res.writeHead(404).end()
+    await (
+      await lost
+    ).ended
+    await endpoint.calls[0]!.closed
+    expect(await answerOf(await send(report(3, { resumeToken: token })))).toMatchObject({
+      error: { code: -32000, data: { reason: 'session-ended' } }
+    })
+  })
+
   it('by DELETE of the stream that its request is answered by', async () => {
     const { endpoint, send, token, url } = await inSession()
     const waiting = send(report(2, { resumeToken: token, progressToken: 'a', ...PATIENT }))
