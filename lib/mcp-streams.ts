@@ -3,7 +3,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { AT_WILL_RETRY, buildHouse, buildResumeTokens } from './build-house.js'
 import { StreamError } from './core/errors.js'
 import { parseEventId } from './core/event-id.js'
-import { isInitialize, isRequest, type Message, messagesOf } from './core/json-rpc.js'
+import { isInitialize, isRequest, messagesOf } from './core/json-rpc.js'
 import { streamParameters } from './core/link-header.js'
 import type { Stream } from './core/stream.js'
 import { debug, publish } from './diagnostics.js'
@@ -38,11 +38,13 @@ export interface McpStreamsStats {
   readonly finished: number
   /** Open client connections. */
   readonly connections: number
-  /** Bytes of events held. */
+  /** Calls whose results are collected with resume tokens: those that run, and those that are kept for clients that come back. */
+  readonly calls: number
+  /** Bytes of events held, and of results that are collected with resume tokens. */
   readonly bytes: number
   /** Total of connections that followed an earlier one. */
   readonly resumes: number
-  /** Total of evictions: events or streams that had to make room before their time. */
+  /** Total of evictions: events, streams or results that had to make room before their time. */
   readonly evictions: number
   /** Total of refusals: responses left alone for lack of room, and requests for streams that are not the client's, or gone. */
   readonly refusals: number
@@ -164,7 +166,7 @@ class Instance {
     if (downloads.length > 0)
       return void this.#settle(Promise.resolve(this.#resources?.answerDownload(req, res, downloads, owner)), next)
     if (req.method === 'POST') return readAhead(req, body => this.#post(owner, body, req, res, next))
-    const proceed = (): void => this.#passOn(owner, [], req, res, next)
+    const proceed = (): void => this.#passOn(owner, undefined, req, res, next)
     if (req.method !== 'GET') return proceed()
     const lastEventId = headerOf(req, 'last-event-id')
     const eventId = lastEventId === undefined ? undefined : parseEventId(lastEventId)
@@ -180,7 +182,9 @@ class Instance {
   /** A message that we have sent to the endpoint ourselves: what comes of it counts, and its response stays as it is. */
   #passInjected(owner: string, req: IncomingMessage, res: ServerResponse, next: (error?: unknown) => void): void {
     readAhead(req, body => {
-      watchVerdict(this.#house, req, res, messagesOf(body), owner)
+      const messages = messagesOf(body)
+      watchVerdict(this.#house, req, res, messages, owner)
+      this.#tokens?.noteAnswers(req, res, messages, owner)
       next()
     })
   }
@@ -204,14 +208,14 @@ class Instance {
     }
     const manners = mannersWith(this.#house, mannersOf(this.#house, req), messages)
     const key = manners.taken && messages.length > 0 ? keyOf(req, owner) : undefined
-    if (key === undefined) return this.#passOn(owner, messages, req, res, next)
+    if (key === undefined) return this.#passOn(owner, body, req, res, next)
     const { calls, isClosing } = this.#house
     const hash = hashOf(body)
-    if (hash === undefined) return this.#passOn(owner, messages, req, res, next)
+    if (hash === undefined) return this.#passOn(owner, body, req, res, next)
     const earlier = calls.get(key)
     if (earlier === undefined) {
       const requestIds = messages.filter(isRequest).map(({ id }) => id)
-      return this.#passOn(owner, messages, req, res, next, isClosing ? undefined : calls.begin(key, hash, requestIds))
+      return this.#passOn(owner, body, req, res, next, isClosing ? undefined : calls.begin(key, hash, requestIds))
     }
     if (!earlier.isFor(hash)) return refuse(res, 409, 'key-reused')
     debug('POST sent again under its key: nothing runs twice')
@@ -225,16 +229,19 @@ class Instance {
   /** Lets the endpoint answer, with its response tapped where it may become a stream. */
   #passOn(
     owner: string,
-    messages: readonly Message[],
+    body: unknown,
     req: IncomingMessage,
     res: ServerResponse,
     next: (error?: unknown) => void,
     keyed?: KeyedCall
   ): void {
+    const messages = messagesOf(body)
     watchVerdict(this.#house, req, res, messages, owner)
     this.#tokens?.watch(req, res, messages, owner)
+    this.#tokens?.noteAnswers(req, res, messages, owner)
     // What we answer in the endpoint's place goes the way that its own answer would.
-    const answer = this.#tokens?.answerFor({ req, res, owner, messages, isKeyed: keyed !== undefined }) ?? next
+    const isBatch = Array.isArray(body)
+    const answer = this.#tokens?.answerFor({ req, res, owner, messages, isBatch, isKeyed: keyed !== undefined }) ?? next
     const manners = mannersWith(this.#house, mannersOf(this.#house, req), messages)
     const why = this.#whyUntouched(req, manners.taken || messages.some(isInitialize))
     if (why !== undefined) {
@@ -270,9 +277,13 @@ class Instance {
 
   stats(): McpStreamsStats {
     const { table, connections } = this.#house
-    const counts = table.counts()
+    const { bytes, evictions, ...streams } = table.counts()
+    const { calls = 0, bytes: callBytes = 0, evictions: callEvictions = 0 } = this.#tokens?.counts() ?? {}
     return {
-      ...counts,
+      ...streams,
+      calls,
+      bytes: bytes + callBytes,
+      evictions: evictions + callEvictions,
       connections: connections.size,
       resumes: this.#resumes,
       refusals: this.#refusals

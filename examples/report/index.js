@@ -40,7 +40,7 @@ async function main({ seconds }) {
 
 /** Gets the report once, and tells what came of it. */
 async function collect({ duration, limit, tell, bare = false }) {
-  const { app, executions, close } = createServer({ duration, after: limit * 0.6 })
+  const { app, executions, close } = createServer({ duration, after: limit * 0.4 })
   const listener = app.listen(0, '127.0.0.1')
   await once(listener, 'listening')
   const proxy = await strictProxy({ port: listener.address().port, limit })

@@ -85,8 +85,10 @@ export class RequestContext implements CurrentStream {
 
 /** The JSON of a partial result. */
 export function partialText(result: object): string {
-  if (!isObject(result)) throw new TypeError('partial: `result` must be an object')
-  return JSON.stringify(result)
+  const text = isObject(result) ? (JSON.stringify(result) as string | undefined) : undefined
+  // What has a `toJSON` may become anything.
+  if (text?.startsWith('{') !== true) throw new TypeError('partial: `result` must be an object')
+  return text
 }
 
 // One storage for all copies of this module: an application may load the middleware as CJS and `currentStream` as ESM.

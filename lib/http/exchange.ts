@@ -1,7 +1,6 @@
 // One request on its way through the endpoint: what happens when its response turns out to be a stream, or not.
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { nanoid } from 'nanoid'
-import { faultMessage, STREAM_ERROR } from '../core/errors.js'
 import { isInitialize, isRequest, type Message, messagesOf, type RequestId } from '../core/json-rpc.js'
 import { STREAM_PREFERENCE } from '../core/prefer.js'
 import type { Manners } from '../core/protocol-version.js'
@@ -17,7 +16,7 @@ import { EndpointIntake, type IntakeHost } from './intake.js'
 import { parsedBody } from './request-body.js'
 import { ResponseTap } from './tap.js'
 import type { Intake, ResponseHead, TapHost } from './tap-types.js'
-import { sendToEndpoint } from './inject.js'
+import { tellUnanswered } from './tell-endpoint.js'
 import { type InitializeAnswer, noteRevision, watchInitializeJson } from './verdict.js'
 
 export interface ExchangeFacts {
@@ -153,13 +152,7 @@ export class Exchange implements TapHost, IntakeHost {
     const { req } = this.#facts
     const { sessionId } = this.#context.stream ?? {}
     this.#house.debug('no answer to %d requests: the endpoint is told', requestIds.length)
-    for (const id of requestIds) {
-      const error = { code: STREAM_ERROR, message: faultMessage('unanswered'), data: { reason: 'unanswered' } }
-      sendToEndpoint(req, { jsonrpc: '2.0', id, error }, { sessionId }).then(
-        answer => void answer.destroy(),
-        (failure: unknown) => this.#house.debug('the endpoint did not take it: %o', failure)
-      )
-    }
+    for (const id of requestIds) tellUnanswered(this.#house, req, id, sessionId)
   }
 
   stepAside(stream: Stream): void {

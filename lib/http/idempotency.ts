@@ -217,7 +217,7 @@ export function hashOf(body: unknown): string | undefined {
 /** Gives a recorded answer once more. */
 export function repeatAnswer(res: ServerResponse, { status, headers, body }: Answer): void {
   for (const [name, value] of Object.entries(headers)) if (value !== undefined) res.setHeader(name, value)
-  res.removeHeader('Transfer-Encoding')
+  for (const name of ['Trailer', 'Transfer-Encoding']) res.removeHeader(name)
   res.writeHead(status)
   res.end(body)
 }

@@ -4,6 +4,7 @@ import { Server as TlsServer } from 'node:tls'
 import { withoutStream } from '../core/link-header.js'
 import { isObject } from '../core/json-rpc.js'
 import { memoryConnection } from './memory-socket.js'
+import { passedOn } from './response-headers.js'
 
 /** Headers that speak of the request that came, or of its connection, and not of who sent it. */
 const OF_THIS_REQUEST =
@@ -50,14 +51,11 @@ export async function sendToEndpoint(
 export function relayAnswer(answer: IncomingMessage, res: ServerResponse): void {
   if (res.headersSent || res.destroyed) return void answer.destroy()
   res.statusCode = answer.statusCode ?? 502
-  for (const [name, value] of Object.entries(answer.headersDistinct))
-    if (value !== undefined && !OF_CONNECTION.test(name)) res.setHeader(name, value)
+  for (const [name, value] of passedOn(answer.headersDistinct)) res.setHeader(name, value)
   answer.once('error', () => res.destroy())
   res.once('close', () => answer.destroy())
   answer.pipe(res)
 }
-
-const OF_CONNECTION = /^(?:connection|date|keep-alive|transfer-encoding)$/
 
 /** The server that a request came to. What is tested without one, or runs in somebody else's, still has its application. */
 function serverOf(req: IncomingMessage): Server {

@@ -66,3 +66,16 @@ export function withDirectives(value: string | undefined, directives: readonly s
   const missing = directives.filter(directive => !present.some(one => one.toLowerCase() === directive))
   return [...present, ...missing].join(', ')
 }
+
+/**
+ * Of one connection, or of how a body went over it (RFC 9110, 7.6.1). A `Trailer` too: Node throws at one where the body has a length, or goes
+ * to HTTP/1.0.
+ */
+const OF_CONNECTION = /^(?:connection|date|keep-alive|trailer|transfer-encoding)$/i
+
+/** The headers of an answer that go to whoever it is passed on to. */
+export function passedOn(headers: NodeJS.Dict<string[]>): [string, string[]][] {
+  return Object.entries(headers).filter(
+    (entry): entry is [string, string[]] => entry[1] !== undefined && !OF_CONNECTION.test(entry[0])
+  )
+}

@@ -1,8 +1,10 @@
 // All resumable calls of this process: which token is whose, for how long, and how much is kept.
 import { LRUCache } from 'lru-cache'
 import { nanoid } from 'nanoid'
+import { Countdown } from '../core/countdown.js'
 import type { RequestId } from '../core/json-rpc.js'
-import type { CallKeeper, ResumableCall } from './resumable-call.js'
+import type { CallKeeper } from './call-keeper.js'
+import type { ResumableCall } from './resumable-call.js'
 import type { ResumeTokenFault } from './token-fault.js'
 
 export interface CallsLimits {
@@ -18,6 +20,15 @@ export interface CallsLimits {
   readonly abandonAfter: number
 }
 
+export interface CallCounts {
+  /** Calls that run, and calls that are kept once they have ended. */
+  readonly calls: number
+  /** Bytes that are kept of them. */
+  readonly bytes: number
+  /** Total of results that had to make room before their time. */
+  readonly evictions: number
+}
+
 /** What is known of a token that is not valid any more. */
 interface Retired {
   readonly owner: string
@@ -25,6 +36,9 @@ interface Retired {
   readonly reason: ResumeTokenFault
 }
 
+/** Milliseconds between looks at whose time is over. */
+const SHORTEST_SWEEP = 1000
+const LONGEST_SWEEP = 30_000
 /** Milliseconds for which it is: then the token is as one that never was. */
 const RETIRED_FOR = 60 * 60 * 1000
 
@@ -36,7 +50,11 @@ export class Calls implements CallKeeper {
   readonly #settled: LRUCache<ResumableCall, true>
   readonly #byToken = new Map<string, ResumableCall>()
   readonly #retired: LRUCache<string, Retired>
+  readonly #sweep = new Countdown(() => this.#expire())
+  #isSweeping = false
+  #isClosing = false
   #bytes = 0
+  #evictions = 0
 
   constructor(limits: CallsLimits) {
     this.maxCallBytes = limits.maxCallBytes
@@ -46,7 +64,10 @@ export class Calls implements CallKeeper {
     this.#settled = new LRUCache({
       ...bound,
       noDisposeOnSet: true,
-      dispose: (_true, call) => call.forget(call.isDelivered ? 'token-completed' : 'token-expired')
+      dispose: (_true, call, why) => {
+        if (why === 'evict') this.#evictions++
+        call.forget(call.isDelivered ? 'token-completed' : 'token-expired')
+      }
     })
     this.#retired = new LRUCache({ ...bound, ttl: RETIRED_FOR })
   }
@@ -55,9 +76,8 @@ export class Calls implements CallKeeper {
     return this.#running.size >= this.#limits.maxCalls
   }
 
-  /** Bytes of all results that are kept. */
-  get bytes(): number {
-    return this.#bytes
+  counts(): CallCounts {
+    return { calls: this.#running.size + this.#settled.size, bytes: this.#bytes, evictions: this.#evictions }
   }
 
   /** Calls that run. */
@@ -94,6 +114,8 @@ export class Calls implements CallKeeper {
 
   /** The process is about to end. */
   close(): void {
+    this.#isClosing = true
+    this.#sweep.stop()
     for (const call of [...this.#running]) call.fail('closing')
   }
 
@@ -124,9 +146,23 @@ export class Calls implements CallKeeper {
     if (call.tokens.length === 0) return call.forget('token-completed')
     const ttl = Math.max(1, call.isDelivered ? window : Math.max(window, abandonAfter))
     this.#settled.set(call, true, { ttl })
+    this.#scheduleSweep()
   }
 
   dropped(call: ResumableCall): void {
     this.#running.delete(call)
+  }
+
+  #expire(): void {
+    this.#isSweeping = false
+    this.#settled.purgeStale()
+    this.#scheduleSweep()
+  }
+
+  /** One timer for all that is kept for a time, and none while there is nothing. */
+  #scheduleSweep(): void {
+    if (this.#isSweeping || this.#isClosing || this.#settled.size === 0) return
+    this.#isSweeping = true
+    this.#sweep.start(Math.min(LONGEST_SWEEP, Math.max(SHORTEST_SWEEP, this.#limits.window / 4)))
   }
 }

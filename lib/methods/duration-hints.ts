@@ -50,7 +50,8 @@ export function answerToolsList(
   )
 }
 
-function withHints(answer: EndpointAnswer, hints: DurationHints): EndpointAnswer {
+/** The answer to `tools/list`, with the hints added to what it says. */
+export function withHints(answer: EndpointAnswer, hints: DurationHints): EndpointAnswer {
   if (answer.kind !== 'response' || !isObject(answer.message.result)) return answer
   const { result } = answer.message
   const tools: unknown = result['tools']

@@ -9,6 +9,8 @@ export type EndpointAnswer =
   /** A JSON-RPC response, as it was written. */
   | {
       readonly kind: 'response'
+      /** The id that we have asked under. */
+      readonly requestId: string
       readonly text: string
       readonly message: Message
       /** What its head said besides. */
@@ -17,6 +19,7 @@ export type EndpointAnswer =
   /** An HTTP answer that carries none: a status of the endpoint, or of a guard in front of it. */
   | {
       readonly kind: 'relay'
+      readonly requestId: string
       readonly status: number
       readonly headers: NodeJS.Dict<string[]>
       readonly body: Buffer
@@ -25,6 +28,26 @@ export type EndpointAnswer =
     }
   /** None, or one that was too large. */
   | { readonly kind: 'fault'; readonly fault: StreamFault }
+
+/** An answer as it was written: what has been parsed of it takes several times the memory. */
+export type WrittenAnswer = Written<EndpointAnswer>
+type Written<Answer> = Answer extends { readonly message: unknown } ? Omit<Answer, 'message'> : Answer
+
+export function asWritten(answer: EndpointAnswer): WrittenAnswer {
+  if (answer.kind === 'fault') return answer
+  const { message: _message, ...written } = answer
+  return written
+}
+
+/** Bytes that it takes to keep an answer. */
+export function sizeOf(answer: WrittenAnswer): number {
+  if (answer.kind === 'fault') return 0
+  const size = answer.kind === 'response' ? Buffer.byteLength(answer.text) : answer.body.length
+  return Object.entries(answer.headers).reduce(
+    (sum, [name, values = []]) => sum + name.length + values.join().length,
+    size
+  )
+}
 
 export interface AnswerListener {
   /** A notification, or a request of the endpoint. */
@@ -64,7 +87,7 @@ export function readAnswer(
   if (status === 200 && /^text\/event-stream\b/i.test(type)) {
     readEvents(response, limit, fail, (message, text) => {
       if (isResponseTo(message, requestId))
-        answered({ kind: 'response', text, message, headers: response.headersDistinct })
+        answered({ kind: 'response', requestId, text, message, headers: response.headersDistinct })
       else if (!isAnswered && typeof message.method === 'string') listener.message(message, text)
     })
   } else {
@@ -114,20 +137,26 @@ function answerIn(response: IncomingMessage, body: Buffer, requestId: string): E
   const message = messages.find(one => isResponseTo(one, requestId))
   const isPlain = status === 200 && message !== undefined
   if (isPlain)
-    return { kind: 'response', text: messages.length === 1 ? text : JSON.stringify(message), message, headers }
+    return {
+      kind: 'response',
+      requestId,
+      text: messages.length === 1 ? text : JSON.stringify(message),
+      message,
+      headers
+    }
   // An error that names no request is this one's: there is no other.
   const error = status === 200 ? messages.find(one => 'error' in one && (one.id ?? null) === null) : undefined
   if (error !== undefined)
-    return { kind: 'response', text: JSON.stringify({ ...error, id: requestId }), message: error, headers }
+    return { kind: 'response', requestId, text: JSON.stringify({ ...error, id: requestId }), message: error, headers }
   if (status === 200) return { kind: 'fault', fault: 'no-response' }
-  return { kind: 'relay', status, headers, body, message }
+  return { kind: 'relay', requestId, status, headers, body, message }
 }
 
 function isResponseTo(message: Message, requestId: string): boolean {
   return isResponse(message) && message.id === requestId
 }
 
-function messagesIn(text: string): readonly Message[] {
+export function messagesIn(text: string): readonly Message[] {
   try {
     return messagesOf(JSON.parse(text))
   } catch {

@@ -6,13 +6,14 @@ import { ASYNC_PREFERENCE } from '../core/respond-async.js'
 import { encodeMessage } from '../core/sse-encode.js'
 import { currentContext, type RequestContext } from '../http/current-stream.js'
 import { headerOf, sessionOf } from '../http/guards.js'
-import { stringOf } from '../http/response-headers.js'
-import type { EndpointAnswer } from './endpoint-answer.js'
+import { passedOn, stringOf } from '../http/response-headers.js'
+import { whenClosed } from '../http/socket-closed.js'
+import { messagesIn, type WrittenAnswer } from './endpoint-answer.js'
 import { INVALID_PARAMS, type ResumeTokenFault, tokenFaultMessage } from './token-fault.js'
 import { progressTokenOf } from './token-request.js'
 
 /** What a request is answered with: what its endpoint says, or a result in the meantime. */
-export type LegAnswer = EndpointAnswer | { readonly kind: 'interim'; readonly result: string }
+export type LegAnswer = WrittenAnswer | { readonly kind: 'interim'; readonly result: string }
 
 export interface LegOptions {
   /** Its response is recorded for whoever sends the request again, so it is given even if nobody is there any more. */
@@ -33,6 +34,8 @@ export class Leg {
   /** Of the stream that its response becomes, if it does. */
   readonly #context: RequestContext | undefined = currentContext()
   #hasEvents = false
+  #unwatchSocket: (() => void) | undefined
+  #isFull = false
   #isOver = false
 
   constructor(req: IncomingMessage, res: ServerResponse, request: Message & { id: RequestId }, options: LegOptions) {
@@ -55,6 +58,11 @@ export class Leg {
     return this.#isOver
   }
 
+  /** Its client does not take what it has been told. */
+  get isFull(): boolean {
+    return this.#isFull
+  }
+
   /** It has told its client requests of the endpoint that have not been answered: it must not go before that. */
   get isAskingClient(): boolean {
     const stream = this.#context?.stream
@@ -66,29 +74,66 @@ export class Leg {
    * it can be told more, after `tell` has said that it cannot.
    */
   watch(onGone: (isCancelled: boolean) => void, onDrain: () => void): void {
-    this.#res.on('drain', onDrain)
+    this.#res.on('drain', () => {
+      this.#isFull = false
+      onDrain()
+    })
     const gone = (): void => {
       if (this.#isOver) return
-      this.#isOver = true
+      this.#setOver()
       onGone(this.#context?.state === 'cancelled')
     }
     this.#res.once('close', gone)
+    this.#unwatchSocket = whenClosed(this.req.socket, () => {
+      // What may be resumed, or asked for again, outlives its socket.
+      if (!this.isKept && this.#context?.stream === undefined) gone()
+    })
     if (this.#res.destroyed && !this.isKept) gone()
   }
 
   /** Tells the client a message of the endpoint. `false`: it cannot be told more for now. */
   tell(message: Message, text: string): boolean {
     const own = this.#inOwnWords(message, text)
-    return own === undefined || this.#write(own)
+    if (own !== undefined) this.#guarded(() => (this.#isFull = !this.#write(own)))
+    return !this.#isFull
   }
 
   answer(answer: LegAnswer): void {
     if (this.#isOver) return
+    this.#setOver()
+    this.#guarded(() => this.#give(answer))
+  }
+
+  refuse(fault: ResumeTokenFault): void {
+    if (this.#isOver) return
+    this.#setOver()
+    const error = errorResponse(this.requestId, INVALID_PARAMS, tokenFaultMessage(fault), { reason: fault })
+    this.#guarded(() => this.#end(error))
+  }
+
+  #setOver(): void {
     this.#isOver = true
+    this.#unwatchSocket?.()
+  }
+
+  /** What is written here is written outside of any handler: an error would be the process's. */
+  #guarded(write: () => unknown): void {
+    const res = this.#res
+    // Somebody in front has answered meanwhile: a limit on time, say.
+    if (res.headersSent && !this.#hasEvents) return
+    try {
+      write()
+    } catch {
+      // A hook on the head, in front of us, has thrown.
+      res.destroy()
+    }
+  }
+
+  #give(answer: LegAnswer): void {
     switch (answer.kind) {
       case 'response':
         if (!this.#hasEvents) this.#addHeaders(answer.headers)
-        return this.#end(withId(answer.text, answer.message, this.requestId))
+        return this.#end(withId(answer.text, answer.requestId, this.requestId))
       case 'interim':
         return this.#end(`{"jsonrpc":"2.0","id":${JSON.stringify(this.requestId)},"result":${answer.result}}`)
       case 'fault':
@@ -97,12 +142,6 @@ export class Leg {
         // What has begun as an event stream cannot become another status.
         return this.#hasEvents ? this.#endWithFault('endpoint-failed') : this.#relay(answer)
     }
-  }
-
-  refuse(fault: ResumeTokenFault): void {
-    if (this.#isOver) return
-    this.#isOver = true
-    this.#end(errorResponse(this.requestId, INVALID_PARAMS, tokenFaultMessage(fault), { reason: fault }))
   }
 
   #endWithFault(fault: StreamFault): void {
@@ -121,8 +160,8 @@ export class Leg {
   /** What an application says in its heads (cookies, quotas) reaches the client; what stands in front of us has said its own already. */
   #addHeaders(headers: NodeJS.Dict<string[]>): void {
     const res = this.#res
-    for (const [name, value] of Object.entries(headers))
-      if (value !== undefined && !OF_MESSAGE.test(name) && !res.hasHeader(name)) res.setHeader(name, value)
+    for (const [name, value] of passedOn(headers))
+      if (!OF_MESSAGE.test(name) && !res.hasHeader(name)) res.setHeader(name, value)
   }
 
   #write(json: string): boolean {
@@ -158,27 +197,27 @@ export class Leg {
     res.end(body)
   }
 
-  #relay({ status, headers, body, message }: EndpointAnswer & { kind: 'relay' }): void {
+  #relay({ status, headers, body, requestId }: WrittenAnswer & { kind: 'relay' }): void {
     const res = this.#res
-    const own = message === undefined ? body : Buffer.from(withId(body.toString(), message, this.requestId))
-    for (const [name, value] of Object.entries(headers))
-      if (value !== undefined && !OF_CONNECTION.test(name)) res.setHeader(name, value)
+    const own = body.includes(requestId) ? Buffer.from(withId(body.toString(), requestId, this.requestId)) : body
+    for (const [name, value] of passedOn(headers)) if (name !== 'content-length') res.setHeader(name, value)
     if (own.length > 0) res.setHeader('Content-Length', own.length)
     res.writeHead(status)
     res.end(own)
   }
 }
 
-const OF_MESSAGE = /^(?:cache-control|connection|content-.*|date|etag|keep-alive|transfer-encoding|x-accel-buffering)$/i
-const OF_CONNECTION = /^(?:connection|content-length|date|keep-alive|transfer-encoding)$/i
+const OF_MESSAGE = /^(?:cache-control|content-.*|etag|x-accel-buffering)$/i
 
 /**
  * A response under another request's id. Where its text shows plainly what the id is, only that is replaced: numbers that JavaScript
  * cannot hold stay as the endpoint wrote them.
  */
-export function withId(text: string, message: Message, id: RequestId): string {
-  const places = [...text.matchAll(/"id"\s*:\s*"([\w-]{21})"/g)].filter(([, found]) => found === message.id)
+export function withId(text: string, requestId: string, id: RequestId): string {
+  const places = [...text.matchAll(/"id"\s*:\s*"([\w-]{21})"/g)].filter(([, found]) => found === requestId)
   const [place] = places
-  if (places.length !== 1 || place === undefined) return JSON.stringify({ ...message, id })
-  return text.slice(0, place.index) + `"id":${JSON.stringify(id)}` + text.slice(place.index + place[0].length)
+  if (places.length === 1 && place !== undefined)
+    return text.slice(0, place.index) + `"id":${JSON.stringify(id)}` + text.slice(place.index + place[0].length)
+  const message = messagesIn(text).find(one => one.id === requestId)
+  return message === undefined ? text : JSON.stringify({ ...message, id })
 }

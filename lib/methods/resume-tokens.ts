@@ -1,21 +1,30 @@
 // The Resuming draft: a call that takes long is answered with a token in the meantime, and goes on without a connection.
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { nanoid } from 'nanoid'
-import { faultMessage, STREAM_ERROR } from '../core/errors.js'
-import { cancelledRequest, errorResponse, isRequest, type Message, paramsOf, type RequestId } from '../core/json-rpc.js'
+import {
+  cancelledRequest,
+  errorResponse,
+  isRequest,
+  isRequestId,
+  isResponse,
+  type Message,
+  paramsOf,
+  type RequestId
+} from '../core/json-rpc.js'
 import { parseRevision } from '../core/protocol-version.js'
 import { runInContext } from '../http/current-stream.js'
 import { headerOf, isForeignOrigin, sessionOf } from '../http/guards.js'
 import { type House, refuseAndCount } from '../http/house.js'
 import { sendToEndpoint } from '../http/inject.js'
+import { tellEndpoint, tellUnanswered } from '../http/tell-endpoint.js'
 import { CallContext } from './call-context.js'
-import { Calls, type CallsLimits } from './calls.js'
-import { answerToolsList, type DurationHints } from './duration-hints.js'
+import { type CallCounts, Calls, type CallsLimits } from './calls.js'
+import { answerToolsList, type DurationHints, withHints } from './duration-hints.js'
 import { readAnswer } from './endpoint-answer.js'
 import { interimResult } from './interim-result.js'
 import { Leg } from './leg.js'
-import { ResumableCall } from './resumable-call.js'
-import { INVALID_PARAMS, tokenFaultMessage } from './token-fault.js'
+import { type Interim, ResumableCall } from './resumable-call.js'
+import { INVALID_PARAMS, type ResumeTokenFault, tokenFaultMessage } from './token-fault.js'
 import { type Ask, askOf, endpointRequest, hasToken, parametersOf, tokenOf } from './token-request.js'
 
 export interface ResumeTokensSettings {
@@ -36,6 +45,8 @@ export interface Post {
   readonly res: ServerResponse
   readonly owner: string
   readonly messages: readonly Message[]
+  /** Its body is an array, even of one message (2025-03-26). */
+  readonly isBatch: boolean
   /** It may be sent again under its `Idempotency-Key`. */
   readonly isKeyed: boolean
 }
@@ -58,18 +69,18 @@ export class ResumeTokens {
 
   /** What answers a POST in the endpoint's place; `undefined` where the endpoint does. */
   answerFor(post: Post): (() => void) | undefined {
-    const { req, messages } = post
-    const requests = messages.filter(isRequest)
-    if (requests.some(hasToken))
-      return messages.length > 1 ? () => refuseBatch(post, requests) : () => this.#resume(post)
-    const [request] = requests
-    if (request === undefined || messages.length > 1) return undefined
-    if (this.#house.isClosing) return undefined
-    if (request.method === 'tools/list' && this.#settings.hints.size > 0)
-      return () => answerToolsList(this.#house, post, request, this.#settings.hints, this.#settings.limits.maxCallBytes)
-    const ask = this.#settings.methods.has(request.method) ? askOf(req, request) : undefined
-    const parameters = ask === undefined ? undefined : parametersOf(request)
-    if (ask === undefined || parameters === undefined) return undefined
+    const { req, messages, isBatch } = post
+    // Whatever its id is: what the endpoint would make of it is not known.
+    const asking = messages.filter(({ id, method }) => id !== undefined && typeof method === 'string')
+    if (asking.some(hasToken)) return isBatch ? () => this.#refuseBatch(post, asking) : () => this.#resume(post)
+    const [request] = messages
+    if (isBatch || request === undefined || !isRequest(request) || this.#house.isClosing) return undefined
+    const { methods, hints, limits } = this.#settings
+    const ask = methods.has(request.method) ? askOf(req, request) : undefined
+    const isHinted = request.method === 'tools/list' && hints.size > 0
+    const parameters = ask !== undefined || isHinted ? parametersOf(request) : undefined
+    if (parameters === undefined) return undefined
+    if (ask === undefined) return () => answerToolsList(this.#house, post, request, hints, limits.maxCallBytes)
     if (!this.#calls.isFull) return () => this.#begin(post, request, parameters, ask)
     this.#house.debug('no resume tokens: as many calls run as may')
     this.#house.count('refused', undefined, 'full')
@@ -97,6 +108,22 @@ export class ResumeTokens {
     })
   }
 
+  /** Hears, from wherever they come, which requests of the endpoint have been answered: nobody is asked again. */
+  noteAnswers(req: IncomingMessage, res: ServerResponse, messages: readonly Message[], owner: string): void {
+    const session = sessionOf(req)
+    const answers = messages.filter(isResponse)
+    if (answers.length === 0 || session === undefined || this.#calls.running === 0) return
+    res.once('close', () => {
+      if (!res.headersSent || res.statusCode < 200 || res.statusCode > 299) return
+      for (const call of this.#calls.ofSession(session, owner)) for (const { id } of answers) call.answered(id)
+    })
+  }
+
+  /** What is held at this moment, and results that had to make room before their time. */
+  counts(): CallCounts {
+    return this.#calls.counts()
+  }
+
   /** The process is about to end: whoever waits is told so. */
   close(): void {
     this.#calls.close()
@@ -106,9 +133,7 @@ export class ResumeTokens {
     const { method } = request
     const revision = this.#revisionOf(req, request)
     const facts = { owner, sessionId: sessionOf(req), method, parameters }
-    const call = new ResumableCall(facts, this.#calls, (token, partial) =>
-      interimResult(method, revision, token, partial)
-    )
+    const call = new ResumableCall(facts, this.#calls, interimOf(method, revision))
     this.#calls.begin(call)
     this.#house.debug('%s may be resumed with tokens', method)
     const leg = new Leg(req, res, request, { isKept: isKeyed, isAskedByHeader: ask.isByHeader })
@@ -120,17 +145,21 @@ export class ResumeTokens {
   #run(call: ResumableCall, { req, acceptsEvents, sessionId }: Leg, request: Request): void {
     const id = nanoid()
     const { debug } = this.#house
+    const { hints, limits } = this.#settings
     const sent = sendToEndpoint(req, endpointRequest(request, id), { signal: call.signal })
     sent.then(
       response => {
         call.onDrain = () => response.resume()
-        readAnswer(response, id, this.#settings.limits.maxCallBytes, {
+        readAnswer(response, id, limits.maxCallBytes, {
           message: (message, text) => {
             if (acceptsEvents) {
               if (!call.tell(message, text)) response.pause()
-            } else if (isRequest(message)) this.#unanswerable(req, message.id, sessionId)
+            } else if (isRequest(message)) {
+              // Its client takes nothing but its answer.
+              tellUnanswered(this.#house, req, message.id, sessionId)
+            }
           },
-          answered: answer => call.settle(answer)
+          answered: answer => call.settle(request.method === 'tools/list' ? withHints(answer, hints) : answer)
         })
       },
       (error: unknown) => {
@@ -145,7 +174,11 @@ export class ResumeTokens {
   #resume({ req, res, owner, messages, isKeyed }: Post): void {
     // It is answered here, so the endpoint's own guard is not asked.
     if (isForeignOrigin(req, this.#house.allowedOrigins)) return refuseAndCount(this.#house, res, 403, 'foreign-origin')
-    const request = messages.find(isRequest) as Request
+    const [request] = messages
+    if (request === undefined || !isRequest(request)) {
+      this.#house.count('refused', undefined, 'token-invalid')
+      return sendJson(res, refusalOf(null, 'token-invalid'))
+    }
     const ask = askOf(req, request) as Ask
     const leg = new Leg(req, res, request, { isKept: isKeyed, isAskedByHeader: ask.isByHeader })
     const token = tokenOf(request)
@@ -166,6 +199,13 @@ export class ResumeTokens {
     found.join(token, leg, this.#waitOf(ask))
   }
 
+  /** Of a batch (2025-03-26) one request could be answered without the others, but not withheld from the endpoint without them. */
+  #refuseBatch({ res }: Post, asking: readonly Message[]): void {
+    const reason = 'token-in-batch'
+    this.#house.count('refused', undefined, reason)
+    sendJson(res, `[${asking.map(({ id }) => refusalOf(isRequestId(id) ? id : null, reason)).join(',')}]`)
+  }
+
   #waitOf({ wait }: Ask): number {
     const { after } = this.#settings
     return wait === undefined ? after : Math.min(wait, Math.max(LONGEST_WAIT, after))
@@ -177,23 +217,10 @@ export class ResumeTokens {
     return negotiated ?? parseRevision(headerOf(req, 'mcp-protocol-version')) ?? revisionIn(request)
   }
 
-  /** The endpoint asks a client that takes nothing but its answer. */
-  #unanswerable(req: IncomingMessage, id: RequestId, sessionId: string | undefined): void {
-    const error = { code: STREAM_ERROR, message: faultMessage('unanswered'), data: { reason: 'unanswered' } }
-    this.#tell(req, { jsonrpc: '2.0', id, error }, sessionId)
-  }
-
   /** An endpoint with sessions knows cancellation only as a notification; the client's own names an id that it never saw. */
   #tellCancelled(req: IncomingMessage, requestId: string, sessionId: string): void {
     const params = { requestId, reason: 'The client has cancelled the request' }
-    this.#tell(req, { jsonrpc: '2.0', method: 'notifications/cancelled', params }, sessionId)
-  }
-
-  #tell(req: IncomingMessage, message: object, sessionId: string | undefined): void {
-    sendToEndpoint(req, message, { sessionId }).then(
-      answer => void answer.destroy(),
-      (error: unknown) => this.#house.debug('the endpoint did not take it: %o', error)
-    )
+    tellEndpoint(this.#house, req, { method: 'notifications/cancelled', params }, sessionId)
   }
 }
 
@@ -202,11 +229,16 @@ function revisionIn(request: Message): string | undefined {
   return parseRevision(_meta?.['io.modelcontextprotocol/protocolVersion'])
 }
 
-/** Of a batch (2025-03-26) one request could be answered without the others, but not withheld from the endpoint without them. */
-function refuseBatch({ res }: Post, requests: readonly (Message & { id: RequestId })[]): void {
-  const reason = 'token-in-batch'
-  const errors = requests.map(({ id }) => errorResponse(id, INVALID_PARAMS, tokenFaultMessage(reason), { reason }))
-  const body = `[${errors.join(',')}]`
+/** Nothing of the request that a call began with is kept with what makes its interim answers. */
+function interimOf(method: string, revision: string | undefined): Interim {
+  return (token, partial) => interimResult(method, revision, token, partial)
+}
+
+function refusalOf(id: RequestId | null, reason: ResumeTokenFault): string {
+  return errorResponse(id, INVALID_PARAMS, tokenFaultMessage(reason), { reason })
+}
+
+function sendJson(res: ServerResponse, body: string): void {
   res.writeHead(200, { 'Content-Type': 'application/json', 'Content-Length': Buffer.byteLength(body) })
   res.end(body)
 }

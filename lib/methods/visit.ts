@@ -1,6 +1,6 @@
 // One request for a resource: how long it may last, and what is to be let go when it is over.
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import type { Socket } from 'node:net'
+import { whenClosed } from '../http/socket-closed.js'
 import { ClientGone } from './send-bytes.js'
 
 /** Who asks, as far as the request has told. */
@@ -79,19 +79,4 @@ export class Visit {
       if (stop !== undefined) signal.removeEventListener('abort', stop)
     }
   }
-}
-
-/** One listener for all visits of a socket, however many are pipelined. */
-const visitors = new WeakMap<Socket, Set<() => void>>()
-
-/** A response that is queued behind another one on its connection hears nothing of a client that leaves. Returns how to stop. */
-function whenClosed(socket: Socket, listener: () => void): () => void {
-  let listeners = visitors.get(socket)
-  if (listeners === undefined) {
-    const all = new Set<() => void>()
-    socket.once('close', () => all.forEach(one => one()))
-    visitors.set(socket, (listeners = all))
-  }
-  listeners.add(listener)
-  return () => listeners.delete(listener)
 }

@@ -57,7 +57,7 @@ describe('the report example', () => {
   })
 
   it('fails where the tool runs twice, or a page is lost', async () => {
-    const [twice, lost, forged] = await Promise.all([
+    const [twice, lost] = await Promise.all([
       run({
         preload: between(
           `(url, init, fetch) => init.body.includes('"resumeToken":null') && void fetch(url, init).catch(() => {})`
@@ -70,13 +70,18 @@ describe('the report example', () => {
           const token = answer.result?._meta?.nextResumeToken
           if (token && answer.result.content.length > 0) init.body = init.body.replace(/"resumeToken":"[^"]*"/, JSON.stringify({ resumeToken: token }).slice(1, -1))
         }`)
-      }),
-      run({ preload: between(`(_, init) => (init.body = init.body.replace(/("resumeToken":")[^"]/, '$1!'))`) })
+      })
     ])
-    expect([twice, lost, forged].map(({ code }) => code)).toEqual([1, 1, 1])
+    expect([twice, lost].map(({ code }) => code)).toEqual([1, 1])
     expect(twice.stdout).toMatch(/^✘ with resume tokens: the tool ran [2-4] times$/m)
     expect(lost.stdout).toMatch(/^✘ with resume tokens: /m)
-    expect(forged.stdout).toMatch(/^✘ with resume tokens: no report: .*The resume token is not valid$/m)
+  })
+
+  it('fails where a token is not the one that was given', async () => {
+    const preload = between(`(_, init) => (init.body = init.body.replace(/("resumeToken":")[^"]/, '$1!'))`)
+    const { code, stdout } = await run({ preload })
+    expect(stdout).toMatch(/^✘ with resume tokens: no report: .*The resume token is not valid$/m)
+    expect(code).toBe(1)
   })
 
   it('explains itself, and refuses what it does not understand', async () => {

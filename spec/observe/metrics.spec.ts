@@ -22,7 +22,7 @@ it('go up and down with the streams', async () => {
 
   // #region README
   const help = 'See McpStreamsStats'
-  for (const name of ['live', 'waiting', 'finished', 'connections', 'bytes'] as const) {
+  for (const name of ['live', 'waiting', 'finished', 'calls', 'connections', 'bytes'] as const) {
     const collect = (): void => gauge.set(streams.stats()[name])
     const gauge = new Gauge({ name: `mcp_streams_${name}`, help, collect })
   }
@@ -39,6 +39,7 @@ it('go up and down with the streams', async () => {
     mcp_streams_live: 0,
     mcp_streams_waiting: 0,
     mcp_streams_finished: 0,
+    mcp_streams_calls: 0,
     mcp_streams_connections: 0,
     mcp_streams_bytes: 0,
     mcp_streams_resumes_total: 0,

@@ -15,6 +15,7 @@ const NOTHING: McpStreamsStats = {
   live: 0,
   waiting: 0,
   finished: 0,
+  calls: 0,
   connections: 0,
   bytes: 0,
   resumes: 0,

@@ -3,7 +3,7 @@
 import { afterEach, describe, expect, it } from '@jest/globals'
 import { closeAll } from '../helpers/listen.js'
 import { notification, request, result } from '../helpers/mcp.js'
-import { answerJson, ask, serveTokens } from './setup.js'
+import { answerJson, ask, serveTokens, tokenOf } from './setup.js'
 
 afterEach(closeAll)
 
@@ -18,6 +18,8 @@ const HINTED = [
   TOOLS[1],
   TOOLS[2]
 ]
+
+const DEEP = '['.repeat(20_000) + ']'.repeat(20_000)
 
 describe('resumeTokens.hints', () => {
   it('are added to the tools that they are about, whoever asks', async () => {
@@ -60,6 +62,30 @@ describe('resumeTokens.hints', () => {
     const call = await endpoint.calls.nth(1)
     controller.abort()
     await call.closed
+  })
+
+  it('are in a list that is collected with tokens, too', async () => {
+    const { url, endpoint } = await serveTokens({ resumeTokens: { hints, methods: ['tools/list'] } })
+    const list = (id: number, resumeToken: string | null) =>
+      ask(url, request(id, 'tools/list', { _meta: { resumeToken } }))
+    const first = await list(1, null)
+    expect(first.result.tools).toEqual([])
+    answerJson(endpoint.calls[0]!, { tools: TOOLS })
+    expect(await list(2, tokenOf(first))).toEqual(result(2, { tools: HINTED }))
+  })
+
+  it.each([
+    ['is one of a batch', JSON.stringify([request(1, 'tools/list')])],
+    [
+      'is nested too deeply to be written again',
+      `{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"x":${DEEP}}}`
+    ]
+  ])('leave a request alone that %s', async (_name, body) => {
+    const { url, endpoint } = await serveTokens({ resumeTokens: { hints } }, {})
+    const answer = fetch(url, { method: 'POST', body, headers: { 'Content-Type': 'application/json' } })
+    const { res } = await endpoint.calls.nth(1)
+    res.writeHead(200, { 'Content-Type': 'application/json' }).end(JSON.stringify(result(1, { tools: TOOLS })))
+    expect(await (await answer).json()).toEqual(result(1, { tools: TOOLS }))
   })
 
   it('leave `tools/list` alone where there are none', async () => {

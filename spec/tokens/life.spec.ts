@@ -2,6 +2,7 @@
 
 import { afterEach, describe, expect, it } from '@jest/globals'
 import express from 'express'
+import { connect } from 'node:net'
 import { currentStream, mcpStreams } from '../../lib/index.js'
 import { gate } from '../helpers/gate.js'
 import { rawEndpoint } from '../helpers/endpoints/raw.js'
@@ -49,6 +50,21 @@ describe('a call that nobody asks for any more', () => {
     client.abort()
     await call.closed
   })
+
+  it.each(['2025-11-25', '2026-07-28'])(
+    'is, too, where it stands behind another one on its wire, at %s',
+    async version => {
+      const { url, endpoint } = await serveTokens({ resumeTokens: { after: 5000 } })
+      const { port } = new URL(url)
+      const body = JSON.stringify(report(1, { resumeToken: null }))
+      const head = `POST /mcp HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nMCP-Protocol-Version: ${version}`
+      const socket = connect(Number(port), '127.0.0.1')
+      socket.write(`${head}\r\nContent-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`.repeat(3))
+      await endpoint.calls.nth(3)
+      socket.destroy()
+      await Promise.all(endpoint.calls.map(({ closed }) => closed))
+    }
+  )
 
   it('runs on without a connection where somebody has', async () => {
     const { url, endpoint } = await serveTokens()
@@ -125,6 +141,32 @@ describe('a call that its client cancels', () => {
     await setup.endpoint.calls[0]!.closed
     expect(await answerOf(await setup.send(report(2, { resumeToken: setup.token })))).toMatchObject({
       error: { data: { reason: 'token-cancelled' } }
+    })
+  })
+
+  it('not by a notification from anybody, where nobody has an owner or a session', async () => {
+    const { url, endpoint } = await serveTokens()
+    const token = tokenOf(await ask(url, report(1, { resumeToken: null })))
+    const waiting = ask(url, report(2, { resumeToken: token, ...PATIENT }))
+    await new Promise(resolve => setTimeout(resolve, SOON))
+    await (
+      await post(url, cancelled(2))
+    ).ended
+    answerJson(endpoint.calls[0]!, TEXT)
+    expect(await waiting).toMatchObject({ id: 2, result: TEXT })
+  })
+
+  it('not where its endpoint has lost its session: then it has failed', async () => {
+    const { endpoint, send, token } = await inSession()
+    const lost = send(report(2))
+    const call = await endpoint.calls.nth(2)
+    call.res.writeHead(404).end()
+    await (
+      await lost
+    ).ended
+    await endpoint.calls[0]!.closed
+    expect(await answerOf(await send(report(3, { resumeToken: token })))).toMatchObject({
+      error: { code: -32000, data: { reason: 'session-ended' } }
     })
   })
 

@@ -92,7 +92,9 @@ describe('currentStream().partial', () => {
     ['a string', 'page'],
     ['nothing', undefined],
     ['a list', [page(1)]],
-    ['null', null]
+    ['null', null],
+    ['what calls itself a string in JSON', { toJSON: () => 'page' }],
+    ['what JSON leaves out', { toJSON: () => undefined }]
   ])('throws for %s, with tokens and without', async (_name, value) => {
     const errors: unknown[] = []
     const { url } = await servePages(call => {

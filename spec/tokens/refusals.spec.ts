@@ -14,7 +14,7 @@ const inAnHour = (hours: number): void => {
 }
 afterEach(() => void jest.restoreAllMocks())
 
-const refusal = (id: number | string, reason: string) => ({
+const refusal = (id: number | string | null, reason: string) => ({
   jsonrpc: '2.0',
   id,
   error: { code: -32602, message: expect.stringMatching(/^Invalid params: /), data: { reason } }
@@ -129,6 +129,21 @@ describe('a request with a token is refused, and does not reach the endpoint,', 
     const batch = [report(2, { resumeToken: tokenOf(first) }), report(3)]
     expect(await ask(url, batch)).toEqual([refusal(2, 'token-in-batch'), refusal(3, 'token-in-batch')])
     expect(endpoint.calls).toHaveLength(1)
+  })
+
+  it('in a batch of its own', async () => {
+    const { url, endpoint } = await serveTokens()
+    expect(await ask(url, [report(1, { resumeToken: 'x' })])).toEqual([refusal(1, 'token-in-batch')])
+    expect(endpoint.calls).toHaveLength(0)
+  })
+
+  it.each([null, true, {}])('under an id that is none: %j', async id => {
+    const { url, endpoint, streams } = await serveTokens()
+    const message = { ...report(1, { resumeToken: 'x' }), id }
+    expect(await ask(url, message)).toEqual(refusal(null, 'token-invalid'))
+    expect(await ask(url, [message])).toEqual([refusal(null, 'token-in-batch')])
+    expect(endpoint.calls).toHaveLength(0)
+    expect(streams.stats().refusals).toBe(2)
   })
 
   it('from a page of a foreign origin, before any look-up', async () => {

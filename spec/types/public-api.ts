@@ -169,6 +169,7 @@ const figures: number[] = [
   stats.live,
   stats.waiting,
   stats.finished,
+  stats.calls,
   stats.connections,
   stats.bytes,
   stats.resumes,
