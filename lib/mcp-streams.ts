@@ -9,7 +9,7 @@ import type { Stream } from './core/stream.js'
 import { debug, publish } from './diagnostics.js'
 import { currentContext, type CurrentStream } from './http/current-stream.js'
 import { mannersWith } from './http/declarations.js'
-import { Exchange } from './http/exchange.js'
+import { Exchange, ExchangeFacts } from './http/exchange.js'
 import { headerOf, isForeignOrigin, noteCookie, sessionOf } from './http/guards.js'
 import { isHandedOver } from './http/handoff.js'
 import { type ClientEventName, type House, mannersOf } from './http/house.js'
@@ -249,7 +249,8 @@ class Instance {
       this.#resources?.negotiate(req, res, messages)
       return answer()
     }
-    const exchange = new Exchange(this.#house, { instance: this, req, res, owner, messages, manners, keyed })
+    const facts = new ExchangeFacts(this, req, res, owner, messages, manners, keyed)
+    const exchange = new Exchange(this.#house, facts)
     // Behind all that reads along, so that what is kept is what the client has been told.
     this.#resources?.negotiate(req, res, messages)
     exchange.run(answer)

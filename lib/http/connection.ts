@@ -22,7 +22,6 @@ export interface Sink {
 }
 
 export interface ConnectionOptions {
-  readonly manners: Manners
   /** Reconnection time of the first block, in milliseconds; `null` sends none. */
   readonly retry: number | null
   /** Reconnection time sent right before the server closes at will, in milliseconds. */
@@ -33,8 +32,6 @@ export interface ConnectionOptions {
   readonly disconnectAfter: number | null
   /** A line for `DEBUG=mcp-streams`. */
   readonly debug: (format: string, ...args: unknown[]) => void
-  /** Told once, when the connection has closed, whoever closed it. */
-  readonly onClosed: (connection: Connection) => void
 }
 
 /**
@@ -59,14 +56,28 @@ export class Connection implements Reader {
   #keepAliveTimer: ReturnType<typeof setTimeout> | undefined
   #ageTimer: ReturnType<typeof setTimeout> | undefined
   readonly #sink: Sink
+  readonly #manners: Manners
   readonly #options: ConnectionOptions
+  readonly #onClosed: (connection: Connection) => void
 
-  /** Takes the stream over from any older connection, and starts after the cursor. */
-  constructor(stream: Stream, cursor: number, sink: Sink, options: ConnectionOptions) {
+  /**
+   * Takes the stream over from any older connection, and starts after the cursor. `onClosed` is told once, when it has closed, whoever
+   * closed it.
+   */
+  constructor(
+    stream: Stream,
+    cursor: number,
+    sink: Sink,
+    manners: Manners,
+    options: ConnectionOptions,
+    onClosed: (connection: Connection) => void
+  ) {
     this.stream = stream
     this.#cursor = cursor
     this.#sink = sink
+    this.#manners = manners
     this.#options = options
+    this.#onClosed = onClosed
     stream.attach(this, cursor)
     this.#startTimers()
     sink.onDrain(() => this.#drained())
@@ -76,7 +87,7 @@ export class Connection implements Reader {
   /** Whether this client comes back by itself after a close. */
   get comesBack(): boolean {
     if (this.stream.proved) return true
-    const { comesBack, primer } = this.#options.manners
+    const { comesBack, primer } = this.#manners
     // Without an id to come back with, only a client that follows the link can.
     return comesBack && (primer !== 'none' || this.#cursor > 0)
   }
@@ -141,7 +152,8 @@ export class Connection implements Reader {
    * would not come back, so it stays connected.
    */
   disconnect(retry: number = this.#options.retryAtWill): boolean {
-    const { debug, manners } = this.#options
+    const { debug } = this.#options
+    const manners = this.#manners
     this.flush()
     if (this.#state === 'leaving' || this.#state === 'closed') return true
     if (!this.comesBack) {
@@ -190,8 +202,9 @@ export class Connection implements Reader {
 
   #writeFirst(): void {
     this.#isFirst = false
-    const { manners, retry } = this.#options
-    if (manners.primer !== 'none') this.#write(encodePrimer(manners.primer, this.#primerId(0), retry))
+    const { retry } = this.#options
+    const { primer } = this.#manners
+    if (primer !== 'none') this.#write(encodePrimer(primer, this.#primerId(0), retry))
     else if (retry !== null && this.#cursor < this.stream.log.last) this.#write(encodeRetryField(retry))
     else if (retry !== null && !this.stream.isEnded) this.#isFirst = true
   }
@@ -236,7 +249,7 @@ export class Connection implements Reader {
     this.#state = 'closed'
     this.#stopTimers()
     this.stream.detach(this, partedAt)
-    this.#options.onClosed(this)
+    this.#onClosed(this)
   }
 
   #stopTimers(): void {

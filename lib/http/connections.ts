@@ -6,16 +6,14 @@ import type { Stream } from '../core/stream.js'
 import { watchSocket } from './endpoint-socket.js'
 import { Connection, type ConnectionOptions, type Sink } from './connection.js'
 
-export type ConnectionDefaults = Omit<ConnectionOptions, 'manners' | 'onClosed'>
-
 export class Connections {
-  readonly #defaults: ConnectionDefaults
+  readonly #options: ConnectionOptions
   readonly #open = new Set<Connection>()
   /** Set when the process is about to end: shuts a connection down. */
   #shutDown: ((connection: Connection) => Promise<void>) | undefined
 
-  constructor(defaults: ConnectionDefaults) {
-    this.#defaults = defaults
+  constructor(options: ConnectionOptions) {
+    this.#options = options
   }
 
   get size(): number {
@@ -24,7 +22,7 @@ export class Connections {
 
   /** Lets a client follow a stream from a cursor on; an older connection of the stream makes way. */
   open(stream: Stream, cursor: number, sink: Sink, manners: Manners): Connection {
-    const connection = new Connection(stream, cursor, sink, { ...this.#defaults, manners, onClosed: this.#closed })
+    const connection = new Connection(stream, cursor, sink, manners, this.#options, this.#closed)
     if (!connection.isClosed) this.#open.add(connection)
     // Whoever comes while the process ends gets what there is, and holds nothing up.
     const shutDown = this.#shutDown

@@ -19,7 +19,11 @@ import type { Intake, ResponseHead, TapHost } from './tap-types.js'
 import { tellUnanswered } from './tell-endpoint.js'
 import { type InitializeAnswer, noteRevision, watchInitializeJson } from './verdict.js'
 
-export interface ExchangeFacts {
+/**
+ * What is known of the request. A class and no literal: V8 may take it that literals of this place live long, and then each would keep
+ * its request and its response for as long.
+ */
+export class ExchangeFacts {
   /** The middleware that the request came through. */
   readonly instance: object
   readonly req: IncomingMessage
@@ -30,6 +34,24 @@ export interface ExchangeFacts {
   readonly manners: Manners
   /** The key under which the request may be sent again. */
   readonly keyed: KeyedCall | undefined
+
+  constructor(
+    instance: object,
+    req: IncomingMessage,
+    res: ServerResponse,
+    owner: string,
+    messages: readonly Message[],
+    manners: Manners,
+    keyed: KeyedCall | undefined
+  ) {
+    this.instance = instance
+    this.req = req
+    this.res = res
+    this.owner = owner
+    this.messages = messages
+    this.manners = manners
+    this.keyed = keyed
+  }
 }
 
 export class Exchange implements TapHost, IntakeHost {

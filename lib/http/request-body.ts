@@ -1,8 +1,9 @@
 // Reads a request's body ahead of the endpoint, and leaves the request as if nobody had read it.
 import { AsyncResource } from 'node:async_hooks'
-import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
+import { type IncomingHttpHeaders, IncomingMessage } from 'node:http'
 import { Readable } from 'node:stream'
 import bodyParser from 'body-parser'
+import { expectProperties } from './hidden-class.js'
 
 /** Bytes up to which a body is read ahead: what the official SDK accepts. A larger one goes to the endpoint unseen. */
 const LIMIT = 4 * 1024 * 1024
@@ -63,6 +64,7 @@ export function readAhead(req: IncomingMessage, whenRead: (body: unknown) => voi
 
   // The parser pushes what arrives into the request's buffer; looking over its shoulder consumes nothing. While we wait it must
   // not stop at the buffer's mark, for nobody reads yet.
+  expectProperties(req, IncomingMessage.prototype, 'aborted')
   const push = req.push
   req.push = function pushObserved(this: IncomingMessage, chunk: Buffer | null, encoding?: BufferEncoding): boolean {
     const hasRoom = push.call(this, chunk, encoding)

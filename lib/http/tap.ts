@@ -1,9 +1,10 @@
 // The patches of a response, and nothing else: what the endpoint does to `res` goes to a stream, what the socket does stays with us.
-import type { IncomingMessage, OutgoingHttpHeader, ServerResponse } from 'node:http'
+import { type IncomingMessage, type OutgoingHttpHeader, ServerResponse } from 'node:http'
 import type { Sink } from './connection.js'
 import { giveStandIn, type SocketWatcher, watchSocket } from './endpoint-socket.js'
 import { callbackIn, headersSentError, streamError, swallow, withBytes } from './chunk.js'
 import { cork, mayReuse, uncork } from './connections.js'
+import { expectProperties } from './hidden-class.js'
 import { HeldEvents, type HeldEventsHost } from './held-events.js'
 import { type HeadArguments, type Originals, originalsOf, restore } from './originals.js'
 import { foldHeaders, headerIn, stringOf, validateHead, withDirectives } from './response-headers.js'
@@ -59,6 +60,7 @@ export class ResponseTap implements ResponseView, Sink, SocketWatcher, HeldEvent
     this.#originals = originalsOf(res)
     this.#isReusable = mayReuse(res)
     this.#events = new HeldEvents(req, res, this)
+    expectProperties(res, ServerResponse.prototype, 'sendDate')
     setView(res, this)
     Object.assign(res, ResponseTap.#patches)
   }

@@ -162,12 +162,8 @@ class Client {
     const wire = new Wire(this, this.#model.stream, cursor, takes)
     this.wire = wire
     this.#splitter = new BlockSplitter(block => this.#hear(block))
-    const options = {
-      ...{ retry: 10, retryAtWill: 77, keepAlive: 400, disconnectAfter: 2500 },
-      onClosed: none,
-      debug: none
-    }
-    this.connection = new Connection(this.#model.stream, cursor, wire, { ...options, manners })
+    const options = { retry: 10, retryAtWill: 77, keepAlive: 400, disconnectAfter: 2500, debug: none }
+    this.connection = new Connection(this.#model.stream, cursor, wire, manners, options, none)
     this.connection.flush()
   }
 
