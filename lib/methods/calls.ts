@@ -60,7 +60,8 @@ export class Calls implements CallKeeper {
     this.maxCallBytes = limits.maxCallBytes
     this.abandonAfter = limits.abandonAfter
     this.#limits = limits
-    const bound = { maxSize: limits.maxCalls, sizeCalculation: () => 1, perf: Date }
+    // Without `ttlResolution: 0` the cache takes the time of the request before for this one's, within a millisecond.
+    const bound = { maxSize: limits.maxCalls, sizeCalculation: () => 1, perf: Date, ttlResolution: 0 }
     this.#settled = new LRUCache({
       ...bound,
       noDisposeOnSet: true,
