@@ -67,8 +67,8 @@ const MOST_AT_ONCE = 8
 type Refusal = IncomingMessage | 'none'
 
 /**
- * Gives the endpoint each answer that it awaits, once, as a message of its own, in order. What it says to one that it does not take is
- * the answer to all: the rest stays open. `'none'`: it says nothing.
+ * Gives the endpoint each answer that it awaits, once, as a message of its own; begun in order. What it says to one that it does not take is
+ * the answer to all: what is under way by then may still be taken, the rest stays open. `'none'`: it says nothing.
  */
 async function passOn(
   house: House,
@@ -118,6 +118,9 @@ async function send(house: House, req: IncomingMessage, stream: Stream, answer: 
     if (statusCode < 200 || statusCode > 299) return response
     response.destroy()
     stream.answered(answer.id, true)
+    // In a session an id is one request, and more than one stream may have asked it: those of a call that is resumed by tokens.
+    if (stream.sessionId !== undefined)
+      for (const other of house.table.ofSession(stream.sessionId, stream.owner)) other.answered(answer.id, true)
     return undefined
   } catch (error) {
     house.debug('stream %s: the endpoint did not take an answer: %o', label(stream), error)

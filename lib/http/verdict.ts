@@ -20,7 +20,7 @@ export function watchVerdict(
 ): void {
   const session = sessionOf(req)
   const cancelled = messages.flatMap(message => cancelledRequest(message) ?? [])
-  // Of what we have sent ourselves we know whose answer it is: another stream may have asked under the same id.
+  // Who sends one from here knows whose answer it is: another stream may have asked under the same id.
   const answers = isInMemory(req) ? [] : messages.filter(isResponse)
   if (session === undefined && cancelled.length === 0 && answers.length === 0) return
   res.once('close', () => {

@@ -139,6 +139,27 @@ describe('an endpoint that streams', () => {
     expect(await again.nextMessage()).toEqual(result(3, TEXT))
   })
 
+  it('takes a hand-over for the answer on every connection on which it has asked', async () => {
+    const { url, endpoint, streams } = await serveTokens({ handoffQuiet: 0 }, { session: 'one' })
+    const { headers } = await initializeSession(url, '2025-11-25', { prefer: 'rel=stream' })
+    const first = await answerOf(await post(url, report(1, { resumeToken: null }), headers))
+    const resume = (id: number, meta: object) =>
+      post(url, report(id, { resumeToken: tokenOf(first), ...meta }), headers)
+    const opening = resume(2, PATIENT)
+    await endpoint.calls[0]!.emit(request('q', 'elicitation/create', {}))
+    const lost = await opening
+    expect(await lost.nextMessage()).toMatchObject({ id: 'q' })
+    await lost.ended
+    // Its client has gone; another process has the token.
+    const open = await resume(3, { 'express-mcp-streams/wait': 20 })
+    expect(await open.nextMessage()).toMatchObject({ id: 'q' })
+    await open.ended
+    const next = await post(streamUrl(open, url), [result('q', { action: 'accept' })], headers)
+    // It is not held by a question that has been answered.
+    expect(await next.nextMessage()).toMatchObject({ id: 3, result: { content: [] } })
+    expect(streams.stats().waiting).toBe(0)
+  })
+
   it('may have a part of its result ready while it asks: that goes out once it has its answer', async () => {
     const endpoint = rawEndpoint(() => undefined, { session: 'one' })
     let stream: CurrentStream | undefined
