@@ -111,7 +111,8 @@ export class Reconnecting implements TransportLike, WireListener {
     this.#silence.stop()
     this.#questions.drop()
     if (this.#state === 'closed') return
-    if (wire.age > LONG_ENOUGH) this.#attempt = 0
+    // Not one that has not even said that it knows the session.
+    if (this.#state === 'open' && wire.age > LONG_ENOUGH) this.#attempt = 0
     const isNew = this.#streams.own === undefined && !this.#isPlain && this.#outbox.messages.every(isHarmless)
     if (this.#streams.own === undefined && !isNew) return void this.#end()
     if (this.#state !== 'open') return

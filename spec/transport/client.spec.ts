@@ -1,6 +1,6 @@
 // `reconnectingTransport()` under the official client: what it keeps, what it tells, and when it gives up.
 
-import { afterEach, describe, expect, it } from '@jest/globals'
+import { afterEach, describe, expect, it, jest } from '@jest/globals'
 import { once } from 'node:events'
 import { WebSocket } from 'ws'
 import { reconnectingTransport } from '../../lib/client/index.js'
@@ -208,6 +208,43 @@ describe('giving up', () => {
     await expect(call('count', { key: 'a', n: 1, size: 5000 })).rejects.toThrow('retries exhausted')
     expect(sockets).toHaveLength(1 + 3)
     expect(log.executions('a')).toBe(1)
+  })
+
+  it('rejects what is open where wires open, and no server answers on them', async () => {
+    jest.useFakeTimers()
+    try {
+      const STREAM = 'S'.repeat(21)
+      const attempts: number[] = []
+      const transport = reconnectingTransport(
+        () => {
+          const wire: TransportLike = {
+            start: async () => undefined,
+            send: async message => {
+              if ((message as { method?: unknown }).method !== 'initialize') return
+              const _meta = { 'express-mcp-streams/eventId': `${STREAM}.1` }
+              const params = { _meta, streamId: STREAM, resumeInterval: { min: 1, max: 60 } }
+              wire.onmessage?.({ jsonrpc: '2.0', method: 'notifications/stream/create', params })
+              setTimeout(() => wire.onclose?.(), 10)
+            },
+            close: async () => wire.onclose?.()
+          }
+          return wire
+        },
+        { maxRetries: 3, onReconnect: ({ attempt }) => void attempts.push(attempt) }
+      )
+      const messages: unknown[] = []
+      transport.onmessage = message => void messages.push(message)
+      const closed = new Promise<void>(resolve => (transport.onclose = resolve))
+      await transport.start()
+      const initialize = { id: 1, method: 'initialize', params: { capabilities: {} } }
+      await transport.send({ jsonrpc: '2.0', ...initialize })
+      await jest.advanceTimersByTimeAsync(600_000)
+      await closed
+      expect(attempts).toEqual([1, 2, 3])
+      expect(messages).toMatchObject([{ id: 1, error: { data: { reason: 'retries-exhausted' } } }])
+    } finally {
+      jest.useRealTimers()
+    }
   })
 
   it('rejects the handshake where every wire is lost at once', async () => {
