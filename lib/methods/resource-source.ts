@@ -77,10 +77,12 @@ export function fileTag({ size, mtimeMs, ino }: Stats): string {
   return etag(`${size} ${mtimeMs} ${ino}`)
 }
 
-async function fileSource(uri: string, resource: Resource, path: unknown): Promise<Source | undefined> {
-  if (typeof path !== 'string' || !isAbsolute(path))
+async function fileSource(uri: string, resource: Resource, given: unknown): Promise<Source | undefined> {
+  if (typeof given !== 'string' || !isAbsolute(given))
     throw new TypeError('`path` of a resource must be an absolute path')
-  if (path.includes('\0')) return undefined
+  if (given.includes('\0')) return undefined
+  // `send` refuses `..`, also where it is the application's own. What is looked at here must be what is sent.
+  const path = resolve(given)
   let stats: Stats
   try {
     stats = await stat(path)
@@ -96,8 +98,7 @@ async function fileSource(uri: string, resource: Resource, path: unknown): Promi
   const facts = factsOf(uri, named, stats.size, true)
   return {
     kind: 'file',
-    // `send` refuses `..`, also where it is the application's own.
-    path: resolve(path),
+    path,
     hasOwnTag: tag !== undefined,
     facts: {
       ...facts,

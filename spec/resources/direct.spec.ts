@@ -1,7 +1,7 @@
 // Direct mode: the bytes of a resource in the response to the POST, from every kind of source, with the headers of the SEP.
 
 import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals'
-import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
 import { Readable } from 'node:stream'
@@ -89,6 +89,16 @@ it.each(['sub/..', '.', '/sub/./..'])('a path of the application’s own may go 
   await mkdir(join(folder, 'sub'), { recursive: true })
   const { ask } = await serveResources(() => ({ path: `${folder}/${way}/${basename(file)}` }))
   expect((await whole(ask('test:///1'))).bytes.equals(CONTENT)).toBe(true)
+})
+
+it('what is sent of a path that goes up from a link is what has been looked at', async () => {
+  await mkdir(join(folder, 'far', 'away'), { recursive: true })
+  await symlink(join(folder, 'far', 'away'), join(folder, 'link'))
+  await writeFile(join(folder, 'far', 'x'), 'where the system would go')
+  await writeFile(join(folder, 'x'), 'beside the link')
+  const { ask } = await serveResources(() => ({ path: `${folder}/link/../x` }))
+  const { headers, bytes } = await whole(ask('test:///1'))
+  expect([headers['content-length'], bytes.toString()]).toEqual(['15', 'beside the link'])
 })
 
 describe('validators', () => {
