@@ -16,7 +16,7 @@ export function keepAnswers(calls: Iterable<Call>, messages: readonly Message[],
     if (isKept) call.asked.set(message.id as RequestId, message)
     else {
       call.asked.delete(message.id as RequestId)
-      call.hasAnsweredItself = true
+      call.answeredItselfAt = Date.now()
     }
     call.onAnswer?.()
   }

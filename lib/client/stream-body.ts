@@ -14,6 +14,8 @@ type Controller = ReadableStreamDefaultController<Uint8Array>
 
 /** Milliseconds for which the end of a stream is awaited once all its responses are there. */
 const PATIENCE_AFTER_RESPONSE = 1000
+/** Milliseconds for which answers that go straight to the server may be on their way: as long as it gives its endpoint for each. */
+const PATIENCE_WITH_ANSWERS = 30_000
 
 /**
  * Statuses below 500 that say "not now" (RFC 9110, RFC 8470, RFC 6585); and 200 without an event stream, because browsers take a
@@ -59,7 +61,8 @@ export function unbrokenBody(
   /** Every request has its response: only the end is missing. */
   const isAnswered = (): boolean => hasRequests && pending.size === 0
   /** The server waits for answers that are on their way to it. */
-  const isEarly = (status: number): boolean => status === 204 && call.hasAnsweredItself === true
+  const isEarly = (status: number): boolean =>
+    status === 204 && Date.now() - (call.answeredItselfAt ?? 0) < PATIENCE_WITH_ANSWERS
   const failure = (code: ResumptionErrorCode): ResumptionError => new ResumptionError(code, url, cause)
 
   function start(controller: Controller): void {

@@ -17,8 +17,8 @@ export interface Call {
   readonly asked: Map<RequestId, Message | undefined>
   /** The server takes all answers to a stream together, once it waits for them. */
   handsOff: boolean
-  /** Answers to what its stream has asked have gone straight to the server: it may not have taken them yet. */
-  hasAnsweredItself?: boolean
+  /** When answers to what its stream has asked last went straight to the server: it may not have taken them yet. */
+  answeredItselfAt?: number
   /** Hears that an answer has come. */
   onAnswer?: () => void
   /** All calls whose streams are open. */

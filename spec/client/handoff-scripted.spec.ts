@@ -1,6 +1,6 @@
 // The client's half of the hand-off, request by request: answers are kept until the server waits for them, and go in one POST.
 
-import { afterEach, describe, expect, it } from '@jest/globals'
+import { afterEach, describe, expect, it, jest } from '@jest/globals'
 import { resumableFetch, type ResumableFetchOptions } from '../../lib/client/index.js'
 import { until } from '../helpers/happenings.js'
 import { closeAll } from '../helpers/listen.js'
@@ -23,6 +23,7 @@ import {
 } from './scripted.js'
 
 afterEach(closeAll)
+afterEach(() => void jest.restoreAllMocks())
 
 const ask = (id: string, requestId: string | number): string =>
   block(id, JSON.stringify({ method: 'elicitation/create', params: {}, jsonrpc: '2.0', id: requestId }))
@@ -218,6 +219,26 @@ describe('an answer goes straight out', () => {
       ['GET', '/mcp?stream=S', ''],
       ['POST', '/mcp?stream=S', JSON.stringify([answerTo(2)])]
     ])
+  })
+
+  it('a while ago: a call that is over by then ends, and asks no more', async () => {
+    let end = () => {}
+    const asking: ServerAnswer = (res, req) => {
+      open(ask('1', 1))(res, req)
+      end = () => res.end()
+    }
+    const { url, requests } = await scripted(asking, accepted, ...often(8, theirTurn))
+    const fetch = resumableFetch(FAST)
+    const reader = (await fetch(url, POST)).body!.getReader()
+    await reader.read()
+    await fetch(url, posted(answerTo(1)))
+    const now = Date.now()
+    jest.spyOn(Date, 'now').mockImplementation(() => now + 31_000)
+    end()
+    const { value } = await reader.read()
+    expect(new TextDecoder().decode(value)).toContain('"reason":"no-response"')
+    await expect(reader.read()).rejects.toMatchObject({ code: 'no-response' })
+    expect(requests).toHaveLength(3)
   })
 
   it('where it comes with others, and is not waited for: a server that has not taken it yet is asked again', async () => {
