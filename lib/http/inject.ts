@@ -50,6 +50,8 @@ export async function sendToEndpoint(
 /** Passes an answer of the endpoint on to a client, as it is. */
 export function relayAnswer(answer: IncomingMessage, res: ServerResponse): void {
   if (res.headersSent || res.destroyed) return void answer.destroy()
+  // It may have broken off while it waited to be relayed.
+  if (answer.destroyed) return void res.destroy()
   res.statusCode = answer.statusCode ?? 502
   for (const [name, value] of passedOn(answer.headersDistinct)) res.setHeader(name, value)
   answer.once('error', () => res.destroy())
