@@ -86,6 +86,8 @@ export class ResumableCall {
         () => this.onDrain()
       )
       if (leg.isOver) return
+      // The endpoint may have paused for another one, which is full.
+      if (leg.acceptsEvents) this.onDrain()
     }
     if (leg.acceptsEvents) this.#catchUp(step, leg)
     if (isWaiting) return this.#deadline.within(wait)
@@ -198,9 +200,10 @@ export class ResumableCall {
 
   #left(step: CallStep, leg: Leg, isCancelled: boolean): void {
     step.leave(leg)
+    // The endpoint may have paused for this one.
+    this.onDrain()
     if (step !== this.#step || step.isWaitedFor) return
     this.#deadline.stop()
-    this.onDrain()
     // Nobody has been given a token: as without us, the endpoint sees that its client has gone.
     const isLost = step.token === undefined && step.answer === undefined
     // One that is kept goes only when it is cancelled by its key, or nobody has sent it again for too long.

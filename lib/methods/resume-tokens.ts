@@ -80,11 +80,12 @@ export class ResumeTokens {
     const isHinted = request.method === 'tools/list' && hints.size > 0
     const parameters = ask !== undefined || isHinted ? parametersOf(request) : undefined
     if (parameters === undefined) return undefined
-    if (ask === undefined) return () => answerToolsList(this.#house, post, request, hints, limits.maxCallBytes)
+    const list = isHinted ? () => answerToolsList(this.#house, post, request, hints, limits.maxCallBytes) : undefined
+    if (ask === undefined) return list
     if (!this.#calls.isFull) return () => this.#begin(post, request, parameters, ask)
     this.#house.debug('no resume tokens: as many calls run as may')
     this.#house.count('refused', undefined, 'full')
-    return undefined
+    return list
   }
 
   /** Hears what the endpoint says about cancelled requests and ended sessions. */

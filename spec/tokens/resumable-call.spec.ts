@@ -102,16 +102,31 @@ describe('a part of a result', () => {
 describe('an endpoint that says more than a client reads', () => {
   it('is stopped until the client reads, or is answered', () => {
     const { call, token } = unattended()
-    const onDrain = jest.fn()
-    call.onDrain = onDrain
     const slow = legWith(false)
     call.join(token, slow.leg, 10)
+    const onDrain = jest.fn()
+    call.onDrain = onDrain
     expect(call.tell(NOTE, 'n')).toBe(false)
     slow.drain()
     expect(onDrain).toHaveBeenCalledTimes(1)
     jest.advanceTimersByTime(10)
     expect(slow.answers).toHaveLength(1)
     expect(onDrain).toHaveBeenCalledTimes(2)
+    call.fail('closing')
+  })
+
+  it('goes on for another client that reads, though the first does not', () => {
+    const { call, token } = unattended()
+    const onDrain = jest.fn()
+    call.onDrain = onDrain
+    call.join(token, legWith(false).leg, 10)
+    expect(call.tell(NOTE, 'n')).toBe(false)
+    onDrain.mockClear()
+    const quick = legWith()
+    call.join(token, quick.leg, 10)
+    expect(onDrain).toHaveBeenCalled()
+    expect(call.tell(NOTE, 'm')).toBe(true)
+    expect(quick.told).toEqual(['m'])
     call.fail('closing')
   })
 })
