@@ -43,6 +43,7 @@ export class ResponseTap implements ResponseView, Sink, SocketWatcher, HeldEvent
   /** The response's own socket side is gone. */
   #isClosed = false
   #closeListener: (() => void) | undefined
+  #drainListener: (() => void) | undefined
   readonly #host: TapHost
   readonly #originals: Originals
   readonly #isReusable: boolean
@@ -121,6 +122,7 @@ export class ResponseTap implements ResponseView, Sink, SocketWatcher, HeldEvent
 
   end(): void {
     this.#leaveSocket()
+    this.#forgetConnection()
     this.#originals.end.call(this.res)
   }
 
@@ -130,6 +132,7 @@ export class ResponseTap implements ResponseView, Sink, SocketWatcher, HeldEvent
   }
 
   onDrain(listener: () => void): void {
+    this.#drainListener = listener
     this.#events.addInFront(listener)
     this.res.on('drain', listener)
   }
@@ -411,6 +414,18 @@ export class ResponseTap implements ResponseView, Sink, SocketWatcher, HeldEvent
     if (!this.#events.isReleased) showState(this.res, this)
     if (this.#state !== 'taken' && this.#endedBy === undefined) this.drain()
     this.#closeListener?.()
+    this.#forgetConnection()
+  }
+
+  /** It is over, and the call may go on for much longer. */
+  #forgetConnection(): void {
+    const drained = this.#drainListener
+    if (drained !== undefined) {
+      this.res.off('drain', drained)
+      this.#events.removeInFront(drained)
+    }
+    this.#closeListener = this.#drainListener = undefined
+    this.#intake?.parted()
   }
 
   /** Before we end the connection ourselves: the endpoint may go on. */
