@@ -207,6 +207,7 @@ export class ResponseTap implements ResponseView, Sink, SocketWatcher, HeldEvent
   sendHead(setHeaders: () => void): void {
     const [status, reason, headers] = this.#head as HeadArguments
     this.#hasSentHead = true
+    this.#head = SENT
     foldHeaders(this.res, this.#originals.setHeader, typeof reason === 'string' ? headers : (headers ?? reason))
     this.res.removeHeader('Content-Length')
     setHeaders()
@@ -436,6 +437,9 @@ export class ResponseTap implements ResponseView, Sink, SocketWatcher, HeldEvent
     this.#unwatchSocket = undefined
   }
 }
+
+/** Stands for a head that has left: what it was made of need not wait for the end of the call. */
+const SENT: HeadArguments = [200]
 
 /** The tap of a response that has one: only ours calls the patches. */
 function tapOf(res: ServerResponse): ResponseTap {
