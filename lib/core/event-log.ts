@@ -63,8 +63,7 @@ export class EventLog {
     }
     if (idLine !== '') slab.bytes.write(idLine, slab.used, 'latin1')
     slab.bytes.set(from === 0 && to === bytes.length ? bytes : bytes.subarray(from, to), slab.used + idLine.length)
-    slab.used += size
-    slab.ends.push(slab.used)
+    slab.endAt(slab.used + size)
     this.last++
     this.#appendedBytes += size
     return true
@@ -134,7 +133,9 @@ export class EventLog {
       capacity = size
     }
     const slab = new Slab(capacity, this.last + 1, this.#appendedBytes)
-    this.#slabs.push(slab)
+    // As in a slab: most logs have one.
+    if (this.#slabs.length === 0) this.#slabs = [slab]
+    else this.#slabs.push(slab)
     this.bytes += capacity
     return slab
   }

@@ -5,26 +5,31 @@ import { encodeMessage } from './sse-encode.js'
 import type { StreamLimits } from './stream-types.js'
 import type { UnsentShare } from './unsent.js'
 
+/** The stream whose events they are. */
+export interface RetentionHost {
+  /** Events had to go before their time. */
+  evictedEarly(): void
+}
+
 export class Retention {
   readonly #log: EventLog
   readonly #dialogue: Dialogue
   readonly #limits: StreamLimits
   readonly #unsent: UnsentShare | undefined
-  /** Events had to go before their time. */
-  readonly #onEvicted: () => void
+  readonly #host: RetentionHost
 
   constructor(
     log: EventLog,
     dialogue: Dialogue,
     limits: StreamLimits,
     unsent: UnsentShare | undefined,
-    onEvicted: () => void
+    host: RetentionHost
   ) {
     this.#log = log
     this.#dialogue = dialogue
     this.#limits = limits
     this.#unsent = unsent
-    this.#onEvicted = onEvicted
+    this.#host = host
   }
 
   /** Keeps an event, at the cost of older ones. `false`: not even so. */
@@ -80,7 +85,7 @@ export class Retention {
     let events = log.evict(Infinity, this.#lastBeforeOpen, bytes)
     const left = bytes - (held - log.bytes)
     if (left > 0) events += log.evict(Infinity, log.written, left)
-    if (events > 0) this.#onEvicted()
+    if (events > 0) this.#host.evictedEarly()
     this.#dialogue.handOff?.turns.evictedBefore(log.first)
   }
 

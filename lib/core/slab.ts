@@ -14,7 +14,7 @@ export class Slab {
   /** Bytes of all events of its log before its first. */
   readonly offset: number
   /** Where each event ends. */
-  readonly ends: number[] = []
+  ends: number[] = []
   used = 0
   /** When the newest of its written events went out; 0 before. */
   writtenAt = 0
@@ -33,6 +33,14 @@ export class Slab {
   /** The sequence of its last event. */
   get last(): number {
     return this.first + this.ends.length - 1
+  }
+
+  /** Notes that an event ends there. */
+  endAt(end: number): void {
+    this.used = end
+    // The first without `push`, which makes room for 17 at once: most slabs of a call that waits have one.
+    if (this.ends.length === 0) this.ends = [end]
+    else this.ends.push(end)
   }
 
   /** Where an event ends; 0 for the one before the first. */

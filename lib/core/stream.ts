@@ -6,7 +6,7 @@ import { type Batch, EventLog } from './event-log.js'
 import type { HandOffHost } from './hand-off.js'
 import { errorResponse, type Message, type RequestId } from './json-rpc.js'
 import type { Manners } from './protocol-version.js'
-import { Retention } from './retention.js'
+import { Retention, type RetentionHost } from './retention.js'
 import type { BlockFields } from './sse.js'
 import { createNotification, endNotification } from './stream-messages.js'
 import {
@@ -21,7 +21,7 @@ import {
 } from './stream-types.js'
 import type { Turns } from './turns.js'
 
-export class Stream implements StreamIdentity, HandOffHost {
+export class Stream implements StreamIdentity, HandOffHost, RetentionHost {
   readonly id: string
   readonly kind: StreamKind
   readonly owner: string
@@ -60,7 +60,7 @@ export class Stream implements StreamIdentity, HandOffHost {
     this.#host = host
     this.#dialogue = new Dialogue(init.requestIds, this, host.limits)
     const unsent = host.unsent?.share(init)
-    this.#retention = new Retention(this.log, this.#dialogue, host.limits, unsent, () => host.evicted(this))
+    this.#retention = new Retention(this.log, this.#dialogue, host.limits, unsent, this)
     this.isHandshake = init.isHandshake === true
     this.isAnnounced = init.resumeInterval !== undefined
     if (init.resumeInterval !== undefined) this.#retention.keepAnyway(createNotification(init.id, init.resumeInterval))
@@ -288,6 +288,12 @@ export class Stream implements StreamIdentity, HandOffHost {
   /** Lets go of events whose time is over. Requests without an answer stay, whatever their age. */
   expire(now: number): void {
     this.#retention.expire(now)
+  }
+
+  // RetentionHost
+
+  evictedEarly(): void {
+    this.#host.evicted(this)
   }
 
   // HandOffHost

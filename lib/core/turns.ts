@@ -16,7 +16,8 @@ const MOST_EVICTED = 100
 export class Turns {
   /** Requests without an answer, and the sequences of their events. */
   readonly #open = new Map<RequestId, number>()
-  readonly #closed = new Map<RequestId, Closed>()
+  /** Made with the first of them: an empty map takes more than the rest of what a call that waits holds here. */
+  #closed: Map<RequestId, Closed> | undefined
   /** The first sequence that is kept. */
   #first = 0
   /** The cursor of the client that was told last that the stream waits for it. */
@@ -27,7 +28,7 @@ export class Turns {
   }
 
   asked(id: RequestId, sequence: number): void {
-    this.#closed.delete(id)
+    this.#closed?.delete(id)
     this.#open.set(id, sequence)
   }
 
@@ -51,7 +52,7 @@ export class Turns {
   }
 
   wasHandedOver(id: RequestId): boolean {
-    return this.#closed.get(id)?.isHandedOver ?? false
+    return this.#closed?.get(id)?.isHandedOver ?? false
   }
 
   /** Where the client goes on that gives these answers; `undefined` where none of them is to a request of this stream. */
@@ -59,7 +60,7 @@ export class Turns {
     let cursor: number | undefined
     for (const id of ids) {
       const sequence = this.#open.get(id)
-      const after = sequence === undefined ? this.#closed.get(id)?.cursor : Math.max(sequence, this.#toldAt)
+      const after = sequence === undefined ? this.#closed?.get(id)?.cursor : Math.max(sequence, this.#toldAt)
       if (after !== undefined && (cursor === undefined || after > cursor)) cursor = after
     }
     return cursor
@@ -86,6 +87,7 @@ export class Turns {
 
   #close(id: RequestId, closed: Closed): void {
     this.#open.delete(id)
+    this.#closed ??= new Map<RequestId, Closed>()
     this.#closed.set(id, closed)
     if (this.#closed.size <= MOST_CLOSED) return
     const [oldest] = this.#closed.keys()

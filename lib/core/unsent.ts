@@ -20,6 +20,16 @@ interface Tally {
   streams: number
 }
 
+/** A tally that a stream counts towards. */
+interface Group {
+  readonly key: string
+  readonly tally: Tally
+  readonly limit: UnsentLimit
+}
+
+/** Of a stream that is nobody's in particular. */
+const NO_GROUPS: readonly Group[] = []
+
 /** Whose streams they are. */
 export interface UnsentOwner {
   /** '' is nobody in particular: strangers do not share a limit. */
@@ -43,24 +53,23 @@ export class UnsentTallies {
 
   /** The part that a new stream has in them. */
   share({ owner, sessionId }: UnsentOwner): UnsentShare {
-    const groups: [key: string, limit: UnsentLimit][] = []
+    const groups: Group[] = []
     // With the owner, who proves who he is: a session id may be of the client's choosing.
-    if (sessionId !== undefined) groups.push([JSON.stringify([owner, sessionId]), this.#limits.session])
-    if (owner !== '') groups.push([JSON.stringify([owner]), this.#limits.owner])
-    const joined = groups.map(([key, limit]) => ({ tally: this.#join(key), limit }))
-    return new UnsentShare(this.#limits.stream, joined, () => groups.forEach(([key]) => this.#leave(key)))
+    if (sessionId !== undefined) groups.push(this.#join(JSON.stringify([owner, sessionId]), this.#limits.session))
+    if (owner !== '') groups.push(this.#join(JSON.stringify([owner]), this.#limits.owner))
+    return new UnsentShare(this.#limits.stream, groups.length === 0 ? NO_GROUPS : groups, this)
   }
 
-  #join(key: string): Tally {
+  /** A stream is kept no longer. */
+  leave(groups: readonly Group[]): void {
+    for (const { key, tally } of groups) if (--tally.streams === 0) this.#tallies.delete(key)
+  }
+
+  #join(key: string, limit: UnsentLimit): Group {
     let tally = this.#tallies.get(key)
     if (tally === undefined) this.#tallies.set(key, (tally = { messages: 0, bytes: 0, streams: 0 }))
     tally.streams++
-    return tally
-  }
-
-  #leave(key: string): void {
-    const tally = this.#tallies.get(key)
-    if (tally !== undefined && --tally.streams === 0) this.#tallies.delete(key)
+    return { key, tally, limit }
   }
 }
 
@@ -70,17 +79,13 @@ export class UnsentShare {
   #bytes = 0
   #hasLeft = false
   readonly #limit: UnsentLimit
-  readonly #groups: readonly { readonly tally: Tally; readonly limit: UnsentLimit }[]
-  readonly #leave: () => void
+  readonly #groups: readonly Group[]
+  readonly #tallies: UnsentTallies
 
-  constructor(
-    limit: UnsentLimit,
-    groups: readonly { readonly tally: Tally; readonly limit: UnsentLimit }[],
-    leave: () => void
-  ) {
+  constructor(limit: UnsentLimit, groups: readonly Group[], tallies: UnsentTallies) {
     this.#limit = limit
     this.#groups = groups
-    this.#leave = leave
+    this.#tallies = tallies
   }
 
   /** Notes how much of the stream is unsent now. */
@@ -114,6 +119,6 @@ export class UnsentShare {
     if (this.#hasLeft) return
     this.note(0, 0)
     this.#hasLeft = true
-    this.#leave()
+    this.#tallies.leave(this.#groups)
   }
 }

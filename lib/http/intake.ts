@@ -23,7 +23,9 @@ export interface IntakeHost {
 
 export class EndpointIntake implements Intake, Producer {
   stream: Stream | undefined
+  /** The stream's first connection, as long as it is open: a call may wait much longer than that. */
   #connection: Connection | undefined
+  #hasConnected = false
   readonly #tap: ResponseTap
   readonly #host: IntakeHost
   readonly #splitter = new BlockSplitter()
@@ -43,7 +45,9 @@ export class EndpointIntake implements Intake, Producer {
     if (this.stream === undefined) return
     this.#tap.sendHead(() => this.#host.setHeaders())
     const connection = this.#host.connect(this.stream)
-    this.#connection = connection
+    this.#hasConnected = true
+    // What its client is told first may have been that it is to come back.
+    if (!connection.isClosed) this.#connection = connection
     connection.flush()
     if (!connection.hasWritten && !connection.isClosed) this.#tap.flushHead()
   }
@@ -64,6 +68,10 @@ export class EndpointIntake implements Intake, Producer {
 
   abort(): void {
     this.stream?.producerEnded()
+  }
+
+  parted(): void {
+    this.#connection = undefined
   }
 
   get isFull(): boolean {
@@ -99,7 +107,7 @@ export class EndpointIntake implements Intake, Producer {
   #stepAside(withheld: Uint8Array[]): boolean {
     const { stream } = this
     if (stream !== undefined) {
-      if (this.#hasAppended && this.#connection === undefined) this.begin()
+      if (this.#hasAppended && !this.#hasConnected) this.begin()
       this.#connection?.letGo()
       this.stream = undefined
       this.#host.stepAside(stream)

@@ -20,6 +20,8 @@ export interface Intake {
   end(): void
   /** The endpoint has destroyed its response, or has thrown. */
   abort(): void
+  /** The connection that `begin` has opened is over. */
+  parted(): void
 }
 
 export interface TapHost {

@@ -43,6 +43,7 @@ export class ResponseTap implements ResponseView, Sink, SocketWatcher, HeldEvent
   /** The response's own socket side is gone. */
   #isClosed = false
   #closeListener: (() => void) | undefined
+  #drainListener: (() => void) | undefined
   readonly #host: TapHost
   readonly #originals: Originals
   readonly #isReusable: boolean
@@ -121,6 +122,7 @@ export class ResponseTap implements ResponseView, Sink, SocketWatcher, HeldEvent
 
   end(): void {
     this.#leaveSocket()
+    this.#forgetConnection()
     this.#originals.end.call(this.res)
   }
 
@@ -130,6 +132,7 @@ export class ResponseTap implements ResponseView, Sink, SocketWatcher, HeldEvent
   }
 
   onDrain(listener: () => void): void {
+    this.#drainListener = listener
     this.#events.addInFront(listener)
     this.res.on('drain', listener)
   }
@@ -204,6 +207,7 @@ export class ResponseTap implements ResponseView, Sink, SocketWatcher, HeldEvent
   sendHead(setHeaders: () => void): void {
     const [status, reason, headers] = this.#head as HeadArguments
     this.#hasSentHead = true
+    this.#head = SENT
     foldHeaders(this.res, this.#originals.setHeader, typeof reason === 'string' ? headers : (headers ?? reason))
     this.res.removeHeader('Content-Length')
     setHeaders()
@@ -411,6 +415,18 @@ export class ResponseTap implements ResponseView, Sink, SocketWatcher, HeldEvent
     if (!this.#events.isReleased) showState(this.res, this)
     if (this.#state !== 'taken' && this.#endedBy === undefined) this.drain()
     this.#closeListener?.()
+    this.#forgetConnection()
+  }
+
+  /** It is over, and the call may go on for much longer. */
+  #forgetConnection(): void {
+    const drained = this.#drainListener
+    if (drained !== undefined) {
+      this.res.off('drain', drained)
+      this.#events.removeInFront(drained)
+    }
+    this.#closeListener = this.#drainListener = undefined
+    this.#intake?.parted()
   }
 
   /** Before we end the connection ourselves: the endpoint may go on. */
@@ -421,6 +437,9 @@ export class ResponseTap implements ResponseView, Sink, SocketWatcher, HeldEvent
     this.#unwatchSocket = undefined
   }
 }
+
+/** Stands for a head that has left: what it was made of need not wait for the end of the call. */
+const SENT: HeadArguments = [200]
 
 /** The tap of a response that has one: only ours calls the patches. */
 function tapOf(res: ServerResponse): ResponseTap {

@@ -61,6 +61,32 @@ describe('disconnect', () => {
     expect(resumed.text).toBe(`id: ${id}.1.3\nretry: 3000\ndata:\n\nid: ${id}.2\n${RESULT}`)
   })
 
+  it('leaves nothing of the connection with the response, which may wait for hours', async () => {
+    const { response, endpoint } = await call(({ open, emit }, stream) => {
+      open()
+      emit(NEWS)
+      stream.disconnect()
+    })
+    const { res } = await endpoint.calls.nth(1)
+    expect(await response.ended).toBe('end')
+    expect(res.rawListeners('drain')).toEqual([])
+  })
+
+  it('sends no second head where the endpoint then numbers its events itself', async () => {
+    const { response, endpoint, streams } = await call(({ open, emit }, stream) => {
+      open()
+      emit(NEWS)
+      stream.disconnect()
+    })
+    const { res } = await endpoint.calls.nth(1)
+    expect(await response.ended).toBe('end')
+    const { text } = response
+    res.on('error', () => undefined)
+    expect(() => res.write('id: mine\ndata: 1\n\n')).not.toThrow()
+    expect(streams.stats()).toMatchObject({ live: 0, connections: 0 })
+    expect(response.text).toBe(text)
+  })
+
   it.each<[when: string, script: Script]>([
     [
       'before the head is written',

@@ -83,7 +83,8 @@ describe('a slab', () => {
   it('knows where its events end', () => {
     const slab = new Slab(512, 10, 1000)
     expect([slab.last, slab.endOf(9)]).toEqual([9, 0])
-    slab.ends.push(20, 50)
-    expect([slab.last, slab.endOf(9), slab.endOf(10), slab.endOf(11)]).toEqual([11, 0, 20, 50])
+    slab.endAt(20)
+    slab.endAt(50)
+    expect([slab.last, slab.used, slab.endOf(9), slab.endOf(10), slab.endOf(11)]).toEqual([11, 50, 0, 20, 50])
   })
 })
