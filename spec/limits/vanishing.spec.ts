@@ -119,11 +119,11 @@ describe('5,000 clients that initialize, call and vanish', () => {
     }
 
     expect(counts.sessions).toBe(CLIENTS)
-    // 200 bytes a client. What leaks does so in every batch;
-    // what the engine keeps for itself comes once, at any time.
+    // A stream, a response or a socket that stays takes several KB, in every batch. What the engine keeps for itself, or lets go, comes at any
+    // time, and is up to half a MB.
     const growth = heaps.slice(1).map((heap, i) => heap - heaps[i]!)
     const usual = growth.sort((a, b) => a - b)[1]
-    expect(usual).toBeLessThan((CLIENTS / BATCHES) * 200)
+    expect(usual).toBeLessThan((CLIENTS / BATCHES) * 1000)
     expect(streams.stats()).toEqual({
       ...{ live: 0, waiting: 0, finished: 0, calls: 0, connections: 0, bytes: 0, resumes: 0 },
       ...{ evictions: expect.any(Number), refusals: expect.any(Number) }
