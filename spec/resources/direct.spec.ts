@@ -94,7 +94,7 @@ it.each(['sub/..', '.', '/sub/./..'])('a path of the application’s own may go 
 it('what is sent of a path that goes up from a link is what has been looked at', async () => {
   await mkdir(join(folder, 'far', 'away'), { recursive: true })
   await symlink(join(folder, 'far', 'away'), join(folder, 'link'))
-  await writeFile(join(folder, 'far', 'x'), 'where the system would go')
+  // Where the system would go there is nothing.
   await writeFile(join(folder, 'x'), 'beside the link')
   const { ask } = await serveResources(() => ({ path: `${folder}/link/../x` }))
   const { headers, bytes } = await whole(ask('test:///1'))
