@@ -1,0 +1,90 @@
+// The words for what goes wrong: one code each, the same in JSON-RPC errors, in logs and in events.
+
+/** Why a stream ended without all its responses, or why a request about a stream was refused. */
+export type StreamFault =
+  | 'no-response'
+  | 'overflow'
+  | 'event-too-large'
+  | 'abandoned'
+  | 'session-ended'
+  | 'closing'
+  | 'events-evicted'
+  | 'stream-expired'
+  | 'stream-unknown'
+  | 'invalid-event-id'
+  | 'foreign-origin'
+  | 'method-not-allowed'
+  | 'owner-failed'
+  | 'key-reused'
+  | 'answer-lost'
+  | 'unanswered'
+  | 'invalid-json'
+  | 'invalid-answers'
+  | 'unknown-answers'
+  | 'body-too-large'
+  | 'body-unreadable'
+  | 'endpoint-failed'
+  | 'endpoint-refused'
+  | 'download-unknown'
+  | 'download-expired'
+  | 'resource-failed'
+  | 'resource-not-found'
+  | 'range-not-satisfiable'
+  | 'precondition-failed'
+  | 'too-many-requests'
+
+/**
+ * The JSON-RPC code of every error of ours: the implementation-defined one that no revision of MCP
+ * has claimed.
+ */
+export const STREAM_ERROR = -32000
+
+const MESSAGES: Record<StreamFault, string> = {
+  'no-response': 'The server ended the stream without a response',
+  overflow: 'The stream outgrew its buffer before a client read it',
+  'event-too-large': 'The server sent an event that is larger than the buffer',
+  abandoned: 'The stream was abandoned: no client came back for it in time',
+  'session-ended': 'The session ended before the response',
+  closing: 'The server is shutting down',
+  'events-evicted': 'Events after this cursor are no longer kept',
+  'stream-expired': 'The stream is no longer kept',
+  'stream-unknown': 'Stream not found',
+  'invalid-event-id': 'Last-Event-ID is not an event id of this stream',
+  'foreign-origin': 'Origin not allowed',
+  'method-not-allowed': 'Method not allowed on a stream URL',
+  'owner-failed': 'The owner of the request could not be determined',
+  'key-reused': 'Idempotency-Key was used for a different request',
+  'answer-lost': 'The request has been carried out, but its answer has not been kept',
+  unanswered: 'The client did not answer in time: its stream was abandoned',
+  'invalid-json': 'The body is not JSON',
+  'invalid-answers':
+    'The body is neither a JSON-RPC response nor a non-empty array of JSON-RPC responses',
+  'unknown-answers': 'None of the answers is to a request of this stream',
+  'body-too-large': 'The body is too large',
+  'body-unreadable': 'The body is in an encoding that cannot be read',
+  'endpoint-failed': 'The endpoint did not answer',
+  'endpoint-refused': 'The endpoint refused the request',
+  'download-unknown': 'Download URL not found or already used',
+  'download-expired': 'The download URL has expired',
+  'resource-failed': 'The resource could not be sent',
+  'resource-not-found': 'Resource not found',
+  'range-not-satisfiable': 'Range not satisfiable',
+  'precondition-failed': 'Precondition failed',
+  'too-many-requests': 'Too many requests of this session wait for a resource'
+}
+
+/** The sentence for a fault. */
+export function faultMessage(fault: StreamFault): string {
+  return MESSAGES[fault]
+}
+
+/** What `onError` hears: a stream that failed, or a fault of the options' own functions. */
+export class StreamError extends Error {
+  readonly code: StreamFault
+
+  constructor(code: StreamFault, options?: ErrorOptions) {
+    super(faultMessage(code), options)
+    this.name = 'StreamError'
+    this.code = code
+  }
+}

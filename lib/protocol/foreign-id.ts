@@ -1,0 +1,29 @@
+// Ids for requests of a server that go over another session's wire, where its own ids may mean
+// something else.
+import { isRequestId, type RequestId } from './json-rpc.js'
+
+const FOREIGN_ID = /^([A-Za-z0-9_-]{21})~(.+)$/s
+
+export interface ForeignId {
+  /** Of the stream or the call that the request belongs to. */
+  readonly originId: string
+  /** The server's own. */
+  readonly id: RequestId
+}
+
+/** It says whose request it is, so that nobody has to remember it. */
+export function foreignId(originId: string, id: RequestId): string {
+  return `${originId}~${JSON.stringify(id)}`
+}
+
+/** Reads such an id; `undefined` for any other. */
+export function parseForeignId(value: unknown): ForeignId | undefined {
+  const match = typeof value === 'string' ? FOREIGN_ID.exec(value) : null
+  if (match === null) return undefined
+  try {
+    const id: unknown = JSON.parse(match[2] as string)
+    return isRequestId(id) ? { originId: match[1] as string, id } : undefined
+  } catch {
+    return undefined
+  }
+}

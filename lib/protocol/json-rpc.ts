@@ -1,0 +1,115 @@
+// JSON-RPC 2.0 messages: told apart by their members, never by a schema; what the endpoint accepts
+// is the endpoint's affair.
+
+/** A JSON-RPC request id. */
+export type RequestId = string | number
+
+/** Any object that may be a JSON-RPC message. */
+export interface Message {
+  readonly id?: unknown
+  readonly method?: unknown
+  readonly params?: unknown
+  readonly result?: unknown
+  readonly error?: unknown
+}
+
+export function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
+export function isRequestId(value: unknown): value is RequestId {
+  return typeof value === 'string' || typeof value === 'number'
+}
+
+/**
+ * Characters of a request id or a session id: nobody needs as many, and each is kept with its
+ * stream, and for an hour after it. What has more passes as it would without us.
+ */
+export const MOST_ID_LENGTH = 1024
+
+/** Whether a request id or a session id is too long to be remembered. */
+export function isOversizedId(id: unknown): boolean {
+  return typeof id === 'string' && id.length > MOST_ID_LENGTH
+}
+
+/** A body's messages: the objects of a batch (2025-03-26), or the one message. */
+export function messagesOf(body: unknown): readonly Message[] {
+  return Array.isArray(body) ? body.filter(isObject) : isObject(body) ? [body] : []
+}
+
+/** Messages that one body may have for us to keep its response. Official servers take as many. */
+const MOST_MESSAGES = 100
+
+/**
+ * Whether a batch is too large to be kept account of: what comes of it is between its client and
+ * the endpoint.
+ */
+export function isTooMany(messages: readonly Message[]): boolean {
+  return messages.length > MOST_MESSAGES
+}
+
+export function isRequest(
+  message: Message
+): message is Message & { id: RequestId; method: string } {
+  return typeof message.method === 'string' && isRequestId(message.id)
+}
+
+export function isResponse(message: Message): message is Message & { id: RequestId } {
+  return (
+    message.method === undefined &&
+    isRequestId(message.id) &&
+    ('result' in message || 'error' in message)
+  )
+}
+
+export function isInitialize(message: Message): boolean {
+  return message.method === 'initialize'
+}
+
+/** The `params` of a message, or an empty object. */
+export function paramsOf(message: Message): Record<string, unknown> {
+  return isObject(message.params) ? message.params : {}
+}
+
+/** The text of a JSON-RPC error response. An unknown request id is `null`, as JSON-RPC wants it. */
+export function errorResponse(
+  id: RequestId | null,
+  code: number,
+  message: string,
+  data?: unknown
+): string {
+  return JSON.stringify({
+    jsonrpc: '2.0',
+    id,
+    error: data === undefined ? { code, message } : { code, message, data }
+  })
+}
+
+/** The request that a `notifications/cancelled` is about; `undefined` for any other message. */
+export function cancelledRequest(message: Message): RequestId | undefined {
+  if (message.method !== 'notifications/cancelled' || isRequest(message)) return undefined
+  const { requestId } = paramsOf(message)
+  return isRequestId(requestId) ? requestId : undefined
+}
+
+/**
+ * How `JSON.stringify` begins a notification in the official SDKs, and in most hand-written
+ * servers.
+ */
+const NOTIFICATION_STARTS = /* @__PURE__ */ [
+  '{"jsonrpc":"2.0","method":"notifications/',
+  '{"method":"notifications/'
+].map(start => Uint8Array.from(start, character => character.charCodeAt(0)))
+
+/**
+ * Whether the JSON between two offsets could be a request or a response, and so is worth parsing.
+ * MCP's notifications all have methods under `notifications/`, so their first bytes settle it;
+ * everything else says yes.
+ */
+export function mayHaveId(bytes: Uint8Array, from: number, to: number): boolean {
+  return !NOTIFICATION_STARTS.some(start => {
+    if (to - from < start.length) return false
+    for (let i = 0; i < start.length; i++) if (bytes[from + i] !== start[i]) return false
+    return true
+  })
+}

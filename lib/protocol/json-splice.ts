@@ -1,0 +1,183 @@
+// Writes a changed value into the JSON text that it was parsed from: what has not changed keeps its
+// bytes, numbers that JavaScript cannot hold among them.
+import { isObject, type Message } from './json-rpc.js'
+
+/**
+ * The JSON text `text`, of which `before` was parsed, with what differs in `after`. Objects and
+ * arrays that are the same in both are not looked into, so a change should be made in copies along
+ * its path. A member that is `undefined` is taken out.
+ *
+ * @throws {RangeError} for a new value that is nested too deeply to be written.
+ */
+export function spliceJson(text: string, before: unknown, after: unknown): string {
+  return new Splice(text).apply(before, after)
+}
+
+/** A message in a body, and the JSON text that it was parsed from. */
+export interface WrittenMessage {
+  readonly message: Message
+  readonly text: string
+}
+
+/**
+ * The objects of a JSON text: those of a batch (2025-03-26), or the one message; none where it is
+ * no JSON.
+ */
+export function writtenMessages(text: string): readonly WrittenMessage[] {
+  let body: unknown
+  try {
+    body = JSON.parse(text)
+  } catch {
+    return []
+  }
+  if (isObject(body)) return [{ message: body, text }]
+  if (!Array.isArray(body)) return []
+  return partsOf(text, skipSpace(text, 0)).flatMap(({ valueAt, end }, i) => {
+    const message: unknown = (body as unknown[])[i]
+    return isObject(message) ? [{ message, text: text.slice(valueAt, end) }] : []
+  })
+}
+
+const QUOTE = 0x22
+const BACKSLASH = 0x5c
+const OPEN_BRACKET = 0x5b
+const CLOSE_BRACKET = 0x5d
+const OPEN_BRACE = 0x7b
+const CLOSE_BRACE = 0x7d
+const COMMA = 0x2c
+const SPACE = 0x20
+
+type Members = Readonly<Record<string, unknown>>
+
+/** A member of an object, or an element of an array: offsets into the text. */
+interface Part {
+  /** Of the key, where it has one. */
+  readonly from: number
+  readonly key: string
+  readonly valueAt: number
+  readonly end: number
+}
+
+class Splice {
+  readonly #text: string
+  readonly #pieces: string[] = []
+  /** What comes before has been copied or replaced. */
+  #done = 0
+
+  constructor(text: string) {
+    this.#text = text
+  }
+
+  apply(before: unknown, after: unknown): string {
+    this.#change(skipSpace(this.#text, 0), before, after)
+    this.#pieces.push(this.#text.slice(this.#done))
+    return this.#pieces.join('')
+  }
+
+  #change(at: number, before: unknown, after: unknown): void {
+    if (before === after) return
+    if (isObject(before) && isObject(after)) return this.#changeMembers(at, before, after)
+    if (Array.isArray(before) && Array.isArray(after) && before.length === after.length)
+      return this.#changeElements(at, before, after)
+    this.#replace(at, endOfValue(this.#text, at), JSON.stringify(after))
+  }
+
+  #changeElements(at: number, before: readonly unknown[], after: readonly unknown[]): void {
+    partsOf(this.#text, at).forEach(({ valueAt }, i) => this.#change(valueAt, before[i], after[i]))
+  }
+
+  #changeMembers(at: number, before: Members, after: Members): void {
+    const parts = partsOf(this.#text, at)
+    // Of a name that is there twice the last one has been parsed, but other readers take the first.
+    const last = new Map(parts.map(({ key }, i) => [key, i]))
+    let hasKept = false
+    parts.forEach(({ from, key, valueAt, end }, i) => {
+      const value = last.get(key) === i ? own(after, key) : undefined
+      if (value !== undefined) {
+        hasKept = true
+        this.#change(valueAt, before[key], value)
+      } else if (hasKept) this.#replace(parts[i - 1]?.end ?? from, end, '')
+      else this.#replace(from, parts[i + 1]?.from ?? end, '')
+    })
+    const added = Object.keys(after).filter(
+      key => !Object.hasOwn(before, key) && after[key] !== undefined
+    )
+    if (added.length === 0) return
+    const text = added.map(key => `${JSON.stringify(key)}:${JSON.stringify(after[key])}`).join()
+    const end = parts.at(-1)?.end ?? at + 1
+    this.#replace(end, end, hasKept ? `,${text}` : text)
+  }
+
+  #replace(from: number, to: number, text: string): void {
+    this.#pieces.push(this.#text.slice(this.#done, from), text)
+    this.#done = to
+  }
+}
+
+function own(object: Members, key: string): unknown {
+  return Object.hasOwn(object, key) ? object[key] : undefined
+}
+
+/** The members or elements of what begins at an offset. */
+function partsOf(text: string, at: number): Part[] {
+  const hasKeys = text.charCodeAt(at) === OPEN_BRACE
+  const parts: Part[] = []
+  let from = skipSpace(text, at + 1)
+  while (from < text.length && !isClosing(text.charCodeAt(from))) {
+    const keyEnd = hasKeys ? endOfString(text, from) : from
+    // Behind the colon.
+    const valueAt = hasKeys ? skipSpace(text, skipSpace(text, keyEnd) + 1) : from
+    const end = endOfValue(text, valueAt)
+    const key = hasKeys ? (JSON.parse(text.slice(from, keyEnd)) as string) : ''
+    parts.push({ from, key, valueAt, end })
+    from = skipSpace(text, end)
+    if (text.charCodeAt(from) === COMMA) from = skipSpace(text, from + 1)
+  }
+  return parts
+}
+
+function endOfValue(text: string, at: number): number {
+  const first = text.charCodeAt(at)
+  if (first === QUOTE) return endOfString(text, at)
+  if (first === OPEN_BRACE || first === OPEN_BRACKET) return endOfNested(text, at)
+  let end = at
+  while (end < text.length && !isBehindLiteral(text.charCodeAt(end))) end++
+  return end
+}
+
+/**
+ * Counts, and does not call itself: what can be parsed may be nested more deeply than calls can be.
+ */
+function endOfNested(text: string, at: number): number {
+  let depth = 0
+  for (let i = at; i < text.length; i++) {
+    const code = text.charCodeAt(i)
+    if (code === QUOTE) i = endOfString(text, i) - 1
+    else if (code === OPEN_BRACE || code === OPEN_BRACKET) depth++
+    else if (isClosing(code) && --depth === 0) return i + 1
+  }
+  return text.length
+}
+
+function endOfString(text: string, at: number): number {
+  for (let i = text.indexOf('"', at + 1); i >= 0; i = text.indexOf('"', i + 1)) {
+    let escapes = i
+    while (text.charCodeAt(escapes - 1) === BACKSLASH) escapes--
+    if ((i - escapes) % 2 === 0) return i + 1
+  }
+  return text.length
+}
+
+function skipSpace(text: string, at: number): number {
+  let i = at
+  while (text.charCodeAt(i) <= SPACE) i++
+  return i
+}
+
+function isClosing(code: number): boolean {
+  return code === CLOSE_BRACE || code === CLOSE_BRACKET
+}
+
+function isBehindLiteral(code: number): boolean {
+  return code <= SPACE || code === COMMA || isClosing(code)
+}

@@ -1,0 +1,124 @@
+// The `Link` header of RFC 8288, as far as stream URLs need it.
+import { parseStreamName } from './event-id.js'
+
+/** The relation type of a stream URL (SEP-1335). */
+export const STREAM_RELATION = 'stream'
+
+/** The query parameter that names a stream. */
+export const STREAM_PARAMETER = 'stream'
+
+/**
+ * What may not stand between the angle brackets of a link target, or could be read differently by a
+ * proxy (RFC 3986, 2).
+ */
+const UNSAFE_IN_TARGET = /[^A-Za-z0-9\-._~:/?[\]@!$&'()*+,;=%]/gu
+
+/**
+ * The target of a stream link: a relative, query-only reference, the other parts of the query kept.
+ * It holds no host and no path, so it is same-origin by construction and survives any prefix that a
+ * proxy strips (RFC 3986, 5.2.2).
+ */
+export function streamTarget(requestUrl: string, streamId: string): string {
+  return `?${[...otherParts(requestUrl).map(escapeUnsafe), `${STREAM_PARAMETER}=${streamId}`].join('&')}`
+}
+
+/**
+ * A request's URL as it is without a stream; `name` is one that the request calls a stream by
+ * besides, such as a key.
+ */
+export function withoutStream(requestUrl: string, name?: string): string {
+  const query = otherParts(requestUrl, name).join('&')
+  return (requestUrl.split('?', 1)[0] as string) + (query === '' ? '' : `?${query}`)
+}
+
+/**
+ * The parts of a query that do not name a stream. A stream parameter in another form belongs to the
+ * endpoint.
+ */
+function otherParts(requestUrl: string, name?: string): string[] {
+  const mark = requestUrl.indexOf('?')
+  if (mark < 0) return []
+  return requestUrl
+    .slice(mark + 1)
+    .split('&')
+    .filter(part => part !== '' && !(isStreamParameter(part) && isOurs(valueOf(part), name)))
+}
+
+/** A link value: `<target>; rel="relation"`. */
+export function formatLink(target: string, relation: string): string {
+  return `<${target}>; rel="${relation}"`
+}
+
+/**
+ * The values of the stream parameter in a request's URL, decoded where they can be; empty where it
+ * has none. Which of them name a stream, their form tells: the endpoint may have a parameter of the
+ * same name.
+ */
+export function streamParameters(requestUrl: string): string[] {
+  const mark = requestUrl.indexOf('?')
+  if (mark < 0 || (!requestUrl.includes(STREAM_PARAMETER, mark) && !requestUrl.includes('%', mark)))
+    return []
+  return requestUrl
+    .slice(mark + 1)
+    .split('&')
+    .filter(isStreamParameter)
+    .map(valueOf)
+}
+
+/**
+ * The URL of the first link with a relation type in a `Link` value, resolved against the URL that
+ * sent it; `undefined` where there is none. What cannot be read as RFC 8288 wants it is passed over
+ * up to the next comma outside of quotes.
+ */
+export function findLink(value: string | null, relation: string, base: string): URL | undefined {
+  for (const [, target = '', parameters = ''] of (value ?? '').matchAll(LINK_VALUE)) {
+    const rel = REL_PARAMETER.exec(parameters)
+    const relations = (rel?.[1] ?? rel?.[2] ?? '').toLowerCase().split(/\s+/)
+    if (relations.includes(relation) && URL.canParse(target, base)) return new URL(target, base)
+  }
+  return undefined
+}
+
+/** A target and its parameters, up to a comma outside of quotes. */
+const LINK_VALUE = /<([^<>"\s]*)>((?:[^<",]|"(?:[^"\\]|\\.)*")*)(?=,|$)/g
+/** The first `rel` outside of quotes. */
+const REL_PARAMETER = /^(?:[^"]|"(?:[^"\\]|\\.)*")*?;\s*rel\s*=\s*(?:"([^"]*)"|([^\s";]*))/i
+
+function isStreamParameter(part: string): boolean {
+  const end = part.indexOf('=')
+  const name = end < 0 ? part : part.slice(0, end)
+  return (
+    name === STREAM_PARAMETER ||
+    (name.length <= 18 && name.includes('%') && decode(name) === STREAM_PARAMETER)
+  )
+}
+
+function valueOf(part: string): string {
+  const end = part.indexOf('=')
+  return end < 0 ? '' : decode(part.slice(end + 1))
+}
+
+function isOurs(value: string, name: string | undefined): boolean {
+  return value === name || parseStreamName(value) !== undefined
+}
+
+function decode(text: string): string {
+  try {
+    return decodeURIComponent(text)
+  } catch {
+    return text
+  }
+}
+
+function escapeUnsafe(part: string): string {
+  return part.replace(UNSAFE_IN_TARGET, character =>
+    LONE_SURROGATE.test(character) ? REPLACEMENT : encodeURIComponent(character)
+  )
+}
+
+/**
+ * What `encodeURIComponent` throws at. Node's own parser lets none through, but a URL may have been
+ * set by anybody in front.
+ */
+const LONE_SURROGATE = /^[\ud800-\udfff]$/u
+const REPLACEMENT = '%EF%BF%BD'

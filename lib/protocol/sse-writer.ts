@@ -1,0 +1,44 @@
+// The few blocks and fields that are ours to write into an event stream.
+
+const encoder = new TextEncoder()
+
+/**
+ * A block with one message, as the official SDKs write it. The text must have no line end, which
+ * JSON never has.
+ */
+export function encodeMessage(json: string): Uint8Array {
+  return encoder.encode(`event: message\ndata: ${json}\n\n`)
+}
+
+/**
+ * A primer: an id before any message. `data:` has no trailing space: clients differ in what a lone
+ * space means.
+ */
+export function encodePrimer(
+  primer: 'named' | 'empty',
+  id: string,
+  retry: number | null
+): Uint8Array {
+  const retryLine = retry === null ? '' : `retry: ${retry}\n`
+  return encoder.encode(
+    primer === 'named'
+      ? `event: prime\nid: ${id}\n${retryLine}data: {}\n\n`
+      : `id: ${id}\n${retryLine}data:\n\n`
+  )
+}
+
+/** An `id` field without a blank line: it becomes part of the block that follows. */
+export function encodeIdField(id: string): Uint8Array {
+  return encoder.encode(`id: ${id}\n`)
+}
+
+/** A `retry` field without a blank line: it becomes part of the block that follows. */
+export function encodeRetryField(retry: number): Uint8Array {
+  return encoder.encode(`retry: ${retry}\n`)
+}
+
+/**
+ * A comment without a blank line: parsers that remember the last id (Python's httpx-sse) would take
+ * the blank line for the end of an empty event.
+ */
+export const KEEP_ALIVE_COMMENT: Uint8Array = encoder.encode(': keep-alive\n')

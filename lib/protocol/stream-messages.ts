@@ -1,0 +1,198 @@
+// The messages of the Streams draft: what creates and ends a stream, what asks after one, and what
+// is answered.
+import { parseEventId } from './event-id.js'
+import { isObject, isRequestId, type Message, paramsOf, type RequestId } from './json-rpc.js'
+
+/** When a client may come back for a stream, in seconds (Streams draft, "Creation"). */
+export interface ResumeInterval {
+  /** The least that a client should wait. */
+  readonly min: number
+  /** The most: the stream counts as abandoned after it. */
+  readonly max: number
+}
+
+/**
+ * Where a stream stands (Streams draft, "Polling"); a stream that failed is completed, its
+ * `hasError` is set.
+ */
+export type StreamStatus = 'live' | 'completed'
+
+/**
+ * What `stream/poll` answers (Streams draft, "Polling"): all of it is about what lies after the
+ * client's cursor.
+ */
+export interface StreamPollResult {
+  readonly streamId: string
+  readonly status: StreamStatus
+  /** There are messages after the cursor. */
+  readonly pendingMessages: boolean
+  /** One of them is a request of the server's. */
+  readonly hasRequest: boolean
+  /** One of them is an error: a JSON-RPC error, or the result of a tool that says `isError`. */
+  readonly hasError: boolean
+}
+
+/** What is known of a stream, or is left of it, and of what lies in its log. */
+export interface PolledStream {
+  readonly id: string
+  readonly isEnded: boolean
+  /** The sequence of its last event. */
+  readonly last: number
+  /** The sequence of the last event that its last connection was given. */
+  readonly written: number
+  /** The sequence of the last request of the server's; 0: there was none. */
+  readonly lastRequest: number
+  /** The sequence of the last error; 0: there was none. */
+  readonly lastError: number
+}
+
+/** JSON-RPC's code for bad parameters. */
+export const INVALID_PARAMS = -32602
+/** JSON-RPC's code for a message that is no request. */
+export const INVALID_REQUEST = -32600
+
+/** The first message of a stream, as JSON. */
+export function createNotification(streamId: string, { min, max }: ResumeInterval): string {
+  const stream = { streamId, resumeInterval: { min, max } }
+  return JSON.stringify({
+    jsonrpc: '2.0',
+    method: 'notifications/stream/create',
+    params: { stream }
+  })
+}
+
+/** The last message of a stream, as JSON. */
+export function endNotification(streamId: string): string {
+  return JSON.stringify({
+    jsonrpc: '2.0',
+    method: 'notifications/stream/end',
+    params: { streamId }
+  })
+}
+
+/** A response with a result, as JSON. */
+export function resultResponse(id: RequestId, result: unknown): string {
+  return JSON.stringify({ jsonrpc: '2.0', id, result })
+}
+
+const STREAM_METHODS = ['stream/resume', 'stream/poll', 'stream/poll/all'] as const
+
+export type StreamMethod = (typeof STREAM_METHODS)[number]
+
+/** Whether a message is for the streams, and not for whoever produces them. */
+export function isStreamMethod(
+  message: Message
+): message is Message & { readonly method: StreamMethod } {
+  return STREAM_METHODS.includes(message.method as StreamMethod)
+}
+
+/** Why a message about a stream cannot be carried out: a JSON-RPC error. */
+export interface Refusal {
+  readonly code: number
+  readonly message: string
+  readonly data?: unknown
+}
+
+/** A message about streams that can be read. */
+export interface StreamRequest {
+  readonly method: StreamMethod
+  /** `undefined`: a resume without an id, as in the draft's example. It gets no result. */
+  readonly id: RequestId | undefined
+  /** Which stream; '' for all. */
+  readonly streamId: string
+  /** What the client says that it has; to be read with {@link cursorOf}. */
+  readonly cursor: unknown
+}
+
+/**
+ * An unknown stream, somebody else's, an abandoned one: the same answer to all, for a difference
+ * would tell whose ids are good. The wording in `data` is the draft's ("Disconnection and
+ * Resumption", 3).
+ */
+export const UNKNOWN_STREAM: Refusal = {
+  code: INVALID_PARAMS,
+  message: 'Stream not found',
+  data: { reason: 'stream-unknown', detail: 'The stream ID is invalid (e.g., abandoned)' }
+}
+
+/** The cursor is no place in this stream. */
+export const INVALID_CURSOR: Refusal = {
+  code: INVALID_PARAMS,
+  message:
+    'cursor must be an event id of this stream, or the number of its messages that the client has',
+  data: { reason: 'invalid-cursor' }
+}
+
+/** Reads a message about streams; what is wrong with one that cannot be read. */
+export function readStreamRequest(
+  message: Message & { readonly method: StreamMethod }
+): StreamRequest | Refusal {
+  const { method } = message
+  const id = message.id
+  if (id !== undefined && !isRequestId(id))
+    return invalidRequest(`The id of ${method} must be a string or a number`)
+  if (id === undefined && method !== 'stream/resume')
+    return invalidRequest(`${method} must be a request, with an id`)
+  if (message.params !== undefined && !isObject(message.params))
+    return invalidParams(`The params of ${method} must be an object`, 'invalid-params')
+  if (method === 'stream/poll/all') return { method, id, streamId: '', cursor: undefined }
+  const { streamId, cursor } = paramsOf(message)
+  if (typeof streamId !== 'string') {
+    const fault = streamId === undefined ? 'needs a streamId' : 'needs a streamId that is a string'
+    return invalidParams(`${method} ${fault}`, 'invalid-params')
+  }
+  return { method, id, streamId, cursor }
+}
+
+export function isRefusal(value: object): value is Refusal {
+  return 'code' in value
+}
+
+/**
+ * Reads a cursor: an event id of the stream, or, where messages carry no ids, how many of its
+ * messages the client has.
+ * `undefined`: it is neither.
+ */
+export function cursorOf(
+  stream: { readonly id: string; readonly last: number },
+  value: unknown
+): number | undefined {
+  const eventId = typeof value === 'string' ? parseEventId(value) : undefined
+  const sequence =
+    eventId?.streamId === stream.id
+      ? eventId.sequence
+      : typeof value === 'number'
+        ? value
+        : undefined
+  const isInside =
+    Number.isSafeInteger(sequence) &&
+    (sequence as number) >= 0 &&
+    (sequence as number) <= stream.last
+  return isInside ? sequence : undefined
+}
+
+export function statusOf({ isEnded }: { readonly isEnded: boolean }): StreamStatus {
+  return isEnded ? 'completed' : 'live'
+}
+
+/**
+ * What is to be said of a stream to a client with a cursor; without one, it is where its last
+ * connection stopped.
+ */
+export function pollResult(stream: PolledStream, cursor = stream.written): StreamPollResult {
+  return {
+    streamId: stream.id,
+    status: statusOf(stream),
+    pendingMessages: stream.last > cursor,
+    hasRequest: stream.lastRequest > cursor,
+    hasError: stream.lastError > cursor
+  }
+}
+
+function invalidRequest(message: string): Refusal {
+  return { code: INVALID_REQUEST, message, data: { reason: 'invalid-request' } }
+}
+
+function invalidParams(message: string, reason: string): Refusal {
+  return { code: INVALID_PARAMS, message, data: { reason } }
+}

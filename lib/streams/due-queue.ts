@@ -1,0 +1,85 @@
+// One timer for all that becomes due the same time after it began: a call that is over before costs
+// a place in a list, and no timer.
+import { now } from '../protocol/clock.js'
+
+/** Something that waits. It stands in one queue at a time. */
+export class Waiting {
+  dueAt = 0
+  queue: DueQueue | undefined
+  earlier: Waiting | undefined
+  later: Waiting | undefined
+  readonly due: () => void
+
+  constructor(due: () => void) {
+    this.due = due
+  }
+
+  /** It is not to become due any more. */
+  stop(): void {
+    this.queue?.remove(this)
+  }
+}
+
+/** Timers wrap around beyond this, and would fire at once. */
+const LONGEST_TIMEOUT = 2 ** 31 - 1
+
+export class DueQueue {
+  readonly #delay: number
+  #first: Waiting | undefined
+  #last: Waiting | undefined
+  #timer: ReturnType<typeof setTimeout> | undefined
+
+  /** @param delay milliseconds from `add` on, the same for all. */
+  constructor(delay: number) {
+    this.#delay = delay
+  }
+
+  get isEmpty(): boolean {
+    return this.#first === undefined
+  }
+
+  add(waiting: Waiting): void {
+    waiting.stop()
+    waiting.queue = this
+    waiting.dueAt = now() + this.#delay
+    waiting.earlier = this.#last
+    if (this.#last === undefined) this.#first = waiting
+    else this.#last.later = waiting
+    this.#last = waiting
+    if (this.#timer === undefined) this.#start(this.#delay)
+  }
+
+  remove(waiting: Waiting): void {
+    if (waiting.queue !== this) return
+    const { earlier, later } = waiting
+    if (earlier === undefined) this.#first = later
+    else earlier.later = later
+    if (later === undefined) this.#last = earlier
+    else later.earlier = earlier
+    waiting.queue = waiting.earlier = waiting.later = undefined
+  }
+
+  /** Nothing of it becomes due any more. */
+  close(): void {
+    clearTimeout(this.#timer)
+    for (let first = this.#first; first !== undefined; first = this.#first) this.remove(first)
+  }
+
+  /** The timer is not moved when what it was set for has gone: it looks again when it fires. */
+  #start(delay: number): void {
+    this.#timer = setTimeout(() => this.#fire(), Math.min(delay, LONGEST_TIMEOUT))
+    this.#timer.unref?.()
+  }
+
+  #fire(): void {
+    this.#timer = undefined
+    const time = now()
+    // Who is due may wait anew: that is later than all that are due now.
+    for (let first = this.#first; first !== undefined && first.dueAt <= time; first = this.#first) {
+      this.remove(first)
+      first.due()
+    }
+    if (this.#first !== undefined && this.#timer === undefined)
+      this.#start(Math.max(1, this.#first.dueAt - time))
+  }
+}

@@ -1,0 +1,128 @@
+// What is kept for clients, within bounds: at the limit the owner that has the most makes room, so
+// that nobody evicts another's.
+import { LRUCache } from 'lru-cache'
+import { CLOCK } from '../protocol/clock.js'
+import { FairShares } from './fair-shares.js'
+
+export interface FairStoreOptions<V> {
+  /** The most that all sizes together may be. */
+  readonly maxSize: number
+  /** The most entries that there may be. Default: as many as `maxSize` lets in. */
+  readonly max?: number
+  /** Milliseconds for which an entry stays. Default: for ever. */
+  readonly ttl?: number
+  /** Its time begins anew with each use. Default: `false`. */
+  readonly updateAgeOnGet?: boolean
+  /** Asked once, when an entry is set. Default: each counts as one. */
+  readonly sizeOf?: (value: V) => number
+  /** Hears of entries that had to make room (`isEviction`), or whose time is over. */
+  readonly onEvict?: (value: V, key: string, isEviction: boolean) => void
+}
+
+interface Entry<V> {
+  readonly value: V
+  readonly size: number
+  readonly owner: string
+}
+
+/** Milliseconds between looks for entries whose time is over, where room is wanted. */
+const PURGE_EVERY = 1000
+
+export class FairStore<V extends object> {
+  readonly #maxSize: number
+  readonly #max: number
+  readonly #sizeOf: (value: V) => number
+  readonly #onEvict: (value: V, key: string, isEviction: boolean) => void
+  readonly #entries: LRUCache<string, Entry<V>>
+  readonly #shares = new FairShares<string>()
+  #purgedAt = -Infinity
+
+  constructor(options: FairStoreOptions<V>) {
+    const { maxSize, max = Infinity, ttl = 0, updateAgeOnGet = false } = options
+    this.#maxSize = maxSize
+    this.#max = max
+    this.#sizeOf = options.sizeOf ?? (() => 1)
+    this.#onEvict = options.onEvict ?? (() => undefined)
+    this.#entries = new LRUCache({
+      maxSize,
+      sizeCalculation: ({ size }) => size,
+      ttl,
+      perf: CLOCK,
+      updateAgeOnGet,
+      dispose: ({ value, owner, size }, key, why) => {
+        this.#shares.drop(owner, key)
+        this.#shares.grow(owner, -size)
+        if (why === 'expire') this.#onEvict(value, key, false)
+      }
+    })
+  }
+
+  /** How many entries there are. */
+  get count(): number {
+    return this.#entries.size
+  }
+
+  /** All their sizes together. */
+  get size(): number {
+    return this.#entries.calculatedSize
+  }
+
+  get(key: string): V | undefined {
+    const entry = this.#entries.get(key)
+    if (entry === undefined) return undefined
+    this.#shares.put(entry.owner, key)
+    return entry.value
+  }
+
+  /** The same, without using it. */
+  peek(key: string): V | undefined {
+    return this.#entries.peek(key)?.value
+  }
+
+  /** `false`: it is larger than all may be together, and is not kept. */
+  set(key: string, owner: string, value: V): boolean {
+    this.#entries.delete(key)
+    const size = this.#sizeOf(value)
+    if (size > this.#maxSize) return false
+    this.#makeRoom(size)
+    this.#shares.grow(owner, size)
+    this.#shares.put(owner, key)
+    this.#entries.set(key, { value, size, owner })
+    return true
+  }
+
+  delete(key: string): void {
+    this.#entries.delete(key)
+  }
+
+  /** Lets go of entries whose time is over. */
+  purgeStale(): void {
+    this.#entries.purgeStale()
+  }
+
+  /** Lets go of entries whose time is over. */
+  purge(): void {
+    this.#entries.purgeStale()
+  }
+
+  #hasRoom(size: number): boolean {
+    return this.size + size <= this.#maxSize && this.count < this.#max
+  }
+
+  #makeRoom(size: number): void {
+    if (this.#hasRoom(size)) return
+    const now = CLOCK.now()
+    if (now - this.#purgedAt >= PURGE_EVERY) {
+      this.#purgedAt = now
+      this.purgeStale()
+    }
+    while (!this.#hasRoom(size)) this.#evict()
+  }
+
+  #evict(): void {
+    const key = this.#shares.next() as string
+    const entry = this.#entries.peek(key, { allowStale: true })
+    this.#entries.delete(key)
+    if (entry !== undefined) this.#onEvict(entry.value, key, true)
+  }
+}

@@ -1,0 +1,204 @@
+// The streams that have ended: those that are kept for clients that come back, and what is
+// remembered of the rest.
+import { LRUCache } from 'lru-cache'
+import { CLOCK } from '../protocol/clock.js'
+import type { FairShares } from './fair-shares.js'
+import { FairStore } from './fair-store.js'
+import type { RequestId } from '../protocol/json-rpc.js'
+import type { Stream } from './stream.js'
+import type { StreamIdentity, StreamState } from './stream-types.js'
+
+/** What outlives a stream's events. */
+export interface Tombstone extends StreamIdentity {
+  readonly sessionId: string | undefined
+  readonly state: StreamState
+  readonly isEnded: true
+  /** The sequence of its last event: a client that has it misses nothing. */
+  readonly last: number
+  /** The sequence of the last event that a connection was given. */
+  readonly written: number
+  /** The sequences of the last request to the client and of the last error; 0: there was none. */
+  readonly lastRequest: number
+  readonly lastError: number
+}
+
+/**
+ * Whether what was found is a stream, and not only what is remembered of one. Told by what it has:
+ * where an application imports the package and requires it too, a stream may be of the other copy's
+ * class.
+ */
+export function isStream(found: Stream | Tombstone | undefined): found is Stream {
+  return found !== undefined && 'log' in found
+}
+
+const TOMBSTONE_TTL = 60 * 60 * 1000
+/** Characters that all tombstones may have, beyond what is usual for each. */
+const TOMBSTONE_ROOM = 4 * 1024 * 1024
+const TOMBSTONE_SIZE = 256
+
+/** How much is kept, and for how long. */
+export interface FinishedLimits {
+  /** Milliseconds for which a stream stays whose events went out. */
+  readonly window: number
+  /** Milliseconds for which a stream stays with events that no connection has been given. */
+  readonly abandonAfter: number
+  /** Streams that may be kept, and as many tombstones. */
+  readonly maxStreams: number
+  /** Bytes that a stream counts for in its owner's share, beside those of its events. */
+  readonly place: number
+}
+
+/** What goes first where room is wanted: the order of an owner's streams. */
+const DELIVERED = 0
+const UNDELIVERED = 1
+const BEING_READ = 2
+
+export class FinishedStreams {
+  /**
+   * With what is left of their time; it does not run while a connection is being given the rest,
+   * however slowly it reads.
+   */
+  readonly #kept: LRUCache<string, Stream>
+  readonly #shares: FairShares<string>
+  readonly #limits: FinishedLimits
+  readonly #tombstones: FairStore<Tombstone>
+  readonly #bury: (stream: Stream, isEviction: boolean) => void
+
+  /**
+   * @param shares what each owner has, of running streams too.
+   * @param bury what is done with a stream that is not kept any more: evicted, or expired.
+   */
+  constructor(
+    limits: FinishedLimits,
+    shares: FairShares<string>,
+    bury: (stream: Stream, isEviction: boolean) => void
+  ) {
+    this.#limits = limits
+    this.#shares = shares
+    this.#bury = bury
+    this.#kept = new LRUCache({
+      // Counted by size: with `max` the cache lays out its tables at once, and clears them whole
+      // when it loses its only entry.
+      maxSize: limits.maxStreams,
+      sizeCalculation: () => 1,
+      perf: CLOCK,
+      dispose: ({ owner }: Stream, id: string): void => {
+        shares.drop(owner, id)
+        shares.grow(owner, -limits.place)
+      },
+      // After, not `dispose`: a burial deletes, and the cache counts wrong when it is changed from
+      // inside a deletion.
+      disposeAfter: (stream: Stream, _id: string, reason: LRUCache.DisposeReason): void => {
+        if (reason === 'evict' || reason === 'expire') bury(stream, reason === 'evict')
+      }
+    })
+    this.#tombstones = new FairStore({
+      max: limits.maxStreams,
+      maxSize: TOMBSTONE_ROOM + limits.maxStreams * TOMBSTONE_SIZE,
+      sizeOf: sizeOfTombstone,
+      ttl: TOMBSTONE_TTL
+    })
+  }
+
+  /** How many are kept with their events. */
+  get size(): number {
+    return this.#kept.size
+  }
+
+  /** Bytes of what is remembered of the rest. */
+  get remembered(): number {
+    return this.#tombstones.size
+  }
+
+  get(id: string): Stream | Tombstone | undefined {
+    const stream = this.#kept.get(id)
+    if (stream === undefined) return this.#tombstones.get(id)
+    this.#shares.put(stream.owner, id, rankOf(stream))
+    return stream
+  }
+
+  /** Whether a stream is kept with its events. */
+  has({ id }: Stream): boolean {
+    return this.#kept.has(id)
+  }
+
+  /** Keeps a stream, in the place that its reader and its log call for now. */
+  keep(stream: Stream): void {
+    const { id, owner } = stream
+    const rank = rankOf(stream)
+    this.delete(stream)
+    this.#shares.grow(owner, this.#limits.place)
+    this.#shares.put(owner, id, rank)
+    this.#kept.set(id, stream, { ttl: this.#timeOf(rank) })
+  }
+
+  delete({ id }: Stream): void {
+    this.#kept.delete(id)
+  }
+
+  /**
+   * Lets go of a stream's events, and remembers the rest. `isRecall`: whoever is still being given
+   * some of them is cut off.
+   */
+  bury(stream: Stream, isRecall: boolean): void {
+    const { id, kind, owner, requestIds, sessionId, state, last, written, lastRequest, lastError } =
+      stream
+    const identity = { id, kind, owner, requestIds, sessionId }
+    this.#tombstones.set(id, owner, {
+      ...identity,
+      state,
+      isEnded: true,
+      last,
+      written,
+      lastRequest,
+      lastError
+    })
+    stream.letGo(isRecall)
+  }
+
+  /**
+   * Makes room, `wantedBy` an owner: a stream of the owner that has most goes, the delivered ones
+   * first and those being read last, of each kind the one used longest ago. `false`: there is none,
+   * or the owner that wants the room has much more than who has any.
+   */
+  evict(wantedBy?: string): boolean {
+    const id = this.#shares.next(wantedBy)
+    const stream = id === undefined ? undefined : this.#kept.peek(id, { allowStale: true })
+    if (stream !== undefined) this.#bury(stream, true)
+    return stream !== undefined
+  }
+
+  /** Lets go of those whose time is over. */
+  expire(): void {
+    this.#kept.purgeStale()
+    this.#tombstones.purge()
+  }
+
+  #timeOf(rank: number): number {
+    if (rank === BEING_READ) return 0
+    return timeToLive(rank === DELIVERED ? this.#limits.window : this.#limits.abandonAfter)
+  }
+}
+
+/**
+ * Streams with events that no connection has been given yet go behind those whose events went out,
+ * kept in case the wire lost them.
+ */
+function rankOf(stream: Stream): number {
+  if (stream.hasReader) return BEING_READ
+  return stream.log.written === stream.log.last ? DELIVERED : UNDELIVERED
+}
+
+/** The cache takes whole milliseconds, and 0 for ever. */
+function timeToLive(milliseconds: number): number {
+  return Math.max(1, Math.ceil(milliseconds))
+}
+
+/** A client chooses its request ids, and may choose long ones. */
+function sizeOfTombstone({ requestIds, sessionId = '', owner }: Tombstone): number {
+  return requestIds.reduce<number>(addLength, TOMBSTONE_SIZE + sessionId.length + owner.length)
+}
+
+function addLength(sum: number, id: RequestId): number {
+  return sum + String(id).length
+}

@@ -1,0 +1,201 @@
+// When a stream that has asked its client something stops for the answers (SEP-1335, multi-turn
+// requests).
+import { now } from '../protocol/clock.js'
+import { Timer } from './timer.js'
+import { cancelledRequest, type Message, type RequestId } from '../protocol/json-rpc.js'
+import type { ClientProfile } from '../protocol/revisions.js'
+import type { StreamKind, StreamLimits, StreamState } from './stream-types.js'
+import { ServerRequests } from './server-requests.js'
+
+/** How many times as long as for quiet a stream is waited for that is never quiet. */
+const LONGEST_NOISE = 20
+
+/**
+ * Milliseconds that a client has for the answer to a ping, however soon it would be disconnected.
+ */
+const LEAST_FOR_PING = 1000
+
+/** The stream that is handed off. */
+export interface InputWaitHost {
+  readonly kind: StreamKind
+  readonly state: StreamState
+  readonly profile: ClientProfile
+  /** Its client follows links. */
+  readonly followsLinks: boolean
+  readonly hasReader: boolean
+  /** How many readers it has had. */
+  readonly readers: number
+  /** Its client has sent an answer at once. */
+  readonly answersDirectly: boolean
+  /** It is the client's turn: `wait`, or only disconnect, to see how the client comes back. */
+  stopForAnswers(isHandOff: boolean): void
+  /** An answer has come, or is not wanted any more. */
+  goOn(): void
+}
+
+export class InputWait {
+  readonly turns = new ServerRequests()
+  readonly #host: InputWaitHost
+  readonly #limits: StreamLimits
+  readonly #timer = new Timer(() => this.watch())
+  #lastEventAt = 0
+  /** When the client was asked, of what it has not answered yet. */
+  #askedAt = 0
+  /**
+   * Where the last reader has stopped that has written everything, and whether the stream waited
+   * all the while.
+   */
+  #parted:
+    { readonly at: number; readonly hasWaited: boolean; readonly isWholeTurn: boolean } | undefined
+  #hasWaited = false
+  /** When its client was sent a ping; `undefined`: it was not. */
+  #pingedAt: number | undefined
+  /** The reader that follows came without a cursor: it is given the whole turn. */
+  #isWholeTurn = false
+
+  constructor(host: InputWaitHost, limits: StreamLimits) {
+    this.#host = host
+    this.#limits = limits
+  }
+
+  asked(id: RequestId, sequence: number): void {
+    this.turns.asked(id, sequence)
+    this.eventCame()
+    this.#askedAt = this.#lastEventAt
+    this.watch()
+  }
+
+  /** The stream is not quiet. */
+  eventCame(): void {
+    this.#lastEventAt = now()
+  }
+
+  /**
+   * Whether its client is to be asked for a sign that it sends its answers at once, before it is
+   * asked for anything else: clients that handle one request after the other would not give it
+   * behind a question.
+   */
+  get needsPing(): boolean {
+    const { kind, state, profile, followsLinks } = this.#host
+    const mayKeepAnswers =
+      kind === 'request' && state === 'live' && profile.handoff === 'when-proved' && !followsLinks
+    return (
+      mayKeepAnswers &&
+      !profile.reconnects &&
+      this.#pingedAt === undefined &&
+      !this.#host.answersDirectly
+    )
+  }
+
+  pinged(id: RequestId, sequence: number): void {
+    this.#pingedAt = now()
+    this.turns.askedByUs(id, sequence)
+  }
+
+  answered(id: RequestId, isHandedOver: boolean): void {
+    if (this.turns.answered(id, isHandedOver)) this.#goOn()
+  }
+
+  /** A notification may take a request back. */
+  noteNotification(message: Message): void {
+    const id = cancelledRequest(message)
+    if (id !== undefined && this.turns.withdrawn(id)) this.#goOn()
+  }
+
+  /** A reader has come. */
+  readerCame(): void {
+    this.#parted = undefined
+    this.#isWholeTurn = false
+    this.#hasWaited = this.#host.state === 'waiting'
+    // Not in the middle of its coming.
+    if (this.turns.open.size > 0) this.#timer.start(0)
+  }
+
+  /** The reader that has just come is given the whole turn, as its client has no cursor. */
+  wholeTurn(): void {
+    this.#isWholeTurn = true
+  }
+
+  /** A reader has gone. `at`: it has ended its connection cleanly, after everything up to there. */
+  readerParted(at: number | undefined): void {
+    this.#parted =
+      at === undefined
+        ? undefined
+        : { at, hasWaited: this.#hasWaited, isWholeTurn: this.#isWholeTurn }
+  }
+
+  /**
+   * The cursor at which a client that comes back is to be told that it is its turn; `undefined`:
+   * there is something for it first. Without a cursor, a reader that came without one too and has
+   * parted in peace speaks for it.
+   */
+  turnFor(cursor: number | undefined, last: number): number | undefined {
+    const parted = this.#parted
+    if (cursor === undefined) {
+      // Only what was asked for without a cursor speaks for a client that has none: an earlier wire
+      // may have broken behind its head.
+      const hasAll = parted?.isWholeTurn === true && (parted.at === last || parted.hasWaited)
+      return hasAll ? parted.at : undefined
+    }
+    // A stream that is never quiet: what has come since a reader has parted while it waited comes
+    // after the answers.
+    const isNoise = parted?.at === cursor && parted.hasWaited
+    return cursor === last || isNoise ? cursor : undefined
+  }
+
+  /**
+   * The client has been told. The reader before speaks for it once: what it has written may not
+   * have arrived.
+   */
+  told(cursor: number): void {
+    this.#parted = undefined
+    this.turns.told(cursor)
+  }
+
+  /**
+   * Stops for the answers if it has been quiet for long enough, or looks again when it may have
+   * been.
+   */
+  watch(): void {
+    this.#timer.stop()
+    const patience = this.#patience
+    if (patience === undefined) return
+    // A stream that is never quiet must not keep its answers waiting for that.
+    const due = Math.min(this.#lastEventAt + patience, this.#askedAt + LONGEST_NOISE * patience)
+    const pingDue =
+      this.#isForClient || this.#pingedAt === undefined ? due : this.#pingedAt + LEAST_FOR_PING
+    const left = Math.max(due, pingDue) - now()
+    if (left > 0) this.#timer.start(left)
+    else this.#host.stopForAnswers(this.#isForClient)
+  }
+
+  stop(): void {
+    this.#timer.stop()
+  }
+
+  #goOn(): void {
+    this.eventCame()
+    this.#askedAt = this.#lastEventAt
+    this.#host.goOn()
+    this.watch()
+  }
+
+  get #isForClient(): boolean {
+    return this.#host.profile.handoff === 'when-quiet' || this.#host.followsLinks
+  }
+
+  /** Milliseconds of quiet that are waited for; `undefined`: it does not stop. */
+  get #patience(): number | undefined {
+    const { kind, state, profile, readers, hasReader, answersDirectly } = this.#host
+    const mayStop = kind === 'request' && state === 'live' && profile.handoff !== 'never'
+    // The first reader comes as soon as the head is out, and must have begun before it can be sent
+    // away.
+    if (!mayStop || this.turns.open.size === 0 || readers === 0) return undefined
+    if (this.#isForClient) return this.#limits.handoffQuiet
+    // Once: a client that comes back to the endpoint, and not to the stream URL, sends its answers
+    // there. One whose revision does not have it come back is not disconnected where it sends them
+    // at once.
+    const mayGo = profile.reconnects || !answersDirectly
+    return mayGo && readers === 1 && hasReader ? this.#limits.handoffAfter : undefined
+  }
+}

@@ -1,0 +1,132 @@
+// What is said on a stream: the responses that it owes its client, the errors among them, and what
+// it asks its client.
+import { InputWait, type InputWaitHost } from './input-wait.js'
+import {
+  isObject,
+  isRequest,
+  isResponse,
+  mayHaveId,
+  type Message,
+  messagesOf,
+  type RequestId
+} from '../protocol/json-rpc.js'
+import { type BlockFields, dataOf } from '../protocol/sse-parser.js'
+import type { StreamLimits } from './stream-types.js'
+
+export class OutstandingRequests {
+  /** The sequence of the last request to the client; 0: there was none. */
+  lastRequest = 0
+  /** The sequence of the last error, of JSON-RPC or of a tool; 0: there was none. */
+  lastError = 0
+  /** Hears each response before any client does; set while somebody needs it. */
+  onResponse: ((message: Message) => void) | undefined
+  /**
+   * Responses to requests that the client has not made: what stands between may have numbered its
+   * requests anew.
+   */
+  foreign = 0
+  #owed: readonly RequestId[]
+  readonly #requestIds: readonly RequestId[]
+  /** Set with the first request to the client, as most streams have none. */
+  #handOff: InputWait | undefined
+  readonly #host: InputWaitHost
+  readonly #limits: StreamLimits
+
+  constructor(requestIds: readonly RequestId[], host: InputWaitHost, limits: StreamLimits) {
+    this.#owed = this.#requestIds = requestIds
+    this.#host = host
+    this.#limits = limits
+  }
+
+  /** Requests of the client without a response yet. */
+  get owed(): readonly RequestId[] {
+    return this.#owed
+  }
+
+  get handOff(): InputWait | undefined {
+    return this.#handOff
+  }
+
+  /** Requests of the server without an answer yet, and the sequences of their events. */
+  get open(): ReadonlyMap<RequestId, number> {
+    return this.#handOff?.turns.open ?? NO_REQUESTS
+  }
+
+  /** The messages of an event, as far as they matter. */
+  read(bytes: Uint8Array, from: number, to: number, fields: BlockFields): readonly Message[] {
+    // While nothing is asked, notifications are of no concern; then one of them may take a request
+    // back.
+    const mayMatter = fields.dataLines > 1 || this.open.size > 0
+    if (!fields.isMessage || (!mayMatter && !mayHaveId(bytes, fields.dataFrom, fields.dataTo)))
+      return NO_MESSAGES
+    let body: unknown
+    try {
+      body = JSON.parse(dataOf(bytes, from, to, fields))
+    } catch {
+      return NO_MESSAGES // Not JSON: it is the client's to complain about.
+    }
+    return messagesOf(body)
+  }
+
+  /** Notes the messages of an event that has been kept. */
+  note(messages: readonly Message[], sequence: number): void {
+    this.#handOff?.eventCame()
+    for (const message of messages) this.#noteMessage(message, sequence)
+  }
+
+  /**
+   * Whether one of these messages, of an event that is to be kept, had better come behind a ping.
+   */
+  needsPing(messages: readonly Message[]): boolean {
+    return messages.some(isRequest) && this.#begun.needsPing
+  }
+
+  /** A ping of ours has been kept. */
+  pinged(id: RequestId, sequence: number): void {
+    this.#begun.pinged(id, sequence)
+  }
+
+  get #begun(): InputWait {
+    return (this.#handOff ??= new InputWait(this.#host, this.#limits))
+  }
+
+  #noteMessage(message: Message, sequence: number): void {
+    if (isResponse(message)) {
+      // Once: two requests may have one id.
+      const first = this.#owed.indexOf(message.id)
+      if (first >= 0) this.#owed = this.#owed.filter((_id, i) => i !== first)
+      else if (!this.#requestIds.some(id => String(id) === String(message.id))) this.foreign++
+      if ('error' in message || (isObject(message.result) && message.result['isError'] === true))
+        this.lastError = sequence
+      this.onResponse?.(message)
+    } else if (isRequest(message)) {
+      this.lastRequest = sequence
+      this.#begun.asked(message.id, sequence)
+    } else this.#handOff?.noteNotification(message)
+  }
+
+  /** The client wants no response to a request any more. */
+  cancelled(id: RequestId): void {
+    this.#owed = this.#owed.filter(owed => owed !== id)
+  }
+
+  owe(requestIds: readonly RequestId[]): void {
+    this.#owed = requestIds
+  }
+
+  oweNothing(): void {
+    this.#owed = []
+  }
+
+  /** The stream is over. Returns the requests that have not been answered. */
+  end(): readonly RequestId[] {
+    const unanswered = [...this.open.keys()]
+    this.#handOff?.stop()
+    this.#handOff?.turns.closeAll()
+    this.onResponse = undefined
+    return unanswered
+  }
+}
+
+const NO_MESSAGES: readonly Message[] = []
+const NO_REQUESTS: ReadonlyMap<RequestId, number> = new Map()

@@ -1,0 +1,114 @@
+// What a stream has asked its client: which of its requests await an answer, and where the turn
+// after an answer begins.
+import type { RequestId } from '../protocol/json-rpc.js'
+
+interface Closed {
+  /** The cursor from which the client goes on that has given the answer. */
+  readonly cursor: number
+  /** The answer has gone to the endpoint by a hand-off: whoever gives it again is not passed on. */
+  readonly isHandedOver: boolean
+}
+
+/** Requests without an open end that are remembered: for answers that come again, or too late. */
+const MOST_CLOSED = 10_000
+/** Requests that await an answer still although their events are gone. */
+const MOST_EVICTED = 100
+
+export class ServerRequests {
+  /** Requests without an answer, and the sequences of their events. */
+  readonly #open = new Map<RequestId, number>()
+  /**
+   * Made with the first of them: an empty map takes more than the rest of what a call that waits
+   * holds here.
+   */
+  #closed: Map<RequestId, Closed> | undefined
+  /** The first sequence that is kept. */
+  #first = 0
+  /** The cursor of the client that was told last that the stream waits for it. */
+  #toldAt = 0
+
+  get open(): ReadonlyMap<RequestId, number> {
+    return this.#open
+  }
+
+  asked(id: RequestId, sequence: number): void {
+    this.#closed?.delete(id)
+    this.#open.set(id, sequence)
+  }
+
+  /** A request of our own, in which the endpoint has no part: its answer goes no further. */
+  askedByUs(id: RequestId, sequence: number): void {
+    this.#close(id, { cursor: sequence, isHandedOver: true })
+  }
+
+  /** The client knows that it is its turn: it has everything up to the cursor. */
+  told(cursor: number): void {
+    this.#toldAt = cursor
+  }
+
+  /** A request has been answered. `false`: it awaited no answer. */
+  answered(id: RequestId, isHandedOver: boolean): boolean {
+    const sequence = this.#open.get(id)
+    if (sequence === undefined) return false
+    // Whoever answers a request has everything up to it, and whoever was told after it, up to
+    // there.
+    this.#close(id, { cursor: Math.max(sequence, this.#toldAt), isHandedOver })
+    return true
+  }
+
+  /** No answer is wanted any more. */
+  withdrawn(id: RequestId): boolean {
+    return this.answered(id, false)
+  }
+
+  wasHandedOver(id: RequestId): boolean {
+    return this.#closed?.get(id)?.isHandedOver ?? false
+  }
+
+  /**
+   * Where the client goes on that gives these answers; `undefined` where none of them is to a
+   * request of this stream.
+   */
+  cursorAfter(ids: readonly RequestId[]): number | undefined {
+    let cursor: number | undefined
+    for (const id of ids) {
+      const sequence = this.#open.get(id)
+      const after =
+        sequence === undefined ? this.#closed?.get(id)?.cursor : Math.max(sequence, this.#toldAt)
+      if (after !== undefined && (cursor === undefined || after > cursor)) cursor = after
+    }
+    return cursor
+  }
+
+  /** The last sequence, up to one, that no open request that is kept lies at or before. */
+  lastBeforeOpen(upTo: number): number {
+    let last = upTo
+    for (const sequence of this.#open.values())
+      if (sequence >= this.#first) last = Math.min(last, sequence - 1)
+    return last
+  }
+
+  /**
+   * Events before a sequence are gone. A client may have them, and answer; of very many requests
+   * the oldest are forgotten.
+   */
+  evictedBefore(first: number): void {
+    this.#first = first
+    const gone = [...this.#open].filter(([, sequence]) => sequence < first)
+    for (const [id] of gone.slice(0, -MOST_EVICTED)) this.#open.delete(id)
+  }
+
+  /** The stream is over: nothing is awaited. */
+  closeAll(): void {
+    for (const id of [...this.#open.keys()]) this.withdrawn(id)
+  }
+
+  #close(id: RequestId, closed: Closed): void {
+    this.#open.delete(id)
+    this.#closed ??= new Map<RequestId, Closed>()
+    this.#closed.set(id, closed)
+    if (this.#closed.size <= MOST_CLOSED) return
+    const [oldest] = this.#closed.keys()
+    if (oldest !== undefined) this.#closed.delete(oldest)
+  }
+}

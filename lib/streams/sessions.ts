@@ -1,0 +1,110 @@
+// What is known of each MCP session: which revision it negotiated, and whether its client follows
+// stream links.
+import { FairStore } from './fair-store.js'
+import { isOversizedId } from '../protocol/json-rpc.js'
+
+/** What a client has declared of the streams that it takes (SEP-2532). */
+export interface ResourceStreaming {
+  /** Bytes; `Infinity`: it has named no limit; `NaN`: it has named one that is none. */
+  readonly maxStreamSize: number
+}
+
+interface SessionFacts {
+  readonly revision: string | undefined
+  /** Its client has fetched a stream URL: it follows links, whether it announced that or not. */
+  readonly followsLinks: boolean
+  /** Its client has sent an answer at once: it keeps none until it is its turn. */
+  readonly isDirect: boolean
+  readonly resourceStreaming: ResourceStreaming | undefined
+  /** Its client has declared the Streams draft in `initialize`. */
+  readonly hasStreams: boolean
+}
+
+const NOTHING: SessionFacts = {
+  revision: undefined,
+  followsLinks: false,
+  isDirect: false,
+  resourceStreaming: undefined,
+  hasStreams: false
+}
+
+/**
+ * A bounded memory: of a session that was forgotten, the protocol version header still tells the
+ * revision. A session id alone says nothing, as anybody may name any: what one owner does in a
+ * session is not true of another's.
+ */
+export class Sessions {
+  readonly #facts: FairStore<SessionFacts>
+
+  constructor(max: number) {
+    this.#facts = new FairStore({ maxSize: max })
+  }
+
+  revisionOf(owner: string, sessionId: string | undefined): string | undefined {
+    return this.#of(owner, sessionId).revision
+  }
+
+  followsLinks(owner: string, sessionId: string | undefined): boolean {
+    return this.#of(owner, sessionId).followsLinks
+  }
+
+  hasStreams(owner: string, sessionId: string | undefined): boolean {
+    return this.#of(owner, sessionId).hasStreams
+  }
+
+  resourceStreamingOf(owner: string, sessionId: string | undefined): ResourceStreaming | undefined {
+    return this.#of(owner, sessionId).resourceStreaming
+  }
+
+  /**
+   * The endpoint has answered `initialize`. `hasStreams`: the client has declared the Streams draft
+   * there.
+   */
+  negotiated(
+    owner: string,
+    sessionId: string,
+    revision: string | undefined,
+    hasStreams = false
+  ): void {
+    this.#note(owner, sessionId, { revision, followsLinks: false, isDirect: false, hasStreams })
+  }
+
+  /** Its client has said in `initialize` whether it can receive resources as streams. */
+  declare(
+    owner: string,
+    sessionId: string,
+    resourceStreaming: ResourceStreaming | undefined
+  ): void {
+    this.#note(owner, sessionId, { resourceStreaming })
+  }
+
+  prove(owner: string, sessionId: string): void {
+    this.#note(owner, sessionId, { followsLinks: true })
+  }
+
+  answersDirectly(owner: string, sessionId: string | undefined): boolean {
+    return this.#of(owner, sessionId).isDirect
+  }
+
+  noteDirectAnswer(owner: string, sessionId: string): void {
+    if (!this.answersDirectly(owner, sessionId)) this.#note(owner, sessionId, { isDirect: true })
+  }
+
+  delete(owner: string, sessionId: string): void {
+    this.#facts.delete(keyOf(owner, sessionId))
+  }
+
+  #of(owner: string, sessionId: string | undefined): SessionFacts {
+    if (sessionId === undefined || isOversizedId(sessionId)) return NOTHING
+    return this.#facts.get(keyOf(owner, sessionId)) ?? NOTHING
+  }
+
+  #note(owner: string, sessionId: string, facts: Partial<SessionFacts>): void {
+    if (isOversizedId(sessionId)) return
+    this.#facts.set(keyOf(owner, sessionId), owner, { ...this.#of(owner, sessionId), ...facts })
+  }
+}
+
+function keyOf(owner: string, sessionId: string): string {
+  return JSON.stringify([owner, sessionId])
+}

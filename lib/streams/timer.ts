@@ -1,0 +1,24 @@
+// A timer that can be started over and stopped, and that keeps no process alive.
+
+/** Timers wrap around beyond this, and would fire at once. */
+const LONGEST_TIMEOUT = 2 ** 31 - 1
+
+export class Timer {
+  readonly #due: () => void
+  #timer: ReturnType<typeof setTimeout> | undefined
+
+  constructor(due: () => void) {
+    this.#due = due
+  }
+
+  start(milliseconds: number): void {
+    this.stop()
+    this.#timer = setTimeout(this.#due, Math.min(milliseconds, LONGEST_TIMEOUT))
+    this.#timer.unref?.()
+  }
+
+  stop(): void {
+    clearTimeout(this.#timer)
+    this.#timer = undefined
+  }
+}
