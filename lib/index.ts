@@ -1,16 +1,24 @@
 // The door: everything that is public on the server.
-export { mcpStreams, type McpStreams, type McpStreamsStats } from './mcp-streams.js'
+export type { CloseOptions } from './closing.js'
+export { mcpStreams, type McpStreams, type McpStreamsStats } from './middleware.js'
 export type { MaxUnsent, MaxUnsentPart, McpStreamsOptions, ResumeTokensOptions } from './options.js'
-export type { DurationHint } from './methods/duration-hints.js'
-export type { ResumeTokenFault } from './methods/token-fault.js'
-export { currentStream, type CurrentStream } from './http/current-stream.js'
-export { resumableTransport, type ResumableTransportOptions } from './transport/resumable-transport.js'
-export type { TransportLike } from './core/shared-wire.js'
-export { StreamError, type StreamFault } from './core/errors.js'
-export type { OwnerFunction } from './http/guards.js'
-export type { CookieOptions } from './http/owner-cookie.js'
-export { corsHeaders } from './cors-headers.js'
-export { fileResources, type FileResources, type FileResourcesOptions } from './resources/file-resources.js'
+export type { DurationHint } from './calls/duration-hints.js'
+export type { ResumeTokenFault } from './calls/token-fault.js'
+export { currentStream, type CurrentStream } from './endpoint/handler-context.js'
+export {
+  resumableTransport,
+  type ResumableTransportOptions
+} from './transport/resumable-transport.js'
+export type { TransportLike } from './protocol/shared-wire.js'
+export { StreamError, type StreamFault } from './protocol/errors.js'
+export type { OwnerFunction } from './access/guards.js'
+export type { CookieOptions } from './endpoint/owner-cookie.js'
+export { corsHeaders } from './access/cors-headers.js'
+export {
+  fileResources,
+  type FileResources,
+  type FileResourcesOptions
+} from './resources/file-resources.js'
 export { readThrough } from './resources/read-through.js'
 export {
   NOT_STREAMABLE,
@@ -22,6 +30,6 @@ export {
   type ResourceContext,
   type ResourceEntry,
   type ResourcesOptions
-} from './methods/resource-types.js'
-export type { StreamState } from './core/stream-types.js'
+} from './resources/resource-types.js'
+export type { StreamState } from './streams/stream-types.js'
 export type { DiagnosticName, StreamMessage } from './diagnostics.js'

@@ -1,29 +1,79 @@
-// The client's answers to the server's requests, kept until the server waits for them (SEP-1335, multi-turn requests).
-import { isResponse, type Message, type RequestId } from '../core/json-rpc.js'
+// The client's answers to the server's requests, kept until the server waits for them (SEP-1335,
+// multi-turn requests).
+import { isResponse, type Message, type RequestId } from '../protocol/json-rpc.js'
 import type { Call } from './stream-request.js'
 
-/** Takes the answers of a POST to the calls whose streams have asked for them. `false`: some are not for those; they go to the server as they are. */
-export function keepAnswers(calls: Iterable<Call>, messages: readonly Message[], scope: string): boolean {
+/**
+ * Takes the answers of a POST to the calls whose streams have asked for them. `false`: some are not
+ * for those; they go to the server as they are.
+ */
+export function keepAnswers(
+  calls: Iterable<Call>,
+  messages: readonly Message[],
+  scope: string
+): boolean {
   const kept = new Map<Message, Call>()
   for (const message of messages) {
-    const asking = [...calls].filter(call => isResponse(message) && call.scope === scope && call.asked.has(message.id))
-    // Without a session, each call may have ids of its own: whoever has asked first is answered first.
-    const call = asking.find(({ asked }) => asked.get(message.id as RequestId) === undefined) ?? asking[0]
+    const asking = [...calls].filter(
+      call => isResponse(message) && call.scope === scope && call.asked.has(message.id)
+    )
+    // Without a session, each call may have ids of its own: whoever has asked first is answered
+    // first.
+    const call =
+      asking.find(({ asked }) => asked.get(message.id as RequestId) === undefined) ?? asking[0]
     if (call !== undefined) kept.set(message, call)
   }
-  const isKept = messages.length > 0 && kept.size === messages.length && [...kept.values()].every(call => call.handsOff)
+  const isKept =
+    messages.length > 0 &&
+    kept.size === messages.length &&
+    [...kept.values()].every(call => call.handsOff)
   for (const [message, call] of kept) {
-    if (isKept) call.asked.set(message.id as RequestId, message)
-    else {
-      call.asked.delete(message.id as RequestId)
-      call.answeredItselfAt = Date.now()
-    }
+    const id = message.id as RequestId
+    // One that has not said what it does with an answer may ask for it at the end of its turn all
+    // the same.
+    if (isKept || !call.server.isOurs) call.asked.set(id, message)
+    else call.asked.delete(id)
+    if (!isKept) call.answeredItselfAt = Date.now()
+    else if (!call.server.isOurs && call.server.handsOff === undefined) waitForTurn(call)
     call.onAnswer?.()
   }
   return isKept
 }
 
-/** All answers to what a stream has asked; `undefined` where there are none to give, or some are missing still when the patience, in milliseconds, is over. */
+/**
+ * Milliseconds that a server has for ending its turn, from its last request on. One that takes
+ * longer waits for answers as servers always did.
+ */
+const TURN_PATIENCE = 5000
+/**
+ * Milliseconds until it is looked at again, where there is no connection: its turn may have ended.
+ */
+const RECONNECTING = 1000
+
+/**
+ * Sends what is kept straight to a server that does not end its turn, and all other answers from
+ * then on.
+ */
+function waitForTurn(call: Call): void {
+  const look = (): void => {
+    if (!call.isConnected()) return wait(RECONNECTING)
+    call.stopWaiting = undefined
+    call.server.handsOff = call.handsOff = false
+    call.answeredItselfAt = Date.now()
+    for (const answer of call.asked.values())
+      if (answer !== undefined) call.send(answer).catch(() => undefined)
+  }
+  const wait = (time: number): void => {
+    const timer = setTimeout(look, time)
+    call.stopWaiting = () => clearTimeout(timer)
+  }
+  if (call.stopWaiting === undefined) wait(Math.max(0, call.askedAt + TURN_PATIENCE - Date.now()))
+}
+
+/**
+ * All answers to what a stream has asked; `undefined` where there are none to give, or some are
+ * missing still when the patience, in milliseconds, is over.
+ */
 export async function answersOf(
   call: Call,
   patience: number,

@@ -1,5 +1,11 @@
 // What stands in whole blocks, as far as it matters to whoever may have to come back for more.
-import { cancelledRequest, isRequest, isResponse, messagesOf, type RequestId } from '../core/json-rpc.js'
+import {
+  cancelledRequest,
+  isRequest,
+  isResponse,
+  messagesOf,
+  type RequestId
+} from '../protocol/json-rpc.js'
 
 export interface BlockNotes {
   /** The last event id; '' takes back an earlier one. */
@@ -14,7 +20,10 @@ export interface BlockNotes {
   readonly withdrawn: (RequestId | undefined)[]
 }
 
-/** Data that does not begin as most notifications do, in the official SDKs and in most hand-written servers. */
+/**
+ * Data that does not begin as most notifications do, in the official SDKs and in most hand-written
+ * servers.
+ */
 const MORE_THAN_NOTIFICATIONS = /\ndata(?!: \{("jsonrpc":"2.0",)?"method":"notifications\/[^c])/
 
 /** Reads the text of whole blocks. */

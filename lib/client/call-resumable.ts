@@ -1,4 +1,7 @@
-// Repeats a request with resume tokens until its result is there: the client's side of the Resuming draft.
+// Repeats a request with resume tokens until its result is there: the client's side of the Resuming
+// draft.
+import { ASYNC_PREFERENCE } from '../protocol/respond-async.js'
+import { askingOf, CallOnWire, hasWire, watchRequest } from './call-on-wire.js'
 
 /** A client that sends JSON-RPC requests: that of the official SDK, version 1 or 2. */
 export interface RequestingClient {
@@ -17,19 +20,34 @@ export interface ResumableResult {
   readonly [member: string]: unknown
 }
 
-/** Options of {@link callResumable}. All others are handed on to `client.request` with each of its requests, such as `onprogress`. */
+/**
+ * Options of {@link callResumable}. All others are handed on to `client.request` with each of its
+ * requests, such as `onprogress`.
+ */
 export interface CallResumableOptions {
-  /** Hears each part of the result that comes before the last one, which is what the call returns. May be asynchronous. Default: nobody. */
+  /**
+   * Hears each part of the result that comes before the last one, which is what the call returns.
+   * May be asynchronous. Default: nobody.
+   */
   readonly onPartial?: ((result: ResumableResult) => unknown) | undefined
-  /** Milliseconds for which the server may hold one request open, 60,000 at the most. Default: the server's choice. */
+  /**
+   * Milliseconds for which the server may hold one request open, 60,000 at the most; over HTTP in
+   * whole seconds, rounded down. Default: the server's choice.
+   */
   readonly wait?: number | undefined
   /** Ends the call: no further request is made, and the one that is open is cancelled. */
   readonly signal?: AbortSignal | undefined
-  /** Milliseconds for which one request is waited for. Default: the SDK's 60,000, or `wait` and ten seconds. */
+  /**
+   * Milliseconds for which one request is waited for. Default: the SDK's 60,000, or `wait` and ten
+   * seconds.
+   */
   readonly timeout?: number | undefined
   /** Requests in a row without an answer, after which the call is given up. Default: 5. */
   readonly maxRetries?: number | undefined
-  /** A schema for each result, as `client.request` takes it. The results before the last must pass it too. Default: none, all pass. */
+  /**
+   * A schema for each result, as `client.request` takes it. The results before the last must pass
+   * it too. Default: none, all pass.
+   */
   readonly resultSchema?: unknown
   readonly [option: string]: unknown
 }
@@ -42,15 +60,24 @@ type Meta = Readonly<Record<string, unknown>>
 /** Milliseconds that an answer may take on the way, beyond the time for which it was waited for. */
 const ON_THE_WAY = 10_000
 const SHORTEST_PAUSE = 250
+/**
+ * Milliseconds from one request to the next, where the server answers at once; twice as many with
+ * each answer in a row that is empty.
+ */
+const LEAST_INTERVAL = 50
+const LONGEST_INTERVAL = 1000
 const LONGEST_PAUSE = 5000
 
 /**
- * Makes a request that the server may answer in parts, or later: for as long as an answer carries a `nextResumeToken`, the request
- * is repeated with it, and nothing else changed (the Resuming draft). A repeated request runs nothing a second time, so one whose
- * answer was lost is made again; the first one is not, unless `resumableFetch` sees to it.
+ * Makes a request that the server may answer in parts, or later: for as long as an answer carries a
+ * `nextResumeToken`, the request is repeated with it, and nothing else changed (the Resuming
+ * draft). A repeated request runs nothing a second time, so one whose answer was lost is made
+ * again; the first one is not, unless `resumableFetch` sees to it. Over HTTP it asks in its head
+ * (`Prefer: respond-async`); where there are no heads, by `resumeToken: null` in `_meta`.
  *
  * ```ts
- * const result = await callResumable(client, { method: 'tools/call', params: { name: 'report' } }, { wait: 4000 })
+ * const result = await callResumable(client, { method: 'tools/call', params: { name: 'report' } },
+ * { wait: 4000 })
  * ```
  *
  * @throws what `client.request` throws; {@link TypeError} for a bad option.
@@ -60,27 +87,53 @@ export async function callResumable(
   request: ResumableRequest,
   options: CallResumableOptions = {}
 ): Promise<ResumableResult> {
-  const { onPartial, wait, signal, timeout, maxRetries = 5, resultSchema = ANYTHING, ...others } = options
+  const {
+    onPartial,
+    wait,
+    signal,
+    timeout,
+    maxRetries = 5,
+    resultSchema = ANYTHING,
+    ...others
+  } = options
   check({ onPartial, wait, timeout, maxRetries })
-  const meta: Meta = { ...(request.params?.['_meta'] as Meta), ...(wait !== undefined && { [WAIT]: wait }) }
+  const call = new CallOnWire(
+    wait === undefined ? ASYNC_PREFERENCE : `${ASYNC_PREFERENCE}, wait=${Math.floor(wait / 1000)}`
+  )
   const legTimeout = timeout ?? (wait === undefined ? undefined : wait + ON_THE_WAY)
   let resumeToken: string | null = null
-  for (let failures = 0; ;) {
+  for (let failures = 0, empty = 0; ;) {
     const { method, params } = request
-    const leg = { method, params: { ...params, _meta: { ...meta, resumeToken } } }
+    const began = Date.now()
+    const leg = {
+      method,
+      params: { ...params, _meta: metaOf(client, params, call, wait, resumeToken) }
+    }
+    const headers =
+      askingOf(client) === 'header'
+        ? { headers: withPreference(others['headers'], call.prefer) }
+        : {}
     const abort = new AbortController()
     const aborted = (): void => abort.abort(signal?.reason)
     signal?.throwIfAborted()
     signal?.addEventListener('abort', aborted)
+    const unwatch = watchRequest(client, call)
     let result: ResumableResult
     try {
       const timing = legTimeout === undefined ? {} : { timeout: legTimeout }
-      result = await (client as Sender).request(leg, resultSchema, { ...others, ...timing, signal: abort.signal })
+      result = await (client as Sender).request(leg, resultSchema, {
+        ...others,
+        ...headers,
+        ...timing,
+        signal: abort.signal
+      })
     } catch (error) {
-      if (signal?.aborted || resumeToken === null || !mayPass(error) || ++failures > maxRetries) throw error
+      if (signal?.aborted || resumeToken === null || !mayPass(error) || ++failures > maxRetries)
+        throw error
       await pause(Math.min(SHORTEST_PAUSE * 2 ** (failures - 1), LONGEST_PAUSE), signal)
       continue
     } finally {
+      unwatch()
       signal?.removeEventListener('abort', aborted)
     }
     failures = 0
@@ -88,28 +141,76 @@ export async function callResumable(
     // [Resuming] Clients SHOULD treat an absent nextResumeToken as the completion of the operation.
     if (typeof next !== 'string') return result
     resumeToken = next
-    if (hasContent(result)) await onPartial?.(result)
+    const isPart = hasContent(result)
+    if (isPart) await onPartial?.(result)
+    empty = isPart ? 0 : empty + 1
+    const interval = Math.min(LEAST_INTERVAL * 2 ** empty, LONGEST_INTERVAL)
+    await pause(Math.max(0, began + interval - Date.now()), signal)
   }
 }
 
 const WAIT = 'express-mcp-streams/wait'
 
-/** A schema that everything passes: version 1 of the SDK asks for `safeParse`, version 2 for a Standard Schema. */
-const ANYTHING = {
-  safeParse: (data: unknown) => ({ success: true, data }),
-  '~standard': { version: 1, vendor: 'express-mcp-streams', validate: (value: unknown) => ({ value }) }
+/**
+ * `_meta` of a request: the caller's and the token, and what the head cannot say where there is
+ * none.
+ */
+function metaOf(
+  client: object,
+  params: ResumableRequest['params'],
+  call: CallOnWire,
+  wait: number | undefined,
+  resumeToken: string | null
+): Meta {
+  const isInHead = askingOf(client) !== 'meta'
+  return {
+    ...(params?.['_meta'] as Meta),
+    ...(wait !== undefined && !isInHead && { [WAIT]: wait }),
+    ...((resumeToken !== null || !isInHead) && { resumeToken }),
+    ...(hasWire(client) && call.mark)
+  }
 }
 
-/** JSON-RPC's code for a request that nobody has answered in time, as version 1 of the SDK reports it. */
+/** Headers of version 2 of the SDK for one request: a record. */
+function withPreference(given: unknown, preference: string): Readonly<Record<string, string>> {
+  const headers = new Headers(given as Record<string, string> | undefined)
+  headers.append('Prefer', preference)
+  return Object.fromEntries(headers)
+}
+
+/**
+ * A schema that everything passes: version 1 of the SDK asks for `safeParse`, version 2 for a
+ * Standard Schema.
+ */
+const ANYTHING = {
+  safeParse: (data: unknown) => ({ success: true, data }),
+  '~standard': {
+    version: 1,
+    vendor: 'express-mcp-streams',
+    validate: (value: unknown) => ({ value })
+  }
+}
+
+/**
+ * JSON-RPC's code for a request that nobody has answered in time, as version 1 of the SDK reports
+ * it.
+ */
 const REQUEST_TIMEOUT = -32001
 /** What version 2 of the SDK says of itself, or of a result that has come whole. */
 const OF_CLIENT = /^(?:INVALID|UNSUPPORTED|NOT|CONNECTION_CLOSED)/
 /** Statuses below 500 that say "not now". */
 const PASSING = [408, 425, 429]
 
-/** Whether an error may be the wire's: then the same request may succeed. What the server says of the request itself will not change. */
+/**
+ * Whether an error may be the wire's: then the same request may succeed. What the server says of
+ * the request itself will not change.
+ */
 function mayPass(error: unknown): boolean {
-  const { code, status = code, issues } = Object(error) as { code?: unknown; status?: unknown; issues?: unknown }
+  const {
+    code,
+    status = code,
+    issues
+  } = Object(error) as { code?: unknown; status?: unknown; issues?: unknown }
   if (typeof status === 'string') return !OF_CLIENT.test(status)
   if (typeof status !== 'number') return issues === undefined
   return status === REQUEST_TIMEOUT || status >= 500 || PASSING.includes(status)
@@ -117,7 +218,9 @@ function mayPass(error: unknown): boolean {
 
 /** Whether a result has anything but its token: a member that is not empty. */
 function hasContent(result: ResumableResult): boolean {
-  return Object.entries(result).some(([name, value]) => !OF_EVERY_RESULT.includes(name) && !isEmpty(value))
+  return Object.entries(result).some(
+    ([name, value]) => !OF_EVERY_RESULT.includes(name) && !isEmpty(value)
+  )
 }
 
 const OF_EVERY_RESULT = ['_meta', 'resultType', 'ttlMs', 'cacheScope']
@@ -137,6 +240,7 @@ function pause(delay: number, signal: AbortSignal | undefined): Promise<void> {
       reject(signal?.reason as Error)
     }
     const timer = setTimeout(over, delay)
+    if (signal?.aborted) aborted()
     signal?.addEventListener('abort', aborted, { once: true })
   })
 }
@@ -146,6 +250,7 @@ function check({ onPartial, ...times }: Record<string, unknown>): void {
     throw new TypeError('callResumable: option `onPartial` must be a function')
   for (const [name, value] of Object.entries(times)) {
     const isFine = value === undefined || (Number.isFinite(value) && (value as number) >= 0)
-    if (!isFine) throw new TypeError(`callResumable: option \`${name}\` must be a number, 0 or more`)
+    if (!isFine)
+      throw new TypeError(`callResumable: option \`${name}\` must be a number, 0 or more`)
   }
 }

@@ -1,5 +1,7 @@
-// One wire of a reconnecting transport: opened with patience, and nobody waits for what it does not take once it is lost.
-import type { TransportLike, WireMessage } from '../core/shared-wire.js'
+// One wire of a reconnecting transport: opened with patience, and nobody waits for what it does not
+// take once it is lost.
+import { now } from '../protocol/clock.js'
+import type { TransportLike, WireMessage } from '../protocol/shared-wire.js'
 import type { ReconnectReason } from './options.js'
 import { within } from './retry-delay.js'
 
@@ -13,7 +15,7 @@ export interface WireListener {
 export class ClientWire {
   readonly #transport: TransportLike
   readonly #listener: WireListener
-  readonly #openedAt = Date.now()
+  readonly #openedAt = now()
   /** Those who wait for the transport to take a message. */
   readonly #waiting = new Set<() => void>()
   #isGone = false
@@ -39,7 +41,11 @@ export class ClientWire {
   }
 
   /** @param patience milliseconds for which the transport may take to start; `null`: for ever */
-  static async open(transport: TransportLike, patience: number | null, listener: WireListener): Promise<ClientWire> {
+  static async open(
+    transport: TransportLike,
+    patience: number | null,
+    listener: WireListener
+  ): Promise<ClientWire> {
     const wire = new ClientWire(transport, listener)
     try {
       await bounded(patience, transport.start())
@@ -57,7 +63,7 @@ export class ClientWire {
 
   /** Milliseconds for which it has been there. */
   get age(): number {
-    return Date.now() - this.#openedAt
+    return now() - this.#openedAt
   }
 
   /** Resolves once the transport has taken the message, or the wire is lost. */
@@ -95,7 +101,10 @@ export class ClientWire {
   }
 }
 
-/** Waits for something of a wire for as long as `patience` lasts, and rejects then: what takes or says nothing is as good as lost. */
+/**
+ * Waits for something of a wire for as long as `patience` lasts, and rejects then: what takes or
+ * says nothing is as good as lost.
+ */
 export function bounded(patience: number | null, work: Promise<void>): Promise<void> {
   return new Promise((resolve, reject) => {
     within(patience, work, reject).then(resolve, reject)

@@ -7,7 +7,13 @@ export {
   type ResumableResult
 } from './call-resumable.js'
 export { resumableFetch } from './resumable-fetch.js'
-export type { FetchLike, HeadersLike, Reconnection, ReconnectReason, ResumableFetchOptions } from './options.js'
+export type {
+  FetchLike,
+  HeadersLike,
+  Reconnection,
+  ReconnectReason,
+  ResumableFetchOptions
+} from './options.js'
 export {
   reconnectingTransport,
   type ReconnectingTransport,
@@ -16,5 +22,13 @@ export {
 export { ResumptionError, type ResumptionErrorCode } from './resumption-error.js'
 export { streamResource, type ResourceStream } from './stream-resource.js'
 export type { ResourceTransport } from './stream-resource-endpoint.js'
-export { ResourceStreamError, type ResourceStreamErrorCode, type RpcError } from './stream-resource-error.js'
-export type { ResourceProgress, ResourceReconnection, StreamResourceOptions } from './stream-resource-options.js'
+export {
+  ResourceStreamError,
+  type ResourceStreamErrorCode,
+  type RpcError
+} from './stream-resource-error.js'
+export type {
+  ResourceProgress,
+  ResourceReconnection,
+  StreamResourceOptions
+} from './stream-resource-options.js'

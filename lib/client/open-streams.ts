@@ -1,6 +1,14 @@
-// The streams as their client sees them on a wire that all of them share, and who takes their messages.
-import type { EventId } from '../core/event-id.js'
-import { isObject, isRequest, isResponse, type Message, paramsOf, type RequestId } from '../core/json-rpc.js'
+// The streams as their client sees them on a wire that all of them share, and who takes their
+// messages.
+import type { EventId } from '../protocol/event-id.js'
+import {
+  isObject,
+  isRequest,
+  isResponse,
+  type Message,
+  paramsOf,
+  type RequestId
+} from '../protocol/json-rpc.js'
 import { ResumptionError } from './resumption-error.js'
 
 /** A stream that the server still writes, or of which something may be missing. */
@@ -48,17 +56,22 @@ export class OpenStreams {
 
   /** The server has created a stream. `false`: it is none of this client's requests. */
   created(streamId: string, requestId: RequestId | undefined, message: Message): boolean {
-    // A stream that was taken over is of none of this client's requests; nor is the other session's own, which comes with it.
+    // A stream that was taken over is of none of this client's requests; nor is the other session's
+    // own, which comes with it.
     if (this.#streams.get(streamId)?.taker !== undefined) return false
     if (!this.#streams.has(streamId)) this.#streams.set(streamId, { cursor: undefined, requestId })
     if (requestId === undefined) this.own ??= streamId
     const { stream } = paramsOf(message)
     const interval = isObject(stream) ? stream['resumeInterval'] : undefined
-    if (isObject(interval) && typeof interval['min'] === 'number') this.leastDelay = interval['min'] * 1000
+    if (isObject(interval) && typeof interval['min'] === 'number')
+      this.leastDelay = interval['min'] * 1000
     return true
   }
 
-  /** The stream of a message; `undefined` where it is not followed, or has brought this message before. */
+  /**
+   * The stream of a message; `undefined` where it is not followed, or has brought this message
+   * before.
+   */
   advance({ streamId, sequence }: EventId): OpenStream | undefined {
     const stream = this.#streams.get(streamId)
     if (stream === undefined || sequence <= (stream.cursor ?? 0)) return undefined

@@ -7,8 +7,8 @@ export type FetchLike = (input: string | URL, init?: RequestInit) => Promise<Res
 export type HeadersLike = NonNullable<RequestInit['headers']>
 
 /**
- * What made a reconnection necessary: an error of the network, the end of a body or of a connection before its time, silence,
- * or a status that says "not now".
+ * What made a reconnection necessary: an error of the network, the end of a body or of a connection
+ * before its time, silence, or a status that says "not now".
  */
 export type ReconnectReason = 'error' | 'end' | 'idle' | 'status'
 
@@ -24,26 +24,43 @@ export interface Reconnection {
 
 /** Options of {@link resumableFetch}. Durations are milliseconds, sizes are bytes. */
 export interface ResumableFetchOptions {
-  /** The fetch underneath, called as a plain function: browsers refuse theirs with a foreign `this`. Default: the global one. */
+  /**
+   * The fetch underneath, called as a plain function: browsers refuse theirs with a foreign `this`.
+   * Default: the global one.
+   */
   readonly fetch?: FetchLike | undefined
   /**
-   * Headers for reconnections, on top of those of the latest call: an object, or a function that makes them afresh each time
-   * (a token that expires). Default: none; the latest call's headers are the freshest known.
+   * Headers for reconnections, on top of those of the latest call: an object, or a function that
+   * makes them afresh each time (a token that expires). Default: none; the latest call's headers
+   * are the freshest known.
    */
   readonly headers?: HeadersLike | (() => HeadersLike | Promise<HeadersLike>) | undefined
   /** Attempts in a row without a new event, after which the stream is given up. Default: 5. */
   readonly maxRetries?: number | undefined
-  /** The first delay, where the server has named no reconnection time. Default: 500. */
+  /**
+   * The first delay, where the server has named no reconnection time. Whatever it names,
+   * connections are a tenth of this apart, and up to twice this where one after the other brings
+   * nothing new. Default: 500.
+   */
   readonly minTimeout?: number | undefined
   /** The greatest delay, whatever the server says. Default: 30,000. */
   readonly maxTimeout?: number | undefined
   /** What each delay grows by. Default: 2. */
   readonly timeoutFactor?: number | undefined
-  /** Silence after which a connection counts as lost; comments count as a sign of life. `null`: never. Default: 45,000. */
+  /**
+   * Silence after which a connection counts as lost; comments count as a sign of life. `null`:
+   * never. Default: 45,000.
+   */
   readonly idleTimeout?: number | null | undefined
-  /** Bytes that one event may have. Default: 64 MiB. */
+  /**
+   * Bytes that one event may have, and those of a JSON answer that are read ahead so that it can be
+   * asked for again. Default: 64 MiB.
+   */
   readonly maxEventSize?: number | undefined
-  /** Hears of each reconnection before it is made, and of each request that is sent again. It must not throw. */
+  /**
+   * Hears of each reconnection before it is made, and of each request that is sent again. It must
+   * not throw.
+   */
   readonly onReconnect?: ((reconnection: Reconnection) => void) | undefined
 }
 
@@ -69,7 +86,9 @@ export function parseClientOptions(options: ResumableFetchOptions = {}): ClientS
   const settings: Record<string, unknown> = { ...DEFAULTS }
   for (const [name, value] of Object.entries(options)) {
     if (value === undefined) continue
-    const isKind = typeof value === typeof settings[name] && (typeof value === 'function' || (value as number) >= 0)
+    const isKind =
+      typeof value === typeof settings[name] &&
+      (typeof value === 'function' || (value as number) >= 0)
     const isFine = name === 'headers' || (name === 'idleTimeout' && value === null) || isKind
     if (!isFine) throw new TypeError(`resumableFetch: bad option \`${name}\``)
     settings[name] = value

@@ -1,6 +1,7 @@
-// What a client has sent and what may not have arrived, in order: nothing overtakes anything on a wire.
-import type { RequestId } from '../core/json-rpc.js'
-import type { WireMessage } from '../core/shared-wire.js'
+// What a client has sent and what may not have arrived, in order: nothing overtakes anything on a
+// wire.
+import type { RequestId } from '../protocol/json-rpc.js'
+import type { WireMessage } from '../protocol/shared-wire.js'
 
 export class Outbox {
   #messages: WireMessage[] = []

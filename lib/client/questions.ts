@@ -1,6 +1,7 @@
-// Requests that are ours, and not the client's: what has been asked on the present wire, and who waits for the answer.
-import type { Message, RequestId } from '../core/json-rpc.js'
-import type { WireMessage } from '../core/shared-wire.js'
+// Requests that are ours, and not the client's: what has been asked on the present wire, and who
+// waits for the answer.
+import type { Message, RequestId } from '../protocol/json-rpc.js'
+import type { WireMessage } from '../protocol/shared-wire.js'
 
 /** `undefined`: the wire was lost. */
 type Answered = (response: Message | undefined) => void

@@ -1,10 +1,14 @@
-// `reconnectingTransport()`: one transport for the official client, over as many wires as the network needs.
-import type { Message } from '../core/json-rpc.js'
-import type { TransportLike } from '../core/shared-wire.js'
+// `reconnectingTransport()`: one transport for the official client, over as many wires as the
+// network needs.
+import type { Message } from '../protocol/json-rpc.js'
+import type { TransportLike } from '../protocol/shared-wire.js'
 import { type ClientSettings, parseClientOptions, type ResumableFetchOptions } from './options.js'
 import { Reconnecting } from './reconnecting.js'
 
-/** Options of {@link reconnectingTransport}: those of `resumableFetch` that are not about HTTP, with the same defaults. */
+/**
+ * Options of {@link reconnectingTransport}: those of `resumableFetch` that are not about HTTP, with
+ * the same defaults.
+ */
 export type ReconnectingTransportOptions = Pick<
   ResumableFetchOptions,
   'maxRetries' | 'minTimeout' | 'maxTimeout' | 'timeoutFactor' | 'idleTimeout' | 'onReconnect'
@@ -12,19 +16,23 @@ export type ReconnectingTransportOptions = Pick<
 
 export interface ReconnectingTransport extends TransportLike {
   /**
-   * Takes over a stream that somebody else has opened, such as this process before it died, and resolves with the result of its request. Its
-   * notifications go to `onNotification`; what the server asks goes to the client that holds this transport. Rejects for a stream that is
-   * unknown, and for one that is followed here already.
+   * Takes over a stream that somebody else has opened, such as this process before it died, and
+   * resolves with the result of its request. Its notifications go to `onNotification`; what the
+   * server asks goes to the client that holds this transport. Rejects for a stream that is unknown,
+   * and for one that is followed here already.
    */
   resume(streamId: string, onNotification?: (notification: Message) => void): Promise<unknown>
 }
 
 /**
- * A transport that comes back by itself. When a wire is lost it opens another, resumes the streams that are open there (Streams draft,
- * `stream/resume`), and sends again what may not have arrived; the client above it notices nothing. It declares `experimental.streams` for its
- * client. Towards a server without `resumableTransport()` it is the transport underneath, and closes with it.
+ * A transport that comes back by itself. When a wire is lost it opens another, resumes the streams
+ * that are open there (Streams draft,
+ * `stream/resume`), and sends again what may not have arrived; the client above it notices nothing.
+ * It declares `experimental.streams` for its client. Towards a server without
+ * `resumableTransport()` it is the transport underneath, and closes with it.
  *
- * @param connect makes a transport of the official SDK, version 1 or 2, for the next wire; not started yet
+ * @param connect makes a transport of the official SDK, version 1 or 2, for the next wire; not
+ * started yet
  */
 export function reconnectingTransport(
   connect: () => TransportLike | Promise<TransportLike>,
@@ -37,6 +45,9 @@ function parse(options: ReconnectingTransportOptions | undefined): ClientSetting
   try {
     return parseClientOptions(options)
   } catch (error) {
-    throw new TypeError((error as Error).message.replace('resumableFetch', 'reconnectingTransport'), { cause: error })
+    throw new TypeError(
+      (error as Error).message.replace('resumableFetch', 'reconnectingTransport'),
+      { cause: error }
+    )
   }
 }

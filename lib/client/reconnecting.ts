@@ -1,21 +1,37 @@
-// The wires of a reconnecting transport, one after the other: what is kept over the loss of one, and how the next goes on.
-import { STREAM_ERROR } from '../core/errors.js'
-import { cancelledRequest, isObject, isRequest, isResponse, type Message, type RequestId } from '../core/json-rpc.js'
-import { declareStreams, takeTags, type TransportLike, type WireMessage } from '../core/shared-wire.js'
+// The wires of a reconnecting transport, one after the other: what is kept over the loss of one,
+// and how the next goes on.
+import { STREAM_ERROR } from '../protocol/errors.js'
+import {
+  cancelledRequest,
+  isObject,
+  isRequest,
+  isResponse,
+  type Message,
+  type RequestId
+} from '../protocol/json-rpc.js'
+import {
+  declareStreams,
+  takeTags,
+  type TransportLike,
+  type WireMessage
+} from '../protocol/shared-wire.js'
 import { bounded, ClientWire, type WireListener } from './client-wire.js'
 import { asError, give, isMark, OpenStreams } from './open-streams.js'
 import type { ClientSettings, ReconnectReason } from './options.js'
 import { Outbox } from './outbox.js'
 import { Questions } from './questions.js'
 import { ResumptionError } from './resumption-error.js'
-import { retryDelay, untilNextAttempt } from './retry-delay.js'
+import { leastDelay, retryDelay, untilNextAttempt } from './retry-delay.js'
 import { Silence } from './silence.js'
 
 /** Requests without a session that a server may get twice. */
 const HARMLESS = ['initialize', 'server/discover', 'ping']
 /** Messages of unknown fate after which the server is asked for a sign that it has them. */
 const MOST_UNCERTAIN = 32
-/** Milliseconds for which a wire must hold, where it brings nothing, so that the attempt at it was no failure. */
+/**
+ * Milliseconds for which a wire must hold, where it brings nothing, so that the attempt at it was
+ * no failure.
+ */
 const LONG_ENOUGH = 10_000
 /** Milliseconds that a wire has for taking the last message. */
 const GOODBYE = 1000
@@ -35,6 +51,7 @@ export class Reconnecting implements TransportLike, WireListener {
   readonly #questions = new Questions()
   #handed: Promise<void> = Promise.resolve()
   #attempt = 0
+  #openedAt = 0
   readonly #silence: Silence
   readonly #over = new AbortController()
   readonly #connect: () => TransportLike | Promise<TransportLike>
@@ -45,8 +62,10 @@ export class Reconnecting implements TransportLike, WireListener {
     this.#settings = settings
     this.#silence = new Silence(settings.idleTimeout, {
       // A server that knows no streams cannot be asked, and owes nothing but responses.
-      isAwaited: () => this.#streams.own !== undefined || (!this.#isPlain && this.#pending.size > 0),
-      ask: () => this.#streams.own !== undefined && void this.#ask('stream/poll', this.#streams.own),
+      isAwaited: () =>
+        this.#streams.own !== undefined || (!this.#isPlain && this.#pending.size > 0),
+      ask: () =>
+        this.#streams.own !== undefined && void this.#ask('stream/poll', this.#streams.own),
       giveUp: () => this.#wire?.lose('idle')
     })
   }
@@ -86,7 +105,8 @@ export class Reconnecting implements TransportLike, WireListener {
 
   resume(streamId: string, onNotification?: (notification: Message) => void): Promise<unknown> {
     return new Promise((resolve, reject) => {
-      if (this.#state === 'new' || this.#state === 'closed') return reject(new Error('Not connected'))
+      if (this.#state === 'new' || this.#state === 'closed')
+        return reject(new Error('Not connected'))
       if (!this.#streams.take(streamId, { resolve, reject, onNotification }))
         return reject(new Error('The stream is followed here already'))
       if (this.#state === 'open') void this.#resume(streamId)
@@ -96,6 +116,7 @@ export class Reconnecting implements TransportLike, WireListener {
   // Wires
 
   async #open(state: 'open' | 'connecting'): Promise<void> {
+    this.#openedAt = Date.now()
     const wire = await ClientWire.open(await this.#connect(), this.#settings.idleTimeout, this)
     if (this.#over.signal.aborted) return wire.discard()
     if (wire.isGone) throw new Error('The wire was lost')
@@ -113,7 +134,8 @@ export class Reconnecting implements TransportLike, WireListener {
     if (this.#state === 'closed') return
     // Not one that has not even said that it knows the session.
     if (this.#state === 'open' && wire.age > LONG_ENOUGH) this.#attempt = 0
-    const isNew = this.#streams.own === undefined && !this.#isPlain && this.#outbox.messages.every(isHarmless)
+    const isNew =
+      this.#streams.own === undefined && !this.#isPlain && this.#outbox.messages.every(isHarmless)
     if (this.#streams.own === undefined && !isNew) return void this.#end()
     if (this.#state !== 'open') return
     this.#state = 'connecting'
@@ -128,7 +150,8 @@ export class Reconnecting implements TransportLike, WireListener {
     let cause: unknown
     while (this.#state === 'connecting') {
       if (++this.#attempt > this.#settings.maxRetries) return this.#fail('retries-exhausted', cause)
-      const delay = retryDelay(this.#attempt, this.#streams.leastDelay, undefined, this.#settings)
+      const asked = retryDelay(this.#attempt, this.#streams.leastDelay, undefined, this.#settings)
+      const delay = Math.max(asked, leastDelay(this.#openedAt, this.#attempt - 1, this.#settings))
       try {
         const reconnection = { attempt: this.#attempt, delay, lastEventId: undefined, reason }
         await untilNextAttempt(reconnection, this.#settings, this.#over.signal)
@@ -139,7 +162,10 @@ export class Reconnecting implements TransportLike, WireListener {
         continue
       }
       // Before anything is sent again: in another session it would run another time.
-      const status = this.#streams.own === undefined ? NOTHING : await this.#ask('stream/poll', this.#streams.own)
+      const status =
+        this.#streams.own === undefined
+          ? NOTHING
+          : await this.#ask('stream/poll', this.#streams.own)
       if (status === undefined || this.#wire === undefined) continue
       if (status.error !== undefined) return this.#fail('stream-unknown', status.error)
       return this.#comeBack()
@@ -179,7 +205,8 @@ export class Reconnecting implements TransportLike, WireListener {
   async #resume(streamId: string): Promise<void> {
     const stream = this.#streams.get(streamId)
     const response = await this.#ask('stream/resume', streamId, stream?.cursor)
-    if (response === undefined || stream === undefined || this.#streams.get(streamId) !== stream) return
+    if (response === undefined || stream === undefined || this.#streams.get(streamId) !== stream)
+      return
     if (response.error === undefined) {
       const isOver = isObject(response.result) && response.result['status'] === 'completed'
       return isOver ? this.#ended(streamId) : undefined
@@ -198,13 +225,15 @@ export class Reconnecting implements TransportLike, WireListener {
     const [plain, { eventId, requestId }] = takeTags(message)
     if (isResponse(plain) && this.#questions.take(plain)) return
     if (eventId !== undefined) {
-      if (plain.method === 'notifications/stream/create') this.#created(eventId.streamId, requestId, plain)
+      if (plain.method === 'notifications/stream/create')
+        this.#created(eventId.streamId, requestId, plain)
       const stream = this.#streams.advance(eventId)
       if (stream === undefined) return
       this.#attempt = 0
       if (stream.taker !== undefined && give(stream.taker, plain)) return
       if (plain.method === 'notifications/stream/end') this.#ended(eventId.streamId)
-      // What is said of a stream that answers no request of the client's is between the server and us.
+      // What is said of a stream that answers no request of the client's is between the server and
+      // us.
       if (isMark(plain) && stream.requestId === undefined) return
     }
     this.#attempt = 0
@@ -218,8 +247,8 @@ export class Reconnecting implements TransportLike, WireListener {
   }
 
   /**
-   * Hands a message up, each in its own turn: what was missed comes all at once, and the SDK's client drops a progress notification that it has
-   * not got round to when the response is there.
+   * Hands a message up, each in its own turn: what was missed comes all at once, and the SDK's
+   * client drops a progress notification that it has not got round to when the response is there.
    */
   #hand(message: WireMessage, extra?: unknown): void {
     this.#handed = this.#handed
@@ -234,7 +263,8 @@ export class Reconnecting implements TransportLike, WireListener {
 
   #ended(streamId: string): void {
     this.#streams.delete(streamId)
-    // Where the session has ended, calls may have ended with it, and their last messages may be on their way.
+    // Where the session has ended, calls may have ended with it, and their last messages may be on
+    // their way.
     if (this.#streams.areOver) void this.#end()
   }
 

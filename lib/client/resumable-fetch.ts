@@ -1,49 +1,63 @@
 // A fetch whose event streams do not break, and whose POSTs do not run twice.
-import { isRequest, type Message, messagesOf, type RequestId } from '../core/json-rpc.js'
-import { STREAM_PREFERENCE } from '../core/prefer.js'
+import { isRequest, type Message, messagesOf, type RequestId } from '../protocol/json-rpc.js'
+import { STREAM_PREFERENCE } from '../protocol/prefer.js'
 import { keepAnswers } from './answers.js'
 import { type FetchLike, parseClientOptions, type ResumableFetchOptions } from './options.js'
 import { sendAgain, withBody } from './send-again.js'
 import { unbrokenBody } from './stream-body.js'
-import { type Call, cancelStream, streamUrlOf } from './stream-request.js'
+import {
+  type Call,
+  cancelStream,
+  discard,
+  type ServerFacts,
+  streamUrlOf
+} from './stream-request.js'
 
 /**
- * A `fetch` for MCP clients: above it one unbroken response, below it as many connections as the network needs. Use one per
- * transport:
+ * A `fetch` for MCP clients: above it one unbroken response, below it as many connections as the
+ * network needs. Use one per transport:
  *
  * ```ts
  * new StreamableHTTPClientTransport(url, { fetch: resumableFetch() })
  * ```
  *
- * It announces itself with `Prefer: rel=stream` and sends an `Idempotency-Key` with each POST. An event stream with a
- * `rel="stream"` link of the same origin is resumed until its responses are there (SEP-1335); everything else passes through.
- * When a stream cannot go on, each request without a response gets a JSON-RPC error in it, and the body breaks with a
- * {@link ResumptionError}. Aborting a call ends its stream on the server (`DELETE`).
+ * It announces itself with `Prefer: rel=stream` and sends an `Idempotency-Key` with each POST. An
+ * event stream with a
+ * `rel="stream"` link of the same origin and path is resumed until its responses are there
+ * (SEP-1335); everything else passes through. When a stream cannot go on, each request without a
+ * response gets a JSON-RPC error in it, and the body breaks with a {@link ResumptionError}.
+ * Aborting a call ends its stream on the server (`DELETE`).
  *
  * @throws {TypeError} naming the option, for a bad one.
  */
 export function resumableFetch(options?: ResumableFetchOptions): FetchLike {
   const settings = parseClientOptions(options)
   const { fetch } = settings
-  /** Servers that have answered in our terms, by URL: they know that a POST with the same key is the same. */
-  const known = new Set<string>()
+  const servers = new Map<string, ServerFacts>()
   const open = new Set<Call>()
 
   return async (input, init = {}) => {
     const headers = new Headers(init.headers)
     const method = init.method?.toUpperCase() ?? 'GET'
-    const isOurs = /^(GET|POST)$/.test(method) && headers.get('accept')?.includes('text/event-stream')
+    const isOurs =
+      /^(GET|POST)$/.test(method) && headers.get('accept')?.includes('text/event-stream')
     if (isOurs !== true) return fetch(input, init)
 
     const url = String(input)
-    const [server = ''] = url.split(/[?#]/)
+    const [endpoint = ''] = url.split(/[?#]/)
+    const server = servers.get(endpoint) ?? { isOurs: false }
+    servers.set(endpoint, server)
     const messages = messagesIn(init.body)
     const call: Call = {
-      scope: `${server} ${headers.get('mcp-session-id')}`,
+      server,
+      scope: `${endpoint} ${headers.get('mcp-session-id')}`,
       init: { ...init, headers: new Headers(headers), body: null },
       pending: new Set(messages.filter(isRequest).map(({ id }) => id)),
       asked: new Map(),
       handsOff: false,
+      askedAt: 0,
+      isConnected: () => false,
+      send: answer => fetch(url, answerInit(call, answer)).then(discard),
       open
     }
     for (const other of open) if (other.scope === call.scope) update(other, call, messages)
@@ -51,21 +65,24 @@ export function resumableFetch(options?: ResumableFetchOptions): FetchLike {
     if (keepAnswers(open, messages, call.scope)) return new Response(null, { status: 202 })
 
     headers.append('Prefer', STREAM_PREFERENCE)
-    const isKeyed = method === 'POST' && typeof init.body === 'string' && init.body.length <= LONGEST_REPEATED
+    const isKeyed =
+      method === 'POST' && typeof init.body === 'string' && init.body.length <= LONGEST_REPEATED
     // Digits only, so that it can stand in a URL.
     const key = crypto.getRandomValues(new Uint8Array(16)).join('')
     if (isKeyed) headers.set('Idempotency-Key', key)
     const request = { ...init, headers }
-    const sending = isKeyed && known.has(server) ? sendAgain(url, request, settings) : fetch(url, request)
+    const sending =
+      isKeyed && server.isOurs ? sendAgain(url, request, settings) : fetch(url, request)
     const response = await sending.catch((error: unknown) => {
       // It may run all the same, and as long as it has no stream its key stands for it.
-      if (init.signal?.aborted && isKeyed && known.has(server))
+      if (init.signal?.aborted && isKeyed && server.isOurs)
         cancelStream(`${url}${url.includes('?') ? '&' : '?'}stream=${key}`, call, settings)
       throw error
     })
     const applied = response.headers.get('preference-applied') ?? ''
-    if (applied.includes(STREAM_PREFERENCE)) known.add(server)
-    call.handsOff = known.has(server) && call.pending.size > 0 && !applied.includes('handoff=never')
+    if (applied.includes(STREAM_PREFERENCE)) server.isOurs = true
+    const mayHandOff = server.isOurs || server.handsOff !== false
+    call.handsOff = mayHandOff && call.pending.size > 0 && !applied.includes('handoff=never')
 
     const streamUrl = streamUrlOf(response, url)
     if (streamUrl === undefined) return response
@@ -73,16 +90,29 @@ export function resumableFetch(options?: ResumableFetchOptions): FetchLike {
   }
 }
 
-/** Characters of a body up to which it is certain that the server reads it before it lets it run. */
+/**
+ * Characters of a body up to which it is certain that the server reads it before it lets it run.
+ */
 const LONGEST_REPEATED = 2 ** 20
+
+/** An answer as its client would have sent it, with the latest that is known of its credentials. */
+function answerInit({ init }: Call, answer: Message): RequestInit {
+  const headers = new Headers(init.headers)
+  headers.set('Content-Type', 'application/json')
+  return { ...init, method: 'POST', headers, body: JSON.stringify(answer) }
+}
 
 type Cancelled = { readonly requestId?: RequestId } | undefined
 
-/** What a newer call of the same client means for an older one: fresher credentials, and perhaps its cancellation. */
+/**
+ * What a newer call of the same client means for an older one: fresher credentials, and perhaps its
+ * cancellation.
+ */
 function update(older: Call, { init }: Call, messages: readonly Message[]): void {
   older.init = init
   for (const { method, params } of messages)
-    if (method === 'notifications/cancelled') older.pending.delete((params as Cancelled)?.requestId as RequestId)
+    if (method === 'notifications/cancelled')
+      older.pending.delete((params as Cancelled)?.requestId as RequestId)
 }
 
 function messagesIn(body: unknown): readonly Message[] {

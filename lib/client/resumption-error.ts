@@ -3,7 +3,8 @@
 /**
  * - `stream-unknown` (404), `events-evicted` (410): the server does not have it any more.
  * - `unauthorized` (401, also with fresh headers), `refused` (any other 4xx, or a redirect).
- * - `retries-exhausted`: `maxRetries` attempts in a row brought nothing new; `cause` is what the last one met.
+ * - `retries-exhausted`: `maxRetries` attempts in a row brought nothing new; `cause` is what the
+ *   last one met.
  * - `no-response`: the server says that the stream is over, and a response is missing.
  * - `event-too-large`: an event grew beyond `maxEventSize`.
  */

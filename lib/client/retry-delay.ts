@@ -1,4 +1,5 @@
 // How long to wait: before the next attempt, and for anything of the network.
+import { alarm, LONGEST_TIMEOUT } from './alarm.js'
 import type { ClientSettings, Reconnection } from './options.js'
 
 export interface RetryTimes {
@@ -7,12 +8,10 @@ export interface RetryTimes {
   readonly timeoutFactor: number
 }
 
-/** Timers wrap around beyond this, and would fire at once. */
-const LONGEST_TIMEOUT = 2 ** 31 - 1
-
 /**
- * The wait before an attempt, in milliseconds: what the server asked for, or a growing delay, spread so that clients that were
- * cut off together do not come back together. Never above `maxTimeout`, whatever the server says.
+ * The wait before an attempt, in milliseconds: what the server asked for, or a growing delay,
+ * spread so that clients that were cut off together do not come back together. Never above
+ * `maxTimeout`, whatever the server says.
  *
  * @param attempt counts from 1, since the last event
  * @param retry the stream's reconnection time, if it has named one
@@ -24,19 +23,44 @@ export function retryDelay(
   retryAfter: number | undefined,
   { minTimeout, maxTimeout, timeoutFactor }: RetryTimes
 ): number {
-  // Beyond its own reconnection time a server that does not answer gets more air; the first attempt keeps to the word.
-  const grown = Math.max(retry ?? 0, minTimeout * timeoutFactor ** (attempt - 1)) * (1 + Math.random() / 4)
+  // Beyond its own reconnection time a server that does not answer gets more air; the first attempt
+  // keeps to the word.
+  const grown =
+    Math.max(retry ?? 0, minTimeout * timeoutFactor ** (attempt - 1)) * (1 + Math.random() / 4)
   return Math.min(retryAfter ?? (attempt === 1 ? retry : undefined) ?? grown, maxTimeout)
 }
 
-/** Reads `Retry-After` as milliseconds: seconds or a date (RFC 9110, 10.2.3); `undefined` for anything else. */
+/**
+ * The least wait before a connection, in milliseconds, however soon the server wants its client
+ * back: a tenth of `minTimeout` since the last one was opened, and twice as long with each in a row
+ * that brought nothing new, up to twice `minTimeout`.
+ *
+ * @param openedAt when the last one was opened
+ * @param empty those in a row that brought nothing new
+ */
+export function leastDelay(
+  openedAt: number,
+  empty: number,
+  { minTimeout, maxTimeout }: RetryTimes
+): number {
+  const least = Math.min((minTimeout / 10) * 2 ** empty, 2 * minTimeout, maxTimeout)
+  return Math.max(0, Math.ceil(least - (Date.now() - openedAt)))
+}
+
+/**
+ * Reads `Retry-After` as milliseconds: seconds or a date (RFC 9110, 10.2.3); `undefined` for
+ * anything else.
+ */
 export function retryAfterOf({ headers }: Response): number | undefined {
   const value = headers.get('retry-after') ?? ''
   const delay = /^\d+$/.test(value) ? Number(value) * 1000 : Date.parse(value) - Date.now()
   return delay >= 0 ? delay : undefined
 }
 
-/** Announces an attempt, and waits until it is due; rejects with the signal's reason as soon as it aborts. */
+/**
+ * Announces an attempt, and waits until it is due; rejects with the signal's reason as soon as it
+ * aborts.
+ */
 export function untilNextAttempt(
   reconnection: Reconnection,
   { onReconnect }: ClientSettings,
@@ -60,16 +84,19 @@ export function untilNextAttempt(
   })
 }
 
-/** Waits for something of the network for as long as `patience` lasts, then gives it up; `null`: for ever. */
+/**
+ * Waits for something of the network for as long as `patience` lasts, then gives it up; `null`: for
+ * ever.
+ */
 export async function within<T>(
   patience: number | null,
   work: Promise<T>,
   giveUp: (silence: Error) => void
 ): Promise<T> {
-  const timer = setTimeout(() => giveUp(new Error('Silence')), Math.min(patience ?? LONGEST_TIMEOUT, LONGEST_TIMEOUT))
+  const stop = alarm(patience ?? LONGEST_TIMEOUT, () => giveUp(new Error('Silence')))
   try {
     return await work
   } finally {
-    clearTimeout(timer)
+    stop()
   }
 }

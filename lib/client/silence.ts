@@ -1,4 +1,6 @@
-// Silence on a wire: at half of what is borne the other side is asked for a sign of life, and then the wire is given up.
+// Silence on a wire: at half of what is borne the other side is asked for a sign of life, and then
+// the wire is given up.
+import { alarm } from './alarm.js'
 
 export interface SilenceListener {
   /** `false`: nothing is waited for, so that silence means nothing. */
@@ -9,7 +11,7 @@ export interface SilenceListener {
 
 export class Silence {
   #hasAsked = false
-  #timer: ReturnType<typeof setTimeout> | undefined
+  #stop = (): void => undefined
   readonly #patience: number | null
   readonly #listener: SilenceListener
 
@@ -26,12 +28,12 @@ export class Silence {
   }
 
   stop(): void {
-    clearTimeout(this.#timer)
+    this.#stop()
   }
 
   #watch(): void {
     this.stop()
-    if (this.#patience !== null) this.#timer = setTimeout(() => this.#due(), this.#patience / 2)
+    if (this.#patience !== null) this.#stop = alarm(this.#patience / 2, () => this.#due())
   }
 
   #due(): void {

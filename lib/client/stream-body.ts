@@ -1,12 +1,19 @@
 // One unbroken body over as many connections as the network needs.
-import { STREAM_ERROR } from '../core/errors.js'
-import type { RequestId } from '../core/json-rpc.js'
+import { STREAM_ERROR } from '../protocol/errors.js'
+import type { RequestId } from '../protocol/json-rpc.js'
 import { answersOf } from './answers.js'
 import { notesOf } from './block-notes.js'
 import type { ClientSettings, ReconnectReason } from './options.js'
 import { ResumptionError, type ResumptionErrorCode } from './resumption-error.js'
-import { retryAfterOf, retryDelay, untilNextAttempt, within } from './retry-delay.js'
-import { type Call, cancelStream, discard, isEventStream, requestStream, streamUrlOf } from './stream-request.js'
+import { leastDelay, retryAfterOf, retryDelay, untilNextAttempt, within } from './retry-delay.js'
+import {
+  type Call,
+  cancelStream,
+  discard,
+  isEventStream,
+  requestStream,
+  streamUrlOf
+} from './stream-request.js'
 import { WholeBlocks } from './whole-blocks.js'
 
 type Reader = ReadableStreamDefaultReader<Uint8Array>
@@ -14,14 +21,20 @@ type Controller = ReadableStreamDefaultController<Uint8Array>
 
 /** Milliseconds for which the end of a stream is awaited once all its responses are there. */
 const PATIENCE_AFTER_RESPONSE = 1000
-/** Milliseconds for which answers that go straight to the server may be on their way: as long as it gives its endpoint for each. */
+/**
+ * Milliseconds for which answers that go straight to the server may be on their way: as long as it
+ * gives its endpoint for each.
+ */
 const PATIENCE_WITH_ANSWERS = 30_000
 
 /**
- * Statuses below 500 that say "not now" (RFC 9110, RFC 8470, RFC 6585); and 200 without an event stream, because browsers take a
- * head that was cut off for the whole of it.
+ * Statuses below 500 that say "not now" (RFC 9110, RFC 8470, RFC 6585); and 200 without an event
+ * stream, because browsers take a head that was cut off for the whole of it.
  */
 const PASSING = [200, 408, 425, 429]
+
+/** An event with a message, and not one that brings its id alone. */
+const HAS_DATA = /^data: ?\S/m
 
 const CODES: Partial<Record<number, ResumptionErrorCode>> = {
   204: 'no-response',
@@ -39,6 +52,8 @@ export function unbrokenBody(
 ): ReadableStream<Uint8Array> {
   const { maxRetries, idleTimeout, maxEventSize } = settings
   const { pending, asked, open } = call
+  /** Milliseconds after which a server that waits for answers hears from us. */
+  const signOfLife = Math.max(idleTimeout ?? 45_000, settings.minTimeout)
   const { signal, headers } = call.init
   const hasRequests = pending.size > 0
   /** Aborts when nothing more is handed up. */
@@ -49,6 +64,9 @@ export function unbrokenBody(
   let retry: number | undefined
   /** Attempts since the last new event. */
   let attempt = 0
+  let openedAt = Date.now()
+  /** Connections in a row that brought no message. */
+  let empty = 0
   let reader = first.body?.getReader() as Reader | undefined
   let connection: AbortController | undefined
   let blocks = new WholeBlocks()
@@ -63,9 +81,21 @@ export function unbrokenBody(
   /** The server waits for answers that are on their way to it. */
   const isEarly = (status: number): boolean =>
     status === 204 && Date.now() - (call.answeredItselfAt ?? 0) < PATIENCE_WITH_ANSWERS
-  const failure = (code: ResumptionErrorCode): ResumptionError => new ResumptionError(code, url, cause)
+  /**
+   * Without an id a client gets its whole turn, and then 204, even where the wire lost the turn:
+   * the next one has it again.
+   */
+  let isTurnOver = false
+  const mayHaveMissedTurn = (status: number): boolean => {
+    const mayHave = status === 204 && lastEventId === undefined && !isTurnOver
+    isTurnOver = status === 204
+    return mayHave
+  }
+  const failure = (code: ResumptionErrorCode): ResumptionError =>
+    new ResumptionError(code, url, cause)
 
   function start(controller: Controller): void {
+    call.isConnected = () => reader !== undefined
     open.add(call)
     abort = () => {
       end(true)
@@ -91,7 +121,10 @@ export function unbrokenBody(
     }
   }
 
-  /** The whole blocks of the next chunk; `undefined` where there are none, or where the connection is lost. */
+  /**
+   * The whole blocks of the next chunk; `undefined` where there are none, or where the connection
+   * is lost.
+   */
   async function read(from: Reader): Promise<Uint8Array | undefined> {
     reason = 'end'
     cause = undefined
@@ -118,12 +151,15 @@ export function unbrokenBody(
       if (blocks.pending > maxEventSize) throw failure('event-too-large')
       return undefined
     }
-    const notes = notesOf(new TextDecoder().decode(whole))
+    const text = new TextDecoder().decode(whole)
+    const notes = notesOf(text)
+    if (HAS_DATA.test(text)) empty = 0
     if (notes.id !== undefined && notes.id !== lastEventId) attempt = 0
     lastEventId = notes.id ?? lastEventId
     retry = notes.retry ?? retry
     for (const id of notes.answered) pending.delete(id)
     for (const id of notes.asked) if (hasRequests && !asked.has(id)) asked.set(id, undefined)
+    if (notes.asked.length > 0) call.askedAt = Date.now()
     for (const id of notes.withdrawn) asked.delete(id as RequestId)
     return whole
   }
@@ -139,20 +175,34 @@ export function unbrokenBody(
       over.signal.throwIfAborted()
       if (!isDue) {
         if (++attempt > maxRetries) throw failure('retries-exhausted')
-        const delay = retryDelay(attempt, retry, retryAfter, settings)
+        const delay = Math.max(
+          retryDelay(attempt, retry, retryAfter, settings),
+          leastDelay(openedAt, empty, settings)
+        )
         await untilNextAttempt({ attempt, delay, lastEventId, reason }, settings, over.signal)
       }
       retryAfter = undefined
       isDue = false
       // Where they take long, it hears from us all the same, and may have something to say by then.
-      const answers = isOurTurn ? await answersOf(call, idleTimeout ?? 45_000, over.signal) : undefined
+      const answers = isOurTurn ? await answersOf(call, signOfLife, over.signal) : undefined
       // A server whose turn it never is again answers 204 without end.
       over.signal.throwIfAborted()
       connection = new AbortController()
+      openedAt = Date.now()
+      empty++
       try {
         const method = answers === undefined ? 'GET' : 'POST'
-        const response = await requestStream(method, url, call, settings, connection, lastEventId, answers)
+        const response = await requestStream(
+          method,
+          url,
+          call,
+          settings,
+          connection,
+          lastEventId,
+          answers
+        )
         if (isEventStream(response)) {
+          isTurnOver = false
           for (const { id } of answers ?? []) asked.delete(id as RequestId)
           url = streamUrlOf(response, url) ?? url
           return response.body?.getReader() as Reader | undefined
@@ -162,7 +212,8 @@ export function unbrokenBody(
         if (status === 204 && pending.size === 0) return undefined
         if (status === 204 && answers === undefined && asked.size > 0) {
           // Whatever it has said of that, or a proxy has kept from us: this is how it takes them.
-          call.handsOff = isOurTurn = isDue = true
+          call.server.handsOff = call.handsOff = isOurTurn = isDue = true
+          call.stopWaiting?.()
           // It waits for us, and not we for it, for as long as that takes.
           attempt = 0
           continue
@@ -174,7 +225,12 @@ export function unbrokenBody(
           // Once more, with headers made afresh: the token may just have been renewed.
           isUnauthorized = true
           retryAfter = 0
-        } else if (status < 500 && !PASSING.includes(status) && !isEarly(status))
+        } else if (
+          status < 500 &&
+          !PASSING.includes(status) &&
+          !isEarly(status) &&
+          !mayHaveMissedTurn(status)
+        )
           throw failure(CODES[status] ?? 'refused')
       } catch (error) {
         if (error instanceof ResumptionError) throw error
@@ -184,13 +240,20 @@ export function unbrokenBody(
     }
   }
 
-  /** A caller that waits for its response hears of it in the only language it listens to; the body breaks right after. */
+  /**
+   * A caller that waits for its response hears of it in the only language it listens to; the body
+   * breaks right after.
+   */
   function fail(error: unknown, controller: Controller): void {
     end(reader !== undefined)
     if (error instanceof ResumptionError)
       for (const id of pending) {
         const { message, code } = error
-        const response = { jsonrpc: '2.0', id, error: { code: STREAM_ERROR, message, data: { reason: code } } }
+        const response = {
+          jsonrpc: '2.0',
+          id,
+          error: { code: STREAM_ERROR, message, data: { reason: code } }
+        }
         controller.enqueue(new TextEncoder().encode(`data: ${JSON.stringify(response)}\n\n`))
       }
     // A broken stream drops what its readers have not taken out of it.
@@ -202,11 +265,15 @@ export function unbrokenBody(
     reader?.cancel().catch(() => undefined)
   }
 
-  /** Nothing more is handed up. What the server still works on is cancelled, where nobody wants it any more. */
+  /**
+   * Nothing more is handed up. What the server still works on is cancelled, where nobody wants it
+   * any more.
+   */
   function end(isUnwanted: boolean): void {
     if (isOver()) return
     over.abort('over')
     call.onAnswer?.()
+    call.stopWaiting?.()
     open.delete(call)
     signal?.removeEventListener('abort', abort)
     if (!isUnwanted) return

@@ -1,23 +1,49 @@
 // Requests about a stream, made with the freshest credentials that its caller has shown.
-import { findLink, STREAM_RELATION } from '../core/link-header.js'
-import type { Message, RequestId } from '../core/json-rpc.js'
-import { STREAM_PREFERENCE } from '../core/prefer.js'
+import { findLink, STREAM_RELATION } from '../protocol/link-header.js'
+import type { Message, RequestId } from '../protocol/json-rpc.js'
+import { STREAM_PREFERENCE } from '../protocol/prefer.js'
 import type { ClientSettings } from './options.js'
 import { within } from './retry-delay.js'
 
+/** What is known of a server. */
+export interface ServerFacts {
+  /**
+   * It has answered in our terms: it knows that a POST with the same key is the same, and says
+   * whether it hands off.
+   */
+  isOurs: boolean
+  /** Whether it takes answers when its turn has ended; `undefined`: not known yet. */
+  handsOff?: boolean
+}
+
 /** The call that a stream answers. */
 export interface Call {
+  readonly server: ServerFacts
   /** Its server and its session: calls that share them share their credentials. */
   readonly scope: string
   /** What the latest call of the scope was made with. */
   init: RequestInit & { readonly headers: Headers }
   /** The requests that still want a response. */
   readonly pending: Set<RequestId>
-  /** The server's requests on its stream that wait for an answer, or whose answer waits for the server's turn to end. */
+  /**
+   * The server's requests on its stream that wait for an answer, or whose answer waits for the
+   * server's turn to end.
+   */
   readonly asked: Map<RequestId, Message | undefined>
   /** The server takes all answers to a stream together, once it waits for them. */
   handsOff: boolean
-  /** When answers to what its stream has asked last went straight to the server: it may not have taken them yet. */
+  /** When its stream last asked something. */
+  askedAt: number
+  /** Its stream has a connection. */
+  isConnected: () => boolean
+  /** Sends an answer straight to the server. */
+  readonly send: (answer: Message) => Promise<unknown>
+  /** Ends the wait for the end of the server's turn. */
+  stopWaiting?: (() => void) | undefined
+  /**
+   * When answers to what its stream has asked last went straight to the server: it may not have
+   * taken them yet.
+   */
   answeredItselfAt?: number
   /** Hears that an answer has come. */
   onAnswer?: () => void
@@ -28,7 +54,10 @@ export interface Call {
 /** Headers that say something about one call alone. */
 const OF_ONE_CALL = /^(content-|last-event-id|mcp-(method|name))/
 
-/** Asks for a stream, or ends it; or goes on with it, with the client's answers. It may be silent for as long as a connection may; `connection` closes it. */
+/**
+ * Asks for a stream, or ends it; or goes on with it, with the client's answers. It may be silent
+ * for as long as a connection may; `connection` closes it.
+ */
 export async function requestStream(
   method: 'GET' | 'POST' | 'DELETE',
   url: string,
@@ -44,8 +73,10 @@ export async function requestStream(
   if (answers !== undefined) headers.set('Content-Type', 'application/json')
   headers.set('Prefer', STREAM_PREFERENCE)
   const { fetch, headers: given, idleTimeout } = settings
-  new Headers(typeof given === 'function' ? await given() : given).forEach((value, name) => headers.set(name, value))
-  if (lastEventId) headers.set('Last-Event-ID', lastEventId)
+  new Headers(typeof given === 'function' ? await given() : given).forEach((value, name) =>
+    headers.set(name, value)
+  )
+  setLastEventId(headers, lastEventId)
   const response = fetch(url, {
     ...init,
     method,
@@ -59,7 +90,23 @@ export async function requestStream(
   return within(idleTimeout, response, error => connection.abort(error))
 }
 
-/** Tells the server that nobody wants the rest. One that does not hear it abandons the stream by itself in time. */
+/**
+ * In UTF-8, as browsers send it (WHATWG 9.2.4). Of an id that no header can carry nothing is said:
+ * then the stream begins anew.
+ */
+function setLastEventId(headers: Headers, id: string | undefined): void {
+  if (!id) return
+  const bytes = Array.from(new TextEncoder().encode(id), byte => String.fromCharCode(byte)).join('')
+  if (IN_A_HEADER.test(bytes)) headers.set('Last-Event-ID', bytes)
+}
+
+/** RFC 9110, 5.5: no control character but a tab. */
+const IN_A_HEADER = /^[\t\x20-\x7e\x80-\xff]*$/
+
+/**
+ * Tells the server that nobody wants the rest. One that does not hear it abandons the stream by
+ * itself in time.
+ */
 export function cancelStream(url: string, call: Call, settings: ClientSettings): void {
   requestStream('DELETE', url, call, settings, new AbortController()).then(discard, () => undefined)
 }
@@ -74,11 +121,16 @@ export function isEventStream({ status, headers }: Response): boolean {
 }
 
 /**
- * The stream URL of a response that is an event stream, if it has one of the request's own origin: what the caller sends to that one
- * must not go to another.
+ * The stream URL of a response that is an event stream, if it has one of the request's own origin
+ * and path: what the caller sends to that one must not go to another, and behind one origin there
+ * may be many servers.
  */
 export function streamUrlOf(response: Response, requestUrl: string): string | undefined {
   const base = response.url === '' ? requestUrl : response.url
-  const url = isEventStream(response) ? findLink(response.headers.get('link'), STREAM_RELATION, base) : undefined
-  return url?.origin === new URL(requestUrl, base).origin ? url.href : undefined
+  const url = isEventStream(response)
+    ? findLink(response.headers.get('link'), STREAM_RELATION, base)
+    : undefined
+  const isOwn =
+    url?.origin === new URL(requestUrl, base).origin && url.pathname === new URL(base).pathname
+  return isOwn ? url.href : undefined
 }

@@ -2,7 +2,8 @@
 
 /**
  * - `not-found`: the server has no such resource (-32002, from 2026-07-28 on -32602).
- * - `not-streamable`: the server does not stream it, or does not know the method (-32003, -32601, 406): use `resources/read`.
+ * - `not-streamable`: the server does not stream it, or does not know the method (-32003, -32601,
+ *   406): use `resources/read`.
  * - `too-large`: larger than `maxStreamSize`, said beforehand or found out on the way (-32004).
  * - `unauthorized`: 401 or 403 of the endpoint, also with fresh credentials.
  * - `refused`: any other JSON-RPC error or status; see `rpcError` and `status`.
@@ -10,8 +11,10 @@
  * - `unexpected-answer`: neither the resource nor an answer that SEP-2532 knows.
  * - `wrong-size`: more bytes, or other sizes, than were promised.
  * - `changed`: the resource is another one than when the transfer began.
- * - `incomplete`: the transfer broke off, and nothing (a strong `ETag`, a `Last-Modified`) says that the rest would fit.
- * - `retries-exhausted`: `maxRetries` attempts in a row brought nothing; `cause` is what the last one met.
+ * - `incomplete`: the transfer broke off, and nothing (a strong `ETag`, a `Last-Modified`) says
+ *   that the rest would fit.
+ * - `retries-exhausted`: `maxRetries` attempts in a row brought nothing; `cause` is what the last
+ *   one met.
  */
 export type ResourceStreamErrorCode =
   | 'not-found'
@@ -49,7 +52,11 @@ export class ResourceStreamError extends Error {
   /** What the server said of it, where it did. */
   readonly rpcError: RpcError | undefined
 
-  constructor(code: ResourceStreamErrorCode, detail: string, { cause, status, rpcError }: FailureDetails = {}) {
+  constructor(
+    code: ResourceStreamErrorCode,
+    detail: string,
+    { cause, status, rpcError }: FailureDetails = {}
+  ) {
     super(`The resource cannot be streamed: ${code.replace('-', ' ')}: ${detail}`, { cause })
     this.code = code
     this.status = status
@@ -65,14 +72,24 @@ const CODES: Partial<Record<number, ResourceStreamErrorCode>> = {
   [-32004]: 'too-large'
 }
 
-/** The failure that an answer without bytes stands for. `answer` is its body, where that is JSON. */
+/**
+ * The failure that an answer without bytes stands for. `answer` is its body, where that is JSON.
+ */
 export function failureOf(status: number, answer: unknown): ResourceStreamError {
   const { code, message, data } = (answer as { error?: Partial<RpcError> } | undefined)?.error ?? {}
   const isRpc = typeof code === 'number' && typeof message === 'string'
   // Stock endpoints insist on event streams (406), whatever the method.
-  const byStatus = isUnauthorized(status) ? 'unauthorized' : status === 406 ? 'not-streamable' : 'refused'
+  const byStatus = isUnauthorized(status)
+    ? 'unauthorized'
+    : status === 406
+      ? 'not-streamable'
+      : 'refused'
   const details = isRpc ? { status, rpcError: { code, message, data } } : { status }
-  return new ResourceStreamError((isRpc && CODES[code]) || byStatus, isRpc ? message : `HTTP ${status}`, details)
+  return new ResourceStreamError(
+    (isRpc && CODES[code]) || byStatus,
+    isRpc ? message : `HTTP ${status}`,
+    details
+  )
 }
 
 export function isUnauthorized(status: number): boolean {

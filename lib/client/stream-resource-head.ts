@@ -22,8 +22,17 @@ export function extentOf({ status, headers }: Response): Extent | undefined {
   const start = numberIn(first)
   const end = numberIn(last)
   // Each part of a multipart answer has a range of its own: nobody has asked for several.
-  if (start === undefined || end === undefined || end < start || isEncoded(headers)) return undefined
+  if (start === undefined || end === undefined || end < start || isEncoded(headers))
+    return undefined
   return { start, end: end + 1, size }
+}
+
+/**
+ * Whether the end of a body says that it is whole. Where the connection ends with it, runtimes take
+ * a cut for the end, also of one that is sent in chunks (Node 20).
+ */
+export function isDelimited({ headers }: Response): boolean {
+  return headers.has('content-length') || !/\bclose\b/i.test(headers.get('connection') ?? '')
 }
 
 /** What stands for exactly these bytes. */
@@ -35,8 +44,8 @@ export interface Validators {
 }
 
 /**
- * [RFC 9110 13.1.5] A client must not send a weak tag in `If-Range`, and a date only where it is a strong one: a second older than the
- * answer that carries it (8.8.2.2).
+ * [RFC 9110 13.1.5] A client must not send a weak tag in `If-Range`, and a date only where it is a
+ * strong one: a second older than the answer that carries it (8.8.2.2).
  */
 export function validatorsOf({ headers }: Response): Validators {
   const etag = headers.get('etag')
@@ -66,15 +75,21 @@ const PARAMETER = /;\s*([\w*-]+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^;"]*))/g
 const UNSAFE = /[\p{Cc}\u202a-\u202e\u2066-\u2069]/gu
 
 /**
- * The file name that a server suggests (RFC 6266), without any folder: its last part, as section 4.3 asks. `undefined` where
- * nothing is left.
+ * The file name that a server suggests (RFC 6266), without any folder: its last part, as section
+ * 4.3 asks. `undefined` where nothing is left.
  */
 export function fileNameOf({ headers }: Response): string | undefined {
   const parameters = new Map<string, string>()
-  for (const [, key = '', quoted, token = ''] of (headers.get('content-disposition') ?? '').matchAll(PARAMETER))
+  for (const [, key = '', quoted, token = ''] of (
+    headers.get('content-disposition') ?? ''
+  ).matchAll(PARAMETER))
     parameters.set(key.toLowerCase(), quoted?.replace(/\\(.)/g, '$1') ?? token.trim())
   const [, extended] = /^utf-8'[^']*'(.*)$/i.exec(parameters.get('filename*') ?? '') ?? []
-  const name = (decoded(extended) ?? parameters.get('filename') ?? '').split(/[/\\]/).at(-1)?.replace(UNSAFE, '') ?? ''
+  const name =
+    (decoded(extended) ?? parameters.get('filename') ?? '')
+      .split(/[/\\]/)
+      .at(-1)
+      ?.replace(UNSAFE, '') ?? ''
   return /^\.{0,2}$/.test(name) ? undefined : name
 }
 

@@ -21,28 +21,32 @@ export interface ResourceReconnection {
 /** Options of {@link streamResource}. Durations are milliseconds, sizes are bytes. */
 export interface StreamResourceOptions {
   /**
-   * The largest resource to take. It is told to the server, compared with the size that the server names, and counted while bytes
-   * come in (SEP-2532, "Client Capability"). Default: no limit.
+   * The largest resource to take. It is told to the server, compared with the size that the server
+   * names, and counted while bytes come in (SEP-2532, "Client Capability"). Default: no limit.
    */
   readonly maxStreamSize?: number | undefined
-  /** Ends the transfer, also while it waits. The stream, or the promise of it, breaks with the signal's reason. */
+  /**
+   * Ends the transfer, also while it waits. The stream, or the promise of it, breaks with the
+   * signal's reason.
+   */
   readonly signal?: AbortSignal | undefined
   /**
-   * Headers for the MCP server, on top of those of the transport: an object, or a function that makes them afresh for each
-   * request to the endpoint. They never go to another origin. Default: none.
+   * Headers for the MCP server, on top of those of the transport: an object, or a function that
+   * makes them afresh for each request to the endpoint. They never go to another origin. Default:
+   * none.
    */
   readonly headers?: HeadersLike | (() => HeadersLike | Promise<HeadersLike>) | undefined
   /** Hears of each chunk that is handed up. It must not throw. */
   readonly onProgress?: ((progress: ResourceProgress) => void) | undefined
   /**
-   * Other origins whose download URLs are followed, without credentials; `'*'`: all. Where it is given, redirects are followed
-   * to these only. Default: download URLs of the MCP server's own origin, redirects to any (they are how SEP-2532 points to
-   * storage).
+   * Other origins whose download URLs are followed, without credentials; `'*'`: all. Where it is
+   * given, redirects are followed to these only. Default: download URLs of the MCP server's own
+   * origin, redirects to any (they are how SEP-2532 points to storage).
    */
   readonly trustedOrigins?: readonly string[] | undefined
   /**
-   * The fetch underneath, for the MCP server and for where it points: it must not add credentials by itself. Default: the
-   * transport's for the MCP server, the global one for other origins.
+   * The fetch underneath, for the MCP server and for where it points: it must not add credentials
+   * by itself. Default: the transport's for the MCP server, the global one for other origins.
    */
   readonly fetch?: FetchLike | undefined
   /** Attempts in a row without a new byte, after which the transfer is given up. Default: 5. */
@@ -54,8 +58,8 @@ export interface StreamResourceOptions {
   /** What each delay grows by. Default: 2. */
   readonly timeoutFactor?: number | undefined
   /**
-   * Silence after which a connection counts as lost, while bytes are wanted of it. It has to cover the time that the server
-   * needs to open the resource. `null`: never. Default: 45,000.
+   * Silence after which a connection counts as lost, while bytes are wanted of it. It has to cover
+   * the time that the server needs to open the resource. `null`: never. Default: 45,000.
    */
   readonly idleTimeout?: number | null | undefined
   /** Hears of each attempt to go on before it is made. It must not throw. */
@@ -66,7 +70,10 @@ type MayBeMissing = 'signal' | 'fetch' | 'trustedOrigins'
 
 /** The options with every default filled in. */
 export type ResourceSettings = {
-  [Name in keyof Omit<StreamResourceOptions, MayBeMissing>]-?: Exclude<StreamResourceOptions[Name], undefined>
+  [Name in keyof Omit<StreamResourceOptions, MayBeMissing>]-?: Exclude<
+    StreamResourceOptions[Name],
+    undefined
+  >
 } & Pick<StreamResourceOptions, MayBeMissing>
 
 const DEFAULTS: ResourceSettings = {
@@ -96,8 +103,10 @@ export function parseResourceOptions(options: StreamResourceOptions = {}): Resou
 }
 
 function isFine(name: string, value: unknown): boolean {
-  if (name === 'headers') return typeof value === 'function' || (typeof value === 'object' && value !== null)
-  if (name === 'signal') return typeof (value as Partial<AbortSignal>).addEventListener === 'function'
+  if (name === 'headers')
+    return typeof value === 'function' || (typeof value === 'object' && value !== null)
+  if (name === 'signal')
+    return typeof (value as Partial<AbortSignal>).addEventListener === 'function'
   if (name === 'trustedOrigins') return Array.isArray(value) && value.every(isOrigin)
   if (name === 'fetch') return typeof value === 'function'
   if (name === 'idleTimeout' && value === null) return true
@@ -108,5 +117,8 @@ function isFine(name: string, value: unknown): boolean {
 
 /** An origin as `URL` writes it, or everything. */
 function isOrigin(value: unknown): boolean {
-  return value === '*' || (typeof value === 'string' && URL.canParse(value) && new URL(value).origin === value)
+  return (
+    value === '*' ||
+    (typeof value === 'string' && URL.canParse(value) && new URL(value).origin === value)
+  )
 }

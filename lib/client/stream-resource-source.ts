@@ -1,4 +1,5 @@
-// Where the bytes of a resource come from: the endpoint itself, where it redirects to, or the download URL that it gives (SEP-2532).
+// Where the bytes of a resource come from: the endpoint itself, where it redirects to, or the
+// download URL that it gives (SEP-2532).
 import { discard, type Endpoint, urlIn } from './stream-resource-endpoint.js'
 import { failureOf, ResourceStreamError } from './stream-resource-error.js'
 import type { ResourceSettings } from './stream-resource-options.js'
@@ -14,7 +15,9 @@ export interface Found {
 export interface Source {
   /** One answer to a request with these headers (`Range`). Its status may be any. */
   find(range: Record<string, string> | undefined, signal: AbortSignal): Promise<Found>
-  /** Forgets where the endpoint has pointed to, so that it is asked again; `false` where it has not. */
+  /**
+   * Forgets where the endpoint has pointed to, so that it is asked again; `false` where it has not.
+   */
   forget(): boolean
 }
 
@@ -28,13 +31,20 @@ const LARGEST_ANSWER = 2 ** 20
 
 const LOOPBACK = /^(localhost|127(\.\d+){3}|\[::1\])$/
 
-export function sourceOf(uri: string, endpoint: Endpoint, { trustedOrigins }: ResourceSettings): Source {
+export function sourceOf(
+  uri: string,
+  endpoint: Endpoint,
+  { trustedOrigins }: ResourceSettings
+): Source {
   let pointer: Pointer | undefined
 
   const isTrusted = (url: URL): boolean =>
     trustedOrigins?.includes('*') === true || trustedOrigins?.includes(url.origin) === true
 
-  async function find(range: Record<string, string> | undefined, signal: AbortSignal): Promise<Found> {
+  async function find(
+    range: Record<string, string> | undefined,
+    signal: AbortSignal
+  ): Promise<Found> {
     // Where bytes are counted, they must come as they are. With a range, fetch says so itself.
     const headers = range ?? { 'Accept-Encoding': 'identity' }
     if (pointer === undefined) {
@@ -58,15 +68,27 @@ export function sourceOf(uri: string, endpoint: Endpoint, { trustedOrigins }: Re
     return { ...pointer, response: await fetchFrom(pointer, headers, signal) }
   }
 
-  /** The answer of a pointer's target, or of where that redirects to. Who has left the endpoint's origin has left its credentials. */
-  async function fetchFrom(from: Pointer, headers: Record<string, string>, signal: AbortSignal): Promise<Response> {
+  /**
+   * The answer of a pointer's target, or of where that redirects to. Who has left the endpoint's
+   * origin has left its credentials.
+   */
+  async function fetchFrom(
+    from: Pointer,
+    headers: Record<string, string>,
+    signal: AbortSignal
+  ): Promise<Response> {
     let { target, isOwn } = from
     for (let hops = 0; ; hops++) {
       const response = await endpoint.get(target, headers, isOwn, signal)
       const location = locationOf(response)
       if (location === undefined) {
         // Some storages say with 200 what went wrong.
-        if (response.ok && isJson(response) && from.mimeType !== undefined && !isJsonType(from.mimeType))
+        if (
+          response.ok &&
+          isJson(response) &&
+          from.mimeType !== undefined &&
+          !isJsonType(from.mimeType)
+        )
           throw unexpected(`JSON in place of ${from.mimeType}`, response)
         return response
       }
@@ -86,13 +108,26 @@ export function sourceOf(uri: string, endpoint: Endpoint, { trustedOrigins }: Re
   }
 
   /** The download URL in a JSON-RPC answer. */
-  function pointerIn(answer: unknown, requestId: string, response: Response, endpointUrl: URL): Pointer {
-    const { id, result, error } = (answer ?? {}) as { id?: unknown; result?: Record<string, unknown>; error?: unknown }
+  function pointerIn(
+    answer: unknown,
+    requestId: string,
+    response: Response,
+    endpointUrl: URL
+  ): Pointer {
+    const { id, result, error } = (answer ?? {}) as {
+      id?: unknown
+      result?: Record<string, unknown>
+      error?: unknown
+    }
     if (!response.ok || typeof error === 'object') throw failureOf(response.status, answer)
     const { downloadUrl, uri: canonical, mimeType, size } = result ?? {}
-    if (typeof downloadUrl !== 'string' || id !== requestId) throw unexpected('JSON without a download URL', response)
+    if (typeof downloadUrl !== 'string' || id !== requestId)
+      throw unexpected('JSON without a download URL', response)
     const url = urlIn(downloadUrl)
-    const target = checked(url, endpointUrl.protocol === 'http:' && LOOPBACK.test(url?.hostname ?? ''))
+    const target = checked(
+      url,
+      endpointUrl.protocol === 'http:' && LOOPBACK.test(url?.hostname ?? '')
+    )
     const isOwn = target.origin === endpointUrl.origin
     if (!isOwn && !isTrusted(target)) throw untrusted('not a trusted origin', target)
     return {
@@ -122,16 +157,21 @@ function locationOf({ status, type, headers }: Response): string | undefined {
 export const hasBytes = ({ status }: Response): boolean => [200, 206, 416].includes(status)
 
 /** Statuses that say "not now" (RFC 9110, RFC 8470, RFC 6585). */
-export const isPassing = ({ status }: Response): boolean => status >= 500 || [408, 425, 429].includes(status)
+export const isPassing = ({ status }: Response): boolean =>
+  status >= 500 || [408, 425, 429].includes(status)
 
 /** Not `application/json-patch+json` and its like, which are types of their own. */
 const isJsonType = (type: string): boolean => /^application\/json\s*(?:;|$)/i.test(type)
 const isJson = ({ headers }: Response): boolean => isJsonType(headers.get('content-type') ?? '')
 
-/** A URL that may be fetched: https, or what is as good; and with nobody's name in it, which fetch does not take. */
+/**
+ * A URL that may be fetched: https, or what is as good; and with nobody's name in it, which fetch
+ * does not take.
+ */
 function checked(url: URL | undefined, mayBePlain: boolean): URL {
   const isSafe = url?.protocol === 'https:' || (mayBePlain && url?.protocol === 'http:')
-  if (url === undefined || !isSafe || `${url.username}${url.password}` !== '') throw untrusted('not a safe URL', url)
+  if (url === undefined || !isSafe || `${url.username}${url.password}` !== '')
+    throw untrusted('not a safe URL', url)
   return url
 }
 

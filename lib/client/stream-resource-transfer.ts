@@ -1,12 +1,25 @@
-// One transfer of a resource: which bytes have come, which answer brings the next ones, and whether it may.
+// One transfer of a resource: which bytes have come, which answer brings the next ones, and whether
+// it may.
 import type { ReconnectReason } from './options.js'
 import { retryAfterOf, retryDelay, within } from './retry-delay.js'
 import { failureOf, ResourceStreamError } from './stream-resource-error.js'
-import { extentOf, isChanged, validatorsOf, type Validators } from './stream-resource-head.js'
+import {
+  extentOf,
+  isChanged,
+  isDelimited,
+  validatorsOf,
+  type Validators
+} from './stream-resource-head.js'
 import type { ResourceSettings } from './stream-resource-options.js'
 import { discard } from './stream-resource-endpoint.js'
 import { untilAborted } from './until-aborted.js'
-import { type Found, hasBytes, isPassing, type Source, unexpected } from './stream-resource-source.js'
+import {
+  type Found,
+  hasBytes,
+  isPassing,
+  type Source,
+  unexpected
+} from './stream-resource-source.js'
 
 type ByteReader = ReadableStreamDefaultReader<Uint8Array>
 
@@ -20,14 +33,21 @@ export interface Transfer {
 }
 
 /** `over` aborts when the transfer is over, whatever came of it. */
-export function transferOf(source: Source, settings: ResourceSettings, over: AbortSignal): Transfer {
+export function transferOf(
+  source: Source,
+  settings: ResourceSettings,
+  over: AbortSignal
+): Transfer {
   const { maxStreamSize, maxRetries, idleTimeout, headers, onProgress, onReconnect } = settings
   /** Bytes that were handed up. */
   let received = 0
   /** Bytes that are to come once more, because the server sends the whole again. */
   let repeated = 0
   let attempt = 0
-  /** Whether the endpoint was asked anew since the last answer with bytes, or the last one that was lost, because what it had pointed to was no good. */
+  /**
+   * Whether the endpoint was asked anew since the last answer with bytes, or the last one that was
+   * lost, because what it had pointed to was no good.
+   */
   let isRenewed = false
   /** Of the whole, once it is known. */
   let size: number | undefined
@@ -35,6 +55,10 @@ export function transferOf(source: Source, settings: ResourceSettings, over: Abo
   let validators: Validators | undefined
   /** Where the bytes of the present answer end, where that is known. */
   let end: number | undefined
+  /** A cut of the present answer would not be taken for its end. */
+  let isFramed = true
+  /** The bytes that were there when an answer without such a frame last ended. */
+  let endedAt: number | undefined
   let reader: ByteReader | undefined
   let connection: AbortController | undefined
   /** How the last connection was lost. */
@@ -42,8 +66,11 @@ export function transferOf(source: Source, settings: ResourceSettings, over: Abo
 
   over.addEventListener('abort', () => connection?.abort(over.reason), { once: true })
 
-  const failure = (code: ResourceStreamError['code'], detail: string, cause?: unknown): ResourceStreamError =>
-    new ResourceStreamError(code, detail, { cause })
+  const failure = (
+    code: ResourceStreamError['code'],
+    detail: string,
+    cause?: unknown
+  ): ResourceStreamError => new ResourceStreamError(code, detail, { cause })
 
   function giveUp(silence: Error): void {
     reason = 'idle'
@@ -62,7 +89,9 @@ export function transferOf(source: Source, settings: ResourceSettings, over: Abo
       try {
         const { strong } = validators ?? {}
         const range =
-          received > 0 && strong !== undefined ? { Range: `bytes=${received}-`, 'If-Range': strong } : undefined
+          received > 0 && strong !== undefined
+            ? { Range: `bytes=${received}-`, 'If-Range': strong }
+            : undefined
         const found = await within(idleTimeout, find(range, connection.signal), giveUp)
         const { response } = found
         if (hasBytes(response)) return accept(found)
@@ -79,7 +108,8 @@ export function transferOf(source: Source, settings: ResourceSettings, over: Abo
           // Headers made afresh may have a token that is still good.
           renew(error, source.forget() || typeof headers === 'function')
         } else {
-          // All of it may have left the server, and used up what it had pointed to, without a byte arriving here.
+          // All of it may have left the server, and used up what it had pointed to, without a byte
+          // arriving here.
           isRenewed = false
         }
         cause = error
@@ -103,14 +133,21 @@ export function transferOf(source: Source, settings: ResourceSettings, over: Abo
 
   async function untilNextAttempt(cause: unknown, retryAfter: number | undefined): Promise<void> {
     if (received > 0 && validators?.strong === undefined)
-      throw failure('incomplete', 'it broke off, and no strong validator says that the rest would fit', cause)
+      throw failure(
+        'incomplete',
+        'it broke off, and no strong validator says that the rest would fit',
+        cause
+      )
     if (++attempt > maxRetries) throw failure('retries-exhausted', `${maxRetries} in a row`, cause)
     const delay = retryDelay(attempt, undefined, retryAfter, settings)
     onReconnect({ attempt, delay, received, reason })
     await pause(delay, over)
   }
 
-  /** Once for each answer that follows: a signed URL runs out, a download URL is used up, a token expires. */
+  /**
+   * Once for each answer that follows: a signed URL runs out, a download URL is used up, a token
+   * expires.
+   */
   function renew(refusal: ResourceStreamError, mayHelp: boolean): void {
     if (isRenewed || !mayHelp) throw refusal
     isRenewed = true
@@ -132,17 +169,20 @@ export function transferOf(source: Source, settings: ResourceSettings, over: Abo
     if (extent === undefined) throw unexpected('a range that makes no sense', response)
     const found = validatorsOf(response)
     const sizes = new Set([size, promised, extent.size].filter(each => each !== undefined))
-    if (validators === undefined && sizes.size > 1) throw failure('wrong-size', [...sizes].join(' or '))
+    if (validators === undefined && sizes.size > 1)
+      throw failure('wrong-size', [...sizes].join(' or '))
     const isOther = validators !== undefined && (sizes.size > 1 || isChanged(validators, found))
     // Without a range it is the whole. If it is the same one, what was here before is passed over.
     const isWhole = response.status === 200
     if (isOther || (received > 0 && isWhole && found.strong !== validators?.strong))
       throw failure('changed', 'it is not what it was when the transfer began')
-    if (!isWhole && extent.start !== received) throw unexpected('another range than was asked for', response)
+    if (!isWhole && extent.start !== received)
+      throw unexpected('another range than was asked for', response)
     validators ??= found
     ;[size] = sizes
     if (size !== undefined && size > maxStreamSize) throw failure('too-large', `${size} bytes`)
     end = extent.end ?? size
+    isFramed = !isWhole || isDelimited(response)
     repeated = isWhole ? received : 0
   }
 
@@ -183,9 +223,14 @@ export function transferOf(source: Source, settings: ResourceSettings, over: Abo
 
   /** Whether nothing is missing when an answer brings no more. */
   function isWhole(cause: unknown): boolean {
-    if (repeated > 0 && cause === undefined) throw failure('changed', 'it is shorter than when the transfer began')
+    if (repeated > 0 && cause === undefined)
+      throw failure('changed', 'it is shorter than when the transfer began')
     if (size !== undefined) return received === size
-    return cause === undefined && (end === undefined || received === end)
+    if (cause !== undefined || (end !== undefined && received !== end)) return false
+    // Where only the connection's end says so, it has to end there twice.
+    const isEnd = isFramed || endedAt === received
+    endedAt = received
+    return isEnd
   }
 
   return { connect, size: () => size, read }

@@ -1,4 +1,5 @@
-// `streamResource`: one unbroken stream of a resource's bytes, over as many answers as the network needs (SEP-2532).
+// `streamResource`: one unbroken stream of a resource's bytes, over as many answers as the network
+// needs (SEP-2532).
 import { endpointOf, type ResourceTransport } from './stream-resource-endpoint.js'
 import { fileNameOf } from './stream-resource-head.js'
 import { parseResourceOptions, type StreamResourceOptions } from './stream-resource-options.js'
@@ -8,12 +9,15 @@ import { transferOf } from './stream-resource-transfer.js'
 /** A resource whose bytes are on their way. */
 export interface ResourceStream {
   /**
-   * The bytes, pulled from the network as they are read. It ends only behind the last of them, and breaks with a
-   * {@link ResourceStreamError} where they cannot be had. Who does not read it to its end must cancel it.
+   * The bytes, pulled from the network as they are read. It ends only behind the last of them, and
+   * breaks with a {@link ResourceStreamError} where they cannot be had. Who does not read it to its
+   * end must cancel it.
    */
   readonly stream: ReadableStream<Uint8Array>
   readonly mimeType: string
-  /** The file name that the server suggests, without any folder; `undefined` where it suggests none. */
+  /**
+   * The file name that the server suggests, without any folder; `undefined` where it suggests none.
+   */
   readonly name: string | undefined
   /** Bytes of the whole; `undefined` where the server has not said. */
   readonly size: number | undefined
@@ -22,11 +26,14 @@ export interface ResourceStream {
 }
 
 /**
- * Asks an MCP server for the bytes of a resource by `resources/stream` (SEP-2532), and resolves once they are about to come: in the
- * answer itself, from where it redirects to, or from a download URL. A transfer that breaks goes on where it was, by `Range` and
- * `If-Range`; where it cannot, the stream breaks with a {@link ResourceStreamError}, and so does the promise before that.
+ * Asks an MCP server for the bytes of a resource by `resources/stream` (SEP-2532), and resolves
+ * once they are about to come: in the answer itself, from where it redirects to, or from a download
+ * URL. A transfer that breaks goes on where it was, by `Range` and
+ * `If-Range`; where it cannot, the stream breaks with a {@link ResourceStreamError}, and so does
+ * the promise before that.
  *
- * @param transportOrUrl an official `StreamableHTTPClientTransport`, v1 or v2; or the URL of an endpoint, with all that it wants to
+ * @param transportOrUrl an official `StreamableHTTPClientTransport`, v1 or v2; or the URL of an
+ * endpoint, with all that it wants to
  *   see in `headers`
  * @param uri the resource, as `resources/list` names it
  * @throws {TypeError} for a bad argument, naming it
@@ -65,12 +72,17 @@ export async function streamResource(
 }
 
 /** Nothing is read ahead: the network waits for the reader. */
-function streamOf(read: () => Promise<Uint8Array | undefined>, over: AbortController): ReadableStream<Uint8Array> {
+function streamOf(
+  read: () => Promise<Uint8Array | undefined>,
+  over: AbortController
+): ReadableStream<Uint8Array> {
   return new ReadableStream<Uint8Array>(
     {
       start(controller) {
         // At once, also where nobody reads.
-        over.signal.addEventListener('abort', () => controller.error(over.signal.reason), { once: true })
+        over.signal.addEventListener('abort', () => controller.error(over.signal.reason), {
+          once: true
+        })
       },
       async pull(controller) {
         try {

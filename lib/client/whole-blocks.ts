@@ -1,9 +1,13 @@
-// An event stream as it comes in, cut behind its last blank line: what is whole goes on, the rest waits for what follows.
+// An event stream as it comes in, cut behind its last blank line: what is whole goes on, the rest
+// waits for what follows.
 
 const LF = 10
 const CR = 13
 
-/** One per connection: what is unfinished when it breaks is gone with it, and comes again, whole, on the next. */
+/**
+ * One per connection: what is unfinished when it breaks is gone with it, and comes again, whole, on
+ * the next.
+ */
 export class WholeBlocks {
   /** Bytes of an unfinished block. */
   pending = 0
@@ -27,12 +31,19 @@ export class WholeBlocks {
     return whole
   }
 
-  /** Where the last blank line of a chunk ends: a line end that follows a line end, each LF, CRLF or CR [WHATWG 9.2.5]. */
+  /**
+   * Where the last blank line of a chunk ends: a line end that follows a line end, each LF, CRLF or
+   * CR [WHATWG 9.2.5].
+   */
   #endOfBlocks(chunk: Uint8Array): number {
     const at = (i: number): number | undefined => (i < 0 ? this.#before[i + 2] : chunk[i])
     const endsLine = (i: number): boolean => at(i) === LF || at(i) === CR
     for (const byte of [LF, CR]) {
-      for (let i = chunk.lastIndexOf(byte); i >= 0; i = i > 0 ? chunk.lastIndexOf(byte, i - 1) : -1) {
+      for (
+        let i = chunk.lastIndexOf(byte);
+        i >= 0;
+        i = i > 0 ? chunk.lastIndexOf(byte, i - 1) : -1
+      ) {
         const isCrLf = byte === LF && at(i - 1) === CR
         if (endsLine(isCrLf ? i - 2 : i - 1)) return i + 1
       }

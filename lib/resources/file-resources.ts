@@ -1,16 +1,20 @@
 // The files of a folder as resources, and no other file, whatever a URI says.
 import type { Dirent } from 'node:fs'
-import { readdir, realpath, stat } from 'node:fs/promises'
-import { join, relative, resolve, sep } from 'node:path'
-import { mimeTypeOf } from '../methods/resource-head.js'
-import type { IsStreamable, OpenResource, ResourceEntry } from '../methods/resource-types.js'
+import { lstat, readdir } from 'node:fs/promises'
+import { join, resolve } from 'node:path'
+import { insideOf } from './open-file.js'
+import { mimeTypeOf } from './resource-head.js'
+import type { IsStreamable, OpenResource, ResourceEntry } from './resource-types.js'
 
 export interface FileResourcesOptions {
   /** What the URIs of all files begin with, such as `files:///`; a slash at its end is implied. */
   readonly baseUri: string
 }
 
-/** What {@link fileResources} returns: a value for the option `resources`, to be used as it is or spread into others. */
+/**
+ * What {@link fileResources} returns: a value for the option `resources`, to be used as it is or
+ * spread into others.
+ */
 export interface FileResources {
   readonly open: OpenResource
   readonly streamable: IsStreamable
@@ -19,8 +23,9 @@ export interface FileResources {
 }
 
 /**
- * Serves the files below a folder as resources: `files:///a/b.pdf` is `<root>/a/b.pdf`. Files and folders whose names begin with a dot do
- * not exist, nor does what a link leads to outside of the folder, nor what is not a file.
+ * Serves the files below a folder as resources: `files:///a/b.pdf` is `<root>/a/b.pdf`. Files and
+ * folders whose names begin with a dot do not exist, nor does what a link leads to outside of the
+ * folder, nor what is not a file.
  *
  * @throws {TypeError} for a root or a base that can be none.
  */
@@ -35,26 +40,35 @@ export function fileResources(root: string, options: FileResourcesOptions): File
   return {
     open: async uri => {
       const segments = uri.startsWith(base) ? segmentsOf(uri.slice(base.length)) : undefined
-      const path = segments === undefined ? undefined : await insideOf(folder, join(folder, ...segments))
-      return path === undefined ? undefined : { path, name: segments?.at(-1) }
+      const path =
+        segments === undefined ? undefined : await insideOf(folder, join(folder, ...segments))
+      return path === undefined ? undefined : { path, root: folder, name: segments?.at(-1) }
     },
     streamable: uri => uri.startsWith(base),
     list: async () => {
       const entries: ResourceEntry[] = []
       for await (const segments of filesIn(folder, [])) {
         const path = await insideOf(folder, join(folder, ...segments))
-        const stats = path === undefined ? undefined : await stat(path).catch(() => undefined)
+        const stats = path === undefined ? undefined : await lstat(path).catch(() => undefined)
         if (stats === undefined || !stats.isFile()) continue
         const uri = base + segments.map(encodeURIComponent).join('/')
         const mimeType = mimeTypeOf(undefined, segments.at(-1))
-        entries.push({ uri, name: segments.join('/'), mimeType, size: stats.size, streamable: true })
+        entries.push({
+          uri,
+          name: segments.join('/'),
+          mimeType,
+          size: stats.size,
+          streamable: true
+        })
       }
       return entries
     }
   }
 }
 
-/** The names that a URI's path consists of; `undefined` where one of them could be more than a name. */
+/**
+ * The names that a URI's path consists of; `undefined` where one of them could be more than a name.
+ */
 function segmentsOf(path: string): string[] | undefined {
   try {
     const segments = path.split('/').map(decodeURIComponent)
@@ -69,19 +83,10 @@ function isPlainName(name: string): boolean {
   return name !== '' && !name.startsWith('.') && !/[/\\:\x00]/.test(name)
 }
 
-/** Where a path really leads, if that is inside of the folder, and to nothing hidden. */
-async function insideOf(folder: string, path: string): Promise<string | undefined> {
-  try {
-    const [root, real] = await Promise.all([realpath(folder), realpath(path)])
-    const names = relative(root, real).split(sep)
-    return names.every(name => name !== '' && !name.startsWith('.')) && real === join(root, ...names) ? real : undefined
-  } catch {
-    // It does not exist, or is not for this process to read: neither is a difference for a client.
-    return undefined
-  }
-}
-
-/** Names of all files below a folder, in order. Links to folders are not followed: they could lead in a circle. */
+/**
+ * Names of all files below a folder, in order. Links to folders are not followed: they could lead
+ * in a circle.
+ */
 async function* filesIn(folder: string, above: readonly string[]): AsyncGenerator<string[]> {
   let entries: Dirent[]
   try {

@@ -1,22 +1,33 @@
 // What the endpoint's own `resources/read` returns, as bytes.
-import { isObject } from '../core/json-rpc.js'
-import { NOT_STREAMABLE, type OpenedResource, type OpenResource, type Resource } from '../methods/resource-types.js'
+import { isObject } from '../protocol/json-rpc.js'
+import {
+  NOT_STREAMABLE,
+  type OpenedResource,
+  type OpenResource,
+  type Resource
+} from './resource-types.js'
 
-/** Codes for a resource that does not exist: that of MCP, and that of the official SDKs and of 2026-07-28. */
+/**
+ * Codes for a resource that does not exist: that of MCP, and that of the official SDKs and of
+ * 2026-07-28.
+ */
 const NOT_FOUND = [-32002, -32602]
 
 /**
- * Gives an endpoint `resources/stream` for all that it can `resources/read`: `mcpStreams({ resources: readThrough() })`. Each transfer
- * holds the endpoint's answer in memory, in base64 and decoded: about four times the size of the resource at its peak, and
- * the size itself until the client has it. Answers of more than 256 MiB are refused.
+ * Gives an endpoint `resources/stream` for all that it can `resources/read`: `mcpStreams({
+ * resources: readThrough() })`. Each transfer holds the endpoint's answer in memory, in base64 and
+ * decoded: about four times the size of the resource at its peak, and the size itself until the
+ * client has it. Answers of more than 256 MiB are refused.
  */
-export function readThrough(): { readonly open: OpenResource } {
+export function readThrough(): { readonly open: OpenResource; readonly streamable: true } {
   return {
+    streamable: true,
     open: async (uri, { askEndpoint }) => {
       try {
         return resourceIn(await askEndpoint('resources/read', { uri }))
       } catch (error) {
-        if (error instanceof Error && 'code' in error && NOT_FOUND.includes(error.code as number)) return undefined
+        if (error instanceof Error && 'code' in error && NOT_FOUND.includes(error.code as number))
+          return undefined
         throw error
       }
     }
@@ -24,13 +35,17 @@ export function readThrough(): { readonly open: OpenResource } {
 }
 
 function resourceIn({ contents }: Record<string, unknown>): OpenedResource {
-  if (!Array.isArray(contents)) throw new TypeError('The endpoint answered resources/read without contents')
+  if (!Array.isArray(contents))
+    throw new TypeError('The endpoint answered resources/read without contents')
   const parts = (contents as unknown[]).filter(isObject)
   // Several contents, such as those of a folder, are not one run of bytes.
   const [part, ...others] = parts
   if (part === undefined) return undefined
   if (others.length > 0) return NOT_STREAMABLE
-  return { ...bytesIn(part), ...(typeof part['mimeType'] === 'string' && { mimeType: part['mimeType'] }) }
+  return {
+    ...bytesIn(part),
+    ...(typeof part['mimeType'] === 'string' && { mimeType: part['mimeType'] })
+  }
 }
 
 function bytesIn({ blob, text }: Record<string, unknown>): Resource {
@@ -39,7 +54,10 @@ function bytesIn({ blob, text }: Record<string, unknown>): Resource {
   throw new TypeError('The endpoint answered resources/read with neither blob nor text')
 }
 
-/** Node passes over what is no base64, and stops where it ends: the bytes would be others, or fewer, and nobody would know. */
+/**
+ * Node passes over what is no base64, and stops where it ends: the bytes would be others, or fewer,
+ * and nobody would know.
+ */
 function decoded(blob: string): Buffer {
   const bytes = Buffer.from(blob, 'base64')
   if (bytes.length === lengthOf(blob)) return bytes

@@ -1,9 +1,9 @@
 // Messages on their way into a stream.
-import { isObject, type Message } from '../core/json-rpc.js'
-import { withStreams } from '../core/shared-wire.js'
-import { newFields, readFields } from '../core/sse.js'
-import { encodeMessage } from '../core/sse-encode.js'
-import type { Stream } from '../core/stream.js'
+import { isObject, type Message } from '../protocol/json-rpc.js'
+import { withStreams } from '../protocol/shared-wire.js'
+import { newFields, readFields } from '../protocol/sse-parser.js'
+import { encodeMessage } from '../protocol/sse-writer.js'
+import type { Stream } from '../streams/stream.js'
 
 /** `false`: the stream is full, or over. */
 export function append(stream: Stream, json: string): boolean {
@@ -12,10 +12,14 @@ export function append(stream: Stream, json: string): boolean {
   return stream.append(block, 0, readFields(block, 0, fields), fields)
 }
 
-/** The server declares streams to clients that have declared them, in the results that list what it can do. */
-export function declared(message: Message, method: string): Message {
-  const isAboutServer = method === 'initialize' || method === 'server/discover'
-  if (!isAboutServer || !isObject(message.result)) return message
+/** Whether the result of a method lists what the server can do. */
+export function isAboutServer(method: string): boolean {
+  return method === 'initialize' || method === 'server/discover'
+}
+
+/** The server declares streams to clients that have declared them. */
+export function declared(message: Message): Message {
+  if (!isObject(message.result)) return message
   const { result } = message
   return { ...message, result: { ...result, capabilities: withStreams(result['capabilities']) } }
 }

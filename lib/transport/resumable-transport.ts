@@ -1,26 +1,40 @@
 // `resumableTransport()`: a transport of the SDK's server whose streams outlive their wire.
-import type { TransportLike } from '../core/shared-wire.js'
+import { isObject } from '../protocol/json-rpc.js'
+import type { TransportLike } from '../protocol/shared-wire.js'
 import { Session } from './session.js'
 import { sharedStreamsOf, type StreamsHandle } from './shared-streams.js'
 
 /** Options of {@link resumableTransport}. */
 export interface ResumableTransportOptions {
   /**
-   * Who is at the other end of this wire; only the same owner may resume or poll a stream, or list those of other sessions of theirs. Default:
-   * nobody in particular, so that a stream's id alone opens it.
+   * Who is at the other end of this wire; only the same owner may resume or poll a stream, or list
+   * those of other sessions of theirs. Default: nobody in particular, so that a stream's id alone
+   * opens it.
    */
   readonly owner?: string | undefined
+  /**
+   * Whether `resources/stream` is declared and answered on this wire, where option `resources` of
+   * the middleware has a `publicUrl`: `false` for clients that reach no HTTP, or that have the
+   * files themselves. Default: `true`, except on the standard input and output of this process
+   * (SEP-2532, stdio Transport).
+   */
+  readonly resources?: boolean | undefined
 }
 
 /**
- * Wraps one wire of an MCP server (a WebSocket, a socket, a pipe), so that what its client has asked for survives the loss of the wire. Give the
- * result to the official SDK's `server.connect()`, a server of its own for each wire. When a wire is lost the server hears nothing of it: the
- * client comes back on another wire, wrapped likewise, and sends `stream/resume`; the server's `onclose` comes when it has not done so for
- * `resumeInterval.max`. To a client that does not declare `experimental.streams`, the transport is what it was without us.
+ * Wraps one wire of an MCP server (a WebSocket, a socket, a pipe), so that what its client has
+ * asked for survives the loss of the wire. Give the result to the official SDK's
+ * `server.connect()`, a server of its own for each wire. When a wire is lost the server hears
+ * nothing of it: the client comes back on another wire, wrapped likewise, and sends
+ * `stream/resume`; the server's `onclose` comes when it has not done so for
+ * `resumeInterval.max`. To a client that does not declare `experimental.streams`, the transport is
+ * what it was without us.
  *
- * @param transport a server transport of the official SDK, version 1 or 2, that has not been started
- * @param streams what `mcpStreams()` returns; it need not be mounted anywhere. All wires that a client may come back on share it
- * @throws {TypeError} for anything else, and for an `owner` that is not a string
+ * @param transport a server transport of the official SDK, version 1 or 2, that has not been
+ * started
+ * @param streams what `mcpStreams()` returns; it need not be mounted anywhere. All wires that a
+ * client may come back on share it
+ * @throws {TypeError} for anything else, and for a bad option
  */
 export function resumableTransport(
   transport: TransportLike,
@@ -29,8 +43,22 @@ export function resumableTransport(
 ): TransportLike {
   const shared = sharedStreamsOf(streams)
   const isTransport = typeof transport?.start === 'function' && typeof transport.send === 'function'
-  if (!isTransport) throw new TypeError('resumableTransport: `transport` must be a transport of the MCP SDK')
-  const { owner = '' } = options
-  if (typeof owner !== 'string') throw new TypeError('resumableTransport: option `owner` must be a string')
-  return new Session(transport, owner, shared)
+  if (!isTransport)
+    throw new TypeError('resumableTransport: `transport` must be a transport of the MCP SDK')
+  const { owner = '', resources = !isStdio(transport) } = options
+  if (typeof owner !== 'string')
+    throw new TypeError('resumableTransport: option `owner` must be a string')
+  if (typeof resources !== 'boolean')
+    throw new TypeError('resumableTransport: option `resources` must be a boolean')
+  return new Session(transport, owner, shared, resources)
+}
+
+/**
+ * Whether a transport reads or writes the standard streams of this process, whatever its class is
+ * called: Node gives those the number of their file, and the same class may as well be on a socket.
+ */
+function isStdio(transport: object): boolean {
+  return Object.values(transport).some(
+    value => isObject(value) && (value['fd'] === 0 || value['fd'] === 1)
+  )
 }

@@ -1,9 +1,10 @@
-// `stream/resume`, `stream/poll` and `stream/poll/all` on a wire. They never reach the SDK's server.
-import { faultMessage, type StreamFault } from '../core/errors.js'
-import { label } from '../core/event-id.js'
-import type { Tombstone } from '../core/finished-streams.js'
-import { type Message, paramsOf, type RequestId } from '../core/json-rpc.js'
-import type { WireMessage } from '../core/shared-wire.js'
+// `stream/resume`, `stream/poll` and `stream/poll/all` on a wire. They never reach the SDK's
+// server.
+import { faultMessage, type StreamFault } from '../protocol/errors.js'
+import { label } from '../protocol/event-id.js'
+import { isStream, type Tombstone } from '../streams/finished-streams.js'
+import { type Message, paramsOf, type RequestId } from '../protocol/json-rpc.js'
+import type { WireMessage } from '../protocol/shared-wire.js'
 import {
   cursorOf,
   endNotification,
@@ -17,9 +18,9 @@ import {
   type StreamMethod,
   type StreamRequest,
   UNKNOWN_STREAM
-} from '../core/stream-messages.js'
-import { Stream } from '../core/stream.js'
-import type { StreamState } from '../core/stream-types.js'
+} from '../protocol/stream-messages.js'
+import type { Stream } from '../streams/stream.js'
+import type { StreamState } from '../streams/stream-types.js'
 import type { Wire } from './wire.js'
 
 /** Nobody wants these any more: to say that they were is to say nothing. */
@@ -43,17 +44,25 @@ export async function answerStreamMethod(
   else resume(wire, request, found, cursor)
 }
 
-/** A client that ends a stream wants no more of it: the session's own stream stands for the session. */
+/**
+ * A client that ends a stream wants no more of it: the session's own stream stands for the session.
+ */
 export async function cancelStream(wire: Wire, message: Message): Promise<void> {
   const { streamId } = paramsOf(message)
-  const found = typeof streamId === 'string' ? await wire.shared.host.table.find(streamId) : undefined
-  if (!(found instanceof Stream) || !wire.mayTouch(found) || found.isEnded) return
+  const found =
+    typeof streamId === 'string' ? await wire.shared.host.table.find(streamId) : undefined
+  if (!isStream(found) || !wire.mayTouch(found) || found.isEnded) return
   const session = wire.shared.sessions.get(found.sessionId ?? '')
   if (session !== undefined && found.kind === 'listen') await session.cancel()
   else found.cancel()
 }
 
-function poll(wire: Wire, { id }: StreamRequest, found: Stream | Tombstone, cursor: number | undefined): void {
+function poll(
+  wire: Wire,
+  { id }: StreamRequest,
+  found: Stream | Tombstone,
+  cursor: number | undefined
+): void {
   signOfLife(wire, found)
   if (id !== undefined) wire.respond(id, pollResult(found, cursor))
 }
@@ -70,19 +79,25 @@ function pollAll(wire: Wire, { id }: StreamRequest): void {
 }
 
 function signOfLife(wire: Wire, found: Stream | Tombstone): void {
-  if (!(found instanceof Stream)) return
+  if (!isStream(found)) return
   found.signOfLife()
   wire.shared.sessions.get(found.sessionId ?? '')?.signOfLife()
 }
 
-function resume(wire: Wire, request: StreamRequest, found: Stream | Tombstone, cursor: number | undefined): void {
+function resume(
+  wire: Wire,
+  request: StreamRequest,
+  found: Stream | Tombstone,
+  cursor: number | undefined
+): void {
   const { id } = request
-  if (!(found instanceof Stream)) {
+  if (!isStream(found)) {
     if ((cursor ?? 0) < found.last) return refuseLapsed(wire, request, 'stream-expired')
     return done(wire, id, found.id)
   }
   const from = cursor ?? found.unsentFrom
-  if (from + 1 < found.log.first && from < found.last) return refuseLapsed(wire, request, 'events-evicted', found)
+  if (from + 1 < found.log.first && from < found.last)
+    return refuseLapsed(wire, request, 'events-evicted', found)
   const { host, sessions } = wire.shared
   host.count('resumed', found)
   if (found.hasReader) host.count('taken-over', found)
@@ -99,8 +114,19 @@ function done(wire: Wire, id: RequestId | undefined, streamId: string): void {
   if (id !== undefined) wire.respond(id, { streamId, status: statusOf({ isEnded: true }) })
 }
 
-function refuseLapsed(wire: Wire, request: StreamRequest, fault: StreamFault, stream?: Stream): void {
-  refuse(wire, request, { code: INVALID_PARAMS, message: faultMessage(fault), data: { reason: fault } }, fault, stream)
+function refuseLapsed(
+  wire: Wire,
+  request: StreamRequest,
+  fault: StreamFault,
+  stream?: Stream
+): void {
+  refuse(
+    wire,
+    request,
+    { code: INVALID_PARAMS, message: faultMessage(fault), data: { reason: fault } },
+    fault,
+    stream
+  )
 }
 
 function refuse(
@@ -110,7 +136,7 @@ function refuse(
   reason: StreamFault,
   found?: Stream | Tombstone
 ): void {
-  wire.shared.host.count('refused', found instanceof Stream ? found : undefined, reason)
+  wire.shared.host.count('refused', isStream(found) ? found : undefined, reason)
   wire.refuse(id, refusal)
 }
 

@@ -1,15 +1,15 @@
 // How a session's messages get into its streams: it opens them, and waits where they are full.
 import { nanoid } from 'nanoid'
-import type { RequestId } from '../core/json-rpc.js'
-import type { Manners } from '../core/protocol-version.js'
-import type { WireMessage } from '../core/shared-wire.js'
-import type { Stream } from '../core/stream.js'
-import type { Producer, StreamInit } from '../core/stream-types.js'
+import type { RequestId } from '../protocol/json-rpc.js'
+import type { ClientProfile } from '../protocol/revisions.js'
+import type { WireMessage } from '../protocol/shared-wire.js'
+import type { Stream } from '../streams/stream.js'
+import type { Producer, StreamInit } from '../streams/stream-types.js'
 import { append } from './messages.js'
 import type { StreamsHost } from './shared-streams.js'
 
 /** A wire has no revisions to heed, no primers, and nothing to hand off. */
-const MANNERS: Manners = { taken: true, primer: 'none', comesBack: true, handoff: 'never' }
+const MANNERS: ClientProfile = { taken: true, primer: 'none', reconnects: true, handoff: 'never' }
 
 export class StreamWriter {
   readonly #host: StreamsHost
@@ -20,7 +20,10 @@ export class StreamWriter {
     this.#host = host
   }
 
-  /** `undefined`: there is no room for it. `over` is told when it has ended, `unanswered` of what its client will not answer any more. */
+  /**
+   * `undefined`: there is no room for it. `over` is told when it has ended, `unanswered` of what
+   * its client will not answer any more.
+   */
   open(
     init: Pick<StreamInit, 'kind' | 'owner' | 'requestIds' | 'sessionId'>,
     over: (stream: Stream) => void,
@@ -36,15 +39,20 @@ export class StreamWriter {
         if (stream !== undefined) over(stream)
       }
     }
-    const stream = table.open({ ...init, id: nanoid(), manners: MANNERS, resumeInterval }, producer)
+    const stream = table.open({ ...init, id: nanoid(), profile: MANNERS, resumeInterval }, producer)
     return stream
   }
 
-  /** Waits where the stream is full: until its client reads again, or until there is no stream any more. */
+  /**
+   * Waits where the stream is full: until its client reads again, or until there is no stream any
+   * more.
+   */
   async write(stream: Stream, message: WireMessage): Promise<void> {
     const hasRoom = append(stream, JSON.stringify(message))
     if (hasRoom || stream.isEnded) return
-    await new Promise<void>(resolve => this.#waiting.set(stream, [...(this.#waiting.get(stream) ?? []), resolve]))
+    await new Promise<void>(resolve =>
+      this.#waiting.set(stream, [...(this.#waiting.get(stream) ?? []), resolve])
+    )
   }
 
   /** Writes the response that a stream is for. */

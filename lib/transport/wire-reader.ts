@@ -1,30 +1,44 @@
-// Follows a stream and sends its messages over a wire. It pulls from the log, and so it lags behind a slow wire without a queue of its own.
-import { faultMessage, STREAM_ERROR } from '../core/errors.js'
-import type { Batch } from '../core/event-log.js'
-import { cancelledRequest, isRequest, paramsOf } from '../core/json-rpc.js'
-import { withTags, type WireMessage } from '../core/shared-wire.js'
-import { dataOf, newFields, readFields } from '../core/sse.js'
-import { endNotification, statusOf, type StreamStatus } from '../core/stream-messages.js'
-import type { Stream } from '../core/stream.js'
-import type { Reader } from '../core/stream-types.js'
-import { foreignId } from './ids.js'
+// Follows a stream and sends its messages over a wire. It pulls from the log, and so it lags behind
+// a slow wire without a queue of its own.
+import { now } from '../protocol/clock.js'
+import { faultMessage, STREAM_ERROR } from '../protocol/errors.js'
+import type { Batch } from '../streams/event-log.js'
+import { foreignId } from '../protocol/foreign-id.js'
+import { cancelledRequest, isRequest, paramsOf } from '../protocol/json-rpc.js'
+import { withTags, type WireMessage } from '../protocol/shared-wire.js'
+import { dataOf, newFields, readFields } from '../protocol/sse-parser.js'
+import { endNotification, statusOf, type StreamStatus } from '../protocol/stream-messages.js'
+import type { Stream } from '../streams/stream.js'
+import type { Reader } from '../streams/stream-types.js'
 
 /** What a reader needs of its wire. */
 export interface ReaderHost {
-  /** Resolves when the wire has taken the message; a wire that fails closes its readers. */
-  send(message: WireMessage): Promise<void>
+  /**
+   * Resolves when the wire has taken the message; a wire that fails closes its readers. `bytes` are
+   * counted until then.
+   */
+  send(message: WireMessage, bytes: number): Promise<void>
   /** The reader is of no use any more. */
   readerClosed(reader: WireReader): void
 }
 
 export interface WireReaderOptions {
-  /** The stream is another session's than the wire's own: ids of its requests are made unlike those of the wire's own session. */
+  /**
+   * The stream is another session's than the wire's own: ids of its requests are made unlike those
+   * of the wire's own session.
+   */
   readonly isForeign: boolean
-  /** Told when there is nothing more to come on this wire: the stream has ended, or another wire follows it. */
+  /**
+   * Told when there is nothing more to come on this wire: the stream has ended, or another wire
+   * follows it.
+   */
   readonly onDone?: ((status: StreamStatus) => void) | undefined
 }
 
-/** Bytes that a wire may owe us at a time: below it nobody waits, so that messages leave in the turn in which they were made. */
+/**
+ * Bytes that a wire may owe us at a time: below it nobody waits, so that messages leave in the turn
+ * in which they were made.
+ */
 const MOST_UNDERWAY = 256 * 1024
 
 export class WireReader implements Reader {
@@ -55,17 +69,30 @@ export class WireReader implements Reader {
     if (this.#isPumping || this.#isClosed) return
     this.#isPumping = true
     if (this.#cursor + 1 < this.stream.log.first) this.#skip()
-    while (!this.#isClosed && this.#underway < MOST_UNDERWAY && this.#cursor < this.stream.last) this.#sendBatch()
+    while (!this.#isClosed && this.#underway < MOST_UNDERWAY && this.#cursor < this.stream.last)
+      this.#sendBatch()
     this.#isPumping = false
     if (!this.#isClosed && this.stream.isEnded && this.#cursor === this.stream.last) this.#finish()
   }
 
-  /** Its events are gone from under it. Of a stream that was cancelled nothing is wanted; any other owes its client word of it. */
+  finish(): void {
+    this.wake()
+  }
+
+  /**
+   * Its events are gone from under it. Of a stream that was cancelled nothing is wanted; any other
+   * owes its client word of it.
+   */
   #skip(): void {
     const { stream } = this
     this.#cursor = stream.log.first - 1
-    const error = { code: STREAM_ERROR, message: faultMessage('events-evicted'), data: { reason: 'events-evicted' } }
-    if (stream.state !== 'cancelled') for (const id of stream.requestIds) this.#send({ jsonrpc: '2.0', id, error }, 0)
+    const error = {
+      code: STREAM_ERROR,
+      message: faultMessage('events-evicted'),
+      data: { reason: 'events-evicted' }
+    }
+    if (stream.state !== 'cancelled')
+      for (const id of stream.requestIds) this.#send({ jsonrpc: '2.0', id, error }, 0)
   }
 
   #sendBatch(): void {
@@ -84,13 +111,13 @@ export class WireReader implements Reader {
   }
 
   #markWritten(batch: Batch): void {
-    this.stream.markWritten({ ...batch, last: this.#cursor }, Date.now())
+    this.stream.markWritten({ ...batch, last: this.#cursor }, now())
   }
 
   #send(message: WireMessage, bytes: number): void {
     this.#underway += bytes
     this.#hasSentEnd = message.method === 'notifications/stream/end'
-    void this.#wire.send(message).then(() => {
+    void this.#wire.send(message, bytes).then(() => {
       const hasWaited = this.#underway >= MOST_UNDERWAY
       this.#underway -= bytes
       if (hasWaited) this.wake()
@@ -120,6 +147,11 @@ export class WireReader implements Reader {
     this.#options.onDone?.(statusOf(this.stream))
   }
 
+  /** Its client is told on a wire that stays, and does not come back by itself. */
+  giveWay(): void {
+    this.takeOver()
+  }
+
   /** The wire is gone: nobody is told. */
   close(): void {
     this.#close()
@@ -133,7 +165,9 @@ export class WireReader implements Reader {
   }
 
   /** Blocks without an event are for HTTP. */
-  comment(): void {}
+  comment(_bytes: Uint8Array, giveBack: () => void): void {
+    giveBack()
+  }
 
   /** A wire carries more than this stream: it stays. */
   disconnect(): boolean {

@@ -1,10 +1,12 @@
-// One wire to a client: what comes in goes to the session that it belongs to, what goes out comes from the streams that it follows.
-import type { Tombstone } from '../core/finished-streams.js'
-import { isResponse, type Message, type RequestId } from '../core/json-rpc.js'
-import type { TransportLike, WireMessage } from '../core/shared-wire.js'
-import { isStreamMethod, type Refusal, type StreamStatus } from '../core/stream-messages.js'
-import type { Stream } from '../core/stream.js'
-import { isOfTransport, parseForeignId } from './ids.js'
+// One wire to a client: what comes in goes to the session that it belongs to, what goes out comes
+// from the streams that it follows.
+import type { Tombstone } from '../streams/finished-streams.js'
+import { parseForeignId } from '../protocol/foreign-id.js'
+import { isResponse, type Message, type RequestId } from '../protocol/json-rpc.js'
+import type { TransportLike, WireMessage } from '../protocol/shared-wire.js'
+import { isStreamMethod, type Refusal, type StreamStatus } from '../protocol/stream-messages.js'
+import type { Stream } from '../streams/stream.js'
+import { isOfTransport } from './ids.js'
 import type { Session } from './session.js'
 import type { SharedStreams } from './shared-streams.js'
 import { answerStreamMethod, cancelStream } from './stream-requests.js'
@@ -23,12 +25,18 @@ export class Wire implements ReaderHost {
   session: Session
   readonly transport: TransportLike
   readonly shared: SharedStreams
-  /** The sessions that are followed here: the wire's own, and those of which a stream was resumed here. */
+  /**
+   * The sessions that are followed here: the wire's own, and those of which a stream was resumed
+   * here.
+   */
   readonly #sessions = new Set<Session>()
   readonly #readers = new Set<WireReader>()
   readonly #inbox: Inbound[] = []
+  /** Bytes of messages that the transport has not taken. */
+  #underway = 0
   #isWorking = false
   #isClosed = false
+  #lastSent: Promise<void> = Promise.resolve()
 
   constructor(transport: TransportLike, owner: string, shared: SharedStreams, session: Session) {
     this.transport = transport
@@ -61,11 +69,17 @@ export class Wire implements ReaderHost {
     return transport.start()
   }
 
-  /** A wire that has lost a message is no use: its client comes back, and gets that message again. */
-  async send(message: WireMessage): Promise<void> {
+  /**
+   * A wire that has lost a message is no use: its client comes back, and gets that message again.
+   */
+  async send(message: WireMessage, bytes = 0): Promise<void> {
     if (this.#isClosed) return
+    this.#count(bytes)
     try {
-      await this.transport.send(message)
+      const sent = this.transport.send(message)
+      this.#lastSent = sent
+      await sent
+      this.#count(-bytes)
     } catch (error) {
       if (this.#isClosed) return
       this.shared.host.debug('wire closed, it takes nothing: %o', error)
@@ -77,9 +91,31 @@ export class Wire implements ReaderHost {
     void this.send({ jsonrpc: '2.0', id, result })
   }
 
-  /** Without an id there is a `null`, as JSON-RPC wants it; the official SDK reads such a message and drops it. */
+  /**
+   * Without an id there is a `null`, as JSON-RPC wants it; the official SDK reads such a message
+   * and drops it.
+   */
   refuse(id: RequestId | undefined, { code, message, data }: Refusal): void {
-    void this.send({ jsonrpc: '2.0', id: id ?? null, error: { code, message, ...(data !== undefined && { data }) } })
+    void this.send({
+      jsonrpc: '2.0',
+      id: id ?? null,
+      error: { code, message, ...(data !== undefined && { data }) }
+    })
+  }
+
+  /** Closes it behind what is being sent: some transports drop that when they are closed. */
+  async closeWhenSent(): Promise<void> {
+    try {
+      await this.#lastSent
+    } catch {
+      // Whoever has sent it sees to that.
+    }
+    await this.close()
+  }
+
+  /** The events of a call are still on their way. */
+  get isGivingCalls(): boolean {
+    return [...this.#readers].some(({ stream }) => stream.kind === 'request')
   }
 
   async close(): Promise<void> {
@@ -91,7 +127,9 @@ export class Wire implements ReaderHost {
     }
   }
 
-  /** Gives its client a stream from a cursor on. `onDone` hears when no more of it will come here. */
+  /**
+   * Gives its client a stream from a cursor on. `onDone` hears when no more of it will come here.
+   */
   follow(stream: Stream, cursor: number, onDone?: (status: StreamStatus) => void): void {
     const isForeign = stream.sessionId !== this.session.id
     const reader = new WireReader(stream, cursor, this, { isForeign, onDone })
@@ -101,6 +139,7 @@ export class Wire implements ReaderHost {
 
   readerClosed(reader: WireReader): void {
     this.#readers.delete(reader)
+    if (!this.#isClosed) for (const session of [...this.#sessions]) session.leaveIfIdle()
   }
 
   /** A session lives on another wire from now on. A wire without a session of its own is closed. */
@@ -134,7 +173,11 @@ export class Wire implements ReaderHost {
   /** In order: what a client sends behind a resume is meant for the session that it resumes. */
   async #work(): Promise<void> {
     this.#isWorking = true
-    for (let next = this.#inbox.shift(); next !== undefined && !this.#isClosed; next = this.#inbox.shift()) {
+    for (
+      let next = this.#inbox.shift();
+      next !== undefined && !this.#isClosed;
+      next = this.#inbox.shift()
+    ) {
       const { message, extra } = next
       try {
         if (isStreamMethod(message)) await answerStreamMethod(this, message)
@@ -151,13 +194,26 @@ export class Wire implements ReaderHost {
   #answered(message: Message & { readonly id: RequestId }, extra: unknown): void {
     const foreign = parseForeignId(message.id)
     if (foreign === undefined) return this.session.answered(message, extra)
-    const reader = [...this.#readers].find(({ stream }) => stream.id === foreign.streamId)
-    const session = this.shared.sessions.get(reader?.stream.sessionId ?? '')
+    const reader = [...this.#readers].find(({ stream }) => stream.id === foreign.originId)
+    // It may be to a question of a call that is collected with tokens, which is the session's to
+    // know.
+    if (reader === undefined) return this.session.answered(message, extra)
+    const session = this.shared.sessions.get(reader.stream.sessionId ?? '')
     session?.answered({ ...message, id: foreign.id }, extra)
+  }
+
+  /** They are held already, and must go out: other things make room for them. */
+  #count(bytes: number): void {
+    const { table } = this.shared.host
+    if (this.#isClosed) return
+    this.#underway += bytes
+    if (bytes > 0) table.reserve(bytes, true)
+    else table.unreserve(-bytes)
   }
 
   #closed(): void {
     if (this.#isClosed) return
+    this.#count(-this.#underway)
     this.#isClosed = true
     for (const reader of [...this.#readers]) reader.close()
     for (const session of [...this.#sessions]) session.wireLost(this)

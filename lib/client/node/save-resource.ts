@@ -13,18 +13,23 @@ export interface SavedResource {
   /** Bytes of the file. */
   readonly size: number
   readonly mimeType: string
-  /** The file name that the server suggests, without any folder; `undefined` where it suggests none. */
+  /**
+   * The file name that the server suggests, without any folder; `undefined` where it suggests none.
+   */
   readonly name: string | undefined
   /** The canonical URI of the resource. */
   readonly uri: string
 }
 
 /**
- * Streams a resource ({@link streamResource}) to a file. The bytes go to a temporary file in the same folder, which takes the place of
- * `path` only once it is whole and on the disk; where anything fails it is removed, and what was at `path` stays.
+ * Streams a resource ({@link streamResource}) to a file. The bytes go to a temporary file in the
+ * same folder, which takes the place of
+ * `path` only once it is whole and on the disk; where anything fails it is removed, and what was at
+ * `path` stays.
  *
  * @param path of the file, or its `file:` URL; the folder must be there
- * @throws {ResourceStreamError} when the resource cannot be had, or not to its end; errors of the file system as they are
+ * @throws {ResourceStreamError} when the resource cannot be had, or not to its end; errors of the
+ * file system as they are
  */
 export async function saveResource(
   transportOrUrl: string | URL | ResourceTransport,
@@ -33,7 +38,8 @@ export async function saveResource(
   options?: StreamResourceOptions
 ): Promise<SavedResource> {
   const target = path instanceof URL ? fileURLToPath(path) : path
-  if (typeof target !== 'string' || basename(target) === '') throw new TypeError('saveResource: bad `path`')
+  if (typeof target !== 'string' || basename(target) === '')
+    throw new TypeError('saveResource: bad `path`')
   // Known now, and not after the last byte.
   const existing = await stat(target).catch(() => undefined)
   if (existing?.isDirectory() === true) throw new TypeError('saveResource: `path` is a folder')
@@ -42,7 +48,12 @@ export async function saveResource(
   try {
     let size = 0
     try {
-      const { stream, mimeType, name, uri: canonical } = await streamResource(transportOrUrl, uri, options)
+      const {
+        stream,
+        mimeType,
+        name,
+        uri: canonical
+      } = await streamResource(transportOrUrl, uri, options)
       // Leaving the loop early cancels the stream.
       for await (const bytes of stream) {
         await writeWhole(file, bytes)
@@ -62,7 +73,10 @@ export async function saveResource(
 }
 
 /** A write may take less than it is given. */
-async function writeWhole(file: Awaited<ReturnType<typeof open>>, bytes: Uint8Array): Promise<void> {
+async function writeWhole(
+  file: Awaited<ReturnType<typeof open>>,
+  bytes: Uint8Array
+): Promise<void> {
   for (let written = 0; written < bytes.length;)
     written += (await file.write(bytes, written, bytes.length - written)).bytesWritten
 }

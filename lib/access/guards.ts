@@ -1,0 +1,101 @@
+// Who may touch a stream: the owner of a request, its session, and the page that it comes from.
+import { createHash } from 'node:crypto'
+import type { IncomingMessage } from 'node:http'
+import { isObject } from '../protocol/json-rpc.js'
+
+/** Says who a request is from. `undefined` or '': nobody in particular. */
+export type OwnerFunction = (
+  req: IncomingMessage
+) => string | undefined | Promise<string | undefined>
+
+/**
+ * The default owner: `req.auth` as the SDK's `requireBearerAuth` sets it (client, and subject where
+ * there is one, so that a refreshed token still resumes), else a hash of `Authorization`, else
+ * nobody.
+ */
+export function defaultOwner(req: IncomingMessage): string | undefined {
+  const { auth } = req as { auth?: unknown }
+  if (isObject(auth) && typeof auth['clientId'] === 'string') {
+    const extra = isObject(auth['extra']) ? auth['extra'] : {}
+    const subject = [extra['sub'], extra['subject'], auth['sub'], auth['subject']].find(
+      value => typeof value === 'string'
+    )
+    return `client:${JSON.stringify([auth['clientId'], subject ?? null])}`
+  }
+  const { authorization } = req.headers
+  return authorization === undefined
+    ? undefined
+    : `authorization:${createHash('sha256').update(authorization).digest('base64url')}`
+}
+
+/** Requests whose owner stands in a cookie alone. */
+const byCookie = new WeakSet<IncomingMessage>()
+
+export function noteCookie(req: IncomingMessage): void {
+  byCookie.add(req)
+}
+
+/**
+ * Whether a browser has made this request by itself, with nothing to tell who it is but its cookie.
+ */
+export function cameByCookie(req: IncomingMessage): boolean {
+  return byCookie.has(req)
+}
+
+/**
+ * Whether `owner`, who makes this request, may have what belongs to `owned`. What is nobody's in
+ * particular is not kept from a browser for a cookie that it cannot help but send.
+ */
+export function mayRead(req: IncomingMessage, owned: string, owner: string): boolean {
+  return owned === owner || (owned === '' && cameByCookie(req))
+}
+
+/** The session that a request names. */
+export function sessionOf(req: IncomingMessage): string | undefined {
+  return headerOf(req, 'mcp-session-id')
+}
+
+export function headerOf(req: IncomingMessage, name: string): string | undefined {
+  const value = req.headers[name]
+  return Array.isArray(value) ? value.join(', ') : value
+}
+
+/** The path of a request as its client has named it, wherever the middleware is mounted. */
+export function pathOf({ originalUrl, url }: IncomingMessage & { originalUrl?: string }): string {
+  return ((originalUrl ?? url ?? '').split('?', 1) as [string])[0]
+}
+
+/**
+ * Whose a key or a token is, and where it holds: a digest of owner, session and path, and of the
+ * key. One endpoint's is not another's, and what a client makes long is not kept.
+ */
+export function scopeOf(req: IncomingMessage, owner: string, key = ''): string {
+  const scope = JSON.stringify([owner, sessionOf(req) ?? null, pathOf(req), key])
+  return createHash('sha256').update(scope).digest('base64url')
+}
+
+const LOOPBACK_NAME = /^(?:localhost|127(?:\.\d{1,3}){3}|\[::1\])$/
+const LOOPBACK_ADDRESS = /^(?:127\.|::1$|::ffff:127\.)/
+
+/**
+ * Whether a request comes from a page that must not read streams: its `Origin` is neither the
+ * server's own nor allowed. On a loopback socket only loopback names count as the server's own,
+ * because under DNS rebinding `Origin` and `Host` agree.
+ */
+export function isForeignOrigin(
+  req: IncomingMessage,
+  allowedOrigins: ReadonlySet<string>
+): boolean {
+  const { origin } = req.headers
+  if (origin === undefined || allowedOrigins.has('*') || allowedOrigins.has(origin.toLowerCase()))
+    return false
+  if (!URL.canParse(origin)) return true
+  const { host, hostname } = new URL(origin)
+  if (host !== hostWithoutDefaultPort(origin, req.headers.host)) return true
+  return LOOPBACK_ADDRESS.test(req.socket.localAddress ?? '') && !LOOPBACK_NAME.test(hostname)
+}
+
+function hostWithoutDefaultPort(origin: string, host: string | undefined): string | undefined {
+  const url = `${origin.slice(0, origin.indexOf(':'))}://${host ?? ''}`
+  return URL.canParse(url) ? new URL(url).host : undefined
+}

@@ -1,0 +1,241 @@
+// A request by HTTP that waits for a call: its answer is JSON, or an event stream once there is
+// something to say before.
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { faultMessage, STREAM_ERROR, type StreamFault } from '../protocol/errors.js'
+import { errorResponse, isObject, type Message, type RequestId } from '../protocol/json-rpc.js'
+import { spliceJson } from '../protocol/json-splice.js'
+import { ASYNC_PREFERENCE } from '../protocol/respond-async.js'
+import { encodeMessage } from '../protocol/sse-writer.js'
+import { currentContext, type HandlerContext } from '../endpoint/handler-context.js'
+import { headerOf, sessionOf } from '../access/guards.js'
+import { claim, guarded, isWritable } from '../endpoint/reply.js'
+import { passedOn, stringOf } from '../endpoint/response-headers.js'
+import { whenClosed } from '../endpoint/socket-closed.js'
+import type { WrittenAnswer } from '../endpoint/endpoint-answer.js'
+import type { Leg, LegAnswer } from './leg.js'
+import { INVALID_PARAMS, type ResumeTokenFault, tokenFaultMessage } from './token-fault.js'
+import { inWordsOf, progressTokenOf } from './token-request.js'
+
+export interface HttpLegOptions {
+  /**
+   * Its response is recorded for whoever sends the request again, so it is given even if nobody is
+   * there any more.
+   */
+  readonly isKept: boolean
+  /** It has asked in its head: then that is where it is told so. */
+  readonly isAskedByHeader: boolean
+}
+
+export class HttpLeg implements Leg {
+  readonly req: IncomingMessage
+  readonly requestId: RequestId
+  readonly sessionId: string | undefined
+  readonly acceptsEvents: boolean
+  readonly #res: ServerResponse
+  readonly #options: HttpLegOptions
+  readonly #progressToken: unknown
+  /** Of the stream that its response becomes, if it does. */
+  readonly #context: HandlerContext | undefined = currentContext()
+  #hasEvents = false
+  #unwatchSocket: (() => void) | undefined
+  #isFull = false
+  #isOver = false
+
+  constructor(
+    req: IncomingMessage,
+    res: ServerResponse,
+    request: Message & { id: RequestId },
+    options: HttpLegOptions
+  ) {
+    this.req = req
+    this.requestId = request.id
+    this.sessionId = sessionOf(req)
+    this.acceptsEvents = (headerOf(req, 'accept') ?? '').toLowerCase().includes('text/event-stream')
+    this.#res = res
+    this.#options = options
+    this.#progressToken = progressTokenOf(request)
+  }
+
+  get isKept(): boolean {
+    return this.#options.isKept
+  }
+
+  get isOver(): boolean {
+    return this.#isOver
+  }
+
+  get isFull(): boolean {
+    return this.#isFull
+  }
+
+  /** The server still takes connections. */
+  get mayComeBack(): boolean {
+    const { server } = this.req.socket as {
+      readonly server?: { readonly listening?: boolean } | null
+    }
+    return server?.listening !== false
+  }
+
+  get isAskingClient(): boolean {
+    const stream = this.#context?.stream
+    return stream !== undefined && !stream.isEnded && stream.openRequests.size > 0
+  }
+
+  watch(onGone: (isCancelled: boolean) => void, onDrain: () => void): void {
+    this.#res.on('drain', () => {
+      this.#isFull = false
+      onDrain()
+    })
+    const gone = (): void => {
+      if (this.#isOver) return
+      this.#setOver()
+      onGone(this.#context?.state === 'cancelled')
+    }
+    this.#res.once('close', gone)
+    this.#unwatchSocket = whenClosed(this.req.socket, () => {
+      // What may be resumed, or asked for again, outlives its socket.
+      if (!this.isKept && this.#context?.stream === undefined) gone()
+    })
+    if (this.#res.destroyed && !this.isKept) gone()
+  }
+
+  tell(message: Message, text: string): boolean {
+    const own = inWordsOf(message, this.#progressToken)
+    if (own === undefined) return !this.#isFull
+    const json = own === message ? text : spliceJson(text, message, own)
+    this.#guarded(() => (this.#isFull = !this.#write(json)))
+    return !this.#isFull
+  }
+
+  answer(answer: LegAnswer): void {
+    if (this.#isOver) return
+    this.#setOver()
+    this.#guarded(() => this.#give(answer))
+  }
+
+  refuse(fault: ResumeTokenFault): void {
+    if (this.#isOver) return
+    this.#setOver()
+    const error = errorResponse(this.requestId, INVALID_PARAMS, tokenFaultMessage(fault), {
+      reason: fault
+    })
+    this.#guarded(() => this.#end(error))
+  }
+
+  #setOver(): void {
+    this.#isOver = true
+    this.#unwatchSocket?.()
+  }
+
+  /** What is written here is written outside of any handler: an error would be the process's. */
+  #guarded(write: () => unknown): void {
+    const res = this.#res
+    // Somebody in front has answered or ended it meanwhile: a limit on time, say.
+    if (this.#hasEvents ? isWritable(res) : claim(res)) guarded(res, write)
+  }
+
+  #give(answer: LegAnswer): void {
+    switch (answer.kind) {
+      case 'response':
+        if (!this.#hasEvents) this.#addHeaders(answer.headers)
+        return this.#end(withId(answer.text, answer.requestId, this.requestId))
+      case 'interim':
+        return this.#end(
+          `{"jsonrpc":"2.0","id":${JSON.stringify(this.requestId)},"result":${answer.result}}`
+        )
+      case 'fault':
+        return this.#endWithFault(answer.fault)
+      case 'relay':
+        // What has begun as an event stream cannot become another status.
+        return this.#hasEvents ? this.#endWithFault('endpoint-failed') : this.#relay(answer)
+    }
+  }
+
+  #endWithFault(fault: StreamFault): void {
+    this.#end(errorResponse(this.requestId, STREAM_ERROR, faultMessage(fault), { reason: fault }))
+  }
+
+  /**
+   * What an application says in its heads (cookies, quotas) reaches the client; what stands in
+   * front of us has said its own already.
+   */
+  #addHeaders(headers: NodeJS.Dict<string[]>): void {
+    const res = this.#res
+    for (const [name, value] of passedOn(headers))
+      if (!OF_MESSAGE.test(name) && !res.hasHeader(name)) res.setHeader(name, value)
+  }
+
+  #write(json: string): boolean {
+    const res = this.#res
+    if (!this.#hasEvents) {
+      this.#hasEvents = true
+      res.writeHead(200, {
+        'Content-Type': 'text/event-stream',
+        'Cache-Control': 'no-cache, no-transform',
+        'X-Accel-Buffering': 'no'
+      })
+    }
+    return res.write(encodeMessage(json.replace(/[\r\n]+/g, ' ')))
+  }
+
+  #end(json: string): void {
+    const res = this.#res
+    if (this.#hasEvents) {
+      this.#write(json)
+      res.end()
+      return
+    }
+    if (this.#options.isAskedByHeader) {
+      const applied = stringOf(res.getHeader('Preference-Applied')) ?? ''
+      res.setHeader(
+        'Preference-Applied',
+        applied === '' ? ASYNC_PREFERENCE : `${applied}, ${ASYNC_PREFERENCE}`
+      )
+    }
+    const body = Buffer.from(json)
+    res.writeHead(200, {
+      'Content-Type': 'application/json',
+      'Content-Length': body.length,
+      'Cache-Control': 'no-store'
+    })
+    res.end(body)
+  }
+
+  #relay({ status, headers, body, requestId }: WrittenAnswer & { kind: 'relay' }): void {
+    const res = this.#res
+    const own = body.includes(requestId)
+      ? Buffer.from(withId(body.toString(), requestId, this.requestId))
+      : body
+    for (const [name, value] of passedOn(headers))
+      if (name !== 'content-length') res.setHeader(name, value)
+    if (own.length > 0) res.setHeader('Content-Length', own.length)
+    res.writeHead(status)
+    res.end(own)
+  }
+}
+
+const OF_MESSAGE = /^(?:cache-control|content-.*|etag|x-accel-buffering)$/i
+
+/** A response under another request's id. */
+export function withId(text: string, requestId: string, id: RequestId): string {
+  const places = [...text.matchAll(/"id"\s*:\s*"([\w-]{21})"/g)].filter(
+    ([, found]) => found === requestId
+  )
+  const [place] = places
+  // As a rule its text shows plainly where the id is, and need not be parsed.
+  if (places.length === 1 && place !== undefined)
+    return (
+      text.slice(0, place.index) +
+      `"id":${JSON.stringify(id)}` +
+      text.slice(place.index + place[0].length)
+    )
+  let body: unknown
+  try {
+    body = JSON.parse(text)
+  } catch {
+    return text
+  }
+  const own = (message: unknown): unknown =>
+    isObject(message) && message['id'] === requestId ? { ...message, id } : message
+  return spliceJson(text, body, Array.isArray(body) ? body.map(own) : own(body))
+}

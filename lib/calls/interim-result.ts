@@ -1,0 +1,50 @@
+// A result in the meantime: valid for its method and revision, so that a client that checks schemas
+// accepts it.
+import { isObject } from '../protocol/json-rpc.js'
+import { FIRST_STATELESS_REVISION } from '../protocol/revisions.js'
+import type { Interim } from './call.js'
+
+/** What a result must have at the least, by method. */
+const LEAST: ReadonlyMap<string, object> = new Map<string, object>([
+  ['tools/call', { content: [] }],
+  ['tools/list', { tools: [] }],
+  ['prompts/get', { messages: [] }],
+  ['prompts/list', { prompts: [] }],
+  ['resources/read', { contents: [] }],
+  ['resources/list', { resources: [] }],
+  ['resources/templates/list', { resourceTemplates: [] }],
+  ['completion/complete', { completion: { values: [] } }]
+])
+
+/**
+ * Results that say how long they may be kept, from 2026-07-28 on (SEP-2549). This one not at all.
+ */
+const CACHEABLE = /^(?:tools|prompts|resources|resources\/templates)\/(?:list|read)$/
+const NOT_TO_BE_KEPT = { ttlMs: 0, cacheScope: 'private' }
+
+/**
+ * The text of a result that is not the last. It has no `structuredContent` unless `partial` has:
+ * nothing could be made up that fits a tool's `outputSchema`.
+ */
+export function interimResult(
+  method: string,
+  revision: string | undefined,
+  nextResumeToken: string,
+  partial: string | undefined
+): string {
+  const isModern = revision !== undefined && revision >= FIRST_STATELESS_REVISION
+  const given = partial === undefined ? {} : (JSON.parse(partial) as Record<string, unknown>)
+  const meta = isObject(given['_meta']) ? given['_meta'] : {}
+  return JSON.stringify({
+    ...LEAST.get(method),
+    ...(isModern && { resultType: 'complete' }),
+    ...(isModern && CACHEABLE.test(method) && NOT_TO_BE_KEPT),
+    ...given,
+    _meta: { ...meta, nextResumeToken }
+  })
+}
+
+/** Nothing of the request that a call began with is kept with what makes its interim answers. */
+export function interimOf(method: string, revision: string | undefined): Interim {
+  return (token, partial) => interimResult(method, revision, token, partial)
+}

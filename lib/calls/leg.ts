@@ -1,0 +1,38 @@
+// One request of a client that waits for a call, whatever it has come by.
+import type { IncomingMessage } from 'node:http'
+import type { Message, RequestId } from '../protocol/json-rpc.js'
+import type { WrittenAnswer } from '../endpoint/endpoint-answer.js'
+import type { ResumeTokenFault } from './token-fault.js'
+
+/** What a request is answered with: what its endpoint says, or a result in the meantime. */
+export type LegAnswer = WrittenAnswer | { readonly kind: 'interim'; readonly result: string }
+
+export interface Leg {
+  readonly requestId: RequestId
+  /** The request that it is, where it has come by HTTP. */
+  readonly req: IncomingMessage | undefined
+  /** Whether it can be told something before its answer. */
+  readonly acceptsEvents: boolean
+  /** Its response is held open without its client. */
+  readonly isKept: boolean
+  /** It has been given an answer, or its client has gone. */
+  readonly isOver: boolean
+  /** Its client does not take what it has been told. */
+  readonly isFull: boolean
+  /** Where it came to, its client can come to again. */
+  readonly mayComeBack: boolean
+  /**
+   * It has told its client requests of the endpoint that have not been answered: it must not go
+   * before that.
+   */
+  readonly isAskingClient: boolean
+  /**
+   * Calls `onGone` if the client leaves before it has its answer; `isCancelled`: it wants no more
+   * of the call. Calls `onDrain` when it can be told more, after `tell` has said that it cannot.
+   */
+  watch(onGone: (isCancelled: boolean) => void, onDrain: () => void): void
+  /** Tells the client a message of the endpoint. `false`: it cannot be told more for now. */
+  tell(message: Message, text: string): boolean
+  answer(answer: LegAnswer): void
+  refuse(fault: ResumeTokenFault): void
+}

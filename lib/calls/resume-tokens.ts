@@ -1,0 +1,343 @@
+// The Resuming draft: a call that takes long is answered with a token in the meantime, and goes on
+// without a connection.
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { nanoid } from 'nanoid'
+import {
+  cancelledRequest,
+  errorResponse,
+  isRequest,
+  isRequestId,
+  isResponse,
+  type Message,
+  type RequestId
+} from '../protocol/json-rpc.js'
+import { prefersStream } from '../protocol/prefer.js'
+import { FIRST_STATELESS_REVISION, parseRevision } from '../protocol/revisions.js'
+import { declaresStreams } from '../protocol/streams-capability.js'
+import type { WireTokens } from '../protocol/shared-wire.js'
+import { runInContext } from '../endpoint/handler-context.js'
+import { headerOf, isForeignOrigin, scopeOf, sessionOf } from '../access/guards.js'
+import { type InstanceParts, refuseAndCount } from '../endpoint/instance-parts.js'
+import { sendToEndpoint } from '../endpoint/endpoint-client.js'
+import { answerJson } from '../endpoint/reply.js'
+import { tellEndpoint, tellUnanswered } from '../endpoint/tell-endpoint.js'
+import { CallContext } from './call-context.js'
+import { type CallCounts, CallStore } from './call-store.js'
+import { answerToolsList, withHints } from './duration-hints.js'
+import { readAnswer } from '../endpoint/endpoint-answer.js'
+import { interimOf } from './interim-result.js'
+import { HttpLeg } from './http-leg.js'
+import { comeAgain, mayBeShed, MOST_ROUNDS, requestStateOf, withRounds } from './request-state.js'
+import { Call } from './call.js'
+import { INVALID_PARAMS, type ResumeTokenFault, tokenFaultMessage } from './token-fault.js'
+import {
+  type Ask,
+  askOf,
+  endpointRequest,
+  endpointText,
+  hasToken,
+  parametersOf,
+  revisionIn,
+  tokenOf
+} from './token-request.js'
+import { mayGetTokens, type ResumeTokensSettings, waitOf } from './token-settings.js'
+import { WiresTokens } from './wire-tokens.js'
+
+type Request = Message & { readonly id: RequestId; readonly method: string }
+
+/** Timers wrap around beyond this. */
+const LONGEST_TIMEOUT = 2 ** 31 - 1
+
+/** A POST, as far as it could be read ahead. */
+export interface Post {
+  readonly req: IncomingMessage
+  readonly res: ServerResponse
+  readonly owner: string
+  readonly messages: readonly Message[]
+  /** Its body, where that is known as it was written. */
+  readonly text: string | undefined
+  /** Its body is an array, even of one message (2025-03-26). */
+  readonly isBatch: boolean
+  /** It may be sent again under its `Idempotency-Key`. */
+  readonly isKeyed: boolean
+}
+
+export class ResumeTokens {
+  readonly #instance: object
+  readonly #parts: InstanceParts
+  readonly #settings: ResumeTokensSettings
+  readonly #calls: CallStore
+  /** How often the clients of calls have been told to come again, where they know no tokens. */
+  readonly #rounds = new WeakMap<Call, number>()
+  /** The same for sessions that have not come by HTTP. */
+  readonly onWires: WireTokens
+
+  constructor(instance: object, parts: InstanceParts, settings: ResumeTokensSettings) {
+    this.#instance = instance
+    this.#parts = parts
+    this.#settings = settings
+    this.#calls = new CallStore(settings.limits)
+    this.onWires = new WiresTokens({ instance, parts, settings, calls: this.#calls })
+  }
+
+  /** What answers a POST in the endpoint's place; `undefined` where the endpoint does. */
+  answerFor(post: Post): (() => void) | undefined {
+    const { req, owner, messages, isBatch } = post
+    // Whatever its id is: what the endpoint would make of it is not known.
+    const asking = messages.filter(
+      ({ id, method }) => id !== undefined && typeof method === 'string'
+    )
+    const { areOn, shedAfter } = this.#settings
+    const isKnown = (message: Message): boolean =>
+      (areOn && hasToken(message)) ||
+      (shedAfter !== null && requestStateOf(message)?.kind === 'call')
+    if (asking.some(isKnown))
+      return isBatch ? () => this.#refuseBatch(post, asking) : () => this.#resume(post)
+    const [request] = messages
+    if (isBatch || request === undefined || !isRequest(request) || this.#parts.isClosing)
+      return undefined
+    const { hints, limits } = this.#settings
+    const asked = mayGetTokens(this.#settings, request)
+      ? askOf(headerOf(req, 'prefer'), request, this.#settings.offer)
+      : undefined
+    const ask = asked ?? this.#shedding(req, owner, request)
+    const isHinted = request.method === 'tools/list' && hints.size > 0
+    const parameters = ask !== undefined || isHinted ? parametersOf(request) : undefined
+    if (parameters === undefined) return undefined
+    const list = isHinted
+      ? () => answerToolsList(this.#parts, post, request, hints, limits.maxCallBytes)
+      : undefined
+    if (ask === undefined) return list
+    if (this.#calls.hasRoom(owner)) return () => this.#begin(post, request, parameters, ask)
+    this.#parts.debug('no resume tokens: as many calls run as may')
+    this.#parts.count('refused', undefined, 'full')
+    return list
+  }
+
+  /**
+   * How a request of 2026-07-28 is told to come again, which no other part of the protocol says;
+   * `undefined`: it is not.
+   */
+  #shedding(req: IncomingMessage, owner: string, request: Request): Ask | undefined {
+    const { shedAfter } = this.#settings
+    if (shedAfter === null || !mayBeShed(request) || prefersStream(headerOf(req, 'prefer')))
+      return undefined
+    const revision = this.#revisionOf(req, owner, request)
+    if (revision === undefined || revision < FIRST_STATELESS_REVISION || declaresStreams(request))
+      return undefined
+    const state = requestStateOf(request)
+    const rounds = state?.kind === 'endpoint' ? state.rounds : 0
+    return { isByHeader: false, wait: rounds < MOST_ROUNDS ? shedAfter : LONGEST_TIMEOUT, rounds }
+  }
+
+  /** Hears what the endpoint says about cancelled requests and ended sessions. */
+  watch(
+    req: IncomingMessage,
+    res: ServerResponse,
+    messages: readonly Message[],
+    owner: string
+  ): void {
+    const session = sessionOf(req)
+    // Without a session and without an owner, a request id says nothing about whose request it is.
+    if ((session === undefined && owner === '') || this.#calls.running === 0) return
+    const cancelled = messages.flatMap(message => cancelledRequest(message) ?? [])
+    res.once('close', () => {
+      if (!res.headersSent) return
+      const { statusCode } = res
+      const isAccepted = statusCode >= 200 && statusCode < 300
+      const isLost = statusCode === 404 && req.method === 'POST'
+      // A leg that has been answered is not there any more: its client has merely waited in vain
+      // for what the wire lost.
+      if (isAccepted)
+        for (const call of this.#calls.findByRequests(cancelled, owner, session)) call.cancel(req)
+      if (session === undefined || (!isLost && !(isAccepted && req.method === 'DELETE'))) return
+      for (const call of this.#calls.ofSession(session, owner)) {
+        if (isLost) call.fail('session-ended')
+        else call.cancel(req)
+      }
+    })
+  }
+
+  /**
+   * Hears, from wherever they come, which requests of the endpoint have been answered: nobody is
+   * asked again.
+   */
+  noteAnswers(
+    req: IncomingMessage,
+    res: ServerResponse,
+    messages: readonly Message[],
+    owner: string
+  ): void {
+    const session = sessionOf(req)
+    const answers = messages.filter(isResponse)
+    if (answers.length === 0 || session === undefined || this.#calls.running === 0) return
+    res.once('close', () => {
+      if (!res.headersSent || res.statusCode < 200 || res.statusCode > 299) return
+      for (const call of this.#calls.ofSession(session, owner))
+        for (const { id } of answers) call.answered(id)
+    })
+  }
+
+  /** What is held at this moment, and results that had to make room before their time. */
+  counts(): CallCounts {
+    return this.#calls.counts()
+  }
+
+  /**
+   * The process is about to end: no new calls are taken, and one whose client does not come back
+   * soon is abandoned.
+   */
+  beginClosing(abandonAfter: number): void {
+    this.#calls.beginClosing(abandonAfter)
+  }
+
+  /** Resolves when no call runs any more. */
+  whenIdle(): Promise<void> {
+    return this.#calls.whenIdle()
+  }
+
+  /** Its time is up: whoever waits is told so. */
+  close(): void {
+    this.#calls.close()
+  }
+
+  #begin(
+    { req, res, owner, text, isKeyed }: Post,
+    request: Request,
+    parameters: string,
+    ask: Ask
+  ): void {
+    const { method } = request
+    const revision = this.#revisionOf(req, owner, request)
+    const facts = {
+      owner,
+      sessionId: sessionOf(req),
+      scope: scopeOf(req, owner),
+      method,
+      parameters
+    }
+    const { rounds } = ask
+    const call = new Call(
+      facts,
+      this.#calls,
+      rounds === undefined ? interimOf(method, revision) : comeAgain
+    )
+    if (rounds !== undefined) this.#rounds.set(call, rounds)
+    this.#calls.begin(call)
+    this.#parts.debug('%s may be resumed with tokens', method)
+    const leg = new HttpLeg(req, res, request, { isKept: isKeyed, isAskedByHeader: ask.isByHeader })
+    call.join(undefined, leg, this.#waitOf(call, ask))
+    if (!call.isEnded)
+      runInContext(new CallContext(this.#instance, call), () => this.#run(call, leg, request, text))
+  }
+
+  /** Lets the endpoint answer to us, as it would to the client. */
+  #run(
+    call: Call,
+    { req, acceptsEvents, sessionId }: HttpLeg,
+    request: Request,
+    text: string | undefined
+  ): void {
+    const id = nanoid()
+    const { debug } = this.#parts
+    const { hints, limits } = this.#settings
+    const own = endpointRequest(request, id)
+    const sent = sendToEndpoint(req, own, {
+      text: endpointText(text, request, own),
+      signal: call.signal
+    })
+    sent.then(
+      response => {
+        call.onDrain = () => response.resume()
+        readAnswer(response, id, limits.maxCallBytes, {
+          message: (message, text) => {
+            if (acceptsEvents) {
+              if (!call.tell(message, text)) response.pause()
+            } else if (isRequest(message)) {
+              // Its client takes nothing but its answer.
+              tellUnanswered(this.#parts, req, message.id, sessionId)
+            }
+          },
+          answered: answer => {
+            const rounds = this.#rounds.get(call)
+            if (rounds !== undefined) call.settle(withRounds(answer, rounds))
+            else call.settle(request.method === 'tools/list' ? withHints(answer, hints) : answer)
+          }
+        })
+      },
+      (error: unknown) => {
+        debug('the endpoint did not answer: %o', error)
+        call.fail('endpoint-failed')
+      }
+    )
+    if (sessionId !== undefined)
+      call.onCancelled = by => this.#tellCancelled(by ?? req, id, sessionId)
+  }
+
+  /** A request with a token never reaches the endpoint: an old token must not run a tool again. */
+  #resume({ req, res, owner, messages, isKeyed }: Post): void {
+    // It is answered here, so the endpoint's own guard is not asked.
+    if (isForeignOrigin(req, this.#parts.allowedOrigins))
+      return refuseAndCount(this.#parts, res, 403, 'foreign-origin')
+    const [request] = messages
+    if (request === undefined || !isRequest(request)) {
+      this.#parts.count('refused', undefined, 'token-invalid')
+      return answerJson(res, 200, refusalOf(null, 'token-invalid'))
+    }
+    const ask = askOf(headerOf(req, 'prefer'), request, 'always') as Ask
+    const leg = new HttpLeg(req, res, request, { isKept: isKeyed, isAskedByHeader: ask.isByHeader })
+    const found = this.#calls.findFor(request, scopeOf(req, owner))
+    if (typeof found === 'string') {
+      this.#parts.debug('%s with a resume token refused: %s', request.method, found)
+      this.#parts.count('refused', undefined, found)
+      return leg.refuse(found)
+    }
+    const rounds = this.#rounds.get(found)
+    const token = tokenOf(request)
+    // A lost answer that is asked for again is the same round.
+    if (rounds !== undefined && token === found.nextToken) this.#rounds.set(found, rounds + 1)
+    found.join(token, leg, this.#waitOf(found, ask))
+  }
+
+  /**
+   * Milliseconds for which a request waits for its call: after as many rounds as its client bears,
+   * as long as its wire allows.
+   */
+  #waitOf(call: Call, ask: Ask): number {
+    const rounds = this.#rounds.get(call)
+    if (rounds === undefined) return waitOf(this.#settings, ask)
+    return rounds < MOST_ROUNDS ? (this.#settings.shedAfter ?? 0) : LONGEST_TIMEOUT
+  }
+
+  /**
+   * Of a batch (2025-03-26) one request could be answered without the others, but not withheld from
+   * the endpoint without them.
+   */
+  #refuseBatch({ res }: Post, asking: readonly Message[]): void {
+    const reason = 'token-in-batch'
+    this.#parts.count('refused', undefined, reason)
+    answerJson(
+      res,
+      200,
+      `[${asking.map(({ id }) => refusalOf(isRequestId(id) ? id : null, reason)).join(',')}]`
+    )
+  }
+
+  #revisionOf(req: IncomingMessage, owner: string, request: Request): string | undefined {
+    const negotiated = this.#parts.sessions.revisionOf(owner, sessionOf(req))
+    return negotiated ?? parseRevision(headerOf(req, 'mcp-protocol-version')) ?? revisionIn(request)
+  }
+
+  /**
+   * An endpoint with sessions knows cancellation only as a notification; the client's own names an
+   * id that it never saw.
+   */
+  #tellCancelled(req: IncomingMessage, requestId: string, sessionId: string): void {
+    const params = { requestId, reason: 'The client has cancelled the request' }
+    tellEndpoint(this.#parts, req, { method: 'notifications/cancelled', params }, sessionId)
+  }
+}
+
+function refusalOf(id: RequestId | null, reason: ResumeTokenFault): string {
+  return errorResponse(id, INVALID_PARAMS, tokenFaultMessage(reason), { reason })
+}

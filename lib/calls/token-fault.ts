@@ -1,0 +1,44 @@
+// Why a resume token is refused: one word each, which says nothing about anybody else's call.
+
+/** JSON-RPC's "Invalid params": what the Resuming draft answers to a token that is not valid. */
+export const INVALID_PARAMS = -32602
+
+/**
+ * The `reason` in the `data` of the error (-32602) that answers a request with a resume token:
+ *
+ * - `token-invalid`: never given out, or forgotten; or given to another owner, in another session
+ *   or on another path, which is not told apart.
+ * - `token-expired`: the request was not resumed in time, or its result had to make room.
+ * - `token-superseded`: the next token has been used.
+ * - `token-completed`: the result has been given, and the time for which it could be asked for
+ *   again is over.
+ * - `token-cancelled`: the client has cancelled the request.
+ * - `method-changed`, `parameters-changed`: more than the token is different from the request
+ *   that it was given for.
+ * - `token-in-batch`: a resumed request comes alone.
+ */
+export type ResumeTokenFault =
+  | 'token-invalid'
+  | 'token-expired'
+  | 'token-superseded'
+  | 'token-completed'
+  | 'token-cancelled'
+  | 'method-changed'
+  | 'parameters-changed'
+  | 'token-in-batch'
+
+const MESSAGES: Record<ResumeTokenFault, string> = {
+  'token-invalid': 'The resume token is not valid',
+  'token-expired': 'The resume token has expired: the request was not resumed in time',
+  'token-superseded': 'The resume token has expired: a newer one has been used',
+  'token-completed': 'The resume token has expired: the request is completed',
+  'token-cancelled': 'The resume token has expired: the request was cancelled',
+  'method-changed': 'The resume token was given for another method',
+  'parameters-changed': 'The resume token was given for other parameters',
+  'token-in-batch': 'A request with a resume token must not be part of a batch'
+}
+
+/** The sentence for a fault. */
+export function tokenFaultMessage(fault: ResumeTokenFault): string {
+  return `Invalid params: ${MESSAGES[fault]}`
+}

@@ -1,0 +1,132 @@
+// What a request says about resume tokens, and what remains of it without that.
+import { createHash } from 'node:crypto'
+import { stringify } from 'safe-stable-stringify'
+import { isComparable } from '../protocol/comparable.js'
+import { isObject, isRequest, type Message, paramsOf } from '../protocol/json-rpc.js'
+import { spliceJson } from '../protocol/json-splice.js'
+import { parseRevision } from '../protocol/revisions.js'
+import { respondAsync } from '../protocol/respond-async.js'
+import { requestStateOf, withEndpointState } from './request-state.js'
+
+/** The token in `params._meta`; `null` asks for tokens. */
+const TOKEN = 'resumeToken'
+/**
+ * Milliseconds to wait, in `params._meta`: for clients that cannot set headers on a single request.
+ */
+const WAIT = 'express-mcp-streams/wait'
+/**
+ * The token of a request's progress notifications names the request, like its id: official clients
+ * make a new one each time.
+ */
+const PROGRESS = 'progressToken'
+
+/** Whether a request carries a resume token, of whatever kind. */
+export function hasToken(message: Message): boolean {
+  const token = metaOf(message)[TOKEN]
+  return token !== undefined && token !== null
+}
+
+/** The token, where it can be one: in `_meta`, or from 2026-07-28 on in its `requestState`. */
+export function tokenOf(message: Message): string | undefined {
+  const state = requestStateOf(message)
+  if (state?.kind === 'call') return state.token
+  const token = metaOf(message)[TOKEN]
+  return typeof token === 'string' ? token : undefined
+}
+
+/** Whether a request asks for tokens, and how many milliseconds it wants to wait. */
+export interface Ask {
+  /** It asks in its head. */
+  readonly isByHeader: boolean
+  readonly wait: number | undefined
+  /**
+   * Set where it knows no tokens, and is told to come again by its `requestState`: how often it has
+   * come already.
+   */
+  readonly rounds?: number
+}
+
+/**
+ * What a request asks for: by `Prefer: respond-async` (RFC 7240), where it has a head, or by a
+ * `resumeToken` of its own in `_meta`; or, where tokens are offered `always`, by being made.
+ */
+export function askOf(
+  prefer: string | undefined,
+  message: Message,
+  offer: 'asked' | 'always'
+): Ask | undefined {
+  const preference = respondAsync(prefer)
+  const meta = metaOf(message)
+  if (offer === 'asked' && preference === undefined && !Object.hasOwn(meta, TOKEN)) return undefined
+  const wait = meta[WAIT]
+  const isTime = typeof wait === 'number' && wait >= 0
+  return { isByHeader: preference !== undefined, wait: isTime ? wait : preference?.wait }
+}
+
+/** The token that the client of a request wants its progress reported with. */
+export function progressTokenOf(message: Message): unknown {
+  return metaOf(message)[PROGRESS]
+}
+
+/**
+ * A message for a request that reports progress with this token, not with that of the call's first
+ * one; the same object where nothing changes.
+ * `undefined`: it wants no progress.
+ */
+export function inWordsOf(message: Message, progressToken: unknown): Message | undefined {
+  if (message.method !== 'notifications/progress' || isRequest(message)) return message
+  const params = paramsOf(message)
+  if (progressToken === undefined) return undefined
+  return params[PROGRESS] === progressToken
+    ? message
+    : { ...message, params: { ...params, [PROGRESS]: progressToken } }
+}
+
+/** A request as its endpoint gets it: under an id of ours, and without a word about tokens. */
+export function endpointRequest(message: Message, id: string): Message {
+  return message.params === undefined
+    ? { ...message, id }
+    : {
+        ...message,
+        id,
+        params: withEndpointState(message, without(paramsOf(message), [TOKEN, WAIT]))
+      }
+}
+
+/** The same as JSON: of a request whose text is known with nothing else changed in it. */
+export function endpointText(text: string | undefined, message: Message, request: Message): string {
+  return text === undefined ? JSON.stringify(request) : spliceJson(text, message, request)
+}
+
+/**
+ * What makes two `params` the same, whatever the order of their members; `undefined` where they are
+ * nested too deeply, or have too many parts, to tell.
+ */
+export function parametersOf(message: Message): string | undefined {
+  // What was asked for in between (2026-07-28) is not what makes it another request.
+  const { requestState: _state, inputResponses: _answers, ...params } = paramsOf(message)
+  if (!isComparable(params)) return undefined
+  const text = stringify(without(params, [TOKEN, WAIT, PROGRESS])) ?? ''
+  return createHash('sha256').update(text).digest('base64url')
+}
+
+/** The revision that a request of 2026-07-28 or later names. */
+export function revisionIn(message: Message): string | undefined {
+  return parseRevision(metaOf(message)['io.modelcontextprotocol/protocolVersion'])
+}
+
+function metaOf(message: Message): Record<string, unknown> {
+  const { _meta } = paramsOf(message)
+  return isObject(_meta) ? _meta : {}
+}
+
+/** `params` without some members of `_meta`, and without a `_meta` that has no other. */
+function without(
+  params: Record<string, unknown>,
+  names: readonly string[]
+): Record<string, unknown> {
+  const { _meta, ...others } = params
+  if (!isObject(_meta)) return params
+  const meta = Object.fromEntries(Object.entries(_meta).filter(([name]) => !names.includes(name)))
+  return Object.keys(meta).length === 0 ? others : { ...params, _meta: meta }
+}

@@ -1,0 +1,128 @@
+// A request on a wire that waits for a call: its answer is a message, and so is all that it is told
+// before.
+import { faultMessage, STREAM_ERROR } from '../protocol/errors.js'
+import { isRequest, type Message, type RequestId } from '../protocol/json-rpc.js'
+import type { WireMessage } from '../protocol/shared-wire.js'
+import type { Leg, LegAnswer } from './leg.js'
+import { INVALID_PARAMS, type ResumeTokenFault, tokenFaultMessage } from './token-fault.js'
+import { inWordsOf, progressTokenOf } from './token-request.js'
+
+/** What it needs of its session. */
+export interface WireLegHost {
+  /** Gives the client a message that belongs to this request. */
+  send(message: WireMessage): Promise<void>
+  /** Whether a question to the client has not been answered yet. */
+  isOpen(id: RequestId): boolean
+  /** It has been answered, or its client has gone. */
+  over(leg: WireLeg): void
+}
+
+/** Characters that a wire may owe us at a time: below it the endpoint need not wait. */
+const MOST_UNDERWAY = 256 * 1024
+
+export class WireLeg implements Leg {
+  readonly requestId: RequestId
+  readonly req = undefined
+  /** A wire carries messages at any time. */
+  readonly acceptsEvents = true
+  readonly isKept = false
+  /** Its wire closes when it has been answered. */
+  readonly mayComeBack = false
+  readonly #host: WireLegHost
+  readonly #progressToken: unknown
+  readonly #asked = new Set<RequestId>()
+  #onGone: (isCancelled: boolean) => void = () => undefined
+  #onDrain: () => void = () => undefined
+  #underway = 0
+  #isOver = false
+
+  constructor(request: Message & { readonly id: RequestId }, host: WireLegHost) {
+    this.requestId = request.id
+    this.#progressToken = progressTokenOf(request)
+    this.#host = host
+  }
+
+  get isOver(): boolean {
+    return this.#isOver
+  }
+
+  get isFull(): boolean {
+    return this.#underway >= MOST_UNDERWAY
+  }
+
+  get isAskingClient(): boolean {
+    return [...this.#asked].some(id => this.#host.isOpen(id))
+  }
+
+  watch(onGone: (isCancelled: boolean) => void, onDrain: () => void): void {
+    this.#onGone = onGone
+    this.#onDrain = onDrain
+  }
+
+  /** Its client has left, or wants no more of it. */
+  gone(isCancelled: boolean): void {
+    if (this.#isOver) return
+    this.#setOver()
+    this.#onGone(isCancelled)
+  }
+
+  tell(message: Message, text: string): boolean {
+    const own = inWordsOf(message, this.#progressToken)
+    if (own !== undefined && !this.#isOver) this.#send(own, text.length)
+    return !this.isFull
+  }
+
+  answer(answer: LegAnswer): void {
+    this.#end(answerOf(answer))
+  }
+
+  refuse(fault: ResumeTokenFault): void {
+    const error = {
+      code: INVALID_PARAMS,
+      message: tokenFaultMessage(fault),
+      data: { reason: fault }
+    }
+    this.#end({ error })
+  }
+
+  #send(message: Message, size: number): void {
+    if (isRequest(message)) this.#asked.add(message.id)
+    this.#underway += size
+    const taken = (): void => {
+      const wasFull = this.isFull
+      this.#underway -= size
+      if (wasFull && !this.isFull) this.#onDrain()
+    }
+    this.#host.send({ ...message, jsonrpc: '2.0' }).then(taken, taken)
+  }
+
+  #end(answer: Message): void {
+    if (this.#isOver) return
+    this.#setOver()
+    // One that cannot be sent any more is there to be asked for again.
+    this.#host.send({ ...answer, jsonrpc: '2.0', id: this.requestId }).catch(() => undefined)
+  }
+
+  #setOver(): void {
+    this.#isOver = true
+    this.#host.over(this)
+  }
+}
+
+function answerOf(answer: LegAnswer): Message {
+  switch (answer.kind) {
+    case 'response':
+      return JSON.parse(answer.text) as Message
+    case 'interim':
+      return { result: JSON.parse(answer.result) as unknown }
+    case 'fault':
+      return faultOf(answer.fault)
+    case 'relay':
+      // What answers by HTTP does not stand behind a wire.
+      return faultOf('endpoint-failed')
+  }
+}
+
+function faultOf(fault: Parameters<typeof faultMessage>[0]): Message {
+  return { error: { code: STREAM_ERROR, message: faultMessage(fault), data: { reason: fault } } }
+}

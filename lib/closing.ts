@@ -1,0 +1,124 @@
+// `close()`: the process is about to end. Calls that run keep their connections until they have
+// been answered, or their time is up.
+import { now } from './protocol/clock.js'
+import { Timer } from './streams/timer.js'
+import type { InstanceParts } from './endpoint/instance-parts.js'
+import type { ResourceRoutes } from './routes/resources.js'
+import type { ResumeTokens } from './calls/resume-tokens.js'
+import type { SharedStreams } from './transport/shared-streams.js'
+
+/** How the process is to be left. */
+export interface CloseOptions {
+  /**
+   * Milliseconds for which calls that run are waited for, a whole number, 0 or more. Then each of
+   * their clients gets an error. Default: 20,000.
+   */
+  readonly drain?: number | undefined
+}
+
+/** What has to come to its end. */
+export interface ClosingParts {
+  readonly parts: InstanceParts
+  readonly tokens: ResumeTokens | undefined
+  readonly resources: ResourceRoutes | undefined
+  readonly transports: SharedStreams
+}
+
+const DRAIN = 20_000
+/** Reconnection time for clients of listen channels where `retry` is off, in milliseconds. */
+const LISTEN_RETRY = 1000
+/**
+ * Time for which clients are waited for when the process closes, beyond twice their reconnection
+ * time.
+ */
+const CLOSING_GRACE = 1000
+/** Milliseconds after which sockets are cut that do not take what is written last. */
+const CLOSING_PATIENCE = 500
+
+export class Closing {
+  readonly #facts: ClosingParts
+  readonly #retry: number | null
+  #closed: Promise<void> | undefined
+  #expired: (() => void) | undefined
+  // It keeps no process alive: where there is a client to be told, its socket does.
+  readonly #deadline = new Timer(() => this.#expire())
+  #due = Infinity
+
+  /** @param retry the reconnection time, in milliseconds; `null`: none. */
+  constructor(facts: ClosingParts, retry: number | null) {
+    this.#facts = facts
+    this.#retry = retry
+  }
+
+  /**
+   * Resolves when nothing is held any more. The first of several deadlines counts.
+   *
+   * @throws {TypeError} naming the option, for an option that is unknown or has a bad value.
+   */
+  close(options: CloseOptions | undefined): Promise<void> {
+    const drain = drainOf(options)
+    this.#closed ??= this.#begin()
+    if (drain === 0) this.#expire()
+    else this.#expireIn(drain)
+    return this.#closed
+  }
+
+  async #begin(): Promise<void> {
+    const { parts, tokens, resources, transports } = this.#facts
+    const retry = this.#retry ?? LISTEN_RETRY
+    const abandonAfter = 2 * (this.#retry ?? 0) + CLOSING_GRACE
+    parts.isClosing = true
+    parts.table.beginClosing(abandonAfter)
+    parts.calls.beginClosing()
+    parts.slow.close()
+    tokens?.beginClosing(abandonAfter)
+    transports.beginClosing()
+    parts.connections.beginClosing(() => Math.round(retry * (0.8 + 0.4 * Math.random())))
+    const waiting = [parts.table.whenCallsOver(), parts.calls.whenIdle()]
+    if (tokens !== undefined) waiting.push(tokens.whenIdle())
+    if (resources !== undefined) waiting.push(resources.whenIdle())
+    await Promise.race([
+      Promise.all(waiting),
+      new Promise<void>(resolve => (this.#expired = resolve))
+    ])
+    await parts.connections.whenIdle()
+    parts.progress?.close()
+    this.#expired = undefined
+    this.#deadline.stop()
+  }
+
+  #expireIn(drain: number): void {
+    const due = now() + drain
+    if (this.#expired === undefined || due >= this.#due) return
+    this.#due = due
+    this.#deadline.start(drain)
+  }
+
+  /** Time is up: whoever still waits is told so. */
+  #expire(): void {
+    if (this.#expired === undefined) return
+    const { parts, tokens, resources, transports } = this.#facts
+    this.#expired()
+    this.#expired = undefined
+    this.#deadline.stop()
+    // Calls with a token first: their answers are what is remembered of them under a key.
+    tokens?.close()
+    parts.table.failCalls('closing')
+    parts.calls.close()
+    resources?.close()
+    transports.close()
+    parts.connections.cutAfter(CLOSING_PATIENCE)
+  }
+}
+
+function drainOf(options: unknown): number {
+  if (options === undefined) return DRAIN
+  if (typeof options !== 'object' || options === null)
+    throw new TypeError('close: options must be an object')
+  const [other] = Object.keys(options).filter(name => name !== 'drain')
+  if (other !== undefined) throw new TypeError(`close: unknown option \`${other}\``)
+  const { drain = DRAIN } = options as { drain?: unknown }
+  if (!Number.isSafeInteger(drain) || (drain as number) < 0)
+    throw new TypeError('close: option `drain` must be a whole number of milliseconds, 0 or more')
+  return drain as number
+}

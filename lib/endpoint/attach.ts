@@ -1,0 +1,42 @@
+// A client's connection to a stream: where it starts, and how it is opened.
+import { label } from '../protocol/event-id.js'
+import type { StreamName } from '../protocol/event-id.js'
+import type { ClientProfile } from '../protocol/revisions.js'
+import type { Connection, Sink } from '../readers/connection.js'
+import { isStream, type Tombstone } from '../streams/finished-streams.js'
+import type { Stream } from '../streams/stream.js'
+import type { InstanceParts } from './instance-parts.js'
+
+/** Attaches a client that has come back. Its connection is to be flushed. */
+export function attach(
+  parts: InstanceParts,
+  stream: Stream,
+  cursor: number,
+  sink: Sink,
+  profile: ClientProfile
+): Connection {
+  const isTakeOver = stream.hasReader
+  const connection = parts.connections.open(stream, cursor, sink, profile)
+  parts.count('resumed', stream)
+  if (isTakeOver) parts.count('taken-over', stream)
+  parts.debug(
+    'stream %s resumed after event %d%s',
+    label(stream),
+    cursor,
+    isTakeOver ? ', older connection closed' : ''
+  )
+  return connection
+}
+
+/**
+ * Where a client without a cursor starts. For a call, at the beginning: it has seen nothing. A
+ * listen channel goes on where its last connection stopped; if that one is open still, its socket
+ * may be a dead one, and nothing on it may have arrived.
+ */
+export function startOf(
+  found: Stream | Tombstone,
+  { start }: StreamName = { id: found.id, start: 0 }
+): number {
+  if (!isStream(found) || found.kind === 'request') return start
+  return Math.max(found.log.first - 1, found.hasReader ? found.readerStart : found.log.written)
+}

@@ -1,0 +1,52 @@
+// What stands around a tapped response: who decides whether it is taken, and who takes what the
+// endpoint writes.
+import type { ResponseCapture } from './response-capture.js'
+
+/** What is known of a response when its head is due. */
+export interface ResponseHead {
+  readonly status: number
+  /**
+   * It is an event stream with status 200 that nobody has encoded, and its client is still there.
+   */
+  readonly isStream: boolean
+  /** A header, by its lower-case name. */
+  header(name: string): string | undefined
+}
+
+/** The endpoint's head, where the wire has had another one. */
+export interface LateHead {
+  readonly status: number
+  /** A header, by its lower-case name. */
+  readonly header: (name: string) => string | undefined
+}
+
+/** Takes what the endpoint writes, once a response has been taken. */
+export interface Capture {
+  /**
+   * The head may leave: add the headers, then connect. Called once, at the end of the tick of
+   * `writeHead` at the latest.
+   */
+  begin(): void
+  /** `false`: full; wait for `drain`. */
+  write(bytes: Buffer): boolean
+  /** There is no room now. */
+  readonly isFull: boolean
+  end(): void
+  /** The endpoint has destroyed its response, or has thrown. */
+  abort(): void
+  /** The connection that `begin` has opened is over. */
+  parted(): void
+  /** The endpoint gives its head to a response that was taken before it had one. */
+  lateHead(head: LateHead): void
+}
+
+export interface ResponseCaptureHost {
+  /** Whether a response is taken. Called once, when its head is due. */
+  take(tap: ResponseCapture, head: ResponseHead): Capture | undefined
+  /** Whether the running code was called by the endpoint behind this tap. */
+  isInsideHandler(): boolean
+  /** Runs something as if the endpoint had called it. */
+  runInside<T>(work: () => T): T
+  /** The endpoint has destroyed a response that was not taken, or not yet. */
+  brokenOff(): void
+}

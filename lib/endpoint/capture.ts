@@ -1,0 +1,288 @@
+// From the endpoint's bytes to a stream's events: the producer's side of a taken response.
+import type { RequestId } from '../protocol/json-rpc.js'
+import {
+  type BlockFields,
+  type BlockListener,
+  BlockSplitter,
+  fieldOf,
+  newFields,
+  readFields,
+  transientLines,
+  withoutIds
+} from '../protocol/sse-parser.js'
+import type { ByteBudget } from '../streams/event-log.js'
+import { KEEP_ALIVE_COMMENT } from '../protocol/sse-writer.js'
+import type { Stream } from '../streams/stream.js'
+import type { Producer } from '../streams/stream-types.js'
+import type { Connection } from '../readers/connection.js'
+import type { ProgressReport } from './progress-reports.js'
+import { isPlainEncoding } from './response-headers.js'
+import type { ResponseCapture } from './response-capture.js'
+import { LateBody, type LateBodyHost } from './late-body.js'
+import type { Capture, LateHead } from './capture-types.js'
+
+/** The request behind a response that has been taken. */
+export interface CaptureHost extends LateBodyHost {
+  /** Bytes that an unfinished event may have. */
+  readonly maxEventBytes: number
+  /** Where they are counted. */
+  readonly budget: ByteBudget
+  /** Sets our headers on the response. */
+  setHeaders(): void
+  /**
+   * Sends our head in the place of the endpoint's, which has not begun, and opens the stream's
+   * first reader on the socket.
+   */
+  beginEarly(stream: Stream): Connection | undefined
+  /**
+   * Opens the stream's first connection, on the socket that asked; `undefined`: the request has
+   * been repeated, on a newer one.
+   */
+  connect(stream: Stream): Connection | undefined
+  /** Begins to report progress in the endpoint's place, where that is wanted. */
+  reportProgress(stream: Stream): ProgressReport | undefined
+  /** Calls back once it is known what has been asked: what is owed cannot be told before. */
+  whenKnown(listener: () => void): void
+  /** Tells the endpoint that nobody will answer these requests of its own. */
+  unanswered(requestIds: readonly RequestId[]): void
+  /** The stream is not ours. */
+  stepAside(stream: Stream, why: NotOurs): void
+  /** An event has come with an id of the endpoint's, on a stream that stays ours. */
+  numbered(stream: Stream): void
+  /** The first event has come without an id of the endpoint's. */
+  unnumbered(): void
+}
+
+/**
+ * Why a response that looked like ours is none: the endpoint numbers its events itself; or it is
+ * one of the old HTTP+SSE transport.
+ */
+export type NotOurs = 'own ids' | 'HTTP+SSE'
+
+/** Bytes of comments that are kept until there is a connection: it comes at the end of the tick. */
+const LONGEST_LEADING = 64 * 1024
+/**
+ * An unfinished event is counted in whole steps: what a call says in whole events costs no
+ * counting.
+ */
+const COUNTED_STEP = 4096
+
+export class EndpointCapture implements Capture, Producer {
+  stream: Stream | undefined
+  /**
+   * The stream's first connection, as long as it is open: a call may wait much longer than that.
+   */
+  #connection: Connection | undefined
+  #hasConnected = false
+  /** Blocks without an event that came before the connection: its client is to have them first. */
+  #leading: Uint8Array[] = []
+  #leadingSize = 0
+  readonly #tap: ResponseCapture
+  readonly #host: CaptureHost
+  readonly #splitter = new BlockSplitter()
+  /** Bytes of an unfinished event that are counted. */
+  #counted = 0
+  /** Blocks from the one on that showed that the response is not ours. */
+  #withheld: Uint8Array[] | undefined
+  #notOurs: NotOurs = 'own ids'
+  /** Events of the endpoint's have gone into the stream. */
+  #hasAppended = false
+  /** Events that have come out of the write at hand. */
+  #events = 0
+  /** The response was taken before the endpoint had begun to answer. */
+  readonly #isEarly: boolean
+  /** What the endpoint then answers instead of an event stream. */
+  #body: LateBody | undefined
+  #progress: ProgressReport | undefined
+
+  constructor(tap: ResponseCapture, host: CaptureHost, isEarly = false) {
+    this.#tap = tap
+    this.#host = host
+    this.#isEarly = isEarly
+  }
+
+  begin(): void {
+    if (this.stream === undefined) return
+    if (this.#isEarly) return this.#beginEarly(this.stream)
+    this.#tap.sendHead(() => this.#host.setHeaders())
+    const connection = this.#host.connect(this.stream)
+    this.#hasConnected = true
+    this.#progress = this.#host.reportProgress(this.stream)
+    if (connection === undefined) return
+    // What its client is told first may have been that it is to come back.
+    if (!connection.isClosed) this.#connection = connection
+    this.#tap.cork()
+    try {
+      for (const block of this.#leading) this.stream.comment(transientLines(block, 0, block.length))
+      this.#leading = []
+      connection.flush()
+    } finally {
+      this.#tap.uncork()
+    }
+    if (!connection.hasWritten && !connection.isClosed) this.#tap.flushHead()
+  }
+
+  #beginEarly(stream: Stream): void {
+    this.#hasConnected = true
+    const connection = this.#host.beginEarly(stream)
+    this.#progress = this.#host.reportProgress(stream)
+    if (connection === undefined || connection.isClosed) return
+    this.#connection = connection
+    connection.flush()
+    // Some proxies hold a head back until the first byte of its body.
+    if (!connection.hasWritten) stream.comment(KEEP_ALIVE_COMMENT)
+  }
+
+  lateHead(head: LateHead): void {
+    const isStream =
+      head.status === 200 &&
+      /^\s*text\/event-stream\s*(?:;|$)/i.test(head.header('content-type') ?? '')
+    if (!isStream || !isPlainEncoding(head.header('content-encoding')))
+      this.#body = new LateBody(head, this.#host)
+  }
+
+  write(bytes: Buffer): boolean {
+    const { stream } = this
+    if (stream === undefined) return false
+    if (this.#body !== undefined) {
+      if (!stream.isEnded && !this.#body.add(bytes)) stream.fail('overflow')
+      return !stream.isEnded
+    }
+    this.#events = 0
+    this.#splitter.push(bytes, this.#onBlock)
+    if (this.#withheld !== undefined) return this.#stepAside(this.#withheld)
+    if (this.#splitter.pending > this.#host.maxEventBytes) return stream.fail('event-too-large')
+    // Where it takes most of the room by itself, no room that others leave would do.
+    const isTooLarge = this.#splitter.pending > this.#host.maxEventBytes / 2
+    if (!this.#count()) return stream.fail(isTooLarge ? 'event-too-large' : 'overflow')
+    return !stream.isFull && !stream.isEnded
+  }
+
+  end(): void {
+    this.#host.whenKnown(() => {
+      const { stream } = this
+      if (stream !== undefined && this.#body !== undefined) this.#body.end(stream)
+      else stream?.producerEnded()
+    })
+  }
+
+  abort(): void {
+    this.stream?.producerEnded()
+  }
+
+  parted(): void {
+    this.#connection = undefined
+  }
+
+  get isFull(): boolean {
+    return this.stream?.isFull ?? false
+  }
+
+  drain(): void {
+    this.#tap.drain()
+  }
+
+  unanswered(requestIds: readonly RequestId[]): void {
+    this.#host.unanswered(requestIds)
+  }
+
+  release(): void {
+    // The endpoint may hold on to its response; what it has begun to say need not stay with it.
+    this.#takePending()
+    this.#body?.letGo()
+    this.#progress?.stop()
+    this.#tap.release()
+  }
+
+  /** `false`: there is no memory for what is unfinished. */
+  #count(): boolean {
+    const { budget } = this.#host
+    const bytes = this.#splitter.pending - (this.#splitter.pending % COUNTED_STEP)
+    const more = bytes - this.#counted
+    if (more > 0 && !budget.reserve(more)) return false
+    if (more < 0) budget.unreserve(-more)
+    this.#counted = bytes
+    return true
+  }
+
+  #takePending(): Uint8Array {
+    const pending = this.#splitter.takePending()
+    this.#count()
+    return pending
+  }
+
+  readonly #onBlock: BlockListener = (bytes, from, to, fields) => {
+    if (this.#withheld !== undefined) {
+      this.#withheld.push(copyOf(bytes, from, to))
+      return
+    }
+    const notOurs = this.#whyNotOurs(bytes, from, to, fields)
+    if (notOurs === undefined) {
+      if (!this.#hasAppended && fields.dataLines > 0) this.#host.unnumbered()
+      return this.#take(bytes, from, to, fields)
+    }
+    if (this.#isFollowedElsewhere) return this.#takeWithoutIds(bytes, from, to, notOurs)
+    this.#notOurs = notOurs
+    this.#withheld = [copyOf(bytes, from, to)]
+  }
+
+  #whyNotOurs(
+    bytes: Uint8Array,
+    from: number,
+    to: number,
+    fields: BlockFields
+  ): NotOurs | undefined {
+    if (fields.hasId) return 'own ids'
+    const isFirst = !this.#hasAppended && !fields.isMessage
+    return isFirst && fieldOf(bytes, from, to, 'event') === 'endpoint' ? 'HTTP+SSE' : undefined
+  }
+
+  /**
+   * Its client has a head of ours; or one of our ids, and has left with it, or has come back by it:
+   * this response stays ours to its end.
+   */
+  get #isFollowedElsewhere(): boolean {
+    return this.#isEarly || (this.#hasConnected && this.#connection === undefined)
+  }
+
+  #takeWithoutIds(bytes: Uint8Array, from: number, to: number, notOurs: NotOurs): void {
+    if (notOurs === 'own ids' && this.stream !== undefined) this.#host.numbered(this.stream)
+    const block = withoutIds(bytes, from, to)
+    const fields = newFields()
+    // Of a block that was nothing but an id, a blank line is left.
+    if (readFields(block, 0, fields) > 1) this.#take(block, 0, block.length, fields)
+  }
+
+  #take(bytes: Uint8Array, from: number, to: number, fields: BlockFields): void {
+    const { stream } = this
+    if (fields.dataLines === 0) {
+      if (this.#hasConnected) return stream?.comment(transientLines(bytes, from, to))
+      return this.#keepLeading(bytes, from, to)
+    }
+    this.#hasAppended = true
+    this.#progress?.heard(bytes.subarray(from, to))
+    stream?.append(bytes, from, to, fields, this.#events++ > 0)
+  }
+
+  #keepLeading(bytes: Uint8Array, from: number, to: number): void {
+    this.#leadingSize += to - from
+    if (this.#leadingSize <= LONGEST_LEADING) this.#leading.push(copyOf(bytes, from, to))
+  }
+
+  #stepAside(withheld: Uint8Array[]): boolean {
+    const { stream } = this
+    if (stream !== undefined) {
+      if (this.#hasAppended && !this.#hasConnected) this.begin()
+      this.#connection?.letGo()
+      this.stream = undefined
+      this.#host.stepAside(stream, this.#notOurs)
+    }
+    withheld.push(this.#takePending())
+    return this.#tap.stepAside(Buffer.concat([...this.#leading, ...withheld]))
+  }
+}
+
+/** A real copy: `slice` of a Buffer is a view, and the memory is used again for the next write. */
+function copyOf(bytes: Uint8Array, from: number, to: number): Uint8Array {
+  return Uint8Array.from(bytes.subarray(from, to))
+}

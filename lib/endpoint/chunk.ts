@@ -1,0 +1,64 @@
+// What an endpoint hands to `write` and `end`: its bytes, its callback, and what Node says of the
+// rest.
+
+/**
+ * Short strings are encoded here: fresh memory costs more than the copy that keeps what is worth
+ * keeping.
+ */
+const scratch = Buffer.allocUnsafeSlow(64 * 1024)
+let isScratchTaken = false
+
+/**
+ * Calls `use` with the bytes of a chunk, valid during the call. Throws what Node throws at a chunk
+ * that is none.
+ */
+export function withBytes<T>(
+  chunk: unknown,
+  encoding: BufferEncoding = 'utf8',
+  use: (bytes: Buffer) => T
+): T {
+  // Whoever is told of an event inside the call may write to another response.
+  if (isScratchTaken || typeof chunk !== 'string' || chunk.length * 3 > scratch.length)
+    return use(toBytes(chunk, encoding))
+  isScratchTaken = true
+  try {
+    return use(scratch.subarray(0, scratch.write(chunk, 0, encoding)))
+  } finally {
+    isScratchTaken = false
+  }
+}
+
+function toBytes(chunk: unknown, encoding: BufferEncoding): Buffer {
+  if (typeof chunk === 'string') return Buffer.from(chunk, encoding)
+  if (Buffer.isBuffer(chunk)) return chunk
+  if (chunk instanceof Uint8Array)
+    return Buffer.from(chunk.buffer, chunk.byteOffset, chunk.byteLength)
+  const error: NodeJS.ErrnoException = new TypeError(
+    'The "chunk" argument must be of type string or an instance of Buffer or Uint8Array'
+  )
+  error.code = chunk === null ? 'ERR_STREAM_NULL_VALUES' : 'ERR_INVALID_ARG_TYPE'
+  throw error
+}
+
+/** The callback among the arguments of `write` or `end`. */
+export function callbackIn(args: readonly unknown[]): ((error?: Error) => void) | undefined {
+  return args.find((arg): arg is (error?: Error) => void => typeof arg === 'function')
+}
+
+/** Takes a chunk that goes nowhere, as if it had been written. */
+export function swallow(args: readonly unknown[]): true {
+  const callback = callbackIn(args)
+  if (callback !== undefined) process.nextTick(callback)
+  return true
+}
+
+export function headersSentError(action: 'set' | 'write'): Error {
+  return streamError(
+    'ERR_HTTP_HEADERS_SENT',
+    `Cannot ${action} headers after they are sent to the client`
+  )
+}
+
+export function streamError(code: string, message: string): Error {
+  return Object.assign(new Error(message), { code })
+}

@@ -1,0 +1,169 @@
+// All open client connections, and how a response becomes one.
+import { type IncomingMessage, OutgoingMessage, type ServerResponse } from 'node:http'
+import type { Socket } from 'node:net'
+import type { ClientProfile } from '../protocol/revisions.js'
+import type { Stream } from '../streams/stream.js'
+import { WhenIdle } from '../streams/when-idle.js'
+import { watchSocket } from './detached-socket.js'
+import { isWritable } from './reply.js'
+import {
+  Connection,
+  type ConnectionHost,
+  type ConnectionOptions,
+  type Sink
+} from '../readers/connection.js'
+import { pendingBytes } from './socket-queue.js'
+import { StallWatch } from '../readers/stall-watch.js'
+import { closeWhenIdle, whenClosed } from './socket-closed.js'
+
+export class Connections implements ConnectionHost {
+  readonly #options: ConnectionOptions
+  readonly #open = new Set<Connection>()
+  readonly #stalls: StallWatch
+  /** Set when the process is about to end: reconnection times for those who listen. */
+  #retry: (() => number) | undefined
+  /** Set when its time is up: milliseconds for which sockets are waited for. */
+  #patience: number | undefined
+  /** Connections whose sockets close with them, until these have. */
+  readonly #closing = new Set<Connection>()
+  readonly #idle = new WhenIdle(() => this.#closing.size === 0)
+
+  /** @param deadline milliseconds for which a connection may make no progress. */
+  constructor(options: ConnectionOptions, deadline: number) {
+    this.#options = options
+    this.#stalls = new StallWatch(deadline)
+  }
+
+  get size(): number {
+    return this.#open.size
+  }
+
+  /**
+   * Lets a client follow a stream from a cursor on; an older connection of the stream makes way.
+   */
+  open(stream: Stream, cursor: number, sink: Sink, profile: ClientProfile): Connection {
+    const connection = new Connection(stream, cursor, sink, profile, this.#options, this)
+    if (connection.isClosed) return connection
+    this.#open.add(connection)
+    const retry = this.#retry
+    if (retry !== undefined) {
+      this.#release(connection)
+      // First it is given what there is.
+      process.nextTick(() => connection.stopListening(retry()))
+    }
+    return connection
+  }
+
+  /**
+   * The process is about to end: sockets close with their responses, now or when a client comes
+   * back. Who listens is disconnected; `retry` says when each is to come back, in milliseconds.
+   */
+  beginClosing(retry: () => number): void {
+    this.#retry = retry
+    for (const connection of [...this.#open]) {
+      this.#release(connection)
+      connection.stopListening(retry())
+    }
+  }
+
+  /** Sockets are waited for no longer than so many milliseconds from now on. */
+  cutAfter(patience: number): void {
+    this.#patience = patience
+    this.#stalls.close()
+    for (const connection of this.#closing) connection.cutAfter(patience)
+  }
+
+  /** Resolves when all sockets have closed. */
+  whenIdle(): Promise<void> {
+    return this.#idle.wait()
+  }
+
+  #release(connection: Connection): void {
+    this.#closing.add(connection)
+    connection.beginClosing(() => {
+      this.#closing.delete(connection)
+      this.#idle.check()
+    })
+    if (this.#patience !== undefined) connection.cutAfter(this.#patience)
+  }
+
+  // ConnectionHost
+
+  closed(connection: Connection): void {
+    this.#open.delete(connection)
+  }
+
+  waits(connection: Connection): void {
+    this.#stalls.add(connection)
+  }
+
+  goesOn(connection: Connection): void {
+    this.#stalls.delete(connection)
+  }
+}
+
+/**
+ * Whether the memory of what is written may be used again once Node is done with it. Not where
+ * somebody in front has patched
+ * `write`: what logs responses keeps their chunks, and would find other clients' messages in them.
+ */
+export function mayReuse(res: ServerResponse): boolean {
+  return res.write === NATIVE_WRITE
+}
+
+/** Where Node has it: what is loaded before us patches `ServerResponse`. */
+const NATIVE_WRITE = OutgoingMessage.prototype.write
+
+/** A response of ours as a sink. */
+export function responseSink(req: IncomingMessage, res: ServerResponse): Sink {
+  const isReusable = mayReuse(res)
+  return {
+    tellsWritten: isReusable,
+    get pending() {
+      return pendingBytes(req, res)
+    },
+    cork: () => cork(req),
+    uncork: () => uncork(req),
+    write(bytes, onWritten) {
+      const hasRoom = res.write(bytes, (isReusable ? onWritten : undefined) as () => void)
+      ;(res as { flush?: () => void }).flush?.()
+      return hasRoom
+    },
+    get isOver() {
+      return !isWritable(res)
+    },
+    end: () => void res.end(),
+    destroy: () => void res.destroy(),
+    get isGone() {
+      return res.destroyed
+    },
+    onDrain: listener => void res.on('drain', listener),
+    onClose(listener) {
+      if (res.destroyed) return listener()
+      const gone = (): void => {
+        unwatch()
+        listener()
+      }
+      const unwatch = watchSocket(req, {
+        isInsideHandler: () => false,
+        destroyed: () => false,
+        gone
+      })
+      res.once('close', gone)
+    },
+    closeSocket(onClosed) {
+      if (req.socket.destroyed) return onClosed()
+      res.once('finish', () => closeWhenIdle(req.socket))
+      whenClosed(req.socket, onClosed)
+    }
+  }
+}
+
+/** Gathers writes in the socket, where it is a real one: what injects requests has others. */
+export function cork({ socket }: { readonly socket: Partial<Socket> }): void {
+  socket.cork?.()
+}
+
+export function uncork({ socket }: { readonly socket: Partial<Socket> }): void {
+  socket.uncork?.()
+}

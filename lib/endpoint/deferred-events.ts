@@ -1,0 +1,183 @@
+// The events of a response and of its request: who hears what, and when, once a stream has taken
+// the place of their socket; and those behind us in the async context of their call, although Node
+// emits them from the socket's.
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { maskRequest } from './response-view.js'
+
+/** The response whose events are held. */
+export interface DeferredEventsHost {
+  /** Whether the response has been taken, or `undefined` before its head. */
+  readonly isTaken: boolean | undefined
+  /** The endpoint has ended it, and everything has been taken. */
+  readonly isFinished: boolean
+  /** The socket is gone. */
+  gone(): void
+  /** Whether the running code was called by the endpoint behind this response. */
+  isInsideHandler(): boolean
+  /** Runs a listener of those behind us. */
+  runInside<T>(work: () => T): T
+}
+
+type AnyFunction = (...args: never[]) => unknown
+type Emit = (this: ServerResponse, event: string, ...args: unknown[]) => boolean
+
+const HELD_RESPONSE_EVENTS = ['close', 'finish', 'drain']
+const HELD_REQUEST_EVENTS = ['close', 'aborted', 'error']
+const REQUEST_EVENTS = ['data', 'end', 'readable', ...HELD_REQUEST_EVENTS]
+
+export class DeferredEvents {
+  readonly #req: IncomingMessage
+  readonly #res: ServerResponse
+  readonly #host: DeferredEventsHost
+  readonly #emitOnResponse: Emit
+  #isReleased = false
+  /** Socket events are for those in front of us only. */
+  #isHolding = false
+  #isBodyDropped = false
+  /** The request has told of its close, whether or not that was held. */
+  #isClosed = false
+  /**
+   * Listeners from in front of us: they hear the socket. So few that a set of them would be larger,
+   * and no faster.
+   */
+  #inFront: readonly unknown[]
+  #heldRequestEvents: string[] = []
+
+  constructor(req: IncomingMessage, res: ServerResponse, host: DeferredEventsHost) {
+    this.#req = req
+    this.#res = res
+    this.#host = host
+    this.#emitOnResponse = res.emit as Emit
+    const ofRequest = REQUEST_EVENTS.map(event => req.rawListeners(event))
+    this.#inFront = res.rawListeners('close').concat(res.rawListeners('finish'), ...ofRequest)
+    DeferredEvents.#patchRequest(this)
+  }
+
+  get isHolding(): boolean {
+    return this.#isHolding
+  }
+
+  get isReleased(): boolean {
+    return this.#isReleased
+  }
+
+  /** A listener of ours: it hears the socket. */
+  addInFront(listener: AnyFunction): void {
+    this.#inFront = this.#inFront.concat(listener)
+  }
+
+  /** It is no listener any more. */
+  removeInFront(listener: AnyFunction): void {
+    // Copied, as `filter` leaves room for 17.
+    this.#inFront = this.#inFront.filter(other => other !== listener).slice()
+  }
+
+  /** Those in front of us hear the socket; those behind us hear nothing until `release`. */
+  hold(): void {
+    this.#isHolding = true
+    DeferredEvents.#patchResponse(this)
+  }
+
+  /**
+   * The endpoint has had the whole body. Where Node has dropped it with our end of the response,
+   * the request is destroyed by now.
+   */
+  get isBodyRead(): boolean {
+    const req = this.#req
+    return req.readableEnded && !(this.#isBodyDropped && this.#isClosed)
+  }
+
+  /** From here on everybody hears the socket again. */
+  letGo(): void {
+    this.#isHolding = false
+  }
+
+  /** Before we end the connection ourselves. */
+  leavingSocket(): void {
+    const req = this.#req
+    // With the end of a response Node drops a body that nobody reads: the close that follows is no
+    // news of the client either.
+    this.#isBodyDropped ||=
+      !req.readableEnded && req.readableFlowing === null && req.listenerCount('readable') === 0
+  }
+
+  /** The stream is over: those behind us may hear the close now, and what else they have missed. */
+  release(): void {
+    this.#isReleased = true
+    process.nextTick(() => {
+      if (this.#host.isFinished) this.emitBehind('finish')
+      this.emitBehind('close')
+      const held = this.#heldRequestEvents
+      this.#heldRequestEvents = []
+      for (const event of held) if (event !== 'error') this.#call(this.#req, event, [], false)
+    })
+  }
+
+  /** Calls the listeners behind us. */
+  emitBehind(event: string): void {
+    this.#call(this.#res, event, [], false)
+  }
+
+  static #patchResponse(held: DeferredEvents): void {
+    held.#res.emit = function emit(
+      this: ServerResponse,
+      event: string,
+      ...args: unknown[]
+    ): boolean {
+      const isHeld = event !== 'drain' || held.#host.isTaken !== false
+      if (!held.#isHolding || !isHeld || !HELD_RESPONSE_EVENTS.includes(event)) {
+        return held.#emitOnResponse.call(this, event, ...args)
+      }
+      if (event === 'close') held.#host.gone()
+      return held.#call(held.#res, event, args, true)
+    } as ServerResponse['emit']
+  }
+
+  static #patchRequest(held: DeferredEvents): void {
+    const req = held.#req
+    const emitOnRequest = req.emit
+
+    req.emit = function emit(this: IncomingMessage, event: string, ...args: unknown[]): boolean {
+      if (event === 'close') held.#isClosed = true
+      // While the body is read: who reads it waits for the close that follows its end.
+      const isRead = event === 'close' && req.readableEnded && !held.#isBodyDropped
+      if (!held.#isHolding || held.#isReleased || isRead || !HELD_REQUEST_EVENTS.includes(event)) {
+        return held.#emitOnRequest(emitOnRequest, event, args)
+      }
+      held.#heldRequestEvents.push(event)
+      // A body that has been read closes its request by itself: that is no news of the client.
+      if (event !== 'close' || !req.complete) maskRequest(req)
+      return held.#call(req, event, args, true)
+    } as IncomingMessage['emit']
+  }
+
+  /** Emits what is not held. */
+  #emitOnRequest(emit: IncomingMessage['emit'], event: string, args: unknown[]): boolean {
+    const req = this.#req
+    const emitAll = (): boolean => emit.call(req, event, ...(args as []))
+    if (!REQUEST_EVENTS.includes(event) || this.#host.isInsideHandler()) return emitAll()
+    const listeners = req.rawListeners(event)
+    if (!listeners.some(listener => this.#inFront.includes(listener)))
+      return this.#host.runInside(emitAll)
+    const hasCalled = this.#call(req, event, args, true)
+    return this.#call(req, event, args, false) || hasCalled
+  }
+
+  /** Calls the listeners on one side of us. */
+  #call(
+    emitter: IncomingMessage | ServerResponse,
+    event: string,
+    args: unknown[],
+    areInFront: boolean
+  ): boolean {
+    let hasCalled = false
+    for (const listener of emitter.rawListeners(event) as AnyFunction[]) {
+      if (this.#inFront.includes(listener) !== areInFront) continue
+      hasCalled = true
+      const call = (): unknown => Reflect.apply(listener, emitter, args)
+      if (areInFront) call()
+      else this.#host.runInside(call)
+    }
+    return hasCalled
+  }
+}

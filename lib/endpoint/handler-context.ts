@@ -1,0 +1,122 @@
+// `currentStream()`: the stream of the request that the running code works for, without plumbing.
+import { AsyncLocalStorage } from 'node:async_hooks'
+import { isObject } from '../protocol/json-rpc.js'
+import type { Stream } from '../streams/stream.js'
+import type { StreamState } from '../streams/stream-types.js'
+
+/** The stream behind the running handler. */
+export interface CurrentStream {
+  /** The id in the stream URL. It is as good as a key to the stream's messages: do not log it. */
+  readonly id: string
+  readonly state: StreamState
+  /**
+   * Aborts when the stream fails, is cancelled or is abandoned: nobody will read what the handler
+   * still makes. A client that merely disconnects aborts nothing.
+   */
+  readonly signal: AbortSignal
+  /**
+   * Closes the client's connection at will (SEP-1335): the stream goes on, the client comes back
+   * after `retry` milliseconds (default: the smaller of option `retry` and one second). Does
+   * nothing towards a client that would not come back, nor while the process is about to end
+   * (`close()`): who is sent away then might not find it again.
+   */
+  disconnect(options?: { readonly retry?: number }): void
+  /**
+   * Hands a part of the result to a client that collects it with resume tokens (the Resuming
+   * draft's "large result sets"): its next answer carries `result`, for a tool `{ content: [...]
+   * }`. Parts come in order, each in an answer of its own, and before what the handler returns.
+   * `false`: nobody collects parts, so all of it belongs into the result.
+   *
+   * @throws {TypeError} where `result` is no object that JSON can hold.
+   */
+  partial(result: object): boolean
+}
+
+/** One request on its way through the endpoint. */
+export class HandlerContext implements CurrentStream {
+  readonly instance: object
+  readonly id: string
+  /** Set when the response is taken. */
+  stream: Stream | undefined
+  /** The response has been left alone: there is no stream behind this request. */
+  isUntaken = false
+  #pendingDisconnect: { retry: number | undefined } | undefined
+  #abort: AbortController | undefined
+
+  constructor(instance: object, id: string) {
+    this.instance = instance
+    this.id = id
+  }
+
+  get state(): StreamState {
+    return this.stream?.state ?? 'live'
+  }
+
+  get signal(): AbortSignal {
+    if (this.stream !== undefined) return this.stream.signal
+    this.#abort ??= new AbortController()
+    return this.#abort.signal
+  }
+
+  disconnect(options: { readonly retry?: number } = {}): void {
+    const { retry } = options
+    if (retry !== undefined && (!Number.isSafeInteger(retry) || retry < 0)) {
+      throw new TypeError('disconnect: `retry` must be a whole number of milliseconds, 0 or more')
+    }
+    if (this.stream === undefined || this.stream.readers === 0) this.#pendingDisconnect = { retry }
+    else this.stream.reader?.disconnect(retry)
+  }
+
+  partial(result: object): boolean {
+    partialText(result)
+    return false
+  }
+
+  /** The response has been taken: what the handler asked for before its head takes effect. */
+  take(stream: Stream): void {
+    this.stream = stream
+    const abort = this.#abort
+    if (abort !== undefined)
+      stream.signal.addEventListener('abort', () => abort.abort(stream.signal.reason), {
+        once: true
+      })
+  }
+
+  /** The first connection is open. */
+  connected(): void {
+    if (this.#pendingDisconnect !== undefined)
+      this.stream?.reader?.disconnect(this.#pendingDisconnect.retry)
+  }
+}
+
+/** The JSON of a partial result. */
+export function partialText(result: object): string {
+  const text = isObject(result) ? (JSON.stringify(result) as string | undefined) : undefined
+  // What has a `toJSON` may become anything.
+  if (text?.startsWith('{') !== true) throw new TypeError('partial: `result` must be an object')
+  return text
+}
+
+// One storage for all copies of this module: an application may load the middleware as CJS and
+// `currentStream` as ESM.
+const STORAGE = Symbol.for('express-mcp-streams.context')
+const globals = globalThis as { [STORAGE]?: AsyncLocalStorage<HandlerContext> }
+const storage = (globals[STORAGE] ??= new AsyncLocalStorage<HandlerContext>())
+
+export function runInContext<T>(context: HandlerContext, work: () => T): T {
+  return storage.run(context, work)
+}
+
+export function currentContext(): HandlerContext | undefined {
+  return storage.getStore()
+}
+
+/**
+ * The stream of the request that the running code works for; `undefined` outside of a handler, and
+ * where the response is not a stream of ours. Follows the async context, so it works in tool
+ * handlers without passing anything along.
+ */
+export function currentStream(): CurrentStream | undefined {
+  const context = storage.getStore()
+  return context === undefined || context.isUntaken ? undefined : context
+}

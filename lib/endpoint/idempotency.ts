@@ -1,0 +1,39 @@
+// What makes a POST the same as one before: its `Idempotency-Key`, and its body.
+import { createHash } from 'node:crypto'
+import type { IncomingMessage } from 'node:http'
+import { isComparable } from '../protocol/comparable.js'
+import { headerOf, scopeOf } from '../access/guards.js'
+
+/**
+ * Keys shorter than this are not unguessable, so they prove nothing about who sends them: they are
+ * not heeded.
+ */
+const SHORTEST_KEY = 16
+const LONGEST_KEY = 256
+
+/**
+ * The key of a request, bound to its owner, session and path; `undefined` where it has none worth
+ * heeding.
+ */
+export function keyOf(
+  req: IncomingMessage,
+  owner: string,
+  key = headerOf(req, 'idempotency-key')
+): string | undefined {
+  if (key === undefined || key.length < SHORTEST_KEY || key.length > LONGEST_KEY) return undefined
+  return scopeOf(req, owner, key)
+}
+
+/** What makes two bodies the same request. */
+export interface BodyDigest {
+  readonly hash: string
+  /** Characters of its JSON. */
+  readonly size: number
+}
+
+/** `undefined`: a body of too many parts, or nested too deeply, for a key to be heeded. */
+export function digestOf(body: unknown): BodyDigest | undefined {
+  if (!isComparable(body)) return undefined
+  const text = JSON.stringify(body)
+  return { hash: createHash('sha256').update(text).digest('base64url'), size: text.length }
+}

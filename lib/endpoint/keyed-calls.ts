@@ -1,0 +1,235 @@
+// All calls under an `Idempotency-Key`: those that run, and what is remembered of the rest.
+import type { ServerResponse } from 'node:http'
+import { Timer } from '../streams/timer.js'
+import { FairStore } from '../streams/fair-store.js'
+import { SharedRoom } from '../streams/shared-room.js'
+import { WhenIdle } from '../streams/when-idle.js'
+import {
+  type CallHost,
+  IdempotentRequest,
+  type KeyedRequest,
+  LOST,
+  type Outcome,
+  type SettledCall
+} from './keyed-call.js'
+import { recordAnswer, sizeOfAnswer } from './recorded-answer.js'
+
+/** Bytes of one answer that is kept for a repetition. */
+const LONGEST_ANSWER = 1024 * 1024
+/** Answers that say that nothing was done may take this part of what the others may take. */
+const REFUSED_SHARE = 8
+/**
+ * What an endpoint says that has not begun: the next attempt is a fresh one. Not 502 or 504: a
+ * gateway behind us says so of a server that may be at work still.
+ */
+const NOT_STARTED = [429, 503]
+/** Milliseconds between looks at whose time is over. */
+const SHORTEST_SWEEP = 1000
+const LONGEST_SWEEP = 30_000
+
+export interface KeyedCallsLimits {
+  /**
+   * Calls that are remembered once they have been answered, and calls that go on without a client.
+   */
+  readonly maxCalls: number
+  /** Milliseconds for which they are remembered. */
+  readonly window: number
+  /**
+   * Bytes of all answers that are kept; and of what calls hold that go on without a client, or are
+   * being answered.
+   */
+  readonly maxBytes: number
+  /**
+   * Milliseconds after which a call that has not been answered is abandoned, once its client has
+   * gone; as of now.
+   */
+  readonly abandonAfter: () => number
+  /** A call had to be given up, as there is no room for it without its client. */
+  readonly onFull: () => void
+}
+
+export class IdempotencyStore implements CallHost {
+  readonly #limits: KeyedCallsLimits
+  readonly #running = new Map<string, IdempotentRequest>()
+  readonly #idle = new WhenIdle(() => this.#running.size === 0)
+  /** Calls that go on without a client, and the bytes of running calls. */
+  readonly #held: SharedRoom
+  readonly #bytes: SharedRoom
+  readonly #settled: FairStore<SettledCall>
+  /** The calls whose answers are kept. */
+  readonly #answered: FairStore<SettledCall>
+  /**
+   * Who is refused must not take room from those who are not: anybody can be refused, under as many
+   * names as they like.
+   */
+  readonly #refused: FairStore<SettledCall>
+  readonly #sweep = new Timer(() => this.#expire())
+  #isSweeping = false
+  #isClosing = false
+
+  #evictions = 0
+
+  constructor(limits: KeyedCallsLimits) {
+    const { maxCalls, window: ttl, maxBytes } = limits
+    this.#limits = limits
+    this.#held = new SharedRoom(maxCalls)
+    this.#bytes = new SharedRoom(maxBytes)
+    this.#settled = new FairStore({
+      maxSize: maxCalls,
+      ttl,
+      updateAgeOnGet: true,
+      onEvict: (_call, key, isEviction) => {
+        this.#answered.delete(key)
+        if (isEviction) this.#evictions++
+      }
+    })
+    this.#answered = new FairStore({
+      maxSize: maxBytes,
+      sizeOf: sizeOfCall,
+      onEvict: call => {
+        call.outcome = LOST
+        this.#evictions++
+      }
+    })
+    this.#refused = new FairStore({
+      maxSize: Math.ceil(maxBytes / REFUSED_SHARE),
+      ttl,
+      updateAgeOnGet: true,
+      sizeOf: sizeOfCall,
+      onEvict: (_call, _key, isEviction) => {
+        if (isEviction) this.#evictions++
+      }
+    })
+  }
+
+  /** Calls that have not been answered yet. */
+  get running(): number {
+    return this.#running.size
+  }
+
+  /** Bytes of answers that are kept, and of what is held of running calls. */
+  get bytes(): number {
+    return this.#answered.size + this.#refused.size + this.#bytes.taken
+  }
+
+  /** Total of answers that had to make room before their time. */
+  get evictions(): number {
+    return this.#evictions
+  }
+
+  get abandonAfter(): number {
+    return this.#limits.abandonAfter()
+  }
+
+  get(key: string): IdempotentRequest | SettledCall | undefined {
+    const settled = this.#settled.get(key)
+    // What is used last is the last to go.
+    if (settled !== undefined) this.#answered.get(key)
+    return this.#running.get(key) ?? settled ?? this.#refused.get(key)
+  }
+
+  begin(request: KeyedRequest): IdempotentRequest {
+    const call = new IdempotentRequest(request, this)
+    this.#running.set(request.key, call)
+    return call
+  }
+
+  /** The process is about to end: the time until a call is abandoned has become shorter. */
+  beginClosing(): void {
+    this.#isClosing = true
+    this.#sweep.stop()
+    for (const call of [...this.#running.values()]) call.awaitClients()
+  }
+
+  /** Resolves when all calls have been answered. */
+  whenIdle(): Promise<void> {
+    return this.#idle.wait()
+  }
+
+  /**
+   * Its time is up: whoever has sent a call again is told that its answer is lost, and the endpoint
+   * still answers the first one.
+   */
+  close(): void {
+    for (const call of [...this.#running.values()]) call.giveUp()
+  }
+
+  /**
+   * Records the answer of a call, unless it becomes a stream. `onEnd`: the endpoint has given it.
+   * `onLost`: it is longer than what is kept, so nobody can ask for it again.
+   */
+  record(
+    call: IdempotentRequest,
+    res: ServerResponse,
+    onEnd: () => void,
+    onLost: () => void
+  ): void {
+    const { owner } = call
+    let taken = 0
+    const recording = recordAnswer(res, Math.min(LONGEST_ANSWER, this.#limits.maxBytes), {
+      grow: bytes => {
+        if (call.isSettled || !this.#bytes.take(owner, bytes)) return false
+        taken += bytes
+        return true
+      },
+      tooLong: () => call.giveUp(),
+      ended: answer => {
+        call.settle({ kind: 'answer', answer })
+        onEnd()
+      },
+      brokenOff: () => call.abandon()
+    })
+    call.letGo = onLost
+    call.stopRecording = () => {
+      recording.stop()
+      this.#bytes.giveBack(owner, taken)
+      taken = 0
+    }
+  }
+
+  // CallHost
+
+  hold({ owner, size }: KeyedRequest): boolean {
+    const hasPlace = this.#held.take(owner, 1)
+    if (hasPlace && this.#bytes.take(owner, size)) return true
+    if (hasPlace) this.#held.giveBack(owner, 1)
+    this.#limits.onFull()
+    return false
+  }
+
+  letGo({ owner, size }: KeyedRequest): void {
+    this.#held.giveBack(owner, 1)
+    this.#bytes.giveBack(owner, size)
+  }
+
+  settled({ key, owner, hash }: KeyedRequest, outcome: Outcome): void {
+    this.#running.delete(key)
+    this.#scheduleSweep()
+    this.#idle.check()
+    const call: SettledCall = { kind: 'settled', hash, outcome }
+    if (outcome.kind !== 'answer') return void this.#settled.set(key, owner, call)
+    const { status } = outcome.answer
+    if (NOT_STARTED.includes(status)) return
+    if (status >= 400 && status < 500 && this.#refused.set(key, owner, call)) return
+    if (!this.#answered.set(key, owner, call)) call.outcome = LOST
+    this.#settled.set(key, owner, call)
+  }
+
+  #expire(): void {
+    this.#isSweeping = false
+    this.#settled.purgeStale()
+    this.#refused.purgeStale()
+    if (this.#settled.count + this.#refused.count > 0) this.#scheduleSweep()
+  }
+
+  /** One timer for all answers, and none while there is nothing. */
+  #scheduleSweep(): void {
+    if (this.#isSweeping || this.#isClosing) return
+    this.#isSweeping = true
+    this.#sweep.start(Math.min(LONGEST_SWEEP, Math.max(SHORTEST_SWEEP, this.#limits.window / 4)))
+  }
+}
+
+function sizeOfCall({ outcome }: SettledCall): number {
+  return outcome.kind === 'answer' ? sizeOfAnswer(outcome.answer) : 1
+}

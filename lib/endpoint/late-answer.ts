@@ -1,0 +1,129 @@
+// What the endpoint answers once its client has been given an event stream already: a status and a
+// body become messages.
+import { promisify } from 'node:util'
+import { brotliDecompress, unzip } from 'node:zlib'
+import { faultMessage, STREAM_ERROR } from '../protocol/errors.js'
+import {
+  errorResponse,
+  isObject,
+  isResponse,
+  type Message,
+  messagesOf,
+  type RequestId
+} from '../protocol/json-rpc.js'
+import { writtenMessages } from '../protocol/json-splice.js'
+import { isPlainEncoding } from './response-headers.js'
+
+/** The endpoint's answer, whole. */
+export interface LateAnswer {
+  readonly status: number
+  /** A header, by its lower-case name. */
+  readonly header: (name: string) => string | undefined
+  readonly body: Buffer
+}
+
+/** Headers that are too late: a client that needs them will not get them. */
+const LATE_HEADERS = ['set-cookie', 'mcp-session-id', 'www-authenticate']
+
+/** The headers of an answer that its client has missed. */
+export function missedHeaders({ header }: LateAnswer): string[] {
+  return LATE_HEADERS.filter(name => header(name) !== undefined)
+}
+
+/**
+ * The messages, as JSON without line ends, that an answer comes to for requests that are owed a
+ * response.
+ */
+export function messagesIn(answer: LateAnswer, owed: readonly RequestId[]): string[] {
+  const { status } = answer
+  const text = textOf(answer.body, answer.header('content-type'))
+  const body = parsed(text)
+  if (status < 200 || status > 299) return owed.map(id => refusal(id, status, errorIn(body)))
+  const responses = writtenMessages(text).filter(({ message }) => isResponse(message))
+  const answered = new Set(
+    messagesOf(body)
+      .filter(isResponse)
+      .map(({ id }) => id)
+  )
+  // An error that names no request is for all that have no other answer.
+  const error = messagesOf(body).some(isErrorForNobody)
+    ? errorIn(messagesOf(body).filter(isErrorForNobody))
+    : undefined
+  const errors =
+    error === undefined ? [] : owed.filter(id => !answered.has(id)).map(id => withError(id, error))
+  return [...responses.map(one => onOneLine(one.text)), ...errors]
+}
+
+/** Whether the body has to be decoded before its messages can be read. */
+export function isEncoded({ header }: LateAnswer): boolean {
+  return !isPlainEncoding(header('content-encoding'))
+}
+
+/**
+ * The answer with its body decoded. Rejects where it cannot be, or comes to more than `limit`
+ * bytes.
+ */
+export async function decoded(answer: LateAnswer, limit: number): Promise<LateAnswer> {
+  const { body, header } = answer
+  const options = { maxOutputLength: limit }
+  switch (header('content-encoding')?.trim().toLowerCase()) {
+    case 'gzip':
+    case 'x-gzip':
+    case 'deflate':
+      return { ...answer, body: await promisify<Buffer, object, Buffer>(unzip)(body, options) }
+    case 'br':
+      return {
+        ...answer,
+        body: await promisify<Buffer, object, Buffer>(brotliDecompress)(body, options)
+      }
+    default:
+      throw new Error('The content coding is not known')
+  }
+}
+
+/** Without a byte order mark, in the charset that the type names. */
+function textOf(body: Buffer, contentType: string | undefined): string {
+  const [, charset = 'utf-8'] = /;\s*charset\s*=\s*"?([^\s;"]+)/i.exec(contentType ?? '') ?? []
+  try {
+    return new TextDecoder(charset).decode(body)
+  } catch {
+    return '' // A charset that nobody knows.
+  }
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}
+
+/** Line ends in JSON are white space: inside of strings there are none. */
+function onOneLine(json: string): string {
+  return json.trim().replace(/[\r\n]+/g, ' ')
+}
+
+function errorIn(body: unknown): Record<string, unknown> | undefined {
+  const error = messagesOf(body).find(message => isObject(message.error))?.error
+  return isObject(error) ? error : undefined
+}
+
+function isErrorForNobody({ id, error }: Message): boolean {
+  return isObject(error) && (id ?? null) === null
+}
+
+function refusal(
+  id: RequestId,
+  status: number,
+  error: Record<string, unknown> | undefined
+): string {
+  if (error !== undefined) return withError(id, error)
+  const fault = 'endpoint-refused'
+  return errorResponse(id, STREAM_ERROR, faultMessage(fault), { reason: fault, status })
+}
+
+function withError(id: RequestId, error: Record<string, unknown>): string {
+  const message: Message & { jsonrpc: '2.0' } = { jsonrpc: '2.0', id, error }
+  return JSON.stringify(message)
+}

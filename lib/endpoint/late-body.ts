@@ -1,0 +1,73 @@
+// The body of an answer that comes when its client has been given an event stream already:
+// collected, and made messages of.
+import type { ByteBudget } from '../streams/event-log.js'
+import { newFields, readFields } from '../protocol/sse-parser.js'
+import { encodeMessage } from '../protocol/sse-writer.js'
+import type { Stream } from '../streams/stream.js'
+import { decoded, isEncoded, type LateAnswer, messagesIn, missedHeaders } from './late-answer.js'
+import type { LateHead } from './capture-types.js'
+
+export interface LateBodyHost {
+  /** Bytes that a body may have. */
+  readonly maxAnswerBytes: number
+  /** What bodies count towards while they come. */
+  readonly budget: ByteBudget
+  /** The answer has headers that its client does not get any more. */
+  missed(headers: readonly string[], sessionId: string | undefined): void
+}
+
+export class LateBody {
+  readonly #head: LateHead
+  readonly #host: LateBodyHost
+  #chunks: Buffer[] = []
+  #size = 0
+
+  constructor(head: LateHead, host: LateBodyHost) {
+    this.#head = head
+    this.#host = host
+  }
+
+  /** `false`: there is no room for it, and what has come is let go. */
+  add(bytes: Buffer): boolean {
+    const size = this.#size + bytes.length
+    if (size > this.#host.maxAnswerBytes || !this.#host.budget.reserve(bytes.length)) {
+      this.letGo()
+      return false
+    }
+    this.#size = size
+    // A copy: the memory of short writes is used again.
+    this.#chunks.push(Buffer.from(bytes))
+    return true
+  }
+
+  /** The endpoint has ended its answer: its messages go into the stream, which ends. */
+  end(stream: Stream): void {
+    if (stream.isEnded) return this.letGo()
+    const answer: LateAnswer = { ...this.#head, body: Buffer.concat(this.#chunks) }
+    const missed = missedHeaders(answer)
+    if (missed.length > 0) this.#host.missed(missed, answer.header('mcp-session-id'))
+    if (!isEncoded(answer)) return this.#settle(stream, messagesIn(answer, stream.owed))
+    decoded(answer, this.#host.maxAnswerBytes).then(
+      plain => this.#settle(stream, messagesIn(plain, stream.owed)),
+      () => this.#settle(stream, [])
+    )
+  }
+
+  letGo(): void {
+    this.#host.budget.unreserve(this.#size)
+    this.#chunks = []
+    this.#size = 0
+  }
+
+  #settle(stream: Stream, messages: readonly string[]): void {
+    this.letGo()
+    for (const [i, message] of messages.entries()) {
+      const block = encodeMessage(message)
+      const fields = newFields()
+      readFields(block, 0, fields)
+      // All in one write, as far as its reader is concerned: nobody could be told in between.
+      stream.append(block, 0, block.length, fields, i > 0)
+    }
+    stream.producerEnded()
+  }
+}

@@ -1,0 +1,160 @@
+// What the endpoint's own answers mean for streams: a session that ended, a call that was
+// cancelled, a revision agreed upon.
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import {
+  cancelledRequest,
+  isObject,
+  isResponse,
+  type Message,
+  messagesOf,
+  type RequestId
+} from '../protocol/json-rpc.js'
+import { parseRevision } from '../protocol/revisions.js'
+import type { Stream } from '../streams/stream.js'
+import { noteDirectAnswer } from './direct-answers.js'
+import { sessionOf } from '../access/guards.js'
+import type { InstanceParts } from './instance-parts.js'
+import { isLoopback } from './loopback.js'
+import { observeBody } from './observe-body.js'
+
+/** Bytes of an `initialize` answer that are read for the revision. */
+const LONGEST_INITIALIZE = 1024 * 1024
+
+/**
+ * Acts on the endpoint's answer to a request, once it has been given. `isSessionWatched`: what it
+ * says of the session is heard already, as the messages were not there yet.
+ */
+export function watchVerdict(
+  parts: InstanceParts,
+  req: IncomingMessage,
+  res: ServerResponse,
+  messages: readonly Message[],
+  owner: string,
+  isSessionWatched = false
+): void {
+  const session = sessionOf(req)
+  const cancelled = messages.flatMap(message => cancelledRequest(message) ?? [])
+  // Who sends one from here knows whose answer it is: another stream may have asked under the same
+  // id.
+  const answers = isLoopback(req) ? [] : messages.filter(isResponse)
+  if ((session === undefined || isSessionWatched) && cancelled.length === 0 && answers.length === 0)
+    return
+  // With an answer the call may end, and nobody is asking any more when the endpoint says that it
+  // has taken it.
+  const answered = answers.length > 0 ? askingFor(parts, answers, session, owner) : []
+  // The endpoint may end the session's streams before it says a word.
+  const ending =
+    session !== undefined && req.method === 'DELETE' ? parts.table.ofSession(session, owner) : []
+  for (const stream of ending) stream.sessionEnding()
+  res.once('close', () => {
+    actOnVerdict()
+    for (const stream of ending) stream.sessionKept()
+  })
+
+  function actOnVerdict(): void {
+    if (!res.headersSent) return
+    const { statusCode } = res
+    const isAccepted = statusCode >= 200 && statusCode < 300
+    if (isAccepted) {
+      for (const [id, stream] of parts.table.findByRequests(cancelled, session, owner))
+        stream.cancelRequest(id)
+      for (const [, stream] of answered) noteDirectAnswer(parts, stream)
+      for (const [id, stream] of askingFor(parts, answers, session, owner)) stream.answered(id)
+    }
+    if (session === undefined || isSessionWatched) return
+    // Not on GET: an endpoint without a listen channel may say 404 there, and goes on with its
+    // session.
+    const isGone = statusCode === 404 && req.method === 'POST'
+    if (isGone || (isAccepted && req.method === 'DELETE')) endSession(parts, session, owner, isGone)
+  }
+}
+
+/** Reads the revision from the `initialize` result, whichever way it comes. */
+export function noteRevision(
+  parts: InstanceParts,
+  { owner, sessionId, hasStreams }: InitializeAnswer,
+  message: Message
+): void {
+  if (sessionId === undefined || !isObject(message.result)) return
+  parts.sessions.negotiated(
+    owner,
+    sessionId,
+    parseRevision(message.result['protocolVersion']),
+    hasStreams
+  )
+}
+
+/** The answer to `initialize`, as far as its head has told. */
+export interface InitializeAnswer {
+  readonly owner: string
+  /** The one that the endpoint has named: what its client has named may be another's. */
+  sessionId: string | undefined
+  /** The client has declared the Streams draft. */
+  readonly hasStreams: boolean
+}
+
+/**
+ * Looks over a JSON answer to `initialize` without touching a byte of it. The session is for the
+ * caller to fill in.
+ */
+export function watchInitializeJson(
+  parts: InstanceParts,
+  res: ServerResponse,
+  owner: string,
+  hasStreams: boolean
+): InitializeAnswer {
+  const answer: InitializeAnswer = { owner, sessionId: undefined, hasStreams }
+  observeBody(res, LONGEST_INITIALIZE, body => {
+    if (answer.sessionId !== undefined && body !== undefined) noteJson(parts, answer, body)
+  })
+  return answer
+}
+
+function noteJson(parts: InstanceParts, answer: InitializeAnswer, bytes: Buffer): void {
+  let body: unknown
+  try {
+    body = JSON.parse(bytes.toString('utf8'))
+  } catch {
+    return // An event stream: its response is read from the stream.
+  }
+  for (const message of messagesOf(body)) noteRevision(parts, answer, message)
+}
+
+/** The streams that have asked what these are the answers to. */
+function askingFor(
+  parts: InstanceParts,
+  answers: readonly Message[],
+  session: string | undefined,
+  owner: string
+): [RequestId, Stream][] {
+  if (answers.length === 0) return []
+  const asking = parts.table
+    .listFor(session, owner)
+    .filter(({ openRequests }) => openRequests.size > 0)
+  return answers.flatMap(message => {
+    const id = message.id as RequestId
+    const theirs = asking.filter(({ openRequests }) => openRequests.has(id))
+    // Without a session, two calls may have asked under one id: then it is not certain which is
+    // answered.
+    if (session === undefined && theirs.length !== 1) return []
+    return theirs.map((stream): [RequestId, Stream] => [id, stream])
+  })
+}
+
+function endSession(parts: InstanceParts, session: string, owner: string, isLost: boolean): void {
+  const streams = parts.table.ofSession(session, owner)
+  parts.debug(
+    'session ended by %s: %d streams dropped',
+    isLost ? 'the endpoint (404)' : 'DELETE',
+    streams.length
+  )
+  parts.sessions.delete(owner, session)
+  for (const ended of parts.sessionEnded) ended(session, owner)
+  for (const stream of streams) {
+    // A lost session owes its callers an error; a client that ended its session itself wants
+    // nothing more.
+    if (isLost) stream.fail('session-ended')
+    else if (stream.isEnded) parts.table.drop(stream)
+    else stream.cancel()
+  }
+}

@@ -1,0 +1,99 @@
+// A head that the endpoint makes in peace, once the wire has got another one: Node checks it as
+// ever, and nothing of it leaves.
+import { type IncomingMessage, type OutgoingHttpHeader, ServerResponse } from 'node:http'
+import type { HeadArguments } from './response-methods.js'
+import { foldHeaders } from './response-headers.js'
+
+/**
+ * The methods of a response that have to do with its head, beside those that are patched from the
+ * start.
+ */
+const OF_HEAD = [
+  'removeHeader',
+  'hasHeader',
+  'getHeaders',
+  'getHeaderNames',
+  'getRawHeaderNames',
+  'appendHeader',
+  'setHeaders'
+] as const
+
+/** Interim answers: there is nobody to hear them any more. */
+const INTERIM = ['writeContinue', 'writeProcessing', 'writeEarlyHints'] as const
+
+/** What the wire's own head says of its body; the endpoint's goes with the endpoint's head. */
+const OF_BODY = [
+  'Content-Length',
+  'Content-Encoding',
+  'Content-Type',
+  'ETag',
+  'Last-Modified',
+  'Trailer',
+  'Transfer-Encoding'
+]
+
+/** Removes what has been said of a body that does not leave. */
+export function dropBodyHeaders(res: ServerResponse): void {
+  for (const name of OF_BODY) res.removeHeader(name)
+}
+
+type Methods = Record<string, (...args: unknown[]) => unknown>
+
+export class OwnHead {
+  readonly #head: ServerResponse
+  #status: number | undefined
+
+  /** Takes over what the endpoint has said so far, before anything of ours is set. */
+  constructor(req: IncomingMessage, res: ServerResponse) {
+    this.#head = new ServerResponse(req)
+    for (const [name, value] of Object.entries(res.getHeaders()))
+      this.#head.setHeader(name, value as OutgoingHttpHeader)
+    dropBodyHeaders(res)
+  }
+
+  /**
+   * From now on the endpoint's words about its head are for this one. What somebody behind us has
+   * patched stays theirs.
+   */
+  takeOver(res: ServerResponse): void {
+    const target = res as unknown as Methods
+    const head = this.#head as unknown as Methods
+    for (const name of OF_HEAD) {
+      if (Object.hasOwn(res, name) || typeof head[name] !== 'function') continue
+      target[name] = (...args) => {
+        const returned = head[name]?.(...args)
+        return returned === this.#head ? res : returned
+      }
+    }
+    for (const name of INTERIM) {
+      if (Object.hasOwn(res, name) || typeof head[name] !== 'function') continue
+      target[name] = (...args) => {
+        const callback = args.find(arg => typeof arg === 'function') as (() => void) | undefined
+        if (callback !== undefined) process.nextTick(callback)
+      }
+    }
+  }
+
+  /** The status that the endpoint has given; `undefined` before it has. */
+  get status(): number | undefined {
+    return this.#status
+  }
+
+  setHeader(name: string, value: OutgoingHttpHeader): void {
+    this.#head.setHeader(name, value)
+  }
+
+  getHeader(name: string): OutgoingHttpHeader | undefined {
+    return this.#head.getHeader(name)
+  }
+
+  /** Throws what Node would throw. */
+  write([status, reason, last]: HeadArguments, statusMessage: string | undefined): void {
+    const hasReason = typeof reason === 'string'
+    foldHeaders(this.#head, this.#head.setHeader, hasReason ? last : (last ?? reason))
+    const message = hasReason ? reason : statusMessage
+    if (message === undefined) this.#head.writeHead(status)
+    else this.#head.writeHead(status, message)
+    this.#status = this.#head.statusCode
+  }
+}

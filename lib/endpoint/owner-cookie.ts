@@ -1,0 +1,154 @@
+// The owner in a signed cookie, for what a browser asks for by itself: an EventSource and a link
+// carry no header of the page's.
+import cookie from 'cookie'
+import cookieParser from 'cookie-parser'
+import signature from 'cookie-signature'
+import { hkdfSync } from 'node:crypto'
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { headerOf } from '../access/guards.js'
+import type { Originals } from './response-methods.js'
+import { foldHeaders } from './response-headers.js'
+
+/** Option `cookie` of `McpStreamsOptions`. */
+export interface CookieOptions {
+  /**
+   * What cookies are signed with. Of a list, the first one signs and all are tried: put a new one
+   * in front, take the old one out later.
+   */
+  readonly secret: string | readonly string[]
+  /** The cookie's name. Default: `mcp-streams`. */
+  readonly name?: string | undefined
+}
+
+export interface CookieSettings {
+  readonly secrets: readonly string[]
+  readonly name: string
+}
+
+/** What Express and Connect add to a request. */
+type MountedRequest = IncomingMessage & {
+  readonly baseUrl?: unknown
+  readonly originalUrl?: string
+  readonly secure?: unknown
+}
+
+/** Bytes of name and value: browsers drop a cookie that has more (RFC 6265bis, 5.6). */
+const LONGEST_COOKIE = 4096
+/**
+ * What may stand in a cookie's `Path` (RFC 6265, 4.1.1). Nothing in front of the server needs more.
+ */
+const PLAIN_PATH = /^\/[\x21-\x3a\x3d-\x7e]*$/
+const BAD_REQUEST = 400
+
+export class OwnerCookie {
+  readonly #name: string
+  readonly #keys: string[]
+
+  constructor({ name, secrets }: CookieSettings) {
+    this.#name = name
+    this.#keys = secrets.map(keyFrom)
+  }
+
+  /**
+   * The owner that a request's cookie names; `undefined` where it has none that we have signed for
+   * this mount. A cookie only reads: with any other method it says nothing, because what acts, and
+   * what comes to the endpoint, is for the application's own authentication.
+   */
+  ownerIn(req: IncomingMessage): string | undefined {
+    if (req.method !== 'GET' && req.method !== 'HEAD') return undefined
+    const path = mountOf(req)
+    const value = this.#valueIn(req)
+    if (path === undefined || value?.startsWith('s:') !== true || value.length > LONGEST_COOKIE)
+      return undefined
+    const signed = cookieParser.signedCookie(value, this.#keys)
+    return signed === false || !signed?.startsWith(`${path} `)
+      ? undefined
+      : decoded(signed.slice(path.length + 1))
+  }
+
+  /**
+   * Lets the response carry the cookie of who has made the request, unless the client has it
+   * already. Set when the head leaves: an answer that refuses has proved nobody, and the endpoint
+   * may set cookies of its own until then.
+   */
+  give(req: IncomingMessage, res: ServerResponse, owner: string): void {
+    // Their answers are stored by nobody; and a client that reads has asked for something before.
+    if (req.method !== 'POST' || res.headersSent) return
+    const path = mountOf(req)
+    if (path === undefined) return
+    const value = `s:${signature.sign(`${path} ${encoded(owner)}`, this.#keys[0] as string)}`
+    if (this.#valueIn(req) === value) return
+    if (this.#name.length + encodeURIComponent(value).length > LONGEST_COOKIE) return
+    const secure = isSecure(req)
+    const text = cookie.serialize(this.#name, value, {
+      httpOnly: true,
+      sameSite: 'strict',
+      secure,
+      path
+    })
+    whenHeadLeaves(res, text)
+  }
+
+  #valueIn(req: IncomingMessage): string | undefined {
+    const header = headerOf(req, 'cookie')
+    if (header === undefined) return undefined
+    const all = cookie.parse(header)
+    return Object.hasOwn(all, this.#name) ? all[this.#name] : undefined
+  }
+}
+
+/**
+ * A key of our own, so that nothing that the application signs with the same secret can pass for
+ * one of our cookies, nor ours for one of its own. HKDF, because the application's signature is an
+ * HMAC under the secret itself, possibly of a text that a client chose.
+ */
+function keyFrom(secret: string): string {
+  return Buffer.from(
+    hkdfSync('sha256', secret, '', 'express-mcp-streams: owner cookie', 32)
+  ).toString('base64url')
+}
+
+/**
+ * Where the middleware is mounted, as far as the request tells: an owner of one mount is not one of
+ * another.
+ */
+function mountOf({ baseUrl, originalUrl, url }: MountedRequest): string | undefined {
+  const [pathname] = (originalUrl ?? url ?? '').split('?', 1)
+  const path = typeof baseUrl === 'string' && baseUrl !== '' ? baseUrl : (pathname as string)
+  return PLAIN_PATH.test(path) ? path : undefined
+}
+
+/** Also behind a proxy that ends TLS, as far as Express' `trust proxy` believes it. */
+function isSecure(req: MountedRequest): boolean {
+  return req.secure === true || (req.socket as { encrypted?: boolean }).encrypted === true
+}
+
+/** Any string, also one that UTF-8 cannot hold, in characters that a cookie can. */
+function encoded(owner: string): string {
+  return Buffer.from(JSON.stringify(owner)).toString('base64url')
+}
+
+function decoded(text: string): string {
+  return JSON.parse(Buffer.from(text, 'base64url').toString()) as string
+}
+
+/** Adds to `Set-Cookie` at the last moment. Node sends every head by `writeHead`. */
+function whenHeadLeaves(res: ServerResponse, text: string): void {
+  const { writeHead, setHeader, getHeader } = res as unknown as Originals
+  let hasLeft = false
+  const patched = function (this: ServerResponse, ...args: unknown[]): ServerResponse {
+    const [status, reason, last] = args
+    const isRefusal = Number(status) >= BAD_REQUEST
+    if (hasLeft || isRefusal) return writeHead.apply(this, args)
+    hasLeft = true
+    const hasReason = typeof reason === 'string'
+    foldHeaders(res, setHeader, hasReason ? last : (last ?? reason))
+    const present = getHeader.call(res, 'Set-Cookie')
+    setHeader.call(res, 'Set-Cookie', [
+      ...(present === undefined ? [] : [present].flat().map(String)),
+      text
+    ])
+    return hasReason ? writeHead.call(this, status, reason) : writeHead.call(this, status)
+  }
+  res.writeHead = patched
+}

@@ -1,0 +1,131 @@
+// Progress on the endpoint's behalf: that a call still runs, for clients that give up on one of
+// which they hear nothing.
+import { now } from '../protocol/clock.js'
+import { DueQueue, Waiting } from '../streams/due-queue.js'
+import { isObject, isRequest, isRequestId, type Message, paramsOf } from '../protocol/json-rpc.js'
+import { encodeMessage } from '../protocol/sse-writer.js'
+import { metaOf } from '../protocol/streams-capability.js'
+import type { Stream } from '../streams/stream.js'
+
+export interface ProgressSettings {
+  /** Milliseconds of silence before the first report. */
+  readonly after: number
+  /** Milliseconds between reports. */
+  readonly every: number
+}
+
+/** All that are due by time: one timer for each of the two delays. */
+export class ProgressReports {
+  readonly #settings: ProgressSettings
+  readonly #first: DueQueue
+  readonly #next: DueQueue
+
+  constructor(settings: ProgressSettings) {
+    this.#settings = settings
+    this.#first = new DueQueue(settings.after)
+    this.#next = new DueQueue(settings.every)
+  }
+
+  close(): void {
+    this.#first.close()
+    this.#next.close()
+  }
+
+  /**
+   * Begins to report on those of a stream's requests that want progress; `undefined`: none does.
+   */
+  begin(
+    stream: Stream,
+    messages: readonly Message[],
+    startedAt: number
+  ): ProgressReport | undefined {
+    const tokens = messages.filter(isRequest).flatMap(message => {
+      const { progressToken } = metaOf(paramsOf(message))
+      return isRequestId(progressToken) ? [progressToken] : []
+    })
+    if (tokens.length === 0) return undefined
+    const { after } = this.#settings
+    return new ProgressReport({
+      stream,
+      tokens,
+      startedAt,
+      after,
+      first: this.#first,
+      next: this.#next
+    })
+  }
+}
+
+interface ReportFacts {
+  readonly stream: Stream
+  readonly tokens: readonly (string | number)[]
+  readonly startedAt: number
+  readonly after: number
+  readonly first: DueQueue
+  readonly next: DueQueue
+}
+
+/**
+ * The endpoint counts in units that nobody knows beforehand, and mostly from 1: what is reported in
+ * its place stays below that, so that the values of one token only grow.
+ */
+const SECONDS_IN_ONE = 1e9
+
+const decoder = new TextDecoder()
+
+export class ProgressReport {
+  readonly #facts: ReportFacts
+  #tokens: readonly (string | number)[]
+  #saidAt: number
+  readonly #waiting = new Waiting(() => this.#due())
+
+  constructor(facts: ReportFacts) {
+    this.#facts = facts
+    this.#tokens = facts.tokens
+    this.#saidAt = facts.startedAt
+    if (now() - facts.startedAt >= facts.after) facts.next.add(this.#waiting)
+    else facts.first.add(this.#waiting)
+  }
+
+  /** The endpoint has said something: what it says of its progress is better than what we can. */
+  heard(block: Uint8Array): void {
+    this.#saidAt = now()
+    const text = decoder.decode(block)
+    if (!text.includes('notifications/progress')) return
+    for (const data of text.matchAll(/^data: ?(.*)$/gm))
+      this.#tokens = this.#tokens.filter(token => token !== tokenIn(data[1] ?? ''))
+    if (this.#tokens.length === 0) this.stop()
+  }
+
+  stop(): void {
+    this.#waiting.stop()
+  }
+
+  #due(): void {
+    const { stream, startedAt, after, first, next } = this.#facts
+    if (stream.isEnded) return
+    const time = now()
+    if (time - this.#saidAt < after) return first.add(this.#waiting)
+    const seconds = Math.round((time - startedAt) / 1000)
+    for (const progressToken of this.#tokens) {
+      const progress = (time - startedAt) / 1000 / SECONDS_IN_ONE
+      const params = { progressToken, progress, message: `still running, ${seconds} s` }
+      // For whoever is connected now: it is no event, so nobody comes back for it.
+      stream.comment(
+        encodeMessage(JSON.stringify({ jsonrpc: '2.0', method: 'notifications/progress', params }))
+      )
+    }
+    next.add(this.#waiting)
+  }
+}
+
+function tokenIn(json: string): unknown {
+  try {
+    const message: unknown = JSON.parse(json)
+    return isObject(message) && isObject(message['params'])
+      ? message['params']['progressToken']
+      : undefined
+  } catch {
+    return undefined
+  }
+}

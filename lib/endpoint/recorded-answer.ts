@@ -1,0 +1,105 @@
+// An answer that is written down while it is given, and given once more.
+import type { ServerResponse } from 'node:http'
+import type { Answer } from './keyed-call.js'
+import { observeBody } from './observe-body.js'
+import { claim } from './reply.js'
+import { foldHeaders } from './response-headers.js'
+
+/** Who has an answer recorded. */
+export interface Recorder {
+  /** There is more to keep. `false`: there is no room for it. */
+  grow(bytes: number): boolean
+  /** The answer is longer than what may be kept. */
+  tooLong(): void
+  ended(answer: Answer): void
+  /** The endpoint has destroyed its response. */
+  brokenOff(): void
+}
+
+/** Bytes that an answer takes beside its head and its body. */
+const ANSWER_SIZE = 256
+
+/** Records what is answered. `stop`: what has been kept is let go, and nothing more is told. */
+export function recordAnswer(
+  res: ServerResponse,
+  limit: number,
+  recorder: Recorder
+): { stop(): void } {
+  let head: Omit<Answer, 'body'> | undefined
+  let isRecording = true
+  const readHead = (status: number, given?: unknown): Omit<Answer, 'body'> => {
+    // Before anything in front of us, such as compression, adds its own.
+    const headers = { ...res.getHeaders() }
+    foldHeaders(res, (name, value) => (headers[name.toLowerCase()] = value), given)
+    return { status, headers }
+  }
+  const writeHead = res.writeHead as (this: ServerResponse, ...args: unknown[]) => ServerResponse
+  res.writeHead = function writeHeadRecorded(
+    this: ServerResponse,
+    ...args: unknown[]
+  ): ServerResponse {
+    const [status, reason, last] = args
+    if (isRecording)
+      head = readHead(status as number, typeof reason === 'string' ? last : (last ?? reason))
+    return writeHead.apply(this, args)
+  }
+  const { destroy } = res
+  res.destroy = function destroyRecorded(this: ServerResponse, error?: Error): ServerResponse {
+    recorder.brokenOff()
+    return destroy.call(this, error)
+  }
+  // A response that is ended without a head of its own is only now found out to be a stream, or
+  // not.
+  const settle = (body: Buffer): void => {
+    if (isRecording) recorder.ended({ ...(head ?? readHead(res.statusCode)), body: ownCopy(body) })
+  }
+  const noRoom = (): void => {
+    if (isRecording) recorder.tooLong()
+  }
+  const stop = observeBody(
+    res,
+    limit,
+    body => body === undefined || process.nextTick(settle, body),
+    bytes => {
+      const hasRoom = bytes !== undefined && recorder.grow(bytes)
+      if (!hasRoom) process.nextTick(noRoom)
+      return hasRoom
+    }
+  )
+  return {
+    stop() {
+      isRecording = false
+      head = undefined
+      stop()
+    }
+  }
+}
+
+/** How the body went over the first connection. */
+const OF_FIRST_BODY = /^(?:content-length|trailer|transfer-encoding)$/i
+const WITHOUT_BODY = [204, 304]
+
+/** Gives a recorded answer once more. */
+export function repeatAnswer(res: ServerResponse, { status, headers, body }: Answer): void {
+  if (!claim(res)) return
+  for (const [name, value] of Object.entries(headers))
+    if (value !== undefined && !OF_FIRST_BODY.test(name)) res.setHeader(name, value)
+  // Without it, where the connection ends is where the body does: a cut would pass for the whole.
+  if (status >= 200 && !WITHOUT_BODY.includes(status)) res.setHeader('Content-Length', body.length)
+  res.writeHead(status)
+  res.end(body)
+}
+
+/** Bytes that an answer takes while it is kept. */
+export function sizeOfAnswer({ headers, body }: Answer): number {
+  let size = ANSWER_SIZE + body.length
+  for (const [name, value] of Object.entries(headers)) size += name.length + String(value).length
+  return size
+}
+
+/** In memory of its own: a small one would keep all that is in the same piece of Node's pool. */
+function ownCopy(body: Buffer): Buffer {
+  const copy = Buffer.allocUnsafeSlow(body.length)
+  body.copy(copy)
+  return copy
+}

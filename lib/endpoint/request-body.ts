@@ -1,0 +1,124 @@
+// What a request's body is, wherever it is by now.
+import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
+import { Duplex, Readable } from 'node:stream'
+import bodyParser from 'body-parser'
+
+type ParsedRequest = IncomingMessage & { body?: unknown; _body?: boolean }
+
+/** The body that a parser in front of us, or since, has left on the request. */
+export function parsedBody(req: IncomingMessage): unknown {
+  return (req as ParsedRequest).body
+}
+
+/** Whether a parser has left it there already. */
+export function isParsed(req: IncomingMessage): boolean {
+  const { body, _body } = req as ParsedRequest
+  return body !== undefined && (_body === true || req.readableEnded || req.complete)
+}
+
+export type ReadBody =
+  | { readonly body: unknown; readonly text: string | undefined; readonly fault?: undefined }
+  | {
+      readonly fault: 'invalid-json' | 'body-too-large' | 'body-unreadable'
+      readonly status: number
+    }
+
+/**
+ * Reads the JSON body of a request that is ours to answer, wherever it is by now; whatever type it
+ * calls itself.
+ */
+export async function readBody(req: IncomingMessage, limit: number): Promise<ReadBody> {
+  const { body } = req as ParsedRequest
+  if (isParsed(req))
+    return typeof body === 'string' || Buffer.isBuffer(body)
+      ? parseJson(body.toString())
+      : { body, text: undefined }
+  if (req.readableDidRead) return { fault: 'invalid-json', status: 400 }
+  // Also what is no object: the error is about its being no answer then.
+  let text: string | undefined
+  const verify = (_req: unknown, _res: unknown, bytes: Buffer, charset: string): void =>
+    void (text = textOf(bytes, charset))
+  const anyJson = bodyParser.json({ limit, type: () => true, strict: false, verify })
+  const error = await new Promise<HttpError | undefined>(resolve =>
+    anyJson(req, undefined as never, resolve)
+  )
+  if (error === undefined) return { body: (req as ParsedRequest).body, text }
+  if (error.status === 413) return { fault: 'body-too-large', status: 413 }
+  return error.status === 415
+    ? { fault: 'body-unreadable', status: 415 }
+    : { fault: 'invalid-json', status: 400 }
+}
+
+type HttpError = Error & { readonly status?: number }
+
+function parseJson(text: string): ReadBody {
+  try {
+    return { body: JSON.parse(text) as unknown, text }
+  } catch {
+    return { fault: 'invalid-json', status: 400 }
+  }
+}
+
+/** As it was written, without a mark in front; `undefined` where it is in another charset. */
+function textOf(bytes: Buffer, charset: string): string | undefined {
+  return charset === 'utf-8' ? bytes.toString('utf8').replace(/^\ufeff/, '') : undefined
+}
+
+/**
+ * Whether a body is worth reading ahead: JSON, as far as its head says, and not longer than
+ * `limit`.
+ */
+export function mayBeMessage({ headers, socket }: IncomingMessage, limit: number): boolean {
+  const type = headers['content-type']
+  // One that is pulled, such as that of a request in a test without a server, comes to who reads it
+  // alone.
+  const isPushed = socket instanceof Duplex
+  return (
+    isPushed &&
+    (type === undefined || IS_JSON.test(type)) &&
+    !(Number(headers['content-length']) > limit)
+  )
+}
+
+const IS_JSON = /^\s*[\w!#$&^.+-]+\/(?:[\w!#$&^.+-]+\+)?json\s*(?:;|$)/i
+
+/**
+ * Parses what has been read, compressed or not; `undefined` where it is no JSON. With the text that
+ * it was parsed from, if that is known.
+ */
+export function parseBody(
+  bytes: Buffer,
+  headers: IncomingHttpHeaders,
+  limit: number,
+  done: (body: unknown, text?: string) => void
+): void {
+  if (isPlain(headers)) {
+    const text = bytes.toString('utf8')
+    let body: unknown
+    try {
+      body = JSON.parse(text)
+    } catch {
+      return done(undefined)
+    }
+    return done(body, text)
+  }
+  // Compressed, or in another charset: body-parser knows how. It reads a copy, so that the original
+  // stays unread.
+  const copy = Object.assign(Readable.from([bytes]), { headers }) as unknown as ParsedRequest
+  let text: string | undefined
+  const verify = (_req: unknown, _res: unknown, decoded: Buffer, charset: string): void =>
+    void (text = textOf(decoded, charset))
+  const parser = bodyParser.json({ limit, type: () => true, verify })
+  parser(copy, undefined as never, error =>
+    error === undefined ? done(copy.body, text) : done(undefined)
+  )
+}
+
+function isPlain(headers: IncomingHttpHeaders): boolean {
+  const charset =
+    /;\s*charset\s*=\s*"?([^\s;"]+)/i.exec(headers['content-type'] ?? '')?.[1] ?? 'utf-8'
+  return (
+    /^utf-?8$/i.test(charset) &&
+    (headers['content-encoding'] ?? 'identity').toLowerCase() === 'identity'
+  )
+}

@@ -1,0 +1,100 @@
+// Headers in the forms that Node takes them: reading them before they are set, and adding to them.
+import {
+  type OutgoingHttpHeader,
+  type OutgoingHttpHeaders,
+  type ServerResponse,
+  validateHeaderName,
+  validateHeaderValue
+} from 'node:http'
+
+type SetHeader = (this: ServerResponse, name: string, value: OutgoingHttpHeader) => unknown
+
+/** A header value as one string, as it would stand in the head. */
+export function stringOf(value: OutgoingHttpHeader | undefined): string | undefined {
+  return value === undefined ? undefined : Array.isArray(value) ? value.join(', ') : String(value)
+}
+
+/**
+ * Finds a header in any of the forms that `writeHead` takes: an object, a flat list, a list of
+ * pairs.
+ */
+export function headerIn(headers: unknown, name: string): string | undefined {
+  for (const [key, value] of headerEntries(headers))
+    if (key.toLowerCase() === name) return stringOf(value)
+  return undefined
+}
+
+function headerEntries(headers: unknown): [string, OutgoingHttpHeader][] {
+  if (typeof headers !== 'object' || headers === null) return []
+  if (!Array.isArray(headers)) {
+    return Object.entries(headers as OutgoingHttpHeaders).filter(
+      (entry): entry is [string, OutgoingHttpHeader] => entry[1] !== undefined
+    )
+  }
+  if (Array.isArray(headers[0])) return headers as [string, OutgoingHttpHeader][]
+  const entries: [string, OutgoingHttpHeader][] = []
+  for (let i = 0; i + 1 < headers.length; i += 2)
+    entries.push([String(headers[i]), headers[i + 1] as OutgoingHttpHeader])
+  return entries
+}
+
+/** Throws what Node would throw at a head. */
+export function validateHead(statusMessage: string | undefined, headers: unknown): void {
+  if (statusMessage !== undefined) validateHeaderValue('statusMessage', statusMessage)
+  if (Array.isArray(headers) && !Array.isArray(headers[0]) && headers.length % 2 !== 0) {
+    throw Object.assign(new TypeError("The argument 'headers' is invalid"), {
+      code: 'ERR_INVALID_ARG_VALUE'
+    })
+  }
+  for (const [name, value] of headerEntries(headers)) {
+    validateHeaderName(name)
+    validateHeaderValue(name, value as string)
+  }
+}
+
+/**
+ * Moves the headers of a `writeHead` call to the response, so that ours can be added; a repeated
+ * name becomes a list.
+ */
+export function foldHeaders(res: ServerResponse, setHeader: SetHeader, headers: unknown): void {
+  const seen = new Map<string, OutgoingHttpHeader>()
+  for (const [name, value] of headerEntries(headers)) {
+    const earlier = seen.get(name.toLowerCase())
+    const values = earlier === undefined ? value : [earlier, value].flat().map(String)
+    seen.set(name.toLowerCase(), values)
+    setHeader.call(res, name, values)
+  }
+}
+
+/**
+ * Whether a `Content-Encoding` leaves a body as it is. `none` is no registered coding; it is what
+ * some set to keep proxies from encoding.
+ */
+export function isPlainEncoding(value: string | undefined): boolean {
+  return value === undefined || /^\s*(?:identity|none)?\s*$/i.test(value)
+}
+
+/** Adds directives to a `Cache-Control` value that it does not have yet (RFC 9111, 5.2). */
+export function withDirectives(value: string | undefined, directives: readonly string[]): string {
+  const present = (value ?? '')
+    .split(',')
+    .map(directive => directive.trim())
+    .filter(directive => directive !== '')
+  const missing = directives.filter(
+    directive => !present.some(one => one.toLowerCase() === directive)
+  )
+  return [...present, ...missing].join(', ')
+}
+
+/**
+ * Of one connection, or of how a body went over it (RFC 9110, 7.6.1). A `Trailer` too: Node throws
+ * at one where the body has a length, or goes to HTTP/1.0.
+ */
+const OF_CONNECTION = /^(?:connection|date|keep-alive|trailer|transfer-encoding)$/i
+
+/** The headers of an answer that go to whoever it is passed on to. */
+export function passedOn(headers: NodeJS.Dict<string[]>): [string, string[]][] {
+  return Object.entries(headers).filter(
+    (entry): entry is [string, string[]] => entry[1] !== undefined && !OF_CONNECTION.test(entry[0])
+  )
+}

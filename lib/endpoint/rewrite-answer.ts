@@ -1,0 +1,290 @@
+// Changes single messages in what the endpoint answers, in JSON and in an event stream, and leaves
+// every other byte as it is.
+import type { ServerResponse } from 'node:http'
+import type { Message } from '../protocol/json-rpc.js'
+import { callbackIn, headersSentError, swallow, withBytes } from './chunk.js'
+import { foldHeaders, headerIn, isPlainEncoding, stringOf } from './response-headers.js'
+import { rewrittenEvent, rewrittenJson } from './rewritten.js'
+
+/** Reads a header of the answer, by its lower-case name. */
+export type ReadHeader = (name: string) => string | undefined
+
+export interface Rewriting {
+  /** Bytes of an answer, or of one event, that are looked at. What is larger stays as it is. */
+  readonly limit: number
+  /**
+   * Gives a message as it is to be, what has not changed in it shared with what it was;
+   * `undefined`: it stays.
+   */
+  readonly rewrite: (message: Message, header: ReadHeader) => Message | undefined
+}
+
+type HeadArguments = [status: number, reason?: unknown, headers?: unknown]
+type AnyMethod = (this: ServerResponse, ...args: unknown[]) => never
+type Methods = Record<'writeHead' | 'write' | 'end' | 'flushHeaders' | '_implicitHeader', AnyMethod>
+
+/**
+ * - `undecided`: there is no head yet.
+ * - `untouched`: everything passes.
+ * - `json`: the head and the body are held until the end.
+ * - `events`: each event is held until it is whole.
+ */
+type State = 'undecided' | 'untouched' | 'json' | 'events'
+
+const EVENT_STREAM = /^\s*text\/event-stream\s*(?:;|$)/i
+const JSON_TYPE = /^\s*application\/json\s*(?:;|$)/i
+/** Of a body that it is no longer the one of. */
+const OF_BODY = ['ETag', 'Content-MD5', 'Digest', 'Content-Digest', 'Repr-Digest']
+/**
+ * The end of a block, in each of the forms that a line end may have [WHATWG 9.2.5]. A CR at the end
+ * may be half of a CRLF.
+ */
+const BLANK_LINE = /(?:\r\n|\n|\r(?!\n))(?:\r\n|\n|\r(?!\n|$))|\r\r$/g
+const LONGEST_BLANK_LINE = '\r\n\r\n'.length
+
+/**
+ * Installs itself in front of what is patched already, so that all others see what the client will.
+ */
+export function rewriteAnswer(res: ServerResponse, rewriting: Rewriting): void {
+  new RewrittenAnswer(res, rewriting)
+}
+
+class RewrittenAnswer {
+  readonly #res: ServerResponse
+  readonly #rewriting: Rewriting
+  readonly #originals: Methods
+  #state: State = 'undecided'
+  #head: HeadArguments | undefined
+  #held: Buffer[] = []
+  #size = 0
+  /** The end of what is held, in which a blank line may have begun. */
+  #lastBytes = ''
+
+  constructor(res: ServerResponse, rewriting: Rewriting) {
+    this.#res = res
+    this.#rewriting = rewriting
+    const methods = res as unknown as Methods
+    const { writeHead, write, end, flushHeaders, _implicitHeader } = methods
+    this.#originals = { writeHead, write, end, flushHeaders, _implicitHeader }
+    const patches: Record<keyof Methods, (this: ServerResponse, ...args: unknown[]) => unknown> = {
+      writeHead: (...args) => this.#writeHead(args as HeadArguments),
+      write: (...args) => this.#write(args),
+      end: (...args) => this.#end(args),
+      flushHeaders: (...args) => this.#flushHeaders(args),
+      _implicitHeader: (...args) =>
+        this.#isHoldingHead ? undefined : this.#call('_implicitHeader', args)
+    }
+    Object.assign(methods, patches)
+  }
+
+  get #isHoldingHead(): boolean {
+    return this.#state === 'json' && this.#head !== undefined
+  }
+
+  #call(name: keyof Methods, args: readonly unknown[]): unknown {
+    return Reflect.apply(this.#originals[name], this.#res, args)
+  }
+
+  #writeHead(args: HeadArguments): unknown {
+    if (this.#isHoldingHead) throw headersSentError('write')
+    if (this.#state === 'undecided') this.#decide(args)
+    switch (this.#state) {
+      case 'json':
+        this.#head = args
+        this.#showHeadersSent()
+        return this.#res
+      case 'events':
+        return this.#sendHead(args)
+      default:
+        return this.#call('writeHead', args)
+    }
+  }
+
+  #decide([status, reason, last]: HeadArguments): State {
+    const given = typeof reason === 'string' ? last : (last ?? reason)
+    const header: ReadHeader = name => headerIn(given, name) ?? stringOf(this.#res.getHeader(name))
+    this.#header = header
+    const contentType = header('content-type') ?? ''
+    const isPlain = isPlainEncoding(header('content-encoding'))
+    if (Number(status) !== 200 || !isPlain) this.#state = 'untouched'
+    else if (JSON_TYPE.test(contentType)) this.#state = 'json'
+    else this.#state = EVENT_STREAM.test(contentType) ? 'events' : 'untouched'
+    return this.#state
+  }
+
+  #header: ReadHeader = () => undefined
+
+  #decideImplicitly(): void {
+    if (this.#state !== 'undecided') return
+    const res = this.#res
+    // A length that was set is not that of what will be sent.
+    if (this.#decide([res.statusCode]) === 'events' && !res.headersSent)
+      res.removeHeader('Content-Length')
+  }
+
+  /** Sends a head whose body may come out longer than it was. */
+  #sendHead([status, reason, last]: HeadArguments, length?: number): unknown {
+    const res = this.#res
+    const hadLength = this.#header('content-length') !== undefined
+    foldHeaders(res, res.setHeader.bind(res), typeof reason === 'string' ? last : (last ?? reason))
+    res.removeHeader('Content-Length')
+    if (length !== undefined) {
+      for (const name of OF_BODY) res.removeHeader(name)
+      if (hadLength) res.setHeader('Content-Length', length)
+    }
+    return this.#call('writeHead', typeof reason === 'string' ? [status, reason] : [status])
+  }
+
+  #write(args: unknown[]): unknown {
+    this.#decideImplicitly()
+    if (this.#state !== 'json' && this.#state !== 'events') return this.#call('write', args)
+    const [chunk, encoding] = args
+    const ready = withBytes(
+      chunk,
+      typeof encoding === 'string' ? (encoding as BufferEncoding) : undefined,
+      bytes => (this.#state === 'json' ? this.#holdJson(bytes) : this.#wholeEvents(bytes))
+    )
+    if (ready.length === 0) return swallow(args) && !this.#res.writableNeedDrain
+    const callback = callbackIn(args)
+    return this.#call('write', callback === undefined ? [ready] : [ready, callback])
+  }
+
+  #end(args: unknown[]): unknown {
+    this.#decideImplicitly()
+    if (this.#state !== 'json' && this.#state !== 'events') return this.#call('end', args)
+    const [chunk, encoding] = args
+    const isChunk = typeof chunk === 'string' || chunk instanceof Uint8Array
+    const last = isChunk
+      ? Buffer.from(
+          chunk as string,
+          typeof encoding === 'string' ? (encoding as BufferEncoding) : 'utf8'
+        )
+      : Buffer.alloc(0)
+    const rest = this.#state === 'json' ? this.#wholeJson(last) : this.#lastEvents(last)
+    const callback = callbackIn(args)
+    this.#state = 'untouched'
+    return this.#call('end', [
+      ...(rest.length > 0 ? [rest] : []),
+      ...(callback === undefined ? [] : [callback])
+    ])
+  }
+
+  #flushHeaders(args: unknown[]): unknown {
+    this.#decideImplicitly()
+    // A JSON answer is in one piece: its head has nothing to say before it.
+    return this.#state === 'json' ? undefined : this.#call('flushHeaders', args)
+  }
+
+  /**
+   * Returns nothing while there is more to come, or all of what has become too large to be looked
+   * at.
+   */
+  #holdJson(bytes: Buffer): Buffer {
+    this.#hold(bytes)
+    if (this.#size <= this.#rewriting.limit) return NOTHING
+    this.#state = 'untouched'
+    this.#showHeadersSent(false)
+    if (this.#head !== undefined) this.#call('writeHead', this.#head)
+    return this.#takeHeld()
+  }
+
+  #wholeJson(last: Buffer): Buffer {
+    this.#hold(last)
+    const body = this.#takeHeld()
+    const changed = body.length > this.#rewriting.limit ? undefined : this.#changed(body)
+    const head = this.#head
+    this.#head = undefined
+    this.#showHeadersSent(false)
+    if (head !== undefined) {
+      if (changed === undefined) this.#call('writeHead', head)
+      else this.#sendHead(head, changed.length)
+    } else if (changed !== undefined && !this.#res.headersSent) {
+      for (const name of OF_BODY) this.#res.removeHeader(name)
+      if (this.#res.hasHeader('Content-Length'))
+        this.#res.setHeader('Content-Length', changed.length)
+    }
+    return changed ?? body
+  }
+
+  /** Returns the events that are whole. */
+  #wholeEvents(bytes: Buffer): Buffer {
+    const mayEndHere = this.#hasBlankLineWith(bytes)
+    this.#hold(bytes)
+    if (!mayEndHere) return this.#size > this.#rewriting.limit ? this.#letPass() : NOTHING
+    const all = this.#takeHeld()
+    let to = 0
+    const ready: Buffer[] = []
+    for (const { index, 0: blank } of all.toString('latin1').matchAll(BLANK_LINE)) {
+      ready.push(this.#rewrittenEvent(all.subarray(to, index + blank.length)))
+      to = index + blank.length
+    }
+    this.#hold(all.subarray(to))
+    if (this.#size > this.#rewriting.limit) ready.push(this.#letPass())
+    return Buffer.concat(ready)
+  }
+
+  /**
+   * Of an event that comes in many writes only what is new is looked at, and what a line end may
+   * have begun in before.
+   */
+  #hasBlankLineWith(bytes: Buffer): boolean {
+    const text = this.#lastBytes + bytes.toString('latin1')
+    this.#lastBytes = text.slice(-LONGEST_BLANK_LINE + 1)
+    return text.search(BLANK_LINE) >= 0
+  }
+
+  /** An event that is too large to be looked at, and all that follows. */
+  #letPass(): Buffer {
+    this.#state = 'untouched'
+    return this.#takeHeld()
+  }
+
+  #lastEvents(last: Buffer): Buffer {
+    const ready = this.#wholeEvents(last)
+    return Buffer.concat([ready, this.#takeHeld()])
+  }
+
+  #rewrittenEvent(block: Buffer): Buffer {
+    if (block.length > this.#rewriting.limit) return block
+    return rewrittenEvent(block, data => this.#changed(data)) ?? block
+  }
+
+  /**
+   * The JSON as it is with its messages rewritten; `undefined` where there was nothing to change.
+   */
+  #changed(json: Buffer): Buffer | undefined {
+    return rewrittenJson(json, message => this.#rewriting.rewrite(message, this.#header))
+  }
+
+  #hold(bytes: Buffer): void {
+    // A copy: the memory of short writes is used again.
+    if (bytes.length > 0) this.#held.push(Buffer.from(bytes))
+    this.#size += bytes.length
+  }
+
+  #takeHeld(): Buffer {
+    const held = this.#held.length === 1 ? (this.#held[0] as Buffer) : Buffer.concat(this.#held)
+    this.#held = []
+    this.#size = 0
+    return held
+  }
+
+  /** While a head is held it counts as sent: an error handler must not start another answer. */
+  #showHeadersSent(isHeld = true): void {
+    const res = this.#res
+    if (isHeld) {
+      this.#earlier = Object.getOwnPropertyDescriptor(res, 'headersSent')
+      Object.defineProperty(res, 'headersSent', { configurable: true, value: true })
+      this.#isShown = true
+    } else if (this.#isShown) {
+      this.#isShown = false
+      delete (res as { headersSent?: boolean }).headersSent
+      if (this.#earlier !== undefined) Object.defineProperty(res, 'headersSent', this.#earlier)
+    }
+  }
+
+  #isShown = false
+  #earlier: PropertyDescriptor | undefined
+}
+
+const NOTHING = Buffer.alloc(0)

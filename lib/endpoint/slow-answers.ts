@@ -1,0 +1,108 @@
+// Endpoints that are slow to begin their answer: who waits, for how long, and what its client gets
+// in the meantime.
+import accepts from 'accepts'
+import type { IncomingMessage } from 'node:http'
+import { DueQueue } from '../streams/due-queue.js'
+import { FairStore } from '../streams/fair-store.js'
+import { isObject, type Message, paramsOf } from '../protocol/json-rpc.js'
+import { prefersStream } from '../protocol/prefer.js'
+import { metaOf } from '../protocol/streams-capability.js'
+import { headerOf, sessionOf } from '../access/guards.js'
+
+export interface SlowAnswersSettings {
+  /** Milliseconds without a head after which a client gets an event stream; `null`: never. */
+  readonly upgradeAfter: number | null
+  /**
+   * Milliseconds without a head after which a client that takes only JSON gets one, and a space as
+   * often; `null`: never.
+   */
+  readonly jsonKeepAlive: number | null
+  /** Sessions that are remembered. */
+  readonly maxSessions: number
+}
+
+/**
+ * Who has only claimed to read event streams waits so many times as long: scripts claim it to
+ * please the server.
+ */
+const UNSHOWN = 5
+const EVENT_STREAM = 'text/event-stream'
+/** Wildcards do not count: every MCP client must name what it takes. */
+const NAMES_EVENT_STREAM = /\btext\/(?:event-stream|\*)/i
+
+/**
+ * What clients that read event streams call themselves in `initialize`: those of the official SDKs
+ * and of the large hosts.
+ */
+const KNOWN_CLIENTS =
+  /^(?:mcp|mcp-inspector|inspector-client|claude-ai|claude-code|visual studio code.*|cursor-vscode|codex-mcp-client|gemini-cli-mcp-client|goose)$/i
+const CLIENT_INFO = 'io.modelcontextprotocol/clientInfo'
+
+export class SlowAnswers {
+  /** Where clients wait that have shown that they read event streams, and at first all others. */
+  readonly soon: DueQueue | undefined
+  /** Where those others wait for the rest of their time. */
+  readonly later: DueQueue | undefined
+  /** Where clients wait that take only JSON. */
+  readonly json: DueQueue | undefined
+  /** Sessions whose clients have shown that they read event streams. */
+  readonly #readers: FairStore<object>
+
+  constructor({ upgradeAfter, jsonKeepAlive, maxSessions }: SlowAnswersSettings) {
+    if (upgradeAfter !== null) {
+      this.soon = new DueQueue(upgradeAfter)
+      this.later = new DueQueue(upgradeAfter * (UNSHOWN - 1))
+    }
+    if (jsonKeepAlive !== null) this.json = new DueQueue(jsonKeepAlive)
+    this.#readers = new FairStore({ maxSize: maxSessions })
+  }
+
+  /** The process is about to end: who waits waits for the endpoint. */
+  close(): void {
+    for (const queue of [this.soon, this.later, this.json]) queue?.close()
+  }
+
+  /**
+   * The queue in which a request waits for its answer to begin; `undefined`: it is left to wait for
+   * itself.
+   */
+  queueFor(req: IncomingMessage, accept: string): DueQueue | undefined {
+    if (req.method !== 'POST' || (req.httpVersionMajor === 1 && req.httpVersionMinor === 0))
+      return undefined
+    return this.soon !== undefined && NAMES_EVENT_STREAM.test(accept) ? this.soon : this.json
+  }
+
+  /** Whether an event stream may be given to whoever waits in the first queue. */
+  mayUpgrade(accept: string): boolean {
+    const asked = { headers: { accept } } as IncomingMessage
+    return NAMES_EVENT_STREAM.test(accept) && accepts(asked).types(EVENT_STREAM) !== false
+  }
+
+  /** Whether a request's client has shown that it reads event streams. */
+  hasShown(req: IncomingMessage, owner: string, messages: readonly Message[]): boolean {
+    const session = sessionOf(req)
+    if (prefersStream(headerOf(req, 'prefer')) || messages.some(isOfKnownClient)) return true
+    return session !== undefined && this.#readers.get(keyOf(owner, session)) !== undefined
+  }
+
+  /**
+   * The client of a session has been given an event stream that it has asked for, or has said in
+   * `initialize` who it is.
+   */
+  shown(owner: string, session: string): void {
+    if (this.soon !== undefined) this.#readers.set(keyOf(owner, session), owner, SHOWN)
+  }
+}
+
+const SHOWN = {}
+
+/** Whether a request says that it is from a client that is known to read event streams. */
+export function isOfKnownClient(message: Message): boolean {
+  const params = paramsOf(message)
+  const info = message.method === 'initialize' ? params['clientInfo'] : metaOf(params)[CLIENT_INFO]
+  return isObject(info) && typeof info['name'] === 'string' && KNOWN_CLIENTS.test(info['name'])
+}
+
+function keyOf(owner: string, session: string): string {
+  return JSON.stringify([owner, session])
+}

@@ -1,0 +1,34 @@
+// When the socket under a response is gone, whichever of its responses is under way.
+import type { ServerResponse } from 'node:http'
+import type { Socket } from 'node:net'
+
+/** One listener for all who watch a socket, however many are pipelined. */
+const watchers = new WeakMap<Socket, Set<() => void>>()
+
+/**
+ * A response that is queued behind another one on its connection hears nothing of a client that
+ * leaves. Returns how to stop.
+ */
+export function whenClosed(socket: Socket, listener: () => void): () => void {
+  let listeners = watchers.get(socket)
+  if (listeners === undefined) {
+    const all = new Set<() => void>()
+    socket.once('close', () => all.forEach(one => one()))
+    watchers.set(socket, (listeners = all))
+  }
+  listeners.add(listener)
+  return () => listeners.delete(listener)
+}
+
+/**
+ * Closes a connection that has given a response, but not under another one that is pipelined behind
+ * it: then it closes with that.
+ */
+export function closeWhenIdle(socket: Socket): void {
+  process.nextTick(() => {
+    // Where Node keeps the response whose turn it is.
+    const { _httpMessage: next } = socket as { _httpMessage?: ServerResponse | null }
+    if (next === undefined || next === null) socket.destroySoon()
+    else next.once('finish', () => closeWhenIdle(socket))
+  })
+}

@@ -1,0 +1,120 @@
+// Download URLs that have been given out: to whom, for what, and for how long.
+import { nanoid } from 'nanoid'
+import { now } from '../protocol/clock.js'
+import { FairStore } from '../streams/fair-store.js'
+import { TicketDelivery } from './ticket-delivery.js'
+
+/** The request that a download URL was made out for. */
+export interface TicketFacts {
+  readonly uri: string
+  readonly owner: string
+  readonly sessionId: string | undefined
+  readonly revision: string | undefined
+  /** What a request of 2026-07-28 says of its client, to ask the endpoint in its name again. */
+  readonly envelope: Record<string, unknown> | undefined
+  readonly maxStreamSize: number | undefined
+}
+
+/**
+ * Characters that a ticket may keep, on the average; one that keeps more takes the place of
+ * several.
+ */
+const PLACE = 2048
+/** The session on another wire than HTTP that a download URL was made out in. */
+export interface WireOrigin {
+  readonly sessionId: string
+  /** Asks its server, as its client would. */
+  readonly ask: (
+    method: string,
+    params?: Record<string, unknown>
+  ) => Promise<Record<string, unknown>>
+}
+
+/** A download URL that has been given out. */
+export class Ticket {
+  readonly id = nanoid()
+  readonly owner: string
+  readonly sessionId: string | undefined
+  readonly wire: WireOrigin | undefined
+  readonly delivery = new TicketDelivery()
+  /** How many it takes the place of. */
+  readonly places: number
+  /** As text: of many small parts it would take ten times the memory. */
+  readonly #facts: string
+  readonly #expires: number
+
+  constructor(facts: TicketFacts, ttl: number, wire?: WireOrigin) {
+    this.wire = wire
+    this.owner = facts.owner
+    this.sessionId = facts.sessionId
+    this.#facts = JSON.stringify(facts)
+    this.places = Math.ceil(this.#facts.length / PLACE)
+    this.#expires = now() + ttl
+  }
+
+  get facts(): TicketFacts {
+    return JSON.parse(this.#facts) as TicketFacts
+  }
+
+  get isExpired(): boolean {
+    return now() >= this.#expires
+  }
+}
+
+/**
+ * A bounded store: with more of them, the owner that has the most loses the one that it used least
+ * recently.
+ */
+export class DownloadTickets {
+  readonly #tickets: FairStore<Ticket>
+  readonly #ttl: number
+  readonly #ofSessions = new Map<string, Set<Ticket>>()
+
+  /** `max`: places, of which a ticket mostly takes one. */
+  constructor(max: number, ttl: number) {
+    this.#tickets = new FairStore({
+      maxSize: max,
+      sizeOf: ({ places }) => Math.min(places, max),
+      onEvict: ticket => this.#leaveSession(ticket)
+    })
+    this.#ttl = ttl
+  }
+
+  /** Bytes that all places taken stand for. */
+  get bytes(): number {
+    return this.#tickets.size * PLACE
+  }
+
+  issue(facts: TicketFacts, wire?: WireOrigin): Ticket {
+    const ticket = new Ticket(facts, this.#ttl, wire)
+    this.#tickets.set(ticket.id, ticket.owner, ticket)
+    const key = sessionKey(ticket)
+    if (key !== undefined)
+      this.#ofSessions.set(key, (this.#ofSessions.get(key) ?? new Set()).add(ticket))
+    return ticket
+  }
+
+  /** Also one that is over: its owner is told so. */
+  get(id: string): Ticket | undefined {
+    return this.#tickets.get(id)
+  }
+
+  /** A session is over, and its download URLs with it. */
+  endSession(sessionId: string, owner: string): void {
+    const key = sessionKey({ sessionId, owner, wire: undefined }) as string
+    for (const { id } of this.#ofSessions.get(key) ?? []) this.#tickets.delete(id)
+    this.#ofSessions.delete(key)
+  }
+
+  #leaveSession(ticket: Ticket): void {
+    const key = sessionKey(ticket)
+    const ofSession = key === undefined ? undefined : this.#ofSessions.get(key)
+    if (ofSession?.delete(ticket) === true && ofSession.size === 0)
+      this.#ofSessions.delete(key as string)
+  }
+}
+
+function sessionKey(ticket: Pick<Ticket, 'sessionId' | 'owner' | 'wire'>): string | undefined {
+  const sessionId = ticket.wire?.sessionId ?? ticket.sessionId
+  return sessionId === undefined ? undefined : JSON.stringify([sessionId, ticket.owner])
+}

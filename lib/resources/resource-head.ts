@@ -1,0 +1,113 @@
+// What the head of a response says of a resource: each header safe, whatever the resource says of
+// itself.
+import type { ServerResponse } from 'node:http'
+import { create as contentDisposition } from 'content-disposition'
+import mime from 'mime-types'
+
+/** A resource as its head shows it. */
+export interface ResourceFacts {
+  readonly uri: string
+  readonly mimeType: string
+  readonly name: string | undefined
+  /** Bytes of the whole. */
+  readonly size: number | undefined
+  /** With its quotes. */
+  readonly etag: string | undefined
+  readonly lastModified: string | undefined
+  readonly acceptsRanges: boolean
+}
+
+const UNKNOWN_TYPE = 'application/octet-stream'
+const TOKEN = "[!#$%&'*+.^_`|~0-9A-Za-z-]+"
+/** [RFC 9110, 8.3.1] */
+const MEDIA_TYPE = new RegExp(
+  `^${TOKEN}/${TOKEN}(?:[ \\t]*;[ \\t]*${TOKEN}=(?:${TOKEN}|"[\\x20\\x21\\x23-\\x5b\\x5d-\\x7e]*"))*$`
+)
+const JSON_TYPE = /^application\/json\s*(?:;|$)/i
+/** [RFC 9110, 8.8.3] */
+const ENTITY_TAG = /^(?:W\/)?"[\x21\x23-\x7e]*"$/
+const BARE_TAG = /^[\x21\x23-\x7e]+$/
+const LONGEST_NAME = 255
+// eslint-disable-next-line no-control-regex
+const UNSAFE_IN_NAME = /[\x00-\x1f\x7f-\x9f]|\p{Surrogate}/gu
+
+/** A media type that can stand in a head; of another, and of none, what the name's ending says. */
+export function mimeTypeOf(given: unknown, name: string | undefined): string {
+  if (typeof given === 'string' && given.length < 256 && MEDIA_TYPE.test(given)) return given
+  // What is not a media type came from somewhere: it is not made better by guessing.
+  if (given !== undefined) return UNKNOWN_TYPE
+  return (name !== undefined && mime.lookup(name)) || UNKNOWN_TYPE
+}
+
+/**
+ * The `Content-Type` of bytes in the response to a POST. There, JSON means a JSON-RPC answer
+ * (SEP-2532, 3), so a resource that is JSON itself goes as plain bytes.
+ */
+export function typeInAnswer(mimeType: string): string {
+  return JSON_TYPE.test(mimeType) ? UNKNOWN_TYPE : mimeType
+}
+
+/**
+ * A bare file name: of a path, its last part. `undefined` where nothing is left that could be one.
+ */
+export function fileName(given: string): string | undefined {
+  const name = given
+    .slice(Math.max(given.lastIndexOf('/'), given.lastIndexOf('\\')) + 1)
+    .replace(UNSAFE_IN_NAME, '_')
+  return /^\.*$/.test(name) ? undefined : [...name].slice(0, LONGEST_NAME).join('')
+}
+
+/** The last part of a URI's path, as a name. */
+export function nameInUri(uri: string): string | undefined {
+  const path = uri.replace(/[?#].*$/s, '').replace(/^[a-z][a-z0-9+.-]*:(?:\/\/[^/]*)?/i, '')
+  try {
+    return fileName(decodeURIComponent(path))
+  } catch {
+    return fileName(path)
+  }
+}
+
+/** A validator with its quotes; `undefined` for one that can be none. */
+export function entityTag(given: unknown): string | undefined {
+  if (typeof given !== 'string') return undefined
+  if (ENTITY_TAG.test(given)) return given
+  return BARE_TAG.test(given) && !given.startsWith('W/') ? `"${given}"` : undefined
+}
+
+/** A URI as a header can carry it: what is no visible ASCII is percent-encoded. */
+export function headerUri(uri: string): string {
+  return uri.replace(/[^\x21-\x7e]/gu, character =>
+    /\p{Surrogate}/u.test(character) ? '%EF%BF%BD' : encodeURIComponent(character)
+  )
+}
+
+/**
+ * [SEP-2532, 3: required response headers] Sets the headers of all responses with bytes, and leaves
+ * status and length open.
+ */
+export function setHead(res: ServerResponse, facts: ResourceFacts, contentType: string): void {
+  res.setHeader('Content-Type', contentType)
+  res.setHeader('Content-Disposition', attachment(facts.name))
+  res.setHeader('MCP-Resource-Uri', headerUri(facts.uri))
+  setProtection(res)
+  res.setHeader('Accept-Ranges', facts.acceptsRanges ? 'bytes' : 'none')
+  if (facts.etag !== undefined) res.setHeader('ETag', facts.etag)
+  if (facts.lastModified !== undefined) res.setHeader('Last-Modified', facts.lastModified)
+}
+
+/**
+ * [RFC 6266, RFC 8187] With the name in quotes where it could do without, as SEP-2532 has it: some
+ * parsers know no other form.
+ */
+function attachment(name: string | undefined): string {
+  return contentDisposition(name, { type: 'attachment' }).replace(
+    /^(attachment; filename=)([^";]+)/,
+    '$1"$2"'
+  )
+}
+
+/** Nobody keeps it, and nobody takes it for anything else. */
+export function setProtection(res: ServerResponse): void {
+  res.setHeader('Cache-Control', 'no-store')
+  res.setHeader('X-Content-Type-Options', 'nosniff')
+}

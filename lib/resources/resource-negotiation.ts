@@ -1,0 +1,186 @@
+// Who can stream resources: what the server's answers say of it, and what clients have declared
+// (SEP-2532, 1 and 2).
+import {
+  isInitialize,
+  isObject,
+  isRequest,
+  type Message,
+  paramsOf,
+  type RequestId
+} from '../protocol/json-rpc.js'
+import { CLIENT_CAPABILITIES, metaOf as metaIn } from '../protocol/streams-capability.js'
+import type { ResourceStreaming, Sessions } from '../streams/sessions.js'
+import type { ReadHeader, Rewriting } from '../endpoint/rewrite-answer.js'
+import { INVALID_PARAMS, ResourceError } from './resource-errors.js'
+import type { IsStreamable } from './resource-types.js'
+
+const ENVELOPE = 'io.modelcontextprotocol/'
+const PROTOCOL_VERSION = `${ENVELOPE}protocolVersion`
+
+/** Characters of what a request says of its client: it is kept for as long as a download URL is. */
+const LONGEST_ENVELOPE = 16 * 1024
+
+/** Bytes of an answer that are looked at for capabilities and list entries. */
+const LONGEST_ANSWER = 16 * 1024 * 1024
+
+const LISTS: Readonly<Record<string, readonly [list: string, uri: string]>> = {
+  'resources/list': ['resources', 'uri'],
+  'resources/templates/list': ['resourceTemplates', 'uriTemplate']
+}
+
+/**
+ * How to change the answer to a request, for those requests whose answers speak of resources; else
+ * `undefined`.
+ */
+export function negotiationFor(
+  messages: readonly Message[],
+  sessions: Sessions,
+  owner: string,
+  streamable: boolean | IsStreamable,
+  onError: (error: unknown) => void
+): Rewriting | undefined {
+  const wanted = new Map<RequestId, Message & { method: string }>()
+  for (const message of messages)
+    if (isRequest(message) && isOfResources(message.method)) wanted.set(message.id, message)
+  if (wanted.size === 0) return undefined
+  const rewrite = (answer: Message, header: ReadHeader): Message | undefined => {
+    const request = wanted.get(answer.id as RequestId)
+    if (request === undefined || !isObject(answer.result)) return undefined
+    const session = header('mcp-session-id')
+    if (isInitialize(request) && session !== undefined)
+      sessions.declare(owner, session, declarationIn(paramsOf(request)['capabilities']))
+    const result = speakingOfStreams(request.method, answer.result, streamable, onError)
+    return result === undefined ? undefined : { ...answer, result }
+  }
+  return { limit: LONGEST_ANSWER, rewrite }
+}
+
+/**
+ * A result as it speaks of streams, where it speaks of resources; what has not changed is shared.
+ * `undefined`: nothing has.
+ */
+export function speakingOfStreams(
+  method: string,
+  result: Record<string, unknown>,
+  streamable: boolean | IsStreamable,
+  onError: (error: unknown) => void
+): Record<string, unknown> | undefined {
+  if (!isOfResources(method)) return undefined
+  const names = LISTS[method]
+  if (names === undefined) return declaringStream(result)
+  const [list, uri] = names
+  const entries = markedEntries(result[list], uri, streamable, onError)
+  return entries === undefined ? undefined : { ...result, [list]: entries }
+}
+
+/** What the client of a request has declared: in the request itself, or when its session began. */
+export function declarationOf(
+  message: Message,
+  declaredInSession: ResourceStreaming | undefined
+): ResourceStreaming | undefined {
+  return declarationIn(metaOf(message)[CLIENT_CAPABILITIES]) ?? declaredInSession
+}
+
+/** The revision that a request names in its `_meta`. */
+export function revisionIn(message: Message): unknown {
+  return metaOf(message)[PROTOCOL_VERSION]
+}
+
+/**
+ * What a request of 2026-07-28 says of its client, for other requests in its name.
+ *
+ * @throws {ResourceError} where it says more than is worth keeping.
+ */
+export function envelopeIn(message: Message): Record<string, unknown> | undefined {
+  const entries = Object.entries(metaOf(message)).filter(([name]) => name.startsWith(ENVELOPE))
+  if (entries.length === 0) return undefined
+  const envelope = Object.fromEntries(entries)
+  if (!isShort(envelope))
+    throw new ResourceError(
+      INVALID_PARAMS,
+      `Invalid params: _meta must have at most ${LONGEST_ENVELOPE} characters`
+    )
+  return envelope
+}
+
+/**
+ * The most that a client takes, of what it has declared; `undefined`: it has set no limit.
+ *
+ * @throws {ResourceError} for a limit that is none.
+ */
+export function maxStreamSizeOf({ maxStreamSize }: ResourceStreaming): number | undefined {
+  if (Number.isNaN(maxStreamSize))
+    throw new ResourceError(
+      INVALID_PARAMS,
+      'Invalid params: resourceStreaming.maxStreamSize must be a number, 0 or more'
+    )
+  return maxStreamSize === Infinity ? undefined : maxStreamSize
+}
+
+function isShort(envelope: Record<string, unknown>): boolean {
+  try {
+    return JSON.stringify(envelope).length <= LONGEST_ENVELOPE
+  } catch {
+    return false // Nested too deeply to be written: what can be read is not always that shallow.
+  }
+}
+
+/** Whether the result of a method speaks of resources. */
+export function isOfResources(method: string): boolean {
+  return method === 'initialize' || method === 'server/discover' || Object.hasOwn(LISTS, method)
+}
+
+function metaOf(message: Message): Record<string, unknown> {
+  return metaIn(paramsOf(message))
+}
+
+export function declarationIn(capabilities: unknown): ResourceStreaming | undefined {
+  const declared = isObject(capabilities) ? capabilities['resourceStreaming'] : undefined
+  if (declared === undefined || declared === null || declared === false) return undefined
+  const max = (isObject(declared) ? declared['maxStreamSize'] : undefined) ?? Infinity
+  return { maxStreamSize: typeof max === 'number' && max >= 0 ? max : NaN }
+}
+
+function declaringStream(result: Record<string, unknown>): Record<string, unknown> {
+  const capabilities = objectIn(result['capabilities'])
+  const resources = { ...objectIn(capabilities['resources']), stream: true }
+  return { ...result, capabilities: { ...capabilities, resources } }
+}
+
+function objectIn(value: unknown): Record<string, unknown> {
+  return isObject(value) ? value : {}
+}
+
+function markedEntries(
+  entries: unknown,
+  name: string,
+  streamable: boolean | IsStreamable,
+  onError: (error: unknown) => void
+): readonly unknown[] | undefined {
+  if (!Array.isArray(entries) || streamable === false) return undefined
+  let hasMarked = false
+  const marked = entries.map((entry: unknown): unknown => {
+    const uri = isObject(entry) ? entry[name] : undefined
+    if (!isObject(entry) || typeof uri !== 'string' || 'streamable' in entry) return entry
+    if (!isStreamable(uri, entry, streamable, onError)) return entry
+    hasMarked = true
+    return { ...entry, streamable: true }
+  })
+  return hasMarked ? marked : undefined
+}
+
+function isStreamable(
+  uri: string,
+  entry: Record<string, unknown>,
+  streamable: boolean | IsStreamable,
+  onError: (error: unknown) => void
+): boolean {
+  if (typeof streamable === 'boolean') return streamable
+  try {
+    return streamable(uri, entry) === true
+  } catch (error) {
+    // A list without marks is better than no list.
+    onError(error)
+    return false
+  }
+}

@@ -1,0 +1,85 @@
+// Which part of a resource a request asks for: `Range`, `If-Range` and the other conditions (RFC
+// 9110, 13 and 14).
+import type { IncomingHttpHeaders } from 'node:http'
+import fresh from 'fresh'
+import parseRange from 'range-parser'
+import type { ResourceFacts } from './resource-head.js'
+
+/** What to answer. `end` is not included; without a known size it is `undefined`. */
+export type Part =
+  | { readonly status: 200; readonly start: 0; readonly end: number | undefined }
+  | { readonly status: 206; readonly start: number; readonly end: number }
+  | { readonly status: 304 }
+  | { readonly status: 412 }
+  | { readonly status: 416 }
+
+type Validators = Pick<ResourceFacts, 'etag' | 'lastModified'>
+type Sized = Validators & Pick<ResourceFacts, 'size'>
+
+/** `isRead`: the request is a GET or HEAD, which have conditions that a POST has not. */
+export function partOf(headers: IncomingHttpHeaders, facts: ResourceFacts, isRead: boolean): Part {
+  const { size, etag, lastModified, acceptsRanges } = facts
+  const whole: Part = { status: 200, start: 0, end: size }
+  if (isPreconditionFailed(headers, facts, isRead)) return { status: 412 }
+  if (isRead && fresh(headers, { etag, 'last-modified': lastModified })) return { status: 304 }
+  const range = freshRange(headers, facts)
+  if (range === undefined || size === undefined || !acceptsRanges) return whole
+  // [RFC 9110, 14.2] What cannot be read, and more than one range, gets the whole.
+  const ranges = parseRange(size, range, { combine: true })
+  if (ranges === -1) return { status: 416 }
+  const [only] = ranges === -2 ? [] : ranges
+  if (only === undefined || (ranges as unknown[]).length > 1) return whole
+  return { status: 206, start: only.start, end: only.end + 1 }
+}
+
+/**
+ * The `Range` of a request, unless its `If-Range` says that the client has parts of something else.
+ */
+function freshRange(headers: IncomingHttpHeaders, facts: Sized): string | undefined {
+  const { range, 'if-range': ifRange } = headers
+  if (range === undefined || !/^ *bytes=/.test(range)) return undefined
+  if (ifRange !== undefined && !matchesIfRange(String(ifRange), facts)) return undefined
+  // [RFC 9110, 14.1.2] More of the end than there is, is all of it; range-parser takes it for
+  // nothing.
+  const [, last] = /^ *bytes= *-(\d+) *$/.exec(range) ?? []
+  return last !== undefined &&
+    facts.size !== undefined &&
+    facts.size > 0 &&
+    Number(last) > facts.size
+    ? 'bytes=0-'
+    : range
+}
+
+/**
+ * [RFC 9110, 13.1.5] A strong comparison: weak validators never match, and a date only if it is the
+ * same.
+ */
+function matchesIfRange(ifRange: string, { etag, lastModified }: Validators): boolean {
+  if (ifRange.includes('"')) return ifRange === etag && !ifRange.startsWith('W/')
+  return lastModified !== undefined && Date.parse(ifRange) === Date.parse(lastModified)
+}
+
+/** [RFC 9110, 13.1.1 and 13.1.4] The date counts only without `If-Match`. */
+function isPreconditionFailed(
+  headers: IncomingHttpHeaders,
+  { etag, lastModified }: Validators,
+  isRead: boolean
+): boolean {
+  const match = headers['if-match']
+  if (match !== undefined)
+    return (
+      match !== '*' && (etag === undefined || !match.split(',').some(one => one.trim() === etag))
+    )
+  const since = isRead ? Date.parse(headers['if-unmodified-since'] ?? '') : NaN
+  // [RFC 9110, 13.1.4] What is no date is ignored, and so is the condition where no date is known.
+  return lastModified !== undefined && Date.parse(lastModified) > since
+}
+
+/**
+ * The first byte that a request asks for, where it asks for one to the end; 0: from the start, or
+ * something else.
+ */
+export function resumedFrom(range: string | undefined): number {
+  const [, start = '0'] = /^ *bytes= *(\d{1,16})-[^,]*$/.exec(range ?? '') ?? []
+  return Number(start)
+}

@@ -1,0 +1,101 @@
+// One request for a resource: how long it may last, and what is to be let go when it is over.
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { whenClosed } from '../endpoint/socket-closed.js'
+import { ClientGone } from './send-bytes.js'
+
+/** Who asks, as far as the request has told. */
+export interface Requester {
+  readonly owner: string
+  readonly sessionId: string | undefined
+  readonly revision: string | undefined
+  /** The `_meta` in which a request of 2026-07-28 says who its client is. */
+  readonly envelope: Record<string, unknown> | undefined
+  /** Bytes that the client takes; `undefined`: it has named no limit. */
+  readonly maxStreamSize: number | undefined
+}
+
+/** Work for a client, for no longer than the client is there. */
+export class Waiting {
+  protected readonly controller = new AbortController()
+
+  get signal(): AbortSignal {
+    return this.controller.signal
+  }
+
+  /** Its client has gone. */
+  gone(): void {
+    this.controller.abort(new ClientGone())
+  }
+
+  /**
+   * Waits for something that others do, no longer than `timeout`, and no longer than the client.
+   * What comes too late is handed to `discard`.
+   */
+  async wait<T>(
+    work: T | PromiseLike<T>,
+    timeout: number | null,
+    discard: (late: T) => void
+  ): Promise<T> {
+    const { signal } = this
+    const promise = Promise.resolve(work)
+    let timer: ReturnType<typeof setTimeout> | undefined
+    let stop: (() => void) | undefined
+    const given = new Promise<never>((_resolve, reject) => {
+      stop = () => reject(signal.reason as Error)
+      if (signal.aborted) stop()
+      signal.addEventListener('abort', stop)
+      if (timeout !== null)
+        timer = setTimeout(
+          () => this.controller.abort(new Error('Nothing was heard of the resource in time')),
+          timeout
+        )
+      timer?.unref()
+    })
+    try {
+      return await Promise.race([promise, given])
+    } catch (error) {
+      // Nobody is there any more whom it could be told if that fails, too.
+      promise.then(discard).catch(() => undefined)
+      throw error
+    } finally {
+      clearTimeout(timer)
+      if (stop !== undefined) signal.removeEventListener('abort', stop)
+    }
+  }
+}
+
+export class ResourceRequest extends Waiting {
+  readonly req: IncomingMessage
+  readonly res: ServerResponse
+  /** Its response is ours: what goes wrong from now on breaks it. */
+  isSending = false
+  readonly #unwatchSocket: () => void
+  readonly #onClose = (): void => {
+    // A response closes when it has been given, too.
+    if (!this.res.writableFinished) this.gone()
+  }
+
+  constructor(req: IncomingMessage, res: ServerResponse) {
+    super()
+    this.req = req
+    this.res = res
+    res.once('close', this.#onClose)
+    this.#unwatchSocket = whenClosed(req.socket, this.#onClose)
+    if (res.destroyed || req.socket.destroyed) this.#onClose()
+  }
+
+  /** Its answer has been given: what comes now is no news. */
+  end(): void {
+    this.res.off('close', this.#onClose)
+    this.#unwatchSocket()
+  }
+
+  /**
+   * Ends it where it is. What it waits for fails with `reason`, which is its answer if its head has
+   * not left; else its client is told nothing but that.
+   */
+  breakOff(reason: Error): void {
+    this.controller.abort(reason)
+    if (this.res.headersSent) this.res.destroy()
+  }
+}

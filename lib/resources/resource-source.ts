@@ -1,0 +1,202 @@
+// From what `open` has returned to something that bytes can be had from, with everything checked
+// that can be wrong with it.
+import type { Stats } from 'node:fs'
+import type { FileHandle } from 'node:fs/promises'
+import { isAbsolute, resolve } from 'node:path'
+import { Readable } from 'node:stream'
+import type { ReadableStream as WebStream } from 'node:stream/web'
+import etag from 'etag'
+import { isObject } from '../protocol/json-rpc.js'
+import { openFile } from './open-file.js'
+import { entityTag, fileName, mimeTypeOf, nameInUri, type ResourceFacts } from './resource-head.js'
+import type { Resource, ResourceBytes } from './resource-types.js'
+
+export type Source =
+  | { readonly kind: 'redirect'; readonly facts: ResourceFacts; readonly location: string }
+  | { readonly kind: 'file'; readonly facts: ResourceFacts; readonly handle: FileHandle }
+  | {
+      readonly kind: 'bytes'
+      readonly facts: ResourceFacts
+      readonly read: ReadBytes
+      readonly discard: () => void
+    }
+
+/** `end` is not included; `undefined`: to wherever it is. */
+export type ReadBytes = (
+  start: number,
+  end: number | undefined
+) => ResourceBytes | Promise<ResourceBytes>
+
+/** Bytes that go to a socket in one piece. */
+const PIECE = 256 * 1024
+
+/**
+ * `undefined`: there is no such file.
+ *
+ * @throws {TypeError} that says what is wrong with the resource.
+ */
+export async function sourceOf(uri: string, resource: Resource): Promise<Source | undefined> {
+  if (typeof resource !== 'object' || resource === null)
+    throw new TypeError('`open` must return a resource, NOT_STREAMABLE or undefined')
+  const { path, root, body, range, redirect, size } = resource
+  const ways = [path, body ?? range, redirect].filter(way => way !== undefined)
+  if (ways.length !== 1)
+    throw new TypeError('A resource must have one of `path`, `body`, `range` and `redirect`')
+  if (size !== undefined && !(Number.isSafeInteger(size) && size >= 0))
+    throw new TypeError('`size` of a resource must be a whole number, 0 or more')
+  if (path !== undefined) return fileSource(uri, resource, path, root)
+  if (redirect !== undefined)
+    return {
+      kind: 'redirect',
+      facts: factsOf(uri, resource, size, false),
+      location: locationOf(redirect)
+    }
+  if (range !== undefined && (typeof range !== 'function' || size === undefined))
+    throw new TypeError('`range` of a resource must be a function, and needs `size`')
+  return body instanceof Uint8Array ? bytesSource(uri, resource, body) : openSource(uri, resource)
+}
+
+/** What has been opened and will not be read. */
+export function discardResource(opened: unknown): void {
+  if (isObject(opened)) discardBytes(opened['body'])
+}
+
+/** Bytes as a stream of Node's. Throws at what is none. */
+export function readableOf(bytes: unknown): Readable {
+  if (bytes instanceof Uint8Array) return Readable.from(piecesOf(bytes))
+  if (isWebStream(bytes)) return Readable.fromWeb(bytes)
+  if (isNodeStream(bytes)) {
+    if (typeof bytes.destroy === 'function' && 'readableEnded' in bytes)
+      return bytes as unknown as Readable
+    // A stream of the first days has neither a destroy nor a state.
+    return new Readable().wrap(bytes)
+  }
+  throw new TypeError(
+    'The bytes of a resource must be a Uint8Array, a web stream or a stream of Node'
+  )
+}
+
+/** Never throws: a stream of the application's own making may do so when it is let go. */
+export function discardBytes(bytes: unknown): void {
+  try {
+    if (isWebStream(bytes)) {
+      if (!bytes.locked) Promise.resolve(bytes.cancel()).catch(() => undefined)
+    } else if (isNodeStream(bytes)) {
+      bytes.on('error', () => undefined)
+      bytes.destroy?.()
+    }
+  } catch {
+    // It was not to be read.
+  }
+}
+
+/** What has been opened and will not be sent. */
+export function discardSource(source: Source): void {
+  if (source.kind === 'bytes') source.discard()
+  // There is nothing that could be lost by a failure to close what was only to be read.
+  else if (source.kind === 'file') source.handle.close().catch(() => undefined)
+}
+
+async function fileSource(
+  uri: string,
+  resource: Resource,
+  path: unknown,
+  root: unknown
+): Promise<Source | undefined> {
+  if (typeof path !== 'string' || !isAbsolute(path))
+    throw new TypeError('`path` of a resource must be an absolute path')
+  if (root !== undefined && (typeof root !== 'string' || !isAbsolute(root)))
+    throw new TypeError('`root` of a resource must be an absolute path')
+  if (path.includes('\0')) return undefined
+  const opened = await openFile(resolve(path), root)
+  if (opened === undefined) return undefined
+  const { handle, stats } = opened
+  const facts = factsOf(uri, { ...resource, name: resource.name ?? path }, stats.size, true)
+  const tag = facts.etag ?? fileTag(stats)
+  const lastModified = facts.lastModified ?? stats.mtime.toUTCString()
+  return { kind: 'file', handle, facts: { ...facts, etag: tag, lastModified } }
+}
+
+/** A strong validator from what a file system knows of a file: it changes with every write. */
+function fileTag({ size, mtimeMs, ino }: Stats): string {
+  return etag(`${size} ${mtimeMs} ${ino}`)
+}
+
+function bytesSource(uri: string, resource: Resource, body: Uint8Array): Source {
+  if (resource.size !== undefined && resource.size !== body.length)
+    throw new TypeError(
+      `\`size\` of the resource is ${resource.size}, and its \`body\` has ${body.length} bytes`
+    )
+  const facts = factsOf(uri, resource, body.length, true)
+  const tag = facts.etag ?? etag(Buffer.from(body.buffer, body.byteOffset, body.byteLength))
+  return {
+    kind: 'bytes',
+    facts: { ...facts, etag: tag },
+    read: (start, end) => body.subarray(start, end),
+    discard: () => undefined
+  }
+}
+
+function openSource(uri: string, resource: Resource): Source {
+  const { body, range, size } = resource
+  const facts = factsOf(uri, resource, size, range !== undefined)
+  return {
+    kind: 'bytes',
+    facts,
+    read: (start, end) => {
+      // Of nothing there is no last byte to name.
+      if (size === 0 && body === undefined) return new Uint8Array(0)
+      const isWhole = start === 0 && end === size
+      if (range !== undefined && (body === undefined || !isWhole)) {
+        discardBytes(body)
+        return range(start, (end ?? 0) - 1)
+      }
+      return typeof body === 'function' ? body() : (body as ResourceBytes)
+    },
+    discard: () => discardBytes(body)
+  }
+}
+
+function factsOf(
+  uri: string,
+  { mimeType, name, etag, lastModified }: Resource,
+  size: number | undefined,
+  acceptsRanges: boolean
+): ResourceFacts {
+  const bareName = (typeof name === 'string' ? fileName(name) : undefined) ?? nameInUri(uri)
+  const isDate = lastModified instanceof Date && !Number.isNaN(lastModified.getTime())
+  return {
+    uri,
+    mimeType: mimeTypeOf(mimeType, bareName),
+    name: bareName,
+    size,
+    etag: entityTag(etag),
+    lastModified: isDate ? lastModified.toUTCString() : undefined,
+    acceptsRanges
+  }
+}
+
+function locationOf(redirect: unknown): string {
+  const url = String(redirect)
+  const fault = '`redirect` of a resource must be an absolute http or https URL'
+  if (!URL.canParse(url)) throw new TypeError(fault)
+  const { protocol, href } = new URL(url)
+  if (protocol !== 'https:' && protocol !== 'http:') throw new TypeError(fault)
+  return href
+}
+
+function* piecesOf(bytes: Uint8Array): Generator<Uint8Array> {
+  for (let from = 0; from < bytes.length; from += PIECE) yield bytes.subarray(from, from + PIECE)
+}
+
+function isWebStream(value: unknown): value is WebStream {
+  return (
+    isObject(value) &&
+    typeof value['getReader'] === 'function' &&
+    typeof value['cancel'] === 'function'
+  )
+}
+
+function isNodeStream(value: unknown): value is NodeJS.ReadableStream & { destroy?: () => void } {
+  return isObject(value) && typeof value['pipe'] === 'function' && typeof value['on'] === 'function'
+}

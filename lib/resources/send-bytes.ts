@@ -1,0 +1,203 @@
+// From a source to a response: counted, with back-pressure, and never ended as if it were whole
+// when it is not.
+import type { ServerResponse } from 'node:http'
+import type { Readable } from 'node:stream'
+import { isWritable } from '../endpoint/reply.js'
+
+export interface Shipment {
+  /** Bytes that the head has promised. */
+  readonly size: number | undefined
+  /** Bytes that the client takes, where their number is not known beforehand. */
+  readonly limit: number | undefined
+  /**
+   * What to reject with where there are more than the limit before the first byte has left, while
+   * that can still be told.
+   */
+  readonly tooLarge: () => Error
+  /** Milliseconds for which nothing may happen. */
+  readonly timeout: number | null
+  /** Stops it, as long as the head has not left: its reason is what to reject with. */
+  readonly signal: AbortSignal
+  /** Sets the head, before the first byte. What goes wrong before it can still be told. */
+  readonly begin: () => void
+  /** Bytes have been handed to the socket. */
+  readonly onBytes: (count: number) => void
+  /** A piece has been taken by the system: its memory may be used again. */
+  readonly onTaken?: ((piece: Uint8Array) => void) | undefined
+}
+
+/** The client has gone, or takes nothing any more: nobody's fault that could be told to anybody. */
+export class ClientGone extends Error {}
+
+/**
+ * Resolves when the last byte has been handed to the system; rejects when source or client fail.
+ * The source is destroyed either way. The response is for the caller to destroy: before its head
+ * there is still an answer to give.
+ */
+export function sendBytes(
+  source: Readable,
+  res: ServerResponse,
+  shipment: Shipment
+): Promise<void> {
+  return new Promise((resolve, reject) =>
+    new Transfer(source, res, shipment, resolve, reject).start()
+  )
+}
+
+class Transfer {
+  readonly #source: Readable
+  readonly #res: ServerResponse
+  readonly #shipment: Shipment
+  readonly #resolve: () => void
+  readonly #reject: (error: Error) => void
+  #sent = 0
+  #hasBegun = false
+  #isOver = false
+  /** The source has ended: what is left is the client's to take. */
+  #hasEnded = false
+  /** The last bytes that were promised, until it is certain that they are the last. */
+  #held: Uint8Array | undefined
+  #timer: ReturnType<typeof setTimeout> | undefined
+
+  constructor(
+    source: Readable,
+    res: ServerResponse,
+    shipment: Shipment,
+    resolve: () => void,
+    reject: (error: Error) => void
+  ) {
+    this.#source = source
+    this.#res = res
+    this.#shipment = shipment
+    this.#resolve = resolve
+    this.#reject = reject
+  }
+
+  start(): void {
+    const source = this.#source
+    const res = this.#res
+    // Stays: a source that fails when it is over must not take the process with it.
+    source.on('error', error => this.#settle(error))
+    source.on('close', this.#onSourceClosed)
+    res.on('close', this.#onClosed)
+    res.on('drain', this.#onDrain)
+    res.on('finish', this.#onFinish)
+    const { timeout } = this.#shipment
+    if (timeout !== null) this.#timer = setTimeout(this.#onTimeout, timeout).unref()
+    const { signal } = this.#shipment
+    if (signal.aborted) return this.#onAborted()
+    signal.addEventListener('abort', this.#onAborted)
+    if (res.destroyed) return this.#settle(new ClientGone())
+    if (source.errored !== null && source.errored !== undefined) return this.#settle(source.errored)
+    if (source.readableEnded) return this.#onEnd()
+    if (source.destroyed) return this.#onSourceClosed()
+    source.on('end', this.#onEnd)
+    source.on('data', this.#onData)
+  }
+
+  readonly #onData = (chunk: unknown): void => {
+    if (this.#isOver) return
+    const bytes = typeof chunk === 'string' ? Buffer.from(chunk) : chunk
+    if (!(bytes instanceof Uint8Array))
+      return this.#settle(new TypeError('The source gave something that is no bytes'))
+    if (bytes.length === 0) return
+    const { size, limit } = this.#shipment
+    const total = this.#sent + bytes.length
+    if (size !== undefined && (total > size || this.#held !== undefined))
+      return this.#settle(new RangeError(`The source gave more than the ${size} bytes promised`))
+    if (limit !== undefined && total > limit)
+      return this.#settle(
+        this.#hasBegun
+          ? new RangeError(`The source gave more than the ${limit} bytes that the client takes`)
+          : this.#shipment.tooLarge()
+      )
+    this.#timer?.refresh()
+    if (total === size) this.#held = bytes
+    else if (!this.#write(bytes)) this.#source.pause()
+  }
+
+  #write(bytes: Uint8Array): boolean {
+    if (!this.#begin() || this.#hasLost()) return false
+    this.#sent += bytes.length
+    const { onBytes, onTaken } = this.#shipment
+    const hasRoom =
+      onTaken === undefined ? this.#res.write(bytes) : this.#res.write(bytes, () => onTaken(bytes))
+    onBytes(bytes.length)
+    return hasRoom
+  }
+
+  /** Somebody in front of us has ended the response before its time. */
+  #hasLost(): boolean {
+    if (!isWritable(this.#res)) this.#settle(new ClientGone())
+    return this.#isOver
+  }
+
+  /** `false`: the head could not be sent. */
+  #begin(): boolean {
+    if (this.#hasBegun) return true
+    this.#hasBegun = true
+    try {
+      this.#shipment.begin()
+    } catch (error) {
+      // A hook on the head, in front of us, has thrown: nobody else is there to hear of it.
+      this.#settle(error as Error)
+    }
+    return !this.#isOver
+  }
+
+  readonly #onEnd = (): void => {
+    if (this.#isOver) return
+    this.#hasEnded = true
+    const { size } = this.#shipment
+    const held = this.#held
+    if (size !== undefined && this.#sent + (held?.length ?? 0) < size)
+      return this.#settle(
+        new RangeError(`The source gave ${this.#sent} of the ${size} bytes promised`)
+      )
+    if (!this.#begin() || this.#hasLost()) return
+    if (held === undefined) return void this.#res.end()
+    this.#sent += held.length
+    this.#shipment.onBytes(held.length)
+    this.#res.end(held)
+  }
+
+  readonly #onSourceClosed = (): void => {
+    if (!this.#hasEnded) this.#settle(new Error('The source was closed before its end'))
+  }
+
+  readonly #onDrain = (): void => {
+    this.#timer?.refresh()
+    this.#source.resume()
+  }
+
+  readonly #onFinish = (): void => this.#settle(this.#hasEnded ? undefined : new ClientGone())
+
+  readonly #onClosed = (): void => this.#settle(new ClientGone())
+
+  readonly #onAborted = (): void => {
+    if (!this.#hasBegun) this.#settle(this.#shipment.signal.reason as Error)
+  }
+
+  readonly #onTimeout = (): void => {
+    const isClients = this.#hasEnded || this.#res.writableNeedDrain
+    this.#settle(
+      isClients ? new ClientGone() : new Error('The source has given nothing for too long')
+    )
+  }
+
+  #settle(error: Error | undefined): void {
+    if (this.#isOver) return
+    this.#isOver = true
+    clearTimeout(this.#timer)
+    this.#source.off('data', this.#onData)
+    this.#source.off('end', this.#onEnd)
+    this.#source.off('close', this.#onSourceClosed)
+    this.#res.off('close', this.#onClosed)
+    this.#res.off('drain', this.#onDrain)
+    this.#res.off('finish', this.#onFinish)
+    this.#shipment.signal.removeEventListener('abort', this.#onAborted)
+    this.#source.destroy()
+    if (error === undefined) this.#resolve()
+    else this.#reject(error)
+  }
+}

@@ -1,0 +1,98 @@
+// DELETE on a stream URL: the client wants no more of a call.
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { label } from '../protocol/event-id.js'
+import { isStream, type Tombstone } from '../streams/finished-streams.js'
+import type { RequestId } from '../protocol/json-rpc.js'
+import type { Stream } from '../streams/stream.js'
+import { sessionOf } from '../access/guards.js'
+import type { InstanceParts } from '../endpoint/instance-parts.js'
+import { keyOf } from '../endpoint/idempotency.js'
+import type { IdempotentRequest, SettledCall } from '../endpoint/keyed-call.js'
+import { sendToEndpoint } from '../endpoint/endpoint-client.js'
+import { guarded, noContent } from '../endpoint/reply.js'
+
+/** Milliseconds for which the endpoint's word on a cancellation is awaited. */
+const PATIENCE = 5000
+
+/**
+ * The call that a stream URL names by its `Idempotency-Key`: all that its client has of it before a
+ * response begins.
+ */
+export function callNamed(
+  parts: InstanceParts,
+  req: IncomingMessage,
+  name: string,
+  owner: string
+): IdempotentRequest | SettledCall | undefined {
+  const key = keyOf(req, owner, name)
+  return key === undefined ? undefined : parts.calls.get(key)
+}
+
+/** Cancels a call that has no stream, or not yet; `name` is what the URL calls it by. */
+export function cancelCall(
+  parts: InstanceParts,
+  call: IdempotentRequest | SettledCall,
+  name: string,
+  req: IncomingMessage,
+  res: ServerResponse
+): void {
+  if (call.kind === 'settled') return noContent(res)
+  parts.debug('call cancelled by DELETE before it was answered')
+  const { requestIds } = call
+  call.abandon()
+  tellEndpoint(parts, requestIds, sessionOf(req), req, res, name)
+}
+
+/** Cancels a stream. */
+export function cancelStream(
+  parts: InstanceParts,
+  found: Stream | Tombstone,
+  req: IncomingMessage,
+  res: ServerResponse
+): void {
+  if (!isStream(found)) return noContent(res)
+  if (found.isEnded) {
+    parts.table.drop(found)
+    return noContent(res)
+  }
+  parts.debug('stream %s cancelled by DELETE', label(found))
+  found.cancel()
+  tellEndpoint(parts, found.requestIds, found.sessionId, req, res)
+}
+
+/**
+ * The endpoint sees its response close, which is all that a stateless one needs; one with sessions
+ * knows cancellation only as a notification, so it gets one, as if the client had sent it. What it
+ * says to that is not for the client, who asked for something else.
+ */
+function tellEndpoint(
+  parts: InstanceParts,
+  requestIds: readonly RequestId[],
+  sessionId: string | undefined,
+  req: IncomingMessage,
+  res: ServerResponse,
+  name?: string
+): void {
+  if (sessionId === undefined || requestIds.length === 0) return noContent(res)
+  const messages = requestIds.map(id => ({
+    jsonrpc: '2.0',
+    method: 'notifications/cancelled',
+    params: { requestId: id, reason: 'The client has cancelled the stream' }
+  }))
+  const patience = new AbortController()
+  const timer = setTimeout(() => patience.abort(), PATIENCE)
+  timer.unref()
+  const told = sendToEndpoint(req, messages.length === 1 ? messages[0] : messages, {
+    sessionId,
+    signal: patience.signal,
+    name
+  })
+  const answered = told.then(
+    answer => void answer.destroy(),
+    (error: unknown) => parts.debug('the endpoint did not take the cancellation: %o', error)
+  )
+  void answered.then(() => {
+    clearTimeout(timer)
+    guarded(res, () => noContent(res))
+  })
+}

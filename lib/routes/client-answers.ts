@@ -1,0 +1,188 @@
+// The hand-off: a client's answers in one POST to the stream URL, and the stream's next turn in
+// return (SEP-1335).
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { label, type StreamName } from '../protocol/event-id.js'
+import { isStream, type Tombstone } from '../streams/finished-streams.js'
+import { isResponse, type Message, messagesOf, type RequestId } from '../protocol/json-rpc.js'
+import { writtenMessages } from '../protocol/json-splice.js'
+import type { Stream } from '../streams/stream.js'
+import { headerOf } from '../access/guards.js'
+import { type InstanceParts, refuseAndCount, refuseUrl } from '../endpoint/instance-parts.js'
+import { relayAnswer, sendToEndpoint } from '../endpoint/endpoint-client.js'
+import { canAnswer, noContent } from '../endpoint/reply.js'
+import { readBody } from '../endpoint/request-body.js'
+import { cursorIn, followTurn, hasEvicted } from './resume.js'
+
+type Answer = Message & { readonly id: RequestId }
+/** As JSON where that is known as it was written. */
+type Given = { readonly answer: Answer; readonly text: string | undefined }
+
+/**
+ * Takes the answers of a POST on a stream URL. Nothing of a POST that is refused has been taken.
+ */
+export async function takeAnswers(
+  parts: InstanceParts,
+  req: IncomingMessage,
+  res: ServerResponse,
+  found: Stream | Tombstone,
+  name: StreamName
+): Promise<void> {
+  if (!isStream(found))
+    return found.state === 'cancelled'
+      ? noContent(res)
+      : refuseAndCount(parts, res, 410, 'stream-expired')
+  const lastEventId = headerOf(req, 'last-event-id') ?? ''
+  const cursor = lastEventId === '' ? undefined : cursorIn(found, lastEventId)
+  if (lastEventId !== '' && cursor === undefined)
+    return refuseUrl(parts, res, 400, 'invalid-event-id')
+  const read = await readBody(req, parts.maxBodyBytes)
+  if (!canAnswer(res)) return
+  if (read.fault !== undefined) return refuseUrl(parts, res, read.status, read.fault)
+  const answers = answersIn(read.body, read.text)
+  if (answers === undefined) return refuseUrl(parts, res, 400, 'invalid-answers')
+  const start = found.turns?.cursorAfter([...answers.keys()])
+  if (start === undefined) return refuseUrl(parts, res, 400, 'unknown-answers')
+
+  const from = cursor ?? Math.max(start, name.start)
+  if (hasEvicted(found, from)) return refuseAndCount(parts, res, 410, 'events-evicted', found)
+  found.signOfLife()
+  const refusal = await passOn(parts, req, found, answers)
+  if (!canAnswer(res)) return void (typeof refusal === 'object' && refusal.destroy())
+  if (refusal === 'none') return refuseUrl(parts, res, 502, 'endpoint-failed')
+  if (refusal !== undefined) return relayAnswer(refusal, res)
+  parts.debug('stream %s answered: its next turn begins after event %d', label(found), from)
+  followTurn(parts, req, res, found, from, { id: found.id, start: from })
+}
+
+/**
+ * The answers of a body, by request id; `undefined` where anything else is in it. The first answer
+ * to a request counts.
+ */
+function answersIn(
+  body: unknown,
+  text: string | undefined
+): ReadonlyMap<RequestId, Given> | undefined {
+  const messages = messagesOf(body)
+  const length = Array.isArray(body) ? body.length : 1
+  if (messages.length === 0 || messages.length < length || !messages.every(isResponse))
+    return undefined
+  const written = text === undefined ? [] : writtenMessages(text)
+  const answers = new Map<RequestId, Given>()
+  messages.forEach((answer, i) => {
+    if (!answers.has(answer.id)) answers.set(answer.id, { answer, text: written[i]?.text })
+  })
+  return answers
+}
+
+/**
+ * Milliseconds for which the endpoint's word on an answer is awaited: whoever sends the same answer
+ * waits behind it.
+ */
+const PATIENCE = 30_000
+
+/** Answers on their way to the endpoint, by stream and request. */
+const underway = new WeakMap<Stream, Map<RequestId, Promise<unknown>>>()
+
+/** Answers of one POST that the endpoint is given at a time, once it has taken the first. */
+const MOST_AT_ONCE = 8
+
+type Refusal = IncomingMessage | 'none'
+
+/**
+ * Gives the endpoint each answer that it awaits, once, as a message of its own; begun in order.
+ * What it says to one that it does not take is the answer to all: what is under way by then may
+ * still be taken, the rest stays open. `'none'`: it says nothing.
+ */
+async function passOn(
+  parts: InstanceParts,
+  req: IncomingMessage,
+  stream: Stream,
+  answers: ReadonlyMap<RequestId, Given>
+): Promise<Refusal | undefined> {
+  const left = answers.values()
+  let refusal: Refusal | undefined
+  const giveNext = async (): Promise<boolean> => {
+    const { value: answer } = left.next()
+    if (answer === undefined) return false
+    const refused = await give(parts, req, stream, answer)
+    if (refusal === undefined) refusal = refused
+    else if (typeof refused === 'object') refused.destroy()
+    return refusal === undefined
+  }
+  const giveAll = async (): Promise<void> => {
+    while (refusal === undefined && (await giveNext()));
+  }
+  // Where a guard refuses the first, it would refuse them all.
+  if (await giveNext()) await Promise.all(Array.from({ length: MOST_AT_ONCE }, giveAll))
+  return refusal
+}
+
+/** Gives the endpoint an answer, if it awaits it still. */
+async function give(
+  parts: InstanceParts,
+  req: IncomingMessage,
+  stream: Stream,
+  given: Given
+): Promise<Refusal | undefined> {
+  const { id } = given.answer
+  const sending = underway.get(stream) ?? new Map<RequestId, Promise<unknown>>()
+  underway.set(stream, sending)
+  // Another connection may be giving the same answer; whether it is taken, only the endpoint knows.
+  while (sending.has(id)) await sending.get(id)
+  if (!stream.openRequests.has(id)) return undefined
+  const sent = send(parts, req, stream, given)
+  sending.set(id, sent)
+  const refusal = await sent
+  sending.delete(id)
+  return refusal
+}
+
+async function send(
+  parts: InstanceParts,
+  req: IncomingMessage,
+  stream: Stream,
+  { answer, text }: Given
+): Promise<Refusal | undefined> {
+  const patience = new AbortController()
+  const timer = setTimeout(() => patience.abort(), PATIENCE)
+  timer.unref()
+  try {
+    const response = await sendToEndpoint(req, answer, {
+      text,
+      sessionId: stream.sessionId,
+      signal: patience.signal
+    })
+    const { statusCode = 0 } = response
+    if (statusCode < 200 || statusCode > 299) return response
+    response.destroy()
+    stream.answered(answer.id, true)
+    // In a session an id is one request, and more than one stream may have asked it: those of a
+    // call that is resumed by tokens.
+    if (stream.sessionId !== undefined)
+      for (const other of parts.table.ofSession(stream.sessionId, stream.owner))
+        other.answered(answer.id, true)
+    return undefined
+  } catch (error) {
+    parts.debug('stream %s: the endpoint did not take an answer: %o', label(stream), error)
+    return 'none'
+  } finally {
+    clearTimeout(timer)
+  }
+}
+
+/**
+ * Whether a POST to the endpoint only repeats answers that it has by a hand-off: the first answer
+ * counts.
+ */
+export function isHandedOver(
+  parts: InstanceParts,
+  messages: readonly Message[],
+  sessionId: string | undefined,
+  owner: string
+): boolean {
+  if (sessionId === undefined || messages.length === 0 || !messages.every(isResponse)) return false
+  const streams = parts.table.ofSession(sessionId, owner)
+  return messages.every(({ id }) =>
+    streams.some(stream => stream.turns?.wasHandedOver(id) === true)
+  )
+}

@@ -1,0 +1,179 @@
+// `resources/stream` in a session on a wire: asked here, answered with a download URL, and the
+// bytes come by HTTP.
+import { nanoid } from 'nanoid'
+import { faultMessage, STREAM_ERROR } from '../protocol/errors.js'
+import {
+  isInitialize,
+  isObject,
+  isResponse,
+  type Message,
+  paramsOf,
+  type RequestId
+} from '../protocol/json-rpc.js'
+import {
+  OUR_ID,
+  type WireClient,
+  type WireMessage,
+  type WireResources
+} from '../protocol/shared-wire.js'
+
+/** What it needs of its session. */
+export interface ResourcesHost {
+  readonly id: string
+  readonly owner: string
+  /** Gives the server a request. */
+  ask(message: WireMessage): void
+  /** Gives the client an answer. */
+  send(message: WireMessage): Promise<void>
+}
+
+type Request = Message & { readonly id: RequestId; readonly method: string }
+type Answered = (message: Message) => void
+
+/** Requests of a client whose answers are to come: what would be one more is not looked at. */
+const MOST_REQUESTS = 100
+/**
+ * Resources that are opened for one session at a time: each may hold a file, or a request to
+ * somewhere else.
+ */
+const MOST_OPENING = 20
+
+export class SessionResources {
+  readonly #resources: WireResources
+  readonly #host: ResourcesHost
+  readonly #ended = new AbortController()
+  /** Resources that are being opened, by the requests for them. */
+  readonly #opening = new Map<RequestId, AbortController>()
+  /** Methods of the client's requests whose answers speak of resources. */
+  readonly #methods = new Map<RequestId, string>()
+  /** What we have asked the server. */
+  readonly #asked = new Map<RequestId, Answered>()
+  #capabilities: unknown
+
+  constructor(resources: WireResources, host: ResourcesHost) {
+    this.#resources = resources
+    this.#host = host
+  }
+
+  /** A request comes in. `true`: it is answered here. */
+  take(request: Request): boolean {
+    const { id, method } = request
+    if (isInitialize(request)) this.#capabilities = paramsOf(request)['capabilities']
+    if (this.#resources.isAbout(method) && this.#methods.size < MOST_REQUESTS)
+      this.#methods.set(id, method)
+    if (method !== 'resources/stream') return false
+    if (this.#opening.size >= MOST_OPENING || this.#opening.has(id)) this.#refuse(id)
+    else void this.#open(request)
+    return true
+  }
+
+  /**
+   * The client does not want the answer to a request any more. `true`: it was one for a resource,
+   * of which the server knows nothing.
+   */
+  cancel(id: RequestId): boolean {
+    const opening = this.#opening.get(id)
+    opening?.abort(new Error('The client has cancelled the request'))
+    return opening !== undefined
+  }
+
+  /** An answer goes out: as it is to be sent, or `undefined` where it is to a question of ours. */
+  give(message: WireMessage): WireMessage | undefined {
+    if (!isResponse(message)) return message
+    const answered = this.#asked.get(message.id)
+    if (answered !== undefined) {
+      answered(message)
+      return undefined
+    }
+    const method = this.#methods.get(message.id)
+    this.#methods.delete(message.id)
+    if (method === undefined || !isObject(message.result)) return message
+    const result = this.#resources.speakOf(method, message.result)
+    return result === undefined ? message : { ...message, result }
+  }
+
+  async #open(request: Request): Promise<void> {
+    const { id } = request
+    const { id: sessionId, owner } = this.#host
+    const opening = new AbortController()
+    this.#opening.set(id, opening)
+    // What is opened later, for a download, asks as well: cancelling this request does not end
+    // that.
+    const ask: WireClient['ask'] = (method, params) => this.#ask(method, params, opening.signal)
+    const client = {
+      owner,
+      sessionId,
+      capabilities: this.#capabilities,
+      signal: opening.signal,
+      ask
+    }
+    const answer = await this.#resources.answer(request, client)
+    this.#opening.delete(id)
+    // Else nobody wants to be told any more.
+    if (!opening.signal.aborted) await this.#host.send(answer)
+  }
+
+  #refuse(id: RequestId): void {
+    const reason = 'too-many-requests'
+    const error = { code: STREAM_ERROR, message: faultMessage(reason), data: { reason } }
+    void this.#host.send({ jsonrpc: '2.0', id, error })
+  }
+
+  end(): void {
+    const reason = new Error('The session has ended')
+    this.#ended.abort(reason)
+    for (const opening of this.#opening.values()) opening.abort(reason)
+    this.#resources.ended(this.#host.id, this.#host.owner)
+  }
+
+  /** @throws what the server answers, where that is an error. */
+  async #ask(
+    method: string,
+    params: Record<string, unknown> | undefined,
+    opening: AbortSignal
+  ): Promise<Record<string, unknown>> {
+    const id = OUR_ID + nanoid()
+    const { signal } = this.#ended
+    let stop: (() => void) | undefined
+    let withdraw: (() => void) | undefined
+    try {
+      const { result, error } = await new Promise<Message>((resolve, reject) => {
+        stop = () => reject(signal.reason as Error)
+        withdraw = () => {
+          reject(opening.reason as Error)
+          const { message: reason } = opening.reason as Error
+          this.#host.ask({
+            jsonrpc: '2.0',
+            method: 'notifications/cancelled',
+            params: { requestId: id, reason }
+          })
+        }
+        signal.throwIfAborted()
+        opening.throwIfAborted()
+        signal.addEventListener('abort', stop)
+        opening.addEventListener('abort', withdraw)
+        this.#asked.set(id, resolve)
+        this.#host.ask({ jsonrpc: '2.0', id, method, ...(params !== undefined && { params }) })
+      })
+      if (isObject(error)) throw new WireError(error)
+      if (!isObject(result)) throw new Error(`The server did not answer ${method}`)
+      return result
+    } finally {
+      if (stop !== undefined) signal.removeEventListener('abort', stop)
+      if (withdraw !== undefined) opening.removeEventListener('abort', withdraw)
+      this.#asked.delete(id)
+    }
+  }
+}
+
+/** The server has answered with a JSON-RPC error. */
+class WireError extends Error {
+  readonly code: unknown
+  readonly data: unknown
+
+  constructor({ code, message, data }: Record<string, unknown>) {
+    super(String(message))
+    this.code = code
+    this.data = data
+  }
+}
