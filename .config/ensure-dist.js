@@ -14,11 +14,14 @@ const sources = () => [
 ]
 
 // The types are what a build writes last, so an interrupted build counts as missing.
-const doors = ['index', 'client/index', 'client/node/index']
+const doors = ['index', 'client/index', 'client/node/index', 'check/index']
 const built = doors.flatMap(door => [`${door}.js`, `${door}.cjs`, `${door}.d.cts`])
 const builtAt = Math.min(...built.map(file => changedAt(`dist/${file}`)))
 
 if (sources().some(path => changedAt(path) > builtAt)) {
-  const build = spawnSync('npm', ['run', '--silent', 'build'], { cwd: root, stdio: ['ignore', 'ignore', 'inherit'] })
+  const build = spawnSync('npm', ['run', '--silent', 'build'], {
+    cwd: root,
+    stdio: ['ignore', 'ignore', 'inherit']
+  })
   process.exitCode = build.status ?? 1
 }

@@ -1,13 +1,20 @@
-// Lint rules: which way imports may point between the folders of lib/, and what the library never does.
+// Lint rules: which way imports may point between the folders of lib/, and what the library never
+// does.
 import js from '@eslint/js'
 import { builtinModules } from 'node:module'
 import { defineConfig } from 'eslint/config'
 import importX, { createNodeResolver } from 'eslint-plugin-import-x'
 import tseslint from 'typescript-eslint'
 
-const builtins = builtinModules.map(name => ({ name, message: 'This folder is free of Node: web globals only.' }))
+const builtins = builtinModules.map(name => ({
+  name,
+  message: 'This folder is free of Node: web globals only.'
+}))
 const noNode = { regex: '^node:', message: 'This folder is free of Node: web globals only.' }
-const noNodeDoor = { regex: '^\\./node/', message: 'The door for Node imports the others, never the other way round.' }
+const noNodeDoor = {
+  regex: '^\\./node/',
+  message: 'The door for Node imports the others, never the other way round.'
+}
 const noGlobals = [
   'Buffer',
   'process',
@@ -19,19 +26,26 @@ const noGlobals = [
   'require'
 ]
 
-// Arrows run one way: core <- http <- methods <- mcp-streams, methods <- resources, core <- transport <- mcp-streams, and
-// core <- client.
+// Arrows run one way: protocol <- streams <- readers <- endpoint <- calls, resources <- routes <- middleware; access <- endpoint;
+// streams <- transport; protocol <- client; protocol, access <- check.
 const outside = [
   { regex: '(^|/)(spec|examples)/', message: 'lib/ never imports its specs or its examples.' },
   { regex: '^express-mcp-streams', message: 'Inside lib/ import the file, not the package.' }
 ]
 const arrow = (folder, mayImport) => {
-  const allowed = mayImport.map(name => `${name}/`).join('|')
-  const reach = mayImport.length === 0 ? 'nothing outside itself' : `${mayImport.join(' and ')} only`
-  return { regex: allowed === '' ? '^\\.\\./' : `^\\.\\./(?!${allowed})`, message: `lib/${folder} imports ${reach}.` }
+  const allowed = mayImport.map(name => (name.endsWith('.js') ? name : `${name}/`)).join('|')
+  const reach =
+    mayImport.length === 0 ? 'nothing outside itself' : `${mayImport.join(' and ')} only`
+  return {
+    regex: allowed === '' ? '^\\.\\./' : `^\\.\\./(?!${allowed})`,
+    message: `lib/${folder} imports ${reach}.`
+  }
 }
 const imports = (patterns, paths = []) => ({
-  '@typescript-eslint/no-restricted-imports': ['error', { patterns: [...outside, ...patterns], paths }]
+  '@typescript-eslint/no-restricted-imports': [
+    'error',
+    { patterns: [...outside, ...patterns], paths }
+  ]
 })
 
 export default defineConfig(
@@ -51,7 +65,9 @@ export default defineConfig(
   {
     // What tsc checks in TypeScript: a name that nobody defined.
     files: ['**/*.{js,cjs}'],
-    languageOptions: { globals: Object.fromEntries(Object.getOwnPropertyNames(globalThis).map(name => [name, false])) },
+    languageOptions: {
+      globals: Object.fromEntries(Object.getOwnPropertyNames(globalThis).map(name => [name, false]))
+    },
     rules: { 'no-undef': 'error' }
   },
   {
@@ -67,7 +83,9 @@ export default defineConfig(
     files: ['lib/**/*.ts'],
     extends: [tseslint.configs.recommendedTypeCheckedOnly],
     plugins: { 'import-x': importX },
-    languageOptions: { parserOptions: { project: './tsconfig.json', tsconfigRootDir: process.cwd() } },
+    languageOptions: {
+      parserOptions: { project: './tsconfig.json', tsconfigRootDir: process.cwd() }
+    },
     settings: {
       'import-x/parsers': { '@typescript-eslint/parser': ['.ts'] },
       'import-x/resolver-next': [createNodeResolver({ extensionAlias: { '.js': ['.ts', '.js'] } })]
@@ -76,47 +94,93 @@ export default defineConfig(
       ...imports([]),
       'import-x/no-cycle': 'error',
       'import-x/no-default-export': 'error',
-      'import-x/no-extraneous-dependencies': ['error', { devDependencies: false, peerDependencies: false }],
+      'import-x/no-extraneous-dependencies': [
+        'error',
+        { devDependencies: false, peerDependencies: false }
+      ],
       'no-console': 'error',
       'no-restricted-syntax': [
         'error',
-        { selector: 'ImportExpression', message: 'Import statically: a dynamic import escapes the one-way rule.' },
-        { selector: 'ExportAllDeclaration', message: 'Export by name: adding a name to a door is a decision.' }
+        {
+          selector: 'ImportExpression',
+          message: 'Import statically: a dynamic import escapes the one-way rule.'
+        },
+        {
+          selector: 'ExportAllDeclaration',
+          message: 'Export by name: adding a name to a door is a decision.'
+        }
       ],
-      '@typescript-eslint/consistent-type-imports': ['error', { fixStyle: 'separate-type-imports' }],
+      '@typescript-eslint/consistent-type-imports': [
+        'error',
+        { fixStyle: 'separate-type-imports' }
+      ],
       '@typescript-eslint/no-this-alias': ['error', { allowedNames: ['tap'] }],
-      '@typescript-eslint/switch-exhaustiveness-check': ['error', { considerDefaultExhaustiveForUnions: true }]
+      '@typescript-eslint/switch-exhaustiveness-check': [
+        'error',
+        { considerDefaultExhaustiveForUnions: true }
+      ]
     }
   },
   {
     // Who patches a response or a request keeps its methods, to call them later on their own object.
-    files: ['lib/http/**'],
+    files: ['lib/endpoint/**'],
     rules: { '@typescript-eslint/unbound-method': 'off' }
   },
   {
-    files: ['lib/core/**'],
-    rules: imports([noNode, arrow('core', [])], builtins)
+    files: ['lib/protocol/**'],
+    rules: imports([noNode, arrow('protocol', [])], builtins)
   },
   {
-    files: ['lib/http/**'],
-    rules: imports([arrow('http', ['core'])])
+    files: ['lib/streams/**'],
+    rules: imports([noNode, arrow('streams', ['protocol'])], builtins)
   },
   {
-    files: ['lib/methods/**'],
-    rules: imports([arrow('methods', ['core', 'http'])])
+    files: ['lib/readers/**'],
+    rules: imports([arrow('readers', ['protocol', 'streams'])])
+  },
+  {
+    files: ['lib/access/**'],
+    rules: imports([arrow('access', ['protocol'])])
+  },
+  {
+    files: ['lib/endpoint/**'],
+    rules: imports([arrow('endpoint', ['access', 'protocol', 'readers', 'streams'])])
+  },
+  {
+    files: ['lib/calls/**'],
+    rules: imports([arrow('calls', ['access', 'endpoint', 'protocol', 'readers', 'streams'])])
   },
   {
     files: ['lib/resources/**'],
-    rules: imports([arrow('resources', ['core', 'methods'])])
+    rules: imports([arrow('resources', ['access', 'endpoint', 'protocol', 'readers', 'streams'])])
+  },
+  {
+    files: ['lib/routes/**'],
+    rules: imports([
+      arrow('routes', [
+        'access',
+        'calls',
+        'endpoint',
+        'protocol',
+        'readers',
+        'resources',
+        'streams'
+      ])
+    ])
   },
   {
     files: ['lib/transport/**'],
-    rules: imports([noNode, arrow('transport', ['core'])], builtins)
+    rules: imports([noNode, arrow('transport', ['protocol', 'streams'])], builtins)
+  },
+  {
+    // A command of its own: what it has to say it prints.
+    files: ['lib/check/**'],
+    rules: { ...imports([arrow('check', ['access', 'protocol'])]), 'no-console': 'off' }
   },
   {
     files: ['lib/client/**'],
     rules: {
-      ...imports([noNode, noNodeDoor, arrow('client', ['core'])], builtins),
+      ...imports([noNode, noNodeDoor, arrow('client', ['protocol'])], builtins),
       'no-restricted-globals': ['error', ...noGlobals]
     }
   },

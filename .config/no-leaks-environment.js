@@ -1,4 +1,5 @@
-// Jest's Node environment that fails a spec file which leaves a socket, a server, a child process or a timer behind.
+// Jest's Node environment that fails a spec file which leaves a socket, a server, a child process
+// or a timer behind.
 import { TestEnvironment as NodeEnvironment } from 'jest-environment-node'
 import { setImmediate as turn, setTimeout as pause } from 'node:timers/promises'
 
@@ -26,7 +27,9 @@ export default class NoLeaksEnvironment extends NodeEnvironment {
     const leaks = this.#leaks()
     if (leaks.length === 0) return
 
-    const error = new Error(`This spec file left behind:\n${leaks.map(leak => `  - ${leak}`).join('\n')}`)
+    const error = new Error(
+      `This spec file left behind:\n${leaks.map(leak => `  - ${leak}`).join('\n')}`
+    )
     // A stack would show this file only, which is never where the leak is.
     error.stack = 'Error: leak'
     state.unhandledErrors.push(error)
@@ -36,7 +39,10 @@ export default class NoLeaksEnvironment extends NodeEnvironment {
 
   #leaks() {
     const handles = this.#handles().map(describeHandle)
-    return [...handles.filter(text => text !== undefined), ...this.#timers.pending().map(describeTimer)]
+    return [
+      ...handles.filter(text => text !== undefined),
+      ...this.#timers.pending().map(describeTimer)
+    ]
   }
 
   #handles() {
@@ -44,7 +50,10 @@ export default class NoLeaksEnvironment extends NodeEnvironment {
   }
 }
 
-/** Names a handle that a spec can leak; undefined for the rest: standard streams, and pipes to Jest's parent. */
+/**
+ * Names a handle that a spec can leak; undefined for the rest: standard streams, and pipes to
+ * Jest's parent.
+ */
 function describeHandle(handle) {
   switch (handle.constructor.name) {
     case 'Server':
@@ -64,7 +73,10 @@ function describeHandle(handle) {
   }
 }
 
-/** Remembers the timers set by a spec and by all it imports: those of Node itself and of Jest never come by here. */
+/**
+ * Remembers the timers set by a spec and by all it imports: those of Node itself and of Jest never
+ * come by here.
+ */
 class TimerWatch {
   #timers = []
   #pruneAt = 1024
@@ -85,7 +97,8 @@ class TimerWatch {
     return this.#timers.map(reference => reference.deref())
   }
 
-  // Weakly, because a spec may measure the memory that its timers hold; Node holds a timer for as long as it is pending.
+  // Weakly, because a spec may measure the memory that its timers hold; Node holds a timer for as
+  // long as it is pending.
   #remember(timer) {
     this.#timers.push(new WeakRef(timer))
     if (this.#timers.length >= this.#pruneAt) {
