@@ -1,4 +1,5 @@
-// The load process of the hand-off bench: calls that are asked something, answered over an open connection or by a hand-off.
+// The load process of the hand-off bench: calls that are asked something, answered over an open
+// connection or by a hand-off.
 
 import { setTimeout as sleep } from 'node:timers/promises'
 import { EventSourceParserStream } from 'eventsource-parser/stream'
@@ -59,11 +60,20 @@ class AskedClient {
     return this.#fetch(this.#url, { method: 'POST', headers: this.#headers, body })
   }
 
-  /** A call; `think` is awaited before each answer. Answers the seconds from the last answer to the event after it. */
+  /**
+   * A call; `think` is awaited before each answer. Answers the seconds from the last answer to the
+   * event after it.
+   */
   async call(questions, think) {
     const id = ++requestId
-    const { body } = await this.#post({ id, method: 'tools/call', params: { name: 'ask', arguments: { questions } } })
-    const events = body.pipeThrough(new TextDecoderStream()).pipeThrough(new EventSourceParserStream())
+    const { body } = await this.#post({
+      id,
+      method: 'tools/call',
+      params: { name: 'ask', arguments: { questions } }
+    })
+    const events = body
+      .pipeThrough(new TextDecoderStream())
+      .pipeThrough(new EventSourceParserStream())
     const names = []
     let answered
     let answering
@@ -85,7 +95,8 @@ class AskedClient {
     }
     const { status } = await answering
     if (status !== 202) throw new Error(`An answer got ${status}`)
-    if (names.length !== questions || text !== names.join(' ')) throw new Error(`Answered ${names}, and got ${text}`)
+    if (names.length !== questions || text !== names.join(' '))
+      throw new Error(`Answered ${names}, and got ${text}`)
     return took
   }
 }
@@ -133,10 +144,14 @@ answer({
     return (calls * concurrent * 1000) / (performance.now() - began)
   },
 
-  /** Calls one after the other, answered when the server waits. Answers the median time from an answer to the next event. */
+  /**
+   * Calls one after the other, answered when the server waits. Answers the median time from an
+   * answer to the next event.
+   */
   async answerTime({ calls, ...server }) {
     const [client] = await clientsFor(server, 1)
-    const think = () => (server.handsOff ? new Promise(resolve => (client.onTurn = resolve)) : sleep(5))
+    const think = () =>
+      server.handsOff ? new Promise(resolve => (client.onTurn = resolve)) : sleep(5)
     const times = []
     for (let i = 0; i < calls; i++) times.push(await client.call(1, think))
     return median(times)
@@ -158,13 +173,21 @@ answer({
     })
   },
 
-  /** Calls that have been asked, and whose human thinks: until 204 where they are handed off; else the connection stays open. */
+  /**
+   * Calls that have been asked, and whose human thinks: until 204 where they are handed off; else
+   * the connection stays open.
+   */
   async wait({ port, calls, handsOff, sessions = [] }) {
     waiting = await inParallel(calls, 50, async index => {
       const wire = await Wire.open(port)
       const session = sessions.length > 0 ? sessions[index % sessions.length] : {}
       const headers = { 'MCP-Protocol-Version': '2025-11-25', Prefer: 'rel=stream', ...session }
-      const body = { jsonrpc: '2.0', id: ++requestId, method: 'tools/call', params: { name: 'ask' } }
+      const body = {
+        jsonrpc: '2.0',
+        id: ++requestId,
+        method: 'tools/call',
+        params: { name: 'ask' }
+      }
       body.params.arguments = { questions: 1 }
       const call = { id: body.id, headers, ...(await ask(wire, headers, body, handsOff)) }
       if (!handsOff) open.push(wire)
@@ -185,9 +208,16 @@ answer({
       const { id, headers, target, questionId } = waiting[index]
       const wire = await Wire.open(port)
       const text = new Text()
-      const body = [{ jsonrpc: '2.0', id: questionId, result: { action: 'accept', content: { name: `n${id}` } } }]
+      const body = [
+        {
+          jsonrpc: '2.0',
+          id: questionId,
+          result: { action: 'accept', content: { name: `n${id}` } }
+        }
+      ]
       const { status } = await wire.request('POST', target, { headers, body, sink: text })
-      if (status !== 200 || !text.text.includes(`"text":"n${id}"`)) throw new Error(`Got ${status}: ${text.text}`)
+      if (status !== 200 || !text.text.includes(`"text":"n${id}"`))
+        throw new Error(`Got ${status}: ${text.text}`)
       wire.leave()
     }),
 
@@ -202,7 +232,9 @@ function ask(wire, headers, body, handsOff) {
   let text = ''
   let head
   const asked = () => {
-    const questionId = /"id":("[^"]*"|\d+)/.exec(/^data: .*"elicitation\/create".*$/m.exec(text)?.[0])?.[1]
+    const questionId = /"id":("[^"]*"|\d+)/.exec(
+      /^data: .*"elicitation\/create".*$/m.exec(text)?.[0]
+    )?.[1]
     if (questionId === undefined) throw new Error(`No question: ${text}`)
     const target = /<(\?stream=[^>]+)>/.exec(head.headers.link)?.[1]
     return {
@@ -219,7 +251,8 @@ function ask(wire, headers, body, handsOff) {
       open: parsed => (head = parsed),
       push(bytes, from, to) {
         text += bytes.latin1Slice(from, to)
-        if (!handsOff && text.includes('"elicitation/create"') && text.endsWith('\n\n')) resolve(asked())
+        if (!handsOff && text.includes('"elicitation/create"') && text.endsWith('\n\n'))
+          resolve(asked())
       }
     }
     wire

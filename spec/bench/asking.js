@@ -1,4 +1,5 @@
-// The endpoints that ask their client in the middle of a call: on the official SDK, and written by hand.
+// The endpoints that ask their client in the middle of a call: on the official SDK, and written by
+// hand.
 
 import { randomUUID } from 'node:crypto'
 import { Server } from '@modelcontextprotocol/sdk/server/index.js'
@@ -25,7 +26,10 @@ export function sdkAsking() {
     server.setRequestHandler(CallToolRequestSchema, async ({ params }, { requestId }) => {
       const names = []
       while (names.length < params.arguments.questions) {
-        const { content } = await server.elicitInput(question, { relatedRequestId: requestId, timeout })
+        const { content } = await server.elicitInput(question, {
+          relatedRequestId: requestId,
+          timeout
+        })
         names.push(content.name)
       }
       return resultOf(names)
@@ -48,7 +52,8 @@ export function sdkAsking() {
 export function rawAsking() {
   const waiting = new Map()
   let last = 0
-  const event = message => `event: message\ndata: ${JSON.stringify({ jsonrpc: '2.0', ...message })}\n\n`
+  const event = message =>
+    `event: message\ndata: ${JSON.stringify({ jsonrpc: '2.0', ...message })}\n\n`
 
   const goOn = call => {
     const { res, id, names, questions } = call

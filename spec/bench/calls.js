@@ -1,4 +1,5 @@
-// (b) Small calls: how many a second, how long the slowest of a hundred takes, and server CPU, as ratios to the bare endpoint.
+// (b) Small calls: how many a second, how long the slowest of a hundred takes, and server CPU, as
+// ratios to the bare endpoint.
 
 import { start } from './processes.js'
 import { ratios, runRound, takeTurns, withServers } from './rounds.js'
@@ -6,12 +7,18 @@ import { printRow, printTitle } from './table.js'
 
 const kinds = [
   { name: 'SDK with McpServer, SSE', endpoint: 'sdkStateless', full: true },
-  { name: 'SDK with McpServer, JSON', endpoint: 'sdkStateless', full: true, enableJsonResponse: true },
+  {
+    name: 'SDK with McpServer, JSON',
+    endpoint: 'sdkStateless',
+    full: true,
+    enableJsonResponse: true
+  },
   { name: 'SDK stateless, SSE', endpoint: 'sdkStateless' },
   { name: 'SDK stateless, JSON', endpoint: 'sdkStateless', enableJsonResponse: true },
   { name: 'SDK stateful, SSE', endpoint: 'sdkStateful' },
   { name: 'SDK stateful, JSON', endpoint: 'sdkStateful', enableJsonResponse: true },
-  // An endpoint that does nothing at all: no goal, but nothing shows the middleware's own cost better.
+  // An endpoint that does nothing at all: no goal, but nothing shows the middleware's own cost
+  // better.
   { name: 'raw, SSE', endpoint: 'raw', goals: [] },
   { name: 'raw, JSON', endpoint: 'raw', enableJsonResponse: true, goals: [] }
 ]
@@ -19,16 +26,26 @@ const kinds = [
 const CONNECTIONS = 8
 
 export async function measureCalls({ rounds, seconds, only }) {
-  printTitle(`(b) small calls on ${CONNECTIONS} connections, as a ratio to bare`, ['calls/s', 'p99', 'CPU'])
+  printTitle(`(b) small calls on ${CONNECTIONS} connections, as a ratio to bare`, [
+    'calls/s',
+    'p99',
+    'CPU'
+  ])
   const load = await start('load.js')
-  const measure = (server, calls) => runRound(server, load, 'calls', { concurrent: CONNECTIONS, calls })
+  const measure = (server, calls) =>
+    runRound(server, load, 'calls', { concurrent: CONNECTIONS, calls })
 
-  for (const { name, goals = [{ atLeast: 0.97 }, { atMost: 1.1 }, { atMost: 1.03 }], ...endpoint } of kinds) {
+  for (const {
+    name,
+    goals = [{ atLeast: 0.97 }, { atMost: 1.1 }, { atMost: 1.03 }],
+    ...endpoint
+  } of kinds) {
     if (!name.includes(only)) continue
     const variants = ['bare', 'ours', 'bare'].map(variant => ({ ...endpoint, variant }))
     await withServers(variants, async servers => {
       if (endpoint.endpoint === 'sdkStateful') {
-        for (const { port } of servers) await load.call('openSessions', { port, count: CONNECTIONS })
+        for (const { port } of servers)
+          await load.call('openSessions', { port, count: CONNECTIONS })
       }
       for (const server of servers) await measure(server, 150)
       const { rate } = (await measure(servers[0], 50)).result

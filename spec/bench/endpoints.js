@@ -1,4 +1,5 @@
-// The endpoints that are measured: on the official SDK, and written by hand. None of them knows of the middleware.
+// The endpoints that are measured: on the official SDK, and written by hand. None of them knows of
+// the middleware.
 
 import { randomBytes, randomUUID } from 'node:crypto'
 import { InMemoryEventStore } from '@modelcontextprotocol/sdk/examples/shared/inMemoryEventStore.js'
@@ -14,8 +15,9 @@ import { z } from 'zod'
 const padding = size => 'x'.repeat(Math.max(0, size - 112))
 
 /**
- * The SDK's own store, with ids that sort in the order of their making. As shipped it takes two events of one millisecond in
- * any order, so that a replay may lose some; here it is to be measured, not to be caught.
+ * The SDK's own store, with ids that sort in the order of their making. As shipped it takes two
+ * events of one millisecond in any order, so that a replay may lose some; here it is to be
+ * measured, not to be caught.
  */
 export class OrderedEventStore extends InMemoryEventStore {
   #made = 0
@@ -29,19 +31,25 @@ const never = new Promise(() => {})
 async function work({ count, size, park }, { sendNotification }) {
   const message = padding(size)
   for (let progress = 1; progress <= count; progress++) {
-    await sendNotification({ method: 'notifications/progress', params: { progressToken: 1, progress, message } })
+    await sendNotification({
+      method: 'notifications/progress',
+      params: { progressToken: 1, progress, message }
+    })
   }
   if (park) await never
   return { content: [{ type: 'text', text: 'done' }] }
 }
 
-// The SDK's plain server, and one validator for all: whatever else a server has would only dilute what is measured.
+// The SDK's plain server, and one validator for all: whatever else a server has would only dilute
+// what is measured.
 const jsonSchemaValidator = new AjvJsonSchemaValidator()
 const serverOptions = { capabilities: { tools: {} }, jsonSchemaValidator }
 
 function plainServer() {
   const server = new Server({ name: 'bench', version: '1.0.0' }, serverOptions)
-  server.setRequestHandler(CallToolRequestSchema, ({ params }, extra) => work(params.arguments, extra))
+  server.setRequestHandler(CallToolRequestSchema, ({ params }, extra) =>
+    work(params.arguments, extra)
+  )
   return server
 }
 
@@ -89,7 +97,8 @@ export function sdkStateful({ enableJsonResponse, eventStore }) {
 }
 
 const HEADERS = { 'Content-Type': 'text/event-stream', 'Cache-Control': 'no-cache' }
-const responseTo = id => `{"jsonrpc":"2.0","id":${id},"result":{"content":[{"type":"text","text":"done"}]}}`
+const responseTo = id =>
+  `{"jsonrpc":"2.0","id":${id},"result":{"content":[{"type":"text","text":"done"}]}}`
 
 // The text of an event is the same work for all variants: as little of it as there can be.
 export const eventMaker = size => {
@@ -102,7 +111,10 @@ export const eventMaker = size => {
 // Parked calls hold their response, as any endpoint that means to answer must.
 const parked = new Set()
 
-/** One `res.write` per event: `drain` writes until it is told to wait, `bursts` 20 in a tick, `singly` one in a tick. */
+/**
+ * One `res.write` per event: `drain` writes until it is told to wait, `bursts` 20 in a tick,
+ * `singly` one in a tick.
+ */
 export function raw({ pace = 'drain', enableJsonResponse, holdNothing }) {
   const burst = { drain: Infinity, bursts: 20, singly: 1 }[pace]
   return async (req, res) => {
@@ -116,7 +128,8 @@ export function raw({ pace = 'drain', enableJsonResponse, holdNothing }) {
     const event = eventMaker(size)
     res.writeHead(200, HEADERS)
     for (let sequence = 1; sequence <= count; sequence++) {
-      if (!res.write(event(sequence)) && burst === Infinity) await new Promise(resolve => res.once('drain', resolve))
+      if (!res.write(event(sequence)) && burst === Infinity)
+        await new Promise(resolve => res.once('drain', resolve))
       if (sequence % burst === 0) await nextTick()
     }
     if (!park) res.end(`event: message\ndata: ${responseTo(id)}\n\n`)
@@ -124,7 +137,10 @@ export function raw({ pace = 'drain', enableJsonResponse, holdNothing }) {
   }
 }
 
-/** The yardstick of resuming: each stream is an array of its events' text, replayed by one `join` and one `write`. */
+/**
+ * The yardstick of resuming: each stream is an array of its events' text, replayed by one `join`
+ * and one `write`.
+ */
 export function arrays() {
   const streams = new Map()
   return (req, res) => {
@@ -146,7 +162,10 @@ export function arrays() {
     for (let sequence = 1; sequence <= count; sequence++) {
       stream.events.push(`id: ${streamId}.${sequence}\n${event(sequence)}`)
     }
-    if (!park) stream.events.push(`id: ${streamId}.${count + 1}\nevent: message\ndata: ${responseTo(id)}\n\n`)
+    if (!park)
+      stream.events.push(
+        `id: ${streamId}.${count + 1}\nevent: message\ndata: ${responseTo(id)}\n\n`
+      )
     res.writeHead(200, { ...HEADERS, Link: `<?stream=${streamId}>; rel="stream"` })
     if (park) res.write(stream.events.join(''))
     else res.end(stream.events.join(''))

@@ -1,4 +1,5 @@
-// The load process of the fetch bench: calls by plain fetch or by `resumableFetch`, and how long they take.
+// The load process of the fetch bench: calls by plain fetch or by `resumableFetch`, and how long
+// they take.
 
 import { setMaxListeners } from 'node:events'
 import { EventSourceParserStream } from 'eventsource-parser/stream'
@@ -6,7 +7,8 @@ import { resumableFetch } from 'express-mcp-streams/client'
 import { median } from './table.js'
 import { answer } from './processes.js'
 
-// The same request for both, so that the server does the same for both; and the signal that the SDK gives to each.
+// The same request for both, so that the server does the same for both; and the signal that the SDK
+// gives to each.
 const headers = {
   accept: 'application/json, text/event-stream',
   'content-type': 'application/json',
@@ -18,7 +20,10 @@ setMaxListeners(0, signal)
 const fetches = {
   plain: (url, { headers, ...init }) => {
     const key = crypto.getRandomValues(new Uint8Array(16)).join('')
-    return fetch(url, { ...init, headers: { ...headers, prefer: 'rel=stream', 'idempotency-key': key } })
+    return fetch(url, {
+      ...init,
+      headers: { ...headers, prefer: 'rel=stream', 'idempotency-key': key }
+    })
   },
   resumable: resumableFetch()
 }
@@ -39,7 +44,9 @@ const readers = {
   },
   async sdk({ body }, { count }) {
     let messages = 0
-    for await (const { data } of body.pipeThrough(new TextDecoderStream()).pipeThrough(new EventSourceParserStream()))
+    for await (const { data } of body
+      .pipeThrough(new TextDecoderStream())
+      .pipeThrough(new EventSourceParserStream()))
       if (data !== '' && JSON.parse(data).jsonrpc === '2.0') messages++
     if (messages !== count + 1) throw new Error(`${messages} messages`)
   }
@@ -61,7 +68,8 @@ answer({
   read: ({ port, fetch, reader, concurrent, calls, count, size }) =>
     seconds(async () => {
       const worker = async () => {
-        for (let i = 0; i < calls; i++) await readers[reader](await call(port, fetch, { count, size }), { count, size })
+        for (let i = 0; i < calls; i++)
+          await readers[reader](await call(port, fetch, { count, size }), { count, size })
       }
       await Promise.all(Array.from({ length: concurrent }, worker))
     }),
@@ -70,7 +78,11 @@ answer({
   async timeOfCalls({ port, fetch, reader, calls, count, size }) {
     const times = []
     for (let i = 0; i < calls; i++) {
-      times.push(await seconds(async () => readers[reader](await call(port, fetch, { count, size }), { count, size })))
+      times.push(
+        await seconds(async () =>
+          readers[reader](await call(port, fetch, { count, size }), { count, size })
+        )
+      )
     }
     return median(times)
   }

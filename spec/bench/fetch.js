@@ -1,4 +1,5 @@
-// (e) What `resumableFetch` costs while nothing is cut: events per second, and the time of a call, as ratios to plain fetch.
+// (e) What `resumableFetch` costs while nothing is cut: events per second, and the time of a call,
+// as ratios to plain fetch.
 
 import { start } from './processes.js'
 import { ratios, runRound, takeTurns, withServers } from './rounds.js'
@@ -7,14 +8,55 @@ import { printRow, printTitle } from './table.js'
 const fetches = ['plain', 'resumable', 'plain']
 const goal = { atLeast: 0.95 }
 
-// `sdk` reads a body as the official client does: text, events, JSON. Nobody throws the bytes away, but it shows the most.
+// `sdk` reads a body as the official client does: text, events, JSON. Nobody throws the bytes away,
+// but it shows the most.
 const kinds = [
-  { name: 'SDK, read as the SDK does, 200 B', endpoint: 'sdkStateless', reader: 'sdk', size: 200, count: 500, goal },
-  { name: 'SDK, read as the SDK does, 4096 B', endpoint: 'sdkStateless', reader: 'sdk', size: 4096, count: 200, goal },
-  { name: 'raw, read as the SDK does, 200 B', endpoint: 'raw', reader: 'sdk', size: 200, count: 2000, goal },
-  { name: 'raw, read as the SDK does, 4096 B', endpoint: 'raw', reader: 'sdk', size: 4096, count: 500, goal },
-  { name: 'raw, bytes thrown away, 200 B', endpoint: 'raw', reader: 'bytes', size: 200, count: 2000 },
-  { name: 'raw, bytes thrown away, 4096 B', endpoint: 'raw', reader: 'bytes', size: 4096, count: 500 },
+  {
+    name: 'SDK, read as the SDK does, 200 B',
+    endpoint: 'sdkStateless',
+    reader: 'sdk',
+    size: 200,
+    count: 500,
+    goal
+  },
+  {
+    name: 'SDK, read as the SDK does, 4096 B',
+    endpoint: 'sdkStateless',
+    reader: 'sdk',
+    size: 4096,
+    count: 200,
+    goal
+  },
+  {
+    name: 'raw, read as the SDK does, 200 B',
+    endpoint: 'raw',
+    reader: 'sdk',
+    size: 200,
+    count: 2000,
+    goal
+  },
+  {
+    name: 'raw, read as the SDK does, 4096 B',
+    endpoint: 'raw',
+    reader: 'sdk',
+    size: 4096,
+    count: 500,
+    goal
+  },
+  {
+    name: 'raw, bytes thrown away, 200 B',
+    endpoint: 'raw',
+    reader: 'bytes',
+    size: 200,
+    count: 2000
+  },
+  {
+    name: 'raw, bytes thrown away, 4096 B',
+    endpoint: 'raw',
+    reader: 'bytes',
+    size: 4096,
+    count: 500
+  },
   {
     name: 'SDK, a small call, its time',
     endpoint: 'sdkStateless',
@@ -24,7 +66,14 @@ const kinds = [
     isCall: true,
     goal
   },
-  { name: 'raw, a small call, its time', endpoint: 'raw', reader: 'sdk', size: 200, count: 1, isCall: true },
+  {
+    name: 'raw, a small call, its time',
+    endpoint: 'raw',
+    reader: 'sdk',
+    size: 200,
+    count: 1,
+    isCall: true
+  },
   // Time from one event to the next, where each comes on its own.
   {
     name: 'raw, one event in a tick, 200 B',

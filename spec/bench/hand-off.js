@@ -1,4 +1,5 @@
-// (f) A call that asks its client: handed off with `resumableFetch`, as a ratio to an open connection; and what it holds while it waits.
+// (f) A call that asks its client: handed off with `resumableFetch`, as a ratio to an open
+// connection; and what it holds while it waits.
 
 import { setTimeout as sleep } from 'node:timers/promises'
 import { mostSockets, start } from './processes.js'
@@ -27,14 +28,22 @@ export async function measureHandOff({ rounds, seconds, quick, only }) {
 }
 
 async function measureSpeed({ load, kinds, rounds, seconds }) {
-  printTitle('(f) a call that asks, handed off, as a ratio to an open connection', ['speed', 'CPU', 'client CPU'])
+  printTitle('(f) a call that asks, handed off, as a ratio to an open connection', [
+    'speed',
+    'CPU',
+    'client CPU'
+  ])
   const times = []
   for (const { name, endpoint, hasSession } of kinds) {
     await withServers(
       ['bare', 'ours', 'bare'].map(variant => ({ endpoint, variant, streams })),
       async servers => {
         const run = (server, method, plan) =>
-          runRound(server, load, method, { hasSession, handsOff: server.variant === 'ours', ...plan })
+          runRound(server, load, method, {
+            hasSession,
+            handsOff: server.variant === 'ours',
+            ...plan
+          })
         const compare = (label, rounds, bare, speed) =>
           printRow(
             label,
@@ -47,14 +56,19 @@ async function measureSpeed({ load, kinds, rounds, seconds }) {
           for (const server of servers) await run(server, 'calls', plan(20))
           const rate = (await run(servers[0], 'calls', plan(20))).result
           const calls = Math.max(5, Math.ceil((rate * 2 * seconds) / CONCURRENT))
-          const [bare, ours, again] = await takeTurns(servers, rounds, server => run(server, 'calls', plan(calls)))
+          const [bare, ours, again] = await takeTurns(servers, rounds, server =>
+            run(server, 'calls', plan(calls))
+          )
           const label = `${name}, ${questions + 1} turns, calls/s`
           compare(label, ours, bare, round => round.result)
-          if (questions === 1) compare(`${label}: bare against bare`, again, bare, round => round.result)
+          if (questions === 1)
+            compare(`${label}: bare against bare`, again, bare, round => round.result)
         }
         const plan = { calls: 50 }
         for (const server of servers) await run(server, 'answerTime', plan)
-        const [bare, ours, again] = await takeTurns(servers, rounds, server => run(server, 'answerTime', plan))
+        const [bare, ours, again] = await takeTurns(servers, rounds, server =>
+          run(server, 'answerTime', plan)
+        )
         const inverse = round => 1 / round.result
         compare(`${name}, answer to next event`, ours, bare, inverse)
         compare(`${name}, answer to next event: bare again`, again, bare, inverse)
@@ -73,7 +87,12 @@ async function measureWaiting({ load, kinds, rounds, calls }) {
     const sockets = []
     for (let round = 0; round < rounds; round++) {
       await withServers([{ endpoint, variant: 'ours' }], async ([server]) => {
-        const { wait, weigh, idle } = await scales(server, { load, calls, hasSession, handsOff: true })
+        const { wait, weigh, idle } = await scales(server, {
+          load,
+          calls,
+          hasSession,
+          handsOff: true
+        })
         await wait()
         await idle()
         const { waiting, connections } = await server.call('stats')
@@ -86,7 +105,12 @@ async function measureWaiting({ load, kinds, rounds, calls }) {
         if (after.waiting !== WARM_UP) throw new Error(`${after.waiting} still waiting`)
       })
       await withServers([{ endpoint, variant: 'bare' }], async ([server]) => {
-        const { wait, weigh, idle } = await scales(server, { load, calls, hasSession, handsOff: false })
+        const { wait, weigh, idle } = await scales(server, {
+          load,
+          calls,
+          hasSession,
+          handsOff: false
+        })
         await wait()
         held.connected.push(await weigh())
         await load.call('leave')
@@ -95,8 +119,8 @@ async function measureWaiting({ load, kinds, rounds, calls }) {
       })
     }
     printRow(`${name}, sockets held`, { of: sockets, atMost: 0 })
-    // The raw endpoint keeps its response, whoever is there; the SDK lets go of it where its client leaves, so that there
-    // is nothing to set this against but a call whose connection is open.
+    // The raw endpoint keeps its response, whoever is there; the SDK lets go of it where its client
+    // leaves, so that there is nothing to set this against but a call whose connection is open.
     if (endpoint === 'rawAsking') {
       const own = median(held.gone)
       const share = held.ours.map(heap => heap - own)

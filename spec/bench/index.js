@@ -1,7 +1,9 @@
-// npm run bench [-- a b c d e f] [--quick] [--rounds=n] [--only=text]: what durability costs, as ratios to the bare endpoint.
+// npm run bench [-- a b c d e f] [--quick] [--rounds=n] [--only=text]: what durability costs, as
+// ratios to the bare endpoint.
 //
-// Variants run in processes of their own, apart from the load, and take turns. Every number is the median of its rounds. The
-// load checks every event that it gets. BENCH_CPU_PROF=<folder> writes CPU profiles of the servers there.
+// Variants run in processes of their own, apart from the load, and take turns. Every number is the
+// median of its rounds. The load checks every event that it gets. BENCH_CPU_PROF=<folder> writes
+// CPU profiles of the servers there.
 
 import { parseArgs } from 'node:util'
 import { measureCalls } from './calls.js'
@@ -32,7 +34,12 @@ const { values, positionals } = parseArgs({
   }
 })
 const { quick, only } = values
-const plan = { rounds: Number(values.rounds ?? (quick ? 2 : 5)), seconds: quick ? 0.05 : 0.2, quick, only }
+const plan = {
+  rounds: Number(values.rounds ?? (quick ? 2 : 5)),
+  seconds: quick ? 0.05 : 0.2,
+  quick,
+  only
+}
 
 const unknown = positionals.filter(name => !Object.hasOwn(sections, name))
 if (unknown.length > 0) throw new TypeError(`No such section: ${unknown.join(', ')}`)
@@ -43,4 +50,5 @@ for (const [name, measure] of Object.entries(sections)) {
 }
 const others = othersShare()
 console.log(`\n${Math.round((performance.now() - began) / 1000)} s`)
-if (others !== undefined) console.log(`Other processes kept ${others.toFixed(2)} CPUs busy meanwhile.`)
+if (others !== undefined)
+  console.log(`Other processes kept ${others.toFixed(2)} CPUs busy meanwhile.`)

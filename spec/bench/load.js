@@ -6,7 +6,12 @@ import { EventCheck, Text, Wire } from './wire.js'
 const headers = { 'MCP-Protocol-Version': '2025-11-25' }
 let requestId = 0
 
-const callOf = (id, args) => ({ jsonrpc: '2.0', id, method: 'tools/call', params: { name: 'work', arguments: args } })
+const callOf = (id, args) => ({
+  jsonrpc: '2.0',
+  id,
+  method: 'tools/call',
+  params: { name: 'work', arguments: args }
+})
 
 /** The headers of each session that was opened at a port; calls use them in turn. */
 const sessions = new Map()
@@ -36,7 +41,10 @@ const range = count => Array.from({ length: count }, (_, i) => i)
 
 const openWires = (port, count) => inParallel(range(count), 50, () => Wire.open(port))
 
-/** Calls the tool, gets `count` events of it and the response; parked calls are left after their last event. */
+/**
+ * Calls the tool, gets `count` events of it and the response; parked calls are left after their
+ * last event.
+ */
 async function call(port, wire, args, headers) {
   let leaving = false
   const check = new EventCheck(events => {
@@ -45,7 +53,11 @@ async function call(port, wire, args, headers) {
       setImmediate(() => wire.leave())
     }
   })
-  const response = await wire.request('POST', '/mcp', { headers, body: callOf(++requestId, args), sink: check })
+  const response = await wire.request('POST', '/mcp', {
+    headers,
+    body: callOf(++requestId, args),
+    sink: check
+  })
   check.verify(args.count, !args.park)
   return { check, response }
 }
@@ -55,7 +67,11 @@ let parked = []
 answer({
   /** Opens sessions; without this, calls have none. */
   async openSessions({ port, count }) {
-    const params = { protocolVersion: '2025-11-25', capabilities: {}, clientInfo: { name: 'bench', version: '1.0.0' } }
+    const params = {
+      protocolVersion: '2025-11-25',
+      capabilities: {},
+      clientInfo: { name: 'bench', version: '1.0.0' }
+    }
     const wire = await Wire.open(port)
     const opened = []
     for (let i = 0; i < count; i++) {
@@ -72,13 +88,17 @@ answer({
     sessions.set(port, opened)
   },
 
-  /** `concurrent` clients, `calls` calls each, one after the other, of `count` events each. Answers the seconds it took. */
+  /**
+   * `concurrent` clients, `calls` calls each, one after the other, of `count` events each. Answers
+   * the seconds it took.
+   */
   async events({ port, concurrent, calls, count, size }) {
     const wires = await openWires(port, concurrent)
     const took = await seconds(() =>
       Promise.all(
         wires.map(async (wire, index) => {
-          for (let i = 0; i < calls; i++) await call(port, wire, { count, size }, headersFor(port, index))
+          for (let i = 0; i < calls; i++)
+            await call(port, wire, { count, size }, headersFor(port, index))
         })
       )
     )
@@ -86,7 +106,10 @@ answer({
     return took
   },
 
-  /** Small calls in a closed loop. Answers calls per second and the 99th percentile of their latency. */
+  /**
+   * Small calls in a closed loop. Answers calls per second and the 99th percentile of their
+   * latency.
+   */
   async calls({ port, concurrent, calls }) {
     const wires = await openWires(port, concurrent)
     const latencies = []
@@ -98,7 +121,11 @@ answer({
             const id = ++requestId
             const sink = new Text()
             const start = performance.now()
-            await wire.request('POST', '/mcp', { headers, body: callOf(id, { count: 0, size: 0 }), sink })
+            await wire.request('POST', '/mcp', {
+              headers,
+              body: callOf(id, { count: 0, size: 0 }),
+              sink
+            })
             latencies.push(performance.now() - start)
             if (!sink.text.includes(`"id":${id}`) || !sink.text.includes('"result"'))
               throw new Error(`Not a response: ${sink.text}`)
@@ -111,7 +138,10 @@ answer({
     return { rate: latencies.length / took, p99: latencies[Math.floor(latencies.length * 0.99)] }
   },
 
-  /** Makes streams whose clients are gone: every other one is finished, the rest live. Answers how each is resumed. */
+  /**
+   * Makes streams whose clients are gone: every other one is finished, the rest live. Answers how
+   * each is resumed.
+   */
   async fill({ port, calls, count, size }) {
     return inParallel(range(calls), 20, async index => {
       const park = index % 2 === 1
@@ -124,7 +154,10 @@ answer({
     })
   },
 
-  /** Resumes streams from their start, `width` at a time. Answers the seconds until the last of their events has come. */
+  /**
+   * Resumes streams from their start, `width` at a time. Answers the seconds until the last of
+   * their events has come.
+   */
   async resume({ port, streams, width }) {
     return seconds(() =>
       inParallel(streams, width, async ({ target, firstId, count, live }) => {

@@ -1,4 +1,5 @@
-// (d) What a call in flight holds while its client is connected and after it has gone, and what an event in the buffer holds.
+// (d) What a call in flight holds while its client is connected and after it has gone, and what an
+// event in the buffer holds.
 
 import { setTimeout as sleep } from 'node:timers/promises'
 import { eventMaker } from './endpoints.js'
@@ -30,7 +31,10 @@ export async function measureMemory({ rounds, quick }) {
     while ((await server.call('connections')) > 0) await sleep(10)
   }
 
-  /** What each call adds to a process that has served some before: while its client is connected, and when it has gone. */
+  /**
+   * What each call adds to a process that has served some before: while its client is connected,
+   * and when it has gone.
+   */
   const weigh = async variant => {
     const weights = {}
     await withServers([variant], async ([server]) => {
@@ -63,14 +67,19 @@ export async function measureMemory({ rounds, quick }) {
     ['heap', 'heap'],
     ['rss', 'RSS']
   ]) {
-    const toBare = (weights, state) => weights.map((each, i) => each[state][kind] / sdk.bare[i].connected[kind])
-    printRow(`${label}, bare, connected`, { of: sdk.bare.map(each => each.connected[kind]), bytes: true })
+    const toBare = (weights, state) =>
+      weights.map((each, i) => each[state][kind] / sdk.bare[i].connected[kind])
+    printRow(`${label}, bare, connected`, {
+      of: sdk.bare.map(each => each.connected[kind]),
+      bytes: true
+    })
     printRow(`${label}, bare, client gone: to that`, { of: toBare(sdk.bare, 'gone') })
     printRow(`${label}, ours, connected: to that`, { of: toBare(sdk.ours, 'connected') })
     printRow(`${label}, ours, client gone: to that`, { of: toBare(sdk.ours, 'gone'), atMost: 0.6 })
   }
 
-  // This endpoint holds its response and nothing else, in both variants: between them are the stream, its log and the tap.
+  // This endpoint holds its response and nothing else, in both variants: between them are the
+  // stream, its log and the tap.
   const raw = await weighAll('raw', rounds)
   for (const [state, label] of [
     ['connected', 'connected'],
@@ -78,13 +87,22 @@ export async function measureMemory({ rounds, quick }) {
   ]) {
     const bare = median(raw.bare.map(each => each[state].heap))
     const share = raw.ours.map(each => each[state].heap - bare)
-    printRow(`our share of the heap, ${label}`, { of: share, bytes: true, ...(state === 'gone' && { atMost: 2048 }) })
+    printRow(`our share of the heap, ${label}`, {
+      of: share,
+      bytes: true,
+      ...(state === 'gone' && { atMost: 2048 })
+    })
   }
 
   const beyond = []
   for (let round = 0; round < rounds; round++) {
     await withServers([{ endpoint: 'raw', variant: 'ours' }], async ([server]) => {
-      const plan = { port: server.port, concurrent: 10, calls: EVENTS / EVENTS_PER_CALL / 10, size: SIZE }
+      const plan = {
+        port: server.port,
+        concurrent: 10,
+        calls: EVENTS / EVENTS_PER_CALL / 10,
+        size: SIZE
+      }
       await load.call('events', { ...plan, count: 10 })
       const before = await server.call('memory')
       await load.call('events', { ...plan, count: EVENTS_PER_CALL })

@@ -1,4 +1,5 @@
-// Processes of a bench: the bench forks them and calls their methods by name, the server apart from its load.
+// Processes of a bench: the bench forks them and calls their methods by name, the server apart from
+// its load.
 
 import { execFileSync, fork } from 'node:child_process'
 import { once } from 'node:events'
@@ -6,16 +7,23 @@ import { fileURLToPath } from 'node:url'
 
 const profiles = process.env.BENCH_CPU_PROF
 
-/** Forks a module of this folder. `call(method, params)` answers what the method of the child returns. */
+/**
+ * Forks a module of this folder. `call(method, params)` answers what the method of the child
+ * returns.
+ */
 export async function start(module, options = {}) {
   const execArgv = ['--expose-gc', '--no-warnings']
-  if (profiles && module.endsWith('server.js')) execArgv.push('--cpu-prof', `--cpu-prof-dir=${profiles}`)
-  const child = fork(fileURLToPath(new URL(module, import.meta.url)), [JSON.stringify(options)], { execArgv })
+  if (profiles && module.endsWith('server.js'))
+    execArgv.push('--cpu-prof', `--cpu-prof-dir=${profiles}`)
+  const child = fork(fileURLToPath(new URL(module, import.meta.url)), [JSON.stringify(options)], {
+    execArgv
+  })
   const calls = new Map()
   let last = 0
 
   const exited = once(child, 'exit').then(([code, signal]) => {
-    for (const { reject } of calls.values()) reject(new Error(`${module} ended early (${signal ?? code})`))
+    for (const { reject } of calls.values())
+      reject(new Error(`${module} ended early (${signal ?? code})`))
   })
   child.on('message', ({ id, value, error }) => {
     const { resolve, reject } = calls.get(id)

@@ -1,4 +1,5 @@
-// The bytes of the resources that are benched: the same at the same place, wherever they come from, so that every one is checked.
+// The bytes of the resources that are benched: the same at the same place, wherever they come from,
+// so that every one is checked.
 
 import { Readable } from 'node:stream'
 
@@ -12,7 +13,10 @@ for (let i = 0, state = 1; i < PERIOD; i++) {
   pattern[i] = state >>> 24
 }
 
-/** What a provider would return: chunks that are there already, so that nothing but the way of the bytes is measured. */
+/**
+ * What a provider would return: chunks that are there already, so that nothing but the way of the
+ * bytes is measured.
+ */
 export function bytesFrom(start, size) {
   let at = start
   return new Readable({

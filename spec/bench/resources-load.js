@@ -1,4 +1,5 @@
-// The load process of the resource bench: bytes off the wire, fast or slowly, or by the official client; each of them checked.
+// The load process of the resource bench: bytes off the wire, fast or slowly, or by the official
+// client; each of them checked.
 
 import { Client } from '@modelcontextprotocol/sdk/client/index.js'
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js'
@@ -9,11 +10,18 @@ import { Wire } from './wire.js'
 
 const capabilities = { 'io.modelcontextprotocol/clientCapabilities': { resourceStreaming: {} } }
 
-/** Asks for the bytes: by `resources/stream` where there is a `uri`, by GET of a `target` otherwise. */
+/**
+ * Asks for the bytes: by `resources/stream` where there is a `uri`, by GET of a `target` otherwise.
+ */
 function ask(wire, { uri, target }, sink) {
   if (uri === undefined) return wire.request('GET', target, { sink })
   const headers = { Accept: '*/*' }
-  const body = { jsonrpc: '2.0', id: 1, method: 'resources/stream', params: { uri, _meta: capabilities } }
+  const body = {
+    jsonrpc: '2.0',
+    id: 1,
+    method: 'resources/stream',
+    params: { uri, _meta: capabilities }
+  }
   return wire.request('POST', '/mcp', { headers, body, sink })
 }
 
@@ -68,7 +76,9 @@ answer({
       }
     }),
 
-  /** One client at `rate` to the end, and meanwhile `slow` of them at `slowRate`, which then leave. */
+  /**
+   * One client at `rate` to the end, and meanwhile `slow` of them at `slowRate`, which then leave.
+   */
   async downloadSlowly({ port, size, rate, slow, slowRate, ...what }) {
     const others = await Promise.all(Array.from({ length: slow }, () => Wire.open(port)))
     const leaving = others.map(wire => ask(wire, what, new SlowCheck(wire, slowRate)))

@@ -1,4 +1,5 @@
-// The server process of the resource bench: one way for bytes to leave, and an eye on the memory that it takes.
+// The server process of the resource bench: one way for bytes to leave, and an eye on the memory
+// that it takes.
 
 import { once } from 'node:events'
 import { pipeline } from 'node:stream/promises'
@@ -18,7 +19,10 @@ let release
 const app = express()
 
 const variants = {
-  /** `resources/stream`, in front of an endpoint that answers all there is to answer by an empty result. */
+  /**
+   * `resources/stream`, in front of an endpoint that answers all there is to answer by an empty
+   * result.
+   */
   async ours() {
     const { fileResources, mcpStreams } = await import('express-mcp-streams')
     const files = folder && fileResources(folder, { baseUri: 'file:///' })
@@ -26,7 +30,8 @@ const variants = {
       const { protocol, pathname } = new URL(uri)
       if (protocol === 'file:') return files.open(uri, context)
       const size = Number(pathname)
-      if (protocol === 'bytes:') return { size, etag: uri, body: () => bytesFrom(0, size), mimeType: 'a/b' }
+      if (protocol === 'bytes:')
+        return { size, etag: uri, body: () => bytesFrom(0, size), mimeType: 'a/b' }
       const released = new Promise(resolve => (release = resolve))
       const source = async function* () {
         yield Buffer.alloc(1)
@@ -36,7 +41,9 @@ const variants = {
       return { size: 2, body: () => Readable.from(source()), mimeType: 'a/b' }
     }
     app.use('/mcp', mcpStreams({ resources: { open } }))
-    app.all('/mcp', express.json(), (req, res) => res.json({ jsonrpc: '2.0', id: req.body.id, result: {} }))
+    app.all('/mcp', express.json(), (req, res) =>
+      res.json({ jsonrpc: '2.0', id: req.body.id, result: {} })
+    )
   },
 
   /** What Express brings along for files. */
@@ -56,7 +63,10 @@ const variants = {
   /** `resources/read` of the official SDK: base64 in JSON. */
   sdk() {
     app.all('/mcp', express.json(), async (req, res) => {
-      const server = new Server({ name: 'bench', version: '1.0.0' }, { capabilities: { resources: {} } })
+      const server = new Server(
+        { name: 'bench', version: '1.0.0' },
+        { capabilities: { resources: {} } }
+      )
       server.setRequestHandler(ReadResourceRequestSchema, async ({ params: { uri } }) => {
         const bytes = Buffer.concat(await bytesFrom(0, Number(new URL(uri).pathname)).toArray())
         return { contents: [{ uri, mimeType: 'a/b', blob: bytes.toString('base64') }] }
@@ -102,7 +112,10 @@ answer({
     sampling = setInterval(() => (peak = Math.max(peak, process.memoryUsage.rss())), SAMPLE)
   },
 
-  /** The most bytes above idle since then. What a timer cannot see, because the thread was busy, the system has noted. */
+  /**
+   * The most bytes above idle since then. What a timer cannot see, because the thread was busy, the
+   * system has noted.
+   */
   memoryGrowth() {
     clearInterval(sampling)
     const { maxRSS } = process.resourceUsage()

@@ -1,4 +1,5 @@
-// (g) Resources as bytes: how fast against what else could send them, and the memory of a server whose clients are slow.
+// (g) Resources as bytes: how fast against what else could send them, and the memory of a server
+// whose clients are slow.
 
 import { createWriteStream } from 'node:fs'
 import { mkdtemp, rm } from 'node:fs/promises'
@@ -52,7 +53,8 @@ async function compareSpeed({ load, folder, rounds, isWanted, size }) {
   for (const { name, bare, ours, goal } of kinds) {
     if (!isWanted(name)) continue
     if (bare.folder) await pipeline(bytesFrom(0, size), createWriteStream(join(folder, FILE)))
-    const download = ({ what, ...server }) => runRound(server, load, 'download', { ...what, size, times: 1 })
+    const download = ({ what, ...server }) =>
+      runRound(server, load, 'download', { ...what, size, times: 1 })
     await withServers(
       [bare, ours],
       async servers => {
@@ -82,7 +84,8 @@ async function compareToRead({ load, rounds, isWanted, size }) {
       ['read', 'sdk'],
       ['stream', 'ours']
     ]) {
-      const bring = (server, size) => load.call('byClient', { port: server.port, how, uri: `bytes:${size}`, size })
+      const bring = (server, size) =>
+        load.call('byClient', { port: server.port, how, uri: `bytes:${size}`, size })
       await withServers(
         [{ variant }],
         async ([server]) => {
@@ -96,7 +99,9 @@ async function compareToRead({ load, rounds, isWanted, size }) {
     }
   }
   printRow(`${name}: speed`, { of: took.read.map((each, i) => each / took.stream[i]), atLeast: 10 })
-  printRow('resources/read: growth of the server, to the size', { of: grown.read.map(each => (each * MIB) / size) })
+  printRow('resources/read: growth of the server, to the size', {
+    of: grown.read.map(each => (each * MIB) / size)
+  })
   printRow('resources/stream: growth of the server, MiB', { of: grown.stream, atMost: 16 })
 }
 
@@ -137,5 +142,7 @@ async function seeFirstByte({ load, rounds }) {
     },
     SERVER
   )
-  printNote(`first byte before the second chunk of its source: ${times.map(each => each.toFixed(1)).join(', ')} ms`)
+  printNote(
+    `first byte before the second chunk of its source: ${times.map(each => each.toFixed(1)).join(', ')} ms`
+  )
 }

@@ -1,4 +1,5 @@
-// (c) What a resume costs in the server's event loop while much or little is held, against a plain array per stream.
+// (c) What a resume costs in the server's event loop while much or little is held, against a plain
+// array per stream.
 
 import { start } from './processes.js'
 import { ratios, runRound, takeTurns, withServers } from './rounds.js'
@@ -10,7 +11,8 @@ const STORM = 20
 const SIZE = 200
 const LONG = 10_000
 
-// The streams that are resumed are the same at each level, 100 events in each; only what is held beside them grows.
+// The streams that are resumed are the same at each level, 100 events in each; only what is held
+// beside them grows.
 const PROBES = { calls: STORM, count: 100, size: SIZE }
 
 const variants = [
@@ -72,10 +74,14 @@ export async function measureResume({ rounds, quick }) {
     printRow(`${label}: most held to least held`, flat(cpuTime), flat(loopTime))
   }
 
-  printTitle(`    replay of ${LONG} events, as a ratio to a plain array per stream`, ['events/s', 'loop'])
+  printTitle(`    replay of ${LONG} events, as a ratio to a plain array per stream`, [
+    'events/s',
+    'loop'
+  ])
   await withServers(variants, async servers => {
     const probes = new Map()
-    for (const server of servers) probes.set(server, await fill(server, { calls: 1, count: LONG, size: SIZE }))
+    for (const server of servers)
+      probes.set(server, await fill(server, { calls: 1, count: LONG, size: SIZE }))
     const run = server => measure(server, probes.get(server), 1)
     await takeTurns(servers, 5, run)
     const [array, mine, theirs] = await takeTurns(servers, times, run)

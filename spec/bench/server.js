@@ -1,4 +1,5 @@
-// The server process of a bench: one endpoint, bare or behind the middleware, and a clock for what it costs.
+// The server process of a bench: one endpoint, bare or behind the middleware, and a clock for what
+// it costs.
 
 import { once } from 'node:events'
 import { performance } from 'node:perf_hooks'
@@ -32,7 +33,8 @@ answer({
   port: () => server.address().port,
 
   begin({ forget = false } = {}) {
-    // The SDK's store never forgets by itself. No collection is forced: it would throw compiled code away, too.
+    // The SDK's store never forgets by itself. No collection is forced: it would throw compiled
+    // code away, too.
     if (forget) eventStore?.events.clear()
     cpu = process.cpuUsage()
     loop = performance.eventLoopUtilization()
@@ -57,7 +59,10 @@ answer({
 
   stats: () => streams?.stats(),
 
-  /** Fills the SDK's store as `calls` calls of `count` events would have; answers the first id of each. */
+  /**
+   * Fills the SDK's store as `calls` calls of `count` events would have; answers the first id of
+   * each.
+   */
   async fillStore({ calls, count, size }) {
     const firstIds = []
     const message = 'x'.repeat(size - 112)
@@ -66,7 +71,11 @@ answer({
       firstIds.push(await eventStore.storeEvent(streamId, {}))
       for (let progress = 1; progress <= count; progress++) {
         const params = { progressToken: 1, progress, message }
-        await eventStore.storeEvent(streamId, { method: 'notifications/progress', params, jsonrpc: '2.0' })
+        await eventStore.storeEvent(streamId, {
+          method: 'notifications/progress',
+          params,
+          jsonrpc: '2.0'
+        })
       }
     }
     return firstIds

@@ -11,16 +11,24 @@ const NAME = 50
 
 /** What a section measures, and the legend of its columns. */
 export function printTitle(title, columns) {
-  const legend = columns.map(column => `  ${column.padStart(8)}    goal         ${'spread'.padStart(15)}`)
+  const legend = columns.map(
+    column => `  ${column.padStart(8)}    goal         ${'spread'.padStart(15)}`
+  )
   console.log(`\n${title}\n  ${''.padEnd(NAME)}${legend.join('')}`)
 }
 
-/** Prints a line of measurements: what was measured in each round, and `atLeast` or `atMost`, its goal. */
+/**
+ * Prints a line of measurements: what was measured in each round, and `atLeast` or `atMost`, its
+ * goal.
+ */
 export function printRow(name, ...measurements) {
   console.log(`  ${name.padEnd(NAME)}${measurements.map(cells).join('')}`)
 }
 
-/** The median, the goal, how it was met, the spread. `~`: the goal lies inside the spread, so this machine cannot tell today. */
+/**
+ * The median, the goal, how it was met, the spread. `~`: the goal lies inside the spread, so this
+ * machine cannot tell today.
+ */
 function cells({ of: values, atLeast, atMost, bytes = false }) {
   const show = value => (bytes ? `${Math.round(value)} B` : value.toFixed(2))
   const middle = median(values)

@@ -1,4 +1,5 @@
-// The client's side of a bench: HTTP/1.1 on a bare socket, so that the server is what limits a round, never its load.
+// The client's side of a bench: HTTP/1.1 on a bare socket, so that the server is what limits a
+// round, never its load.
 
 import { once } from 'node:events'
 import { connect } from 'node:net'
@@ -11,7 +12,10 @@ const host = '127.0.0.1'
 // One buffer for all sockets: it is read to its end before the next socket fills it.
 const buffer = Buffer.allocUnsafeSlow(256 * 1024)
 
-/** One connection. `request` sends, feeds the body to a sink and answers the head once the response has ended. */
+/**
+ * One connection. `request` sends, feeds the body to a sink and answers the head once the response
+ * has ended.
+ */
 export class Wire {
   static async open(port) {
     const wire = new Wire(port)
@@ -23,15 +27,22 @@ export class Wire {
     const onread = { buffer, callback: (length, bytes) => this.#read(bytes.subarray(0, length)) }
     this.socket = connect({ port, host, noDelay: true, onread })
     this.socket.on('error', error => this.#fail(error))
-    this.socket.on('close', () => this.#fail(new Error('The server closed the connection in mid-response')))
+    this.socket.on('close', () =>
+      this.#fail(new Error('The server closed the connection in mid-response'))
+    )
     this.#reset()
   }
 
   request(method, target, { headers = {}, body, sink } = {}) {
-    const lines = [`${method} ${target} HTTP/1.1`, 'Host: localhost', 'Accept: application/json, text/event-stream']
+    const lines = [
+      `${method} ${target} HTTP/1.1`,
+      'Host: localhost',
+      'Accept: application/json, text/event-stream'
+    ]
     for (const [name, value] of Object.entries(headers)) lines.push(`${name}: ${value}`)
     const json = body === undefined ? '' : JSON.stringify(body)
-    if (json) lines.push('Content-Type: application/json', `Content-Length: ${Buffer.byteLength(json)}`)
+    if (json)
+      lines.push('Content-Type: application/json', `Content-Length: ${Buffer.byteLength(json)}`)
     this.sink = sink
     this.socket.write(`${lines.join('\r\n')}\r\n\r\n${json}`)
     return new Promise((resolve, reject) => Object.assign(this, { resolve, reject }))
@@ -126,13 +137,16 @@ export class Wire {
 
 const BLANK_LINE = Buffer.from('\n\n')
 
-/** A sink that checks every event as it comes: numbered from 1 without a hole, then the response. */
+/**
+ * A sink that checks every event as it comes: numbered from 1 without a hole, then the response.
+ */
 export class EventCheck {
   events = 0
   response = false
   firstId
   #rest
-  // Bytes from an event's number to its end: always the same, so that one search per event finds its number, too.
+  // Bytes from an event's number to its end: always the same, so that one search per event finds
+  // its number, too.
   #tail = 0
 
   /** @param watch is called after each read with the number of events so far. */
@@ -153,7 +167,8 @@ export class EventCheck {
         this.#rest = Buffer.from(bytes.subarray(from, to))
         break
       }
-      if (this.#tail > 0 && progressBefore(bytes, end - this.#tail) === this.events + 1) this.events++
+      if (this.#tail > 0 && progressBefore(bytes, end - this.#tail) === this.events + 1)
+        this.events++
       else this.#look(bytes.latin1Slice(from, end))
       from = end + 2
     }
@@ -179,7 +194,9 @@ export class EventCheck {
 
   verify(events, response = true) {
     if (this.events !== events || this.response !== response || this.#rest) {
-      throw new Error(`${this.events} of ${events} events came, ${this.response ? 'and' : 'but not'} the response`)
+      throw new Error(
+        `${this.events} of ${events} events came, ${this.response ? 'and' : 'but not'} the response`
+      )
     }
   }
 }
@@ -187,7 +204,8 @@ export class EventCheck {
 /** The number of `"progress":<number>` that ends at an offset; 0 where something else does. */
 function progressBefore(bytes, end) {
   let number = 0
-  for (let unit = 1; bytes[end - 1] >= 48 && bytes[end - 1] <= 57; unit *= 10) number += (bytes[--end] - 48) * unit
+  for (let unit = 1; bytes[end - 1] >= 48 && bytes[end - 1] <= 57; unit *= 10)
+    number += (bytes[--end] - 48) * unit
   return bytes[end - 1] === COLON && bytes[end - 3] === S ? number : 0
 }
 

@@ -1,9 +1,12 @@
-// SSE bytes in, blocks out: fields by eventsource-parser, and what it does not tell (ids without data) besides.
+// SSE bytes in, blocks out: fields by eventsource-parser, and what it does not tell (ids without
+// data) besides.
 
 import { createParser } from 'eventsource-parser'
 import { StringDecoder } from 'node:string_decoder'
 
-/** The text between two blank lines, parsed. A field that is not there is undefined; `data: ` is ''. */
+/**
+ * The text between two blank lines, parsed. A field that is not there is undefined; `data: ` is ''.
+ */
 export interface Block {
   id: string | undefined
   event: string | undefined
@@ -19,11 +22,17 @@ export function isMessage({ event, data }: Block): boolean {
   return data !== undefined && data !== '' && (event === undefined || event === 'message')
 }
 
-/** Cuts bytes into blocks at blank lines (LF, CRLF or CR); the blocks' `raw` in a row is the text again. */
+/**
+ * Cuts bytes into blocks at blank lines (LF, CRLF or CR); the blocks' `raw` in a row is the text
+ * again.
+ */
 export class BlockSplitter {
   readonly #onBlock: (block: Block) => void
   readonly #decoder = new StringDecoder('utf8')
-  /** The block that is not complete yet, in pieces: joining a long one for each chunk would cost its square. */
+  /**
+   * The block that is not complete yet, in pieces: joining a long one for each chunk would cost its
+   * square.
+   */
   #pieces: string[] = []
   #lineLength = 0
   #hasLines = false
@@ -57,7 +66,14 @@ export class BlockSplitter {
 }
 
 function parseBlock(raw: string): Block {
-  const block: Block = { id: undefined, event: undefined, data: undefined, retry: undefined, comments: [], raw }
+  const block: Block = {
+    id: undefined,
+    event: undefined,
+    data: undefined,
+    retry: undefined,
+    comments: [],
+    raw
+  }
   const parser = createParser({
     onEvent: ({ id, event, data }) => Object.assign(block, { id, event, data }),
     onRetry: retry => (block.retry = retry),
@@ -66,8 +82,8 @@ function parseBlock(raw: string): Block {
   // The parser would wait behind a CR for the LF that might follow.
   parser.feed(raw.replaceAll(/\r\n?/g, '\n'))
   if (block.data === undefined) {
-    // The parser forgets the id and the name of a block without data, and so it should: they dispatch nothing. But the
-    // id does move an EventSource's cursor.
+    // The parser forgets the id and the name of a block without data, and so it should: they
+    // dispatch nothing. But the id does move an EventSource's cursor.
     block.id = /^id(?:: ?(.*))?$/m.exec(raw)?.slice(1)[0] ?? (/^id$/m.test(raw) ? '' : undefined)
     block.event = /^event: ?(.*)$/m.exec(raw)?.[1]
   }

@@ -20,7 +20,10 @@ interface Answer {
 interface Common {
   fetch?: Fetch
   headers?: Record<string, string>
-  /** Over the fast defaults: 10 ms between tries, and the stock two tries. The server's `retry` overrides the pause. */
+  /**
+   * Over the fast defaults: 10 ms between tries, and the stock two tries. The server's `retry`
+   * overrides the pause.
+   */
   reconnection?: Partial<StreamableHTTPReconnectionOptions>
   /** Answers elicitations; the capability is announced only when it is given. */
   onElicit?: Elicit
@@ -33,11 +36,19 @@ export interface ConnectV1Options extends Common {
 }
 
 export interface ConnectV2Options extends Common {
-  /** 2026-07-28 pins the modern era; the others are the 2025 handshake at that revision. Default: 2026-07-28. */
+  /**
+   * 2026-07-28 pins the modern era; the others are the 2025 handshake at that revision. Default:
+   * 2026-07-28.
+   */
   era?: Revision
 }
 
-const FAST = { initialReconnectionDelay: 10, maxReconnectionDelay: 10, reconnectionDelayGrowFactor: 1, maxRetries: 2 }
+const FAST = {
+  initialReconnectionDelay: 10,
+  maxReconnectionDelay: 10,
+  reconnectionDelayGrowFactor: 1,
+  maxRetries: 2
+}
 
 export interface ConnectedV1 {
   client: Client
@@ -48,11 +59,17 @@ export interface ConnectedV1 {
 }
 
 /** Client 1.x, connected. Closed by `closeAll`. */
-export async function connectV1(url: string | URL, options: ConnectV1Options = {}): Promise<ConnectedV1> {
+export async function connectV1(
+  url: string | URL,
+  options: ConnectV1Options = {}
+): Promise<ConnectedV1> {
   const { version = '2025-11-25', onElicit } = options
   const capabilities = { ...(onElicit && { elicitation: {} }), ...options.capabilities }
   const client = new Client({ name: 'spec-v1', version: '1.0.0' }, { capabilities })
-  if (onElicit) client.setRequestHandler(ElicitRequestSchema, async ({ params }) => ({ ...(await onElicit(params)) }))
+  if (onElicit)
+    client.setRequestHandler(ElicitRequestSchema, async ({ params }) => ({
+      ...(await onElicit(params))
+    }))
   const errors: Error[] = []
   client.onerror = error => errors.push(error)
   const transport = new StreamableHTTPClientTransport(new URL(url), {
@@ -65,10 +82,14 @@ export async function connectV1(url: string | URL, options: ConnectV1Options = {
   return { client, transport, errors, close }
 }
 
-/** Client 1.x always asks for its newest revision, and takes any older one: so ask for an older one on the wire. */
+/**
+ * Client 1.x always asks for its newest revision, and takes any older one: so ask for an older one
+ * on the wire.
+ */
 function askFor(version: string, fetch: Fetch): Fetch {
   return (url, init) => {
-    if (typeof init?.body !== 'string' || !init.body.includes('"initialize"')) return fetch(url, init)
+    if (typeof init?.body !== 'string' || !init.body.includes('"initialize"'))
+      return fetch(url, init)
     const message = JSON.parse(init.body)
     if (message.method === 'initialize') message.params.protocolVersion = version
     return fetch(url, { ...init, body: JSON.stringify(message) })
@@ -84,17 +105,24 @@ export interface ConnectedV2 {
 }
 
 /** Client 2.x, connected. Closed by `closeAll`. */
-export async function connectV2(url: string | URL, options: ConnectV2Options = {}): Promise<ConnectedV2> {
+export async function connectV2(
+  url: string | URL,
+  options: ConnectV2Options = {}
+): Promise<ConnectedV2> {
   const { era = '2026-07-28', onElicit } = options
   const client = new v2.Client(
     { name: 'spec-v2', version: '1.0.0' },
     {
       capabilities: { ...(onElicit && { elicitation: {} }) },
-      ...(era === '2026-07-28' ? { versionNegotiation: { mode: { pin: era } } } : { supportedProtocolVersions: [era] })
+      ...(era === '2026-07-28'
+        ? { versionNegotiation: { mode: { pin: era } } }
+        : { supportedProtocolVersions: [era] })
     }
   )
   if (onElicit) {
-    client.setRequestHandler('elicitation/create', async ({ params }) => ({ ...(await onElicit(params)) }))
+    client.setRequestHandler('elicitation/create', async ({ params }) => ({
+      ...(await onElicit(params))
+    }))
   }
   const errors: Error[] = []
   client.onerror = error => errors.push(error)

@@ -1,10 +1,13 @@
-// One place where helpers leave what they have opened, so that a spec closes everything with `afterEach(closeAll)`.
+// One place where helpers leave what they have opened, so that a spec closes everything with
+// `afterEach(closeAll)`.
 
 type Close = () => unknown
 
 const open = new Set<Close>()
 
-/** Remembers how to close something. Returns a function that closes it now, once, and forgets it. */
+/**
+ * Remembers how to close something. Returns a function that closes it now, once, and forgets it.
+ */
 export function closeLater(close: Close): () => Promise<void> {
   let closing: Promise<void> | undefined
   const once = () => {

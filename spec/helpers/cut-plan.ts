@@ -2,7 +2,10 @@
 
 import type { Json } from './open-stream.js'
 
-/** FIN and RST reach both sides. Silence forwards nothing more and keeps both sockets open until `proxy.close()`. */
+/**
+ * FIN and RST reach both sides. Silence forwards nothing more and keeps both sockets open until
+ * `proxy.close()`.
+ */
 export type CutBy = 'fin' | 'rst' | 'silence'
 
 export type Direction = 'response' | 'request'
@@ -12,21 +15,24 @@ export interface Cut {
   /** Whose bytes are counted. Both directions stop in any case. Default: 'response'. */
   direction?: Direction
   /**
-   * Bytes n of this request (or of its response), head included, that still pass; byte n + 1 never does. The cut falls
-   * as soon as they have passed; with 0, when the first byte arrives.
+   * Bytes n of this request (or of its response), head included, that still pass; byte n + 1 never
+   * does. The cut falls as soon as they have passed; with 0, when the first byte arrives.
    */
   afterBytes?: number
   /**
-   * SSE events of the response that still pass, each to its last byte. An event is a block with a `data` line, so a
-   * primer with empty data counts and a comment does not. The cut falls as soon as they have passed; with 0, behind the
-   * response head.
+   * SSE events of the response that still pass, each to its last byte. An event is a block with a
+   * `data` line, so a primer with empty data counts and a comment does not. The cut falls as soon
+   * as they have passed; with 0, behind the response head.
    */
   afterEvents?: number
 }
 
 /** A request as the plan sees it. */
 export interface ProxiedRequest {
-  /** Ordinal of the request in this proxy, from 0. Equal to the connection's when nothing is kept alive. */
+  /**
+   * Ordinal of the request in this proxy, from 0. Equal to the connection's when nothing is kept
+   * alive.
+   */
   index: number
   /** Ordinal of the TCP connection it came on, from 0. */
   connection: number
@@ -66,5 +72,6 @@ export function validate({ direction = 'response', afterBytes, afterEvents }: Cu
   if ((afterBytes === undefined) === (afterEvents === undefined)) {
     throw new TypeError('a cut needs either afterBytes or afterEvents')
   }
-  if (afterEvents !== undefined && direction === 'request') throw new TypeError('requests carry no events')
+  if (afterEvents !== undefined && direction === 'request')
+    throw new TypeError('requests carry no events')
 }

@@ -1,4 +1,5 @@
-// The cut proxy must be right before the specs that cut with it mean anything: exact counts, and each way of cutting.
+// The cut proxy must be right before the specs that cut with it mean anything: exact counts, and
+// each way of cutting.
 
 import { afterEach, describe, expect, it } from '@jest/globals'
 import { Agent, request as httpRequest, type IncomingMessage } from 'node:http'
@@ -13,7 +14,10 @@ afterEach(closeAll)
 const WAYS: CutBy[] = ['fin', 'rst', 'silence']
 const ENDINGS = { fin: 'aborted', rst: 'error' } as const
 
-/** A TCP server that keeps what it gets, answers each request line with `reply`, and notes how connections end. */
+/**
+ * A TCP server that keeps what it gets, answers each request line with `reply`, and notes how
+ * connections end.
+ */
 async function tcpServer(reply: Buffer) {
   const seen: { bytes: Buffer; socket: Socket; ended: Promise<'fin' | 'rst'> }[] = []
   const server = createNetServer({ noDelay: true }, socket => {
@@ -40,7 +44,9 @@ async function tcpServer(reply: Buffer) {
   return { port, seen }
 }
 
-/** Everything a TCP client gets for `sent`, and how that ends; after silence, when `until` resolves. */
+/**
+ * Everything a TCP client gets for `sent`, and how that ends; after silence, when `until` resolves.
+ */
 async function exchange(port: number, sent: string | Buffer, until?: Promise<unknown>) {
   const socket = connect({ port, host: '127.0.0.1', noDelay: true })
   const chunks: Buffer[] = []
@@ -63,9 +69,16 @@ describe.each(WAYS)('a cut by %s', by => {
     const body = 'id: 1\ndata: grün €😀\n\n: c\n\ndata: 2\n\n'
     const reply = Buffer.from(`${HEAD}Content-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`)
     const { port } = await tcpServer(reply)
-    const proxy = await createCutProxy({ target: port, plan: ({ index }) => ({ by, afterBytes: index }) })
+    const proxy = await createCutProxy({
+      target: port,
+      plan: ({ index }) => ({ by, afterBytes: index })
+    })
     for (let n = 0; n <= reply.length; n++) {
-      const { bytes, ending } = await exchange(proxy.port, GET, by === 'silence' ? proxy.nthCut(n + 1) : undefined)
+      const { bytes, ending } = await exchange(
+        proxy.port,
+        GET,
+        by === 'silence' ? proxy.nthCut(n + 1) : undefined
+      )
       expect(bytes).toEqual(reply.subarray(0, n))
       if (by !== 'silence') expect(ending).toBe(by)
       expect(proxy.cuts[n]!.bytes).toEqual({ request: GET.length, response: n })
@@ -74,12 +87,22 @@ describe.each(WAYS)('a cut by %s', by => {
   })
 
   it('passes exactly n bytes of the request, for every n', async () => {
-    const sent = Buffer.from('POST /mcp HTTP/1.1\r\nHost: x\r\nContent-Length: 12\r\n\r\n{"a":"grün"}')
+    const sent = Buffer.from(
+      'POST /mcp HTTP/1.1\r\nHost: x\r\nContent-Length: 12\r\n\r\n{"a":"grün"}'
+    )
     const { port, seen } = await tcpServer(Buffer.alloc(0))
-    const plan = ({ index }: { index: number }) => ({ by, direction: 'request' as const, afterBytes: index })
+    const plan = ({ index }: { index: number }) => ({
+      by,
+      direction: 'request' as const,
+      afterBytes: index
+    })
     const proxy = await createCutProxy({ target: port, plan })
     for (let n = 0; n <= sent.length - 1; n++) {
-      const { ending } = await exchange(proxy.port, sent, by === 'silence' ? proxy.nthCut(n + 1) : undefined)
+      const { ending } = await exchange(
+        proxy.port,
+        sent,
+        by === 'silence' ? proxy.nthCut(n + 1) : undefined
+      )
       if (by !== 'silence') {
         expect(ending).toBe(by)
         expect(await seen[n]!.ended).toBe(by)
@@ -93,7 +116,10 @@ describe.each(WAYS)('a cut by %s', by => {
     const reply = Buffer.from(`${HEAD}\r\ndata: 1\n\n`)
     const { port, seen } = await tcpServer(reply)
     const proxy = await createCutProxy({ target: port, plan: [{ by, afterBytes: reply.length }] })
-    const client = connect({ port: proxy.port, host: '127.0.0.1', noDelay: true }).on('error', () => {})
+    const client = connect({ port: proxy.port, host: '127.0.0.1', noDelay: true }).on(
+      'error',
+      () => {}
+    )
     closeLater(() => client.destroy())
     const got: Buffer[] = []
     client.on('data', chunk => got.push(chunk))
@@ -102,7 +128,8 @@ describe.each(WAYS)('a cut by %s', by => {
     if (by === 'silence') {
       seen[0]!.socket.write('data: 2\n\n')
       client.write('more')
-      // A second connection goes through the same loop: what would have passed has passed when its answer is there.
+      // A second connection goes through the same loop: what would have passed has passed when its
+      // answer is there.
       await exchange(proxy.port, GET, proxy.nthRequest(2))
       expect(client.destroyed || client.readableEnded || seen[0]!.socket.destroyed).toBe(false)
       await proxy.close()
@@ -116,9 +143,16 @@ describe.each(WAYS)('a cut by %s', by => {
     const reply = Buffer.concat([Buffer.from(`${HEAD}\r\n`), Buffer.alloc(700_000, 'data: x\n\n')])
     const { port } = await tcpServer(reply)
     const offsets = [1, 65_535, 65_536, 65_537, 200_001, 444_444, 700_000]
-    const proxy = await createCutProxy({ target: port, plan: offsets.map(afterBytes => ({ by, afterBytes })) })
+    const proxy = await createCutProxy({
+      target: port,
+      plan: offsets.map(afterBytes => ({ by, afterBytes }))
+    })
     for (const [i, n] of offsets.entries()) {
-      const { bytes } = await exchange(proxy.port, GET, by === 'silence' ? proxy.nthCut(i + 1) : undefined)
+      const { bytes } = await exchange(
+        proxy.port,
+        GET,
+        by === 'silence' ? proxy.nthCut(i + 1) : undefined
+      )
       expect(bytes.length).toBe(n)
       expect(bytes.equals(reply.subarray(0, n))).toBe(true)
     }
@@ -140,14 +174,20 @@ describe('a cut after n events', () => {
   it.each([
     ['one write each', (text: string[]) => text],
     ['all in one write', (text: string[]) => [text.join('')]],
-    ['a byte each', (text: string[]) => [...Buffer.from(text.join(''))].map(byte => Buffer.from([byte]))]
+    [
+      'a byte each',
+      (text: string[]) => [...Buffer.from(text.join(''))].map(byte => Buffer.from([byte]))
+    ]
   ])('falls behind the blank line of the nth block with data: %s', async (_name, chunksOf) => {
     const { port } = await listen((_req, res) => {
       res.writeHead(200, { 'Content-Type': 'text/event-stream' })
       for (const chunk of chunksOf(events)) res.write(chunk)
       res.end()
     })
-    const proxy = await createCutProxy({ target: port, plan: ({ index }) => ({ by: 'rst', afterEvents: index }) })
+    const proxy = await createCutProxy({
+      target: port,
+      plan: ({ index }) => ({ by: 'rst', afterEvents: index })
+    })
     for (const [n, count] of blocks.entries()) {
       const stream = await openStream(proxy.url)
       expect(await stream.ended).toBe('error')
@@ -159,7 +199,10 @@ describe('a cut after n events', () => {
   it.each(['\n', '\r\n', '\r'])('counts for line end %j', async end => {
     const block = ['id: 1', 'data: x', '', ''].join(end)
     const { port } = await listen((_req, res) => {
-      res.writeHead(200, { 'Content-Type': 'text/event-stream', 'Content-Length': block.length * 3 })
+      res.writeHead(200, {
+        'Content-Type': 'text/event-stream',
+        'Content-Length': block.length * 3
+      })
       for (let i = 0; i < 3; i++) res.write(block)
       res.end()
     })
@@ -205,9 +248,13 @@ describe('the plan', () => {
     for (const [method, path, body] of requests) {
       await new Promise<void>((resolve, reject) => {
         const headers = path === '/c' ? { 'transfer-encoding': 'chunked' } : {}
-        const req = httpRequest(proxy.url + path, { method, agent, headers }, (res: IncomingMessage) => {
-          res.resume().once('close', resolve)
-        })
+        const req = httpRequest(
+          proxy.url + path,
+          { method, agent, headers },
+          (res: IncomingMessage) => {
+            res.resume().once('close', resolve)
+          }
+        )
         req.once('error', reject).end(body)
       })
     }
@@ -239,7 +286,10 @@ describe('the plan', () => {
 
   it('counts from the first byte of each response on a connection that is kept alive', async () => {
     const { port } = await listen((_req, res) => void res.end('0123456789'))
-    const proxy = await createCutProxy({ target: port, plan: [undefined, { by: 'fin', afterBytes: 20 }] })
+    const proxy = await createCutProxy({
+      target: port,
+      plan: [undefined, { by: 'fin', afterBytes: 20 }]
+    })
     const bytes = await new Promise<Buffer>(resolve => {
       const socket = connect(proxy.port, '127.0.0.1')
       const chunks: Buffer[] = []
@@ -267,7 +317,9 @@ describe('the plan', () => {
   })
 
   it('may be asked at the head of a request whose body takes its time', async () => {
-    const { port, seen } = await tcpServer(Buffer.from('HTTP/1.1 400 No\r\nContent-Length: 0\r\n\r\n'))
+    const { port, seen } = await tcpServer(
+      Buffer.from('HTTP/1.1 400 No\r\nContent-Length: 0\r\n\r\n')
+    )
     const proxy = await createCutProxy({ target: port, hold: 'head' })
     const head = 'POST / HTTP/1.1\r\nContent-Length: 99\r\n\r\n'
     const socket = connect(proxy.port, '127.0.0.1')
@@ -342,7 +394,9 @@ describe('the wire', () => {
     ['end', 'aborted'],
     ['resetAndDestroy', 'error']
   ] as const)('tells the client when the server goes away: %s', async (how, ending) => {
-    const { port, seen } = await tcpServer(Buffer.from(`${HEAD}Content-Length: 99\r\n\r\ndata: 1\n\n`))
+    const { port, seen } = await tcpServer(
+      Buffer.from(`${HEAD}Content-Length: 99\r\n\r\ndata: 1\n\n`)
+    )
     const proxy = await createCutProxy({ target: port })
     const stream = await openStream(proxy.url)
     await stream.next()
@@ -379,7 +433,10 @@ describe('the wire', () => {
     const other = await openStream(proxy.url)
     await other.next()
     expect(
-      await Promise.race([gone.opened.then(() => 'gone'), new Promise(resolve => setImmediate(resolve, 'there'))])
+      await Promise.race([
+        gone.opened.then(() => 'gone'),
+        new Promise(resolve => setImmediate(resolve, 'there'))
+      ])
     ).toBe('there')
     await proxy.close()
     await gone.opened

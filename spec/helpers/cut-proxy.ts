@@ -1,9 +1,10 @@
-// A TCP proxy that cuts the wire after the nth byte or the nth SSE event, by FIN, by RST or by silence.
+// A TCP proxy that cuts the wire after the nth byte or the nth SSE event, by FIN, by RST or by
+// silence.
 //
-// It changes no byte. It follows the HTTP/1.1 framing that passes (content-length, chunked, until close; no pipelining,
-// no content-encoding) only to tell one request from the next on a kept-alive connection, and to count the events of a
-// response with chunked framing taken off. An event's last byte is its blank line's last byte: the CRLF that closes
-// the chunk around it stays behind.
+// It changes no byte. It follows the HTTP/1.1 framing that passes (content-length, chunked, until
+// close; no pipelining, no content-encoding) only to tell one request from the next on a kept-alive
+// connection, and to count the events of a response with chunked framing taken off. An event's last
+// byte is its blank line's last byte: the CRLF that closes the chunk around it stays behind.
 
 import { EventEmitter, once } from 'node:events'
 import { createServer, type Socket } from 'node:net'
@@ -12,16 +13,27 @@ import { validate, type ConnectionRecord, type CutBy, type Passage, type Plan } 
 import { listenOnLoopback } from './listen.js'
 import { ProxyConnection, type ConnectionHost } from './proxy-connection.js'
 
-export type { ConnectionRecord, Cut, CutBy, Direction, Passage, Plan, ProxiedRequest } from './cut-plan.js'
+export type {
+  ConnectionRecord,
+  Cut,
+  CutBy,
+  Direction,
+  Passage,
+  Plan,
+  ProxiedRequest
+} from './cut-plan.js'
 
 export interface CutProxyOptions {
   /** Port on 127.0.0.1. */
   target: number
-  /** By ordinal of the request (an array entry left out: no cut), or a function. Default: no cuts. */
+  /**
+   * By ordinal of the request (an array entry left out: no cut), or a function. Default: no cuts.
+   */
   plan?: Plan
   /**
-   * How much of a request is held back until the plan has been asked: all of it (default), so that the plan can look at
-   * the message, or its head alone. What a client leaves unfinished is planned and forwarded when it hangs up.
+   * How much of a request is held back until the plan has been asked: all of it (default), so that
+   * the plan can look at the message, or its head alone. What a client leaves unfinished is planned
+   * and forwarded when it hangs up.
    */
   hold?: 'body' | 'head'
 }
@@ -45,7 +57,9 @@ export class CutProxy extends EventEmitter<CutProxyEvents> implements Connection
   readonly close: () => Promise<void>
   port = 0
 
-  readonly #server = createServer({ allowHalfOpen: true, noDelay: true }, client => this.#accept(client))
+  readonly #server = createServer({ allowHalfOpen: true, noDelay: true }, client =>
+    this.#accept(client)
+  )
   readonly #open = new Set<ProxyConnection>()
   readonly #closed = new AbortController()
   #failure: { error: unknown } | undefined
@@ -113,7 +127,10 @@ export class CutProxy extends EventEmitter<CutProxyEvents> implements Connection
     const { signal } = this.#closed
     while (seen.length < n) {
       await once(this, event, { signal }).catch(() => {
-        throw this.#failure?.error ?? new Error(`the proxy closed after ${seen.length} of ${n} ${event}s`)
+        throw (
+          this.#failure?.error ??
+          new Error(`the proxy closed after ${seen.length} of ${n} ${event}s`)
+        )
       })
     }
     return seen[n - 1]!
@@ -127,7 +144,9 @@ export class CutProxy extends EventEmitter<CutProxyEvents> implements Connection
       ended: 'open'
     }
     this.connections.push(record)
-    const connection = new ProxyConnection(this, client, record, () => this.#open.delete(connection))
+    const connection = new ProxyConnection(this, client, record, () =>
+      this.#open.delete(connection)
+    )
     this.#open.add(connection)
     this.emit('connection', record)
   }

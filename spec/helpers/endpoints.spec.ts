@@ -4,7 +4,12 @@ import { afterEach, describe, expect, it } from '@jest/globals'
 import express from 'express'
 import { connectV1, connectV2 } from './clients.js'
 import { createCutProxy } from './cut-proxy.js'
-import { countMessage, sdkV1Stateful, sdkV1Stateless, type SdkV1Options } from './endpoints/sdk-v1.js'
+import {
+  countMessage,
+  sdkV1Stateful,
+  sdkV1Stateless,
+  type SdkV1Options
+} from './endpoints/sdk-v1.js'
 import { sdkV2Handler, sdkV2Stateful } from './endpoints/sdk-v2.js'
 import { gate, rawEndpoint } from './endpoints/raw.js'
 import type { ToolLog } from './endpoints/tool-log.js'
@@ -39,13 +44,21 @@ describe.each(endpoints)('%s', (name, create) => {
     expect(byProgress.headers['content-type']).toBe('text/event-stream')
     expect(await byProgress.ended).toBe('end')
     const [first, second, last] = byProgress.messages()
-    expect(first.params).toEqual({ progressToken: 'token', progress: 1, total: 2, message: countMessage(1, 3, 'ü€') })
+    expect(first.params).toEqual({
+      progressToken: 'token',
+      progress: 1,
+      total: 2,
+      message: countMessage(1, 3, 'ü€')
+    })
     expect(first.params.message).toBe('1 ü€ü')
     expect(second.params.message).toBe('2')
     expect(last).toMatchObject({ id: 1, result: { content: [{ text: 'counted to 2' }] } })
     const byLog = await post(url, callTool(2, 'count', { n: 1 }), headers)
     await byLog.ended
-    expect(byLog.messages().map(message => message.method)).toEqual(['notifications/message', undefined])
+    expect(byLog.messages().map(message => message.method)).toEqual([
+      'notifications/message',
+      undefined
+    ])
     expect(endpoint.log.executions('k')).toBe(1)
     expect(endpoint.log.ended.map(call => call.state)).toEqual(['returned', 'returned'])
   })
@@ -90,7 +103,9 @@ describe.each(endpoints.filter(([name]) => name.includes('stateful')))('%s', (_n
     const { url } = await listen(endpoint)
     const { client } = await connectV1(url)
     const abort = new AbortController()
-    const call = client.callTool({ name: 'hang', arguments: { key: 'h' } }, undefined, { signal: abort.signal })
+    const call = client.callTool({ name: 'hang', arguments: { key: 'h' } }, undefined, {
+      signal: abort.signal
+    })
     const started = await endpoint.log.calls.nth(1)
     abort.abort()
     await expect(call).rejects.toThrow()
@@ -100,24 +115,30 @@ describe.each(endpoints.filter(([name]) => name.includes('stateful')))('%s', (_n
   })
 })
 
-describe.each(['2025-03-26', '2025-06-18', '2025-11-25'] as const)('the official clients at %s', version => {
-  it.each([
-    ['v1', sdkV1Stateful, (url: string) => connectV1(url, { version, onElicit })],
-    ['v2', sdkV2Stateful, (url: string) => connectV2(url, { era: version, onElicit })]
-  ] as const)('%s', async (_name, create, connect) => {
-    const endpoint = create()
-    const versions: unknown[] = []
-    const { url } = await listen((req, res) => {
-      versions.push(req.headers['mcp-protocol-version'])
-      return endpoint(req, res)
+describe.each(['2025-03-26', '2025-06-18', '2025-11-25'] as const)(
+  'the official clients at %s',
+  version => {
+    it.each([
+      ['v1', sdkV1Stateful, (url: string) => connectV1(url, { version, onElicit })],
+      ['v2', sdkV2Stateful, (url: string) => connectV2(url, { era: version, onElicit })]
+    ] as const)('%s', async (_name, create, connect) => {
+      const endpoint = create()
+      const versions: unknown[] = []
+      const { url } = await listen((req, res) => {
+        versions.push(req.headers['mcp-protocol-version'])
+        return endpoint(req, res)
+      })
+      const { client, errors } = await connect(url)
+      const result: Json = await client.callTool({ name: 'elicit', arguments: {} })
+      expect(JSON.parse(result.content[0].text)).toMatchObject({
+        action: 'accept',
+        content: { answer: 'Ada' }
+      })
+      expect(new Set(versions.slice(1))).toEqual(new Set([version]))
+      expect(errors).toEqual([])
     })
-    const { client, errors } = await connect(url)
-    const result: Json = await client.callTool({ name: 'elicit', arguments: {} })
-    expect(JSON.parse(result.content[0].text)).toMatchObject({ action: 'accept', content: { answer: 'Ada' } })
-    expect(new Set(versions.slice(1))).toEqual(new Set([version]))
-    expect(errors).toEqual([])
-  })
-})
+  }
+)
 
 const onElicit = () => ({ action: 'accept' as const, content: { answer: 'Ada' } })
 
@@ -166,7 +187,9 @@ describe('sessions', () => {
     const { headers, sessionId } = await initializeSession(url, '2025-11-25')
     expect([...endpoint.sessions.keys()]).toEqual([sessionId])
     const channel = await get(url, headers)
-    await endpoint.sessions.get(sessionId!)!.server.sendLoggingMessage({ level: 'info', data: 'hi' })
+    await endpoint.sessions
+      .get(sessionId!)!
+      .server.sendLoggingMessage({ level: 'info', data: 'hi' })
     expect((await channel.nextMessage()).params.data).toBe('hi')
     expect((await del(url, headers)).status).toBe(200)
     expect(await channel.ended).toBe('end')
@@ -186,18 +209,25 @@ describe('closeAll', () => {
     ['v1', sdkV1Stateful, (url: string) => connectV1(url, { onElicit: never })],
     ['v2', sdkV2Stateful, (url: string) => connectV2(url, { era: '2025-11-25', onElicit: never })],
     ['v2 at 2026-07-28', sdkV2Handler, (url: string) => connectV2(url, { onElicit: never })]
-  ] as const)('leaves nothing of SDK %s behind, whatever still waits', async (_name, create, connect) => {
-    const endpoint = create()
-    const { url } = await listen(endpoint)
-    const { port } = await createCutProxy({ target: Number(new URL(url).port) })
-    const { client } = await connect(`http://127.0.0.1:${port}/`)
-    const calls = ['hang', 'elicit'].map(name => client.callTool({ name, arguments: {} }).catch(() => 'closed'))
-    const counted = client.callTool({ name: 'count', arguments: { paced: true } }).catch(() => 'closed')
-    await endpoint.log.calls.nth(3)
-    await closeAll()
-    expect(await Promise.all([...calls, counted])).toEqual(['closed', 'closed', 'closed'])
-    // The spec's environment fails this file if a socket, a server or a timer is left.
-  })
+  ] as const)(
+    'leaves nothing of SDK %s behind, whatever still waits',
+    async (_name, create, connect) => {
+      const endpoint = create()
+      const { url } = await listen(endpoint)
+      const { port } = await createCutProxy({ target: Number(new URL(url).port) })
+      const { client } = await connect(`http://127.0.0.1:${port}/`)
+      const calls = ['hang', 'elicit'].map(name =>
+        client.callTool({ name, arguments: {} }).catch(() => 'closed')
+      )
+      const counted = client
+        .callTool({ name: 'count', arguments: { paced: true } })
+        .catch(() => 'closed')
+      await endpoint.log.calls.nth(3)
+      await closeAll()
+      expect(await Promise.all([...calls, counted])).toEqual(['closed', 'closed', 'closed'])
+      // The spec's environment fails this file if a socket, a server or a timer is left.
+    }
+  )
 })
 
 const never = () => new Promise<never>(() => {})

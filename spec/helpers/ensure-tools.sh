@@ -50,6 +50,6 @@ complain() {
   fi
 }
 has_chromium || complain "what the specs do in a browser" Chromium CHROMIUM
-has_nginx || complain spec/proxies/nginx.spec.ts nginx NGINX
-has_haproxy || complain spec/proxies/haproxy.spec.ts HAProxy HAPROXY
+has_nginx || complain spec/e2e/proxies/nginx.spec.ts nginx NGINX
+has_haproxy || complain spec/e2e/proxies/haproxy.spec.ts HAProxy HAPROXY
 exit "$status"

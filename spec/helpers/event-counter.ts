@@ -3,7 +3,9 @@
 const CR = 0x0d
 const LF = 0x0a
 
-/** Counts SSE events: blocks with at least one `data` line, ended by a blank line (LF, CRLF or CR). */
+/**
+ * Counts SSE events: blocks with at least one `data` line, ended by a blank line (LF, CRLF or CR).
+ */
 export class EventCounter {
   readonly #onEvent: (count: number, offset: number) => void
   #line: number[] = []
@@ -13,7 +15,9 @@ export class EventCounter {
   #pendingCr: 'none' | 'line' | 'event' = 'none'
   count = 0
 
-  /** `onEvent` gets the ordinal (from 1) and the offset just behind the last byte of the blank line. */
+  /**
+   * `onEvent` gets the ordinal (from 1) and the offset just behind the last byte of the blank line.
+   */
   constructor(onEvent: (count: number, offset: number) => void) {
     this.#onEvent = onEvent
   }

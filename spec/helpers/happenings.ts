@@ -1,4 +1,5 @@
-// What happens inside the middleware, as a spec can wait for it: by its diagnostics channels, or by a condition.
+// What happens inside the middleware, as a spec can wait for it: by its diagnostics channels, or by
+// a condition.
 
 import { subscribe, unsubscribe } from 'node:diagnostics_channel'
 import { setTimeout as sleep } from 'node:timers/promises'

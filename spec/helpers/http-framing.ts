@@ -1,4 +1,5 @@
-// Follows HTTP/1.1 messages on a byte stream without changing them: where a head, a payload byte and a message end.
+// Follows HTTP/1.1 messages on a byte stream without changing them: where a head, a payload byte
+// and a message end.
 
 export interface MessageHead {
   /** Request line or status line. */
@@ -11,18 +12,31 @@ export interface MessageHead {
 
 export interface FramingListener {
   onHead?(head: MessageHead): void
-  /** Payload with chunked framing taken off; `offset` is where the slice starts in the raw message. */
+  /**
+   * Payload with chunked framing taken off; `offset` is where the slice starts in the raw message.
+   */
   onPayload?(payload: Buffer, offset: number): void
 }
 
 const HEAD_END = Buffer.from('\r\n\r\n')
 
-/** One message, request or response. Feed it raw bytes; it takes only those that belong to its message. */
+/**
+ * One message, request or response. Feed it raw bytes; it takes only those that belong to its
+ * message.
+ */
 export class MessageFraming {
   readonly #kind: 'request' | 'response'
   readonly #bodiless: boolean
   readonly #listener: FramingListener
-  #state: 'head' | 'length' | 'until-close' | 'chunk-size' | 'chunk-data' | 'chunk-end' | 'trailer' | 'done' = 'head'
+  #state:
+    | 'head'
+    | 'length'
+    | 'until-close'
+    | 'chunk-size'
+    | 'chunk-data'
+    | 'chunk-end'
+    | 'trailer'
+    | 'done' = 'head'
   #buffered = Buffer.alloc(0)
   #line = ''
   #remaining = 0
@@ -31,7 +45,10 @@ export class MessageFraming {
   offset = 0
   head: MessageHead | undefined
 
-  /** `requestMethod` matters to responses only: the answer to HEAD has no body whatever its headers say. */
+  /**
+   * `requestMethod` matters to responses only: the answer to HEAD has no body whatever its headers
+   * say.
+   */
   constructor(kind: 'request' | 'response', listener: FramingListener = {}, requestMethod = '') {
     this.#kind = kind
     this.#listener = listener
@@ -47,7 +64,10 @@ export class MessageFraming {
     return this.#kind === 'response' && / 1(?!01)\d\d/.test(this.head?.startLine.slice(8, 12) ?? '')
   }
 
-  /** Takes bytes up to the end of the message and returns how many it took; the rest is the next message's. */
+  /**
+   * Takes bytes up to the end of the message and returns how many it took; the rest is the next
+   * message's.
+   */
   feed(chunk: Buffer): number {
     let at = 0
     while (at < chunk.length && !this.done) at += this.#step(chunk.subarray(at))
@@ -88,7 +108,8 @@ export class MessageFraming {
   #bodyState(head: MessageHead) {
     const status = this.#kind === 'response' ? (head.startLine.split(' ')[1] ?? '') : ''
     if (status === '101') return 'until-close'
-    if (this.#bodiless || status.startsWith('1') || status === '204' || status === '304') return 'done'
+    if (this.#bodiless || status.startsWith('1') || status === '204' || status === '304')
+      return 'done'
     if (/\bchunked\b/i.test(head.headers['transfer-encoding'] ?? '')) return 'chunk-size'
     if (head.headers['content-length'] !== undefined) {
       this.#remaining = Number(head.headers['content-length'])

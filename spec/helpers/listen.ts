@@ -6,7 +6,10 @@ import { closeLater } from './close-all.js'
 
 export { closeAll, closeLater } from './close-all.js'
 
-/** Anything that `http.createServer` takes; Express 4 and 5 and Connect apps are functions of this shape. */
+/**
+ * Anything that `http.createServer` takes; Express 4 and 5 and Connect apps are functions of this
+ * shape.
+ */
 export type Handler = (req: IncomingMessage, res: ServerResponse) => unknown
 
 export interface Listening {

@@ -10,9 +10,18 @@ export type Revision = (typeof REVISIONS)[number]
 
 const CLIENT_INFO = { name: 'raw-client', version: '1.0.0' }
 
-export const request = (id: RequestId, method: string, params?: object) => ({ jsonrpc: '2.0', id, method, params })
+export const request = (id: RequestId, method: string, params?: object) => ({
+  jsonrpc: '2.0',
+  id,
+  method,
+  params
+})
 
-export const notification = (method: string, params?: object) => ({ jsonrpc: '2.0', method, params })
+export const notification = (method: string, params?: object) => ({
+  jsonrpc: '2.0',
+  method,
+  params
+})
 
 export const result = (id: RequestId, value: unknown) => ({ jsonrpc: '2.0', id, result: value })
 
@@ -22,16 +31,31 @@ export const errorResponse = (id: RequestId | null, code: number, message: strin
   error: { code, message }
 })
 
-/** With a `progressToken`, the tools of our endpoints report by progress; without one, by log messages. */
-export const callTool = (id: RequestId, name: string, args: object = {}, progressToken?: string | number) =>
+/**
+ * With a `progressToken`, the tools of our endpoints report by progress; without one, by log
+ * messages.
+ */
+export const callTool = (
+  id: RequestId,
+  name: string,
+  args: object = {},
+  progressToken?: string | number
+) =>
   request(id, 'tools/call', {
     name,
     arguments: args,
     ...(progressToken !== undefined && { _meta: { progressToken } })
   })
 
-export const initialize = (version: string, capabilities: object = { elicitation: {}, sampling: {} }) =>
-  request('initialize', 'initialize', { protocolVersion: version, capabilities, clientInfo: CLIENT_INFO })
+export const initialize = (
+  version: string,
+  capabilities: object = { elicitation: {}, sampling: {} }
+) =>
+  request('initialize', 'initialize', {
+    protocolVersion: version,
+    capabilities,
+    clientInfo: CLIENT_INFO
+  })
 
 export const initialized = () => notification('notifications/initialized')
 
@@ -39,7 +63,10 @@ export const cancelled = (requestId: RequestId, reason = 'a spec says so') =>
   notification('notifications/cancelled', { requestId, reason })
 
 /** Gives a request the `_meta` that 2026-07-28 wants in place of a session. */
-export function withEnvelope<T extends { params?: object | undefined }>(message: T, capabilities: object = {}): T {
+export function withEnvelope<T extends { params?: object | undefined }>(
+  message: T,
+  capabilities: object = {}
+): T {
   const meta = {
     'io.modelcontextprotocol/protocolVersion': '2026-07-28',
     'io.modelcontextprotocol/clientInfo': CLIENT_INFO,
@@ -48,6 +75,14 @@ export function withEnvelope<T extends { params?: object | undefined }>(message:
   const params: { _meta?: object } = message.params ?? {}
   return { ...message, params: { ...params, _meta: { ...params._meta, ...meta } } }
 }
+
+/**
+ * An event id of ours: `at` is the sequence, with the count behind it where it carries no event.
+ * Streams that do not answer exactly one request with a small number for an id leave that out; so
+ * may who resumes.
+ */
+export const eventId = (streamId: string, at: number | string, requestId: number = 1): string =>
+  `${streamId}.r${requestId}.${at}`
 
 export interface HeaderOptions {
   /** `Mcp-Session-Id`. */
@@ -78,14 +113,16 @@ export function headersFor(options: HeaderOptions): Record<string, string> {
     origin: options.origin,
     prefer: options.prefer
   }
-  return Object.fromEntries(Object.entries(headers).filter(([, value]) => value !== undefined)) as Record<
-    string,
-    string
-  >
+  return Object.fromEntries(
+    Object.entries(headers).filter(([, value]) => value !== undefined)
+  ) as Record<string, string>
 }
 
-export const post = (url: string | URL, message: unknown, headers: Record<string, string> = {}): Promise<OpenStream> =>
-  openStream(url, { method: 'POST', body: message, headers })
+export const post = (
+  url: string | URL,
+  message: unknown,
+  headers: Record<string, string> = {}
+): Promise<OpenStream> => openStream(url, { method: 'POST', body: message, headers })
 
 export const get = (url: string | URL, headers: Record<string, string> = {}): Promise<OpenStream> =>
   openStream(url, { method: 'GET', headers })
@@ -106,7 +143,10 @@ export function postModern(
 export interface Session {
   /** Undefined when the endpoint is stateless. */
   sessionId: string | undefined
-  /** What further requests of the session carry: session, negotiated revision, and the headers given. */
+  /**
+   * What further requests of the session carry: session, negotiated revision, and the headers
+   * given.
+   */
   headers: Record<string, string>
   /** The result of `initialize`. */
   result: Json
@@ -129,9 +169,13 @@ export async function initializeSession(
   const answer = messages.find(message => message.id === 'initialize')
   if (!answer?.result) throw new Error(`initialize: ${response.text}`)
   const sessionId = response.headers['mcp-session-id'] as string | undefined
-  const own = { ...headers, ...headersFor({ session: sessionId, version: answer.result.protocolVersion }) }
+  const own = {
+    ...headers,
+    ...headersFor({ session: sessionId, version: answer.result.protocolVersion })
+  }
   const accepted = await post(url, initialized(), own)
   await accepted.ended
-  if (accepted.status !== 202) throw new Error(`notifications/initialized: ${accepted.status} ${accepted.text}`)
+  if (accepted.status !== 202)
+    throw new Error(`notifications/initialized: ${accepted.status} ${accepted.text}`)
   return { sessionId, headers: own, result: answer.result, response }
 }

@@ -15,7 +15,9 @@ const sse = { 'Content-Type': 'text/event-stream' }
 async function rawServer(bytes: string, then: (socket: Socket) => void): Promise<string> {
   const server = createNetServer({ noDelay: true }, socket => {
     socket.on('error', () => {})
-    socket.once('data', () => socket.write(bytes, () => setImmediate(() => setImmediate(() => then(socket)))))
+    socket.once('data', () =>
+      socket.write(bytes, () => setImmediate(() => setImmediate(() => then(socket))))
+    )
     sockets.add(socket)
   })
   const sockets = new Set<Socket>()
@@ -95,19 +97,32 @@ describe('openStream', () => {
     const { url } = await listen(async (req, res) => {
       const chunks: Buffer[] = []
       for await (const chunk of req) chunks.push(chunk as Buffer)
-      res.end(JSON.stringify({ method: req.method, headers: req.headers, body: Buffer.concat(chunks).toString() }))
+      res.end(
+        JSON.stringify({
+          method: req.method,
+          headers: req.headers,
+          body: Buffer.concat(chunks).toString()
+        })
+      )
     })
-    const echo = await (await openStream(url, { body: { a: 'ü' }, headers: { 'X-Y': 'z', gone: undefined } })).json()
+    const echo = await (
+      await openStream(url, { body: { a: 'ü' }, headers: { 'X-Y': 'z', gone: undefined } })
+    ).json()
     expect(echo).toMatchObject({
       method: 'POST',
       body: '{"a":"ü"}',
-      headers: { accept: 'application/json, text/event-stream', 'content-type': 'application/json', 'x-y': 'z' }
+      headers: {
+        accept: 'application/json, text/event-stream',
+        'content-type': 'application/json',
+        'x-y': 'z'
+      }
     })
     expect(echo.headers.gone).toBeUndefined()
     expect((await (await openStream(url)).json()).method).toBe('GET')
   })
 
-  const head = 'HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n'
+  const head =
+    'HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n'
   const cuts: [by: string, ending: string, cut: (socket: Socket) => void][] = [
     ['FIN', 'aborted', socket => socket.end()],
     ['RST', 'error', socket => socket.resetAndDestroy()]
@@ -178,7 +193,10 @@ describe('openStream', () => {
       for (const chunk = Buffer.alloc(64 * 1024); written < total; written += chunk.length) {
         if (res.write(chunk)) continue
         const drained = new Promise(resolve => res.once('drain', resolve))
-        const first = await Promise.race([drained, new Promise(resolve => setTimeout(resolve, 100, 'stuck'))])
+        const first = await Promise.race([
+          drained,
+          new Promise(resolve => setTimeout(resolve, 100, 'stuck'))
+        ])
         if (first === 'stuck') full.open()
         await drained
       }

@@ -1,6 +1,12 @@
-// Reads one HTTP response over node:http as it comes: raw bytes, SSE blocks, JSON-RPC messages, and how it ended.
+// Reads one HTTP response over node:http as it comes: raw bytes, SSE blocks, JSON-RPC messages, and
+// how it ended.
 
-import { request, type ClientRequest, type IncomingHttpHeaders, type IncomingMessage } from 'node:http'
+import {
+  request,
+  type ClientRequest,
+  type IncomingHttpHeaders,
+  type IncomingMessage
+} from 'node:http'
 import type { Socket } from 'node:net'
 import { BlockSplitter, isMessage, type Block } from './blocks.js'
 import { closeLater } from './close-all.js'
@@ -12,8 +18,8 @@ export type { Block } from './blocks.js'
 export type Json = any
 
 /**
- * 'end': the response was complete. 'aborted': the peer closed (FIN) before it was. 'error': RST, or another error of
- * the socket. 'destroyed': we did it, by `destroy()` or `reset()`.
+ * 'end': the response was complete. 'aborted': the peer closed (FIN) before it was. 'error': RST,
+ * or another error of the socket. 'destroyed': we did it, by `destroy()` or `reset()`.
  */
 export type Ending = 'end' | 'aborted' | 'error' | 'destroyed'
 
@@ -33,7 +39,10 @@ export class NoResponseError extends Error {
 
   constructor(url: string, bytes: number, cause: Error) {
     const { code } = cause as NodeJS.ErrnoException
-    super(`no complete response head from ${url}: ${cause.message} (${code}) after ${bytes} bytes`, { cause })
+    super(
+      `no complete response head from ${url}: ${cause.message} (${code}) after ${bytes} bytes`,
+      { cause }
+    )
     this.bytes = bytes
   }
 }
@@ -97,17 +106,25 @@ export class OpenStream {
     return this.bytes.toString()
   }
 
-  /** The blocks so far that have data: what an EventSource would dispatch, primers with empty data included. */
+  /**
+   * The blocks so far that have data: what an EventSource would dispatch, primers with empty data
+   * included.
+   */
   get events(): Block[] {
     return this.blocks.filter(block => block.data !== undefined)
   }
 
-  /** JSON of the events so far that an MCP client reads: unnamed or named `message`, and not empty. */
+  /**
+   * JSON of the events so far that an MCP client reads: unnamed or named `message`, and not empty.
+   */
   messages(): Json[] {
     return this.blocks.filter(isMessage).map(block => JSON.parse(block.data!))
   }
 
-  /** The next block, of those that pass `filter`; the others are skipped. Rejects when the response ends first. */
+  /**
+   * The next block, of those that pass `filter`; the others are skipped. Rejects when the response
+   * ends first.
+   */
   async next(filter: (block: Block) => boolean = () => true): Promise<Block> {
     for (;;) {
       while (this.#nextIndex < this.blocks.length) {
@@ -185,10 +202,13 @@ export class OpenStream {
 }
 
 /**
- * Sends a request on a connection of its own and resolves with the head of the response; rejects with NoResponseError
- * when the connection ends before the head is complete. Closed by `closeAll`.
+ * Sends a request on a connection of its own and resolves with the head of the response; rejects
+ * with NoResponseError when the connection ends before the head is complete. Closed by `closeAll`.
  */
-export function openStream(url: string | URL, options: OpenStreamOptions = {}): Promise<OpenStream> {
+export function openStream(
+  url: string | URL,
+  options: OpenStreamOptions = {}
+): Promise<OpenStream> {
   const { body } = options
   const isRaw = body === undefined || typeof body === 'string' || Buffer.isBuffer(body)
   const payload = isRaw ? body : JSON.stringify(body)
@@ -197,16 +217,19 @@ export function openStream(url: string | URL, options: OpenStreamOptions = {}): 
   for (const [name, value] of Object.entries(options.headers ?? {})) {
     if (value !== undefined) headers[name.toLowerCase()] = value
   }
-  headers['accept'] ??= method === 'POST' ? 'application/json, text/event-stream' : 'text/event-stream'
+  headers['accept'] ??=
+    method === 'POST' ? 'application/json, text/event-stream' : 'text/event-stream'
   if (payload !== undefined) {
     headers['content-type'] ??= 'application/json'
-    if (headers['transfer-encoding'] === undefined) headers['content-length'] ??= String(Buffer.byteLength(payload))
+    if (headers['transfer-encoding'] === undefined)
+      headers['content-length'] ??= String(Buffer.byteLength(payload))
   }
   return new Promise((resolve, reject) => {
     const outgoing = request(url, { method, headers, agent: false })
     const close = closeLater(() => outgoing.destroy())
     outgoing.once('close', () => void close())
-    const fail = (error: Error) => reject(new NoResponseError(String(url), outgoing.socket?.bytesRead ?? 0, error))
+    const fail = (error: Error) =>
+      reject(new NoResponseError(String(url), outgoing.socket?.bytesRead ?? 0, error))
     // A second error, after the first has been reported, is of no interest.
     outgoing.on('error', () => {})
     outgoing.once('error', fail)

@@ -21,7 +21,7 @@ export interface ConnectionHost {
 }
 
 /** A request on its way, with the framing that tells where it and its response end. */
-interface Exchange {
+interface EndpointRun {
   passage: Passage
   request: MessageFraming
   response: MessageFraming
@@ -44,9 +44,9 @@ export class ProxyConnection {
   readonly #record: ConnectionRecord
   readonly #onGone: () => void
   /** The exchange whose request is arriving. */
-  #sending: Exchange | undefined
+  #sending: EndpointRun | undefined
   /** Exchanges whose response is not complete, oldest first. */
-  readonly #awaiting: Exchange[] = []
+  readonly #awaiting: EndpointRun[] = []
   #cut = false
   #openSockets = 2
 
@@ -55,7 +55,12 @@ export class ProxyConnection {
     this.#client = client
     this.#record = record
     this.#onGone = onGone
-    this.#upstream = connect({ port: proxy.target, host: '127.0.0.1', allowHalfOpen: true, noDelay: true })
+    this.#upstream = connect({
+      port: proxy.target,
+      host: '127.0.0.1',
+      allowHalfOpen: true,
+      noDelay: true
+    })
     this.#relay(client, this.#upstream, 'client', chunk => this.#fromClient(chunk))
     this.#relay(this.#upstream, client, 'server', chunk => this.#fromUpstream(chunk))
   }
@@ -72,11 +77,19 @@ export class ProxyConnection {
     this.#cutWire(by, passage)
   }
 
-  #relay(from: Socket, to: Socket, name: 'client' | 'server', take: (chunk: Buffer) => Promise<void>): void {
-    // In turn, because a paused socket may still emit 'end' or 'error': what came before must pass first.
+  #relay(
+    from: Socket,
+    to: Socket,
+    name: 'client' | 'server',
+    take: (chunk: Buffer) => Promise<void>
+  ): void {
+    // In turn, because a paused socket may still emit 'end' or 'error': what came before must pass
+    // first.
     let work = Promise.resolve()
     const then = (step: () => unknown) => {
-      work = work.then(async () => void (this.#cut || (await step()))).catch(error => this.#fail(error, to))
+      work = work
+        .then(async () => void (this.#cut || (await step())))
+        .catch(error => this.#fail(error, to))
     }
     from.on('data', chunk => {
       if (this.#cut) return
@@ -106,7 +119,8 @@ export class ProxyConnection {
 
   async #fromClient(chunk: Buffer): Promise<void> {
     const [answered] = this.#awaiting
-    // Behind an upgrade there are no requests any more: what comes belongs to the one that asked for it.
+    // Behind an upgrade there are no requests any more: what comes belongs to the one that asked
+    // for it.
     if (answered?.passage.status === 101) return this.#forward('request', answered, chunk)
     for (let rest = chunk; rest.length > 0 && !this.#cut;) {
       const exchange = (this.#sending ??= this.#startExchange())
@@ -116,7 +130,9 @@ export class ProxyConnection {
       if (exchange.planned) await this.#forward('request', exchange, bytes)
       else {
         exchange.held.push(bytes)
-        const ready = exchange.request.done || (this.#proxy.hold === 'head' && exchange.request.head !== undefined)
+        const ready =
+          exchange.request.done ||
+          (this.#proxy.hold === 'head' && exchange.request.head !== undefined)
         if (ready || exchange.request.offset > MAX_HELD) await this.#release()
       }
       if (exchange.request.done) this.#sending = undefined
@@ -139,7 +155,7 @@ export class ProxyConnection {
     }
   }
 
-  #startExchange(): Exchange {
+  #startExchange(): EndpointRun {
     const bodyParts: Buffer[] = []
     const passage: Passage = {
       index: -1,
@@ -154,7 +170,7 @@ export class ProxyConnection {
       status: undefined,
       cut: undefined
     }
-    const exchange: Exchange = {
+    const exchange: EndpointRun = {
       passage,
       request: new MessageFraming('request', {
         onHead: head => {
@@ -180,7 +196,7 @@ export class ProxyConnection {
     return exchange
   }
 
-  #followResponse(exchange: Exchange): MessageFraming {
+  #followResponse(exchange: EndpointRun): MessageFraming {
     let countEvents = false
     const framing: MessageFraming = new MessageFraming(
       'response',
@@ -190,7 +206,8 @@ export class ProxyConnection {
           const { passage } = exchange
           passage.status = Number(head.startLine.split(' ')[1])
           countEvents = /^text\/event-stream\b/i.test(head.headers['content-type'] ?? '')
-          if (countEvents && passage.cut?.afterEvents === 0) exchange.eventCutAt = exchange.interimBytes + head.length
+          if (countEvents && passage.cut?.afterEvents === 0)
+            exchange.eventCutAt = exchange.interimBytes + head.length
         },
         onPayload: (payload, offset) => {
           if (countEvents) exchange.counter.feed(payload, offset)
@@ -220,7 +237,7 @@ export class ProxyConnection {
   }
 
   /** Forwards what the cut leaves of these bytes, and cuts when that was the last of it. */
-  async #forward(direction: Direction, exchange: Exchange, bytes: Buffer): Promise<void> {
+  async #forward(direction: Direction, exchange: EndpointRun, bytes: Buffer): Promise<void> {
     const { passage } = exchange
     const left = this.#left(direction, exchange)
     if (bytes.length === 0) return
@@ -236,7 +253,7 @@ export class ProxyConnection {
   }
 
   /** How many more bytes may pass in this direction. */
-  #left(direction: Direction, { passage, eventCutAt }: Exchange): number {
+  #left(direction: Direction, { passage, eventCutAt }: EndpointRun): number {
     const { cut } = passage
     if (!cut || (cut.direction ?? 'response') !== direction) return Infinity
     return (cut.afterBytes ?? eventCutAt ?? Infinity) - passage.bytes[direction]
@@ -245,7 +262,9 @@ export class ProxyConnection {
   async #write(direction: Direction, passage: Passage | undefined, bytes: Buffer): Promise<void> {
     if (bytes.length === 0 || this.#cut) return
     const to = direction === 'response' ? this.#client : this.#upstream
-    await new Promise<void>((resolve, reject) => to.write(bytes, error => (error ? reject(error) : resolve())))
+    await new Promise<void>((resolve, reject) =>
+      to.write(bytes, error => (error ? reject(error) : resolve()))
+    )
     this.#record.bytes[direction] += bytes.length
     if (passage) passage.bytes[direction] += bytes.length
   }
@@ -282,8 +301,8 @@ export class ProxyConnection {
 }
 
 /**
- * Lets a reader in this process empty its receive buffer: the poll phase lies between the two. Without it, libuv sees the
- * last bytes and the RST at once, and reports an ordinary end.
+ * Lets a reader in this process empty its receive buffer: the poll phase lies between the two.
+ * Without it, libuv sees the last bytes and the RST at once, and reports an ordinary end.
  */
 async function readersTurn(): Promise<void> {
   await new Promise(setImmediate)

@@ -1,4 +1,5 @@
-// An endpoint behind the middleware on an Express app, as the README mounts it; and the stream URL of a response.
+// An endpoint behind the middleware on an Express app, as the README mounts it; and the stream URL
+// of a response.
 
 import express, { type RequestHandler } from 'express'
 import type { Server } from 'node:http'
@@ -22,19 +23,22 @@ export async function serve(
 ): Promise<Served> {
   const streams = mcpStreams(options)
   closeLater(async () => {
-    await streams.close()
+    await streams.close({ drain: 0 })
     if ('requests' in endpoint) for (const { res } of endpoint.requests) res.destroy()
   })
   const app = express()
     .use('/mcp', ...inFront, streams)
-    .all('/mcp', endpoint as RequestHandler)
+    .all('/mcp{/*path}', endpoint as RequestHandler)
   const { url, server } = await listen(app)
   return { url: `${url}/mcp`, streams, server }
 }
 
 const LINK = /<(\?[^>]*stream=([\w-]{21}))>; rel="stream"/
 
-/** Where a client goes on with a stream: the target of its link, resolved against the URL that it has asked. */
+/**
+ * Where a client goes on with a stream: the target of its link, resolved against the URL that it
+ * has asked.
+ */
 export function streamUrl(response: OpenStream, url: string | URL): string {
   return new URL(linkOf(response)[1]!, url).href
 }

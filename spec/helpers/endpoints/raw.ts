@@ -25,7 +25,10 @@ export interface RawCall {
   result(value?: unknown): void
   /** Answers the request with an error and ends the response. */
   error(code: number, message: string): void
-  /** Resolves when `res` emits 'close': when the endpoint learns that nobody reads any more, or has ended. */
+  /**
+   * Resolves when `res` emits 'close': when the endpoint learns that nobody reads any more, or has
+   * ended.
+   */
   closed: Promise<void>
   /** Whether `closed` has resolved. */
   isClosed: boolean
@@ -34,7 +37,10 @@ export interface RawCall {
 export type RawScript = (call: RawCall) => unknown
 
 export interface RawEndpointOptions {
-  /** Answers `initialize` (revision as asked for) with this session id, and notifications and responses with 202. */
+  /**
+   * Answers `initialize` (revision as asked for) with this session id, and notifications and
+   * responses with 202.
+   */
   session?: string
   /** Answers `initialize` without a session id, and notifications and responses with 202. */
   stateless?: boolean
@@ -50,7 +56,10 @@ export interface RawEndpoint {
   requests: Awaitable<RawCall>
 }
 
-/** Runs `script` for every request. An error it throws is thrown to the framework, as in any handler. */
+/**
+ * Runs `script` for every request. An error it throws is thrown to the framework, as in any
+ * handler.
+ */
 export function rawEndpoint(script: RawScript, options: RawEndpointOptions = {}): RawEndpoint {
   const calls = new Awaitable<RawCall>()
   const requests = new Awaitable<RawCall>()
@@ -67,8 +76,9 @@ export function rawEndpoint(script: RawScript, options: RawEndpointOptions = {})
 async function readCall(req: IncomingMessage, res: ServerResponse): Promise<RawCall> {
   let close!: () => void
   const closed = new Promise<void>(resolve => (close = resolve))
+  let isClosed = false
   res.on('close', () => {
-    call.isClosed = true
+    isClosed = true
     close()
   })
   const parsed = (req as { body?: unknown }).body
@@ -80,10 +90,16 @@ async function readCall(req: IncomingMessage, res: ServerResponse): Promise<RawC
     message: req.method === 'GET' ? undefined : message,
     body,
     closed,
-    isClosed: false,
+    get isClosed() {
+      return isClosed
+    },
     open(headers = {}) {
       if (res.headersSent) return
-      res.writeHead(200, { 'Content-Type': 'text/event-stream', 'Cache-Control': 'no-cache', ...headers })
+      res.writeHead(200, {
+        'Content-Type': 'text/event-stream',
+        'Cache-Control': 'no-cache',
+        ...headers
+      })
       res.flushHeaders()
     },
     emit: value => call.write(`event: message\ndata: ${JSON.stringify(value)}\n\n`),
@@ -117,10 +133,14 @@ function parse(text: string): Json {
   }
 }
 
-function answersItself(call: RawCall, { session, stateless, initializeAs }: RawEndpointOptions): boolean {
+function answersItself(
+  call: RawCall,
+  { session, stateless, initializeAs }: RawEndpointOptions
+): boolean {
   const { message, res } = call
   if ((session === undefined && !stateless) || message === undefined) return false
-  if (message.id !== undefined && message.method !== 'initialize') return message.method === undefined && accept(res)
+  if (message.id !== undefined && message.method !== 'initialize')
+    return message.method === undefined && accept(res)
   if (message.method !== 'initialize') return accept(res)
   const value = {
     protocolVersion: message.params.protocolVersion,

@@ -1,4 +1,5 @@
-// MCP endpoints on the official SDK, version 1, as its documentation writes them: stateful, and stateless.
+// MCP endpoints on the official SDK, version 1, as its documentation writes them: stateful, and
+// stateless.
 
 import { McpServer } from '@modelcontextprotocol/sdk/server/mcp.js'
 import {
@@ -35,7 +36,10 @@ export interface SdkV1Session {
 }
 
 export interface SdkV1Endpoint {
-  /** For `app.all('/mcp', …)`, `app.use('/mcp', …)`, Connect and `http.createServer`; takes `req.body` where it is set. */
+  /**
+   * For `app.all('/mcp', …)`, `app.use('/mcp', …)`, Connect and `http.createServer`; takes
+   * `req.body` where it is set.
+   */
   (req: IncomingMessage, res: ServerResponse): Promise<void>
   log: ToolLog
   /** By session id; stays empty in the stateless endpoint. */
@@ -71,7 +75,9 @@ export function sdkV1Stateful(options: SdkV1Options = {}): SdkV1Endpoint {
     if (transport.sessionId === undefined) await transport.close()
   }
 
-  const close = closeLater(() => Promise.all([...sessions.values()].map(({ server }) => server.close())))
+  const close = closeLater(() =>
+    Promise.all([...sessions.values()].map(({ server }) => server.close()))
+  )
   return Object.assign(handler, { log, sessions, close })
 }
 
@@ -98,7 +104,10 @@ export function sdkV1Stateless(options: SdkV1Options = {}): SdkV1Endpoint {
 
 /** The server alone, for a transport of the spec's own. */
 export function createServer(log: ToolLog, options: SdkV1Options): McpServer {
-  const server = new McpServer({ name: 'sdk-v1', version: '1.0.0' }, { capabilities: { logging: {} } })
+  const server = new McpServer(
+    { name: 'sdk-v1', version: '1.0.0' },
+    { capabilities: { logging: {} } }
+  )
   for (const { name, schema, run } of createTools({ log, onContext: options.onContext })) {
     server.registerTool(name, { description: name, inputSchema: schema }, async (args, extra) => ({
       content: [{ type: 'text', text: await run(args, toolContext(server, extra)) }]
@@ -114,7 +123,10 @@ function toolContext(server: McpServer, extra: Extra): ToolContext {
     notify: (method, params) => extra.sendNotification({ method, params } as ServerNotification),
     elicit: message =>
       server.server.elicitInput(
-        { message, requestedSchema: { type: 'object', properties: { answer: { type: 'string' } } } },
+        {
+          message,
+          requestedSchema: { type: 'object', properties: { answer: { type: 'string' } } }
+        },
         { relatedRequestId: extra.requestId }
       ),
     context: extra

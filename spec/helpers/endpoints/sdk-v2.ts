@@ -1,4 +1,5 @@
-// The same endpoints on the official SDK, version 2: stateful for the 2025 revisions, and the handler of 2026-07-28.
+// The same endpoints on the official SDK, version 2: stateful for the 2025 revisions, and the
+// handler of 2026-07-28.
 
 import { NodeStreamableHTTPServerTransport, toNodeHandler } from '@modelcontextprotocol/node'
 import {
@@ -44,7 +45,10 @@ export interface SdkV2Session {
 }
 
 export interface SdkV2Endpoint {
-  /** For `app.all('/mcp', …)`, `app.use('/mcp', …)`, Connect and `http.createServer`; takes `req.body` where it is set. */
+  /**
+   * For `app.all('/mcp', …)`, `app.use('/mcp', …)`, Connect and `http.createServer`; takes
+   * `req.body` where it is set.
+   */
   (req: IncomingMessage, res: ServerResponse): Promise<void>
   log: ToolLog
   /** By session id; stays empty in the handler of 2026-07-28. */
@@ -62,7 +66,9 @@ export function sdkV2Stateful(options: SdkV2StatefulOptions = {}): SdkV2Endpoint
     const server = createServer(log, options.onContext, 'legacy')
     const transport = new NodeStreamableHTTPServerTransport({
       ...options.transport,
-      ...(options.enableJsonResponse !== undefined && { enableJsonResponse: options.enableJsonResponse }),
+      ...(options.enableJsonResponse !== undefined && {
+        enableJsonResponse: options.enableJsonResponse
+      }),
       ...(options.eventStore && { eventStore: options.eventStore }),
       sessionIdGenerator: randomUUID,
       onsessioninitialized: id => void sessions.set(id, { server, transport })
@@ -86,16 +92,22 @@ export function sdkV2Stateful(options: SdkV2StatefulOptions = {}): SdkV2Endpoint
     if (transport.sessionId === undefined) await transport.close()
   }
 
-  const close = closeLater(() => Promise.all([...sessions.values()].map(({ server }) => server.close())))
+  const close = closeLater(() =>
+    Promise.all([...sessions.values()].map(({ server }) => server.close()))
+  )
   return Object.assign(handler, { log, sessions, close })
 }
 
 /**
- * `createMcpHandler` behind `toNodeHandler`: 2026-07-28, and the 2025 revisions without sessions unless `legacy` is
- * 'reject'. Takes all options of `createMcpHandler`; without `responseMode: 'sse'` a tool that sends no notification
- * before its result is answered in JSON.
+ * `createMcpHandler` behind `toNodeHandler`: 2026-07-28, and the 2025 revisions without sessions
+ * unless `legacy` is 'reject'. Takes all options of `createMcpHandler`; without `responseMode:
+ * 'sse'` a tool that sends no notification before its result is answered in JSON.
  */
-export function sdkV2Handler({ log = new ToolLog(), onContext, ...options }: SdkV2HandlerOptions = {}): SdkV2Endpoint {
+export function sdkV2Handler({
+  log = new ToolLog(),
+  onContext,
+  ...options
+}: SdkV2HandlerOptions = {}): SdkV2Endpoint {
   const mcp = createMcpHandler(({ era }) => createServer(log, onContext, era), options)
   const node = toNodeHandler(mcp)
   const handler = (req: IncomingMessage, res: ServerResponse) =>
@@ -108,8 +120,15 @@ export function sdkV2Handler({ log = new ToolLog(), onContext, ...options }: Sdk
 }
 
 /** The server alone, for a transport of the spec's own. */
-export function createServer(log: ToolLog, onContext: ToolOptions['onContext'], era: 'legacy' | 'modern'): McpServer {
-  const server = new McpServer({ name: 'sdk-v2', version: '1.0.0' }, { capabilities: { logging: {} } })
+export function createServer(
+  log: ToolLog,
+  onContext: ToolOptions['onContext'],
+  era: 'legacy' | 'modern'
+): McpServer {
+  const server = new McpServer(
+    { name: 'sdk-v2', version: '1.0.0' },
+    { capabilities: { logging: {} } }
+  )
   for (const { name, schema, run } of createTools({ log, onContext })) {
     server.registerTool(
       name,
@@ -127,7 +146,10 @@ export function createServer(log: ToolLog, onContext: ToolOptions['onContext'], 
   return server
 }
 
-const requestedSchema = { type: 'object' as const, properties: { answer: { type: 'string' as const } } }
+const requestedSchema = {
+  type: 'object' as const,
+  properties: { answer: { type: 'string' as const } }
+}
 
 /** 2026-07-28 asks by returning: the tool is left by this, and runs again with the answer. */
 class InputNeeded extends Error {
@@ -135,7 +157,9 @@ class InputNeeded extends Error {
 
   constructor(message: string) {
     super('input needed')
-    this.result = inputRequired({ inputRequests: { answer: inputRequired.elicit({ message, requestedSchema }) } })
+    this.result = inputRequired({
+      inputRequests: { answer: inputRequired.elicit({ message, requestedSchema }) }
+    })
   }
 }
 
@@ -144,7 +168,8 @@ function toolContext(ctx: ServerContext, era: 'legacy' | 'modern'): ToolContext 
   return {
     signal: mcpReq.signal,
     progressToken: mcpReq._meta?.progressToken,
-    notify: (method, params) => mcpReq.notify({ method, params: params as Record<string, unknown> }),
+    notify: (method, params) =>
+      mcpReq.notify({ method, params: params as Record<string, unknown> }),
     elicit: async message => {
       if (era === 'legacy') return mcpReq.elicitInput({ message, requestedSchema })
       const answer = inputResponse(mcpReq.inputResponses, 'answer')

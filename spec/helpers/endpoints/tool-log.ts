@@ -1,4 +1,5 @@
-// What the tools of an endpoint have done, and a rein on when they go on. Calls are told apart by their `key` argument.
+// What the tools of an endpoint have done, and a rein on when they go on. Calls are told apart by
+// their `key` argument.
 
 import { Awaitable } from '../gate.js'
 

@@ -1,4 +1,5 @@
-// The tools that the SDK endpoints offer, written once for both SDKs; each SDK brings its own way to reach the client.
+// The tools that the SDK endpoints offer, written once for both SDKs; each SDK brings its own way
+// to reach the client.
 
 import { setTimeout as sleep } from 'node:timers/promises'
 import { z } from 'zod'
@@ -16,7 +17,10 @@ export interface ToolContext {
 
 export interface ToolOptions {
   log: ToolLog
-  /** What the tool `context` calls; its answer, as JSON, is the tool's. The place to call `currentStream()`. */
+  /**
+   * What the tool `context` calls; its answer, as JSON, is the tool's. The place to call
+   * `currentStream()`.
+   */
   onContext?: ((args: Record<string, unknown>, context: unknown) => unknown) | undefined
 }
 
@@ -29,7 +33,10 @@ export interface Tool {
 
 const key = z.string().default('')
 
-/** Used by `count` for its i-th message (from 1); exported so that a spec can compute what it expects. */
+/**
+ * Used by `count` for its i-th message (from 1); exported so that a spec can compute what it
+ * expects.
+ */
 export function countMessage(i: number, size = 0, filler = 'x'): string {
   return `${i}${size > 0 ? ` ${filler.repeat(Math.ceil(size / filler.length)).slice(0, size)}` : ''}`
 }
@@ -45,67 +52,79 @@ export function createTools({ log, onContext }: ToolOptions): Tool[] {
     /** Each step waits for `log.release(key)`. */
     paced: z.boolean().default(false)
   })
-  const tools: [name: string, schema: z.ZodRawShape, run: (args: Json, context: ToolContext, call: Call) => unknown][] =
+  const tools: [
+    name: string,
+    schema: z.ZodRawShape,
+    run: (args: Json, context: ToolContext, call: Call) => unknown
+  ][] = [
     [
-      [
-        'count',
-        countShape.shape,
-        async ({ key, n, size, filler, delayMs, paced }: z.infer<typeof countShape>, context, call) => {
-          const sizes = [size].flat()
-          for (let i = 1; i <= n; i++) {
-            if (delayMs !== undefined) await sleep(delayMs, undefined, { signal: context.signal })
-            if (paced) await log.permit(key)
-            const message = countMessage(i, sizes[(i - 1) % sizes.length], filler)
-            await report(context, i, n, message)
-            call.sent++
-          }
+      'count',
+      countShape.shape,
+      async (
+        { key, n, size, filler, delayMs, paced }: z.infer<typeof countShape>,
+        context,
+        call
+      ) => {
+        const sizes = [size].flat()
+        for (let i = 1; i <= n; i++) {
+          if (delayMs !== undefined) await sleep(delayMs, undefined, { signal: context.signal })
           if (paced) await log.permit(key)
-          return `counted to ${n}`
+          const message = countMessage(i, sizes[(i - 1) % sizes.length], filler)
+          await report(context, i, n, message)
+          call.sent++
         }
-      ],
-      [
-        'slow',
-        { key, ms: z.number() },
-        async ({ ms }: { ms: number }, { signal }) => {
-          await sleep(ms, undefined, { signal })
-          return 'slow but sure'
-        }
-      ],
-      [
-        'hang',
-        { key },
-        (_args, { signal }) =>
-          new Promise((_resolve, reject) => {
-            const stop = () => reject(new Error('aborted'))
-            if (signal.aborted) stop()
-            else signal.addEventListener('abort', stop, { once: true })
-          })
-      ],
-      [
-        'fail',
-        { key },
-        () => {
-          throw new Error('this tool always fails')
-        }
-      ],
-      [
-        'elicit',
-        { key, message: z.string().default('What is your name?') },
-        async ({ message }: { message: string }, { elicit }) => JSON.stringify(await elicit(message))
-      ],
-      [
-        'context',
-        { key, args: z.record(z.string(), z.unknown()).default({}) },
-        async ({ args }: { args: Record<string, unknown> }, { context }) =>
-          JSON.stringify((await onContext?.(args, context)) ?? null)
-      ]
+        if (paced) await log.permit(key)
+        return `counted to ${n}`
+      }
+    ],
+    [
+      'slow',
+      { key, ms: z.number() },
+      async ({ ms }: { ms: number }, { signal }) => {
+        await sleep(ms, undefined, { signal })
+        return 'slow but sure'
+      }
+    ],
+    [
+      'hang',
+      { key },
+      (_args, { signal }) =>
+        new Promise((_resolve, reject) => {
+          const stop = () => reject(new Error('aborted'))
+          if (signal.aborted) stop()
+          else signal.addEventListener('abort', stop, { once: true })
+        })
+    ],
+    [
+      'fail',
+      { key },
+      () => {
+        throw new Error('this tool always fails')
+      }
+    ],
+    [
+      'elicit',
+      { key, message: z.string().default('What is your name?') },
+      async ({ message }: { message: string }, { elicit }) => JSON.stringify(await elicit(message))
+    ],
+    [
+      'context',
+      { key, args: z.record(z.string(), z.unknown()).default({}) },
+      async ({ args }: { args: Record<string, unknown> }, { context }) =>
+        JSON.stringify((await onContext?.(args, context)) ?? null)
     ]
+  ]
   return tools.map(([name, schema, run]) => ({
     name,
     schema,
     run: (args, context) =>
       log.run(
-        { tool: name, key: args['key'] as string, signal: context.signal, context: context.context },
+        {
+          tool: name,
+          key: args['key'] as string,
+          signal: context.signal,
+          context: context.context
+        },
         call => run(args, context, call) as Promise<string>
       )
   }))
@@ -116,7 +135,12 @@ type Json = any
 type Call = Parameters<Parameters<ToolLog['run']>[1]>[0]
 
 /** Progress where the client asked for it, else a log message. */
-function report(context: ToolContext, progress: number, total: number, message: string): Promise<void> {
+function report(
+  context: ToolContext,
+  progress: number,
+  total: number,
+  message: string
+): Promise<void> {
   const { progressToken } = context
   return progressToken === undefined
     ? context.notify('notifications/message', { level: 'info', data: message })

@@ -1,0 +1,192 @@
+// The client bundle in headless Chromium, against a server on another origin that the README's CORS
+// lines let it use.
+
+import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals'
+import cors from 'cors'
+import { build } from 'esbuild'
+import express from 'express'
+import { execFileSync } from 'node:child_process'
+import { fileURLToPath } from 'node:url'
+import { chromium, type Browser, type Page as Tab } from 'playwright-core'
+import { corsHeaders, mcpStreams } from '../../../lib/index.js'
+import { createCutProxy, type CutBy, type CutProxy } from '../../helpers/cut-proxy.js'
+import type { ToolLog } from '../../helpers/endpoints/sdk-v1.js'
+import { until } from '../../helpers/happenings.js'
+import { closeAll, closeLater, listen } from '../../helpers/listen.js'
+import type { Page, PageResult, Sdk } from './pages/page.js'
+import { keyIn, V1, V2_MODERN } from '../../features/client/setups.js'
+
+const root = fileURLToPath(new URL('../../..', import.meta.url))
+
+const executable =
+  process.env['CHROMIUM'] ?? find('chromium') ?? find('chromium-browser') ?? find('google-chrome')
+
+function find(name: string): string | undefined {
+  try {
+    return execFileSync('sh', ['-c', `command -v ${name}`], { encoding: 'utf8' }).trim()
+  } catch {
+    return undefined
+  }
+}
+
+async function bundle(entry: string, format: 'iife' | 'esm', globalName?: string): Promise<string> {
+  const { outputFiles } = await build({
+    entryPoints: [`${root}/${entry}`],
+    bundle: true,
+    minify: true,
+    platform: 'browser',
+    target: 'es2022',
+    format,
+    ...(globalName !== undefined && { globalName }),
+    write: false,
+    logLevel: 'silent'
+  })
+  return outputFiles[0]!.text
+}
+
+let browser: Browser
+let scripts: Record<string, string>
+
+const describeInBrowser = executable === undefined && !process.env['CI'] ? describe.skip : describe
+
+describeInBrowser('in a browser (needs chromium; SKIPPED without it, but not in CI)', () => {
+  beforeAll(async () => {
+    scripts = {
+      '/client.js': await bundle('lib/client/index.ts', 'esm'),
+      '/page.js': await bundle('spec/e2e/browser/pages/page.ts', 'iife')
+    }
+    browser = await chromium.launch({
+      executablePath: executable ?? 'chromium',
+      args: [
+        ...['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run'],
+        ...[
+          '--disable-background-networking',
+          '--disable-component-update',
+          '--disable-sync',
+          '--no-proxy-server'
+        ]
+      ]
+    })
+  }, 60_000)
+
+  afterAll(() => browser.close())
+  afterEach(closeAll)
+
+  describe.each<[Sdk, typeof V1]>([
+    ['v1', V1],
+    ['v2', V2_MODERN]
+  ])('with the official client %s', (sdk, setup) => {
+    it('survives cuts all over its calls, on another origin', async () => {
+      const { tab, log, proxy, faults } = await open(sdk, setup)
+      const kinds: CutBy[] = ['fin', 'rst', 'silence']
+      const seen = new Set<string>()
+      let reconnections = 0
+      proxy.plan = ({ method, url, message }) => {
+        const key = keyIn(message)
+        if (key !== undefined && !seen.has(key)) {
+          seen.add(key)
+          const [direction, offset] = key.split(' ') as ['request' | 'response', string]
+          return { by: kinds[Number(offset) % 3]!, direction, afterBytes: Number(offset) }
+        }
+        if (method !== 'GET' || !url.includes('stream=') || reconnections++ % 2 === 0)
+          return undefined
+        return { by: kinds[reconnections % 3]!, afterBytes: (reconnections * 131) % 1200 }
+      }
+      const offsets = Array.from({ length: 24 }, (_, i) => i * 73)
+      const keys = [
+        ...offsets.map(offset => `response ${offset}`),
+        ...offsets.slice(0, 12).map(o => `request ${o}`)
+      ]
+      for (let i = 0; i < keys.length; i += 4) {
+        const called = await Promise.all(
+          keys.slice(i, i + 4).map(key => call(tab, key, { n: 3, size: 50 }))
+        )
+        for (const one of called) expect(one).toEqual({ text: 'counted to 3', steps: [1, 2, 3] })
+      }
+      expect(keys.map(key => log.executions(key))).toEqual(keys.map(() => 1))
+      expect(
+        proxy.cuts.filter(({ message }) => keyIn(message) !== undefined).length
+      ).toBeGreaterThan(24)
+      expect(faults).toEqual([])
+    }, 60_000)
+
+    it('is what makes the difference', async () => {
+      const { tab, proxy } = await open(sdk, setup, { maxRetries: 0 })
+      proxy.plan = ({ message }) =>
+        keyIn(message) === undefined ? undefined : { by: 'rst', afterEvents: 2 }
+      await expect(call(tab, 'lost', { n: 3 })).rejects.toThrow(/cannot go on: retries exhausted/)
+    })
+
+    it('ends a call that is aborted', async () => {
+      const { tab, log } = await open(sdk, setup)
+      await expect(call(tab, 'doomed', { n: 1, paced: true }, 100)).rejects.toThrow()
+      await until(() => log.aborted('doomed') === 1)
+    })
+  })
+
+  it('knows nothing of Node', async () => {
+    const { url } = await listen((_req, res) => res.end())
+    const tab = await browser.newPage()
+    closeLater(() => tab.close())
+    await tab.goto(url)
+    await tab.addScriptTag({
+      type: 'module',
+      content: `${scripts['/client.js']!}; globalThis.loaded = true`
+    })
+    expect(await tab.evaluate('[typeof process, typeof Buffer, globalThis.loaded]')).toEqual([
+      'undefined',
+      'undefined',
+      true
+    ])
+  })
+})
+
+interface Opened {
+  tab: Tab
+  proxy: CutProxy
+  log: ToolLog
+  /** What the page has complained of, but for the cuts themselves. */
+  faults: string[]
+}
+
+/** A page of one origin, connected to a server on another, by way of the cut proxy. */
+async function open(sdk: Sdk, setup: typeof V1, options: object = {}): Promise<Opened> {
+  const { url: origin } = await listen((req, res) => {
+    const script = scripts[req.url ?? '']
+    res.writeHead(200, { 'Content-Type': script === undefined ? 'text/html' : 'text/javascript' })
+    const load =
+      'import { resumableFetch } from "/client.js"; Object.assign(globalThis, { resumableFetch })'
+    res.end(
+      script ??
+        `<!doctype html><script type="module">${load}</script><script src="/page.js"></script>`
+    )
+  })
+  const endpoint = setup.endpoint()
+  const streams = mcpStreams({ allowedOrigins: [origin], retry: 10, resumeInterval: { min: 0 } })
+  closeLater(() => streams.close({ drain: 0 }))
+  const allowed = { origin, methods: ['GET', 'POST', 'DELETE'], ...corsHeaders }
+  const app = express().use('/mcp', cors(allowed), streams).all('/mcp', endpoint)
+  const { port } = await listen(app)
+  const proxy = await createCutProxy({ target: port })
+  const tab = await browser.newPage()
+  closeLater(() => tab.close())
+  const faults: string[] = []
+  tab.on('pageerror', error => faults.push(String(error)))
+  await tab.goto(origin, { waitUntil: 'load' })
+  await tab.waitForFunction('typeof resumableFetch === "function" && typeof page === "object"')
+  const settings = { minTimeout: 5, maxTimeout: 50, maxRetries: 20, idleTimeout: 400, ...options }
+  await tab.evaluate(
+    ([url, sdk, settings]) =>
+      (globalThis as unknown as { page: Page }).page.connect(url, sdk, settings),
+    [`${proxy.url}/mcp`, sdk, settings] as const
+  )
+  return { tab, proxy, log: endpoint.log, faults }
+}
+
+function call(tab: Tab, key: string, args: object, abortAfter?: number): Promise<PageResult> {
+  return tab.evaluate(
+    ([key, args, abortAfter]) =>
+      (globalThis as unknown as { page: Page }).page.call(key, args, abortAfter),
+    [key, args, abortAfter] as const
+  )
+}

@@ -1,0 +1,72 @@
+// Two runs of the suite side by side: what each counted, and what the second lost against the
+// first.
+
+const rank = { FAILURE: 0, WARNING: 1, SUCCESS: 3 }
+/** A check that is absent, skipped or only informs is neither good nor bad. */
+const rankOf = check => rank[check?.status] ?? 2
+
+/** Ids repeat within a scenario, so the nth check of an id and a name is compared with the nth. */
+function byKey(checks) {
+  const seen = new Map()
+  return new Map(
+    checks.map(check => {
+      const key = `${check.id} ${check.name}`
+      const nth = seen.get(key) ?? 0
+      seen.set(key, nth + 1)
+      return [`${key} ${nth}`, check]
+    })
+  )
+}
+
+const count = (checks, status) => checks.filter(check => check.status === status).length
+const counted = checks => ({
+  pass: count(checks, 'SUCCESS'),
+  warn: count(checks, 'WARNING'),
+  fail: count(checks, 'FAILURE')
+})
+
+function lost(bare, other) {
+  const [was, is] = [byKey(bare), byKey(other)]
+  return [...new Set([...was.keys(), ...is.keys()])]
+    .filter(key => rankOf(is.get(key)) < rankOf(was.get(key)))
+    .map(key => ({
+      id: (was.get(key) ?? is.get(key)).id,
+      was: was.get(key)?.status ?? 'absent',
+      is: is.get(key)?.status ?? 'absent',
+      why: is.get(key)?.errorMessage
+    }))
+}
+
+/**
+ * One row per scenario of either run: `{ scenario, bare, with, lost }`. `lost` has each check that
+ * passed bare and does not with the middleware, and each warning or failure that was none bare.
+ */
+export function compare(bare, other) {
+  const checksOf = (results, scenario) =>
+    results.find(result => result.scenario === scenario)?.checks ?? []
+  const scenarios = new Set([...bare, ...other].map(({ scenario }) => scenario))
+  return [...scenarios].map(scenario => {
+    const [was, is] = [checksOf(bare, scenario), checksOf(other, scenario)]
+    return { scenario, bare: counted(was), with: counted(is), lost: lost(was, is) }
+  })
+}
+
+/** The ids among `ids` that the results do not show as passed, each time they occur. */
+export function unproven(results, ids) {
+  const checks = results.flatMap(result => result.checks)
+  return ids.filter(id => {
+    const found = checks.filter(check => check.id === id)
+    return found.length === 0 || found.some(check => check.status !== 'SUCCESS')
+  })
+}
+
+/** The sum of one side (`bare` or `with`) over all rows. */
+export const total = (rows, side) =>
+  rows.reduce(
+    (sum, { [side]: row }) => ({
+      pass: sum.pass + row.pass,
+      warn: sum.warn + row.warn,
+      fail: sum.fail + row.fail
+    }),
+    { pass: 0, warn: 0, fail: 0 }
+  )

@@ -1,0 +1,99 @@
+// Runs the official suite against one example server and reads what it found.
+import { fork, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { existsSync, mkdtempSync, readFileSync, readdirSync, rmSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import { text } from 'node:stream/consumers'
+import { fileURLToPath } from 'node:url'
+
+const here = name => fileURLToPath(new URL(name, import.meta.url))
+const cli = join(
+  dirname(createRequire(import.meta.url).resolve('@modelcontextprotocol/conformance/package.json')),
+  'dist/index.js'
+)
+
+/** A scenario takes two seconds at most and a run four; these are for a server that hangs. */
+const scenarioTimeout = 10_000
+const suiteTimeout = 45_000
+
+/** The variant with an event store of its own is there to provoke this warning. */
+const quiet = ['--disable-warning=MCP_STREAMS_FOREIGN_IDS']
+
+async function startServer(file, flags) {
+  const stdio = ['ignore', 'ignore', 'inherit', 'ipc']
+  const child = fork(here(`servers/${file}`), flags, { execArgv: quiet, stdio })
+  const exited = once(child, 'exit')
+  const url = await Promise.race([
+    once(child, 'message').then(([url]) => url),
+    exited.then(() => undefined)
+  ])
+  if (url === undefined) throw new Error(`${file} did not start`)
+  return {
+    url,
+    async stop() {
+      child.kill()
+      await exited
+    }
+  }
+}
+
+/** The suite's own list of results: a folder per scenario, named after it and the time it began. */
+function read(folder) {
+  return readdirSync(folder)
+    .map(name => /^server-(?<scenario>.+)-(?<began>\d{4}-\d\d-\d\dT[\d-]+Z)$/.exec(name))
+    .sort((a, b) => (a.groups.began < b.groups.began ? -1 : 1))
+    .map(([name, scenario]) => {
+      const file = join(folder, name, 'checks.json')
+      const missing = [
+        {
+          id: scenario,
+          name: scenario,
+          status: 'FAILURE',
+          errorMessage: 'The scenario did not end'
+        }
+      ]
+      return {
+        scenario,
+        checks: existsSync(file) ? JSON.parse(readFileSync(file, 'utf8')) : missing
+      }
+    })
+}
+
+/**
+ * Every scenario that the revision names, in one process: `[{ scenario, checks: [{ id, name,
+ * status, … }] }]`.
+ */
+export async function runSuite({ server: file, flags, revision }, { bare }) {
+  const server = await startServer(file, bare ? [...flags, '--bare'] : flags)
+  const folder = mkdtempSync(join(tmpdir(), 'conformance-'))
+  try {
+    const what = [
+      '--url',
+      server.url,
+      '--requirements',
+      revision,
+      '--timeout',
+      `${scenarioTimeout}`,
+      '-o',
+      folder
+    ]
+    const args = ['--import', here('glob-sync.js'), cli, 'server', ...what]
+    const child = spawn(process.execPath, args, { timeout: suiteTimeout })
+    const [output, errors] = await Promise.all([
+      text(child.stdout),
+      text(child.stderr),
+      once(child, 'close')
+    ])
+    const expected = Number(/\((\d+) scenarios\)/.exec(output)?.[1])
+    const results = read(folder)
+    // The exit code says whether all checks pass, which some do not, bare; a suite that broke off
+    // says less.
+    if (results.length !== expected) throw new Error(`The suite broke off: ${errors || output}`)
+    return results
+  } finally {
+    rmSync(folder, { recursive: true })
+    await server.stop()
+  }
+}

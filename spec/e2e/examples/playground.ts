@@ -1,0 +1,34 @@
+// Starts the playground as its visitor does.
+
+import { spawn, type ChildProcess } from 'node:child_process'
+import { once } from 'node:events'
+import { fileURLToPath } from 'node:url'
+import { closeLater } from '../../helpers/listen.js'
+
+export const root = fileURLToPath(new URL('../../..', import.meta.url))
+
+export interface Playground {
+  url: string
+  child: ChildProcess
+  close(): Promise<void>
+}
+
+/** Starts the playground, with steps of 120 ms, and waits for its URL. */
+export async function play(
+  args: string[] = ['--pace', '120'],
+  env = {},
+  script = 'playground'
+): Promise<Playground> {
+  const child = spawn(process.execPath, [`examples/${script}/index.js`, ...args], {
+    cwd: root,
+    stdio: ['ignore', 'pipe', 'inherit'],
+    env: { ...process.env, NODE_OPTIONS: '', PORT: '', ...env }
+  })
+  const close = closeLater(async () => {
+    const exited = child.exitCode === null ? once(child, 'exit') : undefined
+    child.kill()
+    await exited
+  })
+  const [line] = (await once(child.stdout!, 'data')) as [Buffer]
+  return { url: /http:\S+/.exec(`${line}`)![0], child, close }
+}

@@ -1,0 +1,72 @@
+// The example of a slow JSON answer as its reader runs it, and its check: what runs twice must fail
+// the run.
+
+import { describe, expect, it } from '@jest/globals'
+import { execFile } from 'node:child_process'
+import { fileURLToPath } from 'node:url'
+
+const root = fileURLToPath(new URL('../../..', import.meta.url))
+
+interface Run {
+  code: number | null
+  stdout: string
+  stderr: string
+}
+
+/** Runs the example; `preload` is a module that is imported first. */
+function run({ args = ['--seconds', '6'], preload = '' } = {}): Promise<Run> {
+  const imports = ['--import', `data:text/javascript,${encodeURIComponent(preload)}`]
+  return new Promise(resolve => {
+    const child = execFile(
+      process.execPath,
+      [...imports, 'examples/slow-json/index.js', ...args],
+      { cwd: root, timeout: 28_000, env: { ...process.env, NODE_OPTIONS: '' } },
+      (_, stdout, stderr) => resolve({ code: child.exitCode, stdout, stderr })
+    )
+  })
+}
+
+describe('the slow JSON example', () => {
+  it('arrives through a proxy that cuts what is silent, and ends by itself', async () => {
+    const { code, stdout, stderr } = await run()
+    expect(stderr).toBe('')
+    expect(stdout).toMatch(/ s {2}with {5}POST tools\/call {2}200 text\/event-stream$/m)
+    expect(stdout).not.toMatch(/ s {2}with {5}.*cut off/)
+    expect(stdout).toMatch(/ s {2}without {2}POST tools\/call {2}cut off: /m)
+    expect(stdout).toMatch(
+      /^✔ with the middleware: "All is well" after \d+\.\d s; the tool ran once$/m
+    )
+    expect(stdout).toMatch(/^✘ without: no summary: /m)
+    expect(code).toBe(0)
+  })
+
+  it('fails where the tool runs twice', async () => {
+    const preload = `
+      const { fetch } = globalThis
+      globalThis.fetch = async (url, init) => {
+        if (init?.body?.includes('"tools/call"')) void fetch(url, init).catch(() => {})
+        return fetch(url, init)
+      }`
+    const { code, stdout } = await run({ preload })
+    expect(stdout).toMatch(/^✘ with the middleware: the tool ran 2 times$/m)
+    expect(code).toBe(1)
+  })
+
+  it('explains itself, and refuses what it does not understand', async () => {
+    const help = await run({ args: ['--help'] })
+    expect(help).toMatchObject({ code: 0, stderr: '' })
+    expect(help.stdout).toContain('--seconds')
+    const wrong = [
+      ['--nope'],
+      ['extra'],
+      ['--seconds'],
+      ['--seconds', '0'],
+      ['--seconds', '301'],
+      ['--seconds', '1e1']
+    ]
+    for (const { code, stdout, stderr } of await Promise.all(wrong.map(args => run({ args })))) {
+      expect({ code, stdout }).toEqual({ code: 2, stdout: '' })
+      expect(stderr).toContain('Usage:')
+    }
+  })
+})

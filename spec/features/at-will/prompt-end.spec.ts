@@ -1,0 +1,103 @@
+// What ends a stream leaves in the same tick: an endpoint may close its server next, or end the
+// process.
+
+import { afterEach, describe, expect, it } from '@jest/globals'
+import { spawn } from 'node:child_process'
+import { Agent, request as httpRequest, type Server } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { rawEndpoint } from '../../helpers/endpoints/raw.js'
+import { until } from '../../helpers/happenings.js'
+import { closeAll, closeLater } from '../../helpers/listen.js'
+import { callTool, get, headersFor, notification, post } from '../../helpers/mcp.js'
+import { serve, type Served, streamUrl } from '../../helpers/serve.js'
+
+afterEach(closeAll)
+
+const HEADERS = headersFor({ version: '2025-11-25' })
+const NEWS = notification('notifications/message', { level: 'info', data: 'news' })
+
+/** What Node has been given of the response of a call, right after the endpoint has ended it. */
+describe('the end of a response', () => {
+  it('is in the socket of its first connection when the endpoint goes on', async () => {
+    const { url, endpoint } = await held()
+    const response = await post(url, callTool(1, 'any'), HEADERS)
+    await response.nextMessage()
+    const { req, result } = endpoint.calls[0]!
+    const before = req.socket.bytesWritten
+    result()
+    expect(req.socket.bytesWritten - before).toBeGreaterThan(30)
+    expect(await response.ended).toBe('end')
+  })
+
+  it('is in the socket of a later one', async () => {
+    const { url, endpoint, streams } = await held()
+    const first = await post(url, callTool(1, 'any'), HEADERS)
+    await first.nextMessage()
+    const second = await get(streamUrl(first, url), HEADERS)
+    await until(() => streams.stats().resumes === 1)
+    await second.nextMessage()
+    endpoint.calls[0]!.result()
+    expect(streams.stats().connections).toBe(0)
+    expect(await second.ended).toBe('end')
+    expect(second.messages()).toEqual([NEWS, { jsonrpc: '2.0', id: 1, result: {} }])
+  })
+})
+
+describe('a server that is closed when its transports have been', () => {
+  it('waits for no connection that a client keeps alive', async () => {
+    const served = await held()
+    const { endpoint, server } = served
+    const agent = new Agent({ keepAlive: true })
+    closeLater(() => agent.destroy())
+    const { port } = server.address() as AddressInfo
+    const headers = { ...HEADERS, 'Mcp-Session-Id': 's' }
+    httpRequest({ host: '127.0.0.1', port, path: '/mcp', agent, headers }, res => res.resume())
+      .on('error', () => undefined)
+      .end()
+    const { res } = await endpoint.calls.nth(1)
+    await until(() => served.streams.stats().connections === 1)
+    const start = performance.now()
+    res.end()
+    await closed(server)
+    // Node lets go of a connection that has become idle later after five seconds.
+    expect(performance.now() - start).toBeLessThan(4000)
+  })
+})
+
+describe('a process that exits when it has answered', () => {
+  it('has answered', async () => {
+    const child = spawn(process.execPath, ['--input-type=module', '--eval', EXITING], {
+      stdio: ['ignore', 'pipe', 'inherit']
+    })
+    closeLater(() => child.kill())
+    const [line] = await new Promise<string[]>(resolve =>
+      child.stdout.once('data', data => resolve([String(data)]))
+    )
+    const response = await post(`http://127.0.0.1:${line!.trim()}/mcp`, callTool(1, 'any'), HEADERS)
+    await response.ended
+    expect(response.messages()).toEqual([{ jsonrpc: '2.0', id: 1, result: {} }])
+  })
+})
+
+const EXITING = `
+  import { createServer } from 'node:http'
+  import { mcpStreams } from ${JSON.stringify(new URL('../../../dist/index.js', import.meta.url).href)}
+  const streams = mcpStreams()
+  const server = createServer((req, res) => streams(req, res, () => {
+    res.writeHead(200, { 'Content-Type': 'text/event-stream' })
+    setTimeout(() => {
+      res.end('data: {"jsonrpc":"2.0","id":1,"result":{}}\\n\\n')
+      process.exit()
+    }, 50)
+  }))
+  server.listen(0, '127.0.0.1', () => console.log(server.address().port))
+`
+
+async function held(): Promise<Served & { endpoint: ReturnType<typeof rawEndpoint> }> {
+  const endpoint = rawEndpoint(({ open, emit, req }) =>
+    req.method === 'GET' ? open() : emit(NEWS)
+  )
+  return { endpoint, ...(await serve(endpoint)) }
+}
+
+const closed = (server: Server) => new Promise<void>(resolve => server.close(() => resolve()))

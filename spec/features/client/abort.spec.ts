@@ -1,0 +1,310 @@
+// Nobody wants the rest: the body breaks at once, nothing is waited for, and the server hears of
+// it.
+
+import { afterEach, describe, expect, it } from '@jest/globals'
+import { resumableFetch } from '../../../lib/client/index.js'
+import { closeAll } from '../../helpers/listen.js'
+import {
+  acquainted,
+  cut,
+  FAST,
+  fetchOnce,
+  greeting,
+  json,
+  LISTEN,
+  note,
+  open,
+  POST,
+  readAll,
+  response,
+  scripted,
+  type ServerAnswer,
+  status,
+  whole
+} from './scripted.js'
+
+afterEach(closeAll)
+
+/** Long enough to be noticed if it were waited for. */
+const LONG = { minTimeout: 20_000, maxTimeout: 20_000 }
+
+describe('aborting a call', () => {
+  it('breaks its body with the reason, closes its connection, and ends its stream with its own credentials', async () => {
+    const { url, requests } = await scripted(open(note('1', 1)), status(204))
+    const controller = new AbortController()
+    const headers = { ...POST.headers, Authorization: 'Bearer mine', 'Mcp-Session-Id': 'A' }
+    const answer = await fetchOnce(url, {}, { ...POST, headers, signal: controller.signal })
+    const reading = readAll(answer)
+    const reason = new Error('enough')
+    setTimeout(() => controller.abort(reason), 10)
+    expect(await reading).toEqual({ text: note('1', 1), error: reason })
+    await requests[0]!.closed
+    expect(await requests.nth(2)).toMatchObject({
+      method: 'DELETE',
+      url: '/mcp?stream=S',
+      headers: { authorization: 'Bearer mine', 'mcp-session-id': 'A', prefer: 'rel=stream' }
+    })
+  })
+
+  it('does not wait for the next attempt', async () => {
+    const { url, requests } = await scripted(cut(note('1', 1)), status(204))
+    const controller = new AbortController()
+    const start = performance.now()
+    const onReconnect = () => void setTimeout(() => controller.abort(), 10)
+    const answer = await fetchOnce(
+      url,
+      { ...LONG, onReconnect },
+      { ...POST, signal: controller.signal }
+    )
+    expect((await readAll(answer)).error).toMatchObject({ name: 'AbortError' })
+    expect(performance.now() - start).toBeLessThan(2000)
+    expect((await requests.nth(2)).method).toBe('DELETE')
+  })
+
+  it('does not wait for the head of a reconnection', async () => {
+    const { url, requests } = await scripted(cut(note('1', 1)), () => undefined, status(204))
+    const controller = new AbortController()
+    let reconnections = 0
+    const onReconnect = () => void reconnections++
+    const answer = await fetchOnce(url, { onReconnect }, { ...POST, signal: controller.signal })
+    const reading = readAll(answer)
+    const { closed } = await requests.nth(2)
+    controller.abort()
+    expect((await reading).error).toMatchObject({ name: 'AbortError' })
+    await closed
+    expect((await requests.nth(3)).method).toBe('DELETE')
+    // Nor is an attempt announced that will not be made.
+    expect(reconnections).toBe(1)
+  })
+
+  it('does not wait for headers that are still being made, and opens no connection with them', async () => {
+    const { url, requests } = await scripted(cut(note('1', 1)), status(204))
+    const controller = new AbortController()
+    let give!: (headers: Record<string, string>) => void
+    const first = new Promise<Record<string, string>>(resolve => (give = resolve))
+    const asked = [() => (controller.abort(), first), () => ({ 'X-N': 'delete' })]
+    const answer = await fetchOnce(
+      url,
+      { headers: () => asked.shift()!() },
+      { ...POST, signal: controller.signal }
+    )
+    expect((await readAll(answer)).error).toMatchObject({ name: 'AbortError' })
+    expect((await requests.nth(2)).method).toBe('DELETE')
+    give({ 'X-N': 'get' })
+    await new Promise(resolve => setTimeout(resolve, 20))
+    expect(requests.length).toBe(2)
+  })
+
+  it('that nobody reads ends it as well', async () => {
+    const { url, requests } = await scripted(open(note('1', 1)), status(204))
+    const controller = new AbortController()
+    const answer = await fetchOnce(url, {}, { ...POST, signal: controller.signal })
+    controller.abort()
+    expect((await requests.nth(2)).method).toBe('DELETE')
+    expect((await readAll(answer)).error).toMatchObject({ name: 'AbortError' })
+  })
+
+  it('that has its response ends nothing on the server', async () => {
+    const { url, requests } = await scripted(open(response('1')), open(response('1')))
+    const controller = new AbortController()
+    const answer = await fetchOnce(url, {}, { ...POST, signal: controller.signal })
+    await answer.body!.getReader().read()
+    controller.abort()
+    await requests[0]!.closed
+    await new Promise(resolve => setTimeout(resolve, 20))
+    expect(requests.length).toBe(1)
+  })
+
+  it('that is over does nothing', async () => {
+    const { url, requests } = await scripted(whole(response('1')))
+    const controller = new AbortController()
+    await readAll(await fetchOnce(url, {}, { ...POST, signal: controller.signal }))
+    controller.abort()
+    await new Promise(resolve => setTimeout(resolve, 20))
+    expect(requests.length).toBe(1)
+  })
+
+  it('ends no other call of the same fetch', async () => {
+    const { url, requests } = await scripted(open(note('1', 1)), async (res, req) => {
+      open(note('1', 1))(res, req)
+      await new Promise(resolve => setTimeout(resolve, 60))
+      res.end(response('2'))
+    })
+    const fetch = resumableFetch(FAST)
+    const controller = new AbortController()
+    const doomed = await fetch(url, { ...POST, signal: controller.signal })
+    const other = await fetch(url, POST)
+    controller.abort()
+    expect((await readAll(doomed)).error).toMatchObject({ name: 'AbortError' })
+    expect(await readAll(other)).toEqual({ text: note('1', 1) + response('2'), error: undefined })
+    expect(requests.filter(({ method }) => method === 'DELETE')).toHaveLength(1)
+  })
+
+  it('is no worry where the DELETE is lost, or refused', async () => {
+    for (const answer of [status(500), status(404)]) {
+      const { url, requests } = await scripted(open(note('1', 1)), answer)
+      const controller = new AbortController()
+      await fetchOnce(url, {}, { ...POST, signal: controller.signal })
+      controller.abort()
+      await requests.nth(2)
+    }
+  })
+
+  it('is heard before it is even sent', async () => {
+    const { url, requests } = await scripted()
+    await expect(
+      fetchOnce(url, {}, { ...POST, signal: AbortSignal.abort() })
+    ).rejects.toMatchObject({
+      name: 'AbortError'
+    })
+    expect(requests.length).toBe(0)
+  })
+
+  it('takes its listener off a signal that lives on', async () => {
+    const { url } = await scripted(
+      whole(response('1')),
+      cut(note('1', 1)),
+      status(404),
+      open(note('1', 1)),
+      status(204)
+    )
+    const { signal } = new AbortController()
+    // Only ours: the fetch underneath has its own ways.
+    const ours = new Set<unknown>()
+    const { addEventListener, removeEventListener } = signal
+    signal.addEventListener = function (
+      this: AbortSignal,
+      ...args: Parameters<typeof addEventListener>
+    ) {
+      if (new Error().stack?.split('\n')[2]?.includes('/lib/client/') === true) ours.add(args[1])
+      addEventListener.apply(this, args)
+    } as typeof addEventListener
+    signal.removeEventListener = function (
+      this: AbortSignal,
+      ...args: Parameters<typeof removeEventListener>
+    ) {
+      ours.delete(args[1])
+      removeEventListener.apply(this, args)
+    } as typeof removeEventListener
+    const fetch = resumableFetch(FAST)
+    await readAll(await fetch(url, { ...POST, signal }))
+    await readAll(await fetch(url, { ...POST, signal }))
+    const third = await fetch(url, { ...POST, signal })
+    expect(ours.size).toBe(1)
+    await third.body!.cancel()
+    expect(ours.size).toBe(0)
+  })
+})
+
+describe('a body that its reader cancels', () => {
+  it('ends its stream', async () => {
+    const { url, requests } = await scripted(open(note('1', 1)), status(204))
+    const answer = await fetchOnce(url)
+    await answer.body!.cancel()
+    await requests[0]!.closed
+    expect(await requests.nth(2)).toMatchObject({ method: 'DELETE', url: '/mcp?stream=S' })
+  })
+
+  it('ends its stream where it is a listen channel, too', async () => {
+    const { url, requests } = await scripted(open(note('1', 1)), status(204))
+    await (await fetchOnce(url, {}, LISTEN)).body!.cancel()
+    expect(await requests.nth(2)).toMatchObject({ method: 'DELETE', url: '/mcp?stream=S' })
+  })
+})
+
+describe('aborting a call that has no head yet', () => {
+  it('ends it by its key, at a server that knows the key', async () => {
+    const { url, requests } = await scripted(greeting, () => undefined, status(204))
+    const fetch = await acquainted(`${url}?tenant=a`)
+    const controller = new AbortController()
+    const pending = fetch(`${url}?tenant=a`, { ...POST, signal: controller.signal })
+    const { headers, closed } = await requests.nth(2)
+    controller.abort(new Error('enough'))
+    await expect(pending).rejects.toThrow('enough')
+    await closed
+    expect(await requests.nth(3)).toMatchObject({
+      method: 'DELETE',
+      url: `/mcp?tenant=a&stream=${String(headers['idempotency-key'])}`
+    })
+  })
+
+  it('ends it by its key between two attempts, at once', async () => {
+    const { url, requests } = await scripted(greeting, status(503), status(204))
+    const controller = new AbortController()
+    const onReconnect = () => void setTimeout(() => controller.abort(), 10)
+    const fetch = await acquainted(url, { ...LONG, onReconnect })
+    const start = performance.now()
+    await expect(fetch(url, { ...POST, signal: controller.signal })).rejects.toMatchObject({
+      name: 'AbortError'
+    })
+    expect(performance.now() - start).toBeLessThan(2000)
+    expect((await requests.nth(3)).method).toBe('DELETE')
+  })
+
+  it('sends nothing to another server: there, DELETE would end the session', async () => {
+    const { url, requests } = await scripted(() => undefined)
+    const controller = new AbortController()
+    const pending = fetchOnce(url, {}, { ...POST, signal: controller.signal })
+    await requests.nth(1)
+    controller.abort()
+    await expect(pending).rejects.toMatchObject({ name: 'AbortError' })
+    await new Promise(resolve => setTimeout(resolve, 20))
+    expect(requests.length).toBe(1)
+  })
+
+  it('sends nothing either where the request fails for another reason', async () => {
+    const { url, requests } = await scripted(greeting)
+    const fetch = await acquainted(url, { maxRetries: 0 })
+    await expect(fetch('http://127.0.0.1:1/mcp', POST)).rejects.toThrow()
+    expect(requests.length).toBe(1)
+  })
+})
+
+describe('aborting a call whose answer is nothing that goes on', () => {
+  it('still cuts off its body', async () => {
+    const endless = open(note('1', 1), { Link: '' })
+    const { url, requests } = await scripted(greeting, endless, json('unused'))
+    const fetch = await acquainted(url)
+    const controller = new AbortController()
+    const answer = await fetch(url, { ...POST, signal: controller.signal })
+    controller.abort()
+    expect((await readAll(answer)).error).toMatchObject({ name: 'AbortError' })
+    await requests[1]!.closed
+    expect(requests.length).toBe(2)
+  })
+})
+
+describe('aborting a call that the server refuses', () => {
+  it('cuts off the body of the refusal', async () => {
+    const refusal: ServerAnswer = res =>
+      res.writeHead(409, { 'Content-Type': 'application/json' }).write('{')
+    const { url, requests } = await scripted(greeting, refusal)
+    const fetch = await acquainted(url)
+    const controller = new AbortController()
+    const answer = await fetch(url, { ...POST, signal: controller.signal })
+    controller.abort()
+    expect(answer.status).toBe(409)
+    expect((await readAll(answer)).error).toMatchObject({ name: 'AbortError' })
+    await requests[1]!.closed
+  })
+})
+
+describe('a notification that cancels a call', () => {
+  it('is enough for its stream to end without an error', async () => {
+    const { url, requests } = await scripted(async (res, req) => {
+      open(note('1', 1))(res, req)
+      await requests.nth(2)
+      res.end()
+    }, status(202))
+    const fetch = resumableFetch(FAST)
+    const answer = await fetch(url, POST)
+    const body = JSON.stringify({
+      jsonrpc: '2.0',
+      method: 'notifications/cancelled',
+      params: { requestId: 1 }
+    })
+    await fetch(url, { ...POST, body })
+    expect(await readAll(answer)).toEqual({ text: note('1', 1), error: undefined })
+    expect(requests.length).toBe(2)
+  })
+})

@@ -1,0 +1,376 @@
+// When a stream cannot go on: one error, for the body and for each call that still waits. And bad
+// input, which ends there.
+
+import { afterEach, describe, expect, it } from '@jest/globals'
+import { pipeline } from 'node:stream/promises'
+import { ResumptionError } from '../../../lib/client/index.js'
+import { closeAll } from '../../helpers/listen.js'
+import {
+  block,
+  acquainted,
+  cut,
+  fetchOnce,
+  greeting,
+  LINK,
+  note,
+  open,
+  POST,
+  readAll,
+  reset,
+  response,
+  scripted,
+  status,
+  whole,
+  type ServerAnswer
+} from './scripted.js'
+
+afterEach(closeAll)
+
+/** The errors in a text, by request id. */
+const errorsIn = (text: string): unknown[] =>
+  [...text.matchAll(/^data: (\{.*"error".*\})$/gm)].map(([, json = '']) => JSON.parse(json))
+
+const CALL_OF_TWO = JSON.stringify([
+  { jsonrpc: '2.0', id: 'a', method: 'x' },
+  { jsonrpc: '2.0', id: 2, method: 'y' }
+])
+
+describe('a body that cannot go on', () => {
+  it.each<[code: string, answer: ServerAnswer, cause: string]>([
+    ['stream-unknown', status(404), 'HTTP 404'],
+    ['events-evicted', status(410), 'HTTP 410'],
+    ['refused', status(400), 'HTTP 400'],
+    ['refused', status(403), 'HTTP 403'],
+    ['refused', status(405), 'HTTP 405'],
+    ['refused', status(302, { Location: '/elsewhere' }), 'HTTP 302'],
+    ['no-response', status(204), 'HTTP 204']
+  ])('errors with %s', async (code, answer, cause) => {
+    const { url, requests } = await scripted(cut(note('1', 1)), answer)
+    const { text, error } = await readAll(await fetchOnce(url, {}, { ...POST, body: CALL_OF_TWO }))
+    expect(error).toBeInstanceOf(ResumptionError)
+    expect(error).toBeInstanceOf(Error)
+    expect(error).toMatchObject({ name: 'ResumptionError', code, streamUrl: `${url}?stream=S` })
+    const { message, cause: given } = error as ResumptionError
+    expect(message).toBe(`The stream cannot go on: ${code.replace('-', ' ')}`)
+    expect((given as Error).message).toBe(cause)
+    expect(text.startsWith(note('1', 1))).toBe(true)
+    expect(errorsIn(text)).toEqual([
+      { jsonrpc: '2.0', id: 'a', error: { code: -32000, message, data: { reason: code } } },
+      { jsonrpc: '2.0', id: 2, error: { code: -32000, message, data: { reason: code } } }
+    ])
+    expect(requests.length).toBe(2)
+  })
+
+  it('says nothing to a request that has its response', async () => {
+    const first = block('1', '{"jsonrpc":"2.0","id":"a","result":{}}')
+    const { url } = await scripted(cut(first), status(404))
+    const { text } = await readAll(await fetchOnce(url, {}, { ...POST, body: CALL_OF_TWO }))
+    expect(errorsIn(text)).toEqual([expect.objectContaining({ id: 2 })])
+  })
+
+  it('names what the last attempt met when all are used up', async () => {
+    const { url, requests } = await scripted(cut(note('1', 1)), status(500), reset, status(503))
+    const { error } = await readAll(await fetchOnce(url, { maxRetries: 3 }))
+    expect(error).toMatchObject({ code: 'retries-exhausted', cause: { message: 'HTTP 503' } })
+    expect(requests.length).toBe(4)
+  })
+
+  it('names the error of the network', async () => {
+    const { url } = await scripted(cut(note('1', 1)), reset)
+    const { error } = await readAll(await fetchOnce(url, { maxRetries: 1 }))
+    expect((error as ResumptionError).cause).toMatchObject({ name: 'TypeError' })
+  })
+
+  it('tries not once where maxRetries is 0', async () => {
+    const { url, requests } = await scripted(cut(note('1', 1)))
+    const { error } = await readAll(await fetchOnce(url, { maxRetries: 0 }))
+    expect(error).toMatchObject({ code: 'retries-exhausted' })
+    expect(requests.length).toBe(1)
+  })
+
+  it.each([200, 408, 425, 429, 500, 502, 503, 504, 521])(
+    'takes %d for a passing trouble',
+    async code => {
+      const { url } = await scripted(cut(note('1', 1)), status(code), whole(response('2')))
+      expect((await readAll(await fetchOnce(url))).error).toBeUndefined()
+    }
+  )
+
+  it('gives its errors to a reader who is late', async () => {
+    const { url } = await scripted(cut(note('1', 1)), status(404))
+    const { body } = await fetchOnce(url)
+    const [one, two] = body!.tee()
+    const texts = await Promise.all([one, two].map(each => readAll(new Response(each))))
+    for (const { text, error } of texts) {
+      expect(errorsIn(text)).toHaveLength(1)
+      expect(error).toBeInstanceOf(ResumptionError)
+    }
+  })
+})
+
+describe('401 on a reconnection', () => {
+  it('gets one try with fresh headers', async () => {
+    const { url, requests } = await scripted(cut(note('1', 1)), status(401), whole(response('2')))
+    let token = 1
+    const headers = () => Promise.resolve({ Authorization: `Bearer ${token++}` })
+    expect((await readAll(await fetchOnce(url, { headers }))).error).toBeUndefined()
+    expect(requests.map(request => request.headers.authorization)).toEqual([
+      undefined,
+      'Bearer 1',
+      'Bearer 2'
+    ])
+  })
+
+  it('and then it is an error', async () => {
+    const { url, requests } = await scripted(cut(note('1', 1)), status(401), status(401))
+    const { text, error } = await readAll(await fetchOnce(url))
+    expect(error).toMatchObject({ code: 'unauthorized', cause: { message: 'HTTP 401' } })
+    expect(errorsIn(text)).toHaveLength(1)
+    expect(requests.length).toBe(3)
+  })
+
+  it('gets a try each time that it comes back', async () => {
+    const { url } = await scripted(
+      cut(note('1', 1)),
+      status(401),
+      cut(note('2', 2)),
+      status(401),
+      whole(response('3'))
+    )
+    expect((await readAll(await fetchOnce(url))).error).toBeUndefined()
+  })
+
+  it('waits for a passing trouble in between', async () => {
+    const { url } = await scripted(cut(note('1', 1)), status(401), status(503), status(401))
+    expect((await readAll(await fetchOnce(url))).error).toMatchObject({ code: 'unauthorized' })
+  })
+})
+
+describe('a link', () => {
+  it.each([
+    ['to another origin', '<http://127.0.0.2/mcp?stream=S>; rel="stream"'],
+    ['to another port', '<http://127.0.0.1:1/mcp?stream=S>; rel="stream"'],
+    ['to another scheme', '<https://127.0.0.1/mcp?stream=S>; rel="stream"'],
+    ['to another path', '</other/mcp?stream=S>; rel="stream"'],
+    ['to a path below', '</mcp/../admin?stream=S>; rel="stream"'],
+    ['to javascript:', '<javascript:alert(1)>; rel="stream"'],
+    ['to data:', '<data:text/event-stream,data>; rel="stream"'],
+    ['that is no URL', '<http://[>; rel="stream"'],
+    ['with a quote that does not end', '<?stream=S>; rel="stream'],
+    ['with a quote that does not end before it', '<?stream=S>; title="x; rel="stream"'],
+    ['with a bracket that does not end', '<?stream=S; rel="stream"'],
+    ['without brackets', '?stream=S; rel="stream"'],
+    ['of another relation', '<?stream=S>; rel="next"'],
+    ['of another relation, with ours in a title', '<?stream=S>; title="; rel=stream"; rel="next"'],
+    ['of two relations, ours not among them', '<?stream=S>; rel="next streams"'],
+    ['whose second rel is ours', '<?stream=S>; rel="next"; rel="stream"'],
+    ['without relation', '<?stream=S>'],
+    ['of nothing', '']
+  ])('%s leaves the response untouched', async (_name, link) => {
+    const { url, requests } = await scripted(cut(note('1', 1), { Link: link }))
+    const { text, error } = await readAll(await fetchOnce(url))
+    expect(text).toBe(note('1', 1))
+    expect(error).toMatchObject({ name: 'TypeError' })
+    expect(requests.length).toBe(1)
+  })
+
+  it.each([
+    ['alone', LINK],
+    ['after another', `</docs>; rel="help", ${LINK}`],
+    ['before another', `${LINK}, </docs>; rel="help"`],
+    [
+      'after one whose title has all that separates',
+      `</docs>; title="a, <b>; rel=stream; \\""; rel="help", ${LINK}`
+    ],
+    ['after one that cannot be read', `</docs>; title="a, ${LINK.replaceAll('"', '')}`],
+    ['among other relations', '<?stream=S>; rel="self  STREAM"'],
+    ['without quotes', '<?stream=S>;rel=stream'],
+    [
+      'with other parameters',
+      '<?stream=S>; title="x"; title*=UTF-8\'\'%e2; rel="stream"; type="a/b"'
+    ],
+    ['with parameters without a value', '<?stream=S>; crossorigin; rel=stream'],
+    ['absolute', 'ABSOLUTE']
+  ])('%s is followed', async (_name, link) => {
+    let origin = ''
+    const server = await scripted(
+      (res, req) => {
+        const Link = link === 'ABSOLUTE' ? `<${origin}/mcp?stream=S>; rel="stream"` : link
+        return cut(note('1', 1), { Link })(res, req)
+      },
+      whole(response('2'))
+    )
+    origin = new URL(server.url).origin
+    expect((await readAll(await fetchOnce(server.url))).text).toBe(note('1', 1) + response('2'))
+    expect(server.requests[1]?.url).toBe('/mcp?stream=S')
+  })
+
+  it('of 16 KB takes no time', async () => {
+    for (const link of [
+      '<>'.repeat(7000) + '"',
+      '<a>;'.repeat(3500),
+      `<a>;${' rel = "'.repeat(1500)}`
+    ]) {
+      const { url } = await scripted(cut(note('1', 1), { Link: link }))
+      const answer = await fetchOnce(url)
+      const start = performance.now()
+      await readAll(answer)
+      expect(performance.now() - start).toBeLessThan(500)
+    }
+  })
+})
+
+describe('credentials', () => {
+  const secret = {
+    ...POST,
+    headers: { ...POST.headers, Authorization: 'Bearer secret', 'X-Api-Key': 'secret' }
+  }
+
+  it('do not follow a redirect of a stream URL to another origin', async () => {
+    const thief = await scripted(whole(response('2')))
+    const { url } = await scripted(
+      cut(note('1', 1)),
+      status(307, { Location: `${thief.url}?stream=S` })
+    )
+    const { error } = await readAll(await fetchOnce(url, {}, secret))
+    expect(error).toMatchObject({ code: 'refused' })
+    expect(thief.requests.length).toBe(0)
+  })
+
+  it('do not follow the link of a server that the call was redirected to', async () => {
+    const other = await scripted(cut(note('1', 1)), whole(response('2')))
+    const { url } = await scripted(status(307, { Location: other.url }))
+    const { error } = await readAll(await fetchOnce(url, {}, secret))
+    expect(error).toMatchObject({ name: 'TypeError' })
+    // `fetch` itself takes off what it knows to be a secret.
+    expect(other.requests.map(({ headers }) => headers.authorization)).toEqual([undefined])
+  })
+
+  it('follow the link of the same server after a redirect', async () => {
+    const { url, requests } = await scripted(
+      status(307, { Location: '/other/mcp?a=1' }),
+      cut(note('1', 1)),
+      whole(response('2'))
+    )
+    const answer = await fetchOnce(url, {}, secret)
+    expect(answer.url).toBe(new URL('/other/mcp?a=1', url).href)
+    await readAll(answer)
+    expect(requests[2]).toMatchObject({
+      url: '/other/mcp?stream=S',
+      headers: { authorization: 'Bearer secret' }
+    })
+  })
+})
+
+describe('a server that means harm', () => {
+  it('cannot fill the memory with an event that never ends', async () => {
+    let written = 0
+    function* endless(): Generator<Buffer> {
+      for (; written < 64 * 1024 * 1024; written += 64 * 1024) yield Buffer.alloc(64 * 1024, 'x')
+    }
+    const { url, requests } = await scripted((res, req) => {
+      open('data: ')(res, req)
+      pipeline(endless, res).catch(() => undefined)
+    }, status(204))
+    const { text, error } = await readAll(await fetchOnce(url, { maxEventSize: 1024 * 1024 }))
+    expect(error).toMatchObject({ code: 'event-too-large' })
+    expect(errorsIn(text)).toHaveLength(1)
+    expect(written).toBeLessThan(16 * 1024 * 1024)
+    // And it hears that nobody wants the rest.
+    await requests[0]!.closed
+    expect((await requests.nth(2)).method).toBe('DELETE')
+  })
+
+  it('may send an id of a megabyte: it is sent back, refused, and that is that', async () => {
+    const id = 'x'.repeat(1024 * 1024)
+    const { url, requests } = await scripted(whole(note(id, 1)))
+    const { text, error } = await readAll(await fetchOnce(url))
+    expect(text.startsWith(note(id, 1))).toBe(true)
+    expect(error).toBeInstanceOf(ResumptionError)
+    expect(['refused', 'retries-exhausted']).toContain((error as ResumptionError).code)
+    expect(requests.length).toBe(1)
+  })
+
+  it.each([
+    ['that no header can carry', '漢'],
+    ['that ends a header', 'x\u000bX: y']
+  ])('may send an id %s: the stream ends with an error', async (_name, id) => {
+    const { url } = await scripted(cut(note(id, 1)))
+    const { error } = await readAll(await fetchOnce(url, { maxRetries: 2 }))
+    expect(error).toBeInstanceOf(ResumptionError)
+  })
+
+  it('may send an id that is no Latin-1: it goes back in UTF-8', async () => {
+    const { url, requests } = await scripted(cut(note('漢€', 1)), whole(response('2')))
+    expect((await readAll(await fetchOnce(url))).error).toBeUndefined()
+    const sent = requests[1]?.headers['last-event-id'] as string
+    expect(Buffer.from(sent, 'latin1').toString()).toBe('漢€')
+  })
+
+  it('may send an id with a control character: the stream begins anew', async () => {
+    const { url, requests } = await scripted(cut(note('x\u000bX: y', 1)), whole(response('2')))
+    expect((await readAll(await fetchOnce(url))).error).toBeUndefined()
+    expect(requests[1]?.headers).not.toHaveProperty('last-event-id')
+  })
+
+  it('cannot fill the memory with a JSON body that never ends: its reader gets it, and may leave it', async () => {
+    let written = 0
+    function* endless(): Generator<Buffer> {
+      for (; written < 64 * 1024 * 1024; written += 64 * 1024) yield Buffer.alloc(64 * 1024, ' ')
+    }
+    const { url, requests } = await scripted(greeting, res => {
+      res.writeHead(200, { 'Content-Type': 'application/json' })
+      pipeline(endless, res).catch(() => undefined)
+    })
+    const fetch = await acquainted(url, { maxEventSize: 1024 * 1024 })
+    const reader = (await fetch(url, POST)).body!.getReader()
+    let read = 0
+    while (read < 2 * 1024 * 1024) read += (await reader.read()).value!.length
+    await reader.cancel()
+    await requests[1]!.closed
+    expect(written).toBeLessThan(16 * 1024 * 1024)
+  })
+
+  it('may send an id with a NULL: it counts for nothing', async () => {
+    const { url, requests } = await scripted(
+      cut(note('1', 1) + note('2\0', 2)),
+      whole(response('3'))
+    )
+    await readAll(await fetchOnce(url))
+    expect(requests[1]?.headers['last-event-id']).toBe('1')
+  })
+
+  it('may take an id back', async () => {
+    const { url, requests } = await scripted(
+      cut(`${note('1', 1)}id\ndata: x\n\n`),
+      whole(response('3'))
+    )
+    await readAll(await fetchOnce(url))
+    expect(requests[1]?.headers).not.toHaveProperty('last-event-id')
+  })
+
+  it.each(['1000000000000', '99999999999999999999', `1${'0'.repeat(400)}`])(
+    'may ask for a retry of %s',
+    async retry => {
+      const { url, requests } = await scripted(cut(`retry: ${retry}\n\n`), whole(response('1')))
+      const delays: number[] = []
+      const options = {
+        maxTimeout: 15,
+        onReconnect: ({ delay }: { delay: number }) => delays.push(delay)
+      }
+      expect((await readAll(await fetchOnce(url, options))).error).toBeUndefined()
+      expect(delays).toEqual([15])
+      expect(requests.length).toBe(2)
+    }
+  )
+
+  it.each(['-1', '1.5', '0x10', 'soon', ''])(
+    'may ask for a retry of %j, which is none',
+    async retry => {
+      const { url } = await scripted(cut(`retry: 3\n\nretry: ${retry}\n\n`), whole(response('1')))
+      const delays: number[] = []
+      await readAll(await fetchOnce(url, { onReconnect: ({ delay }) => delays.push(delay) }))
+      expect(delays).toEqual([3])
+    }
+  )
+})

@@ -1,0 +1,633 @@
+// The server's half: a POST with a key that is known attaches to what the first one started, and
+// nothing runs twice.
+
+import { afterEach, describe, expect, it } from '@jest/globals'
+import compression from 'compression'
+import express, { type RequestHandler } from 'express'
+import { IncomingMessage, request, ServerResponse } from 'node:http'
+import { Socket } from 'node:net'
+import { Readable } from 'node:stream'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { IdempotencyStore } from '../../../lib/endpoint/keyed-calls.js'
+import { observeBody } from '../../../lib/endpoint/observe-body.js'
+import type { McpStreamsOptions } from '../../../lib/index.js'
+import { gate } from '../../helpers/gate.js'
+import {
+  rawEndpoint,
+  type RawCall,
+  type RawEndpoint,
+  type RawScript
+} from '../../helpers/endpoints/raw.js'
+import { until } from '../../helpers/happenings.js'
+import { closeAll } from '../../helpers/listen.js'
+import {
+  callTool,
+  headersFor,
+  notification,
+  post,
+  result,
+  withEnvelope
+} from '../../helpers/mcp.js'
+import { serve, type Served } from '../../helpers/serve.js'
+
+afterEach(closeAll)
+
+const KEY = 'a-key-that-nobody-guesses'
+const CALL = callTool(1, 'any')
+const NOTE = notification('notifications/message', { level: 'info', data: 'on its way' })
+
+const keyed = (more: Record<string, string> = {}): Record<string, string> => ({
+  ...headersFor({ version: '2025-11-25', prefer: 'rel=stream' }),
+  'idempotency-key': KEY,
+  ...more
+})
+
+interface Mounted extends Served {
+  calls: RawEndpoint['calls']
+}
+
+/** A hand-written endpoint behind the middleware, and the calls that have reached it. */
+async function mount(
+  script: RawScript,
+  options: McpStreamsOptions = {},
+  inFront: RequestHandler[] = []
+): Promise<Mounted> {
+  const endpoint = rawEndpoint(script)
+  return {
+    ...(await serve(endpoint, { retry: 5, resumeInterval: { min: 0 }, ...options }, inFront)),
+    calls: endpoint.calls
+  }
+}
+
+/** Sends the call, and goes away without having read a byte of the answer. */
+async function sendAndVanish(
+  url: string,
+  by: 'fin' | 'rst',
+  arrived: Promise<unknown>,
+  body: unknown = CALL
+): Promise<void> {
+  const outgoing = request(url, {
+    method: 'POST',
+    agent: false,
+    headers: {
+      'content-type': 'application/json',
+      accept: 'application/json, text/event-stream',
+      ...keyed()
+    }
+  })
+  outgoing.on('error', () => undefined)
+  outgoing.end(JSON.stringify(body))
+  await arrived
+  const gone = new Promise(resolve => outgoing.once('close', resolve))
+  if (by === 'rst') outgoing.socket?.resetAndDestroy()
+  else outgoing.destroy()
+  await gone
+  // The server learns of it a little later.
+  await sleep(30)
+}
+
+const json = (call: RawCall, value: unknown, status = 200): void => {
+  call.res.writeHead(status, { 'Content-Type': 'application/json', 'X-Custom': 'kept' })
+  call.res.end(JSON.stringify(value))
+}
+
+describe('a POST sent again under its key', () => {
+  it('takes over the stream that runs, from its start', async () => {
+    const { url, calls, streams } = await mount(call => void call.emit(NOTE))
+    const first = await post(url, CALL, keyed())
+    expect(first.headers['preference-applied']).toBe('rel=stream')
+    await first.nextMessage()
+    const second = await post(url, CALL, keyed())
+    expect(await first.ended).toBe('end')
+    expect(second.headers.link).toBe(first.headers.link)
+    expect(await second.nextMessage()).toEqual(NOTE)
+    calls[0]!.result('done')
+    await second.ended
+    expect(second.messages()).toEqual([NOTE, result(1, 'done')])
+    expect(calls.length).toBe(1)
+    expect(streams.stats().resumes).toBe(1)
+  })
+
+  it('reads the stream that is finished, again and again', async () => {
+    const { url, calls } = await mount(call => call.result('done'))
+    for (let i = 0; i < 3; i++) {
+      const answer = await post(url, CALL, keyed())
+      await answer.ended
+      expect(answer.messages()).toEqual([result(1, 'done')])
+    }
+    expect(calls.length).toBe(1)
+  })
+
+  it.each([200, 400, 404, 500])('gets the same answer in JSON, status %d', async status => {
+    const { url, calls } = await mount(call => json(call, { n: calls.length }, status))
+    const answers = [await post(url, CALL, keyed()), await post(url, CALL, keyed())]
+    for (const answer of answers) {
+      await answer.ended
+      expect([answer.status, answer.text]).toEqual([status, '{"n":1}'])
+      expect(answer.headers).toMatchObject({
+        'content-type': 'application/json',
+        'x-custom': 'kept',
+        'preference-applied': 'rel=stream'
+      })
+    }
+    expect(calls.length).toBe(1)
+  })
+
+  it('gets the same answer however it was written', async () => {
+    const ways: ((res: RawCall['res']) => unknown)[] = [
+      res => res.setHeader('Content-Type', 'application/json').end('{"a":1}'),
+      res => {
+        res.setHeader('Content-Type', 'application/json')
+        res.write('{"a"')
+        res.write(Buffer.from(':'))
+        res.end('1}')
+      },
+      res =>
+        res
+          .writeHead(200, 'Fine', ['Content-Type', 'application/json', 'Content-Length', '7'])
+          .end(Buffer.from('{"a":1}')),
+      res => {
+        res.statusCode = 200
+        res.writeHead(200, { 'content-type': 'application/json' })
+        Readable.from([Buffer.from('{"a"'), ':1}']).pipe(res)
+      },
+      res => (res as unknown as { json(value: unknown): void }).json({ a: 1 })
+    ]
+    for (const way of ways) {
+      const { url, calls } = await mount(({ res }) => void way(res))
+      for (const answer of [await post(url, CALL, keyed()), await post(url, CALL, keyed())]) {
+        await answer.ended
+        expect([answer.headers['content-type']?.split(';')[0], answer.text]).toEqual([
+          'application/json',
+          '{"a":1}'
+        ])
+      }
+      expect(calls.length).toBe(1)
+    }
+  })
+
+  it.each<[string, (call: RawCall) => void, (text: string) => unknown]>([
+    ['JSON', call => json(call, result(1, 'done')), text => JSON.parse(text)],
+    [
+      'a stream',
+      call => call.result('done'),
+      text => JSON.parse(/^data: (.*"result".*)$/m.exec(text)![1]!)
+    ]
+  ])('waits for the answer that is to come: %s', async (_name, answer, read) => {
+    const { url, calls } = await mount(() => undefined)
+    const first = post(url, CALL, keyed())
+    const call = await calls.nth(1)
+    const others = [post(url, CALL, keyed()), post(url, CALL, keyed())]
+    await sleep(30)
+    answer(call)
+    const [, ...repeated] = await Promise.all([first, ...others])
+    // Of those that follow one stream, the newest has it.
+    const endings = await Promise.all(repeated.map(async one => (await one.ended, one.text)))
+    expect(endings.map(text => text.includes('"done"')).some(Boolean)).toBe(true)
+    expect(read(endings.find(text => text.includes('"done"'))!)).toEqual(result(1, 'done'))
+    expect(calls.length).toBe(1)
+  })
+
+  it('reaches the endpoint once where it is a notification', async () => {
+    const { url, calls } = await mount(call => void call.res.writeHead(202).end())
+    for (let i = 0; i < 2; i++) expect((await post(url, NOTE, keyed())).status).toBe(202)
+    expect(calls.length).toBe(1)
+  })
+
+  it.each([
+    ['in front', true],
+    ['behind', false]
+  ])('is known with a body parser %s', async (_name, isInFront) => {
+    const endpoint = rawEndpoint(call => json(call, call.message))
+    const parse = express.json()
+    const behind: RequestHandler = (req, res, next) =>
+      parse(req, res, (error?: unknown) =>
+        error === undefined ? void endpoint(req, res) : next(error)
+      )
+    const handler = (isInFront ? endpoint : behind) as RawEndpoint
+    const { url } = await serve(handler, {}, isInFront ? [parse] : [])
+    for (let i = 0; i < 2; i++) {
+      const answer = await post(url, CALL, keyed())
+      await answer.ended
+      expect(JSON.parse(answer.text)).toEqual(CALL)
+    }
+    expect(endpoint.calls.length).toBe(1)
+  })
+
+  it('gets an answer that it can read, whatever compresses in front', async () => {
+    const text = JSON.stringify(result(1, 'x'.repeat(5000)))
+    for (const write of [
+      (res: RawCall['res']) => res.end(text),
+      (res: RawCall['res']) => void (res.write(text.slice(0, 9)), res.end(text.slice(9)))
+    ]) {
+      const { url, calls } = await mount(
+        ({ res }) => void write(res.setHeader('Content-Type', 'application/json')),
+        {},
+        [compression({ threshold: 0 }) as RequestHandler]
+      )
+      const init = {
+        method: 'POST',
+        headers: { ...keyed(), 'content-type': 'application/json' },
+        body: JSON.stringify(CALL)
+      }
+      for (let i = 0; i < 2; i++) {
+        const answer = await fetch(url, init)
+        expect(answer.headers.get('content-encoding')).toBeTruthy()
+        expect(await answer.text()).toBe(text)
+      }
+      expect(calls.length).toBe(1)
+    }
+  })
+})
+
+describe('a client that vanished before the head', () => {
+  it.each<['fin' | 'rst', string, (call: RawCall) => unknown]>([
+    ['fin', 'JSON', call => json(call, result(1, 'done'))],
+    ['rst', 'JSON', call => json(call, result(1, 'done'))],
+    ['fin', 'a stream', call => call.result('done')],
+    ['rst', 'a stream', call => call.result('done')],
+    [
+      'rst',
+      'a stream that is ended in one go',
+      ({ res }) =>
+        res
+          .setHeader('Content-Type', 'text/event-stream')
+          .end(`data: ${JSON.stringify(result(1, 'done'))}\n\n`)
+    ]
+  ])('by %s comes back with the key and gets it: %s', async (by, _name, answer) => {
+    const { url, calls } = await mount(() => undefined)
+    await sendAndVanish(url, by, calls.nth(1))
+    const [call] = calls
+    expect(call!.isClosed).toBe(false)
+    expect([call!.res.destroyed, call!.res.writableEnded]).toEqual([false, false])
+    // Once while it is undecided, and once when it is not.
+    const waiting = post(url, CALL, keyed())
+    await sleep(20)
+    answer(call!)
+    for (const repeated of [await waiting, await post(url, CALL, keyed())]) {
+      await repeated.ended
+      expect(repeated.text).toContain('"result":"done"')
+    }
+    await call!.closed
+    expect(calls.length).toBe(1)
+  })
+
+  it('gets a JSON answer that waited for room in its dead socket', async () => {
+    const chunk = `${'x'.repeat(1023)}\n`
+    const { url, calls } = await mount(() => undefined)
+    await sendAndVanish(url, 'rst', calls.nth(1))
+    const { res } = calls[0]!
+    res.writeHead(200, { 'Content-Type': 'application/json' })
+    Readable.from(Array.from({ length: 512 }, () => chunk)).pipe(res)
+    const repeated = await post(url, CALL, keyed())
+    await repeated.ended
+    expect(repeated.text).toBe(chunk.repeat(512))
+  })
+
+  it('gets a JSON answer in whose midst it vanished, while the endpoint waited for room', async () => {
+    const chunk = `${'x'.repeat(1023)}\n`
+    const opened = gate()
+    const { url, calls } = await mount(async ({ res }) => {
+      res.writeHead(200, { 'Content-Type': 'application/json' })
+      for (let i = 0; i < 1000; i++) {
+        if (!res.write(chunk)) {
+          opened.open()
+          await new Promise(resolve => res.once('drain', resolve))
+        }
+      }
+      res.end()
+    })
+    await sendAndVanish(url, 'rst', opened.opened)
+    const repeated = await post(url, CALL, keyed())
+    await repeated.ended
+    expect(repeated.text).toBe(chunk.repeat(1000))
+    expect(calls.length).toBe(1)
+  })
+
+  it('has its call carried out by an endpoint that took its time to read it', async () => {
+    const opened = gate()
+    const seen = gate()
+    const guard: RequestHandler = (_req, _res, next) => {
+      seen.open()
+      void opened.opened.then(() => next())
+    }
+    const endpoint = rawEndpoint(call => json(call, call.message))
+    const app = express().use(guard).use(express.json()).use(endpoint)
+    const { url } = await serve(app)
+    await sendAndVanish(url, 'rst', seen.opened)
+    opened.open()
+    const repeated = await post(url, CALL, keyed())
+    await repeated.ended
+    expect([repeated.status, repeated.text]).toEqual([200, JSON.stringify(CALL)])
+    expect(endpoint.calls.length).toBe(1)
+  })
+
+  it('and does not come back: the endpoint sees the close when its time is over', async () => {
+    const { url, calls } = await mount(() => undefined, { resumeInterval: { min: 0, max: 0.15 } })
+    await sendAndVanish(url, 'rst', calls.nth(1))
+    expect(calls[0]!.isClosed).toBe(false)
+    await calls[0]!.closed
+    const late = await post(url, CALL, keyed())
+    await late.ended
+    expect([late.status, JSON.parse(late.text).error.data.reason]).toEqual([409, 'answer-lost'])
+    expect(calls.length).toBe(1)
+  })
+
+  it('and waits again: the time starts anew when it has left', async () => {
+    const { url, calls } = await mount(() => undefined, { resumeInterval: { min: 0, max: 0.2 } })
+    await sendAndVanish(url, 'rst', calls.nth(1))
+    await sendAndVanish(url, 'rst', sleep(350))
+    expect(calls[0]!.isClosed).toBe(false)
+    await calls[0]!.closed
+    expect(calls.length).toBe(1)
+  })
+
+  it('is not waited for when the process ends', async () => {
+    const { url, calls, streams } = await mount(() => undefined)
+    await sendAndVanish(url, 'rst', calls.nth(1))
+    await streams.close()
+    await calls[0]!.closed
+  })
+})
+
+describe('a key', () => {
+  /** Whether two POSTs reach the endpoint once or twice. */
+  async function reached(
+    first: Record<string, string>,
+    second: Record<string, string>,
+    options?: McpStreamsOptions
+  ) {
+    const { url, calls } = await mount(call => json(call, calls.length), options)
+    await (
+      await post(url, CALL, first)
+    ).ended
+    const answer = await post(url, CALL, second)
+    await answer.ended
+    return { calls: calls.length, status: answer.status, text: answer.text }
+  }
+
+  it('stands for one body: another one is refused', async () => {
+    const { url, calls } = await mount(call => json(call, {}))
+    await (
+      await post(url, CALL, keyed())
+    ).ended
+    for (const body of [callTool(2, 'any'), callTool(1, 'other'), [CALL], NOTE]) {
+      const answer = await post(url, body, keyed())
+      await answer.ended
+      expect(answer.status).toBe(409)
+      expect(JSON.parse(answer.text)).toMatchObject({
+        id: null,
+        error: { code: -32000, data: { reason: 'key-reused' } }
+      })
+    }
+    expect(calls.length).toBe(1)
+  })
+
+  it('stands for the same body in other words', async () => {
+    const { url, calls } = await mount(call => json(call, {}))
+    await (
+      await post(url, CALL, keyed())
+    ).ended
+    const answer = await post(url, JSON.stringify(CALL, undefined, 2), keyed())
+    expect(answer.status).toBe(200)
+    expect(calls.length).toBe(1)
+  })
+
+  it.each([1, 15, 257])('of %d characters is none', async length => {
+    const short = keyed({ 'idempotency-key': 'x'.repeat(length) })
+    expect(await reached(short, short)).toMatchObject({ calls: 2 })
+  })
+
+  it.each([16, 256])('of %d characters is one', async length => {
+    const long = keyed({ 'idempotency-key': 'x'.repeat(length) })
+    expect(await reached(long, long)).toMatchObject({ calls: 1 })
+  })
+
+  it.each<[string, Record<string, string>, Record<string, string>]>([
+    ['another owner', { authorization: 'Bearer A' }, { authorization: 'Bearer B' }],
+    ['an owner, where nobody was', {}, { authorization: 'Bearer B' }],
+    ['nobody, where an owner was', { authorization: 'Bearer A' }, {}],
+    ['another session', { 'mcp-session-id': 'A' }, { 'mcp-session-id': 'B' }],
+    ['no session, where one was', { 'mcp-session-id': 'A' }, {}]
+  ])('is not known of %s', async (_name, first, second) => {
+    expect(await reached(keyed(first), keyed(second))).toMatchObject({ calls: 2, text: '2' })
+  })
+
+  it('is known of the same owner, whatever the token', async () => {
+    const options = { owner: () => Promise.resolve('the same') }
+    const headers = [
+      keyed({ authorization: 'Bearer A' }),
+      keyed({ authorization: 'Bearer B' })
+    ] as const
+    expect(await reached(...headers, options)).toMatchObject({ calls: 1 })
+  })
+
+  it('says nothing at 2026-07-28 without `Prefer: rel=stream`', async () => {
+    const { url, calls } = await mount(call => json(call, {}))
+    const headers = { ...headersFor({ version: '2026-07-28' }), 'idempotency-key': KEY }
+    for (let i = 0; i < 2; i++)
+      expect((await post(url, withEnvelope(CALL), headers)).status).toBe(200)
+    expect(calls.length).toBe(2)
+  })
+
+  it('says nothing where the body is no message: the endpoint sees it each time', async () => {
+    const { url, calls } = await mount(call => json(call, {}, 400))
+    for (const body of ['{"half', '{"half', '', '1'])
+      expect((await post(url, body, keyed())).status).toBe(400)
+    expect(calls.length).toBe(4)
+  })
+
+  it('begins nothing when the process is about to end, and is still known', async () => {
+    const { url, calls, streams } = await mount(call => json(call, calls.length))
+    await (
+      await post(url, CALL, keyed())
+    ).ended
+    await streams.close({ drain: 0 })
+    const other = keyed({ 'idempotency-key': `${KEY}2` })
+    const answers = []
+    for (const headers of [keyed(), other, other]) {
+      const answer = await post(url, CALL, headers)
+      await answer.ended
+      answers.push(answer.text)
+    }
+    expect(answers).toEqual(['1', '2', '3'])
+  })
+})
+
+describe('what has run', () => {
+  it.each([429, 503])('not, as %d says, may run again', async status => {
+    const { url, calls } = await mount(call =>
+      calls.length === 1 ? json(call, 'busy', status) : json(call, 'done')
+    )
+    const first = await post(url, CALL, keyed())
+    await first.ended
+    const second = await post(url, CALL, keyed())
+    await second.ended
+    expect([first.status, second.text]).toEqual([status, '"done"'])
+    expect(calls.length).toBe(2)
+  })
+
+  it('does not run again where its stream was evicted', async () => {
+    const { url, calls } = await mount(call => call.result('x'.repeat(3000)), {
+      maxBytes: 8192,
+      window: 60_000
+    })
+    await (
+      await post(url, CALL, keyed())
+    ).ended
+    for (let i = 2; i < 8; i++)
+      await (
+        await post(url, callTool(i, 'any'), keyed({ 'idempotency-key': `${KEY}${i}` }))
+      ).ended
+    const again = await post(url, CALL, keyed())
+    await again.ended
+    expect(again.messages()).toMatchObject([{ id: 1, error: { code: -32000 } }])
+    expect(calls.length).toBe(7)
+  })
+
+  it('does not run again where nothing at all is left of its stream', async () => {
+    const { url, calls } = await mount(call => call.result('done'), { maxStreams: 2 })
+    await (
+      await post(url, CALL, keyed())
+    ).ended
+    for (let i = 2; i < 8; i++)
+      await (
+        await post(url, callTool(i, 'any'), headersFor({ version: '2025-11-25' }))
+      ).ended
+    const again = await post(url, CALL, keyed())
+    await again.ended
+    expect([again.status, again.text]).toEqual([409, expect.stringContaining('answer-lost')])
+    expect(calls.length).toBe(7)
+  })
+
+  it('does not run again where its answer was too large to keep', async () => {
+    const { url, calls } = await mount(call => json(call, 'x'.repeat(2 ** 20)))
+    const first = await post(url, CALL, keyed())
+    await first.ended
+    expect(first.text.length).toBe(2 ** 20 + 2)
+    expect((await post(url, CALL, keyed())).status).toBe(409)
+    expect(calls.length).toBe(1)
+  })
+
+  it('does not run again where its answer had to make room', async () => {
+    const { url, calls } = await mount(call => json(call, 'x'.repeat(3000)), {
+      maxBytes: 64 * 1024
+    })
+    const key = (i: number): Record<string, string> => keyed({ 'idempotency-key': `${KEY}-${i}` })
+    for (let i = 0; i < 5; i++) await (await post(url, CALL, key(i))).ended
+    const statuses = []
+    for (let i = 0; i < 5; i++) statuses.push((await post(url, CALL, key(i))).status)
+    expect(statuses).toEqual([409, 409, 409, 200, 200])
+    expect(calls.length).toBe(5)
+  })
+
+  it('does not run again where the endpoint broke off', async () => {
+    for (const breakOff of [
+      ({ res }: RawCall) => void res.destroy(),
+      ({ req }: RawCall) => void req.socket.destroy()
+    ]) {
+      const { url, calls } = await mount(breakOff, { resumeInterval: { min: 0, max: 0.1 } })
+      await expect(post(url, CALL, keyed())).rejects.toThrow()
+      expect((await post(url, CALL, keyed())).status).toBe(409)
+      expect(calls.length).toBe(1)
+    }
+  })
+
+  it('may break off for those who wait, too', async () => {
+    const { url, calls } = await mount(() => undefined)
+    const first = post(url, CALL, keyed())
+    first.catch(() => undefined)
+    await calls.nth(1)
+    const waiting = post(url, CALL, keyed())
+    await sleep(30)
+    calls[0]!.res.destroy()
+    await expect(first).rejects.toThrow()
+    expect((await waiting).status).toBe(409)
+  })
+})
+
+describe('a response under a key', () => {
+  it('feels its client like any other: back-pressure and drain', async () => {
+    const chunk = Buffer.alloc(64 * 1024, 'x')
+    let drains = 0
+    const { url } = await mount(async ({ res }) => {
+      res.writeHead(200, { 'Content-Type': 'application/json' })
+      for (let i = 0; i < 200; i++) {
+        if (res.write(chunk)) continue
+        await new Promise(resolve => res.once('drain', resolve))
+        drains++
+      }
+      res.end()
+    })
+    const answer = await post(url, CALL, keyed())
+    await answer.ended
+    expect(answer.bytes.length).toBe(200 * chunk.length)
+    expect(drains).toBeGreaterThan(0)
+  })
+
+  it('finishes and closes for those behind, once each, after it has been given', async () => {
+    const events: string[] = []
+    const { url } = await mount(call => {
+      for (const event of ['finish', 'close', 'error']) call.res.on(event, () => events.push(event))
+      json(call, {})
+    })
+    await (
+      await post(url, CALL, keyed())
+    ).ended
+    await until(() => events.includes('close'))
+    await sleep(20)
+    expect(events).toEqual(['finish', 'close'])
+  })
+
+  it('that is an event stream which is left alone closes with its client', async () => {
+    const { url, calls } = await mount(call => void call.emit(NOTE), { maxStreams: 1 })
+    const holder = await post(url, callTool(9, 'any'))
+    const untaken = await post(url, CALL, keyed())
+    expect([untaken.headers.link, untaken.headers['preference-applied']]).toEqual([
+      undefined,
+      undefined
+    ])
+    untaken.destroy()
+    await calls[1]!.closed
+    expect((await post(url, CALL, keyed())).status).toBe(409)
+    expect(calls.length).toBe(2)
+    holder.destroy()
+  })
+
+  it('that is a stream is let go by whoever recorded it', () => {
+    const res = new ServerResponse(new IncomingMessage(new Socket()))
+    let ends = 0
+    const stop = observeBody(res, 100, () => ends++)
+    const calls = new IdempotencyStore({
+      maxCalls: 1,
+      window: 1,
+      maxBytes: 1,
+      abandonAfter: () => 1,
+      onFull() {}
+    })
+    const call = calls.begin({ key: 'key', owner: '', hash: 'hash', size: 1, requestIds: [1] })
+    call.stopRecording = stop
+    res.write('some')
+    call.settle({ kind: 'stream', streamId: 'any' })
+    res.end('more')
+    expect(ends).toBe(0)
+  })
+
+  it('that is a stream is not kept a second time', async () => {
+    const script: RawScript = async call => {
+      for (let i = 0; i < 400; i++) {
+        const isFree = call.emit(
+          notification('notifications/message', { level: 'info', data: 'x'.repeat(50_000) })
+        )
+        if (!isFree) await new Promise(resolve => call.res.once('drain', resolve))
+      }
+      call.result('done')
+    }
+    const { url, streams } = await mount(script, { maxStreamBytes: 256 * 1024 })
+    const answer = await post(url, CALL, keyed())
+    answer.response.resume()
+    await answer.ended
+    expect(answer.bytes.length).toBeGreaterThan(20_000_000)
+    expect(streams.stats().bytes).toBeLessThan(1024 * 1024)
+  })
+})

@@ -1,0 +1,102 @@
+// Chunks in, whole blocks out.
+
+import { describe, expect, it } from '@jest/globals'
+import fc from 'fast-check'
+import { WholeBlocks } from '../../../lib/client/whole-blocks.js'
+
+const bytesOf = (text: string): Uint8Array => new TextEncoder().encode(text)
+const textOf = (bytes: Uint8Array): string => new TextDecoder().decode(bytes)
+
+/** What comes out of each chunk; '' where nothing does. */
+function pushed(chunks: Uint8Array[]): string[] {
+  const blocks = new WholeBlocks()
+  return chunks.map(chunk => textOf(blocks.push(chunk) ?? new Uint8Array()))
+}
+
+/** Up to where a text is whole, as the standard says it: behind its last blank line. */
+const wholeIn = (text: string): string =>
+  /^[^]*(?:\r\n|\n|\r(?!\n))(?:\r\n|\n|\r)/.exec(text)?.[0] ?? ''
+
+const STREAMS = [
+  'id: 1\ndata: a\n\nid: 2\ndata: b\n\n',
+  'id: 1\r\ndata: a\r\n\r\nid: 2\r\ndata: b\r\n\r\n',
+  'id: 1\rdata: a\r\rid: 2\rdata: b\r\r',
+  'data: ä€😀\n\ndata: rest',
+  ': comment\n\n\n\ndata: a\n\n',
+  'data: mixed\r\n\ndata: b\n\r\ndata: c\r\n\r\n'
+]
+
+describe.each(STREAMS)('%j', stream => {
+  const bytes = bytesOf(stream)
+
+  it('comes out whole, wherever it is cut', () => {
+    for (let first = 0; first <= bytes.length; first++) {
+      for (let second = first; second <= bytes.length; second++) {
+        const chunks = [
+          bytes.subarray(0, first),
+          bytes.subarray(first, second),
+          bytes.subarray(second)
+        ]
+        const [a = '', b = '', c = ''] = pushed(chunks)
+        expect([first, second, a + b + c]).toEqual([first, second, wholeIn(stream)])
+      }
+    }
+  })
+
+  it('comes out as soon as its blank line is there, byte by byte', () => {
+    const blocks = new WholeBlocks()
+    let out = ''
+    bytes.forEach((_byte, i) => {
+      out += textOf(blocks.push(bytes.slice(i, i + 1)) ?? new Uint8Array())
+      const before = textOf(bytes.slice(0, i + 1))
+      // The LF of a CRLF may stay behind: to whoever reads on it is no line of its own.
+      expect([before, out.replace(/\n$/, '')]).toEqual([before, wholeIn(before).replace(/\n$/, '')])
+      expect(blocks.pending).toBe(i + 1 - bytesOf(out).length)
+    })
+  })
+})
+
+describe('any stream, cut anywhere', () => {
+  it('is handed on without a byte lost, changed or doubled, and never beyond a blank line', () => {
+    const text = fc
+      .array(fc.constantFrom('\n', '\r', '\r\n', '\n\n', 'data: x', 'é'))
+      .map(parts => parts.join(''))
+    fc.assert(
+      fc.property(text, fc.array(fc.nat(20)), (stream, sizes) => {
+        const bytes = bytesOf(stream)
+        const chunks: Uint8Array[] = []
+        let from = 0
+        for (const size of [...sizes, bytes.length]) {
+          chunks.push(bytes.subarray(from, from + size))
+          from += size
+        }
+        const out = pushed(chunks).join('')
+        expect(stream.startsWith(out)).toBe(true)
+        expect(wholeIn(stream).startsWith(out)).toBe(true)
+      }),
+      { numRuns: 2000 }
+    )
+  })
+})
+
+describe('what goes on in one chunk', () => {
+  it('is not copied', () => {
+    const chunk = bytesOf('data: a\n\ndata: b\n\ndata: c')
+    const whole = new WholeBlocks().push(chunk)
+    expect(whole?.buffer).toBe(chunk.buffer)
+    expect(textOf(whole!)).toBe('data: a\n\ndata: b\n\n')
+  })
+
+  it('costs the same per byte, however large the block is', () => {
+    const time = (size: number): number => {
+      const blocks = new WholeBlocks()
+      const chunk = new Uint8Array(16 * 1024).fill(120)
+      const start = performance.now()
+      for (let sent = 0; sent < size; sent += chunk.length) blocks.push(chunk)
+      expect(blocks.push(bytesOf('\n\n'))?.length).toBe(size + 2)
+      return (performance.now() - start) / size
+    }
+    time(2 ** 20)
+    expect(time(2 ** 26) / Math.min(time(2 ** 22), time(2 ** 22))).toBeLessThan(5)
+  })
+})

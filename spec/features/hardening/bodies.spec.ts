@@ -1,0 +1,101 @@
+// Request bodies as they may come, and as an endpoint may read them.
+
+import { afterEach, describe, expect, it } from '@jest/globals'
+import express from 'express'
+import { AsyncLocalStorage } from 'node:async_hooks'
+import { finished } from 'node:stream/promises'
+import { closeAll } from '../../helpers/listen.js'
+import { result } from '../../helpers/mcp.js'
+import { openStream } from '../../helpers/open-stream.js'
+import type { Middleware } from '../mounting/frameworks.js'
+import {
+  type Behave,
+  blockOf,
+  HEADERS,
+  note,
+  NODE,
+  NOTE,
+  RESULT,
+  serveCase,
+  SSE_TYPE
+} from '../../unit/endpoint/tap-case.js'
+
+afterEach(closeAll)
+
+describe('a body that is nested very deeply', () => {
+  it.each([5000, 100_000])('(%i arrays) is served also under a key', async depth => {
+    const { url, expectNeighbourUnharmed } = await serveCase(async (res, req) => {
+      await finished(req.resume())
+      res.writeHead(200, SSE_TYPE).end(RESULT)
+    })
+    const params = '['.repeat(depth) + ']'.repeat(depth)
+    const response = await openStream(url, {
+      body: `{"jsonrpc":"2.0","id":1,"method":"any","params":${params}}`,
+      headers: { ...HEADERS, 'idempotency-key': 'a key of length and more' }
+    })
+    expect(await response.ended).toBe('end')
+    expect([response.status, response.messages()]).toEqual([200, [result(1, {})]])
+    await expectNeighbourUnharmed()
+  })
+})
+
+describe('an endpoint that writes its head first and reads its body then', () => {
+  it.each<[how: string, behave: Behave]>([
+    [
+      'chunk by chunk',
+      async (res, req) => {
+        res.writeHead(200, SSE_TYPE)
+        let body = ''
+        for await (const chunk of req) body += String(chunk)
+        res.write(blockOf(note(JSON.parse(body).method)))
+        res.end(RESULT)
+      }
+    ],
+    [
+      'until it is finished',
+      async (res, req) => {
+        res.writeHead(200, SSE_TYPE)
+        let body = ''
+        req.on('data', chunk => (body += String(chunk)))
+        await finished(req)
+        res.write(blockOf(note(JSON.parse(body).method)))
+        res.end(RESULT)
+      }
+    ]
+  ])(
+    '%s, comes to its end',
+    async (_how, behave) => {
+      const { call } = await serveCase(behave)
+      const response = await call()
+      expect(await response.ended).toBe('end')
+      expect(response.messages()).toEqual([note('tools/call'), result(1, {})])
+    },
+    5000
+  )
+})
+
+describe('the async context of a middleware in front', () => {
+  const storage = new AsyncLocalStorage<string>()
+  const inFront: Middleware = (_req, _res, next) => storage.run('of this request', () => next())
+
+  it.each<[who: string, parser: Middleware[]]>([
+    ['an endpoint that reads the raw body', []],
+    ['an endpoint behind express.json', [express.json() as Middleware]]
+  ])('reaches %s', async (_who, parser) => {
+    const seen: unknown[] = []
+    const { call } = await serveCase(
+      async (res, req) => {
+        seen.push(storage.getStore())
+        if (parser.length === 0) await finished(req.resume())
+        seen.push(storage.getStore())
+        res.writeHead(200, SSE_TYPE).end(NOTE + RESULT)
+      },
+      {},
+      ([streams, ...rest]) => NODE([inFront, streams!, ...parser, ...rest])
+    )
+    const response = await call()
+    expect(await response.ended).toBe('end')
+    // Of the neighbour's request nothing is noted.
+    expect(seen).toEqual(['of this request', 'of this request'])
+  })
+})

@@ -1,0 +1,234 @@
+// What calls under an `Idempotency-Key` may hold: of each owner, of all together, and of what they
+// have been asked.
+
+import { afterEach, describe, expect, it } from '@jest/globals'
+import { Readable } from 'node:stream'
+import { FairStore } from '../../../lib/streams/fair-store.js'
+import { SharedRoom } from '../../../lib/streams/shared-room.js'
+import { until } from '../../helpers/happenings.js'
+import { closeAll } from '../../helpers/listen.js'
+import { callTool, notification, post, result } from '../../helpers/mcp.js'
+import { answerJson, CALL, KEY, keyed, mount } from './setup.js'
+
+afterEach(closeAll)
+
+const as = (owner: string, n: number | string = ''): Record<string, string> => ({
+  authorization: `Bearer ${owner}`,
+  'idempotency-key': `${KEY}-${n}`
+})
+
+describe('an answer that is longer than what is kept', () => {
+  it('is lost, and its endpoint is let go: it writes no more than that for a client that has gone', async () => {
+    const piece = Buffer.alloc(64 * 1024)
+    let written = 0
+    const { send, sendAndLeave, streams } = await mount(({ res }) => {
+      res.writeHead(200, { 'Content-Type': 'application/octet-stream' })
+      res.flushHeaders()
+    })
+    const call = await sendAndLeave()
+    const source = new Readable({
+      read() {
+        written += piece.length
+        setImmediate(() => this.push(piece))
+      }
+    })
+    call.res.once('close', () => source.destroy())
+    source.pipe(call.res)
+    await call.closed
+    expect(written).toBeGreaterThanOrEqual(1024 * 1024)
+    expect(written).toBeLessThan(2 * 1024 * 1024)
+    expect(streams.stats()).toMatchObject({ keyed: 0, bytes: 0 })
+    expect((await send()).status).toBe(409)
+  })
+
+  it('does not keep an endpoint writing that does not listen for the close', async () => {
+    const { sendAndLeave } = await mount(() => undefined)
+    const { res, closed } = await sendAndLeave()
+    res.writeHead(200, { 'Content-Type': 'text/plain' })
+    const piece = 'x'.repeat(64 * 1024)
+    for (let n = 0; n < 20; n++) res.write(piece)
+    await closed
+    expect([res.write(piece), res.destroyed]).toEqual([false, true])
+  })
+
+  it('reaches its client whole, and the endpoint sees it finish', async () => {
+    const events: string[] = []
+    const text = 'x'.repeat(3 * 1024 * 1024)
+    const { send } = await mount(({ res }) => {
+      for (const event of ['finish', 'close']) res.on(event, () => events.push(event))
+      res.writeHead(200, { 'Content-Type': 'text/plain' }).end(text)
+    })
+    expect((await send()).text).toBe(text)
+    await until(() => events.length === 2)
+    expect(events).toEqual(['finish', 'close'])
+    expect((await send()).status).toBe(409)
+  })
+
+  it('that turns out to be a stream is one', async () => {
+    const note = notification('notifications/message', {
+      level: 'info',
+      data: 'x'.repeat(2 * 1024 * 1024)
+    })
+    const text = [note, result(1, 'done')]
+      .map(message => `data: ${JSON.stringify(message)}\n\n`)
+      .join('')
+    const { send } = await mount(
+      ({ res }) => void res.setHeader('Content-Type', 'text/event-stream').end(text)
+    )
+    for (let n = 0; n < 2; n++) expect((await send()).messages()).toEqual([note, result(1, 'done')])
+  })
+})
+
+describe('calls that run', () => {
+  it('are counted, and what is held for those whose client has gone', async () => {
+    const { sendAndLeave, send, streams } = await mount(() => undefined)
+    const call = await sendAndLeave({}, callTool(1, 'any', { text: 'x'.repeat(10_000) }))
+    await until(() => streams.stats().bytes > 0)
+    expect(streams.stats().keyed).toBe(1)
+    expect(streams.stats().bytes).toBeGreaterThan(10_000)
+    answerJson(call, result(1, 'done'))
+    await call.closed
+    expect(streams.stats()).toMatchObject({ keyed: 0 })
+    expect(streams.stats().bytes).toBeLessThan(1000)
+    expect((await send({}, callTool(1, 'any', { text: 'x'.repeat(10_000) }))).text).toContain(
+      'done'
+    )
+  })
+
+  it('without a client are so many at the most; the others see it go, and do not run again', async () => {
+    const { sendAndLeave, send, calls, streams } = await mount(() => undefined, { maxStreams: 4 })
+    for (let n = 0; n < 5; n++) await sendAndLeave(as('one', n))
+    await calls[4]!.closed
+    expect(calls.map(({ isClosed }) => isClosed)).toEqual([false, false, true, true, true])
+    // Another owner has room still.
+    await sendAndLeave(as('another'))
+    expect(streams.stats()).toMatchObject({ keyed: 3, refusals: 3 })
+    expect(calls[5]!.isClosed).toBe(false)
+    expect((await send(as('one', 4))).status).toBe(409)
+    expect(calls.length).toBe(6)
+  })
+
+  it('without a client hold so many bytes at the most', async () => {
+    const { sendAndLeave, calls, streams } = await mount(() => undefined, { maxBytes: 8 * 100_000 })
+    const large = callTool(1, 'any', { text: 'x'.repeat(30_000) })
+    for (let n = 0; n < 3; n++) await sendAndLeave(as('one', n), large)
+    await calls[2]!.closed
+    expect(calls.map(({ isClosed }) => isClosed)).toEqual([false, false, true])
+    expect(streams.stats().bytes).toBeLessThan(70_000)
+  })
+
+  it('give back what they held when their client is there again', async () => {
+    const { sendAndLeave, send, calls, streams } = await mount(() => undefined, { maxStreams: 2 })
+    const call = await sendAndLeave()
+    await until(() => streams.stats().bytes > 0)
+    const again = send()
+    await until(() => streams.stats().bytes === 0)
+    answerJson(call, result(1, 'done'))
+    expect((await again).text).toContain('done')
+    expect(calls.length).toBe(1)
+  })
+})
+
+describe('a call that has been answered', () => {
+  it('is not forgotten for what others send', async () => {
+    const { send, calls } = await mount(call => answerJson(call, calls.length), { maxStreams: 20 })
+    await send(as('hers'))
+    for (let n = 0; n < 60; n++) await send(as('his', n))
+    expect((await send(as('hers'))).text).toBe('1')
+    expect(calls.length).toBe(61)
+  })
+
+  it('is not forgotten for what is refused, under whatever name', async () => {
+    const script = (call: Parameters<typeof answerJson>[0]): void =>
+      answerJson(call, 'any', call.req.headers.authorization === 'Bearer hers' ? 200 : 401)
+    const { send, calls } = await mount(script, { maxStreams: 5 })
+    for (let n = 0; n < 3; n++) await send(as('hers', n))
+    for (let n = 0; n < 20; n++) await send(as(`forged ${n}`, n))
+    for (let n = 0; n < 3; n++) expect((await send(as('hers', n))).status).toBe(200)
+    expect(calls.length).toBe(23)
+  })
+
+  it('belongs to its path', async () => {
+    const { url, send, calls } = await mount(call => answerJson(call, 'done'))
+    await send()
+    for (const path of ['/mail', '/mail?a=1', '?a=1']) {
+      const answer = await post(`${url}${path}`, CALL, keyed())
+      await answer.ended
+    }
+    expect(calls.map(({ req }) => req.url)).toEqual(['/mcp', '/mcp/mail'])
+  })
+})
+
+describe('room that is shared', () => {
+  it('is half of what there is for who comes first, and leaves some for the next', () => {
+    const room = new SharedRoom(8)
+    const takeAll = (owner: string): number => {
+      let taken = 0
+      while (room.take(owner, 1)) taken++
+      return taken
+    }
+    expect(['a', 'b', 'c'].map(takeAll)).toEqual([4, 2, 1])
+    room.giveBack('a', 4)
+    expect([takeAll('a'), takeAll('b'), room.taken]).toEqual([3, 0, 6])
+  })
+
+  it('is there for one', () => {
+    expect(new SharedRoom(1).take('a', 1)).toBe(true)
+  })
+})
+
+describe('a fair store', () => {
+  const filled = (owners: Record<string, number>, maxSize: number) => {
+    const evicted: string[] = []
+    const store = new FairStore<{ size: number }>({
+      maxSize,
+      sizeOf: ({ size }) => size,
+      onEvict: (_value, key) => evicted.push(key)
+    })
+    for (const [owner, count] of Object.entries(owners))
+      for (let n = 0; n < count; n++) store.set(`${owner}${n}`, owner, { size: 1 })
+    return { store, evicted }
+  }
+
+  it('makes room where most is, the least used first', () => {
+    const { store, evicted } = filled({ a: 2, b: 8 }, 10)
+    store.get('b0')
+    store.set('c0', 'c', { size: 1 })
+    expect(evicted).toEqual(['b1'])
+    store.set('c1', 'c', { size: 3 })
+    expect(evicted).toEqual(['b1', 'b2', 'b3', 'b4'])
+    expect(['a0', 'a1', 'b0', 'c0', 'c1'].filter(key => store.get(key) === undefined)).toEqual([])
+    expect([store.size, store.count]).toEqual([10, 8])
+  })
+
+  it('keeps nothing that is larger than all may be, and replaces what has the same key', () => {
+    const { store, evicted } = filled({ a: 2 }, 4)
+    expect(store.set('b', 'b', { size: 5 })).toBe(false)
+    expect(store.set('a0', 'b', { size: 3 })).toBe(true)
+    expect([store.size, store.count, evicted]).toEqual([4, 2, []])
+    store.delete('a0')
+    expect([store.size, store.count]).toEqual([1, 1])
+  })
+
+  it('finds who has most without a look at all: one owner more costs no more', () => {
+    const { store } = filled(
+      Object.fromEntries(Array.from({ length: 5000 }, (_, n) => [`o${n} `, 1])),
+      5000
+    )
+    for (let n = 0; n < 20_000; n++) store.set(`x${n}`, 'x', { size: 1 })
+    expect(store.size).toBe(5000)
+    expect(store.get('o4999 0')).toBeDefined()
+  }, 5000)
+})
+
+describe('an answer whose time is over', () => {
+  it('goes by itself, without another request', async () => {
+    const { send, streams } = await mount(call => answerJson(call, result(1, 'done')), {
+      window: 1,
+      resumeInterval: { min: 0, max: 0.05 }
+    })
+    await send()
+    expect(streams.stats().bytes).toBeGreaterThan(0)
+    await until(() => streams.stats().bytes === 0)
+  })
+})

@@ -1,0 +1,59 @@
+// What is remembered of a call under a key, once it has been answered, is its answer: not the
+// request that it came with.
+
+import { afterEach, describe, expect, it } from '@jest/globals'
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
+import { rawEndpoint } from '../../helpers/endpoints/raw.js'
+import { closeAll } from '../../helpers/listen.js'
+import { callTool, post, result } from '../../helpers/mcp.js'
+import { serve } from '../../helpers/serve.js'
+
+afterEach(closeAll)
+
+setFlagsFromString('--expose-gc')
+const collectGarbage = runInNewContext('gc') as () => void
+
+const CALLS = 200
+const SIZE = 100_000
+
+async function memory(): Promise<number> {
+  for (let i = 0; i < 3; i++) {
+    collectGarbage()
+    await new Promise(setImmediate)
+  }
+  const { heapUsed, external } = process.memoryUsage()
+  return heapUsed + external
+}
+
+describe('settled calls', () => {
+  it.each(['json', 'event stream'])(
+    'answered by %s keep a small part of what they were sent with',
+    async kind => {
+      const endpoint = rawEndpoint(
+        ({ message, res, result: answer }) => {
+          if (kind === 'event stream') return answer()
+          res
+            .writeHead(200, { 'Content-Type': 'application/json' })
+            .end(JSON.stringify(result(message.id, {})))
+        },
+        { stateless: true }
+      )
+      const { url, streams } = await serve(endpoint)
+      const send = async (n: number): Promise<void> => {
+        const response = await post(url, callTool(n, 'any', { text: `${n}`.padEnd(SIZE, 'x') }), {
+          'Idempotency-Key': `key-of-call-number-${n}`
+        })
+        await response.ended
+        expect(response.status).toBe(200)
+        endpoint.calls.length = endpoint.requests.length = 0
+      }
+      for (let n = 0; n < 20; n++) await send(n)
+      const before = await memory()
+      for (let n = 0; n < CALLS; n++) await send(1000 + n)
+      expect(streams.stats().keyed).toBe(0)
+      // All of them would be 20 MB, and more with their requests and sockets.
+      expect((await memory()) - before).toBeLessThan((CALLS * SIZE) / 4)
+    }
+  )
+})

@@ -1,0 +1,93 @@
+// What a client or an endpoint makes absurdly long is not remembered: the response passes as it
+// would without us.
+
+import { afterEach, describe, expect, it } from '@jest/globals'
+import { rawEndpoint } from '../../helpers/endpoints/raw.js'
+import { closeAll } from '../../helpers/listen.js'
+import { callTool, get, headersFor, initialize, post, type RequestId } from '../../helpers/mcp.js'
+import { serve } from '../../helpers/serve.js'
+import { call, gist, MODERN } from './setup.js'
+
+afterEach(closeAll)
+
+const LONG = 'i'.repeat(1025)
+const LONGEST = 'i'.repeat(1024)
+
+const answering = () => rawEndpoint(rawCall => rawCall.result(), { stateless: true })
+
+describe('an id of more than 1,024 characters', () => {
+  it.each<[string, Record<string, string>, RequestId]>([
+    ['of a session', { 'mcp-session-id': LONG }, 1],
+    ['of a request', {}, LONG],
+    ['of a request that may be sent again', { 'idempotency-key': '0123456789abcdef' }, LONG]
+  ])('%s: the response passes, and nothing of it is kept', async (_what, headers, id) => {
+    const { url, streams } = await serve(answering())
+    const response = await call(url, id, headers)
+    await response.ended
+    expect(response.headers).not.toHaveProperty('link')
+    expect(gist(response.messages())).toEqual([[id, 'result']])
+    expect(streams.stats()).toMatchObject({ live: 0, finished: 0, bytes: 0 })
+  })
+
+  it('of a session that the endpoint has made: the same', async () => {
+    const { url, streams } = await serve(rawEndpoint(() => undefined, { session: LONG }))
+    const response = await post(url, initialize('2025-11-25'), MODERN)
+    await response.ended
+    expect([response.headers['mcp-session-id'], response.headers.link]).toEqual([LONG, undefined])
+    expect(response.messages()).toHaveLength(1)
+    expect(streams.stats()).toMatchObject({ finished: 0 })
+  })
+
+  it('of a session, on a listen channel: it reaches the endpoint as it is', async () => {
+    const endpoint = rawEndpoint(rawCall => rawCall.open(), { stateless: true })
+    const { url, streams } = await serve(endpoint)
+    const response = await get(url, { ...MODERN, ...headersFor({ session: LONG }) })
+    expect([response.status, response.headers.link]).toEqual([200, undefined])
+    expect(streams.stats()).toMatchObject({ live: 0 })
+    response.destroy()
+  })
+})
+
+it('an id of 1,024 characters is like any other', async () => {
+  const { url, streams } = await serve(answering())
+  const response = await call(url, LONGEST, { 'mcp-session-id': LONGEST })
+  await response.ended
+  expect(response.headers).toHaveProperty('link')
+  expect(gist(response.messages())).toEqual([[LONGEST, 'result']])
+  expect(streams.stats()).toMatchObject({ finished: 1 })
+})
+
+it.each([
+  [100, true],
+  [101, false]
+])(
+  'a batch of %d requests: kept %s, as a stream that fails keeps an error for each',
+  async (n, isKept) => {
+    const { url } = await serve(async (req, res) => {
+      for await (const _chunk of req);
+      res.writeHead(200, { 'Content-Type': 'text/event-stream' }).flushHeaders()
+    })
+    const response = await post(
+      url,
+      Array.from({ length: n }, (_, i) => callTool(i, 'any')),
+      headersFor({ version: '2025-03-26' })
+    )
+    expect(response.headers.link !== undefined).toBe(isKept)
+    response.destroy()
+  }
+)
+
+it('a comment of 200 KB passes', async () => {
+  const endpoint = rawEndpoint(rawCall => rawCall.open(), { stateless: true })
+  const { url, streams } = await serve(endpoint)
+  const response = await call(url)
+  const rawCall = await endpoint.calls.nth(1)
+  await response.next()
+  const comment = `: ${'c'.repeat(200_000)}\n`
+  expect(rawCall.write(`${comment}\n`)).toBe(true)
+  rawCall.result()
+  await response.ended
+  expect(response.text.includes(comment)).toBe(true)
+  expect(gist(response.messages())).toEqual([[1, 'result']])
+  expect(streams.stats().bytes).toBeLessThan(1000)
+})

@@ -1,0 +1,251 @@
+// A client that stops reading: what its socket holds counts until it is given back, and a
+// connection that takes nothing is cut.
+
+import { afterEach, describe, expect, it, jest } from '@jest/globals'
+import { once } from 'node:events'
+import type { RequestHandler } from 'express'
+import { StallWatch, type Waiting } from '../../../lib/readers/stall-watch.js'
+import { rawEndpoint } from '../../helpers/endpoints/raw.js'
+import { closeAll } from '../../helpers/listen.js'
+import { del } from '../../helpers/mcp.js'
+import type { OpenStream } from '../../helpers/open-stream.js'
+import { serve, streamId, streamUrl } from '../../helpers/serve.js'
+import { call, gist, note, resume, stopTheClock, turn, upTo } from './setup.js'
+
+afterEach(async () => {
+  jest.useRealTimers()
+  await closeAll()
+})
+
+const MEBIBYTE = 1024 * 1024
+const TOTAL = 1000
+const FLOOD = [...upTo(TOTAL), ['flood', 'result']]
+const LIFE = { min: 0, max: 60 }
+
+/**
+ * 8 MiB for a call named `flood`, five times that for `long`, and one event that no socket takes at
+ * once for any other.
+ */
+function endpoint() {
+  return rawEndpoint(
+    async rawCall => {
+      const { id } = rawCall.message
+      const total = id === 'flood' ? TOTAL : 5 * TOTAL
+      if (id !== 'flood' && id !== 'long') rawCall.emit(note(1, 12 * MEBIBYTE))
+      else
+        for (const n of upTo(total))
+          if (!rawCall.emit(note(n, 8192))) await once(rawCall.res, 'drain')
+      if (id !== 'open') rawCall.result()
+    },
+    { stateless: true }
+  )
+}
+
+/** A call that has ended, and its client, which has stopped reading. */
+async function unread(options: object, id = 'flood', inFront: RequestHandler[] = []) {
+  stopTheClock()
+  const served = await serve(
+    endpoint(),
+    { window: 1000, resumeInterval: LIFE, ...options },
+    inFront
+  )
+  const response = await call(served.url, id)
+  response.pause()
+  if (id !== 'open') while (served.streams.stats().finished < 1) await turn()
+  for (let i = 0; i < 20; i++) await turn()
+  return { ...served, response }
+}
+
+/** Waits until the server has noticed that so many connections are left. */
+async function connections(
+  n: number,
+  { streams }: { streams: { stats(): { connections: number } } }
+): Promise<void> {
+  while (streams.stats().connections !== n) await turn()
+}
+
+describe('a connection that takes nothing for `resumeInterval.max`', () => {
+  it('is cut, and its client resumes where it was', async () => {
+    const served = await unread({})
+    jest.advanceTimersByTime(59_000)
+    await turn()
+    expect(served.streams.stats()).toMatchObject({ live: 0, finished: 1, connections: 1 })
+    jest.advanceTimersByTime(20_000)
+    await connections(0, served)
+    const { response, url, streams } = served
+    response.resume()
+    expect(await response.ended).not.toBe('end')
+    const received = gist(response.messages())
+    expect(received.length).toBeLessThan(TOTAL)
+    const rest = await resume(streamUrl(response, url), `${streamId(response)}.${received.length}`)
+    await rest.ended
+    expect([...received, ...gist(rest.messages())]).toEqual(FLOOD)
+    await connections(0, served)
+    jest.advanceTimersByTime(3000)
+    expect(streams.stats()).toMatchObject({ finished: 0, bytes: 0 })
+  })
+
+  it('is cut also when it was disconnected at will meanwhile, and its goodbye waits', async () => {
+    const served = await unread({ disconnectAfter: 5000 }, 'open')
+    jest.advanceTimersByTime(5000)
+    expect(served.streams.stats()).toMatchObject({ live: 1, connections: 1 })
+    jest.advanceTimersByTime(55_000)
+    await turn()
+    expect(served.streams.stats()).toMatchObject({ connections: 1 })
+    jest.advanceTimersByTime(20_000)
+    await connections(0, served)
+    served.response.resume()
+    expect(await served.response.ended).not.toBe('end')
+  })
+
+  it('is not cut while it takes anything at all', async () => {
+    const served = await unread({ maxStreamBytes: 64 * MEBIBYTE }, 'long')
+    const { response } = served
+    response.response.removeAllListeners('data')
+    response.resume()
+    response.pause()
+    for (let i = 0; i < 5; i++) {
+      // More than the buffers of both sides would take.
+      for (let taken = 0; taken < 4 * MEBIBYTE && served.streams.stats().connections > 0;) {
+        taken += (response.response.read() as Buffer | null)?.length ?? 0
+        await turn()
+      }
+      jest.advanceTimersByTime(40_000)
+      await turn()
+      expect(served.streams.stats().connections).toBe(1)
+    }
+    response.destroy()
+    await connections(0, served)
+  })
+})
+
+describe('what a socket has been lent', () => {
+  const inFront: [string, RequestHandler[]][] = [
+    ['', []],
+    [
+      'and somebody in front keeps what passes',
+      [
+        (_req, res, next) => {
+          const { write } = res
+          res.write = ((...args: Parameters<typeof write>) =>
+            write.apply(res, args)) as typeof write
+          next()
+        }
+      ]
+    ]
+  ]
+
+  it.each(inFront)(
+    'counts while the client of a stream that has ended reads nothing, and no more when it has read %s',
+    async (_name, middleware) => {
+      const { streams, response } = await unread({}, 'large', middleware)
+      jest.advanceTimersByTime(10_000)
+      expect(streams.stats().bytes).toBeGreaterThan(12 * MEBIBYTE)
+      response.resume()
+      expect(await response.ended).toBe('end')
+      expect(gist(response.messages())).toEqual([1, ['large', 'result']])
+      // What does not say when it has written is looked at by the sweep.
+      for (let i = 0; streams.stats().bytes > 0 && i < 100; i++) {
+        jest.advanceTimersByTime(1000)
+        await turn()
+      }
+      expect(streams.stats()).toMatchObject({ finished: 0, bytes: 0 })
+    }
+  )
+
+  it('is given back at once when the client cancels', async () => {
+    const { streams, response, url } = await unread({}, 'open')
+    expect(streams.stats().bytes).toBeGreaterThan(12 * MEBIBYTE)
+    expect((await del(streamUrl(response, url))).status).toBe(204)
+    await connections(0, { streams })
+    expect(streams.stats()).toMatchObject({ live: 0, bytes: 0 })
+    response.resume()
+    expect(await response.ended).not.toBe('end')
+  })
+
+  it('makes room where memory is short: no number of stalled clients holds more than `maxBytes`', async () => {
+    const maxBytes = 32 * MEBIBYTE
+    const { streams, url, response } = await unread({ maxBytes }, 'large')
+    const stalled: OpenStream[] = [response]
+    for (let i = 0; i < 5; i++) {
+      const more = await call(url, `large ${i}`)
+      more.pause()
+      stalled.push(more)
+      while (streams.stats().live > 0) await turn()
+      jest.advanceTimersByTime(5000)
+      expect(streams.stats().bytes).toBeLessThanOrEqual(maxBytes)
+    }
+    // The oldest have gone; the newest are untouched.
+    const newest = stalled.pop()!
+    newest.resume()
+    expect(await newest.ended).toBe('end')
+    stalled[0]!.resume()
+    expect(await stalled[0]!.ended).not.toBe('end')
+    for (const each of stalled) each.destroy()
+  })
+})
+
+describe('the watch over those that wait', () => {
+  class Fake implements Waiting {
+    pending = 100
+    isClosed = false
+    readonly heard: string[] = []
+    settled = () => void this.heard.push('settled')
+    stalled = () => void this.heard.push('stalled')
+  }
+
+  const watch = () => {
+    jest.useFakeTimers()
+    return new StallWatch(10_000)
+  }
+
+  it('tells who makes no progress for the deadline, a quarter of it late at the most', () => {
+    const stalls = watch()
+    const fake = new Fake()
+    stalls.add(fake)
+    jest.advanceTimersByTime(10_000)
+    expect(fake.heard).toEqual([])
+    jest.advanceTimersByTime(2500)
+    expect(fake.heard).toEqual(['stalled'])
+    expect(jest.getTimerCount()).toBe(0)
+  })
+
+  it('starts again with each byte that leaves, and not with what is added', () => {
+    const stalls = watch()
+    const [moving, growing] = [new Fake(), new Fake()]
+    for (const each of [moving, growing]) stalls.add(each)
+    for (let i = 0; i < 8; i++) {
+      moving.pending--
+      growing.pending++
+      jest.advanceTimersByTime(5000)
+    }
+    expect([moving.heard, growing.heard]).toEqual([[], ['stalled']])
+    stalls.delete(moving)
+    jest.advanceTimersByTime(20_000)
+    expect([moving.heard, jest.getTimerCount()]).toEqual([[], 0])
+  })
+
+  it('lets go of one that has said everything once its last byte has left', () => {
+    const stalls = watch()
+    const fake = new Fake()
+    fake.isClosed = true
+    stalls.add(fake)
+    jest.advanceTimersByTime(5000)
+    fake.pending = 0
+    jest.advanceTimersByTime(2500)
+    expect([fake.heard, jest.getTimerCount()]).toEqual([['settled'], 0])
+  })
+
+  it('asks no clock: one that is set back or forward changes nothing', () => {
+    const stalls = watch()
+    const fake = new Fake()
+    stalls.add(fake)
+    jest.setSystemTime(0)
+    jest.advanceTimersByTime(5000)
+    jest.setSystemTime(10 ** 13)
+    jest.advanceTimersByTime(5000)
+    expect(fake.heard).toEqual([])
+    jest.advanceTimersByTime(2500)
+    expect(fake.heard).toEqual(['stalled'])
+  })
+})

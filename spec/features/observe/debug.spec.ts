@@ -1,0 +1,371 @@
+// `DEBUG=mcp-streams`: a line for every decision, and no line that gives a stream away.
+
+import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals'
+import createDebug from 'debug'
+import express, { type RequestHandler } from 'express'
+import { setImmediate as turn } from 'node:timers/promises'
+import { format } from 'node:util'
+import supertest from 'supertest'
+import { currentStream, mcpStreams } from '../../../lib/index.js'
+import {
+  rawEndpoint,
+  type RawEndpointOptions,
+  type RawScript
+} from '../../helpers/endpoints/raw.js'
+import { happenings, until } from '../../helpers/happenings.js'
+import { closeAll, closeLater, listen } from '../../helpers/listen.js'
+import {
+  callTool,
+  cancelled,
+  del,
+  get,
+  headersFor,
+  initialize,
+  post,
+  postModern,
+  request
+} from '../../helpers/mcp.js'
+import { openStream } from '../../helpers/open-stream.js'
+import { serve, streamId, streamUrl, type Served } from '../../helpers/serve.js'
+
+const lines: string[] = []
+const { log } = createDebug
+
+beforeEach(() => {
+  lines.length = 0
+  createDebug.log = (...args: unknown[]) =>
+    lines.push(format(...args).replace(/^\S+ mcp-streams /, ''))
+  createDebug.enable('mcp-streams')
+})
+
+afterEach(async () => {
+  createDebug.disable()
+  createDebug.log = log
+  await closeAll()
+})
+
+const headers = headersFor({ version: '2025-11-25' })
+const answers: RawScript = ({ result }) => result({})
+const holds: RawScript = ({ open }) => open()
+const raw = (script: RawScript, options?: RawEndpointOptions) => rawEndpoint(script, options)
+
+/** What a log may show of a stream. */
+const short = (id: string) => `${id.slice(0, 6)}…`
+
+async function called(
+  script: RawScript,
+  options: Parameters<typeof serve>[1] = {},
+  sent = headers
+) {
+  const endpoint = raw(script)
+  const served = await serve(endpoint, options)
+  const response = await post(served.url, callTool(1, 'x'), sent)
+  const id = streamId(response)
+  return {
+    ...served,
+    endpoint,
+    response,
+    id,
+    own: streamUrl(response, served.url),
+    name: `stream ${short(id)}`
+  }
+}
+
+describe('a response that is left alone says why:', () => {
+  const json: RawScript = ({ res }) => {
+    res.setHeader('Content-Type', 'application/json')
+    res.end('{}')
+  }
+
+  it.each<[why: string, script: RawScript, send: (served: Served) => Promise<unknown>]>([
+    [
+      'POST response left alone: no plain event stream with status 200',
+      json,
+      async ({ url }) => post(url, callTool(1, 'x'), headers)
+    ],
+    [
+      'POST response left alone: no plain event stream with status 200',
+      ({ open, res }) => {
+        open({ 'Content-Encoding': 'gzip' })
+        res.end()
+      },
+      async ({ url }) => post(url, callTool(1, 'x'), headers)
+    ],
+    [
+      'POST response left alone: revision without resumption',
+      answers,
+      async ({ url }) => postModern(url, callTool(1, 'x'))
+    ],
+    [
+      'POST response left alone: revision without resumption',
+      answers,
+      async ({ url }) => postModern(url, request(1, 'initialize', {}))
+    ],
+    [
+      'DELETE passed on untouched: no stream to come',
+      ({ res }) => void res.end(),
+      async ({ url }) => openStream(url, { method: 'DELETE', headers: { 'mcp-session-id': 's' } })
+    ],
+    [
+      'OPTIONS passed on: not MCP',
+      ({ res }) => void res.end(),
+      async ({ url }) => openStream(url, { method: 'OPTIONS' })
+    ],
+    [
+      'POST passed on: not MCP',
+      ({ res }) => void res.end(),
+      async ({ url }) => post(url, { order: 1 })
+    ],
+    [
+      'response left alone: the endpoint numbers its events itself',
+      ({ write, result }) => {
+        write('id: 1\ndata: {}\n\n')
+        result()
+      },
+      async ({ url }) => post(url, callTool(1, 'x'), headers)
+    ]
+  ])('%s', async (why, script, send) => {
+    const warn = jest.spyOn(process, 'emitWarning').mockImplementation(() => undefined)
+    const served = await serve(raw(script))
+    await send(served)
+    expect(lines).toContain(why)
+    warn.mockRestore()
+  })
+
+  it('closing', async () => {
+    const served: Served = await serve(
+      raw(({ result, message }) => {
+        if (message.id === 1) void served.streams.close({ drain: 0 })
+        result()
+      })
+    )
+    await post(served.url, callTool(1, 'x'), headers)
+    expect(lines.at(-1)).toBe('POST response left alone: closing')
+    await post(served.url, callTool(2, 'x'), headers)
+    expect(lines.at(-1)).toBe('POST passed on untouched: closing')
+  })
+
+  it('everything is live and full', async () => {
+    const { url } = await called(holds, { maxStreams: 1 })
+    await post(url, callTool(2, 'x'), headers)
+    expect(lines.at(-1)).toBe('POST response left alone: everything is live and full')
+  })
+
+  it('another instance in front', async () => {
+    const [outer, inner] = [mcpStreams(), mcpStreams()]
+    for (const streams of [outer, inner]) closeLater(() => streams.close({ drain: 0 }))
+    const { url } = await listen(
+      express()
+        .use('/mcp', outer, inner)
+        .all('/mcp', raw(answers) as RequestHandler)
+    )
+    await post(`${url}/mcp`, callTool(1, 'x'), headers)
+    expect(lines).toContain('POST passed on: an instance in front of this one sees to it')
+  })
+})
+
+describe('the life of a stream has a line each:', () => {
+  it('created, completed', async () => {
+    const { response, name } = await called(answers)
+    await response.ended
+    expect(lines).toEqual([`${name} created`, `${name} completed`])
+  })
+
+  it('failed, with the reason', async () => {
+    const { response, name } = await called(({ open, res }) => {
+      open()
+      res.end()
+    })
+    await response.ended
+    expect(lines).toContain(`${name} failed: The server ended the stream without a response`)
+  })
+
+  it('cancelled, by DELETE or by the client that says so', async () => {
+    const { own, name, endpoint } = await called(holds)
+    await del(own)
+    await endpoint.calls[0]!.closed
+    expect(lines.slice(1).sort()).toEqual([`${name} cancelled`, `${name} cancelled by DELETE`])
+  })
+
+  it('cancelled, by a session that its client has ended', async () => {
+    const { url } = await serve(
+      raw(({ req, res, open }) => (req.method === 'DELETE' ? res.end() : open()))
+    )
+    const session = headersFor({ session: 's' })
+    const response = await post(url, callTool(1, 'x'), session)
+    await del(url, session)
+    await response.ended
+    expect(lines).toContain('session ended by DELETE: 1 streams dropped')
+    expect(lines).toContain(`stream ${short(streamId(response))} cancelled`)
+  })
+
+  it('abandoned', async () => {
+    const abandoned = happenings('abandoned')
+    const { response, name } = await called(holds, { resumeInterval: { max: 0.02 } })
+    response.destroy()
+    await abandoned.nth(1)
+    expect(lines).toContain(
+      `${name} abandoned: The stream was abandoned: no client came back for it in time`
+    )
+  })
+
+  it('evicted', async () => {
+    const { response, url, name } = await called(answers, { maxStreams: 1 })
+    await response.ended
+    await post(url, callTool(2, 'x'), headers)
+    expect(lines).toContain(`${name} evicted`)
+  })
+
+  it('resumed, and from whom', async () => {
+    const { response, name, own, url, id } = await called(({ open, emit }) => {
+      open()
+      emit({ jsonrpc: '2.0', method: 'notifications/x' })
+    })
+    await response.nextMessage()
+    await get(own)
+    expect(lines.at(-1)).toBe(`${name} resumed after event 0, older connection closed`)
+    const second = await get(url, { ...headers, 'last-event-id': `${id}.1` })
+    second.destroy()
+    expect(lines.at(-1)).toBe(`${name} resumed after event 1, older connection closed`)
+  })
+
+  it('disconnected at will, or not', async () => {
+    const script: RawScript = async ({ open }) => {
+      open()
+      await turn()
+      currentStream()!.disconnect({ retry: 1500 })
+    }
+    const { response, name } = await called(script)
+    await response.ended
+    expect(lines).toContain(`${name}: disconnected at will, to come back in 1500 ms`)
+    const other = await called(script, {}, headersFor({ version: '2025-06-18' }))
+    await until(() => lines.at(-1)!.includes('at will'))
+    expect(lines.at(-1)).toBe(
+      `${other.name}: not disconnected at will, its client would not come back`
+    )
+  })
+})
+
+describe('a request about a stream that gets none has a line each:', () => {
+  const X = 'x'.repeat(21)
+
+  it.each<[line: string, send: (call: Awaited<ReturnType<typeof called>>) => Promise<unknown>]>([
+    ['stream URL refused with 404: stream-unknown', ({ url }) => get(`${url}?stream=${X}`)],
+    ['stream URL refused with 404: stream-unknown', ({ own }) => get(own, { authorization: 'x' })],
+    [
+      'stream URL refused with 403: foreign-origin',
+      ({ own }) => get(own, { origin: 'https://evil.example' })
+    ],
+    [
+      'stream URL refused with 405: method-not-allowed',
+      ({ own }) => openStream(own, { method: 'PUT' })
+    ],
+    [
+      'stream URL refused with 400: invalid-event-id',
+      ({ own }) => get(own, { 'last-event-id': 'x' })
+    ],
+    [
+      'stream STREAM: nothing left to send, 204',
+      ({ own, id }) => get(own, { 'last-event-id': `${id}.1` })
+    ],
+    [
+      'stream STREAM: nothing left to send, 204',
+      ({ url, id }) => get(url, { ...headers, 'last-event-id': `${id}.1` })
+    ],
+    [
+      'Last-Event-ID not resumed, passed on as a plain GET: not a stream of this client',
+      ({ url }) => get(url, { ...headers, 'last-event-id': `${X}.1` })
+    ]
+  ])('%s', async (line, send) => {
+    const call = await called(({ req, res, result }) =>
+      req.method === 'GET' ? res.writeHead(405).end() : result({})
+    )
+    await call.response.ended
+    await send(call)
+    expect(lines).toContain(line.replace('STREAM', short(call.id)))
+  })
+
+  it('410', async () => {
+    const { response, own, url } = await called(answers, { maxStreams: 1 })
+    await response.ended
+    await post(url, callTool(2, 'x'), headers)
+    await supertest(own).get('').expect(410)
+    expect(lines.at(-1)).toBe('stream URL refused with 410: stream-expired')
+  })
+
+  it('an error in place of events that are gone', async () => {
+    const { response, url, id, name } = await called(answers, { maxStreams: 1 })
+    await response.ended
+    await post(url, callTool(2, 'x'), headers)
+    await (
+      await get(url, { ...headers, 'last-event-id': `${id}.0.1` })
+    ).ended
+    expect(lines.at(-1)).toBe(`${name}: events after 0 are gone, told as an error: stream-expired`)
+  })
+
+  it('an owner that could not be determined', async () => {
+    const { url } = await serve(raw(answers), {
+      owner: () => {
+        throw new Error('no database')
+      }
+    })
+    await post(url, callTool(1, 'x'))
+    expect(lines.at(-1)).toMatch(/^owner failed: Error: no database/)
+  })
+})
+
+describe('no line', () => {
+  it('holds a stream id, an event id, a token or a session id in full', async () => {
+    const secret = 'secret-session'
+    const { url } = await serve(
+      raw(({ open, message, res }) => (message.id === undefined ? res.end() : open()), {
+        session: secret
+      }),
+      {}
+    )
+    const auth = headersFor({ auth: 'secret-token', session: secret, version: '2025-11-25' })
+    await post(url, initialize('2025-11-25'), auth)
+    const response = await post(url, callTool(1, 'x'), auth)
+    const own = streamUrl(response, url)
+    await get(own, auth)
+    await get(url, { ...auth, 'last-event-id': `${streamId(response)}.0.1` })
+    await get(own, { authorization: 'secret-other' })
+    await post(url, cancelled(1), auth)
+    await del(own, auth)
+    expect(lines.length).toBeGreaterThan(5)
+    expect(lines.join('\n')).not.toMatch(new RegExp(`${streamId(response)}|secret`))
+  })
+
+  it('is forged, or commands a terminal, whatever stands in a request or is thrown', async () => {
+    const forged = 'x\nmcp-streams stream AAAAAA… cancelled\r\u001b[2J\u009b2J\u2028\u202e'
+    const { url } = await serve(
+      raw(({ req, res, result }) => (req.method === 'GET' ? res.writeHead(405).end() : result({}))),
+      {
+        owner: req => {
+          if (req.headers['x-fail'] === undefined) return 'somebody'
+          throw new Error(forged)
+        }
+      }
+    )
+    const asking = { _meta: { resumeToken: 't' } }
+    const sent: unknown[] = [
+      request(1, forged, asking),
+      request(1, 'stream/poll', { streamId: forged }),
+      request(1, 'y'.repeat(100_000), asking)
+    ]
+    for (const message of sent) await (await post(url, message, headers)).ended
+    for (const more of [{ 'x-fail': '1' }, { 'last-event-id': '\u009b2J' }])
+      await get(url, { ...headers, ...more })
+    expect(lines.filter(line => line.includes('x\\nmcp-streams'))).toHaveLength(2)
+    expect(lines.join('')).not.toMatch(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/u)
+    expect(lines.filter(line => line.length > 5000)).toEqual([])
+  })
+
+  it('is written, or worked for, while nobody listens', async () => {
+    createDebug.disable()
+    await (
+      await called(answers)
+    ).response.ended
+    expect(lines).toEqual([])
+  })
+})

@@ -1,0 +1,353 @@
+// Options: each is checked by the factory, `undefined` means absent, and what the caller passed
+// stays the caller's.
+
+import { describe, expect, it } from '@jest/globals'
+import { mcpStreams, type McpStreamsOptions, type ResumeTokensOptions } from '../../lib/index.js'
+import { parseOptions } from '../../lib/options.js'
+
+type Name = keyof McpStreamsOptions
+
+const make = (options: unknown) => () => mcpStreams(options as McpStreamsOptions)
+
+/**
+ * For each option: what it takes, and what it does not. A new option without a line here does not
+ * compile.
+ */
+const CASES: { [name in keyof Required<McpStreamsOptions>]: { good: unknown[]; bad: unknown[] } } =
+  {
+    window: { good: [0, 1, 120_000], bad: [-1, 0.5, NaN, Infinity, '1000', null, {}, true] },
+    maxStreamBytes: { good: [1, 2 ** 24], bad: [0, -1, 1.5, Infinity, '16mb', null] },
+    maxBytes: { good: [1, 2 ** 28], bad: [0, -1, 1.5, Infinity, '256mb', null] },
+    maxStreams: { good: [1, 10_000], bad: [0, -1, 1.5, Infinity, '10', null] },
+    maxBodyBytes: { good: [1, 4096, 2 ** 40], bad: [0, -1, 1.5, NaN, '1', null] },
+    maxUnsent: {
+      good: [
+        {},
+        { stream: {} },
+        { stream: { messages: 1, bytes: 1 }, session: { messages: 10 }, owner: { bytes: 2 ** 30 } },
+        { session: undefined, owner: { messages: undefined } }
+      ],
+      bad: [
+        null,
+        5,
+        'x',
+        [],
+        { streams: {} },
+        { stream: 5 },
+        { stream: null },
+        { owner: { bytes: 0 } },
+        { session: { messages: 1.5 } },
+        { session: { message: 1 } },
+        { stream: { bytes: Infinity } },
+        { stream: { bytes: '1mb' } },
+        { stream: { bytes: null } }
+      ]
+    },
+    retry: { good: [0, 3000, null], bad: [-1, 0.5, NaN, Infinity, '3000', false] },
+    keepAlive: { good: [1, 15_000, null], bad: [0, -1, 0.5, Infinity, '15s', false] },
+    upgradeAfter: { good: [0, 5000, null], bad: [-1, 0.5, Infinity, '5s', false] },
+    jsonKeepAlive: { good: [1, 20_000, null], bad: [0, -1, 0.5, Infinity, '20s', false] },
+    progress: {
+      good: [false, { after: 1 }, { after: 20_000, every: 5000 }, { after: 1, every: undefined }],
+      bad: [
+        true,
+        null,
+        5,
+        [],
+        {},
+        { every: 1 },
+        { after: 0 },
+        { after: 1, every: 0 },
+        { after: 1, often: 1 }
+      ]
+    },
+    disconnectAfter: { good: [1, 60_000, null], bad: [0, -1, 0.5, Infinity, '60s', false] },
+    resumeInterval: {
+      good: [
+        {},
+        { min: 0 },
+        { max: 0.2 },
+        { min: 0.5, max: 0.5 },
+        { min: 1, max: 600 },
+        { min: undefined, max: 5 }
+      ],
+      bad: [
+        null,
+        600,
+        'x',
+        { min: -1 },
+        { max: NaN },
+        { max: Infinity },
+        { max: '600' },
+        { max: null },
+        { min: 700 },
+        { min: 2, max: 1 },
+        { mni: 1 }
+      ]
+    },
+    handoff: { good: ['auto', 'always', 'never'], bad: ['when-quiet', '', true, null] },
+    notifications: { good: ['auto', 'always', 'never'], bad: ['on', '', true, null] },
+    handoffQuiet: { good: [0, 50], bad: [-1, 0.5, NaN, Infinity, '50', null] },
+    handoffAfter: { good: [0, 10_000], bad: [-1, 0.5, NaN, Infinity, '10s', null] },
+    owner: { good: [() => 'me', () => undefined, async () => 'me'], bad: [null, 'me', {}] },
+    cookie: {
+      good: [
+        { secret: 'one' },
+        { secret: ['new', 'old'] },
+        { secret: 'one', name: undefined },
+        { secret: ['one'], name: '__Secure-streams' }
+      ],
+      bad: [
+        null,
+        true,
+        'secret',
+        ['secret'],
+        {},
+        { name: 'streams' },
+        { secret: '' },
+        { secret: [] },
+        { secret: ['new', ''] },
+        { secret: ['new', undefined] },
+        { secret: 42 },
+        { secret: 'one', name: '' },
+        { secret: 'one', name: 'two words' },
+        { secret: 'one', name: 'a=b' },
+        { secret: 'one', name: 'a;b' },
+        { secret: 'one', name: null },
+        { secret: 'one', name: '__Host-streams' },
+        { secret: 'one', maxAge: 1000 }
+      ]
+    },
+    allowedOrigins: {
+      good: [
+        [],
+        ['*'],
+        ['https://app.example', 'http://localhost:8080', 'HTTPS://APP.EXAMPLE'],
+        ['http://[::1]:3000'],
+        ['chrome-extension://abcdefghijklmnop', 'vscode-webview://1b2c']
+      ],
+      bad: [
+        null,
+        'https://app.example',
+        [42],
+        ['app.example'],
+        ['https://app.example/'],
+        ['https://app.example/path'],
+        ['https://app.example:443'],
+        ['https://user@app.example'],
+        ['null'],
+        ['file://'],
+        ['']
+      ]
+    },
+    primer: { good: ['auto', 'always', 'never'], bad: ['named', '', true, null] },
+    resources: {
+      good: [
+        { open: () => undefined },
+        {
+          open: () => undefined,
+          mode: 'direct',
+          publicUrl: undefined,
+          streamable: false,
+          ticketTtl: 1,
+          timeout: null
+        },
+        { open: () => undefined, mode: 'download', publicUrl: 'https://mcp.example/mcp?tenant=1' },
+        { open: () => undefined, publicUrl: 'http://localhost:3000/mcp' },
+        {
+          open: () => undefined,
+          publicUrl: 'http://[::1]:3000/mcp',
+          streamable: () => true,
+          timeout: 1000
+        },
+        { open: () => undefined, list: async () => [] }
+      ],
+      bad: [
+        null,
+        () => undefined,
+        [],
+        {},
+        { open: 'files' },
+        { open: () => undefined, mode: 'redirect' },
+        { open: () => undefined, mode: 'download' },
+        { open: () => undefined, publicUrl: 'http://mcp.example/mcp' },
+        { open: () => undefined, publicUrl: '/mcp' },
+        { open: () => undefined, publicUrl: 'https://user:word@mcp.example/mcp' },
+        { open: () => undefined, publicUrl: 'https://mcp.example/mcp#here' },
+        { open: () => undefined, streamable: 'all' },
+        { open: () => undefined, ticketTtl: 0 },
+        { open: () => undefined, ticketTtl: 2 ** 31 },
+        { open: () => undefined, timeout: '2m' },
+        { open: () => undefined, ttl: 1000 }
+      ]
+    },
+    resumeTokens: {
+      good: [
+        false,
+        {},
+        { after: 0 },
+        { after: undefined, methods: ['tools/call', 'prompts/get'] },
+        { methods: [] },
+        { offer: 'asked' },
+        { offer: 'always', methods: 'all' },
+        { hints: { report: { typical: 30_000, max: 60_000 }, quick: {} } }
+      ],
+      bad: [
+        true,
+        null,
+        5000,
+        [],
+        { after: -1 },
+        { after: 0.5 },
+        { after: '10s' },
+        { methods: 'tools/call' },
+        { methods: [42] },
+        { methods: [''] },
+        { hints: [] },
+        { hints: { report: 30_000 } },
+        { hints: { report: { typical: -1 } } },
+        { hints: { report: { least: 1 } } },
+        { window: 1000 }
+      ]
+    },
+    onError: { good: [() => undefined], bad: [null, 'log', {}] }
+  }
+const NAMES = Object.keys(CASES) as Name[]
+
+describe.each(NAMES)('option %s', name => {
+  it.each(CASES[name].good.map(value => ({ value })))('takes $value', ({ value }) => {
+    expect(make({ [name]: value })).not.toThrow()
+  })
+
+  it.each(CASES[name].bad.map(value => ({ value })))('refuses $value, by its name', ({ value }) => {
+    expect(make({ [name]: value })).toThrow(TypeError)
+    expect(make({ [name]: value })).toThrow(`\`${name}\``)
+  })
+
+  it('takes undefined as absent', () => {
+    expect(parseOptions({ [name]: undefined })).toEqual({
+      ...parseOptions({}),
+      onError: expect.any(Function)
+    })
+  })
+})
+
+describe('mcpStreams', () => {
+  it('takes no options', () => {
+    expect(make(undefined)).not.toThrow()
+    expect(make({})).not.toThrow()
+  })
+
+  it.each([
+    ['null', null],
+    ['a number', 3000],
+    ['a string', 'retry'],
+    ['a function', () => undefined]
+  ])('refuses %s for options', (_name, options) => {
+    expect(make(options)).toThrow(TypeError)
+  })
+
+  it.each(['ttl', 'Retry', 'eventStore', '__proto__x'])(
+    'refuses an unknown option, %s, by its name',
+    name => {
+      expect(make({ [name]: 1 })).toThrow(TypeError)
+      expect(make({ [name]: 1 })).toThrow(`unknown option \`${name}\``)
+      // A name that is wrong is wrong whatever its value: it may be right tomorrow.
+      expect(make({ [name]: undefined })).toThrow(`\`${name}\``)
+    }
+  )
+
+  it('has the defaults that its documentation says', () => {
+    const MEBIBYTE = 1024 * 1024
+    expect(parseOptions({})).toEqual({
+      window: 600_000,
+      maxStreamBytes: 16 * MEBIBYTE,
+      maxBytes: 256 * MEBIBYTE,
+      maxStreams: 10_000,
+      maxBodyBytes: 4 * MEBIBYTE,
+      upgradeAfter: 5000,
+      jsonKeepAlive: null,
+      progress: false,
+      maxUnsent: {
+        stream: { messages: 100_000, bytes: 16 * MEBIBYTE },
+        session: { messages: 100_000, bytes: 64 * MEBIBYTE },
+        owner: { messages: 100_000, bytes: 128 * MEBIBYTE }
+      },
+      handoff: 'auto',
+      notifications: 'auto',
+      handoffQuiet: 50,
+      handoffAfter: 10_000,
+      retry: 3000,
+      keepAlive: 15_000,
+      disconnectAfter: null,
+      resumeInterval: { min: 1, max: 600 },
+      owner: expect.any(Function),
+      cookie: undefined,
+      allowedOrigins: new Set(),
+      primer: 'auto',
+      resources: undefined,
+      resumeTokens: { after: 10_000, offer: 'asked', methods: ['tools/call'], hints: {} },
+      onError: expect.any(Function)
+    })
+  })
+
+  it('leaves the options that it was given as they were, and keeps none of them', () => {
+    const written = (): McpStreamsOptions => ({
+      retry: 50,
+      resumeInterval: { max: 60 },
+      allowedOrigins: ['https://App.example'],
+      cookie: { secret: ['new', 'old'] },
+      resumeTokens: { methods: ['tools/call'], hints: { report: { max: 1 } } }
+    })
+    const options = written()
+    const settings = parseOptions(deepFreeze(options))
+    expect(options).toEqual(written())
+    expect(settings.resumeTokens).toEqual({
+      after: 10_000,
+      offer: 'asked',
+      ...options.resumeTokens!
+    })
+    for (const name of ['methods', 'hints'] as const)
+      expect((settings.resumeTokens as ResumeTokensOptions)[name]).not.toBe(
+        (options.resumeTokens as ResumeTokensOptions)[name]
+      )
+    expect(settings.allowedOrigins).not.toBe(options.allowedOrigins)
+    expect(settings.cookie).toEqual({ secrets: ['new', 'old'], name: 'mcp-streams' })
+    expect(settings.cookie?.secrets).not.toBe(options.cookie?.secret)
+    expect(settings.resumeInterval).not.toBe(options.resumeInterval)
+  })
+})
+
+describe('resumeInterval', () => {
+  it('has a floor that gives way to a shorter reconnection time, or a shorter ceiling', () => {
+    expect(parseOptions({ retry: 20 }).resumeInterval).toEqual({ min: 0.02, max: 600 })
+    expect(parseOptions({ resumeInterval: { max: 0.2 } }).resumeInterval).toEqual({
+      min: 0.2,
+      max: 0.2
+    })
+    expect(parseOptions({ retry: null }).resumeInterval).toEqual({ min: 1, max: 600 })
+    // Who may come back for what is unwritten may come back for what was lost on the way.
+    expect(parseOptions({ resumeInterval: { max: 1200 } }).window).toBe(1_200_000)
+    expect(parseOptions({ resumeInterval: { max: 1200 }, window: 5 }).window).toBe(5)
+  })
+
+  it('lifts a reconnection time that is below its floor, to whole milliseconds', () => {
+    // [WHATWG 9.2.6] A retry field that is not ASCII digits only is ignored.
+    expect(parseOptions({ retry: 1000, resumeInterval: { min: 1.1 } }).retry).toBe(1100)
+    expect(parseOptions({ retry: 0, resumeInterval: { min: 5 } }).retry).toBe(5000)
+    expect(parseOptions({ retry: null, resumeInterval: { min: 5 } }).retry).toBeNull()
+  })
+})
+
+describe('maxStreamBytes', () => {
+  it('is never more than maxBytes', () => {
+    expect(parseOptions({ maxBytes: 1000 }).maxStreamBytes).toBe(1000)
+    expect(parseOptions({ maxBytes: 1000, maxStreamBytes: 10 }).maxStreamBytes).toBe(10)
+  })
+})
+
+function deepFreeze<T extends object>(value: T): T {
+  for (const part of Object.values(value))
+    if (typeof part === 'object' && part !== null) deepFreeze(part)
+  return Object.freeze(value)
+}

@@ -1,0 +1,551 @@
+// Download URLs: unguessable, bound to an owner and a session, good for a time or for one complete
+// delivery.
+
+import { afterAll, afterEach, beforeAll, describe, expect, it, jest } from '@jest/globals'
+import { nanoid } from 'nanoid'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { PassThrough, Readable } from 'node:stream'
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Resource, ResourceContext, ResourcesOptions } from '../../../lib/index.js'
+import { rawEndpoint } from '../../helpers/endpoints/raw.js'
+import { until } from '../../helpers/happenings.js'
+import { closeAll } from '../../helpers/listen.js'
+import { del, headersFor, post, request, withEnvelope } from '../../helpers/mcp.js'
+import { serve } from '../../helpers/serve.js'
+import { rawExchange } from '../who/raw-exchange.js'
+import {
+  answerJson,
+  DECLARED,
+  fetchUrl,
+  serveResources,
+  testBytes,
+  whole,
+  type SetupOptions
+} from './setup.js'
+
+afterEach(closeAll)
+
+const SIZE = 500_000
+const CONTENT = testBytes(SIZE)
+const PUBLIC = 'https://mcp.example/gateway/mcp?tenant=7'
+let folder: string
+let file: string
+
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'mcp-resources-'))
+  file = join(folder, 'file.pdf')
+  await writeFile(file, CONTENT)
+})
+afterAll(() => rm(folder, { recursive: true }))
+
+const SOURCES: [kind: string, resource: () => Resource, hasRanges: boolean][] = [
+  ['a file', () => ({ path: file, etag: 'v1' }), true],
+  ['bytes', () => ({ body: CONTENT, etag: 'v1', name: 'file.pdf' }), true],
+  [
+    'a range',
+    () => ({
+      size: SIZE,
+      etag: 'v1',
+      name: 'file.pdf',
+      range: (a, b) => CONTENT.subarray(a, b + 1)
+    }),
+    true
+  ],
+  [
+    'a stream',
+    () => ({ body: () => Readable.from([CONTENT]), etag: 'v1', name: 'file.pdf' }),
+    false
+  ]
+]
+
+/**
+ * A server in download mode, and a URL for one of its resources, as it is reached here and not at
+ * its public name.
+ */
+async function download(
+  resources: Partial<ResourcesOptions> & { open?: ResourcesOptions['open'] } = {},
+  options: SetupOptions = {}
+) {
+  const all: ResourcesOptions = {
+    open: () => ({ path: file, etag: 'v1' }),
+    mode: 'download',
+    publicUrl: PUBLIC,
+    ...resources
+  }
+  const server = await serveResources(all, { auth: 'alice', ...options })
+  const issue = async () => {
+    const { result } = await (await server.ask('a:1')).json()
+    const { search } = new URL(result.downloadUrl)
+    return { result, local: server.url + search }
+  }
+  const { accept: _accept, ...credentials } = server.headers
+  return { ...server, issue, credentials, ...(await issue()) }
+}
+
+describe('the answer to the POST', () => {
+  it('names the resource and a URL of its own, made from publicUrl and nothing else', async () => {
+    const { result } = await download()
+    expect(result).toEqual({
+      uri: 'a:1',
+      mimeType: 'application/pdf',
+      size: SIZE,
+      downloadUrl: expect.stringMatching(
+        /^https:\/\/mcp\.example\/gateway\/mcp\?tenant=7&download=[\w-]{21}$/
+      )
+    })
+  })
+
+  it('is another URL each time, and says no size where none is known', async () => {
+    const { issue } = await download({ open: () => ({ body: () => Readable.from([CONTENT]) }) })
+    const [one, two] = [await issue(), await issue()]
+    expect(one.local).not.toBe(two.local)
+    expect('size' in one.result).toBe(false)
+  })
+
+  it('opens nothing, and destroys what was opened', async () => {
+    const opened = Readable.from([CONTENT])
+    let calls = 0
+    await download({ open: () => ({ body: opened }) })
+    expect(opened.destroyed).toBe(true)
+    await download({ open: () => ({ body: () => (calls++, Readable.from([CONTENT])) }) })
+    expect(calls).toBe(0)
+  })
+})
+
+describe.each(SOURCES)('a download of %s', (_kind, resource, hasRanges) => {
+  it('has the headers of a direct answer', async () => {
+    const { local, credentials } = await download({ open: resource })
+    const response = await whole(fetchUrl(local, credentials))
+    expect([response.status, response.ending, response.bytes.equals(CONTENT)]).toEqual([
+      200,
+      'end',
+      true
+    ])
+    expect(response.headers).toMatchObject({
+      'content-type': 'application/pdf',
+      'content-disposition': 'attachment; filename="file.pdf"',
+      'mcp-resource-uri': 'a:1',
+      'cache-control': 'no-store',
+      'x-content-type-options': 'nosniff',
+      'accept-ranges': hasRanges ? 'bytes' : 'none',
+      etag: '"v1"'
+    })
+  })
+
+  it('can be looked at as often as one likes', async () => {
+    const { local, credentials } = await download({ open: resource })
+    for (let i = 0; i < 3; i++) {
+      const response = await whole(fetchUrl(local, credentials, 'HEAD'))
+      expect([response.status, response.bytes.length, response.headers.etag]).toEqual([
+        200,
+        0,
+        '"v1"'
+      ])
+      if (hasRanges) expect(response.headers['content-length']).toBe(String(SIZE))
+    }
+    expect((await whole(fetchUrl(local, credentials))).bytes.length).toBe(SIZE)
+  })
+
+  it('is over after one complete delivery', async () => {
+    const { local, credentials } = await download({ open: resource })
+    await whole(fetchUrl(local, credentials))
+    const again = await whole(fetchUrl(local, credentials))
+    expect([again.status, JSON.parse(again.text).error.data]).toEqual([
+      404,
+      { reason: 'download-unknown' }
+    ])
+    expect((await whole(fetchUrl(local, credentials, 'HEAD'))).status).toBe(404)
+  })
+
+  it('is not over when nothing has changed since', async () => {
+    const { local, credentials } = await download({ open: resource })
+    for (let i = 0; i < 2; i++) {
+      const response = await whole(fetchUrl(local, { ...credentials, 'if-none-match': '"v1"' }))
+      expect([response.status, response.text, response.headers['content-length']]).toEqual([
+        304,
+        '',
+        undefined
+      ])
+    }
+    expect((await whole(fetchUrl(local, credentials))).status).toBe(200)
+  })
+})
+
+describe('a download in parts', () => {
+  it('is over when all of them have been delivered, in whatever order', async () => {
+    const { local, credentials } = await download()
+    const part = (range: string) => whole(fetchUrl(local, { ...credentials, range }))
+    const bytes: Buffer[] = []
+    for (const range of [
+      'bytes=300000-',
+      'bytes=-500',
+      'bytes=100000-299999',
+      'bytes=300000-',
+      'bytes=0-99999'
+    ]) {
+      const response = await part(range)
+      expect(response.status).toBe(206)
+      bytes.push(response.bytes)
+    }
+    expect(Buffer.concat([bytes[4]!, bytes[2]!, bytes[3]!]).equals(CONTENT)).toBe(true)
+    expect((await part('bytes=0-')).status).toBe(404)
+  })
+
+  it('goes on after a cut, also behind a delivery that the server takes for complete', async () => {
+    const { local, credentials } = await download()
+    const cut = await fetchUrl(local, credentials)
+    cut.destroy()
+    await cut.ended
+    const rest = await whole(
+      fetchUrl(local, { ...credentials, range: 'bytes=1000-', 'if-range': '"v1"' })
+    )
+    expect([rest.status, rest.bytes.equals(CONTENT.subarray(1000))]).toEqual([206, true])
+    const tail = await whole(
+      fetchUrl(local, { ...credentials, range: `bytes=${SIZE - 10}-`, 'if-range': '"v1"' })
+    )
+    expect([tail.status, tail.bytes.length]).toEqual([206, 10])
+  })
+
+  it('does not go on for ever behind a complete delivery', async () => {
+    const { local, credentials } = await download()
+    await whole(fetchUrl(local, credentials))
+    const tail = () => whole(fetchUrl(local, { ...credentials, range: 'bytes=1-' }))
+    expect((await tail()).status).toBe(206)
+    const later = performance.now() + 11_000
+    const now = jest.spyOn(performance, 'now').mockImplementation(() => later)
+    try {
+      expect((await tail()).status).toBe(404)
+    } finally {
+      now.mockRestore()
+    }
+  })
+
+  it('that do not exist are 416, and use nothing up', async () => {
+    const { local, credentials } = await download()
+    const response = await whole(fetchUrl(local, { ...credentials, range: `bytes=${SIZE}-` }))
+    expect([response.status, response.headers['content-range']]).toEqual([416, `bytes */${SIZE}`])
+    expect(response.headers['mcp-resource-uri']).toBeUndefined()
+    expect((await whole(fetchUrl(local, { ...credentials, 'if-match': '"v2"' }))).status).toBe(412)
+    expect((await whole(fetchUrl(local, credentials))).status).toBe(200)
+  })
+
+  it('that is broken off can be had again', async () => {
+    let fails = true
+    const open = () => ({
+      size: SIZE,
+      body: () => Readable.from(fails ? [CONTENT.subarray(0, 100_000)] : [CONTENT])
+    })
+    const { local, credentials } = await download({ open })
+    expect((await whole(fetchUrl(local, credentials))).ending).not.toBe('end')
+    fails = false
+    expect((await whole(fetchUrl(local, credentials))).bytes.equals(CONTENT)).toBe(true)
+  })
+})
+
+describe('one URL is one delivery', () => {
+  it('however many ask for it at once', async () => {
+    const { local, credentials } = await download()
+    const responses = await Promise.all(
+      Array.from({ length: 20 }, () => whole(fetchUrl(local, credentials)).catch(() => undefined))
+    )
+    expect(responses.filter(one => one?.status === 200 && one.bytes.equals(CONTENT))).toHaveLength(
+      1
+    )
+    expect((await whole(fetchUrl(local, credentials))).status).toBe(404)
+  })
+
+  it('however often nearly all of it is asked for', async () => {
+    const { local, credentials } = await download()
+    const statuses: (number | undefined)[] = []
+    for (let i = 0; i < 4; i++)
+      statuses.push(
+        (await whole(fetchUrl(local, { ...credentials, range: `bytes=0-${SIZE - 2}` }))).status
+      )
+    expect(statuses).toEqual([206, 404, 404, 404])
+    // The byte that is missing can be had.
+    expect((await whole(fetchUrl(local, { ...credentials, range: 'bytes=-1' }))).status).toBe(206)
+  })
+
+  it('in as many parts as cuts need, each from where the client was', async () => {
+    const { local, credentials } = await download()
+    const pieces: Buffer[] = []
+    let from = 0
+    while (from < SIZE) {
+      const response = await fetchUrl(local, {
+        ...credentials,
+        range: `bytes=${from}-`,
+        'if-range': '"v1"'
+      })
+      expect(response.status).toBe(206)
+      await until(() => response.bytes.length > 0 || response.ending !== undefined)
+      response.destroy()
+      await response.ended
+      pieces.push(response.bytes.subarray(0, 20_011))
+      from += pieces.at(-1)!.length
+    }
+    expect(pieces.length).toBeGreaterThan(20)
+    expect(Buffer.concat(pieces).equals(CONTENT)).toBe(true)
+  })
+
+  it('and the newest request for the same bytes wins, for an older one may be on a dead wire', async () => {
+    const sources = [new PassThrough(), new PassThrough()]
+    sources[0]!.write(CONTENT.subarray(0, 1000))
+    sources[1]!.end(CONTENT.subarray(500))
+    let asked = 0
+    const { local, credentials } = await download({
+      open: () => ({ size: SIZE, etag: 'v1', range: () => sources[asked++]! })
+    })
+    const stalled = await fetchUrl(local, credentials)
+    const rest = await whole(fetchUrl(local, { ...credentials, range: 'bytes=500-' }))
+    expect([rest.status, rest.bytes.length]).toEqual([206, SIZE - 500])
+    expect(await stalled.ended).not.toBe('end')
+    expect(sources[0]!.destroyed).toBe(true)
+  })
+
+  it.each(['opened', 'read'])(
+    'and one that is taken over while it is %s is refused as one that comes too late',
+    async when => {
+      const source = new PassThrough()
+      let arrive: () => void = () => undefined
+      const late = new Promise<PassThrough>(resolve => (arrive = () => resolve(source)))
+      let asked = 0
+      const { local, credentials } = await download({
+        open: () => ({
+          ...{ size: SIZE, etag: 'v1' },
+          range: () => (asked++ > 0 ? CONTENT : when === 'read' ? source : late)
+        })
+      })
+      const first = whole(fetchUrl(local, credentials))
+      await until(() => asked === 1)
+      expect((await whole(fetchUrl(local, credentials))).bytes.equals(CONTENT)).toBe(true)
+      const { status, headers, text } = await first
+      expect([status, JSON.parse(text).error.data]).toEqual([404, { reason: 'download-unknown' }])
+      expect([headers['content-length'], headers['content-disposition']]).toEqual([
+        String(text.length),
+        undefined
+      ])
+      arrive()
+      await until(() => source.destroyed)
+    }
+  )
+})
+
+describe('a download URL', () => {
+  it('expires, and its owner is told so', async () => {
+    const { local, credentials } = await download({ ticketTtl: 1 })
+    await sleep(5)
+    const response = await whole(fetchUrl(local, credentials))
+    expect([response.status, JSON.parse(response.text).error.data]).toEqual([
+      410,
+      { reason: 'download-expired' }
+    ])
+    // Nobody else is.
+    expect((await whole(fetchUrl(local, { authorization: 'Bearer bob' }))).status).toBe(404)
+  })
+
+  it('of somebody else looks like one that was never made out, whatever else is known', async () => {
+    const { local, url, credentials, errors } = await download()
+    const bob = { Authorization: 'Bearer bob', 'Mcp-Session-Id': 's1' }
+    const ask = (id: string, headers: Record<string, string>) =>
+      rawExchange(`${url}?tenant=7&download=${id}`, 'GET', headers)
+    const id = new URL(local).searchParams.get('download')!
+    const never = await ask(nanoid(), bob)
+    expect(never).toMatch(/^HTTP\/1\.1 404 /)
+    for (const headers of [
+      bob,
+      { 'Mcp-Session-Id': 's1' },
+      { Authorization: 'Bearer alice', 'Mcp-Session-Id': 's2' }
+    ])
+      expect(await ask(id, headers as Record<string, string>)).toBe(never)
+    for (const name of [nanoid(), `${id}&download=${id}`, `${id}&download=`])
+      expect(await ask(name, { Authorization: 'Bearer alice' })).toBe(never)
+    expect((await whole(fetchUrl(local, credentials))).status).toBe(200)
+    expect(errors).toEqual([])
+  })
+
+  it('without its session is unknown, like one that was never made out', async () => {
+    const { local, url, credentials } = await download()
+    const without = await whole(fetchUrl(local, { authorization: 'Bearer alice' }))
+    const never = await whole(
+      fetchUrl(`${url}?tenant=7&download=${nanoid()}`, { authorization: 'Bearer alice' })
+    )
+    expect([without.status, without.text]).toEqual([404, never.text])
+    expect(without.rawHeaders.filter(text => !/GMT$/.test(text))).toEqual(
+      never.rawHeaders.filter(text => !/GMT$/.test(text))
+    )
+    expect((await whole(fetchUrl(local, credentials))).status).toBe(200)
+  })
+
+  it('ends with its session', async () => {
+    const { local, url, credentials } = await download(
+      {},
+      {
+        script: call =>
+          call.req.method === 'DELETE' ? call.res.writeHead(200).end() : answerJson(call)
+      }
+    )
+    expect((await del(url, credentials)).status).toBe(200)
+    expect((await whole(fetchUrl(local, credentials))).status).toBe(404)
+  })
+
+  it('is refused to pages of other origins, before any look-up', async () => {
+    const { local, url, credentials } = await download()
+    for (const target of [local, `${url}?download=${nanoid()}`]) {
+      const response = await whole(
+        fetchUrl(target, { ...credentials, origin: 'https://evil.example' })
+      )
+      expect([response.status, JSON.parse(response.text).error.data]).toEqual([
+        403,
+        { reason: 'foreign-origin' }
+      ])
+    }
+  })
+
+  it.each(['POST', 'PUT', 'DELETE', 'PATCH'])('is not for %s', async method => {
+    const { local, credentials, endpoint } = await download()
+    const before = endpoint.requests.length
+    const response = await whole(fetchUrl(local, credentials, method))
+    expect([response.status, response.headers.allow]).toEqual([405, 'GET, HEAD, OPTIONS'])
+    expect(endpoint.requests.length).toBe(before)
+  })
+
+  it('leaves OPTIONS to the application', async () => {
+    const { local } = await download(
+      {},
+      {
+        script: call =>
+          call.req.method === 'OPTIONS' ? call.res.writeHead(204).end() : answerJson(call)
+      }
+    )
+    expect((await whole(fetchUrl(local, {}, 'OPTIONS'))).status).toBe(204)
+  })
+
+  it('asks the endpoint again, in the name of the session that it was made out in', async () => {
+    let isRevoked = false
+    const { local, endpoint, credentials } = await download(
+      {},
+      {
+        script: call =>
+          isRevoked
+            ? call.res.writeHead(401, { 'WWW-Authenticate': 'Bearer' }).end()
+            : answerJson(call)
+      }
+    )
+    const before = endpoint.requests.length
+    isRevoked = true
+    const response = await whole(fetchUrl(local, credentials))
+    expect([response.status, response.headers['www-authenticate']]).toEqual([401, 'Bearer'])
+    const [probe, ...others] = endpoint.requests.slice(before)
+    expect(others).toEqual([])
+    expect(probe!.message.method).toBe('ping')
+    expect(probe!.req.url).not.toContain('download')
+    expect(probe!.req.url).toContain('tenant=7')
+    expect(probe!.req.headers).toMatchObject({
+      'mcp-session-id': 's1',
+      authorization: 'Bearer alice'
+    })
+  })
+
+  it('is refused with 403 where the endpoint refuses by a JSON-RPC error', async () => {
+    let isRevoked = false
+    const { local, credentials } = await download(
+      {},
+      { script: call => (isRevoked ? call.error(-32001, 'Unauthorized') : answerJson(call)) }
+    )
+    isRevoked = true
+    const response = await whole(fetchUrl(local, credentials))
+    const error = { code: -32001, message: 'Unauthorized' }
+    expect([response.status, JSON.parse(response.text)]).toEqual([
+      403,
+      { jsonrpc: '2.0', id: null, error }
+    ])
+  })
+
+  it('made out at 2026-07-28 asks as that revision does, though its GET says nothing of it', async () => {
+    const endpoint = rawEndpoint(call => answerJson(call, { capabilities: {} }))
+    const { url } = await serve(endpoint, {
+      resources: { open: () => ({ path: file }), mode: 'download', publicUrl: PUBLIC }
+    })
+    const message = withEnvelope(request(1, 'resources/stream', { uri: 'a:1' }), DECLARED)
+    const { result } = await (
+      await post(url, message, headersFor({ version: '2026-07-28', message }))
+    ).json()
+    expect(
+      (await whole(fetchUrl(url + new URL(result.downloadUrl).search))).bytes.equals(CONTENT)
+    ).toBe(true)
+    const probe = endpoint.requests.at(-1)!
+    expect(probe.message).toMatchObject({
+      method: 'server/discover',
+      params: { _meta: message.params!['_meta' as never] }
+    })
+    expect(probe.req.headers).toMatchObject({
+      'mcp-protocol-version': '2026-07-28',
+      'mcp-method': 'server/discover'
+    })
+  })
+
+  it('tells the provider of the request that the bytes go to', async () => {
+    const contexts: ResourceContext[] = []
+    const open: ResourcesOptions['open'] = (_uri, context) => (
+      contexts.push(context),
+      { path: file }
+    )
+    const { local, credentials } = await download(
+      { open },
+      { capabilities: { resourceStreaming: { maxStreamSize: 1e6 } } }
+    )
+    await whole(fetchUrl(local, { ...credentials, 'x-trace': 'abc' }))
+    const [asked, fetched] = contexts as [ResourceContext, ResourceContext]
+    expect(asked.owner).toMatch(/^authorization:/)
+    expect([fetched.owner, fetched.sessionId, fetched.maxStreamSize]).toEqual([
+      asked.owner,
+      's1',
+      1e6
+    ])
+    expect([asked.headers['x-trace'], fetched.headers['x-trace']]).toEqual([undefined, 'abc'])
+  })
+
+  it('of what is gone since is 404, and of what fails is 500', async () => {
+    let opened: () => Resource | undefined = () => ({ path: file })
+    const { issue, credentials, errors } = await download({ open: () => opened() })
+    const one = await issue()
+    opened = () => undefined
+    expect(JSON.parse((await whole(fetchUrl(one.local, credentials))).text).error.data.reason).toBe(
+      'resource-not-found'
+    )
+    opened = () => {
+      throw new Error('of the provider')
+    }
+    const response = await whole(fetchUrl(one.local, credentials))
+    expect([response.status, JSON.parse(response.text).error.data]).toEqual([
+      500,
+      { reason: 'resource-failed' }
+    ])
+    expect(errors).toMatchObject([
+      { code: 'resource-failed', cause: { message: 'of the provider' } }
+    ])
+    opened = () => ({ redirect: 'https://storage.example/x' })
+    expect((await whole(fetchUrl(one.local, credentials))).headers.location).toBe(
+      'https://storage.example/x'
+    )
+  })
+
+  it('is JSON where the resource is: at its own URL there is nothing to mistake it for', async () => {
+    const { local, result, credentials } = await download({
+      open: () => ({ body: Buffer.from('{}'), mimeType: 'application/json' })
+    })
+    expect(result.mimeType).toBe('application/json')
+    expect((await whole(fetchUrl(local, credentials))).headers['content-type']).toBe(
+      'application/json'
+    )
+  })
+})
+
+it('where there is no publicUrl, a parameter of that name is the application’s', async () => {
+  const { url, headers, endpoint } = await serveResources(() => ({ path: file }))
+  const before = endpoint.requests.length
+  await whole(fetchUrl(`${url}?download=1`, headers, 'PUT'))
+  expect(endpoint.requests.length).toBe(before + 1)
+})

@@ -1,0 +1,113 @@
+// What stands in front may have answered when a call's answer is due, and what the endpoint says in
+// its head may not fit ours: neither may be an exception of the process.
+
+import { afterEach, describe, expect, it } from '@jest/globals'
+import type { RequestHandler } from 'express'
+import { gate } from '../../helpers/gate.js'
+import { rawEndpoint } from '../../helpers/endpoints/raw.js'
+import { closeAll } from '../../helpers/listen.js'
+import { headersFor, notification, post, result } from '../../helpers/mcp.js'
+import type { OpenStream } from '../../helpers/open-stream.js'
+import { serve } from '../../helpers/serve.js'
+import { answerJson, answerOf, report, serveTokens, SOON, TEXT } from './setup.js'
+
+afterEach(closeAll)
+
+const KEY = { 'idempotency-key': 'a key that nobody guesses' }
+const HEADERS = {
+  'that may be resumed': headersFor({ version: '2025-11-25' }),
+  'that may be repeated': { ...headersFor({ version: '2025-11-25' }), ...KEY },
+  'at 2026-07-28': headersFor({ version: '2026-07-28' })
+}
+
+/** Only for what the client sends: what we send the endpoint in its name passes the same way. */
+function firstOnly(handler: RequestHandler): RequestHandler {
+  let isFirst = true
+  return (req, res, next) => {
+    if (!isFirst) return next()
+    isFirst = false
+    return handler(req, res, next)
+  }
+}
+
+describe.each(Object.entries(HEADERS))('a request %s', (_name, headers) => {
+  const send = (url: string): Promise<OpenStream> =>
+    post(url, report(1, { resumeToken: null }), headers)
+
+  it.each(['a token', 'a result', 'progress'])(
+    'is left to whoever has begun to answer it in our place, when %s is due',
+    async what => {
+      const begun = gate()
+      const over = gate()
+      const endpoint = rawEndpoint(() => undefined, { stateless: true })
+      const limit = firstOnly((_req, res, next) => {
+        void endpoint.calls.nth(1).then(() => {
+          res.writeHead(503, { 'Content-Type': 'text/plain' })
+          res.write('too ')
+          begun.open()
+        })
+        void over.opened.then(() => res.end('late'))
+        next()
+      })
+      const { url } = await serve(
+        endpoint,
+        { resumeTokens: { after: what === 'a token' ? SOON : 5000 } },
+        [limit]
+      )
+      const answer = send(url)
+      const call = await endpoint.calls.nth(1)
+      await begun.opened
+      if (what === 'a token') await new Promise(resolve => setTimeout(resolve, 2 * SOON))
+      else if (what === 'a result') answerJson(call, TEXT)
+      else call.emit(notification('notifications/message', { data: 1 }))
+      await new Promise(resolve => setTimeout(resolve, SOON))
+      over.open()
+      const response = await answer
+      await response.ended
+      expect([response.status, response.text]).toEqual([503, 'too late'])
+    }
+  )
+
+  it('ends where a hook on its head throws, and nothing else does', async () => {
+    const endpoint = rawEndpoint(() => undefined, { stateless: true })
+    const broken = firstOnly((_req, res, next) => {
+      res.writeHead = () => {
+        throw new Error('the hook is broken')
+      }
+      next()
+    })
+    const { url } = await serve(endpoint, { resumeTokens: { after: SOON } }, [broken])
+    await expect(send(url)).rejects.toThrow('ECONNRESET')
+  })
+})
+
+describe('a head with a `Trailer`', () => {
+  it('is passed on without', async () => {
+    const { url, endpoint } = await serveTokens({ resumeTokens: { after: 5000 } })
+    const answer = post(url, report(1, { resumeToken: null }), HEADERS['that may be resumed'])
+    const { res, message } = await endpoint.calls.nth(1)
+    res.writeHead(200, { 'Content-Type': 'application/json', Trailer: 'X-Sum' })
+    res.write(JSON.stringify(result(message.id, TEXT)))
+    res.addTrailers({ 'X-Sum': '1' })
+    res.end()
+    const response = await answer
+    expect(await answerOf(response)).toEqual(result(1, TEXT))
+    expect(response.headers.trailer).toBeUndefined()
+  })
+
+  it('is passed on without where it is another status', async () => {
+    const { url, endpoint } = await serveTokens({ resumeTokens: { after: 5000 } })
+    const answer = post(url, report(1, { resumeToken: null }), HEADERS['that may be resumed'])
+    const { res } = await endpoint.calls.nth(1)
+    res.writeHead(403, { 'Content-Type': 'text/plain', Trailer: 'X-Sum' })
+    res.write('no')
+    res.end()
+    const response = await answer
+    await response.ended
+    expect([response.status, response.text, response.headers.trailer]).toEqual([
+      403,
+      'no',
+      undefined
+    ])
+  })
+})

@@ -1,0 +1,166 @@
+// A stream that grows as fast as the process can append, while it is replayed: no event is lost or
+// doubled where the two meet.
+
+import { afterEach, describe, expect, it } from '@jest/globals'
+import { gate, type RawCall } from '../../helpers/endpoints/raw.js'
+import { closeAll } from '../../helpers/listen.js'
+import { headersFor } from '../../helpers/mcp.js'
+import type { OpenStream } from '../../helpers/open-stream.js'
+import {
+  call,
+  isMessageBlock,
+  mountScript,
+  note,
+  resume,
+  streamIdOf,
+  streamUrlOf,
+  upTo
+} from './setup.js'
+
+afterEach(closeAll)
+
+/** A generator that gives the same numbers in each run: a failure comes back. */
+function randomFrom(seed: number): (below: number) => number {
+  let state = seed
+  return below => {
+    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0
+    return Math.floor((state / 2 ** 32) * below)
+  }
+}
+
+const TEXTS = ['', 'x', 'grün €😀', 'y'.repeat(700), 'z'.repeat(3000)]
+const LARGEST_BURST = 40
+const MOST = 60_000
+
+/**
+ * Appends in bursts, one per turn of the event loop, until told to stop; then answers with how many
+ * there were.
+ */
+function grower(random: (below: number) => number) {
+  const stop = gate()
+  let isStopped = false
+  void stop.opened.then(() => (isStopped = true))
+  let appended = 0
+  const script = async (running: RawCall): Promise<void> => {
+    running.open()
+    while (!isStopped && appended < MOST) {
+      for (let rest = 1 + random(LARGEST_BURST); rest > 0; rest--) {
+        running.emit(note(++appended, TEXTS[random(TEXTS.length)]))
+      }
+      await new Promise(setImmediate)
+    }
+    running.result({ appended })
+  }
+  return { script, stop: () => stop.open(), appended: () => appended }
+}
+
+/** The sequences of the messages of a connection, each of which must say the same. */
+function sequencesOf(stream: OpenStream): number[] {
+  return stream.blocks.filter(isMessageBlock).map(({ id, data }) => {
+    const sequence = Number(id!.split('.')[2])
+    const { params, result } = JSON.parse(data!)
+    expect(result === undefined ? Number.parseInt(params.data, 10) : result.appended + 1).toBe(
+      sequence
+    )
+    return sequence
+  })
+}
+
+const LIMITS = { maxStreamBytes: 2 ** 30, maxBytes: 2 ** 30 }
+const SEEDS = [1, 2]
+
+describe('a stream that grows as fast as the process can append', () => {
+  it.each(SEEDS)(
+    'gives each event once to a client that is cut off again and again (seed %d)',
+    async seed => {
+      const random = randomFrom(seed)
+      const growing = grower(random)
+      const { url } = await mountScript(growing.script, LIMITS)
+      let stream = await call(url)
+      const streamUrl = streamUrlOf(url, stream)
+      const got: number[] = []
+      for (let round = 0; round < 60; round++) {
+        // Some connections live for a block, some for a few hundred; some are cut in the midst of a
+        // block.
+        await stream.take(1 + random(round % 5 === 0 ? 400 : 8))
+        if (random(2) === 0) stream.destroy()
+        else stream.reset()
+        got.push(...sequencesOf(stream))
+        const lastEventId = stream.blocks.at(-1)!.id!
+        const isByEndpoint = random(3) === 0
+        stream = await resume(isByEndpoint ? url : streamUrl, lastEventId)
+        expect(stream.status).toBe(200)
+      }
+      growing.stop()
+      expect(await stream.ended).toBe('end')
+      got.push(...sequencesOf(stream))
+      expect(got).toEqual(upTo(growing.appended() + 1))
+      expect(growing.appended()).toBeGreaterThan(1000)
+      expect(growing.appended()).toBeLessThan(MOST)
+    }
+  )
+
+  it.each(SEEDS)(
+    'gives each connection all after its cursor, wherever that is, and without a gap (seed %d)',
+    async seed => {
+      const random = randomFrom(seed)
+      const growing = grower(random)
+      const { url, streams } = await mountScript(growing.script, LIMITS)
+      const first = await call(url)
+      const id = streamIdOf(first)
+      const connections: [cursor: number, stream: OpenStream][] = [[0, first]]
+      for (let round = 0; round < 40; round++) {
+        const [cursor, stream] = connections.at(-1)!
+        await stream.take(2 + random(10))
+        // Of all that there is, or of the newest: each takes the older one over while that is being
+        // written to.
+        const known = growing.appended()
+        const next = random(2) === 0 ? random(known) : Math.max(cursor, known - random(20))
+        connections.push([next, await resume(`${url}?stream=${id}`, `${id}.${next}`)])
+      }
+      growing.stop()
+      for (const [i, [cursor, stream]] of connections.entries()) {
+        // A clean end for those that were taken over, too.
+        expect(await stream.ended).toBe('end')
+        const got = sequencesOf(stream)
+        expect(got).toEqual(upTo(got.length).map(n => cursor + n))
+        if (i === connections.length - 1) expect(got.at(-1) ?? cursor).toBe(growing.appended() + 1)
+      }
+      expect(growing.appended()).toBeLessThan(MOST)
+      expect(streams.stats()).toMatchObject({ live: 0, connections: 0, resumes: 40 })
+    }
+  )
+
+  it('is the same for twenty streams at once, each with a client of its own', async () => {
+    const { url } = await mountScript(async running => {
+      running.open()
+      for (let n = 1; n <= 400;) {
+        for (let burst = 10; burst > 0; burst--) running.emit(note(n++))
+        await new Promise(setImmediate)
+      }
+      running.result({ appended: 400 })
+    })
+    await Promise.all(
+      upTo(20).map(async seed => {
+        const random = randomFrom(seed)
+        let stream = await call(url)
+        const streamUrl = streamUrlOf(url, stream)
+        const got: number[] = []
+        for (let round = 0; round < 8; round++) {
+          await stream.next()
+          stream.destroy()
+          got.push(...sequencesOf(stream))
+          stream = await resume(
+            streamUrl,
+            stream.blocks.at(-1)!.id,
+            random(2) === 0 ? {} : headersFor({ prefer: 'rel=stream' })
+          )
+          if (stream.status === 204) break
+        }
+        await stream.ended
+        got.push(...sequencesOf(stream))
+        expect(got).toEqual(upTo(401))
+      })
+    )
+  })
+})

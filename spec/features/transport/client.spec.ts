@@ -1,0 +1,471 @@
+// `reconnectingTransport()` under the official client: what it keeps, what it tells, and when it
+// gives up.
+
+import { afterEach, describe, expect, it, jest } from '@jest/globals'
+import { once } from 'node:events'
+import { WebSocket } from 'ws'
+import { reconnectingTransport } from '../../../lib/client/index.js'
+import type { TransportLike } from '../../../lib/index.js'
+import { closeAll, listen } from '../../helpers/listen.js'
+import { gate } from '../../helpers/gate.js'
+import { until } from '../../helpers/happenings.js'
+import { connectWire, serveWires, SETUPS, WebSocketTransport } from './web-socket.js'
+
+afterEach(closeAll)
+
+describe.each(SETUPS.slice(0, 2))('over WebSocket, with the official SDK, %s', setup => {
+  it('the user is asked once, and the answer arrives, whenever the wire is cut', async () => {
+    for (const moment of ['while the user thinks', 'with the answer on its way']) {
+      const { url, log, proxy, sockets } = await serveWires(setup)
+      const answering = gate<string>()
+      const asked: string[] = []
+      const { call, errors } = await connectWire(setup, url, {
+        onElicit: message => {
+          asked.push(message)
+          return answering.opened
+        }
+      })
+      const called = call('elicit', { key: 'a', message: 'Who?' })
+      await until(() => asked.length > 0)
+      if (moment === 'while the user thinks') {
+        proxy.cutNow('rst')
+        await sockets.nth(2)
+        answering.open('Ann')
+      } else {
+        // Nothing of what the client sends from now on passes.
+        const { bytes } = proxy.passages[0]!
+        proxy.passages[0]!.cut = { by: 'rst', direction: 'request', afterBytes: bytes.request }
+        answering.open('Ann')
+      }
+      expect((await called).text).toContain('Ann')
+      expect(asked).toEqual(['Who?'])
+      expect(log.executions('a')).toBe(1)
+      expect(errors).toEqual([])
+    }
+  })
+
+  it('many calls at once go on', async () => {
+    const { url, log, proxy, sockets } = await serveWires(setup)
+    const { call, errors } = await connectWire(setup, url)
+    const keys = Array.from({ length: 20 }, (_, i) => `k${i}`)
+    const calls = keys.map(key => call('count', { key, n: 3, paced: true }))
+    await log.calls.nth(20)
+    for (const [i, by] of (['fin', 'rst', 'fin'] as const).entries()) {
+      for (const key of keys) log.release(key, 1)
+      proxy.cutNow(by)
+      await sockets.nth(i + 2)
+    }
+    for (const key of keys) log.release(key, 1)
+    for (const result of await Promise.all(calls))
+      expect(result).toEqual({ text: 'counted to 3', steps: [1, 2, 3] })
+    expect(keys.map(key => log.executions(key))).toEqual(keys.map(() => 1))
+    expect(errors).toEqual([])
+  })
+
+  it('an error of a call is its own, and comes once', async () => {
+    const { url, log, proxy } = await serveWires(setup)
+    const { client, errors } = await connectWire(setup, url)
+    const requester = client as unknown as {
+      request(request: object, schema: object): Promise<unknown>
+    }
+    const called = requester.request({ method: 'prompts/get', params: { name: 'none' } }, {})
+    await expect(called).rejects.toThrow()
+    const failed = client.callTool({ name: 'fail', arguments: {} })
+    await log.calls.nth(1)
+    proxy.cutNow('rst')
+    expect(await failed).toMatchObject({ isError: true })
+    expect(errors).toEqual([])
+  })
+
+  it('a server that is closed hears at once of a client that is', async () => {
+    const { url, log, closed, transports } = await serveWires(setup)
+    const { client, call, close } = await connectWire(setup, url)
+    const called = call('hang', { key: 'a' }).catch((error: Error) => error)
+    await log.calls.nth(1)
+    await close()
+    await closed.nth(1)
+    expect(closed).toEqual([transports[0]])
+    await log.ended.nth(1)
+    expect(log.aborted('a')).toBe(1)
+    expect(String(await called)).toContain('closed')
+    expect(client.transport).toBeUndefined()
+  })
+})
+
+describe('a client in a new process', () => {
+  it('takes over a call that another one has made, and answers what it asks', async () => {
+    const { url, log } = await serveWires('v1')
+    const ids: string[] = []
+    const first = await connectWire('v1', url, {
+      onElicit: () => new Promise<string>(() => undefined)
+    })
+    first.client.fallbackNotificationHandler = ({ method, params }) => {
+      if (method === 'notifications/stream/create')
+        ids.push((params as { stream: { streamId: string } }).stream.streamId)
+      return Promise.resolve()
+    }
+    const lost = first.call('elicit', { key: 'a' }).catch(() => 'lost')
+    await until(() => ids.length === 1)
+    await log.calls.nth(1)
+    first.sockets[0]!.removeAllListeners('close')
+    first.sockets[0]!.terminate()
+
+    const second = await connectWire('v1', url, { onElicit: () => 'Ben' })
+    // Its own calls have ids that the other one's have too.
+    const own = second.call('elicit', { key: 'b' })
+    const result = await second.transport.resume(ids[0]!)
+    expect(result).toMatchObject({ content: [{ text: expect.stringContaining('Ben') }] })
+    expect((await own).text).toContain('Ben')
+    expect([log.executions('a'), log.executions('b')]).toEqual([1, 1])
+    expect(second.errors).toEqual([])
+    await first.close()
+    expect(await lost).toBe('lost')
+  })
+
+  it('hears the notifications of such a call apart from its own', async () => {
+    const { url, log, sockets } = await serveWires('v1')
+    const ids: string[] = []
+    const first = await connectWire('v1', url)
+    first.client.fallbackNotificationHandler = ({ params }) => {
+      ids.push((params as { stream: { streamId: string } }).stream.streamId)
+      return Promise.resolve()
+    }
+    const lost = first.call('count', { key: 'a', n: 2, paced: true }).catch(() => 'lost')
+    await until(() => ids.length === 1)
+    first.sockets[0]!.removeAllListeners('close')
+    await Promise.all([once(sockets[0]!, 'close'), first.sockets[0]!.terminate()])
+    const second = await connectWire('v1', url)
+    const steps: unknown[] = []
+    const own = second.call('count', { key: 'b', n: 1, paced: true })
+    const taken = second.transport.resume(ids[0]!, ({ params }) =>
+      steps.push((params as { progress?: number }).progress)
+    )
+    // Who asks again is told, and the first one has its result.
+    await expect(second.transport.resume(ids[0]!)).rejects.toThrow('already')
+    log.release('a', 3)
+    expect(await taken).toMatchObject({ content: [{ text: 'counted to 2' }] })
+    expect(steps.filter(step => step !== undefined)).toEqual([1, 2])
+    log.release('b', 2)
+    expect(await own).toEqual({ text: 'counted to 1', steps: [1] })
+    await expect(second.transport.resume('nobody')).rejects.toMatchObject({
+      code: -32602,
+      message: 'Stream not found'
+    })
+    await first.close()
+    expect(await lost).toBe('lost')
+  })
+})
+
+describe('giving up', () => {
+  it('rejects what is open once nobody answers any more', async () => {
+    const { url, log, proxy, sockets } = await serveWires('v1')
+    const { call, client } = await connectWire('v1', url, { maxRetries: 2 })
+    const closed = new Promise<void>(resolve => (client.onclose = resolve))
+    const called = call('hang', { key: 'a' })
+    await log.calls.nth(1)
+    await proxy.close()
+    for (const socket of sockets) socket.terminate()
+    await expect(called).rejects.toThrow('retries exhausted')
+    await closed
+  })
+
+  it('rejects what is open where the server knows nothing of it, and runs nothing again', async () => {
+    const lost = await serveWires('v1')
+    const fresh = await serveWires('v1')
+    let url = lost.url
+    const errors: Error[] = []
+    const transport = reconnectingTransport(
+      () => new WebSocketTransport(new WebSocket(url).on('error', () => undefined)),
+      { minTimeout: 1 }
+    )
+    transport.onmessage = (message: { id?: unknown }) => messages.push(message)
+    transport.onerror = error => errors.push(error)
+    const messages: { id?: unknown }[] = []
+    const closed = new Promise<void>(resolve => (transport.onclose = resolve))
+    await transport.start()
+    const send = (message: object) => transport.send({ jsonrpc: '2.0', ...message })
+    const info = {
+      protocolVersion: '2025-11-25',
+      capabilities: {},
+      clientInfo: { name: 'x', version: '1' }
+    }
+    await send({ id: 1, method: 'initialize', params: info })
+    await until(() => messages.some(({ id }) => id === 1))
+    url = fresh.url
+    await send({ id: 2, method: 'tools/call', params: { name: 'hang', arguments: { key: 'a' } } })
+    await lost.log.calls.nth(1)
+    lost.proxy.cutNow('rst')
+    await closed
+    expect(messages.at(-1)).toMatchObject({
+      id: 2,
+      error: { code: -32000, data: { reason: 'stream-unknown' } }
+    })
+    expect(errors).toMatchObject([{ name: 'ResumptionError', code: 'stream-unknown' }])
+    expect(fresh.log.calls).toHaveLength(0)
+  })
+
+  it('is left to the transport underneath, where the server knows no streams', async () => {
+    const { url, proxy } = await serveWires('v1', { notifications: 'never' })
+    const { client, call, sockets, log } = {
+      ...(await connectWire('v1', url)),
+      log: [] as unknown[]
+    }
+    expect(await call('count', { n: 1 })).toEqual({ text: 'counted to 1', steps: [1] })
+    const closed = new Promise<void>(resolve => (client.onclose = resolve))
+    const called = call('hang', {}).catch((error: Error) => error.message)
+    await call('count', { n: 0 })
+    proxy.cutNow('fin')
+    await closed
+    expect(await called).toContain('Connection closed')
+    expect(sockets).toHaveLength(1)
+    expect(log).toEqual([])
+  })
+
+  it('rejects what is open once every wire is lost before it has brought anything new', async () => {
+    const { url, log, sockets } = await serveWires('v1')
+    const { call } = await connectWire('v1', url, { maxRetries: 3, maxPayload: 4000 })
+    await expect(call('count', { key: 'a', n: 1, size: 5000 })).rejects.toThrow('retries exhausted')
+    expect(sockets).toHaveLength(1 + 3)
+    expect(log.executions('a')).toBe(1)
+  })
+
+  it('rejects what is open where wires open, and no server answers on them', async () => {
+    jest.useFakeTimers()
+    try {
+      const STREAM = 'S'.repeat(21)
+      const attempts: number[] = []
+      const transport = reconnectingTransport(
+        () => {
+          const wire: TransportLike = {
+            start: async () => undefined,
+            send: async message => {
+              if ((message as { method?: unknown }).method !== 'initialize') return
+              const _meta = { 'express-mcp-streams/eventId': `${STREAM}.1` }
+              const params = { _meta, streamId: STREAM, resumeInterval: { min: 1, max: 60 } }
+              wire.onmessage?.({ jsonrpc: '2.0', method: 'notifications/stream/create', params })
+              setTimeout(() => wire.onclose?.(), 10)
+            },
+            close: async () => wire.onclose?.()
+          }
+          return wire
+        },
+        { maxRetries: 3, onReconnect: ({ attempt }) => void attempts.push(attempt) }
+      )
+      const messages: unknown[] = []
+      transport.onmessage = message => void messages.push(message)
+      const closed = new Promise<void>(resolve => (transport.onclose = resolve))
+      await transport.start()
+      const initialize = { id: 1, method: 'initialize', params: { capabilities: {} } }
+      await transport.send({ jsonrpc: '2.0', ...initialize })
+      await jest.advanceTimersByTimeAsync(600_000)
+      await closed
+      expect(attempts).toEqual([1, 2, 3])
+      expect(messages).toMatchObject([{ id: 1, error: { data: { reason: 'retries-exhausted' } } }])
+    } finally {
+      jest.useRealTimers()
+    }
+  })
+
+  it('rejects the handshake where every wire is lost at once', async () => {
+    const { url, sockets, proxy } = await serveWires('v1')
+    proxy.plan = () => ({ by: 'fin', direction: 'response', afterBytes: 130 })
+    await expect(connectWire('v1', url, { maxRetries: 3 })).rejects.toThrow('retries exhausted')
+    expect(sockets).toHaveLength(1 + 3)
+  })
+
+  it("begins with the first wire: one that does not open is the caller's to hear of", async () => {
+    const { port, close } = await listen((_req, res) => res.end())
+    await close()
+    await expect(connectWire('v1', `ws://127.0.0.1:${port}`)).rejects.toThrow('ECONNREFUSED')
+  })
+
+  it('takes no bad option', () => {
+    const connect = () => new WebSocketTransport(undefined as never)
+    expect(() => reconnectingTransport(connect, { maxRetries: -1 })).toThrow(
+      'reconnectingTransport: bad option `maxRetries`'
+    )
+  })
+})
+
+describe('closing', () => {
+  it('waits neither for a wire that takes nothing, nor for a message that it has not taken', async () => {
+    const { url } = await serveWires('v1')
+    let isStuck = false
+    const { client, transport } = await connectWire('v1', url, {
+      wrap: wire => {
+        const send = wire.send.bind(wire)
+        wire.send = message => (isStuck ? new Promise(() => undefined) : send(message))
+        return wire
+      }
+    })
+    isStuck = true
+    const stuck = transport.send({ jsonrpc: '2.0', method: 'notifications/progress' } as never)
+    await client.close()
+    await stuck
+  })
+
+  it('a wire before it is open leaves nothing', async () => {
+    const { url, sockets } = await serveWires('v1')
+    const transport = reconnectingTransport(() => new WebSocketTransport(new WebSocket(url)))
+    const started = transport.start()
+    await transport.close()
+    await started
+    await expect(
+      transport.send({ jsonrpc: '2.0', id: 1, method: 'ping' } as never)
+    ).rejects.toThrow('Not connected')
+    await once(await sockets.nth(1), 'close')
+  })
+})
+
+describe('a wire that is lost while it opens', () => {
+  it('is no wire', async () => {
+    const wires: TransportLike[] = []
+    const lostAtOnce = [2, 3, 5]
+    const connect = () => {
+      const n = wires.length + 1
+      const wire: TransportLike = {
+        start: async () => (lostAtOnce.includes(n) ? wire.onclose?.() : undefined),
+        send: async () => undefined,
+        close: async () => undefined
+      }
+      wires.push(wire)
+      return wire
+    }
+    const transport = reconnectingTransport(connect, { minTimeout: 1, idleTimeout: null })
+    await transport.start()
+    wires[0]!.onclose?.()
+    await until(() => wires.length === 4)
+    await transport.close()
+    // The first one is the caller's.
+    await expect(reconnectingTransport(connect).start()).rejects.toThrow('lost')
+  })
+})
+
+describe('what comes twice', () => {
+  it('is handed up once', async () => {
+    const wire: TransportLike = {
+      start: async () => undefined,
+      send: async () => undefined,
+      close: async () => undefined
+    }
+    const transport = reconnectingTransport(() => wire, { idleTimeout: null })
+    const handed: unknown[] = []
+    transport.onmessage = (message: unknown) => handed.push(message)
+    await transport.start()
+    await transport.send({ jsonrpc: '2.0', id: 1, method: 'tools/call' } as never)
+    const streamId = 'x'.repeat(21)
+    const tags = (n: number) => ({ _meta: { 'express-mcp-streams/eventId': `${streamId}.${n}` } })
+    const requestId = { 'express-mcp-streams/requestId': 1 }
+    const create = {
+      method: 'notifications/stream/create',
+      params: { _meta: { ...tags(1)._meta, ...requestId } }
+    }
+    const progress = (n: number) => ({
+      method: 'notifications/progress',
+      params: { progress: n, ...tags(n) }
+    })
+    const error = { id: 1, error: { code: 1, message: 'no', data: tags(4) } }
+    for (const message of [create, progress(2), create, progress(2), progress(3), error, error])
+      wire.onmessage?.({ jsonrpc: '2.0', ...message })
+    await until(() => handed.length >= 4)
+    expect(handed.slice(1)).toEqual([
+      { jsonrpc: '2.0', method: 'notifications/progress', params: { progress: 2 } },
+      { jsonrpc: '2.0', method: 'notifications/progress', params: { progress: 3 } },
+      { jsonrpc: '2.0', id: 1, error: { code: 1, message: 'no' } }
+    ])
+    await transport.close()
+  })
+})
+
+describe('what is no message', () => {
+  it.each([null, 5, 'text', [[]]])('is handed up as it is: %j', async rubbish => {
+    const wire: TransportLike = {
+      start: async () => undefined,
+      send: async () => undefined,
+      close: async () => undefined
+    }
+    const transport = reconnectingTransport(() => wire, { idleTimeout: null })
+    const handed: unknown[] = []
+    transport.onmessage = (message: unknown) => handed.push(message)
+    await transport.start()
+    wire.onmessage?.(rubbish)
+    await until(() => handed.length > 0)
+    expect(handed).toEqual([rubbish])
+    await transport.close()
+  })
+})
+
+describe('what may not have arrived', () => {
+  it('is asked after, before it grows without bound', async () => {
+    const { url, servers } = await serveWires('v1')
+    const sent: string[] = []
+    const { client } = await connectWire('v1', url, {
+      idleTimeout: null,
+      wrap: wire => {
+        const send = wire.send.bind(wire)
+        wire.send = message => {
+          sent.push((message as { method: string }).method)
+          return send(message)
+        }
+        return wire
+      }
+    })
+    for (let i = 0; i < 100; i++)
+      await client.notification({
+        method: 'notifications/progress',
+        params: { progressToken: 'x', progress: i }
+      } as never)
+    await until(() => sent.filter(method => method === 'stream/poll').length >= 3)
+    servers[0]!.server.onerror = () => undefined
+    // And is not sent again once it has.
+    const before = sent.length
+    servers[0]!.sendToolListChanged()
+    await client.ping()
+    expect(sent.slice(before).filter(method => method === 'notifications/progress')).toEqual([])
+  })
+
+  it('is not sent again where something has arrived that was sent later', async () => {
+    const { url, proxy, sockets } = await serveWires('v1')
+    const sent: string[] = []
+    const { client } = await connectWire('v1', url, {
+      wrap: wire => {
+        const send = wire.send.bind(wire)
+        wire.send = message => {
+          sent.push((message as { method: string }).method)
+          return send(message)
+        }
+        return wire
+      }
+    })
+    await client.notification({
+      method: 'notifications/progress',
+      params: { progressToken: 'x', progress: 1 }
+    } as never)
+    await client.ping()
+    proxy.cutNow('rst')
+    await sockets.nth(2)
+    await client.ping()
+    expect(sent.filter(method => method === 'notifications/progress')).toHaveLength(1)
+    expect(sent.filter(method => method === 'ping')).toHaveLength(2)
+  })
+})
+
+describe('silence', () => {
+  it('is a loss, once the server does not answer that it is there', async () => {
+    const { url, log, proxy, sockets } = await serveWires('v1')
+    const { call } = await connectWire('v1', url, { idleTimeout: 500 })
+    const called = call('count', { key: 'a', n: 1, paced: true })
+    await log.calls.nth(1)
+    proxy.cutNow('silence')
+    await sockets.nth(2)
+    log.release('a', 2)
+    expect(await called).toEqual({ text: 'counted to 1', steps: [1] })
+  })
+
+  it('is none where there is just nothing to say', async () => {
+    const { url, sockets } = await serveWires('v1')
+    const { call } = await connectWire('v1', url, { idleTimeout: 400 })
+    expect(await call('slow', { ms: 900 })).toMatchObject({ text: 'slow but sure' })
+    expect(sockets).toHaveLength(1)
+  })
+})

@@ -1,0 +1,515 @@
+// How responses end that do not end well: each leaves its client with an answer, at once and on the
+// same connection.
+
+import { afterEach, describe, expect, it, jest } from '@jest/globals'
+import express from 'express'
+import express4 from 'express4'
+import { once } from 'node:events'
+import { Agent, type IncomingMessage, request as httpRequest, type Server } from 'node:http'
+import { Socket } from 'node:net'
+import type { McpStreamsOptions } from '../../../lib/index.js'
+import { gate } from '../../helpers/gate.js'
+import { closeAll, listen } from '../../helpers/listen.js'
+import {
+  callTool,
+  get,
+  headersFor,
+  initialize,
+  notification,
+  post,
+  request,
+  result
+} from '../../helpers/mcp.js'
+import type { OpenStream } from '../../helpers/open-stream.js'
+import { streamUrl } from '../../helpers/serve.js'
+import { createStreams, type Middleware, MOUNTS } from '../../features/mounting/frameworks.js'
+import { expectSameBytes, requestOf } from '../../features/mounting/on-the-wire.js'
+import {
+  type Behave,
+  blockOf,
+  errorFor,
+  HEADERS,
+  NODE,
+  note,
+  NOTE,
+  RESULT,
+  serveCase,
+  SSE,
+  SSE_TYPE
+} from './tap-case.js'
+
+afterEach(closeAll)
+
+const turn = () => new Promise<void>(resolve => setImmediate(resolve))
+
+/** An error that looks the same wherever it was thrown. */
+function failure(status?: number): Error {
+  const error = new Error('the endpoint has failed')
+  error.stack = 'Error: the endpoint has failed'
+  return status === undefined ? error : Object.assign(error, { status })
+}
+
+/**
+ * Waits for the end of a response, for no longer than a client should wait for an explicit error.
+ */
+async function endsWithinASecond(response: OpenStream): Promise<void> {
+  let timer: ReturnType<typeof setTimeout> | undefined
+  const late = new Promise<string>(resolve => (timer = setTimeout(resolve, 1000, 'late')))
+  expect(await Promise.race([response.ended, late])).toBe('end')
+  clearTimeout(timer)
+}
+
+describe('an endpoint that ends without its response', () => {
+  const cases: [string, Behave, unknown[]][] = [
+    ['at once', res => res.writeHead(200, SSE_TYPE).end(), [errorFor(1)]],
+    ['by an implicit head', res => res.setHeader('Content-Type', SSE).end(), [errorFor(1)]],
+    ['after an event', res => res.writeHead(200, SSE_TYPE).end(NOTE), [note(1), errorFor(1)]],
+    [
+      'a while later',
+      async res => {
+        res.writeHead(200, SSE_TYPE).write(NOTE)
+        await turn()
+        res.end()
+      },
+      [note(1), errorFor(1)]
+    ],
+    [
+      'with an id of another type',
+      res => res.writeHead(200, SSE_TYPE).end(blockOf(result('1', {}))),
+      [result('1', {}), errorFor(1)]
+    ],
+    [
+      'with a request that has its id',
+      res => res.writeHead(200, SSE_TYPE).end(blockOf(request(1, 'ping'))),
+      [request(1, 'ping'), errorFor(1)]
+    ],
+    [
+      'with the response as an event of another type',
+      res => res.writeHead(200, SSE_TYPE).end(RESULT.replace('message', 'other')),
+      [errorFor(1)]
+    ]
+  ]
+
+  it.each(cases)('%s: an error for the request', async (_name, behave, expected) => {
+    const served = await serveCase(behave)
+    const response = await served.call()
+    await endsWithinASecond(response)
+    expect(response.messages()).toEqual(expected)
+    expect((await served.again(response)).messages()).toEqual(expected)
+    await served.expectNeighbourUnharmed()
+  })
+
+  it.each([
+    [
+      'a batch: for each request that is open',
+      [callTool(1, 'a'), callTool('two', 'b'), notification('x'), callTool(0, 'c')],
+      [errorFor('two'), errorFor(0)]
+    ],
+    ['a notification: nothing', notification('x'), []],
+    ['a response: nothing', result(5, {}), []],
+    ['something else: nothing', { hello: 1 }, []],
+    ['an empty batch: nothing', [], []]
+  ])('%s', async (_name, body, errors) => {
+    const { url } = await serveCase(res => res.writeHead(200, SSE_TYPE).end(RESULT))
+    const response = await post(url, body, headersFor({ version: '2025-03-26' }))
+    await endsWithinASecond(response)
+    expect(response.messages()).toEqual([result(1, {}), ...errors])
+  })
+
+  it('to an initialize: an error for that', async () => {
+    const { url } = await serveCase(res => res.writeHead(200, SSE_TYPE).end(NOTE))
+    const response = await post(url, initialize('2025-11-25'), HEADERS)
+    await endsWithinASecond(response)
+    expect(response.messages()).toEqual([note(1), errorFor('initialize')])
+  })
+
+  it('but with a response under another id: nothing more, for what stands between may have renumbered', async () => {
+    const served = await serveCase(res => res.writeHead(200, SSE_TYPE).end(blockOf(result(2, {}))))
+    const response = await served.call()
+    await endsWithinASecond(response)
+    expect(response.messages()).toEqual([result(2, {})])
+    await served.expectNeighbourUnharmed()
+  })
+
+  it('to a GET: nothing', async () => {
+    const { url } = await serveCase(res => res.writeHead(200, SSE_TYPE).end(NOTE))
+    const response = await get(url, HEADERS)
+    await endsWithinASecond(response)
+    expect(response.messages()).toEqual([note(1)])
+  })
+
+  it('but with an error of its own: nothing more', async () => {
+    const own = { jsonrpc: '2.0', id: 1, error: { code: 1, message: 'mine' } }
+    const { call } = await serveCase(res => res.writeHead(200, SSE_TYPE).end(blockOf(own)))
+    const response = await call()
+    await endsWithinASecond(response)
+    expect(response.messages()).toEqual([own])
+  })
+})
+
+const DESTROYERS: [string, Behave][] = [
+  ['res.destroy()', res => res.destroy()],
+  ['res.destroy(error)', res => res.destroy(failure())],
+  ['req.socket.destroy()', (_res, req) => req.socket.destroy()],
+  ['res.socket.destroy()', res => res.socket!.destroy()],
+  ['req.socket.destroy(error)', (_res, req) => req.socket.destroy(failure())]
+]
+
+describe.each(DESTROYERS)('an endpoint that calls %s', (_name, destroy) => {
+  it.each([
+    ['in the tick of its head', async (): Promise<void> => undefined, []],
+    ['later', turn, []],
+    ['in the middle of an event', turn, ['data: {"jsonrpc":"2.0","id":1,"resu']]
+  ])('%s: an error for the request', async (_when, wait, rest) => {
+    const served = await serveCase(async (res, req, next) => {
+      res.writeHead(200, SSE_TYPE).write(NOTE)
+      for (const text of rest) res.write(text)
+      await wait()
+      destroy(res, req, next)
+    })
+    const response = await served.call()
+    await endsWithinASecond(response)
+    expect(response.messages()).toEqual([note(1), errorFor(1)])
+    await served.expectNeighbourUnharmed()
+  })
+
+  it('while its client is away: the error waits for it', async () => {
+    const go = gate()
+    const served = await serveCase(async (res, req, next) => {
+      res.writeHead(200, SSE_TYPE).write(NOTE)
+      await go.opened
+      destroy(res, req, next)
+    })
+    const response = await served.call()
+    await response.nextMessage()
+    response.destroy()
+    await served.connections(1)
+    go.open()
+    const second = await get(streamUrl(response, served.url), HEADERS)
+    await endsWithinASecond(second)
+    expect(second.messages()).toEqual([note(1), errorFor(1)])
+    await served.expectNeighbourUnharmed()
+  })
+})
+
+/**
+ * Ways to fail once the head is out. Express 4 and Connect know nothing of promises, so there
+ * handlers catch for themselves.
+ */
+const FAILURES: [
+  string,
+  (write: () => unknown, next: (error?: unknown) => void) => unknown,
+  string[]
+][] = [
+  [
+    'throws',
+    write => {
+      write()
+      throw failure()
+    },
+    ['Express 5', 'Express 4', 'connect']
+  ],
+  [
+    'rejects',
+    async write => {
+      write()
+      await turn()
+      throw failure()
+    },
+    ['Express 5']
+  ],
+  [
+    'hands a rejection to next()',
+    (write, next) => {
+      const work = async () => {
+        write()
+        await turn()
+        throw failure()
+      }
+      work().catch(next)
+    },
+    ['Express 5', 'Express 4', 'connect', 'node:http']
+  ],
+  [
+    'calls next(error) from a timer',
+    (write, next) => {
+      write()
+      setTimeout(() => next(failure()), 1)
+    },
+    ['Express 5', 'Express 4', 'connect', 'node:http']
+  ]
+]
+
+describe.each(MOUNTS)('on %s, an endpoint that fails after its head', (framework, mount) => {
+  it.each(FAILURES.filter(([, , frameworks]) => frameworks.includes(framework)))(
+    '%s: an error for the request',
+    async (_name, fail) => {
+      const served = await serveCase(
+        (res, _req, next) => fail(() => res.writeHead(200, SSE_TYPE).write(NOTE), next),
+        {},
+        mount
+      )
+      const response = await served.call()
+      await endsWithinASecond(response)
+      expect(response.messages()).toEqual([note(1), errorFor(1)])
+      expect((await served.again(response)).messages()).toEqual([note(1), errorFor(1)])
+      await served.expectNeighbourUnharmed()
+    }
+  )
+
+  it('while its client is away: the error waits for it', async () => {
+    const go = gate()
+    const served = await serveCase(
+      (res, _req, next) => {
+        res.writeHead(200, SSE_TYPE).write(NOTE)
+        go.opened.then(() => next(failure()))
+      },
+      {},
+      mount
+    )
+    const response = await served.call()
+    await response.nextMessage()
+    response.destroy()
+    await served.connections(1)
+    go.open()
+    const second = await get(streamUrl(response, served.url), HEADERS)
+    await endsWithinASecond(second)
+    expect(second.messages()).toEqual([note(1), errorFor(1)])
+    await served.expectNeighbourUnharmed()
+  })
+
+  it('after another connection has taken over: the error goes there', async () => {
+    const go = gate()
+    const served = await serveCase(
+      (res, _req, next) => {
+        res.writeHead(200, SSE_TYPE).write(NOTE)
+        go.opened.then(() => next(failure()))
+      },
+      {},
+      mount
+    )
+    const response = await served.call()
+    await response.nextMessage()
+    const second = await get(streamUrl(response, served.url), HEADERS)
+    await response.ended
+    await served.connections(2)
+    go.open()
+    await endsWithinASecond(second)
+    expect(second.messages()).toEqual([note(1), errorFor(1)])
+    await served.expectNeighbourUnharmed()
+  })
+})
+
+describe.each(MOUNTS)('on %s, an endpoint that fails before its head', (framework, mount) => {
+  const failures: [string, Middleware][] = [
+    ['by next(error)', (_req, _res, next) => next(failure())],
+    ['by next(error) with a status', (_req, _res, next) => next(failure(418))],
+    ['by next(error) later', (_req, _res, next) => void setImmediate(() => next(failure()))],
+    [
+      'after it has said that it would be an event stream',
+      (_req, res, next) => {
+        res.setHeader('Content-Type', SSE)
+        next(failure())
+      }
+    ]
+  ]
+  if (framework !== 'node:http') {
+    failures.push([
+      'by an exception',
+      () => {
+        throw failure()
+      }
+    ])
+  }
+  if (framework === 'Express 5') failures.push(['by a rejection', () => Promise.reject(failure())])
+
+  it.each(failures)('%s: the same bytes as without us', async (_name, endpoint) => {
+    const [response] = await expectSameBytes(
+      streams => mount([...streams, endpoint]),
+      requestOf(callTool(1, 'any'), { headers: HEADERS })
+    )
+    expect(response).toMatch(/^HTTP\/1\.1 (?:500|418) /)
+  })
+})
+
+describe.each([
+  ['Express 5', express],
+  ['Express 4', express4]
+])('on %s, an error handler of the application', (_name, framework) => {
+  const appWith = (
+    handler: express.ErrorRequestHandler,
+    endpoint: Middleware,
+    streams: Middleware[]
+  ) =>
+    framework()
+      .use('/mcp', ...streams, endpoint)
+      .use(handler)
+
+  it('that answers in the stream is heard', async () => {
+    const own = { jsonrpc: '2.0', id: 1, error: { code: 7, message: 'mine' } }
+    const endpoint: Middleware = (_req, res) => {
+      res.writeHead(200, SSE_TYPE).write(NOTE)
+      throw failure()
+    }
+    // Four parameters make an error handler.
+    const handler: express.ErrorRequestHandler = (_error, _req, res, _next) => res.end(blockOf(own))
+    const { url } = await listen(appWith(handler, endpoint, [createStreams()]))
+    const response = await post(`${url}/mcp`, callTool(1, 'any'), HEADERS)
+    await endsWithinASecond(response)
+    expect(response.messages()).toEqual([note(1), own])
+  })
+
+  it('that would answer in JSON comes too late, as it does without us: an error for the request', async () => {
+    const endpoint: Middleware = (_req, res) => {
+      res.writeHead(200, SSE_TYPE).write(NOTE)
+      throw failure()
+    }
+    const handler: express.ErrorRequestHandler = (_error, _req, res, _next) =>
+      res.status(500).json({ mine: true })
+    const { url } = await listen(appWith(handler, endpoint, [createStreams()]))
+    const response = await post(`${url}/mcp`, callTool(1, 'any'), HEADERS)
+    await endsWithinASecond(response)
+    expect(response.messages()).toEqual([note(1), errorFor(1)])
+  })
+
+  it('that answers before the head answers as without us', async () => {
+    const endpoint: Middleware = () => {
+      throw failure()
+    }
+    const handler: express.ErrorRequestHandler = (_error, _req, res, _next) =>
+      res.status(503).json({ mine: true })
+    const send = requestOf(callTool(1, 'any'), { headers: HEADERS })
+    const [response] = await expectSameBytes(streams => appWith(handler, endpoint, streams), send)
+    expect(response).toMatch(/^HTTP\/1\.1 503 /)
+  })
+})
+
+describe('a socket that is destroyed by somebody else than the endpoint', () => {
+  async function serveSlowly(options: McpStreamsOptions = {}) {
+    const go = gate()
+    const streams = createStreams(options)
+    const endpoint: Middleware = async (_req, res) => {
+      res.writeHead(200, SSE_TYPE).write(NOTE)
+      await go.opened
+      res.end(RESULT)
+    }
+    const { url, server } = await listen(NODE([streams, endpoint]))
+    const respond = (connection: string) =>
+      post(`${url}/mcp`, callTool(1, 'any'), { ...HEADERS, connection })
+    const expectToGoOn = async (response: OpenStream) => {
+      expect(streams.stats()).toMatchObject({ live: 1, finished: 0 })
+      go.open()
+      const second = await get(streamUrl(response, `${url}/mcp`), HEADERS)
+      await endsWithinASecond(second)
+      expect(second.messages()).toEqual([note(1), result(1, {})])
+    }
+    return { server, respond, expectToGoOn }
+  }
+
+  it.each([
+    ['the server', (server: Server) => server.closeAllConnections()],
+    ['somebody who was there before', (server: Server) => server.emit('destroy-it')]
+  ])('by %s: the stream goes on', async (_name, destroy) => {
+    const { server, respond, expectToGoOn } = await serveSlowly()
+    server.on('connection', socket => server.once('destroy-it', () => socket.destroy()))
+    const response = await respond('close')
+    await response.nextMessage()
+    destroy(server)
+    expect(await response.ended).not.toBe('end')
+    await expectToGoOn(response)
+  })
+
+  it('by Node, when the client has said FIN and the last write is through: the stream goes on', async () => {
+    const go = gate()
+    const streams = createStreams()
+    const filler = 'x'.repeat(8_000_000)
+    const endpoint: Middleware = async (req, res) => {
+      for await (const chunk of req) void chunk
+      // Written here, so that Node does what follows in the name of this handler.
+      res.writeHead(200, SSE_TYPE).write(blockOf(note(filler)))
+      await go.opened
+      res.end(RESULT)
+    }
+    const { url, server } = await listen(NODE([streams, endpoint]))
+    const closed = new Promise(resolve =>
+      server.on('connection', socket => socket.on('close', resolve))
+    )
+    const response = await post(`${url}/mcp`, callTool(1, 'any'), HEADERS)
+    response.pause()
+    response.socket.end()
+    await turn()
+    response.resume()
+    await closed
+    expect(streams.stats()).toMatchObject({ live: 1, finished: 0, connections: 0 })
+    go.open()
+    const second = await get(streamUrl(response, `${url}/mcp`), HEADERS)
+    await endsWithinASecond(second)
+    expect(second.messages()).toEqual([note(filler), result(1, {})])
+  })
+
+  it.each(['close', 'keep-alive'])(
+    'by Node, once the connection was closed at will (Connection: %s): the stream goes on',
+    async connection => {
+      const { server, respond, expectToGoOn } = await serveSlowly({ disconnectAfter: 20 })
+      server.keepAliveTimeout = 10
+      const closed = new Promise(resolve =>
+        server.on('connection', socket => socket.on('close', resolve))
+      )
+      const response = await respond(connection)
+      expect(await response.ended).toBe('end')
+      await closed
+      await expectToGoOn(response)
+    }
+  )
+})
+
+describe('a socket that serves one request after the other', () => {
+  const behaviours: [string, Behave][] = [
+    ['streams', res => res.writeHead(200, SSE_TYPE).end(RESULT)],
+    [
+      'streams that fail',
+      (res, req) => {
+        res.writeHead(200, SSE_TYPE)
+        req.socket.destroy()
+      }
+    ],
+    ['streams with ids of their own', res => res.writeHead(200, SSE_TYPE).end(`id: 1\n${RESULT}`)],
+    ['JSON', res => res.writeHead(200, { 'Content-Type': 'application/json' }).end('{}')]
+  ]
+
+  it.each(behaviours)('with %s, is left as it was', async (_name, behave) => {
+    const warnings = jest.spyOn(process, 'emitWarning').mockImplementation(() => undefined)
+    const { url, server } = await listen(
+      NODE([createStreams(), (req, res, next) => behave(res, req, next)])
+    )
+    const sockets: Socket[] = []
+    const states: unknown[] = []
+    server.on('connection', socket => sockets.push(socket))
+    server.on('request', ({ socket }: IncomingMessage) => {
+      const { destroy } = socket
+      states.push([
+        destroy === Socket.prototype.destroy,
+        socket.eventNames().map(name => socket.listenerCount(name))
+      ])
+    })
+    const agent = new Agent({ keepAlive: true, maxSockets: 1 })
+    for (let i = 0; i < 5; i++) {
+      const request = httpRequest(`${url}/mcp`, {
+        agent,
+        method: 'POST',
+        headers: { ...HEADERS, 'idempotency-key': String(i) }
+      })
+      request.end(JSON.stringify(callTool(1, 'any')))
+      const [response] = (await once(request, 'response')) as [IncomingMessage]
+      response.resume()
+      await once(response, 'close')
+    }
+    agent.destroy()
+    warnings.mockRestore()
+    expect(sockets).toHaveLength(1)
+    expect(states).toHaveLength(5)
+    // The first is none of those that came after another.
+    expect(new Set(states.slice(1).map(state => JSON.stringify(state))).size).toBe(1)
+    expect(states[4]).toEqual([true, expect.any(Array)])
+  })
+})

@@ -1,0 +1,41 @@
+// What is compared with other values: nothing that would take long to be written again.
+
+import { describe, expect, it } from '@jest/globals'
+import { isComparable } from '../../../lib/protocol/comparable.js'
+
+const nested = (levels: number): unknown =>
+  JSON.parse('[{"a":'.repeat(levels / 2) + '1' + '}]'.repeat(levels / 2))
+
+describe('a value', () => {
+  it.each([
+    1,
+    null,
+    'x'.repeat(1_000_000),
+    {},
+    [],
+    [1, [2, { a: null }]],
+    nested(90),
+    Array(49_999).fill(0)
+  ])('of few parts is compared (%#)', value => {
+    expect(isComparable(value)).toBe(true)
+  })
+
+  it.each([
+    nested(120),
+    nested(100_000),
+    Array(50_001).fill(0),
+    Array(300).fill(Array(300).fill(0)),
+    Object.fromEntries(Array.from({ length: 50_001 }, (_, i) => [`k${i}`, i]))
+  ])('of many parts, or levels, is not (%#)', value => {
+    expect(isComparable(value)).toBe(false)
+  })
+
+  it('is not looked at any further then', () => {
+    let looks = 0
+    const counted = (value: unknown[]) =>
+      new Proxy(value, { get: (of, key) => (looks++, Reflect.get(of, key) as unknown) })
+    expect(isComparable([Array(50_000).fill(0), counted(Array(40_000).fill(0))])).toBe(false)
+    expect(isComparable(counted(Array(1_000_000).fill(0)))).toBe(false)
+    expect(looks).toBeLessThan(10)
+  })
+})

@@ -1,0 +1,37 @@
+// `Prefer: rel=stream` among whatever else a client prefers.
+
+import { describe, expect, it } from '@jest/globals'
+import { prefersStream, STREAM_PREFERENCE } from '../../../lib/protocol/prefer.js'
+
+describe('a preference for streams', () => {
+  it.each([
+    STREAM_PREFERENCE,
+    'rel=stream',
+    'rel="stream"',
+    'REL=Stream',
+    ' rel = stream ',
+    'rel=stream; x=1',
+    'rel="stream";x',
+    'respond-async, rel=stream',
+    'respond-async,wait=10 , rel=stream , return=minimal'
+  ])('is in %j', prefer => {
+    expect(prefersStream(prefer)).toBe(true)
+  })
+
+  it.each([
+    undefined,
+    '',
+    ',',
+    'rel',
+    'rel=',
+    'rel=streams',
+    'rel=xstream',
+    'xrel=stream',
+    'stream',
+    'rel=stream"',
+    'rel=next',
+    'respond-async'
+  ])('is not in %j', prefer => {
+    expect(prefersStream(prefer)).toBe(false)
+  })
+})

@@ -1,0 +1,49 @@
+// What each protocol revision gets, as far as it is decided without a wire.
+
+import { describe, expect, it } from '@jest/globals'
+import { profileFor, parseRevision } from '../../../lib/protocol/revisions.js'
+
+const ANNOUNCED = { reconnects: true, handoff: 'when-quiet' }
+
+describe('the manners towards a client', () => {
+  const untouched = { taken: false, primer: 'none', reconnects: false, handoff: 'never' }
+  const early = { taken: true, primer: 'named', reconnects: false, handoff: 'when-proved' }
+  const polling = { taken: true, primer: 'empty', reconnects: true, handoff: 'when-proved' }
+
+  it.each([
+    [undefined, early, { ...early, ...ANNOUNCED }],
+    ['2024-11-05', early, { ...early, ...ANNOUNCED }],
+    ['2025-03-26', early, { ...early, ...ANNOUNCED }],
+    ['2025-06-18', early, { ...early, ...ANNOUNCED }],
+    ['2025-11-24', early, { ...early, ...ANNOUNCED }],
+    ['2025-11-25', polling, { ...polling, ...ANNOUNCED }],
+    ['2026-01-01', polling, { ...polling, ...ANNOUNCED }],
+    ['2026-07-28', untouched, { ...polling, ...ANNOUNCED }],
+    ['2027-01-01', untouched, { ...polling, ...ANNOUNCED }]
+  ])('at %s', (revision, silent, announced) => {
+    expect(profileFor(revision, false)).toEqual(silent)
+    expect(profileFor(revision, true)).toEqual(announced)
+  })
+})
+
+describe('a protocol version', () => {
+  it.each(['2025-03-26', '2026-07-28', '9999-99-99'])('is a date such as %j', version => {
+    expect(parseRevision(version)).toBe(version)
+  })
+
+  it.each([
+    undefined,
+    null,
+    20251125,
+    '',
+    '2025-11',
+    '2025-11-25 ',
+    ' 2025-11-25',
+    '2025-11-25\n',
+    'draft',
+    '2025-11-25, 2025-06-18',
+    {}
+  ])('is not %j', version => {
+    expect(parseRevision(version)).toBeUndefined()
+  })
+})

@@ -1,0 +1,270 @@
+// When a stream that has asked its client something stops for the answers.
+
+import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals'
+import type { ClientProfile } from '../../../lib/protocol/revisions.js'
+import { cancelled, request } from '../../helpers/mcp.js'
+import {
+  append,
+  complete,
+  FakeReader,
+  LIMITS,
+  MANNERS,
+  newTable,
+  open,
+  progress,
+  type Opened
+} from './fakes.js'
+
+beforeEach(() => void jest.useFakeTimers())
+afterEach(() => {
+  jest.useRealTimers()
+  table.table.beginClosing(0)
+  for (const { stream } of opened.splice(0)) stream.cancel()
+})
+
+const QUIET = LIMITS.handoffQuiet
+const AFTER = LIMITS.handoffAfter
+const ANNOUNCED: ClientProfile = { ...MANNERS, handoff: 'when-quiet' }
+
+let table: ReturnType<typeof newTable>
+const opened: Opened[] = []
+
+/** A stream with a reader. */
+function start(profile: ClientProfile, kind: 'request' | 'listen' = 'request') {
+  table = newTable()
+  const one = open(table.table, { profile, kind })
+  opened.push(one)
+  const reader = new FakeReader()
+  one.stream.attach(reader, 0)
+  return { ...one, reader }
+}
+
+const ask = (id: string | number) => request(id, 'elicitation/create', {})
+const pass = (milliseconds: number) => jest.advanceTimersByTime(milliseconds)
+
+describe('for a client that has announced itself', () => {
+  it('when it has been quiet, to the millisecond; the reader is disconnected', () => {
+    const { stream, reader } = start(ANNOUNCED)
+    append(stream, ask('a'))
+    pass(QUIET - 1)
+    expect([stream.state, reader.disconnects]).toEqual(['live', []])
+    pass(1)
+    expect([stream.state, reader.disconnects]).toEqual(['waiting', [undefined]])
+    expect(table.notices.map(({ name }) => name)).toEqual(['created', 'waiting'])
+  })
+
+  it('not for notifications, and not for responses', () => {
+    const { stream } = start(ANNOUNCED)
+    append(stream, progress('one'))
+    append(stream, { jsonrpc: '2.0', id: 'other', result: {} })
+    pass(1e6)
+    expect(stream.state).toBe('live')
+    expect(jest.getTimerCount()).toBeLessThan(2)
+  })
+
+  it('every event begins the quiet again', () => {
+    const { stream } = start(ANNOUNCED)
+    append(stream, ask('a'))
+    for (let i = 0; i < 5; i++) {
+      pass(QUIET - 1)
+      append(stream, progress('on'))
+    }
+    expect(stream.state).toBe('live')
+    pass(QUIET - 1)
+    expect(stream.state).toBe('live')
+    pass(1)
+    expect(stream.state).toBe('waiting')
+  })
+
+  it('but not for ever: a stream that is never quiet is stopped too', () => {
+    const { stream } = start(ANNOUNCED)
+    append(stream, ask('a'))
+    for (let i = 0; i < 100 && stream.state === 'live'; i++) {
+      pass(QUIET - 1)
+      append(stream, progress('on'))
+    }
+    expect(stream.state).toBe('waiting')
+  })
+
+  it('whether or not it is there', () => {
+    const { stream, reader } = start(ANNOUNCED)
+    stream.detach(reader)
+    append(stream, ask('a'))
+    pass(QUIET)
+    expect([stream.state, reader.disconnects]).toEqual(['waiting', []])
+  })
+
+  it('goes on with the last answer, and stops again for the next request', () => {
+    const { stream } = start(ANNOUNCED)
+    append(stream, ask('a'))
+    append(stream, ask('b'))
+    pass(QUIET)
+    stream.answered('a', true)
+    expect(stream.state).toBe('live')
+    // One is open still.
+    pass(QUIET)
+    expect(stream.state).toBe('waiting')
+    stream.answered('b', true)
+    expect(stream.state).toBe('live')
+    pass(10 * QUIET)
+    expect(stream.state).toBe('live')
+    append(stream, ask('c'))
+    pass(QUIET)
+    expect(stream.state).toBe('waiting')
+  })
+
+  it('goes on when the server takes its last request back, however it says so', () => {
+    for (const message of [
+      cancelled('a'),
+      { method: 'notifications/cancelled', params: { requestId: 'a' }, jsonrpc: '2.0' }
+    ]) {
+      const { stream } = start(ANNOUNCED)
+      append(stream, ask('a'))
+      pass(QUIET)
+      append(stream, message)
+      expect(stream.state).toBe('live')
+    }
+  })
+
+  it('does not stop for what was answered before it was quiet', () => {
+    const { stream } = start(ANNOUNCED)
+    append(stream, ask('a'))
+    pass(QUIET - 1)
+    stream.answered('a')
+    pass(1e5)
+    expect(stream.state).toBe('live')
+  })
+
+  it('ends as ever while it waits, and nothing ticks on', () => {
+    const { stream, producer } = start(ANNOUNCED)
+    append(stream, ask('a'))
+    pass(QUIET)
+    complete(stream)
+    expect([stream.state, stream.openRequests.size, producer.lost, producer.releases]).toEqual([
+      'completed',
+      0,
+      [],
+      1
+    ])
+    pass(QUIET)
+    expect(stream.state).toBe('completed')
+  })
+
+  it('tells the producer of every request that is open when it is abandoned', () => {
+    const { stream, producer, reader } = start(ANNOUNCED)
+    for (const id of ['a', 1, 'b']) append(stream, ask(id))
+    stream.answered(1, true)
+    pass(QUIET)
+    stream.detach(reader)
+    pass(LIMITS.abandonAfter)
+    expect([stream.state, producer.lost, producer.releases]).toEqual(['abandoned', ['a', 'b'], 1])
+  })
+
+  it('does not tell it so when it is cancelled, or fails: it knows by itself', () => {
+    for (const end of ['cancel', 'fail'] as const) {
+      const { stream, producer } = start(ANNOUNCED)
+      append(stream, ask('a'))
+      pass(QUIET)
+      if (end === 'cancel') stream.cancel()
+      else stream.fail('overflow')
+      expect(producer.lost).toEqual([])
+    }
+  })
+})
+
+describe('for a client of which nothing is known', () => {
+  it('it is disconnected after its time, and the stream does not wait', () => {
+    const { stream, reader } = start(MANNERS)
+    append(stream, ask('a'))
+    pass(AFTER - 1)
+    expect(reader.disconnects).toEqual([])
+    pass(1)
+    expect([stream.state, reader.disconnects]).toEqual(['live', [undefined]])
+  })
+
+  it('once: a second reader is left in peace', () => {
+    const { stream, reader } = start(MANNERS)
+    append(stream, ask('a'))
+    pass(AFTER)
+    stream.detach(reader, stream.last)
+    const second = new FakeReader()
+    stream.attach(second, 1)
+    append(stream, ask('b'))
+    pass(10 * AFTER)
+    expect([stream.state, second.disconnects]).toEqual(['live', []])
+  })
+
+  it('nobody is disconnected who was not there: the reader that comes later has its time', () => {
+    table = newTable()
+    const one = open(table.table, { profile: MANNERS })
+    opened.push(one)
+    append(one.stream, ask('a'))
+    const reader = new FakeReader()
+    one.stream.attach(reader, 0)
+    expect(reader.disconnects).toEqual([])
+    pass(AFTER - 1)
+    expect(reader.disconnects).toEqual([])
+    pass(1)
+    expect(reader.disconnects).toEqual([undefined])
+  })
+
+  it('an answer in time leaves it connected', () => {
+    const { stream, reader } = start(MANNERS)
+    append(stream, ask('a'))
+    pass(AFTER - 1)
+    stream.answered('a')
+    pass(10 * AFTER)
+    expect(reader.disconnects).toEqual([])
+  })
+
+  it('once it has proved itself, it is handed off to: at once where it has been quiet for long', () => {
+    const { stream, reader } = start(MANNERS)
+    append(stream, ask('a'))
+    pass(QUIET)
+    expect(stream.state).toBe('live')
+    stream.prove()
+    expect([stream.state, reader.disconnects]).toEqual(['waiting', [undefined]])
+    stream.prove()
+    expect(reader.disconnects).toHaveLength(1)
+  })
+
+  it('and as soon as it is quiet from then on', () => {
+    const { stream } = start(MANNERS)
+    stream.prove()
+    append(stream, ask('a'))
+    pass(QUIET)
+    expect(stream.state).toBe('waiting')
+  })
+})
+
+describe('never', () => {
+  it('where that is the option, not even for a client that has proved itself', () => {
+    const { stream, reader } = start({ ...MANNERS, handoff: 'never' })
+    append(stream, ask('a'))
+    stream.prove()
+    pass(10 * AFTER)
+    expect([stream.state, reader.disconnects]).toEqual(['live', []])
+  })
+
+  it('on a listen channel', () => {
+    const { stream, reader } = start(ANNOUNCED, 'listen')
+    append(stream, ask('a'))
+    pass(10 * AFTER)
+    expect([stream.state, reader.disconnects]).toEqual(['live', []])
+  })
+
+  it('before the first reader: its head is not out yet', () => {
+    table = newTable()
+    const one = open(table.table, { profile: ANNOUNCED })
+    opened.push(one)
+    append(one.stream, ask('a'))
+    pass(10 * QUIET)
+    expect(one.stream.state).toBe('live')
+    const reader = new FakeReader()
+    one.stream.attach(reader, 0)
+    // Not in the middle of its coming.
+    expect(one.stream.state).toBe('live')
+    pass(1)
+    expect([one.stream.state, reader.disconnects]).toEqual(['waiting', [undefined]])
+  })
+})

@@ -1,0 +1,90 @@
+// What is remembered of sessions, and that it is bounded.
+
+import { describe, expect, it } from '@jest/globals'
+import { Sessions } from '../../../lib/streams/sessions.js'
+
+describe('the memory of sessions', () => {
+  it('knows nothing at first', () => {
+    const sessions = new Sessions(10)
+    expect(sessions.revisionOf('owner', 'a')).toBeUndefined()
+    expect(sessions.followsLinks('owner', 'a')).toBe(false)
+  })
+
+  it('remembers revision and proof, each without the other', () => {
+    const sessions = new Sessions(10)
+    sessions.negotiated('owner', 'a', '2025-11-25')
+    expect(sessions.revisionOf('owner', 'a')).toBe('2025-11-25')
+    expect(sessions.followsLinks('owner', 'a')).toBe(false)
+    sessions.prove('owner', 'a')
+    expect(sessions.revisionOf('owner', 'a')).toBe('2025-11-25')
+    expect(sessions.followsLinks('owner', 'a')).toBe(true)
+
+    sessions.prove('owner', 'b')
+    expect(sessions.revisionOf('owner', 'b')).toBeUndefined()
+    expect(sessions.followsLinks('owner', 'b')).toBe(true)
+
+    sessions.negotiated('owner', 'c', undefined)
+    expect(sessions.revisionOf('owner', 'c')).toBeUndefined()
+  })
+
+  it('starts afresh when a session is initialized again, and when it has ended', () => {
+    const sessions = new Sessions(10)
+    sessions.negotiated('owner', 'a', '2025-06-18')
+    sessions.prove('owner', 'a')
+    sessions.negotiated('owner', 'a', '2025-11-25')
+    expect([sessions.revisionOf('owner', 'a'), sessions.followsLinks('owner', 'a')]).toEqual([
+      '2025-11-25',
+      false
+    ])
+    sessions.delete('owner', 'a')
+    expect([sessions.revisionOf('owner', 'a'), sessions.followsLinks('owner', 'a')]).toEqual([
+      undefined,
+      false
+    ])
+    sessions.delete('owner', 'a')
+  })
+
+  it('forgets the session that was used longest ago', () => {
+    const sessions = new Sessions(3)
+    for (const id of ['a', 'b', 'c']) sessions.negotiated('owner', id, '2025-11-25')
+    sessions.revisionOf('owner', 'a')
+    sessions.negotiated('owner', 'd', '2025-11-25')
+    expect(['a', 'b', 'c', 'd'].map(id => sessions.revisionOf('owner', id) !== undefined)).toEqual([
+      true,
+      false,
+      true,
+      true
+    ])
+  })
+
+  it('tells owners apart, whatever they call their sessions', () => {
+    const sessions = new Sessions(10)
+    sessions.negotiated('a', 'session', '2025-11-25')
+    sessions.prove('b', 'session')
+    expect([sessions.revisionOf('a', 'session'), sessions.followsLinks('a', 'session')]).toEqual([
+      '2025-11-25',
+      false
+    ])
+    expect([sessions.revisionOf('b', 'session'), sessions.followsLinks('b', 'session')]).toEqual([
+      undefined,
+      true
+    ])
+    sessions.delete('b', 'session')
+    expect(sessions.revisionOf('a', 'session')).toBe('2025-11-25')
+  })
+
+  it('lets the owner make room that has most', () => {
+    const sessions = new Sessions(3)
+    sessions.negotiated('a', 'mine', '2025-11-25')
+    for (let n = 0; n < 10; n++) sessions.negotiated('b', `${n}`, '2025-11-25')
+    expect(sessions.revisionOf('a', 'mine')).toBe('2025-11-25')
+    expect(sessions.revisionOf('b', '9')).toBe('2025-11-25')
+    expect(sessions.revisionOf('b', '0')).toBeUndefined()
+  })
+
+  it('keeps nothing of a session whose id is absurdly long', () => {
+    const sessions = new Sessions(3)
+    sessions.negotiated('a', 'x'.repeat(1025), '2025-11-25')
+    expect(sessions.revisionOf('a', 'x'.repeat(1025))).toBeUndefined()
+  })
+})

@@ -1,0 +1,538 @@
+// All streams of a process: who has to go when there is no room, when time is up, and what is
+// remembered of those that went.
+
+import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals'
+import type { Tombstone } from '../../../lib/streams/finished-streams.js'
+import { Stream } from '../../../lib/streams/stream.js'
+import type { StreamRegistry } from '../../../lib/streams/stream-registry.js'
+import {
+  append,
+  complete,
+  deliver,
+  FakeReader,
+  newTable,
+  open,
+  progress,
+  streamId,
+  tryOpen
+} from './fakes.js'
+
+beforeEach(() => {
+  jest.useFakeTimers({ doNotFake: ['nextTick', 'queueMicrotask'] })
+})
+afterEach(() => {
+  jest.useRealTimers()
+})
+
+const HOUR = 60 * 60 * 1000
+
+/** A stream that has completed, its client gone before or after it read everything. */
+function finished(
+  table: StreamRegistry,
+  id: string,
+  { isDelivered }: { isDelivered: boolean }
+): Stream {
+  const { stream } = open(table, { id: streamId(id) })
+  const reader = new FakeReader()
+  stream.attach(reader, 0)
+  complete(stream)
+  if (isDelivered) deliver(stream)
+  stream.detach(reader)
+  return stream
+}
+
+const isKept = async (table: StreamRegistry, id: string) =>
+  (await table.find(streamId(id))) instanceof Stream
+const tombstoneOf = async (table: StreamRegistry, id: string) => {
+  const found = await table.find(streamId(id))
+  return found instanceof Stream ? undefined : (found as Tombstone | undefined)
+}
+
+/** Which of some streams are kept, without touching their recency. */
+function kept(table: StreamRegistry, streams: Stream[]): string[] {
+  expect(table.counts().finished + table.counts().live).toBe(
+    streams.filter(({ log }) => log.bytes > 0).length
+  )
+  return streams.filter(({ log }) => log.bytes > 0).map(({ id }) => id.replace(/^stream-|-+$/g, ''))
+}
+
+describe('the table', () => {
+  it('finds a stream while it runs, while it is kept, and what is left of it then', async () => {
+    const { table } = newTable()
+    const { stream } = open(table, { id: streamId('a') })
+    expect(await table.find(stream.id)).toBe(stream)
+    complete(stream)
+    expect(await table.find(stream.id)).toBe(stream)
+    table.drop(stream)
+    expect(await table.find(stream.id)).toMatchObject({ id: stream.id, state: 'completed' })
+    expect(await table.find(streamId('b'))).toBeUndefined()
+  })
+
+  it('counts streams, bytes, and what was evicted', () => {
+    const { table } = newTable()
+    expect(table.counts()).toMatchObject({
+      live: 0,
+      waiting: 0,
+      finished: 0,
+      bytes: 0,
+      evictions: 0
+    })
+    const { stream } = open(table)
+    append(stream, 'a')
+    expect(table.counts()).toMatchObject({
+      live: 1,
+      waiting: 0,
+      finished: 0,
+      bytes: 512,
+      evictions: 0
+    })
+    complete(stream)
+    expect(table.counts()).toMatchObject({
+      live: 0,
+      waiting: 0,
+      finished: 1,
+      bytes: 512,
+      evictions: 0
+    })
+    table.drop(stream)
+    expect(table.counts()).toMatchObject({
+      live: 0,
+      waiting: 0,
+      finished: 0,
+      bytes: 0,
+      evictions: 0
+    })
+  })
+
+  it('tells of each stream that it was created, and how it ended', () => {
+    const { table, notices } = newTable()
+    const [a, b, c, d] = ['a', 'b', 'c', 'd'].map(
+      id => open(table, { id: streamId(id) }).stream
+    ) as [Stream, Stream, Stream, Stream]
+    complete(a)
+    b.fail('closing')
+    c.cancel()
+    d.abandon()
+    expect(notices.slice(4)).toEqual([
+      { name: 'completed', id: a.id, code: undefined },
+      { name: 'failed', id: b.id, code: 'closing' },
+      { name: 'cancelled', id: c.id, code: undefined },
+      { name: 'abandoned', id: d.id, code: 'abandoned' }
+    ])
+  })
+})
+
+describe('when all streams together are too many', () => {
+  it('those whose events went out make room, then those whose did not; of each the one used longest ago first', async () => {
+    const { table, notices } = newTable({ maxStreams: 5 })
+    const all = [
+      finished(table, 'unread1', { isDelivered: false }),
+      finished(table, 'read1', { isDelivered: true }),
+      finished(table, 'unread2', { isDelivered: false }),
+      finished(table, 'read2', { isDelivered: true }),
+      finished(table, 'read3', { isDelivered: true })
+    ]
+    // Somebody asks for these, so the others have been used longest ago.
+    await table.find(streamId('read1'))
+    await table.find(streamId('unread1'))
+    const order: string[] = []
+    for (let i = 0; i < 5; i++) {
+      const before = kept(table, all)
+      const { stream } = open(table)
+      append(stream, 'x')
+      all.push(stream)
+      order.push(...before.filter(id => !kept(table, all).includes(id)))
+    }
+    expect(order).toEqual(['read2', 'read3', 'read1', 'unread2', 'unread1'])
+    expect(notices.filter(({ name }) => name === 'evicted').map(({ id }) => id)).toEqual(
+      order.map(streamId)
+    )
+    expect(table.counts()).toMatchObject({ live: 5, finished: 0, evictions: 5 })
+  })
+
+  it('and all of them run, a new one is refused, and nobody is touched', () => {
+    const { table, notices } = newTable({ maxStreams: 3 })
+    const streams = [1, 2, 3].map(() => open(table).stream)
+    expect(tryOpen(table)).toBeUndefined()
+    expect(tryOpen(table)).toBeUndefined()
+    expect(streams.map(({ state }) => state)).toEqual(['live', 'live', 'live'])
+    expect(table.counts()).toMatchObject({ live: 3, evictions: 0 })
+    expect(notices.map(({ name }) => name)).toEqual(['created', 'created', 'created'])
+    complete(streams[1]!)
+    expect(tryOpen(table)).toBeDefined()
+  })
+
+  it('a parked listen channel with nothing to say gives way, and only such a one', async () => {
+    const { table } = newTable({ maxStreams: 4 })
+    const listen = (id: string) => open(table, { id: streamId(id), kind: 'listen', requestIds: [] })
+    const [followed, unread, idle] = [listen('followed'), listen('unread'), listen('idle')]
+    followed.stream.attach(new FakeReader(), 0)
+    append(unread.stream, progress('x'))
+    append(idle.stream, progress('x'))
+    deliver(idle.stream)
+    open(table)
+    expect(tryOpen(table)).toBeDefined()
+    expect([followed, unread, idle].map(({ stream }) => stream.state)).toEqual([
+      'live',
+      'live',
+      'abandoned'
+    ])
+    expect(idle.producer.releases).toBe(1)
+    expect(table.counts()).toMatchObject({ live: 4, evictions: 1 })
+    expect(tryOpen(table)).toBeUndefined()
+    expect(await tombstoneOf(table, 'idle')).toMatchObject({
+      kind: 'listen',
+      state: 'abandoned',
+      last: 1
+    })
+  })
+
+  it('it never loses count, however often they come and go', () => {
+    const { table } = newTable({ maxStreams: 7, window: 5000, abandonAfter: 9000 })
+    const all: Stream[] = []
+    for (let i = 0; i < 500; i++) {
+      const stream = finished(table, `${i}`, { isDelivered: i % 3 > 0 })
+      all.push(stream)
+      if (i % 5 === 0) jest.advanceTimersByTime(2000)
+      if (i % 11 === 0) table.drop(all[Math.max(0, i - 2)] as Stream)
+      expect(table.counts().finished).toBe(all.filter(({ log }) => log.bytes > 0).length)
+      expect(table.counts().finished).toBeLessThanOrEqual(7)
+      expect(table.counts().bytes).toBe(all.reduce((sum, { log }) => sum + log.bytes, 0))
+    }
+    jest.advanceTimersByTime(60_000)
+    expect(table.counts()).toMatchObject({ live: 0, finished: 0, bytes: 0 })
+    expect(jest.getTimerCount()).toBe(0)
+  })
+})
+
+describe('when all streams together hold too many bytes', () => {
+  const large = progress('x'.repeat(100_000))
+
+  it('finished ones make room, in the same order, and no more than needed', () => {
+    const { table } = newTable({ maxBytes: 450_000 })
+    const end = (id: string, isDelivered: boolean) => {
+      const { stream } = open(table, { id: streamId(id) })
+      append(stream, large)
+      complete(stream)
+      if (isDelivered) deliver(stream)
+      stream.attach(new FakeReader(), isDelivered ? 2 : 0)
+      stream.detach(stream.reader!)
+      return stream
+    }
+    const unread = end('unread', false)
+    const read = end('read', true)
+    const { stream } = open(table)
+    expect(append(stream, large)).toBe(true)
+    expect(kept(table, [unread, read, stream])).toEqual([
+      'unread',
+      'read',
+      stream.id.slice(7).replace(/-+$/, '')
+    ])
+    expect(append(stream, large)).toBe(true)
+    expect([unread.log.bytes > 0, read.log.bytes > 0]).toEqual([true, false])
+    expect(append(stream, large)).toBe(true)
+    expect([unread.log.bytes > 0, read.log.bytes > 0]).toEqual([false, false])
+    expect(table.counts()).toMatchObject({ finished: 0, evictions: 2, bytes: stream.log.bytes })
+  })
+
+  it('a running one makes room among its own written events, and else fails; the others do not notice', () => {
+    const { table } = newTable({ maxBytes: 350_000, maxStreamBytes: 350_000 })
+    const [a, b] = [open(table).stream, open(table).stream]
+    append(a, large)
+    append(a, large)
+    append(b, large)
+    const batch = a.log.read(0)
+    a.markWritten(batch, 1)
+    batch.giveBack()
+    expect(append(a, large)).toBe(true)
+    expect(a.log.first).toBe(2)
+    append(b, large)
+    expect([a.state, b.state]).toEqual(['live', 'failed'])
+    expect(b.log.last).toBe(2)
+    expect(table.counts().bytes).toBe(a.log.bytes + b.log.bytes)
+    expect(table.counts().bytes).toBeLessThan(350_000 + 512)
+  })
+
+  it('and all of them run, a new one is refused', () => {
+    const { table } = newTable({ maxBytes: 512 })
+    append(open(table).stream, 'x')
+    expect(tryOpen(table)).toBeUndefined()
+    expect(table.counts()).toMatchObject({ live: 1, evictions: 0 })
+  })
+
+  it('a finished one that somebody is reading may go: it is told when it reads on', () => {
+    const { table } = newTable({ maxStreams: 1 })
+    const { stream } = open(table)
+    stream.attach(new FakeReader(), 0)
+    complete(stream)
+    expect(tryOpen(table)).toBeDefined()
+    // Its cursor is behind what is kept: a connection ends with an error on that.
+    expect([stream.log.first, stream.log.last, stream.log.bytes]).toEqual([2, 1, 0])
+    stream.detach(stream.reader!)
+    expect(table.counts()).toMatchObject({ live: 1, finished: 0 })
+  })
+})
+
+describe('with time', () => {
+  it('a finished stream goes: a read one after the window, an unread one when it would have been abandoned', async () => {
+    const { table } = newTable({ window: 10_000, abandonAfter: 50_000 })
+    finished(table, 'read', { isDelivered: true })
+    finished(table, 'unread', { isDelivered: false })
+    jest.advanceTimersByTime(10_000)
+    expect([await isKept(table, 'read'), await isKept(table, 'unread')]).toEqual([true, true])
+    jest.advanceTimersByTime(10)
+    expect([await isKept(table, 'read'), await isKept(table, 'unread')]).toEqual([false, true])
+    jest.advanceTimersByTime(39_990)
+    expect(await isKept(table, 'unread')).toBe(true)
+    jest.advanceTimersByTime(10)
+    expect(await isKept(table, 'unread')).toBe(false)
+    expect(await tombstoneOf(table, 'read')).toMatchObject({ state: 'completed', last: 1 })
+  })
+
+  it('its bytes go without anybody asking, and without being counted as evicted', () => {
+    const { table, notices } = newTable({ window: 10_000, abandonAfter: 50_000 })
+    for (let i = 0; i < 20; i++) finished(table, `${i}`, { isDelivered: i % 2 > 0 })
+    jest.advanceTimersByTime(13_000)
+    expect(table.counts()).toMatchObject({ finished: 10, evictions: 0 })
+    jest.advanceTimersByTime(40_000)
+    expect(table.counts()).toMatchObject({ finished: 0, bytes: 0, evictions: 0 })
+    expect(notices.some(({ name }) => name === 'evicted')).toBe(false)
+    expect(jest.getTimerCount()).toBe(0)
+  })
+
+  it('the time does not run while somebody reads, however many, however slowly', async () => {
+    const { table } = newTable({ window: 10_000, abandonAfter: 20_000 })
+    const streams = ['a', 'b', 'c'].map(id => {
+      const { stream } = open(table, { id: streamId(id) })
+      stream.attach(new FakeReader(), 0)
+      complete(stream)
+      return stream
+    })
+    jest.advanceTimersByTime(500_000)
+    expect(table.counts().finished).toBe(3)
+    for (const stream of streams) {
+      deliver(stream)
+      stream.detach(stream.reader!)
+    }
+    jest.advanceTimersByTime(10_000)
+    expect(await isKept(table, 'a')).toBe(true)
+    jest.advanceTimersByTime(3000)
+    expect(table.counts().finished).toBe(0)
+  })
+
+  it('a client that comes back starts the time again, and unread again is what it asks for', async () => {
+    const { table } = newTable({ window: 10_000, abandonAfter: 50_000 })
+    const stream = finished(table, 'a', { isDelivered: true })
+    jest.advanceTimersByTime(9000)
+    const reader = new FakeReader()
+    stream.attach(reader, 1)
+    stream.detach(reader)
+    jest.advanceTimersByTime(9000)
+    expect(await isKept(table, 'a')).toBe(true)
+    stream.attach(reader, 0)
+    stream.detach(reader)
+    jest.advanceTimersByTime(49_000)
+    expect(await isKept(table, 'a')).toBe(true)
+    jest.advanceTimersByTime(14_000)
+    expect(table.counts()).toMatchObject({ finished: 0, bytes: 0 })
+  })
+
+  it.each([
+    ['0', 0],
+    ['less than a millisecond', 0.25],
+    ['more than a timer can run', 2 ** 45]
+  ])('a time of %s is one like any other', (_name, time) => {
+    const { table } = newTable({ window: time, abandonAfter: time })
+    finished(table, 'read', { isDelivered: true })
+    finished(table, 'unread', { isDelivered: false })
+    jest.advanceTimersByTime(61_000)
+    expect(table.counts().finished).toBe(time < 1 ? 0 : 2)
+  })
+
+  it('a running stream keeps no events beyond the window, and holds nothing when it has nothing to say', () => {
+    const { table } = newTable({ window: 10_000 })
+    const { stream } = open(table, { kind: 'listen', requestIds: [] })
+    stream.attach(new FakeReader(), 0)
+    for (let i = 0; i < 10; i++) append(stream, 'x'.repeat(20_000))
+    deliver(stream)
+    jest.advanceTimersByTime(13_000)
+    expect(table.counts()).toMatchObject({ live: 1, bytes: 0, evictions: 0 })
+    expect([stream.log.first, stream.log.last]).toEqual([11, 10])
+  })
+
+  it('one timer serves for all, and none when there is nothing to end', () => {
+    const { table } = newTable({ window: 10_000 })
+    expect(jest.getTimerCount()).toBe(0)
+    const streams = Array.from({ length: 50 }, () => open(table).stream)
+    for (const stream of streams) stream.attach(new FakeReader(), 0)
+    expect(jest.getTimerCount()).toBe(1)
+    for (const stream of streams) stream.cancel()
+    jest.advanceTimersByTime(10_000)
+    expect(jest.getTimerCount()).toBe(0)
+  })
+})
+
+describe('a tombstone', () => {
+  it('knows whose the stream was, what it answered, and how it ended', async () => {
+    const { table } = newTable()
+    const facts = {
+      id: streamId('a'),
+      kind: 'request',
+      owner: 'me',
+      requestIds: [1, 'two'],
+      sessionId: 's'
+    } as const
+    const { stream } = open(table, facts)
+    append(stream, 'x')
+    stream.fail('closing')
+    table.drop(stream)
+    expect(await table.find(stream.id)).toEqual({
+      ...facts,
+      state: 'failed',
+      isEnded: true,
+      last: 3,
+      written: 0,
+      lastRequest: 0,
+      lastError: 3
+    })
+  })
+
+  it.each(['cancel', 'abandon'] as const)('is all that is left after %s, at once', async end => {
+    const { table } = newTable()
+    const { stream } = open(table, { id: streamId('a') })
+    append(stream, 'x'.repeat(1000))
+    stream[end]()
+    expect(table.counts()).toMatchObject({ live: 0, finished: 0, bytes: 0 })
+    expect(await tombstoneOf(table, 'a')).toMatchObject({ last: 1 })
+  })
+
+  it('goes too, after an hour', async () => {
+    const { table } = newTable()
+    open(table, { id: streamId('a') }).stream.cancel()
+    jest.advanceTimersByTime(HOUR - 1)
+    expect(await tombstoneOf(table, 'a')).toBeDefined()
+    jest.advanceTimersByTime(2)
+    expect(await table.find(streamId('a'))).toBeUndefined()
+  })
+
+  it('makes room for newer ones', async () => {
+    const { table } = newTable({ maxStreams: 3 })
+    for (const id of ['a', 'b', 'c', 'd']) open(table, { id: streamId(id) }).stream.cancel()
+    expect(await table.find(streamId('a'))).toBeUndefined()
+    for (const id of ['b', 'c', 'd']) expect(await tombstoneOf(table, id)).toBeDefined()
+  })
+
+  it('remembers long request ids only as far as there is room', async () => {
+    const { table } = newTable({ maxStreams: 100 })
+    for (let i = 0; i < 100; i++) {
+      open(table, { id: streamId(i), requestIds: ['x'.repeat(1024 * 1024)] }).stream.cancel()
+    }
+    const left = await Promise.all(Array.from({ length: 100 }, (_, i) => table.find(streamId(i))))
+    expect(left.filter(found => found !== undefined).length).toBeLessThan(10)
+    open(table, { id: streamId('a') }).stream.cancel()
+    expect(await tombstoneOf(table, 'a')).toBeDefined()
+  })
+})
+
+describe('a stream is found', () => {
+  const requestOf = { requestIds: [7], owner: 'me', sessionId: 's' }
+
+  it('by its request, only for its own session and owner, and only while it runs', () => {
+    const { table } = newTable()
+    const { stream } = open(table, requestOf)
+    open(table, { ...requestOf, owner: 'you' })
+    open(table, { ...requestOf, sessionId: 't' })
+    open(table, { ...requestOf, requestIds: ['7'] })
+    expect(table.findByRequests([7], 's', 'me').get(7)).toBe(stream)
+    expect(table.findByRequests([8], 's', 'me').get(8)).toBeUndefined()
+    expect(table.findByRequests([7], 's', '').get(7)).toBeUndefined()
+    expect(table.findByRequests([7], 'u', 'me').get(7)).toBeUndefined()
+    expect(table.findByRequests([7], undefined, 'me').get(7)).toBeUndefined()
+    complete(stream, 7)
+    expect(table.findByRequests([7], 's', 'me').get(7)).toBeUndefined()
+  })
+
+  it('by its request without a session for an owner, and for nobody in particular never', () => {
+    const { table } = newTable()
+    const { stream } = open(table, { ...requestOf, sessionId: undefined })
+    open(table, { ...requestOf, owner: '', sessionId: undefined })
+    expect(table.findByRequests([7], undefined, 'me').get(7)).toBe(stream)
+    expect(table.findByRequests([7], undefined, '').get(7)).toBeUndefined()
+    open(table, { ...requestOf, requestIds: [8] })
+    expect(table.findByRequests([8], undefined, 'me').get(8)).toBeUndefined()
+  })
+
+  it('by its request not at all where two answer to it', () => {
+    const { table } = newTable()
+    open(table, requestOf)
+    open(table, requestOf)
+    expect(table.findByRequests([7], 's', 'me').get(7)).toBeUndefined()
+  })
+
+  it('as the listen channel of its session, while it runs', async () => {
+    const { table } = newTable()
+    const listening = { kind: 'listen', requestIds: [], owner: 'me', sessionId: 's' } as const
+    open(table, requestOf)
+    const { stream } = open(table, listening)
+    open(table, { ...listening, owner: 'you' })
+    expect(await table.findListening('s', 'me')).toEqual([stream])
+    expect(await table.findListening('s', '')).toEqual([])
+    expect(await table.findListening('t', 'me')).toEqual([])
+    stream.producerEnded()
+    expect(await table.findListening('s', 'me')).toEqual([])
+  })
+
+  it('among those of its session, running and kept, until it goes', () => {
+    const { table } = newTable({ window: 10_000 })
+    const [a, b] = [open(table, requestOf).stream, open(table, requestOf).stream]
+    open(table, { ...requestOf, owner: 'you' })
+    complete(b, 7)
+    expect(table.ofSession('s', 'me')).toEqual([a, b])
+    a.cancel()
+    expect(table.ofSession('s', 'me')).toEqual([b])
+    jest.advanceTimersByTime(1_000_000)
+    expect(table.ofSession('s', 'me')).toEqual([])
+  })
+})
+
+describe('when the process is about to end', () => {
+  it('streams without a client are abandoned soon, those that are followed when their client does not come back', () => {
+    const { table } = newTable({ abandonAfter: 600_000 })
+    const [parked, followed] = [open(table), open(table)]
+    const reader = new FakeReader()
+    parked.stream.attach(reader, 0)
+    parked.stream.detach(reader)
+    followed.stream.attach(reader, 0)
+    table.beginClosing(7000)
+    jest.advanceTimersByTime(7000)
+    expect([parked.stream.state, followed.stream.state]).toEqual(['abandoned', 'live'])
+    followed.stream.detach(reader)
+    jest.advanceTimersByTime(7000)
+    expect(followed.stream.state).toBe('abandoned')
+    expect([parked.producer.releases, followed.producer.releases]).toEqual([1, 1])
+    expect(jest.getTimerCount()).toBe(0)
+  })
+
+  it('what is kept stays readable, what still comes is taken, and no timer holds the process', async () => {
+    const { table } = newTable({ window: 1000, abandonAfter: 1000 })
+    const { stream } = open(table, { id: streamId('a') })
+    const reader = new FakeReader()
+    stream.attach(reader, 0)
+    table.beginClosing(7000)
+    table.beginClosing(7000)
+    append(stream, 'late')
+    complete(stream)
+    expect(deliver(stream)).toContain('late')
+    stream.detach(reader)
+    expect(await isKept(table, 'a')).toBe(true)
+    // What the cache needs to know the time by.
+    jest.advanceTimersByTime(1)
+    expect(jest.getTimerCount()).toBe(0)
+  })
+
+  it('it does not wait longer than it would have', () => {
+    const { table } = newTable({ abandonAfter: 1000 })
+    table.beginClosing(7000)
+    expect(table.abandonAfter).toBe(1000)
+  })
+})
