@@ -5,12 +5,30 @@ import { connect, createServer } from 'node:net'
 
 /** In this order: what is cut off after what, of which request. */
 export const plan = [
-  { what: 'in the middle of the first question', kind: 'FIN', of: /^POST/, response: /"elicitation\/create"/ },
-  { what: 'on the way of the first answer', kind: 'RST', of: /^POST \S+stream=/, request: /^.*\r\n/ },
-  { what: 'behind the second answer: has it arrived?', kind: 'RST', of: /^POST \S+stream=.+~/, response: /^HTTP/ }
+  {
+    what: 'in the middle of the first question',
+    kind: 'FIN',
+    of: /^POST/,
+    response: /"elicitation\/create"/
+  },
+  {
+    what: 'on the way of the first answer',
+    kind: 'RST',
+    of: /^POST \S+stream=/,
+    request: /^.*\r\n/
+  },
+  {
+    what: 'behind the second answer: has it arrived?',
+    kind: 'RST',
+    of: /^POST \S+stream=.+~/,
+    response: /^HTTP/
+  }
 ]
 
-/** Stands in front of `port` and carries out the `cuts`, telling `onCut(cut)`. Expects one request per connection. */
+/**
+ * Stands in front of `port` and carries out the `cuts`, telling `onCut(cut)`. Expects one request
+ * per connection.
+ */
 export async function cutProxy({ port, cuts: plan, onCut }) {
   const cuts = [...plan]
   const sockets = new Set()

@@ -1,11 +1,13 @@
-// Elicitation: a tool asks a human twice, and while the human thinks the server holds nothing. The wire is cut three times.
+// Elicitation: a tool asks a human twice, and while the human thinks the server holds nothing. The
+// wire is cut three times.
 //
 //   npm run elicitation             you answer
 //   npm run elicitation -- --yes    nobody does: takes what is suggested
 //
-//   server.js       an MCP server as you would write it, and the line that hands its questions over: read this first
+// server.js an MCP server as you would write it, and the line that hands its questions over: read
+// this first
 //   client.js       the official client, and the line that brings the answers back
-//   index.js        makes the call; exit code 1 if it ran, asked or was answered more often than it should
+// index.js makes the call; exit code 1 if it ran, asked or was answered more often than it should
 //   wire.js         what happens on the wire, in words
 //   cut-proxy.js    the bad network between client and server
 //   options.js      the command line
@@ -32,7 +34,8 @@ async function main({ yes }) {
   const wire = await cutProxy({
     port: listener.address().port,
     cuts: plan,
-    onCut: ({ what, kind }) => terminal.news(`  ${red('✂')} ${kind} ${what} (cut ${++cuts} of ${plan.length})`)
+    onCut: ({ what, kind }) =>
+      terminal.news(`  ${red('✂')} ${kind} ${what} (cut ${++cuts} of ${plan.length})`)
   })
   const handOffs = new EventEmitter()
   const fetch = watchedFetch((line, response) => {
@@ -48,9 +51,14 @@ async function main({ yes }) {
     if (yes) await ourTurn
     const content = {}
     for (const [name, property] of Object.entries(requestedSchema.properties))
-      while (content[name] === undefined) content[name] = read(property, await terminal.ask(inWords(property)))
-    const sockets = await new Promise(resolve => listener.getConnections((_, count) => resolve(count)))
-    terminal.news(green(`\n  While you thought: calls waiting: ${waiting()}, sockets held: ${sockets}\n`))
+      while (content[name] === undefined)
+        content[name] = read(property, await terminal.ask(inWords(property)))
+    const sockets = await new Promise(resolve =>
+      listener.getConnections((_, count) => resolve(count))
+    )
+    terminal.news(
+      green(`\n  While you thought: calls waiting: ${waiting()}, sockets held: ${sockets}\n`)
+    )
     return { action: 'accept', content }
   }
 
@@ -58,7 +66,11 @@ async function main({ yes }) {
   let result, error
   try {
     const onReconnect = reconnection => terminal.news(dim(`  ${reconnectionInWords(reconnection)}`))
-    result = await callTool(new URL(`http://127.0.0.1:${wire.port}/mcp`), { answer, fetch, onReconnect })
+    result = await callTool(new URL(`http://127.0.0.1:${wire.port}/mcp`), {
+      answer,
+      fetch,
+      onReconnect
+    })
   } catch (reason) {
     error = reason
   }

@@ -11,7 +11,10 @@ const usage = `Usage: npm run elicitation -- [--yes]
 export function readOptions() {
   try {
     const { values } = parseArgs({
-      options: { yes: { type: 'boolean', short: 'y', default: false }, help: { type: 'boolean', short: 'h' } }
+      options: {
+        yes: { type: 'boolean', short: 'y', default: false },
+        help: { type: 'boolean', short: 'h' }
+      }
     })
     if (!values.help) return values
     console.log(usage)

@@ -27,7 +27,8 @@ export function openTerminal() {
   lines.on('close', () => look((isClosed = true)))
   return {
     async ask(question) {
-      // Newer versions of Node do not prompt once the input has ended, though lines of it may be left.
+      // Newer versions of Node do not prompt once the input has ended, though lines of it may be
+      // left.
       if (isClosed) stdout.write(`${question} `)
       else {
         lines.setPrompt(`${question} `)

@@ -1,4 +1,5 @@
-// What happens on the wire, in words: a line for each request of the call, and one for each connection that ends.
+// What happens on the wire, in words: a line for each request of the call, and one for each
+// connection that ends.
 
 /** A `fetch` that tells of what it does for the call; the handshake is left out. */
 export function watchedFetch(tell) {
@@ -24,7 +25,8 @@ export function reconnectionInWords({ reason, delay }) {
 function inWords(url, { method, body }) {
   const { search } = new URL(url)
   if (method === 'DELETE') return undefined
-  if (search === '') return body?.includes('"tools/call"') ? `${method} /mcp  tools/call` : undefined
+  if (search === '')
+    return body?.includes('"tools/call"') ? `${method} /mcp  tools/call` : undefined
   const answers = typeof body === 'string' ? JSON.parse(body).length : 0
   return `${method} /mcp${short(search)}${answers > 0 ? `  [${answers} answer]` : ''}`
 }

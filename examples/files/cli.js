@@ -20,14 +20,23 @@ const commands = {
   },
 
   async get({ url, uri, to, limit }) {
-    const bar = new SingleBar({ format: '{bar} {percentage}%  {value} of {total} bytes', stream: process.stderr })
+    const bar = new SingleBar({
+      format: '{bar} {percentage}%  {value} of {total} bytes',
+      stream: process.stderr
+    })
     const onProgress = ({ received, size }) => {
       if (!bar.isActive) bar.start(size ?? 0, 0)
       bar.update(received)
     }
-    const onReconnect = ({ received, reason }) => console.log(`${reason}: goes on at byte ${received}`)
+    const onReconnect = ({ received, reason }) =>
+      console.log(`${reason}: goes on at byte ${received}`)
     try {
-      const { path, size, how } = await download(url, uri, { folder: to, limit, onProgress, onReconnect })
+      const { path, size, how } = await download(url, uri, {
+        folder: to,
+        limit,
+        onProgress,
+        onReconnect
+      })
       bar.stop()
       console.log(`${how}: ${path}, ${size} bytes`)
     } finally {
@@ -59,9 +68,12 @@ function readOptions() {
     const [command, url, uri, ...more] = positionals
     if (values.help) return void console.log(usage)
     const isWhole =
-      Object.hasOwn(commands, command ?? '') && URL.canParse(url ?? '') && (uri !== undefined) === (command === 'get')
+      Object.hasOwn(commands, command ?? '') &&
+      URL.canParse(url ?? '') &&
+      (uri !== undefined) === (command === 'get')
     if (!isWhole || more.length > 0) throw new TypeError('What is to be done?')
-    if (values.limit !== undefined && !/^\d+$/.test(values.limit)) throw new TypeError('--limit must be a whole number')
+    if (values.limit !== undefined && !/^\d+$/.test(values.limit))
+      throw new TypeError('--limit must be a whole number')
     const limit = values.limit === undefined ? undefined : Number(values.limit)
     return { command, url, uri, to: values.to, limit }
   } catch (error) {

@@ -26,11 +26,16 @@ export async function connected(url, { limit }, work) {
 const ListResult = z.looseObject({ resources: z.array(z.looseObject({ uri: z.string() })) })
 
 export async function list(url) {
-  return connected(url, {}, async client => (await client.request({ method: 'resources/list' }, ListResult)).resources)
+  return connected(
+    url,
+    {},
+    async client => (await client.request({ method: 'resources/list' }, ListResult)).resources
+  )
 }
 
 /**
- * Brings a resource into a folder, and returns `{ path, size, how }`. By `resources/stream`; what the server does not stream, by
+ * Brings a resource into a folder, and returns `{ path, size, how }`. By `resources/stream`; what
+ * the server does not stream, by
  * `resources/read`.
  */
 export async function download(url, uri, { folder, limit, onProgress, onReconnect, ...options }) {
@@ -47,7 +52,8 @@ export async function download(url, uri, { folder, limit, onProgress, onReconnec
     const { contents } = await client.readResource({ uri })
     const [{ text, blob }] = contents
     const bytes = blob === undefined ? Buffer.from(text) : Buffer.from(blob, 'base64')
-    if (bytes.length > limit) throw new Error(`${uri} has ${bytes.length} bytes, more than ${limit}`)
+    if (bytes.length > limit)
+      throw new Error(`${uri} has ${bytes.length} bytes, more than ${limit}`)
     await writeFile(path, bytes)
     return { path, size: bytes.length, how: 'read' }
   })

@@ -1,4 +1,5 @@
-// Files over MCP: the same files in three ways, over wires that are cut again and again. Every byte is compared.
+// Files over MCP: the same files in three ways, over wires that are cut again and again. Every byte
+// is compared.
 //
 //   node examples/files/index.js [--size <MiB>]
 //
@@ -87,7 +88,10 @@ function mark(isFine, text) {
   console.log(`  ${isFine ? '✔' : '✘'} ${text}`)
 }
 
-/** An MCP server and a storage, each at the end of a bad wire. The one that sends the large file is cut three times in the middle of it. */
+/**
+ * An MCP server and a storage, each at the end of a bad wire. The one that sends the large file is
+ * cut three times in the middle of it.
+ */
 async function withServers(mode, work) {
   const open = []
   const plan = KINDS.map((kind, i) => ({ kind, after: Math.floor((size * (i + 2)) / 14) }))
@@ -98,8 +102,12 @@ async function withServers(mode, work) {
     return `http://127.0.0.1:${wire.port}`
   }
   const secret = randomUUID()
-  const storage = await behindBadWire(createStorage({ folder, secret }), mode === 'redirect' ? plan : [])
-  // Download URLs are below the URL that clients see, which is known once there is a wire: so the app comes last.
+  const storage = await behindBadWire(
+    createStorage({ folder, secret }),
+    mode === 'redirect' ? plan : []
+  )
+  // Download URLs are below the URL that clients see, which is known once there is a wire: so the
+  // app comes last.
   const url = `${await behindBadWire((req, res) => server.app(req, res), mode === 'redirect' ? [] : plan)}/mcp`
   const server = createServer({ folder, mode, storage: { url: storage, secret }, publicUrl: url })
   try {
@@ -117,8 +125,10 @@ function readSize() {
       options: { size: { type: 'string', default: '8' }, help: { type: 'boolean', short: 'h' } }
     })
     const mebibytes = Number(values.size)
-    if (!values.help && mebibytes >= 0.1 && mebibytes <= 1024) return Math.round(mebibytes * 2 ** 20)
-    if (!values.help) throw new RangeError(`--size must be a number from 0.1 to 1024, not '${values.size}'`)
+    if (!values.help && mebibytes >= 0.1 && mebibytes <= 1024)
+      return Math.round(mebibytes * 2 ** 20)
+    if (!values.help)
+      throw new RangeError(`--size must be a number from 0.1 to 1024, not '${values.size}'`)
     console.log(usage)
     process.exit()
   } catch (error) {

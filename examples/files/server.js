@@ -1,4 +1,5 @@
-// An MCP server over a folder: the official SDK answers `resources/list` and `resources/read`, the middleware `resources/stream`.
+// An MCP server over a folder: the official SDK answers `resources/list` and `resources/read`, the
+// middleware `resources/stream`.
 //
 //   node examples/files/server.js <folder> [--mode direct|redirect|download] [--port 3000]
 
@@ -23,7 +24,8 @@ import { isMain, listen } from './start.js'
 const SMALL = 4096
 
 /**
- * @param mode how bytes reach the client: `direct`, `redirect` (to the `storage`) or `download` (from a URL below `publicUrl`)
+ * @param mode how bytes reach the client: `direct`, `redirect` (to the `storage`) or `download`
+ * (from a URL below `publicUrl`)
  * @param storage `{ url, secret }` of a server that has the same files
  */
 export function createServer({ folder, mode = 'direct', publicUrl, storage }) {
@@ -51,9 +53,13 @@ export function createServer({ folder, mode = 'direct', publicUrl, storage }) {
   app.use('/mcp', streams)
   app.all('/mcp', express.json(), async (req, res) => {
     const id = req.get('mcp-session-id')
-    const transport = sessions.get(id) ?? (isInitializeRequest(req.body) ? await openSession() : undefined)
+    const transport =
+      sessions.get(id) ?? (isInitializeRequest(req.body) ? await openSession() : undefined)
     if (transport) await transport.handleRequest(req, res, req.body)
-    else res.status(id ? 404 : 400).json({ jsonrpc: '2.0', id: null, error: { code: -32000, message: 'No session' } })
+    else
+      res
+        .status(id ? 404 : 400)
+        .json({ jsonrpc: '2.0', id: null, error: { code: -32000, message: 'No session' } })
   })
 
   async function openSession() {
@@ -62,16 +68,25 @@ export function createServer({ folder, mode = 'direct', publicUrl, storage }) {
       onsessioninitialized: id => sessions.set(id, transport),
       onsessionclosed: id => sessions.delete(id)
     })
-    const server = new Server({ name: 'files', version: '1.0.0' }, { capabilities: { resources: {} } })
+    const server = new Server(
+      { name: 'files', version: '1.0.0' },
+      { capabilities: { resources: {} } }
+    )
     server.setRequestHandler(ListResourcesRequestSchema, async () => {
       const entries = await files.list()
-      return { resources: entries.map(({ uri, name, mimeType, size }) => ({ uri, name, mimeType, size })) }
+      return {
+        resources: entries.map(({ uri, name, mimeType, size }) => ({ uri, name, mimeType, size }))
+      }
     })
     server.setRequestHandler(ReadResourceRequestSchema, async ({ params: { uri } }) => {
       const file = await files.open(uri)
       if (!file) throw new McpError(ErrorCode.InvalidParams, `No such resource: ${uri}`)
       const bytes = await readFile(file.path)
-      return { contents: [{ uri, ...(isText(bytes) ? { text: `${bytes}` } : { blob: bytes.toString('base64') }) }] }
+      return {
+        contents: [
+          { uri, ...(isText(bytes) ? { text: `${bytes}` } : { blob: bytes.toString('base64') }) }
+        ]
+      }
     })
     await server.connect(transport)
     return transport
@@ -91,19 +106,33 @@ const isText = bytes => Buffer.from(`${bytes}`).equals(bytes)
 if (isMain(import.meta.url)) {
   const { values, positionals } = parseArgs({
     allowPositionals: true,
-    options: { mode: { type: 'string', default: 'direct' }, port: { type: 'string', default: '3000' } }
+    options: {
+      mode: { type: 'string', default: 'direct' },
+      port: { type: 'string', default: '3000' }
+    }
   })
   const [folder] = positionals
   const { mode } = values
   if (!folder || !['direct', 'redirect', 'download'].includes(mode)) {
-    console.error('Usage: node examples/files/server.js <folder> [--mode direct|redirect|download] [--port 3000]')
+    console.error(
+      'Usage: node examples/files/server.js <folder> [--mode direct|redirect|download] [--port 3000]'
+    )
     process.exit(2)
   }
   const secret = randomUUID()
   const storage =
-    mode === 'redirect' ? { url: (await listen(createStorage({ folder, secret }))).url, secret } : undefined
+    mode === 'redirect'
+      ? { ...(await listen(createStorage({ folder, secret }))), secret }
+      : undefined
   // Download URLs are made from the address that clients see, so the server comes after its port.
-  const { url } = await listen((req, res) => server.app(req, res), Number(values.port))
+  const { url, stop } = await listen((req, res) => server.app(req, res), Number(values.port))
   const server = createServer({ folder, mode, storage, publicUrl: `${url}/mcp` })
   console.log(`${folder} at ${url}/mcp, ${mode}`)
+  // Nobody new comes, and what is on its way arrives.
+  const close = () => {
+    stop()
+    storage?.stop()
+    void server.close()
+  }
+  process.once('SIGTERM', close).once('SIGINT', close)
 }

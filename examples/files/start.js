@@ -8,11 +8,18 @@ import { pathToFileURL } from 'node:url'
 export async function listen(app, port = 0) {
   const server = createServer(app).listen(port, '127.0.0.1')
   await once(server, 'listening')
+  /** Takes no more connections: those that are open come to their end. */
+  const stop = () => server.close()
   const close = () => {
-    server.close()
+    stop()
     server.closeAllConnections()
   }
-  return { port: server.address().port, url: `http://127.0.0.1:${server.address().port}`, close }
+  return {
+    port: server.address().port,
+    url: `http://127.0.0.1:${server.address().port}`,
+    stop,
+    close
+  }
 }
 
 /** Whether a module is the one that was started. */

@@ -1,4 +1,5 @@
-// A second server, as a cloud storage would be: it knows nothing of MCP and nobody's credentials, only signed URLs that run out.
+// A second server, as a cloud storage would be: it knows nothing of MCP and nobody's credentials,
+// only signed URLs that run out.
 
 import { createHmac, timingSafeEqual } from 'node:crypto'
 import { stat } from 'node:fs/promises'
@@ -24,8 +25,10 @@ export function createStorage({ folder, secret }) {
     const { expires, signature: given = '' } = req.query
     const path = req.path.slice(1)
     const expected = Buffer.from(signature(secret, path, expires))
-    const isSigned = expected.length === given.length && timingSafeEqual(expected, Buffer.from(given))
-    if (!isSigned || !(Number(expires) > Date.now())) return res.status(403).send('This URL is not signed, or ran out')
+    const isSigned =
+      expected.length === given.length && timingSafeEqual(expected, Buffer.from(given))
+    if (!isSigned || !(Number(expires) > Date.now()))
+      return res.status(403).send('This URL is not signed, or ran out')
     const file = join(folder, decodeURIComponent(path))
     const { size, mtimeMs } = await stat(file)
     // A strong tag: with it a transfer that broke can go on where it was.

@@ -1,5 +1,6 @@
 /* global document */
-// Connections as the page sees them: a span for each, a span for each wait, and a line of each in the log.
+// Connections as the page sees them: a span for each, a span for each wait, and a line of each in
+// the log.
 
 /** A `fetch` whose connections are seen, from the request to the end of the body. */
 export function watched(side) {
@@ -38,7 +39,11 @@ export function wait(side, { delay, reason, lastEventId, received }) {
   const from = performance.now()
   const rounded = `${Math.round(delay)} ms`
   run.spans.push({ from, to: from + delay, kind: 'wait', label: rounded })
-  const place = received ? `byte ${received}` : lastEventId ? `event ${lastEventId.split('.')[1]}` : 'the start'
+  const place = received
+    ? `byte ${received}`
+    : lastEventId
+      ? `event ${lastEventId.match(/^[\w-]+(?:\.r\d+)?\.(\d+)/)[1]}`
+      : 'the start'
   log(side, `↻ ${reason}: back in ${rounded}, goes on after ${place}`)
 }
 
@@ -93,8 +98,10 @@ function requestInWords(url, { method = 'GET', body, headers }) {
   const message = typeof body === 'string' ? JSON.parse(body) : undefined
   const what = message && (message.method ?? 'your answer')
   const given = new Headers(headers)
-  const cursor = given.get('last-event-id')?.split('.').slice(1).join('.')
-  return [method, `/mcp${place}`, what, cursor && `after ${cursor}`, given.get('range')].filter(Boolean).join(' ')
+  const cursor = given.get('last-event-id')?.replace(/^[\w-]+\.(r\d+\.)?/, '')
+  return [method, `/mcp${place}`, what, cursor && `after ${cursor}`, given.get('range')]
+    .filter(Boolean)
+    .join(' ')
 }
 
 function log(side, line) {

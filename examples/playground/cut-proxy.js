@@ -1,4 +1,5 @@
-// A bad network at the touch of a button: a slow TCP proxy that cuts its wires by FIN, RST or silence, or drops them all for a while.
+// A bad network at the touch of a button: a slow TCP proxy that cuts its wires by FIN, RST or
+// silence, or drops them all for a while.
 
 import { once } from 'node:events'
 import { connect, createServer } from 'node:net'
@@ -12,7 +13,10 @@ const DOWNTIME = 1200
 /** Milliseconds after which a silent wire is forgotten. */
 const SILENCE = 30_000
 
-/** Stands in front of `port`. Expects one request per connection, so that a wire is cut only under a request. */
+/**
+ * Stands in front of `port`. Expects one request per connection, so that a wire is cut only under a
+ * request.
+ */
 export async function cutProxy(port) {
   const wires = new Set()
   const sockets = new Set()
@@ -58,7 +62,8 @@ export async function cutProxy(port) {
       else socket.resetAndDestroy()
     }
     // Neither side learns of it. One day the operating system would drop both.
-    if (kind === 'silence') setTimeout(() => [client, server].forEach(socket => socket.destroy()), SILENCE).unref()
+    if (kind === 'silence')
+      setTimeout(() => [client, server].forEach(socket => socket.destroy()), SILENCE).unref()
   }
 
   proxy.listen(0, '127.0.0.1')
@@ -66,7 +71,10 @@ export async function cutProxy(port) {
 
   return {
     url: `http://127.0.0.1:${proxy.address().port}`,
-    /** Cuts every wire that carries a request; a `restart` all of them, and lets nobody in for a while. Returns how many. */
+    /**
+     * Cuts every wire that carries a request; a `restart` all of them, and lets nobody in for a
+     * while. Returns how many.
+     */
     cut(kind) {
       const chosen = [...wires].filter(({ isUsed }) => isUsed || kind === 'restart')
       for (const wire of chosen) sever(wire, kind)

@@ -1,9 +1,11 @@
-// Playground: a page that shows what happens when the wire of a call is cut, with the middleware and without.
+// Playground: a page that shows what happens when the wire of a call is cut, with the middleware
+// and without.
 //
 //   npm run playground               prints the URL of the page
 //   npm start -- --open              the same, and opens it in a browser
 //
-//   server.js          an MCP server as you would write it, and the line that makes its calls survive: read this first
+// server.js an MCP server as you would write it, and the line that makes its calls survive: read
+// this first
 //   site.js            serves the page, and the client's code to it
 //   cut-proxy.js       the bad network in front of each MCP server, cut by the buttons of the page
 //   measurements.js    the file to download

@@ -8,7 +8,10 @@ export function connectTo(url, fetch) {
   let lastId = 0
 
   async function post(message, signal, headers = {}) {
-    const accept = { Accept: 'application/json, text/event-stream', 'Content-Type': 'application/json' }
+    const accept = {
+      Accept: 'application/json, text/event-stream',
+      'Content-Type': 'application/json'
+    }
     const body = JSON.stringify({ jsonrpc: '2.0', ...message })
     return fetch(url, { method: 'POST', headers: { ...accept, ...headers }, body, signal })
   }
@@ -18,7 +21,10 @@ export function connectTo(url, fetch) {
     const params = { protocolVersion: REVISION, capabilities: { elicitation: {} }, clientInfo }
     const response = await post({ id: ++lastId, method: 'initialize', params }, signal)
     for await (const { message } of eventsOf(response)) if (message?.result) break
-    const headers = { 'Mcp-Session-Id': response.headers.get('mcp-session-id'), 'MCP-Protocol-Version': REVISION }
+    const headers = {
+      'Mcp-Session-Id': response.headers.get('mcp-session-id'),
+      'MCP-Protocol-Version': REVISION
+    }
     await post({ method: 'notifications/initialized' }, signal, headers)
     return headers
   }
@@ -36,7 +42,11 @@ export function connectTo(url, fetch) {
     async call(method, params, { signal, onEvent }) {
       const headers = await connect(signal)
       const id = ++lastId
-      const response = await post({ id, method, params: { ...params, _meta: { progressToken: id } } }, signal, headers)
+      const response = await post(
+        { id, method, params: { ...params, _meta: { progressToken: id } } },
+        signal,
+        headers
+      )
       if (response.status === 404) session = undefined
       if (!response.ok) throw new Error(`HTTP ${response.status}`)
       for await (const event of eventsOf(response)) {

@@ -1,5 +1,6 @@
 /* global document */
-// What is drawn of one side: what was received, over time, and under it the connections, the waits and the cuts.
+// What is drawn of one side: what was received, over time, and under it the connections, the waits
+// and the cuts.
 
 const HEIGHT = 196
 const TOP = 22
@@ -10,8 +11,10 @@ const LEFT = 10
 const SHORTEST = 12
 
 /**
- * Draws a run into an `<svg>`: `{ start, end, points, spans, cuts }`, times in milliseconds. A point is
- * `{ at, share, kind }`, a span `{ from, to, kind, label }`, a cut `{ at, kind }`. The time axis reaches to `until`.
+ * Draws a run into an `<svg>`: `{ start, end, points, spans, cuts }`, times in milliseconds. A
+ * point is
+ * `{ at, share, kind }`, a span `{ from, to, kind, label }`, a cut `{ at, kind }`. The time axis
+ * reaches to `until`.
  */
 export function draw(target, { start, end, points, spans, cuts }, until) {
   const width = target.clientWidth || 600
@@ -24,20 +27,27 @@ export function draw(target, { start, end, points, spans, cuts }, until) {
     line(LEFT, y(1), width - LEFT, y(1), 'ceiling'),
     text(LEFT, y(1) + 14, 'all', 'all')
   ]
-  const step = [1, 2, 5, 10, 20, 60, 120, 300, 600].find(step => seconds / step <= width / 55) ?? 1800
+  const step =
+    [1, 2, 5, 10, 20, 60, 120, 300, 600].find(step => seconds / step <= width / 55) ?? 1800
   for (let second = 0; second <= seconds; second += step)
-    shapes.push(text(x(start + second * 1000), HEIGHT - 8, `${second} s`, `tick ${edgeOf(second / seconds)}`))
+    shapes.push(
+      text(x(start + second * 1000), HEIGHT - 8, `${second} s`, `tick ${edgeOf(second / seconds)}`)
+    )
 
   for (const { from, to = end ?? until, kind, label } of spans) {
     const length = Math.max(x(to) - x(from), 2)
     shapes.push(shape('rect', { x: x(from), ...BAR, width: length, rx: 3, class: `span ${kind}` }))
     const fitting = [label, label.split(':')[0]].find(text => length > 7 * text.length + 8)
-    if (fitting) shapes.push(text(x(from) + length / 2, BAR.y + (kind === 'turn' ? -4 : 13), fitting, `label ${kind}`))
+    if (fitting)
+      shapes.push(
+        text(x(from) + length / 2, BAR.y + (kind === 'turn' ? -4 : 13), fitting, `label ${kind}`)
+      )
   }
   let free = 0
   for (const { at, kind } of cuts) {
     shapes.push(line(x(at), TOP - 4, x(at), BAR.y + BAR.height + 4, 'cut'))
-    // The second character asks for the scissors as text, not as a picture. Where names would overlap, there are only scissors.
+    // The second character asks for the scissors as text, not as a picture. Where names would
+    // overlap, there are only scissors.
     const name = [`✂\ufe0e ${kind}`, '✂\ufe0e'].find(name => x(at) - halfOf(name) >= free)
     if (name === undefined) continue
     const middle = Math.min(Math.max(x(at), halfOf(name)), width - halfOf(name))
@@ -65,7 +75,8 @@ function edgeOf(share) {
 
 function shape(name, attributes) {
   const element = document.createElementNS('http://www.w3.org/2000/svg', name)
-  for (const [attribute, value] of Object.entries(attributes)) element.setAttribute(attribute, value)
+  for (const [attribute, value] of Object.entries(attributes))
+    element.setAttribute(attribute, value)
   return element
 }
 

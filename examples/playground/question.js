@@ -12,7 +12,8 @@ export function ask({ message, requestedSchema: { properties } }) {
   fields.replaceChildren(...Object.entries(properties).map(fieldFor))
   form.hidden = false
   // Whoever has gone on to another button must not press a key there and type it here.
-  if ([document.body, startButton].includes(document.activeElement)) fields.querySelector('input').focus()
+  if ([document.body, startButton].includes(document.activeElement))
+    fields.querySelector('input').focus()
 }
 
 /** Leaves the focus where the keyboard can go on from. */
@@ -40,7 +41,12 @@ export function onAnswer(listener) {
 function fieldFor([name, { title, type, default: value, minimum: min, maximum: max }]) {
   const input = document.createElement('input')
   const isNumber = type === 'integer'
-  Object.assign(input, { name, required: true, type: isNumber ? 'number' : 'text', autocomplete: 'off' })
+  Object.assign(input, {
+    name,
+    required: true,
+    type: isNumber ? 'number' : 'text',
+    autocomplete: 'off'
+  })
   if (isNumber) Object.assign(input, { min, max })
   input.value = value
   const label = document.createElement('label')

@@ -1,5 +1,6 @@
 /* global document */
-// Makes picture.png: a slow call that is cut three times, with the middleware and without. Needs a Chromium, in CHROMIUM or in the PATH.
+// Makes picture.png: a slow call that is cut three times, with the middleware and without. Needs a
+// Chromium, in CHROMIUM or in the PATH.
 //
 //   node examples/playground/screenshot.js
 
@@ -15,7 +16,9 @@ const CUTS = [
 ]
 
 const fileOf = name => fileURLToPath(new URL(name, import.meta.url))
-const server = spawn(process.execPath, [fileOf('index.js')], { stdio: ['ignore', 'pipe', 'inherit'] })
+const server = spawn(process.execPath, [fileOf('index.js')], {
+  stdio: ['ignore', 'pipe', 'inherit']
+})
 const [line] = await once(server.stdout, 'data')
 const browser = await chromium.launch({
   executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium',
@@ -25,7 +28,9 @@ try {
   const page = await browser.newPage({ viewport: { width: 1000, height: 800 } })
   await page.goto(/http:\S+/.exec(line)[0])
   // What goes over the wire would make the picture twice as large.
-  await page.evaluate(() => document.querySelectorAll('details').forEach(details => (details.open = false)))
+  await page.evaluate(() =>
+    document.querySelectorAll('details').forEach(details => (details.open = false))
+  )
   await page.click('#start-call')
   for (const { behind, kind } of CUTS) {
     await page

@@ -1,5 +1,6 @@
 /* global document, location, matchMedia, requestAnimationFrame, ResizeObserver */
-// The page: the same work on both sides, with `resumableFetch` on the left and the browser's own `fetch` on the right.
+// The page: the same work on both sides, with `resumableFetch` on the left and the browser's own
+// `fetch` on the right.
 
 import { resumableFetch, streamResource } from '/client.js'
 import { addSpan, endSpan, wait, watched } from './connections.js'
@@ -11,7 +12,10 @@ import { watchServers } from './held.js'
 const { endpoints, pace, file } = await (await fetch('/setup')).json()
 /** Milliseconds without a sign after which the twin gives up. The SDK's client waits 60 s. */
 const PATIENCE = 20 * pace + 1000
-/** Milliseconds of silence after which `resumableFetch` comes back. The server says something every 500. */
+/**
+ * Milliseconds of silence after which `resumableFetch` comes back. The server says something every
+ * 500.
+ */
 const IDLE = 1500
 /** Milliseconds from one picture to the next. */
 const FRAME = matchMedia('(prefers-reduced-motion: reduce)').matches ? 500 : 40
@@ -42,7 +46,13 @@ function openSide(name, fetchOf) {
   card.querySelector('.how').textContent = HOW[name]
   card.querySelector('details').open = matchMedia('(min-width: 880px)').matches
   document.querySelector('.sides').append(card)
-  const side = { name, title, card, run: undefined, part: className => card.querySelector(`.${className}`) }
+  const side = {
+    name,
+    title,
+    card,
+    run: undefined,
+    part: className => card.querySelector(`.${className}`)
+  }
   side.fetch = watched(side)
   side.client = connectTo(
     endpoints[name],
@@ -92,19 +102,35 @@ const acts = {
     if (side.name === 'with') {
       const onProgress = ({ received }) => arrive(received)
       const onReconnect = reconnection => wait(side, reconnection)
-      const options = { fetch: side.fetch, headers: await side.client.connect(signal), onProgress, onReconnect, signal }
+      const options = {
+        fetch: side.fetch,
+        headers: await side.client.connect(signal),
+        onProgress,
+        onReconnect,
+        signal
+      }
       const { stream } = await streamResource(endpoints.with, file.uri, { ...options, ...retries })
       blob = await new Response(stream, { headers: { 'Content-Type': 'text/csv' } }).blob()
     } else {
       // All that is there without `resources/stream`: the whole file in one message.
       let bytes = 0
       side.run.onBytes = count => arrive((bytes += count))
-      const { contents } = await request(side, 'resources/read', { uri: file.uri }, signal, () => {})
+      const { contents } = await request(
+        side,
+        'resources/read',
+        { uri: file.uri },
+        signal,
+        () => {}
+      )
       blob = new Blob([contents[0].text], { type: 'text/csv' })
     }
     if (blob.size !== file.size) throw new Error(`${blob.size} of ${file.size} bytes`)
     const link = side.part('file').firstElementChild
-    Object.assign(link, { href: URL.createObjectURL(blob), download: file.name, textContent: `Save ${file.name}` })
+    Object.assign(link, {
+      href: URL.createObjectURL(blob),
+      download: file.name,
+      textContent: `Save ${file.name}`
+    })
     side.part('file').hidden = false
     return `${megabytes(file.size)} MB, whole`
   }
@@ -113,7 +139,7 @@ const acts = {
 async function request(side, method, params, signal, onEvent) {
   const { run } = side
   const hear = event => {
-    if (event.id) run.cursor = `event ${event.id.split('.')[1]}`
+    if (event.id) run.cursor = `event ${event.id.match(/^[\w-]+(?:\.r\d+)?\.(\d+)/)[1]}`
     onEvent(event)
   }
   return side.client.call(method, params, { signal, onEvent: hear })
@@ -197,7 +223,8 @@ function follow() {
     if (isTime) show(side)
     if (!run || run.end) continue
     isRunning = true
-    const isPatient = name === 'with' || run.asked !== undefined || performance.now() - run.heard < PATIENCE
+    const isPatient =
+      name === 'with' || run.asked !== undefined || performance.now() - run.heard < PATIENCE
     if (!isPatient) run.lost.abort(new Error(`nothing came for ${Math.round(PATIENCE / 1000)} s`))
   }
   if (isRunning) requestAnimationFrame(follow)
@@ -234,7 +261,8 @@ async function cut(kind) {
   sides.forEach(show)
 }
 
-for (const name of Object.keys(acts)) $(`start-${name}`).addEventListener('click', () => void start(name))
+for (const name of Object.keys(acts))
+  $(`start-${name}`).addEventListener('click', () => void start(name))
 for (const kind of ['FIN', 'RST', 'silence', 'restart'])
   $(`cut-${kind}`).addEventListener('click', () => void cut(kind).catch(sayGone))
 

@@ -1,4 +1,5 @@
-// Serves the page: a fixed list of files, what the page has to know, and the buttons that cut. To this machine only.
+// Serves the page: a fixed list of files, what the page has to know, and the buttons that cut. To
+// this machine only.
 
 import { readFile } from 'node:fs/promises'
 import { KINDS } from './cut-proxy.js'
@@ -20,11 +21,18 @@ export async function createSite({ url, sides, pace }) {
   for (const name of FILES) files.set(`/${name}`, await readFile(new URL(name, import.meta.url)))
   files.set('/', files.get('/index.html'))
 
-  const each = work => Object.fromEntries(Object.entries(sides).map(([name, side]) => [name, work(side)]))
+  const each = work =>
+    Object.fromEntries(Object.entries(sides).map(([name, side]) => [name, work(side)]))
   const answers = {
-    'GET /setup': () => ({ endpoints: each(({ proxy }) => `${proxy.url}/mcp`), pace, file: fileInWords }),
+    'GET /setup': () => ({
+      endpoints: each(({ proxy }) => `${proxy.url}/mcp`),
+      pace,
+      file: fileInWords
+    }),
     'GET /stats': () => each(({ server }) => server.stats()),
-    ...Object.fromEntries(KINDS.map(kind => [`POST /cut/${kind}`, () => each(({ proxy }) => proxy.cut(kind))]))
+    ...Object.fromEntries(
+      KINDS.map(kind => [`POST /cut/${kind}`, () => each(({ proxy }) => proxy.cut(kind))])
+    )
   }
   const headers = {
     'Content-Security-Policy': [
@@ -52,7 +60,8 @@ export async function createSite({ url, sides, pace }) {
 
     const file = req.method === 'GET' ? files.get(pathname) : undefined
     if (file) return send(200, TYPES[pathname.split('.')[1] ?? 'html'], file)
-    const work = Object.hasOwn(answers, `${req.method} ${pathname}`) && answers[`${req.method} ${pathname}`]
+    const work =
+      Object.hasOwn(answers, `${req.method} ${pathname}`) && answers[`${req.method} ${pathname}`]
     if (work) return send(200, 'application/json', JSON.stringify(work()))
     send(404, 'text/plain', 'Not found\n')
   }
@@ -61,7 +70,10 @@ export async function createSite({ url, sides, pace }) {
 
 const fileInWords = { uri: URI, name: NAME, size: BYTES.length }
 
-/** The client door as it was built, with all that it imports, by their paths. `/client.js` is one level up from where it lies. */
+/**
+ * The client door as it was built, with all that it imports, by their paths. `/client.js` is one
+ * level up from where it lies.
+ */
 async function clientFiles() {
   const dist = new URL('../../dist/', import.meta.url)
   const files = new Map([['/client.js', await readFile(new URL('client/index.js', dist))]])

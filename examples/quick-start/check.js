@@ -1,4 +1,5 @@
-// The check: each step once and in order, the tool run once, and the result what it is when no wire is in between.
+// The check: each step once and in order, the tool run once, and the result what it is when no wire
+// is in between.
 
 import { isDeepStrictEqual } from 'node:util'
 import { addDocument } from './search-index.js'
@@ -23,5 +24,7 @@ export function findFaults({ steps, result, error, executions }, documents) {
 
 /** `2 (#7, #8)`, or the count alone where there are many. */
 function list(steps) {
-  return steps.length > 3 ? `${steps.length}` : `${steps.length} (${steps.map(step => `#${step}`).join(', ')})`
+  return steps.length > 3
+    ? `${steps.length}`
+    : `${steps.length} (${steps.map(step => `#${step}`).join(', ')})`
 }

@@ -1,4 +1,5 @@
-// A bad network: a TCP proxy that lets so many bytes of a response through, then cuts the wire. Again and again.
+// A bad network: a TCP proxy that lets so many bytes of a response through, then cuts the wire.
+// Again and again.
 
 import { once } from 'node:events'
 import { connect, createServer } from 'node:net'
@@ -6,14 +7,22 @@ import { connect, createServer } from 'node:net'
 const kinds = ['FIN', 'RST', 'silence']
 const silence = 800
 
-/** How each wire is cut, and after how many bytes of a response; the same seed gives the same cuts. */
+/**
+ * How each wire is cut, and after how many bytes of a response; the same seed gives the same cuts.
+ */
 export function planCuts(count, seed) {
   let state = seed
   const random = () => (state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0) / 2 ** 32
-  return Array.from({ length: count }, (_, i) => ({ kind: kinds[i % 3], after: 1_400 + Math.floor(random() * 1_400) }))
+  return Array.from({ length: count }, (_, i) => ({
+    kind: kinds[i % 3],
+    after: 1_400 + Math.floor(random() * 1_400)
+  }))
 }
 
-/** Stands in front of `port` and carries out the `plan`, telling `onCut({ kind, after })` and `onResume(sequence)`. */
+/**
+ * Stands in front of `port` and carries out the `plan`, telling `onCut({ kind, after })` and
+ * `onResume(sequence)`.
+ */
 export async function cutProxy({ port, plan, onCut, onResume }) {
   const cuts = [...plan]
   const wires = new Set()
@@ -27,8 +36,9 @@ export async function cutProxy({ port, plan, onCut, onResume }) {
     client.on('data', request => {
       passed = 0
       wire.server.write(request)
-      // `Last-Event-ID: <stream>.<sequence>`. The client's idle listen stream comes back as well, with sequence 0.
-      const sequence = /^last-event-id: [^.]+\.([1-9]\d*)/im.exec(request)?.[1]
+      // `Last-Event-ID: <stream>.r<request id>.<sequence>`. The client's idle listen stream comes
+      // back as well, with sequence 0.
+      const sequence = /^last-event-id: [^.]+(?:\.r\d+)?\.([1-9]\d*)/im.exec(request)?.[1]
       if (sequence) onResume?.(Number(sequence))
     })
     wire.server.on('data', response => {

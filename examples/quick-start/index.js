@@ -1,12 +1,15 @@
-// Quick start: tool calls over wires that are cut again and again. Nothing is lost, nothing comes twice.
+// Quick start: tool calls over wires that are cut again and again. Nothing is lost, nothing comes
+// twice.
 //
 //   npm start                          7 cuts: FIN, RST and silence
 //   npm start -- --cuts 12 --seed 2    more cuts, at other bytes
 //   npm start -- --open                the playground instead: a page where you cut the wire
 //
-//   server.js          an MCP server as you would write it, and the line that makes its calls survive: read this first
+// server.js an MCP server as you would write it, and the line that makes its calls survive: read
+// this first
 //   client.js          the official client, unmodified: it resumes by itself
-//   server-v2.js       second act: the same server on SDK 2, at revision 2026-07-28, where a lost connection cancels the call
+// server-v2.js second act: the same server on SDK 2, at revision 2026-07-28, where a lost
+// connection cancels the call
 //   client-v2.js       the official client 2, and the line that makes its calls survive
 //   index.js           makes the calls; exit code 1 if anything was lost or doubled
 //   check.js           what "lost or doubled" means
@@ -45,7 +48,8 @@ async function main({ cuts, seed }) {
   const news = []
   const onReconnect = reconnection => news.push(inWords(reconnection))
 
-  // Four calls at the same time, each with a server and a wire of its own; the second act is told after the first.
+  // Four calls at the same time, each with a server and a wire of its own; the second act is told
+  // after the first.
   console.log(`One tool call of ${documents.length} steps. The wire is cut ${cuts} times.\n`)
   const [call, bareCall, callV2, bareCallV2] = await Promise.all([
     callThroughCuts({ ...v1, documents, plan, view, timeout: 10_000 }),
@@ -56,21 +60,32 @@ async function main({ cuts, seed }) {
   view.close()
   const isFine = tell('mcpStreams', call, bareCall, documents)
 
-  console.log('\nMeanwhile at revision 2026-07-28, where a lost connection cancels the call: FIN, RST and silence.\n')
+  console.log(
+    '\nMeanwhile at revision 2026-07-28, where a lost connection cancels the call: FIN, RST and silence.\n'
+  )
   console.log(news.join('\n'))
   const isFineV2 = tell('resumableFetch', callV2, bareCallV2, documents)
   process.exitCode = isFine && isFineV2 ? 0 : 1
 }
 
 /** Calls the tool once, through the cuts of `plan`, and tells what came of it. */
-async function callThroughCuts({ createServer, callTool, documents, plan, view, bare = false, ...callOptions }) {
+async function callThroughCuts({
+  createServer,
+  callTool,
+  documents,
+  plan,
+  view,
+  bare = false,
+  ...callOptions
+}) {
   const { app, executions, close } = createServer({ documents, bare })
   const listener = app.listen(0, '127.0.0.1')
   await once(listener, 'listening')
   const wire = await cutProxy({
     port: listener.address().port,
     plan,
-    onCut: ({ kind, after }) => view?.news(`${red('✂')} ${kind} after ${after} bytes of the response`),
+    onCut: ({ kind, after }) =>
+      view?.news(`${red('✂')} ${kind} after ${after} bytes of the response`),
     onResume: sequence => view?.news(`${green('↻')} resumed after event ${sequence}`)
   })
   const steps = []
@@ -80,7 +95,11 @@ async function callThroughCuts({ createServer, callTool, documents, plan, view, 
   }
   let result, error
   try {
-    result = await callTool(new URL(`http://127.0.0.1:${wire.port}/mcp`), { bare, onprogress, ...callOptions })
+    result = await callTool(new URL(`http://127.0.0.1:${wire.port}/mcp`), {
+      bare,
+      onprogress,
+      ...callOptions
+    })
   } catch (reason) {
     error = reason
   }
@@ -97,12 +116,16 @@ function tell(name, call, bareCall, documents) {
   const bareFaults = findFaults(bareCall, documents)
   const success = `${call.cuts} cuts; all ${documents.length} steps once and in order; the tool ran once; result intact`
   console.log(faults ? red(`\n✘ with ${name}: ${faults}`) : green(`\n✔ with ${name}: ${success}`))
-  console.log(bareFaults ? red(`✘ without: ${bareFaults}`) : green('✔ without: nothing was lost either'))
+  console.log(
+    bareFaults ? red(`✘ without: ${bareFaults}`) : green('✔ without: nothing was lost either')
+  )
   return !faults
 }
 
 /** What `resumableFetch` tells before it reconnects. */
 function inWords({ reason, lastEventId }) {
-  const deed = lastEventId ? `resumes after event ${lastEventId.split('.')[1]}` : 'sends the call again'
+  const deed = lastEventId
+    ? `resumes after event ${lastEventId.match(/^[\w-]+(?:\.r\d+)?\.(\d+)/)[1]}`
+    : 'sends the call again'
   return `${green('↻')} ${reason}: ${deed}`
 }

@@ -21,7 +21,10 @@ export function readOptions() {
       }
     })
     if (!values.help)
-      return { cuts: wholeNumber('cuts', values.cuts, 1, 12), seed: wholeNumber('seed', values.seed, 0, 2 ** 32 - 1) }
+      return {
+        cuts: wholeNumber('cuts', values.cuts, 1, 12),
+        seed: wholeNumber('seed', values.seed, 0, 2 ** 32 - 1)
+      }
     console.log(usage)
   } catch (error) {
     console.error(`${error.message}\n\n${usage}`)

@@ -10,7 +10,9 @@ export async function readDocuments(count) {
   const documents = []
   for (const name of (await readdir(packages)).sort()) {
     if (documents.length === count) break
-    const text = await readFile(new URL(`${name}/README.md`, packages), 'utf8').catch(() => undefined)
+    const text = await readFile(new URL(`${name}/README.md`, packages), 'utf8').catch(
+      () => undefined
+    )
     if (text) documents.push({ name, text })
   }
   if (documents.length < count)
@@ -18,7 +20,10 @@ export async function readDocuments(count) {
   return documents
 }
 
-/** Indexes one document after the other, slowly, and tells `onStep` of each; returns the result of a tool. */
+/**
+ * Indexes one document after the other, slowly, and tells `onStep` of each; returns the result of a
+ * tool.
+ */
 export async function indexDocuments(documents, signal, onStep) {
   const index = new Map()
   for (const [i, document] of documents.entries()) {
@@ -30,7 +35,10 @@ export async function indexDocuments(documents, signal, onStep) {
   return { content: [{ type: 'text', text }], structuredContent: Object.fromEntries(index) }
 }
 
-/** Adds a document to `index` (word: names of the documents that hold it), and returns how many words it holds. */
+/**
+ * Adds a document to `index` (word: names of the documents that hold it), and returns how many
+ * words it holds.
+ */
 export function addDocument(index, { name, text }) {
   const words = new Set(text.toLowerCase().match(/\p{L}{3,}/gu))
   for (const word of words) index.set(word, [...(index.get(word) ?? []), name])

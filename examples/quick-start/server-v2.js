@@ -1,4 +1,5 @@
-// The same server on SDK 2, at revision 2026-07-28: no handshake, no sessions. And the same line more.
+// The same server on SDK 2, at revision 2026-07-28: no handshake, no sessions. And the same line
+// more.
 
 import { toNodeHandler } from '@modelcontextprotocol/node'
 import { createMcpHandler, McpServer } from '@modelcontextprotocol/server'
@@ -25,7 +26,8 @@ export function createServer({ documents }) {
     const progressToken = mcpReq._meta?.progressToken
     return indexDocuments(documents, mcpReq.signal, async step => {
       const params = { progressToken, ...step }
-      if (progressToken !== undefined) await mcpReq.notify({ method: 'notifications/progress', params })
+      if (progressToken !== undefined)
+        await mcpReq.notify({ method: 'notifications/progress', params })
     })
   }
 
@@ -33,7 +35,7 @@ export function createServer({ documents }) {
     app,
     executions: () => executions,
     async close() {
-      await streams.close()
+      await streams.close({ drain: 0 })
       await handler.close()
     }
   }

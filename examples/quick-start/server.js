@@ -1,4 +1,5 @@
-// An MCP server as you would write it: Express, the official SDK, stateful sessions, one slow tool. And one line more.
+// An MCP server as you would write it: Express, the official SDK, stateful sessions, one slow tool.
+// And one line more.
 
 import { randomUUID } from 'node:crypto'
 import { McpServer } from '@modelcontextprotocol/sdk/server/mcp.js'
@@ -13,15 +14,20 @@ export function createServer({ documents, bare }) {
   const app = express()
   let executions = 0
 
-  // The one line. A short `retry` makes a short demo: the default, 3 s, is kinder to a server with many clients.
+  // The one line. A short `retry` makes a short demo: the default, 3 s, is kinder to a server with
+  // many clients.
   const streams = bare ? undefined : mcpStreams({ retry: 200 })
   if (streams) app.use('/mcp', streams)
 
   app.all('/mcp', express.json(), async (req, res) => {
     const id = req.get('mcp-session-id')
-    const transport = sessions.get(id) ?? (isInitializeRequest(req.body) ? await openSession() : undefined)
+    const transport =
+      sessions.get(id) ?? (isInitializeRequest(req.body) ? await openSession() : undefined)
     if (transport) await transport.handleRequest(req, res, req.body)
-    else res.status(id ? 404 : 400).json({ jsonrpc: '2.0', id: null, error: { code: -32000, message: 'No session' } })
+    else
+      res
+        .status(id ? 404 : 400)
+        .json({ jsonrpc: '2.0', id: null, error: { code: -32000, message: 'No session' } })
   })
 
   async function openSession() {
@@ -40,7 +46,8 @@ export function createServer({ documents, bare }) {
     executions++
     return indexDocuments(documents, signal, async step => {
       const params = { progressToken: _meta?.progressToken, ...step }
-      if (_meta?.progressToken !== undefined) await sendNotification({ method: 'notifications/progress', params })
+      if (_meta?.progressToken !== undefined)
+        await sendNotification({ method: 'notifications/progress', params })
     })
   }
 
@@ -48,7 +55,8 @@ export function createServer({ documents, bare }) {
     app,
     executions: () => executions,
     async close() {
-      await streams?.close()
+      // The demo is over: nothing that runs still is waited for.
+      await streams?.close({ drain: 0 })
       for (const transport of sessions.values()) await transport.close()
     }
   }

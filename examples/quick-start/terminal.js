@@ -8,7 +8,10 @@ const { stdout } = process
 export const green = text => paint('green', text)
 export const red = text => paint('red', text)
 
-/** Opens a view of `total` steps: `step(n, message)` moves the bar, `news(line)` writes above it, until `close()`. */
+/**
+ * Opens a view of `total` steps: `step(n, message)` moves the bar, `news(line)` writes above it,
+ * until `close()`.
+ */
 export function openView(total) {
   if (!stdout.isTTY) {
     const step = (n, message) => n % 10 === 0 && console.log(`  step ${n} of ${total}: ${message}`)

@@ -1,4 +1,5 @@
-// The official client, unmodified. `callResumable` repeats its request with each token until the report is there.
+// The official client, unmodified. `callResumable` repeats its request with each token until the
+// report is there.
 
 import { Client } from '@modelcontextprotocol/sdk/client/index.js'
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js'

@@ -1,12 +1,14 @@
-// Report: a tool call of 30 s, behind a proxy that allows 5 s per request and no event streams. With resume tokens it arrives.
+// Report: a tool call of 30 s, behind a proxy that allows 5 s per request and no event streams.
+// With resume tokens it arrives.
 //
 //   npm run report                   half a minute
 //   npm run report -- --seconds 6    the same, faster
 //
-//   server.js         an MCP server that answers in JSON, and the line that gives out tokens: read this first
+// server.js an MCP server that answers in JSON, and the line that gives out tokens: read this first
 //   client.js         the official client, and the call that collects the report
 //   strict-proxy.js   the proxy in between
-//   index.js          makes the call, and the same without tokens; exit code 1 if something is missing or ran twice
+// index.js makes the call, and the same without tokens; exit code 1 if something is missing or ran
+// twice
 //   options.js        the command line
 
 import { once } from 'node:events'
@@ -33,7 +35,9 @@ async function main({ seconds }) {
   const { times } = report
   const faults = faultsOf(report)
   const success = `${times.length} requests, ${inSeconds(Math.max(...times))} at the most; the tool ran once; all pages are there`
-  console.log(faults ? red(`\n✘ with resume tokens: ${faults}`) : green(`\n✔ with resume tokens: ${success}`))
+  console.log(
+    faults ? red(`\n✘ with resume tokens: ${faults}`) : green(`\n✔ with resume tokens: ${success}`)
+  )
   console.log(red(`✘ without: ${faultsOf(bareReport) || 'nothing was lost either'}`))
   process.exitCode = faults ? 1 : 0
 }
@@ -57,14 +61,20 @@ async function collect({ duration, limit, tell, bare = false }) {
       .catch(() => ({}))
     const token = result?._meta?.nextResumeToken
     const what = token ? `not ready, token ${token.slice(0, 4)}…` : 'the result'
-    tell(`  POST tools/call  ${response.status} after ${inSeconds(times.at(-1))}: ${response.ok ? what : 'no result'}`)
+    tell(
+      `  POST tools/call  ${response.status} after ${inSeconds(times.at(-1))}: ${response.ok ? what : 'no result'}`
+    )
     return response
   }
   const onPage = content => tell(green(`    ${content.map(({ text }) => text).join(', ')}`))
 
   let pages, error
   try {
-    pages = await getReport(new URL(`http://127.0.0.1:${proxy.port}/mcp`), { bare, fetch: timedFetch, onPage })
+    pages = await getReport(new URL(`http://127.0.0.1:${proxy.port}/mcp`), {
+      bare,
+      fetch: timedFetch,
+      onPage
+    })
   } catch (reason) {
     error = reason
   }

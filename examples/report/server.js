@@ -1,4 +1,5 @@
-// An MCP server that answers in JSON only: Express, the official SDK, no sessions, one slow tool. And one line more.
+// An MCP server that answers in JSON only: Express, the official SDK, no sessions, one slow tool.
+// And one line more.
 
 import { McpServer } from '@modelcontextprotocol/sdk/server/mcp.js'
 import { StreamableHTTPServerTransport } from '@modelcontextprotocol/sdk/server/streamableHttp.js'
@@ -8,7 +9,10 @@ import { setTimeout as sleep } from 'node:timers/promises'
 
 export const sections = ['Income', 'Costs', 'Staff', 'Outlook']
 
-/** `duration`: milliseconds that the whole report takes; `after`: milliseconds after which a request gets a token. */
+/**
+ * `duration`: milliseconds that the whole report takes; `after`: milliseconds after which a request
+ * gets a token.
+ */
 export function createServer({ duration, after }) {
   const app = express()
   let executions = 0
@@ -40,5 +44,5 @@ export function createServer({ duration, after }) {
     return { content }
   }
 
-  return { app, executions: () => executions, close: () => streams.close() }
+  return { app, executions: () => executions, close: () => streams.close({ drain: 0 }) }
 }

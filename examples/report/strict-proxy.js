@@ -12,9 +12,15 @@ export async function strictProxy({ port, limit }) {
     const { host: _host, connection: _connection, ...headers } = req.headers
     try {
       const signal = AbortSignal.timeout(limit)
-      const response = await fetch(`http://127.0.0.1:${port}${req.url}`, { method: req.method, headers, body, signal })
+      const response = await fetch(`http://127.0.0.1:${port}${req.url}`, {
+        method: req.method,
+        headers,
+        body,
+        signal
+      })
       const type = response.headers.get('content-type') ?? 'text/plain'
-      if (type.startsWith('text/event-stream')) return res.writeHead(502).end('No event streams here')
+      if (type.startsWith('text/event-stream'))
+        return res.writeHead(502).end('No event streams here')
       const answer = Buffer.from(await response.arrayBuffer())
       res.writeHead(response.status, { 'Content-Type': type }).end(answer)
     } catch (error) {
