@@ -34,10 +34,11 @@ export type StreamFault =
   | 'too-many-requests'
 
 /**
- * The JSON-RPC code of every error of ours: the implementation-defined one that no revision of MCP
- * has claimed.
+ * The JSON-RPC code of every error of ours, on every wire; `data.reason` says which. It lies outside
+ * of -32768 to -32000, which JSON-RPC reserves: MCP asks new implementations to stay out of the first
+ * twenty of those, and clients take -32000 for a connection that has closed.
  */
-export const STREAM_ERROR = -32000
+export const STREAM_ERROR = -31000
 
 const MESSAGES: Record<StreamFault, string> = {
   'no-response': 'The server ended the stream without a response',

@@ -53,7 +53,7 @@ async function shutDown(
 const closing = (id: number) => ({
   jsonrpc: '2.0',
   id,
-  error: { code: -32000, message: 'The server is shutting down', data: { reason: 'closing' } }
+  error: { code: -31000, message: 'The server is shutting down', data: { reason: 'closing' } }
 })
 const answered = (id: number) => ({ jsonrpc: '2.0', id, result: {} })
 /**

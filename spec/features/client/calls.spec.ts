@@ -153,7 +153,7 @@ describe.each(BOTH)('a call that cannot go on, $name', setup => {
       (reason: unknown) => reason
     )
     endpoint.log.release('lost', 10)
-    expect(error).toMatchObject({ code: -32000, message: expect.stringContaining(message) })
+    expect(error).toMatchObject({ code: -31000, message: expect.stringContaining(message) })
     expect(performance.now() - start).toBeLessThan(2000)
     await until(() => connected.errors.some(({ message }) => message.includes('ResumptionError')))
     // The client is none the worse for it.

@@ -55,8 +55,8 @@ describe('a body that cannot go on', () => {
     expect((given as Error).message).toBe(cause)
     expect(text.startsWith(note('1', 1))).toBe(true)
     expect(errorsIn(text)).toEqual([
-      { jsonrpc: '2.0', id: 'a', error: { code: -32000, message, data: { reason: code } } },
-      { jsonrpc: '2.0', id: 2, error: { code: -32000, message, data: { reason: code } } }
+      { jsonrpc: '2.0', id: 'a', error: { code: -31000, message, data: { reason: code } } },
+      { jsonrpc: '2.0', id: 2, error: { code: -31000, message, data: { reason: code } } }
     ])
     expect(requests.length).toBe(2)
   })

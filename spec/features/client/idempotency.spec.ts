@@ -377,7 +377,7 @@ describe('a key', () => {
       expect(answer.status).toBe(409)
       expect(JSON.parse(answer.text)).toMatchObject({
         id: null,
-        error: { code: -32000, data: { reason: 'key-reused' } }
+        error: { code: -31000, data: { reason: 'key-reused' } }
       })
     }
     expect(calls.length).toBe(1)
@@ -481,7 +481,7 @@ describe('what has run', () => {
       ).ended
     const again = await post(url, CALL, keyed())
     await again.ended
-    expect(again.messages()).toMatchObject([{ id: 1, error: { code: -32000 } }])
+    expect(again.messages()).toMatchObject([{ id: 1, error: { code: -31000 } }])
     expect(calls.length).toBe(7)
   })
 

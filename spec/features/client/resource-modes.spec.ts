@@ -256,7 +256,7 @@ describe('an answer without bytes', () => {
     [-32601, 'not-streamable'],
     [-32004, 'too-large'],
     [-32603, 'refused'],
-    [-32000, 'refused']
+    [-31000, 'refused']
   ])('with the JSON-RPC error %d is %s', async (code, name) => {
     const { url } = await server(rpcError(code, 'for a reason', { uri: RESOURCE }))
     await expect(stream(url)).rejects.toMatchObject({

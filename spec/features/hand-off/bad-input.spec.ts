@@ -60,7 +60,7 @@ async function expectRefused(response: OpenStream, status: number, reason: strin
   expect(await response.json()).toEqual({
     jsonrpc: '2.0',
     id: null,
-    error: { code: -32000, message: expect.stringMatching(/./), data: { reason } }
+    error: { code: -31000, message: expect.stringMatching(/./), data: { reason } }
   })
 }
 

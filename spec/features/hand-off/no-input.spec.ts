@@ -20,7 +20,7 @@ afterEach(async () => {
 const MAX = 5
 const OPTIONS = { resumeInterval: { min: 0, max: MAX }, handoffQuiet: 1, retry: 1 }
 const UNANSWERED = {
-  code: -32000,
+  code: -31000,
   message: expect.stringContaining('did not answer in time') as unknown as string,
   data: { reason: 'unanswered' }
 }
@@ -212,7 +212,7 @@ describe('the official endpoint', () => {
     const run = await endpoint.log.ended.nth(1)
     expect([run.state, run.error]).toMatchObject([
       'threw',
-      { code: -32000, data: { reason: 'unanswered' } }
+      { code: -31000, data: { reason: 'unanswered' } }
     ])
     expect(streams.stats()).toMatchObject({ waiting: 0, live: 0 })
   })

@@ -44,7 +44,7 @@ describe('handoff: never', () => {
       expect([refused.status, refused.headers.allow]).toEqual([405, 'GET, HEAD, DELETE, OPTIONS'])
       expect(await refused.json()).toMatchObject({
         id: null,
-        error: { code: -32000, data: { reason: 'method-not-allowed' } }
+        error: { code: -31000, data: { reason: 'method-not-allowed' } }
       })
       expect(endpoint.answers).toHaveLength(0)
       await post(url, yes('a'), { ...headers, 'mcp-session-id': 's' })

@@ -210,7 +210,7 @@ describe('a call that waits', () => {
     const resumed = await resume(lastId(first))
     await resumed.ended
     expect(resumed.messages()).toMatchObject([
-      { id: 1, error: { code: -32000, data: { reason: 'no-response' } } }
+      { id: 1, error: { code: -31000, data: { reason: 'no-response' } } }
     ])
   })
 

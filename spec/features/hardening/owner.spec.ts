@@ -108,7 +108,7 @@ describe('an owner that is no string', () => {
     const { url } = await serve(endpoint, options)
     const response = await post(url, callTool(1, 'any'), HEADERS)
     expect(await response.json()).toMatchObject({
-      error: { code: -32000, data: { reason: 'owner-failed' } }
+      error: { code: -31000, data: { reason: 'owner-failed' } }
     })
     expect(response.status).toBe(500)
     expect(errors).toMatchObject([{ code: 'owner-failed', cause: { name: 'TypeError' } }])

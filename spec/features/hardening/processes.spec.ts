@@ -23,7 +23,7 @@ describe('an onError that throws', () => {
     const seen = seenBy('throwing-listener.js')
     expect(seen).toMatchObject({ closes: 1, uncaught: ['from onError'], live: 0, finished: 1 })
     expect(seen.text).toMatch(
-      /^data: \{"jsonrpc":"2.0","id":1,"error":\{"code":-32000,.*"reason":"no-response"\}\}\}$/m
+      /^data: \{"jsonrpc":"2.0","id":1,"error":\{"code":-31000,.*"reason":"no-response"\}\}\}$/m
     )
   })
 })

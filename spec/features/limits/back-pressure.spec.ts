@@ -146,7 +146,7 @@ describe('an endpoint that does not wait', () => {
     expect(gist(rest.messages())).toEqual([...upTo(kept), ['flood', 'overflow']])
     expect(rest.messages().at(-1)).toMatchObject({
       jsonrpc: '2.0',
-      error: { code: -32000, message: expect.any(String) }
+      error: { code: -31000, message: expect.any(String) }
     })
     const stock = await resumeAtEndpoint(served.url, `${streamId(response)}.${kept}`)
     await stock.ended

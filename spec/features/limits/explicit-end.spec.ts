@@ -331,7 +331,7 @@ describe('an endpoint that ends without its response', () => {
     expect(last).toEqual({
       jsonrpc: '2.0',
       id: 'my call',
-      error: { code: -32000, message: expect.any(String), data: { reason: 'no-response' } }
+      error: { code: -31000, message: expect.any(String), data: { reason: 'no-response' } }
     })
     await rawCall.closed
     expect(errors).toEqual(['no-response'])

@@ -77,7 +77,7 @@ describe('a call that has ended and was delivered', () => {
     expect(await late.json()).toMatchObject({
       jsonrpc: '2.0',
       id: null,
-      error: { code: -32000, data: { reason: 'stream-expired' } }
+      error: { code: -31000, data: { reason: 'stream-expired' } }
     })
     expect((await resume(link, `${id}.3`)).status).toBe(410)
     expect((await resume(link, `${id}.4`)).status).toBe(204)
@@ -90,7 +90,7 @@ describe('a call that has ended and was delivered', () => {
     expect([late.status, late.headers['content-type']]).toEqual([200, 'text/event-stream'])
     expect(await late.ended).toBe('end')
     expect(late.messages()).toMatchObject([
-      { jsonrpc: '2.0', id: 'my call', error: { code: -32000 } }
+      { jsonrpc: '2.0', id: 'my call', error: { code: -31000 } }
     ])
     expect(gist(late.messages())).toEqual([['my call', 'stream-expired']])
     expect((await resumeAtEndpoint(url, late.blocks.at(-1)!.id!)).status).toBe(204)

@@ -571,7 +571,7 @@ describe('close()', () => {
     await until(() => streams.stats().transfers === 1)
     await streams.close({ drain: 0 })
     expect(await errorOf(response, 503)).toMatchObject({
-      code: -32000,
+      code: -31000,
       data: { reason: 'closing' }
     })
     expect(errors).toEqual([])
@@ -581,7 +581,7 @@ describe('close()', () => {
     const { ask, streams } = await serveResources(() => ({ body: Buffer.from('x') }))
     await streams.close({ drain: 0 })
     expect(await errorOf(ask('a:1'), 503)).toMatchObject({
-      code: -32000,
+      code: -31000,
       data: { reason: 'closing' }
     })
   })

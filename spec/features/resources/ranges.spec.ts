@@ -97,7 +97,7 @@ describe.each(SOURCES)('of %s', (_kind, resource) => {
       const { ask, errors } = await serveResources(resource)
       const response = await whole(ask('a:1', { range }))
       expect(await errorOf(response, 416)).toMatchObject({
-        code: -32000,
+        code: -31000,
         data: { uri: 'a:1', reason: 'range-not-satisfiable', size: SIZE }
       })
       expect(response.headers['content-range']).toBe(`bytes */${SIZE}`)

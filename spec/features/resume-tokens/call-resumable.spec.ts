@@ -188,7 +188,7 @@ describe('callResumable', () => {
       'what the server says of the token',
       Object.assign(new Error('Invalid params'), { code: -32602 })
     ],
-    ['what the server says of the call', Object.assign(new Error('overflow'), { code: -32000 })],
+    ['what the server says of the call', Object.assign(new Error('overflow'), { code: -31000 })],
     ['a status that will not change', Object.assign(new Error('HTTP 401'), { code: 401 })],
     ['a result that is not valid', Object.assign(new Error('bad'), { code: 'INVALID_RESULT' })],
     ['a result that a schema refuses', Object.assign(new Error('bad'), { issues: [] })]

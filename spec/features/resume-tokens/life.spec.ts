@@ -184,7 +184,7 @@ describe('a call that its client cancels', () => {
     ).ended
     await endpoint.calls[0]!.closed
     expect(await answerOf(await send(report(3, { resumeToken: token })))).toMatchObject({
-      error: { code: -32000, data: { reason: 'session-ended' } }
+      error: { code: -31000, data: { reason: 'session-ended' } }
     })
   })
 
@@ -272,7 +272,7 @@ describe('what the endpoint answers instead of a result', () => {
     for (const [i, [end, reason]] of cases.entries()) {
       const answer = ask(url, report(i, { resumeToken: null, ...PATIENT }))
       end((await endpoint.calls.nth(i + 1)).res)
-      expect(await answer).toMatchObject({ id: i, error: { code: -32000, data: { reason } } })
+      expect(await answer).toMatchObject({ id: i, error: { code: -31000, data: { reason } } })
     }
     const cut = ask(url, report(9, { resumeToken: null, ...PATIENT }))
     const { res } = await endpoint.calls.nth(cases.length + 1)
@@ -281,7 +281,7 @@ describe('what the endpoint answers instead of a result', () => {
     setImmediate(() => res.destroy())
     expect(await cut).toMatchObject({
       id: 9,
-      error: { code: -32000, data: { reason: 'no-response' } }
+      error: { code: -31000, data: { reason: 'no-response' } }
     })
   })
 
@@ -322,14 +322,14 @@ describe('what the endpoint answers instead of a result', () => {
     const text = 'x'.repeat(2000)
     const json = ask(url, report(1, { resumeToken: null, ...PATIENT }))
     answerJson(await endpoint.calls.nth(1), { content: [{ type: 'text', text }] })
-    expect(await json).toMatchObject({ error: { code: -32000, data: { reason: 'overflow' } } })
+    expect(await json).toMatchObject({ error: { code: -31000, data: { reason: 'overflow' } } })
     const sse = ask(url, report(2, { resumeToken: null, ...PATIENT }))
     ;(await endpoint.calls.nth(2)).result({ content: [{ type: 'text', text }] })
-    expect(await sse).toMatchObject({ error: { code: -32000, data: { reason: 'overflow' } } })
+    expect(await sse).toMatchObject({ error: { code: -31000, data: { reason: 'overflow' } } })
     const never = ask(url, report(3, { resumeToken: null, ...PATIENT }))
     ;(await endpoint.calls.nth(3)).write(`data: ${text}`)
     expect(await never).toMatchObject({
-      error: { code: -32000, data: { reason: 'event-too-large' } }
+      error: { code: -31000, data: { reason: 'event-too-large' } }
     })
   })
 })
@@ -431,12 +431,12 @@ describe('close()', () => {
     const closing = streams.close({ drain: 0 })
     expect(await waiting).toMatchObject({
       id: 3,
-      error: { code: -32000, data: { reason: 'closing' } }
+      error: { code: -31000, data: { reason: 'closing' } }
     })
     await closing
     await Promise.all(endpoint.calls.map(({ closed }) => closed))
     expect(await ask(url, report(4, { resumeToken: tokenOf(parked) }))).toMatchObject({
-      error: { code: -32000, data: { reason: 'closing' } }
+      error: { code: -31000, data: { reason: 'closing' } }
     })
     const untouched = ask(url, report(5, { resumeToken: null }))
     const call = await endpoint.calls.nth(3)

@@ -109,7 +109,7 @@ describe('an endpoint that streams', () => {
     const { message } = await endpoint.requests.nth(2)
     expect(message).toMatchObject({
       id: 'q',
-      error: { code: -32000, data: { reason: 'unanswered' } }
+      error: { code: -31000, data: { reason: 'unanswered' } }
     })
   })
 

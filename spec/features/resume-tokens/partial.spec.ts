@@ -145,7 +145,7 @@ describe('currentStream().partial', () => {
     }
     expect(texts).toEqual(returned.flatMap((ok, i) => (ok ? `page ${i + 1}` : [])))
     expect(returned).toContain(false)
-    expect(answer.error).toMatchObject({ code: -32000, data: { reason: 'overflow' } })
+    expect(answer.error).toMatchObject({ code: -31000, data: { reason: 'overflow' } })
     expect(endpoint.calls).toHaveLength(1)
   })
 })

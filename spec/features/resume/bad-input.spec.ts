@@ -83,7 +83,7 @@ function get(
 const errorBody = {
   jsonrpc: '2.0',
   id: null,
-  error: { code: -32000, message: expect.any(String), data: expect.anything() }
+  error: { code: -31000, message: expect.any(String), data: expect.anything() }
 }
 
 /** Ids that are not this stream's; `ID` stands for its id. */

@@ -82,7 +82,7 @@ describe('a cursor behind the events that are kept', () => {
         expect(await resumed.json()).toMatchObject({
           jsonrpc: '2.0',
           id: null,
-          error: { code: -32000 }
+          error: { code: -31000 }
         })
         continue
       }
@@ -112,7 +112,7 @@ describe('a cursor behind the events that are kept', () => {
       expect(told.headers['content-type']).toContain('text/event-stream')
       expect(await told.ended).toBe('end')
       expect(told.messages()).toEqual([
-        { jsonrpc: '2.0', id: requestId, error: expect.objectContaining({ code: -32000 }) }
+        { jsonrpc: '2.0', id: requestId, error: expect.objectContaining({ code: -31000 }) }
       ])
       // Stock clients come back once more after an error: there is nothing more to say.
       for (const _ of upTo(2))
@@ -172,7 +172,7 @@ describe('a stream whose time is over', () => {
     for (const cursor of [undefined, `${id}.0.1`, `${id}.${last - 1}`]) {
       const refused = await resume(streamUrl, cursor)
       expect(refused.status).toBe(410)
-      expect(await refused.json()).toMatchObject({ id: null, error: { code: -32000 } })
+      expect(await refused.json()).toMatchObject({ id: null, error: { code: -31000 } })
     }
     expect((await resume(streamUrl, `${id}.${last}`)).status).toBe(204)
   })
@@ -183,7 +183,7 @@ describe('a stream whose time is over', () => {
     expect(told.status).toBe(200)
     await told.ended
     expect(told.messages()).toEqual([
-      { jsonrpc: '2.0', id: 'first', error: expect.objectContaining({ code: -32000 }) }
+      { jsonrpc: '2.0', id: 'first', error: expect.objectContaining({ code: -31000 }) }
     ])
     expect((await resumeAtEndpoint(url, told.blocks.at(-1)!.id!)).status).toBe(204)
     // Only who has got the error has it.
@@ -210,8 +210,8 @@ describe('a stream whose time is over', () => {
     const told = await resumeAtEndpoint(url, `${streamIdOf(batch)}.1`)
     await told.ended
     expect(told.messages().map(({ id, error }) => [id, error.code])).toEqual([
-      ['a', -32000],
-      ['b', -32000]
+      ['a', -31000],
+      ['b', -31000]
     ])
   })
 })
@@ -245,7 +245,7 @@ describe('a stock client whose events are gone', () => {
       onprogress: value => progress.push(value.progress),
       timeout: 10_000
     })
-    const rejected = expect(result).rejects.toMatchObject({ code: -32000 })
+    const rejected = expect(result).rejects.toMatchObject({ code: -31000 })
     endpoint.log.release('k', 2)
     await proxy.nthCut(1)
     // The wire is dead, and the server has not noticed: what it writes goes there, and makes room

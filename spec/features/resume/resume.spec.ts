@@ -322,7 +322,7 @@ describe('other methods on a stream URL', () => {
       expect(await refused.json()).toMatchObject({
         jsonrpc: '2.0',
         id: null,
-        error: { code: -32000 }
+        error: { code: -31000 }
       })
       const resumed = await resume(`${url}?stream=${id}`)
       running.result()

@@ -19,7 +19,7 @@ import { rawExchange } from '../who/raw-exchange.js'
 afterEach(closeAll)
 
 const MODERN = headersFor({ version: '2025-11-25', accept: 'text/event-stream' })
-const UNKNOWN = { code: -32000, message: 'Stream not found', data: { reason: 'stream-unknown' } }
+const UNKNOWN = { code: -31000, message: 'Stream not found', data: { reason: 'stream-unknown' } }
 
 const resumeBy = (
   url: string,

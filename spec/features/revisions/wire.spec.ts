@@ -190,7 +190,7 @@ describe('a JSON-RPC batch of 2025-03-26', () => {
     await response.ended
     expect(response.messages()).toEqual([
       LAST,
-      { jsonrpc: '2.0', id: 'two', error: expect.objectContaining({ code: -32000 }) }
+      { jsonrpc: '2.0', id: 'two', error: expect.objectContaining({ code: -31000 }) }
     ])
   })
 

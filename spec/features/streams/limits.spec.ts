@@ -26,7 +26,7 @@ const OVERFLOW = {
   jsonrpc: '2.0',
   id: 'call',
   error: {
-    code: -32000,
+    code: -31000,
     message: 'The stream outgrew its buffer before a client read it',
     data: { reason: 'overflow' }
   }

@@ -198,7 +198,7 @@ describe('giving up', () => {
     await closed
     expect(messages.at(-1)).toMatchObject({
       id: 2,
-      error: { code: -32000, data: { reason: 'stream-unknown' } }
+      error: { code: -31000, data: { reason: 'stream-unknown' } }
     })
     expect(errors).toMatchObject([{ name: 'ResumptionError', code: 'stream-unknown' }])
     expect(fresh.log.calls).toHaveLength(0)

@@ -479,7 +479,7 @@ describe('limits', () => {
     expect(notes.length).toBeGreaterThan(10)
     expect(notes.length).toBeLessThan(40)
     expect(other.messages).toContainEqual(
-      expect.objectContaining({ id: 1, error: expect.objectContaining({ code: -32000 }) })
+      expect.objectContaining({ id: 1, error: expect.objectContaining({ code: -31000 }) })
     )
   })
 

@@ -386,7 +386,7 @@ describe('the end of a session', () => {
       reasons.push(reasonOf(await ask(third, call(1, 'hang', { key: 'a' }, { resumeToken }))))
     expect(reasons).toEqual([
       [-32602, 'token-cancelled'],
-      [-32000, 'session-ended']
+      [-31000, 'session-ended']
     ])
     expect(log.aborted('a')).toBe(2)
   })

@@ -130,7 +130,7 @@ describe('a stream of one user', () => {
     expect(await refused.json()).toEqual({
       jsonrpc: '2.0',
       id: null,
-      error: { code: -32000, message: 'Stream not found', data: { reason: 'stream-unknown' } }
+      error: { code: -31000, message: 'Stream not found', data: { reason: 'stream-unknown' } }
     })
   })
 })

@@ -192,7 +192,7 @@ describe.each<[how: string, owner: () => never]>([
         jsonrpc: '2.0',
         id: null,
         error: {
-          code: -32000,
+          code: -31000,
           message: 'The owner of the request could not be determined',
           data: { reason: 'owner-failed' }
         }

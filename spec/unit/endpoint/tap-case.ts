@@ -133,5 +133,5 @@ export function dispatched({ bytes }: { bytes: Buffer }): Dispatched[] {
 export const errorFor = (id: string | number, reason = 'no-response'): Json => ({
   jsonrpc: '2.0',
   id,
-  error: { code: -32000, message: expect.any(String), data: { reason } }
+  error: { code: -31000, message: expect.any(String), data: { reason } }
 })

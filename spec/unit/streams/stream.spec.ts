@@ -169,7 +169,7 @@ describe.each(ENDINGS)('when %s', (_name, state, code, end) => {
       expect(responses.at(-1)).toEqual({
         jsonrpc: '2.0',
         id: 7,
-        error: { code: -32000, message: expect.any(String), data: { reason: code } }
+        error: { code: -31000, message: expect.any(String), data: { reason: code } }
       })
       expect(responses.filter(({ id }) => id === 7)).toHaveLength(1)
     } else expect(responses).toEqual([])
