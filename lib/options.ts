@@ -270,6 +270,7 @@ const DEFAULT_RETRY = 3000
 const DEFAULT_UNSENT_MESSAGES = 100_000
 const DEFAULT_MIN_RESUME_SECONDS = 1
 const DEFAULT_MAX_RESUME_SECONDS = 600
+const SECONDS_OF_A_DAY = 86_400
 
 type Check = (value: unknown) => string | undefined
 
@@ -308,6 +309,8 @@ const CHECKS: { readonly [name in keyof Required<McpStreamsOptions>]: Check } = 
 export function parseOptions(options: McpStreamsOptions = {}): Settings {
   if (typeof options !== 'object' || options === null)
     throw new TypeError('mcpStreams: options must be an object')
+  if (isRequestOfHttp(options))
+    throw new TypeError('mcpStreams: mount what it returns, `mcpStreams()`, not `mcpStreams`')
   for (const [name, value] of Object.entries(options)) {
     if (!Object.hasOwn(CHECKS, name)) throw new TypeError(`mcpStreams: unknown option \`${name}\``)
     const fault = value === undefined ? undefined : CHECKS[name as keyof McpStreamsOptions](value)
@@ -319,6 +322,11 @@ export function parseOptions(options: McpStreamsOptions = {}): Settings {
     resumeInterval
   if (min > max)
     throw new TypeError('mcpStreams: option `resumeInterval` must not have a `min` above its `max`')
+  if (max > SECONDS_OF_A_DAY)
+    process.emitWarning(
+      `mcpStreams: option \`resumeInterval\` is in seconds: ${max} are more than a day`,
+      { code: 'MCP_STREAMS_SECONDS' }
+    )
   const maxBytes = options.maxBytes ?? 256 * MEBIBYTE
   const maxStreamBytes = Math.min(options.maxStreamBytes ?? 16 * MEBIBYTE, maxBytes)
   return {
@@ -347,6 +355,11 @@ export function parseOptions(options: McpStreamsOptions = {}): Settings {
     resumeTokens: parseResumeTokens(options.resumeTokens),
     onError: options.onError ?? (() => undefined)
   }
+}
+
+/** A framework has called the factory in the place of the middleware. */
+function isRequestOfHttp(options: object): boolean {
+  return 'headers' in options && 'method' in options && 'url' in options
 }
 
 function parseResumeTokens(options: false | ResumeTokensOptions = {}): Settings['resumeTokens'] {

@@ -4,9 +4,10 @@ import type { IncomingMessage } from 'node:http'
 import { isObject } from '../protocol/json-rpc.js'
 
 /** Says who a request is from. `undefined` or '': nobody in particular. */
-export type OwnerFunction = (
-  req: IncomingMessage
-) => string | undefined | Promise<string | undefined>
+export type OwnerFunction = {
+  // A method, not a property: then a function of a framework's own request is one, too.
+  owner(req: IncomingMessage): string | undefined | Promise<string | undefined>
+}['owner']
 
 /**
  * The default owner: `req.auth` as the SDK's `requireBearerAuth` sets it (client, and subject where

@@ -1,7 +1,10 @@
 // Options: each is checked by the factory, `undefined` means absent, and what the caller passed
 // stays the caller's.
 
-import { describe, expect, it } from '@jest/globals'
+import { describe, expect, it, jest } from '@jest/globals'
+import connect from 'connect'
+import type { ServerResponse } from 'node:http'
+import supertest from 'supertest'
 import { mcpStreams, type McpStreamsOptions, type ResumeTokensOptions } from '../../lib/index.js'
 import { parseOptions } from '../../lib/options.js'
 
@@ -336,6 +339,34 @@ describe('resumeInterval', () => {
     expect(parseOptions({ retry: 1000, resumeInterval: { min: 1.1 } }).retry).toBe(1100)
     expect(parseOptions({ retry: 0, resumeInterval: { min: 5 } }).retry).toBe(5000)
     expect(parseOptions({ retry: null, resumeInterval: { min: 5 } }).retry).toBeNull()
+  })
+})
+
+describe('a mistake that is easily made', () => {
+  it('is named: the factory is mounted in the place of what it returns', async () => {
+    const app = connect()
+    app.use('/mcp', mcpStreams as unknown as connect.NextHandleFunction)
+    app.use((error: Error, _req: unknown, res: ServerResponse, _next: unknown) => {
+      res.end(`${error.name}: ${error.message}`)
+    })
+    const { text } = await supertest(app).post('/mcp').send({})
+    expect(text).toBe(
+      'TypeError: mcpStreams: mount what it returns, `mcpStreams()`, not `mcpStreams`'
+    )
+  })
+
+  it('is warned of: milliseconds where seconds are meant', () => {
+    const warn = jest.spyOn(process, 'emitWarning').mockImplementation(() => undefined)
+    parseOptions({ resumeInterval: { max: 86_400 } })
+    expect(warn).not.toHaveBeenCalled()
+    parseOptions({ resumeInterval: { max: 600_000 } })
+    expect(warn.mock.calls).toEqual([
+      [
+        'mcpStreams: option `resumeInterval` is in seconds: 600000 are more than a day',
+        { code: 'MCP_STREAMS_SECONDS' }
+      ]
+    ])
+    warn.mockRestore()
   })
 })
 

@@ -46,7 +46,7 @@ describe('the tarball', () => {
     const others = files.filter(path => !path.startsWith('dist/'))
     expect(others.sort()).toEqual(['CHANGELOG.md', 'LICENSE', 'README.md', 'package.json'])
     expect(
-      files.filter(path => path.startsWith('dist/') && !/\.(js|cjs|d\.ts|d\.cts|map)$/.test(path))
+      files.filter(path => path.startsWith('dist/') && !/\.(js|cjs|d\.ts|d\.cts)$/.test(path))
     ).toEqual([])
   })
 
@@ -68,13 +68,17 @@ describe('the tarball', () => {
   })
 
   it('has the right types for import and for require', async () => {
-    // Node 10's resolution knows no exports, so it can never find a second door; every Node we
-    // support does.
-    await run(
-      tool('attw'),
-      [tarball, '--profile', 'node16', '--no-definitely-typed', '--no-color'],
-      root
-    )
+    // Also for the classic resolution, which knows no exports: `typesVersions` names the doors.
+    await run(tool('attw'), [tarball, '--no-definitely-typed', '--no-color'], root)
+  })
+})
+
+describe('package.json', () => {
+  it('says where the code, its page and its bugs are', () => {
+    const { repository, homepage, bugs } = manifest
+    expect(repository.url).toMatch(/^git\+https:\/\/github\.com\/.+\.git$/)
+    const page = repository.url.slice('git+'.length, -'.git'.length)
+    expect([homepage, bugs]).toEqual([`${page}#readme`, `${page}/issues`])
   })
 })
 

@@ -14,6 +14,9 @@ const readJson = (file: string): unknown => JSON.parse(readFileSync(join(root, f
 export const manifest = readJson('package.json') as {
   dependencies: Record<string, string>
   exports: object
+  repository: { url: string }
+  homepage: string
+  bugs: string
 }
 
 const lock = readJson('package-lock.json') as {

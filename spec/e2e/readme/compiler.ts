@@ -103,7 +103,7 @@ export class Compiler {
   alias(door: string, name: string): string | undefined {
     const declaration = this.#exportOf(door, name)?.declarations?.[0]
     return declaration !== undefined && ts.isTypeAliasDeclaration(declaration)
-      ? plain(declaration.type.getText().replace(/\(\s+/g, '(').replace(/\s+\)/g, ')'))
+      ? plain(textOf(declaration.type).replace(/\(\s+/g, '(').replace(/\s+\)/g, ')'))
       : undefined
   }
 
@@ -124,6 +124,17 @@ export class Compiler {
   #source(file: string): ts.SourceFile {
     return this.#program.getSourceFile(root + file)!
   }
+}
+
+/** How a type is written; of a method that stands for its function, how the function is. */
+function textOf(type: ts.TypeNode): string {
+  const [method] =
+    ts.isIndexedAccessTypeNode(type) && ts.isTypeLiteralNode(type.objectType)
+      ? type.objectType.members
+      : []
+  if (method === undefined || !ts.isMethodSignature(method)) return type.getText()
+  const parameters = method.parameters.map(parameter => parameter.getText()).join(', ')
+  return `(${parameters}) => ${method.type!.getText()}`
 }
 
 /** A type without what every one of them has, and readers do not need: readonly, or absent. */
