@@ -2,7 +2,7 @@
 // order, and all of them.
 
 import { afterEach, describe, expect, it } from '@jest/globals'
-import fc from 'fast-check'
+import { fc, times } from '../../helpers/property.js'
 import { createCutProxy, type Cut, type CutBy } from '../../helpers/cut-proxy.js'
 import { closeAll, listen } from '../../helpers/listen.js'
 import { bytesOf, drain, HEAD, RESOURCE, sha256, stream, TAG } from './resource-server.js'
@@ -90,7 +90,7 @@ describe.each<Mode>(['direct', 'redirect', 'download'])('%s, over a wire that is
           await closeAll()
         }
       ),
-      { numRuns: 40, endOnFailure: true }
+      { numRuns: times(40), endOnFailure: true }
     )
     expect(resumed).toBeGreaterThan(0)
   }, 60_000)

@@ -3,7 +3,7 @@
 
 import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals'
 import express, { type RequestHandler } from 'express'
-import fc from 'fast-check'
+import { fc, times } from '../../helpers/property.js'
 import { mkdtemp, rm, utimes, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -96,7 +96,7 @@ describe.each(SETUPS.map(setup => [setup.name, setup] as const))('with %s', (_na
           expect(error).toBeUndefined()
           expect([bytes.length, sha256(bytes)]).toEqual([BYTES.length, SUM])
         }),
-        { numRuns: 10, endOnFailure: true }
+        { numRuns: times(10), endOnFailure: true }
       )
       expect(resumed).toBeGreaterThan(0)
       expect(errors).toEqual([])

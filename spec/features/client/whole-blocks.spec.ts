@@ -1,7 +1,7 @@
 // Chunks in, whole blocks out.
 
 import { describe, expect, it } from '@jest/globals'
-import fc from 'fast-check'
+import { fc, times } from '../../helpers/property.js'
 import { WholeBlocks } from '../../../lib/client/whole-blocks.js'
 
 const bytesOf = (text: string): Uint8Array => new TextEncoder().encode(text)
@@ -74,7 +74,7 @@ describe('any stream, cut anywhere', () => {
         expect(stream.startsWith(out)).toBe(true)
         expect(wholeIn(stream).startsWith(out)).toBe(true)
       }),
-      { numRuns: 2000 }
+      { numRuns: times(2000) }
     )
   })
 })

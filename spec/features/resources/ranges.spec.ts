@@ -2,7 +2,7 @@
 // from random pieces.
 
 import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals'
-import fc from 'fast-check'
+import { fc, times } from '../../helpers/property.js'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -156,7 +156,7 @@ describe.each(SOURCES)('of %s', (_kind, resource) => {
         }
         expect(sha256(Buffer.concat(pieces))).toBe(sha256(CONTENT))
       }),
-      { numRuns: 15 }
+      { numRuns: times(15) }
     )
   })
 })

@@ -3,7 +3,7 @@
 
 import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals'
 import { spawnSync } from 'node:child_process'
-import fc from 'fast-check'
+import { fc, times } from '../../helpers/property.js'
 import { chmod, mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises'
 import { createServer, type Server } from 'node:net'
 import { tmpdir } from 'node:os'
@@ -142,7 +142,7 @@ describe('a URI', () => {
         expect(response.text).not.toBe('secret')
         if (response.headers['content-type'] !== 'application/json') expect(response.text).toBe('a')
       }),
-      { numRuns: 150 }
+      { numRuns: times(150) }
     )
   })
 })

@@ -2,7 +2,7 @@
 
 import { describe, expect, it } from '@jest/globals'
 import { nanoid } from 'nanoid'
-import fc from 'fast-check'
+import { fc, times } from '../../helpers/property.js'
 import {
   eventIdPrefix,
   formatPrimerId,
@@ -214,7 +214,7 @@ describe('an event id', () => {
         const count = text.slice(`${prefix}${sequence}.`.length)
         expect(`${prefix}${sequence}${count === '' ? '' : `.${Number(count)}`}`).toBe(text)
       }),
-      { numRuns: 2000 }
+      { numRuns: times(2000) }
     )
   })
 })

@@ -2,7 +2,7 @@
 // response.
 
 import { describe, expect, it } from '@jest/globals'
-import fc from 'fast-check'
+import { fc } from '../../helpers/property.js'
 import {
   errorResponse,
   isObject,

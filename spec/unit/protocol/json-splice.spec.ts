@@ -1,7 +1,7 @@
 // JSON whose members change, and whose other bytes stay.
 
 import { describe, expect, it } from '@jest/globals'
-import fc from 'fast-check'
+import { fc, times } from '../../helpers/property.js'
 import { spliceJson, writtenMessages } from '../../../lib/protocol/json-splice.js'
 import type { Json } from '../../helpers/open-stream.js'
 
@@ -90,7 +90,7 @@ describe('a JSON text', () => {
         const plain = JSON.parse(JSON.stringify(after)) as unknown
         expect(JSON.parse(spliceJson(text, parsed, plain))).toEqual(plain)
       }),
-      { numRuns: 500 }
+      { numRuns: times(500) }
     )
   })
 
@@ -105,7 +105,7 @@ describe('a JSON text', () => {
         const plain = JSON.parse(JSON.stringify(after)) as unknown
         expect(JSON.parse(spliceJson(JSON.stringify(before), parsed, plain))).toEqual(plain)
       }),
-      { numRuns: 500 }
+      { numRuns: times(500) }
     )
   })
 })

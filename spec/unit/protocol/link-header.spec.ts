@@ -2,7 +2,7 @@
 // is made from.
 
 import { describe, expect, it } from '@jest/globals'
-import fc from 'fast-check'
+import { fc, times } from '../../helpers/property.js'
 import { parseStreamName } from '../../../lib/protocol/event-id.js'
 import {
   findLink,
@@ -119,7 +119,7 @@ describe('the target of a stream link', () => {
         // A link of a link is the same link.
         expect(streamTarget(`/mcp${target}`, ID)).toBe(target)
       }),
-      { numRuns: 3000 }
+      { numRuns: times(3000) }
     )
   })
 

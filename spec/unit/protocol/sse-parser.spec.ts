@@ -2,7 +2,7 @@
 
 import { describe, expect, it } from '@jest/globals'
 import { createParser } from 'eventsource-parser'
-import fc from 'fast-check'
+import { fc, times } from '../../helpers/property.js'
 import {
   BlockSplitter,
   dataOf,
@@ -259,7 +259,7 @@ describe('the block splitter', () => {
         expect(cut(chunksOf(bytes, sizes))).toEqual(whole)
         expect(whole.meanings).toEqual(meaningToClients(bytes))
       }),
-      { numRuns: 2000 }
+      { numRuns: times(2000) }
     )
   })
 

@@ -1,7 +1,7 @@
 // The log against an array of events, and what it holds of memory.
 
 import { describe, expect, it } from '@jest/globals'
-import fc from 'fast-check'
+import { fc, times } from '../../helpers/property.js'
 import { EventLog, type ByteBudget } from '../../../lib/streams/event-log.js'
 
 class Budget implements ByteBudget {
@@ -329,7 +329,7 @@ describe('the event log', () => {
           }
         }
       ),
-      { numRuns: 300 }
+      { numRuns: times(300) }
     )
   })
 })
