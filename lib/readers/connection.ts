@@ -185,8 +185,7 @@ export class Connection implements Reader {
       const batch = log.read(this.#cursor, this.#recalled)
       this.#cursor = batch.last
       this.#write(batch.bytes, batch.giveBack)
-      // What only a connection was given that had made way may be new to the newest one's client.
-      if (stream.reader === this) stream.markWritten(batch, this.#lastWriteAt)
+      stream.markWritten(batch, this.#lastWriteAt)
     }
   }
 
@@ -293,12 +292,6 @@ export class Connection implements Reader {
     const isStuck =
       this.#state === 'blocked' || (this.#state === 'superseded' && this.#sink.pending > 0)
     if (isStuck) return this.#cut()
-    if (this.#state === 'superseded' && this.stream.isEnded) {
-      // There is nothing left to come back for, so it gets the rest: a clean end before that would
-      // pass for the whole.
-      this.#state = 'idle'
-      return this.flush()
-    }
     this.#end()
     this.#watch()
   }
