@@ -367,8 +367,8 @@ export class Connection implements Reader {
 
   /** What its socket has not taken is the affair of whoever watches for progress. */
   #watch(): void {
-    if (this.#state === 'blocked' || (this.#state === 'closed' && this.#sink.pending > 0))
-      this.#host.waits(this)
+    const isOwed = this.#state === 'closed' && (this.#sink.pending > 0 || this.#loans !== NO_LOANS)
+    if (this.#state === 'blocked' || isOwed) this.#host.waits(this)
   }
 
   /**
@@ -411,7 +411,7 @@ export class Connection implements Reader {
   }
 
   #end(): void {
-    if (this.#state === 'closed') return
+    if (this.#hasLost()) return
     this.#close(this.#cursor)
     this.#sink.end()
   }
