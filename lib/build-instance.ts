@@ -1,9 +1,9 @@
 // What the rooms of one instance share, built from its settings.
 import { createHash } from 'node:crypto'
-import { label } from './protocol/event-id.js'
+import type { StreamFault } from './protocol/errors.js'
 import { Sessions } from './streams/sessions.js'
 import { StreamRegistry } from './streams/stream-registry.js'
-import { debug, publish } from './diagnostics.js'
+import { debug, debugStream, publish } from './diagnostics.js'
 import { BodyBudget } from './endpoint/body-budget.js'
 import { Connections } from './endpoint/connections.js'
 import type { InstanceParts } from './endpoint/instance-parts.js'
@@ -18,6 +18,7 @@ import type { Settings } from './options.js'
 /** What the house tells its instance. */
 export interface PartsListener {
   readonly count: InstanceParts['count']
+  readonly failed: (reason: StreamFault) => void
   readonly report: (error: Error, streamId: string) => void
 }
 
@@ -47,9 +48,11 @@ export function buildParts(settings: Settings, listener: PartsListener): Instanc
   const table = new StreamRegistry(
     limits,
     (name, stream, error) => {
-      debug('stream %s %s%s', label(stream), name, error === undefined ? '' : `: ${error.message}`)
+      debugStream(name, stream, error)
       publish(name, stream, error?.code)
-      if (error !== undefined) listener.report(error, stream.id)
+      if (error === undefined) return
+      listener.failed(error.code)
+      listener.report(error, stream.id)
     },
     sessions
   )
@@ -62,6 +65,7 @@ export function buildParts(settings: Settings, listener: PartsListener): Instanc
       ),
       keepAlive: settings.keepAlive,
       disconnectAfter: settings.disconnectAfter,
+      lost: stream => listener.count('connection-lost', stream),
       debug
     },
     limits.abandonAfter

@@ -32,4 +32,4 @@ export {
   type ResourcesOptions
 } from './resources/resource-types.js'
 export type { StreamState } from './streams/stream-types.js'
-export type { DiagnosticName, StreamMessage } from './diagnostics.js'
+export type { DiagnosticName, McpStreamsChannels, StreamMessage } from './diagnostics.js'

@@ -15,15 +15,14 @@ import {
 } from './protocol/json-rpc.js'
 import { streamParameters } from './protocol/link-header.js'
 import { respondAsync } from './protocol/respond-async.js'
-import type { Stream } from './streams/stream.js'
-import { debug, publish } from './diagnostics.js'
+import { debug } from './diagnostics.js'
 import { notePongs } from './endpoint/direct-answers.js'
 import { currentContext, type CurrentStream } from './endpoint/handler-context.js'
 import { profileWith } from './endpoint/declarations.js'
 import { EndpointRun, RunFacts } from './endpoint/endpoint-run.js'
 import { headerOf, isForeignOrigin, noteCookie, sessionOf } from './access/guards.js'
 import { isHandedOver } from './routes/client-answers.js'
-import { type ClientEventName, type InstanceParts, profileOf } from './endpoint/instance-parts.js'
+import { type InstanceParts, profileOf } from './endpoint/instance-parts.js'
 import { answer, canAnswer, guarded, refuse } from './endpoint/reply.js'
 import { hasMcpHeaders, isMcpPost, mayBeMcp, streamNamesIn } from './endpoint/mcp-request.js'
 import { digestOf, keyOf } from './endpoint/idempotency.js'
@@ -43,16 +42,19 @@ import type { ResumeTokens } from './calls/resume-tokens.js'
 import { share, SharedStreams } from './transport/shared-streams.js'
 import { answerStreamMethod, isForStreams } from './routes/stream-methods.js'
 import { UnknownStreams } from './routes/unknown-streams.js'
+import { Observations, type Totals } from './observations.js'
 import { type McpStreamsOptions, parseOptions, type Settings } from './options.js'
 
 /** Counts and sizes at this moment, and totals since the start. */
-export interface McpStreamsStats {
+export interface McpStreamsStats extends Totals {
   /** Streams whose endpoint still writes, or may: `answering` and `listening` together. */
   readonly live: number
   /** Of them, those that answer requests: calls that run. */
   readonly answering: number
   /** Of them, listen channels: the GET by which a session hears what belongs to no call. */
   readonly listening: number
+  /** Bytes of events of running streams that no connection has been given yet, within `bytes`. */
+  readonly undelivered: number
   /** Streams that wait for input from their client. */
   readonly waiting: number
   /** Ended streams that are kept for clients that come back. */
@@ -81,18 +83,11 @@ export interface McpStreamsStats {
    * not fall to 0 when all is over.
    */
   readonly remembered: number
-  /** Total of connections that followed an earlier one. */
-  readonly resumes: number
   /**
    * Total of evictions: events, streams, results or answers that had to make room before their
    * time.
    */
   readonly evictions: number
-  /**
-   * Total of refusals: responses left alone for lack of room, and requests for streams that are not
-   * the client's, or gone.
-   */
-  readonly refusals: number
 }
 
 /**
@@ -147,13 +142,13 @@ class Instance {
   readonly #cookie: OwnerCookie | undefined
   readonly transports: SharedStreams
   readonly #closing: Closing
-  #resumes = 0
-  #refusals = 0
+  readonly #observations = new Observations()
 
   constructor(settings: Settings) {
     this.#settings = settings
     this.#parts = buildParts(settings, {
-      count: (name, stream, reason) => this.#count(name, stream, reason),
+      count: (name, stream, reason) => this.#observations.count(name, stream, reason),
+      failed: reason => this.#observations.failed(reason),
       report: (error, streamId) => this.#report(error, streamId)
     })
     const { resources, maxStreams, cookie } = settings
@@ -559,20 +554,13 @@ class Instance {
       remembered: remembered + (this.#resources?.remembered ?? 0),
       evictions: evictions + callEvictions + keyed.evictions,
       connections: connections.size,
-      resumes: this.#resumes,
-      refusals: this.#refusals
+      ...this.#observations.totals()
     }
   }
 
   current(): CurrentStream | undefined {
     const context = currentContext()
     return context?.instance === this && !context.isUntaken ? context : undefined
-  }
-
-  #count(name: ClientEventName, stream: Stream | undefined, reason: string | undefined): void {
-    if (name === 'resumed') this.#resumes++
-    if (name === 'refused') this.#refusals++
-    publish(name, stream, reason)
   }
 
   /** A room that answers asynchronously must not leave a request hanging if it breaks. */

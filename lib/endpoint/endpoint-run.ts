@@ -11,6 +11,7 @@ import {
   messagesOf,
   type RequestId
 } from '../protocol/json-rpc.js'
+import { label } from '../protocol/event-id.js'
 import { STREAM_PREFERENCE } from '../protocol/prefer.js'
 import type { ClientProfile } from '../protocol/revisions.js'
 import type { Stream } from '../streams/stream.js'
@@ -32,6 +33,7 @@ import { EndpointCapture, type CaptureHost, type NotOurs } from './capture.js'
 import type { Origin } from './own-ids.js'
 import type { IdempotentRequest } from './keyed-call.js'
 import { parsedBody } from './request-body.js'
+import { inWords, whyNoStream } from './run-in-words.js'
 import { JsonReply } from '../readers/json-reply.js'
 import type { ProgressReport } from './progress-reports.js'
 import type { SecondListener } from './second-listener.js'
@@ -204,6 +206,7 @@ export class EndpointRun implements ResponseCaptureHost, CaptureHost {
     )
     if (stream === undefined) return this.#parts.count('refused', undefined, 'full')
     this.#parts.debug('%s has waited long enough: %s in the meantime', req.method, meantime)
+    this.#tellStarted(stream)
     this.#meantime = meantime
     this.#context.isUntaken = false
     capture.stream = stream
@@ -290,7 +293,7 @@ export class EndpointRun implements ResponseCaptureHost, CaptureHost {
     if (!head.isStream) {
       const instead =
         head.status === 409 ? this.#facts.second?.refused(req, this.#facts.res, tap) : undefined
-      if (instead === undefined) return this.#leave('no plain event stream with status 200', false)
+      if (instead === undefined) return this.#leave(whyNoStream(head), false)
       this.#context.isUntaken = true
       this.#parts.debug('409 to a second listen channel: it follows the one there is')
       return instead
@@ -339,6 +342,7 @@ export class EndpointRun implements ResponseCaptureHost, CaptureHost {
     void req.socket.remoteAddress
     void req.socket.localAddress
     capture.stream = stream
+    this.#tellStarted(stream)
     if (stream.kind === 'listen' && sessionId !== undefined)
       this.#parts.slow.shown(this.#facts.owner, sessionId)
     this.#context.take(stream)
@@ -346,6 +350,14 @@ export class EndpointRun implements ResponseCaptureHost, CaptureHost {
     return capture
   }
 
+  #tellStarted(stream: Stream): void {
+    const { messages } = this.#facts
+    this.#parts.debug('stream %s answers %s', label(stream), () =>
+      stream.kind === 'listen' ? 'a GET' : inWords(messages)
+    )
+  }
+
+  /** @param why '': what is left alone as a matter of course has no line. */
   #leave(why: string, isStream = true): undefined {
     this.#context.isUntaken = true
     // An event stream that is not kept cannot be given again: its client's leaving is for the
@@ -358,7 +370,7 @@ export class EndpointRun implements ResponseCaptureHost, CaptureHost {
         this.#facts.res.removeHeader('Preference-Applied')
       this.#tap.letGo()
     }
-    this.#parts.debug('%s response left alone: %s', this.#facts.req.method, why)
+    if (why !== '') this.#parts.debug('%s response left alone: %s', this.#facts.req.method, why)
   }
 
   // IntakeHost

@@ -21,12 +21,13 @@ import type { ListenRules } from './listen-rules.js'
 import type { OwnIds } from './own-ids.js'
 import type { IdempotencyStore } from './keyed-calls.js'
 import type { ProgressReports } from './progress-reports.js'
+import { type NotTheirs, streamLabelIn } from './not-theirs.js'
 import { refuse } from './reply.js'
 import type { SlowAnswers } from './slow-answers.js'
 import { stringOf, withDirectives } from './response-headers.js'
 
 /** Something that a client did with a stream, or was refused. */
-export type ClientEventName = 'resumed' | 'taken-over' | 'refused'
+export type ClientEventName = 'connection-lost' | 'resumed' | 'taken-over' | 'refused'
 
 export interface InstanceParts {
   readonly table: StreamRegistry
@@ -156,9 +157,18 @@ export function refuseUrl(
   res: ServerResponse,
   status: number,
   fault: StreamFault,
-  headers?: Record<string, string>
+  headers?: Record<string, string>,
+  why?: NotTheirs
 ): void {
-  parts.debug('stream URL refused with %d: %s', status, fault)
+  const { req } = res
+  parts.debug(
+    '%s of stream %s refused with %d: %s%s',
+    req.method,
+    () => streamLabelIn(req),
+    status,
+    fault,
+    why === undefined ? '' : `, ${why}`
+  )
   refuse(res, status, fault, headers)
 }
 
@@ -168,8 +178,9 @@ export function refuseAndCount(
   res: ServerResponse,
   status: number,
   fault: StreamFault,
-  stream?: Stream
+  stream?: Stream,
+  why?: NotTheirs
 ): void {
   parts.count('refused', stream, fault)
-  refuseUrl(parts, res, status, fault)
+  refuseUrl(parts, res, status, fault, undefined, why)
 }

@@ -1,12 +1,13 @@
 // Clients that come back to the endpoint itself, as the official ones do: by one of our event ids,
 // or for a listen channel.
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { type EventId, isToldId } from '../protocol/event-id.js'
+import { type EventId, isToldId, label } from '../protocol/event-id.js'
 import { isStream, type Tombstone } from '../streams/finished-streams.js'
 import type { Stream } from '../streams/stream.js'
 import { headerOf, isForeignOrigin, mayRead, pathOf, sessionOf } from '../access/guards.js'
 import { type InstanceParts, profileOf, refuseAndCount } from '../endpoint/instance-parts.js'
 import { hasMcpHeaders } from '../endpoint/mcp-request.js'
+import { whyNotTheirs } from '../endpoint/not-theirs.js'
 import { canAnswer } from '../endpoint/reply.js'
 import { startOf } from '../endpoint/attach.js'
 import { follow, hasMissedNothing, nothingLeft, tellLapsed } from './resume.js'
@@ -34,7 +35,15 @@ export async function resumeAtEndpoint(
   const found = await parts.table.find(eventId.streamId)
   // It has left already: it must not take over from a connection that lives.
   if (!canAnswer(res)) return true
-  if (found === undefined || !isTheirs(req, found, eventId, owner)) return false
+  if (found === undefined || !isTheirs(req, found, eventId, owner)) {
+    if (!mayBeOthers(req, eventId))
+      parts.debug(
+        'GET of stream %s at the endpoint not resumed: %s',
+        label({ id: eventId.streamId }),
+        () => whyNotTheirs(req, found, owner, true)
+      )
+    return false
+  }
 
   const cursor = eventId.sequence
   const isListener = found.kind === 'listen'

@@ -8,6 +8,7 @@ import { streamParameters } from '../protocol/link-header.js'
 import { isForeignOrigin, mayRead, sessionOf } from '../access/guards.js'
 import { takeAnswers } from './client-answers.js'
 import { type InstanceParts, refuseAndCount, refuseUrl } from '../endpoint/instance-parts.js'
+import { whyNotTheirs } from '../endpoint/not-theirs.js'
 import { keyOf } from '../endpoint/idempotency.js'
 import { hasMcpHeaders, streamNamesIn } from '../endpoint/mcp-request.js'
 import { canAnswer } from '../endpoint/reply.js'
@@ -58,7 +59,14 @@ export async function answerStreamUrl(
   if (!canAnswer(res)) return
   const isTurn = found !== undefined && name !== undefined && name.start <= found.last
   if (!isTurn || !isTheirs(req, found, owner, session))
-    return refuseAndCount(parts, res, 404, 'stream-unknown')
+    return refuseAndCount(
+      parts,
+      res,
+      404,
+      'stream-unknown',
+      undefined,
+      whyNotTheirs(req, found, owner)
+    )
   if (req.method === 'DELETE') return cancelStream(parts, found, req, res)
 
   if (isStream(found)) found.prove()

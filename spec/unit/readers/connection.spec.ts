@@ -53,7 +53,14 @@ function connected(sink: Sink) {
     waits: connection => watch.add(connection),
     goesOn: connection => watch.delete(connection)
   }
-  const options = { retry: 1, retryAtWill: 1, keepAlive: null, disconnectAfter: null, debug: none }
+  const options = {
+    retry: 1,
+    retryAtWill: 1,
+    keepAlive: null,
+    disconnectAfter: null,
+    lost: none,
+    debug: none
+  }
   const connection = new Connection(opened.stream, 0, sink, MANNERS, options, host)
   connection.flush()
   return { ...opened, table, connection }
