@@ -1,6 +1,7 @@
 // The door: everything that is public on the server.
 export type { CloseOptions } from './closing.js'
-export { mcpStreams, type McpStreams, type McpStreamsStats } from './middleware.js'
+export { mcpStreams, type McpStreams } from './middleware.js'
+export type { McpStreamsStats } from './stats.js'
 export type { MaxUnsent, MaxUnsentPart, McpStreamsOptions, ResumeTokensOptions } from './options.js'
 export type { DurationHint } from './calls/duration-hints.js'
 export type { ResumeTokenFault } from './calls/token-fault.js'

@@ -5,7 +5,8 @@ import { label, parseEventId } from '../protocol/event-id.js'
 import { streamParameters } from '../protocol/link-header.js'
 import type { Stream } from '../streams/stream.js'
 import type { Tombstone } from '../streams/finished-streams.js'
-import { headerOf, mayRead, sessionOf } from '../access/guards.js'
+import { headerOf } from '../access/guards.js'
+import type { RequestContext } from './request-context.js'
 
 /**
  * `unknown here`: never made by this process, or forgotten since; after a restart, or at another
@@ -16,14 +17,13 @@ export type NotTheirs =
 
 /** @param isAtEndpoint there an absent session is another one. */
 export function whyNotTheirs(
-  req: IncomingMessage,
+  context: RequestContext,
   found: Stream | Tombstone | undefined,
-  owner: string,
   isAtEndpoint = false
 ): NotTheirs {
   if (found === undefined) return 'unknown here'
-  if (!mayRead(req, found.owner, owner)) return 'another owner'
-  const session = sessionOf(req)
+  if (!context.mayRead(found.owner)) return 'another owner'
+  const { session } = context
   const mayBeAbsent = session === undefined && !isAtEndpoint
   const isSame = mayBeAbsent || found.sessionId === session
   return isSame || (found.sessionId === undefined && !isAtEndpoint)
