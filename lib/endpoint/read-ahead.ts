@@ -102,7 +102,11 @@ class ReadAhead implements LateBody {
     if (req.complete || this.#size > this.#options.limit) return this.#settle()
     this.#observe()
     // Most bodies come with their head, and are whole by then.
-    process.nextTick(() => this.#wait())
+    process.nextTick(() => {
+      // All of it is here, and Node will say so behind this tick: no timer for that.
+      if (this.#size === this.#length) setImmediate(() => this.#wait())
+      else this.#wait()
+    })
   }
 
   /**
@@ -148,6 +152,10 @@ class ReadAhead implements LateBody {
     return true
   }
 
+  get #length(): number {
+    return Number(this.#req.headers['content-length'])
+  }
+
   /** It takes its time, so it is counted. */
   #wait(): void {
     const req = this.#req
@@ -157,8 +165,7 @@ class ReadAhead implements LateBody {
     req.once('close', this.#letGo)
     if (!this.#count()) return this.#settle()
     if (this.#options.mustWait) return
-    const { 'content-length': length } = req.headers
-    if (Number(length) > PROMPT_BYTES) return this.#becomeLate()
+    if (this.#length > PROMPT_BYTES) return this.#becomeLate()
     this.#timer = setTimeout(() => this.#becomeLate(), PROMPT)
     this.#timer.unref()
   }

@@ -1,7 +1,7 @@
 // A body that takes its time: the endpoint may refuse it by its head, what is held of it is
 // bounded, and nothing is lost by it.
 
-import { afterEach, describe, expect, it } from '@jest/globals'
+import { afterEach, describe, expect, it, jest } from '@jest/globals'
 import express, { type RequestHandler } from 'express'
 import { once } from 'node:events'
 import { type IncomingMessage, ServerResponse } from 'node:http'
@@ -76,8 +76,10 @@ class Upload {
 
   again(message: unknown): void {
     const body = JSON.stringify(message)
+    this.socket.cork()
     this.#head({ 'Content-Length': Buffer.byteLength(body) })
     this.socket.write(body)
+    this.socket.uncork()
   }
 
   async answer(pattern: RegExp): Promise<RegExpExecArray> {
@@ -324,6 +326,26 @@ describe('a message that is not for the endpoint, and comes while it runs', () =
     const upload = await Upload.send(port, asks[0]![1])
     await upload.answer(/^HTTP\/1\.1 429 /)
   })
+})
+
+it('a body that comes with its head needs no timer of its own', async () => {
+  const { chain } = recording((req, res) => void res.json(result(req.body.id, {})))
+  const { port } = await serve(chain)
+  const agent = await Upload.send(port, callTool(1, 'x'))
+  await agent.answer(/"id":1/)
+  const timers = jest.spyOn(globalThis, 'setTimeout')
+  try {
+    for (let id = 2; id < 12; id++) {
+      agent.again(callTool(id, 'x'))
+      // No polling here, which takes timers.
+      while (!agent.text.includes(`"id":${id},`))
+        await new Promise(resolve => setImmediate(resolve))
+    }
+    // One at the most, for all that wait for an answer.
+    expect(timers.mock.calls.length).toBeLessThanOrEqual(1)
+  } finally {
+    timers.mockRestore()
+  }
 })
 
 it('a body that is pulled, as in a test without a server, reaches its endpoint', async () => {
