@@ -48,7 +48,7 @@ export class EndpointError extends Error {
 
 /** What the endpoint makes of who asks. */
 export type Admission =
-  | { readonly kind: 'admitted' }
+  | { readonly kind: 'admitted'; readonly message?: Message | undefined }
   /** By a status that is the caller's to pass on. */
   | { readonly kind: 'refusal'; readonly response: IncomingMessage }
   /** By a JSON-RPC error, whatever the status. */
@@ -62,7 +62,7 @@ export function admissionIn(reply: Reply): Admission {
   const error = EndpointError.in(reply.message)
   // Not to know this method says nothing of who asks.
   return error === undefined || error.code === METHOD_NOT_FOUND
-    ? { kind: 'admitted' }
+    ? { kind: 'admitted', message: reply.message }
     : { kind: 'error', error }
 }
 

@@ -4,9 +4,10 @@ import { type IncomingMessage, request, Server, type ServerResponse } from 'node
 import { Server as TlsServer } from 'node:tls'
 import { Timer } from '../streams/timer.js'
 import { withoutStream } from '../protocol/link-header.js'
-import { isObject } from '../protocol/json-rpc.js'
+import { isObject, type Message } from '../protocol/json-rpc.js'
 import { FIRST_STATELESS_REVISION, parseRevision } from '../protocol/revisions.js'
 import { memoryConnection } from './loopback.js'
+import { nameIn } from '../protocol/standard-headers.js'
 import { claim } from './reply.js'
 import { passedOn } from './response-headers.js'
 
@@ -22,6 +23,11 @@ export interface InjectOptions {
   readonly text?: string | undefined
   /** The session that the message belongs to, where the request may come without it. */
   readonly sessionId?: string | undefined
+  /**
+   * Headers that the endpoint is to have besides, names and values in turn, in place of those of
+   * the request by the same names.
+   */
+  readonly headers?: readonly string[] | undefined
   /** What the URL calls a stream by, besides names of ours: the endpoint does not get it. */
   readonly name?: string | undefined
   /** Gives up on the endpoint's answer. */
@@ -39,7 +45,7 @@ export interface InjectOptions {
 export async function sendToEndpoint(
   req: IncomingMessage,
   message: unknown,
-  { text, sessionId, name, signal, patience }: InjectOptions = {}
+  { text, sessionId, headers = [], name, signal, patience }: InjectOptions = {}
 ): Promise<IncomingMessage> {
   const body = Buffer.from(text ?? JSON.stringify(message))
   const owner = serverOf(req)
@@ -49,7 +55,7 @@ export async function sendToEndpoint(
       createConnection: () => client,
       method: 'POST',
       path: withoutStream((req as { originalUrl?: string }).originalUrl ?? req.url ?? '/', name),
-      headers: headersFor(req, message, body, sessionId),
+      headers: [...headersFor(req, message, body, sessionId, headers), ...headers],
       signal
     })
     const timer = new Timer(() => injected.destroy(new Error('The endpoint does not answer')))
@@ -96,12 +102,14 @@ function headersFor(
   req: IncomingMessage,
   message: unknown,
   body: Buffer,
-  sessionId: string | undefined
+  sessionId: string | undefined,
+  others: readonly string[]
 ): readonly string[] {
   const headers: string[] = []
+  const given = new Set(others.filter((_, i) => i % 2 === 0).map(name => name.toLowerCase()))
   for (let i = 0; i + 1 < req.rawHeaders.length; i += 2) {
     const name = req.rawHeaders[i] as string
-    if (!OF_THIS_REQUEST.test(name)) headers.push(name, req.rawHeaders[i + 1] as string)
+    if (!OF_THIS_REQUEST.test(name) && !given.has(name.toLowerCase())) headers.push(name, req.rawHeaders[i + 1] as string)
   }
   headers.push('Accept', 'application/json, text/event-stream', 'Content-Type', 'application/json')
   headers.push('Content-Length', String(body.length), 'Connection', 'close')
@@ -121,18 +129,10 @@ function namesMethods({ method, headers }: IncomingMessage): boolean {
   return revision !== undefined && revision >= FIRST_STATELESS_REVISION
 }
 
-/** What a request is about, by its method. */
-const NAMED_BY: Readonly<Record<string, string>> = {
-  'tools/call': 'name',
-  'prompts/get': 'name',
-  'resources/read': 'uri'
-}
-
 /** [2026-07-28, Streamable HTTP] `Mcp-Name`; in base64 where it could not stand in a head. */
-function nameHeader({ method, params }: Record<string, unknown>): string[] {
-  const member = Object.hasOwn(NAMED_BY, method as string) ? NAMED_BY[method as string] : undefined
-  const name = isObject(params) && member !== undefined ? params[member] : undefined
-  if (typeof name !== 'string') return []
+function nameHeader(message: Message): string[] {
+  const name = nameIn(message)
+  if (name === undefined) return []
   const isPlain =
     /^[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?$/.test(name) && !name.startsWith('=?base64?')
   return ['Mcp-Name', isPlain ? name : `=?base64?${Buffer.from(name).toString('base64')}?=`]

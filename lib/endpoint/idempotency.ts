@@ -1,8 +1,8 @@
 // What makes a POST the same as one before: its `Idempotency-Key`, and its body.
 import { createHash } from 'node:crypto'
+import type { IncomingMessage } from 'node:http'
 import { isComparable } from '../protocol/comparable.js'
-import { headerOf } from '../access/guards.js'
-import type { RequestContext } from './request-context.js'
+import { headerOf, scopeOf } from '../access/guards.js'
 
 /**
  * Keys shorter than this are not unguessable, so they prove nothing about who sends them: they are
@@ -16,11 +16,12 @@ const LONGEST_KEY = 256
  * heeding.
  */
 export function keyOf(
-  context: RequestContext,
-  key = headerOf(context.req, 'idempotency-key')
+  req: IncomingMessage,
+  owner: string,
+  key = headerOf(req, 'idempotency-key')
 ): string | undefined {
   if (key === undefined || key.length < SHORTEST_KEY || key.length > LONGEST_KEY) return undefined
-  return context.scopeOf(key)
+  return scopeOf(req, owner, key)
 }
 
 /** What makes two bodies the same request. */

@@ -38,6 +38,30 @@ export function writtenMessages(text: string): readonly WrittenMessage[] {
   })
 }
 
+/** The members of the object that a JSON text is, each as it was written. */
+export function memberTexts(text: string): ReadonlyMap<string, string> {
+  const at = skipSpace(text, 0)
+  if (text.charCodeAt(at) !== OPEN_BRACE) return new Map()
+  return new Map(partsOf(text, at).map(({ key, valueAt, end }) => [key, text.slice(valueAt, end)]))
+}
+
+/**
+ * The JSON text of an object with some members put in the place of those it has, or taken out where
+ * they are `undefined`. All others keep their bytes.
+ */
+export function withMembers(
+  text: string,
+  members: Readonly<Record<string, string | undefined>>
+): string {
+  const kept = partsOf(text, skipSpace(text, 0)).flatMap(({ key, from, end }) =>
+    Object.hasOwn(members, key) ? [] : [text.slice(from, end)]
+  )
+  const added = Object.entries(members).flatMap(([name, value]) =>
+    value === undefined ? [] : [`${JSON.stringify(name)}:${value}`]
+  )
+  return `{${[...kept, ...added].join()}}`
+}
+
 const QUOTE = 0x22
 const BACKSLASH = 0x5c
 const OPEN_BRACKET = 0x5b

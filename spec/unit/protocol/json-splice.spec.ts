@@ -2,7 +2,12 @@
 
 import { describe, expect, it } from '@jest/globals'
 import { fc, times } from '../../helpers/property.js'
-import { spliceJson, writtenMessages } from '../../../lib/protocol/json-splice.js'
+import {
+  memberTexts,
+  spliceJson,
+  withMembers,
+  writtenMessages
+} from '../../../lib/protocol/json-splice.js'
 import type { Json } from '../../helpers/open-stream.js'
 
 type Members = Record<string, unknown>
@@ -121,5 +126,26 @@ describe('messages', () => {
     const written = writtenMessages(text)
     expect(written.map(message => message.text)).toEqual(expected)
     expect(written.map(({ message }) => message)).toEqual(expected.map(one => JSON.parse(one)))
+  })
+})
+
+describe('members as they were written', () => {
+  it('are told by their names, the last of a name counting', () => {
+    const text = ' { "a" : 1.0, "b":{"c":[1,2]}, "a":12345678901234567890 } '
+    expect([...memberTexts(text)]).toEqual([
+      ['a', '12345678901234567890'],
+      ['b', '{"c":[1,2]}']
+    ])
+    expect(memberTexts('[1]').size).toBe(0)
+    expect(memberTexts('{}').size).toBe(0)
+  })
+
+  it('are put in the place of others, or taken out, and the rest keeps its bytes', () => {
+    const text = '{ "n": 1.00, "id": 5, "x" : [ 1 ] }'
+    expect(withMembers(text, { id: '"new"', gone: undefined })).toBe(
+      '{"n": 1.00,"x" : [ 1 ],"id":"new"}'
+    )
+    expect(withMembers(text, { n: undefined, x: undefined, id: undefined })).toBe('{}')
+    expect(withMembers('{}', { a: '1' })).toBe('{"a":1}')
   })
 })
