@@ -148,7 +148,19 @@ export default defineConfig(
   },
   {
     files: ['lib/calls/**'],
-    rules: imports([arrow('calls', ['access', 'endpoint', 'protocol', 'readers', 'streams'])])
+    rules: imports([
+      arrow('calls', ['access', 'endpoint', 'protocol', 'readers', 'streams']),
+      { regex: '^\\./tasks/', message: 'Tasks are made of calls, which know nothing of them.' }
+    ])
+  },
+  {
+    files: ['lib/calls/tasks/**'],
+    rules: imports([
+      {
+        regex: '^\\.\\./\\.\\./(?!access/|endpoint/|protocol/|readers/|streams/)',
+        message: 'lib/calls imports access and endpoint and protocol and readers and streams only.'
+      }
+    ])
   },
   {
     files: ['lib/resources/**'],

@@ -3,8 +3,9 @@
 import { now } from './protocol/clock.js'
 import { Timer } from './streams/timer.js'
 import type { InstanceParts } from './endpoint/instance-parts.js'
-import type { ResourceAnswers } from './resources/resource-answers.js'
+import type { ResourceRoutes } from './routes/resources.js'
 import type { ResumeTokens } from './calls/resume-tokens.js'
+import type { Tasks } from './calls/tasks/tasks.js'
 import type { SharedStreams } from './transport/shared-streams.js'
 
 /** How the process is to be left. */
@@ -17,9 +18,11 @@ export interface CloseOptions {
 }
 
 /** What has to come to its end. */
-export interface ClosingParts extends InstanceParts {
+export interface ClosingParts {
+  readonly parts: InstanceParts
   readonly tokens: ResumeTokens | undefined
-  readonly resources: ResourceAnswers | undefined
+  readonly tasks: Tasks | undefined
+  readonly resources: ResourceRoutes | undefined
   readonly transports: SharedStreams
 }
 
@@ -35,7 +38,7 @@ const CLOSING_GRACE = 1000
 const CLOSING_PATIENCE = 500
 
 export class Closing {
-  readonly #instance: ClosingParts
+  readonly #facts: ClosingParts
   readonly #retry: number | null
   #closed: Promise<void> | undefined
   #expired: (() => void) | undefined
@@ -44,8 +47,8 @@ export class Closing {
   #due = Infinity
 
   /** @param retry the reconnection time, in milliseconds; `null`: none. */
-  constructor(instance: ClosingParts, retry: number | null) {
-    this.#instance = instance
+  constructor(facts: ClosingParts, retry: number | null) {
+    this.#facts = facts
     this.#retry = retry
   }
 
@@ -63,26 +66,27 @@ export class Closing {
   }
 
   async #begin(): Promise<void> {
-    const instance = this.#instance
-    const { tokens, resources, transports } = instance
+    const { parts, tokens, tasks, resources, transports } = this.#facts
     const retry = this.#retry ?? LISTEN_RETRY
     const abandonAfter = 2 * (this.#retry ?? 0) + CLOSING_GRACE
-    instance.isClosing = true
-    instance.table.beginClosing(abandonAfter)
-    instance.calls.beginClosing()
-    instance.slow.close()
+    parts.isClosing = true
+    parts.table.beginClosing(abandonAfter)
+    parts.calls.beginClosing()
+    parts.slow.close()
     tokens?.beginClosing(abandonAfter)
+    tasks?.beginClosing()
     transports.beginClosing()
-    instance.connections.beginClosing(() => Math.round(retry * (0.8 + 0.4 * Math.random())))
-    const waiting = [instance.table.whenCallsOver(), instance.calls.whenIdle()]
+    parts.connections.beginClosing(() => Math.round(retry * (0.8 + 0.4 * Math.random())))
+    const waiting = [parts.table.whenCallsOver(), parts.calls.whenIdle()]
     if (tokens !== undefined) waiting.push(tokens.whenIdle())
+    if (tasks !== undefined) waiting.push(tasks.whenIdle())
     if (resources !== undefined) waiting.push(resources.whenIdle())
     await Promise.race([
       Promise.all(waiting),
       new Promise<void>(resolve => (this.#expired = resolve))
     ])
-    await instance.connections.whenIdle()
-    instance.progress?.close()
+    await parts.connections.whenIdle()
+    parts.progress?.close()
     this.#expired = undefined
     this.#deadline.stop()
   }
@@ -97,18 +101,18 @@ export class Closing {
   /** Time is up: whoever still waits is told so. */
   #expire(): void {
     if (this.#expired === undefined) return
-    const instance = this.#instance
-    const { tokens, resources, transports } = instance
+    const { parts, tokens, tasks, resources, transports } = this.#facts
     this.#expired()
     this.#expired = undefined
     this.#deadline.stop()
     // Calls with a token first: their answers are what is remembered of them under a key.
     tokens?.close()
-    instance.table.failCalls('closing')
-    instance.calls.close()
+    tasks?.close()
+    parts.table.failCalls('closing')
+    parts.calls.close()
     resources?.close()
     transports.close()
-    instance.connections.cutAfter(CLOSING_PATIENCE)
+    parts.connections.cutAfter(CLOSING_PATIENCE)
   }
 }
 

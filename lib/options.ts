@@ -7,6 +7,7 @@ import { checkResources, resourceSettings } from './resources/resource-options.j
 import type { ResourceSettings, ResourcesOptions } from './resources/resource-types.js'
 import type { ProgressSettings } from './endpoint/progress-reports.js'
 import type { DurationHint } from './calls/duration-hints.js'
+import { checkTasks, parseTasks, type TasksOptions, type TasksValues } from './tasks-options.js'
 
 /**
  * Options of {@link mcpStreams}. Every one has a default. Durations are milliseconds and sizes
@@ -172,6 +173,17 @@ export interface McpStreamsOptions {
    */
   readonly resumeTokens?: false | ResumeTokensOptions | undefined
   /**
+   * Tasks (the extension `io.modelcontextprotocol/tasks`), for an endpoint that has none: a call of
+   * a tool that takes long is answered with a task in the meantime, to clients that declare the
+   * extension (2026-07-28). `after`: milliseconds after which a call without a result becomes a
+   * task. `ttl`: milliseconds for which a task can be asked for. `pollInterval`: milliseconds that
+   * clients are told to wait between looks. `maxPerOwner`: tasks that one owner may have. `tools`:
+   * by name, `'never'`, `'after'`, `'always'` or `'required'`. `{}` has every default: `{ after:
+   * 10_000, ttl: { default: 3_600_000, max: 86_400_000 }, pollInterval: 1000, maxPerOwner: 1000,
+   * tools: {} }`. `false`: none. Default: `false`.
+   */
+  readonly tasks?: false | TasksOptions | undefined
+  /**
    * Hears of streams that fail or are abandoned, of resources that fail, and of an `owner` that
    * throws. It must not throw itself. Default: nobody hears.
    */
@@ -259,6 +271,7 @@ export interface Settings {
         readonly methods: readonly string[] | 'all'
         readonly hints: Readonly<Record<string, DurationHint>>
       }
+  readonly tasks: false | TasksValues
   readonly onError: (
     error: Error | StreamError,
     context: { readonly streamId: string | undefined }
@@ -299,6 +312,7 @@ const CHECKS: { readonly [name in keyof Required<McpStreamsOptions>]: Check } = 
   primer: oneOf('auto', 'always', 'never'),
   resources: checkResources,
   resumeTokens: checkResumeTokens,
+  tasks: checkTasks,
   onError: isFunction
 }
 
@@ -353,6 +367,7 @@ export function parseOptions(options: McpStreamsOptions = {}): Settings {
     primer: options.primer ?? 'auto',
     resources: options.resources === undefined ? undefined : resourceSettings(options.resources),
     resumeTokens: parseResumeTokens(options.resumeTokens),
+    tasks: parseTasks(options.tasks),
     onError: options.onError ?? (() => undefined)
   }
 }

@@ -22,6 +22,11 @@ export class CallResults {
     return this.#partials.length > 0 || this.#final !== undefined
   }
 
+  /** What the call has come to; `undefined` before its end. */
+  get final(): LegAnswer | undefined {
+    return this.#final
+  }
+
   isFinal(answer: LegAnswer | undefined): boolean {
     return answer !== undefined && answer === this.#final
   }

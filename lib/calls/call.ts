@@ -10,7 +10,7 @@ import { CallDeadline } from './call-deadline.js'
 import { CallResults } from './call-results.js'
 import { CallStep } from './call-step.js'
 import type { EndpointAnswer } from '../endpoint/endpoint-answer.js'
-import type { Leg } from './leg.js'
+import type { Leg, LegAnswer } from './leg.js'
 import type { ResumeTokenFault } from './token-fault.js'
 import { type PendingMessage, PendingMessages } from './pending-messages.js'
 
@@ -57,6 +57,11 @@ export class Call {
   /** Aborts when nobody will read what the endpoint still makes. */
   get signal(): AbortSignal {
     return this.#abort.signal
+  }
+
+  /** What it has come to; `undefined` before its end, and where nothing of it is kept. */
+  get final(): LegAnswer | undefined {
+    return this.#results.final
   }
 
   /** Its answer has been given to somebody. */

@@ -50,8 +50,6 @@ export interface ConnectionOptions {
   readonly keepAlive: number | null
   /** Greatest age in milliseconds, towards clients that come back; `null`: none. */
   readonly disconnectAfter: number | null
-  /** Told of a stream whose connection broke while it had more to send. */
-  readonly lost: (stream: Stream) => void
   /** A line for `DEBUG=mcp-streams`. */
   readonly debug: (format: string, ...args: unknown[]) => void
 }
@@ -309,7 +307,6 @@ export class Connection implements Reader {
   }
 
   stalled(): void {
-    this.#noteLoss()
     this.#options.debug('stream %s: connection cut, its client takes nothing', label(this.stream))
     this.#cut()
   }
@@ -370,8 +367,8 @@ export class Connection implements Reader {
 
   /** What its socket has not taken is the affair of whoever watches for progress. */
   #watch(): void {
-    const isOwed = this.#state === 'closed' && (this.#sink.pending > 0 || this.#loans !== NO_LOANS)
-    if (this.#state === 'blocked' || isOwed) this.#host.waits(this)
+    if (this.#state === 'blocked' || (this.#state === 'closed' && this.#sink.pending > 0))
+      this.#host.waits(this)
   }
 
   /**
@@ -386,18 +383,9 @@ export class Connection implements Reader {
 
   /** Its socket is gone: nobody reads what was lent to it. */
   #gone(): void {
-    this.#noteLoss()
     this.#returnLoans()
     this.#close()
     this.#host.goesOn(this)
-  }
-
-  /** Only where it is this one that the stream's client reads. */
-  #noteLoss(): void {
-    const { stream } = this
-    if (stream.reader !== this || stream.isEphemeral) return
-    this.#options.debug('stream %s: connection lost after event %d', label(stream), this.#cursor)
-    this.#options.lost(stream)
   }
 
   #drained(): void {
@@ -423,7 +411,7 @@ export class Connection implements Reader {
   }
 
   #end(): void {
-    if (this.#hasLost()) return
+    if (this.#state === 'closed') return
     this.#close(this.#cursor)
     this.#sink.end()
   }

@@ -184,6 +184,33 @@ const CASES: { [name in keyof Required<McpStreamsOptions>]: { good: unknown[]; b
         { open: () => undefined, ttl: 1000 }
       ]
     },
+    tasks: {
+      good: [
+        false,
+        {},
+        { after: 0, ttl: {}, pollInterval: 1, maxPerOwner: 1 },
+        { ttl: { default: 1000, max: 1000 }, tools: { report: 'always', ask: 'required' } },
+        { ttl: { max: 5 }, after: undefined, tools: { a: 'never', b: 'after' } }
+      ],
+      bad: [
+        true,
+        null,
+        5000,
+        [],
+        { afterwards: 1 },
+        { after: -1 },
+        { after: '10s' },
+        { ttl: 1000 },
+        { ttl: { default: 0 } },
+        { ttl: { default: 2, max: 1 } },
+        { ttl: { max: Infinity } },
+        { ttl: { min: 1 } },
+        { pollInterval: 0 },
+        { maxPerOwner: 0 },
+        { tools: ['report'] },
+        { tools: { report: 'sometimes' } }
+      ]
+    },
     resumeTokens: {
       good: [
         false,
@@ -290,6 +317,7 @@ describe('mcpStreams', () => {
       primer: 'auto',
       resources: undefined,
       resumeTokens: { after: 10_000, offer: 'asked', methods: ['tools/call'], hints: {} },
+      tasks: false,
       onError: expect.any(Function)
     })
   })
@@ -318,6 +346,21 @@ describe('mcpStreams', () => {
     expect(settings.cookie).toEqual({ secrets: ['new', 'old'], name: 'mcp-streams' })
     expect(settings.cookie?.secrets).not.toBe(options.cookie?.secret)
     expect(settings.resumeInterval).not.toBe(options.resumeInterval)
+  })
+})
+
+describe('tasks', () => {
+  it('has a default for each part, and a longest time that is never below the usual one', () => {
+    expect(parseOptions({ tasks: {} }).tasks).toEqual({
+      after: 10_000,
+      ttl: { default: 3_600_000, max: 86_400_000 },
+      pollInterval: 1000,
+      maxPerOwner: 1000,
+      tools: {}
+    })
+    const times = (ttl: object) => parseOptions({ tasks: { ttl } }).tasks
+    expect(times({ max: 1000 })).toMatchObject({ ttl: { default: 1000, max: 1000 } })
+    expect(times({ default: 2e9 })).toMatchObject({ ttl: { default: 2e9, max: 2e9 } })
   })
 })
 

@@ -35,6 +35,7 @@ import {
   type StreamFault,
   type StreamMessage,
   type StreamState,
+  type TasksOptions,
   type TransportLike
 } from 'express-mcp-streams'
 import {
@@ -80,6 +81,11 @@ const tokens: ResumeTokensOptions = {
   hints: { report: { typical: 30_000 } }
 }
 mcpStreams({ resumeTokens: tokens })
+const tasks: TasksOptions = { ttl: { default: 60_000 }, tools: { report: 'always' } }
+mcpStreams({ tasks })
+mcpStreams({ tasks: false })
+// @ts-expect-error not a policy
+mcpStreams({ tasks: { tools: { report: 'sometimes' } } })
 mcpStreams({
   onError: (error, { streamId }) => {
     const fault: StreamFault | undefined = error instanceof StreamError ? error.code : undefined

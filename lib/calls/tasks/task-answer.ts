@@ -1,0 +1,67 @@
+// Answers to requests about tasks, by HTTP.
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { errorResponse, type Message, type RequestId } from '../../protocol/json-rpc.js'
+import { relayAnswer, sendToEndpoint } from '../../endpoint/endpoint-client.js'
+import type { InstanceParts } from '../../endpoint/instance-parts.js'
+import { answerJson, canAnswer, refuse } from '../../endpoint/reply.js'
+import type { Post } from '../resume-tokens.js'
+import type { TaskAdmission } from './task-admission.js'
+import type { TaskRefusal } from './task-refusal.js'
+
+export type Request = Message & { readonly id: RequestId; readonly method: string }
+
+/** What the parts of tasks share. */
+export interface TaskPost extends Post {
+  readonly request: Request
+}
+
+/** Gives a result that is JSON already. */
+export function giveResult(res: ServerResponse, id: RequestId, result: string): void {
+  answerJson(res, 200, `{"jsonrpc":"2.0","id":${JSON.stringify(id)},"result":${result}}`)
+}
+
+export function giveRefusal(
+  parts: InstanceParts,
+  { res, request }: TaskPost,
+  { status, code, message, data }: TaskRefusal
+): void {
+  parts.debug('%s refused: %s', request.method, message)
+  parts.count('refused', undefined, (data as { reason?: string } | undefined)?.reason)
+  answerJson(res, status, errorResponse(request.id, code, message, data))
+}
+
+/** Whether the endpoint lets this client in; where it does not, it has been told so. */
+export async function isAdmitted(
+  admission: TaskAdmission,
+  { req, res, owner, request }: TaskPost
+): Promise<boolean> {
+  const verdict = await admission.ask(req, res, owner, request)
+  if (verdict.kind === 'refusal') relayAnswer(verdict.response, res)
+  if (verdict.kind === 'admitted') return canAnswer(res)
+  if (verdict.kind === 'none') refuse(res, 502, 'endpoint-failed')
+  if (verdict.kind === 'error') {
+    const { code, message, data } = verdict.error
+    answerJson(res, 200, errorResponse(request.id, code, message, data))
+  }
+  return false
+}
+
+/** Lets the endpoint answer, now that it is known that this is its own. */
+export async function leaveToEndpoint({ req, res, request, text }: TaskPost): Promise<void> {
+  const gone = new AbortController()
+  res.once('close', () => gone.abort())
+  relayAnswer(await sendToEndpoint(req, request, { text, signal: gone.signal }), res)
+}
+
+/** Breaks off what fails on the way: its client is told if it still can be. */
+export function settle(
+  parts: InstanceParts,
+  { req, res }: { readonly req: IncomingMessage; readonly res: ServerResponse },
+  work: Promise<unknown>
+): void {
+  work.catch((error: unknown) => {
+    parts.debug('%s: no answer: %o', req.method, error)
+    if (canAnswer(res)) refuse(res, 502, 'endpoint-failed')
+    else res.destroy()
+  })
+}

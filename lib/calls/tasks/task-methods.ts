@@ -1,0 +1,77 @@
+// `tasks/get`, `tasks/update` and `tasks/cancel` of the extension (2026-07-28).
+import { isObject, paramsOf } from '../../protocol/json-rpc.js'
+import { memberTexts } from '../../protocol/json-splice.js'
+import { headerFault } from '../../protocol/standard-headers.js'
+import { declaresTasks, type TaskMethod, taskIdOf } from '../../protocol/tasks.js'
+import { headerOf, isForeignOrigin, scopeOf } from '../../access/guards.js'
+import { refuseAndCount } from '../../endpoint/instance-parts.js'
+import { ACKNOWLEDGED, taskText } from './extension.js'
+import {
+  giveRefusal,
+  giveResult,
+  isAdmitted,
+  leaveToEndpoint,
+  type TaskPost
+} from './task-answer.js'
+import type { TasksParts } from './task-calls.js'
+import {
+  badHeader,
+  badParams,
+  NO_ROOM,
+  NO_SUCH_METHOD,
+  type TaskRefusal,
+  UNDECLARED,
+  UNKNOWN_TASK
+} from './task-refusal.js'
+import type { Task } from './task.js'
+
+/** Answers a request about a task. */
+export async function answerMethod(
+  shared: TasksParts,
+  post: TaskPost,
+  method: TaskMethod
+): Promise<void> {
+  const { parts, admission, store } = shared
+  const { req, res, owner, request } = post
+  // Before any look-up, as on stream URLs.
+  if (isForeignOrigin(req, parts.allowedOrigins))
+    return refuseAndCount(parts, res, 403, 'foreign-origin')
+  if (admission.hasOwnTasks(req) === undefined && !(await isAdmitted(admission, post))) return
+  if (admission.hasOwnTasks(req) === true) return leaveToEndpoint(post)
+  const fault = faultOf(post, method)
+  if (fault !== undefined) return giveRefusal(parts, post, fault)
+  if (!(await isAdmitted(admission, post))) return
+  const task = store.find(taskIdOf(request), scopeOf(req, owner))
+  if (task === undefined) return giveRefusal(parts, post, UNKNOWN_TASK)
+  if (method === 'tasks/get') return giveResult(res, request.id, taskText(task))
+  if (method === 'tasks/cancel') task.call.cancel(req)
+  if (method === 'tasks/update' && !takeAnswers(shared, post, task))
+    return giveRefusal(parts, post, NO_ROOM)
+  giveResult(res, request.id, ACKNOWLEDGED)
+}
+
+/** What is wrong with a request, whoever makes it. */
+function faultOf({ req, request }: TaskPost, method: TaskMethod): TaskRefusal | undefined {
+  const disagreement = headerFault(name => headerOf(req, name), request)
+  if (disagreement !== undefined) return badHeader(disagreement)
+  if (method === 'tasks/result' || method === 'tasks/list') return NO_SUCH_METHOD
+  if (!declaresTasks(request)) return UNDECLARED
+  if (taskIdOf(request) === undefined) return badParams('`taskId` must be a string')
+  const { inputResponses } = paramsOf(request)
+  if (method === 'tasks/update' && !isObject(inputResponses))
+    return badParams('`inputResponses` must be an object')
+  return undefined
+}
+
+/** `false`: there is no room for them. */
+function takeAnswers({ runs }: TasksParts, { req, request, text }: TaskPost, task: Task): boolean {
+  if (!task.input.isOpen) return true
+  const params = memberTexts(text ?? JSON.stringify(request)).get('params') ?? '{}'
+  const answers = memberTexts(memberTexts(params).get('inputResponses') ?? '{}')
+  const size = task.input.sizeOf(answers)
+  if (!task.growInput(size)) return false
+  const { taken, round } = task.input.answer(answers)
+  if (taken > 0) task.changed()
+  if (round !== undefined) runs.get(task)?.goOn(req, round)
+  return true
+}

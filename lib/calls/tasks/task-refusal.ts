@@ -1,0 +1,63 @@
+// What a request about tasks is refused with: each names what was wrong, and says nothing about
+// anybody else's tasks.
+import { STREAM_ERROR } from '../../protocol/errors.js'
+import { HEADER_MISMATCH } from '../../protocol/standard-headers.js'
+import {
+  INVALID_PARAMS,
+  METHOD_NOT_FOUND,
+  MISSING_CLIENT_CAPABILITY,
+  REQUIRED_CAPABILITIES
+} from '../../protocol/tasks.js'
+
+export interface TaskRefusal {
+  readonly status: number
+  readonly code: number
+  readonly message: string
+  readonly data?: unknown
+}
+
+/** Made up, forgotten, of another session, or somebody else's: which is not told apart. */
+export const UNKNOWN_TASK: TaskRefusal = {
+  status: 200,
+  code: INVALID_PARAMS,
+  message: 'Invalid params: Task not found',
+  data: { reason: 'task-unknown' }
+}
+
+export const UNDECLARED: TaskRefusal = {
+  status: 400,
+  code: MISSING_CLIENT_CAPABILITY,
+  message: 'The request does not declare the extension io.modelcontextprotocol/tasks',
+  data: REQUIRED_CAPABILITIES
+}
+
+export const NO_ROOM: TaskRefusal = {
+  status: 200,
+  code: STREAM_ERROR,
+  message: 'Too many tasks: no more can be kept for this client now',
+  data: { reason: 'too-many-tasks' }
+}
+
+export const NO_SUCH_METHOD: TaskRefusal = {
+  status: 404,
+  code: METHOD_NOT_FOUND,
+  message: 'Method not found'
+}
+
+export function badParams(what: string): TaskRefusal {
+  return {
+    status: 200,
+    code: INVALID_PARAMS,
+    message: `Invalid params: ${what}`,
+    data: { reason: 'invalid-params' }
+  }
+}
+
+export function badHeader(what: string): TaskRefusal {
+  return {
+    status: 400,
+    code: HEADER_MISMATCH,
+    message: `The request's head and body disagree: ${what}`,
+    data: { reason: 'header-mismatch' }
+  }
+}

@@ -1,0 +1,31 @@
+// Which calls become tasks, and how much of them is kept for how long.
+
+/**
+ * When a tool's call becomes a task.
+ *
+ * - `never`: it is answered as without tasks.
+ * - `after`: when it has no result in time.
+ * - `always`: at once.
+ * - `required`: at once, and a client that knows no tasks is refused (2026-07-28).
+ */
+export type TaskPolicy = 'never' | 'after' | 'always' | 'required'
+
+export interface TasksSettings {
+  /** Milliseconds after which a call without a result becomes a task (2026-07-28). */
+  readonly after: number
+  /** Milliseconds from its creation for which a task can be asked for. */
+  readonly ttl: { readonly default: number; readonly max: number }
+  /** Milliseconds that a client is told to wait from one look to the next. */
+  readonly pollInterval: number
+  /** Tasks, and calls that may become tasks, that one owner may have at a time. */
+  readonly maxPerOwner: number
+  readonly tools: ReadonlyMap<string, TaskPolicy>
+  readonly limits: {
+    /** Tasks of all owners. */
+    readonly maxTasks: number
+    /** Bytes that one may keep. */
+    readonly maxTaskBytes: number
+    /** Bytes that all may keep. */
+    readonly maxBytes: number
+  }
+}

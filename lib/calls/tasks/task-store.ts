@@ -1,0 +1,155 @@
+// All tasks of this process. A task that has been let in stays for its whole time: who has too
+// many, or too much, gets no more, and nobody's are given up for another's.
+import { now } from '../../protocol/clock.js'
+import { SharedRoom } from '../../streams/shared-room.js'
+import { Timer } from '../../streams/timer.js'
+import { WhenIdle } from '../../streams/when-idle.js'
+import type { Task } from './task.js'
+import type { TasksSettings } from './task-settings.js'
+
+/** An owner may have so many times what is left for the others: alone it gets 8/9. */
+const FACTOR = 8
+/** Milliseconds between looks for tasks whose time is over. */
+const SHORTEST_SWEEP = 1000
+const LONGEST_SWEEP = 30_000
+
+export class TaskStore {
+  readonly maxTaskBytes: number
+  readonly #maxPerOwner: number
+  readonly #sweepEvery: number
+  readonly #tasks = new Map<string, Task>()
+  /** Calls that the endpoint works on, or that may become tasks. */
+  readonly #running = new Set<Task>()
+  readonly #perOwner = new Map<string, number>()
+  readonly #places: SharedRoom
+  readonly #bytes: SharedRoom
+  readonly #sweep = new Timer(() => this.#expire())
+  #isSweeping = false
+  #isClosing = false
+  readonly #idle = new WhenIdle(() => [...this.#running].every(task => task.isWaitingForInput))
+
+  constructor({ maxPerOwner, ttl, limits }: TasksSettings) {
+    this.maxTaskBytes = limits.maxTaskBytes
+    this.#maxPerOwner = maxPerOwner
+    this.#places = new SharedRoom(limits.maxTasks, FACTOR)
+    this.#bytes = new SharedRoom(limits.maxBytes, FACTOR)
+    this.#sweepEvery = Math.min(LONGEST_SWEEP, Math.max(SHORTEST_SWEEP, ttl.default / 4))
+  }
+
+  get isClosing(): boolean {
+    return this.#isClosing
+  }
+
+  /** Whether an owner may have one more. */
+  hasRoom(owner: string): boolean {
+    const theirs = this.#perOwner.get(owner) ?? 0
+    return theirs < this.#maxPerOwner && this.#places.has(owner, 1)
+  }
+
+  counts(): { readonly tasks: number; readonly bytes: number } {
+    return { tasks: this.#places.taken, bytes: this.#bytes.taken }
+  }
+
+  /** Takes room for a call that may become a task. */
+  begin(task: Task): void {
+    const { owner } = task.call.facts
+    this.#perOwner.set(owner, (this.#perOwner.get(owner) ?? 0) + 1)
+    this.#places.take(owner, 1)
+    this.#running.add(task)
+  }
+
+  /** It can be found from now on, until its time is over. */
+  add(task: Task): void {
+    this.#tasks.set(task.id, task)
+    this.#scheduleSweep()
+  }
+
+  /** A client's task; `undefined`: there is none, or it is somebody else's. */
+  find(id: string | undefined, scope: string): Task | undefined {
+    const task = this.#tasks.get(id ?? '')
+    if (task === undefined || task.call.facts.scope !== scope) return undefined
+    if (!task.isOver) return task
+    this.#drop(task)
+    return undefined
+  }
+
+  /** One owner's tasks of a session, the oldest first. */
+  ofSession(sessionId: string | undefined, owner: string): Task[] {
+    return [...this.#tasks.values()].filter(
+      ({ call: { facts }, isOver }) =>
+        !isOver && facts.sessionId === sessionId && facts.owner === owner
+    )
+  }
+
+  /** `false`: there is no room for more bytes of this owner. */
+  resize(bytes: number, owner: string): boolean {
+    if (bytes > 0) return this.#bytes.take(owner, bytes)
+    if (bytes < 0) this.#bytes.giveBack(owner, -bytes)
+    return true
+  }
+
+  /** The endpoint has nothing more to do for it. */
+  ended(task: Task): void {
+    this.#running.delete(task)
+    this.#idle.check()
+    // Nobody has been told its id.
+    if (!task.isTask) this.#giveBack(task)
+  }
+
+  /** It waits for its client, or for the endpoint again. */
+  changed(): void {
+    this.#idle.check()
+  }
+
+  /** Its session is over: it is as if it had never been. */
+  forget(task: Task): void {
+    this.#drop(task)
+  }
+
+  /** The process is about to end. */
+  beginClosing(): void {
+    this.#isClosing = true
+    this.#sweep.stop()
+  }
+
+  /** Resolves when the endpoint works on none. */
+  whenIdle(): Promise<void> {
+    return this.#idle.wait()
+  }
+
+  /** Ends all with an error for their clients, and forgets them. */
+  close(): void {
+    for (const task of [...this.#running]) task.call.fail('closing')
+    for (const task of [...this.#tasks.values()]) this.#drop(task)
+  }
+
+  #drop(task: Task): void {
+    if (!this.#tasks.delete(task.id)) return
+    task.forget()
+    this.#running.delete(task)
+    this.#giveBack(task)
+    this.#idle.check()
+  }
+
+  #giveBack({ call }: Task): void {
+    const { owner } = call.facts
+    const theirs = (this.#perOwner.get(owner) ?? 0) - 1
+    if (theirs > 0) this.#perOwner.set(owner, theirs)
+    else this.#perOwner.delete(owner)
+    this.#places.giveBack(owner, 1)
+  }
+
+  #expire(): void {
+    this.#isSweeping = false
+    const time = now()
+    for (const task of [...this.#tasks.values()]) if (task.expiresAt <= time) this.#drop(task)
+    this.#scheduleSweep()
+  }
+
+  /** One timer for all, and none while there is nothing. */
+  #scheduleSweep(): void {
+    if (this.#isSweeping || this.#isClosing || this.#tasks.size === 0) return
+    this.#isSweeping = true
+    this.#sweep.start(this.#sweepEvery)
+  }
+}

@@ -1,0 +1,199 @@
+// A call that its client looks in on: what a task id stands for. What it has come to is the call's;
+// the task adds when it ends, what it waits for, and words for people.
+import { nanoid } from 'nanoid'
+import { now } from '../../protocol/clock.js'
+import type { TaskStatus } from '../../protocol/tasks.js'
+import type { CallFacts, CallKeeper } from '../call-keeper.js'
+import { Call } from '../call.js'
+import { TaskInput } from './task-input.js'
+import type { TaskStore } from './task-store.js'
+
+export interface TaskTimes {
+  /** Milliseconds from its creation for which it can be asked for. */
+  readonly ttl: number
+  /** Milliseconds that its client is told to wait from one look to the next. */
+  readonly pollInterval: number
+}
+
+export class Task implements CallKeeper {
+  readonly id = nanoid()
+  readonly call: Call
+  readonly times: TaskTimes
+  readonly input = new TaskInput()
+  readonly #store: TaskStore
+  /** What answers the request that it began with. */
+  readonly #created: (task: Task) => string
+  #isTask = false
+  #createdAt = 0
+  #updatedAt = 0
+  #expiresAt = Infinity
+  #statusMessage: string | undefined
+  #isFailure = false
+  #bytes = 0
+  #inputBytes = 0
+  /** Hears of each change of its status, or of its message. */
+  onChange: (task: Task) => void = () => undefined
+
+  /** @param created makes the result that says that it is a task. */
+  constructor(
+    facts: CallFacts,
+    store: TaskStore,
+    times: TaskTimes,
+    created: (task: Task) => string
+  ) {
+    this.#store = store
+    this.times = times
+    this.#created = created
+    this.call = new Call(facts, this, () => this.#created(this))
+    store.begin(this)
+  }
+
+  /** Its client knows its id, or is about to. */
+  get isTask(): boolean {
+    return this.#isTask
+  }
+
+  get status(): TaskStatus {
+    switch (this.call.state) {
+      case 'completed':
+        return this.#isFailure ? 'failed' : 'completed'
+      case 'cancelled':
+        return 'cancelled'
+      case 'failed':
+      case 'abandoned':
+        return 'failed'
+      case 'live':
+      case 'waiting':
+        return this.input.isOpen ? 'input_required' : 'working'
+    }
+  }
+
+  get isEnded(): boolean {
+    return this.call.isEnded
+  }
+
+  get isWaitingForInput(): boolean {
+    return this.input.isOpen
+  }
+
+  get statusMessage(): string | undefined {
+    return this.#statusMessage
+  }
+
+  /** ISO 8601, as all times on the wire. */
+  get createdAt(): string {
+    return new Date(this.#createdAt).toISOString()
+  }
+
+  get lastUpdatedAt(): string {
+    return new Date(this.#updatedAt).toISOString()
+  }
+
+  get expiresAt(): number {
+    return this.#expiresAt
+  }
+
+  /** Its time is over. */
+  get isOver(): boolean {
+    return this.#expiresAt <= now()
+  }
+
+  /** Something has changed that its client may want to know. */
+  changed(statusMessage?: string): void {
+    if (statusMessage !== undefined) this.#statusMessage = statusMessage
+    this.#updatedAt = Date.now()
+    this.#store.changed()
+    if (this.#isTask) this.onChange(this)
+  }
+
+  /** Its answer, which is to come next, makes it `failed`. */
+  willFail(): void {
+    this.#isFailure = true
+  }
+
+  /** Counts bytes that it keeps besides its results. `false`: there is no room for them. */
+  grow(bytes: number): boolean {
+    if (!this.#store.resize(bytes, this.call.facts.owner)) return false
+    this.#bytes += bytes
+    return true
+  }
+
+  /** The same for what is kept of one round of questions. */
+  growInput(bytes: number): boolean {
+    if (!this.grow(bytes)) return false
+    this.#inputBytes += bytes
+    return true
+  }
+
+  /** The round is over. */
+  letGoOfInput(): void {
+    this.grow(-this.#inputBytes)
+    this.#inputBytes = 0
+  }
+
+  /** Nobody can ask for it any more. */
+  forget(): void {
+    if (!this.call.isEnded) this.call.cancel()
+    this.call.forget('token-expired')
+    this.#letGo()
+  }
+
+  // CallKeeper
+
+  get maxCallBytes(): number {
+    return this.#store.maxTaskBytes
+  }
+
+  /** Its client may be away for its whole time. */
+  get abandonAfter(): number {
+    return Math.max(1, this.#expiresAt - now())
+  }
+
+  get isClosing(): boolean {
+    return this.#store.isClosing
+  }
+
+  /** It is found before anybody is told its id. */
+  issue(): string {
+    if (this.#isTask) return this.id
+    this.#isTask = true
+    this.#createdAt = this.#updatedAt = Date.now()
+    this.#expiresAt = now() + this.times.ttl
+    this.#store.add(this)
+    return this.id
+  }
+
+  retire(): void {
+    // The id is good for as long as the task is.
+  }
+
+  resize(bytes: number, owner: string): boolean {
+    return this.#store.resize(bytes, owner)
+  }
+
+  settled(): void {
+    if (this.#isDone) return
+    this.#end()
+    if (!this.#isTask) this.call.forget('token-completed')
+  }
+
+  dropped(): void {
+    if (!this.#isDone) this.#end()
+  }
+
+  #isDone = false
+
+  #end(): void {
+    this.#isDone = true
+    this.input.clear()
+    this.#letGo()
+    this.changed()
+    this.#store.ended(this)
+  }
+
+  #letGo(): void {
+    this.#store.resize(-this.#bytes, this.call.facts.owner)
+    this.#bytes = 0
+    this.#inputBytes = 0
+  }
+}

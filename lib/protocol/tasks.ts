@@ -1,0 +1,67 @@
+// Tasks on the wire: the extension `io.modelcontextprotocol/tasks` (2026-07-28, SEP-2663) and the
+// core's experimental tasks (2025-11-25, SEP-1686).
+import { isObject, type Message, paramsOf } from './json-rpc.js'
+import { CLIENT_CAPABILITIES, metaOf } from './streams-capability.js'
+
+export const TASKS_EXTENSION = 'io.modelcontextprotocol/tasks'
+/** [2025-11-25] Which task a message belongs to. */
+export const RELATED_TASK = 'io.modelcontextprotocol/related-task'
+
+/** [2026-07-28] The client has not declared what the request needs. */
+export const MISSING_CLIENT_CAPABILITY = -32021
+export const INVALID_PARAMS = -32602
+export const METHOD_NOT_FOUND = -32601
+
+export type TaskStatus = 'working' | 'input_required' | 'completed' | 'failed' | 'cancelled'
+
+/** The requests of both generations. */
+const METHODS = ['tasks/get', 'tasks/update', 'tasks/cancel', 'tasks/result', 'tasks/list'] as const
+export type TaskMethod = (typeof METHODS)[number]
+
+/** The method of a message that is about tasks; `undefined`: it is about something else. */
+export function taskMethodOf({ method }: Message): TaskMethod | undefined {
+  return METHODS.find(name => name === method)
+}
+
+/** Whether a request of 2026-07-28 declares the extension: each one speaks for itself alone. */
+export function declaresTasks(message: Message): boolean {
+  return hasExtension(metaOf(paramsOf(message))[CLIENT_CAPABILITIES])
+}
+
+/** Whether capabilities, of a client or a server, hold the extension. */
+export function hasExtension(capabilities: unknown): boolean {
+  const extensions = isObject(capabilities) ? capabilities['extensions'] : undefined
+  return isObject(extensions) && isObject(extensions[TASKS_EXTENSION])
+}
+
+/** Whether a server has tasks of its own, of either generation. */
+export function hasOwnTasks(capabilities: unknown): boolean {
+  return (
+    hasExtension(capabilities) || (isObject(capabilities) && capabilities['tasks'] !== undefined)
+  )
+}
+
+/** The `data` of `MISSING_CLIENT_CAPABILITY`: what would have to be declared. */
+export const REQUIRED_CAPABILITIES = {
+  requiredCapabilities: { extensions: { [TASKS_EXTENSION]: {} } }
+}
+
+/** The id of the task that a request is about; `undefined`: it names none. */
+export function taskIdOf(message: Message): string | undefined {
+  const { taskId } = paramsOf(message)
+  return typeof taskId === 'string' ? taskId : undefined
+}
+
+/** Characters of a status message: it travels with each poll. */
+const LONGEST_STATUS = 500
+
+/** What a progress notification comes to in words: `"<message> (3/10)"`. */
+export function progressText(message: Message): string | undefined {
+  const { message: text, progress, total } = paramsOf(message)
+  const count = typeof progress === 'number' ? `${progress}` : undefined
+  const share = count !== undefined && typeof total === 'number' ? `${count}/${total}` : count
+  const words = typeof text === 'string' && text !== '' ? text : undefined
+  if (words === undefined) return share
+  const end = share === undefined ? '' : ` (${share})`
+  return words.slice(0, LONGEST_STATUS - end.length) + end
+}

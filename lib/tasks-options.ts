@@ -1,0 +1,94 @@
+// Option `tasks`: what it means, what it defaults to, and what is wrong with a bad one.
+import { isObject } from './protocol/json-rpc.js'
+import type { TaskPolicy } from './calls/tasks/task-settings.js'
+
+/** Option `tasks` of {@link McpStreamsOptions}. Durations are milliseconds. */
+export interface TasksOptions {
+  /**
+   * Milliseconds without a result after which a call becomes a task (2026-07-28). Default: 10,000.
+   */
+  readonly after?: number | undefined
+  /**
+   * Milliseconds from its creation for which a task can be asked for; whatever of it still runs
+   * then is given up. `max`: the most that a client may ask for. Default: an hour, and a day, or
+   * `default` where that is longer.
+   */
+  readonly ttl?:
+    { readonly default?: number | undefined; readonly max?: number | undefined } | undefined
+  /** Milliseconds that clients are told to wait from one look to the next. Default: 1,000. */
+  readonly pollInterval?: number | undefined
+  /**
+   * Tasks, and calls that may become tasks, that one owner may have at a time. A call beyond that
+   * is answered without a task, or refused where its tool makes it one at once. Default: 1,000.
+   */
+  readonly maxPerOwner?: number | undefined
+  /**
+   * By a tool's name, when its call becomes a task. `never`: it does not. `after`: when it has no
+   * result after so many milliseconds. `always`: at once. `required`: at once, and a client that
+   * does not declare the extension is refused. Default: `after`.
+   */
+  readonly tools?: Readonly<Record<string, TaskPolicy>> | undefined
+}
+
+/** The same with every default filled in. */
+export interface TasksValues {
+  readonly after: number
+  readonly ttl: { readonly default: number; readonly max: number }
+  readonly pollInterval: number
+  readonly maxPerOwner: number
+  readonly tools: Readonly<Record<string, TaskPolicy>>
+}
+
+const HOUR = 60 * 60 * 1000
+const POLICIES = ['never', 'after', 'always', 'required']
+/** Timers wrap around beyond this. */
+const LONGEST = 2 ** 31 - 1
+
+export function parseTasks(options: false | TasksOptions = false): false | TasksValues {
+  if (options === false) return false
+  const { after = 10_000, ttl = {}, pollInterval = 1000, maxPerOwner = 1000, tools = {} } = options
+  const usual = ttl.default ?? Math.min(HOUR, ttl.max ?? HOUR)
+  const max = ttl.max ?? Math.max(24 * HOUR, usual)
+  return { after, ttl: { default: usual, max }, pollInterval, maxPerOwner, tools: { ...tools } }
+}
+
+/** What is wrong with the option, to be said after its name. */
+export function checkTasks(value: unknown): string | undefined {
+  if (value === false) return undefined
+  if (!isObject(value))
+    return 'must be false, or an object with `after`, `ttl`, `pollInterval`, `maxPerOwner` and `tools`'
+  for (const [name, part] of Object.entries(value)) {
+    if (!Object.hasOwn(CHECKS, name)) return `must not have \`${name}\``
+    const fault = part === undefined ? undefined : CHECKS[name as keyof TasksOptions](part)
+    if (fault !== undefined) return `has a bad \`${name}\`: it ${fault}`
+  }
+  return undefined
+}
+
+type Check = (value: unknown) => string | undefined
+
+const CHECKS: { readonly [name in keyof Required<TasksOptions>]: Check } = {
+  after: whole(0, LONGEST),
+  ttl: value => {
+    const fault = 'must have `default` and `max`, whole numbers from 1 on, `max` not the smaller'
+    if (!isObject(value)) return fault
+    const { default: usual, max, ...others } = value
+    const times = [usual, max].filter(time => time !== undefined)
+    const isFine = times.every(time => whole(1, LONGEST)(time) === undefined)
+    if (!isFine || Object.keys(others).length > 0) return fault
+    return times.length === 2 && (usual as number) > (max as number) ? fault : undefined
+  },
+  pollInterval: whole(1, LONGEST),
+  maxPerOwner: whole(1, 1_000_000),
+  tools: value =>
+    isObject(value) && Object.values(value).every(policy => POLICIES.includes(policy as string))
+      ? undefined
+      : "must have, by tool, 'never', 'after', 'always' or 'required'"
+}
+
+function whole(least: number, most: number): Check {
+  return value =>
+    Number.isSafeInteger(value) && (value as number) >= least && (value as number) <= most
+      ? undefined
+      : `must be a whole number, ${least} to ${most}`
+}

@@ -1,0 +1,95 @@
+// How long a task can be found, what it costs, and what becomes of it when the process ends.
+
+import { afterEach, describe, expect, it, jest } from '@jest/globals'
+import { closeAll } from '../../helpers/listen.js'
+import { answer, begin, callTool, getTask, RESULT, serveTasks, until } from './setup.js'
+
+afterEach(() => {
+  jest.restoreAllMocks()
+  return closeAll()
+})
+
+/** So many milliseconds later, for all that lasts. */
+function after(milliseconds: number): void {
+  const time = performance.now() + milliseconds
+  jest.spyOn(performance, 'now').mockImplementation(() => time)
+}
+
+const TTL = { ttl: { default: 60_000 } }
+
+describe('a task', () => {
+  it('is found for its whole time, and not a moment longer', async () => {
+    const { url, calls, streams } = await serveTasks(TTL)
+    const [ended, running] = [await begin(url), await begin(url)]
+    answer(await calls.nth(1))
+    await until(url, ended, 'completed')
+    after(59_000)
+    expect(await getTask(url, ended)).toMatchObject({ result: { result: RESULT, ttlMs: 60_000 } })
+    expect(await getTask(url, running)).toMatchObject({ result: { status: 'working' } })
+    after(2000)
+    for (const id of [ended, running])
+      expect(await getTask(url, id)).toMatchObject({ error: { code: -32602 } })
+    // What still runs is for nobody any more.
+    await calls[1]!.closed
+    expect(streams.stats()).toMatchObject({ tasks: 0, bytes: 0 })
+  })
+
+  it('is let go when its time is over, without anybody asking', async () => {
+    const { url, calls, streams } = await serveTasks({ ttl: { default: 50 } })
+    await begin(url)
+    await (
+      await calls.nth(1)
+    ).closed
+    while (streams.stats().tasks > 0) await new Promise(resolve => setTimeout(resolve, 20))
+    expect(streams.stats()).toMatchObject({ tasks: 0, bytes: 0 })
+  })
+
+  it('does not end because nobody looks: its client may be away for its time', async () => {
+    const { url, calls } = await serveTasks({}, {}, { resumeInterval: { max: 0.02 } })
+    const taskId = await begin(url)
+    const call = await calls.nth(1)
+    await new Promise(resolve => setTimeout(resolve, 60))
+    expect(call.isClosed).toBe(false)
+    answer(call)
+    await until(url, taskId, 'completed')
+  })
+
+  it('counts what is kept of it, and nothing once its result is all', async () => {
+    const { url, calls, streams } = await serveTasks()
+    const taskId = await begin(url)
+    const waiting = streams.stats().bytes
+    expect(waiting).toBeGreaterThan(100)
+    expect(waiting).toBeLessThan(1000)
+    const text = 'x'.repeat(10_000)
+    answer(await calls.nth(1), { content: [{ type: 'text', text }] })
+    await until(url, taskId, 'completed')
+    const { bytes, tasks } = streams.stats()
+    expect(bytes).toBeGreaterThan(10_000)
+    expect(bytes).toBeLessThan(10_500)
+    expect(tasks).toBe(1)
+  })
+})
+
+describe('the end of the process', () => {
+  it('waits for tasks that run, and makes no new ones', async () => {
+    const { url, streams, calls } = await serveTasks()
+    const taskId = await begin(url)
+    const closing = streams.close({ drain: 10_000 })
+    const plain = callTool(url)
+    answer(await calls.nth(2))
+    expect((await plain).result).toEqual(RESULT)
+    expect(await getTask(url, taskId)).toMatchObject({ result: { status: 'working' } })
+    answer(calls[0]!)
+    await until(url, taskId, 'completed')
+    await closing
+  })
+
+  it('gives up what has not ended in time', async () => {
+    const { url, streams, calls } = await serveTasks()
+    await begin(url)
+    const call = await calls.nth(1)
+    await streams.close({ drain: 0 })
+    await call.closed
+    expect(streams.stats()).toMatchObject({ tasks: 0, bytes: 0 })
+  })
+})

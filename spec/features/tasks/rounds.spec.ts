@@ -1,0 +1,136 @@
+// A task whose endpoint asks its client: rounds of questions, carried on by the middleware.
+
+import { afterEach, describe, expect, it } from '@jest/globals'
+import { closeAll } from '../../helpers/listen.js'
+import {
+  answer,
+  ask,
+  begin,
+  callTool,
+  elicitation,
+  getTask,
+  inputRequired,
+  RESULT,
+  serveTasks,
+  until
+} from './setup.js'
+
+afterEach(closeAll)
+
+const accept = (answer: unknown) => ({ action: 'accept', content: { answer } })
+const update = (url: string, taskId: string, inputResponses: object, headers = {}) =>
+  ask(url, 'tasks/update', { taskId, inputResponses }, { headers })
+
+describe('an endpoint that asks', () => {
+  it('before there is a task, asks its client itself', async () => {
+    const { url, calls } = await serveTasks({ after: 60_000 })
+    const waiting = callTool(url)
+    answer(await calls.nth(1), inputRequired({ q: elicitation('who?') }, 'state'))
+    expect((await waiting).result).toEqual(inputRequired({ q: elicitation('who?') }, 'state'))
+  })
+
+  it('of a task, gets the answers with its own keys and state, in a request of its own', async () => {
+    const { url, calls } = await serveTasks()
+    const taskId = await begin(url)
+    const first = await calls.nth(1)
+    answer(
+      first,
+      inputRequired({ q: elicitation('who?'), 'q 2': elicitation('why?') }, 'a "state"')
+    )
+    const task = await until(url, taskId, 'input_required')
+    expect(task).toMatchObject({ resultType: 'complete' })
+    expect(task).not.toHaveProperty('requestState')
+    expect(task.inputRequests).toEqual({
+      'r1.q': elicitation('who?'),
+      'r1.q 2': elicitation('why?')
+    })
+
+    await update(url, taskId, { 'r1.q': accept('me') })
+    // Gone in the very next look.
+    expect((await getTask(url, taskId)).result.inputRequests).toEqual({
+      'r1.q 2': elicitation('why?')
+    })
+    expect(calls).toHaveLength(1)
+    await update(url, taskId, { 'r1.q 2': accept('so') })
+    const second = await calls.nth(2)
+    expect(second.message.id).not.toBe(first.message.id)
+    expect(second.message.params).toEqual({
+      ...first.message.params,
+      inputResponses: { q: accept('me'), 'q 2': accept('so') },
+      requestState: 'a "state"'
+    })
+    expect(second.req.headers).toMatchObject({ 'mcp-method': 'tools/call', 'mcp-name': 'report' })
+    expect((await getTask(url, taskId)).result.status).toBe('working')
+    answer(second)
+    expect(await until(url, taskId, 'completed')).toMatchObject({ result: RESULT })
+  })
+
+  it('asks again under keys that were never used, whatever its own are', async () => {
+    const { url, calls } = await serveTasks()
+    const taskId = await begin(url)
+    for (let round = 1; round <= 3; round++) {
+      answer(await calls.nth(round), inputRequired({ q: elicitation(`${round}?`) }, `${round}`))
+      const { inputRequests } = await until(url, taskId, 'input_required')
+      expect(inputRequests).toEqual({ [`r${round}.q`]: elicitation(`${round}?`) })
+      await update(url, taskId, { [`r${round}.q`]: accept(round) })
+      const { message } = await calls.nth(round + 1)
+      expect(message.params).toMatchObject({
+        inputResponses: { q: accept(round) },
+        requestState: `${round}`
+      })
+    }
+    answer(await calls.nth(4))
+    await until(url, taskId, 'completed')
+  })
+
+  it('is told what the client knows now: its new credentials, and the headers of the call', async () => {
+    const { url, calls } = await serveTasks({}, {}, { owner: () => 'one' })
+    const headers = { authorization: 'Bearer old', 'mcp-param-region': 'north', 'x-trace': '1' }
+    const taskId = await begin(url, 'report', { headers })
+    answer(await calls.nth(1), inputRequired({ q: elicitation('who?') }))
+    await until(url, taskId, 'input_required')
+    await update(url, taskId, { 'r1.q': accept('me') }, { authorization: 'Bearer new' })
+    const { req, message } = await calls.nth(2)
+    expect(req.headers).toMatchObject({
+      authorization: 'Bearer new',
+      'mcp-param-region': 'north',
+      'mcp-name': 'report'
+    })
+    expect(message.params).not.toHaveProperty('requestState')
+  })
+
+  it('for nothing but to be asked again is asked again, with its state', async () => {
+    const { url, calls } = await serveTasks()
+    const taskId = await begin(url)
+    answer(await calls.nth(1), inputRequired(undefined, 'later'))
+    const { message } = await calls.nth(2)
+    expect(message.params).toMatchObject({ name: 'report', requestState: 'later' })
+    expect(message.params).not.toHaveProperty('inputResponses')
+    expect((await getTask(url, taskId)).result.status).toBe('working')
+    answer(calls[1]!)
+    await until(url, taskId, 'completed')
+  })
+
+  it('for nothing at all has failed', async () => {
+    const { url, calls } = await serveTasks()
+    const taskId = await begin(url)
+    answer(await calls.nth(1), inputRequired())
+    await until(url, taskId, 'failed')
+  })
+
+  it('in the round that a client has begun before, gets its answers once', async () => {
+    const { url, calls } = await serveTasks()
+    const params = { name: 'report', inputResponses: { a: accept(1) }, requestState: 'one' }
+    const { taskId } = (await ask(url, 'tools/call', params)).result
+    const first = await calls.nth(1)
+    expect(first.message.params).toMatchObject(params)
+    answer(first, inputRequired({ b: elicitation('and?') }, 'two'))
+    await until(url, taskId, 'input_required')
+    await update(url, taskId, { 'r1.b': accept(2) })
+    expect((await calls.nth(2)).message.params).toMatchObject({
+      inputResponses: { b: accept(2) },
+      requestState: 'two'
+    })
+    expect(calls[1]!.message.params.inputResponses).not.toHaveProperty('a')
+  })
+})

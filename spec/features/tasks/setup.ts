@@ -1,0 +1,141 @@
+// Tasks over raw HTTP, at 2026-07-28: an endpoint without any, whose script the spec holds, and
+// what its client sends.
+
+import type { RequestHandler } from 'express'
+import type { McpStreamsOptions } from '../../../lib/index.js'
+import { Awaitable } from '../../helpers/gate.js'
+import { rawEndpoint, type RawCall, type RawEndpoint } from '../../helpers/endpoints/raw.js'
+import { post, request, result as resultOf, type RequestId } from '../../helpers/mcp.js'
+import type { Json, OpenStream } from '../../helpers/open-stream.js'
+import { serve, type Served } from '../../helpers/serve.js'
+
+export const EXTENSION = 'io.modelcontextprotocol/tasks'
+export const DECLARED = { extensions: { [EXTENSION]: {} } }
+export const RESULT = {
+  content: [{ type: 'text', text: 'the report' }],
+  resultType: 'complete'
+}
+const REVISION = '2026-07-28'
+
+type TasksOptions = Exclude<McpStreamsOptions['tasks'], false | undefined>
+
+export interface Setup extends Served {
+  endpoint: RawEndpoint
+  /** Calls of tools that have reached the endpoint. */
+  calls: Awaitable<RawCall>
+  /** How often the endpoint has been asked what it can do. */
+  discoveries: () => number
+}
+
+interface Endpoint {
+  capabilities?: object
+  script?: (call: RawCall) => unknown
+  inFront?: RequestHandler[]
+}
+
+/** Tasks at once, for whatever tool, unless the spec says otherwise. */
+export async function serveTasks(
+  tasks: TasksOptions = {},
+  { capabilities = { tools: {} }, script = () => undefined, inFront = [] }: Endpoint = {},
+  options: McpStreamsOptions = {}
+): Promise<Setup> {
+  const calls = new Awaitable<RawCall>()
+  let discoveries = 0
+  const endpoint = rawEndpoint(call => {
+    if (call.message?.method === 'server/discover') {
+      discoveries++
+      return answer(call, { supportedVersions: [REVISION], capabilities })
+    }
+    calls.push(call)
+    return script(call)
+  })
+  const served = await serve(endpoint, { ...options, tasks: { after: 0, ...tasks } }, inFront)
+  return { ...served, endpoint, calls, discoveries: () => discoveries }
+}
+
+/** What the endpoint answers in JSON. */
+export function answer({ res, message }: RawCall, value: object = RESULT): void {
+  res.writeHead(200, { 'Content-Type': 'application/json' })
+  res.end(JSON.stringify(resultOf(message.id, value)))
+}
+
+export const inputRequired = (inputRequests?: object, requestState?: string): object => ({
+  resultType: 'input_required',
+  inputRequests,
+  requestState
+})
+
+export const elicitation = (message: string): object => ({
+  method: 'elicitation/create',
+  params: { message, requestedSchema: { type: 'object', properties: {} } }
+})
+
+/** A request as a client sends it that declares the extension, or whatever `capabilities` say. */
+export async function send(
+  url: string,
+  method: string,
+  params: Record<string, unknown> = {},
+  { id = 1, headers = {}, capabilities = DECLARED }: SendOptions = {}
+): Promise<OpenStream> {
+  const meta = {
+    'io.modelcontextprotocol/protocolVersion': REVISION,
+    'io.modelcontextprotocol/clientInfo': { name: 'raw', version: '1' },
+    'io.modelcontextprotocol/clientCapabilities': capabilities
+  }
+  const name = params['taskId'] ?? params['name']
+  const all: Record<string, string | undefined> = {
+    accept: 'application/json, text/event-stream',
+    'mcp-protocol-version': REVISION,
+    'mcp-method': method,
+    'mcp-name': typeof name === 'string' ? name : undefined,
+    ...headers
+  }
+  const given = Object.entries(all).filter(
+    (entry): entry is [string, string] => entry[1] !== undefined
+  )
+  const message = request(id, method, {
+    ...params,
+    _meta: { ...(params['_meta'] as object), ...meta }
+  })
+  return post(url, message, Object.fromEntries(given))
+}
+
+interface SendOptions {
+  id?: RequestId
+  /** `undefined`: it is not sent. */
+  headers?: Record<string, string | undefined>
+  capabilities?: object
+}
+
+/** The same, and its whole answer: the last message, where it is an event stream. */
+export async function ask(...args: Parameters<typeof send>): Promise<Json> {
+  return answerOf(await send(...args))
+}
+
+export async function answerOf(response: OpenStream): Promise<Json> {
+  await response.ended
+  const isStream = String(response.headers['content-type']).startsWith('text/event-stream')
+  return isStream ? response.messages().at(-1) : JSON.parse(response.text)
+}
+
+export const callTool = (url: string, name = 'report', options: SendOptions = {}): Promise<Json> =>
+  ask(url, 'tools/call', { name, arguments: {} }, options)
+
+/** The id of the task that a call has become. */
+export async function begin(url: string, name?: string, options?: SendOptions): Promise<string> {
+  const { result } = await callTool(url, name, options)
+  if (result?.resultType !== 'task') throw new Error(`no task: ${JSON.stringify(result)}`)
+  return result.taskId
+}
+
+export const getTask = (url: string, taskId: unknown, options?: SendOptions): Promise<Json> =>
+  ask(url, 'tasks/get', { taskId }, options)
+
+/** Looks until the task is as it should be. */
+export async function until(url: string, taskId: string, status: string): Promise<Json> {
+  for (;;) {
+    const { result } = await getTask(url, taskId)
+    if (result?.status === status) return result
+    await new Promise(resolve => setTimeout(resolve, 5))
+  }
+}
