@@ -51,12 +51,20 @@ export function compare(bare, other) {
   })
 }
 
-/** The ids among `ids` that the results do not show as passed, each time they occur. */
+/**
+ * The ids among `ids` that the results do not show as passed, each time they occur; `all`: of all
+ * that were not skipped, and do more than inform.
+ */
 export function unproven(results, ids) {
   const checks = results.flatMap(result => result.checks)
-  return ids.filter(id => {
+  const counting = checks.filter(({ status }) => Object.hasOwn(rank, status))
+  const wanted = ids === 'all' ? [...new Set(counting.map(({ id }) => id))] : ids
+  return wanted.filter(id => {
     const found = checks.filter(check => check.id === id)
-    return found.length === 0 || found.some(check => check.status !== 'SUCCESS')
+    return (
+      found.length === 0 ||
+      found.some(check => check.status !== 'SUCCESS' && (ids !== 'all' || check.status in rank))
+    )
   })
 }
 

@@ -6,9 +6,11 @@ const primed = ['server-sse-priming-event', 'server-sse-retry-field']
 const polling = [...primed, 'server-sse-disconnect-resume']
 
 /**
- * `proves`: ids of checks that must pass with the middleware, whatever they do bare.
+ * `proves`: ids of checks that must pass with the middleware, whatever they do bare; `all`: every
+ * one. `scenarios`: those to run, in place of the revision's.
  *
- * @type {{ name: string, server: string, flags: string[], revision: string, proves: string[] }[]}
+ * @type {{ name: string, server: string, flags: string[], revision: string, scenarios?: string[],
+ *   proves: string[] | 'all' }[]}
  */
 export const variants = [
   {
@@ -54,5 +56,24 @@ export const variants = [
     flags: ['--sse'],
     revision: '2026-07-28',
     proves: streams
+  },
+  {
+    // Not on the suite's timeline, as an extension: its scenarios are named one by one.
+    name: 'SDK v2, no task code',
+    server: 'tasks.js',
+    flags: [],
+    revision: '2026-07-28',
+    scenarios: [
+      'tasks-lifecycle',
+      'tasks-capability-negotiation',
+      'tasks-wire-fields',
+      'tasks-request-state-removal',
+      'tasks-mrtr-input',
+      'tasks-dispatch-and-envelope',
+      'tasks-request-headers',
+      'tasks-required-task-error',
+      'tasks-mrtr-composition'
+    ],
+    proves: 'all'
   }
 ]

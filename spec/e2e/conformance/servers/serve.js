@@ -17,8 +17,9 @@ const streams = flags.bare ? undefined : await import('express-mcp-streams')
 /** What the middleware adds inside a handler; `undefined` when the server is bare. */
 export const currentStream = () => streams?.currentStream()
 
-export function serve(app, endpoint) {
-  if (streams) app.use('/mcp', streams.mcpStreams())
+/** @param options of the middleware. */
+export function serve(app, endpoint, options = {}) {
+  if (streams) app.use('/mcp', streams.mcpStreams(options))
   app.all('/mcp', endpoint)
 
   const server = app.listen(0, '127.0.0.1', () => {
