@@ -109,7 +109,8 @@ function headersFor(
   const given = new Set(others.filter((_, i) => i % 2 === 0).map(name => name.toLowerCase()))
   for (let i = 0; i + 1 < req.rawHeaders.length; i += 2) {
     const name = req.rawHeaders[i] as string
-    if (!OF_THIS_REQUEST.test(name) && !given.has(name.toLowerCase())) headers.push(name, req.rawHeaders[i + 1] as string)
+    if (!OF_THIS_REQUEST.test(name) && !given.has(name.toLowerCase()))
+      headers.push(name, req.rawHeaders[i + 1] as string)
   }
   headers.push('Accept', 'application/json, text/event-stream', 'Content-Type', 'application/json')
   headers.push('Content-Length', String(body.length), 'Connection', 'close')
