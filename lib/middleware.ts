@@ -478,7 +478,7 @@ class Instance {
     const key = profile.taken && messages.length > 0 ? keyOf(req, owner) : undefined
     if (key === undefined) return this.#passOn(owner, body, text, req, res, next)
     const { calls, isClosing } = this.#parts
-    const digest = digestOf(body)
+    const digest = digestOf(body, text)
     if (digest === undefined) return this.#passOn(owner, body, text, req, res, next)
     const earlier = calls.get(key)
     if (earlier === undefined) {

@@ -135,12 +135,19 @@ export class CallStore implements CallKeeper {
     return known?.scope === scope ? known.reason : 'token-invalid'
   }
 
-  /** The same for a request, which must be the one that the token was given for. */
-  findFor(request: Message & { readonly method: string }, scope: string): Call | ResumeTokenFault {
+  /**
+   * The same for a request, which must be the one that the token was given for; `text` is its JSON,
+   * where that is known.
+   */
+  findFor(
+    request: Message & { readonly method: string },
+    scope: string,
+    text?: string
+  ): Call | ResumeTokenFault {
     const found = this.find(tokenOf(request), scope)
     if (typeof found === 'string') return found
     if (found.facts.method !== request.method) return 'method-changed'
-    return found.facts.parameters === parametersOf(request) ? found : 'parameters-changed'
+    return found.facts.parameters === parametersOf(request, text) ? found : 'parameters-changed'
   }
 
   /** `false`: it is not kept any more. */

@@ -102,7 +102,7 @@ export class ResumeTokens {
       : undefined
     const ask = asked ?? this.#shedding(req, owner, request)
     const isHinted = request.method === 'tools/list' && hints.size > 0
-    const parameters = ask !== undefined || isHinted ? parametersOf(request) : undefined
+    const parameters = ask !== undefined || isHinted ? parametersOf(request, post.text) : undefined
     if (parameters === undefined) return undefined
     const list = isHinted
       ? () => answerToolsList(this.#parts, post, request, hints, limits.maxCallBytes)
@@ -275,7 +275,7 @@ export class ResumeTokens {
   }
 
   /** A request with a token never reaches the endpoint: an old token must not run a tool again. */
-  #resume({ req, res, owner, messages, isKeyed }: Post): void {
+  #resume({ req, res, owner, messages, text, isKeyed }: Post): void {
     // It is answered here, so the endpoint's own guard is not asked.
     if (isForeignOrigin(req, this.#parts.allowedOrigins))
       return refuseAndCount(this.#parts, res, 403, 'foreign-origin')
@@ -286,7 +286,7 @@ export class ResumeTokens {
     }
     const ask = askOf(headerOf(req, 'prefer'), request, 'always') as Ask
     const leg = new HttpLeg(req, res, request, { isKept: isKeyed, isAskedByHeader: ask.isByHeader })
-    const found = this.#calls.findFor(request, scopeOf(req, owner))
+    const found = this.#calls.findFor(request, scopeOf(req, owner), text)
     if (typeof found === 'string') {
       this.#parts.debug('%s with a resume token refused: %s', request.method, found)
       this.#parts.count('refused', undefined, found)

@@ -4,6 +4,7 @@ import { stringify } from 'safe-stable-stringify'
 import { isComparable } from '../protocol/comparable.js'
 import { isObject, isRequest, type Message, paramsOf } from '../protocol/json-rpc.js'
 import { spliceJson } from '../protocol/json-splice.js'
+import { longNumbers, partsOf, skipSpace } from '../protocol/json-text.js'
 import { parseRevision } from '../protocol/revisions.js'
 import { respondAsync } from '../protocol/respond-async.js'
 import { requestStateOf, withEndpointState } from './request-state.js'
@@ -98,16 +99,32 @@ export function endpointText(text: string | undefined, message: Message, request
   return text === undefined ? JSON.stringify(request) : spliceJson(text, message, request)
 }
 
+/** Members of `params` that differ each time that a call is made again. */
+const OF_ONE_TIME = ['_meta', 'requestState', 'inputResponses']
+
 /**
  * What makes two `params` the same, whatever the order of their members; `undefined` where they are
- * nested too deeply, or have too many parts, to tell.
+ * nested too deeply, or have too many parts, to tell. `text` is the JSON of the message, where it
+ * is known: numbers that are one for JavaScript may be two there.
  */
-export function parametersOf(message: Message): string | undefined {
+export function parametersOf(message: Message, text: string | undefined): string | undefined {
   // What was asked for in between (2026-07-28) is not what makes it another request.
   const { requestState: _state, inputResponses: _answers, ...params } = paramsOf(message)
   if (!isComparable(params)) return undefined
-  const text = stringify(without(params, [TOKEN, WAIT, PROGRESS])) ?? ''
-  return createHash('sha256').update(text).digest('base64url')
+  const known = stringify(without(params, [TOKEN, WAIT, PROGRESS])) ?? ''
+  const exact = text === undefined || longNumbers(text).length === 0 ? [] : exactIn(text)
+  return createHash('sha256')
+    .update([known, ...exact].join(' '))
+    .digest('base64url')
+}
+
+/** The numbers of a message's `params` that JavaScript may not tell apart, as they are written. */
+function exactIn(text: string): readonly string[] {
+  const params = partsOf(text, skipSpace(text, 0)).findLast(({ key }) => key === 'params')
+  if (params === undefined) return []
+  return partsOf(text, params.valueAt)
+    .filter(({ key }) => !OF_ONE_TIME.includes(key))
+    .flatMap(({ valueAt, end }) => longNumbers(text.slice(valueAt, end)))
 }
 
 /** The revision that a request of 2026-07-28 or later names. */

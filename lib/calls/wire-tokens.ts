@@ -101,7 +101,7 @@ class WireSession implements SessionTokens {
     const ask = mayGetTokens(settings, message)
       ? askOf(undefined, message, settings.offer)
       : undefined
-    const parameters = ask === undefined ? undefined : parametersOf(message)
+    const parameters = ask === undefined ? undefined : parametersOf(message, undefined)
     if (ask === undefined || parameters === undefined) return false
     if (!calls.hasRoom(this.#host.owner)) {
       parts.debug('no resume tokens: as many calls run as may')

@@ -2,6 +2,7 @@
 import { createHash } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
 import { isComparable } from '../protocol/comparable.js'
+import { compactJson } from '../protocol/json-text.js'
 import { headerOf, scopeOf } from '../access/guards.js'
 
 /**
@@ -31,9 +32,13 @@ export interface BodyDigest {
   readonly size: number
 }
 
-/** `undefined`: a body of too many parts, or nested too deeply, for a key to be heeded. */
-export function digestOf(body: unknown): BodyDigest | undefined {
-  if (!isComparable(body)) return undefined
-  const text = JSON.stringify(body)
+/**
+ * Of the text that a body was parsed from, for that tells numbers apart that are one for
+ * JavaScript. A body that was parsed in front of us is written again: `undefined` where it has too
+ * many parts for that, or is nested too deeply, for a key to be heeded.
+ */
+export function digestOf(body: unknown, parsed: string | undefined): BodyDigest | undefined {
+  if (parsed === undefined && !isComparable(body)) return undefined
+  const text = parsed === undefined ? JSON.stringify(body) : compactJson(parsed)
   return { hash: createHash('sha256').update(text).digest('base64url'), size: text.length }
 }

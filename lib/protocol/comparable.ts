@@ -4,6 +4,8 @@
 const MOST_LEVELS = 100
 /** Values that it may consist of: of so many, a digest takes milliseconds. */
 const MOST_VALUES = 50_000
+/** Of them, members of objects, which are sorted and copied. */
+const MOST_MEMBERS = 10_000
 
 /**
  * Whether a parsed JSON value is small enough to be written again for a comparison. It stops at
@@ -11,19 +13,22 @@ const MOST_VALUES = 50_000
  */
 export function isComparable(value: unknown): boolean {
   let level: readonly unknown[] = [value]
-  let count = 1
+  let values = 1
+  let members = 0
   for (let depth = 0; level.length > 0; depth++) {
     if (depth > MOST_LEVELS) return false
     const next: unknown[] = []
     for (const container of level) {
       if (typeof container !== 'object' || container === null) continue
-      if (Array.isArray(container) && container.length > MOST_VALUES) return false
-      const values: readonly unknown[] = Array.isArray(container)
+      const keys = Array.isArray(container) ? undefined : Object.keys(container)
+      const count = keys?.length ?? (container as readonly unknown[]).length
+      values += count
+      if (keys !== undefined) members += count
+      if (values > MOST_VALUES || members > MOST_MEMBERS) return false
+      const parts: readonly unknown[] = Array.isArray(container)
         ? container
         : Object.values(container)
-      count += values.length
-      if (count > MOST_VALUES) return false
-      for (const part of values) if (typeof part === 'object' && part !== null) next.push(part)
+      for (const part of parts) if (typeof part === 'object' && part !== null) next.push(part)
     }
     level = next
   }

@@ -38,7 +38,7 @@ export function messagesOf(body: unknown): readonly Message[] {
 }
 
 /** Messages that one body may have for us to keep its response. Official servers take as many. */
-const MOST_MESSAGES = 100
+export const MOST_MESSAGES = 100
 
 /**
  * Whether a batch is too large to be kept account of: what comes of it is between its client and

@@ -1,6 +1,7 @@
 // Writes a changed value into the JSON text that it was parsed from: what has not changed keeps its
 // bytes, numbers that JavaScript cannot hold among them.
 import { isObject, type Message } from './json-rpc.js'
+import { endOfValue, partsOf, skipSpace } from './json-text.js'
 
 /**
  * The JSON text `text`, of which `before` was parsed, with what differs in `after`. Objects and
@@ -41,7 +42,7 @@ export function writtenMessages(text: string): readonly WrittenMessage[] {
 /** The members of the object that a JSON text is, each as it was written. */
 export function memberTexts(text: string): ReadonlyMap<string, string> {
   const at = skipSpace(text, 0)
-  if (text.charCodeAt(at) !== OPEN_BRACE) return new Map()
+  if (text[at] !== '{') return new Map()
   return new Map(partsOf(text, at).map(({ key, valueAt, end }) => [key, text.slice(valueAt, end)]))
 }
 
@@ -62,25 +63,7 @@ export function withMembers(
   return `{${[...kept, ...added].join()}}`
 }
 
-const QUOTE = 0x22
-const BACKSLASH = 0x5c
-const OPEN_BRACKET = 0x5b
-const CLOSE_BRACKET = 0x5d
-const OPEN_BRACE = 0x7b
-const CLOSE_BRACE = 0x7d
-const COMMA = 0x2c
-const SPACE = 0x20
-
 type Members = Readonly<Record<string, unknown>>
-
-/** A member of an object, or an element of an array: offsets into the text. */
-interface Part {
-  /** Of the key, where it has one. */
-  readonly from: number
-  readonly key: string
-  readonly valueAt: number
-  readonly end: number
-}
 
 class Splice {
   readonly #text: string
@@ -140,68 +123,4 @@ class Splice {
 
 function own(object: Members, key: string): unknown {
   return Object.hasOwn(object, key) ? object[key] : undefined
-}
-
-/** The members or elements of what begins at an offset. */
-function partsOf(text: string, at: number): Part[] {
-  const hasKeys = text.charCodeAt(at) === OPEN_BRACE
-  const parts: Part[] = []
-  let from = skipSpace(text, at + 1)
-  while (from < text.length && !isClosing(text.charCodeAt(from))) {
-    const keyEnd = hasKeys ? endOfString(text, from) : from
-    // Behind the colon.
-    const valueAt = hasKeys ? skipSpace(text, skipSpace(text, keyEnd) + 1) : from
-    const end = endOfValue(text, valueAt)
-    const key = hasKeys ? (JSON.parse(text.slice(from, keyEnd)) as string) : ''
-    parts.push({ from, key, valueAt, end })
-    from = skipSpace(text, end)
-    if (text.charCodeAt(from) === COMMA) from = skipSpace(text, from + 1)
-  }
-  return parts
-}
-
-function endOfValue(text: string, at: number): number {
-  const first = text.charCodeAt(at)
-  if (first === QUOTE) return endOfString(text, at)
-  if (first === OPEN_BRACE || first === OPEN_BRACKET) return endOfNested(text, at)
-  let end = at
-  while (end < text.length && !isBehindLiteral(text.charCodeAt(end))) end++
-  return end
-}
-
-/**
- * Counts, and does not call itself: what can be parsed may be nested more deeply than calls can be.
- */
-function endOfNested(text: string, at: number): number {
-  let depth = 0
-  for (let i = at; i < text.length; i++) {
-    const code = text.charCodeAt(i)
-    if (code === QUOTE) i = endOfString(text, i) - 1
-    else if (code === OPEN_BRACE || code === OPEN_BRACKET) depth++
-    else if (isClosing(code) && --depth === 0) return i + 1
-  }
-  return text.length
-}
-
-function endOfString(text: string, at: number): number {
-  for (let i = text.indexOf('"', at + 1); i >= 0; i = text.indexOf('"', i + 1)) {
-    let escapes = i
-    while (text.charCodeAt(escapes - 1) === BACKSLASH) escapes--
-    if ((i - escapes) % 2 === 0) return i + 1
-  }
-  return text.length
-}
-
-function skipSpace(text: string, at: number): number {
-  let i = at
-  while (text.charCodeAt(i) <= SPACE) i++
-  return i
-}
-
-function isClosing(code: number): boolean {
-  return code === CLOSE_BRACE || code === CLOSE_BRACKET
-}
-
-function isBehindLiteral(code: number): boolean {
-  return code <= SPACE || code === COMMA || isClosing(code)
 }

@@ -203,7 +203,7 @@ describe('an answer is left alone', () => {
   })
 
   it('but for its mark, however deeply it is nested', async () => {
-    const deep = `${'['.repeat(50_000)}${']'.repeat(50_000)}`
+    const deep = `${'['.repeat(20_000)}${']'.repeat(20_000)}`
     const body = `{"jsonrpc":"2.0","id":3,"result":{"resources":[{"uri":"a:1","x":${deep}}]}}`
     const { url } = await serve(
       rawEndpoint(({ res }) => res.setHeader('Content-Type', 'application/json').end(body)),
@@ -433,7 +433,7 @@ describe('a client', () => {
 
   it('that nests it deeper than can be written is refused too', async () => {
     const { url, headers, errors } = await serveResources(OPEN)
-    const deep = `${'['.repeat(50_000)}${']'.repeat(50_000)}`
+    const deep = `${'['.repeat(20_000)}${']'.repeat(20_000)}`
     const params = `{"uri":"a:1","_meta":{"io.modelcontextprotocol/x":${deep}}}`
     const text = `{"jsonrpc":"2.0","id":1,"method":"resources/stream","params":${params}}`
     expect(await errorOf(post(url, text, headers))).toMatchObject({ code: -32602 })

@@ -175,3 +175,49 @@ it('answers to the questions of a call reach the endpoint as they were written',
   await last.ended
   expect(Array.from(endpoint.answers, call => call.body).sort()).toEqual(answers)
 })
+
+describe('two numbers that JavaScript cannot tell apart', () => {
+  const withArguments = (args: string, meta = '{"resumeToken":null}', id = 1) =>
+    `{"jsonrpc":"2.0","id":${id},"method":"tools/call","params":{"arguments":${args},"_meta":${meta}}}`
+  const send = async (url: string, body: string, headers: Record<string, string> = {}) => {
+    const response = await openStream(url, {
+      method: 'POST',
+      headers: { ...HEADERS, 'Content-Type': 'application/json', ...headers },
+      body
+    })
+    await response.ended
+    return response
+  }
+
+  it('make two requests under one key', async () => {
+    const endpoint = rawEndpoint(json(() => '{"jsonrpc":"2.0","id":1,"result":{}}'))
+    const { url } = await serve(endpoint)
+    const key = { 'Idempotency-Key': 'a-key-that-nobody-guesses' }
+    const paid = [2, 3, 2].map(last => withArguments(`{"account":900719925474099${last}}`, '{}'))
+    const statuses = []
+    for (const body of paid) statuses.push((await send(url, body, key)).status)
+    expect(statuses).toEqual([200, 409, 200])
+    expect(endpoint.calls).toHaveLength(1)
+  })
+
+  it.each([
+    ['{"account":9007199254740992}', 'parameters-changed'],
+    ['{"account":9007199254740993}', undefined],
+    ['{ "account" : 9007199254740993 }', undefined]
+  ])('make %s another call for a token, or not', async (args, reason) => {
+    const endpoint = rawEndpoint(() => undefined)
+    const { url } = await serve(endpoint, { resumeTokens: { after: 20 } })
+    const first = await send(
+      url,
+      withArguments(
+        '{"account":9007199254740993}',
+        '{"resumeToken":null,"progressToken":9007199254740993}'
+      )
+    )
+    const { nextResumeToken } = JSON.parse(first.text).result._meta
+    const next = await send(url, withArguments(args, `{"resumeToken":"${nextResumeToken}"}`, 2))
+    const { result, error } = JSON.parse(next.text)
+    expect(error?.data.reason).toBe(reason)
+    expect(result === undefined).toBe(reason !== undefined)
+  })
+})

@@ -3,6 +3,8 @@
 import { describe, expect, it } from '@jest/globals'
 import { isComparable } from '../../../lib/protocol/comparable.js'
 
+const members = (count: number): unknown =>
+  Object.fromEntries(Array.from({ length: count }, (_, i) => [`k${i}`, i]))
 const nested = (levels: number): unknown =>
   JSON.parse('[{"a":'.repeat(levels / 2) + '1' + '}]'.repeat(levels / 2))
 
@@ -15,7 +17,9 @@ describe('a value', () => {
     [],
     [1, [2, { a: null }]],
     nested(90),
-    Array(49_999).fill(0)
+    Array(49_999).fill(0),
+    members(10_000),
+    [Array(39_000).fill(0), members(5000), { a: members(4999) }]
   ])('of few parts is compared (%#)', value => {
     expect(isComparable(value)).toBe(true)
   })
@@ -25,7 +29,8 @@ describe('a value', () => {
     nested(100_000),
     Array(50_001).fill(0),
     Array(300).fill(Array(300).fill(0)),
-    Object.fromEntries(Array.from({ length: 50_001 }, (_, i) => [`k${i}`, i]))
+    members(10_001),
+    [members(5000), { a: members(5000) }]
   ])('of many parts, or levels, is not (%#)', value => {
     expect(isComparable(value)).toBe(false)
   })
