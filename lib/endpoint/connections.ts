@@ -12,7 +12,7 @@ import {
   type ConnectionOptions,
   type Sink
 } from '../readers/connection.js'
-import { pendingBytes } from './socket-queue.js'
+import { isBroken, pendingBytes } from './socket-queue.js'
 import { StallWatch } from '../readers/stall-watch.js'
 import { closeWhenIdle, whenClosed } from './socket-closed.js'
 
@@ -130,7 +130,7 @@ export function responseSink(req: IncomingMessage, res: ServerResponse): Sink {
       return hasRoom
     },
     get isOver() {
-      return !isWritable(res)
+      return !isWritable(res) || isBroken(req)
     },
     end: () => void res.end(),
     destroy: () => void res.destroy(),

@@ -25,7 +25,7 @@ import {
   showState,
   viewOf
 } from './response-view.js'
-import { pendingBytes } from './socket-queue.js'
+import { isBroken, pendingBytes } from './socket-queue.js'
 import { dropBodyHeaders, OwnHead } from './own-head.js'
 import { closeWhenIdle, whenClosed } from './socket-closed.js'
 import type { Capture, ResponseCaptureHost } from './capture-types.js'
@@ -188,7 +188,7 @@ export class ResponseCapture implements ResponseView, Sink, SocketWatcher, Defer
    * ended it.
    */
   get isOver(): boolean {
-    return this.#isClosed || this.res.finished
+    return this.#isClosed || this.res.finished || isBroken(this.req)
   }
 
   get tellsWritten(): boolean {

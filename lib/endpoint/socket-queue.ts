@@ -10,3 +10,11 @@ export function pendingBytes({ socket }: IncomingMessage, res: ServerResponse): 
   const handle = (res.socket as { _handle?: { writeQueueSize?: number } | null } | null)?._handle
   return (res.writableLength ?? 0) + (handle?.writeQueueSize ?? 0)
 }
+
+/**
+ * Nothing that is written reaches the client any more, although nobody has been told yet: Node
+ * tells in a later tick, and calls back for nothing that was written in between.
+ */
+export function isBroken({ socket }: IncomingMessage): boolean {
+  return socket.destroyed || Boolean(socket.errored)
+}

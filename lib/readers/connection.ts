@@ -411,7 +411,7 @@ export class Connection implements Reader {
   }
 
   #end(): void {
-    if (this.#state === 'closed') return
+    if (this.#hasLost()) return
     this.#close(this.#cursor)
     this.#sink.end()
   }
