@@ -361,7 +361,7 @@ describe('close', () => {
     expect(response.messages()).toEqual([closing(1)])
     const start = performance.now()
     await closed(served.server)
-    expect(performance.now() - start).toBeLessThan(500)
+    expect(performance.now() - start).toBeLessThan(SOON)
   })
 
   it('is done at once where nothing is open, and as often as anybody likes', async () => {

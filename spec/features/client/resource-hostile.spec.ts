@@ -4,6 +4,7 @@
 import { afterEach, describe, expect, it } from '@jest/globals'
 import { gate } from '../../helpers/gate.js'
 import { closeAll } from '../../helpers/listen.js'
+import { processorTime } from '../../helpers/processor-time.js'
 import {
   broken,
   bytesOf,
@@ -287,9 +288,9 @@ describe('a name', () => {
     const { url } = await server(
       direct(BYTES, { 'Content-Disposition': `a; filename="${'\\a'.repeat(6000)}` })
     )
-    const began = performance.now()
+    const spent = processorTime()
     await drain(await stream(url))
-    expect(performance.now() - began).toBeLessThan(1000)
+    expect(spent()).toBeLessThan(1000)
   })
 })
 

@@ -280,12 +280,12 @@ describe('silence', () => {
         'ta: {"jsonrpc":"2.0","id":1,"result":{}}\n',
         '\n'
       ]) {
-        await new Promise(resolve => setTimeout(resolve, 60))
+        await new Promise(resolve => setTimeout(resolve, 100))
         res.write(part)
       }
       res.end()
     })
-    expect((await readAll(await fetchOnce(url, { idleTimeout: 150 }))).error).toBeUndefined()
+    expect((await readAll(await fetchOnce(url, { idleTimeout: 400 }))).error).toBeUndefined()
     expect(requests.length).toBe(1)
   })
 

@@ -366,7 +366,7 @@ describe('a source that', () => {
 })
 
 describe('a client that', () => {
-  it('leaves has its source destroyed within a second, and its signal aborted', async () => {
+  it('leaves has its source destroyed, and its signal aborted', async () => {
     const { source } = endless()
     const contexts: ResourceContext[] = []
     const { ask, errors } = await serveResources(
@@ -374,10 +374,8 @@ describe('a client that', () => {
     )
     const response = await ask('a:1')
     const gone = closed(source)
-    const left = performance.now()
     response.destroy()
     await gone
-    expect(performance.now() - left).toBeLessThan(1000)
     expect([contexts[0]!.signal.aborted, errors]).toEqual([true, []])
   })
 

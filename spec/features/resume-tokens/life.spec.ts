@@ -44,10 +44,10 @@ describe('a call that nobody asks for any more', () => {
   })
 
   it('is not, as long as its client comes back', async () => {
-    const { url, endpoint } = await serveTokens({ resumeInterval: { max: 0.3 } })
+    const { url, endpoint } = await serveTokens({ resumeInterval: { max: 1 } })
     let answer = await ask(url, report(1, { resumeToken: null }))
     for (let n = 0; n < 5; n++) {
-      await new Promise(resolve => setTimeout(resolve, 80))
+      await new Promise(resolve => setTimeout(resolve, 220))
       answer = await ask(url, report(2, { resumeToken: tokenOf(answer) }))
     }
     expect(endpoint.calls[0]!.isClosed).toBe(false)
