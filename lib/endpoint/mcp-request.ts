@@ -3,6 +3,7 @@
 import accepts from 'accepts'
 import type { IncomingMessage } from 'node:http'
 import { parseEventId, parseStreamName } from '../protocol/event-id.js'
+import { LONGEST_FIELD } from '../protocol/fields.js'
 import { isInitialize, type Message, messagesOf } from '../protocol/json-rpc.js'
 import { streamParameters } from '../protocol/link-header.js'
 import { headerOf, sessionOf } from '../access/guards.js'
@@ -44,6 +45,7 @@ function isJsonRpc(message: Message & { readonly jsonrpc?: unknown }): boolean {
 }
 
 function acceptsBoth(req: IncomingMessage): boolean {
+  if ((req.headers.accept ?? '').length > LONGEST_FIELD) return false
   const accepted = accepts(req)
   return [JSON_RPC, EVENT_STREAM].every(type => accepted.types(type) !== false)
 }

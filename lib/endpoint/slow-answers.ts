@@ -4,6 +4,7 @@ import accepts from 'accepts'
 import type { IncomingMessage } from 'node:http'
 import { DueQueue } from '../streams/due-queue.js'
 import { FairStore } from '../streams/fair-store.js'
+import { LONGEST_FIELD } from '../protocol/fields.js'
 import { isObject, type Message, paramsOf } from '../protocol/json-rpc.js'
 import { prefersStream } from '../protocol/prefer.js'
 import { metaOf } from '../protocol/streams-capability.js'
@@ -75,7 +76,8 @@ export class SlowAnswers {
   /** Whether an event stream may be given to whoever waits in the first queue. */
   mayUpgrade(accept: string): boolean {
     const asked = { headers: { accept } } as IncomingMessage
-    return NAMES_EVENT_STREAM.test(accept) && accepts(asked).types(EVENT_STREAM) !== false
+    if (accept.length > LONGEST_FIELD || !NAMES_EVENT_STREAM.test(accept)) return false
+    return accepts(asked).types(EVENT_STREAM) !== false
   }
 
   /** Whether a request's client has shown that it reads event streams. */

@@ -1,5 +1,6 @@
 // The `Link` header of RFC 8288, as far as stream URLs need it.
 import { parseStreamName } from './event-id.js'
+import { LONGEST_FIELD } from './fields.js'
 
 /** The relation type of a stream URL (SEP-1335). */
 export const STREAM_RELATION = 'stream'
@@ -14,12 +15,21 @@ export const STREAM_PARAMETER = 'stream'
 const UNSAFE_IN_TARGET = /[^A-Za-z0-9\-._~:/?[\]@!$&'()*+,;=%]/gu
 
 /**
- * The target of a stream link: a relative, query-only reference, the other parts of the query kept.
- * It holds no host and no path, so it is same-origin by construction and survives any prefix that a
- * proxy strips (RFC 3986, 5.2.2).
+ * Characters of the rest of a query in the target of a link: clients do not take heads of more than
+ * about twice as many.
+ */
+const LONGEST_REST = 8 * 1024
+
+/**
+ * The target of a stream link: a relative, query-only reference, the other parts of the query kept,
+ * unless they are absurdly long. It holds no host and no path, so it is same-origin by construction
+ * and survives any prefix that a proxy strips (RFC 3986, 5.2.2).
  */
 export function streamTarget(requestUrl: string, streamId: string): string {
-  return `?${[...otherParts(requestUrl).map(escapeUnsafe), `${STREAM_PARAMETER}=${streamId}`].join('&')}`
+  const own = `${STREAM_PARAMETER}=${streamId}`
+  if (requestUrl.length > LONGEST_FIELD) return `?${own}`
+  const rest = otherParts(requestUrl).map(escapeUnsafe).join('&')
+  return rest === '' || rest.length > LONGEST_REST ? `?${own}` : `?${rest}&${own}`
 }
 
 /**
@@ -56,6 +66,7 @@ export function formatLink(target: string, relation: string): string {
  */
 export function streamParameters(requestUrl: string): string[] {
   const mark = requestUrl.indexOf('?')
+  if (requestUrl.length > LONGEST_FIELD) return []
   if (mark < 0 || (!requestUrl.includes(STREAM_PARAMETER, mark) && !requestUrl.includes('%', mark)))
     return []
   return requestUrl
@@ -71,7 +82,7 @@ export function streamParameters(requestUrl: string): string[] {
  * up to the next comma outside of quotes.
  */
 export function findLink(value: string | null, relation: string, base: string): URL | undefined {
-  for (const [, target = '', parameters = ''] of (value ?? '').matchAll(LINK_VALUE)) {
+  for (const [target, parameters] of linksIn(value ?? '')) {
     const rel = REL_PARAMETER.exec(parameters)
     const relations = (rel?.[1] ?? rel?.[2] ?? '').toLowerCase().split(/\s+/)
     if (relations.includes(relation) && URL.canParse(target, base)) return new URL(target, base)
@@ -79,8 +90,23 @@ export function findLink(value: string | null, relation: string, base: string): 
   return undefined
 }
 
+/** Links of a `Link` value that are looked at, and what may be one but cannot be read as one. */
+const MOST_LINKS = 100
+
+/** Target and parameters of each link. Each place where one may begin is looked at once. */
+function* linksIn(value: string): Iterable<[target: string, parameters: string]> {
+  const pattern = new RegExp(LINK_VALUE, 'y')
+  let at = value.indexOf('<')
+  for (let count = 0; at >= 0 && count < MOST_LINKS; count++) {
+    pattern.lastIndex = at
+    const [all = '<', target = '', parameters = ''] = pattern.exec(value) ?? []
+    if (all !== '<') yield [target, parameters]
+    at = value.indexOf('<', at + all.length)
+  }
+}
+
 /** A target and its parameters, up to a comma outside of quotes. */
-const LINK_VALUE = /<([^<>"\s]*)>((?:[^<",]|"(?:[^"\\]|\\.)*")*)(?=,|$)/g
+const LINK_VALUE = /<([^<>"\s]*)>((?:[^<",]|"(?:[^"\\]|\\.)*")*)(?=,|$)/
 /** The first `rel` outside of quotes. */
 const REL_PARAMETER = /^(?:[^"]|"(?:[^"\\]|\\.)*")*?;\s*rel\s*=\s*(?:"([^"]*)"|([^\s";]*))/i
 

@@ -1,4 +1,5 @@
 // The `Prefer` header of RFC 7240, as far as clients announce themselves with it.
+import { LONGEST_FIELD } from './fields.js'
 
 /**
  * Whether a `Prefer` value holds `rel=stream`: I follow stream links, buffer my answers until the
@@ -6,7 +7,9 @@
  */
 export function prefersStream(prefer: string | undefined): boolean {
   return (
-    prefer !== undefined && prefer.split(',').some(preference => IS_REL_STREAM.test(preference))
+    prefer !== undefined &&
+    prefer.length <= LONGEST_FIELD &&
+    prefer.split(',').some(preference => IS_REL_STREAM.test(preference))
   )
 }
 

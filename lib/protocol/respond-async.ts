@@ -1,4 +1,5 @@
 // `Prefer: respond-async` and `wait` of RFC 7240: an answer in the meantime will do.
+import { LONGEST_FIELD } from './fields.js'
 
 export interface AsyncPreference {
   /** Milliseconds for which the client is willing to wait; `undefined` where it does not say. */
@@ -10,9 +11,8 @@ export interface AsyncPreference {
  * `respond-async`.
  */
 export function respondAsync(prefer: string | undefined): AsyncPreference | undefined {
-  const preferences = (prefer ?? '')
-    .split(',')
-    .map(preference => preference.replace(/;.*$/, '').trim())
+  if (prefer === undefined || prefer.length > LONGEST_FIELD) return undefined
+  const preferences = prefer.split(',').map(preference => preference.replace(/;.*$/, '').trim())
   if (!preferences.some(preference => /^respond-async$/i.test(preference))) return undefined
   for (const preference of preferences) {
     const seconds = WAIT.exec(preference)?.[1]

@@ -1,5 +1,7 @@
 // The URL that a download is fetched from: the endpoint's own, with one parameter.
 
+import { LONGEST_FIELD } from '../protocol/fields.js'
+
 const PARAMETER = 'download'
 
 /** Made from what the operator says of the endpoint, never from a request. */
@@ -18,7 +20,10 @@ const DOWNLOAD_ID = /^[\w-]{21}$/
  */
 export function downloadNames(requestUrl: string): string[] {
   const mark = requestUrl.indexOf('?')
-  const names = mark < 0 ? [] : new URLSearchParams(requestUrl.slice(mark + 1)).getAll(PARAMETER)
+  const names =
+    mark < 0 || requestUrl.length > LONGEST_FIELD
+      ? []
+      : new URLSearchParams(requestUrl.slice(mark + 1)).getAll(PARAMETER)
   return names.some(name => DOWNLOAD_ID.test(name)) ? names : []
 }
 

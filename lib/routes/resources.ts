@@ -2,6 +2,7 @@
 // made out for one.
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import accepts from 'accepts'
+import { LONGEST_FIELD } from '../protocol/fields.js'
 import type { StreamFault } from '../protocol/errors.js'
 import {
   isObject,
@@ -418,5 +419,7 @@ function leaveUncompressed(req: IncomingMessage): void {
 /** [SEP-2532, open question 4] Without `Accept` a client takes anything (RFC 9110, 12.5.1). */
 function acceptsType(req: IncomingMessage, type: string): boolean {
   const [essence = type] = type.split(';', 1)
-  return req.headers.accept === undefined || accepts(req).type([type, essence.trim()]) !== false
+  const { accept } = req.headers
+  if (accept === undefined || accept.length > LONGEST_FIELD) return true
+  return accepts(req).type([type, essence.trim()]) !== false
 }

@@ -12,9 +12,9 @@ export interface Call {
   readonly isAboutServer: boolean
   /**
    * A hash of the request, to know it again: the request itself may be long, and lives as long as
-   * the session.
+   * the session. `undefined`: it is too large, or nested too deeply, to be known again.
    */
-  readonly hash: string
+  readonly hash: string | undefined
   /** Where it came in. */
   readonly wire: Wire | undefined
   /** `undefined`: there was no room for it, so its messages are not kept. */
@@ -72,7 +72,8 @@ export class RequestTracker {
    */
   findEarlier({ id, hash, wire }: Call): Call | undefined {
     const known = this.#running.get(id) ?? this.#ended.get(id)
-    return known !== undefined && known.wire !== wire && known.hash === hash ? known : undefined
+    if (known === undefined || known.wire === wire || hash === undefined) return undefined
+    return known.hash === hash ? known : undefined
   }
 
   /** Of those that run. */

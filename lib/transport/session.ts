@@ -1,5 +1,6 @@
 // What the SDK's server holds for its transport: it outlives its wires. Each call of its client is
 // a stream, and so is all else that the server says.
+import { isComparable } from '../protocol/comparable.js'
 import { faultMessage, STREAM_ERROR } from '../protocol/errors.js'
 import { parseForeignId } from '../protocol/foreign-id.js'
 import {
@@ -286,7 +287,8 @@ export class Session implements TransportLike {
       this.#wire?.refuse(id, { code: INVALID_REQUEST, message: text })
       return false
     }
-    const hash = this.#shared.host.hash(JSON.stringify(message))
+    const { host } = this.#shared
+    const hash = isComparable(message) ? host.hash(JSON.stringify(message)) : undefined
     const call: Call = {
       id,
       isAboutServer: isAboutServer(method),
@@ -305,7 +307,7 @@ export class Session implements TransportLike {
     }
     this.#calls.begin(call)
     call.stream = this.#open('request', [id], stream => this.#over(call, stream))
-    if (call.stream === undefined) this.#shared.host.debug('call left alone: no room')
+    if (call.stream === undefined) host.debug('call left alone: no room')
     return true
   }
 

@@ -161,6 +161,22 @@ describe('a client that declares streams', () => {
     expect(log.executions('a')).toBe(1)
   })
 
+  it('may send what is nested more deeply than can be written again, and is answered', async () => {
+    const { url, log, servers } = await serveWires('v1')
+    const wire = await openSession(url)
+    const errors: Error[] = []
+    servers[0]!.server.onerror = error => errors.push(error)
+    const deep = `${'['.repeat(20_000)}${']'.repeat(20_000)}`
+    wire.socket.send(
+      `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"count","arguments":{"key":"a","n":1},"_meta":{"deep":${deep}}}}`
+    )
+    expect(await wire.response(1)).toMatchObject({
+      result: { content: [{ text: 'counted to 1' }] }
+    })
+    expect(log.executions('a')).toBe(1)
+    expect(errors).toEqual([])
+  })
+
   it('ends a session with the end of its stream: whatever still runs is cancelled', async () => {
     const { url, log, closed, transports, streams } = await serveWires('v1')
     const wire = await openSession(url)

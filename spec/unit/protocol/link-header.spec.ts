@@ -123,6 +123,13 @@ describe('the target of a stream link', () => {
     )
   })
 
+  it('has no others where those are absurdly long', () => {
+    expect(streamTarget(`/mcp?a=${'x'.repeat(8000)}`, ID)).toMatch(/^\?a=x{8000}&stream=/)
+    expect(streamTarget(`/mcp?a=${'x'.repeat(9000)}`, ID)).toBe(`?stream=${ID}`)
+    expect(streamTarget(`/mcp?a=${'"'.repeat(5000)}`, ID)).toBe(`?stream=${ID}`)
+    expect(streamTarget(`/mcp?${'a&'.repeat(500_000)}`, ID)).toBe(`?stream=${ID}`)
+  })
+
   it('keeps the other parameters, in their order, as they mean', () => {
     const pair = fc.tuple(
       fc.string({ minLength: 1, unit: 'grapheme' }),
@@ -185,10 +192,11 @@ describe('the stream parameter of a URL', () => {
     expect(streamParameters(url)).toEqual(values)
   })
 
-  it('may be a megabyte long', () => {
-    const long = 'x'.repeat(1024 * 1024)
+  it('may be thousands of characters long, and is not looked for in a URL of more', () => {
+    const long = 'x'.repeat(15 * 1024)
     expect(streamParameters(`/mcp?stream=${long}`)).toEqual([long])
-    expect(streamParameters(`/mcp?${'%73'.repeat(500_000)}=a`)).toEqual([])
+    expect(streamParameters(`/mcp?stream=${long}${long}`)).toEqual([])
+    expect(streamParameters(`/mcp?${'stream=a&'.repeat(100_000)}`)).toEqual([])
   })
 })
 
@@ -196,6 +204,17 @@ describe('a link', () => {
   it('is written as RFC 8288 has it', () => {
     expect(formatLink(`?stream=${ID}`, 'stream')).toBe(`<?stream=${ID}>; rel="stream"`)
   })
+
+  it.each(['<> "\\"', '<>"', '<>;"a', '<', '<a>;"'])(
+    'is looked for in as many places as anybody needs, of %j',
+    part => {
+      const own = formatLink(streamTarget('/mcp', ID), 'stream')
+      const find = (value: string) => findLink(value, 'stream', 'https://host.example/mcp')
+      expect(find(part.repeat(100_000))).toBeUndefined()
+      expect(find(`${'</next>; rel="next", '.repeat(90)}${own}`)).toBeDefined()
+      expect(find(`${'</next>; rel="next", '.repeat(110)}${own}`)).toBeUndefined()
+    }
+  )
 
   it('is found among others', () => {
     const own = formatLink(streamTarget('/mcp?a=<x>, y;', ID), 'stream')

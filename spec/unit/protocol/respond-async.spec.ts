@@ -27,6 +27,7 @@ describe('respondAsync', () => {
     'respond-asynchronously',
     'x-respond-async',
     'rel=stream',
+    `respond-async${','.repeat(100_000)}`,
     'respond-async=1'
   ])('does not find it in %s', prefer => {
     expect(respondAsync(prefer)).toBeUndefined()
