@@ -3,7 +3,7 @@
 import { now } from './protocol/clock.js'
 import { Timer } from './streams/timer.js'
 import type { InstanceParts } from './endpoint/instance-parts.js'
-import type { ResourceRoutes } from './routes/resources.js'
+import type { ResourceAnswers } from './resources/resource-answers.js'
 import type { ResumeTokens } from './calls/resume-tokens.js'
 import type { Tasks } from './calls/tasks/tasks.js'
 import type { SharedStreams } from './transport/shared-streams.js'
@@ -18,11 +18,10 @@ export interface CloseOptions {
 }
 
 /** What has to come to its end. */
-export interface ClosingParts {
-  readonly parts: InstanceParts
+export interface ClosingParts extends InstanceParts {
   readonly tokens: ResumeTokens | undefined
   readonly tasks: Tasks | undefined
-  readonly resources: ResourceRoutes | undefined
+  readonly resources: ResourceAnswers | undefined
   readonly transports: SharedStreams
 }
 
@@ -38,7 +37,7 @@ const CLOSING_GRACE = 1000
 const CLOSING_PATIENCE = 500
 
 export class Closing {
-  readonly #facts: ClosingParts
+  readonly #instance: ClosingParts
   readonly #retry: number | null
   #closed: Promise<void> | undefined
   #expired: (() => void) | undefined
@@ -47,8 +46,8 @@ export class Closing {
   #due = Infinity
 
   /** @param retry the reconnection time, in milliseconds; `null`: none. */
-  constructor(facts: ClosingParts, retry: number | null) {
-    this.#facts = facts
+  constructor(instance: ClosingParts, retry: number | null) {
+    this.#instance = instance
     this.#retry = retry
   }
 
@@ -66,18 +65,19 @@ export class Closing {
   }
 
   async #begin(): Promise<void> {
-    const { parts, tokens, tasks, resources, transports } = this.#facts
+    const instance = this.#instance
+    const { tokens, tasks, resources, transports } = instance
     const retry = this.#retry ?? LISTEN_RETRY
     const abandonAfter = 2 * (this.#retry ?? 0) + CLOSING_GRACE
-    parts.isClosing = true
-    parts.table.beginClosing(abandonAfter)
-    parts.calls.beginClosing()
-    parts.slow.close()
+    instance.isClosing = true
+    instance.table.beginClosing(abandonAfter)
+    instance.calls.beginClosing()
+    instance.slow.close()
     tokens?.beginClosing(abandonAfter)
     tasks?.beginClosing()
     transports.beginClosing()
-    parts.connections.beginClosing(() => Math.round(retry * (0.8 + 0.4 * Math.random())))
-    const waiting = [parts.table.whenCallsOver(), parts.calls.whenIdle()]
+    instance.connections.beginClosing(() => Math.round(retry * (0.8 + 0.4 * Math.random())))
+    const waiting = [instance.table.whenCallsOver(), instance.calls.whenIdle()]
     if (tokens !== undefined) waiting.push(tokens.whenIdle())
     if (tasks !== undefined) waiting.push(tasks.whenIdle())
     if (resources !== undefined) waiting.push(resources.whenIdle())
@@ -85,8 +85,8 @@ export class Closing {
       Promise.all(waiting),
       new Promise<void>(resolve => (this.#expired = resolve))
     ])
-    await parts.connections.whenIdle()
-    parts.progress?.close()
+    await instance.connections.whenIdle()
+    instance.progress?.close()
     this.#expired = undefined
     this.#deadline.stop()
   }
@@ -101,18 +101,19 @@ export class Closing {
   /** Time is up: whoever still waits is told so. */
   #expire(): void {
     if (this.#expired === undefined) return
-    const { parts, tokens, tasks, resources, transports } = this.#facts
+    const instance = this.#instance
+    const { tokens, tasks, resources, transports } = instance
     this.#expired()
     this.#expired = undefined
     this.#deadline.stop()
     // Calls with a token first: their answers are what is remembered of them under a key.
     tokens?.close()
     tasks?.close()
-    parts.table.failCalls('closing')
-    parts.calls.close()
+    instance.table.failCalls('closing')
+    instance.calls.close()
     resources?.close()
     transports.close()
-    parts.connections.cutAfter(CLOSING_PATIENCE)
+    instance.connections.cutAfter(CLOSING_PATIENCE)
   }
 }
 

@@ -2,8 +2,11 @@
 import { channel } from 'node:diagnostics_channel'
 import { inspect } from 'node:util'
 import debugFactory from 'debug'
+import { now } from './protocol/clock.js'
+import { label } from './protocol/event-id.js'
 import type { Stream } from './streams/stream.js'
-import type { StreamState } from './streams/stream-types.js'
+import type { StreamFault } from './protocol/errors.js'
+import type { StreamKind, StreamState } from './streams/stream-types.js'
 
 /** What a channel's subscribers get. */
 export interface StreamMessage {
@@ -12,15 +15,23 @@ export interface StreamMessage {
    * stream was found or made.
    */
   readonly streamId: string | undefined
+  /** `request`: it answers a POST. `listen`: the GET of a session. */
+  readonly kind: StreamKind | undefined
   readonly state: StreamState | undefined
   readonly sessionId: string | undefined
-  /** Why, where the event is a failure. */
+  /**
+   * Why: of `failed` and `abandoned` the reason of the error; of `refused` that, that of a resume
+   * token, or `full` for lack of room.
+   */
   readonly reason: string | undefined
+  /** Of `resumed`: milliseconds since the connection before it was lost. */
+  readonly delay: number | undefined
 }
 
 const NAMES = [
   'created',
   'waiting',
+  'connection-lost',
   'resumed',
   'taken-over',
   'completed',
@@ -33,28 +44,61 @@ const NAMES = [
 
 export type DiagnosticName = (typeof NAMES)[number]
 
+/**
+ * The channels of `diagnostics_channel`, by name, and what their subscribers get: `channel(name)`,
+ * `(message: McpStreamsChannels[typeof name]) => ...`.
+ */
+export type McpStreamsChannels = {
+  readonly [name in DiagnosticName as `mcp-streams:${name}`]: name extends 'failed' | 'abandoned'
+    ? StreamMessage & { readonly reason: StreamFault }
+    : StreamMessage
+}
+
 const channels = Object.fromEntries(
   NAMES.map(name => [name, channel(`mcp-streams:${name}`)])
 ) as Record<DiagnosticName, ReturnType<typeof channel>>
 
 /** Publishes to `diagnostics_channel` `mcp-streams:<name>`. */
-export function publish(name: DiagnosticName, stream: Stream | undefined, reason?: string): void {
+export function publish(
+  name: DiagnosticName,
+  stream: Stream | undefined,
+  reason?: string,
+  delay?: number
+): void {
   const { hasSubscribers } = channels[name]
   if (!hasSubscribers) return
   const message: StreamMessage = {
     streamId: stream?.id,
+    kind: stream?.kind,
     state: stream?.state,
     sessionId: stream?.sessionId,
-    reason
+    reason,
+    delay
   }
   channels[name].publish(message)
 }
 
 const log = debugFactory('mcp-streams')
 
+/** When the streams have begun that somebody reads about. */
+const begun = new WeakMap<Stream, number>()
+
+/** The line for what has become of a stream: at its end with how long it took, over what. */
+export function debugStream(name: DiagnosticName, stream: Stream, error: Error | undefined): void {
+  if (!log.enabled) return
+  const why = error === undefined ? '' : `: ${error.message}`
+  const begunAt = begun.get(stream)
+  if (name === 'created') begun.set(stream, now())
+  const took =
+    stream.isEnded && name === stream.state && begunAt !== undefined
+      ? ` (${Math.round(now() - begunAt)} ms, connections: ${Math.max(1, stream.readers)})`
+      : ''
+  debug('stream %s %s%s%s', label(stream), name, took, why)
+}
+
 /**
  * Lines for `DEBUG=mcp-streams`: one for each call, whatever clients and endpoints put into what is
- * printed.
+ * printed. A function is called only where the line is printed.
  */
 export function debug(format: string, ...args: unknown[]): void {
   if (log.enabled) log(format, ...args.map(printable))
@@ -66,7 +110,8 @@ const LONGEST_INSPECTED = 4000
 /** What could end a line, command a terminal, or turn the direction of what follows. */
 const UNPRINTABLE = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}]/gu
 
-function printable(value: unknown): unknown {
+function printable(given: unknown): unknown {
+  const value: unknown = typeof given === 'function' ? (given as () => unknown)() : given
   if (typeof value === 'string') return escaped(value, LONGEST_TEXT)
   if (typeof value !== 'object' || value === null) return value
   const text = escaped(inspect(value), LONGEST_INSPECTED)

@@ -1,6 +1,7 @@
 // The door: everything that is public on the server.
 export type { CloseOptions } from './closing.js'
-export { mcpStreams, type McpStreams, type McpStreamsStats } from './middleware.js'
+export { mcpStreams, type McpStreams } from './middleware.js'
+export type { McpStreamsStats } from './stats.js'
 export type { MaxUnsent, MaxUnsentPart, McpStreamsOptions, ResumeTokensOptions } from './options.js'
 export type { TasksOptions } from './tasks-options.js'
 export type { DurationHint } from './calls/duration-hints.js'
@@ -33,4 +34,4 @@ export {
   type ResourcesOptions
 } from './resources/resource-types.js'
 export type { StreamState } from './streams/stream-types.js'
-export type { DiagnosticName, StreamMessage } from './diagnostics.js'
+export type { DiagnosticName, McpStreamsChannels, StreamMessage } from './diagnostics.js'

@@ -18,7 +18,10 @@ export function openTerminal() {
   let isClosed = false
   const look = () => {
     if (typed.length > 0) answer?.resolve(typed.shift())
-    else if (isClosed) answer?.reject(new Error('No more input: nobody is there to answer'))
+    else if (isClosed)
+      answer?.reject(
+        new Error('No more input: nobody is there to answer. Try `npm run elicitation -- --yes`')
+      )
     else return
     answer = undefined
   }

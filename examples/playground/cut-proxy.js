@@ -4,11 +4,11 @@
 import { once } from 'node:events'
 import { connect, createServer } from 'node:net'
 
-export const KINDS = ['FIN', 'RST', 'silence', 'restart']
+export const KINDS = ['FIN', 'RST', 'silence', 'outage']
 
 /** Bytes per millisecond, so that a download takes a while. */
 const SPEED = 256
-/** Milliseconds for which nobody is let in, as behind a server that starts again. */
+/** Milliseconds for which the network is down, and nobody gets through. The server runs on. */
 const DOWNTIME = 1200
 /** Milliseconds after which a silent wire is forgotten. */
 const SILENCE = 30_000
@@ -72,13 +72,13 @@ export async function cutProxy(port) {
   return {
     url: `http://127.0.0.1:${proxy.address().port}`,
     /**
-     * Cuts every wire that carries a request; a `restart` all of them, and lets nobody in for a
+     * Cuts every wire that carries a request; a `outage` all of them, and lets nobody in for a
      * while. Returns how many.
      */
     cut(kind) {
-      const chosen = [...wires].filter(({ isUsed }) => isUsed || kind === 'restart')
+      const chosen = [...wires].filter(({ isUsed }) => isUsed || kind === 'outage')
       for (const wire of chosen) sever(wire, kind)
-      if (kind === 'restart' && !isDown) {
+      if (kind === 'outage' && !isDown) {
         isDown = true
         setTimeout(() => (isDown = false), DOWNTIME).unref()
       }

@@ -12,7 +12,7 @@ import { chromium } from 'playwright-core'
 const CUTS = [
   { behind: 4, kind: 'FIN' },
   { behind: 11, kind: 'silence' },
-  { behind: 22, kind: 'restart' }
+  { behind: 22, kind: 'outage' }
 ]
 
 const fileOf = name => fileURLToPath(new URL(name, import.meta.url))

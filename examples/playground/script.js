@@ -248,7 +248,7 @@ async function cut(kind) {
   const counts = await (await fetch(`/cut/${kind}`, { method: 'POST' })).json()
   for (const [i, { name }] of sides.entries()) {
     const run = runs[i]
-    if (!run || run.end < at || (counts[name] === 0 && kind !== 'restart')) continue
+    if (!run || run.end < at || (counts[name] === 0 && kind !== 'outage')) continue
     run.cuts.push({ at, kind })
     if (kind !== 'silence') continue
     for (const handle of run.open) {
@@ -263,7 +263,7 @@ async function cut(kind) {
 
 for (const name of Object.keys(acts))
   $(`start-${name}`).addEventListener('click', () => void start(name))
-for (const kind of ['FIN', 'RST', 'silence', 'restart'])
+for (const kind of ['FIN', 'RST', 'silence', 'outage'])
   $(`cut-${kind}`).addEventListener('click', () => void cut(kind).catch(sayGone))
 
 void watchServers(sides, sayGone)

@@ -1,8 +1,8 @@
-// Report: a tool call of 30 s, behind a proxy that allows 5 s per request and no event streams.
+// Report: a tool call of 12 s, behind a proxy that allows 2 s per request and no event streams.
 // With resume tokens it arrives.
 //
-//   npm run report                   half a minute
-//   npm run report -- --seconds 6    the same, faster
+//   npm run report                   12 s
+//   npm run report -- --seconds 60   the same, as long as you like
 //
 // server.js an MCP server that answers in JSON, and the line that gives out tokens: read this first
 //   client.js         the official client, and the call that collects the report

@@ -4,14 +4,14 @@ import { parseArgs } from 'node:util'
 
 const usage = `Usage: npm run report -- [--seconds <number>]
 
-  --seconds <number>   how long the report takes, 1 to 300 (30); the proxy allows a sixth of it per request
+  --seconds <number>   how long the report takes, 1 to 300 (12); the proxy allows a sixth of it per request
   -h, --help           this text`
 
-/** The options, or \`undefined\` where there is nothing to run. */
+/** The options, or `undefined` where there is nothing to run. */
 export function readOptions() {
   try {
     const { values } = parseArgs({
-      options: { seconds: { type: 'string', default: '30' }, help: { type: 'boolean', short: 'h' } }
+      options: { seconds: { type: 'string', default: '12' }, help: { type: 'boolean', short: 'h' } }
     })
     if (values.help) return void console.log(usage)
     const seconds = /^\d+(\.\d+)?$/.test(values.seconds) ? Number(values.seconds) : NaN

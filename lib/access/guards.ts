@@ -29,28 +29,6 @@ export function defaultOwner(req: IncomingMessage): string | undefined {
     : `authorization:${createHash('sha256').update(authorization).digest('base64url')}`
 }
 
-/** Requests whose owner stands in a cookie alone. */
-const byCookie = new WeakSet<IncomingMessage>()
-
-export function noteCookie(req: IncomingMessage): void {
-  byCookie.add(req)
-}
-
-/**
- * Whether a browser has made this request by itself, with nothing to tell who it is but its cookie.
- */
-export function cameByCookie(req: IncomingMessage): boolean {
-  return byCookie.has(req)
-}
-
-/**
- * Whether `owner`, who makes this request, may have what belongs to `owned`. What is nobody's in
- * particular is not kept from a browser for a cookie that it cannot help but send.
- */
-export function mayRead(req: IncomingMessage, owned: string, owner: string): boolean {
-  return owned === owner || (owned === '' && cameByCookie(req))
-}
-
 /** The session that a request names. */
 export function sessionOf(req: IncomingMessage): string | undefined {
   return headerOf(req, 'mcp-session-id')
@@ -64,15 +42,6 @@ export function headerOf(req: IncomingMessage, name: string): string | undefined
 /** The path of a request as its client has named it, wherever the middleware is mounted. */
 export function pathOf({ originalUrl, url }: IncomingMessage & { originalUrl?: string }): string {
   return ((originalUrl ?? url ?? '').split('?', 1) as [string])[0]
-}
-
-/**
- * Whose a key or a token is, and where it holds: a digest of owner, session and path, and of the
- * key. One endpoint's is not another's, and what a client makes long is not kept.
- */
-export function scopeOf(req: IncomingMessage, owner: string, key = ''): string {
-  const scope = JSON.stringify([owner, sessionOf(req) ?? null, pathOf(req), key])
-  return createHash('sha256').update(scope).digest('base64url')
 }
 
 const LOOPBACK_NAME = /^(?:localhost|127(?:\.\d{1,3}){3}|\[::1\])$/

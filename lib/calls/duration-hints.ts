@@ -1,9 +1,8 @@
 // How long tools take, in `tools/list`: the Resuming draft's duration hints.
-import type { IncomingMessage, ServerResponse } from 'node:http'
 import { nanoid } from 'nanoid'
 import { isObject, type Message, type RequestId } from '../protocol/json-rpc.js'
 import { spliceJson } from '../protocol/json-splice.js'
-import type { InstanceParts } from '../endpoint/instance-parts.js'
+import type { RequestContext } from '../endpoint/request-context.js'
 import { sendToEndpoint } from '../endpoint/endpoint-client.js'
 import { type EndpointAnswer, readAnswer } from '../endpoint/endpoint-answer.js'
 import { HttpLeg } from './http-leg.js'
@@ -22,23 +21,15 @@ export type DurationHints = ReadonlyMap<string, DurationHint>
 /** The member of a tool's `_meta` that holds its hint; the draft names none. */
 const DURATION_HINT = 'durationHint'
 
-export interface ListPost {
-  readonly req: IncomingMessage
-  readonly res: ServerResponse
-  /** Its body, where that is known as it was written. */
-  readonly text: string | undefined
-  readonly isKeyed: boolean
-}
-
 /** Lets the endpoint answer `tools/list`, and adds the hints to what it says. */
 export function answerToolsList(
-  parts: InstanceParts,
-  { req, res, text, isKeyed }: ListPost,
+  context: RequestContext,
   request: Message & { id: RequestId },
   hints: DurationHints,
   limit: number
 ): void {
-  const leg = new HttpLeg(req, res, request, { isKept: isKeyed, isAskedByHeader: false })
+  const { instance, req, text } = context
+  const leg = new HttpLeg(context, request, false)
   const id = nanoid()
   const gone = new AbortController()
   leg.watch(
@@ -54,7 +45,7 @@ export function answerToolsList(
         answered: answer => leg.answer(withHints(answer, hints))
       }),
     (error: unknown) => {
-      parts.debug('the endpoint did not answer: %o', error)
+      instance.debug('the endpoint did not answer: %o', error)
       leg.answer({ kind: 'fault', fault: 'endpoint-failed' })
     }
   )

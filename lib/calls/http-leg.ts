@@ -6,9 +6,9 @@ import { errorResponse, isObject, type Message, type RequestId } from '../protoc
 import { spliceJson } from '../protocol/json-splice.js'
 import { ASYNC_PREFERENCE } from '../protocol/respond-async.js'
 import { encodeMessage } from '../protocol/sse-writer.js'
-import { currentContext, type HandlerContext } from '../endpoint/handler-context.js'
-import { headerOf, sessionOf } from '../access/guards.js'
+import type { HandlerContext } from '../endpoint/handler-context.js'
 import { claim, guarded, isWritable } from '../endpoint/reply.js'
+import type { RequestContext } from '../endpoint/request-context.js'
 import { passedOn, stringOf } from '../endpoint/response-headers.js'
 import { whenClosed } from '../endpoint/socket-closed.js'
 import type { WrittenAnswer } from '../endpoint/endpoint-answer.js'
@@ -16,48 +16,41 @@ import type { Leg, LegAnswer } from './leg.js'
 import { INVALID_PARAMS, type ResumeTokenFault, tokenFaultMessage } from './token-fault.js'
 import { inWordsOf, progressTokenOf } from './token-request.js'
 
-export interface HttpLegOptions {
+export class HttpLeg implements Leg {
+  readonly req: IncomingMessage
+  readonly requestId: RequestId
+  readonly sessionId: string | undefined
+  readonly acceptsEvents: boolean
   /**
    * Its response is recorded for whoever sends the request again, so it is given even if nobody is
    * there any more.
    */
   readonly isKept: boolean
   /** It has asked in its head: then that is where it is told so. */
-  readonly isAskedByHeader: boolean
-}
-
-export class HttpLeg implements Leg {
-  readonly req: IncomingMessage
-  readonly requestId: RequestId
-  readonly sessionId: string | undefined
-  readonly acceptsEvents: boolean
+  readonly #isAskedByHeader: boolean
   readonly #res: ServerResponse
-  readonly #options: HttpLegOptions
   readonly #progressToken: unknown
   /** Of the stream that its response becomes, if it does. */
-  readonly #context: HandlerContext | undefined = currentContext()
+  readonly #context: HandlerContext | undefined
   #hasEvents = false
   #unwatchSocket: (() => void) | undefined
   #isFull = false
   #isOver = false
 
   constructor(
-    req: IncomingMessage,
-    res: ServerResponse,
+    { req, res, session, accept, isKeyed, handler }: RequestContext,
     request: Message & { id: RequestId },
-    options: HttpLegOptions
+    isAskedByHeader: boolean
   ) {
     this.req = req
     this.requestId = request.id
-    this.sessionId = sessionOf(req)
-    this.acceptsEvents = (headerOf(req, 'accept') ?? '').toLowerCase().includes('text/event-stream')
+    this.sessionId = session
+    this.acceptsEvents = accept.toLowerCase().includes('text/event-stream')
+    this.isKept = isKeyed
+    this.#isAskedByHeader = isAskedByHeader
     this.#res = res
-    this.#options = options
+    this.#context = handler
     this.#progressToken = progressTokenOf(request)
-  }
-
-  get isKept(): boolean {
-    return this.#options.isKept
   }
 
   get isOver(): boolean {
@@ -185,7 +178,7 @@ export class HttpLeg implements Leg {
       res.end()
       return
     }
-    if (this.#options.isAskedByHeader) {
+    if (this.#isAskedByHeader) {
       const applied = stringOf(res.getHeader('Preference-Applied')) ?? ''
       res.setHeader(
         'Preference-Applied',

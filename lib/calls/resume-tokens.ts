@@ -1,6 +1,6 @@
 // The Resuming draft: a call that takes long is answered with a token in the meantime, and goes on
 // without a connection.
-import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { IncomingMessage } from 'node:http'
 import { nanoid } from 'nanoid'
 import {
   cancelledRequest,
@@ -12,12 +12,14 @@ import {
   type RequestId
 } from '../protocol/json-rpc.js'
 import { prefersStream } from '../protocol/prefer.js'
-import { FIRST_STATELESS_REVISION, parseRevision } from '../protocol/revisions.js'
+import { FIRST_STATELESS_REVISION } from '../protocol/revisions.js'
 import { declaresStreams } from '../protocol/streams-capability.js'
 import type { WireTokens } from '../protocol/shared-wire.js'
 import { runInContext } from '../endpoint/handler-context.js'
-import { headerOf, isForeignOrigin, scopeOf, sessionOf } from '../access/guards.js'
-import { type InstanceParts, refuseAndCount } from '../endpoint/instance-parts.js'
+import { headerOf } from '../access/guards.js'
+import type { InstanceParts } from '../endpoint/instance-parts.js'
+import { refuseAndCount } from '../endpoint/refusals.js'
+import type { RequestContext } from '../endpoint/request-context.js'
 import { sendToEndpoint } from '../endpoint/endpoint-client.js'
 import { answerJson } from '../endpoint/reply.js'
 import { tellEndpoint, tellUnanswered } from '../endpoint/tell-endpoint.js'
@@ -48,22 +50,7 @@ type Request = Message & { readonly id: RequestId; readonly method: string }
 /** Timers wrap around beyond this. */
 const LONGEST_TIMEOUT = 2 ** 31 - 1
 
-/** A POST, as far as it could be read ahead. */
-export interface Post {
-  readonly req: IncomingMessage
-  readonly res: ServerResponse
-  readonly owner: string
-  readonly messages: readonly Message[]
-  /** Its body, where that is known as it was written. */
-  readonly text: string | undefined
-  /** Its body is an array, even of one message (2025-03-26). */
-  readonly isBatch: boolean
-  /** It may be sent again under its `Idempotency-Key`. */
-  readonly isKeyed: boolean
-}
-
 export class ResumeTokens {
-  readonly #instance: object
   readonly #parts: InstanceParts
   readonly #settings: ResumeTokensSettings
   readonly #calls: CallStore
@@ -72,16 +59,15 @@ export class ResumeTokens {
   /** The same for sessions that have not come by HTTP. */
   readonly onWires: WireTokens
 
-  constructor(instance: object, parts: InstanceParts, settings: ResumeTokensSettings) {
-    this.#instance = instance
+  constructor(parts: InstanceParts, settings: ResumeTokensSettings) {
     this.#parts = parts
     this.#settings = settings
     this.#calls = new CallStore(settings.limits)
-    this.onWires = new WiresTokens({ instance, parts, settings, calls: this.#calls })
+    this.onWires = new WiresTokens({ parts, settings, calls: this.#calls })
   }
 
   /** What answers a POST in the endpoint's place; `undefined` where the endpoint does. */
-  answerFor(post: Post): (() => void) | undefined {
+  answerFor(post: RequestContext): (() => void) | undefined {
     const { req, owner, messages, isBatch } = post
     // Whatever its id is: what the endpoint would make of it is not known.
     const asking = messages.filter(
@@ -100,12 +86,12 @@ export class ResumeTokens {
     const asked = mayGetTokens(this.#settings, request)
       ? askOf(headerOf(req, 'prefer'), request, this.#settings.offer)
       : undefined
-    const ask = asked ?? this.#shedding(req, owner, request)
+    const ask = asked ?? this.#shedding(post, request)
     const isHinted = request.method === 'tools/list' && hints.size > 0
     const parameters = ask !== undefined || isHinted ? parametersOf(request, post.text) : undefined
     if (parameters === undefined) return undefined
     const list = isHinted
-      ? () => answerToolsList(this.#parts, post, request, hints, limits.maxCallBytes)
+      ? () => answerToolsList(post, request, hints, limits.maxCallBytes)
       : undefined
     if (ask === undefined) return list
     if (this.#calls.hasRoom(owner)) return () => this.#begin(post, request, parameters, ask)
@@ -118,11 +104,11 @@ export class ResumeTokens {
    * How a request of 2026-07-28 is told to come again, which no other part of the protocol says;
    * `undefined`: it is not.
    */
-  #shedding(req: IncomingMessage, owner: string, request: Request): Ask | undefined {
+  #shedding(post: RequestContext, request: Request): Ask | undefined {
     const { shedAfter } = this.#settings
-    if (shedAfter === null || !mayBeShed(request) || prefersStream(headerOf(req, 'prefer')))
+    if (shedAfter === null || !mayBeShed(request) || prefersStream(headerOf(post.req, 'prefer')))
       return undefined
-    const revision = this.#revisionOf(req, owner, request)
+    const revision = post.revision ?? revisionIn(request)
     if (revision === undefined || revision < FIRST_STATELESS_REVISION || declaresStreams(request))
       return undefined
     const state = requestStateOf(request)
@@ -131,13 +117,7 @@ export class ResumeTokens {
   }
 
   /** Hears what the endpoint says about cancelled requests and ended sessions. */
-  watch(
-    req: IncomingMessage,
-    res: ServerResponse,
-    messages: readonly Message[],
-    owner: string
-  ): void {
-    const session = sessionOf(req)
+  watch({ req, res, messages, owner, session }: RequestContext): void {
     // Without a session and without an owner, a request id says nothing about whose request it is.
     if ((session === undefined && owner === '') || this.#calls.running === 0) return
     const cancelled = messages.flatMap(message => cancelledRequest(message) ?? [])
@@ -162,13 +142,7 @@ export class ResumeTokens {
    * Hears, from wherever they come, which requests of the endpoint have been answered: nobody is
    * asked again.
    */
-  noteAnswers(
-    req: IncomingMessage,
-    res: ServerResponse,
-    messages: readonly Message[],
-    owner: string
-  ): void {
-    const session = sessionOf(req)
+  noteAnswers({ res, messages, owner, session }: RequestContext): void {
     const answers = messages.filter(isResponse)
     if (answers.length === 0 || session === undefined || this.#calls.running === 0) return
     res.once('close', () => {
@@ -201,18 +175,14 @@ export class ResumeTokens {
     this.#calls.close()
   }
 
-  #begin(
-    { req, res, owner, text, isKeyed }: Post,
-    request: Request,
-    parameters: string,
-    ask: Ask
-  ): void {
+  #begin(post: RequestContext, request: Request, parameters: string, ask: Ask): void {
+    const { owner, session, text } = post
     const { method } = request
-    const revision = this.#revisionOf(req, owner, request)
+    const revision = post.revision ?? revisionIn(request)
     const facts = {
       owner,
-      sessionId: sessionOf(req),
-      scope: scopeOf(req, owner),
+      sessionId: session,
+      scope: post.scopeOf(),
       method,
       parameters
     }
@@ -225,10 +195,10 @@ export class ResumeTokens {
     if (rounds !== undefined) this.#rounds.set(call, rounds)
     this.#calls.begin(call)
     this.#parts.debug('%s may be resumed with tokens', method)
-    const leg = new HttpLeg(req, res, request, { isKept: isKeyed, isAskedByHeader: ask.isByHeader })
+    const leg = new HttpLeg(post, request, ask.isByHeader)
     call.join(undefined, leg, this.#waitOf(call, ask))
     if (!call.isEnded)
-      runInContext(new CallContext(this.#instance, call), () => this.#run(call, leg, request, text))
+      runInContext(new CallContext(this.#parts, call), () => this.#run(call, leg, request, text))
   }
 
   /** Lets the endpoint answer to us, as it would to the client. */
@@ -275,18 +245,18 @@ export class ResumeTokens {
   }
 
   /** A request with a token never reaches the endpoint: an old token must not run a tool again. */
-  #resume({ req, res, owner, messages, text, isKeyed }: Post): void {
+  #resume(post: RequestContext): void {
+    const { req, res, messages } = post
     // It is answered here, so the endpoint's own guard is not asked.
-    if (isForeignOrigin(req, this.#parts.allowedOrigins))
-      return refuseAndCount(this.#parts, res, 403, 'foreign-origin')
+    if (post.isForeign) return refuseAndCount(post, 403, 'foreign-origin')
     const [request] = messages
     if (request === undefined || !isRequest(request)) {
       this.#parts.count('refused', undefined, 'token-invalid')
       return answerJson(res, 200, refusalOf(null, 'token-invalid'))
     }
     const ask = askOf(headerOf(req, 'prefer'), request, 'always') as Ask
-    const leg = new HttpLeg(req, res, request, { isKept: isKeyed, isAskedByHeader: ask.isByHeader })
-    const found = this.#calls.findFor(request, scopeOf(req, owner), text)
+    const leg = new HttpLeg(post, request, ask.isByHeader)
+    const found = this.#calls.findFor(request, post.scopeOf(), post.text)
     if (typeof found === 'string') {
       this.#parts.debug('%s with a resume token refused: %s', request.method, found)
       this.#parts.count('refused', undefined, found)
@@ -313,7 +283,7 @@ export class ResumeTokens {
    * Of a batch (2025-03-26) one request could be answered without the others, but not withheld from
    * the endpoint without them.
    */
-  #refuseBatch({ res }: Post, asking: readonly Message[]): void {
+  #refuseBatch({ res }: RequestContext, asking: readonly Message[]): void {
     const reason = 'token-in-batch'
     this.#parts.count('refused', undefined, reason)
     answerJson(
@@ -321,11 +291,6 @@ export class ResumeTokens {
       200,
       `[${asking.map(({ id }) => refusalOf(isRequestId(id) ? id : null, reason)).join(',')}]`
     )
-  }
-
-  #revisionOf(req: IncomingMessage, owner: string, request: Request): string | undefined {
-    const negotiated = this.#parts.sessions.revisionOf(owner, sessionOf(req))
-    return negotiated ?? parseRevision(headerOf(req, 'mcp-protocol-version')) ?? revisionIn(request)
   }
 
   /**

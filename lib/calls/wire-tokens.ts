@@ -38,7 +38,6 @@ import { WireLeg } from './wire-leg.js'
 type Request = Message & { readonly id: RequestId; readonly method: string }
 
 interface Shared {
-  readonly instance: object
   readonly parts: InstanceParts
   readonly settings: ResumeTokensSettings
   readonly calls: CallStore
@@ -154,7 +153,7 @@ class WireSession implements SessionTokens {
   }
 
   #begin(request: Request, parameters: string, ask: Ask, extra: unknown): void {
-    const { instance, calls, settings, parts } = this.#shared
+    const { calls, settings, parts } = this.#shared
     const { method } = request
     const facts = {
       owner: this.#host.owner,
@@ -172,7 +171,7 @@ class WireSession implements SessionTokens {
     call.join(undefined, this.#legOf(request), waitOf(settings, ask))
     const own = { ...endpointRequest(request, asked.requestId), jsonrpc: '2.0' as const }
     if (!call.isEnded)
-      runInContext(new CallContext(instance, call), () => this.#host.tellServer(own, extra))
+      runInContext(new CallContext(parts, call), () => this.#host.tellServer(own, extra))
   }
 
   #resume(request: Message & { readonly method?: unknown }): void {

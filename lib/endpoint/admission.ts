@@ -1,12 +1,12 @@
 // The endpoint's own word on a client, its token and its session, asked with a message that every
 // endpoint can answer.
-import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { IncomingMessage } from 'node:http'
 import { isObject, type Message, paramsOf } from '../protocol/json-rpc.js'
 import { FIRST_STATELESS_REVISION, parseRevision } from '../protocol/revisions.js'
 import { CLIENT_CAPABILITIES } from '../protocol/streams-capability.js'
 import { headerOf } from '../access/guards.js'
-import type { InstanceParts } from './instance-parts.js'
 import { type Admission, admissionIn, askEndpoint } from './ask-endpoint.js'
+import type { RequestContext } from './request-context.js'
 
 /** Milliseconds for which the endpoint's word is awaited. */
 const PATIENCE = 10_000
@@ -18,9 +18,7 @@ const LONGEST_ANSWER = 1024 * 1024
  * The message that the client has sent, if any, does not go there.
  */
 export async function verdictOf(
-  parts: InstanceParts,
-  req: IncomingMessage,
-  res: ServerResponse,
+  { instance, req, res }: RequestContext,
   message?: Message
 ): Promise<Admission | { readonly kind: 'none' }> {
   const patience = new AbortController()
@@ -36,7 +34,7 @@ export async function verdictOf(
     }
     return admissionIn(await askEndpoint(req, question))
   } catch (error) {
-    parts.debug('the endpoint gave no verdict: %o', error)
+    instance.debug('the endpoint gave no verdict: %o', error)
     return { kind: 'none' }
   } finally {
     clearTimeout(timer)

@@ -40,6 +40,14 @@ export interface Capture {
   lateHead(head: LateHead): void
 }
 
+/** A GET for a listen channel in a session that has one already: the endpoint decides. */
+export interface SecondChannel {
+  /** The endpoint has opened a channel beside the one there is. */
+  allowed(): void
+  /** It has answered 409. `undefined`: that is for the client to see. */
+  refused(tap: ResponseCapture): Capture | undefined
+}
+
 export interface ResponseCaptureHost {
   /** Whether a response is taken. Called once, when its head is due. */
   take(tap: ResponseCapture, head: ResponseHead): Capture | undefined

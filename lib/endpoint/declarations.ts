@@ -43,11 +43,11 @@ export function profileWith(
 
 /** Declares the draft in the answer to a client that has declared it. */
 export function declareInReturn(
-  parts: InstanceParts,
+  { notifications }: InstanceParts,
   res: ServerResponse,
   messages: readonly Message[]
 ): void {
-  if (parts.notifications === 'never') return
+  if (notifications === 'never') return
   const isAsked = ({ method }: Message): boolean => ASK_FOR_CAPABILITIES.includes(method as string)
   if (messages.some(message => isAsked(message) && declaresStreams(message)))
     withCapabilities(res, SERVER_CAPABILITIES)

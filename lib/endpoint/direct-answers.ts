@@ -1,8 +1,9 @@
 // Clients that send their answers at once, and so do not wait until it is their turn: their pings,
 // and what they answer, tell.
-import { isResponse, type Message } from '../protocol/json-rpc.js'
+import { isResponse } from '../protocol/json-rpc.js'
 import type { Stream } from '../streams/stream.js'
 import type { InstanceParts } from './instance-parts.js'
+import type { RequestContext } from './request-context.js'
 
 /**
  * The client of a stream has answered a request of its at the endpoint, and not at the stream URL.
@@ -19,17 +20,12 @@ export function noteDirectAnswer(parts: InstanceParts, stream: Stream): void {
  * Notes the answers to our own pings in a POST to the endpoint. `true`: there is nothing else in
  * it.
  */
-export function notePongs(
-  parts: InstanceParts,
-  messages: readonly Message[],
-  sessionId: string | undefined,
-  owner: string
-): boolean {
+export function notePongs({ instance, messages, session, owner }: RequestContext): boolean {
   let count = 0
   for (const message of messages) {
-    const stream = isResponse(message) ? parts.table.findPinged(message.id) : undefined
-    if (stream === undefined || stream.owner !== owner || stream.sessionId !== sessionId) continue
-    noteDirectAnswer(parts, stream)
+    const stream = isResponse(message) ? instance.table.findPinged(message.id) : undefined
+    if (stream === undefined || stream.owner !== owner || stream.sessionId !== session) continue
+    noteDirectAnswer(instance, stream)
     count++
   }
   return count > 0 && count === messages.length

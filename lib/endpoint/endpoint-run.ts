@@ -1,6 +1,5 @@
 // One request on its way through the endpoint: what happens when its response turns out to be a
 // stream, or not.
-import type { IncomingMessage, ServerResponse } from 'node:http'
 import { nanoid } from 'nanoid'
 import {
   isInitialize,
@@ -11,6 +10,7 @@ import {
   messagesOf,
   type RequestId
 } from '../protocol/json-rpc.js'
+import { label } from '../protocol/event-id.js'
 import { STREAM_PREFERENCE } from '../protocol/prefer.js'
 import type { ClientProfile } from '../protocol/revisions.js'
 import type { Stream } from '../streams/stream.js'
@@ -21,64 +21,21 @@ import type { Connection } from '../readers/connection.js'
 import { currentContext, HandlerContext, runInContext } from './handler-context.js'
 import { declaresStreams } from '../protocol/streams-capability.js'
 import { declareInReturn, isAnnounced } from './declarations.js'
-import { pathOf, sessionOf } from '../access/guards.js'
-import {
-  applyPreference,
-  type InstanceParts,
-  setStreamHeaders,
-  setUnbuffered
-} from './instance-parts.js'
+import type { InstanceParts } from './instance-parts.js'
+import type { RequestContext } from './request-context.js'
+import { applyPreference, setStreamHeaders, setUnbuffered } from './stream-headers.js'
 import { EndpointCapture, type CaptureHost, type NotOurs } from './capture.js'
 import type { Origin } from './own-ids.js'
 import type { IdempotentRequest } from './keyed-call.js'
 import { parsedBody } from './request-body.js'
+import { inWords, whyNoStream } from './run-in-words.js'
 import { JsonReply } from '../readers/json-reply.js'
 import type { ProgressReport } from './progress-reports.js'
-import type { SecondListener } from './second-listener.js'
 import { isOfKnownClient } from './slow-answers.js'
 import { ResponseCapture } from './response-capture.js'
 import type { Capture, ResponseHead, ResponseCaptureHost } from './capture-types.js'
 import { tellUnanswered } from './tell-endpoint.js'
 import { type InitializeAnswer, noteRevision, watchInitializeJson } from './outcome.js'
-
-/**
- * What is known of the request. A class and no literal: V8 may take it that literals of this place
- * live long, and then each would keep its request and its response for as long.
- */
-export class RunFacts {
-  /** The middleware that the request came through. */
-  readonly instance: object
-  readonly req: IncomingMessage
-  readonly res: ServerResponse
-  readonly owner: string
-  /** The messages of the body, as far as it could be read ahead. */
-  messages: readonly Message[]
-  profile: ClientProfile
-  /** The key under which the request may be sent again. */
-  readonly keyed: IdempotentRequest | undefined
-  /** It asks for a listen channel in a session that has one already. */
-  second: SecondListener | undefined
-  /** Its body is an array (2025-03-26). */
-  isBatch = false
-
-  constructor(
-    instance: object,
-    req: IncomingMessage,
-    res: ServerResponse,
-    owner: string,
-    messages: readonly Message[],
-    profile: ClientProfile,
-    keyed: IdempotentRequest | undefined
-  ) {
-    this.instance = instance
-    this.req = req
-    this.res = res
-    this.owner = owner
-    this.messages = messages
-    this.profile = profile
-    this.keyed = keyed
-  }
-}
 
 /** What a client gets that waits for a slow endpoint. */
 type InTheMeantime = 'event stream' | 'connection' | 'json'
@@ -92,8 +49,8 @@ const ONE_CONNECTION: ClientProfile = {
 }
 
 export class EndpointRun implements ResponseCaptureHost, CaptureHost {
+  readonly #request: RequestContext
   readonly #parts: InstanceParts
-  readonly #facts: RunFacts
   readonly #context: HandlerContext
   #initialize: InitializeAnswer | undefined
   readonly #tap: ResponseCapture
@@ -105,16 +62,14 @@ export class EndpointRun implements ResponseCaptureHost, CaptureHost {
   #waiting: Waiting | undefined
   #meantime: InTheMeantime | undefined
   readonly #startedAt: number
-  /** As its client has sent it: endpoints rewrite it to please their SDK. */
-  readonly #accept: string
 
-  constructor(parts: InstanceParts, facts: RunFacts) {
-    const { instance, req, res, owner, messages, keyed } = facts
+  constructor(request: RequestContext) {
+    const { instance: parts, req, res, owner, messages, keyed } = request
+    this.#request = request
     this.#parts = parts
-    this.#facts = facts
-    this.#context = new HandlerContext(instance, nanoid())
-    this.#context.isUntaken = !facts.profile.taken
-    this.#accept = req.headers.accept ?? ''
+    this.#context = new HandlerContext(parts, nanoid())
+    request.handler = this.#context
+    this.#context.isUntaken = !request.profile.taken
     this.#startedAt = parts.progress === undefined ? 0 : now()
     this.#initialize = messages.some(isInitialize)
       ? watchInitializeJson(parts, res, owner, messages.some(declaresStreams))
@@ -131,8 +86,8 @@ export class EndpointRun implements ResponseCaptureHost, CaptureHost {
    * it is no stream.
    */
   #keep(keyed: IdempotentRequest): void {
-    const { req, res } = this.#facts
-    applyPreference(this.#parts, req, res, (name, value) => res.setHeader(name, value))
+    const { res } = this.#request
+    applyPreference(this.#request, (name, value) => res.setHeader(name, value))
     keyed.release = () => this.#tap.release()
     this.#tap.keep()
     const { calls } = this.#parts
@@ -145,23 +100,24 @@ export class EndpointRun implements ResponseCaptureHost, CaptureHost {
     )
   }
 
-  /** @param isOurs we answer in the endpoint's place, and say when. */
-  run(next: () => void, isOurs = false): void {
-    runInContext(this.#context, next)
-    if (!isOurs && this.isUndecided && this.#onKnown === undefined) this.#awaitHead()
+  /** @param ours what answers in the endpoint's place, and says when. */
+  run(ours?: () => unknown): void {
+    runInContext(this.#context, ours ?? this.#request.next)
+    if (this.#onKnown === undefined) this.#request.release()
+    if (ours === undefined && this.isUndecided && this.#onKnown === undefined) this.#awaitHead()
   }
 
   /** The endpoint has not answered in the same tick: its client is not to wait in silence. */
   #awaitHead(): void {
-    const { req, messages } = this.#facts
-    const queue = maySlow(messages) ? this.#parts.slow.queueFor(req, this.#accept) : undefined
+    const { messages } = this.#request
+    const queue = maySlow(messages) ? this.#parts.slow.queueFor(this.#request) : undefined
     if (queue === undefined) return
     this.#waiting = new Waiting(() => this.#isSlow(queue))
     queue.add(this.#waiting)
   }
 
   #isSlow(queue: DueQueue): void {
-    const { req, owner, messages, profile, keyed } = this.#facts
+    const { accept, session, profile, keyed } = this.#request
     const { slow, isClosing, ownIds } = this.#parts
     const waiting = this.#waiting
     if (!this.isUndecided || isClosing || waiting === undefined) return
@@ -170,8 +126,8 @@ export class EndpointRun implements ResponseCaptureHost, CaptureHost {
       if (keyed === undefined) this.#answerInTheMeantime('json')
       return
     }
-    if (!slow.mayUpgrade(this.#accept) || ownIds.isNumbered(this.#originOf(sessionOf(req)))) return
-    if (!this.#hasWaitedLonger && !slow.hasShown(req, owner, messages)) {
+    if (!slow.mayUpgrade(accept) || ownIds.isNumbered(this.#originOf(session))) return
+    if (!this.#hasWaitedLonger && !slow.hasShown(this.#request)) {
       this.#hasWaitedLonger = true
       return slow.later?.add(waiting)
     }
@@ -182,11 +138,9 @@ export class EndpointRun implements ResponseCaptureHost, CaptureHost {
 
   /** Gives the wire to a reader while the endpoint has not begun to answer. */
   #answerInTheMeantime(meantime: InTheMeantime): void {
-    const { req, owner, messages, profile, keyed } = this.#facts
-    const { res } = this.#facts
+    const { res, method, owner, session: sessionId, messages, profile, keyed } = this.#request
     if (res.destroyed || res.writableEnded) return
     const isDurable = meantime === 'event stream'
-    const sessionId = sessionOf(req)
     const isTold = isDurable && isAnnounced(this.#parts, owner, sessionId, messages)
     const capture = new EndpointCapture(this.#tap, this, true)
     const stream = this.#parts.table.open(
@@ -203,7 +157,8 @@ export class EndpointRun implements ResponseCaptureHost, CaptureHost {
       capture
     )
     if (stream === undefined) return this.#parts.count('refused', undefined, 'full')
-    this.#parts.debug('%s has waited long enough: %s in the meantime', req.method, meantime)
+    this.#parts.debug('%s has waited long enough: %s in the meantime', method, meantime)
+    this.#tellStarted(stream)
     this.#meantime = meantime
     this.#context.isUntaken = false
     capture.stream = stream
@@ -213,15 +168,15 @@ export class EndpointRun implements ResponseCaptureHost, CaptureHost {
   }
 
   /** The endpoint is called before the body is there; `learn` follows. */
-  runEarly(next: () => void): void {
+  runEarly(): void {
     this.#onKnown = []
     this.#answered = new Set()
-    this.run(next)
+    this.run()
   }
 
   /** The endpoint has not begun to answer. */
   get isUndecided(): boolean {
-    return this.#tap.isTaken === undefined && !this.#facts.res.headersSent
+    return this.#tap.isTaken === undefined && !this.#request.res.headersSent
   }
 
   /** It has, with a stream, and it is not known yet what has been asked. */
@@ -229,10 +184,10 @@ export class EndpointRun implements ResponseCaptureHost, CaptureHost {
     return this.#onKnown !== undefined && this.#context.stream !== undefined
   }
 
-  /** The body has come while the endpoint has been running. */
-  learn(messages: readonly Message[], profile: ClientProfile): void {
+  /** The body has come while the endpoint has been running, or will not. */
+  learn(): void {
     if (this.#onKnown === undefined) return
-    const { res, owner } = this.#facts
+    const { res, owner, messages, profile } = this.#request
     const { stream } = this.#context
     const onKnown = this.#onKnown
     this.#onKnown = undefined
@@ -242,8 +197,6 @@ export class EndpointRun implements ResponseCaptureHost, CaptureHost {
       )
       return onKnown.forEach(listener => listener())
     }
-    this.#facts.messages = messages
-    this.#facts.profile = profile
     this.#context.isUntaken = !profile.taken
     if (messages.some(isInitialize))
       this.#initialize = watchInitializeJson(
@@ -272,30 +225,28 @@ export class EndpointRun implements ResponseCaptureHost, CaptureHost {
   }
 
   brokenOff(): void {
-    this.#facts.keyed?.abandon()
+    this.#request.keyed?.abandon()
   }
 
   take(tap: ResponseCapture, head: ResponseHead): Capture | undefined {
     this.#waiting?.stop()
     this.#waiting = undefined
-    const { req, owner, profile, messages: known } = this.#facts
+    const { req, owner, session, profile, second, messages: known } = this.#request
     const named = head.header('mcp-session-id')
-    const sessionId = named ?? sessionOf(req)
+    const sessionId = named ?? session
     const isOversized = isOversizedId(sessionId)
     if (this.#initialize !== undefined && !isOversized) {
       this.#initialize.sessionId = named
-      if (named !== undefined && this.#facts.messages.some(isOfKnownClient))
-        this.#parts.slow.shown(owner, named)
+      if (named !== undefined && known.some(isOfKnownClient)) this.#parts.slow.shown(owner, named)
     }
     if (!head.isStream) {
-      const instead =
-        head.status === 409 ? this.#facts.second?.refused(req, this.#facts.res, tap) : undefined
-      if (instead === undefined) return this.#leave('no plain event stream with status 200', false)
+      const instead = head.status === 409 ? second?.refused(tap) : undefined
+      if (instead === undefined) return this.#leave(whyNoStream(head), false)
       this.#context.isUntaken = true
       this.#parts.debug('409 to a second listen channel: it follows the one there is')
       return instead
     }
-    this.#facts.second?.allowed()
+    second?.allowed()
     if (!profile.taken) return this.#leave('revision without resumption')
     if (this.#parts.isClosing) return this.#leave('closing')
     if (isOversized) return this.#leave('a session id that is too long to be remembered')
@@ -339,26 +290,36 @@ export class EndpointRun implements ResponseCaptureHost, CaptureHost {
     void req.socket.remoteAddress
     void req.socket.localAddress
     capture.stream = stream
+    this.#tellStarted(stream)
     if (stream.kind === 'listen' && sessionId !== undefined)
-      this.#parts.slow.shown(this.#facts.owner, sessionId)
+      this.#parts.slow.shown(owner, sessionId)
     this.#context.take(stream)
-    this.#facts.keyed?.settle({ kind: 'stream', streamId: stream.id })
+    this.#request.keyed?.settle({ kind: 'stream', streamId: stream.id })
     return capture
   }
 
+  #tellStarted(stream: Stream): void {
+    const { messages } = this.#request
+    this.#parts.debug('stream %s answers %s', label(stream), () =>
+      stream.kind === 'listen' ? 'a GET' : inWords(messages)
+    )
+  }
+
+  /** @param why '': what is left alone as a matter of course has no line. */
   #leave(why: string, isStream = true): undefined {
     this.#context.isUntaken = true
     // An event stream that is not kept cannot be given again: its client's leaving is for the
     // endpoint to see.
-    if (isStream && this.#facts.keyed !== undefined) {
-      this.#facts.keyed.settle({ kind: 'lost' })
+    const { method, res, keyed } = this.#request
+    if (isStream && keyed !== undefined) {
+      keyed.settle({ kind: 'lost' })
       // Nor has the preference been applied: a client takes what claims so, and has no link, for
       // half a head.
-      if (String(this.#facts.res.getHeader('Preference-Applied')).startsWith(STREAM_PREFERENCE))
-        this.#facts.res.removeHeader('Preference-Applied')
+      if (String(res.getHeader('Preference-Applied')).startsWith(STREAM_PREFERENCE))
+        res.removeHeader('Preference-Applied')
       this.#tap.letGo()
     }
-    this.#parts.debug('%s response left alone: %s', this.#facts.req.method, why)
+    if (why !== '') this.#parts.debug('%s response left alone: %s', method, why)
   }
 
   // IntakeHost
@@ -366,7 +327,7 @@ export class EndpointRun implements ResponseCaptureHost, CaptureHost {
   whenKnown(listener: () => void): void {
     if (this.#onKnown === undefined) return listener()
     this.#onKnown.push(listener)
-    const { req } = this.#facts
+    const { req } = this.#request
     // With the end of a response Node drops a body that nobody reads; this one does not end before
     // it.
     if (req.readableFlowing === null && req.listenerCount('readable') === 0) req.resume()
@@ -385,12 +346,12 @@ export class EndpointRun implements ResponseCaptureHost, CaptureHost {
   }
 
   missed(headers: readonly string[], sessionId: string | undefined): void {
-    const isOwn = sessionId === undefined || sessionId === sessionOf(this.#facts.req)
+    const isOwn = sessionId === undefined || sessionId === this.#request.session
     warnOfMissed(headers.filter(name => name !== 'mcp-session-id' || !isOwn))
   }
 
   beginEarly(stream: Stream): Connection | undefined {
-    const { res, messages, isBatch } = this.#facts
+    const { res, messages, isBatch } = this.#request
     const { slow } = this.#parts
     const setHeader = (name: string, value: string): void => this.#tap.setHeader(name, value)
     if (this.#meantime === 'json' && slow.json !== undefined) {
@@ -405,12 +366,11 @@ export class EndpointRun implements ResponseCaptureHost, CaptureHost {
   }
 
   reportProgress(stream: Stream): ProgressReport | undefined {
-    return this.#parts.progress?.begin(stream, this.#facts.messages, this.#startedAt)
+    return this.#parts.progress?.begin(stream, this.#request.messages, this.#startedAt)
   }
 
   setHeaders(): void {
-    const { req, res } = this.#facts
-    setStreamHeaders(this.#parts, req, res, this.#context.id, (name, value) =>
+    setStreamHeaders(this.#request, this.#context.id, (name, value) =>
       this.#tap.setHeader(name, value)
     )
   }
@@ -422,7 +382,7 @@ export class EndpointRun implements ResponseCaptureHost, CaptureHost {
       if (!this.#tap.isGone) this.#tap.end()
       return undefined
     }
-    const { profile } = this.#facts
+    const { profile } = this.#request
     // Nothing is agreed before `initialize` is answered, so nothing is presumed of what its client
     // can read.
     const first: ClientProfile =
@@ -437,7 +397,7 @@ export class EndpointRun implements ResponseCaptureHost, CaptureHost {
   }
 
   unanswered(requestIds: readonly RequestId[]): void {
-    const { req } = this.#facts
+    const { req } = this.#request
     const { sessionId } = this.#context.stream ?? {}
     this.#parts.debug('no answer to %d requests: the endpoint is told', requestIds.length)
     for (const id of requestIds) tellUnanswered(this.#parts, req, id, sessionId)
@@ -468,8 +428,8 @@ export class EndpointRun implements ResponseCaptureHost, CaptureHost {
   }
 
   #originOf(sessionId: string | undefined): Origin {
-    const { req, owner } = this.#facts
-    return { owner, sessionId, path: pathOf(req) }
+    const { owner, path } = this.#request
+    return { owner, sessionId, path }
   }
 }
 

@@ -1,9 +1,9 @@
 // What makes a POST the same as one before: its `Idempotency-Key`, and its body.
 import { createHash } from 'node:crypto'
-import type { IncomingMessage } from 'node:http'
 import { isComparable } from '../protocol/comparable.js'
 import { compactJson } from '../protocol/json-text.js'
-import { headerOf, scopeOf } from '../access/guards.js'
+import { headerOf } from '../access/guards.js'
+import type { RequestContext } from './request-context.js'
 
 /**
  * Keys shorter than this are not unguessable, so they prove nothing about who sends them: they are
@@ -17,12 +17,11 @@ const LONGEST_KEY = 256
  * heeding.
  */
 export function keyOf(
-  req: IncomingMessage,
-  owner: string,
-  key = headerOf(req, 'idempotency-key')
+  context: RequestContext,
+  key = headerOf(context.req, 'idempotency-key')
 ): string | undefined {
   if (key === undefined || key.length < SHORTEST_KEY || key.length > LONGEST_KEY) return undefined
-  return scopeOf(req, owner, key)
+  return context.scopeOf(key)
 }
 
 /** What makes two bodies the same request. */

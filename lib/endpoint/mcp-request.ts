@@ -7,13 +7,14 @@ import { LONGEST_FIELD } from '../protocol/fields.js'
 import { isInitialize, type Message, messagesOf } from '../protocol/json-rpc.js'
 import { streamParameters } from '../protocol/link-header.js'
 import { headerOf, sessionOf } from '../access/guards.js'
+import type { RequestContext } from './request-context.js'
 
 const EVENT_STREAM = 'text/event-stream'
 const JSON_RPC = 'application/json'
 const JSON_TYPE = /^\s*(?:application|text)\/(?:[\w.-]+\+)?json\s*(?:;|$)/i
 
 /** Whether a request names an MCP session or a protocol version: nothing but an MCP client does. */
-export function hasMcpHeaders(req: IncomingMessage): boolean {
+function hasMcpHeaders(req: IncomingMessage): boolean {
   return sessionOf(req) !== undefined || headerOf(req, 'mcp-protocol-version') !== undefined
 }
 
@@ -32,10 +33,9 @@ export function mayBeMcp(req: IncomingMessage): boolean {
  * too; but every MCP client that names neither session nor revision accepts both JSON and event
  * streams. `undefined`: the body could not be read ahead.
  */
-export function isMcpPost(req: IncomingMessage, body: unknown): boolean {
-  if (hasMcpHeaders(req)) return true
-  if (body === undefined)
-    return req.headers.accept?.includes(EVENT_STREAM) === true && acceptsBoth(req)
+export function isMcpPost({ req, accept, hasMcpHeaders }: RequestContext, body: unknown): boolean {
+  if (hasMcpHeaders) return true
+  if (body === undefined) return accept.includes(EVENT_STREAM) && acceptsBoth(req)
   const messages = messagesOf(body)
   return messages.some(isJsonRpc) && (messages.some(isInitialize) || acceptsBoth(req))
 }

@@ -1,6 +1,6 @@
 // What the endpoint's own answers mean for streams: a session that ended, a call that was
 // cancelled, a revision agreed upon.
-import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { ServerResponse } from 'node:http'
 import {
   cancelledRequest,
   isObject,
@@ -12,10 +12,10 @@ import {
 import { parseRevision } from '../protocol/revisions.js'
 import type { Stream } from '../streams/stream.js'
 import { noteDirectAnswer } from './direct-answers.js'
-import { sessionOf } from '../access/guards.js'
 import type { InstanceParts } from './instance-parts.js'
 import { isLoopback } from './loopback.js'
 import { observeBody } from './observe-body.js'
+import type { RequestContext } from './request-context.js'
 
 /** Bytes of an `initialize` answer that are read for the revision. */
 const LONGEST_INITIALIZE = 1024 * 1024
@@ -24,15 +24,8 @@ const LONGEST_INITIALIZE = 1024 * 1024
  * Acts on the endpoint's answer to a request, once it has been given. `isSessionWatched`: what it
  * says of the session is heard already, as the messages were not there yet.
  */
-export function watchVerdict(
-  parts: InstanceParts,
-  req: IncomingMessage,
-  res: ServerResponse,
-  messages: readonly Message[],
-  owner: string,
-  isSessionWatched = false
-): void {
-  const session = sessionOf(req)
+export function watchVerdict(context: RequestContext, isSessionWatched = false): void {
+  const { instance: parts, req, res, messages, owner, session } = context
   const cancelled = messages.flatMap(message => cancelledRequest(message) ?? [])
   // Who sends one from here knows whose answer it is: another stream may have asked under the same
   // id.

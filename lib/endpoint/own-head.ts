@@ -21,15 +21,18 @@ const OF_HEAD = [
 /** Interim answers: there is nobody to hear them any more. */
 const INTERIM = ['writeContinue', 'writeProcessing', 'writeEarlyHints'] as const
 
-/** What the wire's own head says of its body; the endpoint's goes with the endpoint's head. */
+/**
+ * What the wire's own head says of its body; the endpoint's goes with the endpoint's head. Not
+ * `Transfer-Encoding`: once it has been removed, Node sends a body without a length and without
+ * chunks, and a cut in it passes for its end.
+ */
 const OF_BODY = [
   'Content-Length',
   'Content-Encoding',
   'Content-Type',
   'ETag',
   'Last-Modified',
-  'Trailer',
-  'Transfer-Encoding'
+  'Trailer'
 ]
 
 /** Removes what has been said of a body that does not leave. */

@@ -8,7 +8,7 @@ import { LONGEST_FIELD } from '../protocol/fields.js'
 import { isObject, type Message, paramsOf } from '../protocol/json-rpc.js'
 import { prefersStream } from '../protocol/prefer.js'
 import { metaOf } from '../protocol/streams-capability.js'
-import { headerOf, sessionOf } from '../access/guards.js'
+import { headerOf } from '../access/guards.js'
 
 export interface SlowAnswersSettings {
   /** Milliseconds without a head after which a client gets an event stream; `null`: never. */
@@ -39,6 +39,16 @@ const KNOWN_CLIENTS =
   /^(?:mcp|mcp-inspector|inspector-client|claude-ai|claude-code|visual studio code.*|cursor-vscode|codex-mcp-client|gemini-cli-mcp-client|goose)$/i
 const CLIENT_INFO = 'io.modelcontextprotocol/clientInfo'
 
+/** Who waits. */
+interface Asking {
+  readonly req: IncomingMessage
+  /** As its client has sent it. */
+  readonly accept: string
+  readonly owner: string
+  readonly session: string | undefined
+  readonly messages: readonly Message[]
+}
+
 export class SlowAnswers {
   /** Where clients wait that have shown that they read event streams, and at first all others. */
   readonly soon: DueQueue | undefined
@@ -67,7 +77,7 @@ export class SlowAnswers {
    * The queue in which a request waits for its answer to begin; `undefined`: it is left to wait for
    * itself.
    */
-  queueFor(req: IncomingMessage, accept: string): DueQueue | undefined {
+  queueFor({ req, accept }: Asking): DueQueue | undefined {
     if (req.method !== 'POST' || (req.httpVersionMajor === 1 && req.httpVersionMinor === 0))
       return undefined
     return this.soon !== undefined && NAMES_EVENT_STREAM.test(accept) ? this.soon : this.json
@@ -81,8 +91,7 @@ export class SlowAnswers {
   }
 
   /** Whether a request's client has shown that it reads event streams. */
-  hasShown(req: IncomingMessage, owner: string, messages: readonly Message[]): boolean {
-    const session = sessionOf(req)
+  hasShown({ req, owner, session, messages }: Asking): boolean {
     if (prefersStream(headerOf(req, 'prefer')) || messages.some(isOfKnownClient)) return true
     return session !== undefined && this.#readers.get(keyOf(owner, session)) !== undefined
   }

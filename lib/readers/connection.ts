@@ -50,6 +50,8 @@ export interface ConnectionOptions {
   readonly keepAlive: number | null
   /** Greatest age in milliseconds, towards clients that come back; `null`: none. */
   readonly disconnectAfter: number | null
+  /** Told of a stream whose connection broke while it had more to send. */
+  readonly lost: (stream: Stream) => void
   /** A line for `DEBUG=mcp-streams`. */
   readonly debug: (format: string, ...args: unknown[]) => void
 }
@@ -307,6 +309,7 @@ export class Connection implements Reader {
   }
 
   stalled(): void {
+    this.#noteLoss()
     this.#options.debug('stream %s: connection cut, its client takes nothing', label(this.stream))
     this.#cut()
   }
@@ -383,9 +386,18 @@ export class Connection implements Reader {
 
   /** Its socket is gone: nobody reads what was lent to it. */
   #gone(): void {
+    this.#noteLoss()
     this.#returnLoans()
     this.#close()
     this.#host.goesOn(this)
+  }
+
+  /** Only where it is this one that the stream's client reads. */
+  #noteLoss(): void {
+    const { stream } = this
+    if (stream.reader !== this || stream.isEphemeral) return
+    this.#options.debug('stream %s: connection lost after event %d', label(stream), this.#cursor)
+    this.#options.lost(stream)
   }
 
   #drained(): void {

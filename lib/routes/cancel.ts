@@ -1,15 +1,13 @@
 // DELETE on a stream URL: the client wants no more of a call.
-import type { IncomingMessage, ServerResponse } from 'node:http'
 import { label } from '../protocol/event-id.js'
 import { isStream, type Tombstone } from '../streams/finished-streams.js'
 import type { RequestId } from '../protocol/json-rpc.js'
 import type { Stream } from '../streams/stream.js'
-import { sessionOf } from '../access/guards.js'
-import type { InstanceParts } from '../endpoint/instance-parts.js'
 import { keyOf } from '../endpoint/idempotency.js'
 import type { IdempotentRequest, SettledCall } from '../endpoint/keyed-call.js'
 import { sendToEndpoint } from '../endpoint/endpoint-client.js'
 import { guarded, noContent } from '../endpoint/reply.js'
+import type { Context } from './route.js'
 
 /** Milliseconds for which the endpoint's word on a cancellation is awaited. */
 const PATIENCE = 5000
@@ -19,45 +17,37 @@ const PATIENCE = 5000
  * response begins.
  */
 export function callNamed(
-  parts: InstanceParts,
-  req: IncomingMessage,
-  name: string,
-  owner: string
+  context: Context,
+  name: string
 ): IdempotentRequest | SettledCall | undefined {
-  const key = keyOf(req, owner, name)
-  return key === undefined ? undefined : parts.calls.get(key)
+  const key = keyOf(context, name)
+  return key === undefined ? undefined : context.instance.calls.get(key)
 }
 
 /** Cancels a call that has no stream, or not yet; `name` is what the URL calls it by. */
 export function cancelCall(
-  parts: InstanceParts,
+  context: Context,
   call: IdempotentRequest | SettledCall,
-  name: string,
-  req: IncomingMessage,
-  res: ServerResponse
+  name: string
 ): void {
-  if (call.kind === 'settled') return noContent(res)
-  parts.debug('call cancelled by DELETE before it was answered')
+  if (call.kind === 'settled') return noContent(context.res)
+  context.instance.debug('call cancelled by DELETE before it was answered')
   const { requestIds } = call
   call.abandon()
-  tellEndpoint(parts, requestIds, sessionOf(req), req, res, name)
+  tellCancelled(context, requestIds, context.session, name)
 }
 
 /** Cancels a stream. */
-export function cancelStream(
-  parts: InstanceParts,
-  found: Stream | Tombstone,
-  req: IncomingMessage,
-  res: ServerResponse
-): void {
+export function cancelStream(context: Context, found: Stream | Tombstone): void {
+  const { instance, res } = context
   if (!isStream(found)) return noContent(res)
   if (found.isEnded) {
-    parts.table.drop(found)
+    instance.table.drop(found)
     return noContent(res)
   }
-  parts.debug('stream %s cancelled by DELETE', label(found))
+  instance.debug('stream %s cancelled by DELETE', label(found))
   found.cancel()
-  tellEndpoint(parts, found.requestIds, found.sessionId, req, res)
+  tellCancelled(context, found.requestIds, found.sessionId)
 }
 
 /**
@@ -65,12 +55,10 @@ export function cancelStream(
  * knows cancellation only as a notification, so it gets one, as if the client had sent it. What it
  * says to that is not for the client, who asked for something else.
  */
-function tellEndpoint(
-  parts: InstanceParts,
+function tellCancelled(
+  { instance, req, res }: Context,
   requestIds: readonly RequestId[],
   sessionId: string | undefined,
-  req: IncomingMessage,
-  res: ServerResponse,
   name?: string
 ): void {
   if (sessionId === undefined || requestIds.length === 0) return noContent(res)
@@ -89,7 +77,7 @@ function tellEndpoint(
   })
   const answered = told.then(
     answer => void answer.destroy(),
-    (error: unknown) => parts.debug('the endpoint did not take the cancellation: %o', error)
+    (error: unknown) => instance.debug('the endpoint did not take the cancellation: %o', error)
   )
   void answered.then(() => {
     clearTimeout(timer)

@@ -1,17 +1,17 @@
 // The hand-off: a client's answers in one POST to the stream URL, and the stream's next turn in
 // return (SEP-1335).
-import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { IncomingMessage } from 'node:http'
 import { label, type StreamName } from '../protocol/event-id.js'
 import { isStream, type Tombstone } from '../streams/finished-streams.js'
 import { isResponse, type Message, messagesOf, type RequestId } from '../protocol/json-rpc.js'
 import { writtenMessages } from '../protocol/json-splice.js'
 import type { Stream } from '../streams/stream.js'
-import { headerOf } from '../access/guards.js'
-import { type InstanceParts, refuseAndCount, refuseUrl } from '../endpoint/instance-parts.js'
 import { relayAnswer, sendToEndpoint } from '../endpoint/endpoint-client.js'
+import { refuseAndCount, refuseUrl } from '../endpoint/refusals.js'
 import { canAnswer, noContent } from '../endpoint/reply.js'
 import { readBody } from '../endpoint/request-body.js'
 import { cursorIn, followTurn, hasEvicted } from './resume.js'
+import type { Context } from './route.js'
 
 type Answer = Message & { readonly id: RequestId }
 /** As JSON where that is known as it was written. */
@@ -21,37 +21,35 @@ type Given = { readonly answer: Answer; readonly text: string | undefined }
  * Takes the answers of a POST on a stream URL. Nothing of a POST that is refused has been taken.
  */
 export async function takeAnswers(
-  parts: InstanceParts,
-  req: IncomingMessage,
-  res: ServerResponse,
+  context: Context,
   found: Stream | Tombstone,
   name: StreamName
 ): Promise<void> {
+  const { instance, req, res } = context
   if (!isStream(found))
     return found.state === 'cancelled'
       ? noContent(res)
-      : refuseAndCount(parts, res, 410, 'stream-expired')
-  const lastEventId = headerOf(req, 'last-event-id') ?? ''
+      : refuseAndCount(context, 410, 'stream-expired')
+  const lastEventId = context.lastEventId ?? ''
   const cursor = lastEventId === '' ? undefined : cursorIn(found, lastEventId)
-  if (lastEventId !== '' && cursor === undefined)
-    return refuseUrl(parts, res, 400, 'invalid-event-id')
-  const read = await readBody(req, parts.maxBodyBytes)
+  if (lastEventId !== '' && cursor === undefined) return refuseUrl(context, 400, 'invalid-event-id')
+  const read = await readBody(req, instance.maxBodyBytes)
   if (!canAnswer(res)) return
-  if (read.fault !== undefined) return refuseUrl(parts, res, read.status, read.fault)
+  if (read.fault !== undefined) return refuseUrl(context, read.status, read.fault)
   const answers = answersIn(read.body, read.text)
-  if (answers === undefined) return refuseUrl(parts, res, 400, 'invalid-answers')
+  if (answers === undefined) return refuseUrl(context, 400, 'invalid-answers')
   const start = found.turns?.cursorAfter([...answers.keys()])
-  if (start === undefined) return refuseUrl(parts, res, 400, 'unknown-answers')
+  if (start === undefined) return refuseUrl(context, 400, 'unknown-answers')
 
   const from = cursor ?? Math.max(start, name.start)
-  if (hasEvicted(found, from)) return refuseAndCount(parts, res, 410, 'events-evicted', found)
+  if (hasEvicted(found, from)) return refuseAndCount(context, 410, 'events-evicted', found)
   found.signOfLife()
-  const refusal = await passOn(parts, req, found, answers)
+  const refusal = await passOn(context, found, answers)
   if (!canAnswer(res)) return void (typeof refusal === 'object' && refusal.destroy())
-  if (refusal === 'none') return refuseUrl(parts, res, 502, 'endpoint-failed')
+  if (refusal === 'none') return refuseUrl(context, 502, 'endpoint-failed')
   if (refusal !== undefined) return relayAnswer(refusal, res)
-  parts.debug('stream %s answered: its next turn begins after event %d', label(found), from)
-  followTurn(parts, req, res, found, from, { id: found.id, start: from })
+  instance.debug('stream %s answered: its next turn begins after event %d', label(found), from)
+  followTurn(context, found, from, { id: found.id, start: from })
 }
 
 /**
@@ -94,8 +92,7 @@ type Refusal = IncomingMessage | 'none'
  * still be taken, the rest stays open. `'none'`: it says nothing.
  */
 async function passOn(
-  parts: InstanceParts,
-  req: IncomingMessage,
+  context: Context,
   stream: Stream,
   answers: ReadonlyMap<RequestId, Given>
 ): Promise<Refusal | undefined> {
@@ -104,7 +101,7 @@ async function passOn(
   const giveNext = async (): Promise<boolean> => {
     const { value: answer } = left.next()
     if (answer === undefined) return false
-    const refused = await give(parts, req, stream, answer)
+    const refused = await give(context, stream, answer)
     if (refusal === undefined) refusal = refused
     else if (typeof refused === 'object') refused.destroy()
     return refusal === undefined
@@ -118,19 +115,14 @@ async function passOn(
 }
 
 /** Gives the endpoint an answer, if it awaits it still. */
-async function give(
-  parts: InstanceParts,
-  req: IncomingMessage,
-  stream: Stream,
-  given: Given
-): Promise<Refusal | undefined> {
+async function give(context: Context, stream: Stream, given: Given): Promise<Refusal | undefined> {
   const { id } = given.answer
   const sending = underway.get(stream) ?? new Map<RequestId, Promise<unknown>>()
   underway.set(stream, sending)
   // Another connection may be giving the same answer; whether it is taken, only the endpoint knows.
   while (sending.has(id)) await sending.get(id)
   if (!stream.openRequests.has(id)) return undefined
-  const sent = send(parts, req, stream, given)
+  const sent = send(context, stream, given)
   sending.set(id, sent)
   const refusal = await sent
   sending.delete(id)
@@ -138,8 +130,7 @@ async function give(
 }
 
 async function send(
-  parts: InstanceParts,
-  req: IncomingMessage,
+  { instance, req }: Context,
   stream: Stream,
   { answer, text }: Given
 ): Promise<Refusal | undefined> {
@@ -159,30 +150,13 @@ async function send(
     // In a session an id is one request, and more than one stream may have asked it: those of a
     // call that is resumed by tokens.
     if (stream.sessionId !== undefined)
-      for (const other of parts.table.ofSession(stream.sessionId, stream.owner))
+      for (const other of instance.table.ofSession(stream.sessionId, stream.owner))
         other.answered(answer.id, true)
     return undefined
   } catch (error) {
-    parts.debug('stream %s: the endpoint did not take an answer: %o', label(stream), error)
+    instance.debug('stream %s: the endpoint did not take an answer: %o', label(stream), error)
     return 'none'
   } finally {
     clearTimeout(timer)
   }
-}
-
-/**
- * Whether a POST to the endpoint only repeats answers that it has by a hand-off: the first answer
- * counts.
- */
-export function isHandedOver(
-  parts: InstanceParts,
-  messages: readonly Message[],
-  sessionId: string | undefined,
-  owner: string
-): boolean {
-  if (sessionId === undefined || messages.length === 0 || !messages.every(isResponse)) return false
-  const streams = parts.table.ofSession(sessionId, owner)
-  return messages.every(({ id }) =>
-    streams.some(stream => stream.turns?.wasHandedOver(id) === true)
-  )
 }

@@ -1,6 +1,6 @@
 // The response to `stream/resume`: the stream's events, its end, and a result where the request has
 // an id.
-import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { ServerResponse } from 'node:http'
 import type { Tombstone } from '../streams/finished-streams.js'
 import { errorResponse, type RequestId } from '../protocol/json-rpc.js'
 import { encodeMessage } from '../protocol/sse-writer.js'
@@ -8,39 +8,33 @@ import type { Stream } from '../streams/stream.js'
 import { endNotification, resultResponse, UNKNOWN_STREAM } from '../protocol/stream-messages.js'
 import type { Connection, Sink } from '../readers/connection.js'
 import { responseSink } from '../endpoint/connections.js'
-import { type InstanceParts, profileOf } from '../endpoint/instance-parts.js'
 import { isWritable } from '../endpoint/reply.js'
 import { attach } from '../endpoint/attach.js'
 import { writeStreamHead } from './resume.js'
+import type { Context } from './route.js'
 
 /** Lets a client follow a stream from a cursor on, to its end. */
 export function resumeWithResult(
-  parts: InstanceParts,
-  req: IncomingMessage,
-  res: ServerResponse,
+  context: Context,
   stream: Stream,
   cursor: number,
   id: RequestId | undefined
 ): void {
-  if (!writeStreamHead(parts, req, res, stream)) return
+  const { instance, req, res } = context
+  if (!writeStreamHead(context, stream)) return
   const sink = new ResumeSink(responseSink(req, res), res, stream, cursor, id)
   // Who knows the method comes back with it.
-  const profile = { ...profileOf(parts, req, stream.owner, stream.profile), reconnects: true }
-  sink.connection = attach(parts, stream, cursor, sink, profile)
+  const profile = { ...context.profileOn(stream), reconnects: true }
+  sink.connection = attach(instance, stream, cursor, sink, profile)
   sink.connection.flush()
   if (!sink.connection.hasWritten) res.flushHeaders()
 }
 
 /** The response about a stream whose client has all, and of which nothing else is kept. */
-export function answerEnded(
-  parts: InstanceParts,
-  req: IncomingMessage,
-  res: ServerResponse,
-  found: Tombstone,
-  id: RequestId | undefined
-): void {
+export function answerEnded(context: Context, found: Tombstone, id: RequestId | undefined): void {
+  const { res } = context
   const { id: streamId } = found
-  if (!writeStreamHead(parts, req, res, found)) return
+  if (!writeStreamHead(context, found)) return
   res.write(encodeMessage(endNotification(streamId)))
   if (id !== undefined)
     res.write(encodeMessage(resultResponse(id, { streamId, status: 'completed' })))

@@ -1,5 +1,4 @@
 // Clients that come back by a stream URL, and how any client is let follow a stream.
-import type { IncomingMessage, ServerResponse } from 'node:http'
 import { now } from '../protocol/clock.js'
 import { faultMessage, STREAM_ERROR } from '../protocol/errors.js'
 import {
@@ -16,39 +15,28 @@ import { encodeIdField, encodeMessage, encodePrimer } from '../protocol/sse-writ
 import type { Stream } from '../streams/stream.js'
 import { attach, startOf } from '../endpoint/attach.js'
 import { responseSink } from '../endpoint/connections.js'
-import { headerOf } from '../access/guards.js'
-import {
-  type InstanceParts,
-  profileOf,
-  refuseAndCount,
-  refuseUrl,
-  setStreamHeaders
-} from '../endpoint/instance-parts.js'
+import { refuseAndCount, refuseUrl } from '../endpoint/refusals.js'
 import { canAnswer, claim, noContent, refuse } from '../endpoint/reply.js'
+import { setStreamHeaders } from '../endpoint/stream-headers.js'
+import type { Context } from './route.js'
 
 /** Answers a GET or HEAD on a stream URL. */
-export function resumeStream(
-  parts: InstanceParts,
-  req: IncomingMessage,
-  res: ServerResponse,
-  found: Stream | Tombstone,
-  name: StreamName
-): void {
-  const lastEventId = headerOf(req, 'last-event-id') ?? ''
+export function resumeStream(context: Context, found: Stream | Tombstone, name: StreamName): void {
+  const lastEventId = context.lastEventId ?? ''
   if (lastEventId !== '' && cursorIn(found, lastEventId) === undefined)
-    return refuseUrl(parts, res, 400, 'invalid-event-id')
+    return refuseUrl(context, 400, 'invalid-event-id')
   const cursor =
     lastEventId === '' ? startOf(found, name) : (cursorIn(found, lastEventId) as number)
   if (!isStream(found))
     return hasMissedNothing(found, cursor)
-      ? nothingLeft(parts, res, found)
-      : refuseAndCount(parts, res, 410, 'stream-expired')
-  if (hasEvicted(found, cursor)) return refuseAndCount(parts, res, 410, 'events-evicted', found)
-  if (found.isEnded && cursor === found.log.last) return nothingLeft(parts, res, found)
+      ? nothingLeft(context, found)
+      : refuseAndCount(context, 410, 'stream-expired')
+  if (hasEvicted(found, cursor)) return refuseAndCount(context, 410, 'events-evicted', found)
+  if (found.isEnded && cursor === found.log.last) return nothingLeft(context, found)
   const turn =
     found.state === 'waiting' ? found.turnFor(lastEventId === '' ? undefined : cursor) : undefined
-  if (turn !== undefined) return waitForAnswers(parts, req, res, found, turn)
-  followTurn(parts, req, res, found, cursor, name, lastEventId === '')
+  if (turn !== undefined) return waitForAnswers(context, found, turn)
+  followTurn(context, found, cursor, name, lastEventId === '')
 }
 
 /**
@@ -56,66 +44,49 @@ export function resumeStream(
  * there is.
  */
 export function followTurn(
-  parts: InstanceParts,
-  req: IncomingMessage,
-  res: ServerResponse,
+  context: Context,
   stream: Stream,
   cursor: number,
   name: StreamName,
   isWholeTurn = false
 ): void {
-  follow(parts, req, res, stream, cursor, name)
-  if (req.method === 'HEAD') return
+  follow(context, stream, cursor, name)
+  if (context.method === 'HEAD') return
   if (isWholeTurn) stream.wholeTurn()
   if (stream.state === 'waiting') stream.reader?.disconnect()
 }
 
 /** The client's turn (SEP-1335): 204, and nothing is held until it POSTs its answers. */
-function waitForAnswers(
-  parts: InstanceParts,
-  req: IncomingMessage,
-  res: ServerResponse,
-  stream: Stream,
-  cursor: number
-): void {
-  parts.debug('stream %s waits for its client: 204', label(stream))
-  if (req.method !== 'HEAD') stream.told(cursor)
+function waitForAnswers(context: Context, stream: Stream, cursor: number): void {
+  context.instance.debug('stream %s waits for its client: 204', label(stream))
+  if (context.method !== 'HEAD') stream.told(cursor)
   stream.signOfLife()
-  noContent(res)
+  noContent(context.res)
 }
 
 /** Lets a client follow a stream; `name` is what the link calls it. */
-export function follow(
-  parts: InstanceParts,
-  req: IncomingMessage,
-  res: ServerResponse,
-  stream: Stream,
-  cursor: number,
-  name?: StreamName
-): void {
-  const profile = profileOf(parts, req, stream.owner, stream.profile)
-  if (!writeStreamHead(parts, req, res, stream, name)) return
-  if (req.method === 'HEAD') return void res.end()
-  const connection = attach(parts, stream, cursor, responseSink(req, res), profile)
+export function follow(context: Context, stream: Stream, cursor: number, name?: StreamName): void {
+  const { instance, req, res } = context
+  const profile = context.profileOn(stream)
+  if (!writeStreamHead(context, stream, name)) return
+  if (context.method === 'HEAD') return void res.end()
+  const connection = attach(instance, stream, cursor, responseSink(req, res), profile)
   connection.flush()
   if (!connection.hasWritten) res.flushHeaders()
 }
 
 /** `false`: there is no answer to give any more. */
 export function writeStreamHead(
-  parts: InstanceParts,
-  req: IncomingMessage,
-  res: ServerResponse,
+  context: Context,
   found: Stream | Tombstone,
   name: StreamName = { id: found.id, start: 0 }
 ): boolean {
+  const { res } = context
   if (!claim(res)) return false
   res.statusCode = 200
   res.setHeader('Content-Type', 'text/event-stream')
   if (found.sessionId !== undefined) res.setHeader('Mcp-Session-Id', found.sessionId)
-  setStreamHeaders(parts, req, res, formatStreamName(name), (header, value) =>
-    res.setHeader(header, value)
-  )
+  setStreamHeaders(context, formatStreamName(name), (header, value) => res.setHeader(header, value))
   res.writeHead(200)
   return true
 }
@@ -124,27 +95,22 @@ export function writeStreamHead(
  * Gives a client whose events are gone the one thing that settles its calls: an error for each of
  * its request ids.
  */
-export function tellLapsed(
-  parts: InstanceParts,
-  req: IncomingMessage,
-  res: ServerResponse,
-  found: Stream | Tombstone,
-  cursor: number
-): void {
-  const { primer } = profileOf(parts, req, found.owner)
+export function tellLapsed(context: Context, found: Stream | Tombstone, cursor: number): void {
+  const { instance, res } = context
+  const { primer } = context.profileOn({ owner: found.owner })
   const fault = isStream(found)
     ? 'events-evicted'
     : found.state === 'abandoned'
       ? 'abandoned'
       : 'stream-expired'
-  parts.count('refused', isStream(found) ? found : undefined, fault)
-  parts.debug(
+  instance.count('refused', isStream(found) ? found : undefined, fault)
+  instance.debug(
     'stream %s: events after %d are gone, told as an error: %s',
     label(found),
     cursor,
     fault
   )
-  if (!writeStreamHead(parts, req, res, found)) return
+  if (!writeStreamHead(context, found)) return
   res.write(
     encodePrimer(
       primer === 'named' ? 'named' : 'empty',
@@ -163,20 +129,16 @@ export function tellLapsed(
 }
 
 /** A call that was sent again: its stream, from the start. */
-export async function attachAgain(
-  parts: InstanceParts,
-  req: IncomingMessage,
-  res: ServerResponse,
-  streamId: string
-): Promise<void> {
-  const found = await parts.table.find(streamId)
+export async function attachAgain(context: Context, streamId: string): Promise<void> {
+  const { instance, res } = context
+  const found = await instance.table.find(streamId)
   if (!canAnswer(res)) return
   // Not 404, which would tell the client that its session is gone.
   if (found === undefined) return refuse(res, 409, 'answer-lost')
-  parts.debug('stream %s: its call was sent again', label(found))
+  instance.debug('stream %s: its call was sent again', label(found))
   if (isStream(found) && found.log.first === 1)
-    followTurn(parts, req, res, found, 0, { id: found.id, start: 0 })
-  else tellLapsed(parts, req, res, found, 0)
+    followTurn(context, found, 0, { id: found.id, start: 0 })
+  else tellLapsed(context, found, 0)
 }
 
 /** The cursor that an event id of this stream stands for; `undefined` for any other id. */
@@ -197,11 +159,7 @@ export function hasMissedNothing(tombstone: Tombstone, cursor: number): boolean 
   return tombstone.state !== 'abandoned' && cursor >= tombstone.last
 }
 
-export function nothingLeft(
-  parts: InstanceParts,
-  res: ServerResponse,
-  found: Stream | Tombstone
-): void {
-  parts.debug('stream %s: nothing left to send, 204', label(found))
-  noContent(res)
+export function nothingLeft(context: Context, found: Stream | Tombstone): void {
+  context.instance.debug('stream %s: nothing left to send, 204', label(found))
+  noContent(context.res)
 }

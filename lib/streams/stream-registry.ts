@@ -41,6 +41,8 @@ export interface RegistryCounts {
   readonly waiting: number
   readonly finished: number
   readonly bytes: number
+  /** Of them, those of events that no connection has been given. */
+  readonly undelivered: number
   /** Bytes of what is remembered of streams that are gone. */
   readonly remembered: number
   readonly evictions: number
@@ -203,7 +205,11 @@ export class StreamRegistry implements StreamHost, ByteBudget {
 
   counts(): RegistryCounts {
     let waiting = 0
-    for (const stream of this.#live.values()) if (stream.state === 'waiting') waiting++
+    let undelivered = 0
+    for (const { state, log } of this.#live.values()) {
+      if (state === 'waiting') waiting++
+      undelivered += log.unwrittenBytes
+    }
     return {
       live: this.#live.size - waiting,
       answering: this.#live.size - waiting - this.#listening,
@@ -211,6 +217,7 @@ export class StreamRegistry implements StreamHost, ByteBudget {
       waiting,
       finished: this.#finished.size,
       bytes: this.#bytes,
+      undelivered,
       remembered: this.#finished.remembered,
       evictions: this.#evictions
     }

@@ -1,14 +1,13 @@
 // May this client look in on tasks here, and has the endpoint tasks of its own: the endpoint's word
 // on both, kept for a while so that polling does not double its load.
-import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { TLSSocket } from 'node:tls'
 import { LRUCache } from 'lru-cache'
 import { CLOCK } from '../../protocol/clock.js'
 import { isObject, type Message } from '../../protocol/json-rpc.js'
 import { hasOwnTasks } from '../../protocol/tasks.js'
-import { pathOf } from '../../access/guards.js'
 import { verdictOf } from '../../endpoint/admission.js'
 import type { InstanceParts } from '../../endpoint/instance-parts.js'
+import type { RequestContext } from '../../endpoint/request-context.js'
 
 type Verdict = Awaited<ReturnType<typeof verdictOf>>
 
@@ -39,31 +38,26 @@ export class TaskAdmission {
   }
 
   /** Whether the endpoint has tasks of its own; `undefined`: it has not said so yet. */
-  hasOwnTasks(req: IncomingMessage): boolean | undefined {
-    return this.#hasOwn.get(pathOf(req))?.value
+  hasOwnTasks({ path }: RequestContext): boolean | undefined {
+    return this.#hasOwn.get(path)?.value
   }
 
   /** What the endpoint has declared, before anything of ours was added. */
-  note(req: IncomingMessage, capabilities: unknown): void {
+  note(context: RequestContext, capabilities: unknown): void {
     if (!isObject(capabilities)) return
     const value = hasOwnTasks(capabilities)
-    if (value && this.hasOwnTasks(req) !== true)
-      this.#parts.debug('no tasks for %s: the endpoint has tasks of its own', pathOf(req))
-    this.#hasOwn.set(pathOf(req), { value })
+    if (value && this.hasOwnTasks(context) !== true)
+      this.#parts.debug('no tasks for %s: the endpoint has tasks of its own', context.path)
+    this.#hasOwn.set(context.path, { value })
   }
 
   /** What the endpoint makes of this client. A refusal is the caller's to pass on. */
-  async ask(
-    req: IncomingMessage,
-    res: ServerResponse,
-    owner: string,
-    message: Message
-  ): Promise<Verdict> {
-    const key = this.#keyOf(req, owner)
+  async ask(context: RequestContext, message: Message): Promise<Verdict> {
+    const key = this.#keyOf(context)
     // Whoever has come first may be told no for a reason of its own: it has left, say.
     if (this.#admitted.has(key) || (await this.#asking.get(key)) === true)
       return { kind: 'admitted' }
-    const asked = verdictOf(this.#parts, req, res, message)
+    const asked = verdictOf(context, message)
     const isAdmitted = asked.then(({ kind }) => kind === 'admitted')
     this.#asking.set(key, isAdmitted)
     const verdict = await asked
@@ -71,13 +65,14 @@ export class TaskAdmission {
     if (verdict.kind !== 'admitted') return verdict
     this.#admitted.set(key, true)
     const result = verdict.message?.result
-    if (isObject(result) && isObject(result['capabilities'])) this.note(req, result['capabilities'])
-    else if (this.hasOwnTasks(req) === undefined) this.note(req, {})
+    if (isObject(result) && isObject(result['capabilities']))
+      this.note(context, result['capabilities'])
+    else if (this.hasOwnTasks(context) === undefined) this.note(context, {})
     return verdict
   }
 
   /** All that a guard may know a client by. */
-  #keyOf(req: IncomingMessage, owner: string): string {
+  #keyOf({ req, owner }: RequestContext): string {
     const { rawHeaders, socket } = req
     const headers: string[] = []
     for (let i = 0; i + 1 < rawHeaders.length; i += 2)
@@ -85,7 +80,7 @@ export class TaskAdmission {
         headers.push(rawHeaders[i] as string, rawHeaders[i + 1] as string)
     const { authorized } = socket as TLSSocket
     const certificate = authorized ? (socket as TLSSocket).getPeerCertificate().fingerprint256 : ''
-    const url = (req as { originalUrl?: string }).originalUrl ?? req.url
+    const url = req.originalUrl ?? req.url
     return this.#parts.hash(
       JSON.stringify([owner, url, socket.remoteAddress, certificate, headers])
     )

@@ -1,18 +1,20 @@
 // Answers to requests about tasks, by HTTP.
-import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { ServerResponse } from 'node:http'
 import { errorResponse, type Message, type RequestId } from '../../protocol/json-rpc.js'
 import { relayAnswer, sendToEndpoint } from '../../endpoint/endpoint-client.js'
-import type { InstanceParts } from '../../endpoint/instance-parts.js'
 import { answerJson, canAnswer, refuse } from '../../endpoint/reply.js'
-import type { Post } from '../resume-tokens.js'
+import type { RequestContext } from '../../endpoint/request-context.js'
 import type { TaskAdmission } from './task-admission.js'
 import type { TaskRefusal } from './task-refusal.js'
 
 export type Request = Message & { readonly id: RequestId; readonly method: string }
 
 /** What the parts of tasks share. */
-export interface TaskPost extends Post {
+export interface TaskPost {
+  readonly context: RequestContext
   readonly request: Request
+  /** Its JSON, where that is known as it was written. */
+  readonly text: string | undefined
 }
 
 /** Gives a result that is JSON already. */
@@ -21,21 +23,22 @@ export function giveResult(res: ServerResponse, id: RequestId, result: string): 
 }
 
 export function giveRefusal(
-  parts: InstanceParts,
-  { res, request }: TaskPost,
+  { context, request }: TaskPost,
   { status, code, message, data }: TaskRefusal
 ): void {
-  parts.debug('%s refused: %s', request.method, message)
-  parts.count('refused', undefined, (data as { reason?: string } | undefined)?.reason)
+  const { instance, res } = context
+  instance.debug('%s refused: %s', request.method, message)
+  instance.count('refused', undefined, (data as { reason?: string } | undefined)?.reason)
   answerJson(res, status, errorResponse(request.id, code, message, data))
 }
 
 /** Whether the endpoint lets this client in; where it does not, it has been told so. */
 export async function isAdmitted(
   admission: TaskAdmission,
-  { req, res, owner, request }: TaskPost
+  { context, request }: TaskPost
 ): Promise<boolean> {
-  const verdict = await admission.ask(req, res, owner, request)
+  const { res } = context
+  const verdict = await admission.ask(context, request)
   if (verdict.kind === 'refusal') relayAnswer(verdict.response, res)
   if (verdict.kind === 'admitted') return canAnswer(res)
   if (verdict.kind === 'none') refuse(res, 502, 'endpoint-failed')
@@ -47,20 +50,17 @@ export async function isAdmitted(
 }
 
 /** Lets the endpoint answer, now that it is known that this is its own. */
-export async function leaveToEndpoint({ req, res, request, text }: TaskPost): Promise<void> {
+export async function leaveToEndpoint({ context, request, text }: TaskPost): Promise<void> {
+  const { req, res } = context
   const gone = new AbortController()
   res.once('close', () => gone.abort())
   relayAnswer(await sendToEndpoint(req, request, { text, signal: gone.signal }), res)
 }
 
 /** Breaks off what fails on the way: its client is told if it still can be. */
-export function settle(
-  parts: InstanceParts,
-  { req, res }: { readonly req: IncomingMessage; readonly res: ServerResponse },
-  work: Promise<unknown>
-): void {
+export function settle({ instance, method, res }: RequestContext, work: Promise<unknown>): void {
   work.catch((error: unknown) => {
-    parts.debug('%s: no answer: %o', req.method, error)
+    instance.debug('%s: no answer: %o', method, error)
     if (canAnswer(res)) refuse(res, 502, 'endpoint-failed')
     else res.destroy()
   })

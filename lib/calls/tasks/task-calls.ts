@@ -3,7 +3,6 @@ import type { IncomingMessage } from 'node:http'
 import { nanoid } from 'nanoid'
 import { paramsOf } from '../../protocol/json-rpc.js'
 import { declaresTasks } from '../../protocol/tasks.js'
-import { scopeOf, sessionOf } from '../../access/guards.js'
 import type { InstanceParts } from '../../endpoint/instance-parts.js'
 import { HttpLeg } from '../http-leg.js'
 import { endpointRequest, endpointText } from '../token-request.js'
@@ -20,7 +19,6 @@ import type { TaskStore } from './task-store.js'
 const LONGEST_TIMEOUT = 2 ** 31 - 1
 
 export interface TasksParts {
-  readonly instance: object
   readonly parts: InstanceParts
   readonly settings: TasksSettings
   readonly store: TaskStore
@@ -42,37 +40,37 @@ export async function answerCall(
   policy: TaskPolicy
 ): Promise<void> {
   const { parts, admission, store } = shared
-  const { req, owner, request } = post
+  const { context, request } = post
   const isDeclared = declaresTasks(request)
   // A guard's refusal must be the answer to the call, and no task that fails.
-  const mustAsk = policy !== 'after' || admission.hasOwnTasks(req) === undefined
+  const mustAsk = policy !== 'after' || admission.hasOwnTasks(context) === undefined
   if (mustAsk && !(await isAdmitted(admission, post))) return
-  if (admission.hasOwnTasks(req) === true) return leaveToEndpoint(post)
-  if (!isDeclared) return giveRefusal(parts, post, UNDECLARED)
-  if (store.hasRoom(owner)) return begin(shared, post, policy)
-  if (policy !== 'after') return giveRefusal(parts, post, NO_ROOM)
+  if (admission.hasOwnTasks(context) === true) return leaveToEndpoint(post)
+  if (!isDeclared) return giveRefusal(post, UNDECLARED)
+  if (store.hasRoom(context.owner)) return begin(shared, post, policy)
+  if (policy !== 'after') return giveRefusal(post, NO_ROOM)
   parts.debug('no task: as many are kept as may be')
   return leaveToEndpoint(post)
 }
 
 function begin(shared: TasksParts, post: TaskPost, policy: TaskPolicy): void {
-  const { instance, parts, settings, store, runs } = shared
-  const { req, res, owner, request, isKeyed } = post
+  const { parts, settings, store, runs } = shared
+  const { context, request } = post
+  const { req, owner, session } = context
   const { method } = request
   const facts = {
     owner,
-    sessionId: sessionOf(req),
-    scope: scopeOf(req, owner),
+    sessionId: session,
+    scope: context.scopeOf(),
     method,
     parameters: ''
   }
   const times = { ttl: settings.ttl.default, pollInterval: settings.pollInterval }
   const task = new Task(facts, store, times, createdText)
   const text = endpointText(post.text, request, endpointRequest(request, nanoid()))
-  const leg = new HttpLeg(req, res, request, { isKept: isKeyed, isAskedByHeader: false })
+  const leg = new HttpLeg(context, request, false)
   const { acceptsEvents } = leg
   const run = new TaskRun({
-    instance,
     parts,
     task,
     text,

@@ -3,8 +3,8 @@ import { isObject, paramsOf } from '../../protocol/json-rpc.js'
 import { memberTexts } from '../../protocol/json-splice.js'
 import { headerFault } from '../../protocol/standard-headers.js'
 import { declaresTasks, type TaskMethod, taskIdOf } from '../../protocol/tasks.js'
-import { headerOf, isForeignOrigin, scopeOf } from '../../access/guards.js'
-import { refuseAndCount } from '../../endpoint/instance-parts.js'
+import { headerOf } from '../../access/guards.js'
+import { refuseAndCount } from '../../endpoint/refusals.js'
 import { ACKNOWLEDGED, taskText } from './extension.js'
 import {
   giveRefusal,
@@ -31,27 +31,28 @@ export async function answerMethod(
   post: TaskPost,
   method: TaskMethod
 ): Promise<void> {
-  const { parts, admission, store } = shared
-  const { req, res, owner, request } = post
+  const { admission, store } = shared
+  const { context, request } = post
+  const { req, res } = context
   // Before any look-up, as on stream URLs.
-  if (isForeignOrigin(req, parts.allowedOrigins))
-    return refuseAndCount(parts, res, 403, 'foreign-origin')
-  if (admission.hasOwnTasks(req) === undefined && !(await isAdmitted(admission, post))) return
-  if (admission.hasOwnTasks(req) === true) return leaveToEndpoint(post)
+  if (context.isForeign) return refuseAndCount(context, 403, 'foreign-origin')
+  if (admission.hasOwnTasks(context) === undefined && !(await isAdmitted(admission, post))) return
+  if (admission.hasOwnTasks(context) === true) return leaveToEndpoint(post)
   const fault = faultOf(post, method)
-  if (fault !== undefined) return giveRefusal(parts, post, fault)
+  if (fault !== undefined) return giveRefusal(post, fault)
   if (!(await isAdmitted(admission, post))) return
-  const task = store.find(taskIdOf(request), scopeOf(req, owner))
-  if (task === undefined) return giveRefusal(parts, post, UNKNOWN_TASK)
+  const task = store.find(taskIdOf(request), context.scopeOf())
+  if (task === undefined) return giveRefusal(post, UNKNOWN_TASK)
   if (method === 'tasks/get') return giveResult(res, request.id, taskText(task))
   if (method === 'tasks/cancel') task.call.cancel(req)
   if (method === 'tasks/update' && !takeAnswers(shared, post, task))
-    return giveRefusal(parts, post, NO_ROOM)
+    return giveRefusal(post, NO_ROOM)
   giveResult(res, request.id, ACKNOWLEDGED)
 }
 
 /** What is wrong with a request, whoever makes it. */
-function faultOf({ req, request }: TaskPost, method: TaskMethod): TaskRefusal | undefined {
+function faultOf({ context, request }: TaskPost, method: TaskMethod): TaskRefusal | undefined {
+  const { req } = context
   const disagreement = headerFault(name => headerOf(req, name), request)
   if (disagreement !== undefined) return badHeader(disagreement)
   if (method === 'tasks/result' || method === 'tasks/list') return NO_SUCH_METHOD
@@ -64,7 +65,11 @@ function faultOf({ req, request }: TaskPost, method: TaskMethod): TaskRefusal | 
 }
 
 /** `false`: there is no room for them. */
-function takeAnswers({ runs }: TasksParts, { req, request, text }: TaskPost, task: Task): boolean {
+function takeAnswers(
+  { runs }: TasksParts,
+  { context, request, text }: TaskPost,
+  task: Task
+): boolean {
   if (!task.input.isOpen) return true
   const params = memberTexts(text ?? JSON.stringify(request)).get('params') ?? '{}'
   const answers = memberTexts(memberTexts(params).get('inputResponses') ?? '{}')
@@ -72,6 +77,6 @@ function takeAnswers({ runs }: TasksParts, { req, request, text }: TaskPost, tas
   if (!task.growInput(size)) return false
   const { taken, round } = task.input.answer(answers)
   if (taken > 0) task.changed()
-  if (round !== undefined) runs.get(task)?.goOn(req, round)
+  if (round !== undefined) runs.get(task)?.goOn(context.req, round)
   return true
 }

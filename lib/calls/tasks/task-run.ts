@@ -19,7 +19,6 @@ const FIRST_PAUSE = 250
 const LONGEST_PAUSE = 5000
 
 export interface RunFacts {
-  readonly instance: object
   readonly parts: InstanceParts
   readonly task: Task
   /** The request, as the endpoint is to have it. */
@@ -57,7 +56,7 @@ export class TaskRun {
   }
 
   #send(req: IncomingMessage, request: string): void {
-    const { instance, parts, task, headers } = this.#facts
+    const { parts, task, headers } = this.#facts
     const { call } = task
     if (call.isEnded) return
     const id = nanoid()
@@ -65,7 +64,7 @@ export class TaskRun {
     const message = JSON.parse(text) as Message
     const send = (): Promise<IncomingMessage> =>
       sendToEndpoint(req, message, { text, headers, signal: call.signal })
-    runInContext(new TaskContext(instance, call), send).then(
+    runInContext(new TaskContext(parts, call), send).then(
       response => {
         call.onDrain = () => response.resume()
         readAnswer(response, id, task.maxCallBytes, {

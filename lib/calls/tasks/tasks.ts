@@ -1,15 +1,14 @@
 // Tasks over any endpoint: which requests are about tasks, or become one, and what the endpoint's
 // declarations say of it.
-import type { IncomingMessage, ServerResponse } from 'node:http'
 import { isObject, isRequest, isResponse, type Message } from '../../protocol/json-rpc.js'
-import { FIRST_STATELESS_REVISION, parseRevision } from '../../protocol/revisions.js'
+import { FIRST_STATELESS_REVISION } from '../../protocol/revisions.js'
 import { headerFault } from '../../protocol/standard-headers.js'
 import { declaresTasks, hasOwnTasks, taskMethodOf, TASKS_EXTENSION } from '../../protocol/tasks.js'
-import { headerOf, sessionOf } from '../../access/guards.js'
+import { headerOf } from '../../access/guards.js'
 import type { InstanceParts } from '../../endpoint/instance-parts.js'
+import type { RequestContext } from '../../endpoint/request-context.js'
 import { rewriteAnswer } from '../../endpoint/rewrite-answer.js'
 import { requestStateOf } from '../request-state.js'
-import type { Post } from '../resume-tokens.js'
 import { askOf, hasToken, revisionIn } from '../token-request.js'
 import { TaskAdmission } from './task-admission.js'
 import { settle, type TaskPost } from './task-answer.js'
@@ -26,44 +25,46 @@ export class Tasks {
   readonly #parts: InstanceParts
   readonly #store: TaskStore
 
-  constructor(instance: object, parts: InstanceParts, settings: TasksSettings) {
+  constructor(parts: InstanceParts, settings: TasksSettings) {
     this.#parts = parts
     this.#store = new TaskStore(settings)
     const admission = new TaskAdmission(parts)
-    this.#shared = { instance, parts, settings, store: this.#store, admission, runs: new WeakMap() }
+    this.#shared = { parts, settings, store: this.#store, admission, runs: new WeakMap() }
   }
 
   /** What answers a request about a task; `undefined`: it is none, or not ours. */
-  answerAbout(post: Post): (() => void) | undefined {
-    const mine = asTaskPost(post)
+  answerAbout(context: RequestContext): (() => void) | undefined {
+    const mine = asTaskPost(context)
     const method = mine === undefined ? undefined : taskMethodOf(mine.request)
-    if (mine === undefined || method === undefined || !this.#isModern(mine)) return undefined
-    if (this.#shared.admission.hasOwnTasks(post.req) === true) return undefined
-    return () => settle(this.#parts, post, answerMethod(this.#shared, mine, method))
+    if (mine === undefined || method === undefined || !isModern(mine)) return undefined
+    if (this.#shared.admission.hasOwnTasks(context) === true) return undefined
+    return () => settle(context, answerMethod(this.#shared, mine, method))
   }
 
   /** What answers a call that may become a task; `undefined`: the endpoint does. */
-  answerFor(post: Post): (() => void) | undefined {
-    const mine = asTaskPost(post)
+  answerFor(context: RequestContext): (() => void) | undefined {
+    const mine = asTaskPost(context)
     if (mine?.request.method !== 'tools/call' || this.#parts.isClosing) return undefined
     const { settings, admission, store } = this.#shared
-    const { req, owner, request } = mine
+    const { req, owner } = context
+    const { request } = mine
     const policy = policyOf(settings, mine) ?? 'after'
     const isDeclared = declaresTasks(request)
     if (policy === 'never' || !(isDeclared || policy === 'required')) return undefined
-    if (!this.#isModern(mine) || admission.hasOwnTasks(req) === true) return undefined
-    if (isForTokens(req, request)) return undefined
+    if (!isModern(mine) || admission.hasOwnTasks(context) === true) return undefined
+    if (isForTokens(context, request)) return undefined
     // It is the endpoint's to refuse.
     if (headerFault(name => headerOf(req, name), request) !== undefined) return undefined
     if (policy === 'after' && !store.hasRoom(owner)) {
       this.#parts.debug('no task: as many are kept as may be')
       return undefined
     }
-    return () => settle(this.#parts, post, answerCall(this.#shared, mine, policy))
+    return () => settle(context, answerCall(this.#shared, mine, policy))
   }
 
   /** Adds to what the endpoint declares. To be called before it runs. */
-  declare(req: IncomingMessage, res: ServerResponse, messages: readonly Message[]): void {
+  declare(context: RequestContext): void {
+    const { res, messages } = context
     if (!messages.some(({ method }) => method === 'server/discover')) return
     const { admission } = this.#shared
     const rewrite = (message: Message): Message | undefined => {
@@ -71,7 +72,7 @@ export class Tasks {
       if (!isResponse(message) || !isObject(result) || !isObject(result['capabilities']))
         return undefined
       const { capabilities } = result
-      admission.note(req, capabilities)
+      admission.note(context, capabilities)
       if (hasOwnTasks(capabilities)) return undefined
       const extensions = isObject(capabilities['extensions']) ? capabilities['extensions'] : {}
       const all = { ...capabilities, extensions: { ...extensions, [TASKS_EXTENSION]: {} } }
@@ -97,27 +98,25 @@ export class Tasks {
   close(): void {
     this.#store.close()
   }
+}
 
-  /** Whether a request is one of 2026-07-28 or later. */
-  #isModern({ req, owner, request }: TaskPost): boolean {
-    const revision =
-      this.#parts.sessions.revisionOf(owner, sessionOf(req)) ??
-      parseRevision(headerOf(req, 'mcp-protocol-version')) ??
-      revisionIn(request)
-    return revision !== undefined && revision >= FIRST_STATELESS_REVISION
-  }
+/** Whether a request is one of 2026-07-28 or later. */
+function isModern({ context, request }: TaskPost): boolean {
+  const revision = context.revision ?? revisionIn(request)
+  return revision !== undefined && revision >= FIRST_STATELESS_REVISION
 }
 
 /** A POST of one request. What is in a batch is the endpoint's to refuse. */
-function asTaskPost(post: Post): TaskPost | undefined {
-  const [request] = post.messages
-  return request === undefined || post.isBatch || !isRequest(request)
+function asTaskPost(context: RequestContext): TaskPost | undefined {
+  const { messages, isBatch, text } = context
+  const [request] = messages
+  return request === undefined || isBatch || !isRequest(request)
     ? undefined
-    : { ...post, request }
+    : { context, request, text }
 }
 
 /** Its client collects its result with resume tokens. */
-function isForTokens(req: IncomingMessage, request: Message): boolean {
+function isForTokens({ req }: RequestContext, request: Message): boolean {
   return (
     hasToken(request) ||
     requestStateOf(request)?.kind === 'call' ||

@@ -97,7 +97,7 @@ describe('the elicitation example', () => {
     }`
     const [deserted, doubled] = await Promise.all([run({ args: [] }), run({ preload: twice })])
     expect(deserted!.stdout).toContain(
-      '✘ MCP error -32603: No more input: nobody is there to answer\n'
+      '✘ MCP error -32603: No more input: nobody is there to answer. Try `npm run elicitation -- --yes`\n'
     )
     expect(deserted!.code).toBe(1)
     expect(verdict(doubled!.stdout)).toMatch(

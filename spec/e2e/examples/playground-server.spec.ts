@@ -66,7 +66,7 @@ describe('the server of the playground', () => {
   it('answers to its own name and its own page only', async () => {
     expect(await ask('/', { headers: { Host: 'evil.example' } })).toMatchObject({ status: 403 })
     const foreign = { method: 'POST', headers: { Origin: 'http://evil.example' } }
-    expect(await ask('/cut/restart', foreign)).toMatchObject({ status: 403 })
+    expect(await ask('/cut/outage', foreign)).toMatchObject({ status: 403 })
     const { port } = new URL(playground.url)
     const moved = await ask('/', { headers: { Host: `localhost:${port}` } })
     expect(moved).toMatchObject({ status: 307, headers: { location: playground.url } })

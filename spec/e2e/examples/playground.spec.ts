@@ -109,7 +109,7 @@ describeInBrowser(
       ['FIN', 'error', /^✘ Lost: network error$/],
       ['RST', 'error', /^✘ Lost: network error$/],
       ['silence', 'idle', /^✘ Lost: nothing came for 3 s$/],
-      ['restart', 'error', /^✘ Lost: network error$/]
+      ['outage', 'error', /^✘ Lost: network error$/]
     ])('keeps a call that is cut by %s, and its twin loses it', (kind, reason, loss) =>
       withPage(async page => {
         await page.click('#start-call')

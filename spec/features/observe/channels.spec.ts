@@ -22,6 +22,7 @@ afterEach(closeAll)
 
 const NAMES: DiagnosticName[] = [
   'created',
+  'connection-lost',
   'resumed',
   'taken-over',
   'completed',
@@ -60,6 +61,7 @@ async function called(script: RawScript, options?: McpStreamsOptions) {
 /** A message about the stream, as a subscriber sees it. */
 const about = (streamId: string, state: string, reason?: string) => ({
   streamId,
+  kind: 'request',
   state,
   sessionId: 's',
   reason
@@ -112,7 +114,8 @@ describe('mcp-streams:resumed and mcp-streams:taken-over', () => {
     expect(all.slice(1)).toEqual([
       ['resumed', about(id, 'live')],
       ['taken-over', about(id, 'live')],
-      ['resumed', about(id, 'live')]
+      ['connection-lost', about(id, 'live')],
+      ['resumed', { ...about(id, 'live'), delay: expect.any(Number) }]
     ])
   })
 

@@ -34,7 +34,11 @@ const { log } = createDebug
 beforeEach(() => {
   lines.length = 0
   createDebug.log = (...args: unknown[]) =>
-    lines.push(format(...args).replace(/^\S+ mcp-streams /, ''))
+    lines.push(
+      format(...args)
+        .replace(/^\S+ mcp-streams /, '')
+        .replace(/\d+ ms(?=, c)/, 'n ms')
+    )
   createDebug.enable('mcp-streams')
 })
 
@@ -71,20 +75,36 @@ async function called(
   }
 }
 
+/** What the line for an end says of it. */
+const over = (connections = 1) => `(n ms, connections: ${connections})`
+
 describe('a response that is left alone says why:', () => {
   const json: RawScript = ({ res }) => {
     res.setHeader('Content-Type', 'application/json')
     res.end('{}')
   }
 
+  it('but for plain JSON, and for 202, where nobody would expect a stream', async () => {
+    const { url } = await serve(
+      raw(script => (script.message.id === 1 ? json(script) : void script.res.writeHead(202).end()))
+    )
+    for (const id of [1, 2]) await post(url, callTool(id, 'x'), headers)
+    expect(lines).toEqual([])
+  })
+
   it.each<[why: string, script: RawScript, send: (served: Served) => Promise<unknown>]>([
     [
-      'POST response left alone: no plain event stream with status 200',
-      json,
+      'POST response left alone: status 401',
+      ({ res }) => void res.writeHead(401).end(),
       async ({ url }) => post(url, callTool(1, 'x'), headers)
     ],
     [
-      'POST response left alone: no plain event stream with status 200',
+      'POST response left alone: it is text/plain',
+      ({ res }) => void res.setHeader('Content-Type', 'text/plain').end(),
+      async ({ url }) => post(url, callTool(1, 'x'), headers)
+    ],
+    [
+      'POST response left alone: it is encoded (gzip)',
       ({ open, res }) => {
         open({ 'Content-Encoding': 'gzip' })
         res.end()
@@ -168,7 +188,22 @@ describe('the life of a stream has a line each:', () => {
   it('created, completed', async () => {
     const { response, name } = await called(answers)
     await response.ended
-    expect(lines).toEqual([`${name} created`, `${name} completed`])
+    expect(lines).toEqual([
+      `${name} created`,
+      `${name} answers tools/call x`,
+      `${name} completed ${over()}`
+    ])
+  })
+
+  it('connection lost, and over how many it came in the end', async () => {
+    const { response, name, own, endpoint, streams } = await called(holds)
+    response.destroy()
+    await until(() => streams.stats().connections === 0)
+    expect(lines.at(-1)).toBe(`${name}: connection lost after event 0`)
+    const resumed = await get(own)
+    endpoint.calls[0]!.result({})
+    await resumed.ended
+    expect(lines.at(-1)).toBe(`${name} completed ${over(2)}`)
   })
 
   it('failed, with the reason', async () => {
@@ -177,14 +212,19 @@ describe('the life of a stream has a line each:', () => {
       res.end()
     })
     await response.ended
-    expect(lines).toContain(`${name} failed: The server ended the stream without a response`)
+    expect(lines).toContain(
+      `${name} failed ${over()}: The server ended the stream without a response`
+    )
   })
 
   it('cancelled, by DELETE or by the client that says so', async () => {
     const { own, name, endpoint } = await called(holds)
     await del(own)
     await endpoint.calls[0]!.closed
-    expect(lines.slice(1).sort()).toEqual([`${name} cancelled`, `${name} cancelled by DELETE`])
+    expect(lines.slice(2).sort()).toEqual([
+      `${name} cancelled ${over()}`,
+      `${name} cancelled by DELETE`
+    ])
   })
 
   it('cancelled, by a session that its client has ended', async () => {
@@ -196,7 +236,7 @@ describe('the life of a stream has a line each:', () => {
     await del(url, session)
     await response.ended
     expect(lines).toContain('session ended by DELETE: 1 streams dropped')
-    expect(lines).toContain(`stream ${short(streamId(response))} cancelled`)
+    expect(lines).toContain(`stream ${short(streamId(response))} cancelled ${over()}`)
   })
 
   it('abandoned', async () => {
@@ -205,7 +245,7 @@ describe('the life of a stream has a line each:', () => {
     response.destroy()
     await abandoned.nth(1)
     expect(lines).toContain(
-      `${name} abandoned: The stream was abandoned: no client came back for it in time`
+      `${name} abandoned ${over()}: The stream was abandoned: no client came back for it in time`
     )
   })
 
@@ -250,18 +290,36 @@ describe('a request about a stream that gets none has a line each:', () => {
   const X = 'x'.repeat(21)
 
   it.each<[line: string, send: (call: Awaited<ReturnType<typeof called>>) => Promise<unknown>]>([
-    ['stream URL refused with 404: stream-unknown', ({ url }) => get(`${url}?stream=${X}`)],
-    ['stream URL refused with 404: stream-unknown', ({ own }) => get(own, { authorization: 'x' })],
     [
-      'stream URL refused with 403: foreign-origin',
+      'GET of stream xxxxxx… refused with 404: stream-unknown, unknown here',
+      ({ url }) => get(`${url}?stream=${X}`)
+    ],
+    [
+      'GET of stream STREAM refused with 404: stream-unknown, another owner',
+      ({ own }) => get(own, { authorization: 'x' })
+    ],
+    [
+      'GET of stream STREAM at the endpoint not resumed: another session',
+      ({ url, id }) => get(url, { ...headersFor({ session: 't' }), 'last-event-id': `${id}.r1.1` })
+    ],
+    [
+      'GET of stream STREAM at the endpoint not resumed: an event that it has not had',
+      ({ url, id }) => get(url, { ...headers, 'last-event-id': `${id}.r1.7` })
+    ],
+    [
+      'GET of stream xxxxxx… at the endpoint not resumed: unknown here',
+      ({ url }) => get(url, { ...headers, 'last-event-id': `${X}.r1.1` })
+    ],
+    [
+      'GET of stream STREAM refused with 403: foreign-origin',
       ({ own }) => get(own, { origin: 'https://evil.example' })
     ],
     [
-      'stream URL refused with 405: method-not-allowed',
+      'PUT of stream STREAM refused with 405: method-not-allowed',
       ({ own }) => openStream(own, { method: 'PUT' })
     ],
     [
-      'stream URL refused with 400: invalid-event-id',
+      'GET of stream STREAM refused with 400: invalid-event-id',
       ({ own }) => get(own, { 'last-event-id': 'x' })
     ],
     [
@@ -290,7 +348,7 @@ describe('a request about a stream that gets none has a line each:', () => {
     await response.ended
     await post(url, callTool(2, 'x'), headers)
     await supertest(own).get('').expect(410)
-    expect(lines.at(-1)).toBe('stream URL refused with 410: stream-expired')
+    expect(lines.at(-1)).toMatch(/^GET of stream \S{6}… refused with 410: stream-expired$/)
   })
 
   it('an error in place of events that are gone', async () => {

@@ -3,7 +3,7 @@
 import { afterEach, expect, it } from '@jest/globals'
 import express, { type RequestHandler } from 'express'
 import { Counter, Gauge, register } from 'prom-client'
-import { mcpStreams } from '../../../lib/index.js'
+import { mcpStreams, type McpStreamsStats } from '../../../lib/index.js'
 import { rawEndpoint } from '../../helpers/endpoints/raw.js'
 import { closeAll, closeLater, listen } from '../../helpers/listen.js'
 import { callTool, get, headersFor, post } from '../../helpers/mcp.js'
@@ -23,24 +23,19 @@ it('go up and down with the streams', async () => {
   app.all('/mcp', endpoint as RequestHandler)
 
   // #region README
-  const help = 'See McpStreamsStats'
-  const now = [
-    'live',
-    'answering',
-    'listening',
-    'waiting',
-    'finished',
-    'calls',
-    'keyed',
-    'transfers'
-  ] as const
-  for (const name of [...now, 'connections', 'bytes', 'remembered'] as const) {
-    const collect = (): void => gauge.set(streams.stats()[name])
-    const gauge = new Gauge({ name: `mcp_streams_${name}`, help, collect })
-  }
-  for (const name of ['resumes', 'evictions', 'refusals'] as const) {
-    const collect = (): void => (counter.reset(), counter.inc(streams.stats()[name]))
-    const counter = new Counter({ name: `mcp_streams_${name}_total`, help, collect })
+  const totals = /^(resumes|lost|recover|evictions|refusals|failures)/
+  for (const name of Object.keys(streams.stats()) as (keyof McpStreamsStats)[]) {
+    const collect = (): void => {
+      const value = streams.stats()[name]
+      metric.reset()
+      if (typeof value === 'number') metric.inc(value)
+      else for (const [reason, count] of Object.entries(value)) metric.inc({ reason }, count)
+    }
+    const snake = name.replace(/[A-Z]/g, letter => `_${letter.toLowerCase()}`)
+    const options = { help: 'See McpStreamsStats', labelNames: ['reason'], collect }
+    const metric = totals.test(name)
+      ? new Counter({ name: `mcp_streams_${snake}_total`, ...options })
+      : new Gauge({ name: `mcp_streams_${snake}`, ...options })
   }
   app.get(
     '/metrics',
@@ -58,13 +53,19 @@ it('go up and down with the streams', async () => {
     mcp_streams_finished: 0,
     mcp_streams_calls: 0,
     mcp_streams_keyed: 0,
+    mcp_streams_tasks: 0,
     mcp_streams_transfers: 0,
     mcp_streams_connections: 0,
     mcp_streams_bytes: 0,
+    mcp_streams_undelivered: 0,
     mcp_streams_remembered: 0,
     mcp_streams_resumes_total: 0,
+    mcp_streams_lost_connections_total: 0,
+    mcp_streams_recoveries_total: 0,
+    mcp_streams_recovery_time_total: 0,
     mcp_streams_evictions_total: 0,
-    mcp_streams_refusals_total: 0
+    mcp_streams_refusals_total: 0,
+    mcp_streams_refusals_for_room_total: 0
   })
 
   await post(`${url}/mcp`, callTool(1, 'x'), headers)
@@ -84,8 +85,13 @@ it('go up and down with the streams', async () => {
   // A scrape changes nothing, however often.
   expect(await scrape(url)).toMatchObject(expected)
 
-  for (const { result } of endpoint.calls) result({})
-  expect(await scrape(url)).toMatchObject({ mcp_streams_live: 0, mcp_streams_finished: 2 })
+  endpoint.calls[0]!.result({})
+  endpoint.calls[1]!.res.end()
+  expect(await scrape(url)).toMatchObject({
+    mcp_streams_live: 0,
+    mcp_streams_finished: 2,
+    'mcp_streams_failures_total{reason="no-response"}': 1
+  })
 })
 
 async function scrape(url: string): Promise<Record<string, number>> {

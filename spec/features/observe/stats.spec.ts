@@ -27,7 +27,13 @@ const NOTHING: McpStreamsStats = {
   remembered: 0,
   resumes: 0,
   evictions: 0,
-  refusals: 0
+  undelivered: 0,
+  lostConnections: 0,
+  recoveries: 0,
+  recoveryTime: 0,
+  refusals: 0,
+  refusalsForRoom: 0,
+  failures: {}
 }
 
 async function served(options?: McpStreamsOptions) {
@@ -58,9 +64,14 @@ describe('stats', () => {
     response.destroy()
     await until(() => stats().connections === 0)
     expect(stats()).toMatchObject({ live: 1, connections: 0, resumes: 0 })
+    expect(stats()).toMatchObject({ lostConnections: 1, recoveries: 0, undelivered: 0 })
+    endpoint.emit({ data })
+    expect(stats().undelivered).toBeGreaterThan(data.length)
 
     const resumed = await get(own, headers)
     expect(stats()).toMatchObject({ live: 1, connections: 1, resumes: 1 })
+    expect(stats()).toMatchObject({ lostConnections: 1, recoveries: 1, undelivered: 0 })
+    const { recoveryTime } = stats()
     endpoint.result({})
     await resumed.ended
     expect(stats()).toMatchObject({ live: 0, finished: 1, connections: 0 })
@@ -68,7 +79,14 @@ describe('stats', () => {
     await get(own, headers)
     expect(stats()).toMatchObject({ finished: 1, resumes: 2 })
     await del(own, headers)
-    expect(stats()).toEqual({ ...NOTHING, resumes: 2, remembered: expect.any(Number) })
+    expect(stats()).toEqual({
+      ...NOTHING,
+      resumes: 2,
+      lostConnections: 1,
+      recoveries: 1,
+      recoveryTime,
+      remembered: expect.any(Number)
+    })
   })
 
   it('hold as many bytes as the events of all streams, give or take the room in their last pages', async () => {
@@ -114,7 +132,14 @@ describe('stats', () => {
       .get('')
       .set(headers)
       .expect(404)
-    expect(stats()).toMatchObject({ refusals: 3, resumes: 0 })
+    expect(stats()).toMatchObject({ refusals: 3, refusalsForRoom: 1, resumes: 0 })
+  })
+
+  it('count failures by their reasons', async () => {
+    const { call, stats } = await served()
+    for (const id of [1, 2]) (await call(id)).endpoint.res.end()
+    await until(() => stats().live === 0)
+    expect(stats().failures).toEqual({ 'no-response': 2 })
   })
 
   it('are of one instance', async () => {

@@ -142,6 +142,7 @@ describe('an endpoint that allows one', () => {
     for (const name of ['x-refusal', 'etag', 'content-length'])
       expect(again.headers).not.toHaveProperty(name)
     expect(again.headers['mcp-session-id']).toBe('the-session')
+    expect(again.headers['transfer-encoding']).toBe('chunked')
     expect(streamIdOf(again)).toBe(streamIdOf(one))
     expect((await again.nextMessage()).params.data).toBe(1)
     endpoint.calls[0]!.emit(note(2))

@@ -252,6 +252,7 @@ describe('JSON in the meantime', () => {
     const { url, endpoint } = await slow({ jsonKeepAlive: 20 })
     const response = await post(url, TASK, only)
     expect(response.headers['content-type']).toBe(JSON_TYPE)
+    expect(response.headers['transfer-encoding']).toBe('chunked')
     expect(response.headers.link).toBeUndefined()
     expect(await firstBytes(response)).toMatch(/^ +$/)
     answer(await endpoint.calls.nth(1))

@@ -47,6 +47,7 @@ describe('an endpoint that has given no head in time', () => {
       expect(response.status).toBe(200)
       expect(response.headers['content-type']).toBe('text/event-stream')
       expect(response.headers['cache-control']).toBe('no-cache, no-transform')
+      expect(response.headers['transfer-encoding']).toBe('chunked')
       const primer = await response.next()
       expect(primer.id).toMatch(/^[\w-]{21}\./)
       answer(await endpoint.calls.nth(1))
@@ -60,6 +61,24 @@ describe('an endpoint that has given no head in time', () => {
         headersFor({ version, lastEventId: primer.id! })
       )
       expect(await messagesOf(again)).toEqual([result(7, { content: [] })])
+    }
+  )
+
+  it.each(['chunked', undefined])(
+    'has a body whose cut is no end, whatever head the endpoint had begun: transfer-encoding %s',
+    async encoding => {
+      const { url, endpoint } = await slow({ upgradeAfter: 100 })
+      const asked = post(url, TASK, announced())
+      const { res } = await endpoint.calls.nth(1)
+      res.setHeader('Content-Length', 36)
+      if (encoding !== undefined) res.setHeader('Transfer-Encoding', encoding)
+      const response = await asked
+      expect(response.headers['transfer-encoding']).toBe('chunked')
+      expect(response.headers['content-length']).toBeUndefined()
+      const call = await endpoint.calls.nth(1)
+      call.req.socket.destroySoon()
+      expect(await response.ended).not.toBe('end')
+      call.res.end()
     }
   )
 

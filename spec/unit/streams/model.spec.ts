@@ -205,6 +205,7 @@ class Client {
       retryAtWill: 77,
       keepAlive: 400,
       disconnectAfter: 2500,
+      lost: none,
       debug: none
     }
     this.connection = new Connection(this.#model.stream, cursor, wire, profile, options, {

@@ -14,14 +14,14 @@ import {
 import { parseRevision } from '../protocol/revisions.js'
 import type { WireClient, WireMessage, WireResources } from '../protocol/shared-wire.js'
 import { metaOf } from '../protocol/streams-capability.js'
-import { cameByCookie, headerOf, isForeignOrigin, mayRead, sessionOf } from '../access/guards.js'
 import type { InstanceParts } from '../endpoint/instance-parts.js'
 import { refuse } from '../endpoint/reply.js'
+import type { RequestContext } from '../endpoint/request-context.js'
 import { rewriteAnswer } from '../endpoint/rewrite-answer.js'
-import { contentTypeOf } from '../resources/deliver.js'
-import { DownloadTickets, type Ticket, type WireOrigin } from '../resources/download-tickets.js'
-import { downloadNames, downloadUrl } from '../resources/download-url.js'
-import { ResourceService } from '../resources/resource-service.js'
+import { contentTypeOf } from './deliver.js'
+import { DownloadTickets, type Ticket, type WireOrigin } from './download-tickets.js'
+import { downloadNames, downloadUrl } from './download-url.js'
+import { ResourceService } from './resource-service.js'
 import {
   answerError,
   answerJson,
@@ -32,8 +32,8 @@ import {
   notSupported,
   ResourceError,
   usedUp
-} from '../resources/resource-errors.js'
-import { headerUri, type ResourceFacts } from '../resources/resource-head.js'
+} from './resource-errors.js'
+import { headerUri, type ResourceFacts } from './resource-head.js'
 import {
   declarationIn,
   declarationOf,
@@ -43,11 +43,11 @@ import {
   negotiationFor,
   revisionIn,
   speakingOfStreams
-} from '../resources/resource-negotiation.js'
-import { resumedFrom } from '../resources/resource-ranges.js'
-import { discardSource, type Source } from '../resources/resource-source.js'
-import type { ResourceSettings } from '../resources/resource-types.js'
-import { ResourceRequest, type Requester, Waiting } from '../resources/resource-request.js'
+} from './resource-negotiation.js'
+import { resumedFrom } from './resource-ranges.js'
+import { discardSource, type Source } from './resource-source.js'
+import type { ResourceSettings } from './resource-types.js'
+import { ResourceRequest, type Requester, Waiting } from './resource-request.js'
 
 const DOWNLOAD_METHODS = 'GET, HEAD, OPTIONS'
 /** Characters of a URI as a header has it: clients take heads of 16 KiB at most. */
@@ -55,7 +55,7 @@ const LONGEST_URI = 4096
 
 type StreamRequest = Message & { readonly id: RequestId }
 
-export class ResourceRoutes {
+export class ResourceAnswers {
   readonly #settings: ResourceSettings
   readonly #parts: InstanceParts
   readonly #desk: ResourceService
@@ -81,12 +81,7 @@ export class ResourceRoutes {
   }
 
   /** Lets the endpoint's answers speak of streams, where they speak of resources. */
-  negotiate(
-    req: IncomingMessage,
-    res: ServerResponse,
-    messages: readonly Message[],
-    owner: string
-  ): void {
+  negotiate({ req, res, messages, owner }: RequestContext): void {
     const { sessions } = this.#parts
     const { streamable } = this.#settings
     const rewriting = negotiationFor(messages, sessions, owner, streamable, error =>
@@ -109,32 +104,26 @@ export class ResourceRoutes {
   }
 
   /** Answers a POST that asks for a resource. */
-  answer(
-    req: IncomingMessage,
-    res: ServerResponse,
-    message: StreamRequest,
-    owner: string
-  ): Promise<void> {
+  answer(context: RequestContext, message: StreamRequest): Promise<void> {
+    const { req, res } = context
     const visit = new ResourceRequest(req, res)
     const { uri } = paramsOf(message)
     const fail = (error: ResourceError | undefined): void =>
       answerError(res, message.id, error ?? internalError(isUri(uri) ? uri : undefined))
-    return this.#desk.serve(visit, () => this.#answer(visit, message, owner), fail)
+    return this.#desk.serve(visit, () => this.#answer(context, visit, message), fail)
   }
 
-  async #answer(visit: ResourceRequest, message: StreamRequest, owner: string): Promise<void> {
-    const { req, res } = visit
+  async #answer(
+    { req, res, owner, session, revision }: RequestContext,
+    visit: ResourceRequest,
+    message: StreamRequest
+  ): Promise<void> {
     leaveUncompressed(req)
     if (this.#parts.isClosing) throw closing()
-    const sessionId = sessionOf(req)
-    const revision =
-      this.#parts.sessions.revisionOf(owner, sessionId) ??
-      parseRevision(headerOf(req, 'mcp-protocol-version')) ??
-      parseRevision(revisionIn(message))
     const visitor: Requester = {
       owner,
-      sessionId,
-      revision,
+      sessionId: session,
+      revision: revision ?? parseRevision(revisionIn(message)),
       envelope: envelopeIn(message),
       maxStreamSize: undefined
     }
@@ -143,7 +132,7 @@ export class ResourceRoutes {
 
     const { uri } = paramsOf(message)
     if (!isUri(uri)) throw badUri()
-    const inSession = this.#parts.sessions.resourceStreamingOf(owner, sessionId)
+    const inSession = this.#parts.sessions.resourceStreamingOf(owner, session)
     const declaration = declarationOf(message, inSession)
     if (declaration === undefined) throw notDeclared(uri)
     const maxStreamSize = maxStreamSizeOf(declaration)
@@ -276,27 +265,22 @@ export class ResourceRoutes {
   }
 
   /** Answers a request for a download URL. */
-  answerDownload(
-    req: IncomingMessage,
-    res: ServerResponse,
-    names: readonly string[],
-    owner: string
-  ): Promise<void> | void {
+  answerDownload(context: RequestContext, names: readonly string[]): Promise<void> | void {
+    const { req, res } = context
     // Before any look-up: a page that may not read downloads learns nothing about them.
-    if (isForeignOrigin(req, this.#parts.allowedOrigins))
-      return this.#refuse(res, 403, 'foreign-origin')
+    if (context.isForeign) return this.#refuse(res, 403, 'foreign-origin')
     if (req.method !== 'GET' && req.method !== 'HEAD')
       return this.#refuse(res, 405, 'method-not-allowed', { Allow: DOWNLOAD_METHODS })
     const ticket = names.length === 1 ? this.#tickets.get(names[0] as string) : undefined
-    if (ticket === undefined || !mayDownload(req, ticket, owner))
+    if (ticket === undefined || !mayDownload(context, ticket))
       return this.#refuse(res, 404, 'download-unknown')
     if (ticket.delivery.isOver(resumedFrom(req.headers.range)))
       return this.#refuse(res, 404, 'download-unknown')
     if (ticket.isExpired) return this.#refuse(res, 410, 'download-expired')
-    return this.#download(req, res, ticket)
+    return this.#download(context, ticket)
   }
 
-  #download(req: IncomingMessage, res: ServerResponse, ticket: Ticket): Promise<void> {
+  #download({ req, res, cameByCookie }: RequestContext, ticket: Ticket): Promise<void> {
     const visit = new ResourceRequest(req, res)
     const { facts } = ticket
     const work = async (): Promise<void> => {
@@ -305,11 +289,7 @@ export class ResourceRoutes {
       // A browser that follows a link has no credentials that the endpoint could judge by: its
       // verdict is that on the request for the URL. A ticket of another wire ends with its session,
       // which is all that its server has to say of it.
-      if (
-        ticket.wire === undefined &&
-        !cameByCookie(req) &&
-        !(await this.#desk.admits(visit, facts))
-      )
+      if (ticket.wire === undefined && !cameByCookie && !(await this.#desk.admits(visit, facts)))
         return
       const source = await this.#desk.open(visit, facts, facts.uri, ticket.wire?.ask)
       let over: ((isWhole: boolean) => void) | undefined
@@ -376,13 +356,13 @@ function isUri(uri: unknown): uri is string {
  * [SEP-2532, download URL mode, 2] Who may use a download URL: the same owner, in the same session.
  * A browser that follows a link can send no session: there its owner's cookie must do.
  */
-function mayDownload(req: IncomingMessage, ticket: Ticket, owner: string): boolean {
+function mayDownload(context: RequestContext, ticket: Ticket): boolean {
   // On a wire without an owner, as with its streams, who knows the id may have it.
   if (ticket.wire !== undefined && ticket.owner === '') return true
-  if (!mayRead(req, ticket.owner, owner)) return false
-  const session = sessionOf(req)
+  if (!context.mayRead(ticket.owner)) return false
+  const { session, owner, cameByCookie } = context
   if (ticket.sessionId === undefined || ticket.sessionId === session) return true
-  return session === undefined && cameByCookie(req) && ticket.owner === owner
+  return session === undefined && cameByCookie && ticket.owner === owner
 }
 
 function badUri(): ResourceError {

@@ -1,0 +1,52 @@
+// Who a request is from.
+import type { IncomingMessage } from 'node:http'
+import { isForeignOrigin } from '../access/guards.js'
+import type { InstanceParts } from './instance-parts.js'
+import { isLoopback } from './loopback.js'
+import type { Identity } from './request-context.js'
+
+const BAD_OWNER = 'mcpStreams: option `owner` must return a string or undefined'
+const NOBODY: Identity = { kind: 'nobody', owner: '' }
+
+/** At once, where the application knows at once. */
+export function identify(
+  instance: InstanceParts,
+  req: IncomingMessage
+): Identity | Promise<Identity> {
+  let owner: unknown
+  try {
+    owner = instance.owner(req)
+  } catch (error) {
+    return failed(error)
+  }
+  return isThenable(owner)
+    ? Promise.resolve(owner).then(value => identityOf(instance, req, value), failed)
+    : identityOf(instance, req, owner)
+}
+
+function identityOf(instance: InstanceParts, req: IncomingMessage, owner: unknown): Identity {
+  if (owner === undefined || owner === null || owner === '') return byCookie(instance, req)
+  return typeof owner === 'string' || typeof owner === 'number'
+    ? { kind: 'owner', owner: `${owner}` }
+    : failed(new TypeError(BAD_OWNER))
+}
+
+/** A foreign page is not let in by what the browser adds to its requests. */
+function byCookie({ cookie, allowedOrigins }: InstanceParts, req: IncomingMessage): Identity {
+  const owner = cookie === undefined || isLoopback(req) ? undefined : cookie.ownerIn(req)
+  if (owner === undefined || isForeignOrigin(req, allowedOrigins)) return NOBODY
+  return { kind: 'cookie', owner }
+}
+
+function failed(cause: unknown): Identity {
+  return { kind: 'failed', owner: '', cause }
+}
+
+function isThenable(value: unknown): value is PromiseLike<unknown> {
+  return (
+    typeof value === 'object' &&
+    value !== null &&
+    'then' in value &&
+    typeof value.then === 'function'
+  )
+}

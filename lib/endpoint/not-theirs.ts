@@ -1,0 +1,39 @@
+// Why a client does not get the stream that it asks for: for operators alone, as clients are told
+// the same in each case.
+import type { IncomingMessage } from 'node:http'
+import { label, parseEventId } from '../protocol/event-id.js'
+import { streamParameters } from '../protocol/link-header.js'
+import type { Stream } from '../streams/stream.js'
+import type { Tombstone } from '../streams/finished-streams.js'
+import { headerOf } from '../access/guards.js'
+import type { RequestContext } from './request-context.js'
+
+/**
+ * `unknown here`: never made by this process, or forgotten since; after a restart, or at another
+ * instance than the one that it began at, too.
+ */
+export type NotTheirs =
+  'unknown here' | 'another owner' | 'another session' | 'an event that it has not had'
+
+/** @param isAtEndpoint there an absent session is another one. */
+export function whyNotTheirs(
+  context: RequestContext,
+  found: Stream | Tombstone | undefined,
+  isAtEndpoint = false
+): NotTheirs {
+  if (found === undefined) return 'unknown here'
+  if (!context.mayRead(found.owner)) return 'another owner'
+  const { session } = context
+  const mayBeAbsent = session === undefined && !isAtEndpoint
+  const isSame = mayBeAbsent || found.sessionId === session
+  return isSame || (found.sessionId === undefined && !isAtEndpoint)
+    ? 'an event that it has not had'
+    : 'another session'
+}
+
+/** The stream that a request is about, as a log may show it. */
+export function streamLabelIn(req: IncomingMessage): string {
+  const [name] = streamParameters(req.url ?? '')
+  const id = name ?? parseEventId(headerOf(req, 'last-event-id') ?? '')?.streamId
+  return id === undefined ? '?' : label({ id })
+}

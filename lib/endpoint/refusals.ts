@@ -1,0 +1,37 @@
+// Refusals of requests about streams.
+import type { StreamFault } from '../protocol/errors.js'
+import type { Stream } from '../streams/stream.js'
+import { type NotTheirs, streamLabelIn } from './not-theirs.js'
+import { refuse } from './reply.js'
+import type { RequestContext } from './request-context.js'
+
+/** Refuses a request about a stream. */
+export function refuseUrl(
+  { instance, method, req, res }: RequestContext,
+  status: number,
+  fault: StreamFault,
+  headers?: Record<string, string>,
+  why?: NotTheirs
+): void {
+  instance.debug(
+    '%s of stream %s refused with %d: %s%s',
+    method,
+    () => streamLabelIn(req),
+    status,
+    fault,
+    why === undefined ? '' : `, ${why}`
+  )
+  refuse(res, status, fault, headers)
+}
+
+/** The same, of a stream that is not the client's, or gone: an operator wants to know how often. */
+export function refuseAndCount(
+  context: RequestContext,
+  status: number,
+  fault: StreamFault,
+  stream?: Stream,
+  why?: NotTheirs
+): void {
+  context.instance.count('refused', stream, fault)
+  refuseUrl(context, status, fault, undefined, why)
+}

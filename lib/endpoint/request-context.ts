@@ -1,0 +1,211 @@
+// One request, as far as it has told about itself: built once, and asked by all that is done for
+// it.
+import { createHash } from 'node:crypto'
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { isOversizedId, type Message, messagesOf } from '../protocol/json-rpc.js'
+import { prefersStream } from '../protocol/prefer.js'
+import {
+  type ClientProfile,
+  parseRevision,
+  type Primer,
+  profileFor
+} from '../protocol/revisions.js'
+import { headerOf, isForeignOrigin, pathOf, sessionOf } from '../access/guards.js'
+import type { SecondChannel } from './capture-types.js'
+import { profileWith } from './declarations.js'
+import type { HandlerContext } from './handler-context.js'
+import type { InstanceParts } from './instance-parts.js'
+import type { IdempotentRequest } from './keyed-call.js'
+
+export type Next = (error?: unknown) => void
+
+/** Who a request is from. */
+export type Identity =
+  /** As the application says. */
+  | { readonly kind: 'owner'; readonly owner: string }
+  /** By nothing but our cookie, which a browser adds by itself. */
+  | { readonly kind: 'cookie'; readonly owner: string }
+  /** Nobody in particular. */
+  | { readonly kind: 'nobody'; readonly owner: '' }
+  /** The application could not tell. */
+  | { readonly kind: 'failed'; readonly owner: ''; readonly cause: unknown }
+
+/** What a stream is opened with, as far as its next connections need to know. */
+interface Opened {
+  readonly owner: string
+  readonly profile?: ClientProfile
+}
+
+const NO_MESSAGES: readonly Message[] = []
+const OVER: Next = () => undefined
+
+export class RequestContext<Instance extends InstanceParts = InstanceParts> {
+  /** The middleware that the request came through. */
+  readonly instance: Instance
+  readonly req: IncomingMessage & { originalUrl?: string }
+  readonly res: ServerResponse
+  /** Lets those behind us answer. */
+  next: Next
+  readonly identity: Identity
+  readonly session: string | undefined
+  /** As its client has sent it: endpoints rewrite it to please their SDK. */
+  readonly accept: string
+  /** The event id that its client has last. */
+  readonly lastEventId: string | undefined
+  /** The body of a POST, once it has been read; `undefined` where that could not be done. */
+  body: unknown
+  /** The JSON that it was parsed from, where that is known. */
+  text: string | undefined
+  messages = NO_MESSAGES
+  /** The body is an array (2025-03-26). */
+  isBatch = false
+  /** The key under which the request may be sent again. */
+  keyed: IdempotentRequest | undefined
+  /** It asks for a listen channel in a session that has one already. */
+  second: SecondChannel | undefined
+  /** Of the stream that its response becomes, if it does; set while the endpoint is asked. */
+  handler: HandlerContext | undefined
+  #path: string | undefined
+  #profile: ClientProfile | undefined
+
+  constructor(
+    instance: Instance,
+    req: IncomingMessage,
+    res: ServerResponse,
+    next: Next,
+    identity: Identity
+  ) {
+    this.instance = instance
+    this.req = req
+    this.res = res
+    this.next = next
+    this.identity = identity
+    this.session = sessionOf(req)
+    this.accept = req.headers.accept ?? ''
+    this.lastEventId = headerOf(req, 'last-event-id')
+  }
+
+  /** Whose it is; '': nobody's in particular. */
+  get owner(): string {
+    return this.identity.owner
+  }
+
+  get method(): string {
+    return this.req.method ?? ''
+  }
+
+  /** The path as its client has named it, wherever the middleware is mounted. */
+  get path(): string {
+    return (this.#path ??= pathOf(this.req))
+  }
+
+  /** What the session has negotiated, else what the request says in its head. */
+  get revision(): string | undefined {
+    return this.#revisionOf(this.owner)
+  }
+
+  /** It names an MCP session or a protocol version: nothing but an MCP client does. */
+  get hasMcpHeaders(): boolean {
+    return this.session !== undefined || this.req.headers['mcp-protocol-version'] !== undefined
+  }
+
+  /** Its session has an id that is too long to be remembered. */
+  get hasOversizedSession(): boolean {
+    return isOversizedId(this.session)
+  }
+
+  /** It may be sent again under its `Idempotency-Key`. */
+  get isKeyed(): boolean {
+    return this.keyed !== undefined
+  }
+
+  /** It comes from a page that must not read streams. */
+  get isForeign(): boolean {
+    return isForeignOrigin(this.req, this.instance.allowedOrigins)
+  }
+
+  /** A browser has made it by itself, with nothing to tell who it is but its cookie. */
+  get cameByCookie(): boolean {
+    return this.identity.kind === 'cookie'
+  }
+
+  /** How its client is treated, from what it has negotiated and what it says of itself. */
+  get profile(): ClientProfile {
+    return (this.#profile ??= profileWith(
+      this.instance,
+      this.#profileOf(this.owner),
+      this.messages
+    ))
+  }
+
+  /**
+   * How it is treated on a stream: by that one's owner, as a cookie's request may have another. A
+   * client that comes back and says nothing is treated as the one that opened the stream.
+   */
+  profileOn({ owner, profile }: Opened): ClientProfile {
+    return this.#profileOf(owner, profile)
+  }
+
+  /**
+   * Whether it may have what belongs to `owned`. What is nobody's in particular is not kept from a
+   * browser for a cookie that it cannot help but send.
+   */
+  mayRead(owned: string): boolean {
+    return owned === this.owner || (owned === '' && this.cameByCookie)
+  }
+
+  /**
+   * Whose a key or a token is, and where it holds: a digest of owner, session and path, and of the
+   * key. One endpoint's is not another's, and what a client makes long is not kept.
+   */
+  scopeOf(key = ''): string {
+    const scope = JSON.stringify([this.owner, this.session ?? null, this.path, key])
+    return createHash('sha256').update(scope).digest('base64url')
+  }
+
+  /** Lets the answer carry the cookie of who has made it. */
+  giveCookie(): void {
+    if (this.owner !== '') this.instance.cookie?.give(this.req, this.res, this.owner)
+  }
+
+  /** Its body has been read, or could not be. */
+  learn(body: unknown, text?: string): void {
+    this.body = body
+    this.text = text
+    this.messages = messagesOf(body)
+    this.isBatch = Array.isArray(body)
+    this.#profile = undefined
+  }
+
+  /** The endpoint has been asked: what it needed for that is not kept while it works. */
+  release(): void {
+    this.body = undefined
+    this.text = undefined
+    this.next = OVER
+  }
+
+  #revisionOf(owner: string): string | undefined {
+    const negotiated = this.instance.sessions.revisionOf(owner, this.session)
+    return negotiated ?? parseRevision(headerOf(this.req, 'mcp-protocol-version'))
+  }
+
+  #profileOf(owner: string, opener?: ClientProfile): ClientProfile {
+    const { sessions, primer, handoff } = this.instance
+    const revision = this.#revisionOf(owner)
+    const hasAnnounced =
+      sessions.followsLinks(owner, this.session) || prefersStream(headerOf(this.req, 'prefer'))
+    if (
+      opener !== undefined &&
+      (revision === undefined || !profileFor(revision, hasAnnounced).taken)
+    ) {
+      return hasAnnounced ? { ...opener, reconnects: true } : opener
+    }
+    let profile = profileFor(revision, hasAnnounced)
+    if (!profile.taken) return profile
+    if (primer !== 'auto') profile = { ...profile, primer: FORCED_PRIMER[primer] }
+    if (handoff === 'always') return { ...profile, handoff: 'when-quiet', reconnects: true }
+    return handoff === 'never' ? { ...profile, handoff: 'never' } : profile
+  }
+}
+
+const FORCED_PRIMER: Record<'always' | 'never', Primer> = { always: 'empty', never: 'none' }

@@ -1,0 +1,47 @@
+// The headers of responses that carry a stream.
+import type { ServerResponse } from 'node:http'
+import { formatLink, STREAM_RELATION, streamTarget } from '../protocol/link-header.js'
+import { NO_HAND_OFF, prefersStream, STREAM_PREFERENCE } from '../protocol/prefer.js'
+import { headerOf } from '../access/guards.js'
+import type { RequestContext } from './request-context.js'
+import { stringOf, withDirectives } from './response-headers.js'
+
+type SetHeader = (name: string, value: string) => void
+
+/** The headers of every response that carries a stream, added to what is there already. */
+export function setStreamHeaders(
+  context: RequestContext,
+  streamName: string,
+  setHeader: SetHeader
+): void {
+  const { req, res } = context
+  const target = streamTarget(req.originalUrl ?? req.url ?? '', streamName)
+  setHeader('Link', joined(res, 'Link', formatLink(target, STREAM_RELATION)))
+  setUnbuffered(res, setHeader)
+  applyPreference(context, setHeader)
+}
+
+/** The headers of every response that is to come through as it is written. */
+export function setUnbuffered(res: ServerResponse, setHeader: SetHeader): void {
+  setHeader(
+    'Cache-Control',
+    withDirectives(stringOf(res.getHeader('Cache-Control')), ['no-cache', 'no-transform'])
+  )
+  setHeader('X-Accel-Buffering', 'no')
+}
+
+/** Tells a client that has announced itself that it was understood (RFC 7240, 3). */
+export function applyPreference(
+  { instance, req, res }: RequestContext,
+  setHeader: SetHeader
+): void {
+  const isApplied = prefersStream(stringOf(res.getHeader('Preference-Applied')))
+  if (isApplied || !prefersStream(headerOf(req, 'prefer'))) return
+  const preference = instance.handoff === 'never' ? NO_HAND_OFF : STREAM_PREFERENCE
+  setHeader('Preference-Applied', joined(res, 'Preference-Applied', preference))
+}
+
+function joined(res: ServerResponse, name: string, value: string): string {
+  const present = stringOf(res.getHeader(name)) ?? ''
+  return present === '' ? value : `${present}, ${value}`
+}

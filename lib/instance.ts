@@ -1,0 +1,240 @@
+// What one `mcpStreams()` owns, built from its settings.
+import { createHash } from 'node:crypto'
+import { Closing } from './closing.js'
+import { debug, debugStream, publish } from './diagnostics.js'
+import { Observations } from './observations.js'
+import type { ResumeInterval } from './protocol/stream-messages.js'
+import { FairStore } from './streams/fair-store.js'
+import { Sessions } from './streams/sessions.js'
+import type { Stream } from './streams/stream.js'
+import { StreamRegistry } from './streams/stream-registry.js'
+import type { OwnerFunction } from './access/guards.js'
+import { BodyBudget } from './endpoint/body-budget.js'
+import { Connections } from './endpoint/connections.js'
+import type { ClientEventName } from './endpoint/instance-parts.js'
+import { IdempotencyStore } from './endpoint/keyed-calls.js'
+import { ListenRules } from './endpoint/listen-rules.js'
+import { OwnIds } from './endpoint/own-ids.js'
+import { OwnerCookie } from './endpoint/owner-cookie.js'
+import { ProgressReports } from './endpoint/progress-reports.js'
+import { SlowAnswers } from './endpoint/slow-answers.js'
+import { ResumeTokens } from './calls/resume-tokens.js'
+import { Tasks } from './calls/tasks/tasks.js'
+import { ResourceAnswers } from './resources/resource-answers.js'
+import type { Instance as RoutesInstance } from './routes/route.js'
+import { SharedStreams } from './transport/shared-streams.js'
+import type { Settings } from './options.js'
+
+/**
+ * Reconnection time of a disconnect at will, in milliseconds: the highest, and the one where
+ * `retry` is off.
+ */
+const AT_WILL_RETRY = 1000
+/**
+ * Answers in JSON that are kept for a repeated request may take this part of what streams may take.
+ */
+const ANSWERS_SHARE = 8
+
+/** Owners whom the endpoint has admitted that are remembered. */
+const MOST_ADMITTED = 1000
+
+export class Instance implements RoutesInstance {
+  // Who asks.
+  readonly owner: OwnerFunction
+  readonly cookie: OwnerCookie | undefined
+  readonly allowedOrigins: ReadonlySet<string>
+  readonly sessions: Sessions
+  readonly sessionEnded = new Set<(sessionId: string, owner: string) => void>()
+  readonly admitted = new FairStore<{ readonly until: number }>({ maxSize: MOST_ADMITTED })
+
+  // What is kept, and who reads it.
+  readonly table: StreamRegistry
+  readonly connections: Connections
+  readonly calls: IdempotencyStore
+  readonly bodies: BodyBudget
+
+  // What is known of the endpoint.
+  readonly ownIds = new OwnIds()
+  readonly listenRules = new ListenRules()
+  readonly slow: SlowAnswers
+  readonly progress: ProgressReports | undefined
+
+  // What is answered in its place.
+  readonly resources: ResourceAnswers | undefined
+  readonly tokens: ResumeTokens | undefined
+  readonly tasks: Tasks | undefined
+
+  // Other wires, and the end.
+  readonly transports: SharedStreams
+  readonly closing: Closing
+  isClosing = false
+
+  hasWarnedOfIds = false
+  readonly observations = new Observations()
+
+  // Settings, as they are.
+  readonly maxBodyBytes: number
+  readonly maxEventBytes: number
+  readonly maxAnswerBytes: number
+  readonly primer: Settings['primer']
+  readonly handoff: Settings['handoff']
+  readonly notifications: Settings['notifications']
+  readonly resumeInterval: ResumeInterval
+  readonly debug = debug
+  readonly #onError: Settings['onError']
+
+  constructor(settings: Settings) {
+    const { cookie, resources, maxStreams, maxBytes, maxStreamBytes, progress } = settings
+    this.owner = settings.owner
+    this.cookie = cookie && new OwnerCookie(cookie)
+    this.allowedOrigins = settings.allowedOrigins
+    this.maxBodyBytes = settings.maxBodyBytes
+    this.maxEventBytes = maxBytes
+    this.maxAnswerBytes = maxStreamBytes
+    this.primer = settings.primer
+    this.handoff = settings.handoff
+    this.notifications = settings.notifications
+    this.resumeInterval = settings.resumeInterval
+    this.#onError = settings.onError
+
+    this.sessions = new Sessions(maxStreams)
+    this.table = this.#registry(settings)
+    this.connections = this.#connections(settings)
+    this.calls = this.#idempotencyStore(settings)
+    this.bodies = bodyBudget(settings)
+    this.slow = new SlowAnswers({ ...settings, maxSessions: maxStreams })
+    this.progress = progress === false ? undefined : new ProgressReports(progress)
+    this.resources =
+      resources &&
+      new ResourceAnswers(resources, this, maxStreams, error => this.report(error, undefined))
+    this.tokens = resumeTokens(this, settings)
+    this.tasks = tasks(this, settings)
+    this.transports = new SharedStreams(this, this.resources?.onWires, this.tokens?.onWires)
+    this.closing = new Closing(this, settings.retry)
+  }
+
+  readonly hash = (text: string): string => createHash('sha256').update(text).digest('base64url')
+
+  readonly count = (name: ClientEventName, stream: Stream | undefined, reason?: string): void => {
+    this.observations.count(name, stream, reason)
+  }
+
+  /** A listener that throws must not break the stream that it is told about. */
+  report(error: Error, streamId: string | undefined): void {
+    try {
+      this.#onError(error, { streamId })
+    } catch (thrown) {
+      process.nextTick(() => {
+        throw thrown
+      })
+    }
+  }
+
+  #registry(settings: Settings): StreamRegistry {
+    const limits = {
+      window: settings.window,
+      maxStreamBytes: settings.maxStreamBytes,
+      unsent: settings.maxUnsent,
+      maxEventBytes: settings.maxBytes,
+      maxBytes: settings.maxBytes,
+      maxStreams: settings.maxStreams,
+      handoffQuiet: settings.handoffQuiet,
+      handoffAfter: settings.handoffAfter,
+      abandonAfter: abandonAfterOf(settings)
+    }
+    return new StreamRegistry(
+      limits,
+      (name, stream, error) => {
+        debugStream(name, stream, error)
+        publish(name, stream, error?.code)
+        if (error === undefined) return
+        this.observations.failed(error.code)
+        this.report(error, stream.id)
+      },
+      this.sessions
+    )
+  }
+
+  #connections(settings: Settings): Connections {
+    const { retry, keepAlive, disconnectAfter, resumeInterval } = settings
+    const retryAtWill = Math.max(
+      Math.min(retry ?? AT_WILL_RETRY, AT_WILL_RETRY),
+      Math.round(resumeInterval.min * 1000)
+    )
+    const lost = (stream: Stream): void => this.count('connection-lost', stream)
+    return new Connections(
+      { retry, retryAtWill, keepAlive, disconnectAfter, lost, debug },
+      abandonAfterOf(settings)
+    )
+  }
+
+  #idempotencyStore(settings: Settings): IdempotencyStore {
+    return new IdempotencyStore({
+      maxCalls: settings.maxStreams,
+      window: Math.max(1, settings.window, abandonAfterOf(settings)),
+      maxBytes: Math.ceil(settings.maxBytes / ANSWERS_SHARE),
+      abandonAfter: () => this.table.abandonAfter,
+      onFull: () => {
+        debug(
+          'call under a key given up: its client has gone, and as much is held already as may be'
+        )
+        this.count('refused', undefined, 'full')
+      }
+    })
+  }
+}
+
+/** Milliseconds without a connection after which what runs is abandoned. */
+function abandonAfterOf({ resumeInterval }: Settings): number {
+  return Math.ceil(resumeInterval.max * 1000)
+}
+
+const NO_TOKENS = { after: 0, offer: 'asked', methods: [], hints: {} } as const
+
+/** `undefined` where they are off. */
+function resumeTokens(instance: Instance, settings: Settings): ResumeTokens | undefined {
+  const { disconnectAfter, maxStreams, maxStreamBytes, maxBytes, window } = settings
+  if (settings.resumeTokens === false && disconnectAfter === null) return undefined
+  const areOn = settings.resumeTokens !== false
+  const tokens = settings.resumeTokens === false ? NO_TOKENS : settings.resumeTokens
+  return new ResumeTokens(instance, {
+    areOn,
+    shedAfter: disconnectAfter,
+    after: tokens.after,
+    offer: tokens.offer,
+    methods: tokens.methods === 'all' ? 'all' : new Set(tokens.methods),
+    hints: new Map(Object.entries(tokens.hints)),
+    limits: {
+      maxCalls: maxStreams,
+      maxCallBytes: maxStreamBytes,
+      maxBytes: Math.max(maxStreamBytes, Math.ceil(maxBytes / ANSWERS_SHARE)),
+      window,
+      abandonAfter: abandonAfterOf(settings)
+    }
+  })
+}
+
+/** `undefined` where they are off. */
+function tasks(instance: Instance, settings: Settings): Tasks | undefined {
+  const { maxStreams, maxStreamBytes, maxBytes } = settings
+  if (settings.tasks === false) return undefined
+  const limits = {
+    maxTasks: maxStreams,
+    maxTaskBytes: maxStreamBytes,
+    maxBytes: Math.max(maxStreamBytes, Math.ceil(maxBytes / ANSWERS_SHARE))
+  }
+  const tools = new Map(Object.entries(settings.tasks.tools))
+  return new Tasks(instance, { ...settings.tasks, tools, limits })
+}
+
+/**
+ * Bodies that are read ahead may take these parts of what streams may take, all and one owner's;
+ * but one always may be read.
+ */
+const BODIES_SHARE = 4
+const OWNER_SHARE = 4
+
+function bodyBudget({ maxBytes, maxBodyBytes }: Settings): BodyBudget {
+  const all = Math.max(maxBodyBytes, Math.floor(maxBytes / BODIES_SHARE))
+  return new BodyBudget({ all, owner: Math.max(maxBodyBytes, Math.floor(all / OWNER_SHARE)) })
+}

@@ -1,0 +1,80 @@
+// What an instance counts since its start, and tells whoever subscribes.
+import { now } from './protocol/clock.js'
+import type { StreamFault } from './protocol/errors.js'
+import type { Stream } from './streams/stream.js'
+import { publish } from './diagnostics.js'
+import type { ClientEventName } from './endpoint/instance-parts.js'
+
+/** Totals since the start. */
+export interface Totals {
+  /** Total of connections that followed an earlier one. */
+  readonly resumes: number
+  /** Total of connections that broke while their stream had more to send. */
+  readonly lostConnections: number
+  /** Of them, those whose client has come back. */
+  readonly recoveries: number
+  /** Milliseconds that these took to come back, all together. */
+  readonly recoveryTime: number
+  /**
+   * Total of refusals: responses left alone for lack of room, and requests for streams that are not
+   * the client's, or gone.
+   */
+  readonly refusals: number
+  /** Of them, those for lack of room: a sign that limits are too low. */
+  readonly refusalsForRoom: number
+  /** Total of streams that failed or were abandoned, by reason; reasons that have not occurred are absent. */
+  readonly failures: { readonly [reason in StreamFault]?: number }
+}
+
+export class Observations {
+  #resumes = 0
+  #lostConnections = 0
+  #recoveries = 0
+  #recoveryTime = 0
+  #refusals = 0
+  #refusalsForRoom = 0
+  readonly #failures: { [reason in StreamFault]?: number } = {}
+  /** When streams have lost their connections whose clients have not come back yet. */
+  readonly #lostAt = new WeakMap<Stream, number>()
+
+  count(name: ClientEventName, stream: Stream | undefined, reason: string | undefined): void {
+    let delay: number | undefined
+    if (name === 'refused') {
+      this.#refusals++
+      if (reason === 'full') this.#refusalsForRoom++
+    } else if (name === 'resumed') {
+      this.#resumes++
+      delay = stream && this.#recovered(stream)
+    } else if (name === 'connection-lost' && stream !== undefined) {
+      this.#lostConnections++
+      this.#lostAt.set(stream, now())
+    }
+    publish(name, stream, reason, delay)
+  }
+
+  failed(reason: StreamFault): void {
+    this.#failures[reason] = (this.#failures[reason] ?? 0) + 1
+  }
+
+  totals(): Totals {
+    return {
+      resumes: this.#resumes,
+      lostConnections: this.#lostConnections,
+      recoveries: this.#recoveries,
+      recoveryTime: this.#recoveryTime,
+      refusals: this.#refusals,
+      refusalsForRoom: this.#refusalsForRoom,
+      failures: { ...this.#failures }
+    }
+  }
+
+  #recovered(stream: Stream): number | undefined {
+    const lostAt = this.#lostAt.get(stream)
+    if (lostAt === undefined) return undefined
+    this.#lostAt.delete(stream)
+    const delay = Math.round(now() - lostAt)
+    this.#recoveries++
+    this.#recoveryTime += delay
+    return delay
+  }
+}

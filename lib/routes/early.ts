@@ -1,0 +1,76 @@
+// A POST whose body takes its time: the endpoint runs while it comes. It may refuse it by its head,
+// and reads it at its own pace.
+import { isTooMany } from '../protocol/json-rpc.js'
+import { EndpointRun } from '../endpoint/endpoint-run.js'
+import { isMcpPost } from '../endpoint/mcp-request.js'
+import { watchVerdict } from '../endpoint/outcome.js'
+import type { LateBody } from '../endpoint/read-ahead.js'
+import { canAnswer } from '../endpoint/reply.js'
+import { calls } from './calls.js'
+import { negotiate } from './endpoint.js'
+import { passNotMcp } from './pass.js'
+import { type Answer, type Context, firstAnswer, type Route, settle } from './route.js'
+
+export function passEarly(context: Context, late: LateBody, ours: readonly Route[]): void {
+  const { res } = context
+  if (!isMcpPost(context, undefined) || !canAnswer(res)) {
+    late.drop()
+    return res.headersSent ? undefined : passNotMcp(context)
+  }
+  context.giveCookie()
+  watchVerdict(context)
+  const run = new EndpointRun(context)
+  // Node does not tell by the request that its connection has gone, once it has been answered.
+  res.once('close', () => {
+    late.drop()
+    run.learn()
+  })
+  late.isAnswered = () => !run.isUndecided
+  late.isWanted = () => run.isUndecided || run.isAwaiting
+  late.onWhole = (body, text) => settle(context, whole(context, run, late, ours, [body, text]))
+  run.runEarly()
+}
+
+/** The body has come: `pass` or `withhold` lets its reader go on, or not. */
+function whole(
+  context: Context,
+  run: EndpointRun,
+  late: LateBody,
+  ours: readonly Route[],
+  [body, text]: readonly [body: unknown, text: string | undefined]
+): unknown {
+  const pass = (): void => {
+    context.release()
+    late.pass()
+  }
+  context.learn(body, text)
+  if (!run.isUndecided) {
+    run.learn()
+    return pass()
+  }
+  if (!isMcpPost(context, body)) {
+    run.leave()
+    return pass()
+  }
+  const decided = (answer: Answer | undefined): unknown => {
+    if (answer !== undefined) {
+      run.leave()
+      late.withhold()
+      return answer()
+    }
+    if (isTooMany(context.messages)) run.leave()
+    else learn(context, run)
+    return pass()
+  }
+  const answer = firstAnswer(context, [...ours, calls])
+  return answer instanceof Promise ? answer.then(decided) : decided(answer)
+}
+
+function learn(context: Context, run: EndpointRun): void {
+  const { tokens } = context.instance
+  watchVerdict(context, true)
+  tokens?.watch(context)
+  tokens?.noteAnswers(context)
+  run.learn()
+  negotiate(context)
+}

@@ -1,0 +1,55 @@
+// The endpoint answers, with its response captured where that may become a stream.
+import { isInitialize, isRequest, isTooMany } from '../protocol/json-rpc.js'
+import { EndpointRun } from '../endpoint/endpoint-run.js'
+import { watchVerdict } from '../endpoint/outcome.js'
+import { calls } from './calls.js'
+import type { Answer, Context } from './route.js'
+
+export function endpoint(context: Context): Answer {
+  return () => ask(context)
+}
+
+function ask(context: Context): void {
+  const { instance, method, messages, next } = context
+  const { tokens, debug } = instance
+  // What is answered in the endpoint's place goes the way that its own answer would.
+  const inItsPlace = calls(context)
+  if (isTooMany(messages)) {
+    debug('%s passed on untouched: a batch of %d', method, messages.length)
+    return void (inItsPlace ?? next)()
+  }
+  watchVerdict(context)
+  tokens?.watch(context)
+  tokens?.noteAnswers(context)
+  const why = whyUntouched(context)
+  if (why !== undefined) {
+    debug('%s passed on untouched: %s', method, why)
+    negotiate(context)
+    return void (inItsPlace ?? next)()
+  }
+  const run = new EndpointRun(context)
+  // Behind all that reads along, so that what is kept is what the client has been told.
+  negotiate(context)
+  run.run(inItsPlace)
+}
+
+/** Adds to what the endpoint declares. */
+export function negotiate(context: Context): void {
+  const { tasks, resources } = context.instance
+  tasks?.declare(context)
+  resources?.negotiate(context)
+}
+
+function whyUntouched(context: Context): string | undefined {
+  const { instance, method, profile, messages } = context
+  if (method !== 'GET' && method !== 'POST') return 'no stream to come'
+  if (instance.isClosing) return 'closing'
+  if (profile.taken || messages.some(isInitialize) || mayBeSlow(context)) return undefined
+  return 'revision without resumption'
+}
+
+/** Whether its client may get something in the meantime, whatever it can be given in the end. */
+function mayBeSlow(context: Context): boolean {
+  const { instance, messages } = context
+  return messages.some(isRequest) && instance.slow.queueFor(context) !== undefined
+}

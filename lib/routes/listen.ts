@@ -1,0 +1,34 @@
+// A GET for a listen channel. In a session that has one already, the endpoint would answer 409, or
+// open another one: it is asked, and what it answers is remembered.
+import { startOf } from '../endpoint/attach.js'
+import { canAnswer } from '../endpoint/reply.js'
+import { SecondListener } from '../endpoint/second-listener.js'
+import { follow } from './resume.js'
+import type { Answer, Context, Route } from './route.js'
+
+export const listen: Route = context => {
+  const { method, session, accept, lastEventId } = context
+  if (method !== 'GET' || session === undefined || lastEventId !== undefined) return undefined
+  if (!accept.includes('text/event-stream') || context.isForeign) return undefined
+  return channelFor(context, session)
+}
+
+async function channelFor(context: Context, session: string): Promise<Answer | undefined> {
+  const { instance, res, owner, path } = context
+  const channels = await instance.table.findListening(session, owner)
+  if (!canAnswer(res)) return () => undefined
+  const [first] = channels
+  if (first === undefined) return undefined
+  const rule = channels.length > 1 ? 'several' : instance.listenRules.of({ owner, path })
+  const mayAsk = !instance.isClosing && context.profile.taken
+  if (rule === 'one' || (rule === undefined && !mayAsk))
+    return () => follow(context, first, startOf(first))
+  const parked = channels.filter(({ hasReader }) => !hasReader)
+  // Whatever the endpoint would say, what it has said already is for whoever comes first.
+  const unread = parked.find(({ log }) => log.written < log.last)
+  if (unread !== undefined) return () => follow(context, unread, startOf(unread))
+  const isOnly = channels.length === 1
+  const channel = parked[0] ?? (isOnly ? first : undefined)
+  context.second = channel && new SecondListener(context, channel, isOnly)
+  return undefined
+}

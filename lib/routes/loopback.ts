@@ -1,0 +1,29 @@
+// A message that we have sent to the endpoint ourselves: what comes of it counts, and its response
+// stays as it is.
+import { isLoopback, messageCarried } from '../endpoint/loopback.js'
+import { watchVerdict } from '../endpoint/outcome.js'
+import { readAhead } from '../endpoint/read-ahead.js'
+import type { Answer, Context } from './route.js'
+
+export function loopback(context: Context): Answer | undefined {
+  const { instance, req } = context
+  if (!isLoopback(req)) return undefined
+  const known = (body: unknown): void => {
+    context.learn(body)
+    watchVerdict(context)
+    instance.tokens?.noteAnswers(context)
+    context.next()
+  }
+  const carried = messageCarried(req)
+  if (carried !== undefined) return () => known(carried)
+  const { bodies, maxBodyBytes } = instance
+  return () =>
+    readAhead(req, {
+      owner: context.owner,
+      budget: bodies,
+      limit: maxBodyBytes,
+      mustWait: true,
+      known,
+      late: known
+    })
+}

@@ -1,0 +1,19 @@
+// A request with ids that are too long to be remembered: it passes as if we were not there.
+import { isOversizedId, isTooMany, MOST_ID_LENGTH } from '../protocol/json-rpc.js'
+import type { Answer, Context } from './route.js'
+
+export function oversized(context: Context): Answer | undefined {
+  const { instance, method, messages, session, next } = context
+  if (method !== 'GET' && method !== 'POST') return undefined
+  // A batch of that many passes anyway, and its session is heard of.
+  if (isTooMany(messages)) return undefined
+  if (!isOversizedId(session) && !messages.some(({ id }) => isOversizedId(id))) return undefined
+  return () => {
+    instance.debug(
+      '%s passed on untouched: a session id or request id of more than %d characters',
+      method,
+      MOST_ID_LENGTH
+    )
+    next()
+  }
+}

@@ -1,0 +1,40 @@
+// A POST: its body is read ahead of the endpoint, and then its messages tell who answers it.
+import { respondAsync } from '../protocol/respond-async.js'
+import { headerOf } from '../access/guards.js'
+import { keyOf } from '../endpoint/idempotency.js'
+import { isMcpPost } from '../endpoint/mcp-request.js'
+import { readAhead } from '../endpoint/read-ahead.js'
+import { passEarly } from './early.js'
+import { passNotMcp } from './pass.js'
+import { type Context, type Route, walk } from './route.js'
+
+/**
+ * `ours` answer in the endpoint's place, even where the endpoint runs already while a body takes
+ * its time; `others` come after them.
+ */
+export function post(ours: readonly Route[], others: readonly Route[]): Route {
+  const routes = [...ours, ...others]
+  return context => (context.method === 'POST' ? () => read(context, ours, routes) : undefined)
+}
+
+function read(context: Context, ours: readonly Route[], routes: readonly Route[]): void {
+  const { instance, req, res, owner } = context
+  const { bodies, maxBodyBytes } = instance
+  readAhead(req, {
+    owner,
+    budget: bodies,
+    limit: maxBodyBytes,
+    // What its body is the same as, or its answer is to be in the meantime, decides whether the
+    // endpoint is called at all.
+    mustWait: keyOf(context) !== undefined || respondAsync(headerOf(req, 'prefer')) !== undefined,
+    known: (body, text) => {
+      if (!isMcpPost(context, body)) return passNotMcp(context)
+      // Somebody in front has answered while the body came: the endpoint need not begin.
+      if (res.headersSent || res.writableEnded) return
+      context.giveCookie()
+      context.learn(body, text)
+      walk(context, routes)
+    },
+    late: body => passEarly(context, body, ours)
+  })
+}

@@ -1,0 +1,41 @@
+// A POST with an `Idempotency-Key` that is known: it gets what it has started already.
+import { isRequest, isTooMany } from '../protocol/json-rpc.js'
+import { digestOf, keyOf } from '../endpoint/idempotency.js'
+import type { Outcome } from '../endpoint/keyed-call.js'
+import { repeatAnswer } from '../endpoint/recorded-answer.js'
+import { guarded, refuse } from '../endpoint/reply.js'
+import { attachAgain } from './resume.js'
+import { type Answer, type Context, settle } from './route.js'
+
+export function repeated(context: Context): Answer | undefined {
+  const { instance, res, owner, body, messages } = context
+  if (messages.length === 0 || isTooMany(messages) || !context.profile.taken) return undefined
+  const key = keyOf(context)
+  const digest = key === undefined ? undefined : digestOf(body, context.text)
+  if (key === undefined || digest === undefined) return undefined
+  const { calls, isClosing } = instance
+  const earlier = calls.get(key)
+  if (earlier === undefined) {
+    const requestIds = messages.filter(isRequest).map(({ id }) => id)
+    if (!isClosing) context.keyed = calls.begin({ key, owner, ...digest, requestIds })
+    return undefined
+  }
+  if (earlier.hash !== digest.hash) return () => refuse(res, 409, 'key-reused')
+  return () => {
+    instance.debug('POST sent again under its key: nothing runs twice')
+    if (earlier.kind === 'settled') return give(context, earlier.outcome)
+    return earlier.join(res, outcome => settle(context, give(context, outcome)))
+  }
+}
+
+function give(context: Context, outcome: Outcome): unknown {
+  const { res } = context
+  switch (outcome.kind) {
+    case 'stream':
+      return attachAgain(context, outcome.streamId)
+    case 'answer':
+      return guarded(res, () => repeatAnswer(res, outcome.answer))
+    case 'lost':
+      return guarded(res, () => refuse(res, 409, 'answer-lost'))
+  }
+}

@@ -1,0 +1,63 @@
+// What a route is, and how the first one that has an answer is found.
+import type { ResumeTokens } from '../calls/resume-tokens.js'
+import type { Tasks } from '../calls/tasks/tasks.js'
+import type { InstanceParts } from '../endpoint/instance-parts.js'
+import { canAnswer } from '../endpoint/reply.js'
+import type { RequestContext } from '../endpoint/request-context.js'
+import type { ResourceAnswers } from '../resources/resource-answers.js'
+
+/** What routes need of the middleware. */
+export interface Instance extends InstanceParts {
+  /** `resources/stream` and download URLs; `undefined`: off. */
+  readonly resources: ResourceAnswers | undefined
+  /** The Resuming draft; `undefined`: off. */
+  readonly tokens: ResumeTokens | undefined
+  /** The tasks extension; `undefined`: off. */
+  readonly tasks: Tasks | undefined
+}
+
+export type Context = RequestContext<Instance>
+
+/** Gives the answer to a request. */
+export type Answer = () => unknown
+
+/** `undefined`: the request is for one of the next routes. */
+export type Route = (context: Context) => Answer | undefined | Promise<Answer | undefined>
+
+/** Lets the first route that has an answer give it. */
+export function walk(context: Context, routes: readonly Route[]): void {
+  const answer = firstAnswer(context, routes)
+  settle(context, isPromise(answer) ? answer.then(give => give?.()) : answer?.())
+}
+
+/** What takes its time must not leave a request hanging if it fails. */
+export function settle(
+  { instance, res, next }: Pick<Context, 'instance' | 'res' | 'next'>,
+  work: unknown
+): void {
+  if (!isPromise(work)) return
+  work.catch((error: unknown) => {
+    if (canAnswer(res)) return next(error)
+    // An application that was handed this would write a second head.
+    instance.debug('an answer broke off: %O', error)
+    res.destroy()
+  })
+}
+
+/** At once, as long as no route has to wait for something. */
+export function firstAnswer(
+  context: Context,
+  routes: readonly Route[]
+): Answer | undefined | Promise<Answer | undefined> {
+  for (const [i, route] of routes.entries()) {
+    const answer = route(context)
+    if (isPromise(answer))
+      return answer.then(found => found ?? firstAnswer(context, routes.slice(i + 1)))
+    if (answer !== undefined) return answer
+  }
+  return undefined
+}
+
+function isPromise<T>(value: T): value is T & Promise<Awaited<T>> {
+  return value instanceof Promise
+}

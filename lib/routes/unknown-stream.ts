@@ -1,0 +1,95 @@
+// A client that comes back for a call that this process does not know: it was made before a
+// restart, or at another instance.
+import { now } from '../protocol/clock.js'
+import { faultMessage, STREAM_ERROR } from '../protocol/errors.js'
+import { type EventId, formatToldId, isToldId, label } from '../protocol/event-id.js'
+import { errorResponse } from '../protocol/json-rpc.js'
+import { encodeIdField, encodeMessage } from '../protocol/sse-writer.js'
+import { headerOf } from '../access/guards.js'
+import { verdictOf } from '../endpoint/admission.js'
+import type { Admission } from '../endpoint/ask-endpoint.js'
+import { relayAnswer } from '../endpoint/endpoint-client.js'
+import { answer, canAnswer, noContent } from '../endpoint/reply.js'
+import { passAfresh } from './pass.js'
+import { eventIdIn, mayBeOthers } from './resume-at-endpoint.js'
+import type { Answer, Context, Route } from './route.js'
+
+/**
+ * Milliseconds for which the endpoint is not asked again about one who was admitted: clients come
+ * back for all their calls at once.
+ */
+const ADMITTED_FOR = 2000
+
+const EVENT_STREAM = {
+  'Content-Type': 'text/event-stream',
+  'Cache-Control': 'no-cache, no-transform',
+  'X-Accel-Buffering': 'no'
+}
+
+/**
+ * A GET for a stream that is unknown, or another's, is answered with an error for the request that
+ * the event id names, because a stock client would wait for its response until it gives up
+ * otherwise. Nothing is said of the stream; and the endpoint, which is asked first whether it knows
+ * the client, hears of nothing but that.
+ */
+export const unknownStream: Route = context => {
+  const eventId = eventIdIn(context)
+  if (eventId === undefined) return undefined
+  if (mayBeOthers(context, eventId)) return () => context.next()
+  if (isToldId(context.lastEventId ?? '')) return () => noContent(context.res)
+  const { requestId } = eventId
+  return requestId === undefined
+    ? passAfresh(context, 'not a stream of this client')
+    : answerFor(context, eventId, requestId)
+}
+
+async function answerFor(context: Context, eventId: EventId, requestId: number): Promise<Answer> {
+  const { instance, res } = context
+  const admission = await admissionOf(context)
+  if (admission.kind === 'refusal') {
+    instance.debug('resuming refused by the endpoint with %d', admission.response.statusCode)
+    return () => relayAnswer(admission.response, res)
+  }
+  if (!canAnswer(res)) return () => undefined
+  if (admission.kind === 'none') return passAfresh(context, 'the endpoint cannot be asked')
+  if (admission.kind === 'error') {
+    const { code, message, data } = admission.error
+    const error = errorResponse(requestId, code, message, data)
+    return () => tell(context, eventId, error, 'as the endpoint refuses it')
+  }
+  const fault = 'stream-unknown'
+  instance.count('refused', undefined, fault)
+  const error = errorResponse(requestId, STREAM_ERROR, faultMessage(fault), { reason: fault })
+  return () => tell(context, eventId, error, fault)
+}
+
+async function admissionOf(context: Context): Promise<Admission | { readonly kind: 'none' }> {
+  const { instance, req, owner } = context
+  const key = context.scopeOf(headerOf(req, 'authorization'))
+  if ((instance.admitted.get(key)?.until ?? 0) > now()) return { kind: 'admitted' }
+  const admission = await verdictOf(context)
+  if (admission.kind === 'admitted')
+    instance.admitted.set(key, owner, { until: now() + ADMITTED_FOR })
+  return admission
+}
+
+/**
+ * One event under an id that says that it has been told: its client comes back with that once more,
+ * and gets a 204.
+ */
+function tell(
+  { instance, res }: Context,
+  { streamId, sequence, requestId }: EventId,
+  error: string,
+  why: string
+): void {
+  const stream = { id: streamId, requestIds: [requestId as number] }
+  instance.debug(
+    'stream %s is not known here, request %d told as an error: %s',
+    label(stream),
+    requestId,
+    why
+  )
+  const told = [encodeIdField(formatToldId(stream, sequence)), encodeMessage(error)]
+  answer(res, 200, EVENT_STREAM, Buffer.concat(told))
+}

@@ -1,0 +1,69 @@
+// What `stats()` says.
+import type { Instance } from './instance.js'
+import type { Totals } from './observations.js'
+
+/** Counts and sizes at this moment, and totals since the start. */
+export interface McpStreamsStats extends Totals {
+  /** Streams whose endpoint still writes, or may: `answering` and `listening` together. */
+  readonly live: number
+  /** Of them, those that answer requests: calls that run. */
+  readonly answering: number
+  /** Of them, listen channels: the GET by which a session hears what belongs to no call. */
+  readonly listening: number
+  /** Bytes of events of running streams that no connection has been given yet, within `bytes`. */
+  readonly undelivered: number
+  /** Streams that wait for input from their client. */
+  readonly waiting: number
+  /** Ended streams that are kept for clients that come back. */
+  readonly finished: number
+  /** Open client connections. */
+  readonly connections: number
+  /**
+   * Calls whose results are collected with resume tokens: those that run, and those that are kept
+   * for clients that come back.
+   */
+  readonly calls: number
+  /** Tasks that can be asked for, and calls that may become tasks. */
+  readonly tasks: number
+  /**
+   * Calls under an `Idempotency-Key` that have not been answered yet, with their client or without.
+   */
+  readonly keyed: number
+  /** Resources that are being asked for, or on their way (`resources/stream` and download URLs). */
+  readonly transfers: number
+  /**
+   * Bytes of events held, of results that are collected with resume tokens or kept for tasks, of
+   * calls under an `Idempotency-Key` and their answers, and of bodies that have not come whole.
+   */
+  readonly bytes: number
+  /**
+   * Bytes of what is remembered of streams that are gone, for an hour, so that who comes back for
+   * one is told why; and of download URLs. Bounded by `maxStreams`, and beside `maxBytes`: it does
+   * not fall to 0 when all is over.
+   */
+  readonly remembered: number
+  /**
+   * Total of evictions: events, streams, results or answers that had to make room before their
+   * time.
+   */
+  readonly evictions: number
+}
+
+export function statsOf(instance: Instance): McpStreamsStats {
+  const { table, connections, calls: keyed, bodies, tokens, resources, observations } = instance
+  const { bytes, remembered, evictions, ...streams } = table.counts()
+  const { calls = 0, bytes: callBytes = 0, evictions: callEvictions = 0 } = tokens?.counts() ?? {}
+  const tasks = instance.tasks?.counts()
+  return {
+    ...streams,
+    calls,
+    tasks: tasks?.tasks ?? 0,
+    keyed: keyed.running,
+    transfers: resources?.transfers ?? 0,
+    bytes: bytes + callBytes + (tasks?.bytes ?? 0) + keyed.bytes + bodies.bytes,
+    remembered: remembered + (resources?.remembered ?? 0),
+    evictions: evictions + callEvictions + keyed.evictions,
+    connections: connections.size,
+    ...observations.totals()
+  }
+}
