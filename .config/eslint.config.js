@@ -197,6 +197,19 @@ export default defineConfig(
     }
   },
   {
+    files: ['lib/client/tasks/**'],
+    rules: imports(
+      [
+        noNode,
+        {
+          regex: '^\\.\\./\\.\\./(?!protocol/)|^\\.\\./node/',
+          message: 'lib/client imports protocol only.'
+        }
+      ],
+      builtins
+    )
+  },
+  {
     // The one part of the client that may use Node: a door of its own, which nothing else imports.
     files: ['lib/client/node/**'],
     rules: { ...imports([]), 'no-restricted-globals': 'off' }

@@ -1,23 +1,14 @@
 // Repeats a request with resume tokens until its result is there: the client's side of the Resuming
 // draft.
 import { ASYNC_PREFERENCE } from '../protocol/respond-async.js'
+import { pause } from './pause.js'
+import { ANYTHING, type RequestingClient, type ResumableResult } from './requesting-client.js'
 import { askingOf, CallOnWire, hasWire, watchRequest } from './call-on-wire.js'
-
-/** A client that sends JSON-RPC requests: that of the official SDK, version 1 or 2. */
-export interface RequestingClient {
-  request(...args: never[]): Promise<unknown>
-}
 
 /** What a client sends: a method and its parameters. */
 export interface ResumableRequest {
   readonly method: string
   readonly params?: Readonly<Record<string, unknown>> | undefined
-}
-
-/** A result, as it came: `callResumable` checks no schema unless it is given one. */
-export interface ResumableResult {
-  readonly _meta?: Readonly<Record<string, unknown>> | undefined
-  readonly [member: string]: unknown
 }
 
 /**
@@ -179,19 +170,6 @@ function withPreference(given: unknown, preference: string): Readonly<Record<str
 }
 
 /**
- * A schema that everything passes: version 1 of the SDK asks for `safeParse`, version 2 for a
- * Standard Schema.
- */
-const ANYTHING = {
-  safeParse: (data: unknown) => ({ success: true, data }),
-  '~standard': {
-    version: 1,
-    vendor: 'express-mcp-streams',
-    validate: (value: unknown) => ({ value })
-  }
-}
-
-/**
  * JSON-RPC's code for a request that nobody has answered in time, as version 1 of the SDK reports
  * it.
  */
@@ -227,22 +205,6 @@ const OF_EVERY_RESULT = ['_meta', 'resultType', 'ttlMs', 'cacheScope']
 
 function isEmpty(value: unknown): boolean {
   return typeof value === 'object' && value !== null && Object.values(value).every(isEmpty)
-}
-
-function pause(delay: number, signal: AbortSignal | undefined): Promise<void> {
-  return new Promise((resolve, reject) => {
-    const over = (): void => {
-      signal?.removeEventListener('abort', aborted)
-      resolve()
-    }
-    const aborted = (): void => {
-      clearTimeout(timer)
-      reject(signal?.reason as Error)
-    }
-    const timer = setTimeout(over, delay)
-    if (signal?.aborted) aborted()
-    signal?.addEventListener('abort', aborted, { once: true })
-  })
 }
 
 function check({ onPartial, ...times }: Record<string, unknown>): void {

@@ -2,10 +2,11 @@
 export {
   callResumable,
   type CallResumableOptions,
-  type RequestingClient,
-  type ResumableRequest,
-  type ResumableResult
+  type ResumableRequest
 } from './call-resumable.js'
+export type { RequestingClient, ResumableResult } from './requesting-client.js'
+export { callTask, type CallTaskOptions, type TaskRequest } from './tasks/call-task.js'
+export type { TaskState } from './tasks/task-watchers.js'
 export { resumableFetch } from './resumable-fetch.js'
 export type {
   FetchLike,

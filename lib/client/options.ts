@@ -58,6 +58,12 @@ export interface ResumableFetchOptions {
    */
   readonly maxEventSize?: number | undefined
   /**
+   * Declares the extension `io.modelcontextprotocol/tasks` in calls of tools from 2026-07-28 on, and
+   * follows the task that one becomes: its caller gets progress, is asked the task's questions by
+   * its own client, and gets a plain result. Aborting a call cancels its task. Default: `false`.
+   */
+  readonly tasks?: boolean | undefined
+  /**
    * Hears of each reconnection before it is made, and of each request that is sent again. It must
    * not throw.
    */
@@ -78,6 +84,7 @@ const DEFAULTS: ClientSettings = {
   timeoutFactor: 2,
   idleTimeout: 45_000,
   maxEventSize: 2 ** 26,
+  tasks: false,
   onReconnect: () => undefined
 }
 

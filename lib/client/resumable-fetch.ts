@@ -2,7 +2,12 @@
 import { isRequest, type Message, messagesOf, type RequestId } from '../protocol/json-rpc.js'
 import { STREAM_PREFERENCE } from '../protocol/prefer.js'
 import { keepAnswers } from './answers.js'
-import { type FetchLike, parseClientOptions, type ResumableFetchOptions } from './options.js'
+import {
+  type ClientSettings,
+  type FetchLike,
+  parseClientOptions,
+  type ResumableFetchOptions
+} from './options.js'
 import { sendAgain, withBody } from './send-again.js'
 import { unbrokenBody } from './stream-body.js'
 import {
@@ -12,6 +17,7 @@ import {
   type ServerFacts,
   streamUrlOf
 } from './stream-request.js'
+import { withTasks } from './tasks/tasks-fetch.js'
 
 /**
  * A `fetch` for MCP clients: above it one unbroken response, below it as many connections as the
@@ -32,6 +38,11 @@ import {
  */
 export function resumableFetch(options?: ResumableFetchOptions): FetchLike {
   const settings = parseClientOptions(options)
+  const unbroken = unbrokenFetch(settings)
+  return settings.tasks ? withTasks(unbroken, settings) : unbroken
+}
+
+function unbrokenFetch(settings: ClientSettings): FetchLike {
   const { fetch } = settings
   const servers = new Map<string, ServerFacts>()
   const open = new Set<Call>()

@@ -19,6 +19,7 @@ describe('a bad option', () => {
     ['idleTimeout', 'never'],
     ['maxEventSize', null],
     ['onReconnect', {}],
+    ['tasks', 1],
     ['retries', 3],
     ['toString', 3]
   ])('%s: %p is named by a TypeError', (name, value) => {
@@ -38,7 +39,8 @@ describe('the options', () => {
       maxTimeout: 30_000,
       timeoutFactor: 2,
       idleTimeout: 45_000,
-      maxEventSize: 64 * 1024 * 1024
+      maxEventSize: 64 * 1024 * 1024,
+      tasks: false
     })
     expect([typeof fetch, typeof onReconnect]).toEqual(['function', 'function'])
   })

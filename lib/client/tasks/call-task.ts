@@ -1,0 +1,204 @@
+// Calls a tool and looks on as a task: one function for both generations of tasks, and for servers
+// that have none.
+import { ANYTHING, type RequestingClient, type ResumableResult } from '../requesting-client.js'
+import { pause } from '../pause.js'
+import { FIRST_STATELESS_REVISION } from '../../protocol/revisions.js'
+import { WATCH } from './task-calls.js'
+import { type TaskState, watchTask } from './task-watchers.js'
+
+/** A call of a tool: its name and its arguments. */
+export interface TaskRequest {
+  readonly name: string
+  readonly arguments?: Readonly<Record<string, unknown>> | undefined
+  readonly _meta?: Readonly<Record<string, unknown>> | undefined
+}
+
+/**
+ * Options of {@link callTask}. All others are handed on to `client.request` with its requests, such
+ * as `onprogress`.
+ */
+export interface CallTaskOptions {
+  /**
+   * Hears of the task each time that it is looked at, from its creation on; never, where the server
+   * makes none. It must not throw. Default: nobody.
+   */
+  readonly onStatus?: ((task: TaskState) => void) | undefined
+  /**
+   * Milliseconds for which the task should be kept: a wish, at 2025-11-25 alone. Default: none.
+   */
+  readonly ttl?: number | undefined
+  /** Ends the call: its task is cancelled. */
+  readonly signal?: AbortSignal | undefined
+  /** A schema for the result, as `client.request` takes it. Default: none, all pass. */
+  readonly resultSchema?: unknown
+  readonly [option: string]: unknown
+}
+
+interface Sender {
+  request(request: object, schema: unknown, options: object): Promise<ResumableResult>
+  getServerCapabilities?(): unknown
+  getNegotiatedProtocolVersion?(): string | undefined
+  readonly transport?: { readonly protocolVersion?: string | undefined } | undefined
+}
+
+/** What the SDK takes for "as long as it takes". */
+const LONGEST_TIMEOUT = 2 ** 31 - 1
+const POLL_INTERVAL = 1000
+const SHORTEST_INTERVAL = 20
+const METHOD_NOT_FOUND = -32601
+
+/**
+ * Calls a tool, and waits for its result however long it takes. From 2026-07-28 on the transport of
+ * the client needs `resumableFetch({ tasks: true })`, which declares and follows the task; at
+ * 2025-11-25 the task is asked for, where the server has tasks. A server without any answers as it
+ * always does.
+ *
+ * ```ts
+ * const result = await callTask(client, { name: 'report' }, { onStatus: ({ status }) => show(status) })
+ * ```
+ *
+ * @throws what `client.request` throws; the signal's reason; {@link TypeError} for a bad option.
+ */
+export async function callTask(
+  client: RequestingClient,
+  request: TaskRequest,
+  options: CallTaskOptions = {}
+): Promise<ResumableResult> {
+  const { onStatus = () => undefined, ttl, ...others } = options
+  check(onStatus, ttl)
+  const sender = client as Sender
+  const patient = { timeout: LONGEST_TIMEOUT, ...others }
+  if (isModern(sender)) return callModern(sender, request, onStatus, patient)
+  return hasTasks(sender)
+    ? new CoreTask(sender, request, onStatus, ttl, patient).run()
+    : sender.request(callOf(request), schemaOf(patient), withoutSchema(patient))
+}
+
+/** The fetch below follows the task, and tells what it sees. */
+async function callModern(
+  sender: Sender,
+  request: TaskRequest,
+  onStatus: (task: TaskState) => void,
+  options: CallTaskOptions
+): Promise<ResumableResult> {
+  const watch = watchTask(onStatus)
+  const watched = { ...request, _meta: { ...request._meta, [WATCH]: watch.name } }
+  try {
+    return await sender.request(callOf(watched), schemaOf(options), withoutSchema(options))
+  } finally {
+    watch.stop()
+  }
+}
+
+/** [2025-11-25] A task of the core, which its client asks for. */
+class CoreTask {
+  readonly #sender: Sender
+  readonly #request: TaskRequest
+  readonly #onStatus: (task: TaskState) => void
+  readonly #ttl: number | undefined
+  readonly #options: CallTaskOptions
+
+  constructor(
+    sender: Sender,
+    request: TaskRequest,
+    onStatus: (task: TaskState) => void,
+    ttl: number | undefined,
+    options: CallTaskOptions
+  ) {
+    this.#sender = sender
+    this.#request = request
+    this.#onStatus = onStatus
+    this.#ttl = ttl
+    this.#options = options
+  }
+
+  async run(): Promise<ResumableResult> {
+    const call = callOf(this.#request)
+    const task = this.#ttl === undefined ? {} : { ttl: this.#ttl }
+    let created: ResumableResult
+    try {
+      created = await this.#ask({ ...call, params: { ...call.params, task } })
+    } catch (error) {
+      // [2025-11-25, Tasks] What a tool answers that does not become a task.
+      if ((error as { code?: unknown } | null)?.code !== METHOD_NOT_FOUND) throw error
+      return this.#sender.request(call, schemaOf(this.#options), withoutSchema(this.#options))
+    }
+    const state = created['task'] as TaskState | undefined
+    return typeof state?.taskId === 'string' ? this.#follow(state) : created
+  }
+
+  async #follow(first: TaskState): Promise<ResumableResult> {
+    const { signal } = this.#options
+    const { taskId } = first
+    /** Questions may come on it alone; it ends with the result. */
+    let result: Promise<ResumableResult> | undefined
+    const cancel = (): void =>
+      void this.#ask({ method: 'tasks/cancel', params: { taskId } }, {}).catch(() => undefined)
+    signal?.addEventListener('abort', cancel, { once: true })
+    try {
+      for (let state = first; ;) {
+        this.#onStatus(state)
+        if (isOver(state)) break
+        if (state.status === 'input_required' && result === undefined) {
+          result = this.#result(taskId)
+          result.catch(() => undefined)
+        }
+        const { pollInterval } = state
+        const asked = typeof pollInterval === 'number' ? pollInterval : POLL_INTERVAL
+        await pause(Math.max(SHORTEST_INTERVAL, asked), signal)
+        state = (await this.#ask({
+          method: 'tasks/get',
+          params: { taskId }
+        })) as unknown as TaskState
+      }
+      return await (result ?? this.#result(taskId))
+    } finally {
+      signal?.removeEventListener('abort', cancel)
+    }
+  }
+
+  #result(taskId: string): Promise<ResumableResult> {
+    const request = { method: 'tasks/result', params: { taskId } }
+    return this.#sender.request(request, schemaOf(this.#options), withoutSchema(this.#options))
+  }
+
+  #ask(request: object, options: object = withoutSchema(this.#options)): Promise<ResumableResult> {
+    return this.#sender.request(request, ANYTHING, options)
+  }
+}
+
+function callOf(params: TaskRequest): { readonly method: string; readonly params: TaskRequest } {
+  return { method: 'tools/call', params }
+}
+
+function schemaOf({ resultSchema = ANYTHING }: CallTaskOptions): unknown {
+  return resultSchema
+}
+
+function withoutSchema({ resultSchema: _schema, ...options }: CallTaskOptions): object {
+  return options
+}
+
+function isModern(sender: Sender): boolean {
+  const revision = sender.getNegotiatedProtocolVersion?.() ?? sender.transport?.protocolVersion
+  return revision !== undefined && revision >= FIRST_STATELESS_REVISION
+}
+
+/** Whether a server says that calls of tools may be tasks. */
+function hasTasks(sender: Sender): boolean {
+  const { tasks } = Object(sender.getServerCapabilities?.()) as {
+    tasks?: { requests?: { tools?: { call?: unknown } } }
+  }
+  return tasks?.requests?.tools?.call !== undefined
+}
+
+function isOver({ status }: TaskState): boolean {
+  return status === 'completed' || status === 'failed' || status === 'cancelled'
+}
+
+function check(onStatus: unknown, ttl: unknown): void {
+  if (typeof onStatus !== 'function')
+    throw new TypeError('callTask: option `onStatus` must be a function')
+  if (ttl !== undefined && !(Number.isFinite(ttl) && (ttl as number) >= 0))
+    throw new TypeError('callTask: option `ttl` must be a number, 0 or more')
+}

@@ -1,0 +1,119 @@
+// From a task to what its caller waits for: the messages that a call's response would have had
+// without a task, made from looking at it again and again.
+import { errorResponse, isObject } from '../../protocol/json-rpc.js'
+import { memberTexts } from '../../protocol/json-splice.js'
+import { STREAM_ERROR } from '../../protocol/errors.js'
+import { pause } from '../pause.js'
+import { stateFor, type ToolCall } from './task-calls.js'
+import { TaskError, type TaskServer } from './task-server.js'
+import { type TaskState, watcherOf } from './task-watchers.js'
+
+/** Milliseconds between looks, where the server names none. */
+const POLL_INTERVAL = 1000
+const SHORTEST_INTERVAL = 20
+/**
+ * Milliseconds after which a client is made to come again, before its own timer ends the call:
+ * that of the official clients is a minute.
+ */
+const COME_AGAIN_AFTER = 45_000
+/** Rounds that a client bears: official ones give up after ten. */
+const MOST_ROUNDS = 9
+
+export interface Follow {
+  readonly server: TaskServer
+  readonly call: ToolCall
+  /** How often its client has come already. */
+  readonly rounds: number
+  readonly signal: AbortSignal
+  /** Takes a message for the caller, as JSON. */
+  readonly say: (json: string) => void
+}
+
+/** A task, and the members of it as they were written. */
+export interface Seen {
+  readonly state: TaskState
+  readonly members: ReadonlyMap<string, string>
+}
+
+/** The task in a result, as JSON. */
+export function seenIn(result: string): Seen {
+  const state: unknown = JSON.parse(result)
+  if (!isObject(state) || typeof state['taskId'] !== 'string')
+    throw new Error('The server answers with something that is no task')
+  return { state: state as TaskState, members: memberTexts(result) }
+}
+
+/** Looks at a task until there is something to answer its call with, which `say` takes last. */
+export async function followTask(follow: Follow, first: Seen): Promise<void> {
+  const { server, call, rounds, signal, say } = follow
+  const { taskId } = first.state
+  const watcher = watcherOf(call.watch)
+  const isPatient = watcher !== undefined || rounds >= MOST_ROUNDS
+  const mustAnswerAt = isPatient ? Infinity : Date.now() + COME_AGAIN_AFTER
+  let reports = 0
+  let reported: string | undefined
+  for (let seen = first; ; seen = seenIn(await server.get(taskId, signal))) {
+    const { state } = seen
+    watcher?.(state)
+    const answer = answerTo(follow, seen)
+    if (answer !== undefined) return say(answer)
+    const { statusMessage, pollIntervalMs } = state
+    if (typeof statusMessage === 'string' && statusMessage !== reported) {
+      reported = statusMessage
+      if (call.progressToken !== undefined) say(progressOf(call, ++reports, statusMessage))
+    }
+    const asked = typeof pollIntervalMs === 'number' ? pollIntervalMs : POLL_INTERVAL
+    const interval = Math.max(SHORTEST_INTERVAL, asked)
+    if (Date.now() + interval > mustAnswerAt) return say(comeAgain(follow, taskId))
+    await pause(interval, signal)
+  }
+}
+
+/** What a failure on the way to a task is to its caller, as JSON. */
+export function failureOf(call: ToolCall, error: unknown): string {
+  if (error instanceof TaskError) return answerWith(call, 'error', error.error)
+  const message = `The task cannot be followed: ${String(error)}`
+  return errorResponse(call.id, STREAM_ERROR, message, { reason: 'task-lost' })
+}
+
+/** The answer to the call, where a task has come to one. */
+function answerTo(follow: Follow, { state, members }: Seen): string | undefined {
+  const { call } = follow
+  switch (state.status) {
+    case 'completed':
+      return answerWith(call, 'result', members.get('result') ?? '{}')
+    case 'failed':
+    case 'cancelled':
+      return answerWith(call, 'error', members.get('error') ?? ended(state))
+    case 'input_required':
+      return comeAgain(follow, state.taskId, members.get('inputRequests'))
+    default:
+      return undefined
+  }
+}
+
+/** Its client asks people, or does nothing but repeat the call: both by itself. */
+function comeAgain({ call, rounds }: Follow, taskId: string, inputRequests?: string): string {
+  const state = JSON.stringify(stateFor(taskId, rounds + 1))
+  const asked = inputRequests === undefined ? '' : `,"inputRequests":${inputRequests}`
+  return answerWith(
+    call,
+    'result',
+    `{"resultType":"input_required","requestState":${state}${asked}}`
+  )
+}
+
+function answerWith({ id }: ToolCall, member: 'result' | 'error', json: string): string {
+  return `{"jsonrpc":"2.0","id":${JSON.stringify(id)},"${member}":${json}}`
+}
+
+function ended({ status, statusMessage }: TaskState): string {
+  const message =
+    statusMessage ?? `The task ${status === 'failed' ? 'has failed' : 'was cancelled'}`
+  return JSON.stringify({ code: STREAM_ERROR, message, data: { reason: `task-${status}` } })
+}
+
+function progressOf({ progressToken }: ToolCall, progress: number, message: string): string {
+  const params = { progressToken, progress, message }
+  return JSON.stringify({ jsonrpc: '2.0', method: 'notifications/progress', params })
+}

@@ -1,0 +1,95 @@
+// Which POSTs of a client are calls that may become tasks, and what is said in them on the client's
+// behalf.
+import { isObject, isRequest, paramsOf, type RequestId } from '../../protocol/json-rpc.js'
+import { FIRST_STATELESS_REVISION, parseRevision } from '../../protocol/revisions.js'
+import { CLIENT_CAPABILITIES, metaOf } from '../../protocol/streams-capability.js'
+import { TASKS_EXTENSION } from '../../protocol/tasks.js'
+import { memberTexts, withMembers } from '../../protocol/json-splice.js'
+
+/** A call of a tool, at a revision that has the extension. */
+export interface ToolCall {
+  readonly id: RequestId
+  /** As JSON, with the extension declared. */
+  readonly text: string
+  /** What each request of the revision says of itself, for those about the task. */
+  readonly envelope: Readonly<Record<string, unknown>>
+  /** Set where its client comes again for its task. */
+  readonly again: ComingAgain | undefined
+  /** What its client wants progress reported with. */
+  readonly progressToken: unknown
+  /** Names who looks on, if anybody does. */
+  readonly watch: string | undefined
+}
+
+export interface ComingAgain {
+  readonly taskId: string
+  /** How often it has come already. */
+  readonly rounds: number
+  /** Its answers to the task's questions, as JSON. */
+  readonly inputResponses: string | undefined
+}
+
+/** Names who looks on at a call: in `_meta`, as far as the fetch that knows what it means. */
+export const WATCH = 'express-mcp-streams/task'
+
+/** The call in the body of a POST; `undefined`: it is something else. */
+export function toolCallIn(body: unknown): ToolCall | undefined {
+  if (typeof body !== 'string' || !body.includes('"tools/call"')) return undefined
+  let message: unknown
+  try {
+    message = JSON.parse(body)
+  } catch {
+    return undefined
+  }
+  if (!isObject(message) || !isRequest(message) || message.method !== 'tools/call') return undefined
+  const params = paramsOf(message)
+  const { progressToken, [WATCH]: watch, ...meta } = metaOf(params)
+  const revision = parseRevision(meta['io.modelcontextprotocol/protocolVersion'])
+  if (revision === undefined || revision < FIRST_STATELESS_REVISION) return undefined
+  const envelope = Object.fromEntries(
+    Object.entries({ ...meta, [CLIENT_CAPABILITIES]: declaring(meta) }).filter(([name]) =>
+      name.startsWith('io.modelcontextprotocol/')
+    )
+  )
+  return {
+    id: message.id,
+    text: declared(body, JSON.stringify(envelope[CLIENT_CAPABILITIES])),
+    envelope,
+    again: comingAgain(body, params),
+    progressToken,
+    watch: typeof watch === 'string' ? watch : undefined
+  }
+}
+
+/** The state that makes a client come again for its task. */
+export function stateFor(taskId: string, rounds: number): string {
+  return `${STATE}${rounds}:${taskId}`
+}
+
+const STATE = 'express-mcp-streams:task:'
+
+function comingAgain(body: string, params: Record<string, unknown>): ComingAgain | undefined {
+  const state = params['requestState']
+  const isOurs = typeof state === 'string' && state.startsWith(STATE)
+  const [, rounds, taskId] = isOurs ? (/^(\d+):(.*)$/s.exec(state.slice(STATE.length)) ?? []) : []
+  if (taskId === undefined) return undefined
+  const inputResponses = memberTexts(memberTexts(body).get('params') ?? '{}').get('inputResponses')
+  return { taskId, rounds: Number(rounds), inputResponses }
+}
+
+function declaring(meta: Record<string, unknown>): Record<string, unknown> {
+  const capabilities = meta[CLIENT_CAPABILITIES]
+  const given = isObject(capabilities) ? capabilities : {}
+  const extensions = isObject(given['extensions']) ? given['extensions'] : {}
+  return { ...given, extensions: { [TASKS_EXTENSION]: {}, ...extensions } }
+}
+
+/** Nothing else changes: numbers that JavaScript cannot hold stay what they were. */
+function declared(body: string, capabilities: string): string {
+  const params = memberTexts(body).get('params') ?? '{}'
+  const meta = withMembers(memberTexts(params).get('_meta') ?? '{}', {
+    [WATCH]: undefined,
+    [CLIENT_CAPABILITIES]: capabilities
+  })
+  return withMembers(body, { params: withMembers(params, { _meta: meta }) })
+}

@@ -1,0 +1,159 @@
+// Requests about a task (2026-07-28), made as its call was, and again where the wire has lost them:
+// none of them runs anything twice.
+import { isObject } from '../../protocol/json-rpc.js'
+import { memberTexts, writtenMessages } from '../../protocol/json-splice.js'
+import { BlockSplitter, dataOf } from '../../protocol/sse-parser.js'
+import { STREAM_ERROR } from '../../protocol/errors.js'
+import type { ClientSettings } from '../options.js'
+import { retryAfterOf, retryDelay, untilNextAttempt, within } from '../retry-delay.js'
+import { discard, isEventStream } from '../stream-request.js'
+import type { ToolCall } from './task-calls.js'
+
+/** An error of the server's, or of ours, in JSON-RPC's words. */
+export class TaskError extends Error {
+  readonly error: string
+
+  /** @param error as JSON. */
+  constructor(error: string) {
+    super('The task cannot be followed')
+    this.error = error
+  }
+}
+
+/** Headers that speak of the call alone. */
+const OF_ONE_CALL =
+  /^(?:content-.*|prefer|idempotency-key|last-event-id|mcp-(?:method|name|param-.*))$/
+/** Statuses below 500 that say "not now". */
+const PASSING = [408, 425, 429]
+
+export class TaskServer {
+  readonly #url: string
+  readonly #init: RequestInit
+  readonly #call: ToolCall
+  readonly #settings: ClientSettings
+  #requests = 0
+
+  constructor(url: string, init: RequestInit, call: ToolCall, settings: ClientSettings) {
+    this.#url = url
+    this.#init = init
+    this.#call = call
+    this.#settings = settings
+  }
+
+  /**
+   * The task, as JSON.
+   *
+   * @throws {TaskError} where the server, or the network, does not answer.
+   */
+  get(taskId: string, signal: AbortSignal): Promise<string> {
+    return this.#ask('tasks/get', taskId, '', signal)
+  }
+
+  async update(taskId: string, inputResponses: string, signal: AbortSignal): Promise<void> {
+    await this.#ask('tasks/update', taskId, `,"inputResponses":${inputResponses}`, signal)
+  }
+
+  /** Nobody waits for what comes of it. */
+  cancel(taskId: string): void {
+    const { fetch } = this.#settings
+    this.#request('tasks/cancel', taskId, '')
+      .then(init => fetch(this.#url, { ...init, keepalive: true }))
+      .then(discard, () => undefined)
+  }
+
+  async #ask(method: string, taskId: string, more: string, signal: AbortSignal): Promise<string> {
+    const { fetch, maxRetries, idleTimeout } = this.#settings
+    for (let attempt = 1; ; attempt++) {
+      let failed: string | undefined
+      let retryAfter: number | undefined
+      // An attempt of its own, so that silence ends it alone.
+      const abort = new AbortController()
+      const aborted = (): void => abort.abort(signal.reason)
+      signal.addEventListener('abort', aborted)
+      try {
+        signal.throwIfAborted()
+        const init = await this.#request(method, taskId, more)
+        const work = (async (): Promise<string | undefined> => {
+          const response = await fetch(this.#url, { ...init, signal: abort.signal })
+          const isPassing = response.status >= 500 || PASSING.includes(response.status)
+          retryAfter = retryAfterOf(response)
+          const reply = isPassing ? undefined : await replyIn(response)
+          if (isPassing) discard(response)
+          failed = `HTTP status ${response.status}`
+          if (reply === undefined && !isPassing) throw lost(failed)
+          return reply
+        })()
+        const reply = await within(idleTimeout, work, silence => abort.abort(silence))
+        if (reply !== undefined) return resultOf(reply)
+      } catch (error) {
+        if (error instanceof TaskError || signal.aborted) throw error
+        failed = String(error)
+      } finally {
+        signal.removeEventListener('abort', aborted)
+      }
+      if (attempt > maxRetries) throw lost(failed ?? 'no answer')
+      const delay = retryDelay(attempt, undefined, retryAfter, this.#settings)
+      const reconnection = { attempt, delay, lastEventId: undefined, reason: 'error' } as const
+      await untilNextAttempt(reconnection, this.#settings, signal)
+    }
+  }
+
+  async #request(method: string, taskId: string, more: string): Promise<RequestInit> {
+    const headers = new Headers(this.#init.headers)
+    for (const name of [...headers.keys()]) if (OF_ONE_CALL.test(name)) headers.delete(name)
+    const { headers: given } = this.#settings
+    new Headers(typeof given === 'function' ? await given() : given).forEach((value, name) =>
+      headers.set(name, value)
+    )
+    headers.set('Content-Type', 'application/json')
+    headers.set('Mcp-Method', method)
+    headers.set('Mcp-Name', inHeader(taskId))
+    const { id, envelope } = this.#call
+    const own = JSON.stringify(`${String(id)}:${++this.#requests}`)
+    const params = `{"taskId":${JSON.stringify(taskId)}${more},"_meta":${JSON.stringify(envelope)}}`
+    const body = `{"jsonrpc":"2.0","id":${own},"method":"${method}","params":${params}}`
+    return { ...this.#init, method: 'POST', headers, body, signal: null }
+  }
+}
+
+/** A failure of the way to the task, as its call's answer. */
+function lost(why: string): TaskError {
+  return new TaskError(
+    JSON.stringify({
+      code: STREAM_ERROR,
+      message: `The task cannot be followed: ${why}`,
+      data: { reason: 'task-lost' }
+    })
+  )
+}
+
+/** The result of a response, as JSON. */
+function resultOf(response: string): string {
+  const members = memberTexts(response)
+  const error = members.get('error')
+  if (error !== undefined) throw new TaskError(error)
+  return members.get('result') ?? '{}'
+}
+
+/** What could not stand in a head as it is goes there in base64. */
+function inHeader(name: string): string {
+  if (/^[\x21-\x7e]+$/.test(name) && !name.startsWith('=?base64?')) return name
+  return `=?base64?${btoa(String.fromCharCode(...new TextEncoder().encode(name)))}?=`
+}
+
+/** The response in an answer, be it JSON or an event stream. */
+async function replyIn(response: Response): Promise<string | undefined> {
+  const texts = isEventStream(response) ? await eventsIn(response) : [await response.text()]
+  const messages = texts.flatMap(writtenMessages)
+  return messages.find(({ message }) => isObject(message.result) || isObject(message.error))?.text
+}
+
+async function eventsIn(response: Response): Promise<string[]> {
+  const bytes = new Uint8Array(await response.arrayBuffer())
+  const texts: string[] = []
+  const splitter = new BlockSplitter()
+  splitter.push(bytes, (block, from, to, fields) => {
+    if (fields.dataLines > 0) texts.push(dataOf(block, from, to, fields))
+  })
+  return texts
+}

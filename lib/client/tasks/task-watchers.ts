@@ -1,0 +1,29 @@
+// Who looks on at a call, above the official client, as the fetch below it follows its task.
+
+/** A task as its server tells it. */
+export interface TaskState {
+  readonly taskId: string
+  /** `working`, `input_required`, `completed`, `failed` or `cancelled`. */
+  readonly status: string
+  /** What goes on, in words. */
+  readonly statusMessage?: string | undefined
+  readonly [member: string]: unknown
+}
+
+export type TaskWatcher = (state: TaskState) => void
+
+// One registry for all copies of this module: an application may load one as CJS, the other as ESM.
+const REGISTRY = Symbol.for('express-mcp-streams.task-watchers')
+const globals = globalThis as { [REGISTRY]?: Map<string, TaskWatcher> }
+const watchers = (globals[REGISTRY] ??= new Map<string, TaskWatcher>())
+
+/** Returns the name to look on by, and what ends it. */
+export function watchTask(watcher: TaskWatcher): { readonly name: string; stop(): void } {
+  const name = crypto.randomUUID()
+  watchers.set(name, watcher)
+  return { name, stop: () => void watchers.delete(name) }
+}
+
+export function watcherOf(name: string | undefined): TaskWatcher | undefined {
+  return watchers.get(name ?? '')
+}

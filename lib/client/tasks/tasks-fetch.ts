@@ -1,0 +1,171 @@
+// A fetch that declares tasks, and follows them: whoever calls a tool through it gets a plain
+// result, whatever became of the call on the server.
+import { isResponse } from '../../protocol/json-rpc.js'
+import { memberTexts, writtenMessages } from '../../protocol/json-splice.js'
+import { BlockSplitter, dataOf } from '../../protocol/sse-parser.js'
+import { encodeMessage } from '../../protocol/sse-writer.js'
+import type { ClientSettings, FetchLike } from '../options.js'
+import { withBody } from '../send-again.js'
+import { isEventStream } from '../stream-request.js'
+import { failureOf, followTask, type Seen, seenIn } from './follow-task.js'
+import { type ToolCall, toolCallIn } from './task-calls.js'
+import { TaskServer } from './task-server.js'
+
+/** @param inner what everything but requests about tasks goes through. */
+export function withTasks(inner: FetchLike, settings: ClientSettings): FetchLike {
+  return async (input, init = {}) => {
+    const call = init.method?.toUpperCase() === 'POST' ? toolCallIn(init.body) : undefined
+    if (call === undefined) return inner(input, init)
+    const server = new TaskServer(String(input), init, call, settings)
+    const following = new Following(server, call, init.signal ?? undefined)
+    const { again } = call
+    if (again !== undefined) return following.response(() => following.comeAgain(again))
+    const response = await inner(input, { ...init, body: call.text })
+    if (isEventStream(response) && response.body !== null)
+      return withBody(response, following.unlessTask(response.body))
+    if (response.status !== 200) return response
+    // Clients read it whole too.
+    const bytes = await response.arrayBuffer()
+    const task = taskIn(new TextDecoder().decode(bytes), call)
+    if (task === undefined) return withBody(response, new Blob([bytes]))
+    return following.response(() => Promise.resolve(task))
+  }
+}
+
+/** The task that answers a call, in a JSON text; `undefined`: something else does. */
+function taskIn(text: string, { id }: ToolCall): Seen | undefined {
+  if (!text.includes('"task"')) return undefined
+  for (const { message, text: written } of writtenMessages(text)) {
+    if (!isResponse(message) || message.id !== id) continue
+    const { resultType } = Object(message.result) as { resultType?: unknown }
+    if (resultType === 'task') return seenIn(memberTexts(written).get('result') ?? '{}')
+  }
+  return undefined
+}
+
+type Controller = ReadableStreamDefaultController<Uint8Array>
+
+class Following {
+  readonly #server: TaskServer
+  readonly #call: ToolCall
+  readonly #caller: AbortSignal | undefined
+  /** The caller has gone, or reads no more. */
+  readonly #gone = new AbortController()
+
+  constructor(server: TaskServer, call: ToolCall, caller: AbortSignal | undefined) {
+    this.#server = server
+    this.#call = call
+    this.#caller = caller
+  }
+
+  /** The task as it is, once it has the answers that its client has come with. */
+  async comeAgain({ taskId, inputResponses }: NonNullable<ToolCall['again']>): Promise<Seen> {
+    const { signal } = this.#gone
+    if (inputResponses !== undefined) await this.#server.update(taskId, inputResponses, signal)
+    return seenIn(await this.#server.get(taskId, signal))
+  }
+
+  /** An event stream in the place of the answer. */
+  response(first: () => Promise<Seen>): Response {
+    const body = new ReadableStream<Uint8Array>({
+      start: controller => void this.#follow(controller, first),
+      cancel: () => this.#gone.abort()
+    })
+    return new Response(body, { headers: { 'Content-Type': 'text/event-stream' } })
+  }
+
+  /** The events of a response, with a task that ends it followed in its place. */
+  unlessTask(body: ReadableStream<Uint8Array>): ReadableStream<Uint8Array> {
+    const reader = body.getReader()
+    const splitter = new BlockSplitter()
+    let task: Seen | undefined
+    const pull = async (controller: Controller): Promise<void> => {
+      for (;;) {
+        const { value } = await reader.read()
+        if (value === undefined) {
+          const rest = splitter.takePending()
+          if (rest.length > 0) controller.enqueue(rest.slice())
+          return controller.close()
+        }
+        let hasSaid = false
+        splitter.push(value, (bytes, from, to, fields) => {
+          if (task !== undefined) return
+          if (fields.dataLines > 0) task = taskIn(dataOf(bytes, from, to, fields), this.#call)
+          if (task !== undefined) return
+          controller.enqueue(bytes.slice(from, to))
+          hasSaid = true
+        })
+        const created = task
+        if (created !== undefined) {
+          // It has nothing more to say: read on to its end, it is no call that is given up.
+          void drain(reader)
+          return this.#follow(controller, () => Promise.resolve(created))
+        }
+        if (hasSaid) return
+      }
+    }
+    const cancel = (reason: unknown): Promise<void> => {
+      this.#gone.abort()
+      return reader.cancel(reason)
+    }
+    return new ReadableStream({ pull, cancel }, { highWaterMark: 0 })
+  }
+
+  async #follow(controller: Controller, first: () => Promise<Seen>): Promise<void> {
+    const { signal } = this.#gone
+    let taskId = this.#call.again?.taskId
+    // [SEP-2663] A task is cancelled by `tasks/cancel`: the end of a connection says nothing.
+    const aborted = (): void => {
+      if (taskId !== undefined) this.#server.cancel(taskId)
+      this.#gone.abort(this.#caller?.reason)
+    }
+    this.#caller?.addEventListener('abort', aborted)
+    if (this.#caller?.aborted) aborted()
+    try {
+      const seen = await first()
+      taskId = seen.state.taskId
+      signal.throwIfAborted()
+      await followTask(
+        {
+          server: this.#server,
+          call: this.#call,
+          rounds: this.#call.again?.rounds ?? 0,
+          signal,
+          say: json => controller.enqueue(eventOf(json))
+        },
+        seen
+      )
+      controller.close()
+    } catch (error) {
+      if (signal.aborted) return tryTo(() => controller.error(signal.reason))
+      tryTo(() => {
+        controller.enqueue(eventOf(failureOf(this.#call, error)))
+        controller.close()
+      })
+    } finally {
+      this.#caller?.removeEventListener('abort', aborted)
+    }
+  }
+}
+
+/** JSON may be written over many lines, which an event takes as one. */
+function eventOf(json: string): Uint8Array {
+  return encodeMessage(json.replace(/[\r\n]+/g, ' '))
+}
+
+async function drain(reader: ReadableStreamDefaultReader<Uint8Array>): Promise<void> {
+  try {
+    while (!(await reader.read()).done);
+  } catch {
+    // Its connection has gone, and nobody needs it.
+  }
+}
+
+/** A stream that its reader has cancelled takes nothing any more. */
+function tryTo(work: () => void): void {
+  try {
+    work()
+  } catch {
+    // There is nobody to be told.
+  }
+}

@@ -1,0 +1,202 @@
+// The official client 2.x over `resumableFetch({ tasks: true })`: tasks, of whatever server, without
+// knowing of them; and `callTask`, which looks on.
+
+import { afterEach, describe, expect, it, jest } from '@jest/globals'
+import {
+  callTask,
+  type CallTaskOptions,
+  resumableFetch,
+  type FetchLike,
+  type TaskState
+} from '../../../lib/client/index.js'
+import { connectV2, type ConnectV2Options } from '../../helpers/clients.js'
+import { sdkV2Handler } from '../../helpers/endpoints/sdk-v2.js'
+import { closeAll } from '../../helpers/listen.js'
+import { serve } from '../../helpers/serve.js'
+
+afterEach(() => {
+  jest.useRealTimers()
+  return closeAll()
+})
+
+interface Sent {
+  method: string
+  headers: Headers
+  body: any // eslint-disable-line @typescript-eslint/no-explicit-any
+}
+
+const QUICK = { minTimeout: 1, maxTimeout: 5 }
+
+/** A stock client at an endpoint without tasks, behind the middleware. */
+async function served(options: Partial<ConnectV2Options> = {}, fail?: (sent: Sent) => boolean) {
+  const endpoint = sdkV2Handler({ legacy: 'reject' })
+  const { url, streams } = await serve(endpoint, { tasks: { after: 20, pollInterval: 20 } })
+  const sent: Sent[] = []
+  const watched: FetchLike = (input, init = {}) => {
+    const body = init.method === 'POST' ? JSON.parse(String(init.body)) : undefined
+    const one = { method: body?.method, headers: new Headers(init.headers), body }
+    sent.push(one)
+    return fail?.(one) === true ? Promise.reject(new TypeError('cut')) : fetch(input, init)
+  }
+  const fetched = resumableFetch({ fetch: watched, tasks: true, ...QUICK })
+  const connected = await connectV2(url, { fetch: fetched, ...options })
+  const of = (method: string): Sent[] => sent.filter(one => one.method === method)
+  return { ...connected, endpoint, streams, of }
+}
+
+const text = (answer: string) => [{ type: 'text', text: answer }]
+
+describe('client.callTool', () => {
+  it('gets a plain result, of a call that was a task', async () => {
+    const { client, of, streams, errors } = await served()
+    const { content } = await client.callTool({ name: 'slow', arguments: { ms: 150 } })
+    expect(content).toEqual(text('slow but sure'))
+    expect(errors).toEqual([])
+    expect(streams.stats().tasks).toBe(1)
+    const looks = of('tasks/get')
+    expect(looks.length).toBeGreaterThan(1)
+    for (const { headers, body } of looks) {
+      expect(headers.get('mcp-method')).toBe('tasks/get')
+      expect(headers.get('mcp-name')).toBe(body.params.taskId)
+      expect(headers.has('idempotency-key')).toBe(false)
+    }
+  })
+
+  it('declares the extension in calls of tools, and nowhere else', async () => {
+    const { client, of } = await served()
+    await client.callTool({ name: 'slow', arguments: { ms: 0 } })
+    await client.listTools()
+    const extensions = (method: string) =>
+      of(method)[0]!.body.params._meta['io.modelcontextprotocol/clientCapabilities'].extensions
+    expect(extensions('tools/call')).toEqual({ 'io.modelcontextprotocol/tasks': {} })
+    expect(extensions('tools/list')).toBeUndefined()
+  })
+
+  it('is asked what the task asks for, by its own machinery', async () => {
+    const onElicit = jest.fn((_params: { message: string }) => ({
+      action: 'accept' as const,
+      content: { answer: 'Ann' }
+    }))
+    const endpoint = sdkV2Handler({ legacy: 'reject' })
+    const { url } = await serve(endpoint, {
+      tasks: { pollInterval: 20, tools: { elicit: 'always' } }
+    })
+    const { client } = await connectV2(url, {
+      fetch: resumableFetch({ tasks: true, ...QUICK }),
+      onElicit
+    })
+    const { content } = await client.callTool({ name: 'elicit', arguments: { message: 'Who?' } })
+    expect(content).toEqual(text('{"kind":"elicit","action":"accept","content":{"answer":"Ann"}}'))
+    expect(onElicit).toHaveBeenCalledTimes(1)
+    expect(onElicit).toHaveBeenCalledWith(expect.objectContaining({ message: 'Who?' }))
+  })
+
+  it('hears of progress, before the task and after', async () => {
+    const { client, endpoint } = await served()
+    const heard: unknown[] = []
+    const done = client.callTool(
+      { name: 'count', arguments: { key: 'k', n: 2, paced: true } },
+      { onprogress: ({ message }) => heard.push(message) }
+    )
+    for (let i = 1; i <= 2; i++) {
+      endpoint.log.release('k')
+      while (!heard.some(message => String(message).startsWith(`${i}`)))
+        await new Promise(resolve => setTimeout(resolve, 5))
+    }
+    endpoint.log.release('k')
+    expect((await done).content).toEqual(text('counted to 2'))
+  })
+
+  it('cancels the task where it is aborted, and says so in no other way', async () => {
+    const { client, of, endpoint } = await served()
+    const abort = new AbortController()
+    const done = client.callTool({ name: 'hang', arguments: {} }, { signal: abort.signal })
+    while (of('tasks/get').length === 0) await new Promise(resolve => setTimeout(resolve, 5))
+    abort.abort(new Error('enough'))
+    await expect(done).rejects.toThrow('enough')
+    await endpoint.log.ended.nth(1)
+    expect(endpoint.log.calls[0]!.signal.aborted).toBe(true)
+    expect(of('tasks/cancel')).toHaveLength(1)
+    expect(of('notifications/cancelled')).toHaveLength(0)
+  })
+
+  it('does not notice that the wire breaks between looks', async () => {
+    let cuts = 0
+    const { client } = await served({}, ({ method }) => method === 'tasks/get' && ++cuts % 3 !== 0)
+    const { content } = await client.callTool({ name: 'slow', arguments: { ms: 100 } })
+    expect(content).toEqual(text('slow but sure'))
+    expect(cuts).toBeGreaterThan(2)
+  })
+
+  it('is told where the task cannot be followed any more', async () => {
+    const { client } = await served({}, ({ method }) => method === 'tasks/get')
+    await expect(client.callTool({ name: 'slow', arguments: { ms: 1000 } })).rejects.toMatchObject({
+      message: expect.stringContaining('cut'),
+      data: { reason: 'task-lost' }
+    })
+  })
+
+  it('gets the error of a task that has failed', async () => {
+    const { client, streams } = await served()
+    const done = client.callTool({ name: 'hang', arguments: {} })
+    done.catch(() => undefined)
+    while (streams.stats().tasks === 0) await new Promise(resolve => setTimeout(resolve, 5))
+    await streams.close({ drain: 0 })
+    await expect(done).rejects.toThrow()
+  })
+})
+
+describe('a call that takes longer than any timer of its client', () => {
+  it('comes again in time, and goes on with the same task', async () => {
+    // The clock goes a minute a second.
+    const began = Date.now()
+    const spy = jest.spyOn(Date, 'now').mockImplementation(() => began + (real() - began) * 100)
+    function real(): number {
+      return performance.timeOrigin + performance.now()
+    }
+    try {
+      const { client, of, endpoint } = await served()
+      const { content } = await client.callTool({ name: 'slow', arguments: { ms: 1500 } })
+      expect(content).toEqual(text('slow but sure'))
+      expect(endpoint.log.calls).toHaveLength(1)
+      // What it comes again with never leaves the fetch.
+      expect(of('tools/call')).toHaveLength(1)
+      expect(new Set(of('tasks/get').map(({ body }) => body.params.taskId)).size).toBe(1)
+    } finally {
+      spy.mockRestore()
+    }
+  })
+})
+
+describe('callTask', () => {
+  it('tells what the task is each time that it is looked at, and gives the result', async () => {
+    const { client, of } = await served()
+    const seen: TaskState[] = []
+    const { content } = await callTask(
+      client,
+      { name: 'slow', arguments: { ms: 120 } },
+      { onStatus: task => seen.push(task) }
+    )
+    expect(content).toEqual(text('slow but sure'))
+    expect(seen.at(0)).toMatchObject({ status: 'working', pollIntervalMs: 20 })
+    expect(seen.at(-1)).toMatchObject({ status: 'completed' })
+    expect(seen.length).toBe(of('tasks/get').length + 1)
+    // What it is known by to the fetch below goes no further.
+    expect(of('tools/call')[0]!.body.params._meta).not.toHaveProperty('express-mcp-streams/task')
+  })
+
+  it('gives the result of a call that is none', async () => {
+    const { client } = await served()
+    const onStatus = jest.fn()
+    const { content } = await callTask(client, { name: 'slow', arguments: { ms: 0 } }, { onStatus })
+    expect(content).toEqual(text('slow but sure'))
+    expect(onStatus).not.toHaveBeenCalled()
+  })
+
+  it.each([[{ onStatus: 5 }], [{ ttl: -1 }], [{ ttl: 'long' }]])('refuses %j', async options => {
+    const { client } = await served()
+    await expect(callTask(client, { name: 'slow' }, options as CallTaskOptions)).rejects.toThrow(
+      TypeError
+    )
+  })
+})
