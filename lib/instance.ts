@@ -23,7 +23,7 @@ import { Tasks } from './calls/tasks/tasks.js'
 import { ResourceAnswers } from './resources/resource-answers.js'
 import type { Instance as RoutesInstance } from './routes/route.js'
 import { SharedStreams } from './transport/shared-streams.js'
-import type { Settings } from './options.js'
+import type { Settings } from './settings.js'
 
 /**
  * Reconnection time of a disconnect at will, in milliseconds: the highest, and the one where

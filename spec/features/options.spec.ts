@@ -6,7 +6,7 @@ import connect from 'connect'
 import type { ServerResponse } from 'node:http'
 import supertest from 'supertest'
 import { mcpStreams, type McpStreamsOptions, type ResumeTokensOptions } from '../../lib/index.js'
-import { parseOptions } from '../../lib/options.js'
+import { parseOptions } from '../../lib/settings.js'
 
 type Name = keyof McpStreamsOptions
 
