@@ -86,6 +86,7 @@ export class Closing {
       new Promise<void>(resolve => (this.#expired = resolve))
     ])
     await instance.connections.whenIdle()
+    instance.connections.close()
     instance.progress?.close()
     this.#expired = undefined
     this.#deadline.stop()

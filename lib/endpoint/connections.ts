@@ -2,6 +2,7 @@
 import { type IncomingMessage, OutgoingMessage, type ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import type { ClientProfile } from '../protocol/revisions.js'
+import { DueQueue } from '../streams/due-queue.js'
 import type { Stream } from '../streams/stream.js'
 import { WhenIdle } from '../streams/when-idle.js'
 import { watchSocket } from './detached-socket.js'
@@ -16,7 +17,16 @@ import { isBroken, pendingBytes } from './socket-queue.js'
 import { StallWatch } from '../readers/stall-watch.js'
 import { closeWhenIdle, whenClosed } from './socket-closed.js'
 
+export interface ConnectionsOptions extends ConnectionOptions {
+  /** Silence in milliseconds after which a comment goes out; `null`: never. */
+  readonly keepAlive: number | null
+  /** Greatest age in milliseconds, towards clients that come back; `null`: none. */
+  readonly disconnectAfter: number | null
+}
+
 export class Connections implements ConnectionHost {
+  readonly silences: DueQueue | undefined
+  readonly ages: DueQueue | undefined
   readonly #options: ConnectionOptions
   readonly #open = new Set<Connection>()
   readonly #stalls: StallWatch
@@ -29,8 +39,11 @@ export class Connections implements ConnectionHost {
   readonly #idle = new WhenIdle(() => this.#closing.size === 0)
 
   /** @param deadline milliseconds for which a connection may make no progress. */
-  constructor(options: ConnectionOptions, deadline: number) {
+  constructor(options: ConnectionsOptions, deadline: number) {
+    const { keepAlive, disconnectAfter } = options
     this.#options = options
+    if (keepAlive !== null) this.silences = new DueQueue(keepAlive)
+    if (disconnectAfter !== null) this.ages = new DueQueue(disconnectAfter)
     this.#stalls = new StallWatch(deadline)
   }
 
@@ -71,6 +84,12 @@ export class Connections implements ConnectionHost {
     this.#patience = patience
     this.#stalls.close()
     for (const connection of this.#closing) connection.cutAfter(patience)
+  }
+
+  /** There will be none any more. */
+  close(): void {
+    this.silences?.close()
+    this.ages?.close()
   }
 
   /** Resolves when all sockets have closed. */

@@ -1,6 +1,7 @@
 // One client connection: a cursor that pulls from a stream's log. A slow or absent client only
 // lags; it owns no queue.
 import { now } from '../protocol/clock.js'
+import { type DueQueue, Waiting } from '../streams/due-queue.js'
 import { Timer } from '../streams/timer.js'
 import { formatPrimerId, label } from '../protocol/event-id.js'
 import type { ClientProfile } from '../protocol/revisions.js'
@@ -46,10 +47,6 @@ export interface ConnectionOptions {
   readonly retry: number | null
   /** Reconnection time sent right before the server closes at will, in milliseconds. */
   readonly retryAtWill: number
-  /** Silence in milliseconds after which a comment goes out; `null`: never. */
-  readonly keepAlive: number | null
-  /** Greatest age in milliseconds, towards clients that come back; `null`: none. */
-  readonly disconnectAfter: number | null
   /** Told of a stream whose connection broke while it had more to send. */
   readonly lost: (stream: Stream) => void
   /** A line for `DEBUG=mcp-streams`. */
@@ -68,11 +65,14 @@ export interface ConnectionOptions {
  */
 type ConnectionState = 'idle' | 'scheduled' | 'blocked' | 'superseded' | 'leaving' | 'closed'
 
-const LONGEST_TIMEOUT = 2 ** 31 - 1
 const NO_LOANS: readonly GiveBack[] = []
 
 /** Who keeps the connection. */
 export interface ConnectionHost {
+  /** Where it waits for its silence to have lasted; `undefined`: it is silent for ever. */
+  readonly silences: DueQueue | undefined
+  /** Where it waits for its greatest age; `undefined`: it has none. */
+  readonly ages: DueQueue | undefined
   /** It has closed, whoever closed it. Told once. */
   closed(connection: Connection): void
   /** It waits for its socket. */
@@ -89,8 +89,8 @@ export class Connection implements Reader {
   /** Nothing has been written yet: the first block carries the reconnection time. */
   #isFirst = true
   #lastWriteAt = 0
-  #keepAliveTimer: ReturnType<typeof setTimeout> | undefined
-  #ageTimer: ReturnType<typeof setTimeout> | undefined
+  #silence: Waiting | undefined
+  #age: Waiting | undefined
   readonly #sink: Sink
   readonly #profile: ClientProfile
   readonly #options: ConnectionOptions
@@ -341,6 +341,7 @@ export class Connection implements Reader {
   #write(bytes: Uint8Array, giveBack?: GiveBack): void {
     if (this.#hasLost()) return giveBack?.()
     this.#lastWriteAt = now()
+    if (this.#silence !== undefined) this.#host.silences?.add(this.#silence)
     const sink = this.#sink
     if (giveBack !== undefined)
       this.#loans = this.#loans === NO_LOANS ? [giveBack] : [...this.#loans, giveBack]
@@ -438,37 +439,25 @@ export class Connection implements Reader {
   }
 
   #stopTimers(): void {
-    clearTimeout(this.#keepAliveTimer)
-    clearTimeout(this.#ageTimer)
-    this.#keepAliveTimer = this.#ageTimer = undefined
+    this.#silence?.stop()
+    this.#age?.stop()
+    this.#silence = this.#age = undefined
   }
 
   #startTimers(): void {
-    const { keepAlive, disconnectAfter } = this.#options
-    if (keepAlive !== null) this.#keepAliveIn(keepAlive, keepAlive)
-    if (disconnectAfter !== null) {
-      this.#ageTimer = setTimeout(
-        () => this.disconnect(),
-        Math.min(disconnectAfter, LONGEST_TIMEOUT)
-      )
-      this.#ageTimer.unref()
+    const { silences, ages } = this.#host
+    if (silences !== undefined) {
+      this.#silence = new Waiting(() => this.#wasSilent(silences))
+      silences.add(this.#silence)
+    }
+    if (ages !== undefined) {
+      this.#age = new Waiting(() => void this.disconnect())
+      ages.add(this.#age)
     }
   }
 
-  /**
-   * One timer, looked at when it fires: moving it on every write would cost more than the write.
-   */
-  #keepAliveIn(delay: number, keepAlive: number): void {
-    this.#keepAliveTimer = setTimeout(
-      () => {
-        const silence = now() - this.#lastWriteAt
-        if (silence >= keepAlive) {
-          if (this.#state === 'idle') this.#write(KEEP_ALIVE_COMMENT)
-          this.#keepAliveIn(keepAlive, keepAlive)
-        } else this.#keepAliveIn(keepAlive - silence, keepAlive)
-      },
-      Math.min(delay, LONGEST_TIMEOUT)
-    )
-    this.#keepAliveTimer.unref()
+  #wasSilent(silences: DueQueue): void {
+    if (this.#state === 'idle') this.#write(KEEP_ALIVE_COMMENT)
+    else if (this.#silence !== undefined) silences.add(this.#silence)
   }
 }

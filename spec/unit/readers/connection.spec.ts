@@ -44,12 +44,10 @@ class MuteSink implements Sink {
 function connected(sink: Sink) {
   const { table } = newTable({ window: 0 })
   const opened = open(table)
-  const host = { closed: none, waits: none, goesOn: none }
+  const host = { silences: undefined, ages: undefined, closed: none, waits: none, goesOn: none }
   const options = {
     retry: 1,
     retryAtWill: 1,
-    keepAlive: null,
-    disconnectAfter: null,
     lost: none,
     debug: none
   }

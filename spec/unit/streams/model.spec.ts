@@ -7,6 +7,7 @@ import { fc, times } from '../../helpers/property.js'
 import { parseEventId } from '../../../lib/protocol/event-id.js'
 import { isResponse } from '../../../lib/protocol/json-rpc.js'
 import type { ClientProfile } from '../../../lib/protocol/revisions.js'
+import { DueQueue } from '../../../lib/streams/due-queue.js'
 import { Stream } from '../../../lib/streams/stream.js'
 import type { StreamRegistry } from '../../../lib/streams/stream-registry.js'
 import { Connection, type Sink } from '../../../lib/readers/connection.js'
@@ -203,12 +204,12 @@ class Client {
     const options = {
       retry: 10,
       retryAtWill: 77,
-      keepAlive: 400,
-      disconnectAfter: 2500,
       lost: none,
       debug: none
     }
     this.connection = new Connection(this.#model.stream, cursor, wire, profile, options, {
+      silences: this.#model.silences,
+      ages: this.#model.ages,
       closed: none,
       waits: none,
       goesOn: none
@@ -244,6 +245,8 @@ class Client {
 
 /** One stream, and all of its events so far. */
 class StreamModel {
+  readonly silences = new DueQueue(400)
+  readonly ages = new DueQueue(2500)
   readonly events: string[] = []
   readonly clients: Client[] = []
   readonly stream: Stream
