@@ -104,22 +104,22 @@ export class EndpointCapture implements Capture, Producer {
   begin(): void {
     if (this.stream === undefined) return
     if (this.#isEarly) return this.#beginEarly(this.stream)
-    this.#tap.sendHead(() => this.#host.setHeaders())
+    this.#tap.wire.sendHead(() => this.#host.setHeaders())
     const connection = this.#host.connect(this.stream)
     this.#hasConnected = true
     this.#progress = this.#host.reportProgress(this.stream)
     if (connection === undefined) return
     // What its client is told first may have been that it is to come back.
     if (!connection.isClosed) this.#connection = connection
-    this.#tap.cork()
+    this.#tap.wire.cork()
     try {
       for (const block of this.#leading) this.stream.comment(transientLines(block, 0, block.length))
       this.#leading = []
       connection.flush()
     } finally {
-      this.#tap.uncork()
+      this.#tap.wire.uncork()
     }
-    if (!connection.hasWritten && !connection.isClosed) this.#tap.flushHead()
+    if (!connection.hasWritten && !connection.isClosed) this.#tap.wire.flushHead()
   }
 
   #beginEarly(stream: Stream): void {

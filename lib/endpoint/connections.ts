@@ -1,5 +1,5 @@
 // All open client connections, and how a response becomes one.
-import { type IncomingMessage, OutgoingMessage, type ServerResponse } from 'node:http'
+import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import type { ClientProfile } from '../protocol/revisions.js'
 import { DueQueue } from '../streams/due-queue.js'
@@ -13,7 +13,7 @@ import {
   type ConnectionOptions,
   type Sink
 } from '../readers/connection.js'
-import { isBroken, pendingBytes } from './socket-queue.js'
+import { hasNativeWrite, isBroken, pendingBytes } from './node-internals.js'
 import { StallWatch } from '../readers/stall-watch.js'
 import { closeWhenIdle, whenClosed } from './socket-closed.js'
 
@@ -121,21 +121,9 @@ export class Connections implements ConnectionHost {
   }
 }
 
-/**
- * Whether the memory of what is written may be used again once Node is done with it. Not where
- * somebody in front has patched
- * `write`: what logs responses keeps their chunks, and would find other clients' messages in them.
- */
-export function mayReuse(res: ServerResponse): boolean {
-  return res.write === NATIVE_WRITE
-}
-
-/** Where Node has it: what is loaded before us patches `ServerResponse`. */
-const NATIVE_WRITE = OutgoingMessage.prototype.write
-
 /** A response of ours as a sink. */
 export function responseSink(req: IncomingMessage, res: ServerResponse): Sink {
-  const isReusable = mayReuse(res)
+  const isReusable = hasNativeWrite(res)
   return {
     tellsWritten: isReusable,
     get pending() {

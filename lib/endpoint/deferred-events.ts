@@ -2,7 +2,8 @@
 // the place of their socket; and those behind us in the async context of their call, although Node
 // emits them from the socket's.
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { maskRequest } from './response-view.js'
+import { dropsBody, maskRequest } from './node-internals.js'
+import type { EventInterceptor, ResponsePipeline } from './response-pipeline.js'
 
 /** The response whose events are held. */
 export interface DeferredEventsHost {
@@ -19,17 +20,15 @@ export interface DeferredEventsHost {
 }
 
 type AnyFunction = (...args: never[]) => unknown
-type Emit = (this: ServerResponse, event: string, ...args: unknown[]) => boolean
 
 const HELD_RESPONSE_EVENTS = ['close', 'finish', 'drain']
 const HELD_REQUEST_EVENTS = ['close', 'aborted', 'error']
 const REQUEST_EVENTS = ['data', 'end', 'readable', ...HELD_REQUEST_EVENTS]
 
-export class DeferredEvents {
+export class DeferredEvents implements EventInterceptor {
   readonly #req: IncomingMessage
-  readonly #res: ServerResponse
+  readonly #pipeline: ResponsePipeline
   readonly #host: DeferredEventsHost
-  readonly #emitOnResponse: Emit
   #isReleased = false
   /** Socket events are for those in front of us only. */
   #isHolding = false
@@ -43,11 +42,11 @@ export class DeferredEvents {
   #inFront: readonly unknown[]
   #heldRequestEvents: string[] = []
 
-  constructor(req: IncomingMessage, res: ServerResponse, host: DeferredEventsHost) {
+  constructor(req: IncomingMessage, pipeline: ResponsePipeline, host: DeferredEventsHost) {
+    const { res } = pipeline
     this.#req = req
-    this.#res = res
+    this.#pipeline = pipeline
     this.#host = host
-    this.#emitOnResponse = res.emit as Emit
     const ofRequest = REQUEST_EVENTS.map(event => req.rawListeners(event))
     this.#inFront = res.rawListeners('close').concat(res.rawListeners('finish'), ...ofRequest)
     DeferredEvents.#patchRequest(this)
@@ -75,7 +74,7 @@ export class DeferredEvents {
   /** Those in front of us hear the socket; those behind us hear nothing until `release`. */
   hold(): void {
     this.#isHolding = true
-    DeferredEvents.#patchResponse(this)
+    this.#pipeline.interceptEvents(this)
   }
 
   /**
@@ -94,11 +93,7 @@ export class DeferredEvents {
 
   /** Before we end the connection ourselves. */
   leavingSocket(): void {
-    const req = this.#req
-    // With the end of a response Node drops a body that nobody reads: the close that follows is no
-    // news of the client either.
-    this.#isBodyDropped ||=
-      !req.readableEnded && req.readableFlowing === null && req.listenerCount('readable') === 0
+    this.#isBodyDropped ||= dropsBody(this.#req)
   }
 
   /** The stream is over: those behind us may hear the close now, and what else they have missed. */
@@ -115,22 +110,17 @@ export class DeferredEvents {
 
   /** Calls the listeners behind us. */
   emitBehind(event: string): void {
-    this.#call(this.#res, event, [], false)
+    this.#call(this.#pipeline.res, event, [], false)
   }
 
-  static #patchResponse(held: DeferredEvents): void {
-    held.#res.emit = function emit(
-      this: ServerResponse,
-      event: string,
-      ...args: unknown[]
-    ): boolean {
-      const isHeld = event !== 'drain' || held.#host.isTaken !== false
-      if (!held.#isHolding || !isHeld || !HELD_RESPONSE_EVENTS.includes(event)) {
-        return held.#emitOnResponse.call(this, event, ...args)
-      }
-      if (event === 'close') held.#host.gone()
-      return held.#call(held.#res, event, args, true)
-    } as ServerResponse['emit']
+  // EventInterceptor
+
+  emit(event: string, args: unknown[]): boolean {
+    const isHeld = event !== 'drain' || this.#host.isTaken !== false
+    if (!this.#isHolding || !isHeld || !HELD_RESPONSE_EVENTS.includes(event))
+      return this.#pipeline.emitOnWire(event, args)
+    if (event === 'close') this.#host.gone()
+    return this.#call(this.#pipeline.res, event, args, true)
   }
 
   static #patchRequest(held: DeferredEvents): void {

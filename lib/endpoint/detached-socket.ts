@@ -1,6 +1,7 @@
 // The socket under a response: who destroys it, and when it is gone.
 import type { IncomingMessage } from 'node:http'
 import type { Socket } from 'node:net'
+import { isDestroyedByNode } from './node-internals.js'
 
 /** A response that wants to know. */
 export interface SocketWatcher {
@@ -38,7 +39,7 @@ class SocketWatch {
     this.#socket = socket
     this.#original = original
     this.#patch = function destroy(this: Socket, error?: Error): Socket {
-      const caller = isOfNode(this, error)
+      const caller = isDestroyedByNode(this, error)
         ? undefined
         : [...watchers].find(watcher => watcher.isInsideHandler())
       return caller?.destroyed() === true ? this : original.call(this, error)
@@ -98,12 +99,4 @@ class DetachedSocket implements ProxyHandler<Socket> {
       return this
     }
   }
-}
-
-/**
- * Node destroys a socket too, and does it in the name of whoever wrote last: when it fails, with an
- * error that has a code; and when its client has ended it and the last byte is out.
- */
-function isOfNode(socket: Socket, error: Error | undefined): boolean {
-  return error === undefined ? socket.writableFinished && !socket.destroyed : 'code' in error
 }

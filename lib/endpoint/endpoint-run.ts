@@ -353,13 +353,13 @@ export class EndpointRun implements ResponseCaptureHost, CaptureHost {
   beginEarly(stream: Stream): Connection | undefined {
     const { res, messages, isBatch } = this.#request
     const { slow } = this.#parts
-    const setHeader = (name: string, value: string): void => this.#tap.setHeader(name, value)
+    const setHeader = (name: string, value: string): void => this.#tap.wire.setHeader(name, value)
     if (this.#meantime === 'json' && slow.json !== undefined) {
-      this.#tap.sendEarlyHead('application/json', () => setUnbuffered(res, setHeader))
-      new JsonReply(stream, this.#tap, isBatch && messages.length > 0, slow.json).start()
+      this.#tap.wire.sendEarlyHead('application/json', () => setUnbuffered(res, setHeader))
+      new JsonReply(stream, this.#tap.wire, isBatch && messages.length > 0, slow.json).start()
       return undefined
     }
-    this.#tap.sendEarlyHead('text/event-stream', () =>
+    this.#tap.wire.sendEarlyHead('text/event-stream', () =>
       this.#meantime === 'event stream' ? this.setHeaders() : setUnbuffered(res, setHeader)
     )
     return this.connect(stream)
@@ -371,7 +371,7 @@ export class EndpointRun implements ResponseCaptureHost, CaptureHost {
 
   setHeaders(): void {
     setStreamHeaders(this.#request, this.#context.id, (name, value) =>
-      this.#tap.setHeader(name, value)
+      this.#tap.wire.setHeader(name, value)
     )
   }
 
@@ -379,7 +379,7 @@ export class EndpointRun implements ResponseCaptureHost, CaptureHost {
     // Whoever has sent the request again has left this connection behind: it must not take over
     // from the newer one.
     if (stream.readers > 0) {
-      if (!this.#tap.isGone) this.#tap.end()
+      if (!this.#tap.wire.isGone) this.#tap.wire.end()
       return undefined
     }
     const { profile } = this.#request
@@ -391,7 +391,7 @@ export class EndpointRun implements ResponseCaptureHost, CaptureHost {
         : stream.isEphemeral
           ? stream.profile
           : profile
-    const connection = this.#parts.connections.open(stream, 0, this.#tap, first)
+    const connection = this.#parts.connections.open(stream, 0, this.#tap.wire, first)
     this.#context.connected()
     return connection
   }

@@ -1,50 +1,77 @@
 // Reads along while a response is written, and changes no byte of it.
 import type { ServerResponse } from 'node:http'
+import { pipelineOf } from './response-pipeline.js'
+import { Stage } from './stage.js'
 
-type AnyMethod = (this: ServerResponse, ...args: unknown[]) => never
+export interface BodyObserver {
+  /** Bytes of a body that are kept. */
+  readonly limit: number
+  /**
+   * The response is ended, and its last bytes have not left: the whole body, or `undefined` where
+   * it is not kept.
+   */
+  onEnd(body: Buffer | undefined): void
+  /**
+   * Hears of each piece before it is kept, and of `undefined` where the limit has been passed.
+   * `false`: no more is kept. Default: yes.
+   */
+  mayGrow?(bytes: number | undefined): boolean
+}
 
-/**
- * Calls `onEnd` when the response is ended, before its last bytes leave, with the whole body, or
- * with `undefined` where it is larger than `limit`. `mayGrow` hears of each piece before it is
- * kept, and of `undefined` where the limit has been passed; `false`: no more is kept. Returns a
- * function that ends the reading along: what has been kept is let go.
- */
-export function observeBody(
-  res: ServerResponse,
-  limit: number,
-  onEnd: (body: Buffer | undefined) => void,
-  mayGrow: (bytes: number | undefined) => boolean = () => true
-): () => void {
-  let chunks: Buffer[] | undefined = []
-  let size = 0
-  const keep = (chunk: unknown, encoding: unknown): void => {
+export class ObservedBody extends Stage {
+  readonly kind: 'observe' | 'record'
+  readonly #observer: BodyObserver
+  #chunks: Buffer[] | undefined = []
+  #size = 0
+  #isObserving = true
+
+  constructor(observer: BodyObserver, kind: 'observe' | 'record' = 'observe') {
+    super()
+    this.kind = kind
+    this.#observer = observer
+  }
+
+  override write(args: readonly unknown[]): boolean {
+    this.#keep(args[0], args[1])
+    return this.next.write(args)
+  }
+
+  override end(args: readonly unknown[]): ServerResponse {
+    if (this.#isObserving) {
+      this.#isObserving = false
+      this.#keep(args[0], args[1])
+      const chunks = this.#chunks
+      this.#observer.onEnd(chunks === undefined ? undefined : Buffer.concat(chunks))
+    }
+    return this.next.end(args)
+  }
+
+  /** Ends the reading along: what has been kept is let go. */
+  stop(): void {
+    this.#isObserving = false
+    this.#chunks = undefined
+  }
+
+  #keep(chunk: unknown, encoding: unknown): void {
+    const chunks = this.#chunks
     if (chunks === undefined || (typeof chunk !== 'string' && !(chunk instanceof Uint8Array)))
       return
     const bytes =
       typeof chunk === 'string'
         ? Buffer.from(chunk, typeof encoding === 'string' ? (encoding as BufferEncoding) : 'utf8')
         : Buffer.from(chunk)
-    size += bytes.length
-    const isKept = mayGrow(size <= limit ? bytes.length : undefined) && size <= limit
-    if (isKept) chunks.push(bytes)
-    else chunks = undefined
+    const { limit } = this.#observer
+    this.#size += bytes.length
+    const isInside = this.#size <= limit
+    const mayGrow = this.#observer.mayGrow?.(isInside ? bytes.length : undefined) ?? true
+    if (mayGrow && isInside) chunks.push(bytes)
+    else this.#chunks = undefined
   }
-  const { write, end } = res as unknown as Record<'write' | 'end', AnyMethod>
-  res.write = function writeObserved(this: ServerResponse, ...args: unknown[]): boolean {
-    keep(args[0], args[1])
-    return write.apply(this, args)
-  } as ServerResponse['write']
-  let isObserving = true
-  res.end = function endObserved(this: ServerResponse, ...args: unknown[]): ServerResponse {
-    if (isObserving) {
-      isObserving = false
-      keep(args[0], args[1])
-      onEnd(chunks === undefined ? undefined : Buffer.concat(chunks))
-    }
-    return end.apply(this, args)
-  } as ServerResponse['end']
-  return () => {
-    isObserving = false
-    chunks = undefined
-  }
+}
+
+/** Reads a body along. Returns a function that ends that. */
+export function observeBody(res: ServerResponse, observer: BodyObserver): () => void {
+  const stage = new ObservedBody(observer)
+  pipelineOf(res).add(stage)
+  return () => stage.stop()
 }

@@ -97,8 +97,11 @@ export function watchInitializeJson(
   hasStreams: boolean
 ): InitializeAnswer {
   const answer: InitializeAnswer = { owner, sessionId: undefined, hasStreams }
-  observeBody(res, LONGEST_INITIALIZE, body => {
-    if (answer.sessionId !== undefined && body !== undefined) noteJson(parts, answer, body)
+  observeBody(res, {
+    limit: LONGEST_INITIALIZE,
+    onEnd(body) {
+      if (answer.sessionId !== undefined && body !== undefined) noteJson(parts, answer, body)
+    }
   })
   return answer
 }

@@ -1,25 +1,10 @@
 // A head that the endpoint makes in peace, once the wire has got another one: Node checks it as
 // ever, and nothing of it leaves.
 import { type IncomingMessage, type OutgoingHttpHeader, ServerResponse } from 'node:http'
-import type { HeadArguments } from './response-methods.js'
+import { callbackIn } from './chunk.js'
+import { type HeadArguments, HEAD_METHODS, INTERIM_METHODS } from './node-internals.js'
 import { foldHeaders } from './response-headers.js'
-
-/**
- * The methods of a response that have to do with its head, beside those that are patched from the
- * start.
- */
-const OF_HEAD = [
-  'removeHeader',
-  'hasHeader',
-  'getHeaders',
-  'getHeaderNames',
-  'getRawHeaderNames',
-  'appendHeader',
-  'setHeaders'
-] as const
-
-/** Interim answers: there is nobody to hear them any more. */
-const INTERIM = ['writeContinue', 'writeProcessing', 'writeEarlyHints'] as const
+import type { ResponsePipeline } from './response-pipeline.js'
 
 /**
  * What the wire's own head says of its body; the endpoint's goes with the endpoint's head. Not
@@ -58,23 +43,19 @@ export class OwnHead {
    * From now on the endpoint's words about its head are for this one. What somebody behind us has
    * patched stays theirs.
    */
-  takeOver(res: ServerResponse): void {
-    const target = res as unknown as Methods
+  takeOver(pipeline: ResponsePipeline): void {
     const head = this.#head as unknown as Methods
-    for (const name of OF_HEAD) {
-      if (Object.hasOwn(res, name) || typeof head[name] !== 'function') continue
-      target[name] = (...args) => {
+    for (const name of HEAD_METHODS)
+      pipeline.replace(name, (...args) => {
         const returned = head[name]?.(...args)
-        return returned === this.#head ? res : returned
-      }
-    }
-    for (const name of INTERIM) {
-      if (Object.hasOwn(res, name) || typeof head[name] !== 'function') continue
-      target[name] = (...args) => {
-        const callback = args.find(arg => typeof arg === 'function') as (() => void) | undefined
+        return returned === this.#head ? pipeline.res : returned
+      })
+    // There is nobody to hear of interim answers any more.
+    for (const name of INTERIM_METHODS)
+      pipeline.replace(name, (...args) => {
+        const callback = callbackIn(args)
         if (callback !== undefined) process.nextTick(callback)
-      }
-    }
+      })
   }
 
   /** The status that the endpoint has given; `undefined` before it has. */
@@ -93,7 +74,9 @@ export class OwnHead {
   /** Throws what Node would throw. */
   write([status, reason, last]: HeadArguments, statusMessage: string | undefined): void {
     const hasReason = typeof reason === 'string'
-    foldHeaders(this.#head, this.#head.setHeader, hasReason ? last : (last ?? reason))
+    foldHeaders(hasReason ? last : (last ?? reason), (name, value) =>
+      this.#head.setHeader(name, value)
+    )
     const message = hasReason ? reason : statusMessage
     if (message === undefined) this.#head.writeHead(status)
     else this.#head.writeHead(status, message)

@@ -6,8 +6,9 @@ import signature from 'cookie-signature'
 import { hkdfSync } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { headerOf } from '../access/guards.js'
-import type { Originals } from './response-methods.js'
 import { foldHeaders } from './response-headers.js'
+import { pipelineOf } from './response-pipeline.js'
+import { Stage } from './stage.js'
 
 /** Option `cookie` of `McpStreamsOptions`. */
 export interface CookieOptions {
@@ -86,7 +87,7 @@ export class OwnerCookie {
       secure,
       path
     })
-    whenHeadLeaves(res, text)
+    pipelineOf(res).add(new CookieStage(text))
   }
 
   #valueIn(req: IncomingMessage): string | undefined {
@@ -133,22 +134,29 @@ function decoded(text: string): string {
 }
 
 /** Adds to `Set-Cookie` at the last moment. Node sends every head by `writeHead`. */
-function whenHeadLeaves(res: ServerResponse, text: string): void {
-  const { writeHead, setHeader, getHeader } = res as unknown as Originals
-  let hasLeft = false
-  const patched = function (this: ServerResponse, ...args: unknown[]): ServerResponse {
+class CookieStage extends Stage {
+  readonly kind = 'cookie'
+  readonly #text: string
+  #hasLeft = false
+
+  constructor(text: string) {
+    super()
+    this.#text = text
+  }
+
+  override writeHead(args: readonly unknown[]): ServerResponse {
+    const { next } = this
     const [status, reason, last] = args
     const isRefusal = Number(status) >= BAD_REQUEST
-    if (hasLeft || isRefusal) return writeHead.apply(this, args)
-    hasLeft = true
+    if (this.#hasLeft || isRefusal) return next.writeHead(args)
+    this.#hasLeft = true
     const hasReason = typeof reason === 'string'
-    foldHeaders(res, setHeader, hasReason ? last : (last ?? reason))
-    const present = getHeader.call(res, 'Set-Cookie')
-    setHeader.call(res, 'Set-Cookie', [
+    foldHeaders(hasReason ? last : (last ?? reason), (name, value) => next.setHeader(name, value))
+    const present = next.getHeader('Set-Cookie')
+    next.setHeader('Set-Cookie', [
       ...(present === undefined ? [] : [present].flat().map(String)),
-      text
+      this.#text
     ])
-    return hasReason ? writeHead.call(this, status, reason) : writeHead.call(this, status)
+    return next.writeHead(hasReason ? [status, reason] : [status])
   }
-  res.writeHead = patched
 }

@@ -2,7 +2,7 @@
 import { AsyncResource } from 'node:async_hooks'
 import { IncomingMessage } from 'node:http'
 import type { BodyBudget } from './body-budget.js'
-import { expectProperties } from './hidden-class.js'
+import { expectProperties } from './node-internals.js'
 import { isParsed, mayBeMessage, parseBody, parsedBody } from './request-body.js'
 
 /**

@@ -1,9 +1,10 @@
 // An answer that is written down while it is given, and given once more.
 import type { ServerResponse } from 'node:http'
 import type { Answer } from './keyed-call.js'
-import { observeBody } from './observe-body.js'
+import { ObservedBody } from './observe-body.js'
 import { claim } from './reply.js'
 import { foldHeaders } from './response-headers.js'
+import { pipelineOf } from './response-pipeline.js'
 
 /** Who has an answer recorded. */
 export interface Recorder {
@@ -25,53 +26,70 @@ export function recordAnswer(
   limit: number,
   recorder: Recorder
 ): { stop(): void } {
-  let head: Omit<Answer, 'body'> | undefined
-  let isRecording = true
-  const readHead = (status: number, given?: unknown): Omit<Answer, 'body'> => {
+  const stage = new RecordedAnswer(res, limit, recorder)
+  pipelineOf(res).add(stage)
+  return stage
+}
+
+class RecordedAnswer extends ObservedBody {
+  readonly #res: ServerResponse
+  readonly #recorder: Recorder
+  #head: Omit<Answer, 'body'> | undefined
+  #isRecording = true
+
+  constructor(res: ServerResponse, limit: number, recorder: Recorder) {
+    super(
+      {
+        limit,
+        onEnd: body => body === undefined || process.nextTick(() => this.#settle(body)),
+        mayGrow: bytes => {
+          const hasRoom = bytes !== undefined && recorder.grow(bytes)
+          if (!hasRoom) process.nextTick(() => this.#isRecording && recorder.tooLong())
+          return hasRoom
+        }
+      },
+      'record'
+    )
+    this.#res = res
+    this.#recorder = recorder
+  }
+
+  override writeHead(args: readonly unknown[]): ServerResponse {
+    const [status, reason, last] = args
+    if (this.#isRecording)
+      this.#head = this.#read(
+        status as number,
+        typeof reason === 'string' ? last : (last ?? reason)
+      )
+    return this.next.writeHead(args)
+  }
+
+  override destroy(error?: Error): ServerResponse {
+    this.#recorder.brokenOff()
+    return this.next.destroy(error)
+  }
+
+  override stop(): void {
+    this.#isRecording = false
+    this.#head = undefined
+    super.stop()
+  }
+
+  #read(status: number, given?: unknown): Omit<Answer, 'body'> {
     // Before anything in front of us, such as compression, adds its own.
-    const headers = { ...res.getHeaders() }
-    foldHeaders(res, (name, value) => (headers[name.toLowerCase()] = value), given)
+    const headers = { ...this.#res.getHeaders() }
+    foldHeaders(given, (name, value) => (headers[name.toLowerCase()] = value))
     return { status, headers }
   }
-  const writeHead = res.writeHead as (this: ServerResponse, ...args: unknown[]) => ServerResponse
-  res.writeHead = function writeHeadRecorded(
-    this: ServerResponse,
-    ...args: unknown[]
-  ): ServerResponse {
-    const [status, reason, last] = args
-    if (isRecording)
-      head = readHead(status as number, typeof reason === 'string' ? last : (last ?? reason))
-    return writeHead.apply(this, args)
-  }
-  const { destroy } = res
-  res.destroy = function destroyRecorded(this: ServerResponse, error?: Error): ServerResponse {
-    recorder.brokenOff()
-    return destroy.call(this, error)
-  }
-  // A response that is ended without a head of its own is only now found out to be a stream, or
-  // not.
-  const settle = (body: Buffer): void => {
-    if (isRecording) recorder.ended({ ...(head ?? readHead(res.statusCode)), body: ownCopy(body) })
-  }
-  const noRoom = (): void => {
-    if (isRecording) recorder.tooLong()
-  }
-  const stop = observeBody(
-    res,
-    limit,
-    body => body === undefined || process.nextTick(settle, body),
-    bytes => {
-      const hasRoom = bytes !== undefined && recorder.grow(bytes)
-      if (!hasRoom) process.nextTick(noRoom)
-      return hasRoom
-    }
-  )
-  return {
-    stop() {
-      isRecording = false
-      head = undefined
-      stop()
-    }
+
+  /**
+   * A response that is ended without a head of its own is only now found out to be a stream, or
+   * not.
+   */
+  #settle(body: Buffer): void {
+    if (!this.#isRecording) return
+    const head = this.#head ?? this.#read(this.#res.statusCode)
+    this.#recorder.ended({ ...head, body: ownCopy(body) })
   }
 }
 

@@ -2,12 +2,11 @@
 import {
   type OutgoingHttpHeader,
   type OutgoingHttpHeaders,
-  type ServerResponse,
   validateHeaderName,
   validateHeaderValue
 } from 'node:http'
 
-type SetHeader = (this: ServerResponse, name: string, value: OutgoingHttpHeader) => unknown
+type SetHeader = (name: string, value: OutgoingHttpHeader) => unknown
 
 /** A header value as one string, as it would stand in the head. */
 export function stringOf(value: OutgoingHttpHeader | undefined): string | undefined {
@@ -56,13 +55,13 @@ export function validateHead(statusMessage: string | undefined, headers: unknown
  * Moves the headers of a `writeHead` call to the response, so that ours can be added; a repeated
  * name becomes a list.
  */
-export function foldHeaders(res: ServerResponse, setHeader: SetHeader, headers: unknown): void {
+export function foldHeaders(headers: unknown, setHeader: SetHeader): void {
   const seen = new Map<string, OutgoingHttpHeader>()
   for (const [name, value] of headerEntries(headers)) {
     const earlier = seen.get(name.toLowerCase())
     const values = earlier === undefined ? value : [earlier, value].flat().map(String)
     seen.set(name.toLowerCase(), values)
-    setHeader.call(res, name, values)
+    setHeader(name, values)
   }
 }
 

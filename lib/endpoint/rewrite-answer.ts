@@ -4,7 +4,9 @@ import type { ServerResponse } from 'node:http'
 import type { Message } from '../protocol/json-rpc.js'
 import { callbackIn, headersSentError, swallow, withBytes } from './chunk.js'
 import { foldHeaders, headerIn, isPlainEncoding, stringOf } from './response-headers.js'
+import { pipelineOf, type ResponsePipeline } from './response-pipeline.js'
 import { rewrittenEvent, rewrittenJson } from './rewritten.js'
+import { Stage } from './stage.js'
 
 /** Reads a header of the answer, by its lower-case name. */
 export type ReadHeader = (name: string) => string | undefined
@@ -19,9 +21,7 @@ export interface Rewriting {
   readonly rewrite: (message: Message, header: ReadHeader) => Message | undefined
 }
 
-type HeadArguments = [status: number, reason?: unknown, headers?: unknown]
-type AnyMethod = (this: ServerResponse, ...args: unknown[]) => never
-type Methods = Record<'writeHead' | 'write' | 'end' | 'flushHeaders' | '_implicitHeader', AnyMethod>
+type HeadArguments = readonly [status: number, reason?: unknown, headers?: unknown]
 
 /**
  * - `undecided`: there is no head yet.
@@ -42,61 +42,60 @@ const OF_BODY = ['ETag', 'Content-MD5', 'Digest', 'Content-Digest', 'Repr-Digest
 const BLANK_LINE = /(?:\r\n|\n|\r(?!\n))(?:\r\n|\n|\r(?!\n|$))|\r\r$/g
 const LONGEST_BLANK_LINE = '\r\n\r\n'.length
 
-/**
- * Installs itself in front of what is patched already, so that all others see what the client will.
- */
 export function rewriteAnswer(res: ServerResponse, rewriting: Rewriting): void {
-  new RewrittenAnswer(res, rewriting)
+  const pipeline = pipelineOf(res)
+  pipeline.add(new RewrittenAnswer(pipeline, rewriting))
 }
 
-class RewrittenAnswer {
-  readonly #res: ServerResponse
+class RewrittenAnswer extends Stage {
+  readonly kind = 'rewrite'
+  readonly #pipeline: ResponsePipeline
   readonly #rewriting: Rewriting
-  readonly #originals: Methods
   #state: State = 'undecided'
   #head: HeadArguments | undefined
+  /** While a head is held it counts as sent: an error handler must not start another answer. */
+  #isHeadHeld = false
   #held: Buffer[] = []
   #size = 0
   /** The end of what is held, in which a blank line may have begun. */
   #lastBytes = ''
 
-  constructor(res: ServerResponse, rewriting: Rewriting) {
-    this.#res = res
+  constructor(pipeline: ResponsePipeline, rewriting: Rewriting) {
+    super()
+    this.#pipeline = pipeline
     this.#rewriting = rewriting
-    const methods = res as unknown as Methods
-    const { writeHead, write, end, flushHeaders, _implicitHeader } = methods
-    this.#originals = { writeHead, write, end, flushHeaders, _implicitHeader }
-    const patches: Record<keyof Methods, (this: ServerResponse, ...args: unknown[]) => unknown> = {
-      writeHead: (...args) => this.#writeHead(args as HeadArguments),
-      write: (...args) => this.#write(args),
-      end: (...args) => this.#end(args),
-      flushHeaders: (...args) => this.#flushHeaders(args),
-      _implicitHeader: (...args) =>
-        this.#isHoldingHead ? undefined : this.#call('_implicitHeader', args)
-    }
-    Object.assign(methods, patches)
+  }
+
+  get #res(): ServerResponse {
+    return this.#pipeline.res
+  }
+
+  override get hasHead(): boolean {
+    return this.#isHeadHeld || this.next.hasHead
+  }
+
+  override implicitHeader(): void {
+    if (!this.#isHoldingHead) this.next.implicitHeader()
   }
 
   get #isHoldingHead(): boolean {
     return this.#state === 'json' && this.#head !== undefined
   }
 
-  #call(name: keyof Methods, args: readonly unknown[]): unknown {
-    return Reflect.apply(this.#originals[name], this.#res, args)
-  }
-
-  #writeHead(args: HeadArguments): unknown {
+  override writeHead(args: readonly unknown[]): ServerResponse {
+    const head = args as HeadArguments
     if (this.#isHoldingHead) throw headersSentError('write')
-    if (this.#state === 'undecided') this.#decide(args)
+    if (this.#state === 'undecided') this.#decide(head)
     switch (this.#state) {
       case 'json':
-        this.#head = args
-        this.#showHeadersSent()
+        this.#head = head
+        this.#isHeadHeld = true
+        this.#pipeline.showHead()
         return this.#res
       case 'events':
-        return this.#sendHead(args)
+        return this.#sendHead(head)
       default:
-        return this.#call('writeHead', args)
+        return this.next.writeHead(head)
     }
   }
 
@@ -123,21 +122,23 @@ class RewrittenAnswer {
   }
 
   /** Sends a head whose body may come out longer than it was. */
-  #sendHead([status, reason, last]: HeadArguments, length?: number): unknown {
+  #sendHead([status, reason, last]: HeadArguments, length?: number): ServerResponse {
     const res = this.#res
     const hadLength = this.#header('content-length') !== undefined
-    foldHeaders(res, res.setHeader.bind(res), typeof reason === 'string' ? last : (last ?? reason))
+    foldHeaders(typeof reason === 'string' ? last : (last ?? reason), (name, value) =>
+      res.setHeader(name, value)
+    )
     res.removeHeader('Content-Length')
     if (length !== undefined) {
       for (const name of OF_BODY) res.removeHeader(name)
       if (hadLength) res.setHeader('Content-Length', length)
     }
-    return this.#call('writeHead', typeof reason === 'string' ? [status, reason] : [status])
+    return this.next.writeHead(typeof reason === 'string' ? [status, reason] : [status])
   }
 
-  #write(args: unknown[]): unknown {
+  override write(args: readonly unknown[]): boolean {
     this.#decideImplicitly()
-    if (this.#state !== 'json' && this.#state !== 'events') return this.#call('write', args)
+    if (this.#state !== 'json' && this.#state !== 'events') return this.next.write(args)
     const [chunk, encoding] = args
     const ready = withBytes(
       chunk,
@@ -146,12 +147,12 @@ class RewrittenAnswer {
     )
     if (ready.length === 0) return swallow(args) && !this.#res.writableNeedDrain
     const callback = callbackIn(args)
-    return this.#call('write', callback === undefined ? [ready] : [ready, callback])
+    return this.next.write(callback === undefined ? [ready] : [ready, callback])
   }
 
-  #end(args: unknown[]): unknown {
+  override end(args: readonly unknown[]): ServerResponse {
     this.#decideImplicitly()
-    if (this.#state !== 'json' && this.#state !== 'events') return this.#call('end', args)
+    if (this.#state !== 'json' && this.#state !== 'events') return this.next.end(args)
     const [chunk, encoding] = args
     const isChunk = typeof chunk === 'string' || chunk instanceof Uint8Array
     const last = isChunk
@@ -163,16 +164,16 @@ class RewrittenAnswer {
     const rest = this.#state === 'json' ? this.#wholeJson(last) : this.#lastEvents(last)
     const callback = callbackIn(args)
     this.#state = 'untouched'
-    return this.#call('end', [
+    return this.next.end([
       ...(rest.length > 0 ? [rest] : []),
       ...(callback === undefined ? [] : [callback])
     ])
   }
 
-  #flushHeaders(args: unknown[]): unknown {
+  override flushHeaders(): void {
     this.#decideImplicitly()
     // A JSON answer is in one piece: its head has nothing to say before it.
-    return this.#state === 'json' ? undefined : this.#call('flushHeaders', args)
+    if (this.#state !== 'json') this.next.flushHeaders()
   }
 
   /**
@@ -183,8 +184,8 @@ class RewrittenAnswer {
     this.#hold(bytes)
     if (this.#size <= this.#rewriting.limit) return NOTHING
     this.#state = 'untouched'
-    this.#showHeadersSent(false)
-    if (this.#head !== undefined) this.#call('writeHead', this.#head)
+    this.#isHeadHeld = false
+    if (this.#head !== undefined) this.next.writeHead(this.#head)
     return this.#takeHeld()
   }
 
@@ -194,9 +195,9 @@ class RewrittenAnswer {
     const changed = body.length > this.#rewriting.limit ? undefined : this.#changed(body)
     const head = this.#head
     this.#head = undefined
-    this.#showHeadersSent(false)
+    this.#isHeadHeld = false
     if (head !== undefined) {
-      if (changed === undefined) this.#call('writeHead', head)
+      if (changed === undefined) this.next.writeHead(head)
       else this.#sendHead(head, changed.length)
     } else if (changed !== undefined && !this.#res.headersSent) {
       for (const name of OF_BODY) this.#res.removeHeader(name)
@@ -268,23 +269,6 @@ class RewrittenAnswer {
     this.#size = 0
     return held
   }
-
-  /** While a head is held it counts as sent: an error handler must not start another answer. */
-  #showHeadersSent(isHeld = true): void {
-    const res = this.#res
-    if (isHeld) {
-      this.#earlier = Object.getOwnPropertyDescriptor(res, 'headersSent')
-      Object.defineProperty(res, 'headersSent', { configurable: true, value: true })
-      this.#isShown = true
-    } else if (this.#isShown) {
-      this.#isShown = false
-      delete (res as { headersSent?: boolean }).headersSent
-      if (this.#earlier !== undefined) Object.defineProperty(res, 'headersSent', this.#earlier)
-    }
-  }
-
-  #isShown = false
-  #earlier: PropertyDescriptor | undefined
 }
 
 const NOTHING = Buffer.alloc(0)

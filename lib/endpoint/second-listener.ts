@@ -28,7 +28,7 @@ export class SecondListener implements SecondChannel {
   refused(tap: ResponseCapture): Capture | undefined {
     if (this.#channel.isEnded) return undefined
     if (this.#isOnly) this.#learn('one')
-    if (tap.isGone || this.#context.res.destroyed) return undefined
+    if (tap.wire.isGone || this.#context.res.destroyed) return undefined
     return new RefusalIntake(tap, () => this.#follow(tap))
   }
 
@@ -40,16 +40,17 @@ export class SecondListener implements SecondChannel {
   #follow(tap: ResponseCapture): void {
     const context = this.#context
     const channel = this.#channel
-    if (tap.isOver) return
-    const setHeader = (name: string, value: string): void => tap.setHeader(name, value)
-    tap.replaceHead('text/event-stream', () => {
+    const { wire } = tap
+    if (wire.isOver) return
+    const setHeader = (name: string, value: string): void => wire.setHeader(name, value)
+    wire.replaceHead('text/event-stream', () => {
       if (channel.sessionId !== undefined) setHeader('Mcp-Session-Id', channel.sessionId)
       setStreamHeaders(context, channel.id, setHeader)
     })
     const profile = context.profileOn(channel)
-    const connection = attach(context.instance, channel, startOf(channel), tap, profile)
+    const connection = attach(context.instance, channel, startOf(channel), wire, profile)
     connection.flush()
-    if (!connection.hasWritten && !connection.isClosed) tap.flushHead()
+    if (!connection.hasWritten && !connection.isClosed) wire.flushHead()
   }
 }
 

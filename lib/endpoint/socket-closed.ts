@@ -1,6 +1,6 @@
 // When the socket under a response is gone, whichever of its responses is under way.
-import type { ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
+import { responseOnTurn } from './node-internals.js'
 
 /** One listener for all who watch a socket, however many are pipelined. */
 const watchers = new WeakMap<Socket, Set<() => void>>()
@@ -26,9 +26,8 @@ export function whenClosed(socket: Socket, listener: () => void): () => void {
  */
 export function closeWhenIdle(socket: Socket): void {
   process.nextTick(() => {
-    // Where Node keeps the response whose turn it is.
-    const { _httpMessage: next } = socket as { _httpMessage?: ServerResponse | null }
-    if (next === undefined || next === null) socket.destroySoon()
+    const next = responseOnTurn(socket)
+    if (next === undefined) socket.destroySoon()
     else next.once('finish', () => closeWhenIdle(socket))
   })
 }

@@ -3,7 +3,7 @@
 import type { ServerResponse } from 'node:http'
 import type { Readable } from 'node:stream'
 import { STREAM_ERROR } from '../protocol/errors.js'
-import { mayReuse } from '../endpoint/connections.js'
+import { hasNativeWrite } from '../endpoint/node-internals.js'
 import { canAnswer } from '../endpoint/reply.js'
 import { FilePart } from './file-part.js'
 import { ResourceError, tooLarge } from './resource-errors.js'
@@ -139,7 +139,7 @@ function openPart(
   end: number,
   pieceSize: number
 ): OpenBytes {
-  const isReusing = mayReuse(res)
+  const isReusing = hasNativeWrite(res)
   const bytes = new FilePart(handle, start, end, pieceSize, isReusing)
   return isReusing ? { bytes, onTaken: piece => bytes.release(piece) } : { bytes }
 }

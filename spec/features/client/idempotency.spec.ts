@@ -597,7 +597,7 @@ describe('a response under a key', () => {
   it('that is a stream is let go by whoever recorded it', () => {
     const res = new ServerResponse(new IncomingMessage(new Socket()))
     let ends = 0
-    const stop = observeBody(res, 100, () => ends++)
+    const stop = observeBody(res, { limit: 100, onEnd: () => void ends++ })
     const calls = new IdempotencyStore({
       maxCalls: 1,
       window: 1,

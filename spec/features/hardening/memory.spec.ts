@@ -6,7 +6,7 @@ import { subscribe, unsubscribe } from 'node:diagnostics_channel'
 import { once } from 'node:events'
 import { IncomingMessage, OutgoingMessage, ServerResponse } from 'node:http'
 import { Socket } from 'node:net'
-import { mayReuse } from '../../../lib/endpoint/connections.js'
+import { hasNativeWrite } from '../../../lib/endpoint/node-internals.js'
 import { append, deliver, FakeReader, newTable, open, progress } from '../../unit/streams/fakes.js'
 import { rawEndpoint } from '../../helpers/endpoints/raw.js'
 import { closeAll, closeLater } from '../../helpers/listen.js'
@@ -55,7 +55,7 @@ it('a subscriber that writes to another response mixes no bytes', async () => {
 })
 
 it("Node's own write keeps no chunks, so their memory may be used again", () => {
-  expect(mayReuse(new ServerResponse(new IncomingMessage(new Socket())))).toBe(true)
+  expect(hasNativeWrite(new ServerResponse(new IncomingMessage(new Socket())))).toBe(true)
 })
 
 describe.each([

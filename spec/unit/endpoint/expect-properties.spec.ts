@@ -1,7 +1,7 @@
 // A request or a response that is about to be given more properties stays what it was.
 
 import { expect, it } from '@jest/globals'
-import { expectProperties } from '../../../lib/endpoint/hidden-class.js'
+import { expectProperties } from '../../../lib/endpoint/node-internals.js'
 
 class Born {
   mark: unknown = 1

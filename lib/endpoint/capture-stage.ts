@@ -1,0 +1,250 @@
+// What the endpoint does to a response that may be captured: taken, it goes to a stream, else on
+// to the wire.
+import type { OutgoingHttpHeader, ServerResponse } from 'node:http'
+import type { Capture, ResponseHead } from './capture-types.js'
+import { type CapturePhase, type CaptureStep, isCaptured, phaseAfter } from './capture-phase.js'
+import {
+  CapturedHead,
+  isCacheControl,
+  looksLikeStream,
+  readHead,
+  untransformed
+} from './captured-head.js'
+import { callbackIn, headersSentError, streamError, swallow, withBytes } from './chunk.js'
+import type { DeferredEvents } from './deferred-events.js'
+import { type HeadArguments, isAbortedByNode } from './node-internals.js'
+import type { ResponsePipeline } from './response-pipeline.js'
+import { maskResponse, type ResponseView, showState } from './response-view.js'
+import { Stage } from './stage.js'
+
+export abstract class CaptureStage extends Stage implements ResponseView {
+  readonly kind = 'capture'
+  readonly head: CapturedHead
+  protected readonly pipeline: ResponsePipeline
+  protected abstract readonly events: DeferredEvents
+  protected abstract readonly wire: { readonly isGone: boolean; readonly isWriting: boolean }
+  protected phase: CapturePhase = 'undecided'
+  protected capture: Capture | undefined
+
+  constructor(pipeline: ResponsePipeline) {
+    super()
+    this.pipeline = pipeline
+    this.head = new CapturedHead(pipeline)
+  }
+
+  /** Whether the response is taken, now that its head is due. */
+  protected abstract take(head: ResponseHead): Capture | undefined
+  /** Whatever the response will be, it passes. */
+  abstract leave(): void
+  /** Those in front of us hear the socket; those behind us hear nothing until `release`. */
+  protected abstract holdEvents(): void
+  /**
+   * Kept for a client that has gone: what is written goes nowhere, and must not wait for room in a
+   * dead socket.
+   */
+  protected abstract readonly isAlone: boolean
+
+  protected get res(): ServerResponse {
+    return this.pipeline.res
+  }
+
+  /** `false`: the step means nothing any more. */
+  protected step(step: CaptureStep): boolean {
+    const phase = phaseAfter(this.phase, step)
+    if (phase === undefined) return false
+    this.phase = phase
+    return true
+  }
+
+  protected get isCaptured(): boolean {
+    return isCaptured(this.phase)
+  }
+
+  // ResponseView
+
+  get isEnded(): boolean {
+    return this.phase === 'ended' || this.phase === 'broken' || this.phase === 'passed'
+  }
+
+  get isFinished(): boolean {
+    return (this.phase === 'ended' || this.phase === 'passed') && this.events.isReleased
+  }
+
+  get needsDrain(): boolean {
+    return this.capture?.isFull ?? false
+  }
+
+  get isClosed(): boolean {
+    // Not before the socket side: Node drops what is written to a response that calls itself
+    // destroyed.
+    return this.events.isReleased && this.wire.isGone
+  }
+
+  /** The endpoint destroys what it has. `false`: it has ended before. */
+  abort(): boolean {
+    const isHeadDue = this.phase === 'headed'
+    if (this.events.isReleased || !this.step('break')) return false
+    this.capture?.abort()
+    if (isHeadDue) this.capture?.begin()
+    return true
+  }
+
+  // Stage
+
+  override writeHead(args: readonly unknown[]): ServerResponse {
+    const head = args as HeadArguments
+    if (this.#isHeadDueLate) return this.#giveLateHead(head)
+    if (this.isCaptured) throw headersSentError('write')
+    if (this.phase === 'undecided') this.#decide(head)
+    return this.isCaptured ? this.res : this.next.writeHead(head)
+  }
+
+  override write(args: readonly unknown[]): boolean {
+    this.#decideImplicitly()
+    if (!this.isCaptured) return this.isAlone ? swallow(args) : this.next.write(args)
+    return this.#write(args)
+  }
+
+  override end(args: readonly unknown[]): ServerResponse {
+    this.#decideImplicitly()
+    if (this.isCaptured) return this.#end(args)
+    if (!this.isAlone) return this.next.end(args)
+    swallow(args)
+    return this.res
+  }
+
+  override flushHeaders(): void {
+    this.#decideImplicitly()
+    if (!this.isCaptured) this.next.flushHeaders()
+  }
+
+  override setHeader(name: string, value: OutgoingHttpHeader): ServerResponse {
+    const { own } = this.head
+    if (this.phase === 'headed' || own?.status !== undefined) throw headersSentError('set')
+    if (own === undefined) return this.next.setHeader(name, value)
+    own.setHeader(name, value)
+    return this.res
+  }
+
+  override getHeader(name: string): OutgoingHttpHeader | undefined {
+    const { own } = this.head
+    const value = own === undefined ? this.next.getHeader(name) : own.getHeader(name)
+    if (!isCacheControl(name)) return value
+    const isToBeTaken =
+      this.#isHeadDueLate ||
+      (this.phase === 'undecided' && looksLikeStream(this.res, this.next.getHeader('Content-Type')))
+    return isToBeTaken ? untransformed(value) : value
+  }
+
+  /** Where Node's own head is missing, while ours leaves a tick later. */
+  override implicitHeader(): void {
+    if (this.head.own !== undefined) this.#decideImplicitly()
+    else if (this.phase !== 'headed') this.next.implicitHeader()
+  }
+
+  override destroy(error?: Error): ServerResponse {
+    if (this.events.isHolding && isAbortedByNode(error)) return this.res
+    if (!this.isCaptured) return this.next.destroy(error)
+    this.abort()
+    return this.res
+  }
+
+  override get hasHead(): boolean {
+    const { isGiven, own } = this.head
+    return isGiven || ((own === undefined || this.wire.isWriting) && this.next.hasHead)
+  }
+
+  /** The endpoint may still give its head, to a response that was taken before. */
+  get #isHeadDueLate(): boolean {
+    return this.phase === 'early' && this.head.own !== undefined
+  }
+
+  #giveLateHead(args: HeadArguments): ServerResponse {
+    const head = this.head.giveLate(args)
+    this.step('begin')
+    this.capture?.lateHead(head)
+    return this.res
+  }
+
+  /** Through whatever is patched behind us, as Node itself would. */
+  #decideImplicitly(): void {
+    const res = this.res
+    if (this.#isHeadDueLate) {
+      res.writeHead(res.statusCode)
+      if (this.#isHeadDueLate) this.#giveLateHead([res.statusCode])
+      return
+    }
+    if (this.phase !== 'undecided') return
+    // Only if it matters: Node computes a length for what is ended without an explicit head.
+    if (looksLikeStream(res, res.getHeader('Content-Type'))) res.writeHead(res.statusCode)
+    if (this.phase === 'undecided') this.#decide([res.statusCode])
+  }
+
+  #decide(args: HeadArguments): void {
+    const capture = this.take(readHead(this.res, args))
+    if (capture === undefined) return this.leave()
+    this.step('take')
+    this.capture = capture
+    this.head.give(args)
+    this.holdEvents()
+    // An endpoint may write its head and then nothing for minutes: the link must be out by then.
+    process.nextTick(() => {
+      if (this.phase !== 'headed') return
+      this.step('begin')
+      try {
+        capture.begin()
+      } catch (error) {
+        // A hook on the head, in front of us, has thrown; the endpoint is not there any more to
+        // hear of it.
+        this.abort()
+        this.next.destroy(error as Error)
+      }
+    })
+  }
+
+  #write(args: readonly unknown[]): boolean {
+    const [chunk, second, third] = args
+    const callback = (typeof second === 'function' ? second : third) as
+      ((error?: Error) => void) | undefined
+    const encoding = typeof second === 'string' ? (second as BufferEncoding) : undefined
+    const isOver = this.isEnded || this.events.isReleased
+    const hasRoom = withBytes(
+      chunk,
+      encoding,
+      bytes => !isOver && this.capture?.write(bytes) === true
+    )
+    if (isOver) {
+      if (callback !== undefined)
+        process.nextTick(callback, streamError('ERR_STREAM_WRITE_AFTER_END', 'write after end'))
+      return false
+    }
+    if (!hasRoom && this.isCaptured) maskResponse(this.res)
+    // The write may have shown that the response is not ours to take: then the bytes have gone out
+    // already.
+    if (callback !== undefined) process.nextTick(callback)
+    return hasRoom
+  }
+
+  #end(args: readonly unknown[]): ServerResponse {
+    const callback = callbackIn(args)
+    if (this.isEnded) {
+      const message = 'Cannot call end after a stream was finished'
+      if (callback !== undefined)
+        process.nextTick(callback, streamError('ERR_STREAM_ALREADY_FINISHED', message))
+      return this.res
+    }
+    const [chunk, encoding] = args
+    if (chunk !== undefined && chunk !== null && typeof chunk !== 'function') {
+      this.#write([chunk, typeof encoding === 'string' ? encoding : undefined])
+      // The last bytes may have shown that the response is not ours.
+      if (!this.isCaptured) return this.next.end([callback])
+    }
+    const isHeadDue = this.phase === 'headed'
+    this.step('end')
+    if (this.wire.isGone) showState(this.res, this)
+    if (callback !== undefined) process.nextTick(callback)
+    this.capture?.end()
+    if (isHeadDue) this.capture?.begin()
+    return this.res
+  }
+}

@@ -1,0 +1,137 @@
+// The head of a captured response: what the endpoint says of it, and what the wire gets.
+import type { IncomingMessage, OutgoingHttpHeader, ServerResponse } from 'node:http'
+import type { LateHead, ResponseHead } from './capture-types.js'
+import type { HeadArguments } from './node-internals.js'
+import { dropBodyHeaders, OwnHead } from './own-head.js'
+import {
+  foldHeaders,
+  headerIn,
+  isPlainEncoding,
+  stringOf,
+  validateHead,
+  withDirectives
+} from './response-headers.js'
+import type { ResponsePipeline } from './response-pipeline.js'
+import type { Layer } from './stage.js'
+
+const EVENT_STREAM = /^\s*text\/event-stream\s*(?:;|$)/i
+
+/** Stands for a head that has left: what it was made of need not wait for the end of the call. */
+const SENT: HeadArguments = [200]
+
+/**
+ * What a head says.
+ *
+ * @throws what Node would throw at the head of an event stream: it leaves later, when nobody could
+ * catch that.
+ */
+export function readHead(res: ServerResponse, [status, reason, last]: HeadArguments): ResponseHead {
+  const given = typeof reason === 'string' ? last : (last ?? reason)
+  const header = (name: string): string | undefined =>
+    headerIn(given, name) ?? stringOf(res.getHeader(name))
+  const isStream =
+    Number(status) === 200 &&
+    EVENT_STREAM.test(header('content-type') ?? '') &&
+    isPlainEncoding(header('content-encoding')) &&
+    !res.destroyed
+  if (isStream) validateHead(typeof reason === 'string' ? reason : res.statusMessage, given)
+  return { status: Number(status), isStream, header }
+}
+
+/** Whether a response that has no head yet would be an event stream with it. */
+export function looksLikeStream(
+  res: ServerResponse,
+  contentType: OutgoingHttpHeader | undefined
+): boolean {
+  return Number(res.statusCode) === 200 && EVENT_STREAM.test(stringOf(contentType) ?? '')
+}
+
+export function isCacheControl(name: string): boolean {
+  return /^cache-control$/i.test(name)
+}
+
+/** A `Cache-Control` as `compression`, behind us, is to see it: it leaves `no-transform` alone. */
+export function untransformed(cacheControl: OutgoingHttpHeader | undefined): string {
+  return withDirectives(stringOf(cacheControl), ['no-transform'])
+}
+
+export class CapturedHead {
+  readonly #pipeline: ResponsePipeline
+  #given: HeadArguments | undefined
+  /**
+   * Set where the response was taken before the endpoint had begun to answer: its head, which the
+   * wire never sees.
+   */
+  #own: OwnHead | undefined
+
+  constructor(pipeline: ResponsePipeline) {
+    this.#pipeline = pipeline
+  }
+
+  /** The endpoint has given its head, wherever that is now. */
+  get isGiven(): boolean {
+    return this.#given !== undefined
+  }
+
+  /** The endpoint's head, where the wire has had another one. */
+  get own(): OwnHead | undefined {
+    return this.#own
+  }
+
+  /** The endpoint has given a head that is to leave. */
+  give(args: HeadArguments): void {
+    this.#given = args
+  }
+
+  /** The endpoint gives its head to a response whose wire has got another one. */
+  giveLate(args: HeadArguments): LateHead {
+    const { res } = this.#pipeline
+    const own = this.#own as OwnHead
+    own.write(args, res.statusMessage)
+    const status = own.status as number
+    this.#given = SENT
+    res.statusCode = status
+    return { status, header: name => stringOf(own.getHeader(name)) }
+  }
+
+  /** Sends the head as the endpoint wanted it, with what `setHeaders` sets. */
+  send(wire: Layer, setHeaders: () => void): void {
+    const [status, reason, last] = this.#given as HeadArguments
+    this.#given = SENT
+    const hasReason = typeof reason === 'string'
+    foldHeaders(hasReason ? last : (last ?? reason), (name, value) => wire.setHeader(name, value))
+    this.#pipeline.res.removeHeader('Content-Length')
+    setHeaders()
+    wire.writeHead(hasReason ? [status, reason] : [status])
+  }
+
+  /** Sends the head as the endpoint wanted it, and nothing else: it is not ours to add to. */
+  sendUntouched(wire: Layer): void {
+    if (this.#given !== undefined && this.#given !== SENT) wire.writeHead(this.#given)
+  }
+
+  /** Sends a head of ours in the place of the one that the endpoint has given. */
+  replace(wire: Layer, contentType: string, setHeaders: () => void): void {
+    this.#given = SENT
+    dropBodyHeaders(this.#pipeline.res)
+    wire.setHeader('Content-Type', contentType)
+    setHeaders()
+    wire.writeHead([200, 'OK'])
+  }
+
+  /** Sends a head of ours before the endpoint has given one. */
+  sendEarly(req: IncomingMessage, wire: Layer, contentType: string, setHeaders: () => void): void {
+    const { res } = this.#pipeline
+    // Both are plain properties, which Node does not look at again once the head is out: they are
+    // the endpoint's.
+    const { statusCode, statusMessage } = res
+    const own = new OwnHead(req, res)
+    wire.setHeader('Content-Type', contentType)
+    setHeaders()
+    wire.writeHead([200])
+    res.statusCode = statusCode
+    res.statusMessage = statusMessage
+    this.#own = own
+    own.takeOver(this.#pipeline)
+  }
+}

@@ -1,0 +1,249 @@
+// The socket side of a captured response: what its reader writes to, and when it is gone.
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { Sink } from '../readers/connection.js'
+import type { CapturedHead } from './captured-head.js'
+import { cork, uncork } from './connections.js'
+import type { DeferredEvents } from './deferred-events.js'
+import { detachSocket, type SocketWatcher, watchSocket } from './detached-socket.js'
+import { isBroken, isReset, pendingBytes } from './node-internals.js'
+import type { ResponsePipeline } from './response-pipeline.js'
+import { maskResponse } from './response-view.js'
+import { closeWhenIdle, whenClosed } from './socket-closed.js'
+import type { Layer } from './stage.js'
+
+/** The endpoint's side. */
+export interface CapturedWireHost {
+  readonly head: CapturedHead
+  /** What stands nearer to the wire. */
+  readonly next: Layer
+  /** The endpoint has something to end still. */
+  readonly isRunning: boolean
+  /** Somebody may ask for the response again. */
+  readonly isKept: boolean
+  /** Whether the running code was called by the endpoint. */
+  isInsideHandler(): boolean
+  /** The endpoint has destroyed what it has. `false`: it has ended before. */
+  abort(): boolean
+  /** The endpoint has destroyed the socket. */
+  brokenOff(): void
+  /** The socket is gone. */
+  wireGone(): void
+  /** The connection is over, and the call may go on for much longer. */
+  parted(): void
+}
+
+export class CapturedWire implements Sink, SocketWatcher {
+  readonly #req: IncomingMessage
+  readonly #pipeline: ResponsePipeline
+  readonly #host: CapturedWireHost
+  readonly #events: DeferredEvents
+  /** We write ourselves: those in front of us see the wire, whatever the endpoint sees. */
+  #isWriting = false
+  #isGone = false
+  /** Called before we end the connection. */
+  #unwatchSocket: (() => void) | undefined
+  #closeListener: (() => void) | undefined
+  #drainListener: (() => void) | undefined
+
+  constructor(
+    req: IncomingMessage,
+    pipeline: ResponsePipeline,
+    host: CapturedWireHost,
+    events: DeferredEvents
+  ) {
+    this.#req = req
+    this.#pipeline = pipeline
+    this.#host = host
+    this.#events = events
+  }
+
+  get #res(): ServerResponse {
+    return this.#pipeline.res
+  }
+
+  get isWriting(): boolean {
+    return this.#isWriting
+  }
+
+  // Its head
+
+  /** Sends the head as the endpoint wanted it, with what `setHeaders` sets. */
+  sendHead(setHeaders: () => void): void {
+    const { head, next } = this.#host
+    head.send(next, setHeaders)
+  }
+
+  /** Sends a head of ours before the endpoint has given one. */
+  sendEarlyHead(contentType: string, setHeaders: () => void): void {
+    const { head, next } = this.#host
+    head.sendEarly(this.#req, next, contentType, setHeaders)
+  }
+
+  /**
+   * Sends a head of ours in the place of the one that the endpoint has given, of which nothing
+   * leaves.
+   */
+  replaceHead(contentType: string, setHeaders: () => void): void {
+    const { head, next } = this.#host
+    head.replace(next, contentType, setHeaders)
+    // It may have ended its response, whose wire goes on.
+    maskResponse(this.#res)
+  }
+
+  /** Sends a head that nothing has been written after. */
+  flushHead(): void {
+    this.#isWriting = true
+    this.#host.next.flushHeaders()
+    this.#isWriting = false
+  }
+
+  setHeader(name: string, value: string): void {
+    this.#host.next.setHeader(name, value)
+  }
+
+  // Sink
+
+  cork(): void {
+    cork(this.#req)
+  }
+
+  uncork(): void {
+    uncork(this.#req)
+  }
+
+  write(bytes: Uint8Array, onWritten?: () => void): boolean {
+    const res = this.#res
+    this.#isWriting = true
+    try {
+      const hasRoom = this.#host.next.write(
+        onWritten !== undefined && this.#pipeline.isReusable ? [bytes, onWritten] : [bytes]
+      )
+      // Node waits for its drain, the endpoint for the stream's.
+      if (!hasRoom) maskResponse(res)
+      // What compresses in front of us holds bytes back until it is told.
+      ;(res as { flush?: () => void }).flush?.()
+      return hasRoom
+    } finally {
+      this.#isWriting = false
+    }
+  }
+
+  /** Node's own word, underneath the view: somebody in front of us may have ended it. */
+  get isOver(): boolean {
+    return this.#isGone || this.#res.finished || isBroken(this.#req)
+  }
+
+  get tellsWritten(): boolean {
+    return this.#pipeline.isReusable
+  }
+
+  get pending(): number {
+    return pendingBytes(this.#req, this.#res)
+  }
+
+  end(): void {
+    this.#leaveSocket()
+    this.#forgetConnection()
+    this.#isWriting = true
+    this.#host.next.end([])
+    this.#isWriting = false
+  }
+
+  destroy(): void {
+    this.#leaveSocket()
+    this.#host.next.destroy()
+  }
+
+  get isGone(): boolean {
+    return this.#isGone
+  }
+
+  onDrain(listener: () => void): void {
+    this.#drainListener = listener
+    this.#events.addInFront(listener)
+    this.#res.on('drain', listener)
+  }
+
+  onClose(listener: () => void): void {
+    if (this.#isGone) listener()
+    else this.#closeListener = listener
+  }
+
+  closeSocket(onClosed: () => void): void {
+    const { socket } = this.#req
+    if (socket.destroyed) return onClosed()
+    const end = (): void => closeWhenIdle(socket)
+    this.#events.addInFront(end)
+    this.#res.on('finish', end)
+    whenClosed(socket, onClosed)
+  }
+
+  // The socket
+
+  /** Tells from now on what becomes of the socket, and who destroys what. */
+  watch(): void {
+    this.#watchRequest()
+    this.#unwatchSocket = watchSocket(this.#req, this)
+  }
+
+  /** Tells no more. */
+  unwatch(): void {
+    this.#unwatchSocket?.()
+  }
+
+  /**
+   * Node ends the connection with a request that is destroyed before its body has been read: the
+   * endpoint ends its stream so.
+   */
+  #watchRequest(): void {
+    const req = this.#req
+    const host = this.#host
+    const { destroy } = req
+    req.destroy = (error?: Error): IncomingMessage => {
+      const isOfWire = isReset(error)
+      // Its body has come whole, and who reads it may have something else to do first.
+      if (isOfWire && host.isKept && req.complete && !req.readableEnded) return req
+      const mayEnd = !isOfWire && !this.#events.isBodyRead && this.isInsideHandler()
+      return mayEnd && host.isRunning && host.abort() ? req : destroy.call(req, error)
+    }
+  }
+
+  // SocketWatcher
+
+  isInsideHandler(): boolean {
+    return this.#host.isInsideHandler()
+  }
+
+  destroyed(): boolean {
+    this.#host.brokenOff()
+    return this.#host.isRunning && this.#host.abort()
+  }
+
+  gone(): void {
+    if (this.#isGone) return
+    this.#isGone = true
+    if (!this.#req.socket.destroyed) this.#leaveSocket()
+    this.#host.wireGone()
+    this.#closeListener?.()
+    this.#forgetConnection()
+  }
+
+  /** It is over, and the call may go on for much longer. */
+  #forgetConnection(): void {
+    const drained = this.#drainListener
+    if (drained !== undefined) {
+      this.#res.off('drain', drained)
+      this.#events.removeInFront(drained)
+    }
+    this.#closeListener = this.#drainListener = undefined
+    this.#host.parted()
+  }
+
+  /** Before we end the connection ourselves: the endpoint may go on. */
+  #leaveSocket(): void {
+    this.#events.leavingSocket()
+    this.#unwatchSocket?.()
+    if (this.#host.isRunning && this.#unwatchSocket !== undefined) detachSocket(this.#req, this)
+    this.#unwatchSocket = undefined
+  }
+}

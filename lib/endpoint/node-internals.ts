@@ -1,0 +1,245 @@
+// Everything that we know of the insides of Node and of Express, beyond what they document. The
+// spec of this file names what has changed when a release of Node changes any of it.
+import {
+  type IncomingMessage,
+  type OutgoingHttpHeader,
+  type OutgoingHttpHeaders,
+  OutgoingMessage,
+  ServerResponse
+} from 'node:http'
+import type { Socket } from 'node:net'
+
+/** What `writeHead` is called with. */
+export type HeadArguments = [
+  status: number,
+  reason?: string | OutgoingHttpHeaders | OutgoingHttpHeader[],
+  headers?: OutgoingHttpHeaders | OutgoingHttpHeader[]
+]
+
+/**
+ * The methods that stand between an endpoint and its head and body. Overloads are of no use here:
+ * arguments are handed on as they came. `_implicitHeader` is how Node, and what takes after it
+ * (express-session), asks for a head that nobody has written.
+ */
+export interface ResponseMethods {
+  readonly writeHead: (this: ServerResponse, ...args: unknown[]) => ServerResponse
+  readonly write: (this: ServerResponse, ...args: unknown[]) => boolean
+  readonly end: (this: ServerResponse, ...args: unknown[]) => ServerResponse
+  readonly flushHeaders: (this: ServerResponse) => void
+  readonly setHeader: (
+    this: ServerResponse,
+    name: string,
+    value: OutgoingHttpHeader
+  ) => ServerResponse
+  readonly getHeader: (this: ServerResponse, name: string) => OutgoingHttpHeader | undefined
+  readonly destroy: (this: ServerResponse, error?: Error) => ServerResponse
+  readonly _implicitHeader: (this: ServerResponse) => void
+}
+
+export const METHOD_NAMES: readonly (keyof ResponseMethods)[] = [
+  'writeHead',
+  'write',
+  'end',
+  'flushHeaders',
+  'setHeader',
+  'getHeader',
+  'destroy',
+  '_implicitHeader'
+]
+
+/** What stood in the last response: mostly the same as in this one, so a waiting call shares it. */
+let latest: ResponseMethods | undefined
+
+/** The methods of a response as they stand. */
+export function methodsOf(res: ServerResponse): ResponseMethods {
+  const { writeHead, write, end, flushHeaders, setHeader, getHeader, destroy, _implicitHeader } =
+    res as unknown as ResponseMethods
+  if (
+    latest !== undefined &&
+    latest.writeHead === writeHead &&
+    latest.write === write &&
+    latest.end === end &&
+    latest.flushHeaders === flushHeaders &&
+    latest.setHeader === setHeader &&
+    latest.getHeader === getHeader &&
+    latest.destroy === destroy &&
+    latest._implicitHeader === _implicitHeader
+  )
+    return latest
+  const found: ResponseMethods = {
+    writeHead,
+    write,
+    end,
+    flushHeaders,
+    setHeader,
+    getHeader,
+    destroy,
+    _implicitHeader
+  }
+  // A method of one response alone must not be kept alive by us.
+  if (!METHOD_NAMES.some(name => Object.hasOwn(res, name))) latest = found
+  return found
+}
+
+/**
+ * The methods of a response that have to do with its head only. Some are younger than the oldest
+ * Node that we run on.
+ */
+export const HEAD_METHODS = [
+  'removeHeader',
+  'hasHeader',
+  'getHeaders',
+  'getHeaderNames',
+  'getRawHeaderNames',
+  'appendHeader',
+  'setHeaders'
+] as const
+
+/** Interim answers. */
+export const INTERIM_METHODS = [
+  'writeContinue',
+  'writeProcessing',
+  'writeEarlyHints',
+  'writeInformation'
+] as const
+
+/** Where Node has it: what is loaded before us patches `ServerResponse`. */
+const NATIVE_WRITE = OutgoingMessage.prototype.write
+
+/**
+ * Whether nobody in front has patched `write`: then the memory of what is written may be used again
+ * once Node is done with it. What logs responses keeps their chunks, and would find other clients'
+ * messages in them.
+ */
+export function hasNativeWrite(res: ServerResponse): boolean {
+  return res.write === NATIVE_WRITE
+}
+
+/** Node has made the head: from here on its own `headersSent` says so. */
+export function hasMadeHead(res: ServerResponse): boolean {
+  return (res as unknown as { readonly _header: string | null })._header !== null
+}
+
+/** The response whose turn it is on a connection. */
+export function responseOnTurn(socket: Socket): ServerResponse | undefined {
+  return (socket as { _httpMessage?: ServerResponse | null })._httpMessage ?? undefined
+}
+
+/**
+ * What a response has given to its socket, and the operating system has not taken yet. The number
+ * falls as the client reads. Only the handle tells how much of a large write has left: Node counts
+ * it whole until it has left to the end.
+ */
+export function pendingBytes({ socket }: IncomingMessage, res: ServerResponse): number {
+  if (socket.destroyed) return 0
+  const handle = (res.socket as { _handle?: { writeQueueSize?: number } | null } | null)?._handle
+  return (res.writableLength ?? 0) + (handle?.writeQueueSize ?? 0)
+}
+
+/**
+ * Nothing that is written reaches the client any more, although nobody has been told yet: Node
+ * tells in a later tick, and calls back for nothing that was written in between.
+ */
+export function isBroken({ socket }: IncomingMessage): boolean {
+  return socket.destroyed || Boolean(socket.errored)
+}
+
+/**
+ * From Node 24 on, a socket that closes destroys the responses whose turn has not come: its client
+ * has left, and we hear of that ourselves.
+ */
+export function isAbortedByNode(error: Error | undefined): boolean {
+  return isReset(error) && error?.message === 'aborted'
+}
+
+/** What Node destroys a request with whose connection has gone. */
+export function isReset(error: Error | undefined): boolean {
+  return error !== undefined && 'code' in error && error.code === 'ECONNRESET'
+}
+
+/**
+ * Node destroys a socket too, and does it in the name of whoever wrote last: when it fails, with an
+ * error that has a code; and when its client has ended it and the last byte is out.
+ */
+export function isDestroyedByNode(socket: Socket, error: Error | undefined): boolean {
+  return error === undefined ? socket.writableFinished && !socket.destroyed : 'code' in error
+}
+
+/**
+ * With the end of a response Node drops a body that nobody has begun to read: the request is
+ * destroyed then, which is no news of its client.
+ */
+export function dropsBody(req: IncomingMessage): boolean {
+  return !req.readableEnded && req.readableFlowing === null && req.listenerCount('readable') === 0
+}
+
+/**
+ * What a response keeps as plain values, and does not look at any more once its socket is gone.
+ * They are set, not redefined, because that would cost every waiting call some kilobytes.
+ */
+export function setEnds(res: ServerResponse, isEnded: boolean, isClosed: boolean): void {
+  res.destroyed = isClosed
+  ;(res as { finished: boolean }).finished = isEnded
+}
+
+/**
+ * A request whose client has gone looks as it did before; the response's close tells when it is
+ * over.
+ */
+export function maskRequest(req: IncomingMessage): void {
+  req.aborted = false
+  req.destroyed = false
+}
+
+/** A response's getters that tell of its socket. Its prototypes have them, and not it itself. */
+export type StateName =
+  'closed' | 'writableEnded' | 'writableFinished' | 'writableNeedDrain' | 'errored'
+
+const masks = new WeakMap<object, WeakMap<object, object>>()
+
+/**
+ * Lets getters of a response tell something else. One prototype serves all responses of a kind:
+ * redefining five properties of each would cost more than all else that a small call needs.
+ */
+export function maskState(res: ServerResponse, state: Record<StateName, PropertyDescriptor>): void {
+  const prototype = Object.getPrototypeOf(res) as object
+  let ofState = masks.get(state)
+  if (ofState === undefined) masks.set(state, (ofState = new WeakMap()))
+  let mask = ofState.get(prototype)
+  if (mask === undefined) {
+    mask = Object.create(prototype, state) as object
+    ofState.set(prototype, mask)
+    // A mask needs no other.
+    ofState.set(mask, mask)
+  }
+  if (mask !== prototype) Object.setPrototypeOf(res, mask)
+}
+
+/**
+ * Where an object that has been given another prototype shares its hidden classes, as all others
+ * do: from Node 24 on.
+ */
+const SHARES_CLASSES = Number.parseInt(process.versions.v8) > 12
+
+/**
+ * Express gives each request and each response another prototype. Before Node 24, V8 then copies
+ * the hidden class of that one object, with all its fifty properties, for each property that
+ * anybody adds: together, several times what all else costs that a small call needs of us. A
+ * property that is deleted and set again makes the object a plain hash table, in which the next
+ * ones cost nothing.
+ *
+ * @param born the prototype of one that was given no other: its hidden classes are shared.
+ * @param property one that it has itself.
+ */
+export function expectProperties(object: object, born: object, property: string): void {
+  if (SHARES_CLASSES || Object.getPrototypeOf(object) === born) return
+  const descriptor = Object.getOwnPropertyDescriptor(object, property)
+  if (descriptor?.configurable !== true || !Object.isExtensible(object)) return
+  Reflect.deleteProperty(object, property)
+  Object.defineProperty(object, property, descriptor)
+}
+
+/** A response that is about to be patched. */
+export function expectPatches(res: ServerResponse): void {
+  expectProperties(res, ServerResponse.prototype, 'sendDate')
+}

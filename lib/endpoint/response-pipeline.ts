@@ -1,0 +1,232 @@
+// The one place where a response is patched: what is done to it goes through the stages, from the
+// endpoint to the wire.
+import type { OutgoingHttpHeader, ServerResponse } from 'node:http'
+import {
+  expectPatches,
+  hasMadeHead,
+  hasNativeWrite,
+  METHOD_NAMES,
+  methodsOf,
+  type ResponseMethods
+} from './node-internals.js'
+import { type Layer, type Stage, STAGE_ORDER } from './stage.js'
+
+/** Emits the events of a response in Node's place. */
+export interface EventInterceptor {
+  emit(event: string, args: unknown[]): boolean
+}
+
+type AnyMethod = (...args: unknown[]) => unknown
+
+const PIPELINE = Symbol('express-mcp-streams.pipeline')
+
+interface Piped {
+  /** The first one; others stand behind it. */
+  [PIPELINE]?: ResponsePipeline
+}
+
+/**
+ * The pipeline that a stage can be added to now: the one there is, unless somebody has patched the
+ * response since, and so stands between its stages and what is added now.
+ */
+export function pipelineOf(res: ServerResponse): ResponsePipeline {
+  const first = (res as Piped)[PIPELINE]
+  if (first?.latest.isOnTop === true) return first.latest
+  return new ResponsePipeline(res, first)
+}
+
+export class ResponsePipeline implements Layer {
+  readonly res: ServerResponse
+  /** The wire, and what somebody in front of us has made of it. */
+  readonly methods: ResponseMethods
+  /** What is written may be used again once Node is done with it. */
+  readonly isReusable: boolean
+  /** From the endpoint to the wire. */
+  readonly #stages: Stage[] = []
+  #top: Layer = this
+  /** The pipeline that stands furthest behind, set on the first one. */
+  latest: ResponsePipeline = this
+  readonly #first: ResponsePipeline | undefined
+  readonly #below: ResponsePipeline | undefined
+  readonly #patches: ResponseMethods
+  readonly #emit: AnyMethod
+  #interceptor: EventInterceptor | undefined
+  #showsHead = false
+
+  constructor(res: ServerResponse, first: ResponsePipeline | undefined) {
+    this.res = res
+    this.isReusable = hasNativeWrite(res)
+    this.methods = methodsOf(res)
+    this.#emit = res.emit as AnyMethod
+    this.#first = first
+    this.#below = first?.latest
+    this.#patches = first === undefined ? PATCHES : patchesOf(() => this.#top)
+    expectPatches(res)
+    if (first === undefined) (res as Piped)[PIPELINE] = this
+    else first.latest = this
+    Object.assign(res, this.#patches)
+  }
+
+  /** Nobody has patched the response since. */
+  get isOnTop(): boolean {
+    const { res } = this
+    return METHOD_NAMES.every(
+      name => (res as unknown as ResponseMethods)[name] === this.#patches[name]
+    )
+  }
+
+  /** What the endpoint speaks to. */
+  get top(): Layer {
+    return this.#top
+  }
+
+  /** Of two stages of a kind the one that is added later stands nearer to the endpoint. */
+  add(stage: Stage): void {
+    const order = STAGE_ORDER.indexOf(stage.kind)
+    const at = this.#stages.findIndex(({ kind }) => STAGE_ORDER.indexOf(kind) >= order)
+    this.#stages.splice(at < 0 ? this.#stages.length : at, 0, stage)
+    this.#link()
+  }
+
+  /**
+   * A stage has nothing to say any more. With the last one the response gets its methods back,
+   * where nobody has patched on top of ours.
+   */
+  remove(stage: Stage): void {
+    const at = this.#stages.indexOf(stage)
+    if (at < 0) return
+    this.#stages.splice(at, 1)
+    this.#link()
+    if (this.#stages.length > 0) return
+    const methods = this.res as unknown as Record<keyof ResponseMethods, unknown>
+    for (const name of METHOD_NAMES)
+      if (methods[name] === this.#patches[name]) methods[name] = this.methods[name]
+  }
+
+  #link(): void {
+    this.#top = this.#stages.reduceRight<Layer>((next, stage) => {
+      stage.next = next
+      return stage
+    }, this)
+  }
+
+  /** From now on `headersSent` tells what the stages say. */
+  showHead(): void {
+    if (this.#showsHead) return
+    this.#showsHead = true
+    Object.defineProperty(this.res, 'headersSent', HEADERS_SENT)
+  }
+
+  /** From now on events are emitted by an interceptor. */
+  interceptEvents(interceptor: EventInterceptor): void {
+    this.#interceptor = interceptor
+    this.res.emit =
+      this.#first === undefined ? EMIT : (event, ...args: unknown[]) => this.emit(event, args)
+  }
+
+  /** Calls the interceptor. */
+  emit(event: string | symbol, args: unknown[]): boolean {
+    return (this.#interceptor as EventInterceptor).emit(event as string, args)
+  }
+
+  /** Emits an event as Node does. */
+  emitOnWire(event: string, args: unknown[]): boolean {
+    return this.#emit.call(this.res, event, ...args) as boolean
+  }
+
+  /**
+   * Puts a method in the place of Node's own, where Node has one. What somebody has patched stays
+   * theirs.
+   */
+  replace(name: string, method: AnyMethod): void {
+    const { res } = this
+    if (Object.hasOwn(res, name) || !(name in res)) return
+    ;(res as unknown as Record<string, AnyMethod>)[name] = method
+  }
+
+  // Layer: the wire
+
+  writeHead(args: readonly unknown[]): ServerResponse {
+    return this.methods.writeHead.apply(this.res, args as unknown[])
+  }
+
+  write(args: readonly unknown[]): boolean {
+    return this.methods.write.apply(this.res, args as unknown[])
+  }
+
+  end(args: readonly unknown[]): ServerResponse {
+    return this.methods.end.apply(this.res, args as unknown[])
+  }
+
+  flushHeaders(): void {
+    this.methods.flushHeaders.call(this.res)
+  }
+
+  setHeader(name: string, value: OutgoingHttpHeader): ServerResponse {
+    return this.methods.setHeader.call(this.res, name, value)
+  }
+
+  getHeader(name: string): OutgoingHttpHeader | undefined {
+    return this.methods.getHeader.call(this.res, name)
+  }
+
+  destroy(error?: Error): ServerResponse {
+    return this.methods.destroy.call(this.res, error)
+  }
+
+  implicitHeader(): void {
+    this.methods._implicitHeader.call(this.res)
+  }
+
+  get hasHead(): boolean {
+    return this.#below === undefined ? hasMadeHead(this.res) : this.#below.top.hasHead
+  }
+}
+
+function patchesOf(topOf: (res: ServerResponse) => Layer): ResponseMethods {
+  return {
+    writeHead(this: ServerResponse, ...args) {
+      return topOf(this).writeHead(args)
+    },
+    write(this: ServerResponse, ...args) {
+      return topOf(this).write(args)
+    },
+    end(this: ServerResponse, ...args) {
+      return topOf(this).end(args)
+    },
+    flushHeaders(this: ServerResponse) {
+      topOf(this).flushHeaders()
+    },
+    setHeader(this: ServerResponse, name, value) {
+      return topOf(this).setHeader(name, value)
+    },
+    getHeader(this: ServerResponse, name) {
+      return topOf(this).getHeader(name)
+    },
+    destroy(this: ServerResponse, error) {
+      return topOf(this).destroy(error)
+    },
+    _implicitHeader(this: ServerResponse) {
+      topOf(this).implicitHeader()
+    }
+  }
+}
+
+/** The same functions for every response: a call that waits should not cost ten closures. */
+const PATCHES = patchesOf(res => ((res as Piped)[PIPELINE] as ResponsePipeline).top)
+
+const EMIT: ServerResponse['emit'] = function emit(
+  this: ServerResponse,
+  event: string | symbol,
+  ...args: unknown[]
+): boolean {
+  return ((this as Piped)[PIPELINE] as ResponsePipeline).emit(event, args)
+}
+
+/** One descriptor for all responses keeps their shapes alike. */
+const HEADERS_SENT: PropertyDescriptor = {
+  configurable: true,
+  get(this: Piped) {
+    return (this[PIPELINE] as ResponsePipeline).latest.top.hasHead
+  }
+}

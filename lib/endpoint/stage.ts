@@ -1,0 +1,73 @@
+// A stage of the response pipeline: what happens to a response on its way from the endpoint to the
+// wire.
+import type { OutgoingHttpHeader, ServerResponse } from 'node:http'
+
+/**
+ * In which order stages stand, from the endpoint to the wire, whenever they are added.
+ * - `rewrite`: messages are changed first, so that all others see what the client will.
+ * - `record`: the whole answer is written down, for a repetition of its request.
+ * - `capture`: what is taken goes to a stream, and comes back as what its reader writes.
+ * - `observe`: reads along where the answer was not taken.
+ * - `cookie`: whatever the head is in the end, it carries the cookie.
+ */
+export const STAGE_ORDER = ['rewrite', 'record', 'capture', 'observe', 'cookie'] as const
+
+export type StageKind = (typeof STAGE_ORDER)[number]
+
+/** What a response can be told. Arguments are those of Node's methods. */
+export interface Layer {
+  writeHead(args: readonly unknown[]): ServerResponse
+  write(args: readonly unknown[]): boolean
+  end(args: readonly unknown[]): ServerResponse
+  flushHeaders(): void
+  setHeader(name: string, value: OutgoingHttpHeader): ServerResponse
+  getHeader(name: string): OutgoingHttpHeader | undefined
+  destroy(error?: Error): ServerResponse
+  /** Asks for a head that nobody has written. */
+  implicitHeader(): void
+  /** Whether there is a head, as far as those behind this layer are concerned. */
+  readonly hasHead: boolean
+}
+
+/** Hands everything on; a stage overrides what it has a say in. */
+export abstract class Stage implements Layer {
+  abstract readonly kind: StageKind
+  /** What stands nearer to the wire. Set by the pipeline. */
+  next!: Layer
+
+  writeHead(args: readonly unknown[]): ServerResponse {
+    return this.next.writeHead(args)
+  }
+
+  write(args: readonly unknown[]): boolean {
+    return this.next.write(args)
+  }
+
+  end(args: readonly unknown[]): ServerResponse {
+    return this.next.end(args)
+  }
+
+  flushHeaders(): void {
+    this.next.flushHeaders()
+  }
+
+  setHeader(name: string, value: OutgoingHttpHeader): ServerResponse {
+    return this.next.setHeader(name, value)
+  }
+
+  getHeader(name: string): OutgoingHttpHeader | undefined {
+    return this.next.getHeader(name)
+  }
+
+  destroy(error?: Error): ServerResponse {
+    return this.next.destroy(error)
+  }
+
+  implicitHeader(): void {
+    this.next.implicitHeader()
+  }
+
+  get hasHead(): boolean {
+    return this.next.hasHead
+  }
+}
