@@ -110,6 +110,7 @@ export const eventMaker = size => {
 
 // Parked calls hold their response, as any endpoint that means to answer must.
 const parked = new Set()
+export const parkedCalls = () => parked.size
 
 /**
  * One `res.write` per event: `drain` writes until it is told to wait, `bursts` 20 in a tick,
@@ -121,6 +122,7 @@ export function raw({ pace = 'drain', enableJsonResponse, holdNothing }) {
     const { id, params } = req.body
     const { count, size, park } = params.arguments
     if (enableJsonResponse) {
+      if (park) return void parked.add(res)
       res.writeHead(200, { 'Content-Type': 'application/json' })
       res.end(responseTo(id))
       return

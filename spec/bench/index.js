@@ -1,4 +1,4 @@
-// npm run bench [-- a b c d e f] [--quick] [--rounds=n] [--only=text]: what durability costs, as
+// npm run bench [-- a b c d e f g h] [--quick] [--rounds=n] [--only=text]: what durability costs, as
 // ratios to the bare endpoint.
 //
 // Variants run in processes of their own, apart from the load, and take turns. Every number is the
@@ -14,6 +14,7 @@ import { measureMemory } from './memory.js'
 import { measureResources } from './resources.js'
 import { measureResume } from './resume.js'
 import { othersShare } from './rounds.js'
+import { measureSlowJson } from './slow-json.js'
 
 const sections = {
   a: measureEvents,
@@ -22,7 +23,8 @@ const sections = {
   d: measureMemory,
   e: measureFetch,
   f: measureHandOff,
-  g: measureResources
+  g: measureResources,
+  h: measureSlowJson
 }
 
 const { values, positionals } = parseArgs({

@@ -189,6 +189,27 @@ answer({
     })
   },
 
+  /**
+   * Opens calls of an endpoint that says nothing; answers when each has had its first byte, or has
+   * been sent.
+   */
+  async wait({ port, calls, onlyJson = false, isSilent = false }) {
+    const headers = { 'MCP-Protocol-Version': '2025-11-25', Prefer: 'rel=stream' }
+    const accept = onlyJson ? 'application/json' : undefined
+    const body = () => callOf(++requestId, { count: 0, size: 0, park: true })
+    const waiting = await inParallel(range(calls), 50, async () => {
+      const wire = await Wire.open(port)
+      await new Promise((resolve, reject) => {
+        wire
+          .request('POST', '/mcp', { headers, accept, body: body(), sink: { push: resolve } })
+          .catch(reject)
+        if (isSilent) resolve()
+      })
+      return wire
+    })
+    parked.push(...waiting)
+  },
+
   /** All of the parked clients go. */
   leave() {
     for (const wire of parked) wire.leave()

@@ -6,8 +6,16 @@ import { performance } from 'node:perf_hooks'
 import { setImmediate as nextTick } from 'node:timers/promises'
 import express from 'express'
 import { rawAsking, sdkAsking } from './asking.js'
-import { arrays, OrderedEventStore, raw, sdkStateful, sdkStateless } from './endpoints.js'
+import {
+  arrays,
+  OrderedEventStore,
+  parkedCalls,
+  raw,
+  sdkStateful,
+  sdkStateless
+} from './endpoints.js'
 import { answer, options } from './processes.js'
+import { countTimers } from './timers.js'
 
 const eventStore = options.variant === 'store' ? new OrderedEventStore() : undefined
 const endpoints = { sdkStateless, sdkStateful, raw, arrays, sdkAsking, rawAsking }
@@ -15,6 +23,7 @@ const handle = endpoints[options.endpoint]({ ...options, eventStore })
 
 const app = express()
 let streams
+const timers = options.countTimers ? countTimers() : undefined
 if (options.variant === 'ours') {
   // Imported here and not above: the other variants are to be measured without a trace of it.
   const { mcpStreams } = await import('express-mcp-streams')
@@ -56,6 +65,12 @@ answer({
   },
 
   connections: () => new Promise(resolve => server.getConnections((_, count) => resolve(count))),
+
+  /** Calls that hold their response and say nothing more. */
+  parked: () => parkedCalls(),
+
+  /** Timers that have been set, and those of them that are still to fire. */
+  timers: () => timers,
 
   stats: () => streams?.stats(),
 

@@ -8,6 +8,7 @@ const LF = 10
 const COLON = 58
 const S = 115
 const host = '127.0.0.1'
+const BOTH = 'application/json, text/event-stream'
 
 // One buffer for all sockets: it is read to its end before the next socket fills it.
 const buffer = Buffer.allocUnsafeSlow(256 * 1024)
@@ -33,12 +34,8 @@ export class Wire {
     this.#reset()
   }
 
-  request(method, target, { headers = {}, body, sink } = {}) {
-    const lines = [
-      `${method} ${target} HTTP/1.1`,
-      'Host: localhost',
-      'Accept: application/json, text/event-stream'
-    ]
+  request(method, target, { headers = {}, accept = BOTH, body, sink } = {}) {
+    const lines = [`${method} ${target} HTTP/1.1`, 'Host: localhost', `Accept: ${accept}`]
     for (const [name, value] of Object.entries(headers)) lines.push(`${name}: ${value}`)
     const json = body === undefined ? '' : JSON.stringify(body)
     if (json)
