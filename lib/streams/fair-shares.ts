@@ -25,6 +25,11 @@ export class FairShares<K> {
     return this.#shares.get(owner)?.size ?? 0
   }
 
+  /** How much the owner has that has most of what may go, as a power of two; -1: nothing may. */
+  get most(): number {
+    return this.#byMagnitude.findLastIndex(shares => (shares?.size ?? 0) > 0)
+  }
+
   /** An owner has more, or less. */
   grow(owner: string, by: number): void {
     const share = this.#of(owner)
@@ -55,7 +60,7 @@ export class FairShares<K> {
    * to a factor of two.
    */
   next(wantedBy?: string): K | undefined {
-    const largest = this.#byMagnitude.findLast(shares => (shares?.size ?? 0) > 0)
+    const largest = this.#byMagnitude[this.most]
     if (largest === undefined) return undefined
     let [share] = largest
     const own = wantedBy === undefined ? undefined : this.#shares.get(wantedBy)

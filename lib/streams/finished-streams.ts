@@ -62,19 +62,23 @@ export class FinishedStreams {
   readonly #shares: FairShares<string>
   readonly #limits: FinishedLimits
   readonly #tombstones: FairStore<Tombstone>
+  readonly #grow: (owner: string, by: number) => void
   readonly #bury: (stream: Stream, isEviction: boolean) => void
 
   /**
    * @param shares what each owner has, of running streams too.
+   * @param grow notes that an owner has more, or less.
    * @param bury what is done with a stream that is not kept any more: evicted, or expired.
    */
   constructor(
     limits: FinishedLimits,
     shares: FairShares<string>,
+    grow: (owner: string, by: number) => void,
     bury: (stream: Stream, isEviction: boolean) => void
   ) {
     this.#limits = limits
     this.#shares = shares
+    this.#grow = grow
     this.#bury = bury
     this.#kept = new LRUCache({
       // Counted by size: with `max` the cache lays out its tables at once, and clears them whole
@@ -84,7 +88,7 @@ export class FinishedStreams {
       perf: CLOCK,
       dispose: ({ owner }: Stream, id: string): void => {
         shares.drop(owner, id)
-        shares.grow(owner, -limits.place)
+        grow(owner, -limits.place)
       },
       // After, not `dispose`: a burial deletes, and the cache counts wrong when it is changed from
       // inside a deletion.
@@ -127,7 +131,7 @@ export class FinishedStreams {
     const { id, owner } = stream
     const rank = rankOf(stream)
     this.delete(stream)
-    this.#shares.grow(owner, this.#limits.place)
+    this.#grow(owner, this.#limits.place)
     this.#shares.put(owner, id, rank)
     this.#kept.set(id, stream, { ttl: this.#timeOf(rank) })
   }

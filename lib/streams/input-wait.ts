@@ -27,6 +27,8 @@ export interface InputWaitHost {
   readonly readers: number
   /** Its client has sent an answer at once. */
   readonly answersDirectly: boolean
+  /** The process is about to end: who is sent away finds the door shut. */
+  readonly isClosing: boolean
   /** It is the client's turn: `wait`, or only disconnect, to see how the client comes back. */
   stopForAnswers(isHandOff: boolean): void
   /** An answer has come, or is not wanted any more. */
@@ -186,8 +188,9 @@ export class InputWait {
 
   /** Milliseconds of quiet that are waited for; `undefined`: it does not stop. */
   get #patience(): number | undefined {
-    const { kind, state, profile, readers, hasReader, answersDirectly } = this.#host
-    const mayStop = kind === 'request' && state === 'live' && profile.handoff !== 'never'
+    const { kind, state, profile, readers, hasReader, answersDirectly, isClosing } = this.#host
+    const isRunning = kind === 'request' && state === 'live' && !isClosing
+    const mayStop = isRunning && profile.handoff !== 'never'
     // The first reader comes as soon as the head is out, and must have begun before it can be sent
     // away.
     if (!mayStop || this.turns.open.size === 0 || readers === 0) return undefined

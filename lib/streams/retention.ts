@@ -94,6 +94,11 @@ export class Retention {
     this.#log.evict(now - this.#limits.window, this.#lastBeforeOpen)
   }
 
+  /** Memory is short: so many bytes of what has been written go, as far as there are. */
+  letGoWritten(bytes: number): void {
+    this.#makeRoom(bytes)
+  }
+
   letGo(isRecall: boolean): void {
     this.#log.clear(isRecall)
     this.#unsent?.leave()

@@ -8,7 +8,7 @@ import { FairShares } from './fair-shares.js'
 import { FinishedStreams, type Tombstone } from './finished-streams.js'
 import type { RequestId } from '../protocol/json-rpc.js'
 import { SharedRoom } from './shared-room.js'
-import type { Segment } from './segment.js'
+import { LARGEST_SLAB, type Segment } from './segment.js'
 import type { Sessions } from './sessions.js'
 import { Stream } from './stream.js'
 import { StreamGroups } from './stream-groups.js'
@@ -72,6 +72,8 @@ export class StreamRegistry implements StreamHost, ByteBudget {
   readonly #running: SharedRoom
   /** What each owner has: bytes, and for each stream as many more as it gets on the average. */
   readonly #shares = new FairShares<string>()
+  /** The same, of running streams with events that have been written. */
+  readonly #written = new FairShares<Stream>()
   readonly #place: number
   readonly #finished: FinishedStreams
   readonly #bySession = new Map<string, Set<Stream>>()
@@ -104,6 +106,7 @@ export class StreamRegistry implements StreamHost, ByteBudget {
     this.#finished = new FinishedStreams(
       { ...limits, place: this.#place },
       this.#shares,
+      (owner, by) => this.#grow(owner, by),
       (stream, isEviction) => this.#bury(stream, isEviction)
     )
   }
@@ -116,7 +119,7 @@ export class StreamRegistry implements StreamHost, ByteBudget {
     const { owner } = init
     if (!this.#hasRoom(owner)) return undefined
     this.#running.take(owner, 1)
-    this.#shares.grow(owner, this.#place)
+    this.#grow(owner, this.#place)
     const stream = new Stream(init, producer, this)
     this.#live.set(stream.id, stream)
     if (stream.kind === 'listen') this.#listening++
@@ -251,7 +254,7 @@ export class StreamRegistry implements StreamHost, ByteBudget {
 
   isTight(owner: string): boolean {
     const isNearlyFull = this.#bytes > this.limits.maxBytes * TIGHT
-    return isNearlyFull && this.#shares.next(owner) === undefined
+    return isNearlyFull && (this.#shares.next(owner) ?? this.#written.next(owner)) === undefined
   }
 
   // ByteBudget
@@ -282,18 +285,53 @@ export class StreamRegistry implements StreamHost, ByteBudget {
 
   #count(bytes: number, owner: string): void {
     this.#bytes += bytes
-    this.#shares.grow(owner, bytes)
+    this.#grow(owner, bytes)
+  }
+
+  #grow(owner: string, by: number): void {
+    this.#shares.grow(owner, by)
+    this.#written.grow(owner, by)
   }
 
   /** `false`: nothing is left that could go, for the owner that wants the room. */
   #makeRoom(owner: string | undefined): boolean {
+    const isRunningFirst = this.#written.most > this.#shares.most
+    if (isRunningFirst && this.#evictWritten(owner)) return true
     if (this.#finished.evict(owner)) return true
+    if (!isRunningFirst && this.#evictWritten(owner)) return true
     const [oldest] = this.#lingering
     oldest?.recall()
     return oldest !== undefined
   }
 
+  /** Lets go of what a running stream has written: of one of the owner's that has most. */
+  #evictWritten(wantedBy: string | undefined): boolean {
+    for (;;) {
+      const stream = this.#written.next(wantedBy)
+      if (stream === undefined) return false
+      const before = this.#bytes
+      stream.letGoWritten(LARGEST_SLAB)
+      if (this.#bytes < before) return true
+      this.#unlist(stream)
+    }
+  }
+
+  #unlist(stream: Stream): void {
+    if (!stream.keepsWritten) return
+    stream.keepsWritten = false
+    this.#written.drop(stream.owner, stream)
+  }
+
   // StreamHost
+
+  get isClosing(): boolean {
+    return this.#isClosing
+  }
+
+  written(stream: Stream): void {
+    stream.keepsWritten = true
+    this.#written.put(stream.owner, stream)
+  }
 
   answersDirectly({ owner, sessionId }: Stream): boolean {
     return this.#sessions?.answersDirectly(owner, sessionId) === true
@@ -371,7 +409,8 @@ export class StreamRegistry implements StreamHost, ByteBudget {
     if (!this.#live.delete(stream.id)) return
     if (stream.kind === 'listen') this.#listening--
     this.#running.giveBack(stream.owner, 1)
-    this.#shares.grow(stream.owner, -this.#place)
+    this.#unlist(stream)
+    this.#grow(stream.owner, -this.#place)
   }
 
   #remove(stream: Stream): void {

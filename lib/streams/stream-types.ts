@@ -143,6 +143,8 @@ export interface StreamHost {
    * of now.
    */
   readonly abandonAfter: number
+  /** The process is about to end. */
+  readonly isClosing: boolean
   /** Whether its client is known to send its answers at once. */
   answersDirectly(stream: Stream): boolean
   /** Names a ping of ours to its client. */
@@ -151,6 +153,8 @@ export interface StreamHost {
   waiting(stream: Stream): void
   /** It has left `live` or `waiting` for good. */
   ended(stream: Stream, error: StreamError | undefined): void
+  /** Some of its events have been written, and are kept in case the wire has lost them. */
+  written(stream: Stream): void
   /** Its reader came or went. */
   readerChanged(stream: Stream): void
   /** Events that were still inside the window had to go. */

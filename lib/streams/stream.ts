@@ -23,6 +23,12 @@ import {
 import { TakeOvers } from './take-overs.js'
 import type { ServerRequests } from './server-requests.js'
 
+/**
+ * Milliseconds for which the producer of a full stream waits for a client that has lost its
+ * connection: a reconnection time, a few tries, and a network that changes.
+ */
+const GRACE = 10_000
+
 export class Stream implements StreamIdentity, InputWaitHost, RetentionHost {
   readonly id: string
   readonly kind: StreamKind
@@ -44,6 +50,8 @@ export class Stream implements StreamIdentity, InputWaitHost, RetentionHost {
   #state: StreamState = 'live'
   readonly #outstanding: OutstandingRequests
   readonly #retention: Retention
+  /** Its host knows that events of it have been written, and may be let go. */
+  keepsWritten = false
   /** Names the ping that its client has been sent; `undefined`: none. */
   pingId: string | undefined
   #followsLinks = false
@@ -60,6 +68,8 @@ export class Stream implements StreamIdentity, InputWaitHost, RetentionHost {
   #hasEndedEarly = false
   #abort: AbortController | undefined
   readonly #abandonment = new Timer(() => this.abandon())
+  /** Runs while it is full and its client may come back. */
+  #grace: Timer | undefined
   readonly #host: StreamHost
 
   constructor(init: StreamInit, producer: Producer, host: StreamHost) {
@@ -216,7 +226,7 @@ export class Stream implements StreamIdentity, InputWaitHost, RetentionHost {
 
   /** Somebody makes room in it, or is about to. */
   get #isConnected(): boolean {
-    return this.#reader !== undefined || this.#isConnecting
+    return this.#reader !== undefined || this.#isConnecting || this.#grace !== undefined
   }
 
   /** Its client shows by its answer that it does not keep answers until it is its turn. */
@@ -225,6 +235,10 @@ export class Stream implements StreamIdentity, InputWaitHost, RetentionHost {
     this.pingId = id
     this.#retention.keepAnyway(JSON.stringify({ jsonrpc: '2.0', id, method: 'ping' }))
     this.#outstanding.pinged(id, this.log.last)
+  }
+
+  get isClosing(): boolean {
+    return this.#host.isClosing
   }
 
   /** Its client has sent an answer at once. */
@@ -363,6 +377,7 @@ export class Stream implements StreamIdentity, InputWaitHost, RetentionHost {
     this.readerStart = cursor
     this.log.startFrom(cursor)
     this.#retention.countUnsent()
+    this.#endGrace()
     this.#drainIfRoom()
     this.#abandonment.stop()
     if (older !== undefined) (this.#takeOvers ??= new TakeOvers()).makeWay(older)
@@ -381,21 +396,37 @@ export class Stream implements StreamIdentity, InputWaitHost, RetentionHost {
     this.#outstanding.handOff?.readerParted(partedAt)
     this.signOfLife()
     this.#host.readerChanged(this)
-    this.#goOnAlone()
+    this.#waitForNext()
   }
 
   /** A connection that was to follow it has closed before it could. */
   missed(): void {
     this.#isConnecting = false
     this.signOfLife()
-    if (this.#reader === undefined) this.#goOnAlone()
+    if (this.#reader === undefined) this.#waitForNext()
   }
 
-  /** Nobody makes room any more: who waits for that goes on, up to the limits. */
+  /**
+   * Nobody makes room any more. A client that comes back soon does: until then the producer waits,
+   * as what it would write now is more than may be kept.
+   */
+  #waitForNext(): void {
+    if (!this.#isFull || this.isEnded || this.#grace !== undefined) return
+    this.#grace = new Timer(() => this.#goOnAlone())
+    this.#grace.start(GRACE)
+  }
+
+  /** Nobody has come: the producer goes on, up to the limits. */
   #goOnAlone(): void {
+    this.#endGrace()
     if (!this.#isFull) return
     this.#isFull = false
     this.#producer?.drain()
+  }
+
+  #endGrace(): void {
+    this.#grace?.stop()
+    this.#grace = undefined
   }
 
   /**
@@ -418,6 +449,7 @@ export class Stream implements StreamIdentity, InputWaitHost, RetentionHost {
   /** It turned out not to be ours to keep: nothing of it goes on, and nobody is told. */
   forget(): void {
     this.#abandonment.stop()
+    this.#endGrace()
     this.#outstanding.handOff?.stop()
     this.#producer = undefined
     this.#takeOvers?.endAll()
@@ -435,7 +467,13 @@ export class Stream implements StreamIdentity, InputWaitHost, RetentionHost {
   /** Notes that a batch went to a connection. */
   markWritten(batch: Batch, now: number): void {
     this.#retention.markWritten(batch, now)
+    if (!this.keepsWritten && !this.isEnded) this.#host.written(this)
     this.#drainIfRoom()
+  }
+
+  /** Lets go of so many bytes of what has been written, or of all that there is. */
+  letGoWritten(bytes: number): void {
+    this.#retention.letGoWritten(bytes)
   }
 
   #drainIfRoom(): void {
@@ -476,6 +514,7 @@ export class Stream implements StreamIdentity, InputWaitHost, RetentionHost {
     if (state === 'waiting') this.#host.waiting(this)
     if (!this.isEnded) return
     this.#abandonment.stop()
+    this.#endGrace()
     if (state !== 'completed') this.#abort?.abort(this.#abortReason())
     const producer = this.#producer
     this.#producer = undefined

@@ -13,6 +13,7 @@ import {
 import { rawEndpoint, type RawScript } from '../../helpers/endpoints/raw.js'
 import { sdkV1Stateful } from '../../helpers/endpoints/sdk-v1.js'
 import { sdkV2Handler } from '../../helpers/endpoints/sdk-v2.js'
+import { gate } from '../../helpers/gate.js'
 import { happenings, until } from '../../helpers/happenings.js'
 import { closeAll } from '../../helpers/listen.js'
 import {
@@ -27,6 +28,7 @@ import {
 import type { OpenStream } from '../../helpers/open-stream.js'
 import { open, requestText } from '../hardening/wire.js'
 import { serve, streamId, streamUrl, type Served } from '../../helpers/serve.js'
+import { ANNOUNCED, askingEndpoint, QUICK, yes } from '../hand-off/asking.js'
 
 afterEach(closeAll)
 
@@ -143,6 +145,29 @@ describe('calls that run', () => {
     endpoint.calls[0]!.result()
     await down
     expect(response.messages()).toEqual([NEWS, answered(1)])
+  })
+
+  it('that ask their clients something are not handed off: the connection stays until the answer is there', async () => {
+    const notices = happenings('waiting')
+    const isClosing = gate()
+    const endpoint = askingEndpoint(async (rawCall, ask) => {
+      await isClosing.opened
+      await ask('who')
+      rawCall.result()
+    })
+    const served = await serve(endpoint, QUICK)
+    const response = await post(served.url, callTool(1, 'any'), ANNOUNCED)
+    const down = served.streams.close()
+    isClosing.open()
+    await response.nextMessage()
+    // Much longer than it has to be quiet.
+    await new Promise(resolve => setTimeout(resolve, 50))
+    expect([response.ending, notices.length]).toEqual([undefined, 0])
+    await post(served.url, yes('who'), ANNOUNCED)
+    await response.ended
+    await down
+    expect(response.messages().at(-1)).toEqual(answered(1))
+    expect(notices).toHaveLength(0)
   })
 
   it('go on where a client comes back for them meanwhile', async () => {

@@ -1,16 +1,31 @@
 // A stream holds so much and no more, however slowly its client reads: the endpoint waits, or the
 // call fails explicitly.
 
-import { afterEach, describe, expect, it } from '@jest/globals'
+import { afterEach, describe, expect, it, jest } from '@jest/globals'
 import { once } from 'node:events'
+import { currentStream } from '../../../lib/index.js'
 import { rawEndpoint, type RawCall } from '../../helpers/endpoints/raw.js'
 import { gate } from '../../helpers/gate.js'
 import { closeAll } from '../../helpers/listen.js'
 import type { OpenStream } from '../../helpers/open-stream.js'
 import { serve, streamId, streamUrl } from '../../helpers/serve.js'
-import { call, fill, gist, leave, note, resume, resumeAtEndpoint, turn, upTo } from './setup.js'
+import {
+  call,
+  fill,
+  gist,
+  leave,
+  note,
+  resume,
+  resumeAtEndpoint,
+  stopTheClock,
+  turn,
+  upTo
+} from './setup.js'
 
-afterEach(closeAll)
+afterEach(() => {
+  jest.useRealTimers()
+  return closeAll()
+})
 
 const MAX_STREAM_BYTES = 256 * 1024
 const EVENT = 8 * 1024
@@ -75,19 +90,50 @@ describe('an endpoint that waits for `drain`', () => {
     expect((await resume(streamUrl(response, served.url), rest.blocks.at(-1)!.id)).status).toBe(204)
   })
 
-  it('goes on when its client leaves while it waits', async () => {
+  it('goes on some time after its client has left while it waits', async () => {
     const { endpoint, progress } = politeEndpoint(3000)
+    stopTheClock()
     const served = await serve(endpoint, { maxStreamBytes: MAX_STREAM_BYTES })
     const response = await call(served.url, 'flood')
     response.pause()
     progress.start.open()
     await untilItWaits(served.url, progress)
     const written = progress.written
+    await leave(response, served)
+    await untilItWaits(served.url, progress)
+    expect(progress.written).toBe(written)
     expect(served.streams.stats()).toMatchObject({ live: 1 })
-    response.destroy()
+    jest.advanceTimersByTime(10_000)
     await progress.done.opened
     expect(progress.written).toBeLessThan(written + MAX_STREAM_BYTES / EVENT + 2)
     expect(served.streams.stats()).toMatchObject({ live: 0 })
+  })
+
+  it('waits for a slow client that is disconnected, and comes back for everything', async () => {
+    const total = 3000
+    const { endpoint, progress } = politeEndpoint(total)
+    let stream = currentStream()
+    const served = await serve(
+      ((req, res) => {
+        stream ??= currentStream()
+        endpoint(req, res)
+      }) as typeof endpoint,
+      { maxStreamBytes: MAX_STREAM_BYTES, retry: 1 }
+    )
+    const response = await call(served.url, 'flood')
+    response.pause()
+    progress.start.open()
+    await untilItWaits(served.url, progress)
+    stream!.disconnect()
+    await untilItWaits(served.url, progress)
+    expect(progress.written).toBeLessThan(total)
+    response.resume()
+    expect(await response.ended).toBe('end')
+    const rest = await resume(streamUrl(response, served.url), response.blocks.at(-1)!.id)
+    await rest.ended
+    const all = [...response.messages(), ...rest.messages()]
+    expect(gist(all)).toEqual([...upTo(total), ['flood', 'result']])
+    expect(rest.messages().length).toBeGreaterThan(1)
   })
 
   it('waits at its limit when nobody has ever read, and the client then gets everything', async () => {

@@ -62,6 +62,16 @@ describe('for a client that has announced itself', () => {
     expect(jest.getTimerCount()).toBeLessThan(2)
   })
 
+  it('not where the process is about to end: it would find the door shut', () => {
+    const { stream, reader } = start(ANNOUNCED)
+    append(stream, ask('a'))
+    table.table.beginClosing(1e9)
+    pass(1e6)
+    append(stream, ask('b'))
+    pass(1e6)
+    expect([stream.state, reader.disconnects]).toEqual(['live', []])
+  })
+
   it('every event begins the quiet again', () => {
     const { stream } = start(ANNOUNCED)
     append(stream, ask('a'))

@@ -253,6 +253,35 @@ describe('when all streams together hold too many bytes', () => {
     expect(table.counts().bytes).toBeLessThan(350_000 + 512)
   })
 
+  it('what running ones of the owner with most have written goes, and nobody else notices', () => {
+    const { table, notices } = newTable({ maxBytes: 1_000_000 })
+    const hogs = Array.from({ length: 3 }, () => open(table, { owner: 'hog' }).stream)
+    for (const stream of [...hogs, ...hogs, ...hogs]) {
+      append(stream, large)
+      deliver(stream, stream.log.written)
+    }
+    const [first] = hogs as [Stream, ...Stream[]]
+    const mine = open(table, { owner: 'me' }).stream
+    for (const n of [1, 2, 3]) expect([n, append(mine, large)]).toEqual([n, true])
+    deliver(mine)
+    expect([mine.state, mine.log.first, ...hogs.map(({ state }) => state)]).toEqual([
+      ...['live', 1],
+      ...['live', 'live', 'live']
+    ])
+    // Its stream that has been written to for the longest time, from its start.
+    expect(first.log.first).toBeGreaterThan(1)
+    expect(hogs[2]!.log.first).toBe(1)
+    const evicted = notices.filter(({ name }) => name === 'evicted').map(({ id }) => id)
+    expect(new Set(evicted)).toEqual(new Set([first.id]))
+    // What has not been written stays, and so do those who have little.
+    for (const hog of hogs) append(hog, large)
+    expect([mine.log.first, mine.log.last, ...hogs.map(({ state }) => state)]).toEqual([
+      ...[1, 3],
+      ...['live', 'live', 'live']
+    ])
+    expect(table.counts().bytes).toBeLessThanOrEqual(1_000_000)
+  })
+
   it('and all of them run, a new one is refused', () => {
     const { table } = newTable({ maxBytes: 512 })
     append(open(table).stream, 'x')

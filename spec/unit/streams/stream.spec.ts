@@ -377,15 +377,49 @@ describe('the limit of a stream', () => {
   it.each([
     ['leaves', {}, (stream: Stream, reader: FakeReader) => stream.detach(reader)],
     ['never comes', { isConnecting: true }, (stream: Stream) => stream.missed()]
-  ])('lets the producer go on when the reader %s', (...[, init, leave]) => {
+  ])('lets the producer go on some time after the reader %s', (...[, init, leave]) => {
     const { stream, producer } = open(newTable({ maxStreamBytes: 200_000 }).table, init)
     const reader = new FakeReader()
     if (!('isConnecting' in init)) stream.attach(reader, 0)
     while (append(stream, large()));
     expect([stream.state, stream.isFull, producer.drains]).toEqual(['live', true, 0])
     leave(stream, reader)
+    jest.advanceTimersByTime(9999)
+    expect([stream.state, stream.isFull, producer.drains]).toEqual(['live', true, 0])
+    jest.advanceTimersByTime(1)
     expect([stream.state, stream.isFull, producer.drains]).toEqual(['live', false, 1])
     expect([append(stream, large()), stream.state]).toEqual([false, 'failed'])
+  })
+
+  it('goes on as before for a reader that comes back soon', () => {
+    const { stream, producer } = open(newTable({ maxStreamBytes: 200_000 }).table)
+    const reader = new FakeReader()
+    stream.attach(reader, 0)
+    let taken = 1
+    while (append(stream, large())) taken++
+    stream.detach(reader)
+    jest.advanceTimersByTime(9999)
+    stream.attach(new FakeReader(), 0)
+    jest.advanceTimersByTime(60_000)
+    expect([stream.state, stream.isFull, producer.drains]).toEqual(['live', true, 0])
+    deliver(stream)
+    expect([producer.drains, stream.log.last]).toEqual([1, taken])
+    stream.detach(reader)
+  })
+
+  it.each<[string, (stream: Stream) => void]>([
+    ['is cancelled', stream => stream.cancel()],
+    ['is dropped', stream => stream.forget()]
+  ])('waits for nobody any more when it %s', (_name, end) => {
+    const { stream } = open(newTable({ maxStreamBytes: 200_000 }).table)
+    const reader = new FakeReader()
+    stream.attach(reader, 0)
+    while (append(stream, large()));
+    const timers = jest.getTimerCount()
+    stream.detach(reader)
+    expect(jest.getTimerCount()).toBe(timers + 2)
+    end(stream)
+    expect(jest.getTimerCount()).toBe(timers)
   })
 
   it('counts what others have left unread only where a stream has left something unread itself', () => {
