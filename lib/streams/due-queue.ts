@@ -28,6 +28,7 @@ export class DueQueue {
   #first: Waiting | undefined
   #last: Waiting | undefined
   #timer: ReturnType<typeof setTimeout> | undefined
+  #isClosed = false
 
   /** @param delay milliseconds from `add` on, the same for all. */
   constructor(delay: number) {
@@ -40,6 +41,7 @@ export class DueQueue {
 
   add(waiting: Waiting): void {
     waiting.stop()
+    if (this.#isClosed) return
     waiting.queue = this
     waiting.dueAt = now() + this.#delay
     waiting.earlier = this.#last
@@ -59,8 +61,9 @@ export class DueQueue {
     waiting.queue = waiting.earlier = waiting.later = undefined
   }
 
-  /** Nothing of it becomes due any more. */
+  /** Nothing of it becomes due any more, and nothing that is added later. */
   close(): void {
+    this.#isClosed = true
     clearTimeout(this.#timer)
     for (let first = this.#first; first !== undefined; first = this.#first) this.remove(first)
   }

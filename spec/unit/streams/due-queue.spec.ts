@@ -1,0 +1,37 @@
+// One timer for all that waits the same time.
+
+import { afterEach, beforeEach, expect, it, jest } from '@jest/globals'
+import { DueQueue, Waiting } from '../../../lib/streams/due-queue.js'
+import { stopTheClock } from '../../features/limits/setup.js'
+
+beforeEach(stopTheClock)
+afterEach(() => {
+  jest.useRealTimers()
+})
+
+it('tells each when its time is up, in their order, with one timer', () => {
+  const queue = new DueQueue(100)
+  const due: number[] = []
+  const all = [0, 1, 2].map(n => new Waiting(() => due.push(n)))
+  for (const waiting of all) {
+    queue.add(waiting)
+    jest.advanceTimersByTime(10)
+  }
+  expect(jest.getTimerCount()).toBe(1)
+  all[1]!.stop()
+  jest.advanceTimersByTime(70)
+  expect(due).toEqual([0])
+  jest.advanceTimersByTime(20)
+  expect([due, queue.isEmpty, jest.getTimerCount()]).toEqual([[0, 2], true, 0])
+})
+
+it('holds no timer once it is closed, whatever is added', () => {
+  const queue = new DueQueue(100)
+  queue.add(new Waiting(() => undefined))
+  queue.close()
+  queue.add(new Waiting(() => undefined))
+  const other = new DueQueue(100)
+  other.close()
+  other.add(new Waiting(() => undefined))
+  expect([jest.getTimerCount(), queue.isEmpty, other.isEmpty]).toEqual([0, true, true])
+})
