@@ -4,11 +4,11 @@ import { Closing } from './closing.js'
 import { debug, debugStream, publish } from './diagnostics.js'
 import { Observations } from './observations.js'
 import type { ResumeInterval } from './protocol/stream-messages.js'
-import { FairStore } from './streams/fair-store.js'
 import { Sessions } from './streams/sessions.js'
 import type { Stream } from './streams/stream.js'
 import { StreamRegistry } from './streams/stream-registry.js'
 import type { OwnerFunction } from './access/guards.js'
+import { Admissions } from './endpoint/admission.js'
 import { BodyBudget } from './endpoint/body-budget.js'
 import { Connections } from './endpoint/connections.js'
 import type { ClientEventName } from './endpoint/instance-parts.js'
@@ -35,9 +35,6 @@ const AT_WILL_RETRY = 1000
  */
 const ANSWERS_SHARE = 8
 
-/** Owners whom the endpoint has admitted that are remembered. */
-const MOST_ADMITTED = 1000
-
 export class Instance implements RoutesInstance {
   // Who asks.
   readonly owner: OwnerFunction
@@ -45,7 +42,7 @@ export class Instance implements RoutesInstance {
   readonly allowedOrigins: ReadonlySet<string>
   readonly sessions: Sessions
   readonly sessionEnded = new Set<(sessionId: string, owner: string) => void>()
-  readonly admitted = new FairStore<{ readonly until: number }>({ maxSize: MOST_ADMITTED })
+  readonly admissions = new Admissions()
 
   // What is kept, and who reads it.
   readonly table: StreamRegistry

@@ -20,9 +20,8 @@ import { headerOf } from '../access/guards.js'
 import type { InstanceParts } from '../endpoint/instance-parts.js'
 import { refuseAndCount } from '../endpoint/refusals.js'
 import type { RequestContext } from '../endpoint/request-context.js'
-import { sendToEndpoint } from '../endpoint/endpoint-client.js'
+import { sendToEndpoint, tellEndpoint, tellUnanswered } from '../endpoint/endpoint-client.js'
 import { answerJson } from '../endpoint/reply.js'
-import { tellEndpoint, tellUnanswered } from '../endpoint/tell-endpoint.js'
 import { CallContext } from './call-context.js'
 import { type CallCounts, CallStore } from './call-store.js'
 import { answerToolsList, withHints } from './duration-hints.js'
@@ -299,7 +298,8 @@ export class ResumeTokens {
    */
   #tellCancelled(req: IncomingMessage, requestId: string, sessionId: string): void {
     const params = { requestId, reason: 'The client has cancelled the request' }
-    tellEndpoint(this.#parts, req, { method: 'notifications/cancelled', params }, sessionId)
+    const message = { jsonrpc: '2.0', method: 'notifications/cancelled', params }
+    void tellEndpoint(this.#parts, req, message, { sessionId })
   }
 }
 

@@ -1,26 +1,127 @@
-// The endpoint's own word on a client, its token and its session, asked with a message that every
-// endpoint can answer.
+// The one rule of admission: any status but 2xx, or a JSON-RPC error, is a refusal. The endpoint's
+// own word on a client, its token and its session, asked with a message that every endpoint can
+// answer.
 import type { IncomingMessage } from 'node:http'
+import type { TLSSocket } from 'node:tls'
+import { now } from '../protocol/clock.js'
 import { isObject, type Message, paramsOf } from '../protocol/json-rpc.js'
 import { FIRST_STATELESS_REVISION, parseRevision } from '../protocol/revisions.js'
 import { CLIENT_CAPABILITIES } from '../protocol/streams-capability.js'
+import { FairStore } from '../streams/fair-store.js'
 import { headerOf } from '../access/guards.js'
-import { type Admission, admissionIn, askEndpoint } from './ask-endpoint.js'
+import { askEndpoint, type Reply } from './endpoint-client.js'
 import type { RequestContext } from './request-context.js'
+
+/** The endpoint has answered with a JSON-RPC error. */
+export class EndpointError extends Error {
+  readonly code: number
+  readonly data: unknown
+
+  constructor(code: number, message: string, data: unknown) {
+    super(message)
+    this.name = 'EndpointError'
+    this.code = code
+    this.data = data
+  }
+
+  /** The error in a message, where it has one that JSON-RPC would know. */
+  static in(message: Message | undefined): EndpointError | undefined {
+    const error = message?.error
+    if (!isObject(error)) return undefined
+    const { code, message: text, data } = error
+    return new EndpointError(
+      Number.isSafeInteger(code) ? (code as number) : -32603,
+      String(text),
+      data
+    )
+  }
+}
+
+/** What the endpoint makes of who asks. */
+export type Admission =
+  | { readonly kind: 'admitted'; readonly message?: Message | undefined }
+  /** By a status that is the caller's to pass on. */
+  | { readonly kind: 'refusal'; readonly response: IncomingMessage }
+  /** By a JSON-RPC error, whatever the status. */
+  | { readonly kind: 'error'; readonly error: EndpointError }
+
+const METHOD_NOT_FOUND = -32601
+
+export function admissionIn(reply: Reply): Admission {
+  if (reply.kind === 'refusal') return reply
+  const error = EndpointError.in(reply.message)
+  // Not to know this method says nothing of who asks.
+  return error === undefined || error.code === METHOD_NOT_FOUND
+    ? { kind: 'admitted', message: reply.message }
+    : { kind: 'error', error }
+}
+
+export type Verdict =
+  | Admission
+  /** It says nothing. */
+  | { readonly kind: 'none' }
 
 /** Milliseconds for which the endpoint's word is awaited. */
 const PATIENCE = 10_000
 /** Bytes that it may have. */
 const LONGEST_ANSWER = 1024 * 1024
+/** Milliseconds for which a yes is kept. */
+const KEPT_FOR = 5000
+const MOST_CLIENTS = 10_000
 
-/**
- * Asks the endpoint, and whatever guards it, whether it knows this client; `none`: it says nothing.
- * The message that the client has sent, if any, does not go there.
- */
+/** Headers that are another in each request, and say nothing of who makes it. */
+const OF_ONE_REQUEST =
+  /^(?:accept.*|content-.*|connection|date|mcp-(?:method|name|param-.*)|idempotency-key|last-event-id|traceparent|tracestate|baggage|b3|x-b3-.*|x-request-id|x-correlation-id|x-amzn-trace-id|x-cloud-trace-context|cf-ray)$/i
+
+/** What the endpoint has said of clients: a yes is believed for a while, where that is wanted. */
+export class Admissions {
+  readonly #admitted = new FairStore<{ readonly at: number }>({
+    maxSize: MOST_CLIENTS,
+    ttl: KEPT_FOR
+  })
+  /** Those that wait for the endpoint's word on the same client. */
+  readonly #asking = new Map<string, Promise<Verdict>>()
+
+  /**
+   * Asks the endpoint, and whatever guards it, whether it knows this client. The message that the
+   * client has sent, if any, does not go there. A refusal is the caller's to pass on.
+   *
+   * @param believedFor milliseconds for which an earlier yes will do, 5,000 at most.
+   */
+  async of(context: RequestContext, believedFor: number, message?: Message): Promise<Verdict> {
+    const key = keyOf(context)
+    const { at = -Infinity } = this.#admitted.get(key) ?? {}
+    if (now() - at < believedFor) return { kind: 'admitted' }
+    const other = await this.#asking.get(key)
+    // Whoever has come first may be told no for a reason of its own: it has left, say.
+    if (other?.kind === 'admitted') return other
+    const asked = verdictOf(context, message)
+    this.#asking.set(key, asked)
+    const verdict = await asked
+    if (this.#asking.get(key) === asked) this.#asking.delete(key)
+    if (verdict.kind === 'admitted') this.#admitted.set(key, context.owner, { at: now() })
+    return verdict
+  }
+}
+
+/** All that a guard may know a client by. */
+function keyOf({ instance, req, owner }: RequestContext): string {
+  const { rawHeaders, socket } = req
+  const headers: string[] = []
+  for (let i = 0; i + 1 < rawHeaders.length; i += 2)
+    if (!OF_ONE_REQUEST.test(rawHeaders[i] as string))
+      headers.push(rawHeaders[i] as string, rawHeaders[i + 1] as string)
+  const { authorized } = socket as TLSSocket
+  const certificate = authorized ? (socket as TLSSocket).getPeerCertificate().fingerprint256 : ''
+  const url = req.originalUrl ?? req.url
+  return instance.hash(JSON.stringify([owner, url, socket.remoteAddress, certificate, headers]))
+}
+
+/** Asks anew, whatever has been said before. */
 export async function verdictOf(
   { instance, req, res }: RequestContext,
   message?: Message
-): Promise<Admission | { readonly kind: 'none' }> {
+): Promise<Verdict> {
   const patience = new AbortController()
   const giveUp = (): void => patience.abort()
   const timer = setTimeout(giveUp, PATIENCE)

@@ -1,33 +1,45 @@
-// Re-enters the endpoint with a message, as the client would have sent it: through the
+// Says something to the endpoint as the client of a request would have said it: through the
 // application's guards, with its credentials.
 import { type IncomingMessage, request, Server, type ServerResponse } from 'node:http'
 import { Server as TlsServer } from 'node:tls'
-import { Timer } from '../streams/timer.js'
+import { nanoid } from 'nanoid'
+import { faultMessage, STREAM_ERROR } from '../protocol/errors.js'
+import type { Message, RequestId } from '../protocol/json-rpc.js'
 import { withoutStream } from '../protocol/link-header.js'
-import { isObject, type Message } from '../protocol/json-rpc.js'
-import { FIRST_STATELESS_REVISION, parseRevision } from '../protocol/revisions.js'
+import { Timer } from '../streams/timer.js'
+import { type EndpointAnswer, readAnswer } from './endpoint-answer.js'
+import type { InstanceParts } from './instance-parts.js'
 import { memoryConnection } from './loopback.js'
-import { nameIn } from '../protocol/standard-headers.js'
 import { claim } from './reply.js'
 import { passedOn } from './response-headers.js'
+import { type Additions, headersFor } from './sent-headers.js'
 
-/** Headers that speak of the request that came, or of its connection, and not of who sent it. */
-const OF_THIS_REQUEST =
-  /^(?:accept|accept-encoding|connection|content-.*|expect|idempotency-key|if-.*|keep-alive|last-event-id|mcp-(?:method|name)|prefer|range|te|trailer|transfer-encoding|upgrade)$/i
+/** What the endpoint says: an answer, or a status of its own which is the caller's to pass on. */
+export type Reply =
+  | { readonly kind: 'answer'; readonly message: Message | undefined }
+  | { readonly kind: 'refusal'; readonly response: IncomingMessage }
 
-export interface InjectOptions {
+export interface Question extends Pick<InjectOptions, 'sessionId' | 'revision' | 'path'> {
+  readonly method: string
+  readonly params?: Record<string, unknown> | undefined
+  readonly signal: AbortSignal
+  /** Bytes that the answer may have. */
+  readonly limit: number
+}
+
+/** Whether its status is no refusal. */
+export function isAccepted({ statusCode = 0 }: IncomingMessage): boolean {
+  return statusCode >= 200 && statusCode < 300
+}
+
+export interface InjectOptions extends Additions {
   /**
    * The message in JSON, where its bytes are to stay what they were. Default: what JavaScript makes
    * of it.
    */
   readonly text?: string | undefined
-  /** The session that the message belongs to, where the request may come without it. */
-  readonly sessionId?: string | undefined
-  /**
-   * Headers that the endpoint is to have besides, names and values in turn, in place of those of
-   * the request by the same names.
-   */
-  readonly headers?: readonly string[] | undefined
+  /** Its URL. Default: that of the request, without streams. */
+  readonly path?: string | undefined
   /** What the URL calls a stream by, besides names of ours: the endpoint does not get it. */
   readonly name?: string | undefined
   /** Gives up on the endpoint's answer. */
@@ -45,8 +57,9 @@ export interface InjectOptions {
 export async function sendToEndpoint(
   req: IncomingMessage,
   message: unknown,
-  { text, sessionId, headers = [], name, signal, patience }: InjectOptions = {}
+  options: InjectOptions = {}
 ): Promise<IncomingMessage> {
+  const { text, name, path = urlOf(req, name), signal, patience } = options
   const body = Buffer.from(text ?? JSON.stringify(message))
   const owner = serverOf(req)
   return new Promise((resolve, reject) => {
@@ -54,8 +67,8 @@ export async function sendToEndpoint(
     const injected = request({
       createConnection: () => client,
       method: 'POST',
-      path: withoutStream((req as { originalUrl?: string }).originalUrl ?? req.url ?? '/', name),
-      headers: [...headersFor(req, message, body, sessionId, headers), ...headers],
+      path,
+      headers: headersFor(req, message, body.length, options),
       signal
     })
     const timer = new Timer(() => injected.destroy(new Error('The endpoint does not answer')))
@@ -68,6 +81,83 @@ export async function sendToEndpoint(
     injected.end(body)
     owner.emit(owner instanceof TlsServer ? 'secureConnection' : 'connection', server)
   })
+}
+
+/**
+ * Asks the endpoint something, and reads what it says, in JSON or as an event stream. Rejects where
+ * there is no answer: the endpoint breaks off, says too much, or the signal aborts.
+ */
+export async function askEndpoint(
+  req: IncomingMessage,
+  { method, params, limit, ...options }: Question
+): Promise<Reply> {
+  const { signal } = options
+  signal.throwIfAborted()
+  // An id of ours: no request of the client has it, and none of the server's.
+  const id = `mcp-streams-${nanoid()}`
+  const message = { jsonrpc: '2.0', id, method, ...(params !== undefined && { params }) }
+  const response = await sendToEndpoint(req, message, options)
+  if (!isAccepted(response)) return { kind: 'refusal', response }
+  return { kind: 'answer', message: await messageIn(response, id, limit) }
+}
+
+/**
+ * The response to our request; `undefined` where the endpoint has accepted it, and says nothing
+ * more.
+ */
+function messageIn(
+  response: IncomingMessage,
+  id: string,
+  limit: number
+): Promise<Message | undefined> {
+  return new Promise((resolve, reject) => {
+    const answered = (answer: EndpointAnswer): void => {
+      // What else it says is heard to its end, as it expects, but not for long.
+      if (answer.kind !== 'fault') return resolve(answer.message)
+      response.destroy()
+      reject(new Error(faultMessage(answer.fault)))
+    }
+    readAnswer(response, id, limit, { message: () => undefined, answered })
+  })
+}
+
+/**
+ * Milliseconds after which an endpoint that says nothing is left alone: its request holds a
+ * connection, and all that is in front of it.
+ */
+const PATIENCE = 30_000
+
+/**
+ * Tells the endpoint something that its client does not: what it says to that is for nobody.
+ * Resolves when it has heard it, or will not.
+ */
+export async function tellEndpoint(
+  { debug }: InstanceParts,
+  req: IncomingMessage,
+  message: object,
+  options: InjectOptions
+): Promise<void> {
+  try {
+    const answer = await sendToEndpoint(req, message, { patience: PATIENCE, ...options })
+    answer.destroy()
+  } catch (error) {
+    debug('the endpoint did not take it: %o', error)
+  }
+}
+
+/** Nobody answers a request of the endpoint. */
+export function tellUnanswered(
+  parts: InstanceParts,
+  req: IncomingMessage,
+  id: RequestId,
+  sessionId: string | undefined
+): void {
+  const error = {
+    code: STREAM_ERROR,
+    message: faultMessage('unanswered'),
+    data: { reason: 'unanswered' }
+  }
+  void tellEndpoint(parts, req, { jsonrpc: '2.0', id, error }, { sessionId })
 }
 
 /** Passes an answer of the endpoint on to a client, as it is. */
@@ -83,6 +173,10 @@ export function relayAnswer(answer: IncomingMessage, res: ServerResponse): void 
   answer.pipe(res)
 }
 
+function urlOf(req: IncomingMessage & { originalUrl?: string }, name: string | undefined): string {
+  return withoutStream(req.originalUrl ?? req.url ?? '/', name)
+}
+
 /**
  * The server that a request came to. What is tested without one, or runs in somebody else's, still
  * has its application.
@@ -95,46 +189,4 @@ function serverOf(req: IncomingMessage): Server {
   throw new Error(
     'The endpoint cannot be reached: the request did not come through a server of Node'
   )
-}
-
-/** A flat list, as they were sent: what is repeated stays so. */
-function headersFor(
-  req: IncomingMessage,
-  message: unknown,
-  body: Buffer,
-  sessionId: string | undefined,
-  others: readonly string[]
-): readonly string[] {
-  const headers: string[] = []
-  const given = new Set(others.filter((_, i) => i % 2 === 0).map(name => name.toLowerCase()))
-  for (let i = 0; i + 1 < req.rawHeaders.length; i += 2) {
-    const name = req.rawHeaders[i] as string
-    if (!OF_THIS_REQUEST.test(name) && !given.has(name.toLowerCase()))
-      headers.push(name, req.rawHeaders[i + 1] as string)
-  }
-  headers.push('Accept', 'application/json, text/event-stream', 'Content-Type', 'application/json')
-  headers.push('Content-Length', String(body.length), 'Connection', 'close')
-  // HTTP/1.0 knows requests without.
-  if (req.headers.host === undefined) headers.push('Host', '')
-  if (sessionId !== undefined && req.headers['mcp-session-id'] === undefined)
-    headers.push('Mcp-Session-Id', sessionId)
-  // From 2026-07-28 on a request says in its head what stands in its body.
-  if (isObject(message) && typeof message['method'] === 'string' && namesMethods(req))
-    headers.push('Mcp-Method', message['method'], ...nameHeader(message))
-  return headers
-}
-
-function namesMethods({ method, headers }: IncomingMessage): boolean {
-  if (method === 'POST') return headers['mcp-method'] !== undefined
-  const revision = parseRevision(headers['mcp-protocol-version']?.toString())
-  return revision !== undefined && revision >= FIRST_STATELESS_REVISION
-}
-
-/** [2026-07-28, Streamable HTTP] `Mcp-Name`; in base64 where it could not stand in a head. */
-function nameHeader(message: Message): string[] {
-  const name = nameIn(message)
-  if (name === undefined) return []
-  const isPlain =
-    /^[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?$/.test(name) && !name.startsWith('=?base64?')
-  return ['Mcp-Name', isPlain ? name : `=?base64?${Buffer.from(name).toString('base64')}?=`]
 }

@@ -34,7 +34,7 @@ import type { ProgressReport } from './progress-reports.js'
 import { isOfKnownClient } from './slow-answers.js'
 import { ResponseCapture } from './response-capture.js'
 import type { Capture, ResponseHead, ResponseCaptureHost } from './capture-types.js'
-import { tellUnanswered } from './tell-endpoint.js'
+import { tellUnanswered } from './endpoint-client.js'
 import { type InitializeAnswer, noteRevision, watchInitializeJson } from './outcome.js'
 
 /** What a client gets that waits for a slow endpoint. */

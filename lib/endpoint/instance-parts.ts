@@ -1,10 +1,10 @@
 // What all requests of one instance share: the streams, the sessions, the connections, and the
 // rules for who gets what.
-import type { FairStore } from '../streams/fair-store.js'
 import type { Sessions } from '../streams/sessions.js'
 import type { Stream } from '../streams/stream.js'
 import type { ResumeInterval } from '../protocol/stream-messages.js'
 import type { StreamRegistry } from '../streams/stream-registry.js'
+import type { Admissions } from './admission.js'
 import type { BodyBudget } from './body-budget.js'
 import type { Connections } from './connections.js'
 import type { OwnerFunction } from '../access/guards.js'
@@ -25,8 +25,8 @@ export interface InstanceParts {
   readonly cookie: OwnerCookie | undefined
   readonly table: StreamRegistry
   readonly sessions: Sessions
-  /** Who the endpoint has admitted a moment ago. */
-  readonly admitted: FairStore<{ readonly until: number }>
+  /** What the endpoint has said of clients. */
+  readonly admissions: Admissions
   readonly connections: Connections
   readonly calls: IdempotencyStore
   readonly ownIds: OwnIds

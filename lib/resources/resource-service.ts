@@ -3,13 +3,14 @@
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
 import { StreamError } from '../protocol/errors.js'
 import { isObject } from '../protocol/json-rpc.js'
+import { withoutStream } from '../protocol/link-header.js'
 import { FIRST_STATELESS_REVISION } from '../protocol/revisions.js'
 import { WhenIdle } from '../streams/when-idle.js'
 import type { InstanceParts } from '../endpoint/instance-parts.js'
-import { relayAnswer } from '../endpoint/endpoint-client.js'
+import { askEndpoint, type Question, relayAnswer, type Reply } from '../endpoint/endpoint-client.js'
 import { canAnswer, claim } from '../endpoint/reply.js'
 import { closeWhenIdle } from '../endpoint/socket-closed.js'
-import { admissionIn, askEndpoint, EndpointError, type Reply } from '../endpoint/ask-endpoint.js'
+import { admissionIn, EndpointError } from '../endpoint/admission.js'
 import { deliver, type Delivery } from './deliver.js'
 import { withoutDownload } from './download-url.js'
 import {
@@ -253,15 +254,12 @@ export class ResourceService {
       params: isStateless(visitor) ? { ...params, _meta: { ...envelope, ...meta } } : params,
       sessionId,
       signal: visit.signal,
-      limit
+      limit,
+      ...(visit.req.method !== 'POST' && asClient(visit.req, visitor))
     }
-    return visit.wait(
-      askEndpoint(asClient(visit.req, visitor), question),
-      this.settings.timeout,
-      late => {
-        if (late.kind === 'refusal') late.response.destroy()
-      }
-    )
+    return visit.wait(askEndpoint(visit.req, question), this.settings.timeout, late => {
+      if (late.kind === 'refusal') late.response.destroy()
+    })
   }
 }
 
@@ -270,21 +268,12 @@ function isStateless({ revision }: Requester): boolean {
 }
 
 /**
- * The request as the client would have sent one to the endpoint itself: a download URL is fetched
- * without what MCP wants in the head of its messages.
+ * A download URL is fetched without what MCP wants in the head of its messages, and is none of the
+ * endpoint's.
  */
-function asClient(req: IncomingMessage, visitor: Requester): IncomingMessage {
-  if (req.method === 'POST') return req
-  const { originalUrl, url } = req as IncomingMessage & { originalUrl?: string }
-  const rawHeaders = [...req.rawHeaders]
-  const headers = { ...req.headers }
-  if (visitor.revision !== undefined && headers['mcp-protocol-version'] === undefined) {
-    rawHeaders.push('MCP-Protocol-Version', visitor.revision)
-    headers['mcp-protocol-version'] = visitor.revision
-  }
-  return Object.create(req, {
-    originalUrl: { value: withoutDownload(originalUrl ?? url ?? '/') },
-    rawHeaders: { value: rawHeaders },
-    headers: { value: headers }
-  }) as IncomingMessage
+function asClient(
+  { originalUrl, url }: IncomingMessage & { originalUrl?: string },
+  { revision }: Requester
+): Pick<Question, 'path' | 'revision'> {
+  return { path: withoutStream(withoutDownload(originalUrl ?? url ?? '/')), revision }
 }

@@ -5,7 +5,7 @@ import type { RequestId } from '../protocol/json-rpc.js'
 import type { Stream } from '../streams/stream.js'
 import { keyOf } from '../endpoint/idempotency.js'
 import type { IdempotentRequest, SettledCall } from '../endpoint/keyed-call.js'
-import { sendToEndpoint } from '../endpoint/endpoint-client.js'
+import { tellEndpoint } from '../endpoint/endpoint-client.js'
 import { guarded, noContent } from '../endpoint/reply.js'
 import type { Context } from './route.js'
 
@@ -67,20 +67,7 @@ function tellCancelled(
     method: 'notifications/cancelled',
     params: { requestId: id, reason: 'The client has cancelled the stream' }
   }))
-  const patience = new AbortController()
-  const timer = setTimeout(() => patience.abort(), PATIENCE)
-  timer.unref()
-  const told = sendToEndpoint(req, messages.length === 1 ? messages[0] : messages, {
-    sessionId,
-    signal: patience.signal,
-    name
-  })
-  const answered = told.then(
-    answer => void answer.destroy(),
-    (error: unknown) => instance.debug('the endpoint did not take the cancellation: %o', error)
-  )
-  void answered.then(() => {
-    clearTimeout(timer)
-    guarded(res, () => noContent(res))
-  })
+  const said = messages.length === 1 ? (messages[0] as object) : messages
+  const told = tellEndpoint(instance, req, said, { sessionId, patience: PATIENCE, name })
+  void told.then(() => guarded(res, () => noContent(res)))
 }

@@ -1,13 +1,9 @@
 // A client that comes back for a call that this process does not know: it was made before a
 // restart, or at another instance.
-import { now } from '../protocol/clock.js'
 import { faultMessage, STREAM_ERROR } from '../protocol/errors.js'
 import { type EventId, formatToldId, isToldId, label } from '../protocol/event-id.js'
 import { errorResponse } from '../protocol/json-rpc.js'
 import { encodeIdField, encodeMessage } from '../protocol/sse-writer.js'
-import { headerOf } from '../access/guards.js'
-import { verdictOf } from '../endpoint/admission.js'
-import type { Admission } from '../endpoint/ask-endpoint.js'
 import { relayAnswer } from '../endpoint/endpoint-client.js'
 import { answer, canAnswer, noContent } from '../endpoint/reply.js'
 import { passAfresh } from './pass.js'
@@ -45,7 +41,7 @@ export const unknownStream: Route = context => {
 
 async function answerFor(context: Context, eventId: EventId, requestId: number): Promise<Answer> {
   const { instance, res } = context
-  const admission = await admissionOf(context)
+  const admission = await instance.admissions.of(context, ADMITTED_FOR)
   if (admission.kind === 'refusal') {
     instance.debug('resuming refused by the endpoint with %d', admission.response.statusCode)
     return () => relayAnswer(admission.response, res)
@@ -61,16 +57,6 @@ async function answerFor(context: Context, eventId: EventId, requestId: number):
   instance.count('refused', undefined, fault)
   const error = errorResponse(requestId, STREAM_ERROR, faultMessage(fault), { reason: fault })
   return () => tell(context, eventId, error, fault)
-}
-
-async function admissionOf(context: Context): Promise<Admission | { readonly kind: 'none' }> {
-  const { instance, req, owner } = context
-  const key = context.scopeOf(headerOf(req, 'authorization'))
-  if ((instance.admitted.get(key)?.until ?? 0) > now()) return { kind: 'admitted' }
-  const admission = await verdictOf(context)
-  if (admission.kind === 'admitted')
-    instance.admitted.set(key, owner, { until: now() + ADMITTED_FOR })
-  return admission
 }
 
 /**

@@ -1,0 +1,64 @@
+// The head of a message that is sent to the endpoint in the name of a request's client.
+import type { IncomingMessage } from 'node:http'
+import { isObject, type Message } from '../protocol/json-rpc.js'
+import { FIRST_STATELESS_REVISION, parseRevision } from '../protocol/revisions.js'
+import { nameIn } from '../protocol/standard-headers.js'
+
+/** Headers that speak of the request that came, or of its connection, and not of who sent it. */
+const OF_THIS_REQUEST =
+  /^(?:accept|accept-encoding|connection|content-.*|expect|idempotency-key|if-.*|keep-alive|last-event-id|mcp-(?:method|name)|prefer|range|te|trailer|transfer-encoding|upgrade)$/i
+
+export interface Additions {
+  /** The session that the message belongs to, where the request may come without it. */
+  readonly sessionId?: string | undefined
+  /** The revision that its client speaks, where the request may come without it. */
+  readonly revision?: string | undefined
+  /**
+   * Headers that the endpoint is to have besides, names and values in turn, in place of those of
+   * the request by the same names.
+   */
+  readonly headers?: readonly string[] | undefined
+}
+
+/** A flat list, as they were sent: what is repeated stays so. */
+export function headersFor(
+  req: IncomingMessage,
+  message: unknown,
+  length: number,
+  { sessionId, revision, headers: others = [] }: Additions
+): readonly string[] {
+  const headers: string[] = []
+  const given = new Set(others.filter((_, i) => i % 2 === 0).map(name => name.toLowerCase()))
+  for (let i = 0; i + 1 < req.rawHeaders.length; i += 2) {
+    const name = req.rawHeaders[i] as string
+    if (!OF_THIS_REQUEST.test(name) && !given.has(name.toLowerCase()))
+      headers.push(name, req.rawHeaders[i + 1] as string)
+  }
+  headers.push('Accept', 'application/json, text/event-stream', 'Content-Type', 'application/json')
+  headers.push('Content-Length', String(length), 'Connection', 'close')
+  // HTTP/1.0 knows requests without.
+  if (req.headers.host === undefined) headers.push('Host', '')
+  if (sessionId !== undefined && req.headers['mcp-session-id'] === undefined)
+    headers.push('Mcp-Session-Id', sessionId)
+  if (revision !== undefined && req.headers['mcp-protocol-version'] === undefined)
+    headers.push('MCP-Protocol-Version', revision)
+  // From 2026-07-28 on a request says in its head what stands in its body.
+  if (isObject(message) && typeof message['method'] === 'string' && namesMethods(req, revision))
+    headers.push('Mcp-Method', message['method'], ...nameHeader(message))
+  return [...headers, ...others]
+}
+
+function namesMethods({ method, headers }: IncomingMessage, known: string | undefined): boolean {
+  if (method === 'POST') return headers['mcp-method'] !== undefined
+  const revision = parseRevision(headers['mcp-protocol-version']?.toString() ?? known)
+  return revision !== undefined && revision >= FIRST_STATELESS_REVISION
+}
+
+/** [2026-07-28, Streamable HTTP] `Mcp-Name`; in base64 where it could not stand in a head. */
+function nameHeader(message: Message): string[] {
+  const name = nameIn(message)
+  if (name === undefined) return []
+  const isPlain =
+    /^[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?$/.test(name) && !name.startsWith('=?base64?')
+  return ['Mcp-Name', isPlain ? name : `=?base64?${Buffer.from(name).toString('base64')}?=`]
+}
