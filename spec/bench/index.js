@@ -1,5 +1,4 @@
-// npm run bench [-- a b c d e f g h] [--quick] [--rounds=n] [--only=text]: what durability costs, as
-// ratios to the bare endpoint.
+// npm run bench: what durability costs, as ratios to the bare endpoint. `-- --help` says the rest.
 //
 // Variants run in processes of their own, apart from the load, and take turns. Every number is the
 // median of its rounds. The load checks every event that it gets. BENCH_CPU_PROF=<folder> writes
@@ -16,25 +15,40 @@ import { measureResume } from './resume.js'
 import { othersShare } from './rounds.js'
 import { measureSlowJson } from './slow-json.js'
 
+/** With the seconds that each takes with `--quick` on two cores that have other work, too. */
 const sections = {
-  a: measureEvents,
-  b: measureCalls,
-  c: measureResume,
-  d: measureMemory,
-  e: measureFetch,
-  f: measureHandOff,
-  g: measureResources,
-  h: measureSlowJson
+  a: { measure: measureEvents, what: 'an event on its way through', seconds: 80 },
+  b: { measure: measureCalls, what: 'a call from its start to its end', seconds: 74 },
+  c: { measure: measureResume, what: 'a client that comes back', seconds: 17 },
+  d: { measure: measureMemory, what: 'memory of streams that are kept', seconds: 20 },
+  e: { measure: measureFetch, what: 'resumableFetch, in the client', seconds: 150 },
+  f: { measure: measureHandOff, what: 'a question to the client', seconds: 180 },
+  g: { measure: measureResources, what: 'bytes of a resource', seconds: 41 },
+  h: { measure: measureSlowJson, what: 'slow JSON', seconds: 20 }
 }
 
-const { values, positionals } = parseArgs({
-  allowPositionals: true,
-  options: {
-    quick: { type: 'boolean', default: false },
-    rounds: { type: 'string' },
-    only: { type: 'string', default: '' }
-  }
-})
+/** Five rounds instead of two, each longer. */
+const FULL = 4
+
+const list = Object.entries(sections)
+  .map(([name, { what, seconds }]) => `  ${name}  ${what.padEnd(34)} ${inTime(seconds)}`)
+  .join('\n')
+const usage = `Usage: npm run bench -- [section ...] [--quick] [--rounds <n>] [--only <text>]
+
+Sections, and about how long each takes with --quick
+(all of them ${inTime(guessFor(Object.keys(sections)))}; without it ${FULL} times as long):
+${list}
+
+  --quick          two short rounds: whether it runs, and roughly how things are
+  --rounds <n>     rounds, 1 to 100; each number is their median (2 with --quick, else 5)
+  --only <text>    only measurements whose name has this text
+  -h, --help       this text
+
+Each line: the median as a ratio to the same endpoint without the middleware (or to what the title
+says), the goal, how it was met, and the spread of the rounds. "ok": met. "~": the goal lies inside
+of the spread, so this machine cannot tell today. "short": missed. "B" is bytes.`
+
+const { values, positionals } = readOptions()
 const { quick, only } = values
 const plan = {
   rounds: Number(values.rounds ?? (quick ? 2 : 5)),
@@ -43,14 +57,52 @@ const plan = {
   only
 }
 
-const unknown = positionals.filter(name => !Object.hasOwn(sections, name))
-if (unknown.length > 0) throw new TypeError(`No such section: ${unknown.join(', ')}`)
-
+const chosen = Object.keys(sections).filter(
+  name => positionals.length === 0 || positionals.includes(name)
+)
+const guess = guessFor(chosen) * (quick ? plan.rounds / 2 : (FULL * plan.rounds) / 5)
+console.log(`Sections ${chosen.join(', ')}: about ${inTime(guess)}, if all of each is measured`)
 const began = performance.now()
-for (const [name, measure] of Object.entries(sections)) {
-  if (positionals.length === 0 || positionals.includes(name)) await measure(plan)
+for (const name of chosen) {
+  const at = performance.now()
+  await sections[name].measure(plan)
+  console.log(`  (${inTime((performance.now() - at) / 1000)})`)
 }
 const others = othersShare()
 console.log(`\n${Math.round((performance.now() - began) / 1000)} s`)
 if (others !== undefined)
   console.log(`Other processes kept ${others.toFixed(2)} CPUs busy meanwhile.`)
+
+/** The command line. What it does not understand is an error, exit code 2. */
+function readOptions() {
+  try {
+    const { values, positionals } = parseArgs({
+      allowPositionals: true,
+      options: {
+        quick: { type: 'boolean', default: false },
+        rounds: { type: 'string' },
+        only: { type: 'string', default: '' },
+        help: { type: 'boolean', short: 'h', default: false }
+      }
+    })
+    const unknown = positionals.filter(name => !Object.hasOwn(sections, name))
+    if (unknown.length > 0) throw new RangeError(`No such section: ${unknown.join(', ')}`)
+    const { rounds } = values
+    if (rounds !== undefined && !/^([1-9]\d?|100)$/.test(rounds))
+      throw new RangeError(`--rounds must be a whole number from 1 to 100, not '${rounds}'`)
+    if (!values.help) return { values, positionals }
+    console.log(usage)
+    process.exit(0)
+  } catch (error) {
+    console.error(`${error.message}\n\n${usage}`)
+    process.exit(2)
+  }
+}
+
+function guessFor(names) {
+  return names.reduce((sum, name) => sum + sections[name].seconds, 0)
+}
+
+function inTime(seconds) {
+  return seconds < 100 ? `${Math.max(1, Math.round(seconds))} s` : `${Math.round(seconds / 60)} min`
+}
