@@ -1,4 +1,4 @@
-// What each protocol revision gets (the table of the README, section "Revisions").
+// What each protocol revision gets (the table of README.md here, section "Revisions").
 
 /**
  * How a primer looks: the event that carries the first id of a connection before any message

@@ -19,11 +19,15 @@ export async function play(
   env = {},
   script = 'playground'
 ): Promise<Playground> {
-  const child = spawn(process.execPath, [`examples/${script}/index.js`, ...args], {
-    cwd: root,
-    stdio: ['ignore', 'pipe', 'inherit'],
-    env: { ...process.env, NODE_OPTIONS: '', PORT: '', ...env }
-  })
+  const child = spawn(
+    process.execPath,
+    [`examples/${script.includes('.') ? script : `${script}/index.js`}`, ...args],
+    {
+      cwd: root,
+      stdio: ['ignore', 'pipe', 'inherit'],
+      env: { ...process.env, NODE_OPTIONS: '', PORT: '', ...env }
+    }
+  )
   const close = closeLater(async () => {
     const exited = child.exitCode === null ? once(child, 'exit') : undefined
     child.kill()

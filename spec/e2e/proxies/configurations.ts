@@ -1,4 +1,5 @@
-// The README's configurations of nginx and HAProxy, with ports, paths and limits that suit a spec.
+// The configurations of nginx and HAProxy in the guide to operations, with ports, paths and limits that
+// suit a spec.
 
 import { join } from 'node:path'
 import { Markdown } from '../readme/markdown.js'
@@ -17,7 +18,9 @@ export type StartProxy = (target: number, changes?: readonly Change[]) => Promis
 export const programs = { nginx: find('nginx'), haproxy: find('haproxy') }
 
 const [nginxText, haproxyText] = ['nginx', 'haproxy'].map(
-  language => new Markdown('README.md').fences.find(fence => fence.language === language)!.code
+  language =>
+    new Markdown('examples/operations/README.md').fences.find(fence => fence.language === language)!
+      .code
 ) as [string, string]
 
 /** All that nginx writes goes into its folder. */

@@ -19,9 +19,36 @@ declare const express: typeof import('express')['default']
 interface Row { name: string; size: number; etag: string; path: string; text?: string; presignedUrl?: string }
 declare function find(uri: string, options: { owner?: string; signal: AbortSignal }): Promise<Row | undefined>
 declare function freshToken(): Promise<string>
+declare function answerMcp(request: Request): Promise<Response>
+declare function answerMcp(req: import('node:http').IncomingMessage, res: import('node:http').ServerResponse, body: unknown): Promise<void>
+declare const AppModule: unknown
+declare class EventSource {
+  constructor(url: URL, options: { withCredentials: boolean })
+  onmessage: (event: { data: string }) => void
+}
+declare module 'fastify' {
+  interface Exchange { raw: import('node:http').IncomingMessage; body: unknown }
+  interface Reply { raw: import('node:http').ServerResponse; hijack(): void }
+  interface Fastify {
+    addHook(name: 'onRequest', hook: (request: Exchange, reply: Reply, done: () => void) => void): void
+    addHook(name: 'onClose', hook: () => Promise<void>): void
+    post(path: string, handler: (request: Exchange, reply: Reply) => Promise<void>): void
+    listen(options: { port: number }): Promise<string>
+  }
+  export default function fastify(): Fastify
+}
+declare module '@nestjs/core' {
+  interface Nest {
+    use(handler: import('express-mcp-streams').McpStreams): void
+    enableShutdownHooks(): void
+    listen(port: number): Promise<void>
+  }
+  export const NestFactory: { create(module: unknown): Promise<Nest> }
+}
 declare module 'cors' {
   export default function cors(options: {
     origin: string
+    credentials?: boolean
     methods: string[]
     allowedHeaders: string[]
     exposedHeaders: string[]
@@ -49,8 +76,7 @@ export class Compiler {
     const config = ts.readConfigFile(`${root}tsconfig.json`, ts.sys.readFile)
     const { options } = ts.parseJsonConfigFileContent(config.config, ts.sys, root)
     const virtual = new Map([[`${root}spec/e2e/readme/around.d.ts`, AROUND]])
-    for (const { code, line } of snippets)
-      virtual.set(`${root}spec/e2e/readme/README.md.${line}.ts`, code)
+    for (const snippet of snippets) virtual.set(root + nameOf(snippet), snippet.code)
 
     const host = ts.createCompilerHost({ ...options, ...OPTIONS })
     const { fileExists, readFile, getSourceFile } = host
@@ -67,16 +93,17 @@ export class Compiler {
     this.#checker = this.#program.getTypeChecker()
   }
 
-  /** What tsc says of a snippet, each with its line in the README. */
-  faults({ line }: Fence): string[] {
-    const source = this.#source(`spec/e2e/readme/README.md.${line}.ts`)
+  /** What tsc says of a snippet, each with its line on its page. */
+  faults(snippet: Fence): string[] {
+    const { file, line } = snippet
+    const source = this.#source(nameOf(snippet))
     const found = [
       ...this.#program.getSyntacticDiagnostics(source),
       ...this.#program.getSemanticDiagnostics(source)
     ]
     return found.map(({ start = 0, messageText }) => {
       const at = line + source.getLineAndCharacterOfPosition(start).line
-      return `README.md:${at}: ${ts.flattenDiagnosticMessageText(messageText, '\n')}`
+      return `${file}:${at}: ${ts.flattenDiagnosticMessageText(messageText, '\n')}`
     })
   }
 
@@ -124,6 +151,11 @@ export class Compiler {
   #source(file: string): ts.SourceFile {
     return this.#program.getSourceFile(root + file)!
   }
+}
+
+/** Where it is as if the snippet stood in a file of its own. */
+function nameOf({ file, line }: Fence): string {
+  return `spec/e2e/readme/${file.replaceAll('/', '.')}.${line}.ts`
 }
 
 /** How a type is written; of a method that stands for its function, how the function is. */

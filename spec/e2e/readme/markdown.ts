@@ -1,12 +1,14 @@
 // A Markdown file as its reader sees it: code fences, tables, links and the headings that they may
 // point to.
 
-import { readFileSync } from 'node:fs'
+import { readdirSync, readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 
 export const root = fileURLToPath(new URL('../../../', import.meta.url))
 
 export interface Fence {
+  /** The page that it stands on. */
+  file: string
   language: string
   code: string
   /** Where the code starts, counted from 1 as editors do. */
@@ -19,13 +21,16 @@ export interface Table {
 }
 
 export class Markdown {
+  readonly file: string
   readonly text: string
   readonly fences: Fence[]
 
   constructor(file: string) {
+    this.file = file
     this.text = readFileSync(root + file, 'utf8')
     this.fences = [...this.text.matchAll(/^```(\w*)\n([^]*?)^```$/gm)].map(
       ({ index, 1: language, 2: code }) => ({
+        file,
         language: language!,
         code: code!,
         line: this.text.slice(0, index).split('\n').length + 1
@@ -36,6 +41,11 @@ export class Markdown {
   /** What is not code. */
   get prose(): string {
     return this.text.replace(/^```[^]*?^```$/gm, '')
+  }
+
+  /** Where a word or a table of the page is looked for, if it is not in one section. */
+  get whole(): string {
+    return this.prose
   }
 
   /** Everything under a heading of the second level. */
@@ -63,6 +73,24 @@ export class Markdown {
         .replaceAll(' ', '-')
     )
   }
+}
+
+/** The pages of the repository. */
+export const pages = [
+  'README.md',
+  'CHANGELOG.md',
+  ...['lib', 'examples', '.github', 'spec'].flatMap(folder =>
+    readdirSync(root + folder, { recursive: true, encoding: 'utf8' })
+      .filter(name => name.endsWith('.md'))
+      .map(name => `${folder}/${name}`)
+  )
+].map(file => new Markdown(file))
+
+/** A page by its file. */
+export function page(file: string): Markdown {
+  const found = pages.find(page => page.file === file)
+  if (found === undefined) throw new Error(`No page: ${file}`)
+  return found
 }
 
 /** The tables of a section; cells without the backslashes that pipes need. */

@@ -27,7 +27,7 @@ function expressBy(
   framework: Express
 ): Record<'app.use' | 'app.all' | 'app.use and app.all' | 'Router', Mount> {
   return {
-    // As the README has it.
+    // As the quick start has it.
     'app.use and app.all': chain =>
       framework()
         .use('/mcp', ...chain.slice(0, -1))

@@ -1,0 +1,74 @@
+// The small examples as their reader runs them: servers to begin with, a WebSocket, a page.
+
+import { afterEach, describe, expect, it } from '@jest/globals'
+import { execFile, execFileSync } from 'node:child_process'
+import { promisify } from 'node:util'
+import { chromium } from 'playwright-core'
+import { closeAll, closeLater } from '../../helpers/listen.js'
+import { callTool, headersFor, post } from '../../helpers/mcp.js'
+import { streamId } from '../../helpers/serve.js'
+import { play, root } from './playground.js'
+
+afterEach(closeAll)
+
+const env = { ...process.env, NODE_OPTIONS: '' }
+
+describe.each(['stateless.js', 'commonjs.cjs'])('the quick start %s', file => {
+  it('serves streams that can be resumed, and ends when it is told to', async () => {
+    const { url, child } = await play([], { PORT: '0' }, `quick-start/${file}`)
+    const headers = headersFor({ version: '2025-11-25' })
+    const response = await post(
+      url.replace('localhost', '127.0.0.1'),
+      callTool(1, 'count'),
+      headers
+    )
+    expect(streamId(response)).toMatch(/^[\w-]{21}$/)
+    child.kill('SIGTERM') // the call is finished first
+    await response.ended
+    expect(response.text).toContain('Counted to three')
+    if (child.exitCode === null) await new Promise(resolve => child.once('exit', resolve))
+    expect(child.exitCode).toBe(0)
+  })
+})
+
+it('the WebSocket example gets every step once, over a socket that breaks twice', async () => {
+  const run = promisify(execFile)
+  const { stdout } = await run(process.execPath, ['examples/websocket/index.js'], {
+    cwd: root,
+    timeout: 28_000,
+    env
+  })
+  expect(stdout.match(/✂/g)).toHaveLength(2)
+  expect(stdout).toMatch(/^✔ Counted to 10; steps: 10; the tool ran once$/m)
+})
+
+const executable = process.env['CHROMIUM'] ?? find('chromium') ?? find('chromium-browser')
+const itInBrowser = executable === undefined && !process.env['CI'] ? it.skip : it
+
+function find(name: string): string | undefined {
+  try {
+    return execFileSync('sh', ['-c', `command -v ${name}`], { encoding: 'utf8' }).trim()
+  } catch {
+    return undefined
+  }
+}
+
+itInBrowser('the page of the browser example follows its call with EventSource', async () => {
+  const { url } = await play([], {}, 'browser')
+  const browser = await chromium.launch({
+    executablePath: executable ?? 'chromium',
+    args: ['--no-sandbox', '--disable-gpu', '--no-proxy-server', '--no-first-run']
+  })
+  closeLater(() => browser.close())
+  const page = await browser.newPage()
+  await page.goto(url)
+  await page.click('button')
+  const log = page.locator('#log li')
+  await log.filter({ hasText: '✔' }).waitFor()
+  const numbers = Array.from({ length: 10 }, (_, i) => `EventSource: ${i + 1}`)
+  expect(await log.allInnerTexts()).toEqual([
+    'POST: 200, its stream is kept',
+    ...numbers,
+    '✔ Counted to 10'
+  ])
+})
