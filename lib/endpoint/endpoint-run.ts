@@ -123,6 +123,7 @@ export class EndpointRun implements ResponseCaptureHost, CaptureHost {
     if (!this.isUndecided || isClosing || waiting === undefined) return
     if (queue === slow.json) {
       // What is recorded for a repetition is the endpoint's own answer.
+      this.#waiting = undefined
       if (keyed === undefined) this.#answerInTheMeantime('json')
       return
     }
@@ -131,6 +132,8 @@ export class EndpointRun implements ResponseCaptureHost, CaptureHost {
       this.#hasWaitedLonger = true
       return slow.later?.add(waiting)
     }
+    // What it waited with is not to stay as long as the call.
+    this.#waiting = undefined
     this.#answerInTheMeantime(profile.taken ? 'event stream' : 'connection')
   }
 

@@ -27,15 +27,49 @@ export function dropBodyHeaders(res: ServerResponse): void {
 
 type Methods = Record<string, (...args: unknown[]) => unknown>
 
+const OWN_HEAD = Symbol('express-mcp-streams.own-head')
+
+interface Headed extends ServerResponse {
+  [OWN_HEAD]: OwnHead
+}
+
+/** The same functions for every response: a call that waits should not cost as many closures. */
+const METHODS = new Map([
+  ...HEAD_METHODS.map(
+    name =>
+      [
+        name,
+        function (this: Headed, ...args: unknown[]) {
+          const head = this[OWN_HEAD].made as unknown as Methods
+          const returned = head[name]?.(...args)
+          return returned === head ? this : returned
+        }
+      ] as const
+  ),
+  // There is nobody to hear of interim answers any more.
+  ...INTERIM_METHODS.map(
+    name =>
+      [
+        name,
+        (...args: unknown[]) => {
+          const callback = callbackIn(args)
+          if (callback !== undefined) process.nextTick(callback)
+        }
+      ] as const
+  )
+])
+
 export class OwnHead {
-  readonly #head: ServerResponse
+  readonly #req: IncomingMessage
+  /** What the endpoint had said before: most say nothing more until their call is done. */
+  readonly #headers: readonly (readonly [string, OutgoingHttpHeader | undefined])[]
+  #made: ServerResponse | undefined
   #status: number | undefined
 
   /** Takes over what the endpoint has said so far, before anything of ours is set. */
   constructor(req: IncomingMessage, res: ServerResponse) {
-    this.#head = new ServerResponse(req)
-    for (const [name, value] of Object.entries(res.getHeaders()))
-      this.#head.setHeader(name, value as OutgoingHttpHeader)
+    this.#req = req
+    this.#headers = Object.entries(res.getHeaders())
     dropBodyHeaders(res)
   }
 
@@ -44,18 +78,15 @@ export class OwnHead {
    * patched stays theirs.
    */
   takeOver(pipeline: ResponsePipeline): void {
-    const head = this.#head as unknown as Methods
-    for (const name of HEAD_METHODS)
-      pipeline.replace(name, (...args) => {
-        const returned = head[name]?.(...args)
-        return returned === this.#head ? pipeline.res : returned
-      })
-    // There is nobody to hear of interim answers any more.
-    for (const name of INTERIM_METHODS)
-      pipeline.replace(name, (...args) => {
-        const callback = callbackIn(args)
-        if (callback !== undefined) process.nextTick(callback)
-      })
+    ;(pipeline.res as Headed)[OWN_HEAD] = this
+    for (const [name, method] of METHODS) pipeline.replace(name, method)
+  }
+
+  get made(): ServerResponse {
+    if (this.#made !== undefined) return this.#made
+    const made = new ServerResponse(this.#req)
+    for (const [name, value] of this.#headers) made.setHeader(name, value as OutgoingHttpHeader)
+    return (this.#made = made)
   }
 
   /** The status that the endpoint has given; `undefined` before it has. */
@@ -64,22 +95,22 @@ export class OwnHead {
   }
 
   setHeader(name: string, value: OutgoingHttpHeader): void {
-    this.#head.setHeader(name, value)
+    this.made.setHeader(name, value)
   }
 
   getHeader(name: string): OutgoingHttpHeader | undefined {
-    return this.#head.getHeader(name)
+    return this.made.getHeader(name)
   }
 
   /** Throws what Node would throw. */
   write([status, reason, last]: HeadArguments, statusMessage: string | undefined): void {
     const hasReason = typeof reason === 'string'
     foldHeaders(hasReason ? last : (last ?? reason), (name, value) =>
-      this.#head.setHeader(name, value)
+      this.made.setHeader(name, value)
     )
     const message = hasReason ? reason : statusMessage
-    if (message === undefined) this.#head.writeHead(status)
-    else this.#head.writeHead(status, message)
-    this.#status = this.#head.statusCode
+    if (message === undefined) this.made.writeHead(status)
+    else this.made.writeHead(status, message)
+    this.#status = this.made.statusCode
   }
 }
