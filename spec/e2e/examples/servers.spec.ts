@@ -5,7 +5,7 @@ import { execFile, execFileSync } from 'node:child_process'
 import { promisify } from 'node:util'
 import { chromium } from 'playwright-core'
 import { closeAll, closeLater } from '../../helpers/listen.js'
-import { callTool, headersFor, post } from '../../helpers/mcp.js'
+import { callTool, headersFor, initializeSession, post } from '../../helpers/mcp.js'
 import { streamId } from '../../helpers/serve.js'
 import { play, root } from './playground.js'
 
@@ -13,23 +13,27 @@ afterEach(closeAll)
 
 const env = { ...process.env, NODE_OPTIONS: '' }
 
-describe.each(['stateless.js', 'commonjs.cjs'])('the quick start %s', file => {
-  it('serves streams that can be resumed, and ends when it is told to', async () => {
-    const { url, child } = await play([], { PORT: '0' }, `quick-start/${file}`)
-    const headers = headersFor({ version: '2025-11-25' })
-    const response = await post(
-      url.replace('localhost', '127.0.0.1'),
-      callTool(1, 'count'),
-      headers
-    )
-    expect(streamId(response)).toMatch(/^[\w-]{21}$/)
-    child.kill('SIGTERM') // the call is finished first
-    await response.ended
-    expect(response.text).toContain('Counted to three')
-    if (child.exitCode === null) await new Promise(resolve => child.once('exit', resolve))
-    expect(child.exitCode).toBe(0)
-  })
-})
+describe.each(['stateful.js', 'stateless.js', 'v2.js', 'commonjs.cjs'])(
+  'the quick start %s',
+  file => {
+    it('serves streams that can be resumed, and ends when it is told to', async () => {
+      const served = await play([], { PORT: '0' }, `quick-start/${file}`)
+      const { child } = served
+      const url = served.url.replace('localhost', '127.0.0.1')
+      const headers =
+        file === 'stateful.js'
+          ? (await initializeSession(url, '2025-11-25')).headers
+          : headersFor({ version: '2025-11-25' })
+      const response = await post(url, callTool(1, 'count'), headers)
+      expect(streamId(response)).toMatch(/^[\w-]{21}$/)
+      child.kill('SIGTERM') // the call is finished first
+      await response.ended
+      expect(response.text).toContain('Counted to three')
+      if (child.exitCode === null) await new Promise(resolve => child.once('exit', resolve))
+      expect(child.exitCode).toBe(0)
+    })
+  }
+)
 
 it('the WebSocket example gets every step once, over a socket that breaks twice', async () => {
   const run = promisify(execFile)

@@ -1,0 +1,40 @@
+// An MCP server of SDK 2, which speaks 2026-07-28 and older revisions, and the line in front of it.
+//
+//   node examples/quick-start/v2.js    listens on port 3000, or PORT
+
+import { toNodeHandler } from '@modelcontextprotocol/node'
+import { createMcpHandler, McpServer } from '@modelcontextprotocol/server'
+import express from 'express'
+import { mcpStreams } from 'express-mcp-streams'
+import { setTimeout as sleep } from 'node:timers/promises'
+
+const app = express()
+const streams = mcpStreams()
+app.use('/mcp', streams)
+
+const handler = createMcpHandler(() => {
+  const server = new McpServer({ name: 'v2', version: '1.0.0' })
+  server.registerTool('count', { description: 'Counts' }, count)
+  return server
+})
+app.all('/mcp', toNodeHandler(handler))
+
+async function count({ mcpReq }) {
+  const progressToken = mcpReq._meta?.progressToken
+  for (let progress = 1; progress <= 3; progress++) {
+    const params = { progressToken, progress, total: 3 }
+    if (progressToken !== undefined)
+      await mcpReq.notify({ method: 'notifications/progress', params })
+    await sleep(300, undefined, { signal: mcpReq.signal })
+  }
+  return { content: [{ type: 'text', text: 'Counted to three' }] }
+}
+
+const listener = app.listen(process.env.PORT ?? 3000, '127.0.0.1', () =>
+  console.log(`http://localhost:${listener.address().port}/mcp`)
+)
+const stop = () => {
+  listener.close() // nobody new
+  void streams.close() // calls that run are finished first
+}
+process.once('SIGTERM', stop).once('SIGINT', stop)
