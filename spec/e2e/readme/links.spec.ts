@@ -1,7 +1,7 @@
 // Every link of every page leads somewhere, and what npm shows leads there from anywhere.
 
 import { describe, expect, it } from '@jest/globals'
-import { existsSync, readFileSync, statSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs'
 import { posix } from 'node:path'
 import { parse, parseAllDocuments } from 'yaml'
 import { codesIn, page, pages, root, tablesOf } from './markdown.js'
@@ -119,6 +119,22 @@ describe('what operators may copy', () => {
     for (const name of ['alerts.yaml', 'grafana.json', 'README.md'])
       for (const figure of figuresIn(file(name)))
         expect([name, [...known]]).toEqual([name, expect.arrayContaining([figure])])
+  })
+
+  it('looks for lines that there are', () => {
+    const sources = readdirSync(`${root}lib`, { recursive: true, encoding: 'utf8' })
+      .filter(name => name.endsWith('.ts'))
+      .map(name => readFileSync(`${root}lib/${name}`, 'utf8'))
+      .join('\n')
+    const [table] = tablesOf(page('examples/operations/README.md').section('Troubleshooting'))
+    const lines = table!.rows.flatMap(([, look]) => codesIn(look!))
+    const words = lines
+      .filter(line => line.includes(' '))
+      .flatMap(line => line.split(/(?:^POST )|…|[:,(]|\d{3}/))
+      .map(text => text.replace(')', '').trim())
+      .filter(text => text.length > 3)
+    expect(words.length).toBeGreaterThan(10)
+    for (const text of words) expect([text, sources.includes(text)]).toEqual([text, true])
   })
 
   it('can be read', () => {

@@ -21,6 +21,7 @@ import {
   type CurrentStream,
   type DiagnosticName,
   type McpStreams,
+  type McpStreamsChannels,
   type McpStreamsOptions,
   type McpStreamsStats,
   type DurationHint,
@@ -299,6 +300,14 @@ subscribe('mcp-streams:resumed' satisfies `mcp-streams:${DiagnosticName}`, messa
   const { streamId, state, sessionId, reason } = message as StreamMessage
   void [streamId, state, sessionId, reason]
 })
+subscribe('mcp-streams:failed', message => {
+  const { kind, reason } = message as McpStreamsChannels['mcp-streams:failed']
+  const why: StreamFault = reason
+  const of: 'request' | 'listen' | undefined = kind
+  void [why, of]
+})
+// @ts-expect-error no such channel
+void ({} as McpStreamsChannels['mcp-streams:deleted'])
 // @ts-expect-error no such channel
 void ('mcp-streams:deleted' satisfies `mcp-streams:${DiagnosticName}`)
 
