@@ -1,5 +1,6 @@
 // The body of a response as the blocks of an event stream, as they arrive.
-import { BlockSplitter, dataOf, fieldOf } from '../protocol/sse-parser.js'
+import { dataOf, fieldOf } from '../protocol/sse-fields.js'
+import { BlockSplitter } from '../protocol/sse-parser.js'
 
 /** One block of an event stream. */
 export interface Block {

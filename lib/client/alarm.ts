@@ -1,5 +1,6 @@
 // A timer for what is expected of the network. Where it comes late, the process was asleep, and has
 // not read yet what came meanwhile.
+import { now } from '../protocol/clock.js'
 
 /** Timers wrap around beyond this, and would fire at once. */
 export const LONGEST_TIMEOUT = 2 ** 31 - 1
@@ -15,11 +16,8 @@ const LAST_LOOK = 1000
 export function alarm(delay: number, ring: () => void): () => void {
   let timer: ReturnType<typeof setTimeout>
   const set = (time: number): void => {
-    const due = Date.now() + time
-    timer = setTimeout(
-      () => (Date.now() - due > LATE ? set(Math.min(delay, LAST_LOOK)) : ring()),
-      time
-    )
+    const due = now() + time
+    timer = setTimeout(() => (now() - due > LATE ? set(Math.min(delay, LAST_LOOK)) : ring()), time)
   }
   set(Math.min(delay, LONGEST_TIMEOUT))
   return () => clearTimeout(timer)

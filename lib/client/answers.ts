@@ -1,6 +1,8 @@
 // The client's answers to the server's requests, kept until the server waits for them (SEP-1335,
 // multi-turn requests).
-import { isResponse, type Message, type RequestId } from '../protocol/json-rpc.js'
+import { now } from '../protocol/clock.js'
+import { isResponse, type RequestId } from '../protocol/json-rpc.js'
+import type { WrittenMessage } from '../protocol/json-splice.js'
 import type { Call } from './stream-request.js'
 
 /**
@@ -9,11 +11,12 @@ import type { Call } from './stream-request.js'
  */
 export function keepAnswers(
   calls: Iterable<Call>,
-  messages: readonly Message[],
+  messages: readonly WrittenMessage[],
   scope: string
 ): boolean {
-  const kept = new Map<Message, Call>()
-  for (const message of messages) {
+  const kept = new Map<WrittenMessage, Call>()
+  for (const written of messages) {
+    const { message } = written
     const asking = [...calls].filter(
       call => isResponse(message) && call.scope === scope && call.asked.has(message.id)
     )
@@ -21,19 +24,19 @@ export function keepAnswers(
     // first.
     const call =
       asking.find(({ asked }) => asked.get(message.id as RequestId) === undefined) ?? asking[0]
-    if (call !== undefined) kept.set(message, call)
+    if (call !== undefined) kept.set(written, call)
   }
   const isKept =
     messages.length > 0 &&
     kept.size === messages.length &&
     [...kept.values()].every(call => call.handsOff)
-  for (const [message, call] of kept) {
-    const id = message.id as RequestId
+  for (const [written, call] of kept) {
+    const id = written.message.id as RequestId
     // One that has not said what it does with an answer may ask for it at the end of its turn all
     // the same.
-    if (isKept || !call.server.isOurs) call.asked.set(id, message)
+    if (isKept || !call.server.isOurs) call.asked.set(id, written)
     else call.asked.delete(id)
-    if (!isKept) call.answeredItselfAt = Date.now()
+    if (!isKept) call.answeredItselfAt = now()
     else if (!call.server.isOurs && call.server.handsOff === undefined) waitForTurn(call)
     call.onAnswer?.()
   }
@@ -59,7 +62,7 @@ function waitForTurn(call: Call): void {
     if (!call.isConnected()) return wait(RECONNECTING)
     call.stopWaiting = undefined
     call.server.handsOff = call.handsOff = false
-    call.answeredItselfAt = Date.now()
+    call.answeredItselfAt = now()
     for (const answer of call.asked.values())
       if (answer !== undefined) call.send(answer).catch(() => undefined)
   }
@@ -67,7 +70,7 @@ function waitForTurn(call: Call): void {
     const timer = setTimeout(look, time)
     call.stopWaiting = () => clearTimeout(timer)
   }
-  if (call.stopWaiting === undefined) wait(Math.max(0, call.askedAt + TURN_PATIENCE - Date.now()))
+  if (call.stopWaiting === undefined) wait(Math.max(0, call.askedAt + TURN_PATIENCE - now()))
 }
 
 /**
@@ -78,7 +81,7 @@ export async function answersOf(
   call: Call,
   patience: number,
   signal: AbortSignal
-): Promise<readonly Message[] | undefined> {
+): Promise<readonly WrittenMessage[] | undefined> {
   const isComplete = (): boolean => ![...call.asked.values()].includes(undefined)
   let timer
   await new Promise<void>(resolve => {
@@ -90,5 +93,7 @@ export async function answersOf(
     call.onAnswer()
   })
   clearTimeout(timer)
-  return isComplete() && call.asked.size > 0 ? ([...call.asked.values()] as Message[]) : undefined
+  return isComplete() && call.asked.size > 0
+    ? ([...call.asked.values()] as WrittenMessage[])
+    : undefined
 }

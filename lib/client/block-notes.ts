@@ -3,15 +3,19 @@ import {
   cancelledRequest,
   isRequest,
   isResponse,
+  mayConcernRequests,
   messagesOf,
   type RequestId
 } from '../protocol/json-rpc.js'
+import { CR, dataOf, fieldOf, newFields, readBlocks } from '../protocol/sse-fields.js'
 
 export interface BlockNotes {
   /** The last event id; '' takes back an earlier one. */
   id?: string
   /** The last reconnection time. */
   retry?: number
+  /** There is an event with a message, and not only one that brings its id. */
+  hasData: boolean
   /** The requests whose responses are among them. */
   readonly answered: RequestId[]
   /** The requests of the server among them. */
@@ -20,44 +24,31 @@ export interface BlockNotes {
   readonly withdrawn: (RequestId | undefined)[]
 }
 
-/**
- * Data that does not begin as most notifications do, in the official SDKs and in most hand-written
- * servers.
- */
-const MORE_THAN_NOTIFICATIONS = /\ndata(?!: \{("jsonrpc":"2.0",)?"method":"notifications\/[^c])/
-
-/** Reads the text of whole blocks. */
-export function notesOf(blocks: string): BlockNotes {
-  const text = `\n${blocks}`
-  const id = text.lastIndexOf('\nid')
-  const isPlain = text.startsWith('\nid: ', id) && !text.includes('\nretry') && !text.includes('\r')
-  // Most blocks are notifications, and of those only the last id counts.
-  if (isPlain && !text.includes('\0') && !MORE_THAN_NOTIFICATIONS.test(text))
-    return { id: text.slice(id + 5, text.indexOf('\n', id + 1)), ...newNotes() }
-  return readFields(text.replace(/\r\n?/g, '\n').split('\n'))
-}
-
-/** [WHATWG 9.2.6] Interpreting an event stream. */
-function readFields(lines: readonly string[]): BlockNotes {
-  const notes: BlockNotes = newNotes()
-  let data = ''
-  let isMessage = true
-  for (const line of lines) {
-    const colon = line.indexOf(':')
-    const name = colon < 0 ? line : line.slice(0, colon)
-    const value = colon < 0 ? '' : line.slice(line[colon + 1] === ' ' ? colon + 2 : colon + 1)
-    if (name === 'id' && !value.includes('\0')) notes.id = value
-    else if (name === 'retry' && /^\d+$/.test(value)) notes.retry = Number(value)
-    else if (name === 'event') isMessage = /^(message)?$/.test(value)
-    else if (name === 'data') data += value + '\n'
-    else if (line === '') {
-      if (isMessage && data !== '') noteMessages(data, notes)
-      data = ''
-      isMessage = true
-    }
-  }
+/** Reads whole blocks, as they came. */
+export function notesOf(blocks: Uint8Array): BlockNotes {
+  const notes: BlockNotes = { hasData: false, answered: [], asked: [], withdrawn: [] }
+  readBlocks(normalised(blocks), 0, newFields(), (bytes, from, to, fields) => {
+    const id = fields.hasId ? fieldOf(bytes, from, to, 'id') : undefined
+    if (id !== undefined && !id.includes('\0')) notes.id = id
+    const retry = fieldOf(bytes, from, to, 'retry')
+    if (retry !== undefined && /^\d+$/.test(retry)) notes.retry = Number(retry)
+    const { dataLines, dataFrom, dataTo, isMessage } = fields
+    if (dataLines === 0 || (dataLines === 1 && dataFrom === dataTo)) return
+    notes.hasData = true
+    const mayConcern = dataLines > 1 || mayConcernRequests(bytes, dataFrom, dataTo)
+    if (isMessage && mayConcern) noteMessages(dataOf(bytes, from, to, fields), notes)
+  })
   return notes
 }
+
+/** Line ends as LF; and without a byte order mark, of which most streams have none. */
+function normalised(bytes: Uint8Array): Uint8Array {
+  return bytes.includes(CR) || bytes[0] === FIRST_OF_BOM
+    ? new TextEncoder().encode(new TextDecoder().decode(bytes).replace(/\r\n?/g, '\n'))
+    : bytes
+}
+
+const FIRST_OF_BOM = 0xef
 
 function noteMessages(data: string, { answered, asked, withdrawn }: BlockNotes): void {
   try {
@@ -69,8 +60,4 @@ function noteMessages(data: string, { answered, asked, withdrawn }: BlockNotes):
   } catch {
     // Not JSON: it is the reader's to complain about.
   }
-}
-
-function newNotes(): BlockNotes {
-  return { answered: [], asked: [], withdrawn: [] }
 }

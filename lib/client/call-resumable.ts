@@ -1,5 +1,6 @@
 // Repeats a request with resume tokens until its result is there: the client's side of the Resuming
 // draft.
+import { now } from '../protocol/clock.js'
 import { ASYNC_PREFERENCE } from '../protocol/respond-async.js'
 import { pause } from './pause.js'
 import { ANYTHING, type RequestingClient, type ResumableResult } from './requesting-client.js'
@@ -95,7 +96,7 @@ export async function callResumable(
   let resumeToken: string | null = null
   for (let failures = 0, empty = 0; ;) {
     const { method, params } = request
-    const began = Date.now()
+    const began = now()
     const leg = {
       method,
       params: { ...params, _meta: metaOf(client, params, call, wait, resumeToken) }
@@ -136,7 +137,7 @@ export async function callResumable(
     if (isPart) await onPartial?.(result)
     empty = isPart ? 0 : empty + 1
     const interval = Math.min(LEAST_INTERVAL * 2 ** empty, LONGEST_INTERVAL)
-    await pause(Math.max(0, began + interval - Date.now()), signal)
+    await pause(Math.max(0, began + interval - now()), signal)
   }
 }
 

@@ -1,5 +1,6 @@
 // The wires of a reconnecting transport, one after the other: what is kept over the loss of one,
 // and how the next goes on.
+import { now } from '../protocol/clock.js'
 import { STREAM_ERROR } from '../protocol/errors.js'
 import {
   cancelledRequest,
@@ -116,7 +117,7 @@ export class Reconnecting implements TransportLike, WireListener {
   // Wires
 
   async #open(state: 'open' | 'connecting'): Promise<void> {
-    this.#openedAt = Date.now()
+    this.#openedAt = now()
     const wire = await ClientWire.open(await this.#connect(), this.#settings.idleTimeout, this)
     if (this.#over.signal.aborted) return wire.discard()
     if (wire.isGone) throw new Error('The wire was lost')

@@ -1,5 +1,6 @@
 // A fetch whose event streams do not break, and whose POSTs do not run twice.
-import { isRequest, type Message, messagesOf, type RequestId } from '../protocol/json-rpc.js'
+import { isRequest, type Message, type RequestId } from '../protocol/json-rpc.js'
+import { type WrittenMessage, writtenMessages } from '../protocol/json-splice.js'
 import { STREAM_PREFERENCE } from '../protocol/prefer.js'
 import { keepAnswers } from './answers.js'
 import {
@@ -58,7 +59,8 @@ function unbrokenFetch(settings: ClientSettings): FetchLike {
     const [endpoint = ''] = url.split(/[?#]/)
     const server = servers.get(endpoint) ?? { isOurs: false }
     servers.set(endpoint, server)
-    const messages = messagesIn(init.body)
+    const written = typeof init.body === 'string' ? writtenMessages(init.body) : []
+    const messages = written.map(({ message }) => message)
     const call: Call = {
       server,
       scope: `${endpoint} ${headers.get('mcp-session-id')}`,
@@ -73,7 +75,7 @@ function unbrokenFetch(settings: ClientSettings): FetchLike {
     }
     for (const other of open) if (other.scope === call.scope) update(other, call, messages)
 
-    if (keepAnswers(open, messages, call.scope)) return new Response(null, { status: 202 })
+    if (keepAnswers(open, written, call.scope)) return new Response(null, { status: 202 })
 
     headers.append('Prefer', STREAM_PREFERENCE)
     const isKeyed =
@@ -107,10 +109,10 @@ function unbrokenFetch(settings: ClientSettings): FetchLike {
 const LONGEST_REPEATED = 2 ** 20
 
 /** An answer as its client would have sent it, with the latest that is known of its credentials. */
-function answerInit({ init }: Call, answer: Message): RequestInit {
+function answerInit({ init }: Call, { text }: WrittenMessage): RequestInit {
   const headers = new Headers(init.headers)
   headers.set('Content-Type', 'application/json')
-  return { ...init, method: 'POST', headers, body: JSON.stringify(answer) }
+  return { ...init, method: 'POST', headers, body: text }
 }
 
 type Cancelled = { readonly requestId?: RequestId } | undefined
@@ -124,12 +126,4 @@ function update(older: Call, { init }: Call, messages: readonly Message[]): void
   for (const { method, params } of messages)
     if (method === 'notifications/cancelled')
       older.pending.delete((params as Cancelled)?.requestId as RequestId)
-}
-
-function messagesIn(body: unknown): readonly Message[] {
-  try {
-    return messagesOf(JSON.parse(body as string))
-  } catch {
-    return []
-  }
 }

@@ -1,4 +1,5 @@
 // How long to wait: before the next attempt, and for anything of the network.
+import { now } from '../protocol/clock.js'
 import { alarm, LONGEST_TIMEOUT } from './alarm.js'
 import type { ClientSettings, Reconnection } from './options.js'
 
@@ -44,7 +45,7 @@ export function leastDelay(
   { minTimeout, maxTimeout }: RetryTimes
 ): number {
   const least = Math.min((minTimeout / 10) * 2 ** empty, 2 * minTimeout, maxTimeout)
-  return Math.max(0, Math.ceil(least - (Date.now() - openedAt)))
+  return Math.max(0, Math.ceil(least - (now() - openedAt)))
 }
 
 /**

@@ -1,6 +1,8 @@
 // One unbroken body over as many connections as the network needs.
+import { now } from '../protocol/clock.js'
 import { STREAM_ERROR } from '../protocol/errors.js'
 import type { RequestId } from '../protocol/json-rpc.js'
+import { WholeBlocks } from '../protocol/whole-blocks.js'
 import { answersOf } from './answers.js'
 import { notesOf } from './block-notes.js'
 import type { ClientSettings, ReconnectReason } from './options.js'
@@ -14,7 +16,6 @@ import {
   requestStream,
   streamUrlOf
 } from './stream-request.js'
-import { WholeBlocks } from './whole-blocks.js'
 
 type Reader = ReadableStreamDefaultReader<Uint8Array>
 type Controller = ReadableStreamDefaultController<Uint8Array>
@@ -32,9 +33,6 @@ const PATIENCE_WITH_ANSWERS = 30_000
  * stream, because browsers take a head that was cut off for the whole of it.
  */
 const PASSING = [200, 408, 425, 429]
-
-/** An event with a message, and not one that brings its id alone. */
-const HAS_DATA = /^data: ?\S/m
 
 const CODES: Partial<Record<number, ResumptionErrorCode>> = {
   204: 'no-response',
@@ -64,7 +62,7 @@ export function unbrokenBody(
   let retry: number | undefined
   /** Attempts since the last new event. */
   let attempt = 0
-  let openedAt = Date.now()
+  let openedAt = now()
   /** Connections in a row that brought no message. */
   let empty = 0
   let reader = first.body?.getReader() as Reader | undefined
@@ -80,7 +78,7 @@ export function unbrokenBody(
   const isAnswered = (): boolean => hasRequests && pending.size === 0
   /** The server waits for answers that are on their way to it. */
   const isEarly = (status: number): boolean =>
-    status === 204 && Date.now() - (call.answeredItselfAt ?? 0) < PATIENCE_WITH_ANSWERS
+    status === 204 && now() - (call.answeredItselfAt ?? 0) < PATIENCE_WITH_ANSWERS
   /**
    * Without an id a client gets its whole turn, and then 204, even where the wire lost the turn:
    * the next one has it again.
@@ -151,15 +149,14 @@ export function unbrokenBody(
       if (blocks.pending > maxEventSize) throw failure('event-too-large')
       return undefined
     }
-    const text = new TextDecoder().decode(whole)
-    const notes = notesOf(text)
-    if (HAS_DATA.test(text)) empty = 0
+    const notes = notesOf(whole)
+    if (notes.hasData) empty = 0
     if (notes.id !== undefined && notes.id !== lastEventId) attempt = 0
     lastEventId = notes.id ?? lastEventId
     retry = notes.retry ?? retry
     for (const id of notes.answered) pending.delete(id)
     for (const id of notes.asked) if (hasRequests && !asked.has(id)) asked.set(id, undefined)
-    if (notes.asked.length > 0) call.askedAt = Date.now()
+    if (notes.asked.length > 0) call.askedAt = now()
     for (const id of notes.withdrawn) asked.delete(id as RequestId)
     return whole
   }
@@ -188,7 +185,7 @@ export function unbrokenBody(
       // A server whose turn it never is again answers 204 without end.
       over.signal.throwIfAborted()
       connection = new AbortController()
-      openedAt = Date.now()
+      openedAt = now()
       empty++
       try {
         const method = answers === undefined ? 'GET' : 'POST'
@@ -203,7 +200,7 @@ export function unbrokenBody(
         )
         if (isEventStream(response)) {
           isTurnOver = false
-          for (const { id } of answers ?? []) asked.delete(id as RequestId)
+          for (const { message } of answers ?? []) asked.delete(message.id as RequestId)
           url = streamUrlOf(response, url) ?? url
           return response.body?.getReader() as Reader | undefined
         }

@@ -1,6 +1,7 @@
 // Requests about a stream, made with the freshest credentials that its caller has shown.
 import { findLink, STREAM_RELATION } from '../protocol/link-header.js'
-import type { Message, RequestId } from '../protocol/json-rpc.js'
+import type { RequestId } from '../protocol/json-rpc.js'
+import type { WrittenMessage } from '../protocol/json-splice.js'
 import { STREAM_PREFERENCE } from '../protocol/prefer.js'
 import type { ClientSettings } from './options.js'
 import { within } from './retry-delay.js'
@@ -29,7 +30,7 @@ export interface Call {
    * The server's requests on its stream that wait for an answer, or whose answer waits for the
    * server's turn to end.
    */
-  readonly asked: Map<RequestId, Message | undefined>
+  readonly asked: Map<RequestId, WrittenMessage | undefined>
   /** The server takes all answers to a stream together, once it waits for them. */
   handsOff: boolean
   /** When its stream last asked something. */
@@ -37,7 +38,7 @@ export interface Call {
   /** Its stream has a connection. */
   isConnected: () => boolean
   /** Sends an answer straight to the server. */
-  readonly send: (answer: Message) => Promise<unknown>
+  readonly send: (answer: WrittenMessage) => Promise<unknown>
   /** Ends the wait for the end of the server's turn. */
   stopWaiting?: (() => void) | undefined
   /**
@@ -65,7 +66,7 @@ export async function requestStream(
   settings: ClientSettings,
   connection: AbortController,
   lastEventId?: string,
-  answers?: readonly Message[]
+  answers?: readonly WrittenMessage[]
 ): Promise<Response> {
   const headers = new Headers(init.headers)
   for (const name of [...headers.keys()]) if (OF_ONE_CALL.test(name)) headers.delete(name)
@@ -81,7 +82,7 @@ export async function requestStream(
     ...init,
     method,
     headers,
-    body: answers === undefined ? null : JSON.stringify(answers),
+    body: answers === undefined ? null : `[${answers.map(({ text }) => text).join()}]`,
     // Credentials must not follow a redirect to somewhere else, and a stream has no reason to move.
     redirect: 'manual',
     signal: connection.signal,

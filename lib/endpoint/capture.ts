@@ -1,15 +1,14 @@
 // From the endpoint's bytes to a stream's events: the producer's side of a taken response.
 import type { RequestId } from '../protocol/json-rpc.js'
+import { transientLines, withoutIds } from '../protocol/sse-lines.js'
 import {
   type BlockFields,
   type BlockListener,
-  BlockSplitter,
   fieldOf,
   newFields,
-  readFields,
-  transientLines,
-  withoutIds
-} from '../protocol/sse-parser.js'
+  readFields
+} from '../protocol/sse-fields.js'
+import { BlockSplitter } from '../protocol/sse-parser.js'
 import type { ByteBudget } from '../streams/event-log.js'
 import { KEEP_ALIVE_COMMENT } from '../protocol/sse-writer.js'
 import type { Stream } from '../streams/stream.js'

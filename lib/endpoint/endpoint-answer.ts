@@ -4,7 +4,8 @@ import type { IncomingMessage } from 'node:http'
 import type { StreamFault } from '../protocol/errors.js'
 import { isResponse, type Message } from '../protocol/json-rpc.js'
 import { spliceJson, writtenMessages } from '../protocol/json-splice.js'
-import { BlockSplitter, dataOf } from '../protocol/sse-parser.js'
+import { dataOf } from '../protocol/sse-fields.js'
+import { BlockSplitter } from '../protocol/sse-parser.js'
 
 /** What a request came to. */
 export type EndpointAnswer =

@@ -1,7 +1,7 @@
 // The body of an answer that comes when its client has been given an event stream already:
 // collected, and made messages of.
 import type { ByteBudget } from '../streams/event-log.js'
-import { newFields, readFields } from '../protocol/sse-parser.js'
+import { newFields, readFields } from '../protocol/sse-fields.js'
 import { encodeMessage } from '../protocol/sse-writer.js'
 import type { Stream } from '../streams/stream.js'
 import { decoded, isEncoded, type LateAnswer, messagesIn, missedHeaders } from './late-answer.js'

@@ -3,6 +3,7 @@
 import type { ServerResponse } from 'node:http'
 import type { Message } from '../protocol/json-rpc.js'
 import { callbackIn, headersSentError, swallow, withBytes } from './chunk.js'
+import { blocksIn, WholeBlocks } from '../protocol/whole-blocks.js'
 import { foldHeaders, headerIn, isPlainEncoding, stringOf } from './response-headers.js'
 import { pipelineOf, type ResponsePipeline } from './response-pipeline.js'
 import { rewrittenEvent, rewrittenJson } from './rewritten.js'
@@ -35,12 +36,6 @@ const EVENT_STREAM = /^\s*text\/event-stream\s*(?:;|$)/i
 const JSON_TYPE = /^\s*application\/json\s*(?:;|$)/i
 /** Of a body that it is no longer the one of. */
 const OF_BODY = ['ETag', 'Content-MD5', 'Digest', 'Content-Digest', 'Repr-Digest']
-/**
- * The end of a block, in each of the forms that a line end may have [WHATWG 9.2.5]. A CR at the end
- * may be half of a CRLF.
- */
-const BLANK_LINE = /(?:\r\n|\n|\r(?!\n))(?:\r\n|\n|\r(?!\n|$))|\r\r$/g
-const LONGEST_BLANK_LINE = '\r\n\r\n'.length
 
 export function rewriteAnswer(res: ServerResponse, rewriting: Rewriting): void {
   const pipeline = pipelineOf(res)
@@ -55,10 +50,11 @@ class RewrittenAnswer extends Stage {
   #head: HeadArguments | undefined
   /** While a head is held it counts as sent: an error handler must not start another answer. */
   #isHeadHeld = false
+  /** Of a JSON body. */
   #held: Buffer[] = []
   #size = 0
-  /** The end of what is held, in which a blank line may have begun. */
-  #lastBytes = ''
+  /** Of an event stream. */
+  readonly #blocks = new WholeBlocks()
 
   constructor(pipeline: ResponsePipeline, rewriting: Rewriting) {
     super()
@@ -209,43 +205,22 @@ class RewrittenAnswer extends Stage {
 
   /** Returns the events that are whole. */
   #wholeEvents(bytes: Buffer): Buffer {
-    const mayEndHere = this.#hasBlankLineWith(bytes)
-    this.#hold(bytes)
-    if (!mayEndHere) return this.#size > this.#rewriting.limit ? this.#letPass() : NOTHING
-    const all = this.#takeHeld()
-    let to = 0
-    const ready: Buffer[] = []
-    for (const { index, 0: blank } of all.toString('latin1').matchAll(BLANK_LINE)) {
-      ready.push(this.#rewrittenEvent(all.subarray(to, index + blank.length)))
-      to = index + blank.length
+    // A copy: the memory of short writes is used again.
+    const whole = this.#blocks.push(Buffer.from(bytes)) ?? NOTHING
+    const ready = Array.from(blocksIn(whole), block => this.#rewrittenEvent(block))
+    if (this.#blocks.pending > this.#rewriting.limit) {
+      // One that is too large to be looked at, and all that follows.
+      this.#state = 'untouched'
+      ready.push(this.#blocks.takePending())
     }
-    this.#hold(all.subarray(to))
-    if (this.#size > this.#rewriting.limit) ready.push(this.#letPass())
     return Buffer.concat(ready)
   }
 
-  /**
-   * Of an event that comes in many writes only what is new is looked at, and what a line end may
-   * have begun in before.
-   */
-  #hasBlankLineWith(bytes: Buffer): boolean {
-    const text = this.#lastBytes + bytes.toString('latin1')
-    this.#lastBytes = text.slice(-LONGEST_BLANK_LINE + 1)
-    return text.search(BLANK_LINE) >= 0
-  }
-
-  /** An event that is too large to be looked at, and all that follows. */
-  #letPass(): Buffer {
-    this.#state = 'untouched'
-    return this.#takeHeld()
-  }
-
   #lastEvents(last: Buffer): Buffer {
-    const ready = this.#wholeEvents(last)
-    return Buffer.concat([ready, this.#takeHeld()])
+    return Buffer.concat([this.#wholeEvents(last), this.#blocks.takePending()])
   }
 
-  #rewrittenEvent(block: Buffer): Buffer {
+  #rewrittenEvent(block: Uint8Array): Uint8Array {
     if (block.length > this.#rewriting.limit) return block
     return rewrittenEvent(block, data => this.#changed(data)) ?? block
   }

@@ -2,6 +2,9 @@
 // that bytes stay what they were.
 import { isObject, type Message } from '../protocol/json-rpc.js'
 import { spliceJson } from '../protocol/json-splice.js'
+import { dataOf } from '../protocol/sse-fields.js'
+import { BlockSplitter } from '../protocol/sse-parser.js'
+import { withData } from '../protocol/sse-lines.js'
 
 /**
  * Gives a message as it is to be, what has not changed in it shared with what it was; `undefined`:
@@ -34,23 +37,14 @@ export function rewrittenJson(json: Buffer, rewrite: Rewrite): Buffer | undefine
 
 /** All lines of a block stay, and others take the place of those that held the message. */
 export function rewrittenEvent(
-  block: Buffer,
+  block: Uint8Array,
   change: (data: Buffer) => Buffer | undefined
-): Buffer | undefined {
-  const lines = block.toString('utf8').split(/\r\n|\r|\n/)
-  const isData = (line: string): boolean => /^data(?::|$)/.test(line)
-  const data = lines.filter(isData).map(line => line.replace(/^data:? ?/, ''))
-  const changed = data.length === 0 ? undefined : change(Buffer.from(data.join('\n')))
-  if (changed === undefined) return undefined
-  const first = lines.findIndex(isData)
-  const kept = lines.flatMap((line, i) => {
-    // A text of several lines has them still.
-    if (i === first)
-      return changed
-        .toString('utf8')
-        .split('\n')
-        .map(part => `data: ${part}`)
-    return isData(line) ? [] : [line]
+): Uint8Array | undefined {
+  let rewritten: Uint8Array | undefined
+  new BlockSplitter().push(block, (bytes, from, to, fields) => {
+    if (fields.dataLines === 0) return
+    const changed = change(Buffer.from(dataOf(bytes, from, to, fields)))
+    if (changed !== undefined) rewritten = withData(bytes, from, to, changed.toString('utf8'))
   })
-  return Buffer.from(kept.join('\n'))
+  return rewritten
 }

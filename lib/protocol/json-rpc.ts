@@ -107,9 +107,23 @@ const NOTIFICATION_STARTS = /* @__PURE__ */ [
  * everything else says yes.
  */
 export function mayHaveId(bytes: Uint8Array, from: number, to: number): boolean {
-  return !NOTIFICATION_STARTS.some(start => {
+  return kindOfNotification(bytes, from, to) === undefined
+}
+
+/** The same of a message that may also take a request back: `notifications/cancelled`. */
+export function mayConcernRequests(bytes: Uint8Array, from: number, to: number): boolean {
+  const kind = kindOfNotification(bytes, from, to)
+  return kind === undefined || bytes[kind] === FIRST_OF_CANCELLED
+}
+
+const FIRST_OF_CANCELLED = 0x63
+
+/** Where the rest of its method begins; `undefined` where it may be no notification. */
+function kindOfNotification(bytes: Uint8Array, from: number, to: number): number | undefined {
+  const start = NOTIFICATION_STARTS.find(start => {
     if (to - from < start.length) return false
     for (let i = 0; i < start.length; i++) if (bytes[from + i] !== start[i]) return false
     return true
   })
+  return start === undefined ? undefined : from + start.length
 }

@@ -3,7 +3,7 @@
 import { now } from '../protocol/clock.js'
 import { type DueQueue, Waiting } from '../streams/due-queue.js'
 import { isResponse, messagesOf } from '../protocol/json-rpc.js'
-import { dataOf, newFields, readFields } from '../protocol/sse-parser.js'
+import { dataOf, newFields, readFields } from '../protocol/sse-fields.js'
 import type { Stream } from '../streams/stream.js'
 import type { Reader } from '../streams/stream-types.js'
 import type { Sink } from './connection.js'

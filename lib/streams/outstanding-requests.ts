@@ -10,7 +10,7 @@ import {
   messagesOf,
   type RequestId
 } from '../protocol/json-rpc.js'
-import { type BlockFields, dataOf } from '../protocol/sse-parser.js'
+import { type BlockFields, dataOf } from '../protocol/sse-fields.js'
 import type { StreamLimits } from './stream-types.js'
 
 export class OutstandingRequests {

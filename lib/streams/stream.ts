@@ -8,7 +8,7 @@ import type { InputWaitHost } from './input-wait.js'
 import { errorResponse, type Message, type RequestId } from '../protocol/json-rpc.js'
 import type { ClientProfile } from '../protocol/revisions.js'
 import { Retention, type RetentionHost } from './retention.js'
-import type { BlockFields } from '../protocol/sse-parser.js'
+import type { BlockFields } from '../protocol/sse-fields.js'
 import { createNotification, endNotification } from '../protocol/stream-messages.js'
 import {
   type Producer,

@@ -1,7 +1,7 @@
 // Messages on their way into a stream.
 import { isObject, type Message } from '../protocol/json-rpc.js'
 import { withStreams } from '../protocol/shared-wire.js'
-import { newFields, readFields } from '../protocol/sse-parser.js'
+import { newFields, readFields } from '../protocol/sse-fields.js'
 import { encodeMessage } from '../protocol/sse-writer.js'
 import type { Stream } from '../streams/stream.js'
 

@@ -4,6 +4,7 @@ import { errorResponse, isObject } from '../../protocol/json-rpc.js'
 import { memberTexts } from '../../protocol/json-splice.js'
 import { STREAM_ERROR } from '../../protocol/errors.js'
 import { pause } from '../pause.js'
+import { now } from '../../protocol/clock.js'
 import { stateFor, type ToolCall } from './task-calls.js'
 import { TaskError, type TaskServer } from './task-server.js'
 import { type TaskState, watcherOf } from './task-watchers.js'
@@ -49,7 +50,7 @@ export async function followTask(follow: Follow, first: Seen): Promise<void> {
   const { taskId } = first.state
   const watcher = watcherOf(call.watch)
   const isPatient = watcher !== undefined || rounds >= MOST_ROUNDS
-  const mustAnswerAt = isPatient ? Infinity : Date.now() + COME_AGAIN_AFTER
+  const mustAnswerAt = isPatient ? Infinity : now() + COME_AGAIN_AFTER
   let reports = 0
   let reported: string | undefined
   for (let seen = first; ; seen = seenIn(await server.get(taskId, signal))) {
@@ -64,7 +65,7 @@ export async function followTask(follow: Follow, first: Seen): Promise<void> {
     }
     const asked = typeof pollIntervalMs === 'number' ? pollIntervalMs : POLL_INTERVAL
     const interval = Math.max(SHORTEST_INTERVAL, asked)
-    if (Date.now() + interval > mustAnswerAt) return say(comeAgain(follow, taskId))
+    if (now() + interval > mustAnswerAt) return say(comeAgain(follow, taskId))
     await pause(interval, signal)
   }
 }

@@ -2,7 +2,8 @@
 // none of them runs anything twice.
 import { isObject } from '../../protocol/json-rpc.js'
 import { memberTexts, writtenMessages } from '../../protocol/json-splice.js'
-import { BlockSplitter, dataOf } from '../../protocol/sse-parser.js'
+import { dataOf } from '../../protocol/sse-fields.js'
+import { BlockSplitter } from '../../protocol/sse-parser.js'
 import { STREAM_ERROR } from '../../protocol/errors.js'
 import type { ClientSettings } from '../options.js'
 import { retryAfterOf, retryDelay, untilNextAttempt, within } from '../retry-delay.js'

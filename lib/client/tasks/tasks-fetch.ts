@@ -2,7 +2,8 @@
 // result, whatever became of the call on the server.
 import { isResponse } from '../../protocol/json-rpc.js'
 import { memberTexts, writtenMessages } from '../../protocol/json-splice.js'
-import { BlockSplitter, dataOf } from '../../protocol/sse-parser.js'
+import { dataOf } from '../../protocol/sse-fields.js'
+import { BlockSplitter } from '../../protocol/sse-parser.js'
 import { encodeMessage } from '../../protocol/sse-writer.js'
 import type { ClientSettings, FetchLike } from '../options.js'
 import { withBody } from '../send-again.js'

@@ -249,8 +249,8 @@ describe('an answer goes straight out', () => {
     return { url, requests, fetch, reader, end: () => end() }
   }
   const later = (ms: number): void => {
-    const now = Date.now()
-    jest.spyOn(Date, 'now').mockImplementation(() => now + ms)
+    const now = performance.now()
+    jest.spyOn(performance, 'now').mockImplementation(() => now + ms)
   }
   const sent = ({ method, url, body }: { method: string; url: string; body: string }) => [
     method,
@@ -397,6 +397,24 @@ describe('an answer goes straight out', () => {
 })
 
 describe('the POST of the answers', () => {
+  it('has each as its client has written it, numbers that JavaScript cannot hold among them', async () => {
+    const { url, requests } = await scripted(
+      greeting,
+      whole(ask('1', 1) + ask('2', 2), KNOWN),
+      theirTurn,
+      whole(response('3'))
+    )
+    const fetch = await acquainted(url)
+    const body = readAll(await fetch(url, POST))
+    await requests.nth(3)
+    const written = [1, 2].map(
+      id => `{"jsonrpc":"2.0", "id":${id},"result":{"content":{"n":9007199254740993,"m":1.10}}}`
+    )
+    for (const text of written) expect((await fetch(url, { ...POST, body: text })).status).toBe(202)
+    await body
+    expect(requests[3]!.body).toBe(`[${written.join()}]`)
+  })
+
   it.each<[string, ServerAnswer]>([
     ['is lost', reset],
     ['meets a gateway without a server', status(502)],

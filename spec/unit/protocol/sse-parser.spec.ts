@@ -4,13 +4,8 @@ import { describe, expect, it } from '@jest/globals'
 import { createParser } from 'eventsource-parser'
 import { fc, times } from '../../helpers/property.js'
 import { processorTime } from '../../helpers/processor-time.js'
-import {
-  BlockSplitter,
-  dataOf,
-  fieldOf,
-  newFields,
-  readFields
-} from '../../../lib/protocol/sse-parser.js'
+import { dataOf, fieldOf, newFields, readFields } from '../../../lib/protocol/sse-fields.js'
+import { BlockSplitter } from '../../../lib/protocol/sse-parser.js'
 import {
   encodeIdField,
   encodeMessage,

@@ -1,7 +1,7 @@
 // Streams without sockets: a table to open them in, producers and readers that only take notes.
 
 import { now as clock } from '../../../lib/protocol/clock.js'
-import { newFields, readFields } from '../../../lib/protocol/sse-parser.js'
+import { newFields, readFields } from '../../../lib/protocol/sse-fields.js'
 import type { StreamError } from '../../../lib/protocol/errors.js'
 import type { RequestId } from '../../../lib/protocol/json-rpc.js'
 import type { ClientProfile } from '../../../lib/protocol/revisions.js'

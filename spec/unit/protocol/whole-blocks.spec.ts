@@ -2,7 +2,7 @@
 
 import { describe, expect, it, jest } from '@jest/globals'
 import { fc, times } from '../../helpers/property.js'
-import { WholeBlocks } from '../../../lib/client/whole-blocks.js'
+import { blocksIn, WholeBlocks } from '../../../lib/protocol/whole-blocks.js'
 
 const bytesOf = (text: string): Uint8Array => new TextEncoder().encode(text)
 const textOf = (bytes: Uint8Array): string => new TextDecoder().decode(bytes)
@@ -76,6 +76,42 @@ describe('any stream, cut anywhere', () => {
       }),
       { numRuns: times(2000) }
     )
+  })
+})
+
+describe('whole blocks', () => {
+  it.each<[string, string[]]>([
+    ['data: a\n\n: b\n\n', ['data: a\n\n', ': b\n\n']],
+    ['data: a\r\n\r\ndata: b\r\n\r\n', ['data: a\r\n\r\n', 'data: b\r\n\r\n']],
+    ['data: a\r\rdata: b\r\r', ['data: a\r\r', 'data: b\r\r']],
+    ['data: a\n\r\ndata: b\r\n\n', ['data: a\n\r\n', 'data: b\r\n\n']],
+    ['data: a\n\n\n\ndata: b\n\n', ['data: a\n\n', '\n', '\n', 'data: b\n\n']],
+    ['\ndata: a\n\n', ['\n', 'data: a\n\n']],
+    ['', []]
+  ])('of %j come one by one', (text, blocks) => {
+    expect([...blocksIn(bytesOf(text))].map(textOf)).toEqual(blocks)
+  })
+
+  it('of any stream are all of it, and each is whole', () => {
+    const text = fc
+      .array(fc.constantFrom('\n', '\r', '\r\n', '\n\n', 'data: x', 'é'))
+      .map(parts => wholeIn(parts.join('')))
+    fc.assert(
+      fc.property(text, stream => {
+        const blocks = [...blocksIn(bytesOf(stream))].map(textOf)
+        expect(blocks.join('')).toBe(stream)
+        for (const block of blocks) expect(block.replace(/\n$/, '')).toMatch(/^$|[\r\n]$/)
+      })
+    )
+  })
+
+  it('that are held can be taken out unfinished', () => {
+    const blocks = new WholeBlocks()
+    blocks.push(bytesOf('data: a\n\nda'))
+    blocks.push(bytesOf('ta'))
+    expect(textOf(blocks.takePending())).toBe('data')
+    expect(blocks.pending).toBe(0)
+    expect(textOf(blocks.takePending())).toBe('')
   })
 })
 

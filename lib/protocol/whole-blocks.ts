@@ -1,8 +1,6 @@
 // An event stream as it comes in, cut behind its last blank line: what is whole goes on, the rest
 // waits for what follows.
-
-const LF = 10
-const CR = 13
+import { CR, LF } from './sse-fields.js'
 
 /**
  * One per connection: what is unfinished when it breaks is gone with it, and comes again, whole, on
@@ -14,6 +12,14 @@ export class WholeBlocks {
   #held: Uint8Array[] = []
   /** The last two bytes of what came before. */
   #before = [0, 0]
+
+  /** Takes the unfinished block out. */
+  takePending(): Uint8Array {
+    const pending = joined(this.#held)
+    this.#held = []
+    this.pending = 0
+    return pending
+  }
 
   /** The blocks that a chunk completes, in one piece; `undefined` where it completes none. */
   push(chunk: Uint8Array): Uint8Array | undefined {
@@ -50,6 +56,28 @@ export class WholeBlocks {
     }
     return 0
   }
+}
+
+/**
+ * The blocks of what is whole, each with the blank line behind it, in the bytes in which they came.
+ * What blank lines there are besides are blocks without a line.
+ */
+export function* blocksIn(whole: Uint8Array): Iterable<Uint8Array> {
+  let from = 0
+  let isLineEmpty = true
+  for (let i = 0; i < whole.length; i++) {
+    if (whole[i] !== LF && whole[i] !== CR) {
+      isLineEmpty = false
+      continue
+    }
+    if (whole[i] === CR && whole[i + 1] === LF) i++
+    if (isLineEmpty) {
+      yield whole.subarray(from, i + 1)
+      from = i + 1
+    }
+    isLineEmpty = true
+  }
+  if (from < whole.length) yield whole.subarray(from)
 }
 
 function joined(pieces: readonly Uint8Array[]): Uint8Array {

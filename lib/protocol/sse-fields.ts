@@ -1,0 +1,141 @@
+// The blocks of an event stream once their line ends are LF: where they end, and what their fields
+// say.
+
+export const LF = 10
+export const CR = 13
+export const COLON = 58
+
+/**
+ * Hears each whole block: its bytes in `bytes[from, to)`, line ends as LF, blank line included; and
+ * what its fields say. Both are valid during the call only.
+ */
+export type BlockListener = (
+  bytes: Uint8Array,
+  from: number,
+  to: number,
+  fields: BlockFields
+) => void
+
+/** What the fields of a block say, without its text. */
+export interface BlockFields {
+  /** It has an `id` field. */
+  hasId: boolean
+  /**
+   * How many `data` lines it has. A block without any is not an event: it is a comment, or a bare
+   * `retry` [WHATWG 9.2.6].
+   */
+  dataLines: number
+  /** Where the value of its first `data` line lies. */
+  dataFrom: number
+  dataTo: number
+  /** Its event type is `message`, said or implied. */
+  isMessage: boolean
+}
+
+/** Fields for `readFields` to fill. */
+export function newFields(): BlockFields {
+  return { hasId: false, dataLines: 0, dataFrom: 0, dataTo: 0, isMessage: true }
+}
+
+/**
+ * Reads the fields of the block that starts at an offset, and finds its end: the offset behind its
+ * blank line, or -1 where that has not come. Line ends must be LF. Fills `fields`, which the caller
+ * keeps for the next block: this runs once per event.
+ */
+export function readFields(bytes: Uint8Array, from: number, fields: BlockFields): number {
+  fields.hasId = false
+  fields.dataLines = 0
+  fields.isMessage = true
+  let line = from
+  while (bytes[line] !== LF) {
+    const end = bytes.indexOf(LF, line)
+    if (end < 0) return -1
+    if (isField(bytes, line, end, DATA)) {
+      if (fields.dataLines++ === 0) {
+        fields.dataFrom = valueStart(bytes, line + DATA.length, end)
+        fields.dataTo = end
+      }
+    } else if (isField(bytes, line, end, EVENT)) {
+      fields.isMessage = isMessageType(bytes, valueStart(bytes, line + EVENT.length, end), end)
+    } else if (isField(bytes, line, end, ID)) {
+      fields.hasId = true
+    }
+    line = end + 1
+  }
+  return line + 1
+}
+
+/** Reads what is whole from an offset on. Line ends must be LF. Returns where the rest begins. */
+export function readBlocks(
+  bytes: Uint8Array,
+  start: number,
+  fields: BlockFields,
+  onBlock: BlockListener
+): number {
+  for (let from = start; ;) {
+    while (bytes[from] === LF) from++
+    const to = readFields(bytes, from, fields)
+    if (to < 0) return from
+    onBlock(bytes, from, to, fields)
+    from = to
+  }
+}
+
+/** The data of a block: the values of its `data` lines, joined by LF. */
+export function dataOf(bytes: Uint8Array, from: number, to: number, fields: BlockFields): string {
+  if (fields.dataLines === 1) return decoder.decode(bytes.subarray(fields.dataFrom, fields.dataTo))
+  const values: string[] = []
+  let line = from
+  while (line < to) {
+    const end = bytes.indexOf(LF, line)
+    if (isField(bytes, line, end, DATA)) {
+      values.push(decoder.decode(bytes.subarray(valueStart(bytes, line + DATA.length, end), end)))
+    }
+    line = end + 1
+  }
+  return values.join('\n')
+}
+
+/** The value of a block's last `id`, `retry` or `event` field, if it has one. */
+export function fieldOf(
+  bytes: Uint8Array,
+  from: number,
+  to: number,
+  name: 'id' | 'retry' | 'event'
+): string | undefined {
+  const field = { id: ID, retry: RETRY, event: EVENT }[name]
+  let value: string | undefined
+  let line = from
+  while (line < to) {
+    const end = bytes.indexOf(LF, line)
+    if (isField(bytes, line, end, field))
+      value = decoder.decode(bytes.subarray(valueStart(bytes, line + field.length, end), end))
+    line = end + 1
+  }
+  return value
+}
+
+// A byte order mark inside a value is data like any other.
+const decoder = /* @__PURE__ */ new TextDecoder('utf-8', { ignoreBOM: true })
+const encoder = /* @__PURE__ */ new TextEncoder()
+export const DATA = /* @__PURE__ */ encoder.encode('data')
+const EVENT = /* @__PURE__ */ encoder.encode('event')
+export const ID = /* @__PURE__ */ encoder.encode('id')
+export const RETRY = /* @__PURE__ */ encoder.encode('retry')
+const MESSAGE = /* @__PURE__ */ encoder.encode('message')
+
+export function isField(bytes: Uint8Array, line: number, end: number, name: Uint8Array): boolean {
+  for (let i = 0; i < name.length; i++) if (bytes[line + i] !== name[i]) return false
+  return line + name.length === end || bytes[line + name.length] === COLON
+}
+
+export function valueStart(bytes: Uint8Array, colon: number, end: number): number {
+  if (colon >= end) return end
+  return bytes[colon + 1] === 32 ? colon + 2 : colon + 1
+}
+
+function isMessageType(bytes: Uint8Array, from: number, to: number): boolean {
+  if (to - from === 0) return true
+  if (to - from !== MESSAGE.length) return false
+  return MESSAGE.every((byte, i) => bytes[from + i] === byte)
+}

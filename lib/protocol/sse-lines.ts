@@ -1,0 +1,66 @@
+// Blocks of an event stream with some of their lines left out, or others in their place. Line ends
+// are LF, as they come out of the parser.
+import { COLON, DATA, ID, isField, LF, RETRY } from './sse-fields.js'
+
+/** The lines of a block that are to be kept. */
+function linesOf(
+  bytes: Uint8Array,
+  from: number,
+  to: number,
+  isKept: (line: number, end: number) => boolean
+): Uint8Array {
+  const kept = new Uint8Array(to - from)
+  let length = 0
+  for (let line = from; line < to;) {
+    const end = bytes.indexOf(LF, line)
+    if (isKept(line, end)) {
+      kept.set(bytes.subarray(line, end + 1), length)
+      length += end + 1 - line
+    }
+    line = end + 1
+  }
+  return kept.subarray(0, length)
+}
+
+/**
+ * What is worth passing on of a block that is no event: its comments and its reconnection time, as
+ * lines of the block that follows. Not its blank line, for the reason at `KEEP_ALIVE_COMMENT`; and
+ * no other field, which would become one of the next event.
+ */
+export function transientLines(bytes: Uint8Array, from: number, to: number): Uint8Array {
+  return linesOf(
+    bytes,
+    from,
+    to,
+    (line, end) => bytes[line] === COLON || isField(bytes, line, end, RETRY)
+  )
+}
+
+/** The bytes of a block without its `id` fields. */
+export function withoutIds(bytes: Uint8Array, from: number, to: number): Uint8Array {
+  return linesOf(bytes, from, to, (line, end) => !isField(bytes, line, end, ID))
+}
+
+const encoder = /* @__PURE__ */ new TextEncoder()
+
+/** A block with other data: its lines stand where the first of the old ones stood. */
+export function withData(bytes: Uint8Array, from: number, to: number, data: string): Uint8Array {
+  let first = -1
+  const others = linesOf(bytes, from, to, (line, end) => {
+    if (!isField(bytes, line, end, DATA)) return true
+    if (first < 0) first = line - from
+    return false
+  })
+  // A text of several lines has them still.
+  const lines = encoder.encode(
+    data
+      .split('\n')
+      .map(line => `data: ${line}\n`)
+      .join('')
+  )
+  const block = new Uint8Array(others.length + lines.length)
+  block.set(others.subarray(0, first))
+  block.set(lines, first)
+  block.set(others.subarray(first), first + lines.length)
+  return block
+}
