@@ -1,5 +1,6 @@
 // What is wrong with a bad option.
 import type { McpStreamsOptions, ResumeTokensOptions } from './options.js'
+import { MOST_ROUNDS } from './calls/request-state.js'
 import { checkResources } from './resources/resource-options.js'
 import { checkTasks } from './tasks-options.js'
 
@@ -17,6 +18,7 @@ export const CHECKS: { readonly [name in keyof Required<McpStreamsOptions>]: Che
   retry: orNull(wholeNumber(0)),
   keepAlive: orNull(wholeNumber(1)),
   disconnectAfter: orNull(wholeNumber(1)),
+  maxRounds: wholeNumber(1, MOST_ROUNDS),
   upgradeAfter: orNull(wholeNumber(0)),
   jsonKeepAlive: orNull(wholeNumber(1)),
   progress: checkProgress,

@@ -190,13 +190,14 @@ const NO_TOKENS = { after: 0, offer: 'asked', methods: [], hints: {} } as const
 
 /** `undefined` where they are off. */
 function resumeTokens(instance: Instance, settings: Settings): ResumeTokens | undefined {
-  const { disconnectAfter, maxStreams, maxStreamBytes, maxBytes, window } = settings
+  const { disconnectAfter, maxRounds, maxStreams, maxStreamBytes, maxBytes, window } = settings
   if (settings.resumeTokens === false && disconnectAfter === null) return undefined
   const areOn = settings.resumeTokens !== false
   const tokens = settings.resumeTokens === false ? NO_TOKENS : settings.resumeTokens
   return new ResumeTokens(instance, {
     areOn,
     shedAfter: disconnectAfter,
+    maxRounds,
     after: tokens.after,
     offer: tokens.offer,
     methods: tokens.methods === 'all' ? 'all' : new Set(tokens.methods),

@@ -70,6 +70,12 @@ export interface McpStreamsOptions {
    */
   readonly disconnectAfter?: number | null | undefined
   /**
+   * How often a call of such a client is answered with a `requestState` before it is held open for
+   * as long as its wire allows, 1 to 1,000. Official clients repeat a request ten times at most,
+   * and then fail the call. An endpoint's own rounds count. Default: 9.
+   */
+  readonly maxRounds?: number | undefined
+  /**
    * Milliseconds without a head after which a client that accepts event streams gets one in the
    * endpoint's place: with link, first id and comments, and the late answer as its event. A client
    * that has only claimed to read event streams, by its `Accept`, is given five times as long; not

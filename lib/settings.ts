@@ -22,6 +22,7 @@ export interface Settings {
   readonly retry: number | null
   readonly keepAlive: number | null
   readonly disconnectAfter: number | null
+  readonly maxRounds: number
   readonly upgradeAfter: number | null
   readonly jsonKeepAlive: number | null
   readonly progress: ProgressSettings | false
@@ -52,6 +53,8 @@ export interface Settings {
 
 const MEBIBYTE = 1024 * 1024
 const DEFAULT_RETRY = 3000
+/** Official clients give up after ten. */
+const DEFAULT_ROUNDS = 9
 const DEFAULT_UNSENT_MESSAGES = 100_000
 const DEFAULT_MIN_RESUME_SECONDS = 1
 const DEFAULT_MAX_RESUME_SECONDS = 600
@@ -94,6 +97,7 @@ export function parseOptions(options: McpStreamsOptions = {}): Settings {
     retry: retry === null ? null : Math.max(retry, Math.round(min * 1000)),
     keepAlive: options.keepAlive === undefined ? 15_000 : options.keepAlive,
     disconnectAfter: options.disconnectAfter ?? null,
+    maxRounds: options.maxRounds ?? DEFAULT_ROUNDS,
     upgradeAfter: options.upgradeAfter === undefined ? 5000 : options.upgradeAfter,
     jsonKeepAlive: options.jsonKeepAlive ?? null,
     progress: progressSettings(options.progress),

@@ -9,8 +9,8 @@ import type { Interim } from './call.js'
 /** The methods whose results may ask for input. */
 const METHODS: ReadonlySet<unknown> = new Set(['tools/call', 'prompts/get', 'resources/read'])
 
-/** Rounds that a call may have: official clients give up after ten. */
-export const MOST_ROUNDS = 9
+/** Rounds that a call may have, at most: their number travels with the endpoint's own state. */
+export const MOST_ROUNDS = 1000
 
 /**
  * What a state of ours says: which call its client waits for, or what the endpoint has said in a
@@ -21,7 +21,7 @@ export type RequestState =
   | { readonly kind: 'endpoint'; readonly rounds: number; readonly state: string | undefined }
 
 const CALL = /^mcp-streams:call:([\w-]{21})$/
-const ENDPOINT = /^mcp-streams:([0-9]):(=(.*))?$/s
+const ENDPOINT = /^mcp-streams:([0-9]{1,4}):(=(.*))?$/s
 
 /** Whether a request's method has results that may ask for input. */
 export function mayBeShed({ method }: Message): boolean {

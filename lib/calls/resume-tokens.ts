@@ -28,7 +28,7 @@ import { answerToolsList, withHints } from './duration-hints.js'
 import { readAnswer } from '../endpoint/endpoint-answer.js'
 import { interimOf } from './interim-result.js'
 import { HttpLeg } from './http-leg.js'
-import { comeAgain, mayBeShed, MOST_ROUNDS, requestStateOf, withRounds } from './request-state.js'
+import { comeAgain, mayBeShed, requestStateOf, withRounds } from './request-state.js'
 import { Call } from './call.js'
 import { INVALID_PARAMS, type ResumeTokenFault, tokenFaultMessage } from './token-fault.js'
 import {
@@ -104,7 +104,7 @@ export class ResumeTokens {
    * `undefined`: it is not.
    */
   #shedding(post: RequestContext, request: Request): Ask | undefined {
-    const { shedAfter } = this.#settings
+    const { shedAfter, maxRounds } = this.#settings
     if (shedAfter === null || !mayBeShed(request) || prefersStream(headerOf(post.req, 'prefer')))
       return undefined
     const revision = post.revision ?? revisionIn(request)
@@ -112,7 +112,7 @@ export class ResumeTokens {
       return undefined
     const state = requestStateOf(request)
     const rounds = state?.kind === 'endpoint' ? state.rounds : 0
-    return { isByHeader: false, wait: rounds < MOST_ROUNDS ? shedAfter : LONGEST_TIMEOUT, rounds }
+    return { isByHeader: false, wait: rounds < maxRounds ? shedAfter : LONGEST_TIMEOUT, rounds }
   }
 
   /** Hears what the endpoint says about cancelled requests and ended sessions. */
@@ -275,7 +275,8 @@ export class ResumeTokens {
   #waitOf(call: Call, ask: Ask): number {
     const rounds = this.#rounds.get(call)
     if (rounds === undefined) return waitOf(this.#settings, ask)
-    return rounds < MOST_ROUNDS ? (this.#settings.shedAfter ?? 0) : LONGEST_TIMEOUT
+    const { shedAfter, maxRounds } = this.#settings
+    return rounds < maxRounds ? (shedAfter ?? 0) : LONGEST_TIMEOUT
   }
 
   /**

@@ -9,6 +9,8 @@ export interface ResumeTokensSettings {
   readonly areOn: boolean
   /** Milliseconds after which a client of 2026-07-28 is told to come again; `null`: never. */
   readonly shedAfter: number | null
+  /** How often it is, for one call. */
+  readonly maxRounds: number
   /**
    * Milliseconds after which a request is answered with a token, where it does not say how long it
    * waits.

@@ -48,6 +48,7 @@ const CASES: { [name in keyof Required<McpStreamsOptions>]: { good: unknown[]; b
     },
     retry: { good: [0, 3000, null], bad: [-1, 0.5, NaN, Infinity, '3000', false] },
     keepAlive: { good: [1, 15_000, null], bad: [0, -1, 0.5, Infinity, '15s', false] },
+    maxRounds: { good: [1, 9, 1000], bad: [0, -1, 1.5, 1001, Infinity, '9', null] },
     upgradeAfter: { good: [0, 5000, null], bad: [-1, 0.5, Infinity, '5s', false] },
     jsonKeepAlive: { good: [1, 20_000, null], bad: [0, -1, 0.5, Infinity, '20s', false] },
     progress: {
@@ -295,6 +296,7 @@ describe('mcpStreams', () => {
       maxBytes: 256 * MEBIBYTE,
       maxStreams: 10_000,
       maxBodyBytes: 4 * MEBIBYTE,
+      maxRounds: 9,
       upgradeAfter: 5000,
       jsonKeepAlive: null,
       progress: false,

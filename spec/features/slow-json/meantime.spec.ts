@@ -275,6 +275,18 @@ describe('JSON in the meantime', () => {
     expect(JSON.parse(refused.text)).toMatchObject({ id: 7, error: { data: { status: 500 } } })
   })
 
+  it('is not for scripts that send no header of MCP', async () => {
+    const { url, endpoint } = await slow({ jsonKeepAlive: 20 })
+    const asked = openStream(url, {
+      body: TASK,
+      headers: { 'content-type': JSON_TYPE, accept: JSON_TYPE }
+    })
+    await answerAfter(endpoint, 80)
+    const response = await asked
+    await response.ended
+    expect(response.text).toBe(JSON.stringify(DONE))
+  })
+
   it('ends with its connection: the endpoint hears of it', async () => {
     const { url, endpoint, streams } = await slow({ jsonKeepAlive: 20 })
     const response = await post(url, TASK, only)
