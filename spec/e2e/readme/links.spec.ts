@@ -2,6 +2,7 @@
 
 import { describe, expect, it } from '@jest/globals'
 import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs'
+import { createRequire } from 'node:module'
 import { posix } from 'node:path'
 import { parse, parseAllDocuments } from 'yaml'
 import { codesIn, page, pages, root, tablesOf } from './markdown.js'
@@ -144,5 +145,13 @@ describe('what operators may copy', () => {
     expect(kinds).toEqual(['Deployment', 'Service'])
     expect(statSync(`${root}examples/operations/Dockerfile`).isFile()).toBe(true)
     expect(file('Dockerfile')).toMatch(/^CMD \["node", /m)
+    // Each waits for longer than `close()` drains by default.
+    const [app] = createRequire(import.meta.url)(
+      `${root}examples/operations/ecosystem.config.cjs`
+    ).apps
+    expect(app).toMatchObject({ exec_mode: 'fork', instances: 1, kill_timeout: 25_000 })
+    expect(parseAllDocuments(file('kubernetes.yaml'))[0]!.toJS().spec.template.spec).toMatchObject({
+      terminationGracePeriodSeconds: 30
+    })
   })
 })
