@@ -1,12 +1,13 @@
 // Who has how much of what is bounded, and what goes where room is wanted: something of the owner
 // that has the most, so that nobody drives out another's.
+import { OldestFirst } from './oldest-first.js'
 
 /** What one owner has. */
 interface Share<K> {
   readonly owner: string
   size: number
   /** Of what may go, by rank: the lower goes first, and of one rank what was used longest ago. */
-  readonly ranks: (Set<K> | undefined)[]
+  readonly ranks: (OldestFirst<K> | undefined)[]
   count: number
   /** Where it stands in the index. */
   magnitude: number
@@ -41,7 +42,7 @@ export class FairShares<K> {
   put(owner: string, key: K, rank = 0): void {
     const share = this.#of(owner)
     this.#take(share, key)
-    ;(share.ranks[rank] ??= new Set()).add(key)
+    ;(share.ranks[rank] ??= new OldestFirst()).add(key)
     share.count++
     this.#index(share)
   }
@@ -68,8 +69,7 @@ export class FairShares<K> {
       if (largest.has(own)) share = own
       else if (magnitudeOf(own.size) > (share?.magnitude ?? 0)) return undefined
     }
-    for (const keys of share?.ranks ?? []) for (const key of keys ?? []) return key
-    return undefined
+    return share?.ranks.find(keys => (keys?.size ?? 0) > 0)?.first
   }
 
   #of(owner: string): Share<K> {
