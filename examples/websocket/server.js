@@ -8,7 +8,8 @@ import { WebSocketServer } from 'ws'
 import { WebSocketTransport } from './web-socket.js'
 
 export function createServer({ port = 0, steps = 10, pace = 100 } = {}) {
-  const streams = mcpStreams() // mounted nowhere: it keeps the streams
+  // Mounted nowhere: it keeps the streams. A short time makes a short demo: the default is 1 s.
+  const streams = mcpStreams({ resumeInterval: { min: 0.1 } })
   const sockets = new WebSocketServer({ port, host: '127.0.0.1' })
   let executions = 0
 

@@ -43,6 +43,7 @@ it('the WebSocket example gets every step once, over a socket that breaks twice'
     env
   })
   expect(stdout.match(/✂/g)).toHaveLength(2)
+  expect(stdout.match(/↻ attempt 1 /g)).toHaveLength(2)
   expect(stdout).toMatch(/^✔ Counted to 10; steps: 10; the tool ran once$/m)
 })
 
