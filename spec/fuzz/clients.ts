@@ -132,6 +132,9 @@ export const isEventStream = ({ headers }: OpenStream): boolean =>
 export const mayFallSilent = ({ cuts }: CallPlan): boolean =>
   cuts.some(cut => cut?.by === 'silence')
 
+/** The events of a stream that its client can come back to. */
+export const isStreamed = ({ shape }: CallPlan): boolean => shape === 'sse' || /^sdk/.test(shape)
+
 /** The reason in an error body of ours, or the bare status. */
 export async function reasonOf(stream: OpenStream): Promise<string> {
   await untilEnd(stream)

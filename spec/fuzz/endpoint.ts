@@ -6,6 +6,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Json } from '../helpers/open-stream.js'
 import type { CallPlan, Scenario, Step } from './scenario.js'
+import { playOnSdk } from './sdk-endpoint.js'
 
 /** What has become of one call at the endpoint. */
 export class CallRecord {
@@ -46,7 +47,13 @@ export function fuzzEndpoint(scenario: Scenario, log: (line: string) => void): F
     const parsed: Json = JSON.parse(body)
     const messages: Json[] = Array.isArray(parsed) ? parsed : [parsed]
     const call = messages.find(({ method }) => method === 'tools/call')
-    if (call !== undefined) return play(records.get(call.params.arguments.key)!, messages, res, log)
+    if (call !== undefined) {
+      const record = records.get(call.params.arguments.key)!
+      const { shape } = record.plan
+      if (shape !== 'sdk-v1' && shape !== 'sdk-v2') return play(record, messages, res, log)
+      begin(record, res, log)
+      return playOnSdk(shape, req, res, parsed, say => playCalls(record.plan, say))
+    }
     for (const message of messages) note(message)
     const [message] = messages
     if (message.method === undefined || message.id === undefined)
@@ -75,6 +82,42 @@ export function fuzzEndpoint(scenario: Scenario, log: (line: string) => void): F
   return Object.assign(handle, { records, stop: () => open.forEach(res => void res.destroy()) })
 }
 
+/** Resolves when the response closes. */
+function begin(
+  record: CallRecord,
+  res: ServerResponse,
+  log: (line: string) => void
+): Promise<void> {
+  const { key } = record.plan
+  record.runs++
+  record.isOpen = true
+  log(`${key}: the endpoint begins`)
+  return once(res, 'close').then(() => {
+    record.isOpen = false
+    log(`${key}: the endpoint's response closes`)
+  })
+}
+
+/** The script of a call as the calls of a tool. */
+async function playCalls(plan: CallPlan, say: (message: Json) => Promise<void>): Promise<Json> {
+  const { key, script } = plan
+  let n = 0
+  for (const step of script) {
+    if (step.do === 'wait') await sleep(step.ms)
+    else if (step.do === 'throw') throw new Error('the endpoint throws')
+    else if (step.do === 'answer')
+      return { key, n, content: [{ type: 'text', text: padding(step.padding) }] }
+    else if (step.do === 'say') {
+      const data = { key, n: n++, padding: padding(step.padding) }
+      const saying = say({ method: 'notifications/message', params: { level: 'info', data } })
+      // A tool that waits for nothing does not hear either that nobody listens any more.
+      if (plan.isPolite) await saying
+      else saying.catch(() => undefined)
+    }
+  }
+  throw new Error('the endpoint has nothing to say')
+}
+
 async function play(
   record: CallRecord,
   messages: Json[],
@@ -82,13 +125,7 @@ async function play(
   log: (line: string) => void
 ) {
   const { plan } = record
-  record.runs++
-  record.isOpen = true
-  log(`${plan.key}: the endpoint begins`)
-  const closed = once(res, 'close').then(() => {
-    record.isOpen = false
-    log(`${plan.key}: the endpoint's response closes`)
-  })
+  const closed = begin(record, res, log)
   const ids = messages.filter(({ method }) => method === 'tools/call').map(({ id }) => id)
   const run: Run = {
     ids,

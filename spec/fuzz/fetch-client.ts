@@ -64,7 +64,7 @@ export async function followFetch(context: ClientContext): Promise<End> {
   try {
     response = await post(client.bodyOf(plan), leaving.signal)
   } catch (error) {
-    if (plan.shape === 'sse' && context.scenario.isCalm)
+    if (client.isStreamed(plan) && context.scenario.isCalm)
       throw new Violation(`${plan.key} (fetch): ${String(error)}`)
     return 'lost'
   }

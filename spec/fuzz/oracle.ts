@@ -89,8 +89,13 @@ export class Inbox {
     // collects it.
     const isTheirs = this.#mayRepeat
       ? this.#isBroken()
-      : reason === 'no-response' && this.#isBroken(id)
+      : (reason === 'no-response' || this.#isOfSdk(code)) && this.#isBroken(id)
     if (this.#isCalm && !isTheirs) this.#fail(`${id} fails without need: ${reason}`)
+  }
+
+  /** An SDK answers for a tool that throws. */
+  #isOfSdk(code: number): boolean {
+    return this.#plan.shape.startsWith('sdk') && code === -32603
   }
 
   /** Whether the endpoint leaves a request without a response. */

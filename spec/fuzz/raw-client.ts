@@ -8,6 +8,9 @@ import * as client from './clients.js'
 import { type ClientContext, type End } from './clients.js'
 import { areBodiesRead, requestId, Violation } from './oracle.js'
 
+/** Begins the ids of a client's own requests of the Streams draft. */
+const ASKING = 'draft-'
+
 export async function followRaw(context: ClientContext): Promise<End> {
   return new RawClient(context).run()
 }
@@ -16,6 +19,7 @@ class RawClient {
   readonly #context: ClientContext
   readonly #headers: Record<string, string>
   readonly #isStock: boolean
+  readonly #isDraft: boolean
   #link: string | undefined
   #lastEventId: string | undefined
   #retry = 1
@@ -29,9 +33,10 @@ class RawClient {
     const { plan } = context
     this.#context = context
     this.#isStock = plan.client.startsWith('stock')
+    this.#isDraft = plan.client === 'draft'
     this.#headers = {
       ...client.headersOf(plan),
-      ...(!this.#isStock && { prefer: 'rel=stream' }),
+      ...(!this.#isStock && !this.#isDraft && { prefer: 'rel=stream' }),
       [client.CALL_HEADER]: plan.key
     }
   }
@@ -56,6 +61,18 @@ class RawClient {
       if (!isTaken) return this.#bare()
       if (this.#isStock && this.#lastEventId === undefined) return 'lost'
       await sleep(Math.min(this.#retry, 50))
+      if (this.#isDraft) {
+        // A method in a body that is not read goes to the endpoint.
+        if (!areBodiesRead(this.#context.scenario)) return 'lost'
+        await this.#poll()
+        response = await this.#resume()
+        if (response === undefined) continue
+        if (response.status !== 200) return this.#refused(response)
+        if (client.isEventStream(response)) continue
+        if (await this.#isUnknown(response)) return 'error'
+        response = undefined
+        continue
+      }
       const position = this.#lastEventId === undefined ? {} : { 'last-event-id': this.#lastEventId }
       response = await this.#send('GET', this.#isStock ? url : this.#link!, undefined, position)
       if (response === undefined) continue
@@ -103,6 +120,52 @@ class RawClient {
     }
   }
 
+  /** What there is behind the cursor, which changes nothing. */
+  async #poll(): Promise<void> {
+    const response = await this.#ask('stream/poll')
+    if (response === undefined) return
+    const [answer] = (response.status === 200 && (await client.readWhole(response))) || []
+    const hasPending = answer?.result?.pendingMessages
+    if (answer?.result !== undefined && typeof hasPending !== 'boolean')
+      throw new Violation(`a poll is answered with ${JSON.stringify(answer)}`)
+    response.destroy()
+  }
+
+  #resume(): Promise<OpenStream | undefined> {
+    return this.#ask('stream/resume')
+  }
+
+  #ask(method: string): Promise<OpenStream | undefined> {
+    const { url } = this.#context
+    const streamId = new URL(this.#link!).searchParams.get('stream')
+    // It says so where it has nothing yet: without a cursor the server would have to guess.
+    const cursor = this.#lastEventId ?? 0
+    const params = { streamId, cursor }
+    return this.#send('POST', url, {
+      jsonrpc: '2.0',
+      id: `${ASKING}${this.#requests}`,
+      method,
+      params
+    })
+  }
+
+  /** Whether `stream/resume` was answered with an error in JSON. */
+  async #isUnknown(response: OpenStream): Promise<boolean> {
+    const { inbox } = this.#context
+    const [answer] = (await client.readWhole(response)) ?? []
+    if (answer === undefined) return false
+    if (answer.error !== undefined) inbox.refuse(answer.error.data?.reason ?? answer.error.message)
+    else if (answer.result.status !== 'live') inbox.finish('the result of stream/resume')
+    return answer.error !== undefined
+  }
+
+  /** The answer to `stream/resume` itself, at the end of what it has brought. */
+  #takeOwn({ error, result }: Json): void {
+    const { inbox } = this.#context
+    if (error !== undefined) inbox.refuse(error.data?.reason ?? error.message)
+    else if (result.status === 'completed') inbox.finish('the result of stream/resume')
+  }
+
   async #postAnswers(): Promise<OpenStream | undefined> {
     const answers = this.#answers
     let response: OpenStream | undefined
@@ -139,7 +202,8 @@ class RawClient {
     await client.readBlocks(response, client.mayFallSilent(plan), (message, id, retry) => {
       if (id !== undefined) this.#lastEventId = id
       if (retry !== undefined) this.#retry = retry
-      if (message !== undefined) {
+      if (String(message?.id).startsWith(ASKING)) this.#takeOwn(message)
+      else if (message !== undefined) {
         const question = inbox.take(message)
         if (question !== undefined) this.#answer(question)
       }
@@ -199,7 +263,7 @@ class RawClient {
   /** Nobody but the endpoint answers for a response that was left alone. */
   #bare(): End {
     const { plan, scenario } = this.#context
-    if (scenario.isCalm && plan.shape === 'sse')
+    if (scenario.isCalm && client.isStreamed(plan))
       throw new Violation(`${plan.key}: its stream has no link`)
     return 'bare'
   }

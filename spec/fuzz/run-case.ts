@@ -13,7 +13,8 @@ import { fuzzEndpoint, type FuzzEndpoint } from './endpoint.js'
 import { followFetch } from './fetch-client.js'
 import { Inbox, Violation } from './oracle.js'
 import { followRaw } from './raw-client.js'
-import { drawScenario, type CallPlan, type Scenario } from './scenario.js'
+import { followResumable } from './resumable-client.js'
+import { collects, drawScenario, type CallPlan, type Scenario } from './scenario.js'
 import { followTokens } from './token-client.js'
 
 export interface CaseReport {
@@ -61,7 +62,7 @@ export async function runCase(seed: number): Promise<CaseReport> {
   const url = `${proxy.url}/mcp`
   const direct = `${server.url}/mcp`
   const calls = scenario.calls.map(async plan => {
-    const inbox = new Inbox(plan, scenario, { mayRepeat: plan.client === 'tokens' })
+    const inbox = new Inbox(plan, scenario, { mayRepeat: collects(plan) })
     const end = await play({ plan, scenario, url, direct, inbox, log })
     log(`${plan.key}: ${end}`)
     report.ends.push(`${plan.client} ${end}`)
@@ -83,6 +84,7 @@ async function play(context: ClientContext): Promise<End> {
   const { plan, direct } = context
   await sleep(plan.after)
   if (plan.client === 'fetch') return followFetch(context)
+  if (plan.client === 'resumable') return followResumable(context)
   const { ended } = await openStream(direct, {
     headers: client.headersOf(plan),
     body: client.initializeBody(plan)

@@ -9,7 +9,9 @@ import { Random } from './random.js'
 /**
  * `stock-…`: resumes at the endpoint with its last event id. `announced`: follows links, and takes
  * part in the hand-off. `keyed`: that, and repeats its POST under an `Idempotency-Key`. `fetch`:
- * `resumableFetch`. `tokens`: collects its answer with resume tokens.
+ * `resumableFetch`. `tokens`: collects its answer with resume tokens. `draft`: resumes by
+ * `stream/resume`, and asks by `stream/poll` what there is. `resumable`: `callResumable`, by the
+ * official client on `resumableFetch`.
  */
 export const CLIENTS = [
   'stock-2025-03-26',
@@ -18,9 +20,15 @@ export const CLIENTS = [
   'announced',
   'keyed',
   'fetch',
-  'tokens'
+  'tokens',
+  'draft',
+  'resumable'
 ] as const
 export type ClientKind = (typeof CLIENTS)[number]
+
+/** Whether it gets its answer by resume tokens: it may be asked and told again. */
+export const collects = ({ client }: { readonly client: ClientKind }): boolean =>
+  client === 'tokens' || client === 'resumable'
 
 /** What the endpoint does, one after the other. */
 export type Step =
@@ -42,8 +50,11 @@ export interface CallPlan {
   owner: string | undefined
   /** Requests in its POST; more than one is a batch. */
   requests: number
-  /** `json`: one body. `own-ids`: events with ids of the endpoint's own, which are left alone. */
-  shape: 'sse' | 'json' | 'own-ids'
+  /**
+   * `json`: one body. `own-ids`: events with ids of the endpoint's own, which are left alone.
+   * `sdk-…`: written by an official SDK.
+   */
+  shape: 'sse' | 'json' | 'own-ids' | 'sdk-v1' | 'sdk-v2'
   /** Whether the endpoint waits for `drain`. */
   isPolite: boolean
   lineEnd: '\n' | '\r\n' | '\r'
@@ -79,7 +90,7 @@ export function drawScenario(seed: number): Scenario {
   const hasOwnIds = random.chance(0.05)
   const calls = random.list(random.int(1, 5), index => drawCall(random, `c${index}`, hasOwnIds))
   // Only where all clients take part in the hand-off may it be forced on them.
-  if (calls.some(({ client }) => client.startsWith('stock') || client === 'tokens'))
+  if (calls.some(({ client }) => /^(stock|tokens|draft|resumable)/.test(client)))
     options = { ...options, handoff: 'auto' }
   return { seed, options, isCalm, calls }
 }
@@ -133,9 +144,10 @@ function drawCall(random: Random, key: string, hasOwnIds: boolean): CallPlan {
   const client = random.pick(CLIENTS)
   const version = client.startsWith('stock')
     ? client.slice('stock-'.length)
-    : random.pick(REVISIONS)
-  const shape = random.chance(0.2) ? 'json' : hasOwnIds ? 'own-ids' : 'sse'
-  const requests = client !== 'tokens' && random.chance(0.2) ? random.int(2, 4) : 1
+    : drawVersion(random, client)
+  const shape = drawShape(random, hasOwnIds, version)
+  const isSdk = shape.startsWith('sdk')
+  const requests = !collects({ client }) && !isSdk && random.chance(0.2) ? random.int(2, 4) : 1
   const script = drawScript(random, requests, shape, client)
   return {
     key,
@@ -165,6 +177,25 @@ function drawCall(random: Random, key: string, hasOwnIds: boolean): CallPlan {
   }
 }
 
+/** The SDKs' servers of 2026-07-28 have no streams without being asked for them. */
+const WITH_STREAMS = REVISIONS.filter(version => version !== '2026-07-28')
+
+function drawVersion(random: Random, client: ClientKind): string {
+  if (client === 'resumable') return '2025-11-25'
+  return random.pick(client === 'draft' ? WITH_STREAMS : REVISIONS)
+}
+
+function drawShape(random: Random, hasOwnIds: boolean, version: string): CallPlan['shape'] {
+  if (random.chance(0.2)) return 'json'
+  if (hasOwnIds) return 'own-ids'
+  const isForSdk = WITH_STREAMS.some(known => known === version)
+  return random.weighted([
+    [3, 'sse'],
+    [isForSdk ? 1 : 0, 'sdk-v1'],
+    [isForSdk ? 1 : 0, 'sdk-v2']
+  ] as const)
+}
+
 function drawScript(
   random: Random,
   requests: number,
@@ -179,7 +210,7 @@ function drawScript(
       [3, 'wait'],
       // A batch of questions has its own specs; one that asks on tokens waits for a client that
       // answers in turns.
-      [shape === 'sse' && client !== 'tokens' ? 0.8 : 0, 'ask']
+      [shape === 'sse' && !collects({ client }) ? 0.8 : 0, 'ask']
     ] as const)
     if (step === 'wait') return { do: step, ms: random.pick([0, 1, 5, 25]) }
     return step === 'comment' ? { do: step } : { do: step, padding: padding() }
@@ -196,8 +227,18 @@ function drawScript(
     [1, 'throw']
   ] as const)
   if (ending !== 'end' || random.chance(0.05)) steps.length = random.int(0, steps.length)
+  if (shape.startsWith('sdk')) return sdkScript(steps, ending === 'end')
   steps.push({ do: ending })
   return steps
+}
+
+/** A tool has nothing to say behind its result, and ends with it or by an error. */
+function sdkScript(steps: Step[], hasAnswer: boolean): Step[] {
+  const answer = steps.find(step => step.do === 'answer')
+  const others = steps.filter(step => step !== answer)
+  return answer !== undefined && hasAnswer
+    ? [...others, answer, { do: 'end' }]
+    : [...others, { do: 'throw' }]
 }
 
 function drawCut(random: Random): Cut | undefined {
