@@ -79,6 +79,11 @@ export class Call {
     return this.#nextToken
   }
 
+  /** Somebody waits who can be told something before the answer. */
+  get isListenedTo(): boolean {
+    return this.#step.isListenedTo
+  }
+
   /** Whether a request has an open leg. */
   isWaitedForBy(requestId: RequestId): boolean {
     return this.#step.isWaitedForBy(requestId)

@@ -92,6 +92,15 @@ export class HttpLeg implements Leg {
     if (this.#res.destroyed && !this.isKept) gone()
   }
 
+  /** Begins its event stream, so that what keeps a wire open keeps this one. */
+  open(): void {
+    if (this.acceptsEvents && !this.#isOver)
+      this.#guarded(() => {
+        this.#begin()
+        this.#res.flushHeaders()
+      })
+  }
+
   tell(message: Message, text: string): boolean {
     const own = inWordsOf(message, this.#progressToken)
     if (own === undefined) return !this.#isFull
@@ -158,17 +167,19 @@ export class HttpLeg implements Leg {
       if (!OF_MESSAGE.test(name) && !res.hasHeader(name)) res.setHeader(name, value)
   }
 
+  #begin(): void {
+    if (this.#hasEvents) return
+    this.#hasEvents = true
+    this.#res.writeHead(200, {
+      'Content-Type': 'text/event-stream',
+      'Cache-Control': 'no-cache, no-transform',
+      'X-Accel-Buffering': 'no'
+    })
+  }
+
   #write(json: string): boolean {
-    const res = this.#res
-    if (!this.#hasEvents) {
-      this.#hasEvents = true
-      res.writeHead(200, {
-        'Content-Type': 'text/event-stream',
-        'Cache-Control': 'no-cache, no-transform',
-        'X-Accel-Buffering': 'no'
-      })
-    }
-    return res.write(encodeMessage(json.replace(/[\r\n]+/g, ' ')))
+    this.#begin()
+    return this.#res.write(encodeMessage(json.replace(/[\r\n]+/g, ' ')))
   }
 
   #end(json: string): void {

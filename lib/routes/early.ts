@@ -67,10 +67,11 @@ function whole(
 }
 
 function learn(context: Context, run: EndpointRun): void {
-  const { tokens } = context.instance
+  const { tasks, tokens } = context.instance
   watchVerdict(context, true)
   tokens?.watch(context)
   tokens?.noteAnswers(context)
+  tasks?.noteAnswers(context)
   run.learn()
   negotiate(context)
 }

@@ -11,7 +11,7 @@ export function endpoint(context: Context): Answer {
 
 function ask(context: Context): void {
   const { instance, method, messages, next } = context
-  const { tokens, debug } = instance
+  const { tasks, tokens, debug } = instance
   // What is answered in the endpoint's place goes the way that its own answer would.
   const inItsPlace = calls(context)
   if (isTooMany(messages)) {
@@ -21,6 +21,7 @@ function ask(context: Context): void {
   watchVerdict(context)
   tokens?.watch(context)
   tokens?.noteAnswers(context)
+  tasks?.noteAnswers(context)
   const why = whyUntouched(context)
   if (why !== undefined) {
     debug('%s passed on untouched: %s', method, why)

@@ -12,6 +12,7 @@ export function loopback(context: Context): Answer | undefined {
     context.learn(body)
     watchVerdict(context)
     instance.tokens?.noteAnswers(context)
+    instance.tasks?.noteAnswers(context)
     context.next()
   }
   const carried = messageCarried(req)

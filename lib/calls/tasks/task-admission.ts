@@ -2,6 +2,7 @@
 // on both, kept for a while so that polling does not double its load.
 import { LRUCache } from 'lru-cache'
 import { isObject, type Message } from '../../protocol/json-rpc.js'
+import { FIRST_STATELESS_REVISION } from '../../protocol/revisions.js'
 import { hasOwnTasks } from '../../protocol/tasks.js'
 import type { Verdict } from '../../endpoint/admission.js'
 import type { InstanceParts } from '../../endpoint/instance-parts.js'
@@ -21,17 +22,18 @@ export class TaskAdmission {
   }
 
   /** Whether the endpoint has tasks of its own; `undefined`: it has not said so yet. */
-  hasOwnTasks({ path }: RequestContext): boolean | undefined {
-    return this.#hasOwn.get(path)?.value
+  hasOwnTasks(context: RequestContext): boolean | undefined {
+    return this.#hasOwn.get(placeOf(context))?.value
   }
 
   /** What the endpoint has declared, before anything of ours was added. */
-  note(context: RequestContext, capabilities: unknown): void {
+  note(context: RequestContext, capabilities: unknown, revision = context.revision): void {
     if (!isObject(capabilities)) return
     const value = hasOwnTasks(capabilities)
-    if (value && this.hasOwnTasks(context) !== true)
+    const place = placeOf({ path: context.path, revision })
+    if (value && this.#hasOwn.get(place)?.value !== true)
       this.#parts.debug('no tasks for %s: the endpoint has tasks of its own', context.path)
-    this.#hasOwn.set(context.path, { value })
+    this.#hasOwn.set(place, { value })
   }
 
   /** What the endpoint makes of this client. A refusal is the caller's to pass on. */
@@ -46,4 +48,9 @@ export class TaskAdmission {
     else if (this.hasOwnTasks(context) === undefined) this.note(context, {})
     return verdict
   }
+}
+
+/** An endpoint, and which generation of tasks is spoken of. */
+function placeOf({ path, revision }: Pick<RequestContext, 'path' | 'revision'>): string {
+  return revision !== undefined && revision < FIRST_STATELESS_REVISION ? `core:${path}` : path
 }

@@ -6,6 +6,7 @@ import { declaresTasks } from '../../protocol/tasks.js'
 import type { InstanceParts } from '../../endpoint/instance-parts.js'
 import { HttpLeg } from '../http-leg.js'
 import { endpointRequest, endpointText } from '../token-request.js'
+import type { CoreDialogue } from './core-dialogue.js'
 import { createdText } from './extension.js'
 import type { TaskAdmission } from './task-admission.js'
 import { giveRefusal, isAdmitted, leaveToEndpoint, type TaskPost } from './task-answer.js'
@@ -25,6 +26,8 @@ export interface TasksParts {
   readonly admission: TaskAdmission
   /** What lets the endpoint work on each task. */
   readonly runs: WeakMap<Task, TaskRun>
+  /** What it says on the way, at 2025-11-25. */
+  readonly dialogues: WeakMap<Task, CoreDialogue>
 }
 
 /** What its tool says about a call. */

@@ -38,6 +38,20 @@ export const NO_ROOM: TaskRefusal = {
   data: { reason: 'too-many-tasks' }
 }
 
+export const OVER: TaskRefusal = {
+  status: 200,
+  code: INVALID_PARAMS,
+  message: 'Invalid params: The task has ended already',
+  data: { reason: 'task-ended' }
+}
+
+export const CANCELLED: TaskRefusal = {
+  status: 200,
+  code: INVALID_PARAMS,
+  message: 'The task was cancelled',
+  data: { reason: 'task-cancelled' }
+}
+
 export const NO_SUCH_METHOD: TaskRefusal = {
   status: 404,
   code: METHOD_NOT_FOUND,

@@ -7,9 +7,10 @@ import { progressText } from '../../protocol/tasks.js'
 import { Timer } from '../../streams/timer.js'
 import type { EndpointAnswer } from '../../endpoint/endpoint-answer.js'
 import { readAnswer } from '../../endpoint/endpoint-answer.js'
-import { sendToEndpoint } from '../../endpoint/endpoint-client.js'
+import { sendToEndpoint, tellEndpoint } from '../../endpoint/endpoint-client.js'
 import { runInContext } from '../../endpoint/handler-context.js'
 import type { InstanceParts } from '../../endpoint/instance-parts.js'
+import type { CoreDialogue } from './core-dialogue.js'
 import { TaskContext } from './task-context.js'
 import type { Task } from './task.js'
 import type { Round } from './task-input.js'
@@ -25,6 +26,8 @@ export interface RunFacts {
   readonly text: string
   /** Whether its client takes messages before the answer, as long as it waits for it. */
   readonly acceptsEvents: boolean
+  /** At 2025-11-25: what the endpoint says is given to the client. */
+  readonly dialogue?: CoreDialogue | undefined
   /** Headers that say what stands in the request's parameters. */
   readonly headers: readonly string[]
 }
@@ -62,6 +65,13 @@ export class TaskRun {
     const id = nanoid()
     const text = withMembers(request, { id: JSON.stringify(id) })
     const message = JSON.parse(text) as Message
+    const { sessionId } = call.facts
+    if (sessionId !== undefined)
+      call.onCancelled = by => {
+        const params = { requestId: id, reason: 'The client has cancelled the task' }
+        const told = { jsonrpc: '2.0', method: 'notifications/cancelled', params }
+        void tellEndpoint(parts, by ?? req, told, { sessionId })
+      }
     const send = (): Promise<IncomingMessage> =>
       sendToEndpoint(req, message, { text, headers, signal: call.signal })
     runInContext(new TaskContext(parts, call), send).then(
@@ -69,7 +79,9 @@ export class TaskRun {
         call.onDrain = () => response.resume()
         readAnswer(response, id, task.maxCallBytes, {
           message: (said, written) => {
-            if (!this.#heard(said, written)) response.pause()
+            if (this.#facts.dialogue?.heard(said, written) === false) response.destroy()
+            else if (this.#facts.dialogue === undefined && !this.#heard(said, written))
+              response.pause()
           },
           answered: answer => this.#answered(req, answer)
         })
@@ -94,6 +106,8 @@ export class TaskRun {
   #answered(req: IncomingMessage, answer: EndpointAnswer): void {
     const { task } = this.#facts
     if (task.isEnded) return
+    const { dialogue } = this.#facts
+    if (dialogue !== undefined) return task.call.settle(dialogue.settled(answer))
     const asked = task.isTask ? inputIn(answer) : undefined
     if (asked !== undefined) return this.#asked(req, asked)
     if (isFailure(answer)) task.willFail()

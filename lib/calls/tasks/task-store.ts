@@ -73,6 +73,12 @@ export class TaskStore {
     return undefined
   }
 
+  /** The tasks of one owner in one place, the oldest first. */
+  withScope(scope: string): Task[] {
+    const all = [...this.#tasks.values()]
+    return all.filter(({ call, isOver }) => !isOver && call.facts.scope === scope)
+  }
+
   /** One owner's tasks of a session, the oldest first. */
   ofSession(sessionId: string | undefined, owner: string): Task[] {
     return [...this.#tasks.values()].filter(

@@ -19,7 +19,10 @@ export class Task implements CallKeeper {
   readonly id = nanoid()
   readonly call: Call
   readonly times: TaskTimes
+  /** What it waits for from its client, from 2026-07-28 on. */
   readonly input = new TaskInput()
+  /** Requests of the endpoint that its client has not answered, at 2025-11-25. */
+  openQuestions = 0
   readonly #store: TaskStore
   /** What answers the request that it began with. */
   readonly #created: (task: Task) => string
@@ -64,7 +67,7 @@ export class Task implements CallKeeper {
         return 'failed'
       case 'live':
       case 'waiting':
-        return this.input.isOpen ? 'input_required' : 'working'
+        return this.isWaitingForInput ? 'input_required' : 'working'
     }
   }
 
@@ -73,7 +76,7 @@ export class Task implements CallKeeper {
   }
 
   get isWaitingForInput(): boolean {
-    return this.input.isOpen
+    return this.input.isOpen || this.openQuestions > 0
   }
 
   get statusMessage(): string | undefined {
@@ -107,8 +110,9 @@ export class Task implements CallKeeper {
   }
 
   /** Its answer, which is to come next, makes it `failed`. */
-  willFail(): void {
+  willFail(statusMessage?: string): void {
     this.#isFailure = true
+    if (statusMessage !== undefined) this.#statusMessage = statusMessage
   }
 
   /** Counts bytes that it keeps besides its results. `false`: there is no room for them. */

@@ -1,15 +1,18 @@
 // Tasks over any endpoint: which requests are about tasks, or become one, and what the endpoint's
 // declarations say of it.
-import { isObject, isRequest, isResponse, type Message } from '../../protocol/json-rpc.js'
-import { FIRST_STATELESS_REVISION } from '../../protocol/revisions.js'
+import { isObject, isRequest, isResponse, type Message, paramsOf } from '../../protocol/json-rpc.js'
+import { FIRST_STATELESS_REVISION, parseRevision } from '../../protocol/revisions.js'
 import { headerFault } from '../../protocol/standard-headers.js'
 import { declaresTasks, hasOwnTasks, taskMethodOf, TASKS_EXTENSION } from '../../protocol/tasks.js'
 import { headerOf } from '../../access/guards.js'
 import type { InstanceParts } from '../../endpoint/instance-parts.js'
 import type { RequestContext } from '../../endpoint/request-context.js'
-import { rewriteAnswer } from '../../endpoint/rewrite-answer.js'
+import { type ReadHeader, rewriteAnswer } from '../../endpoint/rewrite-answer.js'
 import { requestStateOf } from '../request-state.js'
 import { askOf, hasToken, revisionIn } from '../token-request.js'
+import { declaringTasks, markedTools, wishOf } from './core.js'
+import { answerCoreCall } from './core-calls.js'
+import { answerCoreMethod } from './core-methods.js'
 import { TaskAdmission } from './task-admission.js'
 import { settle, type TaskPost } from './task-answer.js'
 import { answerCall, policyOf, type TasksParts } from './task-calls.js'
@@ -17,6 +20,8 @@ import { answerMethod } from './task-methods.js'
 import type { TasksSettings } from './task-settings.js'
 import { TaskStore } from './task-store.js'
 
+/** The one revision whose core has tasks. */
+const CORE_REVISION = '2025-11-25'
 /** Bytes of an answer that are looked through for what it declares. */
 const LONGEST_ANSWER = 1024 * 1024
 
@@ -29,21 +34,36 @@ export class Tasks {
     this.#parts = parts
     this.#store = new TaskStore(settings)
     const admission = new TaskAdmission(parts)
-    this.#shared = { parts, settings, store: this.#store, admission, runs: new WeakMap() }
+    this.#shared = {
+      parts,
+      settings,
+      store: this.#store,
+      admission,
+      runs: new WeakMap(),
+      dialogues: new WeakMap()
+    }
+    parts.sessionEnded.add((sessionId, owner) => {
+      for (const task of this.#store.ofSession(sessionId, owner)) this.#store.forget(task)
+    })
   }
 
   /** What answers a request about a task; `undefined`: it is none, or not ours. */
   answerAbout(context: RequestContext): (() => void) | undefined {
     const mine = asTaskPost(context)
     const method = mine === undefined ? undefined : taskMethodOf(mine.request)
-    if (mine === undefined || method === undefined || !isModern(mine)) return undefined
+    if (mine === undefined || method === undefined) return undefined
     if (this.#shared.admission.hasOwnTasks(context) === true) return undefined
-    return () => settle(context, answerMethod(this.#shared, mine, method))
+    if (isModern(mine)) return () => settle(context, answerMethod(this.#shared, mine, method))
+    // A result is waited for as that of a call: over a response that is captured.
+    if (!this.#isCore(context) || method === 'tasks/result' || method === 'tasks/update')
+      return undefined
+    return () => settle(context, answerCoreMethod(this.#shared, mine, method))
   }
 
   /** What answers a call that may become a task; `undefined`: the endpoint does. */
   answerFor(context: RequestContext): (() => void) | undefined {
     const mine = asTaskPost(context)
+    if (mine !== undefined && this.#isCore(context)) return this.#answerCore(mine)
     if (mine?.request.method !== 'tools/call' || this.#parts.isClosing) return undefined
     const { settings, admission, store } = this.#shared
     const { req, owner } = context
@@ -62,23 +82,79 @@ export class Tasks {
     return () => settle(context, answerCall(this.#shared, mine, policy))
   }
 
-  /** Adds to what the endpoint declares. To be called before it runs. */
+  /** At 2025-11-25: a call that asks to be a task, or a request for the result of one. */
+  #answerCore(mine: TaskPost): (() => void) | undefined {
+    const { context, request } = mine
+    if (this.#shared.admission.hasOwnTasks(context) === true) return undefined
+    if (request.method === 'tasks/result')
+      return () => settle(context, answerCoreMethod(this.#shared, mine, 'tasks/result'))
+    const isCall = request.method === 'tools/call' && wishOf(request) !== undefined
+    if (!isCall || !this.#mayBeTask(paramsOf(request)['name']) || this.#parts.isClosing)
+      return undefined
+    return () => settle(context, answerCoreCall(this.#shared, mine))
+  }
+
+  /** Adds to what the endpoint declares, and lists. To be called before it runs. */
   declare(context: RequestContext): void {
     const { res, messages } = context
-    if (!messages.some(({ method }) => method === 'server/discover')) return
-    const { admission } = this.#shared
-    const rewrite = (message: Message): Message | undefined => {
-      const { result } = message
-      if (!isResponse(message) || !isObject(result) || !isObject(result['capabilities']))
-        return undefined
-      const { capabilities } = result
-      admission.note(context, capabilities)
-      if (hasOwnTasks(capabilities)) return undefined
-      const extensions = isObject(capabilities['extensions']) ? capabilities['extensions'] : {}
-      const all = { ...capabilities, extensions: { ...extensions, [TASKS_EXTENSION]: {} } }
-      return { ...message, result: { ...result, capabilities: all } }
-    }
+    const isAsked = ({ method }: Message): boolean =>
+      method === 'server/discover' ||
+      (this.#hasTools && (method === 'initialize' || method === 'tools/list'))
+    if (!messages.some(isAsked)) return
+    const rewrite = (message: Message, header: ReadHeader): Message | undefined =>
+      isResponse(message) ? this.#declaring(context, message, header) : undefined
     rewriteAnswer(res, { limit: LONGEST_ANSWER, rewrite })
+  }
+
+  #declaring(context: RequestContext, message: Message, header: ReadHeader): Message | undefined {
+    const { admission } = this.#shared
+    const { result } = message
+    if (!isObject(result)) return undefined
+    if (Array.isArray(result['tools']))
+      return this.#isCore(context) && admission.hasOwnTasks(context) !== true
+        ? markedTools(message, name => this.#mayBeTask(name))
+        : undefined
+    const { capabilities } = result
+    if (!isObject(capabilities)) return undefined
+    const isDiscovery = context.messages.some(({ method }) => method === 'server/discover')
+    const revision = isDiscovery
+      ? FIRST_STATELESS_REVISION
+      : parseRevision(result['protocolVersion'])
+    if (revision === undefined) return undefined
+    admission.note(context, capabilities, revision)
+    const mayList = context.owner !== '' || header('mcp-session-id') !== undefined
+    const all = isDiscovery
+      ? withExtension(capabilities)
+      : revision === CORE_REVISION
+        ? declaringTasks(capabilities, mayList)
+        : undefined
+    return all === undefined ? undefined : { ...message, result: { ...result, capabilities: all } }
+  }
+
+  /** Hears which questions of the endpoint have been answered. */
+  noteAnswers({ res, messages, owner, session }: RequestContext): void {
+    const answers = messages.filter(isResponse)
+    if (answers.length === 0 || session === undefined || this.#store.counts().tasks === 0) return
+    res.once('close', () => {
+      if (!res.headersSent || res.statusCode < 200 || res.statusCode > 299) return
+      for (const task of this.#store.ofSession(session, owner))
+        for (const { id } of answers) this.#shared.dialogues.get(task)?.answered(id)
+    })
+  }
+
+  /** [2025-11-25] Some tools have been set to become tasks. */
+  get #hasTools(): boolean {
+    return [...this.#shared.settings.tools.values()].some(policy => policy !== 'never')
+  }
+
+  #mayBeTask(name: unknown): boolean {
+    const policy = this.#shared.settings.tools.get(name as string)
+    return policy !== undefined && policy !== 'never'
+  }
+
+  /** A request of the revision whose core has tasks. */
+  #isCore({ revision }: RequestContext): boolean {
+    return revision === CORE_REVISION && this.#hasTools
   }
 
   counts(): { readonly tasks: number; readonly bytes: number } {
@@ -98,6 +174,13 @@ export class Tasks {
   close(): void {
     this.#store.close()
   }
+}
+
+/** What a server of 2026-07-28 declares, with tasks added. */
+function withExtension(capabilities: Record<string, unknown>): Record<string, unknown> | undefined {
+  if (hasOwnTasks(capabilities)) return undefined
+  const extensions = isObject(capabilities['extensions']) ? capabilities['extensions'] : {}
+  return { ...capabilities, extensions: { ...extensions, [TASKS_EXTENSION]: {} } }
 }
 
 /** Whether a request is one of 2026-07-28 or later. */

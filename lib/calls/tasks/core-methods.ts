@@ -1,0 +1,69 @@
+// `tasks/get`, `tasks/result`, `tasks/list` and `tasks/cancel` of the core (2025-11-25).
+import { paramsOf } from '../../protocol/json-rpc.js'
+import { type TaskMethod, taskIdOf } from '../../protocol/tasks.js'
+import { refuseAndCount } from '../../endpoint/refusals.js'
+import { coreText } from './core.js'
+import { awaitResult } from './core-calls.js'
+import {
+  giveRefusal,
+  giveResult,
+  isAdmitted,
+  leaveToEndpoint,
+  type TaskPost
+} from './task-answer.js'
+import type { TasksParts } from './task-calls.js'
+import { badParams, CANCELLED, NO_SUCH_METHOD, OVER, UNKNOWN_TASK } from './task-refusal.js'
+import type { Task } from './task.js'
+
+/** Tasks on one page of a list. */
+const PAGE = 50
+
+/** Answers a request about a task, or about all of a client's. */
+export async function answerCoreMethod(
+  shared: TasksParts,
+  post: TaskPost,
+  method: TaskMethod
+): Promise<void> {
+  const { admission, store, dialogues } = shared
+  const { context, request } = post
+  const { req, res, session, owner } = context
+  // Before any look-up, as on stream URLs.
+  if (context.isForeign) return refuseAndCount(context, 403, 'foreign-origin')
+  if (!(await isAdmitted(admission, post))) return
+  if (admission.hasOwnTasks(context) === true) return leaveToEndpoint(post)
+  if (method === 'tasks/list') {
+    // Who cannot be told apart must not see each other's.
+    if (session === undefined && owner === '') return giveRefusal(post, NO_SUCH_METHOD)
+    return list(shared, post)
+  }
+  if (taskIdOf(request) === undefined)
+    return giveRefusal(post, badParams('`taskId` must be a string'))
+  const task = store.find(taskIdOf(request), context.scopeOf())
+  if (task === undefined) return giveRefusal(post, UNKNOWN_TASK)
+  if (method === 'tasks/result') {
+    if (task.status === 'cancelled') return giveRefusal(post, CANCELLED)
+    return awaitResult(shared, post, task)
+  }
+  dialogues.get(task)?.askAgain()
+  if (method === 'tasks/cancel') {
+    if (task.isEnded) return giveRefusal(post, OVER)
+    task.call.cancel(req)
+  }
+  giveResult(res, request.id, coreText(task))
+}
+
+/** One page: what has been made after the task that the cursor names. */
+function list({ store }: TasksParts, post: TaskPost): void {
+  const { context, request } = post
+  const { cursor } = paramsOf(request)
+  const scope = context.scopeOf()
+  const after = typeof cursor === 'string' ? store.find(cursor, scope) : undefined
+  if (cursor !== undefined && after === undefined)
+    return giveRefusal(post, badParams('`cursor` is not one of this list'))
+  const all: Task[] = store.withScope(scope)
+  const from = after === undefined ? 0 : all.indexOf(after) + 1
+  const page = all.slice(from, from + PAGE)
+  const hasMore = all.length > from + PAGE
+  const next = hasMore ? `,"nextCursor":${JSON.stringify(page.at(-1)?.id)}` : ''
+  giveResult(context.res, request.id, `{"tasks":[${page.map(coreText).join()}]${next}}`)
+}

@@ -1,0 +1,162 @@
+// Clients of 2025-11-25 with tasks, over an endpoint that has none: the official one, `callTask`,
+// and a model of one large host.
+
+import { afterEach, describe, expect, it } from '@jest/globals'
+import { CallToolResultSchema } from '@modelcontextprotocol/sdk/types.js'
+import { callTask, type TaskState } from '../../../lib/client/index.js'
+import { connectV1, connectV2 } from '../../helpers/clients.js'
+import { sdkV1Stateful } from '../../helpers/endpoints/sdk-v1.js'
+import { sdkV2Stateful } from '../../helpers/endpoints/sdk-v2.js'
+import { closeAll } from '../../helpers/listen.js'
+import { get, initializeSession, post, request, result } from '../../helpers/mcp.js'
+import type { Json } from '../../helpers/open-stream.js'
+import { serve } from '../../helpers/serve.js'
+import { answerOf } from './setup.js'
+
+afterEach(closeAll)
+
+const TASKS = {
+  pollInterval: 20,
+  tools: { slow: 'after', elicit: 'after', fail: 'after', hang: 'after' }
+} as const
+const text = (words: string) => [{ type: 'text', text: words }]
+const onElicit = () => ({ action: 'accept' as const, content: { answer: 'Ann' } })
+
+describe('client 1.x', () => {
+  async function connected() {
+    const endpoint = sdkV1Stateful()
+    const { url } = await serve(endpoint, { tasks: TASKS })
+    const { client, errors } = await connectV1(url, { onElicit })
+    await client.listTools()
+    const stream = async (name: string, args: object) => {
+      const messages: Json[] = []
+      const calls = client.experimental.tasks
+      for await (const message of calls.callToolStream(
+        { name, arguments: args as Record<string, unknown> },
+        CallToolResultSchema
+      ))
+        messages.push(message)
+      return messages
+    }
+    return { client, errors, stream, endpoint }
+  }
+
+  it('streams a call as a task, and ends with its result', async () => {
+    const { stream, errors } = await connected()
+    const messages = await stream('slow', { ms: 100 })
+    expect(messages[0]).toMatchObject({ type: 'taskCreated', task: { status: 'working' } })
+    expect(messages.at(-1)).toMatchObject({
+      type: 'result',
+      result: { content: text('slow but sure') }
+    })
+    expect(errors).toEqual([])
+  })
+
+  it('answers a question in between', async () => {
+    const { stream } = await connected()
+    const last = (await stream('elicit', { message: 'Who?' })).at(-1)
+    expect(last).toMatchObject({ type: 'result' })
+    expect(last.result.content[0].text).toContain('Ann')
+  })
+
+  it('is told that a tool has failed', async () => {
+    const { stream } = await connected()
+    expect((await stream('fail', {})).at(-1)).toMatchObject({ type: 'error' })
+  })
+
+  it('calls as ever where it asks for no task', async () => {
+    const { client } = await connected()
+    const { content } = await client.callTool({ name: 'slow', arguments: { ms: 1 } })
+    expect(content).toEqual(text('slow but sure'))
+  })
+
+  it('looks on with callTask', async () => {
+    const { client } = await connected()
+    const seen: TaskState[] = []
+    const onStatus = (task: TaskState): void => void seen.push(task)
+    const call = { name: 'slow', arguments: { ms: 100 } }
+    const { content } = await callTask(client, call, { onStatus, ttl: 60_000 })
+    expect(content).toEqual(text('slow but sure'))
+    expect(seen[0]).toMatchObject({ status: 'working', ttl: 60_000 })
+    expect(seen.at(-1)).toMatchObject({ status: 'completed' })
+    const asked = await callTask(client, { name: 'elicit', arguments: {} }, { onStatus })
+    expect(asked['content']).toMatchObject([{ text: expect.stringContaining('Ann') }])
+  })
+
+  it('cancels with callTask what is aborted', async () => {
+    const { client, endpoint } = await connected()
+    const abort = new AbortController()
+    const onStatus = (): void => abort.abort(new Error('enough'))
+    const call = callTask(client, { name: 'hang' }, { onStatus, signal: abort.signal })
+    await expect(call).rejects.toThrow('enough')
+    await endpoint.log.ended.nth(1)
+    expect(endpoint.log.calls[0]!.signal.aborted).toBe(true)
+  })
+})
+
+describe('client 2.x at 2025-11-25', () => {
+  it('looks on with callTask, too', async () => {
+    const { url } = await serve(sdkV2Stateful(), { tasks: TASKS })
+    const { client } = await connectV2(url, { era: '2025-11-25', onElicit })
+    const seen: string[] = []
+    const onStatus = ({ status }: TaskState): void => void seen.push(status)
+    const call = { name: 'slow', arguments: { ms: 100 } }
+    expect((await callTask(client, call, { onStatus })).content).toEqual(text('slow but sure'))
+    expect(seen[0]).toBe('working')
+    expect(seen.at(-1)).toBe('completed')
+  })
+})
+
+describe('a host that polls, hears questions on its GET alone, and fetches no failed results', () => {
+  async function host() {
+    const { url } = await serve(sdkV1Stateful(), { tasks: TASKS })
+    const { headers: own } = await initializeSession(url, '2025-11-25', {
+      accept: 'application/json, text/event-stream'
+    })
+    const headers = { ...own, accept: 'application/json, text/event-stream' }
+    const channel = await get(url, { ...headers, accept: 'text/event-stream' })
+    let id = 1
+    const ask = async (method: string, params: object): Promise<Json> =>
+      answerOf(await post(url, request(id++, method, params), headers))
+    /** What it does with a call of a tool that may be a task. */
+    const call = async (name: string, args: object): Promise<Json> => {
+      const { result: created } = await ask('tools/call', { name, arguments: args, task: {} })
+      const { taskId, pollInterval, ttl } = created.task
+      expect(ttl).toBeGreaterThan(0)
+      for (;;) {
+        await new Promise(resolve => setTimeout(resolve, pollInterval))
+        const { result: task } = await ask('tasks/get', { taskId })
+        if (task.status === 'failed') throw new Error(task.statusMessage)
+        if (task.status === 'completed') return (await ask('tasks/result', { taskId })).result
+      }
+    }
+    return { url, headers, channel, call }
+  }
+
+  it('gets results', async () => {
+    const { call } = await host()
+    expect(await call('slow', { ms: 50 })).toMatchObject({ content: text('slow but sure') })
+  })
+
+  it('is asked', async () => {
+    const { url, headers, channel, call } = await host()
+    const done = call('elicit', { message: 'Who?' })
+    for (;;) {
+      const message = await channel.nextMessage()
+      if (message.method !== 'elicitation/create') continue
+      const given = result(message.id, { action: 'accept', content: { answer: 'Bob' } })
+      await (
+        await post(url, given, headers)
+      ).ended
+      break
+    }
+    expect((await done).content[0].text).toContain('Bob')
+    const asked = channel.messages().filter(({ method }: Json) => method === 'elicitation/create')
+    expect(asked).toHaveLength(1)
+  })
+
+  it('learns in words why a tool has failed', async () => {
+    const { call } = await host()
+    await expect(call('fail', {})).rejects.toThrow('this tool always fails')
+  })
+})
