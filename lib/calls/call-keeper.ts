@@ -1,5 +1,4 @@
 // What a resumable call is known by, and what it wants of those who keep it.
-import type { Call } from './call.js'
 import type { ResumeTokenFault } from './token-fault.js'
 
 /** What a request must have in common with the one that began the call. */
@@ -14,7 +13,7 @@ export interface CallFacts {
 }
 
 /** Where calls are kept. */
-export interface CallKeeper {
+export interface CallKeeper<Call> {
   /** Bytes that one call may keep. */
   readonly maxCallBytes: number
   /** Milliseconds without a request after which a call is abandoned. */

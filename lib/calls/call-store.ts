@@ -52,7 +52,7 @@ const LONGEST_SWEEP = 30_000
 /** Milliseconds for which it is: then the token is as one that never was. */
 const RETIRED_FOR = 60 * 60 * 1000
 
-export class CallStore implements CallKeeper {
+export class CallStore implements CallKeeper<Call> {
   readonly maxCallBytes: number
   abandonAfter: number
   readonly #limits: CallStoreLimits

@@ -21,7 +21,7 @@ const NOTHING = (): void => undefined
 
 export class Call {
   readonly facts: CallFacts
-  readonly #keeper: CallKeeper
+  readonly #keeper: CallKeeper<Call>
   readonly #interim: Interim
   readonly #abort = new AbortController()
   #state: StreamState = 'live'
@@ -40,7 +40,7 @@ export class Call {
   /** Its client has cancelled it; `by`: the request that says so, where it is known. */
   onCancelled: (by?: IncomingMessage) => void = NOTHING
 
-  constructor(facts: CallFacts, keeper: CallKeeper, interim: Interim) {
+  constructor(facts: CallFacts, keeper: CallKeeper<Call>, interim: Interim) {
     this.facts = facts
     this.#keeper = keeper
     this.#interim = interim

@@ -47,12 +47,12 @@ export function settle(
 /** At once, as long as no route has to wait for something. */
 export function firstAnswer(
   context: Context,
-  routes: readonly Route[]
+  routes: readonly Route[],
+  from = 0
 ): Answer | undefined | Promise<Answer | undefined> {
-  for (const [i, route] of routes.entries()) {
-    const answer = route(context)
-    if (isPromise(answer))
-      return answer.then(found => found ?? firstAnswer(context, routes.slice(i + 1)))
+  for (let i = from; i < routes.length; i++) {
+    const answer = (routes[i] as Route)(context)
+    if (isPromise(answer)) return answer.then(found => found ?? firstAnswer(context, routes, i + 1))
     if (answer !== undefined) return answer
   }
   return undefined

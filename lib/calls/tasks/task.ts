@@ -15,7 +15,7 @@ export interface TaskTimes {
   readonly pollInterval: number
 }
 
-export class Task implements CallKeeper {
+export class Task implements CallKeeper<Call> {
   readonly id = nanoid()
   readonly call: Call
   readonly times: TaskTimes

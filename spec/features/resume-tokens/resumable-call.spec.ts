@@ -15,7 +15,7 @@ const QUESTION = { id: 'q', method: 'elicitation/create' }
 function callWith(maxCallBytes: number) {
   let tokens = 0
   let bytes = 0
-  const keeper: CallKeeper = {
+  const keeper: CallKeeper<Call> = {
     maxCallBytes,
     abandonAfter: 1000,
     isClosing: false,
