@@ -13,6 +13,7 @@ import { requestStateOf, withEndpointState } from './request-state.js'
 const TOKEN = 'resumeToken'
 /**
  * Milliseconds to wait, in `params._meta`: for clients that cannot set headers on a single request.
+ * It asks for tokens by itself; `null`, without a word about the wait.
  */
 const WAIT = 'express-mcp-streams/wait'
 /**
@@ -49,7 +50,7 @@ export interface Ask {
 
 /**
  * What a request asks for: by `Prefer: respond-async` (RFC 7240), where it has a head, or by a
- * `resumeToken` of its own in `_meta`; or, where tokens are offered `always`, by being made.
+ * `resumeToken` or a wait of its own in `_meta`; or, where tokens are offered `always`, by being made.
  */
 export function askOf(
   prefer: string | undefined,
@@ -58,7 +59,8 @@ export function askOf(
 ): Ask | undefined {
   const preference = respondAsync(prefer)
   const meta = metaOf(message)
-  if (offer === 'asked' && preference === undefined && !Object.hasOwn(meta, TOKEN)) return undefined
+  const hasAsked = preference !== undefined || [TOKEN, WAIT].some(name => Object.hasOwn(meta, name))
+  if (offer === 'asked' && !hasAsked) return undefined
   const wait = meta[WAIT]
   const isTime = typeof wait === 'number' && wait >= 0
   return { isByHeader: preference !== undefined, wait: isTime ? wait : preference?.wait }

@@ -65,7 +65,8 @@ const LONGEST_PAUSE = 5000
  * `nextResumeToken`, the request is repeated with it, and nothing else changed (the Resuming
  * draft). A repeated request runs nothing a second time, so one whose answer was lost is made
  * again; the first one is not, unless `resumableFetch` sees to it. Over HTTP it asks in its head
- * (`Prefer: respond-async`); where there are no heads, by `resumeToken: null` in `_meta`.
+ * (`Prefer: respond-async`); where there are no heads, by `express-mcp-streams/wait` in `_meta`. What
+ * the draft names stays out of the first request.
  *
  * ```ts
  * const result = await callResumable(client, { method: 'tools/call', params: { name: 'report' } },
@@ -93,7 +94,7 @@ export async function callResumable(
     wait === undefined ? ASYNC_PREFERENCE : `${ASYNC_PREFERENCE}, wait=${Math.floor(wait / 1000)}`
   )
   const legTimeout = timeout ?? (wait === undefined ? undefined : wait + ON_THE_WAY)
-  let resumeToken: string | null = null
+  let resumeToken: string | undefined
   for (let failures = 0, empty = 0; ;) {
     const { method, params } = request
     const began = now()
@@ -120,7 +121,12 @@ export async function callResumable(
         signal: abort.signal
       })
     } catch (error) {
-      if (signal?.aborted || resumeToken === null || !mayPass(error) || ++failures > maxRetries)
+      if (
+        signal?.aborted ||
+        resumeToken === undefined ||
+        !mayPass(error) ||
+        ++failures > maxRetries
+      )
         throw error
       await pause(Math.min(SHORTEST_PAUSE * 2 ** (failures - 1), LONGEST_PAUSE), signal)
       continue
@@ -152,13 +158,13 @@ function metaOf(
   params: ResumableRequest['params'],
   call: CallOnWire,
   wait: number | undefined,
-  resumeToken: string | null
+  resumeToken: string | undefined
 ): Meta {
   const isInHead = askingOf(client) !== 'meta'
   return {
     ...(params?.['_meta'] as Meta),
-    ...(wait !== undefined && !isInHead && { [WAIT]: wait }),
-    ...((resumeToken !== null || !isInHead) && { resumeToken }),
+    ...(!isInHead && { [WAIT]: wait ?? null }),
+    ...(resumeToken !== undefined && { resumeToken }),
     ...(hasWire(client) && call.mark)
   }
 }

@@ -11,6 +11,7 @@ import { connectV1 } from '../../helpers/clients.js'
 import { createCutProxy, type Direction } from '../../helpers/cut-proxy.js'
 import { sdkV1Stateful } from '../../helpers/endpoints/sdk-v1.js'
 import { closeAll } from '../../helpers/listen.js'
+import type { Json } from '../../helpers/open-stream.js'
 import { serve } from '../../helpers/serve.js'
 
 afterEach(closeAll)
@@ -46,30 +47,34 @@ const more = (nextResumeToken: string, result: object = { content: [] }) => ({
 const DONE = { content: [{ type: 'text', text: 'done' }] }
 const lost = (): Error => new TypeError('fetch failed')
 
+const ASKING = { 'express-mcp-streams/wait': null }
+
 describe('callResumable', () => {
   it('asks for tokens, and repeats its request with each that it gets, changing nothing else', async () => {
     const { client, requests } = scripted(more('a'), more('b'), DONE)
     expect(await callResumable(client, REQUEST)).toEqual(DONE)
     expect(requests).toEqual(
-      [null, 'a', 'b'].map(resumeToken => ({
+      [undefined, 'a', 'b'].map(resumeToken => ({
         method: 'tools/call',
-        params: { name: 'report', _meta: { trace: 1, resumeToken } }
+        params: { name: 'report', _meta: { trace: 1, ...ASKING, resumeToken } }
       }))
     )
+    // [Resuming] A first request has none: what it is for is asked in words of our own.
+    expect((requests[0] as Json).params._meta).not.toHaveProperty('resumeToken')
     expect(REQUEST.params._meta).toEqual({ trace: 1 })
   })
 
   it('makes do with a request without parameters, and with a server that gives no tokens', async () => {
     const { client, requests } = scripted(DONE)
     expect(await callResumable(client, { method: 'own/method' })).toEqual(DONE)
-    expect(requests).toEqual([{ method: 'own/method', params: { _meta: { resumeToken: null } } }])
+    expect(requests).toEqual([{ method: 'own/method', params: { _meta: ASKING } }])
   })
 
   it('tells the server how long it may take, and waits a little longer itself', async () => {
     const { client, requests, options } = scripted(more('a'), DONE, DONE, DONE)
     await callResumable(client, REQUEST, { wait: 4000 })
     expect(requests).toEqual(
-      [null, 'a'].map(resumeToken => ({
+      [undefined, 'a'].map(resumeToken => ({
         ...REQUEST,
         params: {
           ...REQUEST.params,
@@ -136,7 +141,7 @@ describe('callResumable', () => {
       pauses.push(delay)
       setImmediate(done)
     }) as never)
-    const now = jest.spyOn(Date, 'now').mockReturnValue(0)
+    const now = jest.spyOn(performance, 'now').mockReturnValue(0)
     try {
       await callResumable(
         scripted(...['a', 'b', 'c', 'd', 'e', 'f'].map(token => more(token)), DONE).client,
@@ -173,7 +178,7 @@ describe('callResumable', () => {
       request => (request as typeof REQUEST & { params: { _meta: object } }).params._meta
     )
     expect(tokens).toEqual(
-      [null, 'a', 'a', 'b', 'b'].map(resumeToken => ({ trace: 1, resumeToken }))
+      [undefined, 'a', 'a', 'b', 'b'].map(resumeToken => ({ trace: 1, ...ASKING, resumeToken }))
     )
   })
 

@@ -17,6 +17,7 @@ describe('a request that asks for tokens', () => {
 
   it.each<[string, object | undefined, string | undefined]>([
     ['a `resumeToken` in `_meta`', { resumeToken: null }, undefined],
+    ['a wait in `_meta`', {}, undefined],
     ['`Prefer: respond-async`', undefined, 'respond-async'],
     ['`Prefer` among others', undefined, 'rel=stream, Respond-Async; x=1, wait=60']
   ])(
@@ -40,6 +41,11 @@ describe('a request that asks for tokens', () => {
       expect(endpoint.calls).toHaveLength(1)
     }
   )
+
+  it('may ask by a wait that it leaves to the server', async () => {
+    const { url } = await serveTokens()
+    expect(tokenOf(await ask(url, report(1, { 'express-mcp-streams/wait': null })))).toBeDefined()
+  })
 
   it('may say in its head that it asked, and hears there that it was heard', async () => {
     const { url } = await serveTokens()

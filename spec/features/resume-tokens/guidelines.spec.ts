@@ -147,7 +147,7 @@ describe('Implementation Guidelines, clients', () => {
       const { resumeToken: _, ...meta } = message.params._meta
       return { ...message, params: { ...message.params, _meta: meta } }
     })
-    expect(first.params._meta).toEqual({ trace: 1 })
+    expect(first.params._meta).toEqual({ trace: 1, 'express-mcp-streams/wait': null })
     for (const one of resumed) expect(one).toEqual(first)
   })
 
@@ -159,7 +159,7 @@ describe('Implementation Guidelines, clients', () => {
   it('MUST treat resume tokens as opaque tokens', async () => {
     const { sent } = await requestsOf(ANSWERS)
     expect(sent.map(({ params }) => params._meta.resumeToken)).toEqual([
-      null,
+      undefined,
       '{"not":"parsed"}',
       ' %00'
     ])
