@@ -1,12 +1,10 @@
 // How long tools take, in `tools/list`: the Resuming draft's duration hints.
-import { nanoid } from 'nanoid'
-import { isObject, type Message, type RequestId } from '../protocol/json-rpc.js'
-import { spliceJson } from '../protocol/json-splice.js'
+import type { EndpointAnswer } from '../endpoint/endpoint-answer.js'
 import type { RequestContext } from '../endpoint/request-context.js'
-import { sendToEndpoint } from '../endpoint/endpoint-client.js'
-import { type EndpointAnswer, readAnswer } from '../endpoint/endpoint-answer.js'
-import { HttpLeg } from './http-leg.js'
-import { endpointRequest, endpointText } from './token-request.js'
+import { rewriteAnswer } from '../endpoint/rewrite-answer.js'
+import { isComparable } from '../protocol/comparable.js'
+import { isObject, isRequest, type Message } from '../protocol/json-rpc.js'
+import { spliceJson } from '../protocol/json-splice.js'
 
 /** How long a call of a tool takes, in milliseconds. */
 export interface DurationHint {
@@ -21,34 +19,26 @@ export type DurationHints = ReadonlyMap<string, DurationHint>
 /** The member of a tool's `_meta` that holds its hint; the draft names none. */
 const DURATION_HINT = 'durationHint'
 
-/** Lets the endpoint answer `tools/list`, and adds the hints to what it says. */
-export function answerToolsList(
-  context: RequestContext,
-  request: Message & { id: RequestId },
+/**
+ * Adds the hints to what the endpoint answers to `tools/list`, by a stage of its response.
+ *
+ * @param limit bytes of an answer that is looked at; a longer one has no hints.
+ */
+export function addHints(
+  { req, res, messages, isBatch }: RequestContext,
   hints: DurationHints,
   limit: number
 ): void {
-  const { instance, req, text } = context
-  const leg = new HttpLeg(context, request, false)
-  const id = nanoid()
-  const gone = new AbortController()
-  leg.watch(
-    () => gone.abort(),
-    () => undefined
-  )
-  if (leg.isOver) return
-  const sent = endpointRequest(request, id)
-  sendToEndpoint(req, sent, { text: endpointText(text, request, sent), signal: gone.signal }).then(
-    response =>
-      readAnswer(response, id, limit, {
-        message: (message, text) => void (leg.acceptsEvents && leg.tell(message, text)),
-        answered: answer => leg.answer(withHints(answer, hints))
-      }),
-    (error: unknown) => {
-      instance.debug('the endpoint did not answer: %o', error)
-      leg.answer({ kind: 'fault', fault: 'endpoint-failed' })
-    }
-  )
+  const [request] = messages
+  if (hints.size === 0 || isBatch || request === undefined || !isRequest(request)) return
+  if (request.method !== 'tools/list' || !isComparable(request.params)) return
+  // What has been compressed behind us could not be read.
+  delete req.headers['accept-encoding']
+  const rewrite = (answer: Message): Message | undefined => {
+    const message = answer.id === request.id ? hinted(answer, hints) : answer
+    return message === answer ? undefined : message
+  }
+  rewriteAnswer(res, { limit, rewrite })
 }
 
 /** The answer to `tools/list`, with the hints added to what it says. */
@@ -68,6 +58,7 @@ export function hinted(message: Message, hints: DurationHints): Message {
   const withThem: unknown[] = tools.map(tool =>
     isObject(tool) ? withHint(tool, hints) : (tool as unknown)
   )
+  if (withThem.every((tool, i) => tool === tools[i])) return message
   return { ...message, result: { ...message.result, tools: withThem } }
 }
 
@@ -76,5 +67,6 @@ function withHint(tool: Record<string, unknown>, hints: DurationHints): Record<s
   const hint = typeof tool['name'] === 'string' ? hints.get(tool['name']) : undefined
   if (hint === undefined) return tool
   const meta = isObject(tool['_meta']) ? tool['_meta'] : {}
+  if (Object.hasOwn(meta, DURATION_HINT)) return tool
   return { ...tool, _meta: { [DURATION_HINT]: hint, ...meta } }
 }

@@ -24,7 +24,7 @@ import { sendToEndpoint, tellEndpoint, tellUnanswered } from '../endpoint/endpoi
 import { answerJson } from '../endpoint/reply.js'
 import { CallContext } from './call-context.js'
 import { type CallCounts, CallStore } from './call-store.js'
-import { answerToolsList, withHints } from './duration-hints.js'
+import { addHints, withHints } from './duration-hints.js'
 import { readAnswer } from '../endpoint/endpoint-answer.js'
 import { interimOf } from './interim-result.js'
 import { HttpLeg } from './http-leg.js'
@@ -81,22 +81,22 @@ export class ResumeTokens {
     const [request] = messages
     if (isBatch || request === undefined || !isRequest(request) || this.#parts.isClosing)
       return undefined
-    const { hints, limits } = this.#settings
     const asked = mayGetTokens(this.#settings, request)
       ? askOf(headerOf(req, 'prefer'), request, this.#settings.offer)
       : undefined
     const ask = asked ?? this.#shedding(post, request)
-    const isHinted = request.method === 'tools/list' && hints.size > 0
-    const parameters = ask !== undefined || isHinted ? parametersOf(request, post.text) : undefined
-    if (parameters === undefined) return undefined
-    const list = isHinted
-      ? () => answerToolsList(post, request, hints, limits.maxCallBytes)
-      : undefined
-    if (ask === undefined) return list
+    const parameters = ask === undefined ? undefined : parametersOf(request, post.text)
+    if (ask === undefined || parameters === undefined) return undefined
     if (this.#calls.hasRoom(owner)) return () => this.#begin(post, request, parameters, ask)
     this.#parts.debug('no resume tokens: as many calls run as may')
     this.#parts.count('refused', undefined, 'full')
-    return list
+    return undefined
+  }
+
+  /** Adds to what the endpoint says of its tools. */
+  addHints(context: RequestContext): void {
+    const { hints, limits } = this.#settings
+    addHints(context, hints, limits.maxCallBytes)
   }
 
   /**

@@ -36,8 +36,9 @@ function ask(context: Context): void {
 
 /** Adds to what the endpoint declares. */
 export function negotiate(context: Context): void {
-  const { tasks, resources } = context.instance
+  const { tasks, tokens, resources } = context.instance
   tasks?.declare(context)
+  tokens?.addHints(context)
   resources?.negotiate(context)
 }
 
