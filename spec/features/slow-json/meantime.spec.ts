@@ -160,6 +160,16 @@ describe('an event stream in the meantime', () => {
     expect(text).toContain('Content-Type: application/json')
   })
 
+  it('does not come for HEAD, nor for a GET that waits', async () => {
+    const endpoint = rawEndpoint(({ res }) => setTimeout(() => res.writeHead(204).end(), 100))
+    const { url } = await serve(endpoint, { upgradeAfter: 20, jsonKeepAlive: 20 })
+    for (const method of ['HEAD', 'GET']) {
+      const response = await openStream(url, { method, headers: announced })
+      await response.ended
+      expect([method, response.status, response.text]).toEqual([method, 204, ''])
+    }
+  })
+
   it('has a first byte at once, for proxies that wait for one', async () => {
     const { url } = await slow({ keepAlive: null, primer: 'never', retry: null })
     const response = await post(url, TASK, announced)

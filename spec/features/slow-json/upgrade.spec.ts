@@ -1,7 +1,7 @@
 // A slow endpoint that answers in JSON: its client gets an event stream in the meantime, and the
 // answer as its event.
 
-import { afterEach, describe, expect, it } from '@jest/globals'
+import { afterEach, describe, expect, it, jest } from '@jest/globals'
 import { closeAll } from '../../helpers/listen.js'
 import { rawEndpoint, type RawCall } from '../../helpers/endpoints/raw.js'
 import { callTool, get, headersFor, post, postModern, result } from '../../helpers/mcp.js'
@@ -250,6 +250,22 @@ describe('what the endpoint answers too late for its own head', () => {
       { jsonrpc: '2.0', method: 'notifications/message' },
       result(7, {})
     ])
+  })
+
+  it('tells once in a process which headers have come too late', async () => {
+    const warn = jest.spyOn(process, 'emitWarning').mockImplementation(() => undefined)
+    try {
+      const headers = { 'Set-Cookie': 'a=b', 'Mcp-Session-Id': 'new', 'WWW-Authenticate': 'Basic' }
+      for (let i = 0; i < 2; i++) await late(call => answer(call, undefined, headers))
+      expect(warn.mock.calls).toEqual([
+        [
+          expect.stringMatching(/set-cookie, mcp-session-id, www-authenticate .*upgradeAfter/),
+          { code: 'MCP_STREAMS_LATE_HEADER' }
+        ]
+      ])
+    } finally {
+      warn.mockRestore()
+    }
   })
 
   it('lets the endpoint make a head of its own in peace', async () => {
