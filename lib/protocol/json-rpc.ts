@@ -27,9 +27,14 @@ export function isRequestId(value: unknown): value is RequestId {
  */
 export const MOST_ID_LENGTH = 1024
 
-/** Whether a request id or a session id is too long to be remembered. */
+/**
+ * Whether a request id or a session id is too long to be remembered, or a number that is not what
+ * its client has written: JavaScript cannot hold it, so nobody could be answered under it.
+ */
 export function isOversizedId(id: unknown): boolean {
-  return typeof id === 'string' && id.length > MOST_ID_LENGTH
+  return typeof id === 'number'
+    ? Math.abs(id) > Number.MAX_SAFE_INTEGER
+    : typeof id === 'string' && id.length > MOST_ID_LENGTH
 }
 
 /** A body's messages: the objects of a batch (2025-03-26), or the one message. */

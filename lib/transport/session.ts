@@ -282,7 +282,7 @@ export class Session implements TransportLike {
   /** A request comes in. `false`: it is not to be passed on. */
   #begin(message: WireMessage & { readonly id: RequestId; readonly method: string }): boolean {
     const { id, method } = message
-    if (isOversizedId(id)) {
+    if (typeof id === 'string' && isOversizedId(id)) {
       const text = `A request id must not be longer than ${MOST_ID_LENGTH} characters`
       this.#wire?.refuse(id, { code: INVALID_REQUEST, message: text })
       return false

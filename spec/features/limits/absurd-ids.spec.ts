@@ -5,6 +5,7 @@ import { afterEach, describe, expect, it } from '@jest/globals'
 import { rawEndpoint } from '../../helpers/endpoints/raw.js'
 import { closeAll } from '../../helpers/listen.js'
 import { callTool, get, headersFor, initialize, post, type RequestId } from '../../helpers/mcp.js'
+import { openStream } from '../../helpers/open-stream.js'
 import { serve } from '../../helpers/serve.js'
 import { call, gist, MODERN } from './setup.js'
 
@@ -45,6 +46,44 @@ describe('an id of more than 1,024 characters', () => {
     expect([response.status, response.headers.link]).toEqual([200, undefined])
     expect(streams.stats()).toMatchObject({ live: 0 })
     response.destroy()
+  })
+})
+
+describe('a request id that JavaScript cannot hold', () => {
+  const ask = async (id: string, headers: Record<string, string> = {}) => {
+    const endpoint = rawEndpoint(
+      ({ open, res, body }) => {
+        open()
+        res.end(`data: {"jsonrpc":"2.0","id":${/"id":([^,]+)/.exec(body!)![1]},"result":{}}\n\n`)
+      },
+      { stateless: true }
+    )
+    const { url, streams } = await serve(endpoint, { resumeTokens: { after: 0 } })
+    const response = await openStream(url, {
+      method: 'POST',
+      headers: { ...MODERN, 'Content-Type': 'application/json', ...headers },
+      body: `{"jsonrpc":"2.0","id":${id},"method":"tools/call","params":{"name":"x"}}`
+    })
+    await response.ended
+    return { response, streams }
+  }
+
+  it.each([
+    ['9007199254740993', {}],
+    ['-9007199254740993', {}],
+    ['1e400', {}],
+    ['9007199254740993', { 'idempotency-key': '0123456789abcdef' }],
+    ['9007199254740993', { prefer: 'respond-async, wait=0' }]
+  ])('%s: its answer passes byte for byte (%j)', async (id, headers) => {
+    const { response, streams } = await ask(id, headers as Record<string, string>)
+    expect(response.text).toBe(`data: {"jsonrpc":"2.0","id":${id},"result":{}}\n\n`)
+    expect(response.headers).not.toHaveProperty('link')
+    expect(streams.stats()).toMatchObject({ live: 0, finished: 0, calls: 0, keyed: 0, bytes: 0 })
+  })
+
+  it('begins beyond the largest that it can', async () => {
+    const { response } = await ask('9007199254740991')
+    expect(response.headers).toHaveProperty('link')
   })
 })
 
