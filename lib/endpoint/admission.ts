@@ -5,6 +5,7 @@ import type { IncomingMessage } from 'node:http'
 import type { TLSSocket } from 'node:tls'
 import { now } from '../protocol/clock.js'
 import { isObject, type Message, paramsOf } from '../protocol/json-rpc.js'
+import { writtenMessages } from '../protocol/json-splice.js'
 import { FIRST_STATELESS_REVISION, parseRevision } from '../protocol/revisions.js'
 import { CLIENT_CAPABILITIES } from '../protocol/streams-capability.js'
 import { FairStore } from '../streams/fair-store.js'
@@ -35,6 +36,30 @@ export class EndpointError extends Error {
       data
     )
   }
+}
+
+/** Bytes of what the endpoint says to a message that has no response. */
+const LONGEST_WORD = 64 * 1024
+
+/**
+ * The JSON-RPC error with which the endpoint refuses a message that has no response, though by a
+ * status that accepts it.
+ */
+export async function errorIn(response: IncomingMessage): Promise<EndpointError | undefined> {
+  const chunks: Buffer[] = []
+  let size = 0
+  try {
+    if (!/\bjson\b/i.test(response.headers['content-type'] ?? '')) return undefined
+    for await (const chunk of response as AsyncIterable<Buffer>) {
+      chunks.push(chunk)
+      size += chunk.length
+      if (size > LONGEST_WORD) return undefined
+    }
+  } finally {
+    response.destroy()
+  }
+  const said = writtenMessages(Buffer.concat(chunks).toString('utf8'))
+  return said.map(({ message }) => EndpointError.in(message)).find(error => error !== undefined)
 }
 
 /** What the endpoint makes of who asks. */

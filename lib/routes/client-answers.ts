@@ -3,12 +3,19 @@
 import type { IncomingMessage } from 'node:http'
 import { label, type StreamName } from '../protocol/event-id.js'
 import { isStream, type Tombstone } from '../streams/finished-streams.js'
-import { isResponse, type Message, messagesOf, type RequestId } from '../protocol/json-rpc.js'
+import {
+  errorResponse,
+  isResponse,
+  type Message,
+  messagesOf,
+  type RequestId
+} from '../protocol/json-rpc.js'
 import { writtenMessages } from '../protocol/json-splice.js'
 import type { Stream } from '../streams/stream.js'
-import { relayAnswer, sendToEndpoint } from '../endpoint/endpoint-client.js'
+import { type EndpointError, errorIn } from '../endpoint/admission.js'
+import { isAccepted, relayAnswer, sendToEndpoint } from '../endpoint/endpoint-client.js'
 import { refuseAndCount, refuseUrl } from '../endpoint/refusals.js'
-import { canAnswer, noContent } from '../endpoint/reply.js'
+import { answerJson, canAnswer, noContent } from '../endpoint/reply.js'
 import { readBody } from '../endpoint/request-body.js'
 import { cursorIn, followTurn, hasEvicted } from './resume.js'
 import type { Context } from './route.js'
@@ -45,11 +52,24 @@ export async function takeAnswers(
   if (hasEvicted(found, from)) return refuseAndCount(context, 410, 'events-evicted', found)
   found.signOfLife()
   const refusal = await passOn(context, found, answers)
-  if (!canAnswer(res)) return void (typeof refusal === 'object' && refusal.destroy())
-  if (refusal === 'none') return refuseUrl(context, 502, 'endpoint-failed')
-  if (refusal !== undefined) return relayAnswer(refusal, res)
+  if (refusal !== undefined) return passRefusalOn(context, refusal)
+  if (!canAnswer(res)) return
   instance.debug('stream %s answered: its next turn begins after event %d', label(found), from)
   followTurn(context, found, from, { id: found.id, start: from })
+}
+
+function passRefusalOn(context: Context, refusal: Refusal): void {
+  const { res } = context
+  switch (refusal.kind) {
+    case 'refusal':
+      return relayAnswer(refusal.response, res)
+    case 'none':
+      return refuseUrl(context, 502, 'endpoint-failed')
+    case 'error': {
+      const { code, message, data } = refusal.error
+      return answerJson(res, 400, errorResponse(null, code, message, data))
+    }
+  }
 }
 
 /**
@@ -84,12 +104,19 @@ const underway = new WeakMap<Stream, Map<RequestId, Promise<unknown>>>()
 /** Answers of one POST that the endpoint is given at a time, once it has taken the first. */
 const MOST_AT_ONCE = 8
 
-type Refusal = IncomingMessage | 'none'
+/** Why the endpoint has not taken an answer. */
+type Refusal =
+  /** By a status that is the client's to see. */
+  | { readonly kind: 'refusal'; readonly response: IncomingMessage }
+  /** By a JSON-RPC error, whatever the status. */
+  | { readonly kind: 'error'; readonly error: EndpointError }
+  /** It says nothing. */
+  | { readonly kind: 'none' }
 
 /**
  * Gives the endpoint each answer that it awaits, once, as a message of its own; begun in order.
  * What it says to one that it does not take is the answer to all: what is under way by then may
- * still be taken, the rest stays open. `'none'`: it says nothing.
+ * still be taken, the rest stays open.
  */
 async function passOn(
   context: Context,
@@ -103,7 +130,7 @@ async function passOn(
     if (answer === undefined) return false
     const refused = await give(context, stream, answer)
     if (refusal === undefined) refusal = refused
-    else if (typeof refused === 'object') refused.destroy()
+    else if (refused?.kind === 'refusal') refused.response.destroy()
     return refusal === undefined
   }
   const giveAll = async (): Promise<void> => {
@@ -143,9 +170,9 @@ async function send(
       sessionId: stream.sessionId,
       signal: patience.signal
     })
-    const { statusCode = 0 } = response
-    if (statusCode < 200 || statusCode > 299) return response
-    response.destroy()
+    if (!isAccepted(response)) return { kind: 'refusal', response }
+    const error = await errorIn(response)
+    if (error !== undefined) return { kind: 'error', error }
     stream.answered(answer.id, true)
     // In a session an id is one request, and more than one stream may have asked it: those of a
     // call that is resumed by tokens.
@@ -155,7 +182,7 @@ async function send(
     return undefined
   } catch (error) {
     instance.debug('stream %s: the endpoint did not take an answer: %o', label(stream), error)
-    return 'none'
+    return { kind: 'none' }
   } finally {
     clearTimeout(timer)
   }

@@ -203,6 +203,29 @@ describe('what the endpoint says to an answer', () => {
     expect(endpoint.answers).toHaveLength(1)
   })
 
+  it('200 with a JSON-RPC error is 400 to the client, and the answers stay open', async () => {
+    let isRefusing = true
+    const error = { code: -32001, message: 'Not for you', data: { why: 'quota' } }
+    const { endpoint, handOver } = await asking([], {
+      onAnswer: ({ res }) => {
+        if (!isRefusing) return undefined
+        res.writeHead(200, { 'Content-Type': 'application/json' })
+        res.end(JSON.stringify({ jsonrpc: '2.0', id: null, error }))
+        return 'broken'
+      }
+    })
+    const refused = await handOver()
+    expect([refused.status, await refused.json()]).toEqual([
+      400,
+      { jsonrpc: '2.0', id: null, error }
+    ])
+    expect(endpoint.answers).toHaveLength(1)
+    isRefusing = false
+    const next = await handOver()
+    await next.ended
+    expect(next.messages().at(-1)).toMatchObject({ id: 1, result: {} })
+  })
+
   it('404 ends its session, and the call with it', async () => {
     const { handOver, link, streams } = await asking([], {
       onAnswer: ({ res }) => res.writeHead(404).end('gone')
