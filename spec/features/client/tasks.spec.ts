@@ -30,7 +30,9 @@ const QUICK = { minTimeout: 1, maxTimeout: 5 }
 /** A stock client at an endpoint without tasks, behind the middleware. */
 async function served(options: Partial<ConnectV2Options> = {}, fail?: (sent: Sent) => boolean) {
   const endpoint = sdkV2Handler({ legacy: 'reject' })
-  const { url, streams } = await serve(endpoint, { tasks: { after: 20, pollInterval: 20 } })
+  const { url, streams } = await serve(endpoint, {
+    tasks: { after: 20, pollInterval: 20, tools: { context: 'never' } }
+  })
   const sent: Sent[] = []
   const watched: FetchLike = (input, init = {}) => {
     const body = init.method === 'POST' ? JSON.parse(String(init.body)) : undefined
@@ -188,8 +190,8 @@ describe('callTask', () => {
   it('gives the result of a call that is none', async () => {
     const { client } = await served()
     const onStatus = jest.fn()
-    const { content } = await callTask(client, { name: 'slow', arguments: { ms: 0 } }, { onStatus })
-    expect(content).toEqual(text('slow but sure'))
+    const { content } = await callTask(client, { name: 'context' }, { onStatus })
+    expect(content).toEqual(text('null'))
     expect(onStatus).not.toHaveBeenCalled()
   })
 

@@ -1,0 +1,29 @@
+// The official client 2.x. The fetch below it knows tasks, so that it need not; `callTask` looks on.
+
+import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client'
+import { callTask, resumableFetch } from 'express-mcp-streams/client'
+
+/**
+ * Returns the text of the report. `answer` answers questions, `show` sees the task each time that it
+ * is looked at; `interval`: milliseconds between tries where the wire is cut.
+ */
+export async function runJob(url, { answer, show, interval }) {
+  const client = new Client(
+    { name: 'tasks', version: '1.0.0' },
+    { capabilities: { elicitation: {} }, versionNegotiation: { mode: { pin: '2026-07-28' } } }
+  )
+  client.setRequestHandler('elicitation/create', ({ params }) => ({
+    action: 'accept',
+    content: { answer: answer(params.message) }
+  }))
+  const fetch = resumableFetch({ tasks: true, minTimeout: interval })
+  await client.connect(new StreamableHTTPClientTransport(url, { fetch }))
+  try {
+    // Progress is what the words of a task are made of.
+    const onprogress = () => undefined
+    const { content } = await callTask(client, { name: 'report' }, { onStatus: show, onprogress })
+    return content[0].text
+  } finally {
+    await client.close()
+  }
+}

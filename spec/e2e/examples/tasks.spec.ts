@@ -1,0 +1,65 @@
+// The example of a task as its reader runs it.
+
+import { describe, expect, it } from '@jest/globals'
+import { execFile } from 'node:child_process'
+import { fileURLToPath } from 'node:url'
+
+const root = fileURLToPath(new URL('../../..', import.meta.url))
+
+interface Run {
+  code: number | null
+  stdout: string
+  stderr: string
+}
+
+/** Runs the example; `preload` is a module that is imported first. */
+function run(args = ['--seconds', '4'], preload = ''): Promise<Run> {
+  const imports = ['--import', `data:text/javascript,${encodeURIComponent(preload)}`]
+  return new Promise(resolve => {
+    const child = execFile(
+      process.execPath,
+      [...imports, 'examples/tasks/index.js', ...args],
+      { cwd: root, timeout: 28_000, env: { ...process.env, NODE_OPTIONS: '' } },
+      (_, stdout, stderr) => resolve({ code: child.exitCode, stdout, stderr })
+    )
+  })
+}
+
+describe('the tasks example', () => {
+  it('gets its report over a wire that is cut, and asks once', async () => {
+    const { code, stdout, stderr } = await run()
+    expect(stderr).toBe('')
+    expect(stdout).toMatch(/^ {2}\[\.{10}\] {2}working$/m)
+    expect(stdout).toMatch(
+      /^ {2}\[#{5}\.{5}\] {2}input_required {2}Reading the archives \(5\/10\)$/m
+    )
+    expect(stdout.match(/May I read the secret ones\?/g)).toHaveLength(1)
+    expect(stdout).toMatch(/^✔ "All read\. Yes, of course\."; \d+ connections were cut$/m)
+    expect(code).toBe(0)
+  })
+
+  it('fails where the job is begun twice', async () => {
+    const preload = `
+      const { fetch } = globalThis
+      globalThis.fetch = async (url, init) => {
+        const headers = new Headers(init?.headers)
+        headers.delete('idempotency-key')
+        if (init?.body?.includes('"tools/call"')) void fetch(url, { ...init, headers }).catch(() => {})
+        return fetch(url, init)
+      }`
+    const { code, stdout } = await run(undefined, preload)
+    expect(stdout).toMatch(/^✘ .*the job was begun [2-9] times/m)
+    expect(code).toBe(1)
+  })
+
+  it('explains itself, and refuses what it does not understand', async () => {
+    const help = await run(['--help'])
+    expect(help).toMatchObject({ code: 0, stderr: '' })
+    expect(help.stdout).toContain('--seconds')
+    for (const args of [['--nope'], ['--seconds', '0']]) {
+      const { code, stdout, stderr } = await run(args)
+      expect({ code, stdout }).toEqual({ code: 2, stdout: '' })
+      expect(stderr).toContain('npm run tasks')
+    }
+  })
+})
