@@ -151,10 +151,17 @@ describe('5,000 clients that initialize, call and vanish', () => {
         calls: 0,
         keyed: 0,
         connections: 0,
+        tasks: 0,
         bytes: 0,
-        resumes: 0
+        undelivered: 0,
+        resumes: 0,
+        recoveries: 0,
+        recoveryTime: 0,
+        refusalsForRoom: 0
       },
       ...{
+        failures: { abandoned: expect.any(Number) },
+        lostConnections: expect.any(Number),
         evictions: expect.any(Number),
         refusals: expect.any(Number),
         remembered: expect.any(Number)
@@ -164,5 +171,5 @@ describe('5,000 clients that initialize, call and vanish', () => {
     await until(() => added(before).every(name => name === 'Timeout'))
     expect(added(before)).toEqual([])
     expect(server.listening).toBe(true)
-  }, 90_000)
+  }, 180_000)
 })
