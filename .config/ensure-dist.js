@@ -14,7 +14,7 @@ const sources = () => [
 ]
 
 // The types are what a build writes last, so an interrupted build counts as missing.
-const doors = ['index', 'client/index', 'client/node/index', 'check/index']
+const doors = ['index', 'client/index', 'client/node/index', 'redis/index', 'check/index']
 const built = doors.flatMap(door => [`${door}.js`, `${door}.cjs`, `${door}.d.cts`])
 const builtAt = Math.min(...built.map(file => changedAt(`dist/${file}`)))
 

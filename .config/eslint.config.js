@@ -27,7 +27,7 @@ const noGlobals = [
 ]
 
 // Arrows run one way: protocol <- streams <- readers <- endpoint <- calls, resources <- routes <- middleware; access <- endpoint;
-// streams <- transport; protocol <- client; protocol, access <- check.
+// streams <- backplane <- redis, routes; streams <- transport; protocol <- client; protocol, access <- check.
 const outside = [
   { regex: '(^|/)(spec|examples)/', message: 'lib/ never imports its specs or its examples.' },
   { regex: '^express-mcp-streams', message: 'Inside lib/ import the file, not the package.' }
@@ -171,6 +171,7 @@ export default defineConfig(
     rules: imports([
       arrow('routes', [
         'access',
+        'backplane',
         'calls',
         'endpoint',
         'protocol',
@@ -179,6 +180,14 @@ export default defineConfig(
         'streams'
       ])
     ])
+  },
+  {
+    files: ['lib/backplane/**'],
+    rules: imports([arrow('backplane', ['protocol', 'streams'])])
+  },
+  {
+    files: ['lib/redis/**'],
+    rules: imports([arrow('redis', ['backplane'])])
   },
   {
     files: ['lib/transport/**'],

@@ -34,6 +34,8 @@ export const CHECKS: { readonly [name in keyof Required<McpStreamsOptions>]: Che
   resources: checkResources,
   resumeTokens: checkResumeTokens,
   tasks: checkTasks,
+  backplane: checkBackplane,
+  sessions: oneOf('forward', 'local'),
   onError: isFunction
 }
 
@@ -60,6 +62,20 @@ function orNull(check: Check): Check {
 
 function isFunction(value: unknown): string | undefined {
   return typeof value === 'function' ? undefined : 'must be a function'
+}
+
+const BACKPLANE_METHODS = ['send', 'listen', 'command', 'onUp', 'renew']
+
+function checkBackplane(value: unknown): string | undefined {
+  if (!isRecord(value) || BACKPLANE_METHODS.some(name => typeof value[name] !== 'function'))
+    return 'must be a backplane, such as `redisBackplane()` makes'
+  const { secrets, lease } = value
+  const isSecret = (one: unknown): boolean => typeof one === 'string' && one.length >= 16
+  if (!Array.isArray(secrets) || secrets.length === 0 || !secrets.every(isSecret))
+    return 'must have `secrets`: strings of 16 characters or more'
+  return Number.isFinite(lease) && (lease as number) > 0
+    ? undefined
+    : 'must have a `lease` in milliseconds'
 }
 
 function checkProgress(value: unknown): string | undefined {

@@ -23,6 +23,8 @@ export interface ClosingParts extends InstanceParts {
   readonly tasks: Tasks | undefined
   readonly resources: ResourceAnswers | undefined
   readonly transports: SharedStreams
+  /** Its place among other instances; `undefined`: it is alone. */
+  readonly seat: object | undefined
 }
 
 const DRAIN = 20_000
@@ -68,7 +70,9 @@ export class Closing {
     const instance = this.#instance
     const { tokens, tasks, resources, transports } = instance
     const retry = this.#retry ?? LISTEN_RETRY
-    const abandonAfter = 2 * (this.#retry ?? 0) + CLOSING_GRACE
+    // Where others relay them, calls run on without a client of their own.
+    const mayMove = instance.seat !== undefined
+    const abandonAfter = mayMove ? Infinity : 2 * (this.#retry ?? 0) + CLOSING_GRACE
     instance.isClosing = true
     instance.table.beginClosing(abandonAfter)
     instance.calls.beginClosing()
@@ -76,7 +80,8 @@ export class Closing {
     tokens?.beginClosing(abandonAfter)
     tasks?.beginClosing()
     transports.beginClosing()
-    instance.connections.beginClosing(() => Math.round(retry * (0.8 + 0.4 * Math.random())))
+    const spread = (): number => Math.round(retry * (0.8 + 0.4 * Math.random()))
+    instance.connections.beginClosing(spread, mayMove)
     const waiting = [instance.table.whenCallsOver(), instance.calls.whenIdle()]
     if (tokens !== undefined) waiting.push(tokens.whenIdle())
     if (tasks !== undefined) waiting.push(tasks.whenIdle())

@@ -78,6 +78,20 @@ export function publish(
   channels[name].publish(message)
 }
 
+/** What subscribers of `mcp-streams:backplane` get. */
+export interface BackplaneMessage {
+  readonly state: 'up' | 'degraded' | 'down'
+  /** What the ids of this instance begin with. */
+  readonly instance: string
+}
+
+const backplaneChannel = channel('mcp-streams:backplane')
+
+/** Publishes that the connection to the other instances is in another state. */
+export function publishLink(state: BackplaneMessage['state'], instance: string): void {
+  if (backplaneChannel.hasSubscribers) backplaneChannel.publish({ state, instance })
+}
+
 const log = debugFactory('mcp-streams')
 
 /** When the streams have begun that somebody reads about. */

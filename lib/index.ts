@@ -4,6 +4,8 @@ export { mcpStreams, type McpStreams } from './middleware.js'
 export type { McpStreamsStats } from './stats.js'
 export type { MaxUnsent, MaxUnsentPart, McpStreamsOptions, ResumeTokensOptions } from './options.js'
 export type { TasksOptions } from './tasks-options.js'
+export type { Backplane, BackplaneCommand } from './backplane/types.js'
+export type { BackplaneStats } from './backplane/instance-link.js'
 export type { DurationHint } from './calls/duration-hints.js'
 export type { ResumeTokenFault } from './calls/token-fault.js'
 export { currentStream, type CurrentStream } from './endpoint/handler-context.js'
@@ -34,4 +36,9 @@ export {
   type ResourcesOptions
 } from './resources/resource-types.js'
 export type { StreamState } from './streams/stream-types.js'
-export type { DiagnosticName, McpStreamsChannels, StreamMessage } from './diagnostics.js'
+export type {
+  DiagnosticName,
+  McpStreamsChannels,
+  StreamMessage,
+  BackplaneMessage
+} from './diagnostics.js'

@@ -1,6 +1,8 @@
 // What one `mcpStreams()` owns, built from its settings.
 import { createHash } from 'node:crypto'
+import { nanoid } from 'nanoid'
 import { Closing } from './closing.js'
+import { BackplaneSeat } from './join-backplane.js'
 import { debug, debugStream, publish } from './diagnostics.js'
 import { Observations } from './observations.js'
 import type { ResumeInterval } from './protocol/stream-messages.js'
@@ -21,6 +23,7 @@ import { SlowAnswers } from './endpoint/slow-answers.js'
 import { ResumeTokens } from './calls/resume-tokens.js'
 import { Tasks } from './calls/tasks/tasks.js'
 import { ResourceAnswers } from './resources/resource-answers.js'
+import { OtherInstances } from './routes/other-instances.js'
 import type { Instance as RoutesInstance } from './routes/route.js'
 import { SharedStreams } from './transport/shared-streams.js'
 import type { Settings } from './settings.js'
@@ -61,6 +64,11 @@ export class Instance implements RoutesInstance {
   readonly tokens: ResumeTokens | undefined
   readonly tasks: Tasks | undefined
 
+  // Other instances.
+  readonly seat: BackplaneSeat | undefined
+  readonly others: OtherInstances | undefined
+  readonly newId: () => string
+
   // Other wires, and the end.
   readonly transports: SharedStreams
   readonly closing: Closing
@@ -94,6 +102,8 @@ export class Instance implements RoutesInstance {
     this.resumeInterval = settings.resumeInterval
     this.#onError = settings.onError
 
+    this.seat = settings.backplane && new BackplaneSeat(settings.backplane, settings, this)
+    this.newId = this.seat?.link.newId ?? nanoid
     this.sessions = new Sessions(maxStreams)
     this.table = this.#registry(settings)
     this.connections = this.#connections(settings)
@@ -106,6 +116,15 @@ export class Instance implements RoutesInstance {
       new ResourceAnswers(resources, this, maxStreams, error => this.report(error, undefined))
     this.tokens = resumeTokens(this, settings)
     this.tasks = tasks(this, settings)
+    this.others =
+      this.seat &&
+      new OtherInstances({
+        link: this.seat.link,
+        parts: this,
+        forwardsSessions: settings.sessions === 'forward',
+        keyTime: Math.max(1, settings.window),
+        keepAlive: settings.keepAlive
+      })
     this.transports = new SharedStreams(this, this.resources?.onWires, this.tokens?.onWires)
     this.closing = new Closing(this, settings.retry)
   }
@@ -144,6 +163,7 @@ export class Instance implements RoutesInstance {
       (name, stream, error) => {
         debugStream(name, stream, error)
         publish(name, stream, error?.code)
+        if (name === 'completed' || name === 'failed') this.seat?.ended(stream)
         if (error === undefined) return
         this.observations.failed(error.code)
         this.report(error, stream.id)

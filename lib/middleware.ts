@@ -51,7 +51,10 @@ export function mcpStreams(options?: McpStreamsOptions): McpStreams {
     handle(instance, req, res, next)
   share(middleware, instance.transports)
   return Object.assign(middleware, {
-    close: (closing?: CloseOptions) => instance.closing.close(closing),
+    close: (closing?: CloseOptions) => {
+      const closed = instance.closing.close(closing)
+      return instance.seat === undefined ? closed : closed.then(() => instance.seat?.link.close())
+    },
     stats: () => statsOf(instance),
     current: () => {
       const context = currentContext()
@@ -66,6 +69,7 @@ function handle(instance: Instance, req: IncomingMessage, res: ServerResponse, n
     debug('%s passed on: %s', req.method, why)
     return next()
   }
+  instance.seat?.noteServer(req)
   const identity = identify(instance, req)
   const answer = (known: Identity): void =>
     walk(new RequestContext(instance, req, res, next, known), routes)

@@ -1,4 +1,5 @@
 // The options: what they mean, and what they default to.
+import type { Backplane } from './backplane/types.js'
 import type { OwnerFunction } from './access/guards.js'
 import type { DurationHint } from './calls/duration-hints.js'
 import type { CookieOptions } from './endpoint/owner-cookie.js'
@@ -185,6 +186,17 @@ export interface McpStreamsOptions {
    * tools: {} }`. `false`: none. Default: `false`.
    */
   readonly tasks?: false | TasksOptions | undefined
+  /**
+   * Connects this instance with the others of its service, so that a client may come back to any of
+   * them: `redisBackplane()` of `express-mcp-streams/redis`. Default: none; this process is alone.
+   */
+  readonly backplane?: Backplane | undefined
+  /**
+   * With a backplane: what becomes of a request in a session that another instance has opened.
+   * `forward`: it is sent there whole, and its response comes back. `local`: the endpoint gets it
+   * here, for endpoints that share their sessions. Default: `forward`.
+   */
+  readonly sessions?: 'forward' | 'local' | undefined
   /**
    * Hears of streams that fail or are abandoned, of resources that fail, and of an `owner` that
    * throws. It must not throw itself. Default: nobody hears.

@@ -1,5 +1,6 @@
 // The options with every default filled in.
 import { defaultOwner, type OwnerFunction } from './access/guards.js'
+import type { Backplane } from './backplane/types.js'
 import type { DurationHint } from './calls/duration-hints.js'
 import { CHECKS } from './check-options.js'
 import type { CookieOptions, CookieSettings } from './endpoint/owner-cookie.js'
@@ -45,6 +46,8 @@ export interface Settings {
         readonly hints: Readonly<Record<string, DurationHint>>
       }
   readonly tasks: false | TasksValues
+  readonly backplane: Backplane | undefined
+  readonly sessions: 'forward' | 'local'
   readonly onError: (
     error: Error | StreamError,
     context: { readonly streamId: string | undefined }
@@ -113,6 +116,8 @@ export function parseOptions(options: McpStreamsOptions = {}): Settings {
     resources: options.resources === undefined ? undefined : resourceSettings(options.resources),
     resumeTokens: parseResumeTokens(options.resumeTokens),
     tasks: parseTasks(options.tasks),
+    backplane: options.backplane,
+    sessions: options.sessions ?? 'forward',
     onError: options.onError ?? (() => undefined)
   }
 }

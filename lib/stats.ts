@@ -1,4 +1,5 @@
 // What `stats()` says.
+import type { BackplaneStats } from './backplane/instance-link.js'
 import type { Instance } from './instance.js'
 import type { Totals } from './observations.js'
 
@@ -47,6 +48,8 @@ export interface McpStreamsStats extends Totals {
    * time.
    */
   readonly evictions: number
+  /** Of the connection to other instances; empty without option `backplane`. */
+  readonly backplane: Partial<BackplaneStats>
 }
 
 export function statsOf(instance: Instance): McpStreamsStats {
@@ -64,6 +67,7 @@ export function statsOf(instance: Instance): McpStreamsStats {
     remembered: remembered + (resources?.remembered ?? 0),
     evictions: evictions + callEvictions + keyed.evictions,
     connections: connections.size,
+    backplane: instance.seat?.link.stats ?? {},
     ...observations.totals()
   }
 }

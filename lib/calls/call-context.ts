@@ -7,8 +7,8 @@ import type { Call } from './call.js'
 export class CallContext extends HandlerContext {
   readonly #call: Call
 
-  constructor(instance: object, call: Call) {
-    super(instance, nanoid())
+  constructor(instance: object, call: Call, id: string = nanoid()) {
+    super(instance, id)
     this.#call = call
   }
 

@@ -56,6 +56,7 @@ export class CallStore implements CallKeeper<Call> {
   readonly maxCallBytes: number
   abandonAfter: number
   readonly #limits: CallStoreLimits
+  readonly #newId: () => string
   readonly #running = new Set<Call>()
   readonly #room: SharedRoom
   /** What each owner has: bytes, and for each call as many more as it gets on the average. */
@@ -71,7 +72,8 @@ export class CallStore implements CallKeeper<Call> {
   #bytes = 0
   #evictions = 0
 
-  constructor(limits: CallStoreLimits) {
+  constructor(limits: CallStoreLimits, newId: () => string = nanoid) {
+    this.#newId = newId
     this.maxCallBytes = limits.maxCallBytes
     this.abandonAfter = limits.abandonAfter
     this.#limits = limits
@@ -202,7 +204,7 @@ export class CallStore implements CallKeeper<Call> {
   // CallKeeper
 
   issue(call: Call): string {
-    const token = nanoid()
+    const token = this.#newId()
     this.#byToken.set(token, call)
     return token
   }

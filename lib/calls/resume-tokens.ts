@@ -61,7 +61,7 @@ export class ResumeTokens {
   constructor(parts: InstanceParts, settings: ResumeTokensSettings) {
     this.#parts = parts
     this.#settings = settings
-    this.#calls = new CallStore(settings.limits)
+    this.#calls = new CallStore(settings.limits, parts.newId)
     this.onWires = new WiresTokens({ parts, settings, calls: this.#calls })
   }
 
@@ -197,7 +197,9 @@ export class ResumeTokens {
     const leg = new HttpLeg(post, request, ask.isByHeader)
     call.join(undefined, leg, this.#waitOf(call, ask))
     if (!call.isEnded)
-      runInContext(new CallContext(this.#parts, call), () => this.#run(call, leg, request, text))
+      runInContext(new CallContext(this.#parts, call, this.#parts.newId()), () =>
+        this.#run(call, leg, request, text)
+      )
   }
 
   /** Lets the endpoint answer to us, as it would to the client. */

@@ -10,6 +10,7 @@ import type { ResponsePipeline } from './response-pipeline.js'
 import { maskResponse } from './response-view.js'
 import { closeWhenIdle, whenClosed } from './socket-closed.js'
 import type { Layer } from './stage.js'
+import { isRelayed } from './loopback.js'
 
 /** The endpoint's side. */
 export interface CapturedWireHost {
@@ -131,6 +132,10 @@ export class CapturedWire implements Sink, SocketWatcher {
   /** Node's own word, underneath the view: somebody in front of us may have ended it. */
   get isOver(): boolean {
     return this.#isGone || this.#res.finished || isBroken(this.#req)
+  }
+
+  get isRelayed(): boolean {
+    return isRelayed(this.#req)
   }
 
   get tellsWritten(): boolean {

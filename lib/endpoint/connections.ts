@@ -6,6 +6,7 @@ import { DueQueue } from '../streams/due-queue.js'
 import type { Stream } from '../streams/stream.js'
 import { WhenIdle } from '../streams/when-idle.js'
 import { watchSocket } from './detached-socket.js'
+import { isRelayed } from './loopback.js'
 import { isWritable } from './reply.js'
 import {
   Connection,
@@ -32,6 +33,8 @@ export class Connections implements ConnectionHost {
   readonly #stalls: StallWatch
   /** Set when the process is about to end: reconnection times for those who listen. */
   #retry: (() => number) | undefined
+  /** Then clients of running calls go on by other instances. */
+  #mayMove = false
   /** Set when its time is up: milliseconds for which sockets are waited for. */
   #patience: number | undefined
   /** Connections whose sockets close with them, until these have. */
@@ -60,9 +63,8 @@ export class Connections implements ConnectionHost {
     this.#open.add(connection)
     const retry = this.#retry
     if (retry !== undefined) {
-      this.#release(connection)
       // First it is given what there is.
-      process.nextTick(() => connection.stopListening(retry()))
+      process.nextTick(() => this.#send(connection, retry))
     }
     return connection
   }
@@ -70,13 +72,19 @@ export class Connections implements ConnectionHost {
   /**
    * The process is about to end: sockets close with their responses, now or when a client comes
    * back. Who listens is disconnected; `retry` says when each is to come back, in milliseconds.
+   * `mayMove`: so is who waits for a call, and comes back by another instance.
    */
-  beginClosing(retry: () => number): void {
+  beginClosing(retry: () => number, mayMove = false): void {
     this.#retry = retry
-    for (const connection of [...this.#open]) {
-      this.#release(connection)
-      connection.stopListening(retry())
-    }
+    this.#mayMove = mayMove
+    for (const connection of [...this.#open]) this.#send(connection, retry)
+  }
+
+  #send(connection: Connection, retry: () => number): void {
+    if (connection.isClosed) return
+    if (this.#mayMove && !connection.isRelayed) connection.disconnect(retry())
+    this.#release(connection)
+    connection.stopListening(retry())
   }
 
   /** Sockets are waited for no longer than so many milliseconds from now on. */
@@ -125,6 +133,7 @@ export class Connections implements ConnectionHost {
 export function responseSink(req: IncomingMessage, res: ServerResponse): Sink {
   const isReusable = hasNativeWrite(res)
   return {
+    isRelayed: isRelayed(req),
     tellsWritten: isReusable,
     get pending() {
       return pendingBytes(req, res)

@@ -1,6 +1,7 @@
 // Says something to the endpoint as the client of a request would have said it: through the
 // application's guards, with its credentials.
 import { type IncomingMessage, request, Server, type ServerResponse } from 'node:http'
+import type { Duplex } from 'node:stream'
 import { Server as TlsServer } from 'node:tls'
 import { nanoid } from 'nanoid'
 import { faultMessage, STREAM_ERROR } from '../protocol/errors.js'
@@ -79,7 +80,7 @@ export async function sendToEndpoint(
     // Also where it answers in another protocol: 101 is no response to Node.
     injected.once('close', () => reject(new Error('The endpoint has closed the connection')))
     injected.end(body)
-    owner.emit(owner instanceof TlsServer ? 'secureConnection' : 'connection', server)
+    connect(owner, server)
   })
 }
 
@@ -160,6 +161,11 @@ export function tellUnanswered(
   void tellEndpoint(parts, req, { jsonrpc: '2.0', id, error }, { sessionId })
 }
 
+/** Gives a server a connection, as if it had come over the network. */
+export function connect(server: Server, socket: Duplex): void {
+  server.emit(server instanceof TlsServer ? 'secureConnection' : 'connection', socket)
+}
+
 /** Passes an answer of the endpoint on to a client, as it is. */
 export function relayAnswer(answer: IncomingMessage, res: ServerResponse): void {
   if (!claim(res)) return void answer.destroy()
@@ -181,7 +187,7 @@ function urlOf(req: IncomingMessage & { originalUrl?: string }, name: string | u
  * The server that a request came to. What is tested without one, or runs in somebody else's, still
  * has its application.
  */
-function serverOf(req: IncomingMessage): Server {
+export function serverOf(req: IncomingMessage): Server {
   const { server } = req.socket as { server?: Server }
   const { app } = req as { app?: (req: IncomingMessage, res: ServerResponse) => void }
   if (server !== undefined && server !== null) return server

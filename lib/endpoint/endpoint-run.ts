@@ -1,5 +1,4 @@
 // One request on its way through the endpoint: whether its response becomes a stream.
-import { nanoid } from 'nanoid'
 import {
   isInitialize,
   isOversizedId,
@@ -36,7 +35,7 @@ export class EndpointRun implements ResponseCaptureHost {
   constructor(request: RequestContext) {
     const { instance, req, res, messages, keyed } = request
     this.#request = request
-    this.#handler = new HandlerContext(instance, nanoid())
+    this.#handler = new HandlerContext(instance, instance.newId())
     request.handler = this.#handler
     this.#handler.isUntaken = !request.profile.taken
     const initialize = watchInitialize(request)

@@ -19,6 +19,8 @@ import type { SlowAnswers } from './slow-answers.js'
 export type ClientEventName = 'connection-lost' | 'resumed' | 'taken-over' | 'refused'
 
 export interface InstanceParts {
+  /** Makes the id of a stream, a token or a ticket: unguessable, and naming its instance. */
+  readonly newId: () => string
   /** Says who a request is from. */
   readonly owner: OwnerFunction
   /** What else may say so. */

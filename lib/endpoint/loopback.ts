@@ -32,6 +32,39 @@ const MARK = Symbol.for('express-mcp-streams.memory-socket')
 /** What is said over it, where that need not be read again. */
 const CARRIED = Symbol.for('express-mcp-streams.memory-message')
 
+/** Marks the server's end of a connection that a request of another instance comes over. */
+const RELAYED = Symbol.for('express-mcp-streams.relayed-socket')
+
+/** What guards ask a socket for, as far as it can be told to another process. */
+export type SocketFacts = Readonly<Record<string, string | number | boolean>>
+
+/** Whether another instance has sent a request here. */
+export function isRelayed({ socket }: { readonly socket: object }): boolean {
+  return RELAYED in socket
+}
+
+/** What another process has to know of the socket that a request came over. */
+export function factsOf(socket: Socket): SocketFacts {
+  const source = socket as unknown as Record<string, unknown>
+  return Object.fromEntries(
+    FACTS.map(name => [name, source[name]] as const).filter(
+      (entry): entry is [(typeof FACTS)[number], string | number | boolean] =>
+        ['string', 'number', 'boolean'].includes(typeof entry[1])
+    )
+  )
+}
+
+/** Two ends of one connection, for a request that has come to another instance, over a socket. */
+export function relayedConnection(facts: SocketFacts): {
+  readonly client: Duplex
+  readonly server: Duplex
+} {
+  const known = FACTS.map(name => [name, facts[name]] as const)
+  const ends = connected([...known, [RELAYED, true]])
+  ends.server.isCopying = true
+  return ends
+}
+
 /** Whether a request came over a connection of ours. */
 export function isLoopback({ socket }: { readonly socket: object }): boolean {
   return MARK in socket
@@ -52,10 +85,6 @@ export function memoryConnection(
   original: Socket,
   message?: unknown
 ): { readonly client: Duplex; readonly server: Duplex } {
-  const client = new MemorySocket()
-  const server = new MemorySocket()
-  client.peer = server
-  server.peer = client
   const facts: Record<PropertyKey, unknown> = {}
   const source = original as unknown as Record<string, unknown>
   for (const name of FACTS) facts[name] = source[name]
@@ -63,17 +92,26 @@ export function memoryConnection(
     const question = source[name]
     if (typeof question === 'function') facts[name] = question.bind(original)
   }
-  for (const [name, value] of [
-    ...Object.entries(facts),
-    [MARK, true] as const,
-    [CARRIED, message] as const
-  ])
+  return connected([...Object.entries(facts), [MARK, true], [CARRIED, message]])
+}
+
+function connected(properties: readonly (readonly [PropertyKey, unknown])[]): {
+  readonly client: MemorySocket
+  readonly server: MemorySocket
+} {
+  const client = new MemorySocket()
+  const server = new MemorySocket()
+  client.peer = server
+  server.peer = client
+  for (const [name, value] of properties)
     Object.defineProperty(server, name, { value, configurable: true })
   return { client, server }
 }
 
 class MemorySocket extends Duplex {
   peer: MemorySocket | undefined
+  /** What is written is kept for longer than the write lasts, and its memory may be used again. */
+  isCopying = false
   /** Asks the writer at the other end for more. */
   #wantMore: (() => void) | undefined
 
@@ -87,7 +125,7 @@ class MemorySocket extends Duplex {
     const { peer } = this
     // What nobody reads any more goes nowhere, as on a wire.
     if (peer === undefined || peer.destroyed) return callback()
-    if (peer.push(chunk)) callback()
+    if (peer.push(this.isCopying ? Buffer.from(chunk) : chunk)) callback()
     else peer.#wantMore = callback
   }
 
@@ -106,6 +144,12 @@ class MemorySocket extends Duplex {
   }
 
   // What an application may do to every socket that its server gets.
+
+  destroySoon(): void {
+    if (this.writable) this.end()
+    if (this.writableFinished) this.destroy()
+    else this.once('finish', () => this.destroy())
+  }
 
   setTimeout(): this {
     return this

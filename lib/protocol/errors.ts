@@ -32,6 +32,8 @@ export type StreamFault =
   | 'range-not-satisfiable'
   | 'precondition-failed'
   | 'too-many-requests'
+  | 'owner-gone'
+  | 'owner-unreachable'
 
 /**
  * The JSON-RPC code of every error of ours, on every wire; `data.reason` says which. It lies outside
@@ -71,7 +73,9 @@ const MESSAGES: Record<StreamFault, string> = {
   'resource-not-found': 'Resource not found',
   'range-not-satisfiable': 'Range not satisfiable',
   'precondition-failed': 'Precondition failed',
-  'too-many-requests': 'Too many requests of this session wait for a resource'
+  'too-many-requests': 'Too many requests of this session wait for a resource',
+  'owner-gone': 'The instance that ran the call is gone',
+  'owner-unreachable': 'The instance that has it cannot be reached at the moment'
 }
 
 /** The sentence for a fault. */

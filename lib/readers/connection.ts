@@ -14,6 +14,8 @@ import type { Reader } from '../streams/stream-types.js'
  * The response that a connection writes to: the endpoint's own, underneath the tap, or one of ours.
  */
 export interface Sink {
+  /** Its client has come by another instance. */
+  readonly isRelayed?: boolean
   /** It takes nothing any more: somebody in front of us has ended it, or its client has gone. */
   readonly isOver: boolean
   /** Writes, and flushes whatever compresses on the way. `false`: wait for `onDrain`. */
@@ -252,6 +254,11 @@ export class Connection implements Reader {
       onReleased()
     }
     this.#sink.closeSocket(() => this.#onReleased?.())
+  }
+
+  /** Its client has come by another instance. */
+  get isRelayed(): boolean {
+    return this.#sink.isRelayed === true
   }
 
   /** The process is about to end: who only listens goes elsewhere. */

@@ -32,7 +32,7 @@ export interface WireOrigin {
 
 /** A download URL that has been given out. */
 export class Ticket {
-  readonly id = nanoid()
+  readonly id: string
   readonly owner: string
   readonly sessionId: string | undefined
   readonly wire: WireOrigin | undefined
@@ -43,7 +43,8 @@ export class Ticket {
   readonly #facts: string
   readonly #expires: number
 
-  constructor(facts: TicketFacts, ttl: number, wire?: WireOrigin) {
+  constructor(facts: TicketFacts, ttl: number, wire?: WireOrigin, id: string = nanoid()) {
+    this.id = id
     this.wire = wire
     this.owner = facts.owner
     this.sessionId = facts.sessionId
@@ -68,10 +69,12 @@ export class Ticket {
 export class DownloadTickets {
   readonly #tickets: FairStore<Ticket>
   readonly #ttl: number
+  readonly #newId: () => string
   readonly #ofSessions = new Map<string, Set<Ticket>>()
 
   /** `max`: places, of which a ticket mostly takes one. */
-  constructor(max: number, ttl: number) {
+  constructor(max: number, ttl: number, newId: () => string = nanoid) {
+    this.#newId = newId
     this.#tickets = new FairStore({
       maxSize: max,
       sizeOf: ({ places }) => Math.min(places, max),
@@ -86,7 +89,7 @@ export class DownloadTickets {
   }
 
   issue(facts: TicketFacts, wire?: WireOrigin): Ticket {
-    const ticket = new Ticket(facts, this.#ttl, wire)
+    const ticket = new Ticket(facts, this.#ttl, wire, this.#newId())
     this.#tickets.set(ticket.id, ticket.owner, ticket)
     const key = sessionKey(ticket)
     if (key !== undefined)

@@ -71,7 +71,7 @@ export class ResourceAnswers {
     this.#settings = settings
     this.#parts = parts
     this.#desk = new ResourceService(settings, parts, report)
-    this.#tickets = new DownloadTickets(maxTickets, settings.ticketTtl)
+    this.#tickets = new DownloadTickets(maxTickets, settings.ticketTtl, parts.newId)
     parts.sessionEnded.add((sessionId, owner) => this.#tickets.endSession(sessionId, owner))
   }
 

@@ -1,5 +1,6 @@
 // How a request can be answered: the first of these that has an answer gives it.
 import { downloadUrl } from './download-url.js'
+import { elsewhere, elsewhereByBody, elsewhereByKey } from './elsewhere.js'
 import { endpoint } from './endpoint.js'
 import { listen } from './listen.js'
 import { loopback } from './loopback.js'
@@ -18,6 +19,8 @@ import { unknownStream } from './unknown-stream.js'
 
 /** What is answered here, by the messages of a POST. */
 const ours: readonly Route[] = [
+  // What names something of another instance.
+  elsewhereByBody,
   // `resources/stream`
   resourceRequest,
   // `stream/resume`, `stream/poll`, `stream/poll/all`
@@ -32,11 +35,13 @@ export const routes: readonly Route[] = [
   ownerFailed,
   // What we have sent to the endpoint ourselves.
   loopback,
+  // What another instance has.
+  elsewhere,
   // `?stream=`: resume, follow, answer, cancel.
   streamUrl,
   downloadUrl,
   // From here on by messages, once they have come.
-  post(ours, [oversized, repeated, endpoint]),
+  post(ours, [oversized, elsewhereByKey, repeated, endpoint]),
   oversized,
   // A GET with `Last-Event-ID`.
   resume,

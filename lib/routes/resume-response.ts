@@ -63,6 +63,10 @@ class ResumeSink implements Sink {
     this.#id = id
   }
 
+  get isRelayed(): boolean {
+    return this.#sink.isRelayed === true
+  }
+
   get tellsWritten(): boolean {
     return this.#sink.tellsWritten
   }

@@ -5,6 +5,7 @@ import type { InstanceParts } from '../endpoint/instance-parts.js'
 import { canAnswer } from '../endpoint/reply.js'
 import type { RequestContext } from '../endpoint/request-context.js'
 import type { ResourceAnswers } from '../resources/resource-answers.js'
+import type { OtherInstances } from './other-instances.js'
 
 /** What routes need of the middleware. */
 export interface Instance extends InstanceParts {
@@ -14,6 +15,8 @@ export interface Instance extends InstanceParts {
   readonly tokens: ResumeTokens | undefined
   /** The tasks extension; `undefined`: off. */
   readonly tasks: Tasks | undefined
+  /** What other instances have; `undefined`: there is no backplane. */
+  readonly others: OtherInstances | undefined
 }
 
 export type Context = RequestContext<Instance>

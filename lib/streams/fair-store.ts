@@ -91,6 +91,10 @@ export class FairStore<V extends object> {
     return true
   }
 
+  keys(): Iterable<string> {
+    return this.#entries.keys()
+  }
+
   delete(key: string): void {
     this.#entries.delete(key)
   }

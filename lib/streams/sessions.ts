@@ -34,6 +34,8 @@ const NOTHING: SessionFacts = {
  * session is not true of another's.
  */
 export class Sessions {
+  /** Hears of each session that an endpoint has opened. */
+  onOpened: (sessionId: string, owner: string) => void = () => undefined
   readonly #facts: FairStore<SessionFacts>
 
   constructor(max: number) {
@@ -67,6 +69,7 @@ export class Sessions {
     hasStreams = false
   ): void {
     this.#note(owner, sessionId, { revision, followsLinks: false, isDirect: false, hasStreams })
+    this.onOpened(sessionId, owner)
   }
 
   /** Its client has said in `initialize` whether it can receive resources as streams. */

@@ -187,6 +187,11 @@ export class StreamRegistry implements StreamHost, ByteBudget {
     return [...(this.#bySession.get(sessionId) ?? [])].filter(stream => stream.owner === owner)
   }
 
+  /** All streams that have not ended. */
+  get running(): Iterable<Stream> {
+    return this.#live.values()
+  }
+
   /** All streams that a client may list: those of its session, or its owner's without one. */
   listFor(sessionId: string | undefined, owner: string): readonly Stream[] {
     const streams =

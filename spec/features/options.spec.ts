@@ -7,6 +7,7 @@ import type { ServerResponse } from 'node:http'
 import supertest from 'supertest'
 import { mcpStreams, type McpStreamsOptions, type ResumeTokensOptions } from '../../lib/index.js'
 import { parseOptions } from '../../lib/settings.js'
+import { Hub } from '../helpers/backplane/memory.js'
 
 type Name = keyof McpStreamsOptions
 
@@ -241,13 +242,27 @@ const CASES: { [name in keyof Required<McpStreamsOptions>]: { good: unknown[]; b
         { window: 1000 }
       ]
     },
+    backplane: {
+      good: [new Hub().join()],
+      bad: [
+        null,
+        true,
+        'redis://127.0.0.1',
+        {},
+        Object.assign(new Hub().join(), { secrets: [] }),
+        Object.assign(new Hub().join(), { secrets: ['too short'] }),
+        Object.assign(new Hub().join(), { lease: 0 })
+      ]
+    },
+    sessions: { good: ['forward', 'local'], bad: ['sticky', '', null, true] },
     onError: { good: [() => undefined], bad: [null, 'log', {}] }
   }
 const NAMES = Object.keys(CASES) as Name[]
 
 describe.each(NAMES)('option %s', name => {
-  it.each(CASES[name].good.map(value => ({ value })))('takes $value', ({ value }) => {
-    expect(make({ [name]: value })).not.toThrow()
+  it.each(CASES[name].good.map(value => ({ value })))('takes $value', async ({ value }) => {
+    const streams = mcpStreams({ [name]: value } as McpStreamsOptions)
+    await streams.close({ drain: 0 })
   })
 
   it.each(CASES[name].bad.map(value => ({ value })))('refuses $value, by its name', ({ value }) => {
@@ -320,6 +335,8 @@ describe('mcpStreams', () => {
       resources: undefined,
       resumeTokens: { after: 10_000, offer: 'asked', methods: ['tools/call'], hints: {} },
       tasks: false,
+      backplane: undefined,
+      sessions: 'forward',
       onError: expect.any(Function)
     })
   })

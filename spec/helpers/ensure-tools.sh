@@ -1,5 +1,5 @@
 #!/bin/sh
-# Installs what the specs drive and npm does not have: Debian's Chromium, nginx and HAProxy. Without one of them its specs
+# Installs what the specs drive and npm does not have: Debian's Chromium, nginx, HAProxy and Redis. Without one of them its specs
 # are skipped, but not in CI. Nothing is started.
 PATH="$PATH:/usr/sbin:/usr/local/sbin"
 
@@ -15,11 +15,13 @@ found() {
 has_chromium() { found CHROMIUM chromium chromium-browser google-chrome; }
 has_nginx() { found NGINX nginx; }
 has_haproxy() { found HAPROXY haproxy; }
+has_redis() { found REDIS_SERVER redis-server valkey-server; }
 
 missing=''
 has_chromium || missing="$missing chromium"
 has_nginx || missing="$missing nginx"
 has_haproxy || missing="$missing haproxy"
+has_redis || missing="$missing redis-server"
 if [ -z "$missing" ]; then exit 0; fi
 
 # Debian starts a service as soon as it is installed, unless this file says no.
@@ -52,4 +54,5 @@ complain() {
 has_chromium || complain "what the specs do in a browser" Chromium CHROMIUM
 has_nginx || complain spec/e2e/proxies/nginx.spec.ts nginx NGINX
 has_haproxy || complain spec/e2e/proxies/haproxy.spec.ts HAProxy HAPROXY
+has_redis || complain spec/e2e/redis "a Redis server" REDIS_SERVER
 exit "$status"

@@ -17,6 +17,6 @@ export function happenings(name: DiagnosticName): Awaitable<StreamMessage> {
 }
 
 /** For what nobody announces, such as the end of a socket on the other side. */
-export async function until(condition: () => boolean): Promise<void> {
-  while (!condition()) await sleep(1)
+export async function until(condition: () => boolean | Promise<boolean>): Promise<void> {
+  while (!(await condition())) await sleep(1)
 }

@@ -28,7 +28,11 @@ export class TaskStore {
   #isClosing = false
   readonly #idle = new WhenIdle(() => [...this.#running].every(task => task.isWaitingForInput))
 
-  constructor({ maxPerOwner, ttl, limits }: TasksSettings) {
+  /** Makes the ids of tasks. */
+  readonly newId: () => string
+
+  constructor({ maxPerOwner, ttl, limits }: TasksSettings, newId: () => string) {
+    this.newId = newId
     this.maxTaskBytes = limits.maxTaskBytes
     this.#maxPerOwner = maxPerOwner
     this.#places = new SharedRoom(limits.maxTasks, FACTOR)

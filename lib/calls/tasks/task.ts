@@ -1,6 +1,5 @@
 // A call that its client looks in on: what a task id stands for. What it has come to is the call's;
 // the task adds when it ends, what it waits for, and words for people.
-import { nanoid } from 'nanoid'
 import { now } from '../../protocol/clock.js'
 import type { TaskStatus } from '../../protocol/tasks.js'
 import type { CallFacts, CallKeeper } from '../call-keeper.js'
@@ -16,7 +15,7 @@ export interface TaskTimes {
 }
 
 export class Task implements CallKeeper<Call> {
-  readonly id = nanoid()
+  readonly id: string
   readonly call: Call
   readonly times: TaskTimes
   /** What it waits for from its client, from 2026-07-28 on. */
@@ -44,6 +43,7 @@ export class Task implements CallKeeper<Call> {
     times: TaskTimes,
     created: (task: Task) => string
   ) {
+    this.id = store.newId()
     this.#store = store
     this.times = times
     this.#created = created

@@ -32,7 +32,7 @@ export class Tasks {
 
   constructor(parts: InstanceParts, settings: TasksSettings) {
     this.#parts = parts
-    this.#store = new TaskStore(settings)
+    this.#store = new TaskStore(settings, parts.newId)
     const admission = new TaskAdmission(parts)
     this.#shared = {
       parts,

@@ -45,6 +45,11 @@ declare module '@nestjs/core' {
   }
   export const NestFactory: { create(module: unknown): Promise<Nest> }
 }
+declare module 'redis' {
+  export function createClient(options: { url?: string | undefined }): {
+    duplicate(overrides?: object): object
+  }
+}
 declare module 'cors' {
   export default function cors(options: {
     origin: string

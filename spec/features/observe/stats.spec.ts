@@ -33,7 +33,8 @@ const NOTHING: McpStreamsStats = {
   recoveryTime: 0,
   refusals: 0,
   refusalsForRoom: 0,
-  failures: {}
+  failures: {},
+  backplane: {}
 }
 
 async function served(options?: McpStreamsOptions) {

@@ -1,0 +1,228 @@
+// One instance on the backplane: its tag, its channel, and what it says to the others.
+import { nanoid } from 'nanoid'
+import { now } from '../protocol/clock.js'
+import { Directory } from './directory.js'
+import { Envelopes } from './envelope.js'
+import type { Exchange, ExchangeUser } from './exchange.js'
+import { KIND } from './frames.js'
+import { Life, type LinkState, type Verdict } from './life.js'
+import { Relay } from './relay.js'
+import { ReplayWindow } from './replay-window.js'
+import { Results } from './results.js'
+import type { Backplane } from './types.js'
+
+/** Characters of an id that say which instance it is of. */
+export const TAG_LENGTH = 5
+/** 96 random bits are left in an id of 21 characters. */
+const REST_LENGTH = 16
+/** Ticks in a lease. */
+const TICKS = 12
+/** Looks for the instances that others wait for, in a lease. */
+const LOOKS = 3
+const NOTHING = new Uint8Array(0)
+const MARK = Uint8Array.of(1)
+/** Milliseconds for which an instance that was taken for dead may come back. */
+const MARKED_FOR = 60 * 60 * 1000
+
+export interface InstanceLinkHost {
+  /** Another instance begins an exchange. `undefined`: it is refused. */
+  readonly accept: (exchange: Exchange) => ExchangeUser | undefined
+  /** Others may have told clients of this instance that it is dead. */
+  readonly lapsed: () => void
+  /** The state of the connection is another one. */
+  readonly changed: (state: LinkState) => void
+  /** Something did not work that nobody waits for. */
+  readonly report: (error: Error) => void
+  /** Entries that the directory may have of this instance. */
+  readonly maxEntries: number
+  /** Milliseconds for which results are kept that nobody has fetched. */
+  readonly resultTime: number
+}
+
+/** What the backplane says of itself, in numbers. */
+export interface BackplaneStats {
+  /** 1 while there is a connection, and what is sent over it comes back; else 0. */
+  readonly up: number
+  /** 1 while it takes its time, or keys cannot be written; else 0. */
+  readonly degraded: number
+  /** Requests of clients that other instances answer now. */
+  readonly forwarded: number
+  /** Requests that other instances have sent here, and that are answered now. */
+  readonly accepted: number
+  /** Bytes that are kept until another instance has used them. */
+  readonly bytes: number
+  /** Total of messages sent, and received. */
+  readonly sent: number
+  readonly received: number
+  /** Total of messages that could not be sent: there is no connection, or too much waits for it. */
+  readonly unsent: number
+  /**
+   * Total of messages that were dropped: cut or made up, of another release, not signed with a
+   * secret of ours, or seen before.
+   */
+  readonly malformed: number
+  readonly version: number
+  readonly forged: number
+  readonly replayed: number
+}
+
+export class InstanceLink {
+  readonly tag = nanoid(TAG_LENGTH)
+  readonly directory: Directory
+  readonly results: Results
+  readonly envelopes: Envelopes
+  readonly backplane: Backplane
+  readonly #host: InstanceLinkHost
+  readonly #relay: Relay
+  readonly #life: Life
+  readonly #replays = new ReplayWindow()
+  readonly #timer: ReturnType<typeof setInterval>
+  readonly #leave: Promise<() => void>
+  readonly #dropped = { malformed: 0, version: 0, forged: 0, replayed: 0 }
+  #state: LinkState = 'down'
+  #sent = 0
+  #received = 0
+  #ticks = 0
+  #isClosed = false
+
+  constructor(backplane: Backplane, host: InstanceLinkHost) {
+    const { lease, secrets } = backplane
+    this.backplane = backplane
+    this.#host = host
+    this.envelopes = new Envelopes(secrets)
+    this.directory = new Directory(backplane, this.envelopes, this.tag, host.maxEntries)
+    this.results = new Results(backplane, this.envelopes, host.resultTime)
+    const send = (peer: string, kind: number, frame: Uint8Array): void =>
+      this.#send(peer, kind, frame)
+    this.#relay = new Relay({ now, send, accept: host.accept }, lease)
+    this.#leave = backplane.listen(channelOf(this.tag), message => this.#receive(message))
+    this.#leave.catch(host.report)
+    this.#life = new Life(backplane, {
+      tag: this.tag,
+      now,
+      ping: tag => send(tag, KIND.ping, NOTHING),
+      keyOf: tag => `i:${tag}`,
+      lapsed: host.lapsed,
+      up: () => this.directory.writeAgain()
+    })
+    this.#timer = setInterval(() => this.#tick(), lease / TICKS)
+    this.#timer.unref()
+  }
+
+  get stats(): BackplaneStats {
+    const { mine, theirs, bytes } = this.#relay.counts
+    const { state } = this.#life
+    return {
+      up: Number(state !== 'down'),
+      degraded: Number(state === 'degraded'),
+      forwarded: mine,
+      accepted: theirs,
+      bytes,
+      sent: this.#sent,
+      received: this.#received,
+      unsent: this.backplane.dropped,
+      ...this.#dropped
+    }
+  }
+
+  /** An id of this instance's. */
+  readonly newId = (): string => this.tag + nanoid(REST_LENGTH)
+
+  /** Begins an exchange with another instance. */
+  open(tag: string, user: ExchangeUser): Exchange {
+    return this.#relay.open(tag, user)
+  }
+
+  /** Whether another instance lives. */
+  look(tag: string): Promise<Verdict> {
+    return this.#life.look(tag)
+  }
+
+  /**
+   * Notes that a client has been told that a stream is lost with its instance, which is to know if
+   * it lives after all. `false`: it does live, and nobody is to be told.
+   */
+  async declareGone(id: string, tag: string): Promise<boolean> {
+    const key = this.#markOf(id)
+    try {
+      await this.backplane.command(['SET', key, MARK, 'PX', MARKED_FOR])
+      // Either it sees the mark with its next sign of life, or that is seen here.
+      if (!(await this.#life.hasSigned(tag))) return true
+      await this.backplane.command(['DEL', key])
+      return false
+    } catch {
+      return true
+    }
+  }
+
+  /** Whether the client of a stream of this instance has been told that it is lost. */
+  async wasDeclaredGone(id: string): Promise<boolean> {
+    const key = this.#markOf(id)
+    const isMarked = (await this.backplane.command(['GET', key])) instanceof Uint8Array
+    if (isMarked) await this.backplane.command(['DEL', key])
+    return isMarked
+  }
+
+  #markOf(id: string): string {
+    return `d:${this.envelopes.nameOf(id)}`
+  }
+
+  /** Leaves the others: what is asked of them, or by them, ends. */
+  async close(): Promise<void> {
+    if (this.#isClosed) return
+    this.#isClosed = true
+    await this.results.whenSaved()
+    clearInterval(this.#timer)
+    this.#relay.close()
+    await this.#life.close()
+    const leave = await this.#leave.catch(() => undefined)
+    leave?.()
+  }
+
+  #tick(): void {
+    this.#life.tick()
+    this.#relay.tick()
+    this.directory.tick()
+    const { state } = this.#life
+    if (state !== this.#state) {
+      this.#state = state
+      this.#host.changed(state)
+    }
+    if (++this.#ticks % (TICKS / LOOKS) !== 0) return
+    for (const peer of this.#relay.peers)
+      void this.#life.look(peer).then(verdict => {
+        if (verdict === 'gone') this.#relay.peerGone(peer)
+      })
+  }
+
+  #send(peer: string, kind: number, frame: Uint8Array): void {
+    const sealed = this.envelopes.seal(kind, ++this.#sent, frame, contextOf(this.tag, peer))
+    const message = Buffer.allocUnsafe(TAG_LENGTH + sealed.length)
+    message.write(this.tag, 0, 'latin1')
+    message.set(sealed, TAG_LENGTH)
+    this.backplane.send(channelOf(peer), message)
+  }
+
+  #receive(bytes: Uint8Array): void {
+    if (this.#isClosed) return
+    const message = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
+    const from = message.toString('latin1', 0, TAG_LENGTH)
+    const opened = this.envelopes.open(message.subarray(TAG_LENGTH), contextOf(from, this.tag))
+    if (typeof opened === 'string') return void this.#dropped[opened]++
+    const { kind, counter, text } = opened
+    if (!this.#replays.accept(from, counter)) return void this.#dropped.replayed++
+    this.#received++
+    this.#life.heard(from)
+    if (kind === KIND.pong || (kind === KIND.ping && from === this.tag)) return
+    if (kind === KIND.ping) return this.#send(from, KIND.pong, NOTHING)
+    if (!this.#relay.receive(from, kind, text)) this.#dropped.malformed++
+  }
+}
+
+function channelOf(tag: string): string {
+  return `c:${tag}`
+}
+
+function contextOf(from: string, to: string): string {
+  return `${from}>${to}`
+}

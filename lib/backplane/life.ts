@@ -1,0 +1,237 @@
+// Which instances live. Each says so by a key that lasts for a lease, and only while its own
+// messages come back to it: one whose listening connection is dead does not count as living.
+import type { Backplane } from './types.js'
+
+/** What is known of an instance. `unknown`: nothing can be said at the moment. */
+export type Verdict = 'alive' | 'gone' | 'unknown'
+
+/** `degraded`: what comes back takes its time, or keys cannot be written. */
+export type LinkState = 'up' | 'degraded' | 'down'
+
+export interface LifeHost {
+  readonly tag: string
+  readonly now: () => number
+  /** Asks an instance for a message. */
+  readonly ping: (tag: string) => void
+  /** The key that says that an instance lives. */
+  readonly keyOf: (tag: string) => string
+  /** Others may have taken this instance for dead, and may have told its clients so. */
+  readonly lapsed: () => void
+  /** There is a connection again, or for the first time. */
+  readonly up: () => void
+}
+
+// Parts of a lease, which is 6 seconds by default.
+/** Between two signs of life. */
+const BEAT = 1 / 3
+/** For which nothing of one's own may have come back. */
+const SILENCE = 2 / 3
+/** For which an instance is given time to answer, whose key is gone. */
+const ANSWER = 5 / 12
+/** For which a verdict counts. */
+const ALIVE_FOR = 1 / 6
+const GONE_FOR = 1
+/** A round trip to which Redis counts as slow. */
+const SLOW = 1 / 6
+/** Verdicts that are remembered, and that may be waited for. */
+const MOST = 10_000
+const MOST_LOOKS = 1000
+
+const SIGN = Uint8Array.of(1)
+/** It has left, and says so for as long as its clients may ask for it. */
+const FAREWELL = Uint8Array.of(0)
+const FAREWELL_FOR = 60 * 60 * 1000
+
+interface Peer {
+  heardAt: number
+  verdict: Verdict | undefined
+  judgedAt: number
+  look: Promise<Verdict> | undefined
+}
+
+export class Life {
+  readonly #backplane: Backplane
+  readonly #host: LifeHost
+  readonly #lease: number
+  readonly #peers = new Map<string, Peer>()
+  readonly #waits = new Set<{ readonly until: number; readonly done: () => void }>()
+  readonly #unwatch: () => void
+  #looks = 0
+  #isUp = false
+  #isOver = false
+  #upAt = -Infinity
+  #beatAt = -Infinity
+  #pingedAt = -Infinity
+  /** When one's own message came back last, and since when they have without a break. */
+  #echoAt = -Infinity
+  #soundSince = Infinity
+  #roundTrip = 0
+  #isWritable = true
+  #signedAt = -Infinity
+
+  constructor(backplane: Backplane, host: LifeHost) {
+    this.#backplane = backplane
+    this.#host = host
+    this.#lease = backplane.lease
+    this.#unwatch = backplane.onUp(isUp => this.#changed(isUp))
+  }
+
+  get state(): LinkState {
+    if (!this.#isUp || this.#soundSince === Infinity) return 'down'
+    const isSlow = this.#roundTrip >= this.#lease * SLOW
+    return isSlow || !this.#isWritable ? 'degraded' : 'up'
+  }
+
+  /** A message of an instance has come. */
+  heard(tag: string): void {
+    const now = this.#host.now()
+    if (tag === this.#host.tag) {
+      this.#roundTrip = now - this.#pingedAt
+      this.#echoAt = now
+      if (this.#soundSince !== Infinity) return
+      this.#soundSince = now
+      this.#host.up()
+      return this.#sign()
+    }
+    const peer = this.#peer(tag)
+    peer.heardAt = now
+    peer.verdict = undefined
+  }
+
+  /** Time has passed. */
+  tick(): void {
+    const now = this.#host.now()
+    for (const wait of [...this.#waits])
+      if (wait.until <= now) {
+        this.#waits.delete(wait)
+        wait.done()
+      }
+    if (!this.#isUp || now - this.#beatAt < this.#lease * BEAT) return
+    this.#beatAt = now
+    const isSilent = now - Math.max(this.#echoAt, this.#upAt) > this.#lease * SILENCE
+    if (isSilent) {
+      this.#soundSince = Infinity
+      this.#upAt = now
+      this.#backplane.renew()
+    }
+    this.#ping()
+    if (this.#soundSince !== Infinity) this.#sign()
+  }
+
+  /** Whether an instance lives: asked of Redis only where nothing was heard of it just now. */
+  look(tag: string): Promise<Verdict> {
+    const now = this.#host.now()
+    const peer = this.#peer(tag)
+    const age = (now - peer.judgedAt) / this.#lease
+    if (now - peer.heardAt < this.#lease * BEAT) return Promise.resolve('alive')
+    if (peer.verdict === 'gone' && age < GONE_FOR) return Promise.resolve('gone')
+    if (peer.verdict === 'alive' && age < ALIVE_FOR) return Promise.resolve('alive')
+    if (peer.look !== undefined) return peer.look
+    if (this.#looks >= MOST_LOOKS) return Promise.resolve('unknown')
+    this.#looks++
+    peer.look = this.#judge(tag, peer).then(verdict => {
+      this.#looks--
+      peer.look = undefined
+      peer.verdict = verdict
+      peer.judgedAt = this.#host.now()
+      return verdict
+    })
+    return peer.look
+  }
+
+  /** The instance leaves: nobody is to wait for its lease. */
+  async close(): Promise<void> {
+    this.#isOver = true
+    this.#unwatch()
+    for (const { done } of this.#waits) done()
+    this.#waits.clear()
+    if (!this.#isUp) return
+    await this.#backplane
+      .command(['SET', this.#host.keyOf(this.#host.tag), FAREWELL, 'PX', FAREWELL_FOR])
+      .catch(() => undefined)
+  }
+
+  #changed(isUp: boolean): void {
+    this.#isUp = isUp
+    this.#soundSince = Infinity
+    if (!isUp) return
+    this.#upAt = this.#host.now()
+    this.#beatAt = this.#upAt
+    this.#ping()
+  }
+
+  #ping(): void {
+    this.#pingedAt = this.#host.now()
+    this.#host.ping(this.#host.tag)
+  }
+
+  #sign(): void {
+    const { tag, keyOf, now } = this.#host
+    if (this.#isOver) return
+    const before = this.#signedAt
+    const signed = (): void => {
+      this.#isWritable = true
+      this.#signedAt = now()
+      if (before !== -Infinity && this.#signedAt - before > this.#lease) this.#host.lapsed()
+    }
+    this.#backplane
+      .command(['SET', keyOf(tag), SIGN, 'PX', this.#lease])
+      .then(signed, () => void (this.#isWritable = false))
+  }
+
+  /**
+   * Nobody is judged by one who has been without a connection himself: the other's key may have
+   * gone with what was lost, and its next sign of life may be on its way.
+   */
+  get #mayJudge(): boolean {
+    return this.#isUp && this.#host.now() - this.#soundSince >= this.#lease
+  }
+
+  async #judge(tag: string, peer: Peer): Promise<Verdict> {
+    const begun = this.#host.now()
+    try {
+      const sign = await this.#signOf(tag)
+      if (sign === 'left') return 'gone'
+      if (sign === 'alive') return 'alive'
+      if (!this.#mayJudge) return 'unknown'
+      // Keys are lost by other ways than death: who answers lives.
+      this.#host.ping(tag)
+      await this.#wait(this.#lease * ANSWER)
+      if (peer.heardAt >= begun || (await this.hasSigned(tag))) return 'alive'
+    } catch {
+      return 'unknown'
+    }
+    return this.#mayJudge ? 'gone' : 'unknown'
+  }
+
+  /** Whether an instance's sign of life is there. Rejects where that cannot be known. */
+  async hasSigned(tag: string): Promise<boolean> {
+    return (await this.#signOf(tag)) === 'alive'
+  }
+
+  async #signOf(tag: string): Promise<'alive' | 'left' | 'none'> {
+    const late = this.#wait(this.#lease * ANSWER).then(() => {
+      throw new Error('Redis does not answer')
+    })
+    late.catch(() => undefined)
+    const found = this.#backplane.command(['GET', this.#host.keyOf(tag)])
+    const sign = await Promise.race([found, late])
+    if (!(sign instanceof Uint8Array)) return 'none'
+    return sign[0] === FAREWELL[0] ? 'left' : 'alive'
+  }
+
+  #wait(time: number): Promise<void> {
+    if (this.#isOver) return Promise.resolve()
+    return new Promise(done => this.#waits.add({ until: this.#host.now() + time, done }))
+  }
+
+  #peer(tag: string): Peer {
+    let peer = this.#peers.get(tag)
+    if (peer !== undefined) return peer
+    peer = { heardAt: -Infinity, verdict: undefined, judgedAt: -Infinity, look: undefined }
+    this.#peers.set(tag, peer)
+    const [oldest] = this.#peers.keys()
+    if (this.#peers.size > MOST) this.#peers.delete(oldest as string)
+    return peer
+  }
+}

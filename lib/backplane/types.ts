@@ -1,0 +1,39 @@
+// What connects the instances of one service: messages between them, and a few keys that they
+// share.
+
+/** A command on the shared keys, as Redis spells it. Times are milliseconds. */
+export type BackplaneCommand =
+  | readonly ['GET', key: string]
+  | readonly ['DEL', key: string]
+  | readonly ['SET', key: string, value: Uint8Array, 'PX', time: number]
+  /** Only where the key does not exist yet. */
+  | readonly ['SET', key: string, value: Uint8Array, 'PX', time: number, 'NX']
+
+/**
+ * Connects the instances of a service. Nothing is asked of its messages but that most of them
+ * arrive: what is lost, doubled or reordered is noticed and mended above.
+ */
+export interface Backplane {
+  /**
+   * What all instances know and nobody else does: the first signs, all are accepted. At least one,
+   * of 16 characters or more.
+   */
+  readonly secrets: readonly string[]
+  /** Milliseconds without a sign of life after which an instance counts as gone. */
+  readonly lease: number
+  /** Total of messages that could not be handed over. */
+  readonly dropped: number
+  /** Sends a message to whoever listens to a channel: at most once, without waiting. Never throws. */
+  send(channel: string, message: Uint8Array): void
+  /** Listens to a channel, across lost connections. What it resolves with ends that. */
+  listen(channel: string, listener: (message: Uint8Array) => void): Promise<() => void>
+  /**
+   * Resolves with a `Uint8Array` or `null` for `GET`, with `null` for a `SET` that found its key
+   * taken, and with anything else otherwise. Rejects where it cannot be carried out.
+   */
+  command(command: BackplaneCommand): Promise<unknown>
+  /** Hears at once, and then whenever it changes, whether there is a connection. */
+  onUp(listener: (isUp: boolean) => void): () => void
+  /** Nothing has come back for so long that the connection must be taken for dead: makes another. */
+  renew(): void
+}

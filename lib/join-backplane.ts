@@ -1,0 +1,64 @@
+// What one instance needs to be one of several: its place on the backplane, and the way in for what
+// others send it.
+import type { IncomingMessage, Server } from 'node:http'
+import { InstanceLink } from './backplane/instance-link.js'
+import type { Backplane } from './backplane/types.js'
+import { label } from './protocol/event-id.js'
+import type { Stream } from './streams/stream.js'
+import { debug, publishLink } from './diagnostics.js'
+import { serverOf } from './endpoint/endpoint-client.js'
+import type { InstanceParts } from './endpoint/instance-parts.js'
+import { isLoopback, isRelayed } from './endpoint/loopback.js'
+import { RelayedRequest } from './routes/relay-in.js'
+
+export class BackplaneSeat {
+  readonly link: InstanceLink
+  #server: Server | undefined
+
+  constructor(
+    backplane: Backplane,
+    { maxStreams, window }: { readonly maxStreams: number; readonly window: number },
+    parts: Pick<InstanceParts, 'table' | 'report'>
+  ) {
+    const report = (error: Error): void => parts.report(error, undefined)
+    this.link = new InstanceLink(backplane, {
+      maxEntries: maxStreams,
+      resultTime: window,
+      accept: exchange => {
+        const server = this.#server
+        // Nobody has come here yet, so that nothing can be here.
+        return server === undefined ? undefined : new RelayedRequest(exchange, server, debug)
+      },
+      lapsed: () => void abortDead(this.link, parts).catch(report),
+      changed: state => {
+        debug('backplane %s', state)
+        publishLink(state, this.link.tag)
+      },
+      report
+    })
+  }
+
+  /** A stream has ended: what nobody reads here is kept where others find it. */
+  ended(stream: Stream): void {
+    const { kind, isHandshake, isEphemeral, hasReader, log } = stream
+    if (hasReader || kind !== 'request' || isHandshake || isEphemeral || log.last === 0) return
+    if (!this.link.results.save(stream))
+      debug('stream %s: too much for others to find once this instance has gone', label(stream))
+  }
+
+  /** Requests of other instances enter by the server that this one came to. */
+  noteServer(req: IncomingMessage): void {
+    if (isLoopback(req) || isRelayed(req)) return
+    const { server } = req.socket as { server?: Server }
+    this.#server = server ?? this.#server ?? serverOf(req)
+  }
+}
+
+/** Aborts the calls whose clients have been told elsewhere that they are lost. */
+async function abortDead(
+  link: InstanceLink,
+  { table }: Pick<InstanceParts, 'table'>
+): Promise<void> {
+  for (const stream of [...table.running])
+    if (await link.wasDeclaredGone(stream.id)) stream.fail('owner-gone')
+}

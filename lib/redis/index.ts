@@ -1,0 +1,79 @@
+// The door `express-mcp-streams/redis`: several instances of one service, connected by Redis.
+import type { Backplane } from '../backplane/types.js'
+import type { Connect } from './connection.js'
+import { connectIoRedis, type IoRedis } from './ioredis.js'
+import { connectNodeRedis, type NodeRedis } from './node-redis.js'
+import { RedisBackplane } from './redis-backplane.js'
+
+export type { Backplane, BackplaneCommand } from '../backplane/types.js'
+
+/**
+ * A client of `redis` (node-redis 5 or later) or `ioredis` (5 or later), or a cluster of either. It
+ * is not used itself: two connections with its settings are opened.
+ */
+export interface RedisClient {
+  readonly duplicate: (...options: never[]) => unknown
+}
+
+export interface RedisBackplaneOptions {
+  readonly client: RedisClient
+  /**
+   * What all instances share and nobody else knows, 16 characters or more. A list: the first signs,
+   * all are accepted. To change it, add the new one behind the old one everywhere, then put it
+   * first, then take the old one away.
+   */
+  readonly secret: string | readonly string[]
+  /**
+   * Milliseconds without a sign of life after which an instance counts as gone, and its calls as
+   * lost. The same in all instances. Default: 6,000.
+   */
+  readonly lease?: number | undefined
+  /** What its keys and channels begin with. Default: `mcps:`. */
+  readonly prefix?: string | undefined
+}
+
+const SHORTEST_SECRET = 16
+const SHORTEST_LEASE = 200
+
+/**
+ * Connects the instances of a service by Redis 7 or later, or Valkey: for option `backplane` of
+ * `mcpStreams`. The connections are opened by the middleware, and closed by its `close()`.
+ *
+ * @throws {TypeError} naming the option, for an option that is unknown or has a bad value.
+ */
+export function redisBackplane(options: RedisBackplaneOptions): Backplane {
+  if (typeof options !== 'object' || options === null)
+    throw new TypeError('redisBackplane: options must be an object')
+  const { client, secret, lease = 6000, prefix = 'mcps:', ...others } = options
+  const [other] = Object.keys(others)
+  if (other !== undefined) throw new TypeError(`redisBackplane: unknown option \`${other}\``)
+  const connect = connectorFor(client)
+  if (connect === undefined)
+    throw new TypeError(
+      'redisBackplane: option `client` must be a client of redis (5 or later) or ioredis (5 or later)'
+    )
+  const secrets: readonly unknown[] = Array.isArray(secret) ? secret : [secret]
+  if (secrets.length === 0 || !secrets.every(isSecret))
+    throw new TypeError(
+      'redisBackplane: option `secret` must be a string of 16 characters or more, or a list of them'
+    )
+  if (!Number.isSafeInteger(lease) || lease < SHORTEST_LEASE)
+    throw new TypeError(
+      `redisBackplane: option \`lease\` must be a whole number of milliseconds, ${SHORTEST_LEASE} or more`
+    )
+  if (typeof prefix !== 'string')
+    throw new TypeError('redisBackplane: option `prefix` must be a string')
+  return new RedisBackplane({ secrets, lease, prefix }, connect)
+}
+
+function isSecret(value: unknown): value is string {
+  return typeof value === 'string' && value.length >= SHORTEST_SECRET
+}
+
+/** The two are told apart by what only one of them has. */
+function connectorFor(client: unknown): Connect | undefined {
+  if (typeof client !== 'object' || client === null || !('duplicate' in client)) return undefined
+  if ('sSubscribe' in client) return connectNodeRedis(client as unknown as NodeRedis)
+  if ('ssubscribe' in client) return connectIoRedis(client as unknown as IoRedis)
+  return undefined
+}

@@ -1,0 +1,64 @@
+// ioredis 5 and later, and its cluster.
+import { type Connect, type Emitter, type RedisConnection, watch } from './connection.js'
+
+/** The part of a client that is used here. */
+export interface IoRedis extends Emitter {
+  readonly status: string
+  readonly isCluster?: boolean
+  duplicate(...overrides: readonly object[]): IoRedis
+  disconnect(): void
+  getBuffer(key: string): Promise<Buffer | null>
+  del(key: string): Promise<unknown>
+  set(key: string, value: Buffer, ...options: readonly (string | number)[]): Promise<unknown>
+  publish(channel: string, message: Buffer): Promise<unknown>
+  subscribe(channel: string): Promise<unknown>
+  unsubscribe(channel: string): Promise<unknown>
+  spublish(channel: string, message: Buffer): Promise<unknown>
+  ssubscribe(channel: string): Promise<unknown>
+  sunsubscribe(channel: string): Promise<unknown>
+}
+
+/** Commands fail at once where there is no connection: what waits for one is no concern of ours. */
+const OPTIONS = { maxRetriesPerRequest: 1, lazyConnect: false }
+
+export function connectIoRedis(client: IoRedis): Connect {
+  const isCluster = client.isCluster === true
+  return changed => {
+    const open = (): IoRedis => {
+      const own = isCluster
+        ? client.duplicate([], { shardedSubscribers: true, lazyConnect: false })
+        : client.duplicate(OPTIONS)
+      watch(own, changed)
+      return own
+    }
+    const commands = open()
+    const listening = isCluster ? commands : open()
+    const listeners = new Map<string, (message: Uint8Array) => void>()
+    const heard = (channel: Buffer, message: Buffer): void =>
+      listeners.get(channel.toString('latin1'))?.(message)
+    listening.on(isCluster ? 'smessageBuffer' : 'messageBuffer', heard)
+    const connection: RedisConnection = {
+      get isUp() {
+        return commands.status === 'ready' && listening.status === 'ready'
+      },
+      publish: (channel, message) =>
+        isCluster ? commands.spublish(channel, message) : commands.publish(channel, message),
+      get: key => commands.getBuffer(key),
+      del: key => commands.del(key),
+      set: (key, value, time, isNew) =>
+        commands.set(key, value, 'PX', time, ...(isNew ? ['NX'] : [])),
+      subscribe(channel, listener) {
+        listeners.set(channel, listener)
+        return isCluster ? listening.ssubscribe(channel) : listening.subscribe(channel)
+      },
+      unsubscribe(channel) {
+        listeners.delete(channel)
+        return isCluster ? listening.sunsubscribe(channel) : listening.unsubscribe(channel)
+      },
+      destroy() {
+        for (const one of new Set([commands, listening])) one.disconnect()
+      }
+    }
+    return connection
+  }
+}

@@ -1,0 +1,70 @@
+// node-redis 5 and later, and its cluster.
+import { type Connect, type Emitter, type RedisConnection, watch } from './connection.js'
+
+/** RESP's type of strings, which are to stay bytes. */
+const BLOB_STRING = 36
+
+interface SetOptions {
+  readonly expiration: { readonly type: 'PX'; readonly value: number }
+  readonly condition?: 'NX'
+}
+type Listener = (message: Buffer) => void
+
+/** The part of a client that is used here. */
+export interface NodeRedis extends Emitter {
+  readonly isOpen: boolean
+  readonly isReady: boolean
+  duplicate(overrides?: object): NodeRedis
+  connect(): Promise<unknown>
+  destroy(): void
+  withTypeMapping(mapping: object): { get(key: string): Promise<Buffer | null> }
+  set(key: string, value: Buffer, options: SetOptions): Promise<unknown>
+  del(key: string): Promise<unknown>
+  publish(channel: string, message: Buffer): Promise<unknown>
+  subscribe(channel: string, listener: Listener, isBuffer: true): Promise<unknown>
+  unsubscribe(channel: string): Promise<unknown>
+  sPublish(channel: string, message: Buffer): Promise<unknown>
+  sSubscribe(channel: string, listener: Listener, isBuffer: true): Promise<unknown>
+  sUnsubscribe(channel: string): Promise<unknown>
+}
+
+export function connectNodeRedis(client: NodeRedis): Connect {
+  const isCluster = 'masters' in client
+  return changed => {
+    const open = (): NodeRedis => {
+      const own = client.duplicate(isCluster ? undefined : { disableOfflineQueue: true })
+      watch(own, changed)
+      // It tries again by itself; an `error` event says why.
+      own.connect().then(changed, changed)
+      return own
+    }
+    const commands = open()
+    const listening = isCluster ? commands : open()
+    const connections = new Set([commands, listening])
+    const bytes = commands.withTypeMapping({ [BLOB_STRING]: Buffer })
+    const connection: RedisConnection = {
+      get isUp() {
+        return commands.isReady && listening.isReady
+      },
+      publish: (channel, message) =>
+        isCluster ? commands.sPublish(channel, message) : commands.publish(channel, message),
+      get: key => bytes.get(key),
+      del: key => commands.del(key),
+      set: (key, value, time, isNew) =>
+        commands.set(key, value, {
+          expiration: { type: 'PX', value: time },
+          ...(isNew && { condition: 'NX' as const })
+        }),
+      subscribe: (channel, listener) =>
+        isCluster
+          ? listening.sSubscribe(channel, listener, true)
+          : listening.subscribe(channel, listener, true),
+      unsubscribe: channel =>
+        isCluster ? listening.sUnsubscribe(channel) : listening.unsubscribe(channel),
+      destroy() {
+        for (const one of connections) if (one.isOpen) one.destroy()
+      }
+    }
+    return connection
+  }
+}

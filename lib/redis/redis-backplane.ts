@@ -1,0 +1,131 @@
+// The backplane over Redis or Valkey: publish and subscribe for messages, plain keys for what is
+// shared.
+import type { Backplane, BackplaneCommand } from '../backplane/types.js'
+import type { Connect, RedisConnection } from './connection.js'
+
+/** Bytes of messages that may wait for Redis. More are dropped, and mended by who misses them. */
+const MOST_WAITING = 16 * 1024 * 1024
+/** Milliseconds between two tries to listen to a channel. */
+const LISTEN_AGAIN = 500
+
+export interface RedisBackplaneSettings {
+  readonly secrets: readonly string[]
+  readonly lease: number
+  readonly prefix: string
+}
+
+export class RedisBackplane implements Backplane {
+  readonly secrets: readonly string[]
+  readonly lease: number
+  dropped = 0
+  readonly #prefix: string
+  readonly #connect: Connect
+  #connection: RedisConnection | undefined
+  readonly #listeners = new Map<string, (message: Uint8Array) => void>()
+  readonly #onUp = new Set<(isUp: boolean) => void>()
+  #wasUp = false
+  #waiting = 0
+
+  constructor({ secrets, lease, prefix }: RedisBackplaneSettings, connect: Connect) {
+    this.secrets = secrets
+    this.lease = lease
+    this.#prefix = prefix
+    this.#connect = connect
+  }
+
+  send(channel: string, message: Uint8Array): void {
+    const connection = this.#connection
+    const size = message.length
+    if (connection?.isUp !== true || this.#waiting + size > MOST_WAITING) {
+      this.dropped++
+      return
+    }
+    this.#waiting += size
+    const sent = (): void => void (this.#waiting -= size)
+    connection.publish(this.#prefix + channel, bufferOf(message)).then(sent, () => {
+      sent()
+      this.dropped++
+    })
+  }
+
+  async listen(channel: string, listener: (message: Uint8Array) => void): Promise<() => void> {
+    const name = this.#prefix + channel
+    this.#listeners.set(name, listener)
+    if (this.#connection === undefined) this.#open()
+    else await this.#subscribe(this.#connection, name)
+    return () => {
+      if (!this.#listeners.delete(name)) return
+      if (this.#listeners.size === 0) this.#close()
+      else this.#connection?.unsubscribe(name).catch(() => undefined)
+    }
+  }
+
+  async command(command: BackplaneCommand): Promise<unknown> {
+    const connection = this.#connection
+    if (connection?.isUp !== true) throw new Error('There is no connection to Redis')
+    const [name, key, value, , time, condition] = command
+    if (name === 'GET') return connection.get(this.#prefix + key)
+    if (name === 'DEL') return connection.del(this.#prefix + key)
+    return connection.set(this.#prefix + key, bufferOf(value), time, condition === 'NX')
+  }
+
+  onUp(listener: (isUp: boolean) => void): () => void {
+    this.#onUp.add(listener)
+    listener(this.#wasUp)
+    return () => void this.#onUp.delete(listener)
+  }
+
+  /** The connections say nothing any more: new ones take their place. */
+  renew(): void {
+    if (this.#connection === undefined) return
+    this.#connection.destroy()
+    this.#open()
+  }
+
+  #open(): void {
+    const changed = (): void => {
+      if (this.#connection === connection) this.#changed(connection)
+    }
+    const connection = this.#connect(changed)
+    this.#connection = connection
+    this.#waiting = 0
+    for (const name of this.#listeners.keys())
+      this.#subscribe(connection, name).catch(() => undefined)
+    this.#changed(connection)
+  }
+
+  #close(): void {
+    this.#connection?.destroy()
+    this.#connection = undefined
+    if (this.#wasUp) this.#tell(false)
+  }
+
+  #changed({ isUp }: RedisConnection): void {
+    if (isUp !== this.#wasUp) this.#tell(isUp)
+  }
+
+  #tell(isUp: boolean): void {
+    this.#wasUp = isUp
+    for (const listener of [...this.#onUp]) listener(isUp)
+  }
+
+  /** Until it listens: clients subscribe again by themselves only to what they have subscribed to. */
+  async #subscribe(connection: RedisConnection, name: string): Promise<void> {
+    const isWanted = (): boolean => this.#connection === connection && this.#listeners.has(name)
+    while (isWanted()) {
+      try {
+        return void (await connection.subscribe(name, message =>
+          this.#listeners.get(name)?.(message)
+        ))
+      } catch {
+        await new Promise(resolve => setTimeout(resolve, LISTEN_AGAIN).unref())
+      }
+    }
+  }
+}
+
+function bufferOf(bytes: Uint8Array): Buffer {
+  return Buffer.isBuffer(bytes)
+    ? bytes
+    : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
+}

@@ -1,0 +1,98 @@
+// A request that came to another instance, and is for this one: it re-enters this instance's own
+// server, through all its guards, as if its client had come here.
+import { type ClientRequest, type IncomingMessage, request, type Server } from 'node:http'
+import type { Exchange, ExchangeUser } from '../backplane/exchange.js'
+import { connect } from '../endpoint/endpoint-client.js'
+import { relayedConnection } from '../endpoint/loopback.js'
+import { passedOn } from '../endpoint/response-headers.js'
+import { encodeHead, HeadReader, type RequestHead } from './relay-head.js'
+
+export class RelayedRequest implements ExchangeUser {
+  readonly #exchange: Exchange
+  readonly #server: Server
+  readonly #debug: (format: string, ...args: unknown[]) => void
+  readonly #reader = new HeadReader<RequestHead>()
+  #request: ClientRequest | undefined
+  #response: IncomingMessage | undefined
+
+  constructor(
+    exchange: Exchange,
+    server: Server,
+    debug: (format: string, ...args: unknown[]) => void
+  ) {
+    this.#exchange = exchange
+    this.#server = server
+    this.#debug = debug
+  }
+
+  // ExchangeUser
+
+  readonly bytes = (bytes: Uint8Array): boolean => {
+    if (this.#request !== undefined) return this.#write(bytes)
+    try {
+      const read = this.#reader.read(bytes)
+      if (read === undefined) return true
+      this.#request = this.#begin(read.head)
+      return read.rest.length === 0 || this.#write(read.rest)
+    } catch (error) {
+      this.#debug('a relayed request cannot be answered: %O', error)
+      this.#exchange.reset()
+      return true
+    }
+  }
+
+  readonly end = (): void => void this.#request?.end()
+
+  readonly drained = (): void => void this.#response?.resume()
+
+  readonly broken = (): void => void this.#request?.destroy()
+
+  #write(bytes: Uint8Array): boolean {
+    return this.#request?.write(bytes) !== false
+  }
+
+  #begin({ method, url, headers, socket }: RequestHead): ClientRequest {
+    const { client, server } = relayedConnection(socket)
+    const relayed = request({
+      createConnection: () => client,
+      method,
+      path: url,
+      // HTTP/1.0 knows requests without a host.
+      headers: [
+        ...headers,
+        ...(hasHost(headers) ? [] : ['Host', '']),
+        'Connection',
+        'close'
+      ] as readonly string[]
+    })
+    const exchange = this.#exchange
+    relayed.on('drain', () => exchange.resume())
+    relayed.on('response', response => this.#answered(response))
+    relayed.on('error', error => this.#debug('a relayed request broke off: %s', error.message))
+    // Also where it is answered in another protocol: 101 is no response to Node.
+    relayed.on('close', () => {
+      if (this.#response === undefined) exchange.reset()
+    })
+    connect(this.#server, server)
+    return relayed
+  }
+
+  #answered(response: IncomingMessage): void {
+    const exchange = this.#exchange
+    this.#response = response
+    const status = response.statusCode ?? 502
+    exchange.write(encodeHead({ status, headers: passedOn(response.headersDistinct) }))
+    response.on('data', (chunk: Buffer) => {
+      if (!exchange.write(chunk)) response.pause()
+    })
+    response.on('end', () => exchange.end())
+    response.on('error', () => undefined)
+    response.on('close', () => {
+      if (!response.complete) exchange.reset()
+    })
+  }
+}
+
+function hasHost(headers: readonly string[]): boolean {
+  return headers.some((name, i) => i % 2 === 0 && name.toLowerCase() === 'host')
+}

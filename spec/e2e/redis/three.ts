@@ -1,0 +1,61 @@
+// Three processes of one service on one Redis, behind a round robin.
+
+import { spawn, type ChildProcess } from 'node:child_process'
+import { once } from 'node:events'
+import { fileURLToPath } from 'node:url'
+import { pass } from '../../helpers/backplane/cluster.js'
+import { startRedis, type RedisServer } from '../../helpers/backplane/redis-server.js'
+import { until } from '../../helpers/happenings.js'
+import { closeLater, listen } from '../../helpers/listen.js'
+import type { Json } from '../../helpers/open-stream.js'
+
+const instance = fileURLToPath(new URL('instance.js', import.meta.url))
+
+export interface Process {
+  readonly child: ChildProcess
+  readonly pid: number
+  readonly url: string
+  isOut: boolean
+  stats(): Promise<Json>
+}
+
+export interface Three {
+  readonly redis: RedisServer
+  readonly processes: Process[]
+  /** Of the round robin, which leaves out those that are `isOut`. */
+  readonly url: string
+  /** Starts another one. */
+  start(): Promise<Process>
+}
+
+/** Closed by `closeAll`. */
+export async function three(lease: number): Promise<Three> {
+  const redis = await startRedis()
+  const processes: Process[] = []
+  const start = async (): Promise<Process> => {
+    const kind = processes.length % 3 === 2 ? 'ioredis' : 'redis'
+    const child = spawn(process.execPath, [instance, redis.url, kind, `${lease}`], {
+      stdio: ['ignore', 'pipe', 'inherit']
+    })
+    closeLater(() => child.kill('SIGKILL'))
+    const [port] = (await once(child.stdout!, 'data')) as [Buffer]
+    const origin = `http://127.0.0.1:${Number(port)}`
+    const one: Process = {
+      child,
+      pid: child.pid!,
+      url: `${origin}/mcp`,
+      isOut: false,
+      stats: async () => (await fetch(`${origin}/stats`)).json()
+    }
+    processes.push(one)
+    await until(async () => (await one.stats()).backplane.up === 1)
+    return one
+  }
+  await Promise.all([start(), start(), start()])
+  let count = 0
+  const { url } = await listen((req, res) => {
+    const able = processes.filter(({ isOut }) => !isOut)
+    pass(req, res, able[count++ % able.length]!)
+  })
+  return { redis, processes, url: `${url}/mcp`, start }
+}

@@ -1,0 +1,257 @@
+// Instances that die, or seem to: each client that waits has an answer or an error, soon, and nobody
+// is taken for dead by who has lost the others himself.
+
+import { afterEach, describe, expect, it } from '@jest/globals'
+import { closeAll } from '../../helpers/close-all.js'
+import type { RawEndpoint } from '../../helpers/endpoints/raw.js'
+import { callTool, get, headersFor, initialize, post } from '../../helpers/mcp.js'
+import { until } from '../../helpers/happenings.js'
+import { cluster } from '../../helpers/backplane/cluster.js'
+import { rawEndpoint } from '../../helpers/endpoints/raw.js'
+import { anywhere, at, gist, lastId, note, VERSION, type Anywhere } from './setup.js'
+
+afterEach(closeAll)
+
+const LEASE = 400
+const GONE = [{ id: 1, error: { code: expect.any(Number), data: { reason: 'owner-gone' } } }]
+
+/** All members have seen their own messages for a lease, and so may judge others. */
+async function settled(all: Anywhere): Promise<void> {
+  await until(() => all.members.every(({ streams }) => streams.stats().backplane.up === 1))
+  await new Promise(resolve => setTimeout(resolve, LEASE * 1.2))
+}
+
+/** To the others, its process has ended. */
+const kill = (all: Anywhere, i: number): void => {
+  all.members[i]!.backplane.isUp = false
+}
+
+describe('an instance that has died', () => {
+  it('leaves each client that waits elsewhere with an error for its call', async () => {
+    const all = await anywhere({}, { lease: LEASE })
+    const { first, call, link } = await all.call()
+    call.emit(note('one'))
+    await first.nextMessage()
+    first.destroy()
+    await settled(all)
+    const waiting = await get(at(link, all, 1), headersFor({ lastEventId: lastId(first) }))
+    kill(all, 0)
+    await waiting.ended
+    expect(waiting.messages()).toMatchObject(GONE)
+    expect(waiting.ending).toBe('end')
+  })
+
+  it('leaves each client that comes back later with one, and nothing more after that', async () => {
+    const all = await anywhere({}, { lease: LEASE })
+    const { first, call } = await all.call()
+    call.emit(note('one'))
+    await first.nextMessage()
+    first.destroy()
+    await settled(all)
+    kill(all, 0)
+    const comeBack = (i: number, lastEventId: string) =>
+      get(all.urls[i]!, headersFor({ version: VERSION, lastEventId }))
+    const second = await comeBack(1, lastId(first))
+    await second.ended
+    expect(second.messages()).toMatchObject(GONE)
+    expect((await comeBack(2, lastId(second))).status).toBe(204)
+  })
+
+  it('leaves a stream URL gone', async () => {
+    const all = await anywhere({}, { lease: LEASE })
+    const { first, link } = await all.call()
+    first.destroy()
+    await settled(all)
+    kill(all, 0)
+    // It may have been waited for at first.
+    await (
+      await get(at(link, all, 1))
+    ).ended
+    expect((await get(at(link, all, 1))).status).toBe(410)
+  })
+
+  it('leaves results that nobody had fetched to any other instance, and to their owner only', async () => {
+    const all = await anywhere({}, { lease: LEASE })
+    const { first, call, link } = await all.call({ authorization: 'Bearer one' })
+    call.emit(note('one'))
+    await first.nextMessage()
+    first.destroy()
+    await until(() => all.members[0]!.streams.stats().connections === 0)
+    call.emit(note('two'))
+    call.result()
+    await settled(all)
+    kill(all, 0)
+    const resume = (i: number, auth: string, lastEventId?: string) =>
+      get(at(link, all, i), headersFor({ auth, lastEventId }))
+    const rest = await resume(1, 'one', lastId(first))
+    await rest.ended
+    expect(gist(rest)).toEqual(['two', 1])
+    const whole = await resume(2, 'one')
+    await whole.ended
+    expect(gist(whole)).toEqual(['one', 'two', 1])
+    expect((await resume(2, 'one', lastId(whole))).status).toBe(204)
+    expect((await resume(1, 'two')).status).toBe(404)
+  })
+
+  it('leaves its sessions unknown, so that their clients begin anew', async () => {
+    const endpoints = [0, 1, 2].map(i =>
+      rawEndpoint(({ res }) => res.writeHead(404).end(), { session: `s${i}` })
+    )
+    const all = await cluster(i => endpoints[i] as RawEndpoint, {}, { lease: LEASE })
+    const [first, second] = all.members
+    const opened = await post(first!.url, initialize(VERSION))
+    await opened.ended
+    await settled(all as Anywhere)
+    kill(all as Anywhere, 0)
+    const call = () =>
+      post(second!.url, callTool(1, 'any'), headersFor({ version: VERSION, session: 's0' }))
+    const lost = await call()
+    expect([await lost.json()]).toMatchObject(GONE)
+    expect((await call()).status).toBe(404)
+    expect(endpoints[1]!.calls.length).toBe(1)
+  })
+
+  it('aborts the calls that are lost to their clients, where it was paused only', async () => {
+    const all = await anywhere({}, { lease: LEASE })
+    const { first, call } = await all.call()
+    call.emit(note('one'))
+    await first.nextMessage()
+    first.destroy()
+    await settled(all)
+    kill(all, 0)
+    const told = await get(
+      all.urls[1]!,
+      headersFor({ version: VERSION, lastEventId: lastId(first) })
+    )
+    await told.ended
+    expect(told.messages()).toMatchObject(GONE)
+    expect(call.isClosed).toBe(false)
+    all.members[0]!.backplane.isUp = true
+    await call.closed
+    expect(all.members[0]!.streams.stats().failures).toEqual({ 'owner-gone': 1 })
+  })
+})
+
+describe('an instance that others cannot reach', () => {
+  it('does not notice, nor do its own clients', async () => {
+    const all = await anywhere({}, { lease: LEASE })
+    await settled(all)
+    kill(all, 0)
+    const { first, call } = await all.call()
+    call.emit(note('one'))
+    call.result()
+    await first.ended
+    expect(gist(first)).toEqual(['one', 1])
+    expect(all.members[0]!.streams.stats().backplane).toMatchObject({ up: 0 })
+  })
+
+  it('declares nobody dead, and its clients wait with comments', async () => {
+    const all = await anywhere({}, { lease: LEASE })
+    const { first, call, link } = await all.call()
+    first.destroy()
+    await settled(all)
+    kill(all, 1)
+    const waiting = await get(at(link, all, 1))
+    expect(waiting.status).toBe(200)
+    await new Promise(resolve => setTimeout(resolve, 2 * LEASE))
+    expect(waiting.messages()).toEqual([])
+    expect(waiting.text).toContain(': keep-alive')
+    all.members[1]!.backplane.isUp = true
+    call.emit(note('one'))
+    call.result()
+    await waiting.ended
+    expect(gist(waiting)).toEqual(['one', 1])
+  })
+
+  it('loses no message of a stream that is relayed meanwhile', async () => {
+    const all = await anywhere({}, { lease: LEASE })
+    const { first, call, link } = await all.call()
+    first.destroy()
+    const waiting = await get(at(link, all, 1))
+    call.emit(note('one'))
+    await waiting.nextMessage()
+    for (const { backplane } of all.members) backplane.isUp = false
+    call.emit(note('two'))
+    await new Promise(resolve => setTimeout(resolve, 2 * LEASE))
+    for (const { backplane } of all.members) backplane.isUp = true
+    call.result()
+    await waiting.ended
+    expect(gist(waiting)).toEqual(['one', 'two', 1])
+  })
+})
+
+describe('what instances share', () => {
+  it('may be lost: nobody is taken for dead, and sessions are found again', async () => {
+    const endpoints = [0, 1].map(i => rawEndpoint(call => call.result(), { session: `s${i}` }))
+    const all = await cluster(i => endpoints[i] as RawEndpoint, {}, { lease: LEASE }, 2)
+    const opened = await post(all.members[0]!.url, initialize(VERSION))
+    await opened.ended
+    await settled(all as Anywhere)
+    all.hub.flush()
+    const { backplane } = all.members[0]!
+    // As after a restart: the connection is lost with what there was.
+    backplane.isUp = false
+    backplane.isUp = true
+    await until(() => [...all.hub.keys.keys()].some(key => key.startsWith('s:')))
+    const response = await post(
+      all.members[1]!.url,
+      callTool(1, 'any'),
+      headersFor({ version: VERSION, session: 's0' })
+    )
+    await response.ended
+    expect(endpoints.map(({ calls }) => calls.length)).toEqual([1, 0])
+  })
+
+  it('may refuse to be written: whoever answers lives', async () => {
+    const all = await anywhere({}, { lease: LEASE })
+    const { first, call, link } = await all.call()
+    first.destroy()
+    await settled(all)
+    all.hub.isFull = true
+    all.hub.flush()
+    const waiting = await get(at(link, all, 1))
+    call.emit(note('one'))
+    await waiting.nextMessage()
+    await new Promise(resolve => setTimeout(resolve, 3 * LEASE))
+    call.result()
+    await waiting.ended
+    expect(gist(waiting)).toEqual(['one', 1])
+    expect(all.members[0]!.streams.stats().backplane).toMatchObject({ up: 1, degraded: 1 })
+  })
+})
+
+describe('close() with a backplane', () => {
+  it('sends clients elsewhere, lets calls run on, and keeps what nobody fetched', async () => {
+    const all = await anywhere({ retry: 10, resumeInterval: { min: 0 } }, { lease: LEASE })
+    const { first, call, link } = await all.call()
+    call.emit(note('one'))
+    await first.nextMessage()
+    await settled(all)
+    const closed = all.members[0]!.streams.close()
+    expect(await first.ended).toBe('end')
+    const second = await get(at(link, all, 1), headersFor({ lastEventId: lastId(first) }))
+    call.emit(note('two'))
+    await second.nextMessage()
+    second.destroy()
+    await until(() => all.members[0]!.streams.stats().connections === 0)
+    call.emit(note('three'))
+    call.result()
+    await closed
+    const third = await get(at(link, all, 2), headersFor({ lastEventId: lastId(second) }))
+    await third.ended
+    expect(gist(third)).toEqual(['three', 1])
+  })
+
+  it('keeps an error for each call that is not done when its time is up', async () => {
+    const all = await anywhere({ retry: 10, resumeInterval: { min: 0 } }, { lease: LEASE })
+    const { first, call, link } = await all.call()
+    call.emit(note('one'))
+    await first.nextMessage()
+    first.destroy()
+    await settled(all)
+    await all.members[0]!.streams.close({ drain: 50 })
+    const second = await get(at(link, all, 1), headersFor({ lastEventId: lastId(first) }))
+    await second.ended
+    expect(second.messages()).toMatchObject([{ id: 1, error: { data: { reason: 'closing' } } }])
+  })
+})

@@ -1,0 +1,78 @@
+// A Redis server of one's own, on a free port of 127.0.0.1, with nothing kept on disk.
+import { execFileSync, spawn, spawnSync, type ChildProcess } from 'node:child_process'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { closeLater } from '../close-all.js'
+import { listenOnLoopback } from '../listen.js'
+
+const PROGRAM =
+  process.env['REDIS_SERVER'] ??
+  ['redis-server', 'valkey-server'].find(
+    name => spawnSync('sh', ['-c', `command -v ${name}`]).status === 0
+  )
+
+/** There is none, and this is not CI: specs that need one are skipped, by name. */
+export const isWithoutRedis = PROGRAM === undefined && process.env['CI'] === undefined
+
+export interface RedisServer {
+  readonly port: number
+  readonly url: string
+  /** Ends it, with all that it has. */
+  kill(): Promise<void>
+  /** Starts it again, empty, on the same port. */
+  start(): Promise<void>
+  /** Holds it (SIGSTOP), or lets it go on. */
+  pause(isPaused: boolean): void
+}
+
+/** Closed by `closeAll`. */
+export async function startRedis(...options: readonly string[]): Promise<RedisServer> {
+  const probe = createServer()
+  const port = await listenOnLoopback(probe)
+  await new Promise(resolve => probe.close(resolve))
+  const dir = mkdtempSync(join(tmpdir(), 'redis-'))
+  let child: ChildProcess | undefined
+  const kill = async (): Promise<void> => {
+    const ending = child
+    child = undefined
+    if (ending === undefined || ending.exitCode !== null) return
+    const ended = new Promise(resolve => ending.once('exit', resolve))
+    ending.kill('SIGKILL')
+    await ended
+  }
+  const start = async (): Promise<void> => {
+    const started = spawn(
+      PROGRAM ?? 'redis-server',
+      ['--port', `${port}`, '--bind', '127.0.0.1', '--save', '', '--appendonly', 'no', ...options],
+      { cwd: dir, stdio: ['ignore', 'pipe', 'inherit'] }
+    )
+    child = started
+    await new Promise<void>((resolve, reject) => {
+      started.once('error', reject)
+      started.once('exit', code => reject(new Error(`redis-server ended with ${code}`)))
+      started.stdout?.on('data', (text: Buffer) => {
+        if (/Ready to accept connections/.test(text.toString())) resolve()
+      })
+    })
+    started.removeAllListeners('exit')
+  }
+  closeLater(async () => {
+    await kill()
+    rmSync(dir, { recursive: true, force: true })
+  })
+  await start()
+  return {
+    port,
+    url: `redis://127.0.0.1:${port}`,
+    kill,
+    start,
+    pause: isPaused => void child?.kill(isPaused ? 'SIGSTOP' : 'SIGCONT')
+  }
+}
+
+/** A command by the server's own client, where there is one. */
+export function redisCli(port: number, ...args: readonly string[]): string {
+  return execFileSync('redis-cli', ['-p', `${port}`, ...args], { encoding: 'utf8' })
+}
