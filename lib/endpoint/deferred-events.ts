@@ -21,6 +21,8 @@ export interface DeferredEventsHost {
 
 type AnyFunction = (...args: never[]) => unknown
 
+const NOBODY: readonly unknown[] = []
+const RESPONSE_EVENTS = ['close', 'finish']
 const HELD_RESPONSE_EVENTS = ['close', 'finish', 'drain']
 const HELD_REQUEST_EVENTS = ['close', 'aborted', 'error']
 const REQUEST_EVENTS = ['data', 'end', 'readable', ...HELD_REQUEST_EVENTS]
@@ -47,8 +49,12 @@ export class DeferredEvents implements EventInterceptor {
     this.#req = req
     this.#pipeline = pipeline
     this.#host = host
-    const ofRequest = REQUEST_EVENTS.map(event => req.rawListeners(event))
-    this.#inFront = res.rawListeners('close').concat(res.rawListeners('finish'), ...ofRequest)
+    let inFront = NOBODY
+    for (const event of RESPONSE_EVENTS)
+      if (res.listenerCount(event) > 0) inFront = inFront.concat(res.rawListeners(event))
+    for (const event of REQUEST_EVENTS)
+      if (req.listenerCount(event) > 0) inFront = inFront.concat(req.rawListeners(event))
+    this.#inFront = inFront
     DeferredEvents.#patchRequest(this)
   }
 

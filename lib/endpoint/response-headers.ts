@@ -18,9 +18,22 @@ export function stringOf(value: OutgoingHttpHeader | undefined): string | undefi
  * pairs.
  */
 export function headerIn(headers: unknown, name: string): string | undefined {
+  if (headers === undefined) return undefined
+  if (isPlainObject(headers)) {
+    for (const key of Object.keys(headers)) {
+      const value = headers[key]
+      if (value !== undefined && key.toLowerCase() === name) return stringOf(value)
+    }
+    return undefined
+  }
   for (const [key, value] of headerEntries(headers))
     if (key.toLowerCase() === name) return stringOf(value)
   return undefined
+}
+
+/** The form that most endpoints use: it is looked through without a copy. */
+function isPlainObject(headers: unknown): headers is OutgoingHttpHeaders {
+  return typeof headers === 'object' && headers !== null && !Array.isArray(headers)
 }
 
 function headerEntries(headers: unknown): [string, OutgoingHttpHeader][] {
@@ -75,6 +88,7 @@ export function isPlainEncoding(value: string | undefined): boolean {
 
 /** Adds directives to a `Cache-Control` value that it does not have yet (RFC 9111, 5.2). */
 export function withDirectives(value: string | undefined, directives: readonly string[]): string {
+  if (value === undefined) return directives.join(', ')
   const present = (value ?? '')
     .split(',')
     .map(directive => directive.trim())
