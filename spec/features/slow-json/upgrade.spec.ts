@@ -225,6 +225,16 @@ describe('what the endpoint answers too late for its own head', () => {
     )
   })
 
+  it('may come in pieces', async () => {
+    const json = JSON.stringify(result(7, { content: [] }))
+    const pieces = async ({ res }: RawCall): Promise<void> => {
+      res.writeHead(200, { 'Content-Type': 'application/json' })
+      for (const piece of json.match(/.{1,9}/g)!) res.write(piece)
+      res.end()
+    }
+    expect(await late(pieces)).toEqual([result(7, { content: [] })])
+  })
+
   it('is too large to be kept: an error, and the endpoint is told', async () => {
     const call = async (one: RawCall): Promise<void> => {
       one.res.writeHead(200, { 'Content-Type': 'application/json' })
@@ -278,7 +288,7 @@ describe('what the endpoint answers too late for its own head', () => {
         res.hasHeader('link')
       )
       res.setHeader('X-Late', 'a')
-      res.appendHeader('X-Late', 'b')
+      expect(res.appendHeader('X-Late', 'b')).toBe(res)
       res.removeHeader('Cache-Control')
       seen.push(res.getHeader('x-late'), res.getHeaderNames().includes('x-late'), res.headersSent)
       res.writeHead(201, { 'Content-Type': 'application/json' })
