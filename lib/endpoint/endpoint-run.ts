@@ -54,15 +54,9 @@ export class EndpointRun implements ResponseCaptureHost {
   #keep(keyed: IdempotentRequest): void {
     const { instance, res } = this.#request
     applyPreference(this.#request, (name, value) => res.setHeader(name, value))
-    keyed.release = () => this.#tap.release()
     this.#tap.keep()
-    instance.calls.record(
-      keyed,
-      res,
-      () => this.#tap.untakenEnded(),
-      // Nobody can ask for it again: its client's leaving is for the endpoint to see.
-      () => this.#tap.letGo()
-    )
+    const run = { release: () => this.#tap.release(), letGo: () => this.#tap.letGo() }
+    instance.calls.record(keyed, res, run, () => this.#tap.untakenEnded())
   }
 
   /** @param ours what answers in the endpoint's place, and says when. */

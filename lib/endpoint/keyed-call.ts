@@ -53,8 +53,17 @@ export interface CallHost {
   settled(request: KeyedRequest, outcome: Outcome): void
 }
 
+/** The endpoint at work on a call, as long as its response is recorded. */
+export interface KeyedRun {
+  /** Lets the endpoint see that nobody is there any more. */
+  release(): void
+  /** Lets the endpoint see when its own client leaves: nobody can ask again. */
+  letGo(): void
+  /** A stream keeps its events itself, and what is lost is not kept. */
+  stopRecording(): void
+}
+
 const LONGEST_TIMEOUT = 2 ** 31 - 1
-const NOTHING = (): void => undefined
 
 /**
  * A call that has not been answered yet. What is known of it goes once it has been: its request may
@@ -66,15 +75,7 @@ export class IdempotentRequest {
   #request: KeyedRequest | undefined
   readonly hash: string
   readonly owner: string
-  /** Lets the endpoint see that nobody is there any more; set while it has not begun to answer. */
-  release: () => void = NOTHING
-  /** A stream keeps its events itself, and what is lost is not kept. */
-  stopRecording: () => void = NOTHING
-  /**
-   * Lets the endpoint see when its own client leaves: nobody can ask again; set while its response
-   * is being recorded.
-   */
-  letGo: () => void = NOTHING
+  #run: KeyedRun | undefined
   /** Who waits for the outcome, by their responses. */
   #waiting = new Map<ServerResponse, (outcome: Outcome) => void>()
   #abandonTimer: ReturnType<typeof setTimeout> | undefined
@@ -93,6 +94,11 @@ export class IdempotentRequest {
 
   get requestIds(): readonly RequestId[] {
     return this.#request?.requestIds ?? []
+  }
+
+  /** The endpoint begins to work on it. */
+  runs(run: KeyedRun): void {
+    this.#run = run
   }
 
   /** A client waits, for as long as its connection is open. */
@@ -123,14 +129,14 @@ export class IdempotentRequest {
 
   /** Nobody came back, or nobody wants it any more. */
   abandon(): void {
-    const { release } = this
-    if (this.settle(LOST)) release()
+    const run = this.#run
+    if (this.settle(LOST)) run?.release()
   }
 
   /** Its answer is kept for nobody: the endpoint gives it to its own client alone. */
   giveUp(): void {
-    const { letGo } = this
-    if (this.settle(LOST)) letGo()
+    const run = this.#run
+    if (this.settle(LOST)) run?.letGo()
   }
 
   /** `false`: it was settled before. */
@@ -139,9 +145,9 @@ export class IdempotentRequest {
     if (request === undefined) return false
     this.#request = undefined
     this.#stopWaiting(request)
-    const { stopRecording } = this
-    this.release = this.stopRecording = this.letGo = NOTHING
-    stopRecording()
+    const run = this.#run
+    this.#run = undefined
+    run?.stopRecording()
     const waiting = [...this.#waiting.values()]
     this.#waiting.clear()
     this.#host.settled(request, outcome)

@@ -8,6 +8,7 @@ import {
   type CallHost,
   IdempotentRequest,
   type KeyedRequest,
+  type KeyedRun,
   LOST,
   type Outcome,
   type SettledCall
@@ -156,13 +157,12 @@ export class IdempotencyStore implements CallHost {
 
   /**
    * Records the answer of a call, unless it becomes a stream. `onEnd`: the endpoint has given it.
-   * `onLost`: it is longer than what is kept, so nobody can ask for it again.
    */
   record(
     call: IdempotentRequest,
     res: ServerResponse,
-    onEnd: () => void,
-    onLost: () => void
+    { release, letGo }: Omit<KeyedRun, 'stopRecording'>,
+    onEnd: () => void
   ): void {
     const { owner } = call
     let taken = 0
@@ -179,12 +179,12 @@ export class IdempotencyStore implements CallHost {
       },
       brokenOff: () => call.abandon()
     })
-    call.letGo = onLost
-    call.stopRecording = () => {
+    const stopRecording = (): void => {
       recording.stop()
       this.#bytes.giveBack(owner, taken)
       taken = 0
     }
+    call.runs({ release, letGo, stopRecording })
   }
 
   // CallHost

@@ -606,7 +606,7 @@ describe('a response under a key', () => {
       onFull() {}
     })
     const call = calls.begin({ key: 'key', owner: '', hash: 'hash', size: 1, requestIds: [1] })
-    call.stopRecording = stop
+    call.runs({ release: () => undefined, letGo: () => undefined, stopRecording: stop })
     res.write('some')
     call.settle({ kind: 'stream', streamId: 'any' })
     res.end('more')
