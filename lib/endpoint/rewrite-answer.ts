@@ -221,9 +221,17 @@ class RewrittenAnswer extends Stage {
   }
 
   #rewrittenEvent(block: Uint8Array): Uint8Array {
-    if (block.length > this.#rewriting.limit) return block
-    return rewrittenEvent(block, data => this.#changed(data)) ?? block
+    const own = this.#isLineFeedDue && block[0] === LF ? block.subarray(1) : block
+    this.#isLineFeedDue = false
+    if (own.length > this.#rewriting.limit) return own
+    const rewritten = rewrittenEvent(own, data => this.#changed(data))
+    if (rewritten === undefined) return own
+    this.#isLineFeedDue = own.at(-1) === CR && own.at(-2) === LF
+    return rewritten
   }
+
+  /** A block that was rewritten has ended with half a CRLF: the other half is to come. */
+  #isLineFeedDue = false
 
   /**
    * The JSON as it is with its messages rewritten; `undefined` where there was nothing to change.
@@ -247,3 +255,5 @@ class RewrittenAnswer extends Stage {
 }
 
 const NOTHING = Buffer.alloc(0)
+const CR = 13
+const LF = 10
