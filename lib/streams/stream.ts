@@ -255,8 +255,11 @@ export class Stream implements StreamIdentity, InputWaitHost, RetentionHost {
     const { budget } = this.#host
     const size = bytes.length
     if (this.#reader === undefined || size === 0 || !budget.reserve(size, false, this.owner)) return
+    const reader = this.#reader as Reader | undefined
+    // Making room may have cost this stream its events, and its reader.
+    if (reader === undefined) return budget.unreserve(size, this.owner)
     let isBack = false
-    this.#reader.comment(bytes, () => {
+    reader.comment(bytes, () => {
       if (!isBack) budget.unreserve(size, this.owner)
       isBack = true
     })

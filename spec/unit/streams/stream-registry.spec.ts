@@ -282,6 +282,20 @@ describe('when all streams together hold too many bytes', () => {
     expect(table.counts().bytes).toBeLessThanOrEqual(1_000_000)
   })
 
+  it('a comment on a stream that had to go for it, and its reader with it, is for nobody', () => {
+    const { table } = newTable({ maxBytes: 350_000, maxStreamBytes: 350_000 })
+    const { stream } = open(table)
+    for (const _ of [1, 2, 3]) append(stream, large)
+    complete(stream)
+    const reader = new FakeReader()
+    stream.attach(reader, 0)
+    // As a connection that is cut off.
+    stream.log.read(0, () => stream.detach(reader))
+    stream.comment(Buffer.alloc(100_000, ':'))
+    expect([reader.comments, stream.hasReader]).toEqual([[], false])
+    expect(table.counts().bytes).toBe(0)
+  })
+
   it('and all of them run, a new one is refused', () => {
     const { table } = newTable({ maxBytes: 512 })
     append(open(table).stream, 'x')
