@@ -4,7 +4,7 @@ import { now } from '../../protocol/clock.js'
 import { SharedRoom } from '../../streams/shared-room.js'
 import { Timer } from '../../streams/timer.js'
 import { WhenIdle } from '../../streams/when-idle.js'
-import type { Task } from './task.js'
+import type { Task, TaskKeeper } from './task.js'
 import type { TasksSettings } from './task-settings.js'
 
 /** An owner may have so many times what is left for the others: alone it gets 8/9. */
@@ -13,7 +13,7 @@ const FACTOR = 8
 const SHORTEST_SWEEP = 1000
 const LONGEST_SWEEP = 30_000
 
-export class TaskStore {
+export class TaskStore implements TaskKeeper {
   readonly maxTaskBytes: number
   readonly #maxPerOwner: number
   readonly #sweepEvery: number

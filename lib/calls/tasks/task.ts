@@ -5,13 +5,32 @@ import type { TaskStatus } from '../../protocol/tasks.js'
 import type { CallFacts, CallKeeper } from '../call-keeper.js'
 import { Call } from '../call.js'
 import { TaskInput } from './task-input.js'
-import type { TaskStore } from './task-store.js'
 
 export interface TaskTimes {
   /** Milliseconds from its creation for which it can be asked for. */
   readonly ttl: number
   /** Milliseconds that its client is told to wait from one look to the next. */
   readonly pollInterval: number
+}
+
+/** What a task needs of what keeps it. */
+export interface TaskKeeper {
+  /** Bytes that one task may hold. */
+  readonly maxTaskBytes: number
+  /** The process is about to end. */
+  readonly isClosing: boolean
+  /** Makes the ids of tasks. */
+  readonly newId: () => string
+  /** Takes room for a call that may become a task. */
+  begin(task: Task): void
+  /** It can be found from now on. */
+  add(task: Task): void
+  /** It waits for its client, or for the endpoint again. */
+  changed(): void
+  /** The endpoint has nothing more to do for it. */
+  ended(task: Task): void
+  /** `false`: there is no room for more bytes of this owner. */
+  resize(bytes: number, owner: string): boolean
 }
 
 export class Task implements CallKeeper<Call> {
@@ -22,7 +41,7 @@ export class Task implements CallKeeper<Call> {
   readonly input = new TaskInput()
   /** Requests of the endpoint that its client has not answered, at 2025-11-25. */
   openQuestions = 0
-  readonly #store: TaskStore
+  readonly #store: TaskKeeper
   /** What answers the request that it began with. */
   readonly #created: (task: Task) => string
   #isTask = false
@@ -39,7 +58,7 @@ export class Task implements CallKeeper<Call> {
   /** @param created makes the result that says that it is a task. */
   constructor(
     facts: CallFacts,
-    store: TaskStore,
+    store: TaskKeeper,
     times: TaskTimes,
     created: (task: Task) => string
   ) {
