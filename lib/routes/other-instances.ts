@@ -15,7 +15,7 @@ import { readAhead } from '../endpoint/read-ahead.js'
 import { answerJson, canAnswer, claim, noContent, refuse } from '../endpoint/reply.js'
 import { answerSaved } from './saved-result.js'
 import { EVENT_STREAM_HEAD, RelayedResponse, tellGone } from './relay-out.js'
-import type { Answer, Context } from './route.js'
+import type { Answer, Context, RemoteAnswers } from './route.js'
 
 export interface OtherInstancesSettings {
   readonly link: InstanceLink
@@ -39,7 +39,7 @@ const TRIES = 6
 /** What is known of where something is: a tag, or that it cannot be known. */
 type Holder = { readonly kind: 'instance'; readonly tag: string } | { readonly kind: 'unknown' }
 
-export class OtherInstances {
+export class OtherInstances implements RemoteAnswers {
   readonly #settings: OtherInstancesSettings
   readonly #link: InstanceLink
 

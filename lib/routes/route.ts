@@ -5,7 +5,16 @@ import type { InstanceParts } from '../endpoint/instance-parts.js'
 import { canAnswer } from '../endpoint/reply.js'
 import type { RequestContext } from '../endpoint/request-context.js'
 import type { ResourceAnswers } from '../resources/resource-answers.js'
-import type { OtherInstances } from './other-instances.js'
+
+/** The answers of other instances; `undefined`: a request is for this one. */
+export interface RemoteAnswers {
+  /** By what the head of a request names. */
+  byHead(context: Context): Answer | undefined | Promise<Answer | undefined>
+  /** By what the messages of a POST name. */
+  byBody(context: Context): Answer | undefined
+  /** By the key of a call, which is begun at one instance only. */
+  byKey(context: Context, key: string): Promise<Answer | undefined> | undefined
+}
 
 /** What routes need of the middleware. */
 export interface Instance extends InstanceParts {
@@ -16,7 +25,7 @@ export interface Instance extends InstanceParts {
   /** The tasks extension; `undefined`: off. */
   readonly tasks: Tasks | undefined
   /** What other instances have; `undefined`: there is no backplane. */
-  readonly others: OtherInstances | undefined
+  readonly others: RemoteAnswers | undefined
 }
 
 export type Context = RequestContext<Instance>
