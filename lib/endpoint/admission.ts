@@ -1,7 +1,7 @@
 // The one rule of admission: any status but 2xx, or a JSON-RPC error, is a refusal. The endpoint's
 // own word on a client, its token and its session, asked with a message that every endpoint can
 // answer.
-import type { IncomingMessage } from 'node:http'
+import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { TLSSocket } from 'node:tls'
 import { now } from '../protocol/clock.js'
 import { isObject, type Message, paramsOf } from '../protocol/json-rpc.js'
@@ -10,8 +10,7 @@ import { FIRST_STATELESS_REVISION, parseRevision } from '../protocol/revisions.j
 import { CLIENT_CAPABILITIES } from '../protocol/streams-capability.js'
 import { FairStore } from '../streams/fair-store.js'
 import { headerOf } from '../access/guards.js'
-import { askEndpoint, type Reply } from './endpoint-client.js'
-import type { RequestContext } from './request-context.js'
+import { askEndpoint, type DebugLog, type Reply } from './endpoint-client.js'
 
 /** The endpoint has answered with a JSON-RPC error. */
 export class EndpointError extends Error {
@@ -81,6 +80,14 @@ export function admissionIn(reply: Reply): Admission {
     : { kind: 'error', error }
 }
 
+/** A request whose client is to be known. */
+export interface Asking {
+  readonly instance: DebugLog & { readonly hash: (text: string) => string }
+  readonly req: IncomingMessage & { originalUrl?: string }
+  readonly res: ServerResponse
+  readonly owner: string
+}
+
 export type Verdict =
   | Admission
   /** It says nothing. */
@@ -113,7 +120,7 @@ export class Admissions {
    *
    * @param believedFor milliseconds for which an earlier yes will do, 5,000 at most.
    */
-  async of(context: RequestContext, believedFor: number, message?: Message): Promise<Verdict> {
+  async of(context: Asking, believedFor: number, message?: Message): Promise<Verdict> {
     const key = keyOf(context)
     const { at = -Infinity } = this.#admitted.get(key) ?? {}
     if (now() - at < believedFor) return { kind: 'admitted' }
@@ -130,7 +137,7 @@ export class Admissions {
 }
 
 /** All that a guard may know a client by. */
-function keyOf({ instance, req, owner }: RequestContext): string {
+function keyOf({ instance, req, owner }: Asking): string {
   const { rawHeaders, socket } = req
   const headers: string[] = []
   for (let i = 0; i + 1 < rawHeaders.length; i += 2)
@@ -144,7 +151,7 @@ function keyOf({ instance, req, owner }: RequestContext): string {
 
 /** Asks anew, whatever has been said before. */
 export async function verdictOf(
-  { instance, req, res }: RequestContext,
+  { instance, req, res }: Asking,
   message?: Message
 ): Promise<Verdict> {
   const patience = new AbortController()

@@ -9,7 +9,6 @@ import type { Message, RequestId } from '../protocol/json-rpc.js'
 import { withoutStream } from '../protocol/link-header.js'
 import { Timer } from '../streams/timer.js'
 import { type EndpointAnswer, readAnswer } from './endpoint-answer.js'
-import type { InstanceParts } from './instance-parts.js'
 import { memoryConnection } from './loopback.js'
 import { claim } from './reply.js'
 import { passedOn } from './response-headers.js'
@@ -128,12 +127,18 @@ function messageIn(
  */
 const PATIENCE = 30_000
 
+/** Where it is noted what the endpoint has not taken. */
+export interface DebugLog {
+  /** A line for `DEBUG=mcp-streams`. */
+  readonly debug: (format: string, ...args: unknown[]) => void
+}
+
 /**
  * Tells the endpoint something that its client does not: what it says to that is for nobody.
  * Resolves when it has heard it, or will not.
  */
 export async function tellEndpoint(
-  { debug }: InstanceParts,
+  { debug }: DebugLog,
   req: IncomingMessage,
   message: object,
   options: InjectOptions
@@ -148,7 +153,7 @@ export async function tellEndpoint(
 
 /** Nobody answers a request of the endpoint. */
 export function tellUnanswered(
-  parts: InstanceParts,
+  log: DebugLog,
   req: IncomingMessage,
   id: RequestId,
   sessionId: string | undefined
@@ -158,7 +163,7 @@ export function tellUnanswered(
     message: faultMessage('unanswered'),
     data: { reason: 'unanswered' }
   }
-  void tellEndpoint(parts, req, { jsonrpc: '2.0', id, error }, { sessionId })
+  void tellEndpoint(log, req, { jsonrpc: '2.0', id, error }, { sessionId })
 }
 
 /** Gives a server a connection, as if it had come over the network. */
