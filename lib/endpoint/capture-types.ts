@@ -1,6 +1,5 @@
 // What stands around a tapped response: who decides whether it is taken, and who takes what the
 // endpoint writes.
-import type { ResponseCapture } from './response-capture.js'
 
 /** What is known of a response when its head is due. */
 export interface ResponseHead {
@@ -40,17 +39,9 @@ export interface Capture {
   lateHead(head: LateHead): void
 }
 
-/** A GET for a listen channel in a session that has one already: the endpoint decides. */
-export interface SecondChannel {
-  /** The endpoint has opened a channel beside the one there is. */
-  allowed(): void
-  /** It has answered 409. `undefined`: that is for the client to see. */
-  refused(tap: ResponseCapture): Capture | undefined
-}
-
 export interface ResponseCaptureHost {
   /** Whether a response is taken. Called once, when its head is due. */
-  take(tap: ResponseCapture, head: ResponseHead): Capture | undefined
+  take(head: ResponseHead): Capture | undefined
   /** Whether the running code was called by the endpoint behind this tap. */
   isInsideHandler(): boolean
   /** Runs something as if the endpoint had called it. */

@@ -148,7 +148,7 @@ export class EndpointRun implements ResponseCaptureHost {
     this.#request.keyed?.abandon()
   }
 
-  take(tap: ResponseCapture, head: ResponseHead): Capture | undefined {
+  take(head: ResponseHead): Capture | undefined {
     this.#waiting?.stop()
     this.#waiting = undefined
     const { instance, req, owner, session, profile, second, messages: known } = this.#request
@@ -161,7 +161,7 @@ export class EndpointRun implements ResponseCaptureHost {
       if (named !== undefined && known.some(isOfKnownClient)) instance.slow.shown(owner, named)
     }
     if (!head.isStream) {
-      const instead = head.status === 409 ? second?.refused(tap) : undefined
+      const instead = head.status === 409 ? second?.refused(this.#tap) : undefined
       if (instead === undefined) return this.#leave(whyNoStream(head), false)
       this.#handler.isUntaken = true
       instance.debug('409 to a second listen channel: it follows the one there is')

@@ -11,11 +11,11 @@ import {
   profileFor
 } from '../protocol/revisions.js'
 import { headerOf, isForeignOrigin, pathOf, sessionOf } from '../access/guards.js'
-import type { SecondChannel } from './capture-types.js'
 import { profileWith } from './declarations.js'
 import type { HandlerContext } from './handler-context.js'
 import type { InstanceParts } from './instance-parts.js'
 import type { IdempotentRequest } from './keyed-call.js'
+import type { SecondChannel } from './second-channel.js'
 
 export type Next = (error?: unknown) => void
 

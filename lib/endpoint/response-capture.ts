@@ -144,7 +144,7 @@ export class ResponseCapture extends CaptureStage implements CapturedWireHost, D
   // CaptureStage
 
   protected take(head: ResponseHead): Capture | undefined {
-    return this.#host.take(this, head)
+    return this.#host.take(head)
   }
 
   protected holdEvents(): void {

@@ -2,10 +2,11 @@
 // it opens another channel or follows the one there is, the endpoint's answer decides.
 import type { Stream } from '../streams/stream.js'
 import { attach, startOf } from './attach.js'
-import type { Capture, SecondChannel } from './capture-types.js'
+import type { Capture } from './capture-types.js'
 import type { ListenRule } from './listen-rules.js'
 import type { RequestContext } from './request-context.js'
 import type { ResponseCapture } from './response-capture.js'
+import type { SecondChannel } from './second-channel.js'
 import { setStreamHeaders } from './stream-headers.js'
 
 export class SecondListener implements SecondChannel {

@@ -1,0 +1,10 @@
+// A GET for a listen channel in a session that has one already: the endpoint decides.
+import type { Capture } from './capture-types.js'
+import type { ResponseCapture } from './response-capture.js'
+
+export interface SecondChannel {
+  /** The endpoint has opened a channel beside the one there is. */
+  allowed(): void
+  /** It has answered 409. `undefined`: that is for the client to see. */
+  refused(tap: ResponseCapture): Capture | undefined
+}
