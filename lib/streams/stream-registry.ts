@@ -370,6 +370,8 @@ export class StreamRegistry implements StreamHost, ByteBudget {
   }
 
   #keep(stream: Stream): void {
+    // Nobody can come back for one that lasts no longer than its connection.
+    if (stream.isEphemeral && !stream.hasReader) return this.#bury(stream, false)
     this.#finished.keep(stream)
     this.#scheduleSweep()
   }
@@ -403,7 +405,8 @@ export class StreamRegistry implements StreamHost, ByteBudget {
 
   #bury(stream: Stream, isEviction: boolean): void {
     this.#remove(stream)
-    this.#finished.bury(stream, isEviction)
+    if (stream.isEphemeral) stream.letGo(isEviction)
+    else this.#finished.bury(stream, isEviction)
     if (!isEviction) return
     this.#evictions++
     this.#notify('evicted', stream, undefined)

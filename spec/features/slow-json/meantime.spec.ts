@@ -9,6 +9,7 @@ import helmet from 'helmet'
 import { closeAll, closeLater, listen } from '../../helpers/listen.js'
 import { rawEndpoint, type RawCall } from '../../helpers/endpoints/raw.js'
 import { callTool, get, headersFor, initialize, post, request, result } from '../../helpers/mcp.js'
+import { until } from '../../helpers/happenings.js'
 import { type Block, openStream, type OpenStream } from '../../helpers/open-stream.js'
 import { serve } from '../../helpers/serve.js'
 import { mcpStreams, type McpStreamsOptions } from '../../../lib/index.js'
@@ -259,7 +260,7 @@ describe('JSON in the meantime', () => {
   const only = headersFor({ version: '2025-11-25', accept: JSON_TYPE })
 
   it('is white space, until the answer comes', async () => {
-    const { url, endpoint } = await slow({ jsonKeepAlive: 20 })
+    const { url, endpoint, streams } = await slow({ jsonKeepAlive: 20 })
     const response = await post(url, TASK, only)
     expect(response.headers['content-type']).toBe(JSON_TYPE)
     expect(response.headers['transfer-encoding']).toBe('chunked')
@@ -270,6 +271,8 @@ describe('JSON in the meantime', () => {
     expect(response.text).toBe(
       `${' '.repeat(response.text.length - JSON.stringify(DONE).length)}${JSON.stringify(DONE)}`
     )
+    await until(() => streams.stats().bytes === 0)
+    expect(streams.stats()).toMatchObject({ live: 0, finished: 0, bytes: 0, remembered: 0 })
   })
 
   it('is one array for a batch, and an error for a refusal', async () => {

@@ -4,6 +4,7 @@
 import { afterEach, describe, expect, it, jest } from '@jest/globals'
 import { closeAll } from '../../helpers/listen.js'
 import { rawEndpoint, type RawCall } from '../../helpers/endpoints/raw.js'
+import { until } from '../../helpers/happenings.js'
 import { callTool, get, headersFor, post, postModern, result } from '../../helpers/mcp.js'
 import type { OpenStream } from '../../helpers/open-stream.js'
 import { serve, streamUrl } from '../../helpers/serve.js'
@@ -104,6 +105,8 @@ describe('an endpoint that has given no head in time', () => {
     expect(response.text).not.toMatch(/^(?:id|retry)/m)
     expect(response.text).toMatch(/^: keep-alive$/m)
     expect(await messagesOf(response)).toEqual([result(7, { content: [] })])
+    await until(() => streams.stats().bytes === 0)
+    expect(streams.stats()).toMatchObject({ live: 0, finished: 0, remembered: 0 })
 
     const second = await postModern(url, TASK, { accept: BOTH })
     const other = await endpoint.calls.nth(2)

@@ -332,6 +332,21 @@ describe('with time', () => {
     expect(await tombstoneOf(table, 'read')).toMatchObject({ state: 'completed', last: 1 })
   })
 
+  it('one that lasts no longer than its connection goes with it, read or not, and leaves nothing', async () => {
+    const { table, notices } = newTable()
+    const [read, cut, unseen] = ['read', 'cut', 'unseen'].map(
+      id => open(table, { id: streamId(id), isEphemeral: true }).stream
+    ) as [Stream, Stream, Stream]
+    for (const stream of [read, cut]) stream.attach(new FakeReader(), 0)
+    for (const stream of [read, cut, unseen]) complete(stream)
+    expect(table.counts()).toMatchObject({ finished: 2, live: 0 })
+    deliver(read)
+    for (const stream of [read, cut]) stream.detach(stream.reader!)
+    expect(table.counts()).toMatchObject({ finished: 0, bytes: 0, remembered: 0, evictions: 0 })
+    for (const { id } of [read, cut, unseen]) expect(await table.find(id)).toBeUndefined()
+    expect(notices.slice(3).map(({ name }) => name)).toEqual(Array(3).fill('completed'))
+  })
+
   it('its bytes go without anybody asking, and without being counted as evicted', () => {
     const { table, notices } = newTable({ window: 10_000, abandonAfter: 50_000 })
     for (let i = 0; i < 20; i++) finished(table, `${i}`, { isDelivered: i % 2 > 0 })
