@@ -197,16 +197,20 @@ answer({
     const headers = { 'MCP-Protocol-Version': '2025-11-25', Prefer: 'rel=stream' }
     const accept = onlyJson ? 'application/json' : undefined
     const body = () => callOf(++requestId, { count: 0, size: 0, park: true })
+    const begun = []
     const waiting = await inParallel(range(calls), 50, async () => {
       const wire = await Wire.open(port)
-      await new Promise((resolve, reject) => {
+      const first = new Promise((resolve, reject) => {
         wire
           .request('POST', '/mcp', { headers, accept, body: body(), sink: { push: resolve } })
           .catch(reject)
         if (isSilent) resolve()
       })
+      begun.push(first)
       return wire
     })
+    // All together: a first byte may be a second away.
+    await Promise.all(begun)
     parked.push(...waiting)
   },
 
