@@ -81,6 +81,11 @@ export async function decoded(answer: LateAnswer, limit: number): Promise<LateAn
   }
 }
 
+/** Whether an answer could not be decoded because it comes to more than the limit. */
+export function isTooLarge(error: unknown): boolean {
+  return isObject(error) && error['code'] === 'ERR_BUFFER_TOO_LARGE'
+}
+
 /** Without a byte order mark, in the charset that the type names. */
 function textOf(body: Buffer, contentType: string | undefined): string {
   const [, charset = 'utf-8'] = /;\s*charset\s*=\s*"?([^\s;"]+)/i.exec(contentType ?? '') ?? []

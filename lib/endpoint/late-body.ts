@@ -4,7 +4,14 @@ import type { ByteBudget } from '../streams/event-log.js'
 import { newFields, readFields } from '../protocol/sse-fields.js'
 import { encodeMessage } from '../protocol/sse-writer.js'
 import type { Stream } from '../streams/stream.js'
-import { decoded, isEncoded, type LateAnswer, messagesIn, missedHeaders } from './late-answer.js'
+import {
+  decoded,
+  isEncoded,
+  isTooLarge,
+  type LateAnswer,
+  messagesIn,
+  missedHeaders
+} from './late-answer.js'
 import type { LateHead } from './capture-types.js'
 
 export interface LateBodyHost {
@@ -49,7 +56,11 @@ export class LateBody {
     if (!isEncoded(answer)) return this.#settle(stream, messagesIn(answer, stream.owed))
     decoded(answer, this.#host.maxAnswerBytes).then(
       plain => this.#settle(stream, messagesIn(plain, stream.owed)),
-      () => this.#settle(stream, [])
+      (error: unknown) => {
+        if (!isTooLarge(error)) return this.#settle(stream, [])
+        this.letGo()
+        stream.fail('overflow')
+      }
     )
   }
 

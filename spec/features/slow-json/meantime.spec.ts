@@ -6,6 +6,7 @@ import compression from 'compression'
 import express, { type RequestHandler } from 'express'
 import session from 'express-session'
 import helmet from 'helmet'
+import { gzipSync } from 'node:zlib'
 import { closeAll, closeLater, listen } from '../../helpers/listen.js'
 import { rawEndpoint, type RawCall } from '../../helpers/endpoints/raw.js'
 import { callTool, get, headersFor, initialize, post, request, result } from '../../helpers/mcp.js'
@@ -286,6 +287,41 @@ describe('JSON in the meantime', () => {
     ;(await endpoint.calls.nth(2)).res.writeHead(500).end('oh')
     await refused.ended
     expect(JSON.parse(refused.text)).toMatchObject({ id: 7, error: { data: { status: 500 } } })
+  })
+
+  it.each([
+    ['nothing', ''],
+    ['half a JSON', '{"jsonrpc":"2.0","id":7,"res'],
+    ['two JSONs', JSON.stringify(DONE).repeat(2)]
+  ])('is an error where the endpoint says %s in the end', async (_, body) => {
+    const { url, endpoint } = await slow({ jsonKeepAlive: 20 })
+    const response = await post(url, TASK, only)
+    const { res } = await endpoint.calls.nth(1)
+    res.writeHead(200, { 'Content-Type': JSON_TYPE }).end(body)
+    await response.ended
+    expect(JSON.parse(response.text)).toMatchObject({
+      id: 7,
+      error: { data: { reason: 'no-response' } }
+    })
+  })
+
+  it('is the answer, in UTF-8 and without its mark, however the endpoint has written it', async () => {
+    const { url, endpoint } = await slow({ jsonKeepAlive: 20 })
+    const value = result(7, { text: 'größer' })
+    const json = JSON.stringify(value)
+    const written: [Buffer, Record<string, string>][] = [
+      [Buffer.from(`\ufeff${json}`), {}],
+      [Buffer.from(json, 'latin1'), { 'Content-Type': `${JSON_TYPE}; charset=ISO-8859-1` }],
+      [gzipSync(json), { 'Content-Encoding': 'gzip' }]
+    ]
+    for (const [i, [body, headers]] of written.entries()) {
+      const response = await post(url, TASK, only)
+      const { res } = await endpoint.calls.nth(i + 1)
+      res.writeHead(200, { 'Content-Type': JSON_TYPE, ...headers }).end(body)
+      await response.ended
+      expect(response.headers['content-encoding']).toBeUndefined()
+      expect(response.text.trimStart()).toBe(json)
+    }
   })
 
   it('is not for scripts that send no header of MCP', async () => {

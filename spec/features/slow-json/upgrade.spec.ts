@@ -198,6 +198,11 @@ describe('what the endpoint answers too late for its own head', () => {
     expect(await late(({ res }) => res.destroy())).toEqual(noResponse)
   })
 
+  it('is an error, where it ends without a head or a body', async () => {
+    expect(await late(({ res }) => res.end())).toEqual(noResponse)
+    expect(await late(({ res }) => res.writeHead(204).end())).toEqual(noResponse)
+  })
+
   it.each([
     ['no body', ''],
     ['half a JSON', '{"jsonrpc":"2.0","id":7,"res'],
@@ -247,6 +252,36 @@ describe('what the endpoint answers too late for its own head', () => {
     expect(await late(call, TASK, { maxStreamBytes: 10_000 })).toMatchObject([
       { id: 7, error: { data: { reason: 'overflow' } } }
     ])
+  })
+
+  it('is too large once it is decoded: an error that says so', async () => {
+    const { gzipSync } = await import('node:zlib')
+    const body = gzipSync(JSON.stringify(result(7, { text: ' '.repeat(20_000) })))
+    expect(body.length).toBeLessThan(1000)
+    const call = (one: RawCall) => answer(one, body, { 'Content-Encoding': 'gzip' })
+    expect(await late(call, TASK, { maxStreamBytes: 10_000 })).toMatchObject([
+      { id: 7, error: { data: { reason: 'overflow' } } }
+    ])
+  })
+
+  it('may be of any size: one of 100 MB is let go once it is more than there is room for', async () => {
+    const { url, endpoint, streams } = await slow()
+    const response = await post(url, TASK, announced())
+    const { res, closed } = await endpoint.calls.nth(1)
+    let isClosed = false
+    void closed.then(() => (isClosed = true))
+    const piece = Buffer.alloc(1024 * 1024, ' ')
+    res.writeHead(200, { 'Content-Type': 'application/json' })
+    let written = 0
+    for (; written < 100 && !isClosed; written++) {
+      res.write(piece)
+      await new Promise(setImmediate)
+    }
+    expect(written).toBeLessThan(20)
+    expect(await messagesOf(response)).toMatchObject([
+      { id: 7, error: { data: { reason: 'overflow' } } }
+    ])
+    expect(streams.stats().bytes).toBeLessThan(1024)
   })
 
   it('is an event stream that is followed, without the ids of its own', async () => {
