@@ -60,7 +60,7 @@ const RUNNING_FACTOR = 8
 const SHORTEST_SWEEP = 1000
 const LONGEST_SWEEP = 30_000
 
-export class StreamRegistry implements StreamHost, ByteBudget {
+export class StreamRegistry implements StreamHost<Stream>, ByteBudget {
   readonly limits: RegistryLimits
   readonly budget: ByteBudget = this
   readonly unsent: UndeliveredQuota | undefined

@@ -4,7 +4,6 @@ import type { StreamError } from '../protocol/errors.js'
 import type { ByteBudget } from './event-log.js'
 import type { RequestId } from '../protocol/json-rpc.js'
 import type { ClientProfile } from '../protocol/revisions.js'
-import type { Stream } from './stream.js'
 import type { ResumeInterval } from '../protocol/stream-messages.js'
 import type { UndeliveredLimits, UndeliveredQuota } from './undelivered-quota.js'
 
@@ -129,7 +128,7 @@ export interface StreamLimits {
 }
 
 /** What a stream needs of the table that it lives in. */
-export interface StreamHost {
+export interface StreamHost<Stream> {
   readonly limits: StreamLimits
   readonly budget: ByteBudget
   readonly unsent: UndeliveredQuota | undefined

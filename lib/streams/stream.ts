@@ -70,9 +70,9 @@ export class Stream implements StreamIdentity, InputWaitHost, RetentionHost {
   readonly #abandonment = new Timer(() => this.abandon())
   /** Runs while it is full and its client may come back. */
   #grace: Timer | undefined
-  readonly #host: StreamHost
+  readonly #host: StreamHost<Stream>
 
-  constructor(init: StreamInit, producer: Producer, host: StreamHost) {
+  constructor(init: StreamInit, producer: Producer, host: StreamHost<Stream>) {
     this.id = init.id
     this.kind = init.kind
     this.owner = init.owner
