@@ -3,7 +3,6 @@
 import { LRUCache } from 'lru-cache'
 import type { RequestId } from '../protocol/json-rpc.js'
 import type { Stream } from '../streams/stream.js'
-import type { Wire } from './wire.js'
 
 /** A request of the client's. */
 export interface Call {
@@ -15,8 +14,8 @@ export interface Call {
    * the session. `undefined`: it is too large, or nested too deeply, to be known again.
    */
   readonly hash: string | undefined
-  /** Where it came in. */
-  readonly wire: Wire | undefined
+  /** Where it came in: the same object for the same wire. */
+  readonly wire: object | undefined
   /** `undefined`: there was no room for it, so its messages are not kept. */
   stream: Stream | undefined
 }

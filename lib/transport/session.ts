@@ -29,12 +29,13 @@ import { SessionResources } from './session-resources.js'
 import type { SharedStreams } from './shared-streams.js'
 import { StreamWriter } from './stream-writer.js'
 import { Wire } from './wire.js'
+import type { SessionWire, WireSession } from './wire-session.js'
 
 interface SendOptions {
   readonly relatedRequestId?: RequestId | undefined
 }
 
-export class Session implements TransportLike {
+export class Session implements TransportLike, WireSession {
   onclose?: (() => void) | undefined
   onerror?: ((error: Error) => void) | undefined
   onmessage?: ((message: WireMessage, extra?: unknown) => void) | undefined
@@ -49,7 +50,7 @@ export class Session implements TransportLike {
   #isEnding = false
   /** The process is about to end. */
   #isClosing = false
-  #wire: Wire | undefined
+  #wire: SessionWire | undefined
   /** What belongs to no call. */
   #own: Stream | undefined
   readonly #calls = new RequestTracker()
@@ -238,7 +239,7 @@ export class Session implements TransportLike {
    * Its client is on this wire now. `except`: a stream that is followed from a cursor of the
    * client's.
    */
-  follow(wire: Wire, except: Stream): void {
+  follow(wire: SessionWire, except: Stream): void {
     const older = this.#wire
     this.#wire = wire
     if (older !== undefined && older !== wire) older.leave(this)
@@ -250,7 +251,7 @@ export class Session implements TransportLike {
     this.#own?.signOfLife()
   }
 
-  wireLost(wire: Wire): void {
+  wireLost(wire: SessionWire): void {
     if (this.#wire !== wire) return
     this.#wire = undefined
     this.#tokens?.wireLost(id => this.#calls.get(id)?.stream !== undefined)

@@ -4,7 +4,7 @@ import type { WireResources, WireTokens } from '../protocol/shared-wire.js'
 import type { ResumeInterval } from '../protocol/stream-messages.js'
 import type { Stream } from '../streams/stream.js'
 import type { StreamRegistry } from '../streams/stream-registry.js'
-import type { Session } from './session.js'
+import type { WireSession } from './wire-session.js'
 
 /** As much of the middleware as transports need. */
 export interface StreamsHost {
@@ -31,7 +31,7 @@ export interface StreamsHost {
 
 export class SharedStreams {
   /** The sessions that can be resumed, by their ids. */
-  readonly sessions = new Map<string, Session>()
+  readonly sessions = new Map<string, WireSession>()
   readonly host: StreamsHost
   readonly resources: WireResources | undefined
   readonly tokens: WireTokens | undefined

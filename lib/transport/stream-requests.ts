@@ -17,17 +17,38 @@ import {
   statusOf,
   type StreamMethod,
   type StreamRequest,
+  type StreamStatus,
   UNKNOWN_STREAM
 } from '../protocol/stream-messages.js'
 import type { Stream } from '../streams/stream.js'
 import type { StreamState } from '../streams/stream-types.js'
-import type { Wire } from './wire.js'
+import type { SharedStreams } from './shared-streams.js'
+import type { WireSession } from './wire-session.js'
+
+/** What is needed of the wire that a request has come in on. */
+export interface RequestWire {
+  /** Who is at the other end. */
+  readonly owner: string
+  /** Whose requests come in here. */
+  readonly session: WireSession
+  readonly shared: SharedStreams
+  readonly isClosed: boolean
+  send(message: WireMessage): Promise<void>
+  respond(id: RequestId, result: unknown): void
+  refuse(id: RequestId | undefined, refusal: Refusal): void
+  /** Whether a stream is this client's to see. */
+  mayTouch(found: Stream | Tombstone): boolean
+  /** Brings the client of a session back to it. */
+  adopt(session: WireSession, except: Stream): void
+  /** Gives its client a stream from a cursor on. `onDone` hears when no more will come. */
+  follow(stream: Stream, cursor: number, onDone: (status: StreamStatus) => void): void
+}
 
 /** Nobody wants these any more: to say that they were is to say nothing. */
 const GONE: readonly StreamState[] = ['abandoned', 'cancelled']
 
 export async function answerStreamMethod(
-  wire: Wire,
+  wire: RequestWire,
   message: Message & { readonly method: StreamMethod }
 ): Promise<void> {
   const request = readStreamRequest(message)
@@ -47,7 +68,7 @@ export async function answerStreamMethod(
 /**
  * A client that ends a stream wants no more of it: the session's own stream stands for the session.
  */
-export async function cancelStream(wire: Wire, message: Message): Promise<void> {
+export async function cancelStream(wire: RequestWire, message: Message): Promise<void> {
   const { streamId } = paramsOf(message)
   const found =
     typeof streamId === 'string' ? await wire.shared.host.table.find(streamId) : undefined
@@ -58,7 +79,7 @@ export async function cancelStream(wire: Wire, message: Message): Promise<void> 
 }
 
 function poll(
-  wire: Wire,
+  wire: RequestWire,
   { id }: StreamRequest,
   found: Stream | Tombstone,
   cursor: number | undefined
@@ -68,7 +89,7 @@ function poll(
 }
 
 /** All of the wire's own session, and where clients have names, all of this client's. */
-function pollAll(wire: Wire, { id }: StreamRequest): void {
+function pollAll(wire: RequestWire, { id }: StreamRequest): void {
   const { sessions, host } = wire.shared
   const theirs = [...sessions.values()].filter(
     session => session === wire.session || (wire.owner !== '' && session.owner === wire.owner)
@@ -78,14 +99,14 @@ function pollAll(wire: Wire, { id }: StreamRequest): void {
   if (id !== undefined) wire.respond(id, { streams: streams.map(stream => pollResult(stream)) })
 }
 
-function signOfLife(wire: Wire, found: Stream | Tombstone): void {
+function signOfLife(wire: RequestWire, found: Stream | Tombstone): void {
   if (!isStream(found)) return
   found.signOfLife()
   wire.shared.sessions.get(found.sessionId ?? '')?.signOfLife()
 }
 
 function resume(
-  wire: Wire,
+  wire: RequestWire,
   request: StreamRequest,
   found: Stream | Tombstone,
   cursor: number | undefined
@@ -109,13 +130,13 @@ function resume(
   })
 }
 
-function done(wire: Wire, id: RequestId | undefined, streamId: string): void {
+function done(wire: RequestWire, id: RequestId | undefined, streamId: string): void {
   void wire.send(JSON.parse(endNotification(streamId)) as WireMessage)
   if (id !== undefined) wire.respond(id, { streamId, status: statusOf({ isEnded: true }) })
 }
 
 function refuseLapsed(
-  wire: Wire,
+  wire: RequestWire,
   request: StreamRequest,
   fault: StreamFault,
   stream?: Stream
@@ -130,7 +151,7 @@ function refuseLapsed(
 }
 
 function refuse(
-  wire: Wire,
+  wire: RequestWire,
   { id }: StreamRequest,
   refusal: Refusal,
   reason: StreamFault,

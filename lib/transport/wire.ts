@@ -7,10 +7,10 @@ import type { TransportLike, WireMessage } from '../protocol/shared-wire.js'
 import { isStreamMethod, type Refusal, type StreamStatus } from '../protocol/stream-messages.js'
 import type { Stream } from '../streams/stream.js'
 import { isOfTransport } from './ids.js'
-import type { Session } from './session.js'
 import type { SharedStreams } from './shared-streams.js'
-import { answerStreamMethod, cancelStream } from './stream-requests.js'
+import { answerStreamMethod, cancelStream, type RequestWire } from './stream-requests.js'
 import { type ReaderHost, WireReader } from './wire-reader.js'
+import type { SessionWire, WireSession } from './wire-session.js'
 
 interface Inbound {
   readonly message: WireMessage
@@ -18,18 +18,18 @@ interface Inbound {
   readonly extra: unknown
 }
 
-export class Wire implements ReaderHost {
+export class Wire implements ReaderHost, RequestWire, SessionWire {
   /** Who is at the other end. */
   readonly owner: string
   /** Whose requests come in here. */
-  session: Session
+  session: WireSession
   readonly transport: TransportLike
   readonly shared: SharedStreams
   /**
    * The sessions that are followed here: the wire's own, and those of which a stream was resumed
    * here.
    */
-  readonly #sessions = new Set<Session>()
+  readonly #sessions = new Set<WireSession>()
   readonly #readers = new Set<WireReader>()
   readonly #inbox: Inbound[] = []
   /** Bytes of messages that the transport has not taken. */
@@ -38,7 +38,12 @@ export class Wire implements ReaderHost {
   #isClosed = false
   #lastSent: Promise<void> = Promise.resolve()
 
-  constructor(transport: TransportLike, owner: string, shared: SharedStreams, session: Session) {
+  constructor(
+    transport: TransportLike,
+    owner: string,
+    shared: SharedStreams,
+    session: WireSession
+  ) {
     this.transport = transport
     this.owner = owner
     this.shared = shared
@@ -143,13 +148,13 @@ export class Wire implements ReaderHost {
   }
 
   /** A session lives on another wire from now on. A wire without a session of its own is closed. */
-  leave(session: Session): void {
+  leave(session: WireSession): void {
     this.#sessions.delete(session)
     if (session === this.session) void this.close()
   }
 
   /** Brings the client of a session back to it: at once as its own, if it is nobody else's yet. */
-  adopt(session: Session, except: Stream): void {
+  adopt(session: WireSession, except: Stream): void {
     const fresh = this.session
     if (fresh.isFresh && fresh !== session) {
       this.session = session
