@@ -1,8 +1,9 @@
 // The architecture page against the code: its folders are those that there are, its arrows those
-// that lint holds.
+// that lint holds. Circles of types are held here, as lint sees none.
 
 import { describe, expect, it } from '@jest/globals'
 import { readdirSync, readFileSync } from 'node:fs'
+import { dirname, join, relative } from 'node:path'
 import { codesIn, page, root, tablesOf } from './markdown.js'
 
 const { rows } = tablesOf(page('lib/README.md').whole).find(
@@ -40,3 +41,51 @@ describe('the architecture page', () => {
       expect(readdirSync(`${root}lib`)).toContain(name)
   })
 })
+
+describe('the files of lib', () => {
+  it('import each other in no circle, types included', () => {
+    expect(circleIn(importsOf(`${root}lib`))).toBeUndefined()
+  })
+
+  it('would be found in a circle', () => {
+    const imports = { 'a.ts': ['b.ts'], 'b.ts': ['c.ts', 'd.ts'], 'c.ts': [], 'd.ts': ['b.ts'] }
+    expect(circleIn(new Map(Object.entries(imports)))).toEqual(['b.ts', 'd.ts', 'b.ts'])
+  })
+})
+
+/** What each TypeScript file of a folder imports of it, or exports from it, types included. */
+function importsOf(folder: string): Map<string, string[]> {
+  const files = readdirSync(folder, { recursive: true })
+    .map(String)
+    .filter(file => file.endsWith('.ts'))
+  const from = /^(?:import|export|\})[^'\n]*'(\.[^']+)\.js'/gm
+  return new Map(
+    files.map(file => {
+      const code = readFileSync(join(folder, file), 'utf8')
+      const targets = [...code.matchAll(from)].map(([, target]) =>
+        relative('.', join(dirname(file), `${target}.ts`))
+      )
+      return [file, targets.filter(target => files.includes(target))]
+    })
+  )
+}
+
+/** The first circle that there is, from a file back to it; `undefined`: none. */
+function circleIn(imports: ReadonlyMap<string, readonly string[]>): string[] | undefined {
+  const done = new Set<string>()
+  const follow = (file: string, way: readonly string[]): string[] | undefined => {
+    if (way.includes(file)) return [...way.slice(way.indexOf(file)), file]
+    if (done.has(file)) return undefined
+    for (const target of imports.get(file) ?? []) {
+      const circle = follow(target, [...way, file])
+      if (circle !== undefined) return circle
+    }
+    done.add(file)
+    return undefined
+  }
+  for (const file of imports.keys()) {
+    const circle = follow(file, [])
+    if (circle !== undefined) return circle
+  }
+  return undefined
+}
