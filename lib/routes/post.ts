@@ -9,10 +9,11 @@ import { passNotMcp } from './pass.js'
 import { type Context, type Route, walk } from './route.js'
 
 /**
- * The first of `routes` answers. Where the endpoint runs already while a body takes its time, the
- * first of `ours`, which answer in its place.
+ * `ours` answer in the endpoint's place, even where the endpoint runs already while a body takes
+ * its time; `others` come after them.
  */
-export function post(ours: readonly Route[], routes: readonly Route[]): Route {
+export function post(ours: readonly Route[], others: readonly Route[]): Route {
+  const routes = [...ours, ...others]
   return context => (context.method === 'POST' ? () => read(context, ours, routes) : undefined)
 }
 

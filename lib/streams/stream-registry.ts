@@ -85,6 +85,8 @@ export class StreamRegistry implements StreamHost<Stream>, ByteBudget {
   #evictions = 0
   #sweepTimer: ReturnType<typeof setTimeout> | undefined
   #isClosing = false
+  /** Clients that are sent away find another door: another instance relays them. */
+  #mayMove = false
   /** Listen channels among the live streams. */
   #listening = 0
   readonly #callsOver = new WhenIdle(() => this.#live.size === this.#listening)
@@ -234,11 +236,12 @@ export class StreamRegistry implements StreamHost<Stream>, ByteBudget {
   /**
    * The process is about to end: no sweep any more, and a stream whose client does not come back
    * soon is abandoned, so that its endpoint does not keep the process alive. What is kept stays
-   * readable meanwhile.
+   * readable meanwhile. `abandonAfter`: `Infinity` where other instances let clients in.
    */
   beginClosing(abandonAfter: number): void {
     clearTimeout(this.#sweepTimer)
     this.#isClosing = true
+    this.#mayMove = abandonAfter === Infinity
     this.#abandonAfter = Math.min(abandonAfter, this.#abandonAfter)
     for (const stream of this.#live.values()) stream.signOfLife()
   }
@@ -330,7 +333,7 @@ export class StreamRegistry implements StreamHost<Stream>, ByteBudget {
   // StreamHost
 
   get isClosing(): boolean {
-    return this.#isClosing
+    return this.#isClosing && !this.#mayMove
   }
 
   written(stream: Stream): void {

@@ -142,7 +142,7 @@ export interface StreamHost<Stream> {
    * of now.
    */
   readonly abandonAfter: number
-  /** The process is about to end. */
+  /** The process is about to end: who is sent away finds the door shut. */
   readonly isClosing: boolean
   /** Whether its client is known to send its answers at once. */
   answersDirectly(stream: Stream): boolean
