@@ -1,0 +1,63 @@
+// The example of several instances as its reader runs it.
+
+import { describe, expect, it } from '@jest/globals'
+import { execFile } from 'node:child_process'
+import { fileURLToPath } from 'node:url'
+import { isWithoutRedis } from '../../helpers/backplane/redis-server.js'
+
+const root = fileURLToPath(new URL('../../..', import.meta.url))
+
+interface Run {
+  code: number | null
+  stdout: string
+  stderr: string
+}
+
+function run(args: readonly string[] = [], env: Record<string, string> = {}): Promise<Run> {
+  return new Promise(resolve => {
+    const child = execFile(
+      process.execPath,
+      ['examples/cluster/index.js', ...args],
+      { cwd: root, timeout: 50_000, env: { ...process.env, NODE_OPTIONS: '', ...env } },
+      (_, stdout, stderr) => resolve({ code: child.exitCode, stdout, stderr })
+    )
+  })
+}
+
+if (isWithoutRedis)
+  describe.skip('without redis-server: the cluster example', () =>
+    it('is not run', () => undefined))
+else
+  describe('the cluster example', () => {
+    it('loses nothing but the call of the instance that is killed, which is told', async () => {
+      const { code, stdout, stderr } = await run()
+      expect(stderr).toBe('')
+      expect(stdout.match(/✂/g)).toHaveLength(10)
+      expect(stdout.match(/Shall I go on\?/g)).toHaveLength(1)
+      expect(stdout).toMatch(/^ {2}↓ {2}[A-C] is told to leave/m)
+      expect(stdout).toMatch(/^ {2}✝ {2}[A-C] is killed/m)
+      expect(stdout).toMatch(/^ {2}[A-C] has left, with exit code 0$/m)
+      expect(stdout).toMatch(/^ {2}The second call, \d+ ms after the kill: .* is gone$/m)
+      expect(stdout).toMatch(
+        /^✔ lost: nothing of the first call; the second one, with an explicit/m
+      )
+      expect(code).toBe(0)
+    }, 60_000)
+  })
+
+describe('the cluster example, where it cannot be run', () => {
+  it('says what is missing', async () => {
+    const { code, stdout, stderr } = await run([], { REDIS_SERVER: 'no-redis-of-this-name' })
+    expect({ code, stdout }).toEqual({ code: 1, stdout: '' })
+    expect(stderr).toMatch(/^There is no redis-server here/)
+  })
+
+  it('explains itself, and refuses what it does not understand', async () => {
+    const help = await run(['--help'])
+    expect(help).toMatchObject({ code: 0, stderr: '' })
+    expect(help.stdout).toContain('REDIS_SERVER')
+    const { code, stdout, stderr } = await run(['--nope'])
+    expect({ code, stdout }).toEqual({ code: 2, stdout: '' })
+    expect(stderr).toContain('npm run cluster')
+  })
+})
