@@ -2,8 +2,9 @@
 // then what it has said.
 import { now } from '../protocol/clock.js'
 import { type DueQueue, Waiting } from '../streams/due-queue.js'
-import { isResponse, messagesOf } from '../protocol/json-rpc.js'
-import { dataOf, newFields, readFields } from '../protocol/sse-fields.js'
+import { isResponse } from '../protocol/json-rpc.js'
+import { writtenMessages } from '../protocol/json-splice.js'
+import { dataOf, newFields, readBlocks } from '../protocol/sse-fields.js'
 import type { Stream } from '../streams/stream.js'
 import type { Reader } from '../streams/stream-types.js'
 import type { Sink } from './connection.js'
@@ -77,11 +78,9 @@ export class JsonReply implements Reader {
     const fields = newFields()
     for (let cursor = log.first - 1; cursor < log.last;) {
       const batch = log.read(cursor)
-      for (let from = 0; from < batch.bytes.length;) {
-        const to = readFields(batch.bytes, from, fields)
-        if (fields.isMessage) texts.push(...responsesIn(dataOf(batch.bytes, from, to, fields)))
-        from = to
-      }
+      readBlocks(batch.bytes, 0, fields, (bytes, from, to) => {
+        if (fields.isMessage) texts.push(...responsesIn(dataOf(bytes, from, to, fields)))
+      })
       cursor = batch.last
       this.#stream.markWritten(batch, now())
       batch.giveBack()
@@ -97,15 +96,7 @@ export class JsonReply implements Reader {
   }
 }
 
+/** Each as it was written. */
 function responsesIn(text: string): string[] {
-  try {
-    const body: unknown = JSON.parse(text)
-    if (Array.isArray(body))
-      return messagesOf(body)
-        .filter(isResponse)
-        .map(one => JSON.stringify(one))
-    return messagesOf(body).some(isResponse) ? [text] : []
-  } catch {
-    return []
-  }
+  return writtenMessages(text).flatMap(({ message, text }) => (isResponse(message) ? [text] : []))
 }

@@ -283,8 +283,15 @@ describe('JSON in the meantime', () => {
     answer(await endpoint.calls.nth(1), [DONE, result('b', {})])
     await batch.ended
     expect(JSON.parse(batch.text)).toEqual([DONE, result('b', {})])
+    const written = '{"jsonrpc":"2.0","id":7,"result":{"n":12345678901234567890}}'
+    const streamed = await post(url, [TASK, request('b', 'tools/call')], only)
+    ;(await endpoint.calls.nth(2)).res
+      .writeHead(200, { 'Content-Type': EVENTS })
+      .end(`data: [${written},\ndata: ${JSON.stringify(result('b', {}))}]\n\n`)
+    await streamed.ended
+    expect(streamed.text.trimStart()).toBe(`[${written},${JSON.stringify(result('b', {}))}]`)
     const refused = await post(url, TASK, only)
-    ;(await endpoint.calls.nth(2)).res.writeHead(500).end('oh')
+    ;(await endpoint.calls.nth(3)).res.writeHead(500).end('oh')
     await refused.ended
     expect(JSON.parse(refused.text)).toMatchObject({ id: 7, error: { data: { status: 500 } } })
   })
