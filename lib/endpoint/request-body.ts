@@ -21,29 +21,34 @@ export function isParsed(req: IncomingMessage): boolean {
 export type ReadBody =
   | { readonly body: unknown; readonly text: string | undefined; readonly fault?: undefined }
   | {
-      readonly fault: 'invalid-json' | 'body-too-large' | 'body-unreadable'
+      readonly fault: 'invalid-json' | 'body-too-large' | 'body-too-complex' | 'body-unreadable'
       readonly status: number
     }
 
 /**
  * Reads the JSON body of a request that is ours to answer, wherever it is by now; whatever type it
- * calls itself.
+ * calls itself. One that a parser has read before is taken as it is: its cost has been paid.
  */
 export async function readBody(req: IncomingMessage, limit: number): Promise<ReadBody> {
   const { body } = req as ParsedRequest
-  if (isParsed(req))
-    return typeof body === 'string' || Buffer.isBuffer(body)
-      ? parseJson(body.toString())
-      : { body, text: undefined }
+  if (isParsed(req)) {
+    if (typeof body === 'string') return parseJson(Buffer.from(body))
+    return Buffer.isBuffer(body) ? parseJson(body) : { body, text: undefined }
+  }
   if (req.readableDidRead) return { fault: 'invalid-json', status: 400 }
   // Also what is no object: the error is about its being no answer then.
   let text: string | undefined
-  const verify = (_req: unknown, _res: unknown, bytes: Buffer, charset: string): void =>
-    void (text = textOf(bytes, charset))
+  let size: JsonSize = 'fine'
+  const verify = (_req: unknown, _res: unknown, bytes: Buffer, charset: string): void => {
+    size = sizeOf(bytes)
+    if (size !== 'fine') throw new RangeError('Too much to be parsed')
+    text = textOf(bytes, charset)
+  }
   const anyJson = bodyParser.json({ limit, type: () => true, strict: false, verify })
   const error = await new Promise<HttpError | undefined>(resolve =>
     anyJson(req, undefined as never, resolve)
   )
+  if (isTooComplex(size)) return TOO_COMPLEX
   if (error === undefined) return { body: (req as ParsedRequest).body, text }
   if (error.status === 413) return { fault: 'body-too-large', status: 413 }
   return error.status === 415
@@ -53,7 +58,14 @@ export async function readBody(req: IncomingMessage, limit: number): Promise<Rea
 
 type HttpError = Error & { readonly status?: number }
 
-function parseJson(text: string): ReadBody {
+const TOO_COMPLEX: ReadBody = { fault: 'body-too-complex', status: 413 }
+
+/** A type guard would not see that `verify` has been called. */
+const isTooComplex = (size: JsonSize): boolean => size !== 'fine'
+
+function parseJson(bytes: Buffer): ReadBody {
+  if (isTooComplex(sizeOf(bytes))) return TOO_COMPLEX
+  const text = bytes.toString()
   try {
     return { body: JSON.parse(text) as unknown, text }
   } catch {

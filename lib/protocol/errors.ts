@@ -22,6 +22,7 @@ export type StreamFault =
   | 'invalid-answers'
   | 'unknown-answers'
   | 'body-too-large'
+  | 'body-too-complex'
   | 'body-unreadable'
   | 'endpoint-failed'
   | 'endpoint-refused'
@@ -64,6 +65,7 @@ const MESSAGES: Record<StreamFault, string> = {
     'The body is neither a JSON-RPC response nor a non-empty array of JSON-RPC responses',
   'unknown-answers': 'None of the answers is to a request of this stream',
   'body-too-large': 'The body is too large',
+  'body-too-complex': 'The body has too many parts to be parsed',
   'body-unreadable': 'The body is in an encoding that cannot be read',
   'endpoint-failed': 'The endpoint did not answer',
   'endpoint-refused': 'The endpoint refused the request',

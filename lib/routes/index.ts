@@ -41,7 +41,7 @@ export const routes: readonly Route[] = [
   streamUrl,
   downloadUrl,
   // From here on by messages, once they have come.
-  post(ours, [oversized, elsewhereByKey, repeated, endpoint]),
+  post(ours, [oversized, ...ours, elsewhereByKey, repeated, endpoint]),
   oversized,
   // A GET with `Last-Event-ID`.
   resume,

@@ -9,11 +9,10 @@ import { passNotMcp } from './pass.js'
 import { type Context, type Route, walk } from './route.js'
 
 /**
- * `ours` answer in the endpoint's place, even where the endpoint runs already while a body takes
- * its time; `others` come after them.
+ * The first of `routes` answers. Where the endpoint runs already while a body takes its time, the
+ * first of `ours`, which answer in its place.
  */
-export function post(ours: readonly Route[], others: readonly Route[]): Route {
-  const routes = [...ours, ...others]
+export function post(ours: readonly Route[], routes: readonly Route[]): Route {
   return context => (context.method === 'POST' ? () => read(context, ours, routes) : undefined)
 }
 

@@ -11,6 +11,7 @@ import { call, gist, MODERN } from './setup.js'
 
 afterEach(closeAll)
 
+const JSON_TYPE = { 'Content-Type': 'application/json' }
 const LONG = 'i'.repeat(1025)
 const LONGEST = 'i'.repeat(1024)
 
@@ -79,6 +80,25 @@ describe('a request id that JavaScript cannot hold', () => {
     expect(response.text).toBe(`data: {"jsonrpc":"2.0","id":${id},"result":{}}\n\n`)
     expect(response.headers).not.toHaveProperty('link')
     expect(streams.stats()).toMatchObject({ live: 0, finished: 0, calls: 0, keyed: 0, bytes: 0 })
+  })
+
+  it.each([
+    ['stream/poll', '"streamId":"x"'],
+    ['stream/resume', '"streamId":"x"'],
+    ['stream/poll/all', ''],
+    ['resources/stream', '"uri":"a:b"'],
+    ['tasks/get', '"taskId":"x"']
+  ])('is not answered under another one by %s either', async (method, params) => {
+    const endpoint = rawEndpoint(
+      ({ res, body }) => void res.writeHead(200, JSON_TYPE).end(`{"heard":${body}}`),
+      { stateless: true }
+    )
+    const { url } = await serve(endpoint, { resources: { open: () => undefined }, tasks: {} })
+    const body = `{"jsonrpc":"2.0","id":9007199254740993,"method":"${method}","params":{${params}}}`
+    const headers = { ...MODERN, ...JSON_TYPE }
+    const response = await openStream(url, { method: 'POST', headers, body })
+    await response.ended
+    expect(response.text).toBe(`{"heard":${body}}`)
   })
 
   it('begins beyond the largest that it can', async () => {

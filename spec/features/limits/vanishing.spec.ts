@@ -160,6 +160,7 @@ describe('5,000 clients that initialize, call and vanish', () => {
         refusalsForRoom: 0
       },
       ...{
+        backplane: {},
         failures: { abandoned: expect.any(Number) },
         lostConnections: expect.any(Number),
         evictions: expect.any(Number),

@@ -306,6 +306,20 @@ describe('a message that is not for the endpoint, and comes while it runs', () =
     await until(() => seen.closes === seen.heads)
   })
 
+  it.each(asks)(
+    'reaches it where its id is one that JavaScript cannot hold: %s',
+    async (...ask) => {
+      const { seen, chain } = recording((_req, res) => void res.json({ seen: true }))
+      const { port } = await serve(chain)
+      const message = { ...(ask[1] as object), id: 2 ** 60 }
+      const upload = await Upload.send(port, message, {
+        between: () => until(() => seen.heads === 1)
+      })
+      await upload.answer(/"seen":true/)
+      expect(seen.bodies).toEqual([message])
+    }
+  )
+
   it.each(asks)('nor one that begins to read late: %s', async (_name, message, pattern) => {
     const { seen, chain } = recording(
       (req, res) => void res.json(result((req.body as { id: number }).id, {}))
