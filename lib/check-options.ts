@@ -159,7 +159,8 @@ function isRecord(value: unknown): value is Record<string, unknown> {
 
 function checkUnsent(value: unknown): string | undefined {
   const fault =
-    'must be an object with `stream`, `session` and `owner`, each with `messages` and `bytes`, whole numbers, 1 or more'
+    'must be an object with `stream`, `session` and `owner`, each with `messages` and `bytes`, ' +
+    'whole numbers, 1 or more'
   const isFine = (
     object: unknown,
     names: readonly string[],

@@ -22,7 +22,10 @@ export interface Totals {
   readonly refusals: number
   /** Of them, those for lack of room: a sign that limits are too low. */
   readonly refusalsForRoom: number
-  /** Total of streams that failed or were abandoned, by reason; reasons that have not occurred are absent. */
+  /**
+   * Total of streams that failed or were abandoned, by reason; reasons that have not occurred are
+   * absent.
+   */
   readonly failures: { readonly [reason in StreamFault]?: number }
 }
 

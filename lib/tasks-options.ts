@@ -56,7 +56,10 @@ export function parseTasks(options: false | TasksOptions = false): false | Tasks
 export function checkTasks(value: unknown): string | undefined {
   if (value === false) return undefined
   if (!isObject(value))
-    return 'must be false, or an object with `after`, `ttl`, `pollInterval`, `maxPerOwner` and `tools`'
+    return (
+      'must be false, or an object with `after`, `ttl`, `pollInterval`, `maxPerOwner` ' +
+      'and `tools`'
+    )
   for (const [name, part] of Object.entries(value)) {
     if (!Object.hasOwn(CHECKS, name)) return `must not have \`${name}\``
     const fault = part === undefined ? undefined : CHECKS[name as keyof TasksOptions](part)

@@ -23,7 +23,9 @@ export interface Backplane {
   readonly lease: number
   /** Total of messages that could not be handed over. */
   readonly dropped: number
-  /** Sends a message to whoever listens to a channel: at most once, without waiting. Never throws. */
+  /**
+   * Sends a message to whoever listens to a channel: at most once, without waiting. Never throws.
+   */
   send(channel: string, message: Uint8Array): void
   /** Listens to a channel, across lost connections. What it resolves with ends that. */
   listen(channel: string, listener: (message: Uint8Array) => void): Promise<() => void>
@@ -34,6 +36,8 @@ export interface Backplane {
   command(command: BackplaneCommand): Promise<unknown>
   /** Hears at once, and then whenever it changes, whether there is a connection. */
   onUp(listener: (isUp: boolean) => void): () => void
-  /** Nothing has come back for so long that the connection must be taken for dead: makes another. */
+  /**
+   * Nothing has come back for so long that the connection must be taken for dead: makes another.
+   */
   renew(): void
 }

@@ -50,7 +50,8 @@ export interface Ask {
 
 /**
  * What a request asks for: by `Prefer: respond-async` (RFC 7240), where it has a head, or by a
- * `resumeToken` or a wait of its own in `_meta`; or, where tokens are offered `always`, by being made.
+ * `resumeToken` or a wait of its own in `_meta`; or, where tokens are offered `always`, by being
+ * made.
  */
 export function askOf(
   prefer: string | undefined,

@@ -32,9 +32,8 @@ const FIRST_BYTES_WITHIN = 2000
  */
 export async function* check(endpoint: Endpoint, options: CheckOptions): AsyncGenerator<Finding> {
   const greeting = await endpoint.greet()
-  yield ok(
-    `MCP endpoint, revision ${greeting.revision}${greeting.sessionId === undefined ? ', without sessions' : ''}`
-  )
+  const sessions = greeting.sessionId === undefined ? ', without sessions' : ''
+  yield ok(`MCP endpoint, revision ${greeting.revision}${sessions}`)
   yield proxyFinding(greeting.head)
   const list = await endpoint.request('tools/list')
   const link = endpoint.linkOf(list)
@@ -71,7 +70,8 @@ function* idFindings(blocks: readonly Block[], hasLink: boolean): Generator<Find
   const ids = blocks.flatMap(({ id }) => id ?? [])
   if (ids.some(id => parseEventId(id) === undefined))
     yield failed(
-      'foreign event ids: the endpoint has an eventStore, and its streams are left alone (remove it)'
+      'foreign event ids: the endpoint has an eventStore, and its streams are left alone ' +
+        '(remove it)'
     )
   else if (hasLink) yield ids.length > 0 ? ok('event ids of ours') : failed('no event ids')
 }
@@ -211,7 +211,8 @@ async function keepAliveFinding(
     const read = left > 0 ? await within(left, reader.read()) : undefined
     if (read === undefined)
       return failed(
-        `no comment in ${keepAlive / 1000} s of silence: what cuts idle connections will cut its streams`
+        `no comment in ${keepAlive / 1000} s of silence: what cuts idle connections ` +
+          'will cut its streams'
       )
     if (read.done) return failed('the open stream was ended, with nobody asking for it')
     if (/(?:^|\n):/.test(decoder.decode(read.value)))

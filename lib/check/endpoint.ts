@@ -159,7 +159,9 @@ export class Endpoint {
     const { status } = response
     if (status >= 300 && status < 400) {
       const location = response.headers.get('location') ?? 'nowhere'
-      return `it redirects (${status}) to ${URL.canParse(location, this.url.href) ? new URL(location, this.url.href).href : location}: check that URL`
+      const { href } = this.url
+      const target = URL.canParse(location, href) ? new URL(location, href).href : location
+      return `it redirects (${status}) to ${target}: check that URL`
     }
     if (status === 401 || status === 403)
       return `it answers ${status}: it needs credentials (--header 'Authorization: Bearer …')`

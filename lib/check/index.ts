@@ -4,12 +4,15 @@ import { parseArgs, type ParseArgsConfig, styleText } from 'node:util'
 import { check, type Mark } from './checks.js'
 import { Endpoint, reasonOf, Unusable } from './endpoint.js'
 
-const USAGE = `Usage: express-mcp-streams check <url> [--header 'Name: value'] [--keep-alive <seconds>] [--timeout <seconds>]
+const USAGE = `Usage: express-mcp-streams check <url> [--header 'Name: value'] \
+[--keep-alive <seconds>] [--timeout <seconds>]
 
-Looks over the MCP endpoint at <url>: is the middleware in front of it, do bytes come through at once, can a cut
+Looks over the MCP endpoint at <url>: is the middleware in front of it, \
+do bytes come through at once, can a cut
 stream be resumed, may pages use it.
 
-  --header      A header of every request, such as 'Authorization: Bearer …'. May be given more than once.
+  --header      A header of every request, such as 'Authorization: Bearer …'. \
+May be given more than once.
   --keep-alive  Seconds of silence after which a comment should have come. Default: 20.
   --timeout     Seconds that each answer may take. Default: 10.
 

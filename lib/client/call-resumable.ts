@@ -65,8 +65,8 @@ const LONGEST_PAUSE = 5000
  * `nextResumeToken`, the request is repeated with it, and nothing else changed (the Resuming
  * draft). A repeated request runs nothing a second time, so one whose answer was lost is made
  * again; the first one is not, unless `resumableFetch` sees to it. Over HTTP it asks in its head
- * (`Prefer: respond-async`); where there are no heads, by `express-mcp-streams/wait` in `_meta`. What
- * the draft names stays out of the first request.
+ * (`Prefer: respond-async`); where there are no heads, by `express-mcp-streams/wait` in `_meta`.
+ * What the draft names stays out of the first request.
  *
  * ```ts
  * const result = await callResumable(client, { method: 'tools/call', params: { name: 'report' } },

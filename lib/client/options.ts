@@ -58,9 +58,9 @@ export interface ResumableFetchOptions {
    */
   readonly maxEventSize?: number | undefined
   /**
-   * Declares the extension `io.modelcontextprotocol/tasks` in calls of tools from 2026-07-28 on, and
-   * follows the task that one becomes: its caller gets progress, is asked the task's questions by
-   * its own client, and gets a plain result. Aborting a call cancels its task. Default: `false`.
+   * Declares the extension `io.modelcontextprotocol/tasks` in calls of tools from 2026-07-28 on,
+   * and follows the task that one becomes: its caller gets progress, is asked the task's questions
+   * by its own client, and gets a plain result. Aborting a call cancels its task. Default: `false`.
    */
   readonly tasks?: boolean | undefined
   /**

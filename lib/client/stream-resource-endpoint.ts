@@ -61,7 +61,8 @@ export function endpointOf(
   // answer.
   if (!isUrl && !(typeof target?.send === 'function' && '_fetch' in target))
     throw new TypeError(
-      'streamResource: neither a URL nor a StreamableHTTPClientTransport: pass the URL and `headers`'
+      'streamResource: neither a URL nor a StreamableHTTPClientTransport: ' +
+        'pass the URL and `headers`'
     )
   const inherited = isUrl
     ? undefined

@@ -102,8 +102,12 @@ const KEPT_FOR = 5000
 const MOST_CLIENTS = 10_000
 
 /** Headers that are another in each request, and say nothing of who makes it. */
-const OF_ONE_REQUEST =
-  /^(?:accept.*|content-.*|connection|date|mcp-(?:method|name|param-.*)|idempotency-key|last-event-id|traceparent|tracestate|baggage|b3|x-b3-.*|x-request-id|x-correlation-id|x-amzn-trace-id|x-cloud-trace-context|cf-ray)$/i
+const OF_ONE_REQUEST = new RegExp(
+  '^(?:accept.*|content-.*|connection|date|mcp-(?:method|name|param-.*)|idempotency-key|' +
+    'last-event-id|traceparent|tracestate|baggage|b3|x-b3-.*|x-request-id|x-correlation-id|' +
+    'x-amzn-trace-id|x-cloud-trace-context|cf-ray)$',
+  'i'
+)
 
 /** What the endpoint has said of clients: a yes is believed for a while, where that is wanted. */
 export class Admissions {

@@ -31,7 +31,8 @@ export function rewrittenJson(json: Buffer, rewrite: Rewrite): Buffer | undefine
   try {
     return Buffer.from(spliceJson(text, body, after))
   } catch {
-    return undefined // Nested too deeply to be written: what can be read is not always that shallow.
+    // Nested too deeply to be written: what can be read is not always that shallow.
+    return undefined
   }
 }
 

@@ -1,4 +1,5 @@
-// The stream that the response to a request becomes: how it is opened, and what its capture asks for.
+// The stream that the response to a request becomes: how it is opened, and what its capture asks
+// for.
 import { now } from '../protocol/clock.js'
 import { label } from '../protocol/event-id.js'
 import { isRequest, type Message, type RequestId } from '../protocol/json-rpc.js'

@@ -5,8 +5,11 @@ import { FIRST_STATELESS_REVISION, parseRevision } from '../protocol/revisions.j
 import { nameIn } from '../protocol/standard-headers.js'
 
 /** Headers that speak of the request that came, or of its connection, and not of who sent it. */
-const OF_THIS_REQUEST =
-  /^(?:accept|accept-encoding|connection|content-.*|expect|idempotency-key|if-.*|keep-alive|last-event-id|mcp-(?:method|name)|prefer|range|te|trailer|transfer-encoding|upgrade)$/i
+const OF_THIS_REQUEST = new RegExp(
+  '^(?:accept|accept-encoding|connection|content-.*|expect|idempotency-key|if-.*|keep-alive|' +
+    'last-event-id|mcp-(?:method|name)|prefer|range|te|trailer|transfer-encoding|upgrade)$',
+  'i'
+)
 
 export interface Additions {
   /** The session that the message belongs to, where the request may come without it. */

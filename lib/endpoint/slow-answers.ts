@@ -35,8 +35,11 @@ const NAMES_EVENT_STREAM = /\btext\/(?:event-stream|\*)/i
  * What clients that read event streams call themselves in `initialize`: those of the official SDKs
  * and of the large hosts.
  */
-const KNOWN_CLIENTS =
-  /^(?:mcp|mcp-inspector|inspector-client|claude-ai|claude-code|visual studio code.*|cursor-vscode|codex-mcp-client|gemini-cli-mcp-client|goose)$/i
+const KNOWN_CLIENTS = new RegExp(
+  '^(?:mcp|mcp-inspector|inspector-client|claude-ai|claude-code|visual studio code.*|' +
+    'cursor-vscode|codex-mcp-client|gemini-cli-mcp-client|goose)$',
+  'i'
+)
 const CLIENT_INFO = 'io.modelcontextprotocol/clientInfo'
 
 /** Who waits. */

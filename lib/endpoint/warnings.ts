@@ -8,7 +8,8 @@ export function warnOfMissed(headers: readonly string[]): void {
   if (headers.length === 0 || hasWarnedOfMissed) return
   hasWarnedOfMissed = true
   process.emitWarning(
-    `The endpoint has set ${headers.join(', ')} on an answer whose head had left already (option upgradeAfter)`,
+    `The endpoint has set ${headers.join(', ')} on an answer whose head had left already ` +
+      '(option upgradeAfter)',
     { code: 'MCP_STREAMS_LATE_HEADER' }
   )
 }

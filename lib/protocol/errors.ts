@@ -37,9 +37,9 @@ export type StreamFault =
   | 'owner-unreachable'
 
 /**
- * The JSON-RPC code of every error of ours, on every wire; `data.reason` says which. It lies outside
- * of -32768 to -32000, which JSON-RPC reserves: MCP asks new implementations to stay out of the first
- * twenty of those, and clients take -32000 for a connection that has closed.
+ * The JSON-RPC code of every error of ours, on every wire; `data.reason` says which. It lies
+ * outside of -32768 to -32000, which JSON-RPC reserves: MCP asks new implementations to stay out of
+ * the first twenty of those, and clients take -32000 for a connection that has closed.
  */
 export const STREAM_ERROR = -31000
 

@@ -1,5 +1,5 @@
-// Finds its way in JSON texts that have been parsed before, without parsing them: where values begin
-// and end, and what of a text means nothing.
+// Finds its way in JSON texts that have been parsed before, without parsing them: where values
+// begin and end, and what of a text means nothing.
 
 const QUOTE = 0x22
 const BACKSLASH = 0x5c

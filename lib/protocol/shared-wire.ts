@@ -19,7 +19,8 @@ export interface TransportLike {
   close(): Promise<void>
   onclose?: (() => void) | undefined
   onerror?: ((error: Error) => void) | undefined
-  // eslint-disable-next-line @typescript-eslint/no-explicit-any -- every version has its own message type
+  // Every version has its own message type.
+  // eslint-disable-next-line @typescript-eslint/no-explicit-any
   onmessage?: Callback<[message: any, extra?: any]> | undefined
   sessionId?: string | undefined
   setProtocolVersion?: ((version: string) => void) | undefined

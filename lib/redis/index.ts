@@ -50,7 +50,8 @@ export function redisBackplane(options: RedisBackplaneOptions): Backplane {
   const connect = connectorFor(client)
   if (connect === undefined)
     throw new TypeError(
-      'redisBackplane: option `client` must be a client of redis (5 or later) or ioredis (5 or later)'
+      'redisBackplane: option `client` must be a client of redis (5 or later) ' +
+        'or ioredis (5 or later)'
     )
   const secrets: readonly unknown[] = Array.isArray(secret) ? secret : [secret]
   if (secrets.length === 0 || !secrets.every(isSecret))
@@ -59,7 +60,8 @@ export function redisBackplane(options: RedisBackplaneOptions): Backplane {
     )
   if (!Number.isSafeInteger(lease) || lease < SHORTEST_LEASE)
     throw new TypeError(
-      `redisBackplane: option \`lease\` must be a whole number of milliseconds, ${SHORTEST_LEASE} or more`
+      `redisBackplane: option \`lease\` must be a whole number of milliseconds, ` +
+        `${SHORTEST_LEASE} or more`
     )
   if (typeof prefix !== 'string')
     throw new TypeError('redisBackplane: option `prefix` must be a string')

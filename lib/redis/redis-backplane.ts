@@ -109,7 +109,9 @@ export class RedisBackplane implements Backplane {
     for (const listener of [...this.#onUp]) listener(isUp)
   }
 
-  /** Until it listens: clients subscribe again by themselves only to what they have subscribed to. */
+  /**
+   * Until it listens: clients subscribe again by themselves only to what they have subscribed to.
+   */
   async #subscribe(connection: RedisConnection, name: string): Promise<void> {
     const isWanted = (): boolean => this.#connection === connection && this.#listeners.has(name)
     while (isWanted()) {

@@ -368,7 +368,8 @@ function mayDownload(context: RequestContext, ticket: Ticket): boolean {
 function badUri(): ResourceError {
   return new ResourceError(
     INVALID_PARAMS,
-    `Invalid params: uri must be an absolute URI of at most ${LONGEST_URI} characters, percent-encoded`
+    `Invalid params: uri must be an absolute URI of at most ${LONGEST_URI} characters, ` +
+      'percent-encoded'
   )
 }
 

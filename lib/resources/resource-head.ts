@@ -19,9 +19,10 @@ export interface ResourceFacts {
 
 const UNKNOWN_TYPE = 'application/octet-stream'
 const TOKEN = "[!#$%&'*+.^_`|~0-9A-Za-z-]+"
+const QUOTED = '"[\\x20\\x21\\x23-\\x5b\\x5d-\\x7e]*"'
 /** [RFC 9110, 8.3.1] */
 const MEDIA_TYPE = new RegExp(
-  `^${TOKEN}/${TOKEN}(?:[ \\t]*;[ \\t]*${TOKEN}=(?:${TOKEN}|"[\\x20\\x21\\x23-\\x5b\\x5d-\\x7e]*"))*$`
+  `^${TOKEN}/${TOKEN}(?:[ \\t]*;[ \\t]*${TOKEN}=(?:${TOKEN}|${QUOTED}))*$`
 )
 const JSON_TYPE = /^application\/json\s*(?:;|$)/i
 /** [RFC 9110, 8.8.3] */

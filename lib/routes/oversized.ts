@@ -1,5 +1,5 @@
-// A request with ids that are too long to be remembered, or that nobody can hold: it passes as if we
-// were not there.
+// A request with ids that are too long to be remembered, or that nobody can hold: it passes as if
+// we were not there.
 import { isOversizedId, isTooMany, MOST_ID_LENGTH } from '../protocol/json-rpc.js'
 import type { Answer, Context } from './route.js'
 
@@ -9,7 +9,8 @@ export function oversized(context: Context): Answer | undefined {
   if (!hasOversizedId(context)) return undefined
   return () => {
     instance.debug(
-      '%s passed on untouched: a session id or request id of more than %d characters, or beyond 2^53',
+      '%s passed on untouched: a session id or request id of more than %d characters, ' +
+        'or beyond 2^53',
       method,
       MOST_ID_LENGTH
     )

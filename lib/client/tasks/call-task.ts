@@ -54,7 +54,8 @@ const METHOD_NOT_FOUND = -32601
  * always does.
  *
  * ```ts
- * const result = await callTask(client, { name: 'report' }, { onStatus: ({ status }) => show(status) })
+ * const onStatus = ({ status }) => show(status)
+ * const result = await callTask(client, { name: 'report' }, { onStatus })
  * ```
  *
  * @throws what `client.request` throws; the signal's reason; {@link TypeError} for a bad option.

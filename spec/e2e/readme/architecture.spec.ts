@@ -47,17 +47,31 @@ describe('the files of lib', () => {
     expect(circleIn(importsOf(`${root}lib`))).toBeUndefined()
   })
 
+  it('are at most 100 columns wide, with what prettier does not wrap', () => {
+    const wide = filesOf(`${root}lib`).flatMap(file =>
+      readFileSync(join(root, 'lib', file), 'utf8')
+        .split('\n')
+        .flatMap((line, i) => (line.length > 100 ? [`${file}:${i + 1}`] : []))
+    )
+    expect(wide).toEqual([])
+  })
+
   it('would be found in a circle', () => {
     const imports = { 'a.ts': ['b.ts'], 'b.ts': ['c.ts', 'd.ts'], 'c.ts': [], 'd.ts': ['b.ts'] }
     expect(circleIn(new Map(Object.entries(imports)))).toEqual(['b.ts', 'd.ts', 'b.ts'])
   })
 })
 
-/** What each TypeScript file of a folder imports of it, or exports from it, types included. */
-function importsOf(folder: string): Map<string, string[]> {
-  const files = readdirSync(folder, { recursive: true })
+/** The TypeScript files of a folder and those in it. */
+function filesOf(folder: string): string[] {
+  return readdirSync(folder, { recursive: true })
     .map(String)
     .filter(file => file.endsWith('.ts'))
+}
+
+/** What each TypeScript file of a folder imports of it, or exports from it, types included. */
+function importsOf(folder: string): Map<string, string[]> {
+  const files = filesOf(folder)
   const from = /^(?:import|export|\})[^'\n]*'(\.[^']+)\.js'/gm
   return new Map(
     files.map(file => {
