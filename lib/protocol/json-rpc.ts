@@ -32,9 +32,12 @@ export const MOST_ID_LENGTH = 1024
  * its client has written: JavaScript cannot hold it, so nobody could be answered under it.
  */
 export function isOversizedId(id: unknown): boolean {
-  return typeof id === 'number'
-    ? Math.abs(id) > Number.MAX_SAFE_INTEGER
-    : typeof id === 'string' && id.length > MOST_ID_LENGTH
+  return isInexactId(id) || (typeof id === 'string' && id.length > MOST_ID_LENGTH)
+}
+
+/** Whether a request id is a number that may not be what its client has written. */
+export function isInexactId(id: unknown): boolean {
+  return typeof id === 'number' && Math.abs(id) > Number.MAX_SAFE_INTEGER
 }
 
 /** A body's messages: the objects of a batch (2025-03-26), or the one message. */

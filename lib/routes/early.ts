@@ -8,7 +8,7 @@ import type { LateBody } from '../endpoint/read-ahead.js'
 import { canAnswer } from '../endpoint/reply.js'
 import { calls } from './calls.js'
 import { negotiate } from './endpoint.js'
-import { hasOversizedId } from './oversized.js'
+import { hasInexactId } from './oversized.js'
 import { passNotMcp } from './pass.js'
 import { type Answer, type Context, firstAnswer, type Route, settle } from './route.js'
 
@@ -63,7 +63,7 @@ function whole(
     else learn(context, run)
     return pass()
   }
-  const answer = hasOversizedId(context) ? undefined : firstAnswer(context, [...ours, calls])
+  const answer = hasInexactId(context) ? undefined : firstAnswer(context, [...ours, calls])
   return answer instanceof Promise ? answer.then(decided) : decided(answer)
 }
 

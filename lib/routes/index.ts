@@ -6,7 +6,7 @@ import { listen } from './listen.js'
 import { loopback } from './loopback.js'
 import { ownAnswers } from './own-answers.js'
 import { ownerFailed } from './owner-failed.js'
-import { oversized } from './oversized.js'
+import { inexact, oversized } from './oversized.js'
 import { post } from './post.js'
 import { repeated } from './repeated.js'
 import { resourceRequest } from './resource-request.js'
@@ -41,7 +41,7 @@ export const routes: readonly Route[] = [
   streamUrl,
   downloadUrl,
   // From here on by messages, once they have come.
-  post(ours, [oversized, ...ours, elsewhereByKey, repeated, endpoint]),
+  post(ours, [inexact, ...ours, oversized, elsewhereByKey, repeated, endpoint]),
   oversized,
   // A GET with `Last-Event-ID`.
   resume,
