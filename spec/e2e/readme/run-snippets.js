@@ -119,6 +119,9 @@ Object.assign(globalThis, {
   verifier: { verifyAccessToken: async token => ({ token, clientId: 'c', scopes: [] }) }
 })
 
+// Nobody listens there: what is told of Redis must hold without it.
+Object.assign(process.env, { REDIS_URL: 'redis://127.0.0.1:1', BACKPLANE_SECRET: 's'.repeat(32) })
+
 function globalsFor({ code }) {
   const isOfSockets = code.includes('WebSocketClientTransport')
   const url = new URL(isOfSockets ? `ws://${at}` : `http://${at}/mcp`)
