@@ -99,3 +99,11 @@ export class ResourceRequest extends Waiting {
     if (this.res.headersSent) this.res.destroy()
   }
 }
+
+/**
+ * What compresses, in front of us, would take the length away, and the ranges with it. It asks the
+ * request when the head leaves.
+ */
+export function leaveUncompressed(req: IncomingMessage): void {
+  delete req.headers['accept-encoding']
+}

@@ -1,0 +1,28 @@
+// The message that asks for a resource, and what may be wrong with it.
+import type { Message, RequestId } from '../protocol/json-rpc.js'
+import { INVALID_PARAMS, notSupported, ResourceError } from './resource-errors.js'
+import { headerUri } from './resource-head.js'
+
+/** Characters of a URI as a header has it: clients take heads of 16 KiB at most. */
+const LONGEST_URI = 4096
+
+export type ResourceMessage = Message & { readonly id: RequestId }
+
+export function isUri(uri: unknown): uri is string {
+  if (typeof uri !== 'string' || uri.length > LONGEST_URI) return false
+  return URL.canParse(uri) && headerUri(uri).length <= LONGEST_URI
+}
+
+export function badUri(): ResourceError {
+  return new ResourceError(
+    INVALID_PARAMS,
+    `Invalid params: uri must be an absolute URI of at most ${LONGEST_URI} characters, ` +
+      'percent-encoded'
+  )
+}
+
+export function notDeclared(uri: string): ResourceError {
+  const suggestion =
+    'Declare the client capability resourceStreaming, in initialize or in _meta of the request'
+  return notSupported({ uri, suggestion })
+}

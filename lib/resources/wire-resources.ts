@@ -1,0 +1,107 @@
+// `resources/stream` on transports that carry no bytes: their clients get download URLs.
+import { paramsOf } from '../protocol/json-rpc.js'
+import { parseRevision } from '../protocol/revisions.js'
+import type { WireClient, WireMessage, WireResources } from '../protocol/shared-wire.js'
+import { metaOf } from '../protocol/streams-capability.js'
+import type { InstanceParts } from '../endpoint/instance-parts.js'
+import type { WireOrigin } from './download-tickets.js'
+import type { ResourceDownloads } from './resource-downloads.js'
+import { closing, internalError } from './resource-errors.js'
+import { badUri, isUri, notDeclared, type ResourceMessage } from './resource-message.js'
+import {
+  declarationIn,
+  declarationOf,
+  envelopeIn,
+  isOfResources,
+  maxStreamSizeOf,
+  revisionIn,
+  speakingOfStreams
+} from './resource-negotiation.js'
+import { type Requester, Waiting } from './resource-request.js'
+import type { ResourceService } from './resource-service.js'
+import { discardSource } from './resource-source.js'
+import type { ResourceSettings } from './resource-types.js'
+
+/** What answers on a wire are made of. */
+export interface ResourceParts {
+  readonly settings: ResourceSettings
+  readonly parts: Pick<InstanceParts, 'isClosing'>
+  readonly desk: ResourceService
+  readonly downloads: ResourceDownloads
+}
+
+/**
+ * For transports that carry no bytes; `undefined`: without a public URL there are no downloads.
+ */
+export function resourcesOnWires(all: ResourceParts): WireResources | undefined {
+  const { settings, desk, downloads } = all
+  const { publicUrl } = settings
+  if (publicUrl === undefined) return undefined
+  return {
+    isAbout: isOfResources,
+    speakOf: (method, result) =>
+      speakingOfStreams(method, result, settings.streamable, error => desk.tell(error)),
+    answer: (message, wire) => answerOnWire(all, message, wire, publicUrl),
+    ended: (sessionId, owner) => downloads.endSession(sessionId, owner)
+  }
+}
+
+/** [SEP-2532, WebSocket Transport] A wire gets a download URL, whatever the mode is over HTTP. */
+async function answerOnWire(
+  { parts, desk, downloads }: ResourceParts,
+  message: ResourceMessage,
+  wire: WireClient,
+  publicUrl: string
+): Promise<WireMessage> {
+  const { id } = message
+  const { uri } = paramsOf(message)
+  const { owner, signal, capabilities, sessionId, ask } = wire
+  const work = new Waiting()
+  const gone = (): void => work.gone()
+  signal.addEventListener('abort', gone)
+  try {
+    if (parts.isClosing) throw closing()
+    if (!isUri(uri)) throw badUri()
+    const declaration = declarationOf(message, declarationIn(capabilities))
+    if (declaration === undefined) throw notDeclared(uri)
+    const visitor: Requester = {
+      owner,
+      sessionId: undefined,
+      revision: parseRevision(revisionIn(message)),
+      envelope: envelopeIn(message),
+      maxStreamSize: maxStreamSizeOf(declaration)
+    }
+    const inEnvelope: WireOrigin['ask'] = (method, params) =>
+      ask(method, withEnvelope(params, visitor.envelope))
+    const source = await desk.openFor(work, visitor, uri, {}, inEnvelope)
+    discardSource(source)
+    const result = downloads.ticketFor(visitor, source.facts, publicUrl, {
+      sessionId,
+      ask: inEnvelope
+    })
+    return { jsonrpc: '2.0', id, result }
+  } catch (error) {
+    const {
+      code,
+      message: text,
+      data
+    } = desk.errorOf(error) ?? internalError(isUri(uri) ? uri : undefined)
+    return {
+      jsonrpc: '2.0',
+      id,
+      error: { code, message: text, ...(data !== undefined && { data }) }
+    }
+  } finally {
+    signal.removeEventListener('abort', gone)
+  }
+}
+
+/** What a request of 2026-07-28 says of its client, in another one of it. */
+function withEnvelope(
+  params: Record<string, unknown> | undefined,
+  envelope: Record<string, unknown> | undefined
+): Record<string, unknown> | undefined {
+  return envelope === undefined
+    ? params
+    : { ...params, _meta: { ...envelope, ...metaOf(params ?? {}) } }
+}
