@@ -43,8 +43,9 @@ export class CallStep {
     return [...this.#legs].every(leg => leg.mayComeBack)
   }
 
-  isWaitedForBy(requestId: RequestId): boolean {
-    return [...this.#legs].some(leg => leg.requestId === requestId)
+  /** The requests that wait. */
+  get requestIds(): ReadonlySet<RequestId> {
+    return new Set([...this.#legs].map(leg => leg.requestId))
   }
 
   join(leg: Leg): void {

@@ -165,11 +165,16 @@ export class CallStore implements CallKeeper<Call> {
     owner: string,
     sessionId: string | undefined
   ): readonly Call[] {
-    const calls = requestIds.length === 0 ? [] : this.ofSession(sessionId, owner)
-    return [...new Set(requestIds)].flatMap(id => {
-      const found = calls.filter(call => call.isWaitedForBy(id))
-      return found.length === 1 ? found : []
-    })
+    if (requestIds.length === 0) return []
+    const wanted = new Set(requestIds)
+    const found = new Map<RequestId, Call>()
+    for (const call of this.ofSession(sessionId, owner))
+      for (const id of call.requestIds) {
+        if (!wanted.has(id)) continue
+        if (found.has(id)) wanted.delete(id)
+        else found.set(id, call)
+      }
+    return [...found].flatMap(([id, call]) => (wanted.has(id) ? call : []))
   }
 
   /** One owner's running calls of a session. */

@@ -84,9 +84,9 @@ export class Call {
     return this.#step.isListenedTo
   }
 
-  /** Whether a request has an open leg. */
-  isWaitedForBy(requestId: RequestId): boolean {
-    return this.#step.isWaitedForBy(requestId)
+  /** The requests that have an open leg. */
+  get requestIds(): ReadonlySet<RequestId> {
+    return this.#step.requestIds
   }
 
   /**

@@ -15,6 +15,14 @@ import { answerJson, ask, report, serveTokens, SOON, TEXT, tokenOf } from './set
 
 afterEach(closeAll)
 
+const leg = {
+  acceptsEvents: false,
+  isOver: false,
+  isAskingClient: false,
+  watch() {},
+  answer() {}
+}
+
 describe('stats()', () => {
   it('count calls that run and results that are kept, in bytes, and those that had to make room', async () => {
     const { url, endpoint, streams } = await serveTokens({ maxBytes: 2000, maxStreamBytes: 2000 })
@@ -46,13 +54,6 @@ describe('stats()', () => {
 describe('a result', () => {
   afterEach(() => void jest.useRealTimers())
 
-  const leg = {
-    acceptsEvents: false,
-    isOver: false,
-    isAskingClient: false,
-    watch() {},
-    answer() {}
-  }
   const facts = { owner: '', sessionId: undefined, scope: '', method: 'tools/call', parameters: '' }
   const limits = {
     maxCalls: 9,
@@ -118,5 +119,56 @@ describe('a result', () => {
       return requests.filter(request => request.deref() !== undefined).length < CALLS / 2
     })
     expect(streams.stats().calls).toBe(CALLS)
+  })
+})
+
+describe('a call is found by the request that waits for it', () => {
+  const LIMITS = { maxCalls: 999, maxCallBytes: 99, maxBytes: 999, window: 1, abandonAfter: 60_000 }
+  const ME = {
+    owner: 'me',
+    sessionId: 's',
+    scope: '',
+    method: 'tools/call',
+    parameters: ''
+  }
+
+  function running(store: CallStore, requestId: string | number, facts = ME): Call {
+    const call = new Call(facts, store, token => token)
+    store.begin(call)
+    call.join(undefined, { ...leg, requestId, refuse() {} } as unknown as Leg, 60_000)
+    return call
+  }
+
+  it('of its own session and owner, while it runs', () => {
+    const store = new CallStore(LIMITS)
+    const [a, b] = [running(store, 7), running(store, '7')]
+    running(store, 8, { ...ME, owner: 'you' })
+    running(store, 9, { ...ME, sessionId: 't' })
+    expect(store.findByRequests([7, 7, 8, 9, '7'], 'me', 's')).toEqual([a, b])
+    expect(store.findByRequests([], 'me', 's')).toEqual([])
+    a.cancel()
+    expect(store.findByRequests([7, '7'], 'me', 's')).toEqual([b])
+    store.close()
+  })
+
+  it('not at all where several calls have one for the same', () => {
+    const store = new CallStore(LIMITS)
+    for (const id of [7, 7, 7]) running(store, id)
+    const other = running(store, 8)
+    expect(store.findByRequests([7, 8], 'me', 's')).toEqual([other])
+    store.close()
+  })
+
+  it('with one look at each, however many are named', () => {
+    const store = new CallStore(LIMITS)
+    let looks = 0
+    for (let id = 0; id < 100; id++)
+      Object.defineProperty(running(store, id), 'requestIds', {
+        get: () => (looks++, new Set([id]))
+      })
+    const ids = Array.from({ length: 1000 }, (_, id) => id)
+    expect(store.findByRequests(ids, 'me', 's')).toHaveLength(100)
+    expect(looks).toBe(100)
+    store.close()
   })
 })
