@@ -40,6 +40,14 @@ export class BackplaneSeat {
 
   /** A stream has ended: what nobody reads here is kept where others find it. */
   ended(stream: Stream): void {
+    if (!stream.isConnecting) return this.#keep(stream)
+    // Answered in one go: its connection follows at once, if its client is there.
+    setImmediate(() => {
+      if (stream.readers === 0) this.#keep(stream)
+    })
+  }
+
+  #keep(stream: Stream): void {
     const { kind, isHandshake, isEphemeral, hasReader, log } = stream
     if (hasReader || kind !== 'request' || isHandshake || isEphemeral || log.last === 0) return
     if (!this.link.results.save(stream))

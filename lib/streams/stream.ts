@@ -59,7 +59,6 @@ export class Stream implements StreamIdentity, InputWaitHost, RetentionHost {
   #reader: Reader | undefined
   #takeOvers: TakeOvers | undefined
   #producer: Producer | undefined
-  /** The connection of the request that has opened it has not followed yet. */
   #isConnecting: boolean
   #isFull = false
   /** Requests to end its session that the endpoint has not answered. */
@@ -222,6 +221,11 @@ export class Stream implements StreamIdentity, InputWaitHost, RetentionHost {
       )
     if (!this.#retention.isFull(true)) return true
     return isSameWrite ? !this.#retention.isOverfull : !this.#isFull
+  }
+
+  /** The connection of the request that has opened it has not followed yet. */
+  get isConnecting(): boolean {
+    return this.#isConnecting
   }
 
   /** Somebody makes room in it, or is about to. */
