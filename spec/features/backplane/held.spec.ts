@@ -1,0 +1,149 @@
+// What else a client holds of an instance, and brings to another one: tasks, cookies, a listen
+// channel, a call of its session, a download.
+
+import { afterEach, expect, it } from '@jest/globals'
+import type { McpStreamsOptions } from '../../../lib/index.js'
+import { cluster } from '../../helpers/backplane/cluster.js'
+import { closeAll } from '../../helpers/close-all.js'
+import { rawEndpoint, type RawCall, type RawEndpoint } from '../../helpers/endpoints/raw.js'
+import {
+  callTool,
+  cancelled,
+  get,
+  headersFor,
+  initializeSession,
+  post,
+  request
+} from '../../helpers/mcp.js'
+import { until } from '../../helpers/happenings.js'
+import { ALICE, cookieOf } from '../cookies/setup.js'
+import { answerJson, DECLARED } from '../resources/setup.js'
+import { answer, ask, begin, getTask, RESULT } from '../tasks/setup.js'
+import { anywhere, at, gist, lastId, note, VERSION } from './setup.js'
+
+afterEach(closeAll)
+
+/** Two instances whose endpoints have sessions; the client's is opened at the first. */
+async function sessionAnywhere(
+  script: (call: RawCall) => unknown,
+  options: McpStreamsOptions = {},
+  capabilities?: object
+) {
+  const endpoints = [0, 1].map(i => rawEndpoint(script, { session: `s${i}`, initializeAs: 'json' }))
+  const { members } = await cluster(i => endpoints[i] as RawEndpoint, options, {}, 2)
+  const urls = members.map(({ url }) => url)
+  const { headers } = await initializeSession(urls[0] as string, VERSION, {}, capabilities)
+  return { endpoints, urls, headers }
+}
+
+it('a task is looked in on, and cancelled, at another instance', async () => {
+  const endpoints = [0, 1].map(() =>
+    rawEndpoint(call => {
+      if (call.message?.method === 'server/discover')
+        answer(call, { supportedVersions: ['2026-07-28'], capabilities: { tools: {} } })
+      else running.push(call)
+    })
+  )
+  const running: RawCall[] = []
+  const { members } = await cluster(i => endpoints[i]!, { tasks: { after: 0 } }, {}, 2)
+  const [home, away] = members.map(({ url }) => url) as [string, string]
+  const taskId = await begin(home)
+  expect((await getTask(away, taskId)).result).toMatchObject({ taskId, status: 'working' })
+  answer(running[0]!)
+  for (;;) {
+    const { result } = await getTask(away, taskId)
+    if (result.status !== 'completed') continue
+    expect(result.result).toMatchObject({ content: RESULT.content })
+    break
+  }
+  const other = await begin(home)
+  expect(await ask(away, 'tasks/cancel', { taskId: other })).not.toHaveProperty('error')
+  expect((await getTask(away, other)).result.status).toBe('cancelled')
+})
+
+it('a call whose client stays is nothing to the others, also where it is answered in one go', async () => {
+  const endpoints = [0, 1].map(() => rawEndpoint(call => call.result()))
+  const { hub, members } = await cluster(i => endpoints[i]!, {}, { lease: 60_000 }, 2)
+  await until(() => members.every(({ streams }) => streams.stats().backplane.up === 1))
+  const before = hub.commands.length
+  for (let id = 1; id <= 5; id++) {
+    const response = await post(
+      members[0]!.url,
+      callTool(id, 'any'),
+      headersFor({ version: VERSION })
+    )
+    await response.ended
+    expect(gist(response)).toEqual([id])
+  }
+  expect(hub.commands.slice(before)).toEqual([])
+})
+
+it('a cookie is good at another instance, and without it there is nothing', async () => {
+  const all = await anywhere({ cookie: { secret: 'secret' } })
+  const { first, call, link } = await all.call(ALICE)
+  call.emit(note('one'))
+  await first.nextMessage()
+  const cookie = cookieOf(first)
+  expect(cookie).not.toBe('')
+  first.destroy()
+  expect((await get(at(link, all, 1))).status).toBe(404)
+  const second = await get(at(link, all, 1), { cookie })
+  call.result()
+  await second.ended
+  expect(gist(second)).toEqual(['one', 1])
+})
+
+it('a listen channel goes on at another instance', async () => {
+  const listening: RawCall[] = []
+  const { endpoints, urls, headers } = await sessionAnywhere(call => {
+    if (call.req.method !== 'GET') return call.result()
+    call.open()
+    listening.push(call)
+  })
+  const first = await get(urls[0]!, headers)
+  listening[0]!.emit(note('one'))
+  await first.nextMessage()
+  first.destroy()
+  listening[0]!.emit(note('two'))
+  const second = await get(urls[1]!, { ...headers, 'last-event-id': lastId(first) })
+  expect((await second.nextMessage()).params.data).toBe('two')
+  listening[0]!.emit(note('three'))
+  expect((await second.nextMessage()).params.data).toBe('three')
+  expect(endpoints[1]!.requests.length).toBe(0)
+  expect(listening).toHaveLength(1)
+})
+
+it('a call of a session is cancelled by a notification to another instance', async () => {
+  const { endpoints, urls, headers } = await sessionAnywhere(({ open }) => open())
+  const call = post(urls[0]!, callTool(1, 'any'), headers)
+  await endpoints[0]!.calls.nth(1)
+  await call
+  const told = await post(urls[1]!, cancelled(1), headers)
+  expect(told.status).toBe(202)
+  const methods = endpoints.map(({ requests }) => requests.map(({ message }) => message?.method))
+  expect(methods[0]).toContain('notifications/cancelled')
+  expect(methods[1]).toEqual([])
+})
+
+it('a download is fetched at another instance, from where its ticket was made out', async () => {
+  const resources = {
+    mode: 'download' as const,
+    publicUrl: 'https://mcp.example/mcp',
+    open: () => ({ body: Buffer.from('the bytes') })
+  }
+  const { urls, headers } = await sessionAnywhere(answerJson, { resources }, DECLARED)
+  const response = await post(urls[0]!, request(1, 'resources/stream', { uri: 'a:1' }), {
+    ...headers,
+    accept: 'application/json, text/event-stream, */*'
+  })
+  await response.ended
+  const { downloadUrl } = JSON.parse(response.text).result
+  const url = new URL(new URL(downloadUrl).search, urls[1])
+  const first = await get(url, { ...headers, accept: '*/*', range: 'bytes=4-' })
+  await first.ended
+  expect([first.status, first.text]).toEqual([206, 'bytes'])
+  const made = url.searchParams.get('download')!
+  url.searchParams.set('download', `${made.slice(0, 5)}aaaaaaaaaaaaaaaa`)
+  const unknown = await get(url, { ...headers, accept: '*/*' })
+  expect(unknown.status).toBe(404)
+})
