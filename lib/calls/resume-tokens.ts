@@ -1,5 +1,6 @@
 // The Resuming draft: a call that takes long is answered with a token in the meantime, and goes on
 // without a connection.
+import { LONGEST_TIMEOUT } from '../protocol/clock.js'
 import type { IncomingMessage } from 'node:http'
 import { nanoid } from 'nanoid'
 import {
@@ -45,9 +46,6 @@ import { mayGetTokens, type ResumeTokensSettings, waitOf } from './token-setting
 import { WiresTokens } from './wire-tokens.js'
 
 type Request = Message & { readonly id: RequestId; readonly method: string }
-
-/** Timers wrap around beyond this. */
-const LONGEST_TIMEOUT = 2 ** 31 - 1
 
 export class ResumeTokens {
   readonly #parts: InstanceParts

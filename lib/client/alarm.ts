@@ -1,9 +1,7 @@
 // A timer for what is expected of the network. Where it comes late, the process was asleep, and has
 // not read yet what came meanwhile.
-import { now } from '../protocol/clock.js'
+import { LONGEST_TIMEOUT, now } from '../protocol/clock.js'
 
-/** Timers wrap around beyond this, and would fire at once. */
-export const LONGEST_TIMEOUT = 2 ** 31 - 1
 /** Milliseconds beyond which a timer has not merely waited for a busy process. */
 const LATE = 500
 /** Milliseconds for reading what lies in a socket. */

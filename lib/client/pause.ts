@@ -1,5 +1,5 @@
 // Waits for a time, unless a signal ends it.
-import { LONGEST_TIMEOUT } from './alarm.js'
+import { LONGEST_TIMEOUT } from '../protocol/clock.js'
 
 /** Resolves after so many milliseconds; rejects with the signal's reason as soon as that aborts. */
 export function pause(delay: number, signal: AbortSignal | null | undefined): Promise<void> {

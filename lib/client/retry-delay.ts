@@ -1,6 +1,6 @@
 // How long to wait: before the next attempt, and for anything of the network.
-import { now } from '../protocol/clock.js'
-import { alarm, LONGEST_TIMEOUT } from './alarm.js'
+import { LONGEST_TIMEOUT, now } from '../protocol/clock.js'
+import { alarm } from './alarm.js'
 import type { ClientSettings, Reconnection } from './options.js'
 
 export interface RetryTimes {

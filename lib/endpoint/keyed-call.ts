@@ -1,4 +1,5 @@
 // One call under its `Idempotency-Key`: who waits for it, and what became of it.
+import { LONGEST_TIMEOUT } from '../protocol/clock.js'
 import type { OutgoingHttpHeaders, ServerResponse } from 'node:http'
 import type { RequestId } from '../protocol/json-rpc.js'
 
@@ -62,8 +63,6 @@ export interface KeyedRun {
   /** A stream keeps its events itself, and what is lost is not kept. */
   stopRecording(): void
 }
-
-const LONGEST_TIMEOUT = 2 ** 31 - 1
 
 /**
  * A call that has not been answered yet. What is known of it goes once it has been: its request may

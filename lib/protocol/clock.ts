@@ -10,3 +10,6 @@ export function now(): number {
 
 /** The same for a cache. */
 export const CLOCK = { now }
+
+/** Milliseconds: timers wrap around beyond this. */
+export const LONGEST_TIMEOUT = 2 ** 31 - 1

@@ -1,11 +1,10 @@
 // The option `resources`: what is wrong with a bad one, and the defaults.
+import { LONGEST_TIMEOUT } from '../protocol/clock.js'
 import type { ResourceSettings, ResourcesOptions } from './resource-types.js'
 
 type Check = (value: unknown) => string | undefined
 
 const LOOPBACK_NAME = /^(?:localhost|127(?:\.\d{1,3}){3}|\[::1\])$/
-/** The most that a timer takes. */
-const LONGEST_TIMEOUT = 2 ** 31 - 1
 
 /** One line per option: a new one cannot be forgotten, it would not compile. */
 const CHECKS: { readonly [name in keyof Required<ResourcesOptions>]: Check } = {

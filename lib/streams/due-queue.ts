@@ -1,6 +1,6 @@
 // One timer for all that becomes due the same time after it began: a call that is over before costs
 // a place in a list, and no timer.
-import { now } from '../protocol/clock.js'
+import { LONGEST_TIMEOUT, now } from '../protocol/clock.js'
 
 /** Something that waits. It stands in one queue at a time. */
 export class Waiting {
@@ -19,9 +19,6 @@ export class Waiting {
     this.queue?.remove(this)
   }
 }
-
-/** Timers wrap around beyond this, and would fire at once. */
-const LONGEST_TIMEOUT = 2 ** 31 - 1
 
 export class DueQueue {
   readonly #delay: number

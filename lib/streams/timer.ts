@@ -1,7 +1,5 @@
 // A timer that can be started over and stopped, and that keeps no process alive.
-
-/** Timers wrap around beyond this, and would fire at once. */
-const LONGEST_TIMEOUT = 2 ** 31 - 1
+import { LONGEST_TIMEOUT } from '../protocol/clock.js'
 
 export class Timer {
   readonly #due: () => void

@@ -1,4 +1,5 @@
 // Calls of tools that ask to be tasks (2025-11-25), and who waits for their results.
+import { LONGEST_TIMEOUT } from '../../protocol/clock.js'
 import { nanoid } from 'nanoid'
 import { errorResponse, paramsOf } from '../../protocol/json-rpc.js'
 import { memberTexts, withMembers } from '../../protocol/json-splice.js'
@@ -6,15 +7,12 @@ import { HttpLeg } from '../http-leg.js'
 import { endpointRequest, endpointText, progressTokenOf } from '../token-request.js'
 import { createdText, wishOf } from './core.js'
 import { CoreDialogue } from './core-dialogue.js'
-import { giveRefusal, isAdmitted, leaveToEndpoint, type TaskPost } from './task-answer.js'
+import { factsOf, giveRefusal, isAdmitted, leaveToEndpoint, type TaskPost } from './task-answer.js'
 import type { TasksParts } from './task-calls.js'
 import { badParams, CANCELLED, NO_ROOM } from './task-refusal.js'
 import { TaskRun } from './task-run.js'
 import { Task } from './task.js'
 import type { TasksSettings } from './task-settings.js'
-
-/** Timers wrap around beyond this. */
-const LONGEST_TIMEOUT = 2 ** 31 - 1
 
 /** Answers a call that asks to be a task. */
 export async function answerCoreCall(shared: TasksParts, post: TaskPost): Promise<void> {
@@ -39,16 +37,13 @@ function ttlOf(wish: unknown, { default: usual, max }: TasksSettings['ttl']): nu
 function begin(shared: TasksParts, post: TaskPost, ttl: number): void {
   const { parts, settings, store, runs, dialogues } = shared
   const { context, request } = post
-  const { req, owner, session } = context
-  const { method } = request
-  const facts = {
-    owner,
-    sessionId: session,
-    scope: context.scopeOf(),
-    method,
-    parameters: ''
-  }
-  const task = new Task(facts, store, { ttl, pollInterval: settings.pollInterval }, createdText)
+  const { req } = context
+  const task = new Task(
+    factsOf(post),
+    store,
+    { ttl, pollInterval: settings.pollInterval },
+    createdText
+  )
   const sent = endpointText(post.text, request, endpointRequest(request, nanoid()))
   const params = withMembers(memberTexts(sent).get('params') ?? '{}', { task: undefined })
   const text = withMembers(sent, { params })
@@ -56,7 +51,7 @@ function begin(shared: TasksParts, post: TaskPost, ttl: number): void {
   dialogues.set(task, dialogue)
   const run = new TaskRun({ parts, task, text, acceptsEvents: false, dialogue, headers: [] })
   runs.set(task, run)
-  parts.debug('%s is a task', method)
+  parts.debug('%s is a task', request.method)
   task.call.join(undefined, new HttpLeg(context, request, false), LONGEST_TIMEOUT)
   if (!task.grow(Buffer.byteLength(text))) return task.call.fail('overflow')
   task.call.answerNow()

@@ -1,4 +1,5 @@
 // Answers to requests about tasks, by HTTP.
+import type { CallFacts } from '../call-keeper.js'
 import type { ServerResponse } from 'node:http'
 import { errorResponse, type Message, type RequestId } from '../../protocol/json-rpc.js'
 import { relayAnswer, sendToEndpoint } from '../../endpoint/endpoint-client.js'
@@ -15,6 +16,13 @@ export interface TaskPost {
   readonly request: Request
   /** Its JSON, where that is known as it was written. */
   readonly text: string | undefined
+}
+
+/** What a task's call is known by. */
+export function factsOf({ context, request }: TaskPost): CallFacts {
+  const { owner, session } = context
+  const { method } = request
+  return { owner, sessionId: session, scope: context.scopeOf(), method, parameters: '' }
 }
 
 /** Gives a result that is JSON already. */

@@ -1,4 +1,5 @@
 // Calls of tools that become tasks (2026-07-28): at once, or when they have no result in time.
+import { LONGEST_TIMEOUT } from '../../protocol/clock.js'
 import type { IncomingMessage } from 'node:http'
 import { nanoid } from 'nanoid'
 import { paramsOf } from '../../protocol/json-rpc.js'
@@ -9,15 +10,12 @@ import { endpointRequest, endpointText } from '../token-request.js'
 import type { CoreDialogue } from './core-dialogue.js'
 import { createdText } from './extension.js'
 import type { TaskAdmission } from './task-admission.js'
-import { giveRefusal, isAdmitted, leaveToEndpoint, type TaskPost } from './task-answer.js'
+import { factsOf, giveRefusal, isAdmitted, leaveToEndpoint, type TaskPost } from './task-answer.js'
 import { NO_ROOM, UNDECLARED } from './task-refusal.js'
 import { TaskRun } from './task-run.js'
 import { Task } from './task.js'
 import type { TaskPolicy, TasksSettings } from './task-settings.js'
 import type { TaskStore } from './task-store.js'
-
-/** Timers wrap around beyond this. */
-const LONGEST_TIMEOUT = 2 ** 31 - 1
 
 export interface TasksParts {
   readonly parts: InstanceParts
@@ -59,17 +57,9 @@ export async function answerCall(
 function begin(shared: TasksParts, post: TaskPost, policy: TaskPolicy): void {
   const { parts, settings, store, runs } = shared
   const { context, request } = post
-  const { req, owner, session } = context
-  const { method } = request
-  const facts = {
-    owner,
-    sessionId: session,
-    scope: context.scopeOf(),
-    method,
-    parameters: ''
-  }
+  const { req } = context
   const times = { ttl: settings.ttl.default, pollInterval: settings.pollInterval }
-  const task = new Task(facts, store, times, createdText)
+  const task = new Task(factsOf(post), store, times, createdText)
   const text = endpointText(post.text, request, endpointRequest(request, nanoid()))
   const leg = new HttpLeg(context, request, false)
   const { acceptsEvents } = leg
@@ -81,7 +71,7 @@ function begin(shared: TasksParts, post: TaskPost, policy: TaskPolicy): void {
     headers: paramHeaders(req)
   })
   runs.set(task, run)
-  parts.debug('%s may become a task', method)
+  parts.debug('%s may become a task', request.method)
   task.call.join(undefined, leg, policy === 'after' ? settings.after : LONGEST_TIMEOUT)
   if (!task.grow(Buffer.byteLength(text))) return task.call.fail('overflow')
   if (policy !== 'after') task.call.answerNow()

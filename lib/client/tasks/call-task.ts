@@ -1,5 +1,6 @@
 // Calls a tool and looks on as a task: one function for both generations of tasks, and for servers
 // that have none.
+import { LONGEST_TIMEOUT } from '../../protocol/clock.js'
 import { ANYTHING, type RequestingClient, type ResumableResult } from '../requesting-client.js'
 import { pause } from '../pause.js'
 import { FIRST_STATELESS_REVISION } from '../../protocol/revisions.js'
@@ -41,8 +42,6 @@ interface Sender {
   readonly transport?: { readonly protocolVersion?: string | undefined } | undefined
 }
 
-/** What the SDK takes for "as long as it takes". */
-const LONGEST_TIMEOUT = 2 ** 31 - 1
 const POLL_INTERVAL = 1000
 const SHORTEST_INTERVAL = 20
 const METHOD_NOT_FOUND = -32601
