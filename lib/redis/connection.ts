@@ -9,6 +9,8 @@ export interface RedisConnection {
   set(key: string, value: Buffer, time: number, isNew: boolean): Promise<unknown>
   subscribe(channel: string, listener: (message: Uint8Array) => void): Promise<unknown>
   unsubscribe(channel: string): Promise<unknown>
+  /** What the server says of its memory (`INFO memory`); of a cluster, one of its nodes. */
+  memoryInfo(): Promise<unknown>
   destroy(): void
 }
 

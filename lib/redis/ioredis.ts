@@ -16,6 +16,7 @@ export interface IoRedis extends Emitter {
   spublish(channel: string, message: Buffer): Promise<unknown>
   ssubscribe(channel: string): Promise<unknown>
   sunsubscribe(channel: string): Promise<unknown>
+  info(section: string): Promise<unknown>
 }
 
 /** Commands fail at once where there is no connection: what waits for one is no concern of ours. */
@@ -55,6 +56,7 @@ export function connectIoRedis(client: IoRedis): Connect {
         listeners.delete(channel)
         return isCluster ? listening.sunsubscribe(channel) : listening.unsubscribe(channel)
       },
+      memoryInfo: () => commands.info('memory'),
       destroy() {
         for (const one of new Set([commands, listening])) one.disconnect()
       }

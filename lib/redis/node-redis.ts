@@ -4,6 +4,8 @@ import { type Connect, type Emitter, type RedisConnection, watch } from './conne
 /** RESP's type of strings, which are to stay bytes. */
 const BLOB_STRING = 36
 
+const MEMORY_INFO = ['INFO', 'memory']
+
 interface SetOptions {
   readonly expiration: { readonly type: 'PX'; readonly value: number }
   readonly condition?: 'NX'
@@ -26,6 +28,8 @@ export interface NodeRedis extends Emitter {
   sPublish(channel: string, message: Buffer): Promise<unknown>
   sSubscribe(channel: string, listener: Listener, isBuffer: true): Promise<unknown>
   sUnsubscribe(channel: string): Promise<unknown>
+  /** A cluster takes the key of the command first, and whether it only reads. */
+  sendCommand(...args: readonly unknown[]): Promise<unknown>
 }
 
 export function connectNodeRedis(client: NodeRedis): Connect {
@@ -61,6 +65,10 @@ export function connectNodeRedis(client: NodeRedis): Connect {
           : listening.subscribe(channel, listener, true),
       unsubscribe: channel =>
         isCluster ? listening.sUnsubscribe(channel) : listening.unsubscribe(channel),
+      memoryInfo: () =>
+        isCluster
+          ? commands.sendCommand(undefined, true, MEMORY_INFO)
+          : commands.sendCommand(MEMORY_INFO),
       destroy() {
         for (const one of connections) if (one.isOpen) one.destroy()
       }

@@ -2,6 +2,7 @@
 // shared.
 import type { Backplane, BackplaneCommand } from '../backplane/types.js'
 import type { Connect, RedisConnection } from './connection.js'
+import { EvictionWatch } from './eviction.js'
 
 /** Bytes of messages that may wait for Redis. More are dropped, and mended by who misses them. */
 const MOST_WAITING = 16 * 1024 * 1024
@@ -23,6 +24,7 @@ export class RedisBackplane implements Backplane {
   #connection: RedisConnection | undefined
   readonly #listeners = new Map<string, (message: Uint8Array) => void>()
   readonly #onUp = new Set<(isUp: boolean) => void>()
+  readonly #eviction = new EvictionWatch()
   #wasUp = false
   #waiting = 0
 
@@ -100,7 +102,9 @@ export class RedisBackplane implements Backplane {
     if (this.#wasUp) this.#tell(false)
   }
 
-  #changed({ isUp }: RedisConnection): void {
+  #changed(connection: RedisConnection): void {
+    const { isUp } = connection
+    if (isUp && !this.#wasUp) void this.#eviction.look(connection)
     if (isUp !== this.#wasUp) this.#tell(isUp)
   }
 

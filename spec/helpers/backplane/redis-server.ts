@@ -1,9 +1,10 @@
 // A Redis server of one's own, on a free port of 127.0.0.1, with nothing kept on disk.
-import { execFileSync, spawn, spawnSync, type ChildProcess } from 'node:child_process'
+import { spawn, spawnSync, type ChildProcess } from 'node:child_process'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { createClient } from 'redis'
 import { closeLater } from '../close-all.js'
 import { listenOnLoopback } from '../listen.js'
 
@@ -25,6 +26,8 @@ export interface RedisServer {
   start(): Promise<void>
   /** Holds it (SIGSTOP), or lets it go on. */
   pause(isPaused: boolean): void
+  /** Sends it a command, over a connection of its own. */
+  command(...args: readonly string[]): Promise<unknown>
 }
 
 /** Closed by `closeAll`. */
@@ -63,16 +66,20 @@ export async function startRedis(...options: readonly string[]): Promise<RedisSe
     rmSync(dir, { recursive: true, force: true })
   })
   await start()
+  const url = `redis://127.0.0.1:${port}`
   return {
     port,
-    url: `redis://127.0.0.1:${port}`,
+    url,
     kill,
     start,
-    pause: isPaused => void child?.kill(isPaused ? 'SIGSTOP' : 'SIGCONT')
+    pause: isPaused => void child?.kill(isPaused ? 'SIGSTOP' : 'SIGCONT'),
+    command: async (...args) => {
+      const client = await createClient({ url }).connect()
+      try {
+        return await client.sendCommand(args)
+      } finally {
+        client.destroy()
+      }
+    }
   }
-}
-
-/** A command by the server's own client, where there is one. */
-export function redisCli(port: number, ...args: readonly string[]): string {
-  return execFileSync('redis-cli', ['-p', `${port}`, ...args], { encoding: 'utf8' })
 }
