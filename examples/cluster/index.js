@@ -10,9 +10,11 @@
 // index.js tells the story; exit code 1 if anything is lost that should not be
 //   instances.js   processes: begun, told to leave, killed
 //   redis.js       a Redis of one's own
+//   children.js    none of them is left behind
 //   options.js     the command line
 
 import { randomUUID } from 'node:crypto'
+import { exitOnSignals } from './children.js'
 import { openClient } from './client.js'
 import { roundRobin } from './front.js'
 import { startInstance } from './instances.js'
@@ -28,6 +30,7 @@ const TOLD_WITHIN = 12_000
 if (readOptions()) await main()
 
 async function main() {
+  exitOnSignals()
   const redis = await startRedis()
   if (redis === undefined) {
     console.error(

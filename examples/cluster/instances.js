@@ -1,10 +1,10 @@
 // Processes, as an orchestrator has them: begun, told to leave, killed.
 
-import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { createInterface } from 'node:readline'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
+import { spawnChild } from './children.js'
 
 const program = fileURLToPath(new URL('instance.js', import.meta.url))
 
@@ -13,7 +13,7 @@ const program = fileURLToPath(new URL('instance.js', import.meta.url))
  * `begun` counts the calls that it has begun.
  */
 export async function startInstance(name, { redis, secret }) {
-  const child = spawn(process.execPath, [program, name, redis], {
+  const child = spawnChild(process.execPath, [program, name, redis], {
     stdio: ['ignore', 'pipe', 'inherit'],
     env: { ...process.env, BACKPLANE_SECRET: secret }
   })

@@ -1,8 +1,8 @@
 // A Redis of one's own: on a free port, and nothing of it stays.
 
-import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { createServer } from 'node:net'
+import { spawnChild } from './children.js'
 
 const programs = process.env.REDIS_SERVER
   ? [process.env.REDIS_SERVER]
@@ -13,7 +13,7 @@ export async function startRedis() {
   const port = await freePort()
   const options = ['--port', port, '--bind', '127.0.0.1', '--save', '', '--appendonly', 'no']
   for (const program of programs) {
-    const child = spawn(program, options, { stdio: ['ignore', 'pipe', 'inherit'] })
+    const child = spawnChild(program, options, { stdio: ['ignore', 'pipe', 'inherit'] })
     if (!(await hasBegun(child))) continue
     return { url: `redis://127.0.0.1:${port}`, close: () => void child.kill() }
   }

@@ -1,9 +1,11 @@
 // The example of several instances as its reader runs it.
 
 import { describe, expect, it } from '@jest/globals'
-import { execFile } from 'node:child_process'
+import { execFile, execFileSync, spawn, spawnSync } from 'node:child_process'
+import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
 import { isWithoutRedis } from '../../helpers/backplane/redis-server.js'
+import { until } from '../../helpers/happenings.js'
 
 const root = fileURLToPath(new URL('../../..', import.meta.url))
 
@@ -43,7 +45,40 @@ else
       )
       expect(code).toBe(0)
     }, 60_000)
+
+    it.each(['SIGTERM', 'SIGINT'] as const)(
+      'leaves no process behind when it is ended by %s',
+      async signal => {
+        const child = spawn(process.execPath, ['examples/cluster/index.js'], {
+          cwd: root,
+          stdio: ['ignore', 'pipe', 'inherit']
+        })
+        const exited = once(child, 'exit')
+        // They are there once the story begins.
+        await once(child.stdout, 'data')
+        const children = childrenOf(child.pid!)
+        expect(children.length).toBe(4)
+        child.kill(signal)
+        expect((await exited)[0]).toBe(signal === 'SIGTERM' ? 143 : 130)
+        await until(() => !children.some(isRunning))
+      },
+      60_000
+    )
   })
+
+function childrenOf(pid: number): number[] {
+  const all = execFileSync('ps', ['-A', '-o', 'pid=,ppid='], { encoding: 'utf8' })
+  const rows = all.trim().split('\n')
+  return rows
+    .map(row => row.trim().split(/\s+/).map(Number))
+    .flatMap(([id, parent]) => (parent === pid ? [id!] : []))
+}
+
+/** What has ended may wait for whoever adopted it. */
+function isRunning(pid: number): boolean {
+  const { stdout } = spawnSync('ps', ['-o', 'stat=', '-p', `${pid}`], { encoding: 'utf8' })
+  return stdout.trim() !== '' && !stdout.startsWith('Z')
+}
 
 describe('the cluster example, where it cannot be run', () => {
   it('says what is missing', async () => {
