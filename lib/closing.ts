@@ -90,6 +90,7 @@ export class Closing {
       Promise.all(waiting),
       new Promise<void>(resolve => (this.#expired = resolve))
     ])
+    instance.connections.callsOver()
     await instance.connections.whenIdle()
     instance.connections.close()
     instance.progress?.close()

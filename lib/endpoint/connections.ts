@@ -33,8 +33,10 @@ export class Connections implements ConnectionHost {
   readonly #stalls: StallWatch
   /** Set when the process is about to end: reconnection times for those who listen. */
   #retry: (() => number) | undefined
-  /** Then clients of running calls go on by other instances. */
+  /** Then clients go on by other instances. */
   #mayMove = false
+  /** Then nothing is left but who listens. */
+  #isLast = false
   /** Set when its time is up: milliseconds for which sockets are waited for. */
   #patience: number | undefined
   /** Connections whose sockets close with them, until these have. */
@@ -80,11 +82,21 @@ export class Connections implements ConnectionHost {
     for (const connection of [...this.#open]) this.#send(connection, retry)
   }
 
+  /** Who has come by another instance already stays for as long as there is something to do. */
   #send(connection: Connection, retry: () => number): void {
     if (connection.isClosed) return
-    if (this.#mayMove && !connection.isRelayed) connection.disconnect(retry())
+    const hasMoved = this.#mayMove && connection.isRelayed
+    if (this.#mayMove && !hasMoved) connection.disconnect(retry())
     this.#release(connection)
-    connection.stopListening(retry())
+    if (!hasMoved || this.#isLast) connection.stopListening(retry())
+  }
+
+  /** All calls are over: who still listens is disconnected, too. */
+  callsOver(): void {
+    this.#isLast = true
+    const retry = this.#retry
+    if (retry === undefined) return
+    for (const connection of [...this.#open]) connection.stopListening(retry())
   }
 
   /** Sockets are waited for no longer than so many milliseconds from now on. */

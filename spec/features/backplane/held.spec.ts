@@ -33,7 +33,7 @@ async function sessionAnywhere(
   const { members } = await cluster(i => endpoints[i] as RawEndpoint, options, {}, 2)
   const urls = members.map(({ url }) => url)
   const { headers } = await initializeSession(urls[0] as string, VERSION, {}, capabilities)
-  return { endpoints, urls, headers }
+  return { members, endpoints, urls, headers }
 }
 
 it('a task is looked in on, and cancelled, at another instance', async () => {
@@ -111,6 +111,31 @@ it('a listen channel goes on at another instance', async () => {
   expect((await second.nextMessage()).params.data).toBe('three')
   expect(endpoints[1]!.requests.length).toBe(0)
   expect(listening).toHaveLength(1)
+})
+
+it('a listen channel of an instance that leaves is sent elsewhere once, and stays there', async () => {
+  const opened: RawCall[] = []
+  const { members, endpoints, urls, headers } = await sessionAnywhere(call => {
+    call.open()
+    if (call.req.method === 'GET') opened.push(call)
+  })
+  const called = post(urls[0]!, callTool(1, 'any'), headers)
+  const call = await endpoints[0]!.calls.nth(1)
+  ;(await called).destroy()
+  const first = await get(urls[0]!, headers)
+  const closed = members[0]!.streams.close()
+  expect(await first.ended).toBe('end')
+  expect(first.text).toMatch(/\nretry: \d+\n/)
+  const second = await get(urls[1]!, { ...headers, 'last-event-id': lastId(first) })
+  for (const text of ['one', 'two', 'three']) {
+    opened[0]!.emit(note(text))
+    expect((await second.nextMessage()).params.data).toBe(text)
+  }
+  expect(members[0]!.streams.stats().connections).toBe(1)
+  call.result()
+  await closed
+  expect(await second.ended).toBe('end')
+  expect(opened).toHaveLength(1)
 })
 
 it('a call of a session is cancelled by a notification to another instance', async () => {
