@@ -1,7 +1,7 @@
 // What a call has come to so far: parts of its result, and its end; and what of it is counted in
 // bytes.
 import { asWritten, type EndpointAnswer, sizeOf } from '../endpoint/endpoint-answer.js'
-import type { LegAnswer } from './leg.js'
+import type { CallAnswer } from './call-reply.js'
 
 /** Counts bytes that are kept, or kept no more; `false`: there is no room for them. */
 export type Grow = (bytes: number) => boolean
@@ -11,7 +11,7 @@ export class CallResults {
   #partials: string[] = []
   /** Bytes of the part that has been taken, and can be asked for again. */
   #takenBytes = 0
-  #final: LegAnswer | undefined
+  #final: CallAnswer | undefined
 
   constructor(grow: Grow) {
     this.#grow = grow
@@ -23,11 +23,11 @@ export class CallResults {
   }
 
   /** What the call has come to; `undefined` before its end. */
-  get final(): LegAnswer | undefined {
+  get final(): CallAnswer | undefined {
     return this.#final
   }
 
-  isFinal(answer: LegAnswer | undefined): boolean {
+  isFinal(answer: CallAnswer | undefined): boolean {
     return answer !== undefined && answer === this.#final
   }
 
@@ -49,7 +49,7 @@ export class CallResults {
    * What is due next, made by `interim` from a part of the result, or from none, where it is not
    * the end.
    */
-  take(interim: (partial: string | undefined) => LegAnswer): LegAnswer {
+  take(interim: (partial: string | undefined) => CallAnswer): CallAnswer {
     const partial = this.#partials.shift()
     if (partial === undefined && this.#final !== undefined) return this.#final
     this.#takenBytes = partial === undefined ? 0 : Buffer.byteLength(partial)

@@ -1,76 +1,76 @@
 // From one token to the next: the requests that wait for the same answer, and what they have been
 // told before it.
 import { cancelledRequest, isRequest, type RequestId } from '../protocol/json-rpc.js'
-import type { Leg, LegAnswer } from './leg.js'
+import type { CallReply, CallAnswer } from './call-reply.js'
 import type { ResumeTokenFault } from './token-fault.js'
 import type { PendingMessage } from './pending-messages.js'
 
 export class CallStep {
   readonly token: string | undefined
-  readonly #legs = new Set<Leg>()
+  readonly #replies = new Set<CallReply>()
   /** Requests of the endpoint that the client has been told, and has not answered. */
   #asked: PendingMessage[] = []
-  #answer: LegAnswer | undefined
+  #answer: CallAnswer | undefined
 
   constructor(token: string | undefined) {
     this.token = token
   }
 
   /** Whoever comes with the token gets it; `undefined` while they wait. */
-  get answer(): LegAnswer | undefined {
+  get answer(): CallAnswer | undefined {
     return this.#answer
   }
 
   get isWaitedFor(): boolean {
-    return this.#legs.size > 0
+    return this.#replies.size > 0
   }
 
   /** Somebody can be told something before the answer. */
   get isListenedTo(): boolean {
-    return [...this.#legs].some(leg => leg.acceptsEvents)
+    return [...this.#replies].some(reply => reply.acceptsEvents)
   }
 
   /**
-   * A leg that has told its client what the endpoint asks is the way by which the endpoint gets the
+   * A reply that has told its client what the endpoint asks is the way by which the endpoint gets the
    * answer.
    */
   get isAskingClient(): boolean {
-    return [...this.#legs].some(leg => leg.isAskingClient)
+    return [...this.#replies].some(reply => reply.isAskingClient)
   }
 
   /** All who wait could come back to this process. */
   get mayComeBack(): boolean {
-    return [...this.#legs].every(leg => leg.mayComeBack)
+    return [...this.#replies].every(reply => reply.mayComeBack)
   }
 
   /** The requests that wait. */
   get requestIds(): ReadonlySet<RequestId> {
-    return new Set([...this.#legs].map(leg => leg.requestId))
+    return new Set([...this.#replies].map(reply => reply.requestId))
   }
 
-  join(leg: Leg): void {
-    this.#legs.add(leg)
+  join(reply: CallReply): void {
+    this.#replies.add(reply)
   }
 
-  leave(leg: Leg): void {
-    this.#legs.delete(leg)
+  leave(reply: CallReply): void {
+    this.#replies.delete(reply)
   }
 
   /** Whoever comes again with a token may have lost what the endpoint asked the first time. */
-  askAgain(leg: Leg): void {
+  askAgain(reply: CallReply): void {
     if (this.#answer === undefined)
-      for (const { message, text } of this.#asked) leg.tell(message, text)
+      for (const { message, text } of this.#asked) reply.tell(message, text)
   }
 
   /** `false`: none of those who listen can be told more for now. */
   tell(told: PendingMessage): boolean {
     const { message, text } = told
     this.note([told])
-    const listeners = [...this.#legs].filter(leg => leg.acceptsEvents)
-    const ready = listeners.filter(leg => !leg.isFull)
+    const listeners = [...this.#replies].filter(reply => reply.acceptsEvents)
+    const ready = listeners.filter(reply => !reply.isFull)
     // A request that nobody reads must not fill up while another one is read.
     const ears = isRequest(message) || ready.length === 0 ? listeners : ready
-    return ears.filter(leg => leg.tell(message, text)).length > 0
+    return ears.filter(reply => reply.tell(message, text)).length > 0
   }
 
   /** What the client is told from elsewhere: it may have to be asked again. */
@@ -87,19 +87,19 @@ export class CallStep {
     this.#asked = this.#asked.filter(({ message }) => message.id !== requestId)
   }
 
-  give(answer: LegAnswer): void {
+  give(answer: CallAnswer): void {
     this.#answer = answer
-    for (const leg of this.#takeLegs()) leg.answer(answer)
+    for (const reply of this.#takeReplies()) reply.answer(answer)
   }
 
   refuse(fault: ResumeTokenFault): void {
-    for (const leg of this.#takeLegs()) leg.refuse(fault)
+    for (const reply of this.#takeReplies()) reply.refuse(fault)
   }
 
-  #takeLegs(): Leg[] {
-    const legs = [...this.#legs]
-    this.#legs.clear()
+  #takeReplies(): CallReply[] {
+    const replies = [...this.#replies]
+    this.#replies.clear()
     this.#asked = []
-    return legs
+    return replies
   }
 }

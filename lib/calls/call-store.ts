@@ -159,7 +159,7 @@ export class CallStore implements CallKeeper<Call> {
     return true
   }
 
-  /** The calls that have an open leg for requests; not where two have one for the same. */
+  /** The calls that have an open reply for requests; not where two have one for the same. */
   findByRequests(
     requestIds: readonly RequestId[],
     owner: string,

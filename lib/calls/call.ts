@@ -10,7 +10,7 @@ import { CallDeadline } from './call-deadline.js'
 import { CallResults } from './call-results.js'
 import { CallStep } from './call-step.js'
 import type { EndpointAnswer } from '../endpoint/endpoint-answer.js'
-import type { Leg, LegAnswer } from './leg.js'
+import type { CallReply, CallAnswer } from './call-reply.js'
 import type { ResumeTokenFault } from './token-fault.js'
 import { type PendingMessage, PendingMessages } from './pending-messages.js'
 
@@ -60,7 +60,7 @@ export class Call {
   }
 
   /** What it has come to; `undefined` before its end, and where nothing of it is kept. */
-  get final(): LegAnswer | undefined {
+  get final(): CallAnswer | undefined {
     return this.#results.final
   }
 
@@ -84,7 +84,7 @@ export class Call {
     return this.#step.isListenedTo
   }
 
-  /** The requests that have an open leg. */
+  /** The requests that have an open reply. */
   get requestIds(): ReadonlySet<RequestId> {
     return this.#step.requestIds
   }
@@ -93,25 +93,25 @@ export class Call {
    * Lets a request with this token wait, for so many milliseconds at the most. The next token
    * retires the one before.
    */
-  join(token: string | undefined, leg: Leg, wait: number): void {
+  join(token: string | undefined, reply: CallReply, wait: number): void {
     if (token !== undefined && token === this.#nextToken) this.#advance(token)
     this.#abandonment.stop()
     const step = this.#step
     const isWaiting = step.answer === undefined && (!this.#results.isReady || step.isAskingClient)
     if (isWaiting) {
-      step.join(leg)
-      leg.watch(
-        isCancelled => this.#left(step, leg, isCancelled),
+      step.join(reply)
+      reply.watch(
+        isCancelled => this.#left(step, reply, isCancelled),
         () => this.onDrain()
       )
-      if (leg.isOver) return
+      if (reply.isOver) return
       // The endpoint may have paused for another one, which is full.
-      if (leg.acceptsEvents) this.onDrain()
+      if (reply.acceptsEvents) this.onDrain()
     }
-    if (leg.acceptsEvents) this.#catchUp(step, leg)
+    if (reply.acceptsEvents) this.#catchUp(step, reply)
     if (isWaiting) return this.#deadline.within(wait)
     if (step.answer === undefined) this.#answer()
-    if (step.answer !== undefined) leg.answer(step.answer)
+    if (step.answer !== undefined) reply.answer(step.answer)
     this.#rest()
   }
 
@@ -195,13 +195,13 @@ export class Call {
   }
 
   /**
-   * Tells a leg what was said while nobody was there, and what may have been lost: once the call is
+   * Tells a reply what was said while nobody was there, and what may have been lost: once the call is
    * over nobody is asked any more.
    */
-  #catchUp(step: CallStep, leg: Leg): void {
-    if (!this.isEnded) step.askAgain(leg)
+  #catchUp(step: CallStep, reply: CallReply): void {
+    if (!this.isEnded) step.askAgain(reply)
     for (const { message, text } of this.#takeUntold())
-      if (!this.isEnded || !isRequest(message)) leg.tell(message, text)
+      if (!this.isEnded || !isRequest(message)) reply.tell(message, text)
   }
 
   /**
@@ -240,8 +240,8 @@ export class Call {
     this.#abandonment.start(this.#keeper.abandonAfter)
   }
 
-  #left(step: CallStep, leg: Leg, isCancelled: boolean): void {
-    step.leave(leg)
+  #left(step: CallStep, reply: CallReply, isCancelled: boolean): void {
+    step.leave(reply)
     // The endpoint may have paused for this one.
     this.onDrain()
     if (step !== this.#step || step.isWaitedFor) return
@@ -250,7 +250,7 @@ export class Call {
     const isLost = step.token === undefined && step.answer === undefined
     // One that is kept goes only when it is cancelled by its key, or nobody has sent it again for
     // too long.
-    if (isCancelled || (isLost && leg.isKept)) this.cancel(leg.req)
+    if (isCancelled || (isLost && reply.isKept)) this.cancel(reply.req)
     else if (isLost) this.#abandon()
     else this.#rest()
   }

@@ -28,7 +28,7 @@ import { type CallCounts, CallStore } from './call-store.js'
 import { addHints, withHints } from './duration-hints.js'
 import { readAnswer } from '../endpoint/endpoint-answer.js'
 import { interimOf } from './interim-result.js'
-import { HttpLeg } from './http-leg.js'
+import { HttpReply } from './http-reply.js'
 import { comeAgain, mayBeShed, requestStateOf, withRounds } from './request-state.js'
 import { Call } from './call.js'
 import { INVALID_PARAMS, type ResumeTokenFault, tokenFaultMessage } from './token-fault.js'
@@ -123,7 +123,7 @@ export class ResumeTokens {
       const { statusCode } = res
       const isAccepted = statusCode >= 200 && statusCode < 300
       const isLost = statusCode === 404 && req.method === 'POST'
-      // A leg that has been answered is not there any more: its client has merely waited in vain
+      // A reply that has been answered is not there any more: its client has merely waited in vain
       // for what the wire lost.
       if (isAccepted)
         for (const call of this.#calls.findByRequests(cancelled, owner, session)) call.cancel(req)
@@ -192,18 +192,18 @@ export class ResumeTokens {
     if (rounds !== undefined) this.#rounds.set(call, rounds)
     this.#calls.begin(call)
     this.#parts.debug('%s may be resumed with tokens', method)
-    const leg = new HttpLeg(post, request, ask.isByHeader)
-    call.join(undefined, leg, this.#waitOf(call, ask))
+    const reply = new HttpReply(post, request, ask.isByHeader)
+    call.join(undefined, reply, this.#waitOf(call, ask))
     if (!call.isEnded)
       runInContext(new CallContext(this.#parts, call, this.#parts.newId()), () =>
-        this.#run(call, leg, request, text)
+        this.#run(call, reply, request, text)
       )
   }
 
   /** Lets the endpoint answer to us, as it would to the client. */
   #run(
     call: Call,
-    { req, acceptsEvents, sessionId }: HttpLeg,
+    { req, acceptsEvents, sessionId }: HttpReply,
     request: Request,
     text: string | undefined
   ): void {
@@ -254,18 +254,18 @@ export class ResumeTokens {
       return answerJson(res, 200, refusalOf(null, 'token-invalid'))
     }
     const ask = askOf(headerOf(req, 'prefer'), request, 'always') as Ask
-    const leg = new HttpLeg(post, request, ask.isByHeader)
+    const reply = new HttpReply(post, request, ask.isByHeader)
     const found = this.#calls.findFor(request, post.scopeOf(), post.text)
     if (typeof found === 'string') {
       this.#parts.debug('%s with a resume token refused: %s', request.method, found)
       this.#parts.count('refused', undefined, found)
-      return leg.refuse(found)
+      return reply.refuse(found)
     }
     const rounds = this.#rounds.get(found)
     const token = tokenOf(request)
     // A lost answer that is asked for again is the same round.
     if (rounds !== undefined && token === found.nextToken) this.#rounds.set(found, rounds + 1)
-    found.join(token, leg, this.#waitOf(found, ask))
+    found.join(token, reply, this.#waitOf(found, ask))
   }
 
   /**

@@ -33,7 +33,7 @@ import {
 } from './token-request.js'
 import { mayGetTokens, type ResumeTokensSettings, waitOf } from './token-settings.js'
 import { WireCall } from './wire-call.js'
-import { WireLeg } from './wire-leg.js'
+import { WireReply } from './wire-reply.js'
 
 type Request = Message & { readonly id: RequestId; readonly method: string }
 
@@ -71,7 +71,7 @@ class WireSession implements SessionTokens {
   readonly #host: TokensHost
   readonly #scope: string
   /** Its client's requests that wait, for calls of this session's server or of another's. */
-  readonly #legs = new Map<RequestId, WireLeg>()
+  readonly #replies = new Map<RequestId, WireReply>()
   /** What its server has been asked. */
   readonly #calls = new Map<RequestId, WireCall>()
   readonly #lists = new Set<RequestId>()
@@ -134,18 +134,18 @@ class WireSession implements SessionTokens {
   }
 
   gone(requestId: RequestId, isCancelled: boolean): boolean {
-    const leg = this.#legs.get(requestId)
-    leg?.gone(isCancelled)
-    return leg !== undefined
+    const reply = this.#replies.get(requestId)
+    reply?.gone(isCancelled)
+    return reply !== undefined
   }
 
   wireLost(isKept: (requestId: RequestId) => boolean): void {
     this.#lists.clear()
-    for (const leg of [...this.#legs.values()]) if (!isKept(leg.requestId)) leg.gone(false)
+    for (const reply of [...this.#replies.values()]) if (!isKept(reply.requestId)) reply.gone(false)
   }
 
   end(isCancelled: boolean): void {
-    for (const leg of [...this.#legs.values()]) leg.gone(isCancelled)
+    for (const reply of [...this.#replies.values()]) reply.gone(isCancelled)
     for (const { call } of [...this.#calls.values()]) {
       if (isCancelled) call.cancel()
       else call.fail('session-ended')
@@ -168,7 +168,7 @@ class WireSession implements SessionTokens {
     const asked = new WireCall(call, this.#host, this.#open)
     this.#calls.set(asked.requestId, asked)
     call.signal.addEventListener('abort', () => this.#aborted(asked))
-    call.join(undefined, this.#legOf(request), waitOf(settings, ask))
+    call.join(undefined, this.#replyTo(request), waitOf(settings, ask))
     const own = { ...endpointRequest(request, asked.requestId), jsonrpc: '2.0' as const }
     if (!call.isEnded)
       runInContext(new CallContext(parts, call), () => this.#host.tellServer(own, extra))
@@ -182,25 +182,29 @@ class WireSession implements SessionTokens {
         .tellClient(refusalOf('token-invalid'), undefined)
         .catch(() => undefined)
     }
-    const leg = this.#legOf(request)
+    const reply = this.#replyTo(request)
     const found = calls.findFor(request, this.#scope)
     if (typeof found === 'string') {
       parts.debug('%s on a wire with a resume token refused: %s', request.method, found)
       parts.count('refused', undefined, found)
-      return leg.refuse(found)
+      return reply.refuse(found)
     }
-    found.join(tokenOf(request), leg, waitOf(settings, askOf(undefined, request, 'always') as Ask))
+    found.join(
+      tokenOf(request),
+      reply,
+      waitOf(settings, askOf(undefined, request, 'always') as Ask)
+    )
   }
 
-  #legOf(request: Request): WireLeg {
+  #replyTo(request: Request): WireReply {
     const { id } = request
-    const leg = new WireLeg(request, {
+    const reply = new WireReply(request, {
       send: message => this.#host.tellClient(message, id),
       isOpen: asked => this.#open.has(asked),
-      over: one => void (this.#legs.get(id) === one && this.#legs.delete(id))
+      over: one => void (this.#replies.get(id) === one && this.#replies.delete(id))
     })
-    this.#legs.set(id, leg)
-    return leg
+    this.#replies.set(id, reply)
+    return reply
   }
 
   /** A question is withdrawn without a word of whose it was. */

@@ -3,7 +3,7 @@ import { LONGEST_TIMEOUT } from '../../protocol/clock.js'
 import { nanoid } from 'nanoid'
 import { errorResponse, paramsOf } from '../../protocol/json-rpc.js'
 import { memberTexts, withMembers } from '../../protocol/json-splice.js'
-import { HttpLeg } from '../http-leg.js'
+import { HttpReply } from '../http-reply.js'
 import { endpointRequest, endpointText, progressTokenOf } from '../token-request.js'
 import { createdText, wishOf } from './core.js'
 import { CoreDialogue } from './core-dialogue.js'
@@ -52,7 +52,7 @@ function begin(shared: TasksParts, post: TaskPost, ttl: number): void {
   const run = new TaskRun({ parts, task, text, acceptsEvents: false, dialogue, headers: [] })
   runs.set(task, run)
   parts.debug('%s is a task', request.method)
-  task.call.join(undefined, new HttpLeg(context, request, false), LONGEST_TIMEOUT)
+  task.call.join(undefined, new HttpReply(context, request, false), LONGEST_TIMEOUT)
   if (!task.grow(Buffer.byteLength(text))) return task.call.fail('overflow')
   task.call.answerNow()
   run.begin(req)
@@ -64,13 +64,13 @@ export function awaitResult(shared: TasksParts, { context, request }: TaskPost, 
   const progressToken = dialogue?.progressToken
   // It hears of progress by the token of the call, which stays valid.
   const params = { ...paramsOf(request), _meta: { progressToken } }
-  const leg = new ResultLeg(context, { ...request, params }, false)
-  if (task.call.final === undefined) leg.open()
-  task.call.join(task.id, leg, LONGEST_TIMEOUT)
+  const reply = new ResultReply(context, { ...request, params }, false)
+  if (task.call.final === undefined) reply.open()
+  task.call.join(task.id, reply, LONGEST_TIMEOUT)
   dialogue?.askAgain()
 }
 
-class ResultLeg extends HttpLeg {
+class ResultReply extends HttpReply {
   override refuse(): void {
     const { code, message, data } = CANCELLED
     const text = errorResponse(this.requestId, code, message, data)

@@ -3,7 +3,7 @@
 import { faultMessage, STREAM_ERROR, type StreamFault } from '../../protocol/errors.js'
 import { isObject } from '../../protocol/json-rpc.js'
 import { memberTexts, writtenMessages } from '../../protocol/json-splice.js'
-import type { LegAnswer } from '../leg.js'
+import type { CallAnswer } from '../call-reply.js'
 import type { Task } from './task.js'
 
 const INTERNAL_ERROR = -32603
@@ -51,13 +51,13 @@ function detailOf(task: Task): string {
   }
 }
 
-function resultText(final: LegAnswer | undefined): string {
+function resultText(final: CallAnswer | undefined): string {
   const text = final?.kind === 'response' ? memberTexts(final.text).get('result') : undefined
   return text ?? '{}'
 }
 
 /** The error that the request would have been answered with, as JSON. */
-export function errorText(final: LegAnswer | undefined): string {
+export function errorText(final: CallAnswer | undefined): string {
   if (final?.kind === 'response') return memberTexts(final.text).get('error') ?? faultText()
   if (final?.kind !== 'relay') return faultText(final?.kind === 'fault' ? final.fault : undefined)
   const [own] = writtenMessages(final.body.toString('utf8'))

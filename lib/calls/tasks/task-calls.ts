@@ -5,7 +5,7 @@ import { nanoid } from 'nanoid'
 import { paramsOf } from '../../protocol/json-rpc.js'
 import { declaresTasks } from '../../protocol/tasks.js'
 import type { InstanceParts } from '../../endpoint/instance-parts.js'
-import { HttpLeg } from '../http-leg.js'
+import { HttpReply } from '../http-reply.js'
 import { endpointRequest, endpointText } from '../token-request.js'
 import type { CoreDialogue } from './core-dialogue.js'
 import { createdText } from './extension.js'
@@ -61,8 +61,8 @@ function begin(shared: TasksParts, post: TaskPost, policy: TaskPolicy): void {
   const times = { ttl: settings.ttl.default, pollInterval: settings.pollInterval }
   const task = new Task(factsOf(post), store, times, createdText)
   const text = endpointText(post.text, request, endpointRequest(request, nanoid()))
-  const leg = new HttpLeg(context, request, false)
-  const { acceptsEvents } = leg
+  const reply = new HttpReply(context, request, false)
+  const { acceptsEvents } = reply
   const run = new TaskRun({
     parts,
     task,
@@ -72,7 +72,7 @@ function begin(shared: TasksParts, post: TaskPost, policy: TaskPolicy): void {
   })
   runs.set(task, run)
   parts.debug('%s may become a task', request.method)
-  task.call.join(undefined, leg, policy === 'after' ? settings.after : LONGEST_TIMEOUT)
+  task.call.join(undefined, reply, policy === 'after' ? settings.after : LONGEST_TIMEOUT)
   if (!task.grow(Buffer.byteLength(text))) return task.call.fail('overflow')
   if (policy !== 'after') task.call.answerNow()
   run.begin(req)

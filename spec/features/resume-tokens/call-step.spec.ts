@@ -2,18 +2,18 @@
 
 import { describe, expect, it } from '@jest/globals'
 import { CallStep } from '../../../lib/calls/call-step.js'
-import type { Leg } from '../../../lib/calls/leg.js'
+import type { CallReply } from '../../../lib/calls/call-reply.js'
 import type { PendingMessage } from '../../../lib/calls/pending-messages.js'
 
-function stepOf(...legs: { isFull?: boolean; acceptsEvents?: boolean }[]) {
+function stepOf(...replies: { isFull?: boolean; acceptsEvents?: boolean }[]) {
   const step = new CallStep('token')
-  const heard = legs.map(({ isFull = false, acceptsEvents = true }) => {
+  const heard = replies.map(({ isFull = false, acceptsEvents = true }) => {
     const texts: string[] = []
     step.join({
       isFull,
       acceptsEvents,
       tell: (_message, text) => (texts.push(text), !isFull)
-    } as Partial<Leg> as Leg)
+    } as Partial<CallReply> as CallReply)
     return texts
   })
   return { step, heard }
@@ -40,7 +40,9 @@ describe('what the endpoint says', () => {
 describe('a question that may have been lost', () => {
   const askedAgain = (step: CallStep): string[] => {
     const texts: string[] = []
-    step.askAgain({ tell: (_message, text) => (texts.push(text), true) } as Partial<Leg> as Leg)
+    step.askAgain({
+      tell: (_message, text) => (texts.push(text), true)
+    } as Partial<CallReply> as CallReply)
     return texts
   }
 

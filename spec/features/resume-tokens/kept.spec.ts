@@ -6,7 +6,7 @@ import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { CallStore } from '../../../lib/calls/call-store.js'
 import { Call } from '../../../lib/calls/call.js'
-import type { Leg } from '../../../lib/calls/leg.js'
+import type { CallReply } from '../../../lib/calls/call-reply.js'
 import { rawEndpoint } from '../../helpers/endpoints/raw.js'
 import { closeAll } from '../../helpers/listen.js'
 import { serve } from '../../helpers/serve.js'
@@ -15,7 +15,7 @@ import { answerJson, ask, report, serveTokens, SOON, TEXT, tokenOf } from './set
 
 afterEach(closeAll)
 
-const leg = {
+const reply = {
   acceptsEvents: false,
   isOver: false,
   isAskingClient: false,
@@ -66,9 +66,9 @@ describe('a result', () => {
   function keep(calls: CallStore): void {
     const call = new Call(facts, calls, token => token)
     calls.begin(call)
-    call.join(undefined, leg as unknown as Leg, 5)
+    call.join(undefined, reply as unknown as CallReply, 5)
     jest.advanceTimersByTime(5)
-    call.join(call.tokens[0], leg as unknown as Leg, 1000)
+    call.join(call.tokens[0], reply as unknown as CallReply, 1000)
     call.settle({ kind: 'response', requestId: 'x', text: '{}', message: {}, headers: {} })
   }
 
@@ -135,7 +135,7 @@ describe('a call is found by the request that waits for it', () => {
   function running(store: CallStore, requestId: string | number, facts = ME): Call {
     const call = new Call(facts, store, token => token)
     store.begin(call)
-    call.join(undefined, { ...leg, requestId, refuse() {} } as unknown as Leg, 60_000)
+    call.join(undefined, { ...reply, requestId, refuse() {} } as unknown as CallReply, 60_000)
     return call
   }
 

@@ -2,7 +2,7 @@
 
 import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals'
 import type { CallKeeper } from '../../../lib/calls/call-keeper.js'
-import type { Leg, LegAnswer } from '../../../lib/calls/leg.js'
+import type { CallReply, CallAnswer } from '../../../lib/calls/call-reply.js'
 import { Call } from '../../../lib/calls/call.js'
 
 beforeEach(() => void jest.useFakeTimers())
@@ -32,23 +32,23 @@ function callWith(maxCallBytes: number) {
 }
 
 /** A request that waits; `hasRoom`: its client reads. */
-function legWith(hasRoom = true) {
+function replyWith(hasRoom = true) {
   const told: string[] = []
-  const answers: LegAnswer[] = []
+  const answers: CallAnswer[] = []
   let drain = (): void => undefined
-  const leg = {
+  const reply = {
     ...{ acceptsEvents: true, isOver: false, isAskingClient: false, isFull: false },
     watch: (_onGone: unknown, onDrain: () => void) => (drain = onDrain),
     tell: (_message: unknown, text: string) => (told.push(text), hasRoom),
-    answer: (answer: LegAnswer) => answers.push(answer)
+    answer: (answer: CallAnswer) => answers.push(answer)
   }
-  return { leg: leg as unknown as Leg, told, answers, drain: () => drain() }
+  return { reply: reply as unknown as CallReply, told, answers, drain: () => drain() }
 }
 
 /** A call whose client has a token, and does not wait. */
 function unattended(maxCallBytes = 1000) {
   const setup = callWith(maxCallBytes)
-  setup.call.join(undefined, legWith().leg, 10)
+  setup.call.join(undefined, replyWith().reply, 10)
   jest.advanceTimersByTime(10)
   return { ...setup, token: setup.call.tokens[0] }
 }
@@ -60,8 +60,8 @@ describe('a call that nobody waits for', () => {
     expect(call.state).toBe('live')
     call.tell(QUESTION, 'x'.repeat(11))
     expect(call.state).toBe('failed')
-    const { leg, answers } = legWith()
-    call.join(token, leg, 10)
+    const { reply, answers } = replyWith()
+    call.join(token, reply, 10)
     expect(answers).toEqual([{ kind: 'fault', fault: 'overflow' }])
   })
 
@@ -69,8 +69,8 @@ describe('a call that nobody waits for', () => {
     const { call, settle, token } = unattended(10)
     call.tell(NOTE, 'x'.repeat(8))
     settle('y'.repeat(8))
-    const { leg, told, answers } = legWith()
-    call.join(token, leg, 10)
+    const { reply, told, answers } = replyWith()
+    call.join(token, reply, 10)
     expect(told).toEqual([])
     expect(answers).toMatchObject([{ kind: 'response', text: 'yyyyyyyy' }])
   })
@@ -80,8 +80,8 @@ describe('a call that nobody waits for', () => {
     call.tell(QUESTION, 'q')
     call.tell(NOTE, 'n')
     settle('{}')
-    const { leg, told } = legWith()
-    call.join(token, leg, 10)
+    const { reply, told } = replyWith()
+    call.join(token, reply, 10)
     expect(told).toEqual(['n'])
   })
 })
@@ -90,12 +90,12 @@ describe('a part of a result', () => {
   it('is kept until the next token has been used', () => {
     const { call, bytes, token } = unattended()
     call.partial('x'.repeat(100))
-    call.join(token, legWith().leg, 10)
+    call.join(token, replyWith().reply, 10)
     expect(bytes()).toBe(100)
     const next = call.tokens.at(-1)
-    call.join(token, legWith().leg, 10)
+    call.join(token, replyWith().reply, 10)
     expect(bytes()).toBe(100)
-    call.join(next, legWith().leg, 10)
+    call.join(next, replyWith().reply, 10)
     expect(bytes()).toBe(0)
     call.fail('closing')
   })
@@ -104,8 +104,8 @@ describe('a part of a result', () => {
 describe('an endpoint that says more than a client reads', () => {
   it('is stopped until the client reads, or is answered', () => {
     const { call, token } = unattended()
-    const slow = legWith(false)
-    call.join(token, slow.leg, 10)
+    const slow = replyWith(false)
+    call.join(token, slow.reply, 10)
     const onDrain = jest.fn()
     call.onDrain = onDrain
     expect(call.tell(NOTE, 'n')).toBe(false)
@@ -121,11 +121,11 @@ describe('an endpoint that says more than a client reads', () => {
     const { call, token } = unattended()
     const onDrain = jest.fn()
     call.onDrain = onDrain
-    call.join(token, legWith(false).leg, 10)
+    call.join(token, replyWith(false).reply, 10)
     expect(call.tell(NOTE, 'n')).toBe(false)
     onDrain.mockClear()
-    const quick = legWith()
-    call.join(token, quick.leg, 10)
+    const quick = replyWith()
+    call.join(token, quick.reply, 10)
     expect(onDrain).toHaveBeenCalled()
     expect(call.tell(NOTE, 'm')).toBe(true)
     expect(quick.told).toEqual(['m'])

@@ -12,11 +12,11 @@ import type { RequestContext } from '../endpoint/request-context.js'
 import { passedOn, stringOf } from '../endpoint/response-headers.js'
 import { whenClosed } from '../endpoint/socket-closed.js'
 import type { WrittenAnswer } from '../endpoint/endpoint-answer.js'
-import type { Leg, LegAnswer } from './leg.js'
+import type { CallReply, CallAnswer } from './call-reply.js'
 import { INVALID_PARAMS, type ResumeTokenFault, tokenFaultMessage } from './token-fault.js'
 import { inWordsOf, progressTokenOf } from './token-request.js'
 
-export class HttpLeg implements Leg {
+export class HttpReply implements CallReply {
   readonly req: IncomingMessage
   readonly requestId: RequestId
   readonly sessionId: string | undefined
@@ -109,7 +109,7 @@ export class HttpLeg implements Leg {
     return !this.#isFull
   }
 
-  answer(answer: LegAnswer): void {
+  answer(answer: CallAnswer): void {
     if (this.#isOver) return
     this.#setOver()
     this.#guarded(() => this.#give(answer))
@@ -136,7 +136,7 @@ export class HttpLeg implements Leg {
     if (this.#hasEvents ? isWritable(res) : claim(res)) guarded(res, write)
   }
 
-  #give(answer: LegAnswer): void {
+  #give(answer: CallAnswer): void {
     switch (answer.kind) {
       case 'response':
         if (!this.#hasEvents) this.#addHeaders(answer.headers)

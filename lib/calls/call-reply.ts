@@ -5,9 +5,9 @@ import type { WrittenAnswer } from '../endpoint/endpoint-answer.js'
 import type { ResumeTokenFault } from './token-fault.js'
 
 /** What a request is answered with: what its endpoint says, or a result in the meantime. */
-export type LegAnswer = WrittenAnswer | { readonly kind: 'interim'; readonly result: string }
+export type CallAnswer = WrittenAnswer | { readonly kind: 'interim'; readonly result: string }
 
-export interface Leg {
+export interface CallReply {
   readonly requestId: RequestId
   /** The request that it is, where it has come by HTTP. */
   readonly req: IncomingMessage | undefined
@@ -33,6 +33,6 @@ export interface Leg {
   watch(onGone: (isCancelled: boolean) => void, onDrain: () => void): void
   /** Tells the client a message of the endpoint. `false`: it cannot be told more for now. */
   tell(message: Message, text: string): boolean
-  answer(answer: LegAnswer): void
+  answer(answer: CallAnswer): void
   refuse(fault: ResumeTokenFault): void
 }

@@ -3,24 +3,24 @@
 import { faultMessage, STREAM_ERROR } from '../protocol/errors.js'
 import { isRequest, type Message, type RequestId } from '../protocol/json-rpc.js'
 import type { WireMessage } from '../protocol/shared-wire.js'
-import type { Leg, LegAnswer } from './leg.js'
+import type { CallReply, CallAnswer } from './call-reply.js'
 import { INVALID_PARAMS, type ResumeTokenFault, tokenFaultMessage } from './token-fault.js'
 import { inWordsOf, progressTokenOf } from './token-request.js'
 
 /** What it needs of its session. */
-export interface WireLegHost {
+export interface WireReplyHost {
   /** Gives the client a message that belongs to this request. */
   send(message: WireMessage): Promise<void>
   /** Whether a question to the client has not been answered yet. */
   isOpen(id: RequestId): boolean
   /** It has been answered, or its client has gone. */
-  over(leg: WireLeg): void
+  over(reply: WireReply): void
 }
 
 /** Characters that a wire may owe us at a time: below it the endpoint need not wait. */
 const MOST_UNDERWAY = 256 * 1024
 
-export class WireLeg implements Leg {
+export class WireReply implements CallReply {
   readonly requestId: RequestId
   readonly req = undefined
   /** A wire carries messages at any time. */
@@ -28,7 +28,7 @@ export class WireLeg implements Leg {
   readonly isKept = false
   /** Its wire closes when it has been answered. */
   readonly mayComeBack = false
-  readonly #host: WireLegHost
+  readonly #host: WireReplyHost
   readonly #progressToken: unknown
   readonly #asked = new Set<RequestId>()
   #onGone: (isCancelled: boolean) => void = () => undefined
@@ -36,7 +36,7 @@ export class WireLeg implements Leg {
   #underway = 0
   #isOver = false
 
-  constructor(request: Message & { readonly id: RequestId }, host: WireLegHost) {
+  constructor(request: Message & { readonly id: RequestId }, host: WireReplyHost) {
     this.requestId = request.id
     this.#progressToken = progressTokenOf(request)
     this.#host = host
@@ -72,7 +72,7 @@ export class WireLeg implements Leg {
     return !this.isFull
   }
 
-  answer(answer: LegAnswer): void {
+  answer(answer: CallAnswer): void {
     this.#end(answerOf(answer))
   }
 
@@ -109,7 +109,7 @@ export class WireLeg implements Leg {
   }
 }
 
-function answerOf(answer: LegAnswer): Message {
+function answerOf(answer: CallAnswer): Message {
   switch (answer.kind) {
     case 'response':
       return JSON.parse(answer.text) as Message
