@@ -6,6 +6,7 @@ import { BackplaneSeat } from './join-backplane.js'
 import { debug, debugStream, publish } from './diagnostics.js'
 import { Observations } from './observations.js'
 import type { ResumeInterval } from './protocol/stream-messages.js'
+import { type Directory, LocalDirectory, UNKNOWN } from './streams/directory.js'
 import { Sessions } from './streams/sessions.js'
 import type { Stream } from './streams/stream.js'
 import { StreamRegistry } from './streams/stream-registry.js'
@@ -23,8 +24,7 @@ import { SlowAnswers } from './endpoint/slow-answers.js'
 import { ResumeTokens } from './calls/resume-tokens.js'
 import { Tasks } from './calls/tasks/tasks.js'
 import { ResourceAnswers } from './resources/resource-answers.js'
-import { OtherInstances } from './routes/other-instances.js'
-import type { Instance as RoutesInstance } from './routes/route.js'
+import type { Instance as RoutesInstance, Relay, RouteShelves } from './routes/route.js'
 import { SharedStreams } from './transport/shared-streams.js'
 import type { Settings } from './settings.js'
 
@@ -66,7 +66,8 @@ export class Instance implements RoutesInstance {
 
   // Other instances.
   readonly seat: BackplaneSeat | undefined
-  readonly others: OtherInstances | undefined
+  readonly relay: Relay | undefined
+  readonly directory: Directory<RouteShelves>
   readonly newId: () => string
 
   // Other wires, and the end.
@@ -116,15 +117,8 @@ export class Instance implements RoutesInstance {
       new ResourceAnswers(resources, this, maxStreams, error => this.report(error, undefined))
     this.tokens = resumeTokens(this, settings)
     this.tasks = tasks(this, settings)
-    this.others =
-      this.seat &&
-      new OtherInstances({
-        link: this.seat.link,
-        parts: this,
-        forwardsSessions: settings.sessions === 'forward',
-        keyTime: Math.max(1, settings.window),
-        keepAlive: settings.keepAlive
-      })
+    this.relay = this.seat && { link: this.seat.link, keepAlive: settings.keepAlive }
+    this.directory = this.#directory(settings)
     this.transports = new SharedStreams(this, this.resources?.onWires, this.tokens?.onWires)
     this.closing = new Closing(this, settings.retry)
   }
@@ -144,6 +138,20 @@ export class Instance implements RoutesInstance {
         throw thrown
       })
     }
+  }
+
+  #directory({ sessions, window }: Settings): Directory<RouteShelves> {
+    const here = new LocalDirectory<RouteShelves>({
+      stream: id => this.table.find(id),
+      key: key => this.calls.find(key),
+      ticket: id => this.resources?.findTicket(id) ?? UNKNOWN
+    })
+    return this.seat === undefined
+      ? here
+      : this.seat.directory(here, this, {
+          forwardsSessions: sessions === 'forward',
+          keyTime: Math.max(1, window)
+        })
   }
 
   #registry(settings: Settings): StreamRegistry {

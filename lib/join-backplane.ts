@@ -1,9 +1,11 @@
 // What one instance needs to be one of several: its place on the backplane, and the way in for what
 // others send it.
 import type { IncomingMessage, Server } from 'node:http'
+import { SharedDirectory, type SharedDirectorySettings } from './backplane/directory.js'
 import { InstanceLink } from './backplane/instance-link.js'
 import type { Backplane } from './backplane/types.js'
 import { label } from './protocol/event-id.js'
+import type { Directory, LocalDirectory, Shelves } from './streams/directory.js'
 import type { Stream } from './streams/stream.js'
 import { debug, publishLink } from './diagnostics.js'
 import { serverOf } from './endpoint/endpoint-client.js'
@@ -36,6 +38,18 @@ export class BackplaneSeat {
       },
       report
     })
+  }
+
+  /** Where what this instance and the others have is found. */
+  directory<S extends Shelves<S>>(
+    here: LocalDirectory<S>,
+    { sessions, sessionEnded }: Pick<InstanceParts, 'sessions' | 'sessionEnded'>,
+    settings: SharedDirectorySettings
+  ): Directory<S> {
+    const shared = new SharedDirectory(here, this.link, settings)
+    sessions.onOpened = shared.sessionOpened
+    sessionEnded.add(shared.sessionEnded)
+    return shared
   }
 
   /** A stream has ended: what nobody reads here is kept where others find it. */

@@ -1,130 +1,120 @@
-// What instances have that can be asked for by a name that does not say where it is: sessions, and
-// calls under a key. A shared key for each, whose value only an instance can write.
-import { FairStore } from '../streams/fair-store.js'
-import type { Envelopes } from './envelope.js'
-import type { Backplane } from './types.js'
+// The directory of several instances. Ids of ours say by themselves which instance they are of;
+// sessions and keys, which others have made, are names that the instances share.
+import { setTimeout as pause } from 'node:timers/promises'
+import { now } from '../protocol/clock.js'
+import {
+  type Directory,
+  type Elsewhere,
+  type FoundIn,
+  HERE,
+  type LocalDirectory,
+  type NameKind,
+  type Place,
+  type Shelves
+} from '../streams/directory.js'
+import { type InstanceLink, isInstanceId, tagOf } from './instance-link.js'
+import type { SharedNames } from './shared-names.js'
 
-/** Of a session, and of a call under an `Idempotency-Key`. */
-export type Kind = 's' | 'k'
-
-const TAG = /^[\w-]{5}$/
-/** The kind of what is sealed, besides those of messages. */
-export const ENTRY = 16
-/** Entries that are written again in one go. */
-const AT_ONCE = 500
-/** Milliseconds for which it is believed that a name is not there. */
-const ABSENT_FOR = 1000
-
-interface Entry {
-  readonly time: number
+export interface SharedDirectorySettings {
+  /** Sessions of other instances are sent to them. */
+  readonly forwardsSessions: boolean
+  /** Milliseconds for which a call under a key is remembered. */
+  readonly keyTime: number
 }
 
-export class Directory {
-  readonly #backplane: Backplane
-  readonly #envelopes: Envelopes
-  readonly #tag: string
-  readonly #own: FairStore<Entry>
-  /** Names that were looked for in vain, and when. */
-  readonly #absent = new Map<string, number>()
-  #again: string[] = []
+/** As much of an instance's place on the backplane as its directory needs. */
+export type DirectoryLink = Pick<InstanceLink, 'tag' | 'look'> & {
+  readonly names: SharedNames
+  readonly backplane: Pick<InstanceLink['backplane'], 'lease'>
+}
 
-  constructor(backplane: Backplane, envelopes: Envelopes, tag: string, max: number) {
-    this.#backplane = backplane
-    this.#envelopes = envelopes
-    this.#tag = tag
-    this.#own = new FairStore({ maxSize: max })
+/** Milliseconds for which a session is remembered: it is written again as long as it lasts. */
+const SESSION_TIME = 24 * 60 * 60 * 1000
+/** Milliseconds after which a session is looked for once more that has just been opened. */
+const LOOK_AGAIN = 100
+/** How long is waited for what the instances share, in leases, and how often it is asked in one. */
+const PATIENCE = 2
+const TRIES = 6
+
+const UNREACHABLE: Place = { kind: 'unreachable' }
+
+export class SharedDirectory<S extends Shelves<S>> implements Directory<S> {
+  readonly here: S
+  readonly #local: LocalDirectory<S>
+  readonly #link: DirectoryLink
+  readonly #settings: SharedDirectorySettings
+
+  constructor(local: LocalDirectory<S>, link: DirectoryLink, settings: SharedDirectorySettings) {
+    this.here = local.here
+    this.#local = local
+    this.#link = link
+    this.#settings = settings
   }
 
-  /** Whether this instance is known to have it. */
-  has(kind: Kind, name: string): boolean {
-    return this.#own.peek(this.#keyOf(kind, name)) !== undefined
+  /** A session has been opened at this instance. */
+  readonly sessionOpened = (id: string, owner: string): void => {
+    if (this.#settings.forwardsSessions) this.#link.names.add('s', id, owner, SESSION_TIME)
   }
 
-  /** This instance has it. `time`: milliseconds for which that is remembered. */
-  add(kind: Kind, name: string, owner: string, time: number): void {
-    const key = this.#keyOf(kind, name)
-    this.#own.set(key, owner, { time })
-    this.#absent.delete(key)
-    this.#write(key, time).catch(() => this.#again.push(key))
+  readonly sessionEnded = (id: string): void => this.#link.names.delete('s', id)
+
+  where(kind: NameKind, name: string): Place | Promise<Place> {
+    if (kind === 'session') return this.#whereSession(name)
+    // What has not the form of our ids is of nobody.
+    return isInstanceId(name) ? this.#at(tagOf(name)) : HERE
   }
 
-  /**
-   * Takes a name for this instance, if nobody has it. Resolves with the tag of who has it then.
-   * Rejects where that cannot be known.
-   */
-  async claim(kind: Kind, name: string, owner: string, time: number): Promise<string> {
-    const key = this.#keyOf(kind, name)
-    if (this.#own.peek(key) !== undefined) return this.#tag
-    const earlier = await this.find(kind, name)
-    if (earlier !== undefined) return earlier
-    const isTaken = (await this.#backplane.command(this.#set(key, time, true))) === null
-    const holder = isTaken ? ((await this.#read(key)) ?? this.#tag) : this.#tag
-    if (holder === this.#tag) this.#own.set(key, owner, { time })
-    return holder
+  claim(key: string, owner: string): Place | Promise<Place> {
+    const { names } = this.#link
+    if (names.has('k', key)) return HERE
+    return this.#patiently(() => names.claim('k', key, owner, this.#settings.keyTime))
   }
 
-  delete(kind: Kind, name: string): void {
-    const key = this.#keyOf(kind, name)
-    if (this.#own.peek(key) === undefined) return
-    this.#own.delete(key)
-    this.#backplane.command(['DEL', key]).catch(() => undefined)
+  async find<K extends keyof S & NameKind>(
+    kind: K,
+    name: string
+  ): Promise<FoundIn<S, K> | Elsewhere> {
+    const place = await this.where(kind, name)
+    return place.kind === 'here' ? this.#local.find(kind, name) : place
   }
 
-  /** Who has it; `undefined`: nobody. Rejects where that cannot be known. */
-  async find(kind: Kind, name: string): Promise<string | undefined> {
-    for (const digest of this.#envelopes.namesOf(name)) {
-      const holder = await this.#read(`${kind}:${digest}`)
-      if (holder !== undefined) return holder
+  #whereSession(id: string): Place | Promise<Place> {
+    const { names, tag } = this.#link
+    const isHere =
+      !this.#settings.forwardsSessions || names.has('s', id) || names.isAbsent('s', id, now())
+    if (isHere) return HERE
+    return this.#patiently(async () => {
+      const found = (await names.find('s', id)) ?? (await this.#findAgain(id))
+      if (found === undefined) names.noteAbsent('s', id, now())
+      return found ?? tag
+    })
+  }
+
+  /** Its owner may be about to say so. */
+  async #findAgain(id: string): Promise<string | undefined> {
+    await pause(LOOK_AGAIN, undefined, { ref: false })
+    return this.#link.names.find('s', id)
+  }
+
+  /** What cannot be known at the moment is asked again for a while. */
+  async #patiently(ask: () => Promise<string>): Promise<Place> {
+    const { lease } = this.#link.backplane
+    for (let left = PATIENCE * TRIES; left > 0; left--) {
+      try {
+        return await this.#at(await ask())
+      } catch {
+        await pause(lease / TRIES, undefined, { ref: false })
+      }
     }
-    return undefined
+    return UNREACHABLE
   }
 
-  /** Whether it was looked for in vain just now. */
-  isAbsent(kind: Kind, name: string, now: number): boolean {
-    return (this.#absent.get(this.#keyOf(kind, name)) ?? -Infinity) > now - ABSENT_FOR
+  #at(instance: string): Place | Promise<Place> {
+    return instance === this.#link.tag ? HERE : this.#lives(instance)
   }
 
-  noteAbsent(kind: Kind, name: string, now: number): void {
-    const key = this.#keyOf(kind, name)
-    this.#absent.delete(key)
-    this.#absent.set(key, now)
-    for (const [oldest, at] of this.#absent) {
-      if (at > now - ABSENT_FOR) break
-      this.#absent.delete(oldest)
-    }
-  }
-
-  /** What is shared may be lost: everything is written again, some of it with each `tick`. */
-  writeAgain(): void {
-    this.#again = [...this.#own.keys()]
-  }
-
-  tick(): void {
-    for (const key of this.#again.splice(0, AT_ONCE)) {
-      const entry = this.#own.peek(key)
-      if (entry !== undefined) this.#write(key, entry.time).catch(() => undefined)
-    }
-  }
-
-  async #write(key: string, time: number): Promise<void> {
-    await this.#backplane.command(this.#set(key, time, false))
-  }
-
-  #set(key: string, time: number, isNew: true | false): Parameters<Backplane['command']>[0] {
-    const value = this.#envelopes.seal(ENTRY, 0, Buffer.from(this.#tag), key)
-    return isNew ? ['SET', key, value, 'PX', time, 'NX'] : ['SET', key, value, 'PX', time]
-  }
-
-  async #read(key: string): Promise<string | undefined> {
-    const value = await this.#backplane.command(['GET', key])
-    if (!(value instanceof Uint8Array)) return undefined
-    const opened = this.#envelopes.open(value, key)
-    if (typeof opened === 'string' || opened.kind !== ENTRY) return undefined
-    const tag = opened.text.toString('latin1')
-    return TAG.test(tag) ? tag : undefined
-  }
-
-  #keyOf(kind: Kind, name: string): string {
-    return `${kind}:${this.#envelopes.nameOf(name)}`
+  async #lives(instance: string): Promise<Place> {
+    const verdict = await this.#link.look(instance)
+    return { kind: verdict === 'gone' ? 'lost' : 'remote', instance }
   }
 }

@@ -1,7 +1,7 @@
 // One instance on the backplane: its tag, its channel, and what it says to the others.
 import { nanoid } from 'nanoid'
 import { now } from '../protocol/clock.js'
-import { Directory } from './directory.js'
+import { SharedNames } from './shared-names.js'
 import { Envelopes } from './envelope.js'
 import type { Exchange, ExchangeUser } from './exchange.js'
 import { KIND } from './frames.js'
@@ -12,13 +12,14 @@ import { Results } from './results.js'
 import type { Backplane } from './types.js'
 
 /** Characters of an id that say which instance it is of. */
-export const TAG_LENGTH = 5
+const TAG_LENGTH = 5
 /** 96 random bits are left in an id of 21 characters. */
 const REST_LENGTH = 16
 /** Ticks in a lease. */
 const TICKS = 12
 /** Looks for the instances that others wait for, in a lease. */
 const LOOKS = 3
+const INSTANCE_ID = /^[\w-]{21}$/
 const NOTHING = new Uint8Array(0)
 const MARK = Uint8Array.of(1)
 /** Milliseconds for which an instance that was taken for dead may come back. */
@@ -33,7 +34,7 @@ export interface InstanceLinkHost {
   readonly changed: (state: LinkState) => void
   /** Something did not work that nobody waits for. */
   readonly report: (error: Error) => void
-  /** Entries that the directory may have of this instance. */
+  /** Names that this instance may have among the shared ones. */
   readonly maxEntries: number
   /** Milliseconds for which results are kept that nobody has fetched. */
   readonly resultTime: number
@@ -68,7 +69,7 @@ export interface BackplaneStats {
 
 export class InstanceLink {
   readonly tag = nanoid(TAG_LENGTH)
-  readonly directory: Directory
+  readonly names: SharedNames
   readonly results: Results
   readonly envelopes: Envelopes
   readonly backplane: Backplane
@@ -90,7 +91,7 @@ export class InstanceLink {
     this.backplane = backplane
     this.#host = host
     this.envelopes = new Envelopes(secrets)
-    this.directory = new Directory(backplane, this.envelopes, this.tag, host.maxEntries)
+    this.names = new SharedNames(backplane, this.envelopes, this.tag, host.maxEntries)
     this.results = new Results(backplane, this.envelopes, host.resultTime)
     const send = (peer: string, kind: number, frame: Uint8Array): void =>
       this.#send(peer, kind, frame)
@@ -103,7 +104,7 @@ export class InstanceLink {
       ping: tag => send(tag, KIND.ping, NOTHING),
       keyOf: tag => `i:${tag}`,
       lapsed: host.lapsed,
-      up: () => this.directory.writeAgain()
+      up: () => this.names.writeAgain()
     })
     this.#timer = setInterval(() => this.#tick(), lease / TICKS)
     this.#timer.unref()
@@ -182,7 +183,7 @@ export class InstanceLink {
   #tick(): void {
     this.#life.tick()
     this.#relay.tick()
-    this.directory.tick()
+    this.names.tick()
     const { state } = this.#life
     if (state !== this.#state) {
       this.#state = state
@@ -217,6 +218,16 @@ export class InstanceLink {
     if (kind === KIND.ping) return this.#send(from, KIND.pong, NOTHING)
     if (!this.#relay.receive(from, kind, text)) this.#dropped.malformed++
   }
+}
+
+/** The instance that an id of ours is of. */
+export function tagOf(id: string): string {
+  return id.slice(0, TAG_LENGTH)
+}
+
+/** Whether a name has the form of an id that an instance has made. */
+export function isInstanceId(name: string): boolean {
+  return INSTANCE_ID.test(name)
 }
 
 function channelOf(tag: string): string {

@@ -3,7 +3,6 @@ import { label } from '../protocol/event-id.js'
 import type { StreamName } from '../protocol/event-id.js'
 import type { ClientProfile } from '../protocol/revisions.js'
 import type { Connection, Sink } from '../readers/connection.js'
-import { isStream, type Tombstone } from '../streams/finished-streams.js'
 import type { Stream } from '../streams/stream.js'
 import type { InstanceParts } from './instance-parts.js'
 
@@ -34,9 +33,9 @@ export function attach(
  * may be a dead one, and nothing on it may have arrived.
  */
 export function startOf(
-  found: Stream | Tombstone,
-  { start }: StreamName = { id: found.id, start: 0 }
+  stream: Stream,
+  { start }: StreamName = { id: stream.id, start: 0 }
 ): number {
-  if (!isStream(found) || found.kind === 'request') return start
-  return Math.max(found.log.first - 1, found.hasReader ? found.readerStart : found.log.written)
+  if (stream.kind === 'request') return start
+  return Math.max(stream.log.first - 1, stream.hasReader ? stream.readerStart : stream.log.written)
 }

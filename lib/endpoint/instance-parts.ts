@@ -3,13 +3,15 @@
 import type { Sessions } from '../streams/sessions.js'
 import type { Stream } from '../streams/stream.js'
 import type { ResumeInterval } from '../protocol/stream-messages.js'
-import type { StreamRegistry } from '../streams/stream-registry.js'
+import type { Directory, Here } from '../streams/directory.js'
+import type { StreamRegistry, StreamShelf } from '../streams/stream-registry.js'
 import type { Admissions } from './admission.js'
 import type { BodyBudget } from './body-budget.js'
 import type { Connections } from './connections.js'
 import type { OwnerFunction } from '../access/guards.js'
 import type { ListenRules } from './listen-rules.js'
 import type { OwnIds } from './own-ids.js'
+import type { IdempotentRequest, SettledCall } from './keyed-call.js'
 import type { IdempotencyStore } from './keyed-calls.js'
 import type { ProgressReports } from './progress-reports.js'
 import type { OwnerCookie } from './owner-cookie.js'
@@ -18,7 +20,14 @@ import type { SlowAnswers } from './slow-answers.js'
 /** Something that a client did with a stream, or was refused. */
 export type ClientEventName = 'connection-lost' | 'resumed' | 'taken-over' | 'refused'
 
+/** What everything finds here by name. */
+export interface InstanceShelves extends StreamShelf {
+  readonly key: (key: string) => Here<IdempotentRequest, SettledCall>
+}
+
 export interface InstanceParts {
+  /** Where what clients name is found, here or at another instance. */
+  readonly directory: Directory<InstanceShelves>
   /** Makes the id of a stream, a token or a ticket: unguessable, and naming its instance. */
   readonly newId: () => string
   /** Says who a request is from. */

@@ -1,5 +1,6 @@
 // All calls under an `Idempotency-Key`: those that run, and what is remembered of the rest.
 import type { ServerResponse } from 'node:http'
+import { type Here, UNKNOWN } from '../streams/directory.js'
 import { Timer } from '../streams/timer.js'
 import { FairStore } from '../streams/fair-store.js'
 import { SharedRoom } from '../streams/shared-room.js'
@@ -122,11 +123,14 @@ export class IdempotencyStore implements CallHost {
     return this.#limits.abandonAfter()
   }
 
-  get(key: string): IdempotentRequest | SettledCall | undefined {
+  find(key: string): Here<IdempotentRequest, SettledCall> {
     const settled = this.#settled.get(key)
     // What is used last is the last to go.
     if (settled !== undefined) this.#answered.get(key)
-    return this.#running.get(key) ?? settled ?? this.#refused.get(key)
+    const running = this.#running.get(key)
+    if (running !== undefined) return { kind: 'local', value: running }
+    const left = settled ?? this.#refused.get(key)
+    return left === undefined ? UNKNOWN : { kind: 'ended', value: left }
   }
 
   begin(request: KeyedRequest): IdempotentRequest {

@@ -3,8 +3,8 @@
 import type { IncomingMessage } from 'node:http'
 import { label, parseEventId } from '../protocol/event-id.js'
 import { streamParameters } from '../protocol/link-header.js'
-import type { Stream } from '../streams/stream.js'
-import type { Tombstone } from '../streams/finished-streams.js'
+import { type Elsewhere, isKnown, type Unknown } from '../streams/directory.js'
+import type { FoundStream } from '../streams/finished-streams.js'
 import { headerOf } from '../access/guards.js'
 import type { RequestContext } from './request-context.js'
 
@@ -18,15 +18,16 @@ export type NotTheirs =
 /** @param isAtEndpoint there an absent session is another one. */
 export function whyNotTheirs(
   context: RequestContext,
-  found: Stream | Tombstone | undefined,
+  found: FoundStream | Unknown | Elsewhere,
   isAtEndpoint = false
 ): NotTheirs {
-  if (found === undefined) return 'unknown here'
-  if (!context.mayRead(found.owner)) return 'another owner'
+  if (!isKnown(found)) return 'unknown here'
+  const { owner, sessionId } = found.value
+  if (!context.mayRead(owner)) return 'another owner'
   const { session } = context
   const mayBeAbsent = session === undefined && !isAtEndpoint
-  const isSame = mayBeAbsent || found.sessionId === session
-  return isSame || (found.sessionId === undefined && !isAtEndpoint)
+  const isSame = mayBeAbsent || sessionId === session
+  return isSame || (sessionId === undefined && !isAtEndpoint)
     ? 'an event that it has not had'
     : 'another session'
 }

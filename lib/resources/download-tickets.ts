@@ -1,6 +1,7 @@
 // Download URLs that have been given out: to whom, for what, and for how long.
 import { nanoid } from 'nanoid'
 import { now } from '../protocol/clock.js'
+import { type Here, UNKNOWN } from '../streams/directory.js'
 import { FairStore } from '../streams/fair-store.js'
 import { TicketDelivery } from './ticket-delivery.js'
 
@@ -97,9 +98,11 @@ export class DownloadTickets {
     return ticket
   }
 
-  /** Also one that is over: its owner is told so. */
-  get(id: string): Ticket | undefined {
-    return this.#tickets.get(id)
+  /** Also one whose time is over: its owner is told so. */
+  find(id: string): Here<Ticket, Ticket> {
+    const ticket = this.#tickets.get(id)
+    if (ticket === undefined) return UNKNOWN
+    return { kind: ticket.isExpired ? 'ended' : 'local', value: ticket }
   }
 
   /** A session is over, and its download URLs with it. */

@@ -6,10 +6,12 @@ import { LONGEST_FIELD } from '../protocol/fields.js'
 import { isObject, isRequest, paramsOf, type RequestId } from '../protocol/json-rpc.js'
 import { parseRevision } from '../protocol/revisions.js'
 import type { WireResources } from '../protocol/shared-wire.js'
+import type { Elsewhere, Here } from '../streams/directory.js'
 import type { InstanceParts } from '../endpoint/instance-parts.js'
 import type { RequestContext } from '../endpoint/request-context.js'
 import { rewriteAnswer } from '../endpoint/rewrite-answer.js'
 import { contentTypeOf } from './deliver.js'
+import type { Ticket } from './download-tickets.js'
 import { ResourceDownloads } from './resource-downloads.js'
 import {
   answerError,
@@ -167,9 +169,16 @@ export class ResourceAnswers {
     return this.#downloads.namesIn(req)
   }
 
-  /** Answers a request for a download URL. */
-  answerDownload(context: RequestContext, names: readonly string[]): Promise<void> | void {
-    return this.#downloads.answer(context, names)
+  findTicket(id: string): Here<Ticket, Ticket> {
+    return this.#downloads.find(id)
+  }
+
+  /** Answers a request for a download URL, by what was found under its name. */
+  answerDownload(
+    context: RequestContext,
+    found: Here<Ticket, Ticket> | Elsewhere
+  ): Promise<void> | void {
+    return this.#downloads.answer(context, found)
   }
 
   /** How many are under way. */

@@ -1,6 +1,7 @@
 // Download URLs that are made out for resources, and the requests for them.
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { StreamFault } from '../protocol/errors.js'
+import { type Elsewhere, type Here, isKnown } from '../streams/directory.js'
 import type { InstanceParts } from '../endpoint/instance-parts.js'
 import { refuse } from '../endpoint/reply.js'
 import type { RequestContext } from '../endpoint/request-context.js'
@@ -67,20 +68,22 @@ export class ResourceDownloads {
       : downloadNames(req.url ?? '')
   }
 
+  find(id: string): Here<Ticket, Ticket> {
+    return this.#tickets.find(id)
+  }
+
   /** Answers a request for a download URL. */
-  answer(context: RequestContext, names: readonly string[]): Promise<void> | void {
+  answer(context: RequestContext, found: Here<Ticket, Ticket> | Elsewhere): Promise<void> | void {
     const { req, res } = context
-    // Before any look-up: a page that may not read downloads learns nothing about them.
     if (context.isForeign) return this.#refuse(res, 403, 'foreign-origin')
     if (req.method !== 'GET' && req.method !== 'HEAD')
       return this.#refuse(res, 405, 'method-not-allowed', { Allow: DOWNLOAD_METHODS })
-    const ticket = names.length === 1 ? this.#tickets.get(names[0] as string) : undefined
-    if (ticket === undefined || !mayDownload(context, ticket))
+    if (!isKnown(found) || !mayDownload(context, found.value))
       return this.#refuse(res, 404, 'download-unknown')
-    if (ticket.delivery.isOver(resumedFrom(req.headers.range)))
+    if (found.value.delivery.isOver(resumedFrom(req.headers.range)))
       return this.#refuse(res, 404, 'download-unknown')
-    if (ticket.isExpired) return this.#refuse(res, 410, 'download-expired')
-    return this.#download(context, ticket)
+    if (found.kind === 'ended') return this.#refuse(res, 410, 'download-expired')
+    return this.#download(context, found.value)
   }
 
   #download({ req, res, cameByCookie }: RequestContext, ticket: Ticket): Promise<void> {

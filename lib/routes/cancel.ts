@@ -1,8 +1,8 @@
 // DELETE on a stream URL: the client wants no more of a call.
 import { label } from '../protocol/event-id.js'
-import { isStream, type Tombstone } from '../streams/finished-streams.js'
 import type { RequestId } from '../protocol/json-rpc.js'
-import type { Stream } from '../streams/stream.js'
+import { type Ended, type Here, type Local, UNKNOWN } from '../streams/directory.js'
+import type { FoundStream } from '../streams/finished-streams.js'
 import { keyOf } from '../endpoint/idempotency.js'
 import type { IdempotentRequest, SettledCall } from '../endpoint/keyed-call.js'
 import { tellEndpoint } from '../endpoint/endpoint-client.js'
@@ -16,38 +16,36 @@ const PATIENCE = 5000
  * The call that a stream URL names by its `Idempotency-Key`: all that its client has of it before a
  * response begins.
  */
-export function callNamed(
-  context: Context,
-  name: string
-): IdempotentRequest | SettledCall | undefined {
+export function callNamed(context: Context, name: string): Here<IdempotentRequest, SettledCall> {
   const key = keyOf(context, name)
-  return key === undefined ? undefined : context.instance.calls.get(key)
+  return key === undefined ? UNKNOWN : context.instance.directory.here.key(key)
 }
 
 /** Cancels a call that has no stream, or not yet; `name` is what the URL calls it by. */
 export function cancelCall(
   context: Context,
-  call: IdempotentRequest | SettledCall,
+  call: Local<IdempotentRequest> | Ended<SettledCall>,
   name: string
 ): void {
-  if (call.kind === 'settled') return noContent(context.res)
+  if (call.kind === 'ended') return noContent(context.res)
   context.instance.debug('call cancelled by DELETE before it was answered')
-  const { requestIds } = call
-  call.abandon()
+  const { requestIds } = call.value
+  call.value.abandon()
   tellCancelled(context, requestIds, context.session, name)
 }
 
 /** Cancels a stream. */
-export function cancelStream(context: Context, found: Stream | Tombstone): void {
+export function cancelStream(context: Context, found: FoundStream): void {
   const { instance, res } = context
-  if (!isStream(found)) return noContent(res)
-  if (found.isEnded) {
-    instance.table.drop(found)
+  if (found.kind === 'ended') return noContent(res)
+  const stream = found.value
+  if (stream.isEnded) {
+    instance.table.drop(stream)
     return noContent(res)
   }
-  instance.debug('stream %s cancelled by DELETE', label(found))
-  found.cancel()
-  tellCancelled(context, found.requestIds, found.sessionId)
+  instance.debug('stream %s cancelled by DELETE', label(stream))
+  stream.cancel()
+  tellCancelled(context, stream.requestIds, stream.sessionId)
 }
 
 /**

@@ -2,7 +2,7 @@
 // return (SEP-1335).
 import type { IncomingMessage } from 'node:http'
 import { label, type StreamName } from '../protocol/event-id.js'
-import { isStream, type Tombstone } from '../streams/finished-streams.js'
+import type { FoundStream } from '../streams/finished-streams.js'
 import {
   errorResponse,
   isResponse,
@@ -29,33 +29,34 @@ type Given = { readonly answer: Answer; readonly text: string | undefined }
  */
 export async function takeAnswers(
   context: Context,
-  found: Stream | Tombstone,
+  found: FoundStream,
   name: StreamName
 ): Promise<void> {
   const { instance, req, res } = context
-  if (!isStream(found))
-    return found.state === 'cancelled'
+  if (found.kind === 'ended')
+    return found.value.state === 'cancelled'
       ? noContent(res)
       : refuseAndCount(context, 410, 'stream-expired')
+  const stream = found.value
   const lastEventId = context.lastEventId ?? ''
-  const cursor = lastEventId === '' ? undefined : cursorIn(found, lastEventId)
+  const cursor = lastEventId === '' ? undefined : cursorIn(stream, lastEventId)
   if (lastEventId !== '' && cursor === undefined) return refuseUrl(context, 400, 'invalid-event-id')
   const read = await readBody(req, instance.maxBodyBytes)
   if (!canAnswer(res)) return
   if (read.fault !== undefined) return refuseUrl(context, read.status, read.fault)
   const answers = answersIn(read.body, read.text)
   if (answers === undefined) return refuseUrl(context, 400, 'invalid-answers')
-  const start = found.turns?.cursorAfter([...answers.keys()])
+  const start = stream.turns?.cursorAfter([...answers.keys()])
   if (start === undefined) return refuseUrl(context, 400, 'unknown-answers')
 
   const from = cursor ?? Math.max(start, name.start)
-  if (hasEvicted(found, from)) return refuseAndCount(context, 410, 'events-evicted', found)
-  found.signOfLife()
-  const refusal = await passOn(context, found, answers)
+  if (hasEvicted(stream, from)) return refuseAndCount(context, 410, 'events-evicted', stream)
+  stream.signOfLife()
+  const refusal = await passOn(context, stream, answers)
   if (refusal !== undefined) return passRefusalOn(context, refusal)
   if (!canAnswer(res)) return
-  instance.debug('stream %s answered: its next turn begins after event %d', label(found), from)
-  followTurn(context, found, from, { id: found.id, start: from })
+  instance.debug('stream %s answered: its next turn begins after event %d', label(stream), from)
+  followTurn(context, stream, from, { id: stream.id, start: from })
 }
 
 function passRefusalOn(context: Context, refusal: Refusal): void {

@@ -1,30 +1,86 @@
 // What another instance has: the request is answered there.
 import { isRequest, isTooMany } from '../protocol/json-rpc.js'
+import type { Place } from '../streams/directory.js'
+import { isInstanceId } from '../backplane/instance-link.js'
 import { digestOf, keyOf } from '../endpoint/idempotency.js'
 import { isRelayed } from '../endpoint/loopback.js'
-import type { Answer, Context, Route } from './route.js'
+import { canAnswer, refuse } from '../endpoint/reply.js'
+import { namedBy, namedByHead } from './names.js'
+import { answerLost, refuseUnreachable, tellLost } from './owner-gone.js'
+import { readAndRelay, relayBody, relayHead } from './relay-request.js'
+import type { Answer, Context, Relay, Route } from './route.js'
 
 /** By what the head names: a stream, a download, a cursor, a session. */
-export const elsewhere: Route = context => othersOf(context)?.byHead(context)
+export const elsewhere: Route = context => {
+  const relay = relayFor(context)
+  // A page that may not read streams learns nothing about them.
+  if (relay === undefined || context.isForeign) return undefined
+  const named = namedByHead(context)
+  const place = named && context.instance.directory.where(named.kind, named.name)
+  if (place === undefined) return undefined
+  return place instanceof Promise
+    ? place.then(known => atPlace(context, relay, known))
+    : atPlace(context, relay, place)
+}
 
 /** By what a message names: a token, a stream, a call that has asked its client. */
 export function elsewhereByBody(context: Context): Answer | undefined {
-  return othersOf(context)?.byBody(context)
+  const relay = relayFor(context)
+  if (relay === undefined) return undefined
+  const named = context.messages
+    .map(message => namedBy(context, message))
+    .find(one => one !== undefined && isInstanceId(one.name))
+  if (named === undefined || context.isForeign) return undefined
+  const place = context.instance.directory.where(named.kind, named.name)
+  if (!(place instanceof Promise)) return undefined
+  return async () => {
+    const known = await place
+    if (known.kind === 'remote') return relayBody(context, relay, known.instance)
+    tellLost(context)
+  }
 }
 
-/** By the key under which a request may have begun elsewhere. */
+/** By the key under which a request may have begun elsewhere: it is begun at one instance only. */
 export const elsewhereByKey: Route = context => {
-  const { body, messages } = context
-  const others = othersOf(context)
-  if (others === undefined || !messages.some(isRequest) || isTooMany(messages)) return undefined
+  const { instance, body, messages, owner } = context
+  const relay = relayFor(context)
+  if (relay === undefined || !messages.some(isRequest) || isTooMany(messages)) return undefined
   if (!context.profile.taken) return undefined
   const key = keyOf(context)
-  return key === undefined || digestOf(body, context.text) === undefined
-    ? undefined
-    : others.byKey(context, key)
+  if (key === undefined || digestOf(body, context.text) === undefined) return undefined
+  const place = instance.directory.claim(key, owner)
+  return place instanceof Promise ? place.then(known => begunAt(context, relay, known)) : undefined
 }
 
 /** What another instance has sent here is answered here. */
-function othersOf({ instance, req }: Context): Context['instance']['others'] {
-  return isRelayed(req) ? undefined : instance.others
+function relayFor({ instance, req }: Context): Relay | undefined {
+  return isRelayed(req) ? undefined : instance.relay
+}
+
+function atPlace(
+  context: Context,
+  relay: Relay,
+  place: Place
+): Answer | undefined | Promise<Answer | undefined> {
+  if (place.kind === 'here') return undefined
+  if (place.kind === 'unreachable') return () => refuseUnreachable(context)
+  if (!canAnswer(context.res)) return () => undefined
+  const { kind, instance } = place
+  if (kind === 'lost') return answerLost(context, relay.link, instance)
+  return context.method === 'POST'
+    ? () => readAndRelay(context, relay, instance)
+    : () => relayHead(context, relay, instance)
+}
+
+function begunAt(context: Context, relay: Relay, place: Place): Answer | undefined {
+  switch (place.kind) {
+    case 'here':
+      return undefined
+    case 'remote':
+      return () => relayBody(context, relay, place.instance)
+    case 'lost':
+      return () => refuse(context.res, 410, 'owner-gone')
+    case 'unreachable':
+      return () => refuseUnreachable(context)
+  }
 }

@@ -1,7 +1,6 @@
 // A GET for a listen channel. In a session that has one already, the endpoint would answer 409, or
 // open another one: it is asked, and what it answers is remembered.
 import { startOf } from '../endpoint/attach.js'
-import { canAnswer } from '../endpoint/reply.js'
 import { SecondListener } from '../endpoint/second-listener.js'
 import { follow } from './resume.js'
 import type { Answer, Context, Route } from './route.js'
@@ -13,10 +12,9 @@ export const listen: Route = context => {
   return channelFor(context, session)
 }
 
-async function channelFor(context: Context, session: string): Promise<Answer | undefined> {
-  const { instance, res, owner, path } = context
-  const channels = await instance.table.findListening(session, owner)
-  if (!canAnswer(res)) return () => undefined
+function channelFor(context: Context, session: string): Answer | undefined {
+  const { instance, owner, path } = context
+  const channels = instance.table.findListening(session, owner)
   const [first] = channels
   if (first === undefined) return undefined
   const rule = channels.length > 1 ? 'several' : instance.listenRules.of({ owner, path })

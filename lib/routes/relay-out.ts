@@ -3,15 +3,15 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Exchange, ExchangeUser } from '../backplane/exchange.js'
 import type { InstanceLink } from '../backplane/instance-link.js'
-import { faultMessage, STREAM_ERROR, type StreamFault } from '../protocol/errors.js'
-import { formatToldId, parseEventId } from '../protocol/event-id.js'
-import { errorResponse, type RequestId } from '../protocol/json-rpc.js'
-import { encodeIdField, encodeMessage, KEEP_ALIVE_COMMENT } from '../protocol/sse-writer.js'
+import type { StreamFault } from '../protocol/errors.js'
+import type { RequestId } from '../protocol/json-rpc.js'
+import { KEEP_ALIVE_COMMENT } from '../protocol/sse-writer.js'
 import { headerOf } from '../access/guards.js'
 import { factsOf } from '../endpoint/loopback.js'
 import { canAnswer, claim, isWritable, refuse } from '../endpoint/reply.js'
 import { Timer } from '../streams/timer.js'
 import { encodeHead, HeadReader, headersToRelay, type ResponseHead } from './relay-head.js'
+import { EVENT_STREAM_HEAD, tellGone } from './tell-gone.js'
 
 export interface RelayOptions {
   readonly link: InstanceLink
@@ -37,11 +37,6 @@ const SILENCE = 5 / 6
 const PATIENCE = 2
 const EVENT_STREAM = /^text\/event-stream\s*(?:;|$)/i
 const OF_BODY = /^content-(?:length|encoding|type)$/i
-export const EVENT_STREAM_HEAD = {
-  'Content-Type': 'text/event-stream',
-  'Cache-Control': 'no-cache, no-transform',
-  'X-Accel-Buffering': 'no'
-}
 
 export class RelayedResponse implements ExchangeUser {
   readonly #req: IncomingMessage & { readonly originalUrl?: string }
@@ -217,30 +212,6 @@ export class RelayedResponse implements ExchangeUser {
     this.#isOver = true
     this.#timer.stop()
   }
-}
-
-/**
- * Ends an event stream with an error for each call that is lost with another instance: the one that
- * its client has named by an event id, or those that it has just sent.
- */
-export function tellGone(
-  req: IncomingMessage,
-  res: ServerResponse,
-  requestIds: readonly RequestId[]
-): void {
-  const fault = 'owner-gone'
-  const eventId = parseEventId(headerOf(req, 'last-event-id') ?? '')
-  const named = eventId?.requestId
-  const told: Uint8Array[] = []
-  if (eventId !== undefined && named !== undefined)
-    told.push(
-      encodeIdField(formatToldId({ id: eventId.streamId, requestIds: [named] }, eventId.sequence))
-    )
-  for (const id of named === undefined ? requestIds : [named])
-    told.push(
-      encodeMessage(errorResponse(id, STREAM_ERROR, faultMessage(fault), { reason: fault }))
-    )
-  res.end(Buffer.concat(told))
 }
 
 /** Characters of the end of what was written that are looked at. */

@@ -13,18 +13,18 @@ export function repeated(context: Context): Answer | undefined {
   const key = keyOf(context)
   const digest = key === undefined ? undefined : digestOf(body, context.text)
   if (key === undefined || digest === undefined) return undefined
-  const { calls, isClosing } = instance
-  const earlier = calls.get(key)
-  if (earlier === undefined) {
+  const { calls, directory, isClosing } = instance
+  const earlier = directory.here.key(key)
+  if (earlier.kind === 'unknown') {
     const requestIds = messages.filter(isRequest).map(({ id }) => id)
     if (!isClosing) context.keyed = calls.begin({ key, owner, ...digest, requestIds })
     return undefined
   }
-  if (earlier.hash !== digest.hash) return () => refuse(res, 409, 'key-reused')
+  if (earlier.value.hash !== digest.hash) return () => refuse(res, 409, 'key-reused')
   return () => {
     instance.debug('POST sent again under its key: nothing runs twice')
-    if (earlier.kind === 'settled') return give(context, earlier.outcome)
-    return earlier.join(res, outcome => settle(context, give(context, outcome)))
+    if (earlier.kind === 'ended') return give(context, earlier.value.outcome)
+    return earlier.value.join(res, outcome => settle(context, give(context, outcome)))
   }
 }
 

@@ -1,7 +1,7 @@
 // Clients that come back to the endpoint itself by one of our event ids, as the official ones do.
 import { type EventId, isToldId, label, parseEventId } from '../protocol/event-id.js'
-import { isStream, type Tombstone } from '../streams/finished-streams.js'
-import type { Stream } from '../streams/stream.js'
+import { isKnown } from '../streams/directory.js'
+import type { FoundStream } from '../streams/finished-streams.js'
 import { whyNotTheirs } from '../endpoint/not-theirs.js'
 import { refuseAndCount } from '../endpoint/refusals.js'
 import { canAnswer } from '../endpoint/reply.js'
@@ -29,10 +29,10 @@ export function eventIdIn({ method, lastEventId }: Context): EventId | undefined
 }
 
 async function find(context: Context, eventId: EventId): Promise<Answer | undefined> {
-  const found = await context.instance.table.find(eventId.streamId)
+  const found = await context.instance.directory.find('stream', eventId.streamId)
   // It has left already: it must not take over from a connection that lives.
   if (!canAnswer(context.res)) return () => undefined
-  if (found !== undefined && isTheirs(context, found, eventId))
+  if (isKnown(found) && isTheirs(context, found, eventId))
     return answerFor(context, found, eventId.sequence)
   if (!mayBeOthers(context, eventId))
     context.instance.debug(
@@ -43,33 +43,32 @@ async function find(context: Context, eventId: EventId): Promise<Answer | undefi
   return undefined
 }
 
-function answerFor(context: Context, found: Stream | Tombstone, cursor: number): Answer {
+function answerFor(context: Context, found: FoundStream, cursor: number): Answer {
   const { instance, lastEventId = '' } = context
-  const isListener = found.kind === 'listen'
-  const hasAll = isStream(found)
-    ? found.isEnded && cursor === found.last
-    : hasMissedNothing(found, cursor)
-  if (isListener && (hasAll || !isStream(found)))
+  const { value: stream } = found
+  const isListener = stream.kind === 'listen'
+  const hasAll =
+    found.kind === 'local'
+      ? stream.isEnded && cursor === stream.last
+      : hasMissedNothing(found.value, cursor)
+  if (isListener && (hasAll || found.kind === 'ended'))
     return passAfresh(context, 'its listen channel is over')
-  if (hasAll) return () => nothingLeft(context, found)
-  if (isStream(found) && (isListener || cursor + 1 >= found.log.first)) {
+  if (hasAll) return () => nothingLeft(context, stream)
+  if (found.kind === 'local' && (isListener || cursor + 1 >= found.value.log.first)) {
     // A listen channel owes nobody a response: there is no request whose error could tell of a
     // hole.
-    const evicted = Math.max(0, found.log.first - cursor - 1)
+    const evicted = Math.max(0, found.value.log.first - cursor - 1)
     if (evicted > 0) instance.debug('listen channel: %d events evicted before the cursor', evicted)
-    return () => follow(context, found, cursor + evicted)
+    return () => follow(context, found.value, cursor + evicted)
   }
-  return found.requestIds.length === 0 || isToldId(lastEventId)
-    ? () => nothingLeft(context, found)
+  return stream.requestIds.length === 0 || isToldId(lastEventId)
+    ? () => nothingLeft(context, stream)
     : () => tellLapsed(context, found, cursor)
 }
 
 /** Unlike on a stream URL, the session counts where it is absent, too. */
-function isTheirs(
-  context: Context,
-  { owner, sessionId, last }: Stream | Tombstone,
-  { sequence }: EventId
-): boolean {
+function isTheirs(context: Context, found: FoundStream, { sequence }: EventId): boolean {
+  const { owner, sessionId, last } = found.value
   return context.mayRead(owner) && sessionId === context.session && sequence <= last
 }
 

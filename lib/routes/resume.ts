@@ -1,6 +1,6 @@
 // Clients that come back by a stream URL, and how any client is let follow a stream.
 import { now } from '../protocol/clock.js'
-import { faultMessage, STREAM_ERROR } from '../protocol/errors.js'
+import { faultMessage, STREAM_ERROR, type StreamFault } from '../protocol/errors.js'
 import {
   formatPrimerId,
   formatToldId,
@@ -9,7 +9,8 @@ import {
   parseEventId,
   type StreamName
 } from '../protocol/event-id.js'
-import { isStream, type Tombstone } from '../streams/finished-streams.js'
+import { isKnown } from '../streams/directory.js'
+import type { FoundStream, Tombstone } from '../streams/finished-streams.js'
 import { errorResponse } from '../protocol/json-rpc.js'
 import { encodeIdField, encodeMessage, encodePrimer } from '../protocol/sse-writer.js'
 import type { Stream } from '../streams/stream.js'
@@ -21,22 +22,21 @@ import { setStreamHeaders } from '../endpoint/stream-headers.js'
 import type { Context } from './route.js'
 
 /** Answers a GET or HEAD on a stream URL. */
-export function resumeStream(context: Context, found: Stream | Tombstone, name: StreamName): void {
+export function resumeStream(context: Context, found: FoundStream, name: StreamName): void {
   const lastEventId = context.lastEventId ?? ''
-  if (lastEventId !== '' && cursorIn(found, lastEventId) === undefined)
-    return refuseUrl(context, 400, 'invalid-event-id')
-  const cursor =
-    lastEventId === '' ? startOf(found, name) : (cursorIn(found, lastEventId) as number)
-  if (!isStream(found))
-    return hasMissedNothing(found, cursor)
-      ? nothingLeft(context, found)
+  const given = lastEventId === '' ? undefined : cursorIn(found.value, lastEventId)
+  if (lastEventId !== '' && given === undefined) return refuseUrl(context, 400, 'invalid-event-id')
+  if (found.kind === 'ended')
+    return hasMissedNothing(found.value, given ?? name.start)
+      ? nothingLeft(context, found.value)
       : refuseAndCount(context, 410, 'stream-expired')
-  if (hasEvicted(found, cursor)) return refuseAndCount(context, 410, 'events-evicted', found)
-  if (found.isEnded && cursor === found.log.last) return nothingLeft(context, found)
-  const turn =
-    found.state === 'waiting' ? found.turnFor(lastEventId === '' ? undefined : cursor) : undefined
-  if (turn !== undefined) return waitForAnswers(context, found, turn)
-  followTurn(context, found, cursor, name, lastEventId === '')
+  const stream = found.value
+  const cursor = given ?? startOf(stream, name)
+  if (hasEvicted(stream, cursor)) return refuseAndCount(context, 410, 'events-evicted', stream)
+  if (stream.isEnded && cursor === stream.log.last) return nothingLeft(context, stream)
+  const turn = stream.state === 'waiting' ? stream.turnFor(given) : undefined
+  if (turn !== undefined) return waitForAnswers(context, stream, turn)
+  followTurn(context, stream, cursor, name, given === undefined)
 }
 
 /**
@@ -95,15 +95,12 @@ export function writeStreamHead(
  * Gives a client whose events are gone the one thing that settles its calls: an error for each of
  * its request ids.
  */
-export function tellLapsed(context: Context, found: Stream | Tombstone, cursor: number): void {
+export function tellLapsed(context: Context, lapsed: FoundStream, cursor: number): void {
   const { instance, res } = context
+  const found = lapsed.value
   const { primer } = context.profileOn({ owner: found.owner })
-  const fault = isStream(found)
-    ? 'events-evicted'
-    : found.state === 'abandoned'
-      ? 'abandoned'
-      : 'stream-expired'
-  instance.count('refused', isStream(found) ? found : undefined, fault)
+  const fault = faultOf(lapsed)
+  instance.count('refused', lapsed.kind === 'local' ? lapsed.value : undefined, fault)
   instance.debug(
     'stream %s: events after %d are gone, told as an error: %s',
     label(found),
@@ -128,16 +125,21 @@ export function tellLapsed(context: Context, found: Stream | Tombstone, cursor: 
   res.end()
 }
 
+function faultOf({ kind, value }: FoundStream): StreamFault {
+  if (kind === 'local') return 'events-evicted'
+  return value.state === 'abandoned' ? 'abandoned' : 'stream-expired'
+}
+
 /** A call that was sent again: its stream, from the start. */
 export async function attachAgain(context: Context, streamId: string): Promise<void> {
   const { instance, res } = context
-  const found = await instance.table.find(streamId)
+  const found = await instance.directory.find('stream', streamId)
   if (!canAnswer(res)) return
   // Not 404, which would tell the client that its session is gone.
-  if (found === undefined) return refuse(res, 409, 'answer-lost')
-  instance.debug('stream %s: its call was sent again', label(found))
-  if (isStream(found) && found.log.first === 1)
-    followTurn(context, found, 0, { id: found.id, start: 0 })
+  if (!isKnown(found)) return refuse(res, 409, 'answer-lost')
+  instance.debug('stream %s: its call was sent again', label(found.value))
+  if (found.kind === 'local' && found.value.log.first === 1)
+    followTurn(context, found.value, 0, { id: streamId, start: 0 })
   else tellLapsed(context, found, 0)
 }
 

@@ -1,31 +1,37 @@
 // What a route is, and how the first one that has an answer is found.
+import type { InstanceLink } from '../backplane/instance-link.js'
+import type { Directory, Here } from '../streams/directory.js'
 import type { ResumeTokens } from '../calls/resume-tokens.js'
 import type { Tasks } from '../calls/tasks/tasks.js'
-import type { InstanceParts } from '../endpoint/instance-parts.js'
+import type { InstanceParts, InstanceShelves } from '../endpoint/instance-parts.js'
 import { canAnswer } from '../endpoint/reply.js'
 import type { RequestContext } from '../endpoint/request-context.js'
+import type { Ticket } from '../resources/download-tickets.js'
 import type { ResourceAnswers } from '../resources/resource-answers.js'
 
-/** The answers of other instances; `undefined`: a request is for this one. */
-export interface RemoteAnswers {
-  /** By what the head of a request names. */
-  byHead(context: Context): Answer | undefined | Promise<Answer | undefined>
-  /** By what the messages of a POST name. */
-  byBody(context: Context): Answer | undefined
-  /** By the key of a call, which is begun at one instance only. */
-  byKey(context: Context, key: string): Promise<Answer | undefined> | undefined
+/** The way to other instances. */
+export interface Relay {
+  readonly link: InstanceLink
+  /** Milliseconds of silence after which a comment keeps a connection open; `null`: never. */
+  readonly keepAlive: number | null
+}
+
+/** What the routes find here by name. */
+export interface RouteShelves extends InstanceShelves {
+  readonly ticket: (id: string) => Here<Ticket, Ticket>
 }
 
 /** What routes need of the middleware. */
 export interface Instance extends InstanceParts {
+  readonly directory: Directory<RouteShelves>
   /** `resources/stream` and download URLs; `undefined`: off. */
   readonly resources: ResourceAnswers | undefined
   /** The Resuming draft; `undefined`: off. */
   readonly tokens: ResumeTokens | undefined
   /** The tasks extension; `undefined`: off. */
   readonly tasks: Tasks | undefined
-  /** What other instances have; `undefined`: there is no backplane. */
-  readonly others: RemoteAnswers | undefined
+  /** `undefined`: there is no backplane. */
+  readonly relay: Relay | undefined
 }
 
 export type Context = RequestContext<Instance>

@@ -4,8 +4,8 @@ import { parseEventId, parseStreamName } from '../protocol/event-id.js'
 import { streamNamesIn } from '../endpoint/mcp-request.js'
 import { refuseAndCount } from '../endpoint/refusals.js'
 import { claim, noContent } from '../endpoint/reply.js'
-import { EVENT_STREAM_HEAD, tellGone } from './relay-out.js'
 import type { Answer, Context } from './route.js'
+import { EVENT_STREAM_HEAD, tellGone } from './tell-gone.js'
 
 /** To its owner only, as where it ran: to others it is a stream that never was. */
 export function answerSaved(context: Context, saved: SavedResult): Answer {

@@ -3,9 +3,9 @@
 import type { ServerResponse } from 'node:http'
 import { faultMessage, type StreamFault } from '../protocol/errors.js'
 import { label, parseEventId } from '../protocol/event-id.js'
-import { isStream, type Tombstone } from '../streams/finished-streams.js'
+import { isKnown, UNKNOWN } from '../streams/directory.js'
+import type { FoundStream } from '../streams/finished-streams.js'
 import { errorResponse, isRequestId, type RequestId } from '../protocol/json-rpc.js'
-import type { Stream } from '../streams/stream.js'
 import {
   cursorOf,
   INVALID_CURSOR,
@@ -54,9 +54,11 @@ async function answerStreamMethod(context: Context): Promise<void> {
     return answerJson(res, 200, resultResponse(id as RequestId, pollAll(context)))
 
   const found =
-    request.streamId.length > LONGEST_ID ? undefined : await instance.table.find(request.streamId)
+    request.streamId.length > LONGEST_ID
+      ? UNKNOWN
+      : await instance.directory.find('stream', request.streamId)
   if (!canAnswer(res)) return
-  if (found === undefined || isGone(found) || !isTheirs(context, found)) {
+  if (!isKnown(found) || isGone(found) || !isTheirs(context, found)) {
     instance.count('refused', undefined, 'stream-unknown')
     instance.debug('%s refused: stream-unknown', request.method)
     return reply(res, id, UNKNOWN_STREAM)
@@ -64,8 +66,8 @@ async function answerStreamMethod(context: Context): Promise<void> {
   const cursor = readCursor(context, request, found)
   if (cursor === 'invalid') return reply(res, id, INVALID_CURSOR)
   if (request.method === 'stream/resume') return resume(context, found, cursor, request.id)
-  if (isStream(found)) found.signOfLife()
-  answerJson(res, 200, resultResponse(id as RequestId, pollResult(found, cursor)))
+  if (found.kind === 'local') found.value.signOfLife()
+  answerJson(res, 200, resultResponse(id as RequestId, pollResult(found.value, cursor)))
 }
 
 const LONGEST_ID = 64
@@ -77,7 +79,7 @@ const BATCHED: Refusal = {
 }
 
 /** Nothing is kept of it, and nobody may know whose it was. */
-function isGone({ state }: Stream | Tombstone): boolean {
+function isGone({ value: { state } }: FoundStream): boolean {
   return state === 'abandoned' || state === 'cancelled'
 }
 
@@ -88,7 +90,7 @@ function isGone({ state }: Stream | Tombstone): boolean {
 function readCursor(
   { lastEventId }: Context,
   { cursor }: StreamRequest,
-  found: Stream | Tombstone
+  { value: found }: FoundStream
 ): number | 'invalid' | undefined {
   const isOfStream = lastEventId !== undefined && parseEventId(lastEventId)?.streamId === found.id
   const value = cursor === undefined && isOfStream ? lastEventId : cursor
@@ -97,24 +99,27 @@ function readCursor(
 
 function resume(
   context: Context,
-  found: Stream | Tombstone,
+  found: FoundStream,
   cursor: number | undefined,
   id: RequestId | undefined
 ): void {
   const { instance, res } = context
   const refuseGone = (fault: StreamFault): void => {
-    instance.count('refused', isStream(found) ? found : undefined, fault)
-    instance.debug('stream %s: stream/resume refused: %s', label(found), fault)
+    instance.count('refused', found.kind === 'local' ? found.value : undefined, fault)
+    instance.debug('stream %s: stream/resume refused: %s', label(found.value), fault)
     reply(res, id ?? null, {
       code: INVALID_PARAMS,
       message: faultMessage(fault),
       data: { reason: fault }
     })
   }
-  if (!isStream(found))
-    return cursor === found.last ? answerEnded(context, found, id) : refuseGone('stream-expired')
-  if (cursor !== undefined && hasEvicted(found, cursor)) return refuseGone('events-evicted')
-  resumeWithResult(context, found, cursor ?? found.unsentFrom, id)
+  if (found.kind === 'ended')
+    return cursor === found.value.last
+      ? answerEnded(context, found.value, id)
+      : refuseGone('stream-expired')
+  const stream = found.value
+  if (cursor !== undefined && hasEvicted(stream, cursor)) return refuseGone('events-evicted')
+  resumeWithResult(context, stream, cursor ?? stream.unsentFrom, id)
 }
 
 function pollAll({ instance, session, owner }: Context): object {

@@ -1,8 +1,8 @@
 // A request whose URL names a stream: who may make it, and what it asks for.
 import { parseStreamName, type StreamName } from '../protocol/event-id.js'
 import { streamParameters } from '../protocol/link-header.js'
-import { isStream, type Tombstone } from '../streams/finished-streams.js'
-import type { Stream } from '../streams/stream.js'
+import { isKnown, UNKNOWN } from '../streams/directory.js'
+import type { FoundStream } from '../streams/finished-streams.js'
 import { keyOf } from '../endpoint/idempotency.js'
 import { streamNamesIn } from '../endpoint/mcp-request.js'
 import { whyNotTheirs } from '../endpoint/not-theirs.js'
@@ -33,7 +33,7 @@ function streamsNamed(context: Context): readonly string[] {
   if (names.length > 0 || req.method !== 'DELETE') return names
   const name = streamParameters(req.url ?? '').find(value => keyOf(context, value) !== undefined)
   if (name === undefined) return []
-  return context.hasMcpHeaders || callNamed(context, name) !== undefined ? [name] : []
+  return context.hasMcpHeaders || callNamed(context, name).kind !== 'unknown' ? [name] : []
 }
 
 const METHODS = ['GET', 'HEAD', 'POST', 'DELETE', 'OPTIONS']
@@ -47,13 +47,13 @@ async function answerStreamUrl(context: Context, names: readonly string[]): Prom
     return refuseUrl(context, 405, 'method-not-allowed', { Allow: methods.join(', ') })
 
   const [text = ''] = names
-  const call = method === 'DELETE' ? callNamed(context, text) : undefined
-  const outcome = call?.kind === 'settled' ? call.outcome : undefined
-  if (call !== undefined && outcome?.kind !== 'stream') return cancelCall(context, call, text)
+  const call = method === 'DELETE' ? callNamed(context, text) : UNKNOWN
+  const outcome = call.kind === 'ended' ? call.value.outcome : undefined
+  if (call.kind !== 'unknown' && outcome?.kind !== 'stream') return cancelCall(context, call, text)
   const name = outcome?.kind === 'stream' ? { id: outcome.streamId, start: 0 } : nameIn(names)
-  const found = name === undefined ? undefined : await instance.table.find(name.id)
+  const found = name === undefined ? UNKNOWN : await instance.directory.find('stream', name.id)
   if (!canAnswer(res)) return
-  const isTurn = found !== undefined && name !== undefined && name.start <= found.last
+  const isTurn = isKnown(found) && name !== undefined && name.start <= found.value.last
   if (!isTurn || !isTheirs(context, found))
     return refuseAndCount(context, 404, 'stream-unknown', undefined, whyNotTheirs(context, found))
   if (method === 'DELETE') return cancelStream(context, found)
@@ -63,10 +63,10 @@ async function answerStreamUrl(context: Context, names: readonly string[]): Prom
 }
 
 /** Its client has proved that it follows stream links. */
-function noteFollowsLinks({ instance }: Context, found: Stream | Tombstone): void {
+function noteFollowsLinks({ instance }: Context, found: FoundStream): void {
   const { sessions, table } = instance
-  const { owner, sessionId } = found
-  if (isStream(found)) found.prove()
+  const { owner, sessionId } = found.value
+  if (found.kind === 'local') found.value.prove()
   if (sessionId === undefined || sessions.followsLinks(owner, sessionId)) return
   sessions.prove(owner, sessionId)
   // Its other calls may have been opened before this was known.
@@ -77,7 +77,8 @@ function noteFollowsLinks({ instance }: Context, found: Stream | Tombstone): voi
  * An absent session is accepted, a different one is not: the id names the stream, the credentials
  * name its owner.
  */
-export function isTheirs(context: Context, { owner, sessionId }: Stream | Tombstone): boolean {
+export function isTheirs(context: Context, found: FoundStream): boolean {
+  const { owner, sessionId } = found.value
   const { session } = context
   return (
     context.mayRead(owner) &&

@@ -2,6 +2,7 @@
 // remembered of the rest.
 import { LRUCache } from 'lru-cache'
 import { CLOCK } from '../protocol/clock.js'
+import { type Ended, type Here, type Local, UNKNOWN } from './directory.js'
 import type { FairShares } from './fair-shares.js'
 import { FairStore } from './fair-store.js'
 import type { RequestId } from '../protocol/json-rpc.js'
@@ -22,14 +23,8 @@ export interface Tombstone extends StreamIdentity {
   readonly lastError: number
 }
 
-/**
- * Whether what was found is a stream, and not only what is remembered of one. Told by what it has:
- * where an application imports the package and requires it too, a stream may be of the other copy's
- * class.
- */
-export function isStream(found: Stream | Tombstone | undefined): found is Stream {
-  return found !== undefined && 'log' in found
-}
+/** A stream, or only what is remembered of one. */
+export type FoundStream = Local<Stream> | Ended<Tombstone>
 
 const TOMBSTONE_TTL = 60 * 60 * 1000
 /** Characters that all tombstones may have, beyond what is usual for each. */
@@ -114,11 +109,14 @@ export class FinishedStreams {
     return this.#tombstones.size
   }
 
-  get(id: string): Stream | Tombstone | undefined {
+  find(id: string): Here<Stream, Tombstone> {
     const stream = this.#kept.get(id)
-    if (stream === undefined) return this.#tombstones.get(id)
-    this.#shares.put(stream.owner, id, rankOf(stream))
-    return stream
+    if (stream !== undefined) {
+      this.#shares.put(stream.owner, id, rankOf(stream))
+      return { kind: 'local', value: stream }
+    }
+    const tombstone = this.#tombstones.get(id)
+    return tombstone === undefined ? UNKNOWN : { kind: 'ended', value: tombstone }
   }
 
   /** Whether a stream is kept with its events. */

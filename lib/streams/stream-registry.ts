@@ -4,6 +4,7 @@ import { nanoid } from 'nanoid'
 import { now } from '../protocol/clock.js'
 import type { StreamError, StreamFault } from '../protocol/errors.js'
 import type { ByteBudget } from './event-log.js'
+import type { Directory, Here } from './directory.js'
 import { FairShares } from './fair-shares.js'
 import { FinishedStreams, type Tombstone } from './finished-streams.js'
 import type { RequestId } from '../protocol/json-rpc.js'
@@ -24,6 +25,13 @@ export interface RegistryLimits extends StreamLimits {
   /** Streams that may be kept, running or finished. */
   readonly maxStreams: number
 }
+
+/** Where the streams of this process are found. */
+export interface StreamShelf {
+  readonly stream: (id: string) => Here<Stream, Tombstone>
+}
+
+export type StreamDirectory = Pick<Directory<StreamShelf>, 'find'>
 
 /** Something happened to a stream that an operator may want to see. */
 export type StreamEventName =
@@ -135,21 +143,16 @@ export class StreamRegistry implements StreamHost<Stream>, ByteBudget {
     return stream
   }
 
-  /**
-   * Finds a stream or what is left of it. Asynchronous, because one day another process may own it.
-   */
-  find(id: string): Promise<Stream | Tombstone | undefined> {
-    return Promise.resolve(this.#findHere(id))
-  }
-
-  #findHere(id: string): Stream | Tombstone | undefined {
-    return this.#live.get(id) ?? this.#finished.get(id)
+  /** A stream of this process, or what is left of it. */
+  find(id: string): Here<Stream, Tombstone> {
+    const stream = this.#live.get(id)
+    return stream === undefined ? this.#finished.find(id) : { kind: 'local', value: stream }
   }
 
   /** A session's live listen channels that are this owner's, the oldest first. */
-  findListening(sessionId: string, owner: string): Promise<readonly Stream[]> {
+  findListening(sessionId: string, owner: string): readonly Stream[] {
     const streams = this.ofSession(sessionId, owner)
-    return Promise.resolve(streams.filter(({ kind, isEnded }) => kind === 'listen' && !isEnded))
+    return streams.filter(({ kind, isEnded }) => kind === 'listen' && !isEnded)
   }
 
   /** The stream that a ping of ours went out on. */

@@ -2,7 +2,8 @@
 // server.
 import { faultMessage, type StreamFault } from '../protocol/errors.js'
 import { label } from '../protocol/event-id.js'
-import { isStream, type Tombstone } from '../streams/finished-streams.js'
+import { isKnown } from '../streams/directory.js'
+import type { FoundStream } from '../streams/finished-streams.js'
 import { type Message, paramsOf, type RequestId } from '../protocol/json-rpc.js'
 import type { WireMessage } from '../protocol/shared-wire.js'
 import {
@@ -37,7 +38,7 @@ export interface RequestWire {
   respond(id: RequestId, result: unknown): void
   refuse(id: RequestId | undefined, refusal: Refusal): void
   /** Whether a stream is this client's to see. */
-  mayTouch(found: Stream | Tombstone): boolean
+  mayTouch(found: FoundStream): boolean
   /** Brings the client of a session back to it. */
   adopt(session: WireSession, except: Stream): void
   /** Gives its client a stream from a cursor on. `onDone` hears when no more will come. */
@@ -54,13 +55,13 @@ export async function answerStreamMethod(
   const request = readStreamRequest(message)
   if (isRefusal(request)) return wire.refuse(idOf(message), request)
   if (request.method === 'stream/poll/all') return pollAll(wire, request)
-  const found = await wire.shared.host.table.find(request.streamId)
+  const found = await wire.shared.host.directory.find('stream', request.streamId)
   if (wire.isClosed) return
-  const isTheirs = found !== undefined && wire.mayTouch(found) && !GONE.includes(found.state)
-  if (!isTheirs) return refuse(wire, request, UNKNOWN_STREAM, 'stream-unknown')
-  const cursor = request.cursor === undefined ? undefined : cursorOf(found, request.cursor)
+  if (!isKnown(found) || !wire.mayTouch(found) || GONE.includes(found.value.state))
+    return refuse(wire, request, UNKNOWN_STREAM, 'stream-unknown')
+  const cursor = request.cursor === undefined ? undefined : cursorOf(found.value, request.cursor)
   if (request.cursor !== undefined && cursor === undefined)
-    return refuse(wire, request, INVALID_CURSOR, 'invalid-event-id', found)
+    return refuse(wire, request, INVALID_CURSOR, 'invalid-event-id', streamOf(found))
   if (request.method === 'stream/poll') poll(wire, request, found, cursor)
   else resume(wire, request, found, cursor)
 }
@@ -70,22 +71,23 @@ export async function answerStreamMethod(
  */
 export async function cancelStream(wire: RequestWire, message: Message): Promise<void> {
   const { streamId } = paramsOf(message)
-  const found =
-    typeof streamId === 'string' ? await wire.shared.host.table.find(streamId) : undefined
-  if (!isStream(found) || !wire.mayTouch(found) || found.isEnded) return
-  const session = wire.shared.sessions.get(found.sessionId ?? '')
-  if (session !== undefined && found.kind === 'listen') await session.cancel()
-  else found.cancel()
+  if (typeof streamId !== 'string') return
+  const found = await wire.shared.host.directory.find('stream', streamId)
+  if (found.kind !== 'local' || !wire.mayTouch(found) || found.value.isEnded) return
+  const stream = found.value
+  const session = wire.shared.sessions.get(stream.sessionId ?? '')
+  if (session !== undefined && stream.kind === 'listen') await session.cancel()
+  else stream.cancel()
 }
 
 function poll(
   wire: RequestWire,
   { id }: StreamRequest,
-  found: Stream | Tombstone,
+  found: FoundStream,
   cursor: number | undefined
 ): void {
-  signOfLife(wire, found)
-  if (id !== undefined) wire.respond(id, pollResult(found, cursor))
+  if (found.kind === 'local') signOfLife(wire, found.value)
+  if (id !== undefined) wire.respond(id, pollResult(found.value, cursor))
 }
 
 /** All of the wire's own session, and where clients have names, all of this client's. */
@@ -99,34 +101,34 @@ function pollAll(wire: RequestWire, { id }: StreamRequest): void {
   if (id !== undefined) wire.respond(id, { streams: streams.map(stream => pollResult(stream)) })
 }
 
-function signOfLife(wire: RequestWire, found: Stream | Tombstone): void {
-  if (!isStream(found)) return
-  found.signOfLife()
-  wire.shared.sessions.get(found.sessionId ?? '')?.signOfLife()
+function signOfLife(wire: RequestWire, stream: Stream): void {
+  stream.signOfLife()
+  wire.shared.sessions.get(stream.sessionId ?? '')?.signOfLife()
 }
 
 function resume(
   wire: RequestWire,
   request: StreamRequest,
-  found: Stream | Tombstone,
+  found: FoundStream,
   cursor: number | undefined
 ): void {
   const { id } = request
-  if (!isStream(found)) {
-    if ((cursor ?? 0) < found.last) return refuseLapsed(wire, request, 'stream-expired')
-    return done(wire, id, found.id)
+  if (found.kind === 'ended') {
+    if ((cursor ?? 0) < found.value.last) return refuseLapsed(wire, request, 'stream-expired')
+    return done(wire, id, found.value.id)
   }
-  const from = cursor ?? found.unsentFrom
-  if (from + 1 < found.log.first && from < found.last)
-    return refuseLapsed(wire, request, 'events-evicted', found)
+  const stream = found.value
+  const from = cursor ?? stream.unsentFrom
+  if (from + 1 < stream.log.first && from < stream.last)
+    return refuseLapsed(wire, request, 'events-evicted', stream)
   const { host, sessions } = wire.shared
-  host.count('resumed', found)
-  if (found.hasReader) host.count('taken-over', found)
-  host.debug('stream %s resumed on a wire after event %d', label(found), from)
-  const session = sessions.get(found.sessionId ?? '')
-  if (session !== undefined) wire.adopt(session, found)
-  wire.follow(found, from, status => {
-    if (id !== undefined) wire.respond(id, { streamId: found.id, status })
+  host.count('resumed', stream)
+  if (stream.hasReader) host.count('taken-over', stream)
+  host.debug('stream %s resumed on a wire after event %d', label(stream), from)
+  const session = sessions.get(stream.sessionId ?? '')
+  if (session !== undefined) wire.adopt(session, stream)
+  wire.follow(stream, from, status => {
+    if (id !== undefined) wire.respond(id, { streamId: stream.id, status })
   })
 }
 
@@ -155,10 +157,15 @@ function refuse(
   { id }: StreamRequest,
   refusal: Refusal,
   reason: StreamFault,
-  found?: Stream | Tombstone
+  stream?: Stream
 ): void {
-  wire.shared.host.count('refused', isStream(found) ? found : undefined, reason)
+  wire.shared.host.count('refused', stream, reason)
   wire.refuse(id, refusal)
+}
+
+/** What an operator may be told of, as long as there is more than a memory of it. */
+function streamOf(found: FoundStream): Stream | undefined {
+  return found.kind === 'local' ? found.value : undefined
 }
 
 function idOf({ id }: Message): RequestId | undefined {

@@ -1,6 +1,6 @@
 // One wire to a client: what comes in goes to the session that it belongs to, what goes out comes
 // from the streams that it follows.
-import type { Tombstone } from '../streams/finished-streams.js'
+import type { FoundStream } from '../streams/finished-streams.js'
 import { parseForeignId } from '../protocol/foreign-id.js'
 import { isResponse, type Message, type RequestId } from '../protocol/json-rpc.js'
 import type { TransportLike, WireMessage } from '../protocol/shared-wire.js'
@@ -166,8 +166,8 @@ export class Wire implements ReaderHost, RequestWire, SessionWire {
   }
 
   /** Whether a stream is this client's to see. */
-  mayTouch(found: Stream | Tombstone): boolean {
-    return found.owner === this.owner && isOfTransport(found)
+  mayTouch({ value }: FoundStream): boolean {
+    return value.owner === this.owner && isOfTransport(value)
   }
 
   #take(inbound: Inbound): void {

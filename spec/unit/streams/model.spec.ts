@@ -185,15 +185,18 @@ class Client {
   async resume(table: StreamRegistry, takes: () => boolean, profile: ClientProfile): Promise<void> {
     if (this.outcome !== undefined) return
     const cursor = this.received.length
-    const found = await table.find(this.#model.stream.id)
-    if (found === undefined) this.outcome = 'told'
-    else if (!(found instanceof Stream)) {
-      const isDone =
-        found.state === 'cancelled' || (found.state !== 'abandoned' && cursor >= found.last)
+    const found = table.find(this.#model.stream.id)
+    if (found.kind === 'unknown') this.outcome = 'told'
+    else if (found.kind === 'ended') {
+      const { state, last } = found.value
+      const isDone = state === 'cancelled' || (state !== 'abandoned' && cursor >= last)
       this.outcome = isDone ? 'done' : 'told'
-    } else if (cursor + 1 < found.log.first && cursor < found.log.last) this.outcome = 'told'
-    else if (found.isEnded && cursor === found.log.last) this.outcome = 'done'
-    else this.#connect(cursor, takes, profile)
+    } else {
+      const { isEnded, log } = found.value
+      if (cursor + 1 < log.first && cursor < log.last) this.outcome = 'told'
+      else if (isEnded && cursor === log.last) this.outcome = 'done'
+      else this.#connect(cursor, takes, profile)
+    }
   }
 
   #connect(cursor: number, takes: () => boolean, profile: ClientProfile): void {

@@ -1,0 +1,52 @@
+// What a request names of what instances have: by its head, or by one of its messages.
+import { parseEventId, parseStreamName } from '../protocol/event-id.js'
+import { parseForeignId } from '../protocol/foreign-id.js'
+import { type Message, paramsOf } from '../protocol/json-rpc.js'
+import { isStreamMethod } from '../protocol/stream-messages.js'
+import { taskIdOf, taskMethodOf } from '../protocol/tasks.js'
+import { isInstanceId } from '../backplane/instance-link.js'
+import type { NameKind } from '../streams/directory.js'
+import { tokenOf } from '../calls/token-request.js'
+import { streamNamesIn } from '../endpoint/mcp-request.js'
+import type { Context } from './route.js'
+
+export interface Named {
+  readonly kind: NameKind
+  readonly name: string
+}
+
+/** By its URL or its cursor. */
+export function idNamed({ instance, req, method, lastEventId }: Context): Named | undefined {
+  const [name] = streamNamesIn(req)
+  if (name !== undefined) return named('stream', parseStreamName(name)?.id)
+  const ticket = instance.resources?.downloadsIn(req).find(isInstanceId)
+  if (ticket !== undefined) return named('ticket', ticket)
+  return method === 'GET' ? named('stream', parseEventId(lastEventId ?? '')?.streamId) : undefined
+}
+
+/** By its head: where it names none of our ids, its session. */
+export function namedByHead(context: Context): Named | undefined {
+  const { session, hasOversizedSession } = context
+  return idNamed(context) ?? named('session', hasOversizedSession ? undefined : session)
+}
+
+/**
+ * A call, a task, a stream, or what has asked the client. Tokens and tasks may be the endpoint's
+ * own where we have none.
+ */
+export function namedBy(context: Context, message: Message): Named | undefined {
+  const { tokens, tasks } = context.instance
+  if (taskMethodOf(message) !== undefined)
+    return named('task', tasks?.answerAbout(context) === undefined ? undefined : taskIdOf(message))
+  const { streamId } = paramsOf(message)
+  if (isStreamMethod(message))
+    return named('stream', typeof streamId === 'string' ? streamId : undefined)
+  const token = tokens === undefined ? undefined : tokenOf(message)
+  return token === undefined
+    ? named('stream', parseForeignId(message.id)?.originId)
+    : named('token', token)
+}
+
+function named(kind: NameKind, name: string | undefined): Named | undefined {
+  return name === undefined ? undefined : { kind, name }
+}

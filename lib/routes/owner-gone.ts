@@ -1,0 +1,63 @@
+// What a client gets whose call, stream or session is lost with its instance, or cannot be reached.
+import type { InstanceLink } from '../backplane/instance-link.js'
+import { isToldId, parseEventId } from '../protocol/event-id.js'
+import { isRequest } from '../protocol/json-rpc.js'
+import { streamNamesIn } from '../endpoint/mcp-request.js'
+import { answerJson, claim, noContent, refuse } from '../endpoint/reply.js'
+import { idNamed } from './names.js'
+import type { Answer, Context } from './route.js'
+import { answerSaved } from './saved-result.js'
+import { EVENT_STREAM_HEAD, goneError, OWNER_GONE, tellGone } from './tell-gone.js'
+
+/** What names what is lost is answered so; `undefined`: as what has never been here. */
+export async function answerLost(
+  context: Context,
+  link: InstanceLink,
+  tag: string
+): Promise<Answer | undefined> {
+  const { instance, req, res, method, lastEventId = '' } = context
+  const id = idNamed(context)?.name
+  if (id === undefined) return undefined
+  const saved = method === 'GET' ? await link.results.find(id) : undefined
+  if (saved !== undefined) return answerSaved(context, saved)
+  if (isToldId(lastEventId) && !res.headersSent) return () => noContent(res)
+  // It was taken for dead, and is not: its client comes again.
+  if (!(await link.declareGone(id, tag)))
+    return () => void (res.headersSent ? res.end() : refuseUnreachable(context))
+  instance.count('refused', undefined, OWNER_GONE)
+  if (res.headersSent) return () => tellGone(req, res, [])
+  if (method === 'GET' && parseEventId(lastEventId)?.requestId !== undefined)
+    return () => {
+      if (!claim(res)) return
+      res.writeHead(200, EVENT_STREAM_HEAD)
+      tellGone(req, res, [])
+    }
+  return streamNamesIn(req).length > 0 ? () => refuse(res, 410, OWNER_GONE) : undefined
+}
+
+/** The other instance has gone before it has answered. */
+export async function goneMeanwhile(
+  context: Context,
+  link: InstanceLink,
+  tag: string
+): Promise<void> {
+  const { req, res, method } = context
+  const answer = await answerLost(context, link, tag)
+  if (answer !== undefined) return void answer()
+  if (res.headersSent) return tellGone(req, res, [])
+  if (method === 'POST') return tellLost(context)
+  refuse(res, 410, OWNER_GONE)
+}
+
+/** Answers a POST whose calls are lost with their instance. */
+export function tellLost({ instance, res, messages, isBatch }: Context): void {
+  instance.count('refused', undefined, OWNER_GONE)
+  const errors = messages.filter(isRequest).map(({ id }) => goneError(id))
+  if (errors.length === 0) return refuse(res, 410, OWNER_GONE)
+  answerJson(res, 200, isBatch ? `[${errors.join(',')}]` : (errors[0] as string))
+}
+
+/** Who has it cannot be known now: the client is to come again. */
+export function refuseUnreachable({ res }: Context): void {
+  refuse(res, 503, 'owner-unreachable', { 'Retry-After': '1' })
+}

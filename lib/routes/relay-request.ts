@@ -1,0 +1,60 @@
+// A request for what another instance has goes there whole.
+import { isRequest } from '../protocol/json-rpc.js'
+import { readAhead } from '../endpoint/read-ahead.js'
+import { canAnswer } from '../endpoint/reply.js'
+import { goneMeanwhile } from './owner-gone.js'
+import { RelayedResponse } from './relay-out.js'
+import type { Context, Relay } from './route.js'
+
+/** One whose body, if it has any, has not been read. */
+export function relayHead(context: Context, relay: Relay, tag: string): void {
+  send(context, relay, tag, undefined)
+}
+
+/** One whose body has been read. */
+export function relayBody(context: Context, relay: Relay, tag: string): void {
+  send(context, relay, tag, textOf(context))
+}
+
+/** Its body is read here first: which requests it has says what is lost with the other instance. */
+export function readAndRelay(context: Context, relay: Relay, tag: string): void {
+  const { req, owner, instance } = context
+  const { bodies, maxBodyBytes } = instance
+  readAhead(req, {
+    owner,
+    budget: bodies,
+    limit: maxBodyBytes,
+    mustWait: true,
+    known: (body, text) => {
+      context.learn(body, text)
+      send(context, relay, tag, body === undefined ? undefined : textOf(context))
+    },
+    late: () => undefined
+  })
+}
+
+function send(context: Context, relay: Relay, tag: string, body: string | undefined): void {
+  const { instance, req, res, method, messages } = context
+  if (!canAnswer(res)) return
+  const { debug, maxBodyBytes } = instance
+  debug('%s sent to the instance %s', method, tag)
+  const { link, keepAlive } = relay
+  const gone = (): void =>
+    void goneMeanwhile(context, link, tag).catch(() => {
+      res.destroy()
+    })
+  new RelayedResponse(req, res, {
+    link,
+    tag,
+    maxBodyBytes,
+    keepAlive,
+    debug,
+    body,
+    requestIds: messages.filter(isRequest).map(({ id }) => id),
+    gone
+  }).begin()
+}
+
+function textOf({ text, body }: Context): string {
+  return text ?? JSON.stringify(body)
+}

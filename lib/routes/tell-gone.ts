@@ -1,0 +1,41 @@
+// An error for each call that is lost with another instance, on an event stream.
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { faultMessage, STREAM_ERROR, type StreamFault } from '../protocol/errors.js'
+import { formatToldId, parseEventId } from '../protocol/event-id.js'
+import { errorResponse, type RequestId } from '../protocol/json-rpc.js'
+import { encodeIdField, encodeMessage } from '../protocol/sse-writer.js'
+import { headerOf } from '../access/guards.js'
+
+export const OWNER_GONE: StreamFault = 'owner-gone'
+
+export const EVENT_STREAM_HEAD = {
+  'Content-Type': 'text/event-stream',
+  'Cache-Control': 'no-cache, no-transform',
+  'X-Accel-Buffering': 'no'
+}
+
+/**
+ * Ends an event stream with an error for each call that is lost with another instance: the one that
+ * its client has named by an event id, or those that it has just sent.
+ */
+export function tellGone(
+  req: IncomingMessage,
+  res: ServerResponse,
+  requestIds: readonly RequestId[]
+): void {
+  const eventId = parseEventId(headerOf(req, 'last-event-id') ?? '')
+  const named = eventId?.requestId
+  const told: Uint8Array[] = []
+  if (eventId !== undefined && named !== undefined)
+    told.push(
+      encodeIdField(formatToldId({ id: eventId.streamId, requestIds: [named] }, eventId.sequence))
+    )
+  for (const id of named === undefined ? requestIds : [named])
+    told.push(encodeMessage(goneError(id)))
+  res.end(Buffer.concat(told))
+}
+
+/** The response to a request whose call is lost. */
+export function goneError(id: RequestId): string {
+  return errorResponse(id, STREAM_ERROR, faultMessage(OWNER_GONE), { reason: OWNER_GONE })
+}

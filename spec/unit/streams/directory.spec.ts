@@ -1,0 +1,16 @@
+import { nanoid } from 'nanoid'
+import { LocalDirectory } from '../../../lib/streams/directory.js'
+import { describeDirectory } from '../../helpers/directory-contract.js'
+
+describeDirectory(
+  'that of one process',
+  async shelves =>
+    shelves.map(here => ({
+      directory: new LocalDirectory(here),
+      newId: () => nanoid(),
+      sessionOpened: () => undefined,
+      sessionEnded: () => undefined,
+      leave: async () => undefined
+    })),
+  { members: 1 }
+)
