@@ -4,6 +4,7 @@ import { inspect } from 'node:util'
 import debugFactory from 'debug'
 import { now } from './protocol/clock.js'
 import { label } from './protocol/event-id.js'
+import { escaped } from './protocol/printable.js'
 import type { Stream } from './streams/stream.js'
 import type { StreamFault } from './protocol/errors.js'
 import type { StreamKind, StreamState } from './streams/stream-types.js'
@@ -121,8 +122,6 @@ export function debug(format: string, ...args: unknown[]): void {
 /** Characters of a text that are printed. A stack takes more than a method does. */
 const LONGEST_TEXT = 200
 const LONGEST_INSPECTED = 4000
-/** What could end a line, command a terminal, or turn the direction of what follows. */
-const UNPRINTABLE = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}]/gu
 
 function printable(given: unknown): unknown {
   const value: unknown = typeof given === 'function' ? (given as () => unknown)() : given
@@ -130,11 +129,4 @@ function printable(given: unknown): unknown {
   if (typeof value !== 'object' || value === null) return value
   const text = escaped(inspect(value), LONGEST_INSPECTED)
   return { [inspect.custom]: () => text }
-}
-
-function escaped(text: string, longest: number): string {
-  const shown = text.length > longest ? `${text.slice(0, longest)}…` : text
-  return shown.replace(UNPRINTABLE, character =>
-    character === '\n' ? '\\n' : `\\u{${(character.codePointAt(0) as number).toString(16)}}`
-  )
 }

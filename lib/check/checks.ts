@@ -1,61 +1,73 @@
 // What is checked of an endpoint, one question each, and what the answers mean.
-import { setTimeout as pause } from 'node:timers/promises'
 import { corsHeaders } from '../access/cors-headers.js'
 import { parseEventId } from '../protocol/event-id.js'
 import { FIRST_POLLING_REVISION } from '../protocol/revisions.js'
-import { discard, type Endpoint, type Greeting } from './endpoint.js'
-import { type Block, blocksOf } from './event-stream.js'
+import { type Block, blocksOf, discard, isEventStream } from './body.js'
+import type { Endpoint, Greeting } from './endpoint.js'
+import { type Finding, failed, ok, unknown } from './finding.js'
+import { openStreamFindings, type OpenStreamOptions } from './open-stream.js'
 import { proxyOf } from './proxy.js'
 
 /**
- * - `ok`: as it should be.
- * - `failed`: a client will suffer from it.
- * - `unknown`: could not be seen here.
+ * Looks an endpoint over, finding by finding. Throws where there is nothing to look at; why, the
+ * endpoint says of the error.
  */
-export type Mark = 'ok' | 'failed' | 'unknown'
-
-export interface Finding {
-  readonly mark: Mark
-  readonly text: string
-}
-
-export interface CheckOptions {
-  /** Milliseconds of silence after which a comment should have come. */
-  readonly keepAlive: number
-}
-
-/** Milliseconds within which the first bytes of a stream that stays open must be there. */
-const FIRST_BYTES_WITHIN = 2000
-
-/**
- * Looks an endpoint over, finding by finding. Throws `Unusable` where there is nothing to look at.
- */
-export async function* check(endpoint: Endpoint, options: CheckOptions): AsyncGenerator<Finding> {
+export async function* check(
+  endpoint: Endpoint,
+  options: OpenStreamOptions
+): AsyncGenerator<Finding> {
   const greeting = await endpoint.greet()
   const sessions = greeting.sessionId === undefined ? ', without sessions' : ''
   yield ok(`MCP endpoint, revision ${greeting.revision}${sessions}`)
   yield proxyFinding(greeting.head)
+  const isBehindUs = await endpoint.isBehindMiddleware()
+  yield isBehindUs
+    ? ok('the middleware is in front of it')
+    : failed(
+        'the middleware is not in front of it: it is not mounted, or on another path, or behind ' +
+          'what answers'
+      )
   const list = await endpoint.request('tools/list')
-  const link = endpoint.linkOf(list)
-  let isMounted: boolean | undefined
-  if (list.headers.get('content-type')?.startsWith('text/event-stream') !== true) {
+  if (isEventStream(list)) yield* streamFindings(endpoint, greeting, list, isBehindUs)
+  else {
     await discard(list)
-    yield unknown('answers are JSON: there is no stream to look at in an answer that comes at once')
-  } else {
-    isMounted = link !== undefined
-    yield linkFinding(link)
-    const blocks = await read(list)
-    yield* idFindings(blocks, link !== undefined)
-    if (link !== undefined) yield* resumeFindings(endpoint, greeting, link, blocks)
+    yield unknown(
+      list.ok
+        ? 'answers are JSON: there is no stream to look at in an answer that comes at once'
+        : `tools/list is answered ${list.status}: perhaps there is more to see with --header`
+    )
   }
   yield* corsFindings(endpoint)
-  yield* listenFindings(endpoint, greeting, options, isMounted)
+  yield* openStreamFindings(endpoint, greeting, options)
 }
 
-function linkFinding(link: URL | undefined): Finding {
-  return link === undefined
-    ? failed('no stream link: the middleware is not mounted, or not in front of the endpoint')
-    : ok('stream link in the head')
+/** What the answer to a request shows that came as an event stream. */
+async function* streamFindings(
+  endpoint: Endpoint,
+  greeting: Greeting,
+  response: Response,
+  isBehindUs: boolean
+): AsyncGenerator<Finding> {
+  const link = endpoint.linkOf(response)
+  const blocks = await read(response)
+  const ids = blocks.flatMap(({ id }) => id ?? [])
+  if (ids.some(id => parseEventId(id) === undefined)) {
+    yield failed(
+      'foreign event ids: the endpoint has an eventStore, and its streams are left alone ' +
+        '(remove it)'
+    )
+    return
+  }
+  if (link === undefined) {
+    if (isBehindUs)
+      yield failed(
+        'no stream link: this response was left alone; DEBUG=mcp-streams at the server says why'
+      )
+    return
+  }
+  yield ok('stream link in the head')
+  yield ids.length > 0 ? ok('event ids of ours') : failed('no event ids')
+  yield* resumeFindings(endpoint, greeting, link, blocks)
 }
 
 function proxyFinding(head: Headers): Finding {
@@ -63,17 +75,6 @@ function proxyFinding(head: Headers): Finding {
   return proxy === undefined
     ? ok('no proxy to be seen in front of it')
     : ok(`seems to be behind ${proxy}`)
-}
-
-/** Whose the event ids are, and how the first of them looks. */
-function* idFindings(blocks: readonly Block[], hasLink: boolean): Generator<Finding> {
-  const ids = blocks.flatMap(({ id }) => id ?? [])
-  if (ids.some(id => parseEventId(id) === undefined))
-    yield failed(
-      'foreign event ids: the endpoint has an eventStore, and its streams are left alone ' +
-        '(remove it)'
-    )
-  else if (hasLink) yield ids.length > 0 ? ok('event ids of ours') : failed('no event ids')
 }
 
 async function* resumeFindings(
@@ -158,86 +159,8 @@ function listOf(value: string | null): Set<string> {
   )
 }
 
-/**
- * What only a stream that stays open shows: whether bytes come through at once, and whether silence
- * is broken.
- */
-async function* listenFindings(
-  endpoint: Endpoint,
-  { revision }: Greeting,
-  { keepAlive }: CheckOptions,
-  isMounted: boolean | undefined
-): AsyncGenerator<Finding> {
-  if (revision > FIRST_POLLING_REVISION) {
-    yield unknown('first bytes and keep-alive: there is no listen channel to see them on')
-    return
-  }
-  const stop = new AbortController()
-  try {
-    const opening = endpoint.get(endpoint.url, {}, stop.signal)
-    const response = await within(FIRST_BYTES_WITHIN, opening)
-    const isRefused = response !== undefined && response.status !== 200
-    if (isRefused) {
-      await discard(response)
-      yield unknown(
-        `first bytes and keep-alive: no listen channel to see them on (${response.status})`
-      )
-      return
-    }
-    const reader = response?.body?.getReader()
-    const first = reader && (await within(FIRST_BYTES_WITHIN, reader.read()))
-    if (response !== undefined && isMounted === undefined)
-      yield linkFinding(endpoint.linkOf(response))
-    if (reader === undefined || first === undefined) {
-      const cause = isMounted === true ? ', so something buffers on the way' : ''
-      yield failed(`an open stream shows nothing for ${FIRST_BYTES_WITHIN / 1000} s${cause}`)
-      return
-    }
-    yield ok('first bytes of an open stream come through at once')
-    yield await keepAliveFinding(reader, keepAlive)
-  } finally {
-    stop.abort()
-  }
-}
-
-async function keepAliveFinding(
-  reader: ReadableStreamDefaultReader<Uint8Array>,
-  keepAlive: number
-): Promise<Finding> {
-  const begin = performance.now()
-  const decoder = new TextDecoder()
-  for (;;) {
-    const left = keepAlive - (performance.now() - begin)
-    const read = left > 0 ? await within(left, reader.read()) : undefined
-    if (read === undefined)
-      return failed(
-        `no comment in ${keepAlive / 1000} s of silence: what cuts idle connections ` +
-          'will cut its streams'
-      )
-    if (read.done) return failed('the open stream was ended, with nobody asking for it')
-    if (/(?:^|\n):/.test(decoder.decode(read.value)))
-      return ok(`silence is broken after ${Math.round((performance.now() - begin) / 1000)} s`)
-  }
-}
-
-/** What a promise comes to within so many milliseconds; `undefined`: nothing, so far. */
-async function within<T>(milliseconds: number, promise: Promise<T>): Promise<T | undefined> {
-  // Who stops waiting ends what it waits for, and wants to hear no more of it.
-  promise.catch(() => undefined)
-  const timer = new AbortController()
-  try {
-    return await Promise.race([promise, pause(milliseconds, undefined, { signal: timer.signal })])
-  } finally {
-    timer.abort()
-  }
-}
-
 async function read(response: Response): Promise<Block[]> {
   const blocks: Block[] = []
   for await (const block of blocksOf(response)) blocks.push(block)
   return blocks
 }
-
-const ok = (text: string): Finding => ({ mark: 'ok', text })
-const failed = (text: string): Finding => ({ mark: 'failed', text })
-const unknown = (text: string): Finding => ({ mark: 'unknown', text })

@@ -1,13 +1,13 @@
 // Speaks to a running MCP endpoint, as a client of either kind of revision would.
-import { findLink, STREAM_RELATION } from '../protocol/link-header.js'
+import { now } from '../protocol/clock.js'
+import { STREAM_ERROR } from '../protocol/errors.js'
+import { isObject, type Message } from '../protocol/json-rpc.js'
+import { findLink, STREAM_PARAMETER, STREAM_RELATION } from '../protocol/link-header.js'
 import { FIRST_POLLING_REVISION, FIRST_STATELESS_REVISION } from '../protocol/revisions.js'
-import { isObject } from '../protocol/json-rpc.js'
-import { blocksOf } from './event-stream.js'
-
-/** Why an endpoint cannot be checked, in words for who runs the check. */
-export class Unusable extends Error {
-  override readonly name = 'Unusable'
-}
+import { nameIn } from '../protocol/standard-headers.js'
+import { answerIn, contentOf, resultIn } from './answer.js'
+import { discard } from './body.js'
+import { reasonOf, refusalOf, Unusable } from './unusable.js'
 
 /** How an endpoint has answered the first request. */
 export interface Greeting {
@@ -16,8 +16,6 @@ export interface Greeting {
   readonly sessionId: string | undefined
   /** What its answer's head says. */
   readonly head: Headers
-  /** Whether it answers in event streams, and not in JSON. */
-  readonly hasStreams: boolean
 }
 
 const EVENT_STREAM = 'text/event-stream'
@@ -26,17 +24,22 @@ export class Endpoint {
   readonly url: URL
   readonly #headers: Headers
   readonly #patience: number
+  readonly #deadline: number
   #greeting: Greeting | undefined
   #lastId = 0
+  /** What was asked for last, and whether an answer has begun. */
+  #asked = ''
+  #hasBegun = false
 
   /**
-   * @param patience milliseconds that a request without a signal of its own may take, body
-   * included.
+   * @param patience milliseconds from now on that its answers may take, all together, bodies
+   * included. A request with a signal of its own goes by that.
    */
   constructor(url: URL, headers: Headers, patience: number) {
     this.url = url
     this.#headers = headers
     this.#patience = patience
+    this.#deadline = now() + patience
   }
 
   /** Begins to talk: by `initialize`, else, where that is not known, by `server/discover`. */
@@ -46,39 +49,60 @@ export class Endpoint {
       capabilities: {},
       clientInfo: CLIENT
     })
-    const refusal = this.#refusalOf(initialize)
+    const hasCredentials = [...this.#headers.keys()].length > 0
+    const refusal = refusalOf(initialize, this.url, hasCredentials)
     if (refusal !== undefined) {
       await discard(initialize)
       throw new Unusable(refusal)
     }
-    const result = initialize.ok
-      ? await resultOf(initialize)
-      : (await discard(initialize), undefined)
-    const revision = result?.['protocolVersion']
+    const answer = await answerIn(initialize)
+    const revision = resultIn(answer)?.['protocolVersion']
     if (typeof revision === 'string') {
       this.#greeting = greetingOf(revision, initialize)
       if (revision < FIRST_STATELESS_REVISION) await this.#initialized()
       return this.#greeting
     }
-    return (this.#greeting = await this.#discover(initialize.status))
+    this.#greeting = { ...greetingOf(FIRST_STATELESS_REVISION, initialize), sessionId: undefined }
+    const discover = await this.request('server/discover')
+    if (resultIn(await answerIn(discover)) === undefined)
+      throw new Unusable(
+        `it answers ${initialize.status} to initialize${contentOf(initialize, answer)}: ` +
+          'this is no MCP endpoint'
+      )
+    return (this.#greeting = greetingOf(FIRST_STATELESS_REVISION, discover))
   }
 
   /** Sends a request as a POST. */
   request(
     method: string,
     params: Record<string, unknown> = {},
-    headers: Record<string, string> = {}
+    headers: Record<string, string> = {},
+    signal?: AbortSignal
   ): Promise<Response> {
-    return this.#post({ jsonrpc: '2.0', id: ++this.#lastId, method, params }, headers)
+    this.#asked = method
+    const request = { id: ++this.#lastId, method, params }
+    return this.#post(this.url, request, headers, signal)
   }
 
   /** Opens an event stream by GET: the listen channel, or a stream that is resumed. */
   get(url: URL, headers: Record<string, string> = {}, signal?: AbortSignal): Promise<Response> {
+    this.#asked = 'a GET'
     return this.#fetch(url, { headers: { Accept: EVENT_STREAM, ...headers } }, signal)
+  }
+
+  /** Whether a POST meets the middleware first: nothing else says that there is no such stream. */
+  async isBehindMiddleware(): Promise<boolean> {
+    this.#asked = 'a POST to a stream that there is not'
+    const url = new URL(this.url)
+    url.searchParams.set(STREAM_PARAMETER, NO_STREAM)
+    const answer = await answerIn(await this.#post(url, { id: 0, result: {} }))
+    const error = isObject(answer) ? answer['error'] : undefined
+    return isObject(error) && error['code'] === STREAM_ERROR
   }
 
   /** The preflight request of a page. */
   preflight(origin: string): Promise<Response> {
+    this.#asked = 'OPTIONS'
     const headers = { Origin: origin, ...PREFLIGHT }
     return this.#fetch(this.url, { method: 'OPTIONS', headers })
   }
@@ -96,50 +120,59 @@ export class Endpoint {
   async leave(): Promise<void> {
     if (this.#greeting?.sessionId === undefined) return
     try {
-      await discard(
-        await this.#fetch(this.url, { method: 'DELETE' }, AbortSignal.timeout(COURTESY))
-      )
+      const signal = AbortSignal.timeout(COURTESY)
+      await discard(await this.#fetch(this.url, { method: 'DELETE' }, signal))
     } catch {
       // It was a courtesy.
     }
   }
 
+  /** What an error in talking to it says, in words. */
+  reasonOf(error: unknown): string {
+    if (error instanceof Unusable) return error.message
+    const { name } = error as Error
+    if (name !== 'TimeoutError') return reasonOf(error, this.#asked)
+    const within = `within ${this.#patience / 1000} s (--timeout)`
+    return this.#hasBegun
+      ? `its answer to ${this.#asked} began, and did not end ${within}`
+      : `it did not answer ${this.#asked} ${within}`
+  }
+
   async #initialized(): Promise<void> {
-    await discard(await this.#post({ jsonrpc: '2.0', method: 'notifications/initialized' }))
+    const method = 'notifications/initialized'
+    this.#asked = method
+    await discard(await this.#post(this.url, { method }))
   }
 
-  async #discover(status: number): Promise<Greeting> {
-    this.#greeting = {
-      revision: FIRST_STATELESS_REVISION,
-      sessionId: undefined,
-      head: new Headers(),
-      hasStreams: false
-    }
-    const response = await this.request('server/discover')
-    const result = response.ok ? await resultOf(response) : (await discard(response), undefined)
-    if (result === undefined)
-      throw new Unusable(`it answers ${status} to initialize: this is no MCP endpoint`)
-    return greetingOf(FIRST_STATELESS_REVISION, response)
-  }
-
-  #post(message: Record<string, unknown>, more: Record<string, string> = {}): Promise<Response> {
+  #post(
+    url: URL,
+    message: Message,
+    more: Record<string, string> = {},
+    signal?: AbortSignal
+  ): Promise<Response> {
+    const { method } = message
     const isStateless =
-      this.#greeting?.revision === FIRST_STATELESS_REVISION && typeof message['method'] === 'string'
+      this.#greeting?.revision === FIRST_STATELESS_REVISION && typeof method === 'string'
     const headers: Record<string, string> = {
       Accept: `application/json, ${EVENT_STREAM}`,
       'Content-Type': 'application/json',
       ...more
     }
-    if (isStateless) headers['Mcp-Method'] = String(message['method'])
-    const body = isStateless ? { ...message, params: withMeta(message['params']) } : message
-    return this.#fetch(this.url, { method: 'POST', headers, body: JSON.stringify(body) })
+    if (isStateless) {
+      headers['Mcp-Method'] = method
+      const name = nameIn(message)
+      if (name !== undefined) headers['Mcp-Name'] = name
+    }
+    const params = isStateless ? { params: withMeta(message.params) } : {}
+    const body = JSON.stringify({ jsonrpc: '2.0', ...message, ...params })
+    return this.#fetch(url, { method: 'POST', headers, body }, signal)
   }
 
   /** @param signal takes the place of our patience. */
   async #fetch(
     url: URL,
     init: RequestInit,
-    signal = AbortSignal.timeout(this.#patience)
+    signal = AbortSignal.timeout(Math.max(1, Math.ceil(this.#deadline - now())))
   ): Promise<Response> {
     const headers = new Headers(this.#headers)
     const { sessionId, revision } = this.#greeting ?? {}
@@ -147,33 +180,18 @@ export class Endpoint {
     if (revision !== undefined) headers.set('MCP-Protocol-Version', revision)
     if (revision === FIRST_STATELESS_REVISION) headers.set('Prefer', 'rel=stream')
     new Headers(init.headers).forEach((value, name) => headers.set(name, value))
-    try {
-      return await fetch(url, { ...init, headers, redirect: 'manual', signal })
-    } catch (error) {
-      throw new Unusable(reasonOf(error))
-    }
-  }
-
-  /** Why nothing can be checked, if that is what the answer to the first request says. */
-  #refusalOf(response: Response): string | undefined {
-    const { status } = response
-    if (status >= 300 && status < 400) {
-      const location = response.headers.get('location') ?? 'nowhere'
-      const { href } = this.url
-      const target = URL.canParse(location, href) ? new URL(location, href).href : location
-      return `it redirects (${status}) to ${target}: check that URL`
-    }
-    if (status === 401 || status === 403)
-      return `it answers ${status}: it needs credentials (--header 'Authorization: Bearer …')`
-    if (status === 404 || status === 405 || status >= 500)
-      return `it answers ${status} to a POST: this is no MCP endpoint, or it is down`
-    return undefined
+    this.#hasBegun = false
+    const response = await fetch(url, { ...init, headers, redirect: 'manual', signal })
+    this.#hasBegun = true
+    return response
   }
 }
 
 /** Milliseconds for a goodbye. */
-const COURTESY = 2000
+const COURTESY = 1000
 const CLIENT = { name: 'express-mcp-streams check', version: '1' }
+/** In the form of an id, and none that is given out. */
+const NO_STREAM = '-'.repeat(21)
 const PREFLIGHT = {
   'Access-Control-Request-Method': 'POST',
   'Access-Control-Request-Headers':
@@ -181,12 +199,7 @@ const PREFLIGHT = {
 }
 
 function greetingOf(revision: string, { headers }: Response): Greeting {
-  return {
-    revision,
-    sessionId: headers.get('mcp-session-id') ?? undefined,
-    head: headers,
-    hasStreams: headers.get('content-type')?.startsWith(EVENT_STREAM) === true
-  }
+  return { revision, sessionId: headers.get('mcp-session-id') ?? undefined, head: headers }
 }
 
 /** [2026-07-28, Base Protocol] What every request says of its client. */
@@ -197,47 +210,4 @@ function withMeta(params: unknown): Record<string, unknown> {
     'io.modelcontextprotocol/clientCapabilities': {}
   }
   return { ...(isObject(params) ? params : {}), _meta: meta }
-}
-
-/** The result in an answer, in whichever form it comes; `undefined` where there is none. */
-async function resultOf(response: Response): Promise<Record<string, unknown> | undefined> {
-  for await (const text of messagesOf(response)) {
-    const message = parsed(text)
-    if (isObject(message) && isObject(message['result'])) return message['result']
-    if (isObject(message) && 'error' in message) return undefined
-  }
-  return undefined
-}
-
-async function* messagesOf(response: Response): AsyncGenerator<string> {
-  if (response.headers.get('content-type')?.startsWith(EVENT_STREAM) !== true) {
-    yield await response.text()
-    return
-  }
-  for await (const { data, isMessage } of blocksOf(response))
-    if (data !== undefined && isMessage) yield data
-}
-
-function parsed(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return undefined
-  }
-}
-
-/** Lets go of a body that nobody reads. */
-export async function discard(response: Response): Promise<void> {
-  await response.body?.cancel().catch(() => undefined)
-}
-
-/** What went wrong below HTTP, in words. */
-export function reasonOf(error: unknown): string {
-  const { name, cause, message } = error as Error & { cause?: { code?: string; message?: string } }
-  if (name === 'TimeoutError' || name === 'AbortError') return 'it did not answer in time'
-  const code = cause?.code ?? ''
-  if (code === 'ECONNREFUSED') return 'nobody listens there'
-  if (code === 'ENOTFOUND' || code === 'EAI_AGAIN') return 'its host name is not known'
-  if (/CERT|SIGNED|ALTNAME|VERIFY/.test(code)) return `its certificate is not valid (${code})`
-  return cause?.message ?? message
 }

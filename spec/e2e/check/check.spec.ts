@@ -1,23 +1,25 @@
 // `express-mcp-streams check`, as an operator runs it: against endpoints that are well, and that
 // are not.
 
-import { afterEach, describe, expect, it } from '@jest/globals'
+import { afterEach, beforeAll, describe, expect, it } from '@jest/globals'
+import { InMemoryEventStore } from '@modelcontextprotocol/sdk/examples/shared/inMemoryEventStore.js'
 import cors from 'cors'
-import express, { type Express, type RequestHandler } from 'express'
+import express, { type Express, type RequestHandler, type Response } from 'express'
 import { execFile } from 'node:child_process'
 import { once } from 'node:events'
 import { createServer } from 'node:https'
+import { promisify } from 'node:util'
 import { fileURLToPath } from 'node:url'
+import { command } from '../../../lib/check/command.js'
 import { corsHeaders, mcpStreams } from '../../../lib/index.js'
 import { closeAll, closeLater, listen, listenOnLoopback } from '../../helpers/listen.js'
-import { sdkV1Stateful, type SdkV1Options } from '../../helpers/endpoints/sdk-v1.js'
+import { sdkV1Stateful, sdkV1Stateless, type SdkV1Options } from '../../helpers/endpoints/sdk-v1.js'
 import { sdkV2Handler } from '../../helpers/endpoints/sdk-v2.js'
 import { selfSigned } from '../../features/hand-off/self-signed.js'
+import { root } from '../readme/markdown.js'
 import { programs, startNginx } from '../proxies/configurations.js'
 
 afterEach(closeAll)
-
-const command = fileURLToPath(new URL('../../../dist/check/index.js', import.meta.url))
 
 interface Run {
   code: number | null
@@ -25,17 +27,30 @@ interface Run {
   stderr: string
 }
 
-function check(...args: string[]): Promise<Run> {
-  return new Promise(resolve => {
-    const child = execFile(process.execPath, [command, ...args], (_, stdout, stderr) =>
-      resolve({ code: child.exitCode, lines: stdout.trimEnd().split('\n'), stderr })
-    )
+async function check(...args: string[]): Promise<Run> {
+  const lines: string[] = []
+  let stderr = ''
+  const code = await command(args, {
+    out: line => lines.push(line),
+    err: line => (stderr += `${line}\n`),
+    isColoured: false
   })
+  return { code, lines, stderr }
 }
 
 /** Not as patient as it is by itself, so that a spec is not kept waiting. */
 const look = (url: string, ...args: string[]): Promise<Run> =>
-  check('check', url, '--keep-alive', '2', '--timeout', '8', ...args)
+  check('check', url, '--keep-alive', '0.5', '--timeout', '8', ...args)
+
+/** The same as an operator runs it. */
+function run(...args: string[]): Promise<Run> {
+  const program = fileURLToPath(new URL('../../../dist/check/index.js', import.meta.url))
+  return new Promise(resolve => {
+    const child = execFile(process.execPath, [program, ...args], (_, stdout, stderr) =>
+      resolve({ code: child.exitCode, lines: stdout.trimEnd().split('\n'), stderr })
+    )
+  })
+}
 
 const middleware = (): ReturnType<typeof mcpStreams> => {
   const streams = mcpStreams({ keepAlive: 200 })
@@ -59,6 +74,7 @@ const corsWith = cors as (options: object) => RequestHandler
 const WELL = [
   '✓ MCP endpoint, revision 2025-11-25',
   '✓ no proxy to be seen in front of it',
+  '✓ the middleware is in front of it',
   '✓ stream link in the head',
   '✓ event ids of ours',
   '✓ a first id, in the form that 2025-11-25 takes',
@@ -69,10 +85,28 @@ const WELL = [
   expect.stringMatching(/^✓ silence is broken after \d s$/)
 ]
 
+describe('the command', () => {
+  beforeAll(async () => {
+    await promisify(execFile)(process.execPath, ['.config/ensure-dist.js'], { cwd: root })
+  })
+
+  it('prints line by line, and exits with 0 where all is well', async () => {
+    const well = await run('check', await serveApp(mounted()), '--keep-alive', '2')
+    expect(well).toEqual({ code: 0, lines: WELL, stderr: '' })
+  })
+
+  it('exits with 1 where a client would suffer, and with 2 where it could not look', async () => {
+    const bare = await serveApp(express().all('/mcp', sdkV1Stateful()))
+    expect(await run('check', bare, '--keep-alive', '0.1')).toMatchObject({ code: 1, stderr: '' })
+    const none = await run('check', bare.replace('/mcp', '/none'))
+    expect(none).toMatchObject({ code: 2, lines: [''], stderr: expect.stringMatching(/^✗ it ans/) })
+    expect(await run()).toMatchObject({ code: 2, stderr: expect.stringMatching(/^Usage: /) })
+  })
+})
+
 describe('an endpoint that is well', () => {
   it('passes with the middleware in front of it', async () => {
-    const run = await look(await serveApp(mounted()))
-    expect(run).toEqual({ code: 0, lines: WELL, stderr: '' })
+    expect(await look(await serveApp(mounted()))).toEqual({ code: 0, lines: WELL, stderr: '' })
   })
 
   it('passes with JSON answers, as far as they can be looked at', async () => {
@@ -80,7 +114,7 @@ describe('an endpoint that is well', () => {
     expect(lines).toContain(
       '– answers are JSON: there is no stream to look at in an answer that comes at once'
     )
-    expect(lines).toContain('✓ stream link in the head')
+    expect(lines).toContain('✓ the middleware is in front of it')
     expect(code).toBe(0)
   })
 
@@ -90,7 +124,28 @@ describe('an endpoint that is well', () => {
       .all('/mcp', sdkV2Handler({ legacy: 'reject' }))
     const { code, lines } = await look(await serveApp(app))
     expect(lines[0]).toBe('✓ MCP endpoint, revision 2026-07-28, without sessions')
+    expect(lines.at(-1)).toMatch(/^– first bytes and keep-alive: there is no listen channel/)
     expect(code).toBe(0)
+  })
+
+  it.each([
+    ['2026-07-28', () => sdkV2Handler({ legacy: 'reject' })],
+    ['2025-11-25', () => sdkV1Stateless()]
+  ])('shows its open streams without sessions, at %s, by a call', async (_, endpoint) => {
+    const app = express().use('/mcp', middleware()).all('/mcp', endpoint())
+    const url = await serveApp(app)
+    const given = ['--keep-alive', '3', '--call', 'count', '--arguments']
+    const args = JSON.stringify({ n: 5, delayMs: 100 })
+    const { code, lines } = await look(url, ...given, args)
+    expect(lines).toContain('✓ first bytes of an open stream come through at once')
+    expect(lines.at(-1)).toMatch(/^– keep-alive: the call was over before/)
+    expect(code).toBe(0)
+
+    const brief = await look(url, ...given, '{"n":1}')
+    expect(brief.lines.at(-1)).toMatch(
+      /^– .*: the call was over at once, or held back until it was/
+    )
+    expect(brief.code).toBe(0)
   })
 
   it('passes with the CORS headers that pages need, and fails without them', async () => {
@@ -109,17 +164,34 @@ describe('an endpoint that is well', () => {
 
 describe('an endpoint that is not well', () => {
   const NOT_IN_FRONT =
-    '✗ no stream link: the middleware is not mounted, or not in front of the endpoint'
+    '✗ the middleware is not in front of it: it is not mounted, or on another path, ' +
+    'or behind what answers'
 
   it.each([
     ['without the middleware', () => express().all('/mcp', sdkV1Stateful())],
     [
       'with the middleware behind it',
       () => express().all('/mcp', sdkV1Stateful()).use('/mcp', middleware())
+    ],
+    [
+      'with the middleware behind what answers a POST',
+      () => express().post('/mcp', sdkV1Stateful()).use('/mcp', middleware())
+    ],
+    [
+      'without the middleware, where answers are JSON',
+      () => express().all('/mcp', sdkV1Stateful({ enableJsonResponse: true }))
     ]
   ])('fails %s', async (_, app) => {
     const { code, lines } = await look(await serveApp(app()))
     expect(lines).toContain(NOT_IN_FRONT)
+    expect(code).toBe(1)
+  })
+
+  it('fails where an eventStore numbers the events', async () => {
+    const { code, lines } = await look(
+      await serveApp(mounted({ eventStore: new InMemoryEventStore() }))
+    )
+    expect(lines).toContainEqual(expect.stringMatching(/^✗ foreign event ids: .* eventStore/))
     expect(code).toBe(1)
   })
 
@@ -129,7 +201,7 @@ describe('an endpoint that is not well', () => {
     const url = await serveApp(express().use('/mcp', streams).all('/mcp', sdkV1Stateful()))
     const { code, lines } = await look(url)
     expect(lines.at(-1)).toBe(
-      '✗ no comment in 2 s of silence: what cuts idle connections will cut its streams'
+      '✗ no comment in 0.5 s of silence: what cuts idle connections will cut its streams'
     )
     expect(code).toBe(1)
   })
@@ -182,34 +254,72 @@ describe('behind something that passes bodies on in one piece', () => {
     })
     const { code, lines } = await look(`${url}/mcp`)
     expect(lines.at(-1)).toBe(
-      '✗ an open stream shows nothing for 2 s, so something buffers on the way'
+      '✗ an open stream shows nothing for 2 s: something on the way holds it back'
     )
     expect(code).toBe(1)
   })
 })
 
 describe('what cannot be checked', () => {
+  const eventStream = { 'Content-Type': 'text/event-stream' }
+  /** Writes for as long as its client reads. */
+  const endless = (res: Response, piece: string): void => {
+    const more = (): void => {
+      while (!res.destroyed && res.write(piece));
+    }
+    res.on('drain', more)
+    more()
+  }
+  const answerOf = (status: number, headers = {}, body = '') =>
+    ((_, res) => void res.writeHead(status, headers).end(body)) satisfies RequestHandler
+
   const app = (): Express =>
     express()
       .all('/moved', (_, res) => res.redirect(308, '/mcp'))
       .all('/guarded', (req, res, next) =>
-        req.headers['x-key'] === 'open' ? next() : void res.sendStatus(401)
+        req.headers['x-key'] === 'open'
+          ? next()
+          : void res.writeHead(401, { 'WWW-Authenticate': 'Bearer realm="mcp"' }).end()
       )
+      .all('/forbidden', answerOf(403))
+      .all('/legacy', answerOf(405))
+      .all('/busy', answerOf(429, { 'Retry-After': '10' }))
+      .all('/down', answerOf(502))
       .all('/page', (_, res) => void res.send('<p>Hello</p>'))
+      .all('/api', answerOf(200, {}, '{"jsonrpc":"2.0","error":{"message":"what?\\u001b[31m"}}'))
       .all('/silent', () => undefined)
-      .all(
-        '/half',
-        (_, res) => void res.writeHead(200, { 'Content-Type': 'text/event-stream' }).flushHeaders()
+      .all('/half', (_, res) => void res.writeHead(200, eventStream).flushHeaders())
+      .all('/trickle', (_, res) => {
+        res.writeHead(200, eventStream)
+        const timer = setInterval(() => res.write(':\n'), 50)
+        res.once('close', () => clearInterval(timer))
+      })
+      .all('/endless', (_, res) => endless(res, 'a'.repeat(65_536)))
+      .all('/endless-stream', (_, res) =>
+        endless(res.writeHead(200, eventStream), `data: ${'a'.repeat(65_536)}\n\n`)
       )
+      .all('/broken', req => void req.socket.destroy())
       .use(mounted())
 
   it.each([
     ['moved', /^✗ it redirects \(308\) to http:\/\/127\.0\.0\.1:\d+\/mcp: check that URL$/],
-    ['guarded', /^✗ it answers 401: it needs credentials/],
-    ['page', /^✗ it answers 200 to initialize: this is no MCP endpoint$/],
-    ['silent', /^✗ it did not answer in time$/],
-    ['half', /^✗ it did not answer in time$/],
-    ['nothing', /^✗ it answers 404 to a POST: this is no MCP endpoint, or it is down$/]
+    ['guarded', /^✗ it answers 401: it needs credentials .*; it wants: Bearer realm="mcp"$/],
+    ['forbidden', /^✗ it answers 403: .* for its credentials or for its host name$/],
+    ['legacy', /^✗ it answers 405 to a POST: this is no endpoint of Streamable HTTP$/],
+    ['busy', /^✗ it answers 429: too many requests; again after 10$/],
+    ['down', /^✗ it answers 502: it is down, or what is in front of it does not reach it$/],
+    ['page', /^✗ it answers 200 to initialize, with text\/html.*: this is no MCP endpoint$/],
+    ['api', /^✗ it answers 200 .* with the error "what\?\\u\{1b\}\[31m": this is no MCP endpoint$/],
+    ['silent', /^✗ it did not answer initialize within 1 s \(--timeout\)$/],
+    ['half', /^✗ its answer to initialize began, and did not end within 1 s \(--timeout\)$/],
+    ['trickle', /^✗ its answer to initialize began, and did not end within 1 s \(--timeout\)$/],
+    ['endless', /^✗ it sends more than 4 MiB in an answer$/],
+    ['endless-stream', /^✗ it sends more than 4 MiB in an answer$/],
+    [
+      'broken',
+      /^✗ it closed the connection on initialize: is it https:\/\/, or did it break down\?$/
+    ],
+    ['nothing', /^✗ it answers 404 to a POST: nothing is at this path \(often it is \/mcp\)$/]
   ])('says so: /%s', async (path, message) => {
     const { url } = await listen(app())
     const { code, stderr } = await look(`${url}/${path}`, '--timeout', '1')
@@ -217,15 +327,31 @@ describe('what cannot be checked', () => {
     expect(code).toBe(2)
   })
 
+  it('is given up after one time for all answers, however many come', async () => {
+    const { url } = await listen((req, res) => {
+      const isFirst = req.headers['mcp-protocol-version'] === undefined
+      if (isFirst) setTimeout(() => res.writeHead(400).end(), 700)
+    })
+    const begin = performance.now()
+    const { code, stderr } = await look(url, '--timeout', '1')
+    expect(stderr).toBe('✗ it did not answer server/discover within 1 s (--timeout)\n')
+    expect(code).toBe(2)
+    // The second wait is what the first has left, whatever a process takes to start.
+    expect(performance.now() - begin).toBeGreaterThanOrEqual(1000)
+  })
+
   it('lets the headers that are given it open the door', async () => {
     const { url } = await listen(
       express().use(
         '/mcp',
         (req, res, next) => (req.headers['x-key'] === 'open' ? next() : void res.sendStatus(401)),
-        mounted()
+        express().use(middleware()).all('/', sdkV1Stateful())
       )
     )
     expect(await look(`${url}/mcp`)).toMatchObject({ code: 2 })
+    expect(await look(`${url}/mcp`, '--header', 'X-Key: open')).toMatchObject({ code: 0 })
+    const { code, stderr } = await look(`${url}/mcp`, '--header', 'X-Key: shut')
+    expect([code, stderr]).toEqual([2, '✗ it answers 401: it does not take these credentials\n'])
   })
 
   it('says that a certificate is not valid', async () => {
@@ -237,8 +363,18 @@ describe('what cannot be checked', () => {
       await once(server, 'close')
     })
     const { code, stderr } = await look(`https://127.0.0.1:${port}/mcp`)
-    expect(stderr.trimEnd()).toMatch(/^✗ its certificate is not valid \(\w+\)$/)
+    expect(stderr.trimEnd()).toMatch(/^✗ its certificate is not valid \(\w+\); NODE_EXTRA_CA_CERTS/)
     expect(code).toBe(2)
+    expect(await look(`http://127.0.0.1:${port}/mcp`)).toMatchObject({
+      code: 2,
+      stderr: expect.stringMatching(/^✗ it closed the connection on initialize: is it https/)
+    })
+  })
+
+  it('says that TLS is not what is spoken there', async () => {
+    const { url } = await listen(app())
+    const { code, stderr } = await look(url.replace('http:', 'https:'))
+    expect([code, stderr]).toEqual([2, '✗ it does not speak TLS there: is it http://?\n'])
   })
 
   it('says that nobody listens', async () => {
@@ -258,6 +394,10 @@ describe('what cannot be checked', () => {
     [
       ['check', 'http://127.0.0.1/', '--keep-alive', 'long'],
       /^--keep-alive: seconds, up to 3600$/m
+    ],
+    [
+      ['check', 'http://127.0.0.1/', '--call', 'count', '--arguments', '[1]'],
+      /^--arguments \[1\]: a JSON object is wanted$/m
     ],
     [['check', 'http://127.0.0.1/', '--colour'], /Unknown option '--colour'/]
   ])('explains how it is called: %j', async (args, message) => {

@@ -1,0 +1,59 @@
+// The body of a response, as a text or as the blocks of an event stream: neither without an end.
+import { dataOf, fieldOf } from '../protocol/sse-fields.js'
+import { BlockSplitter } from '../protocol/sse-parser.js'
+import { Unusable } from './unusable.js'
+
+/** One block of an event stream. */
+export interface Block {
+  /** Its event id, where it has one. */
+  readonly id: string | undefined
+  /** Its data; `undefined` where it is no event but a comment or a bare `retry`. */
+  readonly data: string | undefined
+  /** Its event type is `message`, said or implied. */
+  readonly isMessage: boolean
+}
+
+/** Bytes that are read of one response: what is checked needs far less. */
+const LONGEST_BODY = 4 * 1024 * 1024
+
+export const isEventStream = ({ headers }: Response): boolean =>
+  headers.get('content-type')?.startsWith('text/event-stream') === true
+
+/** Reads blocks until the body ends, or the caller stops. */
+export async function* blocksOf(response: Response): AsyncGenerator<Block> {
+  const splitter = new BlockSplitter()
+  for await (const bytes of piecesOf(response)) {
+    const blocks: Block[] = []
+    splitter.push(bytes, (held, from, to, fields) => {
+      blocks.push({
+        id: fields.hasId ? fieldOf(held, from, to, 'id') : undefined,
+        data: fields.dataLines > 0 ? dataOf(held, from, to, fields) : undefined,
+        isMessage: fields.isMessage
+      })
+    })
+    yield* blocks
+  }
+}
+
+/** Reads a whole body. */
+export async function textOf(response: Response): Promise<string> {
+  const decoder = new TextDecoder()
+  let text = ''
+  for await (const bytes of piecesOf(response)) text += decoder.decode(bytes, { stream: true })
+  return text + decoder.decode()
+}
+
+/** Lets go of a body that nobody reads. */
+export async function discard(response: Response): Promise<void> {
+  await response.body?.cancel().catch(() => undefined)
+}
+
+async function* piecesOf({ body }: Response): AsyncGenerator<Uint8Array> {
+  let size = 0
+  for await (const piece of body ?? []) {
+    const bytes = piece as Uint8Array
+    size += bytes.length
+    if (size > LONGEST_BODY) throw new Unusable('it sends more than 4 MiB in an answer')
+    yield bytes
+  }
+}
