@@ -7,6 +7,7 @@ import { debug, debugStream, publish } from './diagnostics.js'
 import { Observations } from './observations.js'
 import type { ResumeInterval } from './protocol/stream-messages.js'
 import { type Directory, LocalDirectory, UNKNOWN } from './streams/directory.js'
+import type { Keeper } from './streams/keeper.js'
 import { Sessions } from './streams/sessions.js'
 import type { Stream } from './streams/stream.js'
 import { StreamRegistry } from './streams/stream-registry.js'
@@ -69,6 +70,7 @@ export class Instance implements RoutesInstance {
   readonly relay: Relay | undefined
   readonly directory: Directory<RouteShelves>
   readonly newId: () => string
+  readonly kept: Keeper | undefined
 
   // Other wires, and the end.
   readonly transports: SharedStreams
@@ -105,6 +107,7 @@ export class Instance implements RoutesInstance {
 
     this.seat = settings.backplane && new BackplaneSeat(settings.backplane, settings, this)
     this.newId = this.seat?.link.newId ?? nanoid
+    this.kept = this.seat?.link.kept
     this.sessions = new Sessions(maxStreams)
     this.table = this.#registry(settings)
     this.connections = this.#connections(settings)
@@ -199,6 +202,7 @@ export class Instance implements RoutesInstance {
       window: Math.max(1, settings.window, abandonAfterOf(settings)),
       maxBytes: Math.ceil(settings.maxBytes / ANSWERS_SHARE),
       abandonAfter: () => this.table.abandonAfter,
+      kept: this.kept,
       onFull: () => {
         debug(
           'call under a key given up: its client has gone, and as much is held already as may be'

@@ -15,13 +15,15 @@ import { RelayedRequest } from './routes/relay-in.js'
 
 export class BackplaneSeat {
   readonly link: InstanceLink
+  readonly #parts: Pick<InstanceParts, 'calls'>
   #server: Server | undefined
 
   constructor(
     backplane: Backplane,
     { maxStreams, window }: { readonly maxStreams: number; readonly window: number },
-    parts: Pick<InstanceParts, 'table' | 'report'>
+    parts: Pick<InstanceParts, 'table' | 'calls' | 'report'>
   ) {
+    this.#parts = parts
     const report = (error: Error): void => parts.report(error, undefined)
     this.link = new InstanceLink(backplane, {
       maxEntries: maxStreams,
@@ -62,9 +64,11 @@ export class BackplaneSeat {
   }
 
   #keep(stream: Stream): void {
-    const { kind, isHandshake, isEphemeral, hasReader, log } = stream
+    const { kind, isHandshake, isEphemeral, hasReader, log, callKey } = stream
     if (hasReader || kind !== 'request' || isHandshake || isEphemeral || log.last === 0) return
-    if (!this.link.results.save(stream))
+    if (this.link.results.save(stream)) {
+      if (callKey !== undefined) this.#parts.calls.keepStream(callKey)
+    } else
       debug('stream %s: too much for others to find once this instance has gone', label(stream))
   }
 

@@ -5,6 +5,7 @@ import { SharedNames } from './shared-names.js'
 import { Envelopes } from './envelope.js'
 import type { Exchange, ExchangeUser } from './exchange.js'
 import { KIND } from './frames.js'
+import { KeptValues } from './kept-values.js'
 import { Life, type LinkState, type Verdict } from './life.js'
 import { Relay } from './relay.js'
 import { ReplayWindow } from './replay-window.js'
@@ -70,6 +71,7 @@ export interface BackplaneStats {
 export class InstanceLink {
   readonly tag = nanoid(TAG_LENGTH)
   readonly names: SharedNames
+  readonly kept: KeptValues
   readonly results: Results
   readonly envelopes: Envelopes
   readonly backplane: Backplane
@@ -92,7 +94,8 @@ export class InstanceLink {
     this.#host = host
     this.envelopes = new Envelopes(secrets)
     this.names = new SharedNames(backplane, this.envelopes, this.tag, host.maxEntries)
-    this.results = new Results(backplane, this.envelopes, host.resultTime)
+    this.kept = new KeptValues(backplane, this.envelopes)
+    this.results = new Results(this.kept, this.envelopes, host.resultTime)
     const send = (peer: string, kind: number, frame: Uint8Array): void =>
       this.#send(peer, kind, frame)
     this.#relay = new Relay({ now, send, accept: host.accept }, lease)
@@ -172,7 +175,7 @@ export class InstanceLink {
   async close(): Promise<void> {
     if (this.#isClosed) return
     this.#isClosed = true
-    await this.results.whenSaved()
+    await this.kept.whenSaved()
     clearInterval(this.#timer)
     this.#relay.close()
     await this.#life.close()

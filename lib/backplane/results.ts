@@ -1,16 +1,26 @@
-// Results that nobody has fetched when their call ended: kept where any instance finds them, for as
-// long as the events of a finished stream are kept.
+// Streams that have ended with nobody there: what any instance finds of them, for as long as the
+// events of a finished stream are kept.
 import type { Stream } from '../streams/stream.js'
 import type { Envelopes } from './envelope.js'
-import type { Backplane } from './types.js'
+import type { KeptValues } from './kept-values.js'
 
 /** What is kept of a call: its events, and who may have them. */
 export interface SavedResult {
-  /** The sequence of its first event. */
+  readonly id: string
+  readonly isEnded: true
+  /** The sequences of its first event and of its last one. */
   readonly first: number
-  /** Where each event ends. */
-  readonly ends: readonly number[]
-  readonly events: Buffer
+  readonly last: number
+  /** Those of the last event that went out, of the last request to the client, of the last error. */
+  readonly written: number
+  readonly lastRequest: number
+  readonly lastError: number
+  /** Where a client goes on that has no cursor. */
+  readonly unsentFrom: number
+  /** Its end is one of its events. */
+  readonly isAnnounced: boolean
+  /** Its events after a cursor; `undefined`: some of them had gone before it ended. */
+  after(cursor: number): Uint8Array | undefined
   /** Whether it is this owner's. */
   isOwnedBy(owner: string): boolean
   /** `undefined`: of none. */
@@ -18,37 +28,34 @@ export interface SavedResult {
 }
 
 interface Head {
+  readonly kind: 'stream'
   readonly owner: string
   readonly session: string | null
   readonly first: number
   readonly ends: readonly number[]
+  readonly written: number
+  readonly lastRequest: number
+  readonly lastError: number
+  readonly unsentFrom: number
+  readonly isAnnounced: boolean
 }
 
-/** The kind of what is sealed, besides those of messages. */
-const RESULT = 17
-/** Bytes of a result that is kept. */
-const LARGEST = 4 * 1024 * 1024
-/** Bytes of results that are on their way. */
-const MOST_WAITING = 32 * 1024 * 1024
-const LENGTH = 4
-
 export class Results {
-  readonly #backplane: Backplane
+  readonly #kept: KeptValues
   readonly #envelopes: Envelopes
   readonly #time: number
-  readonly #pending = new Set<Promise<void>>()
-  #waiting = 0
 
   /** @param time milliseconds for which a result is kept. */
-  constructor(backplane: Backplane, envelopes: Envelopes, time: number) {
-    this.#backplane = backplane
+  constructor(kept: KeptValues, envelopes: Envelopes, time: number) {
+    this.#kept = kept
     this.#envelopes = envelopes
     this.#time = time
   }
 
   /** Keeps what a stream has, which has ended. `false`: it is too much. */
   save(stream: Stream): boolean {
-    const { log, id, owner, sessionId } = stream
+    const { log, id, owner, sessionId, written, lastRequest, lastError } = stream
+    const { unsentFrom, isAnnounced } = stream
     const chunks: Uint8Array[] = []
     const ends: number[] = []
     let size = 0
@@ -61,64 +68,41 @@ export class Results {
       giveBack()
       size += bytes.length
       at = last
-      if (size > LARGEST || this.#waiting + size > MOST_WAITING) return false
+      if (!this.#kept.hasRoom(size)) return false
     }
     const head: Head = {
+      kind: 'stream',
       owner: this.#envelopes.nameOf(owner),
       session: sessionId === undefined ? null : this.#envelopes.nameOf(sessionId),
       first: log.first,
-      ends
+      ends,
+      written,
+      lastRequest,
+      lastError,
+      unsentFrom,
+      isAnnounced
     }
-    this.#keep(id, head, chunks, size)
-    return true
-  }
-
-  #keep(id: string, head: Head, chunks: readonly Uint8Array[], size: number): void {
-    const json = Buffer.from(JSON.stringify(head))
-    const length = Buffer.allocUnsafe(LENGTH)
-    length.writeUInt32BE(json.length)
-    const key = this.#keyOf(id)
-    const value = this.#envelopes.seal(RESULT, 0, Buffer.concat([length, json, ...chunks]), key)
-    this.#waiting += size
-    const kept = this.#backplane
-      .command(['SET', key, value, 'PX', Math.max(1, this.#time)])
-      .then(
-        () => undefined,
-        () => undefined
-      )
-      .then(() => {
-        this.#waiting -= size
-        this.#pending.delete(kept)
-      })
-    this.#pending.add(kept)
+    return this.#kept.keep(id, head, chunks, this.#time)
   }
 
   /** What is kept of a stream; `undefined`: nothing, or it cannot be known. */
   async find(id: string): Promise<SavedResult | undefined> {
-    const key = this.#keyOf(id)
-    const value = await this.#backplane.command(['GET', key]).catch(() => undefined)
-    if (!(value instanceof Uint8Array)) return undefined
-    const opened = this.#envelopes.open(value, key)
-    if (typeof opened === 'string' || opened.kind !== RESULT) return undefined
-    const end = LENGTH + opened.text.readUInt32BE()
-    const head = JSON.parse(opened.text.toString('utf8', LENGTH, end)) as Head
+    const found = await this.#kept.find(id)
+    const head = found?.head as Head | undefined
+    if (found === undefined || head?.kind !== 'stream') return undefined
+    const { owner, session: ofSession, first, ends, ...facts } = head
     const names = (text: string): readonly string[] => this.#envelopes.namesOf(text)
     return {
-      first: head.first,
-      ends: head.ends,
-      events: opened.text.subarray(end),
-      isOwnedBy: owner => names(owner).includes(head.owner),
+      ...facts,
+      id,
+      isEnded: true,
+      first,
+      last: first + ends.length - 1,
+      after: cursor =>
+        cursor < first - 1 ? undefined : found.bytes.subarray(ends[cursor - first] ?? 0),
+      isOwnedBy: one => names(one).includes(owner),
       isOfSession: session =>
-        session === undefined ? head.session === null : names(session).includes(head.session ?? '')
+        session === undefined ? ofSession === null : names(session).includes(ofSession ?? '')
     }
-  }
-
-  /** Resolves when all that was to be kept is, or cannot be. */
-  async whenSaved(): Promise<void> {
-    while (this.#pending.size > 0) await Promise.all(this.#pending)
-  }
-
-  #keyOf(id: string): string {
-    return `r:${this.#envelopes.nameOf(id)}`
   }
 }

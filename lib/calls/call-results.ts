@@ -27,6 +27,11 @@ export class CallResults {
     return this.#final
   }
 
+  /** Nothing but the end is left to be given. */
+  get isLast(): boolean {
+    return this.#partials.length === 0 && this.#final !== undefined
+  }
+
   isFinal(answer: CallAnswer | undefined): boolean {
     return answer !== undefined && answer === this.#final
   }

@@ -7,11 +7,13 @@ import { FairShares } from '../streams/fair-shares.js'
 import { FairStore } from '../streams/fair-store.js'
 import type { Message, RequestId } from '../protocol/json-rpc.js'
 import { SharedRoom } from '../streams/shared-room.js'
+import type { Keeper } from '../streams/keeper.js'
 import type { CallKeeper } from './call-keeper.js'
+import { isFinal, keepCall } from './kept-call.js'
 import type { Call } from './call.js'
 import { WhenIdle } from '../streams/when-idle.js'
 import type { ResumeTokenFault } from './token-fault.js'
-import { parametersOf, tokenOf } from './token-request.js'
+import { tokenOf, whyAnother } from './token-request.js'
 
 export interface CallStoreLimits {
   /** Calls that run, and calls that are kept once they have ended. */
@@ -57,6 +59,7 @@ export class CallStore implements CallKeeper<Call> {
   abandonAfter: number
   readonly #limits: CallStoreLimits
   readonly #newId: () => string
+  readonly #keeper: Keeper | undefined
   readonly #running = new Set<Call>()
   readonly #room: SharedRoom
   /** What each owner has: bytes, and for each call as many more as it gets on the average. */
@@ -72,8 +75,14 @@ export class CallStore implements CallKeeper<Call> {
   #bytes = 0
   #evictions = 0
 
-  constructor(limits: CallStoreLimits, newId: () => string = nanoid) {
+  /** @param keeper where other instances find answers; `undefined`: there is none. */
+  constructor(
+    limits: CallStoreLimits,
+    newId: () => string = nanoid,
+    keeper: Keeper | undefined = undefined
+  ) {
     this.#newId = newId
+    this.#keeper = keeper
     this.maxCallBytes = limits.maxCallBytes
     this.abandonAfter = limits.abandonAfter
     this.#limits = limits
@@ -148,8 +157,7 @@ export class CallStore implements CallKeeper<Call> {
   ): Call | ResumeTokenFault {
     const found = this.find(tokenOf(request), scope)
     if (typeof found === 'string') return found
-    if (found.facts.method !== request.method) return 'method-changed'
-    return found.facts.parameters === parametersOf(request, text) ? found : 'parameters-changed'
+    return whyAnother(request, found.facts, scope, text) ?? found
   }
 
   /** `false`: it is not kept any more. */
@@ -235,6 +243,7 @@ export class CallStore implements CallKeeper<Call> {
     // answer itself.
     if (call.tokens.length === 0) return call.forget('token-completed')
     const ttl = Math.max(1, call.isDelivered ? window : Math.max(window, abandonAfter))
+    if (call.isUnread) this.#keepForOthers(call, ttl)
     if (this.#settled.has(call)) this.#settled.set(call, true, { ttl })
     else {
       while (this.#settled.size >= this.#limits.maxCalls) if (!this.#evict(undefined)) break
@@ -243,6 +252,11 @@ export class CallStore implements CallKeeper<Call> {
     }
     this.#shares.put(owner, call)
     this.#scheduleSweep()
+  }
+
+  #keepForOthers({ tokens, facts, final }: Call, time: number): void {
+    if (this.#keeper === undefined || !isFinal(final)) return
+    for (const token of tokens) keepCall(this.#keeper, token, facts, final, time)
   }
 
   dropped(call: Call): void {

@@ -69,6 +69,11 @@ export class Call {
     return this.#results.isFinal(this.#step.answer)
   }
 
+  /** Its answer is there, all parts of it before the last have been given, and that has not. */
+  get isUnread(): boolean {
+    return this.#results.isLast && !this.isDelivered
+  }
+
   /** All tokens that are valid. */
   get tokens(): string[] {
     return [this.#step.token, this.#nextToken].filter(token => token !== undefined)

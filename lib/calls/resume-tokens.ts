@@ -31,6 +31,7 @@ import { interimOf } from './interim-result.js'
 import { HttpReply } from './http-reply.js'
 import { comeAgain, mayBeShed, requestStateOf, withRounds } from './request-state.js'
 import { Call } from './call.js'
+import type { KeptCall } from './kept-call.js'
 import { INVALID_PARAMS, type ResumeTokenFault, tokenFaultMessage } from './token-fault.js'
 import {
   type Ask,
@@ -40,7 +41,8 @@ import {
   hasToken,
   parametersOf,
   revisionIn,
-  tokenOf
+  tokenOf,
+  whyAnother
 } from './token-request.js'
 import { mayGetTokens, type ResumeTokensSettings, waitOf } from './token-settings.js'
 import { WiresTokens } from './wire-tokens.js'
@@ -59,7 +61,7 @@ export class ResumeTokens {
   constructor(parts: InstanceParts, settings: ResumeTokensSettings) {
     this.#parts = parts
     this.#settings = settings
-    this.#calls = new CallStore(settings.limits, parts.newId)
+    this.#calls = new CallStore(settings.limits, parts.newId, parts.kept)
     this.onWires = new WiresTokens({ parts, settings, calls: this.#calls })
   }
 
@@ -89,6 +91,20 @@ export class ResumeTokens {
     this.#parts.debug('no resume tokens: as many calls run as may')
     this.#parts.count('refused', undefined, 'full')
     return undefined
+  }
+
+  /**
+   * Answers a request with a token by what is left of its call, which ran at an instance that has
+   * gone.
+   */
+  answerKept(post: RequestContext, kept: KeptCall): void {
+    const [request] = post.messages
+    if (post.isBatch || request === undefined || !isRequest(request)) return this.#resume(post)
+    const ask = askOf(headerOf(post.req, 'prefer'), request, 'always') as Ask
+    const reply = new HttpReply(post, request, ask.isByHeader)
+    const fault = whyAnother(request, kept, post.scopeOf(), post.text)
+    if (fault === undefined) return reply.answer(kept.answer)
+    this.#refuse(request, reply, fault)
   }
 
   /** Adds to what the endpoint says of its tools. */
@@ -256,16 +272,18 @@ export class ResumeTokens {
     const ask = askOf(headerOf(req, 'prefer'), request, 'always') as Ask
     const reply = new HttpReply(post, request, ask.isByHeader)
     const found = this.#calls.findFor(request, post.scopeOf(), post.text)
-    if (typeof found === 'string') {
-      this.#parts.debug('%s with a resume token refused: %s', request.method, found)
-      this.#parts.count('refused', undefined, found)
-      return reply.refuse(found)
-    }
+    if (typeof found === 'string') return this.#refuse(request, reply, found)
     const rounds = this.#rounds.get(found)
     const token = tokenOf(request)
     // A lost answer that is asked for again is the same round.
     if (rounds !== undefined && token === found.nextToken) this.#rounds.set(found, rounds + 1)
     found.join(token, reply, this.#waitOf(found, ask))
+  }
+
+  #refuse({ method }: Request, reply: HttpReply, fault: ResumeTokenFault): void {
+    this.#parts.debug('%s with a resume token refused: %s', method, fault)
+    this.#parts.count('refused', undefined, fault)
+    reply.refuse(fault)
   }
 
   /**

@@ -7,7 +7,9 @@ import { spliceJson } from '../protocol/json-splice.js'
 import { longNumbers, partsOf, skipSpace } from '../protocol/json-text.js'
 import { parseRevision } from '../protocol/revisions.js'
 import { respondAsync } from '../protocol/respond-async.js'
+import type { CallFacts } from './call-keeper.js'
 import { requestStateOf, withEndpointState } from './request-state.js'
+import type { ResumeTokenFault } from './token-fault.js'
 
 /** The token in `params._meta`; `null` asks for tokens. */
 const TOKEN = 'resumeToken'
@@ -119,6 +121,19 @@ export function parametersOf(message: Message, text: string | undefined): string
   return createHash('sha256')
     .update([known, ...exact].join(' '))
     .digest('base64url')
+}
+
+/** Why a request is not the one that a token was given for; `undefined`: it is. */
+export function whyAnother(
+  request: Message & { readonly method: string },
+  facts: Pick<CallFacts, 'scope' | 'method' | 'parameters'>,
+  scope: string,
+  text: string | undefined
+): ResumeTokenFault | undefined {
+  // Which of them it is is for its owner alone to know.
+  if (facts.scope !== scope) return 'token-invalid'
+  if (facts.method !== request.method) return 'method-changed'
+  return facts.parameters === parametersOf(request, text) ? undefined : 'parameters-changed'
 }
 
 /** The numbers of a message's `params` that JavaScript may not tell apart, as they are written. */

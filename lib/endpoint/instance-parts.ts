@@ -1,6 +1,7 @@
 // What all requests of one instance share: the streams, the sessions, the connections, and the
 // rules for who gets what.
 import type { Sessions } from '../streams/sessions.js'
+import type { Keeper } from '../streams/keeper.js'
 import type { Stream } from '../streams/stream.js'
 import type { ResumeInterval } from '../protocol/stream-messages.js'
 import type { Directory, Here } from '../streams/directory.js'
@@ -39,6 +40,8 @@ export interface InstanceParts {
   /** What the endpoint has said of clients. */
   readonly admissions: Admissions
   readonly connections: Connections
+  /** Where other instances find results that nobody has fetched; `undefined`: there are none. */
+  readonly kept: Keeper | undefined
   readonly calls: IdempotencyStore
   readonly ownIds: OwnIds
   /** How many listen channels a session may have. */

@@ -51,7 +51,8 @@ export interface CallHost {
   hold(request: KeyedRequest): boolean
   /** A client waits for it again, or it is over. */
   letGo(request: KeyedRequest): void
-  settled(request: KeyedRequest, outcome: Outcome): void
+  /** `isUnread`: nobody waits for it. */
+  settled(request: KeyedRequest, outcome: Outcome, isUnread: boolean): void
 }
 
 /** The endpoint at work on a call, as long as its response is recorded. */
@@ -89,6 +90,11 @@ export class IdempotentRequest {
 
   get isSettled(): boolean {
     return this.#request === undefined
+  }
+
+  /** What it is kept by; `undefined`: it has been settled. */
+  get key(): string | undefined {
+    return this.#request?.key
   }
 
   get requestIds(): readonly RequestId[] {
@@ -149,7 +155,7 @@ export class IdempotentRequest {
     run?.stopRecording()
     const waiting = [...this.#waiting.values()]
     this.#waiting.clear()
-    this.#host.settled(request, outcome)
+    this.#host.settled(request, outcome, waiting.length === 0)
     for (const listener of waiting) listener(outcome)
     return true
   }

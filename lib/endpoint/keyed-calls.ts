@@ -3,6 +3,7 @@ import type { ServerResponse } from 'node:http'
 import { type Here, UNKNOWN } from '../streams/directory.js'
 import { Timer } from '../streams/timer.js'
 import { FairStore } from '../streams/fair-store.js'
+import type { Keeper } from '../streams/keeper.js'
 import { SharedRoom } from '../streams/shared-room.js'
 import { WhenIdle } from '../streams/when-idle.js'
 import {
@@ -14,6 +15,7 @@ import {
   type Outcome,
   type SettledCall
 } from './keyed-call.js'
+import { keepOutcome } from './kept-outcome.js'
 import { recordAnswer, sizeOfAnswer } from './recorded-answer.js'
 
 /** Bytes of one answer that is kept for a repetition. */
@@ -48,6 +50,8 @@ export interface KeyedCallsLimits {
   readonly abandonAfter: () => number
   /** A call had to be given up, as there is no room for it without its client. */
   readonly onFull: () => void
+  /** Where other instances find what nobody has fetched; `undefined`: there are none. */
+  readonly kept?: Keeper | undefined
 }
 
 export class IdempotencyStore implements CallHost {
@@ -206,7 +210,7 @@ export class IdempotencyStore implements CallHost {
     this.#bytes.giveBack(owner, size)
   }
 
-  settled({ key, owner, hash }: KeyedRequest, outcome: Outcome): void {
+  settled({ key, owner, hash }: KeyedRequest, outcome: Outcome, isUnread: boolean): void {
     this.#running.delete(key)
     this.#scheduleSweep()
     this.#idle.check()
@@ -214,9 +218,21 @@ export class IdempotencyStore implements CallHost {
     if (outcome.kind !== 'answer') return void this.#settled.set(key, owner, call)
     const { status } = outcome.answer
     if (NOT_STARTED.includes(status)) return
+    if (isUnread) this.#keepForOthers(key, call)
     if (status >= 400 && status < 500 && this.#refused.set(key, owner, call)) return
     if (!this.#answered.set(key, owner, call)) call.outcome = LOST
     this.#settled.set(key, owner, call)
+  }
+
+  /** A stream is kept for other instances: so is what its call has come to. */
+  keepStream(key: string): void {
+    const call = this.#settled.peek(key)
+    if (call !== undefined) this.#keepForOthers(key, call)
+  }
+
+  #keepForOthers(key: string, call: SettledCall): void {
+    const { kept, window } = this.#limits
+    if (kept !== undefined) keepOutcome(kept, key, call, window)
   }
 
   #expire(): void {

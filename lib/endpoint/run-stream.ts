@@ -99,6 +99,7 @@ export class RunStream implements CaptureHost {
         profile,
         isHandshake: initialize !== undefined,
         isConnecting: true,
+        callKey: keyed?.key,
         resumeInterval: isAnnounced(instance, owner, sessionId, messages)
           ? instance.resumeInterval
           : undefined
@@ -138,6 +139,7 @@ export class RunStream implements CaptureHost {
         sessionId: session,
         profile: isDurable ? profile : ONE_CONNECTION,
         isEphemeral: !isDurable,
+        callKey: isDurable ? keyed?.key : undefined,
         resumeInterval: isTold ? instance.resumeInterval : undefined
       },
       capture

@@ -1,12 +1,11 @@
 // What another instance has: the request is answered there.
 import { isRequest, isTooMany } from '../protocol/json-rpc.js'
 import type { Place } from '../streams/directory.js'
-import { isInstanceId } from '../backplane/instance-link.js'
 import { digestOf, keyOf } from '../endpoint/idempotency.js'
 import { isRelayed } from '../endpoint/loopback.js'
-import { canAnswer, refuse } from '../endpoint/reply.js'
-import { namedBy, namedByHead } from './names.js'
-import { answerLost, refuseUnreachable, tellLost } from './owner-gone.js'
+import { canAnswer } from '../endpoint/reply.js'
+import { namedByHead, namedByMessages } from './names.js'
+import { answerLost, answerLostPost, refuseUnreachable } from './owner-gone.js'
 import { readAndRelay, relayBody, relayHead } from './relay-request.js'
 import type { Answer, Context, Relay, Route } from './route.js'
 
@@ -27,16 +26,14 @@ export const elsewhere: Route = context => {
 export function elsewhereByBody(context: Context): Answer | undefined {
   const relay = relayFor(context)
   if (relay === undefined) return undefined
-  const named = context.messages
-    .map(message => namedBy(context, message))
-    .find(one => one !== undefined && isInstanceId(one.name))
+  const named = namedByMessages(context)
   if (named === undefined || context.isForeign) return undefined
   const place = context.instance.directory.where(named.kind, named.name)
   if (!(place instanceof Promise)) return undefined
   return async () => {
     const known = await place
     if (known.kind === 'remote') return relayBody(context, relay, known.instance)
-    tellLost(context)
+    return answerLostPost(context, relay.link)
   }
 }
 
@@ -79,7 +76,7 @@ function begunAt(context: Context, relay: Relay, place: Place): Answer | undefin
     case 'remote':
       return () => relayBody(context, relay, place.instance)
     case 'lost':
-      return () => refuse(context.res, 410, 'owner-gone')
+      return () => answerLostPost(context, relay.link)
     case 'unreachable':
       return () => refuseUnreachable(context)
   }

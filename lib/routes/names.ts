@@ -30,14 +30,21 @@ export function namedByHead(context: Context): Named | undefined {
   return idNamed(context) ?? named('session', hasOversizedSession ? undefined : session)
 }
 
+/** The first of our ids that its messages name. */
+export function namedByMessages(context: Context): Named | undefined {
+  return context.messages
+    .map(message => namedBy(context, message))
+    .find(one => one !== undefined && isInstanceId(one.name))
+}
+
 /**
  * A call, a task, a stream, or what has asked the client. Tokens and tasks may be the endpoint's
  * own where we have none.
  */
-export function namedBy(context: Context, message: Message): Named | undefined {
+function namedBy(context: Context, message: Message): Named | undefined {
   const { tokens, tasks } = context.instance
   if (taskMethodOf(message) !== undefined)
-    return named('task', tasks?.answerAbout(context) === undefined ? undefined : taskIdOf(message))
+    return named('task', tasks?.isAbout(context) === true ? taskIdOf(message) : undefined)
   const { streamId } = paramsOf(message)
   if (isStreamMethod(message))
     return named('stream', typeof streamId === 'string' ? streamId : undefined)

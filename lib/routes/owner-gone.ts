@@ -2,9 +2,11 @@
 import type { InstanceLink } from '../backplane/instance-link.js'
 import { isToldId, parseEventId } from '../protocol/event-id.js'
 import { isRequest } from '../protocol/json-rpc.js'
+import { keyOf } from '../endpoint/idempotency.js'
 import { streamNamesIn } from '../endpoint/mcp-request.js'
 import { answerJson, claim, noContent, refuse } from '../endpoint/reply.js'
-import { idNamed } from './names.js'
+import { answerKept, answerKeptCall } from './kept-answer.js'
+import { idNamed, namedByMessages } from './names.js'
 import type { Answer, Context } from './route.js'
 import { answerSaved } from './saved-result.js'
 import { EVENT_STREAM_HEAD, goneError, OWNER_GONE, tellGone } from './tell-gone.js'
@@ -19,7 +21,8 @@ export async function answerLost(
   const id = idNamed(context)?.name
   if (id === undefined) return undefined
   const saved = method === 'GET' ? await link.results.find(id) : undefined
-  if (saved !== undefined) return answerSaved(context, saved)
+  const answer = saved && answerSaved(context, saved)
+  if (answer !== undefined) return answer
   if (isToldId(lastEventId) && !res.headersSent) return () => noContent(res)
   // It was taken for dead, and is not: its client comes again.
   if (!(await link.declareGone(id, tag)))
@@ -45,12 +48,24 @@ export async function goneMeanwhile(
   const answer = await answerLost(context, link, tag)
   if (answer !== undefined) return void answer()
   if (res.headersSent) return tellGone(req, res, [])
-  if (method === 'POST') return tellLost(context)
+  if (method === 'POST') return answerLostPost(context, link)
   refuse(res, 410, OWNER_GONE)
 }
 
+/** Answers a POST about what an instance had that has gone, by what was kept of it. */
+export async function answerLostPost(context: Context, link: InstanceLink): Promise<void> {
+  const named = namedByMessages(context)
+  const key = named === undefined ? keyOf(context) : undefined
+  const answer =
+    key === undefined
+      ? named && (await answerKept(context, link, named.name))
+      : await answerKeptCall(context, link, key)
+  if (answer === undefined) tellLost(context)
+  else await answer()
+}
+
 /** Answers a POST whose calls are lost with their instance. */
-export function tellLost({ instance, res, messages, isBatch }: Context): void {
+function tellLost({ instance, res, messages, isBatch }: Context): void {
   instance.count('refused', undefined, OWNER_GONE)
   const errors = messages.filter(isRequest).map(({ id }) => goneError(id))
   if (errors.length === 0) return refuse(res, 410, OWNER_GONE)

@@ -2,40 +2,38 @@
 import type { SavedResult } from '../backplane/results.js'
 import { parseEventId, parseStreamName } from '../protocol/event-id.js'
 import { streamNamesIn } from '../endpoint/mcp-request.js'
-import { refuseAndCount } from '../endpoint/refusals.js'
 import { claim, noContent } from '../endpoint/reply.js'
 import type { Answer, Context } from './route.js'
 import { EVENT_STREAM_HEAD, tellGone } from './tell-gone.js'
 
-/** To its owner only, as where it ran: to others it is a stream that never was. */
-export function answerSaved(context: Context, saved: SavedResult): Answer {
+/** To its owner only. `undefined`: to others it is a stream that never was. */
+export function answerSaved(context: Context, saved: SavedResult): Answer | undefined {
   const { req, res, lastEventId } = context
-  if (!isTheirs(context, saved))
-    return () => (res.headersSent ? res.end() : refuseAndCount(context, 404, 'stream-unknown'))
+  const isByUrl = streamNamesIn(req).length > 0
+  if (!mayHave(context, saved, isByUrl ? 'stream url' : 'endpoint')) return undefined
   const cursor = parseEventId(lastEventId ?? '')?.sequence ?? startIn(context)
-  const last = saved.first + saved.ends.length - 1
-  if (cursor >= last) return () => (res.headersSent ? res.end() : noContent(res))
+  if (cursor >= saved.last) return () => (res.headersSent ? res.end() : noContent(res))
   return () => {
     if (!res.headersSent) {
       if (!claim(res)) return
       res.writeHead(200, EVENT_STREAM_HEAD)
     }
-    // Events between have gone before the call has ended.
-    if (cursor < saved.first - 1) return tellGone(req, res, [])
-    res.end(saved.events.subarray(saved.ends[cursor - saved.first] ?? 0))
+    const rest = saved.after(cursor)
+    if (rest === undefined) return tellGone(req, res, [])
+    res.end(rest)
   }
 }
 
 /** As with streams: at the endpoint the session counts where it is absent, too. */
-function isTheirs(context: Context, saved: SavedResult): boolean {
-  const { owner, session, cameByCookie, req } = context
+export function mayHave(
+  { owner, session, cameByCookie }: Context,
+  saved: SavedResult,
+  at: 'endpoint' | 'stream url'
+): boolean {
   const isOwned = saved.isOwnedBy(owner) || (cameByCookie && saved.isOwnedBy(''))
-  const isByUrl = streamNamesIn(req).length > 0
-  const isOfSession =
-    isByUrl && (session === undefined || saved.isOfSession(undefined))
-      ? true
-      : saved.isOfSession(session)
-  return isOwned && isOfSession
+  if (!isOwned) return false
+  const isAbsent = session === undefined || saved.isOfSession(undefined)
+  return (at === 'stream url' && isAbsent) || saved.isOfSession(session)
 }
 
 /** Where a client without a cursor begins: at its turn. */

@@ -1,6 +1,7 @@
 // `stream/resume`, `stream/poll` and `stream/poll/all` (Streams draft): answered here, for
 // everyone; the endpoint never sees them.
 import type { ServerResponse } from 'node:http'
+import type { SavedResult } from '../backplane/results.js'
 import { faultMessage, type StreamFault } from '../protocol/errors.js'
 import { label, parseEventId } from '../protocol/event-id.js'
 import { isKnown, UNKNOWN } from '../streams/directory.js'
@@ -28,13 +29,15 @@ import { isTheirs } from './stream-url.js'
 import { verdictOf } from '../endpoint/admission.js'
 import { answerEnded, resumeWithResult } from './resume-response.js'
 import type { Answer, Context } from './route.js'
+import { pollSaved, resumeSaved } from './saved-stream.js'
 
 /** A POST with a message for the streams. */
 export function streamMethod(context: Context): Answer | undefined {
   return context.messages.some(isStreamMethod) ? () => answerStreamMethod(context) : undefined
 }
 
-async function answerStreamMethod(context: Context): Promise<void> {
+/** `saved`: what is left of the stream, whose instance has gone. */
+export async function answerStreamMethod(context: Context, saved?: SavedResult): Promise<void> {
   const { instance, res, body, messages } = context
   // Before any look-up, as on stream URLs.
   if (context.isForeign) return refuseAndCount(context, 403, 'foreign-origin')
@@ -52,6 +55,7 @@ async function answerStreamMethod(context: Context): Promise<void> {
   if (!canAnswer(res)) return
   if (request.method === 'stream/poll/all')
     return answerJson(res, 200, resultResponse(id as RequestId, pollAll(context)))
+  if (saved !== undefined) return answerSavedMethod(context, request, saved)
 
   const found =
     request.streamId.length > LONGEST_ID
@@ -63,7 +67,7 @@ async function answerStreamMethod(context: Context): Promise<void> {
     instance.debug('%s refused: stream-unknown', request.method)
     return reply(res, id, UNKNOWN_STREAM)
   }
-  const cursor = readCursor(context, request, found)
+  const cursor = readCursor(context, request, found.value)
   if (cursor === 'invalid') return reply(res, id, INVALID_CURSOR)
   if (request.method === 'stream/resume') return resume(context, found, cursor, request.id)
   if (found.kind === 'local') found.value.signOfLife()
@@ -90,11 +94,24 @@ function isGone({ value: { state } }: FoundStream): boolean {
 function readCursor(
   { lastEventId }: Context,
   { cursor }: StreamRequest,
-  { value: found }: FoundStream
+  found: { readonly id: string; readonly last: number }
 ): number | 'invalid' | undefined {
   const isOfStream = lastEventId !== undefined && parseEventId(lastEventId)?.streamId === found.id
   const value = cursor === undefined && isOfStream ? lastEventId : cursor
   return value === undefined ? undefined : (cursorOf(found, value) ?? 'invalid')
+}
+
+function answerSavedMethod(context: Context, request: StreamRequest, saved: SavedResult): void {
+  const { res } = context
+  const id = request.id ?? null
+  const cursor = readCursor(context, request, saved)
+  if (cursor === 'invalid') return reply(res, id, INVALID_CURSOR)
+  if (request.method === 'stream/poll') return pollSaved(context, saved, id as RequestId, cursor)
+  if (!resumeSaved(context, saved, request.id, cursor)) reply(res, id, gone('events-evicted'))
+}
+
+function gone(fault: StreamFault): Refusal {
+  return { code: INVALID_PARAMS, message: faultMessage(fault), data: { reason: fault } }
 }
 
 function resume(
@@ -107,11 +124,7 @@ function resume(
   const refuseGone = (fault: StreamFault): void => {
     instance.count('refused', found.kind === 'local' ? found.value : undefined, fault)
     instance.debug('stream %s: stream/resume refused: %s', label(found.value), fault)
-    reply(res, id ?? null, {
-      code: INVALID_PARAMS,
-      message: faultMessage(fault),
-      data: { reason: fault }
-    })
+    reply(res, id ?? null, gone(fault))
   }
   if (found.kind === 'ended')
     return cursor === found.value.last

@@ -60,6 +60,8 @@ export interface StreamInit extends StreamIdentity {
   readonly isHandshake?: boolean | undefined
   /** A connection follows it before anything else happens; `missed` is called where it cannot. */
   readonly isConnecting?: boolean | undefined
+  /** Its call has an `Idempotency-Key`: what it is kept by. */
+  readonly callKey?: string | undefined
 }
 
 /**

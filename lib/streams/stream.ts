@@ -47,6 +47,8 @@ export class Stream implements StreamIdentity, InputWaitHost, RetentionHost {
   readonly isHandshake: boolean
   /** It lasts no longer than its one connection. */
   readonly isEphemeral: boolean
+  /** What its call is kept by, if that has an `Idempotency-Key`. */
+  readonly callKey: string | undefined
   #state: StreamState = 'live'
   readonly #outstanding: OutstandingRequests
   readonly #retention: Retention
@@ -79,6 +81,7 @@ export class Stream implements StreamIdentity, InputWaitHost, RetentionHost {
     this.sessionId = init.sessionId
     this.profile = init.profile
     this.isEphemeral = init.isEphemeral === true
+    this.callKey = init.callKey
     const idPrefix = this.isEphemeral ? '' : `id: ${eventIdPrefix(init)}`
     this.log = new EventLog(idPrefix, host.budget, init.owner)
     this.#producer = producer

@@ -13,16 +13,19 @@ import {
 } from './task-answer.js'
 import type { TasksParts } from './task-calls.js'
 import { badParams, CANCELLED, NO_SUCH_METHOD, OVER, UNKNOWN_TASK } from './task-refusal.js'
+import { HttpReply } from '../http-reply.js'
+import type { KeptTask } from './kept-task.js'
 import type { Task } from './task.js'
 
 /** Tasks on one page of a list. */
 const PAGE = 50
 
-/** Answers a request about a task, or about all of a client's. */
+/** Answers a request about a task, or about all of a client's; `kept`: what is left of the task. */
 export async function answerCoreMethod(
   shared: TasksParts,
   post: TaskPost,
-  method: TaskMethod
+  method: TaskMethod,
+  kept?: KeptTask
 ): Promise<void> {
   const { admission, store, dialogues } = shared
   const { context, request } = post
@@ -38,7 +41,9 @@ export async function answerCoreMethod(
   }
   if (taskIdOf(request) === undefined)
     return giveRefusal(post, badParams('`taskId` must be a string'))
-  const task = store.find(taskIdOf(request), context.scopeOf())
+  const scope = context.scopeOf()
+  if (kept?.scope === scope) return tellKept(post, method, kept)
+  const task = store.find(taskIdOf(request), scope)
   if (task === undefined) return giveRefusal(post, UNKNOWN_TASK)
   if (method === 'tasks/result') {
     if (task.status === 'cancelled') return giveRefusal(post, CANCELLED)
@@ -50,6 +55,16 @@ export async function answerCoreMethod(
     task.call.cancel(req)
   }
   giveResult(res, request.id, coreText(task))
+}
+
+/** What is left of a task is told as at home. */
+function tellKept(post: TaskPost, method: TaskMethod, kept: KeptTask): void {
+  const { context, request } = post
+  const { final } = kept.call
+  if (method === 'tasks/cancel') return giveRefusal(post, OVER)
+  if (method !== 'tasks/result') return giveResult(context.res, request.id, coreText(kept))
+  if (final === undefined) return giveRefusal(post, CANCELLED)
+  new HttpReply(context, request, false).answer(final)
 }
 
 /** One page: what has been made after the task that the cursor names. */

@@ -3,7 +3,7 @@
 import { isObject, type Message, paramsOf } from '../../protocol/json-rpc.js'
 import { memberTexts, withMembers } from '../../protocol/json-splice.js'
 import { RELATED_TASK } from '../../protocol/tasks.js'
-import type { Task } from './task.js'
+import type { Task, TaskView } from './task.js'
 
 /** What answers a call that asks to be a task. */
 export function createdText(task: Task): string {
@@ -11,7 +11,7 @@ export function createdText(task: Task): string {
 }
 
 /** A task, as all other answers have it. */
-export function coreText(task: Task): string {
+export function coreText(task: TaskView): string {
   const { id, status, statusMessage, createdAt, lastUpdatedAt, times } = task
   const { ttl, pollInterval } = times
   const state = { taskId: id, status, statusMessage, createdAt, lastUpdatedAt, ttl, pollInterval }

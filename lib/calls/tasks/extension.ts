@@ -4,17 +4,17 @@ import { faultMessage, STREAM_ERROR, type StreamFault } from '../../protocol/err
 import { isObject } from '../../protocol/json-rpc.js'
 import { memberTexts, writtenMessages } from '../../protocol/json-splice.js'
 import type { CallAnswer } from '../call-reply.js'
-import type { Task } from './task.js'
+import type { TaskView } from './task.js'
 
 const INTERNAL_ERROR = -32603
 
 /** What answers a call that has become a task. */
-export function createdText(task: Task): string {
+export function createdText(task: TaskView): string {
   return JSON.stringify({ resultType: 'task', ...stateOf(task) })
 }
 
 /** What answers `tasks/get`: its state, and all that there is to know in that state. */
-export function taskText(task: Task): string {
+export function taskText(task: TaskView): string {
   const state = JSON.stringify({ resultType: 'complete', ...stateOf(task) })
   const more = detailOf(task)
   return more === '' ? state : `${state.slice(0, -1)},${more}}`
@@ -23,7 +23,7 @@ export function taskText(task: Task): string {
 /** What `tasks/update` and `tasks/cancel` answer, whatever comes of it. */
 export const ACKNOWLEDGED = '{"resultType":"complete"}'
 
-function stateOf(task: Task): object {
+function stateOf(task: TaskView): object {
   const { id, status, statusMessage, createdAt, lastUpdatedAt, times } = task
   return {
     taskId: id,
@@ -36,7 +36,7 @@ function stateOf(task: Task): object {
   }
 }
 
-function detailOf(task: Task): string {
+function detailOf(task: TaskView): string {
   const { status, input, call } = task
   switch (status) {
     case 'input_required':

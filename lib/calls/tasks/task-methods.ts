@@ -23,13 +23,15 @@ import {
   UNDECLARED,
   UNKNOWN_TASK
 } from './task-refusal.js'
+import type { KeptTask } from './kept-task.js'
 import type { Task } from './task.js'
 
-/** Answers a request about a task. */
+/** Answers a request about a task; `kept`: what is left of it. */
 export async function answerMethod(
   shared: TasksParts,
   post: TaskPost,
-  method: TaskMethod
+  method: TaskMethod,
+  kept?: KeptTask
 ): Promise<void> {
   const { admission, store } = shared
   const { context, request } = post
@@ -41,7 +43,11 @@ export async function answerMethod(
   const fault = faultOf(post, method)
   if (fault !== undefined) return giveRefusal(post, fault)
   if (!(await isAdmitted(admission, post))) return
-  const task = store.find(taskIdOf(request), context.scopeOf())
+  const scope = context.scopeOf()
+  // It has ended: there is nothing to cancel, nor to answer.
+  if (kept?.scope === scope)
+    return giveResult(res, request.id, method === 'tasks/get' ? taskText(kept) : ACKNOWLEDGED)
+  const task = store.find(taskIdOf(request), scope)
   if (task === undefined) return giveRefusal(post, UNKNOWN_TASK)
   if (method === 'tasks/get') return giveResult(res, request.id, taskText(task))
   if (method === 'tasks/cancel') task.call.cancel(req)

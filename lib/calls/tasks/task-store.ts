@@ -4,6 +4,8 @@ import { now } from '../../protocol/clock.js'
 import { SharedRoom } from '../../streams/shared-room.js'
 import { Timer } from '../../streams/timer.js'
 import { WhenIdle } from '../../streams/when-idle.js'
+import type { Keeper } from '../../streams/keeper.js'
+import { keepTask } from './kept-task.js'
 import type { Task, TaskKeeper } from './task.js'
 import type { TasksSettings } from './task-settings.js'
 
@@ -15,6 +17,7 @@ const LONGEST_SWEEP = 30_000
 
 export class TaskStore implements TaskKeeper {
   readonly maxTaskBytes: number
+  readonly #keeper: Keeper | undefined
   readonly #maxPerOwner: number
   readonly #sweepEvery: number
   readonly #tasks = new Map<string, Task>()
@@ -31,8 +34,14 @@ export class TaskStore implements TaskKeeper {
   /** Makes the ids of tasks. */
   readonly newId: () => string
 
-  constructor({ maxPerOwner, ttl, limits }: TasksSettings, newId: () => string) {
+  /** @param keeper where other instances find tasks that have ended; `undefined`: there are none. */
+  constructor(
+    { maxPerOwner, ttl, limits }: TasksSettings,
+    newId: () => string,
+    keeper: Keeper | undefined
+  ) {
     this.newId = newId
+    this.#keeper = keeper
     this.maxTaskBytes = limits.maxTaskBytes
     this.#maxPerOwner = maxPerOwner
     this.#places = new SharedRoom(limits.maxTasks, FACTOR)
@@ -102,6 +111,7 @@ export class TaskStore implements TaskKeeper {
   ended(task: Task): void {
     this.#running.delete(task)
     this.#idle.check()
+    if (this.#keeper !== undefined && this.#tasks.has(task.id)) keepTask(this.#keeper, task)
     // Nobody has been told its id.
     if (!task.isTask) this.#giveBack(task)
   }

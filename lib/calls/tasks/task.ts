@@ -4,6 +4,7 @@ import { now } from '../../protocol/clock.js'
 import type { TaskStatus } from '../../protocol/tasks.js'
 import type { CallFacts, CallKeeper } from '../call-keeper.js'
 import { Call } from '../call.js'
+import type { CallAnswer } from '../call-reply.js'
 import { TaskInput } from './task-input.js'
 
 export interface TaskTimes {
@@ -11,6 +12,19 @@ export interface TaskTimes {
   readonly ttl: number
   /** Milliseconds that its client is told to wait from one look to the next. */
   readonly pollInterval: number
+}
+
+/** What is told of a task. */
+export interface TaskView {
+  readonly id: string
+  readonly status: TaskStatus
+  readonly statusMessage?: string | undefined
+  readonly createdAt: string
+  readonly lastUpdatedAt: string
+  readonly times: TaskTimes
+  readonly isEnded: boolean
+  readonly input: { readonly text: string }
+  readonly call: { readonly final: CallAnswer | undefined }
 }
 
 /** What a task needs of what keeps it. */
@@ -33,7 +47,7 @@ export interface TaskKeeper {
   resize(bytes: number, owner: string): boolean
 }
 
-export class Task implements CallKeeper<Call> {
+export class Task implements CallKeeper<Call>, TaskView {
   readonly id: string
   readonly call: Call
   readonly times: TaskTimes

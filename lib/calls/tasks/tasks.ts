@@ -17,6 +17,7 @@ import { TaskAdmission } from './task-admission.js'
 import { settle, type TaskPost } from './task-answer.js'
 import { answerCall, policyOf, type TasksParts } from './task-calls.js'
 import { answerMethod } from './task-methods.js'
+import type { KeptTask } from './kept-task.js'
 import type { TasksSettings } from './task-settings.js'
 import { TaskStore } from './task-store.js'
 
@@ -32,7 +33,7 @@ export class Tasks {
 
   constructor(parts: InstanceParts, settings: TasksSettings) {
     this.#parts = parts
-    this.#store = new TaskStore(settings, parts.newId)
+    this.#store = new TaskStore(settings, parts.newId, parts.kept)
     const admission = new TaskAdmission(parts)
     this.#shared = {
       parts,
@@ -47,17 +48,27 @@ export class Tasks {
     })
   }
 
-  /** What answers a request about a task; `undefined`: it is none, or not ours. */
-  answerAbout(context: RequestContext): (() => void) | undefined {
+  /** Whether a request is about tasks, and they are ours. */
+  isAbout(context: RequestContext): boolean {
+    const mine = asTaskPost(context)
+    const method = mine && taskMethodOf(mine.request)
+    if (mine === undefined || method === undefined) return false
+    if (this.#shared.admission.hasOwnTasks(context) === true) return false
+    return isModern(mine) || (this.#isCore(context) && method !== 'tasks/update')
+  }
+
+  /**
+   * What answers a request about a task; `undefined`: it is none, or not ours. `kept`: what is left
+   * of one of an instance that has gone.
+   */
+  answerAbout(context: RequestContext, kept?: KeptTask): (() => void) | undefined {
     const mine = asTaskPost(context)
     const method = mine === undefined ? undefined : taskMethodOf(mine.request)
-    if (mine === undefined || method === undefined) return undefined
-    if (this.#shared.admission.hasOwnTasks(context) === true) return undefined
-    if (isModern(mine)) return () => settle(context, answerMethod(this.#shared, mine, method))
+    if (mine === undefined || method === undefined || !this.isAbout(context)) return undefined
+    if (isModern(mine)) return () => settle(context, answerMethod(this.#shared, mine, method, kept))
     // A result is waited for as that of a call: over a response that is captured.
-    if (!this.#isCore(context) || method === 'tasks/result' || method === 'tasks/update')
-      return undefined
-    return () => settle(context, answerCoreMethod(this.#shared, mine, method))
+    if (method === 'tasks/result' && kept === undefined) return undefined
+    return () => settle(context, answerCoreMethod(this.#shared, mine, method, kept))
   }
 
   /** What answers a call that may become a task; `undefined`: the endpoint does. */

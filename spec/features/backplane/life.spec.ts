@@ -90,7 +90,13 @@ describe('an instance that has died', () => {
     await whole.ended
     expect(gist(whole)).toEqual(['one', 'two', 1])
     expect((await resume(2, 'one', lastId(whole))).status).toBe(204)
-    expect((await resume(1, 'two')).status).toBe(404)
+    const name = new URL(link).searchParams.get('stream')!
+    const unknown = link.replace(name, `${name.slice(0, 5)}aaaaaaaaaaaaaaaa`)
+    const never = await get(at(unknown, all, 1), headersFor({ auth: 'two' }))
+    const theirs = await resume(1, 'two')
+    await Promise.all([never.ended, theirs.ended])
+    expect([theirs.status, theirs.text]).toEqual([never.status, never.text])
+    expect(theirs.status).toBe(410)
   })
 
   it('leaves its sessions unknown, so that their clients begin anew', async () => {

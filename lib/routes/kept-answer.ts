@@ -1,0 +1,57 @@
+// A POST about a call whose instance has gone: what was kept of it answers, to its client only. To
+// others it is as a call that never was.
+import type { InstanceLink } from '../backplane/instance-link.js'
+import { keptCallIn } from '../calls/kept-call.js'
+import { keptTaskIn } from '../calls/tasks/kept-task.js'
+import { digestOf } from '../endpoint/idempotency.js'
+import { keptOutcomeIn } from '../endpoint/kept-outcome.js'
+import { repeatAnswer } from '../endpoint/recorded-answer.js'
+import { canAnswer, refuse } from '../endpoint/reply.js'
+import { isStreamMethod } from '../protocol/stream-messages.js'
+import type { Answer, Context } from './route.js'
+import { answerSaved, mayHave } from './saved-result.js'
+import { answerStreamMethod } from './stream-methods.js'
+
+type Kept = Pick<InstanceLink, 'kept' | 'results'>
+
+/** By the id of a stream, a token or a task that its message names. `undefined`: nothing was kept. */
+export async function answerKept(
+  context: Context,
+  { kept, results }: Kept,
+  id: string
+): Promise<Answer | undefined> {
+  const { instance, messages, isBatch, res } = context
+  const [message] = messages
+  if (isBatch || message === undefined) return undefined
+  if (isStreamMethod(message)) {
+    const saved = await results.find(id)
+    const isTheirs = saved !== undefined && mayHave(context, saved, 'stream url')
+    return isTheirs ? () => answerStreamMethod(context, saved) : undefined
+  }
+  const value = await kept.find(id)
+  if (value === undefined || !canAnswer(res)) return undefined
+  const scope = context.scopeOf()
+  const call = keptCallIn(value)
+  const { tokens, tasks } = instance
+  if (call?.scope === scope) return tokens && (() => tokens.answerKept(context, call))
+  const task = keptTaskIn(value)
+  return task?.scope === scope ? tasks?.answerAbout(context, task) : undefined
+}
+
+/** By the key of a call, which says whose it is. */
+export async function answerKeptCall(
+  context: Context,
+  { kept, results }: Kept,
+  key: string
+): Promise<Answer | undefined> {
+  const { res, body, text } = context
+  const value = await kept.find(key)
+  const call = value && keptOutcomeIn(value)
+  if (call === undefined) return undefined
+  if (call.hash !== digestOf(body, text)?.hash) return () => refuse(res, 409, 'key-reused')
+  const { outcome } = call
+  if (outcome.kind === 'answer') return () => repeatAnswer(res, outcome.answer)
+  if (outcome.kind === 'lost') return () => refuse(res, 409, 'answer-lost')
+  const saved = await results.find(outcome.streamId)
+  return saved && answerSaved(context, saved)
+}
