@@ -1,15 +1,31 @@
-// What the README says that the package costs, as far as it can be weighed here.
+// What the README says that the package costs, as far as it can be counted and weighed here.
 
-import { beforeAll, describe, expect, it } from '@jest/globals'
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals'
 import { build } from 'esbuild'
 import { execFile } from 'node:child_process'
-import { readdirSync, readFileSync, statSync } from 'node:fs'
+import { existsSync, lstatSync, readdirSync, readFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
 import { promisify } from 'node:util'
 import { gzipSync } from 'node:zlib'
+import { eventMaker } from '../../bench/endpoints.js'
+import { start } from '../../bench/processes.js'
 import { page, root } from './markdown.js'
 
 const costs = page('README.md').section('What it costs').replace(/\s+/g, ' ')
 const said = (pattern: RegExp): number => Number(pattern.exec(costs)?.[1])
+
+/** How far a figure that was said is from what it is, as a part of that. */
+const expectAbout = (actual: number, stated: number, tolerance: number): void => {
+  expect([stated, Math.abs(actual / stated - 1) < tolerance, actual]).toEqual([
+    stated,
+    true,
+    actual
+  ])
+}
+
+beforeAll(async () => {
+  await promisify(execFile)(process.execPath, ['.config/ensure-dist.js'], { cwd: root })
+}, 60_000)
 
 /** kB that a page loads for some of the client's names, minified and zipped. */
 async function weigh(names: string): Promise<number> {
@@ -25,33 +41,106 @@ async function weigh(names: string): Promise<number> {
   return gzipSync(outputFiles[0]!.contents, { level: 9 }).length / 1000
 }
 
+/** MB of the files of a folder; without the packages in it, which are weighed by themselves. */
+function megabytesOf(folder: string): number {
+  return readdirSync(folder, { withFileTypes: true })
+    .filter(({ name }) => name !== 'node_modules')
+    .map(entry => {
+      const path = join(folder, entry.name)
+      return entry.isDirectory() ? megabytesOf(path) : lstatSync(path).size / 1e6
+    })
+    .reduce((sum, size) => sum + size, 0)
+}
+
+const dependenciesOf = (folder: string): string[] => {
+  const manifest = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8')) as {
+    dependencies?: object
+  }
+  return Object.keys(manifest.dependencies ?? {})
+}
+
+/** The folders of all packages that one needs, found as Node finds them. */
+function packagesFor(folder: string, found = new Set<string>()): Set<string> {
+  for (const name of dependenciesOf(folder)) {
+    let from = folder
+    while (!existsSync(join(from, 'node_modules', name))) from = dirname(from)
+    const needed = join(from, 'node_modules', name)
+    if (found.has(needed)) continue
+    found.add(needed)
+    packagesFor(needed, found)
+  }
+  return found
+}
+
 describe('the README', () => {
-  beforeAll(() => promisify(execFile)(process.execPath, ['.config/ensure-dist.js'], { cwd: root }))
-
   it('knows how many packages this one needs', () => {
-    const { dependencies } = JSON.parse(readFileSync(`${root}package.json`, 'utf8')) as {
-      dependencies: object
-    }
     expect(costs).toContain('Fourteen small dependencies')
-    expect(Object.keys(dependencies)).toHaveLength(14)
+    expect(dependenciesOf(root)).toHaveLength(14)
   })
 
-  it('knows what the client weighs in a page, to a tenth', async () => {
-    const [one, all] = [await weigh('{ resumableFetch }'), await weigh('*')]
-    const [saidOfOne, saidOfAll] = [
-      said(/`resumableFetch` is ([\d.]+) kB/),
-      said(/the whole client ([\d.]+) kB/)
-    ]
-    expect(Math.abs(one / saidOfOne - 1)).toBeLessThan(0.1)
-    expect(Math.abs(all / saidOfAll - 1)).toBeLessThan(0.1)
+  it('knows what they weigh on the disk, and this one', () => {
+    const ours = megabytesOf(join(root, 'dist'))
+    const theirs = [...packagesFor(root)].map(megabytesOf)
+    const all = theirs.reduce((sum, size) => sum + size, ours)
+    expectAbout(ours, said(/, ([\d.]+) MB of it this package/), 0.1)
+    expectAbout(all, said(/([\d.]+) MB installed with them/), 0.1)
   })
 
-  it('knows about what the package weighs on the disk', () => {
-    const files = readdirSync(`${root}dist`, { recursive: true, encoding: 'utf8' })
-    const sizes = files
-      .map(name => statSync(`${root}dist/${name}`))
-      .map(stats => (stats.isFile() ? stats.size : 0))
-    const megabytes = sizes.reduce((sum, size) => sum + size, 0) / 1e6
-    expect(Math.abs(megabytes / said(/, ([\d.]+) MB of it this package/) - 1)).toBeLessThan(0.25)
+  it('knows what the client weighs in a page', async () => {
+    expectAbout(await weigh('{ resumableFetch }'), said(/`resumableFetch` is ([\d.]+) kB/), 0.1)
+    expectAbout(await weigh('*'), said(/the whole client ([\d.]+) kB/), 0.1)
+  })
+})
+
+type BenchProcess = Awaited<ReturnType<typeof start>>
+
+describe('the heap', () => {
+  /** An endpoint that holds its responses and nothing else, in a process of its own. */
+  const serve = (variant: 'bare' | 'ours') => start('server.js', { endpoint: 'raw', variant })
+  const heapOf = async (server: BenchProcess): Promise<number> =>
+    ((await server.call('memory')) as { heap: number }).heap
+
+  let load: BenchProcess
+  beforeAll(async () => {
+    load = await start('load.js')
+  })
+  afterAll(() => load.stop())
+
+  /** Bytes for a call whose client is connected, in a process that has served some before. */
+  async function weighCall(variant: 'bare' | 'ours'): Promise<number> {
+    const server = await serve(variant)
+    const park = async (calls: number) =>
+      load.call('park', { port: await server.call('port'), calls, size: 200 })
+    try {
+      await park(100)
+      await load.call('leave')
+      while ((await server.call('connections')) !== 0) await new Promise(setImmediate)
+      const before = await heapOf(server)
+      await park(300)
+      return ((await heapOf(server)) - before) / 300
+    } finally {
+      await load.call('leave')
+      await server.stop()
+    }
+  }
+
+  it('grows by what the README says with a call that runs', async () => {
+    const bytes = (await weighCall('ours')) - (await weighCall('bare'))
+    expectAbout(bytes / 1000, said(/A call that runs takes ([\d.]+) kB of heap/), 0.25)
+  })
+
+  it('grows by what the README says with an event that is kept', async () => {
+    const server = await serve('ours')
+    try {
+      const plan = { port: await server.call('port'), concurrent: 10, calls: 2, size: 200 }
+      await load.call('events', { ...plan, count: 10 })
+      const before = await heapOf(server)
+      await load.call('events', { ...plan, count: 1000 })
+      const bytes = ((await heapOf(server)) - before) / 20_000
+      const own = eventMaker(200)(500).length
+      expectAbout(bytes - own, said(/an event that is kept (\d+) bytes beside its own/), 0.25)
+    } finally {
+      await server.stop()
+    }
   })
 })
