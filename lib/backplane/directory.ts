@@ -23,7 +23,7 @@ export interface SharedDirectorySettings {
 }
 
 /** As much of an instance's place on the backplane as its directory needs. */
-export type DirectoryLink = Pick<InstanceLink, 'tag' | 'look'> & {
+export type DirectoryLink = Pick<InstanceLink, 'tag' | 'look' | 'isClosed'> & {
   readonly names: SharedNames
   readonly backplane: Pick<InstanceLink['backplane'], 'lease'>
 }
@@ -96,10 +96,13 @@ export class SharedDirectory<S extends Shelves<S>> implements Directory<S> {
     return this.#link.names.find('s', id)
   }
 
-  /** What cannot be known at the moment is asked again for a while. */
+  /**
+   * What cannot be known at the moment is asked again for a while; who has left the others does not
+   * get to know it any more.
+   */
   async #patiently(ask: () => Promise<string>): Promise<Place> {
     const { lease } = this.#link.backplane
-    for (let left = PATIENCE * TRIES; left > 0; left--) {
+    for (let left = PATIENCE * TRIES; left > 0 && !this.#link.isClosed; left--) {
       try {
         return await this.#at(await ask())
       } catch {

@@ -113,6 +113,11 @@ export class InstanceLink {
     this.#timer.unref()
   }
 
+  /** It has left the others. */
+  get isClosed(): boolean {
+    return this.#isClosed
+  }
+
   get stats(): BackplaneStats {
     const { mine, theirs, bytes } = this.#relay.counts
     const { state } = this.#life

@@ -77,7 +77,7 @@ export class Life {
   }
 
   get state(): LinkState {
-    if (!this.#isUp || this.#soundSince === Infinity) return 'down'
+    if (this.#isOver || !this.#isUp || this.#soundSince === Infinity) return 'down'
     const isSlow = this.#roundTrip >= this.#lease * SLOW
     return isSlow || !this.#isWritable ? 'degraded' : 'up'
   }

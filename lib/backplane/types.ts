@@ -27,7 +27,10 @@ export interface Backplane {
    * Sends a message to whoever listens to a channel: at most once, without waiting. Never throws.
    */
   send(channel: string, message: Uint8Array): void
-  /** Listens to a channel, across lost connections. What it resolves with ends that. */
+  /**
+   * Listens to a channel, across lost connections, and also where there is none yet. What it
+   * resolves with ends that.
+   */
   listen(channel: string, listener: (message: Uint8Array) => void): Promise<() => void>
   /**
    * Resolves with a `Uint8Array` or `null` for `GET`, with `null` for a `SET` that found its key

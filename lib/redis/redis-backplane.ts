@@ -50,16 +50,17 @@ export class RedisBackplane implements Backplane {
     })
   }
 
-  async listen(channel: string, listener: (message: Uint8Array) => void): Promise<() => void> {
+  listen(channel: string, listener: (message: Uint8Array) => void): Promise<() => void> {
     const name = this.#prefix + channel
     this.#listeners.set(name, listener)
     if (this.#connection === undefined) this.#open()
-    else await this.#subscribe(this.#connection, name)
-    return () => {
+    // Redis may be out of reach for long, and who listens may want to leave meanwhile.
+    else this.#subscribe(this.#connection, name).catch(() => undefined)
+    return Promise.resolve(() => {
       if (!this.#listeners.delete(name)) return
       if (this.#listeners.size === 0) this.#close()
       else this.#connection?.unsubscribe(name).catch(() => undefined)
-    }
+    })
   }
 
   async command(command: BackplaneCommand): Promise<unknown> {

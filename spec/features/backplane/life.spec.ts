@@ -260,4 +260,25 @@ describe('close() with a backplane', () => {
     await second.ended
     expect(second.messages()).toMatchObject([{ id: 1, error: { data: { reason: 'closing' } } }])
   })
+
+  it('says that the instance is down then, and lets nobody wait for what it cannot know', async () => {
+    // Who waited would do so for two leases.
+    const all = await anywhere({}, { lease: 60_000 })
+    const { streams, backplane } = all.members[0]!
+    // Ids and sessions are seen to by the others from now on.
+    await until(() => streams.stats().backplane.up === 1)
+    await streams.close({ drain: 0 })
+    expect(streams.stats().backplane).toMatchObject({ up: 0, degraded: 0 })
+    backplane.isUp = false
+    for (const headers of [
+      { 'idempotency-key': 'a key of the specs' },
+      { 'mcp-session-id': 's' }
+    ]) {
+      const refused = await post(all.urls[0]!, callTool(1, 'any'), {
+        ...headersFor({ version: VERSION }),
+        ...headers
+      })
+      expect(refused.status).toBe(503)
+    }
+  })
 })
