@@ -2,12 +2,12 @@
 import { LRUCache } from 'lru-cache'
 import { nanoid } from 'nanoid'
 import { CLOCK } from '../protocol/clock.js'
-import { Timer } from '../streams/timer.js'
 import { FairShares } from '../streams/fair-shares.js'
 import { FairStore } from '../streams/fair-store.js'
 import type { Message, RequestId } from '../protocol/json-rpc.js'
 import { SharedRoom } from '../streams/shared-room.js'
 import type { Keeper } from '../streams/keeper.js'
+import { Sweep, sweepPeriod } from '../streams/sweep.js'
 import type { CallKeeper } from './call-keeper.js'
 import { isFinal, keepCall } from './kept-call.js'
 import type { Call } from './call.js'
@@ -48,9 +48,6 @@ interface Retired {
 
 /** An owner's running calls may be so many times what is left for the others: alone it gets 8/9. */
 const RUNNING_FACTOR = 8
-/** Milliseconds between looks at whose time is over. */
-const SHORTEST_SWEEP = 1000
-const LONGEST_SWEEP = 30_000
 /** Milliseconds for which it is: then the token is as one that never was. */
 const RETIRED_FOR = 60 * 60 * 1000
 
@@ -68,8 +65,7 @@ export class CallStore implements CallKeeper<Call> {
   readonly #settled: LRUCache<Call, true>
   readonly #byToken = new Map<string, Call>()
   readonly #retired: FairStore<Retired>
-  readonly #sweep = new Timer(() => this.#expire())
-  #isSweeping = false
+  readonly #sweep: Sweep
   #isClosing = false
   readonly #idle = new WhenIdle(() => this.#running.size === 0)
   #bytes = 0
@@ -86,6 +82,10 @@ export class CallStore implements CallKeeper<Call> {
     this.maxCallBytes = limits.maxCallBytes
     this.abandonAfter = limits.abandonAfter
     this.#limits = limits
+    this.#sweep = new Sweep(sweepPeriod(limits.window), () => {
+      this.#settled.purgeStale()
+      return this.#settled.size > 0
+    })
     this.#room = new SharedRoom(limits.maxCalls, RUNNING_FACTOR)
     this.#place = Math.ceil(limits.maxBytes / limits.maxCalls)
     this.#settled = new LRUCache({
@@ -199,7 +199,7 @@ export class CallStore implements CallKeeper<Call> {
   /** The process is about to end: a call whose client does not come back soon is abandoned. */
   beginClosing(abandonAfter: number): void {
     this.#isClosing = true
-    this.#sweep.stop()
+    this.#sweep.close()
     this.abandonAfter = Math.min(abandonAfter, this.abandonAfter)
     for (const call of [...this.#running]) call.restart()
   }
@@ -251,7 +251,7 @@ export class CallStore implements CallKeeper<Call> {
       this.#settled.set(call, true, { ttl })
     }
     this.#shares.put(owner, call)
-    this.#scheduleSweep()
+    this.#sweep.begin()
   }
 
   #keepForOthers({ tokens, facts, final }: Call, time: number): void {
@@ -282,18 +282,5 @@ export class CallStore implements CallKeeper<Call> {
     this.#evictions++
     this.#settled.delete(call)
     return true
-  }
-
-  #expire(): void {
-    this.#isSweeping = false
-    this.#settled.purgeStale()
-    this.#scheduleSweep()
-  }
-
-  /** One timer for all that is kept for a time, and none while there is nothing. */
-  #scheduleSweep(): void {
-    if (this.#isSweeping || this.#isClosing || this.#settled.size === 0) return
-    this.#isSweeping = true
-    this.#sweep.start(Math.min(LONGEST_SWEEP, Math.max(SHORTEST_SWEEP, this.#limits.window / 4)))
   }
 }

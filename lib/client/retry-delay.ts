@@ -2,6 +2,7 @@
 import { LONGEST_TIMEOUT, now } from '../protocol/clock.js'
 import { alarm } from './alarm.js'
 import type { ClientSettings, Reconnection } from './options.js'
+import { pause } from './pause.js'
 
 export interface RetryTimes {
   readonly minTimeout: number
@@ -68,21 +69,7 @@ export function untilNextAttempt(
   signal: AbortSignal | null | undefined
 ): Promise<void> {
   onReconnect(reconnection)
-  return new Promise((resolve, reject) => {
-    const aborted = (): void => {
-      clearTimeout(timer)
-      reject(signal?.reason as Error)
-    }
-    const timer = setTimeout(
-      () => {
-        signal?.removeEventListener('abort', aborted)
-        resolve()
-      },
-      Math.min(reconnection.delay, LONGEST_TIMEOUT)
-    )
-    if (signal?.aborted) aborted()
-    signal?.addEventListener('abort', aborted)
-  })
+  return pause(reconnection.delay, signal)
 }
 
 /**

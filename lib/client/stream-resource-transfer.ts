@@ -1,6 +1,7 @@
 // One transfer of a resource: which bytes have come, which answer brings the next ones, and whether
 // it may.
 import type { ReconnectReason } from './options.js'
+import { pause } from './pause.js'
 import { retryAfterOf, retryDelay, within } from './retry-delay.js'
 import { failureOf, ResourceStreamError } from './stream-resource-error.js'
 import {
@@ -234,19 +235,4 @@ export function transferOf(
   }
 
   return { connect, size: () => size, read }
-}
-
-function pause(delay: number, signal: AbortSignal): Promise<void> {
-  return new Promise((resolve, reject) => {
-    const aborted = (): void => {
-      clearTimeout(timer)
-      reject(signal.reason as Error)
-    }
-    const timer = setTimeout(() => {
-      signal.removeEventListener('abort', aborted)
-      resolve()
-    }, delay)
-    if (signal.aborted) aborted()
-    else signal.addEventListener('abort', aborted)
-  })
 }

@@ -9,6 +9,7 @@ import { writtenMessages } from '../protocol/json-splice.js'
 import { FIRST_STATELESS_REVISION, parseRevision } from '../protocol/revisions.js'
 import { CLIENT_CAPABILITIES } from '../protocol/streams-capability.js'
 import { FairStore } from '../streams/fair-store.js'
+import { Deadline } from '../streams/deadline.js'
 import { headerOf } from '../access/guards.js'
 import { askEndpoint, type DebugLog, type Reply } from './endpoint-client.js'
 
@@ -158,11 +159,8 @@ export async function verdictOf(
   { instance, req, res }: Asking,
   message?: Message
 ): Promise<Verdict> {
-  const patience = new AbortController()
-  const giveUp = (): void => patience.abort()
-  const timer = setTimeout(giveUp, PATIENCE)
-  timer.unref()
-  res.once('close', giveUp)
+  const patience = new Deadline(PATIENCE)
+  res.once('close', patience.abort)
   try {
     const question = {
       ...questionFor(req, message),
@@ -174,8 +172,8 @@ export async function verdictOf(
     instance.debug('the endpoint gave no verdict: %o', error)
     return { kind: 'none' }
   } finally {
-    clearTimeout(timer)
-    res.off('close', giveUp)
+    patience.clear()
+    res.off('close', patience.abort)
   }
 }
 

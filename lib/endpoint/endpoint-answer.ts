@@ -6,6 +6,7 @@ import { isResponse, type Message } from '../protocol/json-rpc.js'
 import { spliceJson, writtenMessages } from '../protocol/json-splice.js'
 import { dataOf } from '../protocol/sse-fields.js'
 import { BlockSplitter } from '../protocol/sse-parser.js'
+import { Timer } from '../streams/timer.js'
 
 /** What a request came to. */
 export type EndpointAnswer =
@@ -74,12 +75,11 @@ export function readAnswer(
   const { statusCode: status = 0, headers } = response
   const type = headers['content-type'] ?? ''
   let isAnswered = false
-  let patience: ReturnType<typeof setTimeout> | undefined
+  const patience = new Timer(() => response.destroy())
   const answered = (answer: EndpointAnswer): void => {
     if (isAnswered) return
     isAnswered = true
-    patience = setTimeout(() => response.destroy(), PATIENCE)
-    patience.unref()
+    patience.start(PATIENCE)
     response.resume()
     listener.answered(answer)
   }
@@ -87,7 +87,7 @@ export function readAnswer(
   response.on('error', () => fail('no-response'))
   response.once('close', () => {
     fail('no-response')
-    clearTimeout(patience)
+    patience.stop()
   })
   if (status === 200 && /^text\/event-stream\b/i.test(type)) {
     readEvents(response, limit, fail, (message, text) => {

@@ -1,7 +1,7 @@
 // One call under its `Idempotency-Key`: who waits for it, and what became of it.
-import { LONGEST_TIMEOUT } from '../protocol/clock.js'
 import type { OutgoingHttpHeaders, ServerResponse } from 'node:http'
 import type { RequestId } from '../protocol/json-rpc.js'
+import { Timer } from '../streams/timer.js'
 
 export interface Answer {
   readonly status: number
@@ -78,7 +78,7 @@ export class IdempotentRequest {
   #run: KeyedRun | undefined
   /** Who waits for the outcome, by their responses. */
   #waiting = new Map<ServerResponse, (outcome: Outcome) => void>()
-  #abandonTimer: ReturnType<typeof setTimeout> | undefined
+  #abandonment: Timer | undefined
   #isHeld = false
 
   constructor(request: KeyedRequest, host: CallHost) {
@@ -124,12 +124,11 @@ export class IdempotentRequest {
   awaitClients(): void {
     const request = this.#request
     if (request === undefined || this.#waiting.size > 0) return
-    clearTimeout(this.#abandonTimer)
+    this.#abandonment?.stop()
     this.#isHeld ||= this.#host.hold(request)
     if (!this.#isHeld) return this.abandon()
-    const delay = Math.min(this.#host.abandonAfter, LONGEST_TIMEOUT)
-    this.#abandonTimer = setTimeout(() => this.abandon(), delay)
-    this.#abandonTimer.unref()
+    this.#abandonment ??= new Timer(() => this.abandon())
+    this.#abandonment.start(this.#host.abandonAfter)
   }
 
   /** Nobody came back, or nobody wants it any more. */
@@ -161,7 +160,7 @@ export class IdempotentRequest {
   }
 
   #stopWaiting(request: KeyedRequest): void {
-    clearTimeout(this.#abandonTimer)
+    this.#abandonment?.stop()
     if (this.#isHeld) this.#host.letGo(request)
     this.#isHeld = false
   }

@@ -1,10 +1,10 @@
 // All calls under an `Idempotency-Key`: those that run, and what is remembered of the rest.
 import type { ServerResponse } from 'node:http'
 import { type Here, UNKNOWN } from '../streams/directory.js'
-import { Timer } from '../streams/timer.js'
 import { FairStore } from '../streams/fair-store.js'
 import type { Keeper } from '../streams/keeper.js'
 import { SharedRoom } from '../streams/shared-room.js'
+import { Sweep, sweepPeriod } from '../streams/sweep.js'
 import { WhenIdle } from '../streams/when-idle.js'
 import {
   type CallHost,
@@ -27,9 +27,6 @@ const REFUSED_SHARE = 8
  * gateway behind us says so of a server that may be at work still.
  */
 const NOT_STARTED = [429, 503]
-/** Milliseconds between looks at whose time is over. */
-const SHORTEST_SWEEP = 1000
-const LONGEST_SWEEP = 30_000
 
 export interface KeyedCallsLimits {
   /**
@@ -69,15 +66,13 @@ export class IdempotencyStore implements CallHost {
    * names as they like.
    */
   readonly #refused: FairStore<SettledCall>
-  readonly #sweep = new Timer(() => this.#expire())
-  #isSweeping = false
-  #isClosing = false
-
+  readonly #sweep: Sweep
   #evictions = 0
 
   constructor(limits: KeyedCallsLimits) {
     const { maxCalls, window: ttl, maxBytes } = limits
     this.#limits = limits
+    this.#sweep = new Sweep(sweepPeriod(ttl), () => this.#expire())
     this.#held = new SharedRoom(maxCalls)
     this.#bytes = new SharedRoom(maxBytes)
     this.#settled = new FairStore({
@@ -145,8 +140,7 @@ export class IdempotencyStore implements CallHost {
 
   /** The process is about to end: the time until a call is abandoned has become shorter. */
   beginClosing(): void {
-    this.#isClosing = true
-    this.#sweep.stop()
+    this.#sweep.close()
     for (const call of [...this.#running.values()]) call.awaitClients()
   }
 
@@ -212,7 +206,7 @@ export class IdempotencyStore implements CallHost {
 
   settled({ key, owner, hash }: KeyedRequest, outcome: Outcome, isUnread: boolean): void {
     this.#running.delete(key)
-    this.#scheduleSweep()
+    this.#sweep.begin()
     this.#idle.check()
     const call: SettledCall = { kind: 'settled', hash, outcome }
     if (outcome.kind !== 'answer') return void this.#settled.set(key, owner, call)
@@ -235,18 +229,11 @@ export class IdempotencyStore implements CallHost {
     if (kept !== undefined) keepOutcome(kept, key, call, window)
   }
 
-  #expire(): void {
-    this.#isSweeping = false
+  /** `false`: there is nothing left. */
+  #expire(): boolean {
     this.#settled.purgeStale()
     this.#refused.purgeStale()
-    if (this.#settled.count + this.#refused.count > 0) this.#scheduleSweep()
-  }
-
-  /** One timer for all answers, and none while there is nothing. */
-  #scheduleSweep(): void {
-    if (this.#isSweeping || this.#isClosing) return
-    this.#isSweeping = true
-    this.#sweep.start(Math.min(LONGEST_SWEEP, Math.max(SHORTEST_SWEEP, this.#limits.window / 4)))
+    return this.#settled.count + this.#refused.count > 0
   }
 }
 

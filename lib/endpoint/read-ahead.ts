@@ -1,6 +1,7 @@
 // Reads a request's body ahead of the endpoint, and leaves the request as if nobody had read it.
 import { AsyncResource } from 'node:async_hooks'
 import { IncomingMessage } from 'node:http'
+import { Timer } from '../streams/timer.js'
 import type { BodyBudget } from './body-budget.js'
 import { expectProperties } from './node-internals.js'
 import { isParsed, mayBeMessage, parseBody, parsedBody } from './request-body.js'
@@ -86,7 +87,7 @@ class ReadAhead implements LateBody {
   #counted: number | undefined
   #isLate = false
   #isOver = false
-  #timer: ReturnType<typeof setTimeout> | undefined
+  #timer: Timer | undefined
   #inFront: ReadonlyMap<string, readonly unknown[]> | undefined
 
   constructor(req: IncomingMessage, options: ReadAheadOptions) {
@@ -166,15 +167,15 @@ class ReadAhead implements LateBody {
     if (!this.#count()) return this.#settle()
     if (this.#options.mustWait) return
     if (this.#length > PROMPT_BYTES) return this.#becomeLate()
-    this.#timer = setTimeout(() => this.#becomeLate(), PROMPT)
-    this.#timer.unref()
+    this.#timer = new Timer(() => this.#becomeLate())
+    this.#timer.start(PROMPT)
   }
 
   #becomeLate(): void {
     const req = this.#req
     if (this.#isOver || this.#isLate || req.destroyed) return
     this.#isLate = true
-    clearTimeout(this.#timer)
+    this.#timer?.stop()
     this.#inFront = new Map(OF_READERS.map(event => [event, req.rawListeners(event)]))
     this.#context.runInAsyncScope(() => this.#options.late(this))
   }
@@ -240,7 +241,7 @@ class ReadAhead implements LateBody {
     this.#isOver = true
     this.#chunks = []
     if (this.#counted === undefined) return
-    clearTimeout(this.#timer)
+    this.#timer?.stop()
     this.#req.removeListener('close', this.#letGo)
     this.#options.budget.give(this.#options.owner, this.#counted)
   }

@@ -1,5 +1,6 @@
 // Connections whose sockets take no more: those that make no progress for their deadline are
 // destroyed.
+import { Sweep } from '../streams/sweep.js'
 
 /** A connection that waits for its socket. */
 export interface Waiting {
@@ -32,46 +33,32 @@ const SWEEPS = 4
  */
 export class StallWatch {
   readonly #waiting = new Map<Waiting, Progress>()
-  readonly #period: number
   readonly #sweeps: number
-  #timer: ReturnType<typeof setTimeout> | undefined
-  #isClosed = false
+  readonly #sweep: Sweep
 
   /** @param deadline milliseconds without progress. */
   constructor(deadline: number) {
-    this.#period = Math.min(LONGEST_SWEEP, Math.max(SHORTEST_SWEEP, deadline / SWEEPS))
-    this.#sweeps = Math.ceil(deadline / this.#period)
+    const period = Math.min(LONGEST_SWEEP, Math.max(SHORTEST_SWEEP, deadline / SWEEPS))
+    this.#sweeps = Math.ceil(deadline / period)
+    this.#sweep = new Sweep(period, () => {
+      for (const [connection, progress] of [...this.#waiting]) this.#look(connection, progress)
+      return this.#waiting.size > 0
+    })
   }
 
   add(connection: Waiting): void {
     if (this.#waiting.has(connection)) return
     this.#waiting.set(connection, { pending: connection.pending, sweeps: 0 })
-    if (!this.#isClosed) this.#timer ??= this.#start()
+    this.#sweep.begin()
   }
 
   delete(connection: Waiting): void {
-    if (this.#waiting.delete(connection) && this.#waiting.size === 0) this.#stop()
+    if (this.#waiting.delete(connection) && this.#waiting.size === 0) this.#sweep.stop()
   }
 
   /** The process is about to end: whoever closes the connections has a deadline of its own. */
   close(): void {
-    this.#isClosed = true
-    this.#stop()
-  }
-
-  #stop(): void {
-    clearTimeout(this.#timer)
-    this.#timer = undefined
-  }
-
-  #start(): ReturnType<typeof setTimeout> {
-    const timer = setTimeout(() => {
-      this.#timer = undefined
-      for (const [connection, progress] of [...this.#waiting]) this.#look(connection, progress)
-      if (this.#waiting.size > 0 && !this.#isClosed) this.#timer ??= this.#start()
-    }, this.#period)
-    timer.unref()
-    return timer
+    this.#sweep.close()
   }
 
   #look(connection: Waiting, progress: Progress): void {

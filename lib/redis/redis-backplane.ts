@@ -1,5 +1,6 @@
 // The backplane over Redis or Valkey: publish and subscribe for messages, plain keys for what is
 // shared.
+import { setTimeout as pause } from 'node:timers/promises'
 import type { Backplane, BackplaneCommand } from '../backplane/types.js'
 import type { Connect, RedisConnection } from './connection.js'
 import { EvictionWatch } from './eviction.js'
@@ -125,7 +126,7 @@ export class RedisBackplane implements Backplane {
           this.#listeners.get(name)?.(message)
         ))
       } catch {
-        await new Promise(resolve => setTimeout(resolve, LISTEN_AGAIN).unref())
+        await pause(LISTEN_AGAIN, undefined, { ref: false })
       }
     }
   }

@@ -1,5 +1,6 @@
 // One request for a resource: how long it may last, and what is to be let go when it is over.
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import { Timer } from '../streams/timer.js'
 import { whenClosed } from '../endpoint/socket-closed.js'
 import { ClientGone } from './send-bytes.js'
 
@@ -38,18 +39,15 @@ export class Waiting {
   ): Promise<T> {
     const { signal } = this
     const promise = Promise.resolve(work)
-    let timer: ReturnType<typeof setTimeout> | undefined
+    const timer = new Timer(() =>
+      this.controller.abort(new Error('Nothing was heard of the resource in time'))
+    )
     let stop: (() => void) | undefined
     const given = new Promise<never>((_resolve, reject) => {
       stop = () => reject(signal.reason as Error)
       if (signal.aborted) stop()
       signal.addEventListener('abort', stop)
-      if (timeout !== null)
-        timer = setTimeout(
-          () => this.controller.abort(new Error('Nothing was heard of the resource in time')),
-          timeout
-        )
-      timer?.unref()
+      if (timeout !== null) timer.start(timeout)
     })
     try {
       return await Promise.race([promise, given])
@@ -58,7 +56,7 @@ export class Waiting {
       promise.then(discard).catch(() => undefined)
       throw error
     } finally {
-      clearTimeout(timer)
+      timer.stop()
       if (stop !== undefined) signal.removeEventListener('abort', stop)
     }
   }

@@ -2,6 +2,7 @@
 // when it is not.
 import type { ServerResponse } from 'node:http'
 import type { Readable } from 'node:stream'
+import { Timer } from '../streams/timer.js'
 import { isWritable } from '../endpoint/reply.js'
 
 export interface Shipment {
@@ -57,7 +58,7 @@ class Transfer {
   #hasEnded = false
   /** The last bytes that were promised, until it is certain that they are the last. */
   #held: Uint8Array | undefined
-  #timer: ReturnType<typeof setTimeout> | undefined
+  readonly #silence = new Timer(() => this.#timedOut())
 
   constructor(
     source: Readable,
@@ -83,7 +84,7 @@ class Transfer {
     res.on('drain', this.#onDrain)
     res.on('finish', this.#onFinish)
     const { timeout } = this.#shipment
-    if (timeout !== null) this.#timer = setTimeout(this.#onTimeout, timeout).unref()
+    if (timeout !== null) this.#silence.start(timeout)
     const { signal } = this.#shipment
     if (signal.aborted) return this.#onAborted()
     signal.addEventListener('abort', this.#onAborted)
@@ -111,7 +112,7 @@ class Transfer {
           ? new RangeError(`The source gave more than the ${limit} bytes that the client takes`)
           : this.#shipment.tooLarge()
       )
-    this.#timer?.refresh()
+    this.#silence.refresh()
     if (total === size) this.#held = bytes
     else if (!this.#write(bytes)) this.#source.pause()
   }
@@ -166,7 +167,7 @@ class Transfer {
   }
 
   readonly #onDrain = (): void => {
-    this.#timer?.refresh()
+    this.#silence.refresh()
     this.#source.resume()
   }
 
@@ -178,7 +179,7 @@ class Transfer {
     if (!this.#hasBegun) this.#settle(this.#shipment.signal.reason as Error)
   }
 
-  readonly #onTimeout = (): void => {
+  #timedOut(): void {
     const isClients = this.#hasEnded || this.#res.writableNeedDrain
     this.#settle(
       isClients ? new ClientGone() : new Error('The source has given nothing for too long')
@@ -188,7 +189,7 @@ class Transfer {
   #settle(error: Error | undefined): void {
     if (this.#isOver) return
     this.#isOver = true
-    clearTimeout(this.#timer)
+    this.#silence.stop()
     this.#source.off('data', this.#onData)
     this.#source.off('end', this.#onEnd)
     this.#source.off('close', this.#onSourceClosed)

@@ -12,6 +12,7 @@ import {
 } from '../protocol/json-rpc.js'
 import { writtenMessages } from '../protocol/json-splice.js'
 import type { Stream } from '../streams/stream.js'
+import { Deadline } from '../streams/deadline.js'
 import { type EndpointError, errorIn } from '../endpoint/admission.js'
 import { isAccepted, relayAnswer, sendToEndpoint } from '../endpoint/endpoint-client.js'
 import { refuseAndCount, refuseUrl } from '../endpoint/refusals.js'
@@ -162,9 +163,7 @@ async function send(
   stream: Stream,
   { answer, text }: Given
 ): Promise<Refusal | undefined> {
-  const patience = new AbortController()
-  const timer = setTimeout(() => patience.abort(), PATIENCE)
-  timer.unref()
+  const patience = new Deadline(PATIENCE)
   try {
     const response = await sendToEndpoint(req, answer, {
       text,
@@ -185,6 +184,6 @@ async function send(
     instance.debug('stream %s: the endpoint did not take an answer: %o', label(stream), error)
     return { kind: 'none' }
   } finally {
-    clearTimeout(timer)
+    patience.clear()
   }
 }

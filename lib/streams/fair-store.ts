@@ -104,11 +104,6 @@ export class FairStore<V extends object> {
     this.#entries.purgeStale()
   }
 
-  /** Lets go of entries whose time is over. */
-  purge(): void {
-    this.#entries.purgeStale()
-  }
-
   #hasRoom(size: number): boolean {
     return this.size + size <= this.#maxSize && this.count < this.#max
   }

@@ -173,7 +173,7 @@ export class FinishedStreams {
   /** Lets go of those whose time is over. */
   expire(): void {
     this.#kept.purgeStale()
-    this.#tombstones.purge()
+    this.#tombstones.purgeStale()
   }
 
   #timeOf(rank: number): number {

@@ -14,6 +14,7 @@ import type { Sessions } from './sessions.js'
 import { Stream } from './stream.js'
 import { StreamGroups } from './stream-groups.js'
 import type { Producer, StreamHost, StreamInit, StreamLimits } from './stream-types.js'
+import { Sweep, sweepPeriod } from './sweep.js'
 import { UndeliveredQuota } from './undelivered-quota.js'
 import { WhenIdle } from './when-idle.js'
 
@@ -65,8 +66,6 @@ const TIGHT = 7 / 8
  * and nobody is kept out.
  */
 const RUNNING_FACTOR = 8
-const SHORTEST_SWEEP = 1000
-const LONGEST_SWEEP = 30_000
 
 export class StreamRegistry implements StreamHost<Stream>, ByteBudget {
   readonly limits: RegistryLimits
@@ -91,7 +90,7 @@ export class StreamRegistry implements StreamHost<Stream>, ByteBudget {
   /** Memory of events that are gone, and that sockets have not taken yet; the oldest first. */
   readonly #lingering = new Set<Segment>()
   #evictions = 0
-  #sweepTimer: ReturnType<typeof setTimeout> | undefined
+  readonly #sweep: Sweep
   #isClosing = false
   /** Clients that are sent away find another door: another instance relays them. */
   #mayMove = false
@@ -113,6 +112,7 @@ export class StreamRegistry implements StreamHost<Stream>, ByteBudget {
     this.#notify = notify
     this.#running = new SharedRoom(limits.maxStreams, RUNNING_FACTOR)
     this.#place = Math.ceil(limits.maxBytes / limits.maxStreams)
+    this.#sweep = new Sweep(sweepPeriod(limits.window), () => this.#expire())
     this.#finished = new FinishedStreams(
       { ...limits, place: this.#place },
       this.#shares,
@@ -138,7 +138,7 @@ export class StreamRegistry implements StreamHost<Stream>, ByteBudget {
       if (streams === undefined) this.#bySession.set(stream.sessionId, new Set([stream]))
       else streams.add(stream)
     } else if (stream.owner !== '') this.#byOwner.add(stream.owner, stream)
-    this.#scheduleSweep()
+    this.#sweep.begin()
     this.#notify('created', stream, undefined)
     return stream
   }
@@ -242,7 +242,7 @@ export class StreamRegistry implements StreamHost<Stream>, ByteBudget {
    * readable meanwhile. `abandonAfter`: `Infinity` where other instances let clients in.
    */
   beginClosing(abandonAfter: number): void {
-    clearTimeout(this.#sweepTimer)
+    this.#sweep.close()
     this.#isClosing = true
     this.#mayMove = abandonAfter === Infinity
     this.#abandonAfter = Math.min(abandonAfter, this.#abandonAfter)
@@ -379,7 +379,7 @@ export class StreamRegistry implements StreamHost<Stream>, ByteBudget {
     // Nobody can come back for one that lasts no longer than its connection.
     if (stream.isEphemeral && !stream.hasReader) return this.#bury(stream, false)
     this.#finished.keep(stream)
-    this.#scheduleSweep()
+    this.#sweep.begin()
   }
 
   #hasRoom(owner: string): boolean {
@@ -437,22 +437,11 @@ export class StreamRegistry implements StreamHost<Stream>, ByteBudget {
     if (streams?.size === 0) this.#bySession.delete(stream.sessionId)
   }
 
-  #sweep(): void {
+  /** `false`: there is nothing left. */
+  #expire(): boolean {
     const at = now()
     for (const stream of this.#live.values()) stream.expire(at)
     this.#finished.expire()
-    this.#scheduleSweep()
-  }
-
-  /** One timer for everything that ends by time, and none when there is nothing to end. */
-  #scheduleSweep(): void {
-    const hasWork = this.#live.size + this.#finished.size > 0
-    if (this.#sweepTimer !== undefined || !hasWork || this.#isClosing) return
-    const period = Math.min(LONGEST_SWEEP, Math.max(SHORTEST_SWEEP, this.limits.window / 4))
-    this.#sweepTimer = setTimeout(() => {
-      this.#sweepTimer = undefined
-      this.#sweep()
-    }, period)
-    this.#sweepTimer.unref?.()
+    return this.#live.size + this.#finished.size > 0
   }
 }

@@ -15,6 +15,11 @@ export class Timer {
     this.#timer.unref?.()
   }
 
+  /** The same time once more, from now on: cheaper than a start. */
+  refresh(): void {
+    this.#timer?.refresh?.()
+  }
+
   stop(): void {
     clearTimeout(this.#timer)
     this.#timer = undefined

@@ -2,7 +2,7 @@
 // many, or too much, gets no more, and nobody's are given up for another's.
 import { now } from '../../protocol/clock.js'
 import { SharedRoom } from '../../streams/shared-room.js'
-import { Timer } from '../../streams/timer.js'
+import { Sweep, sweepPeriod } from '../../streams/sweep.js'
 import { WhenIdle } from '../../streams/when-idle.js'
 import type { Keeper } from '../../streams/keeper.js'
 import { keepTask } from './kept-task.js'
@@ -11,23 +11,18 @@ import type { TasksSettings } from './task-settings.js'
 
 /** An owner may have so many times what is left for the others: alone it gets 8/9. */
 const FACTOR = 8
-/** Milliseconds between looks for tasks whose time is over. */
-const SHORTEST_SWEEP = 1000
-const LONGEST_SWEEP = 30_000
 
 export class TaskStore implements TaskKeeper {
   readonly maxTaskBytes: number
   readonly #keeper: Keeper | undefined
   readonly #maxPerOwner: number
-  readonly #sweepEvery: number
   readonly #tasks = new Map<string, Task>()
   /** Calls that the endpoint works on, or that may become tasks. */
   readonly #running = new Set<Task>()
   readonly #perOwner = new Map<string, number>()
   readonly #places: SharedRoom
   readonly #bytes: SharedRoom
-  readonly #sweep = new Timer(() => this.#expire())
-  #isSweeping = false
+  readonly #sweep: Sweep
   #isClosing = false
   readonly #idle = new WhenIdle(() => [...this.#running].every(task => task.isWaitingForInput))
 
@@ -46,7 +41,7 @@ export class TaskStore implements TaskKeeper {
     this.#maxPerOwner = maxPerOwner
     this.#places = new SharedRoom(limits.maxTasks, FACTOR)
     this.#bytes = new SharedRoom(limits.maxBytes, FACTOR)
-    this.#sweepEvery = Math.min(LONGEST_SWEEP, Math.max(SHORTEST_SWEEP, ttl.default / 4))
+    this.#sweep = new Sweep(sweepPeriod(ttl.default), () => this.#expire())
   }
 
   get isClosing(): boolean {
@@ -74,7 +69,7 @@ export class TaskStore implements TaskKeeper {
   /** It can be found from now on, until its time is over. */
   add(task: Task): void {
     this.#tasks.set(task.id, task)
-    this.#scheduleSweep()
+    this.#sweep.begin()
   }
 
   /** A client's task; `undefined`: there is none, or it is somebody else's. */
@@ -129,7 +124,7 @@ export class TaskStore implements TaskKeeper {
   /** The process is about to end. */
   beginClosing(): void {
     this.#isClosing = true
-    this.#sweep.stop()
+    this.#sweep.close()
   }
 
   /** Resolves when the endpoint works on none. */
@@ -159,17 +154,10 @@ export class TaskStore implements TaskKeeper {
     this.#places.giveBack(owner, 1)
   }
 
-  #expire(): void {
-    this.#isSweeping = false
+  /** `false`: there is nothing left. */
+  #expire(): boolean {
     const time = now()
     for (const task of [...this.#tasks.values()]) if (task.expiresAt <= time) this.#drop(task)
-    this.#scheduleSweep()
-  }
-
-  /** One timer for all, and none while there is nothing. */
-  #scheduleSweep(): void {
-    if (this.#isSweeping || this.#isClosing || this.#tasks.size === 0) return
-    this.#isSweeping = true
-    this.#sweep.start(this.#sweepEvery)
+    return this.#tasks.size > 0
   }
 }

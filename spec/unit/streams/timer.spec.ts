@@ -19,6 +19,18 @@ describe('a countdown', () => {
     expect(due).not.toHaveBeenCalled()
   })
 
+  it('begins its time anew when it is refreshed, and only while it runs', () => {
+    timer.refresh()
+    expect(jest.getTimerCount()).toBe(0)
+    timer.start(10)
+    jest.advanceTimersByTime(9)
+    timer.refresh()
+    jest.advanceTimersByTime(9)
+    expect(due).not.toHaveBeenCalled()
+    jest.advanceTimersByTime(1)
+    expect(due).toHaveBeenCalledTimes(1)
+  })
+
   it('is due once, when its time is up', () => {
     timer.start(10)
     jest.advanceTimersByTime(9)
