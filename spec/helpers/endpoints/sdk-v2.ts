@@ -16,7 +16,6 @@ import {
 } from '@modelcontextprotocol/server'
 import { randomUUID } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { z } from 'zod'
 import { closeLater } from '../close-all.js'
 import { ToolLog } from './tool-log.js'
 import { createTools, type ToolContext, type ToolOptions } from './tools.js'
@@ -132,7 +131,7 @@ export function createServer(
   for (const { name, schema, run } of createTools({ log, onContext })) {
     server.registerTool(
       name,
-      { description: name, inputSchema: z.object(schema) },
+      { description: name, inputSchema: schema },
       async (args, ctx): Promise<CallToolResult | InputRequiredResult> => {
         try {
           return { content: [{ type: 'text', text: await run(args, toolContext(ctx, era)) }] }

@@ -11,8 +11,6 @@ export interface ToolCall {
   /** 'threw' when sending failed as well as when the tool did; 'aborted' when its signal fired. */
   state: 'running' | 'returned' | 'threw' | 'aborted'
   signal: AbortSignal
-  /** The SDK's context of the call: `extra` in v1, `ctx` in v2. */
-  context: unknown
   error: unknown
 }
 
@@ -21,11 +19,12 @@ export class ToolLog {
   readonly calls = new Awaitable<ToolCall>()
   /** Executions that ended, in the order they did, whatever their state. */
   readonly ended = new Awaitable<ToolCall>()
+  readonly #executions = new Map<string, number>()
   readonly #permits = new Map<string, { free: number; waiting: (() => void)[] }>()
 
   /** How often calls with this key were executed. */
   executions(key: string): number {
-    return this.calls.filter(call => call.key === key).length
+    return this.#executions.get(key) ?? 0
   }
 
   /** The calls with this key whose signal has fired. */
@@ -52,10 +51,11 @@ export class ToolLog {
 
   /** @internal */
   async run<T>(
-    entry: Pick<ToolCall, 'tool' | 'key' | 'signal' | 'context'>,
+    entry: Pick<ToolCall, 'tool' | 'key' | 'signal'>,
     work: (call: ToolCall) => Promise<T> | T
   ): Promise<T> {
     const call: ToolCall = { ...entry, sent: 0, state: 'running', error: undefined }
+    this.#executions.set(call.key, this.executions(call.key) + 1)
     this.calls.push(call)
     try {
       const value = await work(call)

@@ -26,12 +26,30 @@ export interface ToolOptions {
 
 export interface Tool {
   name: string
-  /** A raw zod shape; both SDKs take it. */
-  schema: z.ZodRawShape
+  schema: z.ZodObject
   run(args: Record<string, unknown>, context: ToolContext): Promise<string> | string
 }
 
 const key = z.string().default('')
+
+/** Made once: an endpoint without sessions makes a server, and so its tools, for every request. */
+const SCHEMAS = {
+  count: z.object({
+    key,
+    n: z.number().default(3),
+    /** Characters per message; a list is gone through again and again. */
+    size: z.union([z.number(), z.array(z.number()).min(1)]).default(0),
+    filler: z.string().min(1).default('x'),
+    delayMs: z.number().optional(),
+    /** Each step waits for `log.release(key)`. */
+    paced: z.boolean().default(false)
+  }),
+  slow: z.object({ key, ms: z.number() }),
+  hang: z.object({ key }),
+  fail: z.object({ key }),
+  elicit: z.object({ key, message: z.string().default('What is your name?') }),
+  context: z.object({ key, args: z.record(z.string(), z.unknown()).default({}) })
+}
 
 /**
  * Used by `count` for its i-th message (from 1); exported so that a spec can compute what it
@@ -42,97 +60,58 @@ export function countMessage(i: number, size = 0, filler = 'x'): string {
 }
 
 export function createTools({ log, onContext }: ToolOptions): Tool[] {
-  const countShape = z.object({
-    key,
-    n: z.number().default(3),
-    /** Characters per message; a list is gone through again and again. */
-    size: z.union([z.number(), z.array(z.number()).min(1)]).default(0),
-    filler: z.string().min(1).default('x'),
-    delayMs: z.number().optional(),
-    /** Each step waits for `log.release(key)`. */
-    paced: z.boolean().default(false)
-  })
-  const tools: [
-    name: string,
-    schema: z.ZodRawShape,
-    run: (args: Json, context: ToolContext, call: Call) => unknown
-  ][] = [
-    [
-      'count',
-      countShape.shape,
-      async (
-        { key, n, size, filler, delayMs, paced }: z.infer<typeof countShape>,
-        context,
-        call
-      ) => {
-        const sizes = [size].flat()
-        for (let i = 1; i <= n; i++) {
-          if (delayMs !== undefined) await sleep(delayMs, undefined, { signal: context.signal })
-          if (paced) await log.permit(key)
-          const message = countMessage(i, sizes[(i - 1) % sizes.length], filler)
-          await report(context, i, n, message)
-          call.sent++
-        }
+  const tools: {
+    [Name in keyof typeof SCHEMAS]: (
+      args: z.infer<(typeof SCHEMAS)[Name]>,
+      context: ToolContext,
+      call: Call
+    ) => Promise<string> | string
+  } = {
+    count: async ({ key, n, size, filler, delayMs, paced }, context, call) => {
+      const sizes = [size].flat()
+      for (let i = 1; i <= n; i++) {
+        if (delayMs !== undefined) await sleep(delayMs, undefined, { signal: context.signal })
         if (paced) await log.permit(key)
-        return `counted to ${n}`
+        const message = countMessage(i, sizes[(i - 1) % sizes.length], filler)
+        await report(context, i, n, message)
+        call.sent++
       }
-    ],
-    [
-      'slow',
-      { key, ms: z.number() },
-      async ({ ms }: { ms: number }, { signal }) => {
-        await sleep(ms, undefined, { signal })
-        return 'slow but sure'
-      }
-    ],
-    [
-      'hang',
-      { key },
-      (_args, { signal }) =>
-        new Promise((_resolve, reject) => {
-          const stop = () => reject(new Error('aborted'))
-          if (signal.aborted) stop()
-          else signal.addEventListener('abort', stop, { once: true })
-        })
-    ],
-    [
-      'fail',
-      { key },
-      () => {
-        throw new Error('this tool always fails')
-      }
-    ],
-    [
-      'elicit',
-      { key, message: z.string().default('What is your name?') },
-      async ({ message }: { message: string }, { elicit }) => JSON.stringify(await elicit(message))
-    ],
-    [
-      'context',
-      { key, args: z.record(z.string(), z.unknown()).default({}) },
-      async ({ args }: { args: Record<string, unknown> }, { context }) =>
-        JSON.stringify((await onContext?.(args, context)) ?? null)
-    ]
-  ]
-  return tools.map(([name, schema, run]) => ({
+      if (paced) await log.permit(key)
+      return `counted to ${n}`
+    },
+    slow: async ({ ms }, { signal }) => {
+      await sleep(ms, undefined, { signal })
+      return 'slow but sure'
+    },
+    hang: (_args, { signal }) =>
+      new Promise((_resolve, reject) => {
+        const stop = () => reject(new Error('aborted'))
+        if (signal.aborted) stop()
+        else signal.addEventListener('abort', stop, { once: true })
+      }),
+    fail: () => {
+      throw new Error('this tool always fails')
+    },
+    elicit: async ({ message }, { elicit }) => JSON.stringify(await elicit(message)),
+    context: async ({ args }, { context }) =>
+      JSON.stringify((await onContext?.(args, context)) ?? null)
+  }
+  return Object.entries(SCHEMAS).map(([name, schema]) => ({
     name,
     schema,
     run: (args, context) =>
-      log.run(
-        {
-          tool: name,
-          key: args['key'] as string,
-          signal: context.signal,
-          context: context.context
-        },
-        call => run(args, context, call) as Promise<string>
+      log.run({ tool: name, key: args['key'] as string, signal: context.signal }, call =>
+        (tools[name as keyof typeof SCHEMAS] as Run)(args, context, call)
       )
   }))
 }
 
-// eslint-disable-next-line @typescript-eslint/no-explicit-any
-type Json = any
 type Call = Parameters<Parameters<ToolLog['run']>[1]>[0]
+type Run = (
+  args: Record<string, unknown>,
+  context: ToolContext,
+  call: Call
+) => Promise<string> | string
 
 /** Progress where the client asked for it, else a log message. */
 function report(
