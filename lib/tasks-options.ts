@@ -18,8 +18,8 @@ export interface TasksOptions {
   /** Milliseconds that clients are told to wait from one look to the next. Default: 1,000. */
   readonly pollInterval?: number | undefined
   /**
-   * Tasks, and calls that may become tasks, that one owner may have at a time. A call beyond that
-   * is answered without a task, or refused where its tool makes it one at once. Default: 1,000.
+   * Tasks that one owner may have at a time. A call beyond that is answered without a task, or
+   * refused where its tool makes it one at once. Default: 1,000.
    */
   readonly maxPerOwner?: number | undefined
   /**

@@ -132,6 +132,16 @@ export class EndpointCapture implements Capture, Producer {
     if (!connection.hasWritten) stream.comment(KEEP_ALIVE_COMMENT)
   }
 
+  /**
+   * Its stream has ended with something else for its client, and what the endpoint still says goes
+   * to another one.
+   */
+  goOnIn(stream: Stream): void {
+    this.#progress?.stop()
+    this.#progress = this.#connection = undefined
+    this.stream = stream
+  }
+
   lateHead(head: LateHead): void {
     const isStream =
       head.status === 200 &&

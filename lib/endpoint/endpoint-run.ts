@@ -12,6 +12,7 @@ import { declaresStreams } from '../protocol/streams-capability.js'
 import { type DueQueue, Waiting } from '../streams/due-queue.js'
 import type { Capture, ResponseCaptureHost, ResponseHead } from './capture-types.js'
 import { declareInReturn } from './declarations.js'
+import { DetachableRun, type Interim } from './detachable-run.js'
 import { currentContext, HandlerContext, runInContext } from './handler-context.js'
 import type { IdempotentRequest } from './keyed-call.js'
 import { type InitializeAnswer, watchInitializeJson } from './outcome.js'
@@ -19,7 +20,7 @@ import { parsedBody } from './request-body.js'
 import type { RequestContext } from './request-context.js'
 import { ResponseCapture } from './response-capture.js'
 import { whyNoStream } from './run-in-words.js'
-import { OWN_IDS, RunStream } from './run-stream.js'
+import { OWN_IDS } from './run-stream.js'
 import { isOfKnownClient } from './slow-answers.js'
 import { applyPreference } from './stream-headers.js'
 
@@ -27,7 +28,7 @@ export class EndpointRun implements ResponseCaptureHost {
   readonly #request: RequestContext
   readonly #handler: HandlerContext
   readonly #tap: ResponseCapture
-  readonly #stream: RunStream
+  readonly #stream: DetachableRun
   /** Waits for the endpoint to begin its answer. */
   #waiting: Waiting | undefined
   #hasWaitedLonger = false
@@ -42,7 +43,7 @@ export class EndpointRun implements ResponseCaptureHost {
     // Before the tap, so that it hears of the client itself.
     keyed?.join(res, () => undefined)
     this.#tap = new ResponseCapture(req, res, this)
-    this.#stream = new RunStream(request, this.#handler, this.#tap, initialize)
+    this.#stream = new DetachableRun(request, this.#handler, this.#tap, initialize)
     if (keyed !== undefined) this.#keep(keyed)
     declareInReturn(instance, res, messages)
   }
@@ -66,6 +67,34 @@ export class EndpointRun implements ResponseCaptureHost {
     if (this.#stream.isBodyDue) return
     request.release()
     if (ours === undefined && this.isUndecided) this.#awaitHead()
+  }
+
+  /**
+   * The call may go on without its client, by `goOnAlone`. To be said before it runs. `onAnswered`:
+   * it will not, as the endpoint answers it.
+   */
+  mayGoOnAlone(onAnswered: () => void): void {
+    this.#stream.onAnswered = onAnswered
+  }
+
+  /** Something else has answered. */
+  withhold(): void {
+    this.#request.release()
+  }
+
+  /**
+   * Lets the call go on without its client, which gets a result in the meantime. `false`: that is
+   * too late, or there is no room.
+   */
+  goOnAlone(interim: Interim): boolean {
+    const { isUndecided } = this
+    const { keyed, res } = this.#request
+    // Its client has left, and does not come back.
+    if (isUndecided && keyed === undefined && res.destroyed) return false
+    if (!isUndecided && this.#handler.stream === undefined) return false
+    const hasGoneOn = this.#stream.goOnAlone(interim)
+    if (hasGoneOn) this.#stopWaiting()
+    return hasGoneOn
   }
 
   /** The endpoint is called before the body is there; `learn` follows. */
@@ -134,6 +163,11 @@ export class EndpointRun implements ResponseCaptureHost {
     this.#stream.openInTheMeantime(profile.taken ? 'event stream' : 'connection')
   }
 
+  #stopWaiting(): void {
+    this.#waiting?.stop()
+    this.#waiting = undefined
+  }
+
   // ResponseCaptureHost
 
   isInsideHandler(): boolean {
@@ -149,8 +183,7 @@ export class EndpointRun implements ResponseCaptureHost {
   }
 
   take(head: ResponseHead): Capture | undefined {
-    this.#waiting?.stop()
-    this.#waiting = undefined
+    this.#stopWaiting()
     const { instance, req, owner, session, profile, second, messages: known } = this.#request
     const { initialize } = this.#stream
     const named = head.header('mcp-session-id')
@@ -168,7 +201,8 @@ export class EndpointRun implements ResponseCaptureHost {
       return instead
     }
     second?.allowed()
-    if (!profile.taken) return this.#leave('revision without resumption')
+    if (!profile.taken && this.#stream.onAnswered === undefined)
+      return this.#leave('revision without resumption')
     if (instance.isClosing) return this.#leave('closing')
     if (isOversized) return this.#leave('a session id that is too long to be remembered')
     // Nothing of ours goes out before the answer to `initialize`, so that can be looked at each
@@ -184,6 +218,7 @@ export class EndpointRun implements ResponseCaptureHost {
   /** @param why '': what is left alone as a matter of course has no line. */
   #leave(why: string, isStream = true): undefined {
     this.#handler.isUntaken = true
+    this.#stream.onAnswered?.()
     // An event stream that is not kept cannot be given again: its client's leaving is for the
     // endpoint to see.
     const { instance, method, res, keyed } = this.#request

@@ -53,8 +53,10 @@ export class HandlerContext implements CurrentStream {
   }
 
   get signal(): AbortSignal {
-    if (this.stream !== undefined) return this.stream.signal
-    this.#abort ??= new AbortController()
+    if (this.#abort === undefined) {
+      this.#abort = new AbortController()
+      if (this.stream !== undefined) abortWith(this.stream.signal, this.#abort)
+    }
     return this.#abort.signal
   }
 
@@ -72,14 +74,13 @@ export class HandlerContext implements CurrentStream {
     return false
   }
 
-  /** The response has been taken: what the handler asked for before its head takes effect. */
+  /**
+   * The response has been taken: what the handler asked for before its head takes effect. Again
+   * where it goes on in another stream.
+   */
   take(stream: Stream): void {
     this.stream = stream
-    const abort = this.#abort
-    if (abort !== undefined)
-      stream.signal.addEventListener('abort', () => abort.abort(stream.signal.reason), {
-        once: true
-      })
+    if (this.#abort !== undefined) abortWith(stream.signal, this.#abort)
   }
 
   /** The first connection is open. */
@@ -87,6 +88,12 @@ export class HandlerContext implements CurrentStream {
     if (this.#pendingDisconnect !== undefined)
       this.stream?.reader?.disconnect(this.#pendingDisconnect.retry)
   }
+}
+
+/** A handler keeps its signal, while what it answers may go on in another stream. */
+function abortWith(signal: AbortSignal, abort: AbortController): void {
+  if (signal.aborted) return abort.abort(signal.reason)
+  signal.addEventListener('abort', () => abort.abort(signal.reason), { once: true })
 }
 
 /** The JSON of a partial result. */

@@ -26,7 +26,7 @@ import { warnOfIds, warnOfMissed } from './warnings.js'
 export type InTheMeantime = 'event stream' | 'connection' | 'json'
 
 /** How a client is treated whose stream lasts no longer than its connection. */
-const ONE_CONNECTION: ClientProfile = {
+export const ONE_CONNECTION: ClientProfile = {
   taken: false,
   primer: 'none',
   reconnects: false,
@@ -36,14 +36,17 @@ const ONE_CONNECTION: ClientProfile = {
 export class RunStream implements CaptureHost {
   /** Set where the request is an `initialize`. */
   initialize: InitializeAnswer | undefined
-  readonly #request: RequestContext
-  readonly #handler: HandlerContext
-  readonly #tap: ResponseCapture
+  protected readonly request: RequestContext
+  protected readonly handler: HandlerContext
+  protected readonly tap: ResponseCapture
   /** Set while the body has not come whole. */
   #onKnown: (() => void)[] | undefined
   /** What has been answered by then. */
   #answered: Set<unknown> | undefined
   #meantime: InTheMeantime | undefined
+  /** Set where the call may go on without its client: told that it is answered. */
+  onAnswered: (() => void) | undefined
+  protected capture: EndpointCapture | undefined
   readonly #startedAt: number
 
   constructor(
@@ -52,9 +55,9 @@ export class RunStream implements CaptureHost {
     tap: ResponseCapture,
     initialize: InitializeAnswer | undefined
   ) {
-    this.#request = request
-    this.#handler = handler
-    this.#tap = tap
+    this.request = request
+    this.handler = handler
+    this.tap = tap
     this.initialize = initialize
     this.#startedAt = request.instance.progress === undefined ? 0 : now()
   }
@@ -74,10 +77,10 @@ export class RunStream implements CaptureHost {
   learn(): void {
     const onKnown = this.#onKnown ?? []
     this.#onKnown = undefined
-    const { stream } = this.#handler
+    const { stream } = this.handler
     if (stream === undefined) return
     stream.owe(
-      this.#request.messages
+      this.request.messages
         .filter(isRequest)
         .flatMap(({ id }) => (this.#answered?.has(id) === true ? [] : id))
     )
@@ -86,17 +89,19 @@ export class RunStream implements CaptureHost {
 
   /** Takes the endpoint's event stream. `undefined`: there is no room for it. */
   open(sessionId: string | undefined, messages: readonly Message[]): Capture | undefined {
-    const { instance, req, owner, profile, keyed } = this.#request
+    const { instance, req, owner, keyed } = this.request
     const { initialize } = this
-    const capture = new EndpointCapture(this.#tap, this)
+    const profile = this.request.profile.taken ? this.request.profile : ONE_CONNECTION
+    const capture = new EndpointCapture(this.tap, this)
     const stream = instance.table.open(
       {
-        id: this.#handler.id,
+        id: this.handler.id,
         kind: req.method === 'GET' ? 'listen' : 'request',
         owner,
         requestIds: messages.filter(isRequest).map(({ id }) => id),
         sessionId,
         profile,
+        isEphemeral: !profile.taken,
         isHandshake: initialize !== undefined,
         isConnecting: true,
         callKey: keyed?.key,
@@ -113,6 +118,7 @@ export class RunStream implements CaptureHost {
     if (this.#onKnown !== undefined) stream.onResponse = ({ id }) => this.#answered?.add(id)
     else if (initialize !== undefined)
       stream.onResponse = message => noteRevision(instance, initialize, message)
+    else if (this.onAnswered !== undefined) stream.onResponse = this.onAnswered
     // Node forgets who was at the other end once the socket is gone, unless it has been asked: the
     // endpoint may have to be told of its client then, as if by that client.
     void req.socket.remoteAddress
@@ -125,14 +131,14 @@ export class RunStream implements CaptureHost {
 
   /** Gives the wire to a reader while the endpoint has not begun to answer. */
   openInTheMeantime(meantime: InTheMeantime): void {
-    const { instance, res, method, owner, session, messages, profile, keyed } = this.#request
+    const { instance, res, method, owner, session, messages, profile, keyed } = this.request
     if (res.destroyed || res.writableEnded) return
     const isDurable = meantime === 'event stream'
     const isTold = isDurable && isAnnounced(instance, owner, session, messages)
-    const capture = new EndpointCapture(this.#tap, this, true)
+    const capture = new EndpointCapture(this.tap, this, true)
     const stream = instance.table.open(
       {
-        id: this.#handler.id,
+        id: this.handler.id,
         kind: 'request',
         owner,
         requestIds: messages.filter(isRequest).map(({ id }) => id),
@@ -147,24 +153,25 @@ export class RunStream implements CaptureHost {
     if (stream === undefined) return instance.count('refused', undefined, 'full')
     instance.debug('%s has waited long enough: %s in the meantime', method, meantime)
     this.#meantime = meantime
-    this.#handler.isUntaken = false
+    this.handler.isUntaken = false
     this.#started(stream, capture)
     if (isDurable) keyed?.settle({ kind: 'stream', streamId: stream.id })
-    this.#tap.takeEarly(capture)
+    this.tap.takeEarly(capture)
   }
 
   #started(stream: Stream, capture: EndpointCapture): void {
-    const { instance, messages } = this.#request
+    const { instance, messages } = this.request
     capture.stream = stream
+    this.capture = capture
     instance.debug('stream %s answers %s', label(stream), () =>
       stream.kind === 'listen' ? 'a GET' : inWords(messages)
     )
-    this.#handler.take(stream)
+    this.handler.take(stream)
   }
 
   /** Whether the endpoint numbers its events itself, there. */
   isNumbered(sessionId: string | undefined): boolean {
-    return this.#request.instance.ownIds.isNumbered(this.#originOf(sessionId))
+    return this.request.instance.ownIds.isNumbered(this.#originOf(sessionId))
   }
 
   // CaptureHost
@@ -172,51 +179,55 @@ export class RunStream implements CaptureHost {
   whenKnown(listener: () => void): void {
     if (this.#onKnown === undefined) return listener()
     this.#onKnown.push(listener)
-    const { req } = this.#request
+    const { req } = this.request
     // With the end of a response Node drops a body that nobody reads; this one does not end before
     // it.
     if (req.readableFlowing === null && req.listenerCount('readable') === 0) req.resume()
   }
 
   get maxEventBytes(): number {
-    return this.#request.instance.maxEventBytes
+    return this.request.instance.maxEventBytes
   }
 
   get maxAnswerBytes(): number {
-    return this.#request.instance.maxAnswerBytes
+    return this.request.instance.maxAnswerBytes
   }
 
   get budget(): ByteBudget {
-    return this.#request.instance.table
+    return this.request.instance.table
   }
 
   missed(headers: readonly string[], sessionId: string | undefined): void {
-    const isOwn = sessionId === undefined || sessionId === this.#request.session
+    const isOwn = sessionId === undefined || sessionId === this.request.session
     warnOfMissed(headers.filter(name => name !== 'mcp-session-id' || !isOwn))
   }
 
   beginEarly(stream: Stream): Connection | undefined {
-    const { instance, res, messages, isBatch } = this.#request
+    const { instance, res, messages, isBatch } = this.request
     const { slow } = instance
-    const setHeader = (name: string, value: string): void => this.#tap.wire.setHeader(name, value)
+    const setHeader = (name: string, value: string): void => this.tap.wire.setHeader(name, value)
     if (this.#meantime === 'json' && slow.json !== undefined) {
-      this.#tap.wire.sendEarlyHead('application/json', () => setUnbuffered(res, setHeader))
-      new JsonReply(stream, this.#tap.wire, isBatch && messages.length > 0, slow.json).start()
+      this.tap.wire.sendEarlyHead('application/json', () => setUnbuffered(res, setHeader))
+      new JsonReply(stream, this.tap.wire, isBatch && messages.length > 0, slow.json).start()
       return undefined
     }
-    this.#tap.wire.sendEarlyHead('text/event-stream', () =>
+    this.tap.wire.sendEarlyHead('text/event-stream', () =>
       this.#meantime === 'event stream' ? this.setHeaders() : setUnbuffered(res, setHeader)
     )
     return this.connect(stream)
   }
 
   reportProgress(stream: Stream): ProgressReport | undefined {
-    return this.#request.instance.progress?.begin(stream, this.#request.messages, this.#startedAt)
+    return this.request.instance.progress?.begin(stream, this.request.messages, this.#startedAt)
   }
 
   setHeaders(): void {
-    setStreamHeaders(this.#request, this.#handler.id, (name, value) =>
-      this.#tap.wire.setHeader(name, value)
+    const { res } = this.request
+    // Nobody could come back to it.
+    if (this.handler.stream?.isEphemeral === true)
+      return setUnbuffered(res, (name, value) => this.tap.wire.setHeader(name, value))
+    setStreamHeaders(this.request, this.handler.id, (name, value) =>
+      this.tap.wire.setHeader(name, value)
     )
   }
 
@@ -224,10 +235,10 @@ export class RunStream implements CaptureHost {
     // Whoever has sent the request again has left this connection behind: it must not take over
     // from the newer one.
     if (stream.readers > 0) {
-      if (!this.#tap.wire.isGone) this.#tap.wire.end()
+      if (!this.tap.wire.isGone) this.tap.wire.end()
       return undefined
     }
-    const { profile } = this.#request
+    const { profile } = this.request
     // Nothing is agreed before `initialize` is answered, so nothing is presumed of what its client
     // can read.
     const first: ClientProfile =
@@ -236,39 +247,39 @@ export class RunStream implements CaptureHost {
         : stream.isEphemeral
           ? stream.profile
           : profile
-    const connection = this.#request.instance.connections.open(stream, 0, this.#tap.wire, first)
-    this.#handler.connected()
+    const connection = this.request.instance.connections.open(stream, 0, this.tap.wire, first)
+    this.handler.connected()
     return connection
   }
 
   unanswered(requestIds: readonly RequestId[]): void {
-    const { instance, req } = this.#request
-    const { sessionId } = this.#handler.stream ?? {}
+    const { instance, req } = this.request
+    const { sessionId } = this.handler.stream ?? {}
     instance.debug('no answer to %d requests: the endpoint is told', requestIds.length)
     for (const id of requestIds) tellUnanswered(instance, req, id, sessionId)
   }
 
   stepAside(stream: Stream, why: NotOurs): void {
-    const { table, debug } = this.#request.instance
-    this.#handler.isUntaken = true
+    const { table, debug } = this.request.instance
+    this.handler.isUntaken = true
     table.forget(stream)
     debug('response left alone: %s', why === 'own ids' ? OWN_IDS : why)
     if (why === 'own ids') this.numbered(stream)
   }
 
   numbered(stream: Stream): void {
-    const { instance } = this.#request
+    const { instance } = this.request
     instance.ownIds.numbered(this.#originOf(stream.sessionId))
     warnOfIds(instance)
   }
 
   unnumbered(): void {
     if (this.initialize === undefined) return
-    this.#request.instance.ownIds.unnumbered(this.#originOf(this.initialize.sessionId))
+    this.request.instance.ownIds.unnumbered(this.#originOf(this.initialize.sessionId))
   }
 
   #originOf(sessionId: string | undefined): Origin {
-    const { owner, path } = this.#request
+    const { owner, path } = this.request
     return { owner, sessionId, path }
   }
 }

@@ -1,6 +1,7 @@
 // A POST whose body takes its time: the endpoint runs while it comes. It may refuse it by its head,
 // and reads it at its own pace.
 import { isTooMany } from '../protocol/json-rpc.js'
+import type { EndpointWork } from '../calls/tasks/task-calls.js'
 import { EndpointRun } from '../endpoint/endpoint-run.js'
 import { isMcpPost } from '../endpoint/mcp-request.js'
 import { watchVerdict } from '../endpoint/outcome.js'
@@ -53,18 +54,38 @@ function whole(
     run.leave()
     return pass()
   }
+  const withhold = (): void => {
+    run.leave()
+    late.withhold()
+  }
+  const goOn = (): void => {
+    learn(context, run)
+    pass()
+  }
   const decided = (answer: Answer | undefined): unknown => {
     if (answer !== undefined) {
-      run.leave()
-      late.withhold()
+      withhold()
       return answer()
     }
-    if (isTooMany(context.messages)) run.leave()
-    else learn(context, run)
-    return pass()
+    if (isTooMany(context.messages)) {
+      run.leave()
+      return pass()
+    }
+    const task = context.instance.tasks?.beginFor(context)
+    return task === undefined ? goOn() : task(whenKnown(run, goOn, withhold))
   }
   const answer = hasInexactId(context) ? undefined : firstAnswer(context, [...ours, calls])
   return answer instanceof Promise ? answer.then(decided) : decided(answer)
+}
+
+/** The same for a call that may become a task: the endpoint has begun, and waits for its body. */
+function whenKnown(run: EndpointRun, goOn: () => void, withhold: () => void): EndpointWork {
+  return {
+    mayGoOnAlone: onAnswered => run.mayGoOnAlone(onAnswered),
+    run: goOn,
+    goOnAlone: interim => run.goOnAlone(interim),
+    withhold
+  }
 }
 
 function learn(context: Context, run: EndpointRun): void {

@@ -14,6 +14,7 @@ function ask(context: Context): void {
   const { tasks, tokens, debug } = instance
   // What is answered in the endpoint's place goes the way that its own answer would.
   const inItsPlace = calls(context)
+  const task = tasks?.beginFor(context)
   if (isTooMany(messages)) {
     debug('%s passed on untouched: a batch of %d', method, messages.length)
     return void (inItsPlace ?? next)()
@@ -22,7 +23,7 @@ function ask(context: Context): void {
   tokens?.watch(context)
   tokens?.noteAnswers(context)
   tasks?.noteAnswers(context)
-  const why = whyUntouched(context)
+  const why = task === undefined ? whyUntouched(context) : undefined
   if (why !== undefined) {
     debug('%s passed on untouched: %s', method, why)
     negotiate(context)
@@ -31,7 +32,8 @@ function ask(context: Context): void {
   const run = new EndpointRun(context)
   // Behind all that reads along, so that what is kept is what the client has been told.
   negotiate(context)
-  run.run(inItsPlace)
+  if (task === undefined) run.run(inItsPlace)
+  else task(run)
 }
 
 /** Adds to what the endpoint declares. */

@@ -133,14 +133,20 @@ export class StreamRegistry implements StreamHost<Stream>, ByteBudget {
     const stream = new Stream(init, producer, this)
     this.#live.set(stream.id, stream)
     if (stream.kind === 'listen') this.#listening++
-    if (stream.sessionId !== undefined) {
-      const streams = this.#bySession.get(stream.sessionId)
-      if (streams === undefined) this.#bySession.set(stream.sessionId, new Set([stream]))
-      else streams.add(stream)
-    } else if (stream.owner !== '') this.#byOwner.add(stream.owner, stream)
+    if (init.isUnknown !== true) this.#list(stream)
     this.#sweep.begin()
     this.#notify('created', stream, undefined)
     return stream
+  }
+
+  /** It is found by its session, or its owner, from now on. */
+  #list(stream: Stream): void {
+    const { sessionId, owner } = stream
+    if (sessionId !== undefined) {
+      const streams = this.#bySession.get(sessionId)
+      if (streams === undefined) this.#bySession.set(sessionId, new Set([stream]))
+      else streams.add(stream)
+    } else if (owner !== '') this.#byOwner.add(owner, stream)
   }
 
   /** A stream of this process, or what is left of it. */

@@ -56,6 +56,11 @@ export interface StreamInit extends StreamIdentity {
    * a cut cancels it.
    */
   readonly isEphemeral?: boolean | undefined
+  /**
+   * Its client has been given something else for its call, and does not know of it: no request
+   * names it.
+   */
+  readonly isUnknown?: boolean | undefined
   /** It answers `initialize`: once that is done, nobody wants to hear of it in a list. */
   readonly isHandshake?: boolean | undefined
   /** A connection follows it before anything else happens; `missed` is called where it cannot. */

@@ -456,6 +456,18 @@ export class Stream implements StreamIdentity, InputWaitHost, RetentionHost {
     this.#become('abandoned', 'abandoned')
   }
 
+  /**
+   * It ends with this response, while what has produced it goes on elsewhere: nobody is told of the
+   * end but its readers.
+   */
+  endWith(response: string): void {
+    if (this.isEnded) return
+    this.#producer = undefined
+    this.#retention.keepAnyway(response)
+    this.#outstanding.oweNothing()
+    this.#become('completed')
+  }
+
   /** It turned out not to be ours to keep: nothing of it goes on, and nobody is told. */
   forget(): void {
     this.#abandonment.stop()

@@ -2,7 +2,6 @@
 // its client where that listens.
 import {
   cancelledRequest,
-  errorResponse,
   isRequest,
   type Message,
   type RequestId
@@ -14,10 +13,12 @@ import { encodeMessage } from '../../protocol/sse-writer.js'
 import { progressText } from '../../protocol/tasks.js'
 import { now } from '../../protocol/clock.js'
 import type { Stream } from '../../streams/stream.js'
-import type { EndpointAnswer } from '../../endpoint/endpoint-answer.js'
 import type { InstanceParts } from '../../endpoint/instance-parts.js'
+import type { RequestContext } from '../../endpoint/request-context.js'
 import { failureIn, statusNotification, withRelatedTask } from './core.js'
-import type { Task } from './task.js'
+import { ResultRequests } from './result-requests.js'
+import { CANCELLED } from './task-refusal.js'
+import type { Outcome, Task } from './task.js'
 
 /** Milliseconds between notifications that nothing but the words have changed. */
 const WORDS_EVERY = 1000
@@ -31,23 +32,20 @@ interface Question {
 export class CoreDialogue {
   readonly #parts: InstanceParts
   readonly #task: Task
-  /** What the call wants progress reported with. */
-  readonly progressToken: unknown
+  readonly #requests = new ResultRequests()
   readonly #questions = new Map<RequestId, Question>()
   #status = 'working'
   #toldAt = -Infinity
 
-  constructor(parts: InstanceParts, task: Task, progressToken: unknown) {
-    this.progressToken = progressToken
+  constructor(parts: InstanceParts, task: Task) {
     this.#parts = parts
     this.#task = task
     task.onChange = () => this.#changed()
   }
 
-  /** `false`: the endpoint cannot go on. */
-  heard(message: Message, text: string): boolean {
+  heard(message: Message, text: string): void {
     const task = this.#task
-    if (task.isEnded) return true
+    if (task.isEnded) return
     const params = withRelatedTask(memberTexts(text).get('params') ?? '{}', task)
     const own = withMembers(text, { params })
     if (isRequest(message)) return this.#asked(message.id, own)
@@ -55,13 +53,11 @@ export class CoreDialogue {
     if (withdrawn !== undefined) this.answered(withdrawn)
     if (message.method === 'notifications/progress') task.changed(progressText(message))
     this.#give(own)
-    return true
   }
 
   /** The endpoint has its client's answer. */
   answered(id: RequestId): void {
     const task = this.#task
-    task.call.answered(id)
     if (!this.#questions.delete(id)) return
     task.openQuestions = this.#questions.size
     task.changed()
@@ -69,55 +65,53 @@ export class CoreDialogue {
 
   /** Its client is there: what it may not have been asked, it is asked now. */
   askAgain(): void {
-    const { call } = this.#task
     for (const question of this.#questions.values()) {
       const { given } = question
-      // Who comes back for the result is asked again by that.
-      const isThere = given === 'result' ? call.isListenedTo : given?.isEnded === false
+      const isThere = given === 'result' ? this.#requests.areListening : given?.isEnded === false
       if (!isThere) question.given = this.#give(question.text)
     }
   }
 
-  /** What its client gets for the endpoint's answer. */
-  settled(answer: EndpointAnswer): EndpointAnswer {
-    if (answer.kind !== 'response' || answer.message.error !== undefined) {
-      this.#task.willFail()
-      return answer
+  /** A request waits for the result. Who comes back for it may have lost what it was asked. */
+  awaitResult(context: RequestContext, id: RequestId): void {
+    const request = this.#requests.add(context, id)
+    if (!request.acceptsEvents) return this.askAgain()
+    for (const question of this.#questions.values()) {
+      request.tell(question.text)
+      question.given = 'result'
     }
-    const failure = failureIn(answer.message)
-    if (failure !== undefined) this.#task.willFail(failure)
-    const result = withRelatedTask(memberTexts(answer.text).get('result') ?? '{}', this.#task)
-    const text = withMembers(answer.text, { result })
-    return { ...answer, text, message: JSON.parse(text) as Message }
   }
 
-  #asked(id: RequestId, text: string): boolean {
+  /** Its request has been answered: its client gets that with the task that it belongs to. */
+  settled(message: Message, outcome: Outcome): void {
+    const task = this.#task
+    if (outcome.kind === 'error') return task.settle(outcome)
+    const text = withRelatedTask(outcome.text, task)
+    const failure = failureIn(message)
+    task.settle({ kind: 'result', text, isFailure: failure !== undefined }, failure)
+  }
+
+  #asked(id: RequestId, text: string): void {
     const task = this.#task
     // Nobody could bring it the answer: without a session that is another request to the endpoint.
-    if (task.call.facts.sessionId === undefined) {
-      task.willFail(CANNOT_ASK)
+    if (task.facts.sessionId === undefined) {
       const data = { reason: 'question-without-session' }
-      const error = errorResponse(task.id, STREAM_ERROR, CANNOT_ASK, data)
-      const message = JSON.parse(error) as Message
-      task.call.settle({ kind: 'response', requestId: task.id, text: error, message, headers: {} })
-      return false
+      const error = JSON.stringify({ code: STREAM_ERROR, message: CANNOT_ASK, data })
+      const { work } = task
+      task.settle({ kind: 'error', text: error }, CANNOT_ASK)
+      return work?.stop()
     }
-    if (!task.grow(Buffer.byteLength(text))) {
-      task.call.fail('overflow')
-      return false
-    }
+    if (!task.grow(Buffer.byteLength(text))) return task.fail('overflow')
     this.#questions.set(id, { text, given: undefined })
     task.openQuestions = this.#questions.size
     task.changed()
     this.askAgain()
-    return true
   }
 
   /** To who waits for the result, else to the session's listen channel. */
   #give(text: string): Stream | 'result' | undefined {
-    const { call } = this.#task
-    if (call.isListenedTo) {
-      call.tell(JSON.parse(text) as Message, text)
+    if (this.#requests.areListening) {
+      this.#requests.tell(text)
       return 'result'
     }
     const listening = this.#listening()
@@ -125,8 +119,14 @@ export class CoreDialogue {
     return listening
   }
 
+  #ended(): void {
+    const { outcome } = this.#task
+    this.#questions.clear()
+    this.#requests.answer(outcome === undefined ? `"error":${CANCELLED_ERROR}` : memberOf(outcome))
+  }
+
   #listening(): Stream | undefined {
-    const { owner, sessionId } = this.#task.call.facts
+    const { owner, sessionId } = this.#task.facts
     if (sessionId === undefined) return undefined
     return this.#parts.table
       .ofSession(sessionId, owner)
@@ -136,6 +136,7 @@ export class CoreDialogue {
   /** Nobody may rely on it: where there is no listen channel, nobody is told. */
   #changed(): void {
     const task = this.#task
+    if (task.isEnded) this.#ended()
     const isNews = task.status !== this.#status
     if (!isNews && now() - this.#toldAt < WORDS_EVERY) return
     this.#status = task.status
@@ -145,6 +146,16 @@ export class CoreDialogue {
   }
 }
 
+function memberOf({ kind, text }: Outcome): string {
+  return `"${kind}":${text}`
+}
+
+/** What waits for the result of a task that is cancelled is told. */
+const CANCELLED_ERROR = JSON.stringify({
+  code: CANCELLED.code,
+  message: CANCELLED.message,
+  data: CANCELLED.data
+})
 const CANNOT_ASK = 'The tool asks its client something, which takes a session'
 
 function append(stream: Stream, json: string): void {

@@ -3,8 +3,8 @@ import { paramsOf } from '../../protocol/json-rpc.js'
 import { type TaskMethod, taskIdOf } from '../../protocol/tasks.js'
 import { refuseAndCount } from '../../endpoint/refusals.js'
 import { coreText } from './core.js'
-import { awaitResult } from './core-calls.js'
 import {
+  giveOutcome,
   giveRefusal,
   giveResult,
   isAdmitted,
@@ -13,7 +13,6 @@ import {
 } from './task-answer.js'
 import type { TasksParts } from './task-calls.js'
 import { badParams, CANCELLED, NO_SUCH_METHOD, OVER, UNKNOWN_TASK } from './task-refusal.js'
-import { HttpReply } from '../http-reply.js'
 import type { KeptTask } from './kept-task.js'
 import type { Task } from './task.js'
 
@@ -47,12 +46,13 @@ export async function answerCoreMethod(
   if (task === undefined) return giveRefusal(post, UNKNOWN_TASK)
   if (method === 'tasks/result') {
     if (task.status === 'cancelled') return giveRefusal(post, CANCELLED)
-    return awaitResult(shared, post, task)
+    if (task.outcome !== undefined) return giveOutcome(res, request.id, task.outcome)
+    return dialogues.get(task)?.awaitResult(context, request.id)
   }
   dialogues.get(task)?.askAgain()
   if (method === 'tasks/cancel') {
     if (task.isEnded) return giveRefusal(post, OVER)
-    task.call.cancel(req)
+    task.cancel(req)
   }
   giveResult(res, request.id, coreText(task))
 }
@@ -60,11 +60,11 @@ export async function answerCoreMethod(
 /** What is left of a task is told as at home. */
 function tellKept(post: TaskPost, method: TaskMethod, kept: KeptTask): void {
   const { context, request } = post
-  const { final } = kept.call
+  const { outcome } = kept
   if (method === 'tasks/cancel') return giveRefusal(post, OVER)
   if (method !== 'tasks/result') return giveResult(context.res, request.id, coreText(kept))
-  if (final === undefined) return giveRefusal(post, CANCELLED)
-  new HttpReply(context, request, false).answer(final)
+  if (outcome === undefined) return giveRefusal(post, CANCELLED)
+  giveOutcome(context.res, request.id, outcome)
 }
 
 /** One page: what has been made after the task that the cursor names. */

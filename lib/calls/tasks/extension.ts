@@ -1,12 +1,6 @@
 // The extension's own words (2026-07-28): what a task looks like, and what `tasks/get`,
 // `tasks/update` and `tasks/cancel` answer.
-import { faultMessage, STREAM_ERROR, type StreamFault } from '../../protocol/errors.js'
-import { isObject } from '../../protocol/json-rpc.js'
-import { memberTexts, writtenMessages } from '../../protocol/json-splice.js'
-import type { CallAnswer } from '../call-reply.js'
 import type { TaskView } from './task.js'
-
-const INTERNAL_ERROR = -32603
 
 /** What answers a call that has become a task. */
 export function createdText(task: TaskView): string {
@@ -37,40 +31,7 @@ function stateOf(task: TaskView): object {
 }
 
 function detailOf(task: TaskView): string {
-  const { status, input, call } = task
-  switch (status) {
-    case 'input_required':
-      return `"inputRequests":${input.text}`
-    case 'completed':
-      return `"result":${resultText(call.final)}`
-    case 'failed':
-      return `"error":${errorText(call.final)}`
-    case 'working':
-    case 'cancelled':
-      return ''
-  }
-}
-
-function resultText(final: CallAnswer | undefined): string {
-  const text = final?.kind === 'response' ? memberTexts(final.text).get('result') : undefined
-  return text ?? '{}'
-}
-
-/** The error that the request would have been answered with, as JSON. */
-export function errorText(final: CallAnswer | undefined): string {
-  if (final?.kind === 'response') return memberTexts(final.text).get('error') ?? faultText()
-  if (final?.kind !== 'relay') return faultText(final?.kind === 'fault' ? final.fault : undefined)
-  const [own] = writtenMessages(final.body.toString('utf8'))
-  if (isObject(own?.message.error)) return JSON.stringify(own.message.error)
-  const message = `The endpoint answered with HTTP status ${final.status}`
-  const data = { reason: 'endpoint-refused', status: final.status }
-  return JSON.stringify({ code: INTERNAL_ERROR, message, data })
-}
-
-function faultText(fault: StreamFault = 'endpoint-failed'): string {
-  return JSON.stringify({
-    code: STREAM_ERROR,
-    message: faultMessage(fault),
-    data: { reason: fault }
-  })
+  const { status, outcome } = task
+  if (status === 'input_required') return `"inputRequests":${task.input.text}`
+  return outcome === undefined ? '' : `"${outcome.kind}":${outcome.text}`
 }

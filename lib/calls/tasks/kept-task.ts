@@ -2,49 +2,35 @@
 // gone: for as long as the task would have lasted.
 import { now } from '../../protocol/clock.js'
 import type { Keeper, KeptValue } from '../../streams/keeper.js'
-import { isFinal, packed, unpacked } from '../kept-call.js'
-import type { Task, TaskView } from './task.js'
+import type { Outcome, Task, TaskView } from './task.js'
 
 export interface KeptTask extends TaskView {
   /** Whose it is, and where it holds. */
   readonly scope: string
 }
 
-type Facts = Pick<
-  TaskView,
-  'id' | 'status' | 'statusMessage' | 'createdAt' | 'lastUpdatedAt' | 'times'
->
-
-interface Head extends Facts {
+interface Head extends Omit<KeptTask, 'input' | 'outcome'> {
   readonly kind: 'task'
-  readonly scope: string
   /** `undefined`: it was cancelled. */
-  readonly final?: object
+  readonly outcome?: Omit<Outcome, 'text'> | undefined
 }
-
-const NOTHING = new Uint8Array(0)
 
 export function keepTask(keeper: Keeper, task: Task): void {
   const { id, status, statusMessage, createdAt, lastUpdatedAt, times, expiresAt } = task
-  const { facts, final } = task.call
-  const answer = isFinal(final) ? packed(final) : undefined
+  const { text = '', ...outcome } = task.outcome ?? {}
   const head: Head = {
     kind: 'task',
-    scope: facts.scope,
+    scope: task.facts.scope,
     ...{ id, status, statusMessage, createdAt, lastUpdatedAt, times },
-    ...(answer !== undefined && { final: answer.head })
+    ...('kind' in outcome && { outcome })
   }
-  keeper.keep(id, head, [answer?.bytes ?? NOTHING], expiresAt - now())
+  keeper.keep(id, head, [Buffer.from(text)], expiresAt - now())
 }
 
 /** `undefined`: it is no task. */
 export function keptTaskIn({ head, bytes }: KeptValue): KeptTask | undefined {
-  const { kind, final, ...facts } = head as Head
+  const { kind, outcome, ...facts } = head as Head
   if (kind !== 'task') return undefined
-  return {
-    ...facts,
-    isEnded: true,
-    input: { text: '{}' },
-    call: { final: final && unpacked(final, bytes) }
-  }
+  const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('utf8')
+  return { ...facts, input: { text: '{}' }, outcome: outcome && { ...outcome, text } }
 }

@@ -1,5 +1,4 @@
 // Answers to requests about tasks, by HTTP.
-import type { CallFacts } from '../call-keeper.js'
 import type { ServerResponse } from 'node:http'
 import { errorResponse, type Message, type RequestId } from '../../protocol/json-rpc.js'
 import { relayAnswer, sendToEndpoint } from '../../endpoint/endpoint-client.js'
@@ -7,6 +6,7 @@ import { answerJson, canAnswer, refuse } from '../../endpoint/reply.js'
 import type { RequestContext } from '../../endpoint/request-context.js'
 import type { TaskAdmission } from './task-admission.js'
 import type { TaskRefusal } from './task-refusal.js'
+import type { Outcome, TaskFacts } from './task.js'
 
 export type Request = Message & { readonly id: RequestId; readonly method: string }
 
@@ -18,16 +18,20 @@ export interface TaskPost {
   readonly text: string | undefined
 }
 
-/** What a task's call is known by. */
-export function factsOf({ context, request }: TaskPost): CallFacts {
+/** Whose the task of a call is. */
+export function factsOf({ context }: TaskPost): TaskFacts {
   const { owner, session } = context
-  const { method } = request
-  return { owner, sessionId: session, scope: context.scopeOf(), method, parameters: '' }
+  return { owner, sessionId: session, scope: context.scopeOf() }
 }
 
 /** Gives a result that is JSON already. */
 export function giveResult(res: ServerResponse, id: RequestId, result: string): void {
   answerJson(res, 200, `{"jsonrpc":"2.0","id":${JSON.stringify(id)},"result":${result}}`)
+}
+
+/** Gives what a request has come to. */
+export function giveOutcome(res: ServerResponse, id: RequestId, { kind, text }: Outcome): void {
+  answerJson(res, 200, `{"jsonrpc":"2.0","id":${JSON.stringify(id)},"${kind}":${text}}`)
 }
 
 export function giveRefusal(
@@ -66,8 +70,11 @@ export async function leaveToEndpoint({ context, request, text }: TaskPost): Pro
 }
 
 /** Breaks off what fails on the way: its client is told if it still can be. */
-export function settle({ instance, method, res }: RequestContext, work: Promise<unknown>): void {
-  work.catch((error: unknown) => {
+export function settle(
+  { instance, method, res }: RequestContext,
+  work: Promise<unknown> | void
+): void {
+  work?.catch((error: unknown) => {
     instance.debug('%s: no answer: %o', method, error)
     if (canAnswer(res)) refuse(res, 502, 'endpoint-failed')
     else res.destroy()

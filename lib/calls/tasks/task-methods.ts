@@ -50,9 +50,8 @@ export async function answerMethod(
   const task = store.find(taskIdOf(request), scope)
   if (task === undefined) return giveRefusal(post, UNKNOWN_TASK)
   if (method === 'tasks/get') return giveResult(res, request.id, taskText(task))
-  if (method === 'tasks/cancel') task.call.cancel(req)
-  if (method === 'tasks/update' && !takeAnswers(shared, post, task))
-    return giveRefusal(post, NO_ROOM)
+  if (method === 'tasks/cancel') task.cancel(req)
+  if (method === 'tasks/update' && !takeAnswers(post, task)) return giveRefusal(post, NO_ROOM)
   giveResult(res, request.id, ACKNOWLEDGED)
 }
 
@@ -71,18 +70,14 @@ function faultOf({ context, request }: TaskPost, method: TaskMethod): TaskRefusa
 }
 
 /** `false`: there is no room for them. */
-function takeAnswers(
-  { runs }: TasksParts,
-  { context, request, text }: TaskPost,
-  task: Task
-): boolean {
-  if (!task.input.isOpen) return true
+function takeAnswers({ context, request, text }: TaskPost, task: Task): boolean {
+  if (!task.isWaitingForInput) return true
   const params = memberTexts(text ?? JSON.stringify(request)).get('params') ?? '{}'
   const answers = memberTexts(memberTexts(params).get('inputResponses') ?? '{}')
   const size = task.input.sizeOf(answers)
   if (!task.growInput(size)) return false
   const { taken, round } = task.input.answer(answers)
   if (taken > 0) task.changed()
-  if (round !== undefined) runs.get(task)?.goOn(context.req, round)
+  if (round !== undefined) task.work?.goOn(context.req, round)
   return true
 }

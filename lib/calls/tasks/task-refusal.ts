@@ -1,6 +1,6 @@
 // What a request about tasks is refused with: each names what was wrong, and says nothing about
 // anybody else's tasks.
-import { STREAM_ERROR } from '../../protocol/errors.js'
+import { faultMessage, STREAM_ERROR, type StreamFault } from '../../protocol/errors.js'
 import { HEADER_MISMATCH } from '../../protocol/standard-headers.js'
 import {
   INVALID_PARAMS,
@@ -74,4 +74,10 @@ export function badHeader(what: string): TaskRefusal {
     message: `The request's head and body disagree: ${what}`,
     data: { reason: 'header-mismatch' }
   }
+}
+
+/** What a request comes to that gets no answer, as JSON. */
+export function faultText(fault: StreamFault): string {
+  const data = { reason: fault }
+  return JSON.stringify({ code: STREAM_ERROR, message: faultMessage(fault), data })
 }

@@ -17,7 +17,7 @@ export interface TasksSettings {
   readonly ttl: { readonly default: number; readonly max: number }
   /** Milliseconds that a client is told to wait from one look to the next. */
   readonly pollInterval: number
-  /** Tasks, and calls that may become tasks, that one owner may have at a time. */
+  /** Tasks that one owner may have at a time. */
   readonly maxPerOwner: number
   readonly tools: ReadonlyMap<string, TaskPolicy>
   readonly limits: {

@@ -17,7 +17,7 @@ export class TaskStore implements TaskKeeper {
   readonly #keeper: Keeper | undefined
   readonly #maxPerOwner: number
   readonly #tasks = new Map<string, Task>()
-  /** Calls that the endpoint works on, or that may become tasks. */
+  /** Those that the endpoint works on, or will. */
   readonly #running = new Set<Task>()
   readonly #perOwner = new Map<string, number>()
   readonly #places: SharedRoom
@@ -44,10 +44,6 @@ export class TaskStore implements TaskKeeper {
     this.#sweep = new Sweep(sweepPeriod(ttl.default), () => this.#expire())
   }
 
-  get isClosing(): boolean {
-    return this.#isClosing
-  }
-
   /** Whether an owner may have one more. */
   hasRoom(owner: string): boolean {
     const theirs = this.#perOwner.get(owner) ?? 0
@@ -58,16 +54,12 @@ export class TaskStore implements TaskKeeper {
     return { tasks: this.#places.taken, bytes: this.#bytes.taken }
   }
 
-  /** Takes room for a call that may become a task. */
-  begin(task: Task): void {
-    const { owner } = task.call.facts
+  /** It can be found from now on, until its time is over. */
+  add(task: Task): void {
+    const { owner } = task.facts
     this.#perOwner.set(owner, (this.#perOwner.get(owner) ?? 0) + 1)
     this.#places.take(owner, 1)
     this.#running.add(task)
-  }
-
-  /** It can be found from now on, until its time is over. */
-  add(task: Task): void {
     this.#tasks.set(task.id, task)
     this.#sweep.begin()
   }
@@ -75,7 +67,7 @@ export class TaskStore implements TaskKeeper {
   /** A client's task; `undefined`: there is none, or it is somebody else's. */
   find(id: string | undefined, scope: string): Task | undefined {
     const task = this.#tasks.get(id ?? '')
-    if (task === undefined || task.call.facts.scope !== scope) return undefined
+    if (task === undefined || task.facts.scope !== scope) return undefined
     if (!task.isOver) return task
     this.#drop(task)
     return undefined
@@ -84,14 +76,13 @@ export class TaskStore implements TaskKeeper {
   /** The tasks of one owner in one place, the oldest first. */
   withScope(scope: string): Task[] {
     const all = [...this.#tasks.values()]
-    return all.filter(({ call, isOver }) => !isOver && call.facts.scope === scope)
+    return all.filter(({ facts, isOver }) => !isOver && facts.scope === scope)
   }
 
   /** One owner's tasks of a session, the oldest first. */
   ofSession(sessionId: string | undefined, owner: string): Task[] {
     return [...this.#tasks.values()].filter(
-      ({ call: { facts }, isOver }) =>
-        !isOver && facts.sessionId === sessionId && facts.owner === owner
+      ({ facts, isOver }) => !isOver && facts.sessionId === sessionId && facts.owner === owner
     )
   }
 
@@ -107,8 +98,6 @@ export class TaskStore implements TaskKeeper {
     this.#running.delete(task)
     this.#idle.check()
     if (this.#keeper !== undefined && this.#tasks.has(task.id)) keepTask(this.#keeper, task)
-    // Nobody has been told its id.
-    if (!task.isTask) this.#giveBack(task)
   }
 
   /** It waits for its client, or for the endpoint again. */
@@ -134,7 +123,7 @@ export class TaskStore implements TaskKeeper {
 
   /** Ends all with an error for their clients, and forgets them. */
   close(): void {
-    for (const task of [...this.#running]) task.call.fail('closing')
+    for (const task of [...this.#running]) task.fail('closing')
     for (const task of [...this.#tasks.values()]) this.#drop(task)
   }
 
@@ -146,8 +135,7 @@ export class TaskStore implements TaskKeeper {
     this.#idle.check()
   }
 
-  #giveBack({ call }: Task): void {
-    const { owner } = call.facts
+  #giveBack({ facts: { owner } }: Task): void {
     const theirs = (this.#perOwner.get(owner) ?? 0) - 1
     if (theirs > 0) this.#perOwner.set(owner, theirs)
     else this.#perOwner.delete(owner)

@@ -1,11 +1,11 @@
-// A call that its client looks in on: what a task id stands for. What it has come to is the call's;
-// the task adds when it ends, what it waits for, and words for people.
+// A call that its client looks in on: what a task id stands for. What it has come to, when it ends,
+// what it waits for, and words for people.
+import type { IncomingMessage } from 'node:http'
 import { now } from '../../protocol/clock.js'
+import type { StreamFault } from '../../protocol/errors.js'
 import type { TaskStatus } from '../../protocol/tasks.js'
-import type { CallFacts, CallKeeper } from '../call-keeper.js'
-import { Call } from '../call.js'
-import type { CallAnswer } from '../call-reply.js'
-import { TaskInput } from './task-input.js'
+import { faultText } from './task-refusal.js'
+import { type Round, TaskInput } from './task-input.js'
 
 export interface TaskTimes {
   /** Milliseconds from its creation for which it can be asked for. */
@@ -22,23 +22,25 @@ export interface TaskView {
   readonly createdAt: string
   readonly lastUpdatedAt: string
   readonly times: TaskTimes
-  readonly isEnded: boolean
   readonly input: { readonly text: string }
-  readonly call: { readonly final: CallAnswer | undefined }
+  /** What it has come to; `undefined` before its end, and where it was cancelled. */
+  readonly outcome?: Outcome | undefined
+}
+
+/** Whose a task is, and where it holds. */
+export interface TaskFacts {
+  readonly owner: string
+  readonly sessionId: string | undefined
+  /** A digest of owner, session and path: it is found nowhere else. */
+  readonly scope: string
 }
 
 /** What a task needs of what keeps it. */
 export interface TaskKeeper {
   /** Bytes that one task may hold. */
   readonly maxTaskBytes: number
-  /** The process is about to end. */
-  readonly isClosing: boolean
   /** Makes the ids of tasks. */
   readonly newId: () => string
-  /** Takes room for a call that may become a task. */
-  begin(task: Task): void
-  /** It can be found from now on. */
-  add(task: Task): void
   /** It waits for its client, or for the endpoint again. */
   changed(): void
   /** The endpoint has nothing more to do for it. */
@@ -47,69 +49,72 @@ export interface TaskKeeper {
   resize(bytes: number, owner: string): boolean
 }
 
-export class Task implements CallKeeper<Call>, TaskView {
+/** What the endpoint does for a task. */
+export interface TaskWork {
+  /** All that it has asked for is there; `req`: with whose credentials it is told so. */
+  goOn(req: IncomingMessage, round: Round): void
+  /** Nobody wants more of it; `by`: the request that says so. */
+  stop(by?: IncomingMessage): void
+}
+
+/** What its request has come to, as JSON. */
+export interface Outcome {
+  readonly kind: 'result' | 'error'
+  readonly text: string
+  /** It makes the task `failed`, where that is not as its kind says. */
+  readonly isFailure?: boolean
+}
+
+export class Task implements TaskView {
   readonly id: string
-  readonly call: Call
+  readonly facts: TaskFacts
   readonly times: TaskTimes
-  /** What it waits for from its client, from 2026-07-28 on. */
-  readonly input = new TaskInput()
   /** Requests of the endpoint that its client has not answered, at 2025-11-25. */
   openQuestions = 0
-  readonly #store: TaskKeeper
-  /** What answers the request that it began with. */
-  readonly #created: (task: Task) => string
-  #isTask = false
-  #createdAt = 0
-  #updatedAt = 0
-  #expiresAt = Infinity
+  /** Set as long as the endpoint works on it. */
+  work: TaskWork | undefined
+  /** Hears of each change of its status, or of its message. */
+  onChange: ((task: Task) => void) | undefined
+  readonly #keeper: TaskKeeper
+  readonly #createdAt = Date.now()
+  #updatedAt = this.#createdAt
+  readonly expiresAt: number
+  #end: 'completed' | 'failed' | 'cancelled' | undefined
+  #outcome: Outcome | undefined
+  #input: TaskInput | undefined
   #statusMessage: string | undefined
-  #isFailure = false
+  /** What is counted: all of it, and of that what goes with the round of questions. */
   #bytes = 0
   #inputBytes = 0
-  /** Hears of each change of its status, or of its message. */
-  onChange: (task: Task) => void = () => undefined
 
-  /** @param created makes the result that says that it is a task. */
-  constructor(
-    facts: CallFacts,
-    store: TaskKeeper,
-    times: TaskTimes,
-    created: (task: Task) => string
-  ) {
-    this.id = store.newId()
-    this.#store = store
+  constructor(facts: TaskFacts, keeper: TaskKeeper, times: TaskTimes) {
+    this.id = keeper.newId()
+    this.facts = facts
     this.times = times
-    this.#created = created
-    this.call = new Call(facts, this, () => this.#created(this))
-    store.begin(this)
-  }
-
-  /** Its client knows its id, or is about to. */
-  get isTask(): boolean {
-    return this.#isTask
+    this.#keeper = keeper
+    this.expiresAt = now() + times.ttl
   }
 
   get status(): TaskStatus {
-    switch (this.call.state) {
-      case 'completed':
-        return this.#isFailure ? 'failed' : 'completed'
-      case 'cancelled':
-        return 'cancelled'
-      case 'failed':
-      case 'abandoned':
-        return 'failed'
-      case 'live':
-      case 'waiting':
-        return this.isWaitingForInput ? 'input_required' : 'working'
-    }
+    if (this.#end !== undefined) return this.#end
+    return this.isWaitingForInput ? 'input_required' : 'working'
   }
 
   get isEnded(): boolean {
-    return this.call.isEnded
+    return this.#end !== undefined
+  }
+
+  get outcome(): Outcome | undefined {
+    return this.#outcome
+  }
+
+  /** What it waits for from its client, from 2026-07-28 on. */
+  get input(): TaskInput {
+    return (this.#input ??= new TaskInput())
   }
 
   get isWaitingForInput(): boolean {
-    return this.input.isOpen || this.openQuestions > 0
+    return this.#input?.isOpen === true || this.openQuestions > 0
   }
 
   get statusMessage(): string | undefined {
@@ -125,32 +130,28 @@ export class Task implements CallKeeper<Call>, TaskView {
     return new Date(this.#updatedAt).toISOString()
   }
 
-  get expiresAt(): number {
-    return this.#expiresAt
-  }
-
   /** Its time is over. */
   get isOver(): boolean {
-    return this.#expiresAt <= now()
+    return this.expiresAt <= now()
+  }
+
+  /** Bytes that it may still come to hold. */
+  get maxBytes(): number {
+    return this.#keeper.maxTaskBytes
   }
 
   /** Something has changed that its client may want to know. */
   changed(statusMessage?: string): void {
     if (statusMessage !== undefined) this.#statusMessage = statusMessage
     this.#updatedAt = Date.now()
-    this.#store.changed()
-    if (this.#isTask) this.onChange(this)
+    this.#keeper.changed()
+    this.onChange?.(this)
   }
 
-  /** Its answer, which is to come next, makes it `failed`. */
-  willFail(statusMessage?: string): void {
-    this.#isFailure = true
-    if (statusMessage !== undefined) this.#statusMessage = statusMessage
-  }
-
-  /** Counts bytes that it keeps besides its results. `false`: there is no room for them. */
+  /** Counts bytes that it keeps. `false`: there is no room for them. */
   grow(bytes: number): boolean {
-    if (!this.#store.resize(bytes, this.call.facts.owner)) return false
+    if (bytes > 0 && this.#bytes + bytes > this.maxBytes) return false
+    if (!this.#keeper.resize(bytes, this.facts.owner)) return false
     this.#bytes += bytes
     return true
   }
@@ -168,68 +169,55 @@ export class Task implements CallKeeper<Call>, TaskView {
     this.#inputBytes = 0
   }
 
+  /** Its request has been answered. */
+  settle(outcome: Outcome, statusMessage?: string): void {
+    if (this.isEnded) return
+    // What it was asked with is not needed any more.
+    this.#letGo()
+    if (!this.grow(Buffer.byteLength(outcome.text))) return this.fail('overflow')
+    this.#outcome = outcome
+    const isFailure = outcome.isFailure ?? outcome.kind === 'error'
+    this.#become(isFailure ? 'failed' : 'completed', statusMessage)
+  }
+
+  /** Its request gets no answer. */
+  fail(fault: StreamFault): void {
+    if (this.isEnded) return
+    this.#letGo()
+    this.#outcome = { kind: 'error', text: faultText(fault) }
+    const { work } = this
+    this.#become('failed')
+    work?.stop()
+  }
+
+  /** Its client wants no more of it; `by`: the request that says so. */
+  cancel(by?: IncomingMessage): void {
+    if (this.isEnded) return
+    this.#letGo()
+    const { work } = this
+    this.#become('cancelled')
+    work?.stop(by)
+  }
+
   /** Nobody can ask for it any more. */
   forget(): void {
-    if (!this.call.isEnded) this.call.cancel()
-    this.call.forget('token-expired')
+    this.cancel()
+    this.#outcome = undefined
     this.#letGo()
   }
 
-  // CallKeeper
-
-  get maxCallBytes(): number {
-    return this.#store.maxTaskBytes
-  }
-
-  /** Its client may be away for its whole time. */
-  get abandonAfter(): number {
-    return Math.max(1, this.#expiresAt - now())
-  }
-
-  get isClosing(): boolean {
-    return this.#store.isClosing
-  }
-
-  /** It is found before anybody is told its id. */
-  issue(): string {
-    if (this.#isTask) return this.id
-    this.#isTask = true
-    this.#createdAt = this.#updatedAt = Date.now()
-    this.#expiresAt = now() + this.times.ttl
-    this.#store.add(this)
-    return this.id
-  }
-
-  retire(): void {
-    // The id is good for as long as the task is.
-  }
-
-  resize(bytes: number, owner: string): boolean {
-    return this.#store.resize(bytes, owner)
-  }
-
-  settled(): void {
-    if (this.#isDone) return
-    this.#end()
-    if (!this.#isTask) this.call.forget('token-completed')
-  }
-
-  dropped(): void {
-    if (!this.#isDone) this.#end()
-  }
-
-  #isDone = false
-
-  #end(): void {
-    this.#isDone = true
-    this.input.clear()
-    this.#letGo()
-    this.changed()
-    this.#store.ended(this)
+  #become(end: 'completed' | 'failed' | 'cancelled', statusMessage?: string): void {
+    this.#end = end
+    this.#input = undefined
+    this.openQuestions = 0
+    this.work = undefined
+    this.changed(statusMessage)
+    this.onChange = undefined
+    this.#keeper.ended(this)
   }
 
   #letGo(): void {
-    this.#store.resize(-this.#bytes, this.call.facts.owner)
+    this.#keeper.resize(-this.#bytes, this.facts.owner)
     this.#bytes = 0
     this.#inputBytes = 0
   }

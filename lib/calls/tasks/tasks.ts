@@ -8,6 +8,7 @@ import { headerOf } from '../../access/guards.js'
 import type { InstanceParts } from '../../endpoint/instance-parts.js'
 import type { RequestContext } from '../../endpoint/request-context.js'
 import { type ReadHeader, rewriteAnswer } from '../../endpoint/rewrite-answer.js'
+import { DueQueue } from '../../streams/due-queue.js'
 import { requestStateOf } from '../request-state.js'
 import { askOf, hasToken, revisionIn } from '../token-request.js'
 import { declaringTasks, markedTools, wishOf } from './core.js'
@@ -15,7 +16,7 @@ import { answerCoreCall } from './core-calls.js'
 import { answerCoreMethod } from './core-methods.js'
 import { TaskAdmission } from './task-admission.js'
 import { settle, type TaskPost } from './task-answer.js'
-import { answerCall, policyOf, type TasksParts } from './task-calls.js'
+import { beginCall, type EndpointWork, policyOf, type TasksParts } from './task-calls.js'
 import { answerMethod } from './task-methods.js'
 import type { KeptTask } from './kept-task.js'
 import type { TasksSettings } from './task-settings.js'
@@ -40,7 +41,7 @@ export class Tasks {
       settings,
       store: this.#store,
       admission,
-      runs: new WeakMap(),
+      patience: new DueQueue(settings.after),
       dialogues: new WeakMap()
     }
     parts.sessionEnded.add((sessionId, owner) => {
@@ -71,13 +72,24 @@ export class Tasks {
     return () => settle(context, answerCoreMethod(this.#shared, mine, method, kept))
   }
 
-  /** What answers a call that may become a task; `undefined`: the endpoint does. */
+  /**
+   * What answers a call that asks to be a task, or for the result of one, in the endpoint's place
+   * (2025-11-25); `undefined`: nothing does.
+   */
   answerFor(context: RequestContext): (() => void) | undefined {
+    const mine = this.#isCore(context) ? asTaskPost(context) : undefined
+    return mine && this.#answerCore(mine)
+  }
+
+  /**
+   * What lets the endpoint work on a call that may become a task (2026-07-28); `undefined`: it may
+   * not.
+   */
+  beginFor(context: RequestContext): ((work: EndpointWork) => void) | undefined {
     const mine = asTaskPost(context)
-    if (mine !== undefined && this.#isCore(context)) return this.#answerCore(mine)
     if (mine?.request.method !== 'tools/call' || this.#parts.isClosing) return undefined
-    const { settings, admission, store } = this.#shared
-    const { req, owner } = context
+    const { settings, admission } = this.#shared
+    const { req } = context
     const { request } = mine
     const policy = policyOf(settings, mine) ?? 'after'
     const isDeclared = declaresTasks(request)
@@ -86,11 +98,7 @@ export class Tasks {
     if (isForTokens(context, request)) return undefined
     // It is the endpoint's to refuse.
     if (headerFault(name => headerOf(req, name), request) !== undefined) return undefined
-    if (policy === 'after' && !store.hasRoom(owner)) {
-      this.#parts.debug('no task: as many are kept as may be')
-      return undefined
-    }
-    return () => settle(context, answerCall(this.#shared, mine, policy))
+    return work => settle(context, beginCall(this.#shared, mine, policy, work))
   }
 
   /** At 2025-11-25: a call that asks to be a task, or a request for the result of one. */
@@ -174,6 +182,7 @@ export class Tasks {
 
   /** The process is about to end: no more calls become tasks. */
   beginClosing(): void {
+    this.#shared.patience.close()
     this.#store.beginClosing()
   }
 

@@ -58,9 +58,7 @@ describe('a call that has no result in time', () => {
     const taskId = await begin(url)
     const { res, message } = await calls.nth(1)
     res.writeHead(200, { 'Content-Type': 'application/json' })
-    res.end(
-      `{"jsonrpc":"2.0","id":"${message.id}","result":{"content":[],"n":12345678901234567890}}`
-    )
+    res.end(`{"jsonrpc":"2.0","id":${message.id},"result":{"content":[],"n":12345678901234567890}}`)
     await until(url, taskId, 'completed')
     const response = await send(url, 'tasks/get', { taskId })
     await response.ended
@@ -81,7 +79,12 @@ describe('a call that has no result in time', () => {
   })
 
   it.each([
-    ['answers with another status', 500, 'text/plain', { code: -32603, data: { status: 500 } }],
+    [
+      'answers with another status',
+      500,
+      'text/plain',
+      { code: -31000, data: { reason: 'endpoint-refused', status: 500 } }
+    ],
     ['says nothing in its answer', 200, 'application/json', { data: { reason: 'no-response' } }]
   ])('fails where the endpoint %s', async (_, status, type, error) => {
     const { url, calls } = await serveTasks()
@@ -95,10 +98,10 @@ describe('a call that has no result in time', () => {
     const { url, calls, streams } = await serveTasks({}, {}, { maxStreamBytes: 2000 })
     const taskId = await begin(url)
     answer(await calls.nth(1), { content: [{ type: 'text', text: 'x'.repeat(5000) }] })
-    expect(await until(url, taskId, 'failed')).toMatchObject({
-      error: { data: { reason: 'overflow' } }
-    })
-    expect(streams.stats().bytes).toBe(0)
+    const { error } = await until(url, taskId, 'failed')
+    expect(error).toMatchObject({ data: { reason: 'overflow' } })
+    // Of it, the error is kept.
+    expect(streams.stats().bytes).toBe(JSON.stringify(error).length)
   })
 })
 

@@ -1,0 +1,82 @@
+// A request of a task that the middleware makes itself: a further round, or a call whose own
+// request has been answered.
+import type { IncomingMessage } from 'node:http'
+import type { Message, RequestId } from '../../protocol/json-rpc.js'
+import { writtenMessages } from '../../protocol/json-splice.js'
+import type { StreamFault } from '../../protocol/errors.js'
+import type { EndpointAnswer } from '../../endpoint/endpoint-answer.js'
+import { readAnswer } from '../../endpoint/endpoint-answer.js'
+import { sendToEndpoint, tellEndpoint } from '../../endpoint/endpoint-client.js'
+import { runInContext } from '../../endpoint/handler-context.js'
+import type { InstanceParts } from '../../endpoint/instance-parts.js'
+import { messagesIn } from '../../endpoint/late-answer.js'
+import { stringOf } from '../../endpoint/response-headers.js'
+import { TaskContext } from './task-context.js'
+import type { Task } from './task.js'
+import type { TaskListener } from './task-reader.js'
+
+interface AskedFacts {
+  readonly parts: InstanceParts
+  readonly task: Task
+  /** Whose credentials the endpoint gets. */
+  readonly req: IncomingMessage
+  /** The id of the request, and its JSON. */
+  readonly id: RequestId & string
+  readonly text: string
+  readonly headers: readonly string[]
+}
+
+/** Hears what a stream says, and why there is no response. */
+interface Listener extends TaskListener {
+  unanswered(fault?: StreamFault): void
+}
+
+export class AskedEndpoint {
+  readonly #facts: AskedFacts
+  readonly #listener: Listener
+  readonly #gone = new AbortController()
+
+  constructor(facts: AskedFacts, listener: Listener) {
+    this.#facts = facts
+    this.#listener = listener
+  }
+
+  begin(): void {
+    const { parts, task, req, id, text, headers } = this.#facts
+    const { signal } = this.#gone
+    const message = JSON.parse(text) as Message
+    const send = (): Promise<IncomingMessage> =>
+      sendToEndpoint(req, message, { text, headers, signal })
+    runInContext(new TaskContext(parts, task, signal), send).then(
+      response =>
+        readAnswer(response, id, task.maxBytes, {
+          message: (said, written) => this.#listener.heard(said, written),
+          answered: answer => this.#answered(answer)
+        }),
+      (error: unknown) => {
+        parts.debug('the endpoint did not answer: %o', error)
+        this.#listener.unanswered('endpoint-failed')
+      }
+    )
+  }
+
+  /** The endpoint sees its response close; one with sessions knows cancellation by a message. */
+  leave(by?: IncomingMessage): void {
+    const { parts, task, req, id } = this.#facts
+    this.#gone.abort()
+    const { sessionId } = task.facts
+    if (sessionId === undefined) return
+    const params = { requestId: id, reason: 'The client has cancelled the task' }
+    const told = { jsonrpc: '2.0', method: 'notifications/cancelled', params }
+    void tellEndpoint(parts, by ?? req, told, { sessionId })
+  }
+
+  #answered(answer: EndpointAnswer): void {
+    if (answer.kind === 'fault') return this.#listener.unanswered(answer.fault)
+    if (answer.kind === 'response') return this.#listener.answered(answer.message, answer.text)
+    const { status, headers, body } = answer
+    const header = (name: string): string | undefined => stringOf(headers[name])
+    const [said = ''] = messagesIn({ status, header, body }, [this.#facts.id])
+    for (const { message, text } of writtenMessages(said)) this.#listener.answered(message, text)
+  }
+}

@@ -1,0 +1,88 @@
+// Requests for a task's result that wait for it (2025-11-25): told what the endpoint says until
+// then, where they can be.
+import type { ServerResponse } from 'node:http'
+import type { RequestId } from '../../protocol/json-rpc.js'
+import { encodeMessage } from '../../protocol/sse-writer.js'
+import { answerJson, canAnswer, claim, guarded, isWritable } from '../../endpoint/reply.js'
+import type { RequestContext } from '../../endpoint/request-context.js'
+
+/** A result or an error under its name, as a member of a response. */
+export type AnswerMember = string
+
+export class ResultRequests {
+  readonly #waiting = new Set<ResultRequest>()
+
+  /** Somebody waits who can be told something before the answer. */
+  get areListening(): boolean {
+    return [...this.#waiting].some(request => request.acceptsEvents)
+  }
+
+  /** A request waits from now on. */
+  add(context: RequestContext, id: RequestId): ResultRequest {
+    const request = new ResultRequest(context, id)
+    this.#waiting.add(request)
+    context.res.once('close', () => this.#waiting.delete(request))
+    request.begin()
+    return request
+  }
+
+  /** Tells all who listen a message of the endpoint. */
+  tell(text: string): void {
+    for (const request of this.#waiting) request.tell(text)
+  }
+
+  answer(member: AnswerMember): void {
+    const waiting = [...this.#waiting]
+    this.#waiting.clear()
+    for (const request of waiting) request.answer(member)
+  }
+}
+
+class ResultRequest {
+  readonly acceptsEvents: boolean
+  readonly #id: RequestId
+  readonly #res: ServerResponse
+
+  constructor({ res, accept }: RequestContext, id: RequestId) {
+    this.#id = id
+    this.#res = res
+    this.acceptsEvents = accept.toLowerCase().includes('text/event-stream') && canAnswer(res)
+  }
+
+  /** Begins its event stream, so that what keeps a wire open keeps this one. */
+  begin(): void {
+    const res = this.#res
+    if (!this.acceptsEvents || !claim(res)) return
+    guarded(res, () => {
+      res.writeHead(200, {
+        'Content-Type': 'text/event-stream',
+        'Cache-Control': 'no-cache, no-transform',
+        'X-Accel-Buffering': 'no'
+      })
+      res.flushHeaders()
+    })
+  }
+
+  tell(text: string): void {
+    if (this.acceptsEvents) this.#write(text)
+  }
+
+  answer(member: AnswerMember): void {
+    const res = this.#res
+    const text = `{"jsonrpc":"2.0","id":${JSON.stringify(this.#id)},${member}}`
+    if (!this.acceptsEvents) return guarded(res, () => answerJson(res, 200, text))
+    this.#write(text)
+    if (isWritable(res)) guarded(res, () => res.end())
+  }
+
+  /** What is written here is written outside of any handler: an error would be the process's. */
+  #write(text: string): void {
+    const res = this.#res
+    if (isWritable(res)) guarded(res, () => res.write(encodeMessage(oneLine(text))))
+  }
+}
+
+/** Line ends in JSON are white space: inside of strings there are none. */
+function oneLine(json: string): string {
+  return json.replace(/[\r\n]+/g, ' ')
+}

@@ -1,0 +1,97 @@
+// Reads the stream of a call that has become a task: in its client's place, and to its end.
+import { now } from '../../protocol/clock.js'
+import { isResponse, type Message } from '../../protocol/json-rpc.js'
+import { writtenMessages } from '../../protocol/json-splice.js'
+import { dataOf, newFields, readBlocks } from '../../protocol/sse-fields.js'
+import type { Stream } from '../../streams/stream.js'
+import { Timer } from '../../streams/timer.js'
+import type { Reader } from '../../streams/stream-types.js'
+
+/** Who wants to know what the endpoint says. */
+export interface TaskListener {
+  /** A notification, or a request of the endpoint; `text` is how it wrote it. */
+  heard(message: Message, text: string): void
+  /** The response. */
+  answered(message: Message, text: string): void
+  /** There will be none. */
+  unanswered(): void
+}
+
+/** Milliseconds for which the end of a stream is awaited once the response is there. */
+const PATIENCE = 1000
+
+/** Shared by all: it is filled and read without a pause in between. */
+const FIELDS = newFields()
+
+export class TaskReader implements Reader {
+  readonly #stream: Stream
+  readonly #listener: TaskListener
+  #cursor = 0
+  #hasResponse = false
+  /** Runs from the response on: what else the endpoint says is heard, but not for long. */
+  readonly #patience = new Timer(() => this.leave())
+
+  /** Begins to read. */
+  constructor(stream: Stream, listener: TaskListener) {
+    this.#stream = stream
+    this.#listener = listener
+    stream.attach(this, 0)
+  }
+
+  /** Nobody wants more of it: the endpoint sees its response close. */
+  leave(): void {
+    this.#patience.stop()
+    this.#stream.detach(this)
+  }
+
+  wake(): void {
+    const { log } = this.#stream
+    while (this.#cursor < log.last) {
+      const batch = log.read(this.#cursor)
+      this.#cursor = batch.last
+      const texts: string[] = []
+      readBlocks(batch.bytes, 0, FIELDS, (bytes, from, to) => {
+        if (FIELDS.isMessage) texts.push(dataOf(bytes, from, to, FIELDS))
+      })
+      this.#stream.markWritten(batch, now())
+      batch.giveBack()
+      // Nobody comes back for it.
+      this.#stream.letGoWritten(Infinity)
+      for (const text of texts) this.#read(text)
+    }
+  }
+
+  finish(): void {
+    this.wake()
+    if (!this.#hasResponse) this.#listener.unanswered()
+    this.leave()
+  }
+
+  takeOver(): void {
+    // Nobody else reads it: its client does not know of it.
+  }
+
+  giveWay(): void {
+    this.takeOver()
+  }
+
+  comment(_bytes: Uint8Array, giveBack: () => void): void {
+    giveBack()
+  }
+
+  /** It holds nothing that could be ended for it to come back. */
+  disconnect(): boolean {
+    return false
+  }
+
+  #read(data: string): void {
+    for (const { message, text } of writtenMessages(data)) {
+      if (this.#hasResponse) return
+      if (isResponse(message)) {
+        this.#hasResponse = true
+        this.#patience.start(PATIENCE)
+        this.#listener.answered(message, text)
+      } else if (typeof message.method === 'string') this.#listener.heard(message, text)
+    }
+  }
+}
