@@ -1,5 +1,5 @@
-// A call that goes on without its request: its client is given a result in the meantime, and what the
-// endpoint says from then on goes to a stream that somebody else reads.
+// A call that goes on without its request: its client is given a result in the meantime, and what
+// the endpoint says from then on goes to a stream that somebody else reads.
 import { isRequest } from '../protocol/json-rpc.js'
 import type { Stream } from '../streams/stream.js'
 import type { Connection } from '../readers/connection.js'

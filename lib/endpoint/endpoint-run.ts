@@ -75,6 +75,7 @@ export class EndpointRun implements ResponseCaptureHost {
    */
   mayGoOnAlone(onAnswered: () => void): void {
     this.#stream.onAnswered = onAnswered
+    this.#handler.isUntaken = false
   }
 
   /** Something else has answered. */

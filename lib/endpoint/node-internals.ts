@@ -170,18 +170,18 @@ export function isDestroyedByNode(socket: Socket, error: Error | undefined): boo
  * destroyed then, which is no news of its client.
  */
 export function dropsBody(req: IncomingMessage): boolean {
-  if ((req as Consumed)._consumed === true) return false
+  if ((req as ReadRequest)._consuming === true) return false
   return !req.readableEnded && req.readableFlowing === null && req.listenerCount('readable') === 0
 }
 
 /** Whether somebody has begun to read a body: what Node asks before it drops one. */
-interface Consumed extends IncomingMessage {
-  _consumed?: boolean
+interface ReadRequest extends IncomingMessage {
+  _consuming?: boolean
 }
 
 /** A body that has come whole stays for who reads it behind the end of the response. */
 export function keepBody(req: IncomingMessage): void {
-  if (req.complete) (req as Consumed)._consumed = true
+  if (req.complete) (req as ReadRequest)._consuming = true
 }
 
 /**
