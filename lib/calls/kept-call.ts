@@ -39,7 +39,7 @@ export function keptCallIn({ head, bytes }: KeptValue): KeptCall | undefined {
 const NOTHING = new Uint8Array(0)
 
 /** An answer as JSON, and what of it need not be written as JSON again. */
-export function packed(answer: WrittenAnswer): {
+function packed(answer: WrittenAnswer): {
   readonly head: object
   readonly bytes: Uint8Array
 } {
@@ -57,7 +57,7 @@ export function packed(answer: WrittenAnswer): {
   }
 }
 
-export function unpacked(head: object, bytes: Uint8Array): WrittenAnswer {
+function unpacked(head: object, bytes: Uint8Array): WrittenAnswer {
   const answer = head as WrittenAnswer
   const body = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
   switch (answer.kind) {

@@ -29,7 +29,7 @@ export class TaskStore implements TaskKeeper {
   /** Makes the ids of tasks. */
   readonly newId: () => string
 
-  /** @param keeper where other instances find tasks that have ended; `undefined`: there are none. */
+  /** @param keeper where other instances find tasks that have ended; `undefined`: nowhere. */
   constructor(
     { maxPerOwner, ttl, limits }: TasksSettings,
     newId: () => string,
