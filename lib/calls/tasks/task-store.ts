@@ -23,7 +23,6 @@ export class TaskStore implements TaskKeeper {
   readonly #places: SharedRoom
   readonly #bytes: SharedRoom
   readonly #sweep: Sweep
-  #isClosing = false
   readonly #idle = new WhenIdle(() => [...this.#running].every(task => task.isWaitingForInput))
 
   /** Makes the ids of tasks. */
@@ -112,7 +111,6 @@ export class TaskStore implements TaskKeeper {
 
   /** The process is about to end. */
   beginClosing(): void {
-    this.#isClosing = true
     this.#sweep.close()
   }
 
