@@ -203,6 +203,10 @@ export class Instance implements RoutesInstance {
       maxBytes: Math.ceil(settings.maxBytes / ANSWERS_SHARE),
       abandonAfter: () => this.table.abandonAfter,
       kept: this.kept,
+      names: {
+        keySettled: (key, owner) => this.directory.keySettled(key, owner),
+        keyForgotten: key => this.directory.keyForgotten(key)
+      },
       onFull: () => {
         debug(
           'call under a key given up: its client has gone, and as much is held already as may be'

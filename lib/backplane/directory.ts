@@ -18,7 +18,7 @@ import type { SharedNames } from './shared-names.js'
 export interface SharedDirectorySettings {
   /** Sessions of other instances are sent to them. */
   readonly forwardsSessions: boolean
-  /** Milliseconds for which a call under a key is remembered. */
+  /** Milliseconds for which a call under a key is remembered once it has been answered. */
   readonly keyTime: number
 }
 
@@ -30,6 +30,8 @@ export type DirectoryLink = Pick<InstanceLink, 'tag' | 'look' | 'isClosed'> & {
 
 /** Milliseconds for which a session is remembered: it is written again as long as it lasts. */
 const SESSION_TIME = 24 * 60 * 60 * 1000
+/** Milliseconds for which a call under a key is nobody else's before it has been answered. */
+const LONGEST_CALL = 24 * 60 * 60 * 1000
 /** Milliseconds after which a session is looked for once more that has just been opened. */
 const LOOK_AGAIN = 100
 /** How long is waited for what the instances share, in leases, and how often it is asked in one. */
@@ -60,6 +62,7 @@ export class SharedDirectory<S extends Shelves<S>> implements Directory<S> {
 
   where(kind: NameKind, name: string): Place | Promise<Place> {
     if (kind === 'session') return this.#whereSession(name)
+    if (kind === 'key') return this.#whereKey(name)
     // What has not the form of our ids is of nobody.
     return isInstanceId(name) ? this.#at(tagOf(name)) : HERE
   }
@@ -67,7 +70,15 @@ export class SharedDirectory<S extends Shelves<S>> implements Directory<S> {
   claim(key: string, owner: string): Place | Promise<Place> {
     const { names } = this.#link
     if (names.has('k', key)) return HERE
-    return this.#patiently(() => names.claim('k', key, owner, this.#settings.keyTime))
+    return this.#patiently(() => names.claim('k', key, owner, LONGEST_CALL))
+  }
+
+  keySettled(key: string, owner: string): void {
+    this.#link.names.lasts('k', key, owner, this.#settings.keyTime)
+  }
+
+  keyForgotten(key: string): void {
+    this.#link.names.delete('k', key)
   }
 
   async find<K extends keyof S & NameKind>(
@@ -76,6 +87,12 @@ export class SharedDirectory<S extends Shelves<S>> implements Directory<S> {
   ): Promise<FoundIn<S, K> | Elsewhere> {
     const place = await this.where(kind, name)
     return place.kind === 'here' ? this.#local.find(kind, name) : place
+  }
+
+  #whereKey(key: string): Place | Promise<Place> {
+    const { names, tag } = this.#link
+    if (names.has('k', key)) return HERE
+    return this.#patiently(async () => (await names.find('k', key)) ?? tag)
   }
 
   #whereSession(id: string): Place | Promise<Place> {

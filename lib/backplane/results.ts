@@ -11,7 +11,7 @@ export interface SavedResult {
   /** The sequences of its first event and of its last one. */
   readonly first: number
   readonly last: number
-  /** Those of the last event that went out, of the last request to the client, of the last error. */
+  /** Those of the last event that went out, the last request to the client, the last error. */
   readonly written: number
   readonly lastRequest: number
   readonly lastError: number

@@ -1,5 +1,6 @@
 // What instances have that can be asked for by a name that does not say where it is: sessions, and
 // calls under a key. A shared key for each, whose value only an instance can write.
+import { now } from '../protocol/clock.js'
 import { FairStore } from '../streams/fair-store.js'
 import type { Envelopes } from './envelope.js'
 import type { Backplane } from './types.js'
@@ -15,6 +16,9 @@ const AT_ONCE = 500
 /** Milliseconds for which it is believed that a name is not there. */
 const ABSENT_FOR = 1000
 
+/** Milliseconds after which names that last for as long as what they name are written again. */
+const RENEWED_EVERY = 60 * 60 * 1000
+
 interface Entry {
   readonly time: number
 }
@@ -27,6 +31,7 @@ export class SharedNames {
   /** Names that were looked for in vain, and when. */
   readonly #absent = new Map<string, number>()
   #again: string[] = []
+  #renewedAt = now()
 
   constructor(backplane: Backplane, envelopes: Envelopes, tag: string, max: number) {
     this.#backplane = backplane
@@ -43,7 +48,7 @@ export class SharedNames {
   /** This instance has it. `time`: milliseconds for which that is remembered. */
   add(kind: NameClass, name: string, owner: string, time: number): void {
     const key = this.#keyOf(kind, name)
-    this.#own.set(key, owner, { time })
+    this.#own.set(key, owner, { time }, time)
     this.#absent.delete(key)
     this.#write(key, time).catch(() => this.#again.push(key))
   }
@@ -55,12 +60,17 @@ export class SharedNames {
   async claim(kind: NameClass, name: string, owner: string, time: number): Promise<string> {
     const key = this.#keyOf(kind, name)
     if (this.#own.peek(key) !== undefined) return this.#tag
-    const earlier = await this.find(kind, name)
+    const earlier = await this.#findOf(kind, this.#envelopes.namesOf(name).slice(1))
     if (earlier !== undefined) return earlier
     const isTaken = (await this.#backplane.command(this.#set(key, time, true))) === null
     const holder = isTaken ? ((await this.#read(key)) ?? this.#tag) : this.#tag
-    if (holder === this.#tag) this.#own.set(key, owner, { time })
+    if (holder === this.#tag) this.#own.set(key, owner, { time }, time)
     return holder
+  }
+
+  /** It is remembered for so many milliseconds more, if this instance has it. */
+  lasts(kind: NameClass, name: string, owner: string, time: number): void {
+    if (this.has(kind, name)) this.add(kind, name, owner, time)
   }
 
   delete(kind: NameClass, name: string): void {
@@ -71,8 +81,12 @@ export class SharedNames {
   }
 
   /** Who has it; `undefined`: nobody. Rejects where that cannot be known. */
-  async find(kind: NameClass, name: string): Promise<string | undefined> {
-    for (const digest of this.#envelopes.namesOf(name)) {
+  find(kind: NameClass, name: string): Promise<string | undefined> {
+    return this.#findOf(kind, this.#envelopes.namesOf(name))
+  }
+
+  async #findOf(kind: NameClass, digests: readonly string[]): Promise<string | undefined> {
+    for (const digest of digests) {
       const holder = await this.#read(`${kind}:${digest}`)
       if (holder !== undefined) return holder
     }
@@ -100,6 +114,11 @@ export class SharedNames {
   }
 
   tick(): void {
+    if (now() - this.#renewedAt > RENEWED_EVERY) {
+      this.#renewedAt = now()
+      const sessions = [...this.#own.keys()].filter(key => key.startsWith('s:'))
+      this.#again = [...new Set([...this.#again, ...sessions])]
+    }
     for (const key of this.#again.splice(0, AT_ONCE)) {
       const entry = this.#own.peek(key)
       if (entry !== undefined) this.#write(key, entry.time).catch(() => undefined)

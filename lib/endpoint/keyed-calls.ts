@@ -1,6 +1,6 @@
 // All calls under an `Idempotency-Key`: those that run, and what is remembered of the rest.
 import type { ServerResponse } from 'node:http'
-import { type Here, UNKNOWN } from '../streams/directory.js'
+import { type Directory, type Here, UNKNOWN } from '../streams/directory.js'
 import { FairStore } from '../streams/fair-store.js'
 import type { Keeper } from '../streams/keeper.js'
 import { SharedRoom } from '../streams/shared-room.js'
@@ -49,6 +49,8 @@ export interface KeyedCallsLimits {
   readonly onFull: () => void
   /** Where other instances find what nobody has fetched; `undefined`: there are none. */
   readonly kept?: Keeper | undefined
+  /** What other instances know of keys. */
+  readonly names?: Pick<Directory<object>, 'keySettled' | 'keyForgotten'>
 }
 
 export class IdempotencyStore implements CallHost {
@@ -208,10 +210,12 @@ export class IdempotencyStore implements CallHost {
     this.#running.delete(key)
     this.#sweep.begin()
     this.#idle.check()
+    const isForgotten = outcome.kind === 'answer' && NOT_STARTED.includes(outcome.answer.status)
+    if (isForgotten) return this.#limits.names?.keyForgotten(key)
+    this.#limits.names?.keySettled(key, owner)
     const call: SettledCall = { kind: 'settled', hash, outcome }
     if (outcome.kind !== 'answer') return void this.#settled.set(key, owner, call)
     const { status } = outcome.answer
-    if (NOT_STARTED.includes(status)) return
     if (isUnread) this.#keepForOthers(key, call)
     if (status >= 400 && status < 500 && this.#refused.set(key, owner, call)) return
     if (!this.#answered.set(key, owner, call)) call.outcome = LOST

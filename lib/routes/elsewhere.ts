@@ -45,7 +45,9 @@ export const elsewhereByKey: Route = context => {
   if (!context.profile.taken) return undefined
   const key = keyOf(context)
   if (key === undefined || digestOf(body, context.text) === undefined) return undefined
-  const place = instance.directory.claim(key, owner)
+  const { directory, isClosing } = instance
+  // What leaves begins nothing that others would have to wait for.
+  const place = isClosing ? directory.where('key', key) : directory.claim(key, owner)
   return place instanceof Promise ? place.then(known => begunAt(context, relay, known)) : undefined
 }
 

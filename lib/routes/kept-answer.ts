@@ -14,7 +14,7 @@ import { answerStreamMethod } from './stream-methods.js'
 
 type Kept = Pick<InstanceLink, 'kept' | 'results'>
 
-/** By the id of a stream, a token or a task that its message names. `undefined`: nothing was kept. */
+/** By the id of a stream, a token or a task in its message. `undefined`: nothing was kept. */
 export async function answerKept(
   context: Context,
   { kept, results }: Kept,

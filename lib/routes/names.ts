@@ -2,11 +2,13 @@
 import { parseEventId, parseStreamName } from '../protocol/event-id.js'
 import { parseForeignId } from '../protocol/foreign-id.js'
 import { type Message, paramsOf } from '../protocol/json-rpc.js'
+import { streamParameters } from '../protocol/link-header.js'
 import { isStreamMethod } from '../protocol/stream-messages.js'
 import { taskIdOf, taskMethodOf } from '../protocol/tasks.js'
 import { isInstanceId } from '../backplane/instance-link.js'
 import type { NameKind } from '../streams/directory.js'
 import { tokenOf } from '../calls/token-request.js'
+import { keyOf } from '../endpoint/idempotency.js'
 import { streamNamesIn } from '../endpoint/mcp-request.js'
 import type { Context } from './route.js'
 
@@ -24,10 +26,21 @@ export function idNamed({ instance, req, method, lastEventId }: Context): Named 
   return method === 'GET' ? named('stream', parseEventId(lastEventId ?? '')?.streamId) : undefined
 }
 
+/** A DELETE names a call by its key before a response has begun. */
+function keyNamed(context: Context): Named | undefined {
+  if (context.method !== 'DELETE') return undefined
+  const values = streamParameters(context.req.url ?? '')
+  return named('key', values.flatMap(value => keyOf(context, value) ?? [])[0])
+}
+
 /** By its head: where it names none of our ids, its session. */
 export function namedByHead(context: Context): Named | undefined {
   const { session, hasOversizedSession } = context
-  return idNamed(context) ?? named('session', hasOversizedSession ? undefined : session)
+  return (
+    idNamed(context) ??
+    keyNamed(context) ??
+    named('session', hasOversizedSession ? undefined : session)
+  )
 }
 
 /** The first of our ids that its messages name. */

@@ -32,8 +32,8 @@ export type Elsewhere =
 /** Where a name leads. `here`: to this process, whether or not it has anything under it. */
 export type Place = { readonly kind: 'here' } | Elsewhere
 
-/** What may be named. Keys are claimed instead, as whoever names one first begins a call. */
-export type NameKind = 'stream' | 'session' | 'token' | 'task' | 'ticket'
+/** What may be named. */
+export type NameKind = 'stream' | 'session' | 'token' | 'task' | 'ticket' | 'key'
 
 /** What this process has, by kind: each is asked by name, and answers at once. */
 export type Shelves<S> = { readonly [K in keyof S]: (name: string) => Here<unknown, unknown> }
@@ -45,6 +45,10 @@ export interface Directory<S> {
   where(kind: NameKind, name: string): Place | Promise<Place>
   /** Takes a key for this instance, if nobody has it, and says who has it then. */
   claim(key: string, owner: string): Place | Promise<Place>
+  /** The call under a key of this instance has been answered: it is remembered for a while. */
+  keySettled(key: string, owner: string): void
+  /** It has not begun: whoever names it next begins it. */
+  keyForgotten(key: string): void
   /** What a name stands for. */
   find<K extends keyof S & NameKind>(kind: K, name: string): Promise<FoundIn<S, K> | Elsewhere>
 }
@@ -69,6 +73,14 @@ export class LocalDirectory<S extends Shelves<S>> implements Directory<S> {
 
   claim(): Place {
     return HERE
+  }
+
+  keySettled(): void {
+    // Nobody else knows of it.
+  }
+
+  keyForgotten(): void {
+    // Nobody else knows of it.
   }
 
   find<K extends keyof S & NameKind>(kind: K, name: string): Promise<FoundIn<S, K>> {

@@ -79,15 +79,18 @@ export class FairStore<V extends object> {
     return this.#entries.peek(key)?.value
   }
 
-  /** `false`: it is larger than all may be together, and is not kept. */
-  set(key: string, owner: string, value: V): boolean {
+  /**
+   * `false`: it is larger than all may be together, and is not kept. `ttl`: milliseconds for which
+   * this one stays.
+   */
+  set(key: string, owner: string, value: V, ttl?: number): boolean {
     this.#entries.delete(key)
     const size = this.#sizeOf(value)
     if (size > this.#maxSize) return false
     this.#makeRoom(size)
     this.#shares.grow(owner, size)
     this.#shares.put(owner, key)
-    this.#entries.set(key, { value, size, owner })
+    this.#entries.set(key, { value, size, owner }, ttl === undefined ? {} : { ttl })
     return true
   }
 

@@ -172,6 +172,16 @@ export function describeDirectory(
       expect(again).toEqual(claims)
     })
 
+    it('finds a key without taking it, and lets go of one whose call has not begun', async () => {
+      const [one, other] = await joined()
+      expect(await one!.directory.where('key', 'no key')).toEqual(HERE)
+      expect(await other!.directory.claim('no key', 'alice')).toEqual(HERE)
+      expect((await one!.directory.where('key', 'no key')).kind).toBe('remote')
+      other!.directory.keyForgotten('no key')
+      expect(await one!.directory.where('key', 'no key')).toEqual(HERE)
+      expect(await one!.directory.claim('no key', 'alice')).toEqual(HERE)
+    })
+
     it('says of what an instance had that has left that it is lost', async () => {
       const [one, other] = await joined()
       const id = other!.put('stream', local('going'))

@@ -157,6 +157,43 @@ describe('a call of another instance', () => {
     expect(all.endpoints[1]?.requests.length).toBe(0)
   })
 
+  it('is cancelled by its Idempotency-Key before there is an answer', async () => {
+    const all = await anywhere()
+    const key = 'a-key-that-nobody-guesses'
+    const headers = { ...headersFor({ version: VERSION }), prefer: 'rel=stream' }
+    const first = post(all.urls[0]!, callTool(1, 'any'), { ...headers, 'idempotency-key': key })
+    const lost = first.catch(() => undefined)
+    const call = await all.endpoints[0]!.calls.nth(1)
+    const stranger = { ...headers, authorization: 'Bearer two' }
+    expect((await del(`${all.urls[1]!}?stream=${key}`, stranger)).status).toBe(404)
+    expect(call.isClosed).toBe(false)
+    expect((await del(`${all.urls[1]!}?stream=${key}`, headers)).status).toBe(204)
+    await call.closed
+    await lost
+  })
+
+  it('is not begun elsewhere for as long as it runs, and is remembered for a while after', async () => {
+    const window = 60_000
+    const all = await anywhere({ window })
+    const headers = {
+      ...headersFor({ version: VERSION }),
+      'idempotency-key': 'a-key-that-nobody-guesses'
+    }
+    const left = (): number => {
+      const [, entry] = [...all.hub.keys].find(([key]) => key.startsWith('k:'))!
+      return entry.until - Date.now()
+    }
+    const first = post(all.urls[0]!, callTool(1, 'any'), headers)
+    const call = await all.endpoints[0]!.calls.nth(1)
+    expect(left()).toBeGreaterThan(100 * window)
+    json(call)
+    await (
+      await first
+    ).ended
+    expect(left()).toBeLessThanOrEqual(window)
+    expect(left()).toBeGreaterThan(window / 2)
+  })
+
   it('is joined under its Idempotency-Key, and nothing runs twice', async () => {
     const all = await anywhere()
     const headers = {
