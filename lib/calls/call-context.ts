@@ -13,11 +13,11 @@ export class CallContext extends HandlerContext {
   }
 
   override get state(): StreamState {
-    return this.#call.state
+    return this.#call.stream.state
   }
 
   override get signal(): AbortSignal {
-    return this.#call.signal
+    return this.#call.stream.signal
   }
 
   /** Whoever waits gets the next token now: that is how a connection ends here. */

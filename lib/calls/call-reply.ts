@@ -11,28 +11,28 @@ export interface CallReply {
   readonly requestId: RequestId
   /** The request that it is, where it has come by HTTP. */
   readonly req: IncomingMessage | undefined
-  /** Whether it can be told something before its answer. */
+  /** Whether it can be sent something before its answer. */
   readonly acceptsEvents: boolean
   /** Its response is held open without its client. */
   readonly isKept: boolean
   /** It has been given an answer, or its client has gone. */
   readonly isOver: boolean
-  /** Its client does not take what it has been told. */
+  /** Its client does not take what it has been sent. */
   readonly isFull: boolean
   /** Where it came to, its client can come to again. */
   readonly mayComeBack: boolean
   /**
-   * It has told its client requests of the endpoint that have not been answered: it must not go
+   * It has passed on requests of the endpoint that its client has not answered: it must not go
    * before that.
    */
   readonly isAskingClient: boolean
   /**
    * Calls `onGone` if the client leaves before it has its answer; `isCancelled`: it wants no more
-   * of the call. Calls `onDrain` when it can be told more, after `tell` has said that it cannot.
+   * of the call. Calls `onDrain` when it is full no more.
    */
   watch(onGone: (isCancelled: boolean) => void, onDrain: () => void): void
-  /** Tells the client a message of the endpoint. `false`: it cannot be told more for now. */
-  tell(message: Message, text: string): boolean
+  /** Passes on a message of the endpoint. */
+  send(message: Message, text: string): void
   answer(answer: CallAnswer): void
   refuse(fault: ResumeTokenFault): void
 }

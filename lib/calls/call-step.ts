@@ -1,37 +1,42 @@
-// From one token to the next: the requests that wait for the same answer, and what they have been
-// told before it.
-import { cancelledRequest, isRequest, type RequestId } from '../protocol/json-rpc.js'
-import type { CallReply, CallAnswer } from './call-reply.js'
+// From one token to the next: the requests that wait for the same answer.
+import { isRequest, type Message, type RequestId } from '../protocol/json-rpc.js'
+import type { CallAnswer, CallReply } from './call-reply.js'
 import type { ResumeTokenFault } from './token-fault.js'
-import type { PendingMessage } from './pending-messages.js'
 
 export class CallStep {
   readonly token: string | undefined
   readonly #replies = new Set<CallReply>()
-  /** Requests of the endpoint that the client has been told, and has not answered. */
-  #asked: PendingMessage[] = []
-  #answer: CallAnswer | undefined
+  /**
+   * What those who come with the token get, by its place in the log: a part of the result, or its
+   * end; 0: neither, only the next token. `undefined` while they wait.
+   */
+  answeredWith: number | undefined
 
   constructor(token: string | undefined) {
     this.token = token
-  }
-
-  /** Whoever comes with the token gets it; `undefined` while they wait. */
-  get answer(): CallAnswer | undefined {
-    return this.#answer
   }
 
   get isWaitedFor(): boolean {
     return this.#replies.size > 0
   }
 
-  /** Somebody can be told something before the answer. */
+  /** Somebody can be sent something before the answer. */
   get isListenedTo(): boolean {
     return [...this.#replies].some(reply => reply.acceptsEvents)
   }
 
+  /** The same, now. */
+  get hasRoom(): boolean {
+    return [...this.#replies].some(({ acceptsEvents, isFull }) => acceptsEvents && !isFull)
+  }
+
+  /** None of them takes any more for now. */
+  get isFull(): boolean {
+    return this.isListenedTo && !this.hasRoom
+  }
+
   /**
-   * A reply that has told its client what the endpoint asks is the way by which the endpoint gets the
+   * A reply that has passed on what the endpoint asks is the way by which the endpoint gets the
    * answer.
    */
   get isAskingClient(): boolean {
@@ -56,39 +61,17 @@ export class CallStep {
     this.#replies.delete(reply)
   }
 
-  /** Whoever comes again with a token may have lost what the endpoint asked the first time. */
-  askAgain(reply: CallReply): void {
-    if (this.#answer === undefined)
-      for (const { message, text } of this.#asked) reply.tell(message, text)
+  /**
+   * Passes on what the endpoint says. One that nobody reads must not fill up while another one is
+   * read, but for what it is asked.
+   */
+  send(message: Message, text: string): void {
+    const isQuestion = isRequest(message)
+    for (const reply of [...this.#replies])
+      if (reply.acceptsEvents && (isQuestion || !reply.isFull)) reply.send(message, text)
   }
 
-  /** `false`: none of those who listen can be told more for now. */
-  tell(told: PendingMessage): boolean {
-    const { message, text } = told
-    this.note([told])
-    const listeners = [...this.#replies].filter(reply => reply.acceptsEvents)
-    const ready = listeners.filter(reply => !reply.isFull)
-    // A request that nobody reads must not fill up while another one is read.
-    const ears = isRequest(message) || ready.length === 0 ? listeners : ready
-    return ears.filter(reply => reply.tell(message, text)).length > 0
-  }
-
-  /** What the client is told from elsewhere: it may have to be asked again. */
-  note(messages: readonly PendingMessage[]): void {
-    for (const told of messages) {
-      const withdrawn = cancelledRequest(told.message)
-      if (withdrawn !== undefined) this.answered(withdrawn)
-      if (isRequest(told.message)) this.#asked.push(told)
-    }
-  }
-
-  /** The endpoint has its answer to a request, or wants none. */
-  answered(requestId: RequestId): void {
-    this.#asked = this.#asked.filter(({ message }) => message.id !== requestId)
-  }
-
-  give(answer: CallAnswer): void {
-    this.#answer = answer
+  answer(answer: CallAnswer): void {
     for (const reply of this.#takeReplies()) reply.answer(answer)
   }
 
@@ -99,7 +82,6 @@ export class CallStep {
   #takeReplies(): CallReply[] {
     const replies = [...this.#replies]
     this.#replies.clear()
-    this.#asked = []
     return replies
   }
 }

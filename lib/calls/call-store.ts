@@ -1,26 +1,24 @@
-// All resumable calls of this process: which token is whose, for how long, and how much is kept.
-import { LRUCache } from 'lru-cache'
+// All resumable calls of this process: which token is whose, and which stream it stands for. The
+// streams are kept as all others are, in a registry of their own, within bounds of their own.
 import { nanoid } from 'nanoid'
-import { CLOCK } from '../protocol/clock.js'
-import { FairShares } from '../streams/fair-shares.js'
-import { FairStore } from '../streams/fair-store.js'
-import type { Message, RequestId } from '../protocol/json-rpc.js'
-import { SharedRoom } from '../streams/shared-room.js'
 import type { Keeper } from '../streams/keeper.js'
-import { Sweep, sweepPeriod } from '../streams/sweep.js'
-import type { CallKeeper } from './call-keeper.js'
-import { isFinal, keepCall } from './kept-call.js'
+import { FairStore } from '../streams/fair-store.js'
+import type { Stream } from '../streams/stream.js'
+import { StreamRegistry } from '../streams/stream-registry.js'
+import type { Message, RequestId } from '../protocol/json-rpc.js'
 import type { Call } from './call.js'
-import { WhenIdle } from '../streams/when-idle.js'
+import type { CallHost } from './call-host.js'
+import { streamInit } from './call-events.js'
+import { isFinal, keepCall } from './kept-call.js'
 import type { ResumeTokenFault } from './token-fault.js'
 import { tokenOf, whyAnother } from './token-request.js'
 
 export interface CallStoreLimits {
-  /** Calls that run, and calls that are kept once they have ended. */
+  /** Calls that may be kept, running or ended. */
   readonly maxCalls: number
-  /** Bytes of the results of one call. */
+  /** Bytes that one call may keep. */
   readonly maxCallBytes: number
-  /** Bytes of all results. */
+  /** Bytes that all calls may keep. */
   readonly maxBytes: number
   /** Milliseconds for which a result that has been given stays available. */
   readonly window: number
@@ -36,7 +34,7 @@ export interface CallCounts {
   readonly calls: number
   /** Bytes that are kept of them. */
   readonly bytes: number
-  /** Total of results that had to make room before their time. */
+  /** Total of what had to make room before its time. */
   readonly evictions: number
 }
 
@@ -46,88 +44,61 @@ interface Retired {
   readonly reason: ResumeTokenFault
 }
 
-/** An owner's running calls may be so many times what is left for the others: alone it gets 8/9. */
-const RUNNING_FACTOR = 8
 /** Milliseconds for which it is: then the token is as one that never was. */
 const RETIRED_FOR = 60 * 60 * 1000
+/** Calls are not handed off: what they ask, they ask whoever waits. */
+const NO_HANDOFF = { handoffQuiet: Infinity, handoffAfter: Infinity }
 
-export class CallStore implements CallKeeper<Call> {
+export class CallStore implements CallHost<Call> {
   readonly maxCallBytes: number
-  abandonAfter: number
   readonly #limits: CallStoreLimits
   readonly #newId: () => string
   readonly #keeper: Keeper | undefined
-  readonly #running = new Set<Call>()
-  readonly #room: SharedRoom
-  /** What each owner has: bytes, and for each call as many more as it gets on the average. */
-  readonly #shares = new FairShares<Call>()
-  readonly #place: number
-  readonly #settled: LRUCache<Call, true>
+  readonly #streams: StreamRegistry
+  readonly #calls = new WeakMap<Stream, Call>()
   readonly #byToken = new Map<string, Call>()
   readonly #retired: FairStore<Retired>
-  readonly #sweep: Sweep
-  #isClosing = false
-  readonly #idle = new WhenIdle(() => this.#running.size === 0)
-  #bytes = 0
-  #evictions = 0
 
   /** @param keeper where other instances find answers; `undefined`: there is none. */
-  constructor(
-    limits: CallStoreLimits,
-    newId: () => string = nanoid,
-    keeper: Keeper | undefined = undefined
-  ) {
+  constructor(limits: CallStoreLimits, newId: () => string = nanoid, keeper?: Keeper) {
+    const { maxCalls, maxCallBytes, maxBytes, window, abandonAfter } = limits
+    this.#limits = limits
     this.#newId = newId
     this.#keeper = keeper
-    this.maxCallBytes = limits.maxCallBytes
-    this.abandonAfter = limits.abandonAfter
-    this.#limits = limits
-    this.#sweep = new Sweep(sweepPeriod(limits.window), () => {
-      this.#settled.purgeStale()
-      return this.#settled.size > 0
-    })
-    this.#room = new SharedRoom(limits.maxCalls, RUNNING_FACTOR)
-    this.#place = Math.ceil(limits.maxBytes / limits.maxCalls)
-    this.#settled = new LRUCache({
-      maxSize: limits.maxCalls,
-      sizeCalculation: () => 1,
-      perf: CLOCK,
-      // Else the cache takes the time of the request before for this one's, within a millisecond.
-      ttlResolution: 0,
-      noDisposeOnSet: true,
-      dispose: (_true, call) => {
-        const { owner } = call.facts
-        this.#shares.drop(owner, call)
-        this.#shares.grow(owner, -this.#place)
-        call.forget(call.isDelivered ? 'token-completed' : 'token-expired')
-      }
-    })
-    this.#retired = new FairStore({ maxSize: limits.maxCalls, ttl: RETIRED_FOR })
-  }
-
-  /** Whether an owner may run one more. */
-  hasRoom(owner: string): boolean {
-    return this.#room.has(owner, 1)
+    this.maxCallBytes = maxCallBytes
+    this.#streams = new StreamRegistry(
+      {
+        window: Math.max(1, window),
+        abandonAfter,
+        maxBytes,
+        maxStreams: maxCalls,
+        maxStreamBytes: maxCallBytes,
+        maxEventBytes: maxCallBytes,
+        ...NO_HANDOFF
+      },
+      (_name, stream, error) => {
+        if (stream.isEnded) this.#calls.get(stream)?.ended(error?.code)
+      },
+      undefined,
+      stream => this.#calls.get(stream)?.forget()
+    )
+    this.#retired = new FairStore({ maxSize: maxCalls, ttl: RETIRED_FOR })
   }
 
   counts(): CallCounts {
-    return {
-      calls: this.#running.size + this.#settled.size,
-      bytes: this.#bytes,
-      evictions: this.#evictions
-    }
+    const { answering, finished, bytes, evictions } = this.#streams.counts()
+    return { calls: answering + finished, bytes, evictions }
   }
 
-  /** Calls that run. */
-  get running(): number {
-    return this.#running.size
+  /** Whether any call runs. */
+  get isBusy(): boolean {
+    for (const _call of this.#streams.running) return true
+    return false
   }
 
-  begin(call: Call): void {
-    const { owner } = call.facts
-    this.#running.add(call)
-    this.#room.take(owner, 1)
-    this.#shares.grow(owner, this.#place)
+  /** Whether there is room for one more of this owner's. */
+  hasRoom(owner: string): boolean {
+    return this.#streams.hasRoom(owner)
   }
 
   /**
@@ -140,7 +111,7 @@ export class CallStore implements CallKeeper<Call> {
     const retired = this.#retired.peek(token ?? '')
     const call = found?.facts.scope === scope ? found : undefined
     // Looked for where it would be found to be out of date.
-    if (call !== undefined && (this.#running.has(call) || this.#use(call))) return call
+    if (call !== undefined && this.#streams.find(call.stream.id).kind === 'local') return call
     // It may have been retired just now.
     const known = call === undefined ? retired : this.#retired.peek(token ?? '')
     return known?.scope === scope ? known.reason : 'token-invalid'
@@ -160,14 +131,7 @@ export class CallStore implements CallKeeper<Call> {
     return whyAnother(request, found.facts, scope, text) ?? found
   }
 
-  /** `false`: it is not kept any more. */
-  #use(call: Call): boolean {
-    if (this.#settled.get(call) === undefined) return false
-    this.#shares.put(call.facts.owner, call)
-    return true
-  }
-
-  /** The calls that have an open reply for requests; not where two have one for the same. */
+  /** The calls that requests wait for; not where two calls are waited for under the same id. */
   findByRequests(
     requestIds: readonly RequestId[],
     owner: string,
@@ -187,34 +151,33 @@ export class CallStore implements CallKeeper<Call> {
 
   /** One owner's running calls of a session. */
   ofSession(sessionId: string | undefined, owner: string): Call[] {
-    return [...this.#running].filter(
-      ({ facts }) => facts.sessionId === sessionId && facts.owner === owner
-    )
-  }
-
-  get isClosing(): boolean {
-    return this.#isClosing
+    const streams = this.#streams.listFor(sessionId, owner)
+    return streams.flatMap(stream => (stream.isEnded ? [] : (this.#calls.get(stream) ?? [])))
   }
 
   /** The process is about to end: a call whose client does not come back soon is abandoned. */
   beginClosing(abandonAfter: number): void {
-    this.#isClosing = true
-    this.#sweep.close()
-    this.abandonAfter = Math.min(abandonAfter, this.abandonAfter)
-    for (const call of [...this.#running]) call.restart()
+    this.#streams.beginClosing(abandonAfter)
   }
 
   /** Resolves when no call runs any more. */
   whenIdle(): Promise<void> {
-    return this.#idle.wait()
+    return this.#streams.whenCallsOver()
   }
 
   /** Ends all calls with an error for their clients. */
   close(): void {
-    for (const call of [...this.#running]) call.fail('closing')
+    this.#streams.failCalls('closing')
   }
 
-  // CallKeeper
+  // CallHost
+
+  open(call: Call): Stream {
+    const stream = this.#streams.open(streamInit(call.facts, this.#newId()), call)
+    if (stream === undefined) throw new Error('No room for a call')
+    this.#calls.set(stream, call)
+    return stream
+  }
 
   issue(call: Call): string {
     const token = this.#newId()
@@ -227,60 +190,17 @@ export class CallStore implements CallKeeper<Call> {
     this.#retired.set(token, owner, { scope, reason })
   }
 
-  resize(bytes: number, owner: string): boolean {
-    while (bytes > 0 && this.#bytes + bytes > this.#limits.maxBytes)
-      if (!this.#evict(owner)) return false
-    this.#bytes += bytes
-    this.#shares.grow(owner, bytes)
-    return true
-  }
-
   settled(call: Call): void {
-    const { owner } = call.facts
-    this.#leave(call)
-    const { window, abandonAfter } = this.#limits
-    // A call whose client has no token is known by its `Idempotency-Key` alone, which keeps its
-    // answer itself.
-    if (call.tokens.length === 0) return call.forget('token-completed')
-    const ttl = Math.max(1, call.isDelivered ? window : Math.max(window, abandonAfter))
-    if (call.isUnread) this.#keepForOthers(call, ttl)
-    if (this.#settled.has(call)) this.#settled.set(call, true, { ttl })
-    else {
-      while (this.#settled.size >= this.#limits.maxCalls) if (!this.#evict(undefined)) break
-      this.#shares.grow(owner, this.#place)
-      this.#settled.set(call, true, { ttl })
-    }
-    this.#shares.put(owner, call)
-    this.#sweep.begin()
+    const { tokens, stream } = call
+    // It is known by its `Idempotency-Key` alone, if at all, which keeps its answer itself.
+    if (tokens.length === 0) this.#streams.drop(stream)
+    else if (call.isUnread) this.#keepForOthers(call)
   }
 
-  #keepForOthers({ tokens, facts, final }: Call, time: number): void {
+  #keepForOthers({ tokens, facts, final }: Call): void {
     if (this.#keeper === undefined || !isFinal(final)) return
+    const { window, abandonAfter } = this.#limits
+    const time = Math.max(1, window, abandonAfter)
     for (const token of tokens) keepCall(this.#keeper, token, facts, final, time)
-  }
-
-  dropped(call: Call): void {
-    this.#leave(call)
-  }
-
-  /** It does not run any more. */
-  #leave(call: Call): void {
-    if (!this.#running.delete(call)) return
-    const { owner } = call.facts
-    this.#room.giveBack(owner, 1)
-    this.#shares.grow(owner, -this.#place)
-    this.#idle.check()
-  }
-
-  /**
-   * A result goes of the owner that has most, the one used longest ago. `false`: there is none, or
-   * who wants the room has much more.
-   */
-  #evict(wantedBy: string | undefined): boolean {
-    const call = this.#shares.next(wantedBy)
-    if (call === undefined) return false
-    this.#evictions++
-    this.#settled.delete(call)
-    return true
   }
 }

@@ -101,12 +101,11 @@ export class HttpReply implements CallReply {
       })
   }
 
-  tell(message: Message, text: string): boolean {
+  send(message: Message, text: string): void {
     const own = inWordsOf(message, this.#progressToken)
-    if (own === undefined) return !this.#isFull
+    if (own === undefined) return
     const json = own === message ? text : spliceJson(text, message, own)
     this.#guarded(() => (this.#isFull = !this.#write(json)))
-    return !this.#isFull
   }
 
   answer(answer: CallAnswer): void {

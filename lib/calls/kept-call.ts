@@ -2,7 +2,7 @@
 // one that ran it has gone.
 import type { WrittenAnswer } from '../endpoint/endpoint-answer.js'
 import type { Keeper, KeptValue } from '../streams/keeper.js'
-import type { CallFacts } from './call-keeper.js'
+import type { CallFacts } from './call-host.js'
 import type { CallAnswer } from './call-reply.js'
 
 /** What a request must have in common with the one that began the call. */

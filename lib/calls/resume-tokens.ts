@@ -132,7 +132,7 @@ export class ResumeTokens {
   /** Hears what the endpoint says about cancelled requests and ended sessions. */
   watch({ req, res, messages, owner, session }: RequestContext): void {
     // Without a session and without an owner, a request id says nothing about whose request it is.
-    if ((session === undefined && owner === '') || this.#calls.running === 0) return
+    if ((session === undefined && owner === '') || !this.#calls.isBusy) return
     const cancelled = messages.flatMap(message => cancelledRequest(message) ?? [])
     res.once('close', () => {
       if (!res.headersSent) return
@@ -157,7 +157,7 @@ export class ResumeTokens {
    */
   noteAnswers({ res, messages, owner, session }: RequestContext): void {
     const answers = messages.filter(isResponse)
-    if (answers.length === 0 || session === undefined || this.#calls.running === 0) return
+    if (answers.length === 0 || session === undefined || !this.#calls.isBusy) return
     res.once('close', () => {
       if (!res.headersSent || res.statusCode < 200 || res.statusCode > 299) return
       for (const call of this.#calls.ofSession(session, owner))
@@ -191,22 +191,12 @@ export class ResumeTokens {
   #begin(post: RequestContext, request: Request, parameters: string, ask: Ask): void {
     const { owner, session, text } = post
     const { method } = request
-    const revision = post.revision ?? revisionIn(request)
-    const facts = {
-      owner,
-      sessionId: session,
-      scope: post.scopeOf(),
-      method,
-      parameters
-    }
     const { rounds } = ask
-    const call = new Call(
-      facts,
-      this.#calls,
-      rounds === undefined ? interimOf(method, revision) : comeAgain
-    )
+    const facts = { owner, sessionId: session, scope: post.scopeOf(), method, parameters }
+    const revision = post.revision ?? revisionIn(request)
+    const interim = rounds === undefined ? interimOf(method, revision) : comeAgain
+    const call = new Call(facts, this.#calls, interim)
     if (rounds !== undefined) this.#rounds.set(call, rounds)
-    this.#calls.begin(call)
     this.#parts.debug('%s may be resumed with tokens', method)
     const reply = new HttpReply(post, request, ask.isByHeader)
     call.join(undefined, reply, this.#waitOf(call, ask))
@@ -229,7 +219,7 @@ export class ResumeTokens {
     const own = endpointRequest(request, id)
     const sent = sendToEndpoint(req, own, {
       text: endpointText(text, request, own),
-      signal: call.signal
+      signal: call.stream.signal
     })
     sent.then(
       response => {
@@ -237,7 +227,7 @@ export class ResumeTokens {
         readAnswer(response, id, limits.maxCallBytes, {
           message: (message, text) => {
             if (acceptsEvents) {
-              if (!call.tell(message, text)) response.pause()
+              if (!call.append(text)) response.pause()
             } else if (isRequest(message)) {
               // Its client takes nothing but its answer.
               tellUnanswered(this.#parts, req, message.id, sessionId)

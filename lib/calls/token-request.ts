@@ -7,7 +7,7 @@ import { spliceJson } from '../protocol/json-splice.js'
 import { longNumbers, partsOf, skipSpace } from '../protocol/json-text.js'
 import { parseRevision } from '../protocol/revisions.js'
 import { respondAsync } from '../protocol/respond-async.js'
-import type { CallFacts } from './call-keeper.js'
+import type { CallFacts } from './call-host.js'
 import { requestStateOf, withEndpointState } from './request-state.js'
 import type { ResumeTokenFault } from './token-fault.js'
 

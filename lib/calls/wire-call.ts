@@ -41,7 +41,7 @@ export class WireCall {
   /** The server says something before its answer. Resolves when it may say more. */
   async tell(message: Message): Promise<void> {
     const own = this.#underOurId(message)
-    if (this.call.tell(own, JSON.stringify(own))) return
+    if (this.call.append(JSON.stringify(own))) return
     await new Promise<void>(resolve => this.#waiting.push(resolve))
   }
 
@@ -73,7 +73,7 @@ export class WireCall {
 
   /** Nobody wants its answer. */
   withdraw(): void {
-    const params = { requestId: this.requestId, reason: `The call was ${this.call.state}` }
+    const params = { requestId: this.requestId, reason: `The call was ${this.call.stream.state}` }
     this.host.tellServer({ jsonrpc: '2.0', method: 'notifications/cancelled', params }, undefined)
   }
 

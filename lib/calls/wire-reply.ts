@@ -66,10 +66,9 @@ export class WireReply implements CallReply {
     this.#onGone(isCancelled)
   }
 
-  tell(message: Message, text: string): boolean {
+  send(message: Message, text: string): void {
     const own = inWordsOf(message, this.#progressToken)
     if (own !== undefined && !this.#isOver) this.#send(own, text.length)
-    return !this.isFull
   }
 
   answer(answer: CallAnswer): void {

@@ -154,20 +154,14 @@ class WireSession implements SessionTokens {
 
   #begin(request: Request, parameters: string, ask: Ask, extra: unknown): void {
     const { calls, settings, parts } = this.#shared
+    const { owner } = this.#host
     const { method } = request
-    const facts = {
-      owner: this.#host.owner,
-      sessionId: ON_WIRES,
-      scope: this.#scope,
-      method,
-      parameters
-    }
+    const facts = { owner, sessionId: ON_WIRES, scope: this.#scope, method, parameters }
     const call = new Call(facts, calls, interimOf(method, revisionIn(request)))
-    calls.begin(call)
     parts.debug('%s on a wire may be resumed with tokens', method)
     const asked = new WireCall(call, this.#host, this.#open)
     this.#calls.set(asked.requestId, asked)
-    call.signal.addEventListener('abort', () => this.#aborted(asked))
+    call.stream.signal.addEventListener('abort', () => this.#aborted(asked))
     call.join(undefined, this.#replyTo(request), waitOf(settings, ask))
     const own = { ...endpointRequest(request, asked.requestId), jsonrpc: '2.0' as const }
     if (!call.isEnded)

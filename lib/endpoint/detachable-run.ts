@@ -1,12 +1,13 @@
 // A call that goes on without its request: its client is given a result in the meantime, and what
 // the endpoint says from then on goes to a stream that somebody else reads.
 import { isRequest } from '../protocol/json-rpc.js'
+import { ONE_CONNECTION } from '../protocol/revisions.js'
 import type { Stream } from '../streams/stream.js'
 import type { Connection } from '../readers/connection.js'
 import { EndpointCapture } from './capture.js'
 import { keepBody } from './node-internals.js'
 import type { ProgressReport } from './progress-reports.js'
-import { ONE_CONNECTION, RunStream } from './run-stream.js'
+import { RunStream } from './run-stream.js'
 
 /**
  * Takes over the stream of a call, in whose place its client gets a result in the meantime: its

@@ -39,22 +39,6 @@ type Written<Answer> = Answer extends { readonly message: unknown }
   ? Omit<Answer, 'message'>
   : Answer
 
-export function asWritten(answer: EndpointAnswer): WrittenAnswer {
-  if (answer.kind === 'fault') return answer
-  const { message: _message, ...written } = answer
-  return written
-}
-
-/** Bytes that it takes to keep an answer. */
-export function sizeOf(answer: WrittenAnswer): number {
-  if (answer.kind === 'fault') return 0
-  const size = answer.kind === 'response' ? Buffer.byteLength(answer.text) : answer.body.length
-  return Object.entries(answer.headers).reduce(
-    (sum, [name, values = []]) => sum + name.length + values.join().length,
-    size
-  )
-}
-
 export interface AnswerListener {
   /** A notification, or a request of the endpoint. */
   message(message: Message, text: string): void

@@ -3,7 +3,7 @@
 import { now } from '../protocol/clock.js'
 import { label } from '../protocol/event-id.js'
 import { isRequest, type Message, type RequestId } from '../protocol/json-rpc.js'
-import type { ClientProfile } from '../protocol/revisions.js'
+import { type ClientProfile, ONE_CONNECTION } from '../protocol/revisions.js'
 import type { ByteBudget } from '../streams/event-log.js'
 import type { Stream } from '../streams/stream.js'
 import type { Connection } from '../readers/connection.js'
@@ -24,14 +24,6 @@ import { warnOfIds, warnOfMissed } from './warnings.js'
 
 /** What a client gets that waits for a slow endpoint. */
 export type InTheMeantime = 'event stream' | 'connection' | 'json'
-
-/** How a client is treated whose stream lasts no longer than its connection. */
-export const ONE_CONNECTION: ClientProfile = {
-  taken: false,
-  primer: 'none',
-  reconnects: false,
-  handoff: 'never'
-}
 
 export class RunStream implements CaptureHost {
   /** Set where the request is an `initialize`. */

@@ -33,6 +33,14 @@ export function parseRevision(value: unknown): string | undefined {
   return typeof value === 'string' && REVISION.test(value) ? value : undefined
 }
 
+/** How a client is treated whose stream lasts no longer than its connection. */
+export const ONE_CONNECTION: ClientProfile = {
+  taken: false,
+  primer: 'none',
+  reconnects: false,
+  handoff: 'never'
+}
+
 /**
  * The manners towards a client of a revision.
  *
@@ -46,9 +54,7 @@ export function parseRevision(value: unknown): string | undefined {
 export function profileFor(revision: string | undefined, announced: boolean): ClientProfile {
   const handoff = announced ? 'when-quiet' : 'when-proved'
   if (revision !== undefined && revision >= FIRST_STATELESS_REVISION) {
-    return announced
-      ? { taken: true, primer: 'empty', reconnects: true, handoff }
-      : { taken: false, primer: 'none', reconnects: false, handoff: 'never' }
+    return announced ? { taken: true, primer: 'empty', reconnects: true, handoff } : ONE_CONNECTION
   }
   if (revision !== undefined && revision >= FIRST_POLLING_REVISION)
     return { taken: true, primer: 'empty', reconnects: true, handoff }

@@ -73,6 +73,7 @@ export class StreamRegistry implements StreamHost<Stream>, ByteBudget {
   readonly unsent: UndeliveredQuota | undefined
   readonly #notify: StreamEventListener
   readonly #sessions: Pick<Sessions, 'answersDirectly'> | undefined
+  readonly #onBury: ((stream: Stream) => void) | undefined
   /** Streams whose clients have been sent a ping of ours, by its id. */
   readonly #pinged = new Map<string, Stream>()
   readonly #live = new Map<string, Stream>()
@@ -99,13 +100,18 @@ export class StreamRegistry implements StreamHost<Stream>, ByteBudget {
   readonly #callsOver = new WhenIdle(() => this.#live.size === this.#listening)
   #abandonAfter: number
 
-  /** `sessions`: what is known of how their clients answer. */
+  /**
+   * @param sessions what is known of how their clients answer.
+   * @param bury remembers what is to be of a stream that is kept no longer. Default: a tombstone.
+   */
   constructor(
     limits: RegistryLimits,
     notify: StreamEventListener,
-    sessions?: Pick<Sessions, 'answersDirectly'>
+    sessions?: Pick<Sessions, 'answersDirectly'>,
+    bury?: (stream: Stream) => void
   ) {
     this.#sessions = sessions
+    this.#onBury = bury
     this.limits = limits
     this.unsent = limits.unsent === undefined ? undefined : new UndeliveredQuota(limits.unsent)
     this.#abandonAfter = limits.abandonAfter
@@ -127,7 +133,7 @@ export class StreamRegistry implements StreamHost<Stream>, ByteBudget {
    */
   open(init: StreamInit, producer: Producer): Stream | undefined {
     const { owner } = init
-    if (!this.#hasRoom(owner)) return undefined
+    if (!this.hasRoom(owner)) return undefined
     this.#running.take(owner, 1)
     this.#grow(owner, this.#place)
     const stream = new Stream(init, producer, this)
@@ -388,7 +394,8 @@ export class StreamRegistry implements StreamHost<Stream>, ByteBudget {
     this.#sweep.begin()
   }
 
-  #hasRoom(owner: string): boolean {
+  /** Whether a stream of this owner's may be opened; makes room for it where that can be done. */
+  hasRoom(owner: string): boolean {
     const { maxStreams, maxBytes } = this.limits
     while (!this.#running.has(owner, 1)) if (!this.#evictIdleListener(owner)) return false
     while (this.#live.size + this.#finished.size >= maxStreams) {
@@ -417,7 +424,8 @@ export class StreamRegistry implements StreamHost<Stream>, ByteBudget {
 
   #bury(stream: Stream, isEviction: boolean): void {
     this.#remove(stream)
-    if (stream.isEphemeral) stream.letGo(isEviction)
+    this.#onBury?.(stream)
+    if (stream.isEphemeral || this.#onBury !== undefined) stream.letGo(isEviction)
     else this.#finished.bury(stream, isEviction)
     if (!isEviction) return
     this.#evictions++

@@ -1,4 +1,5 @@
 // What a resumable call is known by, and what it wants of those who keep it.
+import type { Stream } from '../streams/stream.js'
 import type { ResumeTokenFault } from './token-fault.js'
 
 /** What a request must have in common with the one that began the call. */
@@ -12,24 +13,16 @@ export interface CallFacts {
   readonly parameters: string
 }
 
-/** Where calls are kept. */
-export interface CallKeeper<Call> {
-  /** Bytes that one call may keep. */
+/** Where the tokens of calls are kept. */
+export interface CallHost<Call> {
+  /** Bytes that a message of a call may have, or a part of its result. */
   readonly maxCallBytes: number
-  /** Milliseconds without a request after which a call is abandoned. */
-  readonly abandonAfter: number
-  /** The process is about to end: who has to come back for a call may find nobody. */
-  readonly isClosing: boolean
+  /** Opens its stream. */
+  open(call: Call): Stream
   /** Gives out a token. */
   issue(call: Call): string
   /** A token is not valid any more. */
   retire(token: string, call: Call, reason: ResumeTokenFault): void
-  /** An owner's calls keep more bytes, or fewer. `false`: there is no room for them. */
-  resize(bytes: number, owner: string): boolean
-  /**
-   * Its answer is there, or has been fetched once more: from now on it may be forgotten in time.
-   */
+  /** It has ended, and nobody waits for it. Without a token, nobody can ask for it again. */
   settled(call: Call): void
-  /** It is over, and nothing of it is wanted. */
-  dropped(call: Call): void
 }

@@ -1,0 +1,67 @@
+// The events in the log of a call: messages, parts of its result, and the answer with its head.
+import { dataOf, newFields, readFields } from '../protocol/sse-fields.js'
+import type { EventLog } from '../streams/event-log.js'
+import type { StreamInit } from '../streams/stream-types.js'
+import { ONE_CONNECTION } from '../protocol/revisions.js'
+import type { WrittenAnswer } from '../endpoint/endpoint-answer.js'
+import type { CallFacts } from './call-host.js'
+
+/** An answer that is kept; a fault is no more than a word. */
+export type KeptAnswer = Exclude<WrittenAnswer, { readonly kind: 'fault' }>
+
+const encoder = new TextEncoder()
+
+/** Whatever is said on it, each request for it is answered in that request's own name. */
+export function streamInit({ owner, sessionId }: CallFacts, id: string): StreamInit {
+  return { id, kind: 'request', owner, sessionId, requestIds: [], profile: ONE_CONNECTION }
+}
+
+/** A part of the result, as JSON on one line. */
+export function encodePart(text: string): Uint8Array {
+  return encoder.encode(`event: part\ndata: ${text}\n\n`)
+}
+
+/** Line ends in JSON are white space; another body is not read before it is given. */
+export function encodeAnswer(answer: KeptAnswer): Uint8Array {
+  const { requestId, headers } = answer
+  const [head, data] =
+    answer.kind === 'response'
+      ? [{ kind: answer.kind, requestId, headers }, answer.text.replace(/[\r\n]+/g, ' ')]
+      : [
+          { kind: answer.kind, requestId, status: answer.status, headers },
+          answer.body.toString('base64')
+        ]
+  return encoder.encode(`event: answer\ndata: ${JSON.stringify(head)}\ndata: ${data}\n\n`)
+}
+
+/** The message that stands behind a cursor; `undefined`: something else does. */
+export function messageAfter(log: EventLog, cursor: number): string | undefined {
+  return readEvent(log, cursor + 1, true)
+}
+
+/** The part that an event is. */
+export function partAt(log: EventLog, sequence: number): string | undefined {
+  return readEvent(log, sequence, false)
+}
+
+/** The answer that an event is; `undefined`: it is not kept any more. */
+export function answerAt(log: EventLog, sequence: number): KeptAnswer | undefined {
+  const data = readEvent(log, sequence, false)
+  if (data === undefined) return undefined
+  const end = data.indexOf('\n')
+  const head = JSON.parse(data.slice(0, end)) as KeptAnswer
+  const rest = data.slice(end + 1)
+  return head.kind === 'response'
+    ? { ...head, text: rest }
+    : { ...head, body: Buffer.from(rest, 'base64') }
+}
+
+function readEvent(log: EventLog, sequence: number, isMessage: boolean): string | undefined {
+  if (sequence < log.first || sequence > log.last) return undefined
+  const { bytes, giveBack } = log.read(sequence - 1)
+  const fields = newFields()
+  const to = readFields(bytes, 0, fields)
+  const data = fields.isMessage === isMessage ? dataOf(bytes, 0, to, fields) : undefined
+  giveBack()
+  return data
+}
