@@ -82,7 +82,7 @@ export class Closing {
     transports.beginClosing()
     const spread = (): number => Math.round(retry * (0.8 + 0.4 * Math.random()))
     instance.connections.beginClosing(spread, mayMove)
-    const waiting = [instance.table.whenCallsOver(), instance.calls.whenIdle()]
+    const waiting = [instance.table.running.whenCallsOver(), instance.calls.whenIdle()]
     if (tokens !== undefined) waiting.push(tokens.whenIdle())
     if (tasks !== undefined) waiting.push(tasks.whenIdle())
     if (resources !== undefined) waiting.push(resources.whenIdle())
@@ -116,7 +116,7 @@ export class Closing {
     // Calls with a token first: their answers are what is remembered of them under a key.
     tokens?.close()
     tasks?.close()
-    instance.table.failCalls('closing')
+    instance.table.running.failCalls('closing')
     instance.calls.close()
     resources?.close()
     transports.close()

@@ -151,7 +151,7 @@ export class CallStore implements CallHost<Call> {
 
   /** One owner's running calls of a session. */
   ofSession(sessionId: string | undefined, owner: string): Call[] {
-    const streams = this.#streams.listFor(sessionId, owner)
+    const streams = this.#streams.index.listFor(sessionId, owner)
     return streams.flatMap(stream => (stream.isEnded ? [] : (this.#calls.get(stream) ?? [])))
   }
 
@@ -162,12 +162,12 @@ export class CallStore implements CallHost<Call> {
 
   /** Resolves when no call runs any more. */
   whenIdle(): Promise<void> {
-    return this.#streams.whenCallsOver()
+    return this.#streams.running.whenCallsOver()
   }
 
   /** Ends all calls with an error for their clients. */
   close(): void {
-    this.#streams.failCalls('closing')
+    this.#streams.running.failCalls('closing')
   }
 
   // CallHost

@@ -23,7 +23,7 @@ export function noteDirectAnswer(parts: InstanceParts, stream: Stream): void {
 export function notePongs({ instance, messages, session, owner }: RequestContext): boolean {
   let count = 0
   for (const message of messages) {
-    const stream = isResponse(message) ? instance.table.findPinged(message.id) : undefined
+    const stream = isResponse(message) ? instance.table.index.findPinged(message.id) : undefined
     if (stream === undefined || stream.owner !== owner || stream.sessionId !== session) continue
     noteDirectAnswer(instance, stream)
     count++

@@ -37,7 +37,9 @@ export function watchVerdict(context: RequestContext, isSessionWatched = false):
   const answered = answers.length > 0 ? askingFor(parts, answers, session, owner) : []
   // The endpoint may end the session's streams before it says a word.
   const ending =
-    session !== undefined && req.method === 'DELETE' ? parts.table.ofSession(session, owner) : []
+    session !== undefined && req.method === 'DELETE'
+      ? parts.table.index.ofSession(session, owner)
+      : []
   for (const stream of ending) stream.sessionEnding()
   res.once('close', () => {
     actOnVerdict()
@@ -49,7 +51,7 @@ export function watchVerdict(context: RequestContext, isSessionWatched = false):
     const { statusCode } = res
     const isAccepted = statusCode >= 200 && statusCode < 300
     if (isAccepted) {
-      for (const [id, stream] of parts.table.findByRequests(cancelled, session, owner))
+      for (const [id, stream] of parts.table.index.findByRequests(cancelled, session, owner))
         stream.cancelRequest(id)
       for (const [, stream] of answered) noteDirectAnswer(parts, stream)
       for (const [id, stream] of askingFor(parts, answers, session, owner)) stream.answered(id)
@@ -124,7 +126,7 @@ function askingFor(
   owner: string
 ): [RequestId, Stream][] {
   if (answers.length === 0) return []
-  const asking = parts.table
+  const asking = parts.table.index
     .listFor(session, owner)
     .filter(({ openRequests }) => openRequests.size > 0)
   return answers.flatMap(message => {
@@ -138,7 +140,7 @@ function askingFor(
 }
 
 function endSession(parts: InstanceParts, session: string, owner: string, isLost: boolean): void {
-  const streams = parts.table.ofSession(session, owner)
+  const streams = parts.table.index.ofSession(session, owner)
   parts.debug(
     'session ended by %s: %d streams dropped',
     isLost ? 'the endpoint (404)' : 'DELETE',

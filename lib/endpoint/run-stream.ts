@@ -186,7 +186,7 @@ export class RunStream implements CaptureHost {
   }
 
   get budget(): ByteBudget {
-    return this.request.instance.table
+    return this.request.instance.table.budget
   }
 
   missed(headers: readonly string[], sessionId: string | undefined): void {

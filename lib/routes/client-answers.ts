@@ -177,7 +177,7 @@ async function send(
     // In a session an id is one request, and more than one stream may have asked it: those of a
     // call that is resumed by tokens.
     if (stream.sessionId !== undefined)
-      for (const other of instance.table.ofSession(stream.sessionId, stream.owner))
+      for (const other of instance.table.index.ofSession(stream.sessionId, stream.owner))
         other.answered(answer.id, true)
     return undefined
   } catch (error) {

@@ -14,7 +14,7 @@ export const listen: Route = context => {
 
 function channelFor(context: Context, session: string): Answer | undefined {
   const { instance, owner, path } = context
-  const channels = instance.table.findListening(session, owner)
+  const channels = instance.table.index.findListening(session, owner)
   const [first] = channels
   if (first === undefined) return undefined
   const rule = channels.length > 1 ? 'several' : instance.listenRules.of({ owner, path })

@@ -18,7 +18,7 @@ export function ownAnswers(context: Context): Answer | undefined {
 /** Whether it only repeats answers that came by a hand-off: the first answer counts. */
 function isHandedOver({ instance, messages, session, owner }: Context): boolean {
   if (session === undefined || messages.length === 0 || !messages.every(isResponse)) return false
-  const streams = instance.table.ofSession(session, owner)
+  const streams = instance.table.index.ofSession(session, owner)
   return messages.every(({ id }) =>
     streams.some(stream => stream.turns?.wasHandedOver(id) === true)
   )

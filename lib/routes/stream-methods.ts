@@ -136,7 +136,7 @@ function resume(
 }
 
 function pollAll({ instance, session, owner }: Context): object {
-  const streams = instance.table.listFor(session, owner)
+  const streams = instance.table.index.listFor(session, owner)
   for (const stream of streams) stream.signOfLife()
   return { streams: streams.map(stream => pollResult(stream)) }
 }

@@ -70,7 +70,7 @@ function noteFollowsLinks({ instance }: Context, found: FoundStream): void {
   if (sessionId === undefined || sessions.followsLinks(owner, sessionId)) return
   sessions.prove(owner, sessionId)
   // Its other calls may have been opened before this was known.
-  for (const stream of table.ofSession(sessionId, owner)) stream.prove()
+  for (const stream of table.index.ofSession(sessionId, owner)) stream.prove()
 }
 
 /**

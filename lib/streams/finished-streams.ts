@@ -2,7 +2,7 @@
 // remembered of the rest.
 import { LRUCache } from 'lru-cache'
 import { CLOCK } from '../protocol/clock.js'
-import { type Ended, type Here, type Local, UNKNOWN } from './directory.js'
+import { type Directory, type Ended, type Here, type Local, UNKNOWN } from './directory.js'
 import type { FairShares } from './fair-shares.js'
 import { FairStore } from './fair-store.js'
 import type { RequestId } from '../protocol/json-rpc.js'
@@ -25,6 +25,13 @@ export interface Tombstone extends StreamIdentity {
 
 /** A stream, or only what is remembered of one. */
 export type FoundStream = Local<Stream> | Ended<Tombstone>
+
+/** Where the streams of this process are found. */
+export interface StreamShelf {
+  readonly stream: (id: string) => Here<Stream, Tombstone>
+}
+
+export type StreamDirectory = Pick<Directory<StreamShelf>, 'find'>
 
 const TOMBSTONE_TTL = 60 * 60 * 1000
 /** Characters that all tombstones may have, beyond what is usual for each. */
@@ -58,23 +65,23 @@ export class FinishedStreams {
   readonly #limits: FinishedLimits
   readonly #tombstones: FairStore<Tombstone>
   readonly #grow: (owner: string, by: number) => void
-  readonly #bury: (stream: Stream, isEviction: boolean) => void
+  readonly #replace: (stream: Stream, isEviction: boolean) => void
 
   /**
    * @param shares what each owner has, of running streams too.
    * @param grow notes that an owner has more, or less.
-   * @param bury what is done with a stream that is not kept any more: evicted, or expired.
+   * @param replace what is done with a stream that is not kept any more: evicted, or expired.
    */
   constructor(
     limits: FinishedLimits,
     shares: FairShares<string>,
     grow: (owner: string, by: number) => void,
-    bury: (stream: Stream, isEviction: boolean) => void
+    replace: (stream: Stream, isEviction: boolean) => void
   ) {
     this.#limits = limits
     this.#shares = shares
     this.#grow = grow
-    this.#bury = bury
+    this.#replace = replace
     this.#kept = new LRUCache({
       // Counted by size: with `max` the cache lays out its tables at once, and clears them whole
       // when it loses its only entry.
@@ -85,10 +92,10 @@ export class FinishedStreams {
         shares.drop(owner, id)
         grow(owner, -limits.place)
       },
-      // After, not `dispose`: a burial deletes, and the cache counts wrong when it is changed from
+      // After, not `dispose`: replacing deletes, and the cache counts wrong when it is changed from
       // inside a deletion.
       disposeAfter: (stream: Stream, _id: string, reason: LRUCache.DisposeReason): void => {
-        if (reason === 'evict' || reason === 'expire') bury(stream, reason === 'evict')
+        if (reason === 'evict' || reason === 'expire') replace(stream, reason === 'evict')
       }
     })
     this.#tombstones = new FairStore({
@@ -142,7 +149,7 @@ export class FinishedStreams {
    * Lets go of a stream's events, and remembers the rest. `isRecall`: whoever is still being given
    * some of them is cut off.
    */
-  bury(stream: Stream, isRecall: boolean): void {
+  replaceWithTombstone(stream: Stream, isRecall: boolean): void {
     const { id, kind, owner, requestIds, sessionId, state, last, written, lastRequest, lastError } =
       stream
     const identity = { id, kind, owner, requestIds, sessionId }
@@ -166,7 +173,7 @@ export class FinishedStreams {
   evict(wantedBy?: string): boolean {
     const id = this.#shares.next(wantedBy)
     const stream = id === undefined ? undefined : this.#kept.peek(id, { allowStale: true })
-    if (stream !== undefined) this.#bury(stream, true)
+    if (stream !== undefined) this.#replace(stream, true)
     return stream !== undefined
   }
 

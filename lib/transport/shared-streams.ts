@@ -3,7 +3,8 @@
 import type { WireResources, WireTokens } from '../protocol/shared-wire.js'
 import type { ResumeInterval } from '../protocol/stream-messages.js'
 import type { Stream } from '../streams/stream.js'
-import type { StreamDirectory, StreamRegistry } from '../streams/stream-registry.js'
+import type { StreamDirectory } from '../streams/finished-streams.js'
+import type { StreamRegistry } from '../streams/stream-registry.js'
 import type { WireSession } from './wire-session.js'
 
 /** As much of the middleware as transports need. */

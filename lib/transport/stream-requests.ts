@@ -96,7 +96,7 @@ function pollAll(wire: RequestWire, { id }: StreamRequest): void {
   const theirs = [...sessions.values()].filter(
     session => session === wire.session || (wire.owner !== '' && session.owner === wire.owner)
   )
-  const streams = theirs.flatMap(session => host.table.ofSession(session.id, wire.owner))
+  const streams = theirs.flatMap(session => host.table.index.ofSession(session.id, wire.owner))
   for (const stream of streams) signOfLife(wire, stream)
   if (id !== undefined) wire.respond(id, { streams: streams.map(stream => pollResult(stream)) })
 }

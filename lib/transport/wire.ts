@@ -212,8 +212,8 @@ export class Wire implements ReaderHost, RequestWire, SessionWire {
     const { table } = this.shared.host
     if (this.#isClosed) return
     this.#underway += bytes
-    if (bytes > 0) table.reserve(bytes, true)
-    else table.unreserve(-bytes)
+    if (bytes > 0) table.budget.reserve(bytes, true)
+    else table.budget.unreserve(-bytes)
   }
 
   #closed(): void {

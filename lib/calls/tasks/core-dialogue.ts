@@ -128,9 +128,7 @@ export class CoreDialogue {
   #listening(): Stream | undefined {
     const { owner, sessionId } = this.#task.facts
     if (sessionId === undefined) return undefined
-    return this.#parts.table
-      .ofSession(sessionId, owner)
-      .find(({ kind, isEnded }) => kind === 'listen' && !isEnded)
+    return this.#parts.table.index.findListening(sessionId, owner)[0]
   }
 
   /** Nobody may rely on it: where there is no listen channel, nobody is told. */
