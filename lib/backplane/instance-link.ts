@@ -107,7 +107,7 @@ export class InstanceLink {
       ping: tag => send(tag, KIND.ping, NOTHING),
       keyOf: tag => `i:${tag}`,
       lapsed: host.lapsed,
-      up: () => this.names.writeAgain()
+      lost: () => this.names.writeAgain()
     })
     this.#timer = setInterval(() => this.#tick(), lease / TICKS)
     this.#timer.unref()
@@ -152,7 +152,7 @@ export class InstanceLink {
    * it lives after all. `false`: it does live, and nobody is to be told.
    */
   async declareGone(id: string, tag: string): Promise<boolean> {
-    const key = this.#markOf(id)
+    const key = markOf(this.envelopes.nameOf(id))
     try {
       await this.backplane.command(['SET', key, MARK, 'PX', MARKED_FOR])
       // Either it sees the mark with its next sign of life, or that is seen here.
@@ -166,14 +166,13 @@ export class InstanceLink {
 
   /** Whether the client of a stream of this instance has been told that it is lost. */
   async wasDeclaredGone(id: string): Promise<boolean> {
-    const key = this.#markOf(id)
-    const isMarked = (await this.backplane.command(['GET', key])) instanceof Uint8Array
-    if (isMarked) await this.backplane.command(['DEL', key])
-    return isMarked
-  }
-
-  #markOf(id: string): string {
-    return `d:${this.envelopes.nameOf(id)}`
+    for (const name of this.envelopes.namesOf(id)) {
+      const key = markOf(name)
+      if (!((await this.backplane.command(['GET', key])) instanceof Uint8Array)) continue
+      await this.backplane.command(['DEL', key])
+      return true
+    }
+    return false
   }
 
   /** Leaves the others: what is asked of them, or by them, ends. */
@@ -236,6 +235,10 @@ export function tagOf(id: string): string {
 /** Whether a name has the form of an id that an instance has made. */
 export function isInstanceId(name: string): boolean {
   return INSTANCE_ID.test(name)
+}
+
+function markOf(name: string): string {
+  return `d:${name}`
 }
 
 function channelOf(tag: string): string {

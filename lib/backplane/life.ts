@@ -17,8 +17,8 @@ export interface LifeHost {
   readonly keyOf: (tag: string) => string
   /** Others may have taken this instance for dead, and may have told its clients so. */
   readonly lapsed: () => void
-  /** There is a connection again, or for the first time. */
-  readonly up: () => void
+  /** What is shared may be lost: there is a connection again, or for the first time, or no key. */
+  readonly lost: () => void
 }
 
 // Parts of a lease, which is 6 seconds by default.
@@ -90,7 +90,7 @@ export class Life {
       this.#echoAt = now
       if (this.#soundSince !== Infinity) return
       this.#soundSince = now
-      this.#host.up()
+      this.#host.lost()
       return this.#sign()
     }
     const peer = this.#peer(tag)
@@ -169,6 +169,7 @@ export class Life {
     const { tag, keyOf, now } = this.#host
     if (this.#isOver) return
     const before = this.#signedAt
+    if (now() - before < this.#lease * SILENCE) this.#lookAtOwn()
     const signed = (): void => {
       this.#isWritable = true
       this.#signedAt = now()
@@ -177,6 +178,15 @@ export class Life {
     this.#backplane
       .command(['SET', keyOf(tag), SIGN, 'PX', this.#lease])
       .then(signed, () => void (this.#isWritable = false))
+  }
+
+  /** Where its own key is not there any more, others may be lost, too: flushed, or evicted. */
+  #lookAtOwn(): void {
+    const { tag, keyOf, lost } = this.#host
+    this.#backplane.command(['GET', keyOf(tag)]).then(
+      found => void (found === null && lost()),
+      () => undefined
+    )
   }
 
   /**

@@ -4,7 +4,9 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Exchange, ExchangeUser } from '../backplane/exchange.js'
 import type { InstanceLink } from '../backplane/instance-link.js'
 import type { StreamFault } from '../protocol/errors.js'
+import { parseStreamName } from '../protocol/event-id.js'
 import type { RequestId } from '../protocol/json-rpc.js'
+import { findLink, STREAM_PARAMETER, STREAM_RELATION } from '../protocol/link-header.js'
 import { KEEP_ALIVE_COMMENT } from '../protocol/sse-writer.js'
 import { headerOf } from '../access/guards.js'
 import { factsOf } from '../endpoint/loopback.js'
@@ -48,6 +50,8 @@ export class RelayedResponse implements ExchangeUser {
   /** It has been given the head of an event stream, as the other instance was silent. */
   #isWaiting = false
   #isEventStream = false
+  /** Of its event stream, where that says so. */
+  #streamId: string | undefined
   /** What was written last ends an event, or a comment. */
   #isAtEnd = true
   #isOver = false
@@ -137,7 +141,17 @@ export class RelayedResponse implements ExchangeUser {
     if (!this.#hasHead && why === 'gone') return this.#options.gone()
     if (!this.#hasHead && !this.#isWaiting) return refuse(this.#res, 502, 'endpoint-failed')
     if (!this.#isEventStream || !this.#isAtEnd) return void this.#res.destroy()
-    if (why === 'gone') tellGone(this.#req, this.#res, this.#options.requestIds)
+    if (why === 'gone') void this.#tellGone()
+    else this.#res.end()
+  }
+
+  /** Its instance is to know that this client has been told, should it live after all. */
+  async #tellGone(): Promise<void> {
+    const { link, tag, requestIds } = this.#options
+    const id = this.#streamId
+    const isGone = id === undefined || (await link.declareGone(id, tag))
+    if (!isWritable(this.#res)) return
+    if (isGone) tellGone(this.#req, this.#res, requestIds)
     else this.#res.end()
   }
 
@@ -146,6 +160,7 @@ export class RelayedResponse implements ExchangeUser {
     const res = this.#res
     const type = headers.find(([name]) => name.toLowerCase() === 'content-type')?.[1][0] ?? ''
     this.#isEventStream = EVENT_STREAM.test(type)
+    this.#streamId = streamIn(headers)
     if (this.#isWaiting) {
       if (status === 200 && this.#isEventStream) return true
       // It comes again, and is told what it can be told then.
@@ -212,6 +227,13 @@ export class RelayedResponse implements ExchangeUser {
     this.#isOver = true
     this.#timer.stop()
   }
+}
+
+/** The stream that a response links to. */
+function streamIn(headers: ResponseHead['headers']): string | undefined {
+  const links = headers.find(([name]) => name.toLowerCase() === 'link')?.[1]
+  const target = links && findLink(links.join(), STREAM_RELATION, 'http://localhost')
+  return target && parseStreamName(target.searchParams.get(STREAM_PARAMETER) ?? '')?.id
 }
 
 /** Characters of the end of what was written that are looked at. */

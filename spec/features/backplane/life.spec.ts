@@ -39,6 +39,11 @@ describe('an instance that has died', () => {
     await waiting.ended
     expect(waiting.messages()).toMatchObject(GONE)
     expect(waiting.ending).toBe('end')
+    // Where it lives after all, it learns of that.
+    expect(call.isClosed).toBe(false)
+    all.members[0]!.backplane.isUp = true
+    await call.closed
+    expect(all.members[0]!.streams.stats().failures).toEqual({ 'owner-gone': 1 })
   })
 
   it('leaves each client that comes back later with one, and nothing more after that', async () => {
@@ -194,10 +199,6 @@ describe('what instances share', () => {
     await opened.ended
     await settled(all as Anywhere)
     all.hub.flush()
-    const { backplane } = all.members[0]!
-    // As after a restart: the connection is lost with what there was.
-    backplane.isUp = false
-    backplane.isUp = true
     await until(() => [...all.hub.keys.keys()].some(key => key.startsWith('s:')))
     const response = await post(
       all.members[1]!.url,
