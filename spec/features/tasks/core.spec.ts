@@ -182,6 +182,32 @@ describe('a call that asks to be a task', () => {
     expect(calls).toHaveLength(0)
   })
 
+  it('is one task where it is sent twice under one key', async () => {
+    const { url, headers, calls, streams } = await session()
+    const creation = request(70, 'tools/call', { name: 'report', task: {} })
+    const keyed = { ...headers, 'idempotency-key': 'sent-once-and-again' }
+    const [first, second] = [
+      await answerOf(await post(url, creation, keyed)),
+      await answerOf(await post(url, creation, keyed))
+    ]
+    expect(first.result.task).toMatchObject({ status: 'working' })
+    expect(second).toEqual(first)
+    await calls.nth(1)
+    expect(streams.stats().tasks).toBe(1)
+    expect(calls).toHaveLength(1)
+  })
+
+  it('is one though its body takes its time', async () => {
+    const { ask, calls, until } = await session()
+    const args = { text: 'x'.repeat(300_000) }
+    const created = await ask('tools/call', { name: 'report', arguments: args, task: {} })
+    const call = await calls.nth(1)
+    expect(call.message.params).toEqual({ name: 'report', arguments: args })
+    answer(call)
+    await until(created.result.task.taskId, 'completed')
+    expect(calls).toHaveLength(1)
+  })
+
   it('is refused where its owner has as many as may be', async () => {
     const { ask, begin, calls } = await session({ maxPerOwner: 2 })
     for (let i = 0; i < 2; i++) await begin()
@@ -344,6 +370,33 @@ describe('a question of the endpoint', () => {
     expect(again.messages().map(({ id }: Json) => id)).toEqual(['q3', 63])
   })
 
+  it('reaches the next listen channel, once, where the one that it was given on has ended', async () => {
+    const { url, headers, ask, begin, until, calls, endpoint } = await session()
+    const listen = () => get(url, { ...headers, accept: 'text/event-stream' })
+    const first = await listen()
+    const taskId = await begin()
+    const call = await calls.nth(1)
+    call.emit(question('q5'))
+    await until(taskId, 'input_required')
+    const asked = (channel: typeof first): number =>
+      channel.messages().filter(({ id }: Json) => id === 'q5').length
+    while (asked(first) === 0) await first.nextMessage()
+    endpoint.requests.find(({ req }) => req.method === 'GET')!.res.end()
+    await first.ended
+    const second = await listen()
+    for (let look = 0; look < 3; look++) await ask('tasks/get', { taskId })
+    while (asked(second) === 0) await second.nextMessage()
+    await ask('tasks/get', { taskId })
+    await (
+      await post(url, result('q5', { action: 'accept' }), headers)
+    ).ended
+    call.result(RESULT)
+    await until(taskId, 'completed')
+    const seen = (): unknown[] => second.messages().map(({ params }: Json) => params?.status)
+    while (!seen().includes('completed')) await second.nextMessage()
+    expect([asked(first), asked(second)]).toEqual([1, 1])
+  })
+
   it('fails the task at once where there is no session to answer in', async () => {
     const { ask, begin, calls, until } = await session({}, true)
     const taskId = await begin()
@@ -369,6 +422,35 @@ describe('a question of the endpoint', () => {
       params: { ...progress, _meta: { [RELATED]: { taskId } } }
     })
     expect(await until(taskId, 'working')).toMatchObject({ statusMessage: 'half (1/2)' })
+  })
+})
+
+describe('progress of a task', () => {
+  it('is told on the listen channel once a second, and each change of status at once', async () => {
+    const { url, headers, begin, calls, until } = await session()
+    const channel = await get(url, { ...headers, accept: 'text/event-stream' })
+    const taskId = await begin()
+    const call = await calls.nth(1)
+    const time = performance.now()
+    const clock = jest.spyOn(performance, 'now').mockReturnValue(time)
+    const report = async (progress: number): Promise<void> => {
+      call.emit(notification('notifications/progress', { progressToken: 1, progress }))
+      while ((await until(taskId, 'working')).statusMessage !== `${progress}`);
+    }
+    for (const progress of [1, 2, 3]) await report(progress)
+    clock.mockReturnValue(time + 999)
+    await report(4)
+    clock.mockReturnValue(time + 1000)
+    for (const progress of [5, 6]) await report(progress)
+    call.result(RESULT)
+    await until(taskId, 'completed')
+    const told = (): string[] =>
+      channel
+        .messages()
+        .filter(({ method }: Json) => method === 'notifications/tasks/status')
+        .map(({ params }: Json) => `${params.status} ${params.statusMessage}`)
+    while (told().length < 3) await channel.nextMessage()
+    expect(told()).toEqual(['working 1', 'working 5', 'completed 6'])
   })
 })
 

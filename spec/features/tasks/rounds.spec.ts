@@ -1,6 +1,6 @@
 // A task whose endpoint asks its client: rounds of questions, carried on by the middleware.
 
-import { afterEach, describe, expect, it } from '@jest/globals'
+import { afterEach, describe, expect, it, jest } from '@jest/globals'
 import { closeAll } from '../../helpers/listen.js'
 import {
   answer,
@@ -109,6 +109,37 @@ describe('an endpoint that asks', () => {
     expect((await getTask(url, taskId)).result.status).toBe('working')
     answer(calls[1]!)
     await until(url, taskId, 'completed')
+  })
+
+  it('again and again for nothing but that is asked more and more seldom', async () => {
+    const real = globalThis.setTimeout
+    const pauses: number[] = []
+    const spy = jest.spyOn(globalThis, 'setTimeout').mockImplementation(((
+      due: () => void,
+      delay = 0,
+      ...args: []
+    ) => {
+      // Each pause but the one that lasts as long as other things do.
+      if ([250, 500, 2000, 4000, 5000].includes(delay)) pauses.push(delay)
+      return real(due, delay < 250 || delay > 5000 ? delay : 1, ...args)
+    }) as typeof setTimeout)
+    try {
+      const { url, calls } = await serveTasks({}, {}, { upgradeAfter: null, keepAlive: null })
+      const taskId = await begin(url)
+      for (let n = 1; n <= 7; n++) answer(await calls.nth(n), inputRequired(undefined, `${n}`))
+      expect((await calls.nth(8)).message.params.requestState).toBe('7')
+      // 250, 500, 1000, 2000, 4000, 5000, 5000
+      expect(pauses).toEqual([250, 500, 2000, 4000, 5000, 5000])
+      // A question starts that over.
+      answer(calls[7]!, inputRequired({ q: elicitation('who?') }, '8'))
+      await until(url, taskId, 'input_required')
+      await update(url, taskId, { 'r1.q': accept('me') })
+      answer(await calls.nth(9), inputRequired(undefined, '9'))
+      await calls.nth(10)
+      expect(pauses.slice(6)).toEqual([250])
+    } finally {
+      spy.mockRestore()
+    }
   })
 
   it('for nothing at all has failed', async () => {

@@ -1,0 +1,77 @@
+// How many tasks are kept, and whose: with the bounds that a server has.
+
+import { afterEach, describe, expect, it } from '@jest/globals'
+import { Task } from '../../../lib/calls/tasks/task.js'
+import { TaskStore } from '../../../lib/calls/tasks/task-store.js'
+
+const settings = {
+  after: 0,
+  ttl: { default: 3_600_000, max: 86_400_000 },
+  pollInterval: 1000,
+  maxPerOwner: 1000,
+  tools: new Map(),
+  limits: { maxTasks: 10_000, maxTaskBytes: 4_000_000, maxBytes: 8_000_000 }
+}
+
+const open = new Set<TaskStore>()
+
+afterEach(() => {
+  for (const tasks of open) {
+    tasks.close()
+    tasks.beginClosing()
+  }
+  open.clear()
+})
+
+function store() {
+  let last = 0
+  const tasks = new TaskStore(settings, () => `task-${++last}`, undefined)
+  open.add(tasks)
+  const create = (owner: string): Task | undefined => {
+    if (!tasks.hasRoom(owner)) return undefined
+    const facts = { owner, sessionId: undefined, scope: owner }
+    const task = new Task(facts, tasks, { ttl: settings.ttl.default, pollInterval: 1000 })
+    if (!task.grow(300)) return undefined
+    tasks.add(task)
+    return task
+  }
+  const kept = (owner: string): number => tasks.withScope(owner).length
+  return { tasks, create, kept }
+}
+
+describe('10,000 creations by one owner', () => {
+  it('are as many tasks as one owner may have, and cost nobody else any', () => {
+    const { tasks, create, kept } = store()
+    const others = ['b', 'c', 'd'].map(owner => create(owner)!)
+    for (const task of others) task.settle({ kind: 'result', text: 'x'.repeat(1000) })
+    const made = Array.from({ length: 10_000 }, () => create('a'))
+    expect(made.filter(Boolean)).toHaveLength(1000)
+    expect(made.slice(1000).some(Boolean)).toBe(false)
+    expect(kept('a')).toBe(1000)
+    expect(tasks.counts()).toEqual({ tasks: 1003, bytes: 1000 * 300 + 3 * 1000 })
+    for (const { id, facts } of others)
+      expect(tasks.find(id, facts.scope)).toMatchObject({ status: 'completed' })
+    expect(create('e')).toBeDefined()
+  })
+
+  it('leave room for others, however many owners flood', () => {
+    const { tasks, create, kept } = store()
+    for (let n = 0; n < 20; n++) for (let i = 0; i < 1000; i++) create(`flood-${n}`)
+    expect(tasks.counts().tasks).toBeLessThanOrEqual(settings.limits.maxTasks)
+    // Who had come first keeps all.
+    expect(kept('flood-0')).toBe(1000)
+    tasks.close()
+    expect(tasks.counts()).toEqual({ tasks: 0, bytes: 0 })
+  })
+
+  it('are possible again as tasks go', () => {
+    const { tasks, create } = store()
+    const first = create('a')!
+    for (let i = 0; i < 2000; i++) create('a')
+    expect(tasks.hasRoom('a')).toBe(false)
+    tasks.forget(first)
+    expect(tasks.find(first.id, 'a')).toBeUndefined()
+    expect(create('a')).toBeDefined()
+    expect(tasks.hasRoom('a')).toBe(false)
+  })
+})
