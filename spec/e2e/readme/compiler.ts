@@ -21,29 +21,10 @@ declare function find(uri: string, options: { owner?: string; signal: AbortSigna
 declare function freshToken(): Promise<string>
 declare function answerMcp(request: Request): Promise<Response>
 declare function answerMcp(req: import('node:http').IncomingMessage, res: import('node:http').ServerResponse, body: unknown): Promise<void>
-declare const AppModule: unknown
+declare class AppModule {}
 declare class EventSource {
   constructor(url: URL, options: { withCredentials: boolean })
   onmessage: (event: { data: string }) => void
-}
-declare module 'fastify' {
-  interface Exchange { raw: import('node:http').IncomingMessage; body: unknown }
-  interface Reply { raw: import('node:http').ServerResponse; hijack(): void }
-  interface Fastify {
-    addHook(name: 'onRequest', hook: (request: Exchange, reply: Reply, done: () => void) => void): void
-    addHook(name: 'onClose', hook: () => Promise<void>): void
-    post(path: string, handler: (request: Exchange, reply: Reply) => Promise<void>): void
-    listen(options: { port: number }): Promise<string>
-  }
-  export default function fastify(): Fastify
-}
-declare module '@nestjs/core' {
-  interface Nest {
-    use(handler: import('express-mcp-streams').McpStreams): void
-    enableShutdownHooks(): void
-    listen(port: number): Promise<void>
-  }
-  export const NestFactory: { create(module: unknown): Promise<Nest> }
 }
 declare module 'redis' {
   export function createClient(options: { url?: string | undefined }): {
