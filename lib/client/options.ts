@@ -96,9 +96,15 @@ export function parseClientOptions(options: ResumableFetchOptions = {}): ClientS
     const isKind =
       typeof value === typeof settings[name] &&
       (typeof value === 'function' || (value as number) >= 0)
-    const isFine = name === 'headers' || (name === 'idleTimeout' && value === null) || isKind
+    const isFine =
+      name === 'headers' ? areHeaders(value) : (name === 'idleTimeout' && value === null) || isKind
     if (!isFine) throw new TypeError(`resumableFetch: bad option \`${name}\``)
     settings[name] = value
   }
   return settings as unknown as ClientSettings
+}
+
+/** Headers in one of their forms, or a function that makes them. */
+export function areHeaders(value: unknown): boolean {
+  return typeof value === 'function' || (typeof value === 'object' && value !== null)
 }

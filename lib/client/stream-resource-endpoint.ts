@@ -59,7 +59,10 @@ export function endpointOf(
   const isUrl = typeof target === 'string' || target instanceof URL
   // Looked at, so that a transport that works in another way is not taken for one that does not
   // answer.
-  if (!isUrl && !(typeof target?.send === 'function' && '_fetch' in target))
+  const isUsable = isUrl
+    ? URL.canParse(String(target)) && /^http/.test(new URL(target).protocol)
+    : typeof target?.send === 'function' && '_fetch' in target
+  if (!isUsable)
     throw new TypeError(
       'streamResource: neither a URL nor a StreamableHTTPClientTransport: ' +
         'pass the URL and `headers`'

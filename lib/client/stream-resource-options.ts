@@ -1,5 +1,5 @@
 // The options of `streamResource`, their defaults and their checks.
-import type { FetchLike, HeadersLike, ReconnectReason } from './options.js'
+import { areHeaders, type FetchLike, type HeadersLike, type ReconnectReason } from './options.js'
 
 export interface ResourceProgress {
   /** Bytes of the resource that were handed up so far. */
@@ -103,8 +103,7 @@ export function parseResourceOptions(options: StreamResourceOptions = {}): Resou
 }
 
 function isFine(name: string, value: unknown): boolean {
-  if (name === 'headers')
-    return typeof value === 'function' || (typeof value === 'object' && value !== null)
+  if (name === 'headers') return areHeaders(value)
   if (name === 'signal')
     return typeof (value as Partial<AbortSignal>).addEventListener === 'function'
   if (name === 'trustedOrigins') return Array.isArray(value) && value.every(isOrigin)

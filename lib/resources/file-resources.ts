@@ -27,12 +27,14 @@ export interface FileResources {
  * folders whose names begin with a dot do not exist, nor does what a link leads to outside of the
  * folder, nor what is not a file.
  *
- * @throws {TypeError} for a root or a base that can be none.
+ * @throws {TypeError} for a root or a base that can be none, and for an option that is unknown.
  */
 export function fileResources(root: string, options: FileResourcesOptions): FileResources {
   if (typeof root !== 'string' || root === '' || root.includes('\0'))
     throw new TypeError('fileResources: the root must be the path of a folder')
-  const { baseUri } = (options ?? {}) as Partial<FileResourcesOptions>
+  const { baseUri, ...others } = (options ?? {}) as Partial<FileResourcesOptions>
+  const [other] = Object.keys(others)
+  if (other !== undefined) throw new TypeError(`fileResources: unknown option \`${other}\``)
   if (typeof baseUri !== 'string' || !URL.canParse(baseUri) || /[?#]/.test(baseUri))
     throw new TypeError("fileResources: option `baseUri` must be a URI such as 'files:///'")
   const base = baseUri.endsWith('/') ? baseUri : `${baseUri}/`

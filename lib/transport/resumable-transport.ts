@@ -45,7 +45,12 @@ export function resumableTransport(
   const isTransport = typeof transport?.start === 'function' && typeof transport.send === 'function'
   if (!isTransport)
     throw new TypeError('resumableTransport: `transport` must be a transport of the MCP SDK')
-  const { owner = '', resources = !isStdio(transport) } = options
+  if (typeof options !== 'object' || options === null)
+    throw new TypeError('resumableTransport: options must be an object')
+  const { owner = '', resources = !isStdio(transport), ...others } = options
+  const [other] = Object.keys(others)
+  // Who writes `owners` must not find that everybody is admitted.
+  if (other !== undefined) throw new TypeError(`resumableTransport: unknown option \`${other}\``)
   if (typeof owner !== 'string')
     throw new TypeError('resumableTransport: option `owner` must be a string')
   if (typeof resources !== 'boolean')

@@ -8,6 +8,8 @@ describe('a bad option', () => {
   it.each<[string, unknown]>([
     ['fetch', 'fetch'],
     ['fetch', null],
+    ['headers', null],
+    ['headers', 'Authorization: x'],
     ['maxRetries', -1],
     ['maxRetries', '5'],
     ['maxRetries', NaN],

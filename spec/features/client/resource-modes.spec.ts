@@ -302,6 +302,8 @@ describe('a bad argument', () => {
   it.each([
     ['no URI', ['http://127.0.0.1:1/', '']],
     ['a URI that is none', ['http://127.0.0.1:1/', 1]],
+    ['no absolute URL', ['/mcp', RESOURCE]],
+    ['a URL of something else than HTTP', [new URL('ftp://127.0.0.1/'), RESOURCE]],
     ['something else in place of a transport', [{ send: () => Promise.resolve() }, RESOURCE]],
     ['nothing in place of a transport', [undefined, RESOURCE]]
   ])('such as %s is a TypeError', async (_name, args) => {

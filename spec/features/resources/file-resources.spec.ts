@@ -137,7 +137,8 @@ describe('fileResources', () => {
     ['.', {}],
     ['.', { baseUri: 'files' }],
     ['.', { baseUri: 'files:///?x' }],
-    ['.', { baseUri: 'files:///#x' }]
+    ['.', { baseUri: 'files:///#x' }],
+    ['.', { baseUri: 'files:///', baseUrl: 'files:///' }]
   ])('refuses %j with %j', (root, options) => {
     expect(() => fileResources(root as string, options as { baseUri: string })).toThrow(TypeError)
     expect(() => fileResources(root as string, options as { baseUri: string })).toThrow(

@@ -263,9 +263,15 @@ it.each<[string, Setup]>([
   expect((await streamIn(wire)).result).toHaveProperty('downloadUrl')
 })
 
-it('an option that is no boolean is refused', () => {
+it.each([
+  ['`resources`', { resources: 1 }],
+  ['`owner`', { owner: 1 }],
+  ['`owners`', { owners: 'somebody' }],
+  ['options', null],
+  ['options', 'somebody']
+])('bad %s are named by a TypeError: %j', (name, options) => {
   const transport = new Minified(undefined as never)
-  expect(() => resumableTransport(transport, mcpStreams(), { resources: 1 as never })).toThrow(
-    TypeError
-  )
+  const wrap = () => resumableTransport(transport, mcpStreams(), options as never)
+  expect(wrap).toThrow(TypeError)
+  expect(wrap).toThrow(name)
 })
