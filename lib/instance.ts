@@ -27,17 +27,16 @@ import { Tasks } from './calls/tasks/tasks.js'
 import { ResourceAnswers } from './resources/resource-answers.js'
 import type { Instance as RoutesInstance, Relay, RouteShelves } from './routes/route.js'
 import { SharedStreams } from './transport/shared-streams.js'
+import {
+  abandonAfterOf,
+  answerLimits,
+  bodyLimits,
+  registryLimits,
+  retryAtWill,
+  tasksSettings,
+  tokensSettings
+} from './limits.js'
 import type { Settings } from './settings.js'
-
-/**
- * Reconnection time of a disconnect at will, in milliseconds: the highest, and the one where
- * `retry` is off.
- */
-const AT_WILL_RETRY = 1000
-/**
- * Answers in JSON that are kept for a repeated request may take this part of what streams may take.
- */
-const ANSWERS_SHARE = 8
 
 export class Instance implements RoutesInstance {
   // Who asks.
@@ -112,14 +111,16 @@ export class Instance implements RoutesInstance {
     this.table = this.#registry(settings)
     this.connections = this.#connections(settings)
     this.calls = this.#idempotencyStore(settings)
-    this.bodies = bodyBudget(settings)
+    this.bodies = new BodyBudget(bodyLimits(settings))
     this.slow = new SlowAnswers({ ...settings, maxSessions: maxStreams })
     this.progress = progress === false ? undefined : new ProgressReports(progress)
     this.resources =
       resources &&
       new ResourceAnswers(resources, this, maxStreams, error => this.report(error, undefined))
-    this.tokens = resumeTokens(this, settings)
-    this.tasks = tasks(this, settings)
+    const tokens = tokensSettings(settings)
+    this.tokens = tokens && new ResumeTokens(this, tokens)
+    const tasks = tasksSettings(settings)
+    this.tasks = tasks && new Tasks(this, tasks)
     this.relay = this.seat && { link: this.seat.link, keepAlive: settings.keepAlive }
     this.directory = this.#directory(settings)
     this.transports = new SharedStreams(this, this.resources?.onWires, this.tokens?.onWires)
@@ -158,19 +159,8 @@ export class Instance implements RoutesInstance {
   }
 
   #registry(settings: Settings): StreamRegistry {
-    const limits = {
-      window: settings.window,
-      maxStreamBytes: settings.maxStreamBytes,
-      unsent: settings.maxUnsent,
-      maxEventBytes: settings.maxBytes,
-      maxBytes: settings.maxBytes,
-      maxStreams: settings.maxStreams,
-      handoffQuiet: settings.handoffQuiet,
-      handoffAfter: settings.handoffAfter,
-      abandonAfter: abandonAfterOf(settings)
-    }
     return new StreamRegistry(
-      limits,
+      registryLimits(settings),
       (name, stream, error) => {
         debugStream(name, stream, error)
         publish(name, stream, error?.code)
@@ -184,23 +174,17 @@ export class Instance implements RoutesInstance {
   }
 
   #connections(settings: Settings): Connections {
-    const { retry, keepAlive, disconnectAfter, resumeInterval } = settings
-    const retryAtWill = Math.max(
-      Math.min(retry ?? AT_WILL_RETRY, AT_WILL_RETRY),
-      Math.round(resumeInterval.min * 1000)
-    )
+    const { retry, keepAlive, disconnectAfter } = settings
     const lost = (stream: Stream): void => this.count('connection-lost', stream)
     return new Connections(
-      { retry, retryAtWill, keepAlive, disconnectAfter, lost, debug },
+      { retry, retryAtWill: retryAtWill(settings), keepAlive, disconnectAfter, lost, debug },
       abandonAfterOf(settings)
     )
   }
 
   #idempotencyStore(settings: Settings): IdempotencyStore {
     return new IdempotencyStore({
-      maxCalls: settings.maxStreams,
-      window: Math.max(1, settings.window, abandonAfterOf(settings)),
-      maxBytes: Math.ceil(settings.maxBytes / ANSWERS_SHARE),
+      ...answerLimits(settings),
       abandonAfter: () => this.table.abandonAfter,
       kept: this.kept,
       names: {
@@ -215,60 +199,4 @@ export class Instance implements RoutesInstance {
       }
     })
   }
-}
-
-/** Milliseconds without a connection after which what runs is abandoned. */
-function abandonAfterOf({ resumeInterval }: Settings): number {
-  return Math.ceil(resumeInterval.max * 1000)
-}
-
-const NO_TOKENS = { after: 0, offer: 'asked', methods: [], hints: {} } as const
-
-/** `undefined` where they are off. */
-function resumeTokens(instance: Instance, settings: Settings): ResumeTokens | undefined {
-  const { disconnectAfter, maxRounds, maxStreams, maxStreamBytes, maxBytes, window } = settings
-  if (settings.resumeTokens === false && disconnectAfter === null) return undefined
-  const areOn = settings.resumeTokens !== false
-  const tokens = settings.resumeTokens === false ? NO_TOKENS : settings.resumeTokens
-  return new ResumeTokens(instance, {
-    areOn,
-    shedAfter: disconnectAfter,
-    maxRounds,
-    after: tokens.after,
-    offer: tokens.offer,
-    methods: tokens.methods === 'all' ? 'all' : new Set(tokens.methods),
-    hints: new Map(Object.entries(tokens.hints)),
-    limits: {
-      maxCalls: maxStreams,
-      maxCallBytes: maxStreamBytes,
-      maxBytes: Math.max(maxStreamBytes, Math.ceil(maxBytes / ANSWERS_SHARE)),
-      window,
-      abandonAfter: abandonAfterOf(settings)
-    }
-  })
-}
-
-/** `undefined` where they are off. */
-function tasks(instance: Instance, settings: Settings): Tasks | undefined {
-  const { maxStreams, maxStreamBytes, maxBytes } = settings
-  if (settings.tasks === false) return undefined
-  const limits = {
-    maxTasks: maxStreams,
-    maxTaskBytes: maxStreamBytes,
-    maxBytes: Math.max(maxStreamBytes, Math.ceil(maxBytes / ANSWERS_SHARE))
-  }
-  const tools = new Map(Object.entries(settings.tasks.tools))
-  return new Tasks(instance, { ...settings.tasks, tools, limits })
-}
-
-/**
- * Bodies that are read ahead may take these parts of what streams may take, all and one owner's;
- * but one always may be read.
- */
-const BODIES_SHARE = 4
-const OWNER_SHARE = 4
-
-function bodyBudget({ maxBytes, maxBodyBytes }: Settings): BodyBudget {
-  const all = Math.max(maxBodyBytes, Math.floor(maxBytes / BODIES_SHARE))
-  return new BodyBudget({ all, owner: Math.max(maxBodyBytes, Math.floor(all / OWNER_SHARE)) })
 }

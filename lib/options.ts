@@ -1,4 +1,5 @@
-// The options: what they mean, and what they default to.
+// The options: what they mean, and what they default to. One interface with its documentation, and
+// so in one file, however long that is.
 import type { Backplane } from './backplane/types.js'
 import type { OwnerFunction } from './access/guards.js'
 import type { DurationHint } from './calls/duration-hints.js'

@@ -3,10 +3,10 @@
 import type { ServerResponse } from 'node:http'
 import type { Message } from '../protocol/json-rpc.js'
 import { callbackIn, headersSentError, swallow, withBytes } from './chunk.js'
-import { blocksIn, WholeBlocks } from '../protocol/whole-blocks.js'
 import { foldHeaders, headerIn, isPlainEncoding, stringOf } from './response-headers.js'
 import { pipelineOf, type ResponsePipeline } from './response-pipeline.js'
-import { rewrittenEvent, rewrittenJson } from './rewritten.js'
+import { rewrittenJson } from './rewritten.js'
+import { RewrittenEvents } from './rewritten-events.js'
 import { Stage } from './stage.js'
 
 /** Reads a header of the answer, by its lower-case name. */
@@ -54,12 +54,13 @@ class RewrittenAnswer extends Stage {
   #held: Buffer[] = []
   #size = 0
   /** Of an event stream. */
-  readonly #blocks = new WholeBlocks()
+  readonly #events: RewrittenEvents
 
   constructor(pipeline: ResponsePipeline, rewriting: Rewriting) {
     super()
     this.#pipeline = pipeline
     this.#rewriting = rewriting
+    this.#events = new RewrittenEvents(rewriting.limit, json => this.#changed(json))
   }
 
   get #res(): ServerResponse {
@@ -205,33 +206,16 @@ class RewrittenAnswer extends Stage {
 
   /** Returns the events that are whole. */
   #wholeEvents(bytes: Buffer): Buffer {
-    // A copy: the memory of short writes is used again.
-    const whole = this.#blocks.push(Buffer.from(bytes)) ?? NOTHING
-    const ready = Array.from(blocksIn(whole), block => this.#rewrittenEvent(block))
-    if (this.#blocks.pending > this.#rewriting.limit) {
-      // One that is too large to be looked at, and all that follows.
-      this.#state = 'untouched'
-      ready.push(this.#blocks.takePending())
-    }
-    return Buffer.concat(ready)
+    const ready = this.#events.push(bytes)
+    if (!this.#events.isTooLong) return ready
+    // All that follows passes, too.
+    this.#state = 'untouched'
+    return Buffer.concat([ready, this.#events.takeRest()])
   }
 
   #lastEvents(last: Buffer): Buffer {
-    return Buffer.concat([this.#wholeEvents(last), this.#blocks.takePending()])
+    return Buffer.concat([this.#wholeEvents(last), this.#events.takeRest()])
   }
-
-  #rewrittenEvent(block: Uint8Array): Uint8Array {
-    const own = this.#isLineFeedDue && block[0] === LF ? block.subarray(1) : block
-    this.#isLineFeedDue = false
-    if (own.length > this.#rewriting.limit) return own
-    const rewritten = rewrittenEvent(own, data => this.#changed(data))
-    if (rewritten === undefined) return own
-    this.#isLineFeedDue = own.at(-1) === CR && own.at(-2) === LF
-    return rewritten
-  }
-
-  /** A block that was rewritten has ended with half a CRLF: the other half is to come. */
-  #isLineFeedDue = false
 
   /**
    * The JSON as it is with its messages rewritten; `undefined` where there was nothing to change.
@@ -255,5 +239,3 @@ class RewrittenAnswer extends Stage {
 }
 
 const NOTHING = Buffer.alloc(0)
-const CR = 13
-const LF = 10

@@ -32,12 +32,12 @@ export interface Delivery {
  * to give, or with a response that is broken.
  */
 export async function deliver(
-  visit: ResourceRequest,
+  request: ResourceRequest,
   source: Source,
   delivery: Delivery
 ): Promise<void> {
-  if (source.kind === 'redirect') return redirect(visit, source)
-  return deliverBytes(visit, source, delivery)
+  if (source.kind === 'redirect') return redirect(request, source)
+  return deliverBytes(request, source, delivery)
 }
 
 export function contentTypeOf(source: Source, isDownload: boolean): string {
@@ -46,11 +46,11 @@ export function contentTypeOf(source: Source, isDownload: boolean): string {
 
 /** [SEP-2532, redirect mode] 302, for 307 would POST the request to the storage. */
 function redirect(
-  visit: ResourceRequest,
+  request: ResourceRequest,
   { location, facts }: Source & { kind: 'redirect' }
 ): void {
-  const { res } = visit
-  visit.isSending = true
+  const { res } = request
+  request.isSending = true
   setProtection(res)
   res.writeHead(302, {
     Location: location,
@@ -63,11 +63,11 @@ function redirect(
 type ByteSource = Exclude<Source, { readonly kind: 'redirect' }>
 
 async function deliverBytes(
-  visit: ResourceRequest,
+  request: ResourceRequest,
   source: ByteSource,
   delivery: Delivery
 ): Promise<void> {
-  const { req, res } = visit
+  const { req, res } = request
   const { facts } = source
   const part = partOf(req.headers, facts, delivery.isDownload)
   if (part.status === 412 || part.status === 416) {
@@ -77,7 +77,7 @@ async function deliverBytes(
   const setOwnHead = (): void => {
     // Somebody in front may have answered while the source was opened.
     if (!canAnswer(res)) throw new ClientGone()
-    visit.isSending = true
+    request.isSending = true
     setHead(res, facts, contentTypeOf(source, delivery.isDownload))
     res.statusCode = part.status
     if (part.status === 304) return void res.removeHeader('Content-Type')
@@ -99,14 +99,14 @@ async function deliverBytes(
     discardSource(source)
     throw error
   }
-  const { bytes, onTaken } = await openBytes(visit, source, start, end, delivery)
+  const { bytes, onTaken } = await openBytes(request, source, start, end, delivery)
   const { limit, timeout } = delivery
   await sendBytes(bytes, res, {
     size: end === undefined ? undefined : end - start,
     limit: end === undefined ? limit : undefined,
     tooLarge: () => tooLarge(facts.uri, undefined, limit ?? 0),
     timeout,
-    signal: visit.signal,
+    signal: request.signal,
     begin: () => {
       setOwnHead()
       res.writeHead(part.status)
@@ -122,14 +122,14 @@ interface OpenBytes {
 }
 
 async function openBytes(
-  visit: ResourceRequest,
+  request: ResourceRequest,
   source: ByteSource,
   start: number,
   end: number | undefined,
   { timeout, pieceSize }: Delivery
 ): Promise<OpenBytes> {
-  if (source.kind === 'file') return openPart(visit.res, source, start, end ?? 0, pieceSize)
-  return { bytes: readableOf(await visit.wait(source.read(start, end), timeout, discardBytes)) }
+  if (source.kind === 'file') return openPart(request.res, source, start, end ?? 0, pieceSize)
+  return { bytes: readableOf(await request.wait(source.read(start, end), timeout, discardBytes)) }
 }
 
 function openPart(

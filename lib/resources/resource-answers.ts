@@ -38,7 +38,7 @@ import { resourcesOnWires } from './wire-resources.js'
 export class ResourceAnswers {
   readonly #settings: ResourceSettings
   readonly #parts: InstanceParts
-  readonly #desk: ResourceService
+  readonly #service: ResourceService
   readonly #downloads: ResourceDownloads
 
   /** `report` hears of what fails on our side. */
@@ -50,8 +50,8 @@ export class ResourceAnswers {
   ) {
     this.#settings = settings
     this.#parts = parts
-    this.#desk = new ResourceService(settings, parts, report)
-    this.#downloads = new ResourceDownloads(settings, parts, this.#desk, maxTickets)
+    this.#service = new ResourceService(settings, parts, report)
+    this.#downloads = new ResourceDownloads(settings, parts, this.#service, maxTickets)
   }
 
   /** Bytes of the download URLs that have been given out. */
@@ -64,7 +64,7 @@ export class ResourceAnswers {
     const { sessions } = this.#parts
     const { streamable } = this.#settings
     const rewriting = negotiationFor(messages, sessions, owner, streamable, error =>
-      this.#desk.tell(error)
+      this.#service.tell(error)
     )
     if (rewriting === undefined) return
     // Nor could what has been compressed behind us be read.
@@ -85,21 +85,21 @@ export class ResourceAnswers {
   /** Answers a POST that asks for a resource. */
   answer(context: RequestContext, message: ResourceMessage): Promise<void> {
     const { req, res } = context
-    const visit = new ResourceRequest(req, res)
+    const request = new ResourceRequest(req, res)
     const { uri } = paramsOf(message)
     const fail = (error: ResourceError | undefined): void =>
       answerError(res, message.id, error ?? internalError(isUri(uri) ? uri : undefined))
-    return this.#desk.serve(visit, () => this.#answer(context, visit, message), fail)
+    return this.#service.serve(request, () => this.#answer(context, request, message), fail)
   }
 
   async #answer(
     { req, res, owner, session, revision }: RequestContext,
-    visit: ResourceRequest,
+    request: ResourceRequest,
     message: ResourceMessage
   ): Promise<void> {
     leaveUncompressed(req)
     if (this.#parts.isClosing) throw closing()
-    const visitor: Requester = {
+    const requester: Requester = {
       owner,
       sessionId: session,
       revision: revision ?? parseRevision(revisionIn(message)),
@@ -107,7 +107,7 @@ export class ResourceAnswers {
       maxStreamSize: undefined
     }
     // Before anything else: who may not ask learns nothing, not even that the question was wrong.
-    if (!(await this.#desk.admits(visit, visitor))) return
+    if (!(await this.#service.admits(request, requester))) return
 
     const { uri } = paramsOf(message)
     if (!isUri(uri)) throw badUri()
@@ -115,40 +115,40 @@ export class ResourceAnswers {
     const declaration = declarationOf(message, inSession)
     if (declaration === undefined) throw notDeclared(uri)
     const maxStreamSize = maxStreamSizeOf(declaration)
-    await this.#deliver(visit, { ...visitor, maxStreamSize }, uri, message.id)
+    await this.#deliver(request, { ...requester, maxStreamSize }, uri, message.id)
     this.#parts.debug('resource answered with %d', res.statusCode)
   }
 
   async #deliver(
-    visit: ResourceRequest,
-    visitor: Requester,
+    request: ResourceRequest,
+    requester: Requester,
     uri: string,
     id: RequestId
   ): Promise<void> {
-    const source = await this.#desk.open(visit, visitor, uri)
+    const source = await this.#service.open(request, requester, uri)
     const { mode, publicUrl } = this.#settings
     const type = contentTypeOf(source, false)
-    const isAcceptable = acceptsType(visit.req, type)
+    const isAcceptable = acceptsType(request.req, type)
     const isDownload = source.kind !== 'redirect' && (mode === 'download' || !isAcceptable)
     if (isDownload && publicUrl !== undefined) {
       discardSource(source)
-      return this.#makeOut(visit.res, visitor, source, publicUrl, id)
+      return this.#makeOut(request.res, requester, source, publicUrl, id)
     }
     if (!isAcceptable) {
       discardSource(source)
       throw notSupported({ uri, suggestion: `Accept ${type} or */* for this resource` })
     }
-    return this.#desk.send(visit, visitor, source, false)
+    return this.#service.send(request, requester, source, false)
   }
 
   #makeOut(
     res: ServerResponse,
-    visitor: Requester,
+    requester: Requester,
     { facts }: Source,
     publicUrl: string,
     id: RequestId
   ): void {
-    const result = this.#downloads.ticketFor(visitor, facts, publicUrl)
+    const result = this.#downloads.ticketFor(requester, facts, publicUrl)
     answerJson(res, JSON.stringify({ jsonrpc: '2.0', id, result }))
   }
 
@@ -159,7 +159,7 @@ export class ResourceAnswers {
     return resourcesOnWires({
       settings: this.#settings,
       parts: this.#parts,
-      desk: this.#desk,
+      service: this.#service,
       downloads: this.#downloads
     })
   }
@@ -183,17 +183,17 @@ export class ResourceAnswers {
 
   /** How many are under way. */
   get transfers(): number {
-    return this.#desk.visits
+    return this.#service.requests
   }
 
   /** Resolves when no transfer is under way. */
   whenIdle(): Promise<void> {
-    return this.#desk.whenIdle()
+    return this.#service.whenIdle()
   }
 
   /** For a restart: transfers are broken off, and their clients ask for the rest elsewhere. */
   close(): void {
-    this.#desk.close()
+    this.#service.close()
   }
 }
 

@@ -19,18 +19,18 @@ const DOWNLOAD_METHODS = 'GET, HEAD, OPTIONS'
 export class ResourceDownloads {
   readonly #settings: ResourceSettings
   readonly #parts: InstanceParts
-  readonly #desk: ResourceService
+  readonly #service: ResourceService
   readonly #tickets: DownloadTickets
 
   constructor(
     settings: ResourceSettings,
     parts: InstanceParts,
-    desk: ResourceService,
+    service: ResourceService,
     maxTickets: number
   ) {
     this.#settings = settings
     this.#parts = parts
-    this.#desk = desk
+    this.#service = service
     this.#tickets = new DownloadTickets(maxTickets, settings.ticketTtl, parts.newId)
     parts.sessionEnded.add((sessionId, owner) => this.endSession(sessionId, owner))
   }
@@ -47,12 +47,12 @@ export class ResourceDownloads {
 
   /** [SEP-2532, download URL mode] Makes one out: the result that names it. */
   ticketFor(
-    visitor: Requester,
+    requester: Requester,
     { uri, mimeType, size }: ResourceFacts,
     publicUrl: string,
     wire?: WireOrigin
   ): Record<string, unknown> {
-    const { id } = this.#tickets.issue({ ...visitor, uri }, wire)
+    const { id } = this.#tickets.issue({ ...requester, uri }, wire)
     return {
       uri,
       mimeType,
@@ -87,7 +87,7 @@ export class ResourceDownloads {
   }
 
   #download({ req, res, cameByCookie }: RequestContext, ticket: Ticket): Promise<void> {
-    const visit = new ResourceRequest(req, res)
+    const request = new ResourceRequest(req, res)
     const { facts } = ticket
     const work = async (): Promise<void> => {
       leaveUncompressed(req)
@@ -95,14 +95,18 @@ export class ResourceDownloads {
       // A browser that follows a link has no credentials that the endpoint could judge by: its
       // verdict is that on the request for the URL. A ticket of another wire ends with its session,
       // which is all that its server has to say of it.
-      if (ticket.wire === undefined && !cameByCookie && !(await this.#desk.admits(visit, facts)))
+      if (
+        ticket.wire === undefined &&
+        !cameByCookie &&
+        !(await this.#service.admits(request, facts))
+      )
         return
-      const source = await this.#desk.open(visit, facts, facts.uri, ticket.wire?.ask)
+      const source = await this.#service.open(request, facts, facts.uri, ticket.wire?.ask)
       let over: ((isWhole: boolean) => void) | undefined
       let isWhole = false
       try {
-        await this.#desk.send(visit, facts, source, true, part => {
-          over = ticket.delivery.begin(part, source.facts.size, () => visit.breakOff(usedUp()))
+        await this.#service.send(request, facts, source, true, part => {
+          over = ticket.delivery.begin(part, source.facts.size, () => request.breakOff(usedUp()))
           if (over === undefined) throw usedUp()
         })
         isWhole = true
@@ -110,7 +114,7 @@ export class ResourceDownloads {
         over?.(isWhole)
       }
     }
-    return this.#desk.serve(visit, work, error => this.#refuseDownload(res, error))
+    return this.#service.serve(request, work, error => this.#refuseDownload(res, error))
   }
 
   /** [SEP-2532, Error Handling] At a download URL, errors are HTTP statuses. */

@@ -26,7 +26,7 @@ import type { ResourceSettings } from './resource-types.js'
 export interface ResourceParts {
   readonly settings: ResourceSettings
   readonly parts: Pick<InstanceParts, 'isClosing'>
-  readonly desk: ResourceService
+  readonly service: ResourceService
   readonly downloads: ResourceDownloads
 }
 
@@ -34,13 +34,13 @@ export interface ResourceParts {
  * For transports that carry no bytes; `undefined`: without a public URL there are no downloads.
  */
 export function resourcesOnWires(all: ResourceParts): WireResources | undefined {
-  const { settings, desk, downloads } = all
+  const { settings, service, downloads } = all
   const { publicUrl } = settings
   if (publicUrl === undefined) return undefined
   return {
     isAbout: isOfResources,
     speakOf: (method, result) =>
-      speakingOfStreams(method, result, settings.streamable, error => desk.tell(error)),
+      speakingOfStreams(method, result, settings.streamable, error => service.tell(error)),
     answer: (message, wire) => answerOnWire(all, message, wire, publicUrl),
     ended: (sessionId, owner) => downloads.endSession(sessionId, owner)
   }
@@ -48,7 +48,7 @@ export function resourcesOnWires(all: ResourceParts): WireResources | undefined 
 
 /** [SEP-2532, WebSocket Transport] A wire gets a download URL, whatever the mode is over HTTP. */
 async function answerOnWire(
-  { parts, desk, downloads }: ResourceParts,
+  { parts, service, downloads }: ResourceParts,
   message: ResourceMessage,
   wire: WireClient,
   publicUrl: string
@@ -64,7 +64,7 @@ async function answerOnWire(
     if (!isUri(uri)) throw badUri()
     const declaration = declarationOf(message, declarationIn(capabilities))
     if (declaration === undefined) throw notDeclared(uri)
-    const visitor: Requester = {
+    const requester: Requester = {
       owner,
       sessionId: undefined,
       revision: parseRevision(revisionIn(message)),
@@ -72,10 +72,10 @@ async function answerOnWire(
       maxStreamSize: maxStreamSizeOf(declaration)
     }
     const inEnvelope: WireOrigin['ask'] = (method, params) =>
-      ask(method, withEnvelope(params, visitor.envelope))
-    const source = await desk.openFor(work, visitor, uri, {}, inEnvelope)
+      ask(method, withEnvelope(params, requester.envelope))
+    const source = await service.openFor(work, requester, uri, {}, inEnvelope)
     discardSource(source)
-    const result = downloads.ticketFor(visitor, source.facts, publicUrl, {
+    const result = downloads.ticketFor(requester, source.facts, publicUrl, {
       sessionId,
       ask: inEnvelope
     })
@@ -85,7 +85,7 @@ async function answerOnWire(
       code,
       message: text,
       data
-    } = desk.errorOf(error) ?? internalError(isUri(uri) ? uri : undefined)
+    } = service.errorOf(error) ?? internalError(isUri(uri) ? uri : undefined)
     return {
       jsonrpc: '2.0',
       id,

@@ -1,0 +1,102 @@
+// What each part of an instance may take of what the settings allow for all.
+import type { BodyLimits } from './endpoint/body-budget.js'
+import type { ResumeTokensSettings } from './calls/token-settings.js'
+import type { TasksSettings } from './calls/tasks/task-settings.js'
+import type { RegistryLimits } from './streams/stream-registry.js'
+import type { Settings } from './settings.js'
+
+/**
+ * Reconnection time of a disconnect at will, in milliseconds: the highest, and the one where
+ * `retry` is off.
+ */
+const AT_WILL_RETRY = 1000
+/** What is kept beside streams may take this part of what they may take. */
+const ANSWERS_SHARE = 8
+/**
+ * Bodies that are read ahead may take these parts of what streams may take, all and one owner's;
+ * but one always may be read.
+ */
+const BODIES_SHARE = 4
+const OWNER_SHARE = 4
+
+const NO_TOKENS = { after: 0, offer: 'asked', methods: [], hints: {} } as const
+
+/** Milliseconds without a connection after which what runs is abandoned. */
+export function abandonAfterOf({ resumeInterval }: Settings): number {
+  return Math.ceil(resumeInterval.max * 1000)
+}
+
+export function registryLimits(settings: Settings): RegistryLimits {
+  return {
+    window: settings.window,
+    maxStreamBytes: settings.maxStreamBytes,
+    unsent: settings.maxUnsent,
+    maxEventBytes: settings.maxBytes,
+    maxBytes: settings.maxBytes,
+    maxStreams: settings.maxStreams,
+    handoffQuiet: settings.handoffQuiet,
+    handoffAfter: settings.handoffAfter,
+    abandonAfter: abandonAfterOf(settings)
+  }
+}
+
+/** The reconnection time, in milliseconds, of clients that are disconnected at will. */
+export function retryAtWill({ retry, resumeInterval }: Settings): number {
+  const highest = Math.min(retry ?? AT_WILL_RETRY, AT_WILL_RETRY)
+  return Math.max(highest, Math.round(resumeInterval.min * 1000))
+}
+
+/** Of answers that are kept for requests under a key. */
+export function answerLimits(
+  settings: Settings
+): Record<'maxCalls' | 'window' | 'maxBytes', number> {
+  return {
+    maxCalls: settings.maxStreams,
+    window: Math.max(1, settings.window, abandonAfterOf(settings)),
+    maxBytes: Math.ceil(settings.maxBytes / ANSWERS_SHARE)
+  }
+}
+
+/** `undefined`: there are no tokens. */
+export function tokensSettings(settings: Settings): ResumeTokensSettings | undefined {
+  const { disconnectAfter, maxRounds, maxStreams, maxStreamBytes, window } = settings
+  if (settings.resumeTokens === false && disconnectAfter === null) return undefined
+  const tokens = settings.resumeTokens === false ? NO_TOKENS : settings.resumeTokens
+  return {
+    areOn: settings.resumeTokens !== false,
+    shedAfter: disconnectAfter,
+    maxRounds,
+    after: tokens.after,
+    offer: tokens.offer,
+    methods: tokens.methods === 'all' ? 'all' : new Set(tokens.methods),
+    hints: new Map(Object.entries(tokens.hints)),
+    limits: {
+      maxCalls: maxStreams,
+      maxCallBytes: maxStreamBytes,
+      maxBytes: bytesOfCalls(settings),
+      window,
+      abandonAfter: abandonAfterOf(settings)
+    }
+  }
+}
+
+/** `undefined`: there are no tasks. */
+export function tasksSettings(settings: Settings): TasksSettings | undefined {
+  const { tasks, maxStreams, maxStreamBytes } = settings
+  if (tasks === false) return undefined
+  const limits = {
+    maxTasks: maxStreams,
+    maxTaskBytes: maxStreamBytes,
+    maxBytes: bytesOfCalls(settings)
+  }
+  return { ...tasks, tools: new Map(Object.entries(tasks.tools)), limits }
+}
+
+export function bodyLimits({ maxBytes, maxBodyBytes }: Settings): BodyLimits {
+  const all = Math.max(maxBodyBytes, Math.floor(maxBytes / BODIES_SHARE))
+  return { all, owner: Math.max(maxBodyBytes, Math.floor(all / OWNER_SHARE)) }
+}
+
+function bytesOfCalls({ maxBytes, maxStreamBytes }: Settings): number {
+  return Math.max(maxStreamBytes, Math.ceil(maxBytes / ANSWERS_SHARE))
+}

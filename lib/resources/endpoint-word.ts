@@ -1,0 +1,85 @@
+// What the endpoint has to say of who asks for a resource, and of what a provider wants to know.
+import type { IncomingMessage } from 'node:http'
+import { isObject } from '../protocol/json-rpc.js'
+import { withoutStream } from '../protocol/link-header.js'
+import { FIRST_STATELESS_REVISION } from '../protocol/revisions.js'
+import { type Admission, admissionIn, EndpointError } from '../endpoint/admission.js'
+import { askEndpoint, type Question, type Reply } from '../endpoint/endpoint-client.js'
+import { withoutDownload } from './download-url.js'
+import type { Requester, ResourceRequest } from './resource-request.js'
+
+/** Bytes of the endpoint's word on who asks. */
+const LONGEST_ADMISSION = 1024 * 1024
+/** Bytes of what a provider asks of the endpoint: half of the longest string that there is. */
+const LONGEST_REPLY = 256 * 1024 * 1024
+
+/** Asks with the credentials of one request, through everything in front of the endpoint. */
+export class EndpointWord {
+  readonly #timeout: number | null
+
+  /** @param timeout milliseconds for which it is awaited; `null`: for ever. */
+  constructor(timeout: number | null) {
+    this.#timeout = timeout
+  }
+
+  /** Whether it knows who asks. */
+  async admissionOf(request: ResourceRequest, requester: Requester): Promise<Admission> {
+    const method = isStateless(requester) ? 'server/discover' : 'ping'
+    return admissionIn(await this.#ask(request, requester, method, undefined, LONGEST_ADMISSION))
+  }
+
+  /** @throws where there is no result. */
+  async resultOf(
+    request: ResourceRequest,
+    requester: Requester,
+    method: string,
+    params: Record<string, unknown> | undefined
+  ): Promise<Record<string, unknown>> {
+    const reply = await this.#ask(request, requester, method, params, LONGEST_REPLY)
+    if (reply.kind === 'refusal') {
+      reply.response.destroy()
+      throw new Error(`The endpoint answered ${method} with ${reply.response.statusCode}`)
+    }
+    const error = EndpointError.in(reply.message)
+    if (error !== undefined) throw error
+    if (!isObject(reply.message?.result)) throw new Error(`The endpoint did not answer ${method}`)
+    return reply.message.result
+  }
+
+  #ask(
+    request: ResourceRequest,
+    requester: Requester,
+    method: string,
+    params: Record<string, unknown> | undefined,
+    limit: number
+  ): Promise<Reply> {
+    const { envelope, sessionId } = requester
+    const meta = isObject(params?.['_meta']) ? params['_meta'] : {}
+    const question = {
+      method,
+      params: isStateless(requester) ? { ...params, _meta: { ...envelope, ...meta } } : params,
+      sessionId,
+      signal: request.signal,
+      limit,
+      ...(request.req.method !== 'POST' && asClient(request.req, requester))
+    }
+    return request.wait(askEndpoint(request.req, question), this.#timeout, late => {
+      if (late.kind === 'refusal') late.response.destroy()
+    })
+  }
+}
+
+function isStateless({ revision }: Requester): boolean {
+  return revision !== undefined && revision >= FIRST_STATELESS_REVISION
+}
+
+/**
+ * A download URL is fetched without what MCP wants in the head of its messages, and is none of the
+ * endpoint's.
+ */
+function asClient(
+  { originalUrl, url }: IncomingMessage & { originalUrl?: string },
+  { revision }: Requester
+): Pick<Question, 'path' | 'revision'> {
+  return { path: withoutStream(withoutDownload(originalUrl ?? url ?? '/')), revision }
+}
