@@ -139,6 +139,20 @@ export function raw({ pace = 'drain', enableJsonResponse, holdNothing }) {
   }
 }
 
+const CAPABILITIES = { supportedVersions: ['2026-07-28'], capabilities: { tools: {} } }
+
+/** The same, and it says what it can do, and whether it is there. */
+export function rawTools(options) {
+  const handle = raw(options)
+  const answers = { 'server/discover': CAPABILITIES, ping: {} }
+  return (req, res) => {
+    const { id, method } = req.body
+    if (!Object.hasOwn(answers, method)) return handle(req, res)
+    res.writeHead(200, { 'Content-Type': 'application/json' })
+    res.end(JSON.stringify({ jsonrpc: '2.0', id, result: answers[method] }))
+  }
+}
+
 /**
  * The yardstick of resuming: each stream is an array of its events' text, replayed by one `join`
  * and one `write`.

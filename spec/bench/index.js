@@ -14,6 +14,7 @@ import { measureResources } from './resources.js'
 import { measureResume } from './resume.js'
 import { othersShare } from './rounds.js'
 import { measureSlowJson } from './slow-json.js'
+import { measureTasks } from './tasks.js'
 
 /** With the seconds that each takes with `--quick` on two cores that have other work, too. */
 const sections = {
@@ -24,7 +25,8 @@ const sections = {
   e: { measure: measureFetch, what: 'resumableFetch, in the client', seconds: 150 },
   f: { measure: measureHandOff, what: 'a question to the client', seconds: 180 },
   g: { measure: measureResources, what: 'bytes of a resource', seconds: 41 },
-  h: { measure: measureSlowJson, what: 'slow JSON', seconds: 150 }
+  h: { measure: measureSlowJson, what: 'slow JSON', seconds: 150 },
+  i: { measure: measureTasks, what: 'tasks that wait, and looks at them', seconds: 60 }
 }
 
 /** Five rounds instead of two, each longer. */

@@ -11,6 +11,7 @@ import {
   OrderedEventStore,
   parkedCalls,
   raw,
+  rawTools,
   sdkStateful,
   sdkStateless
 } from './endpoints.js'
@@ -18,7 +19,7 @@ import { answer, options } from './processes.js'
 import { countTimers } from './timers.js'
 
 const eventStore = options.variant === 'store' ? new OrderedEventStore() : undefined
-const endpoints = { sdkStateless, sdkStateful, raw, arrays, sdkAsking, rawAsking }
+const endpoints = { sdkStateless, sdkStateful, raw, rawTools, arrays, sdkAsking, rawAsking }
 const handle = endpoints[options.endpoint]({ ...options, eventStore })
 
 const app = express()
