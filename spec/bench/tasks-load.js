@@ -6,6 +6,7 @@ import { answer } from './processes.js'
 import { Text, Wire } from './wire.js'
 
 const WIRES = 20
+const POLLED = 1_000
 const EXTENSION = 'io.modelcontextprotocol/tasks'
 let requestId = 0
 let wires = []
@@ -68,8 +69,10 @@ answer({
     )
   },
 
-  /** Looks at each task once a second, for so many seconds. */
-  async poll({ revision, seconds }) {
+  /** Looks at each task once a second, for so many seconds; or sends as many pings. */
+  async poll({ port, revision, seconds, arePings = false }) {
+    await open(port, WIRES)
+    if (arePings) tasks = Array.from({ length: POLLED }, () => ({ client: {} }))
     let looks = 0
     const total = tasks.length * seconds
     const began = performance.now()
@@ -80,8 +83,9 @@ answer({
           const { taskId, client } = tasks[n % tasks.length]
           const due = began + (n / tasks.length) * 1000
           if (due > performance.now()) await sleep(due - performance.now())
-          const { status } = await ask(wire, revision, 'tasks/get', { taskId }, client)
-          if (status !== 'working') throw new Error(`A task is ${status}`)
+          const method = arePings ? 'ping' : 'tasks/get'
+          const { status } = await ask(wire, revision, method, { taskId }, client)
+          if (!arePings && status !== 'working') throw new Error(`A task is ${status}`)
         }
       })
     )

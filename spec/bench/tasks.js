@@ -80,29 +80,33 @@ async function weigh({ load, streams, calls, state, plan: { revision, endpoint }
 
 async function measureLooks({ load, rounds, quick }) {
   printTitle(`    ${POLLED} tasks, looked at once a second, the endpoint included`, ['cores'])
-  for (const [clients, name] of [
-    [1, 'looks of one client'],
-    [POLLED, `looks of ${POLLED} clients`]
-  ]) {
+  const plan = { revision: '2026-07-28', seconds: quick ? 5 : 10 }
+  const measure = async (variant, method) => {
     const cores = []
     await withServers(
-      [{ endpoint: 'rawTools', ...JSON_ENDPOINT, variant: 'ours', streams: options('always') }],
+      [{ endpoint: 'rawTools', ...JSON_ENDPOINT, ...variant }],
       async ([server]) => {
         const { port } = server
-        const revision = '2026-07-28'
-        await load.call('create', { port, calls: POLLED, revision, clients })
-        const plan = { revision, seconds: quick ? 5 : 10 }
+        await load.call('leave')
+        if (!method.arePings) await load.call('create', { port, calls: POLLED, ...plan, ...method })
         // Once for whatever is compiled first.
-        await load.call('poll', { ...plan, seconds: 1 })
+        await load.call('poll', { port, ...plan, ...method, seconds: 1 })
         for (let round = 0; round < rounds; round++) {
-          const { cpu, wall } = await runRound(server, load, 'poll', plan)
+          const { cpu, wall } = await runRound(server, load, 'poll', { ...plan, ...method })
           cores.push(cpu / wall)
         }
         await load.call('leave')
       }
     )
-    printRow(name, { of: cores, atMost: 0.2 })
+    return cores
   }
+  const ours = { variant: 'ours', streams: options('always') }
+  printRow('as many pings of the bare endpoint', {
+    of: await measure({ variant: 'bare' }, { arePings: true })
+  })
+  printRow('looks of one client', { of: await measure(ours, { clients: 1 }), atMost: 0.2 })
+  const many = { clients: POLLED }
+  printRow(`looks of ${POLLED} clients`, { of: await measure(ours, many), atMost: 0.2 })
   printNote('The endpoint says once in five seconds of each client whether it may look.')
 }
 
