@@ -11,6 +11,7 @@ import { Relay } from './relay.js'
 import { ReplayWindow } from './replay-window.js'
 import { Results } from './results.js'
 import type { Backplane } from './types.js'
+import { within } from './within.js'
 
 /** Characters of an id that say which instance it is of. */
 const TAG_LENGTH = 5
@@ -175,16 +176,22 @@ export class InstanceLink {
     return false
   }
 
-  /** Leaves the others: what is asked of them, or by them, ends. */
+  /**
+   * Leaves the others: what is asked of them, or by them, ends. Takes no longer than a lease, also
+   * where they cannot be told.
+   */
   async close(): Promise<void> {
     if (this.#isClosed) return
     this.#isClosed = true
-    await this.kept.whenSaved()
+    const { lease } = this.backplane
+    await within(lease / 2, this.kept.whenSaved())
     clearInterval(this.#timer)
     this.#relay.close()
-    await this.#life.close()
-    const leave = await this.#leave.catch(() => undefined)
-    leave?.()
+    await within(lease / 2, this.#life.close())
+    void this.#leave.then(
+      leave => leave(),
+      () => undefined
+    )
   }
 
   #tick(): void {

@@ -19,8 +19,11 @@ export interface IoRedis extends Emitter {
   info(section: string): Promise<unknown>
 }
 
-/** Commands fail at once where there is no connection: what waits for one is no concern of ours. */
-const OPTIONS = { maxRetriesPerRequest: 1, lazyConnect: false }
+/**
+ * Commands fail at once where there is no connection: what waits for one is no concern of ours. Nor
+ * is what a connection has to say that was given up.
+ */
+const OPTIONS = { maxRetriesPerRequest: 1, lazyConnect: false, disconnectTimeout: 100 }
 
 export function connectIoRedis(client: IoRedis): Connect {
   const isCluster = client.isCluster === true
