@@ -3,7 +3,7 @@
 import type { Stats } from 'node:fs'
 import type { FileHandle } from 'node:fs/promises'
 import { isAbsolute, resolve } from 'node:path'
-import { Readable } from 'node:stream'
+import { isErrored, isReadable, Readable } from 'node:stream'
 import type { ReadableStream as WebStream } from 'node:stream/web'
 import etag from 'etag'
 import { isObject } from '../protocol/json-rpc.js'
@@ -63,6 +63,9 @@ export function discardResource(opened: unknown): void {
 
 /** Bytes as a stream of Node's. Throws at what is none. */
 export function readableOf(bytes: unknown): Readable {
+  // One stream for several requests: to the second, its resource would seem to be empty.
+  if (isUsedUp(bytes))
+    throw new TypeError('A stream of a resource has been read already: open one for each request')
   if (bytes instanceof Uint8Array) return Readable.from(piecesOf(bytes))
   if (isWebStream(bytes)) return Readable.fromWeb(bytes)
   if (isNodeStream(bytes)) {
@@ -187,6 +190,14 @@ function locationOf(redirect: unknown): string {
 
 function* piecesOf(bytes: Uint8Array): Generator<Uint8Array> {
   for (let from = 0; from < bytes.length; from += PIECE) yield bytes.subarray(from, from + PIECE)
+}
+
+/** What has failed says so by itself. */
+function isUsedUp(bytes: unknown): boolean {
+  if (isNodeStream(bytes)) return (bytes as Readable).readableEnded
+  if (!isWebStream(bytes)) return false
+  const stream = bytes as unknown as Readable
+  return Readable.isDisturbed(stream) && !isReadable(stream) && !isErrored(stream)
 }
 
 function isWebStream(value: unknown): value is WebStream {

@@ -119,7 +119,25 @@ describe('a provider that', () => {
         for await (const _ of body);
         return { body, size: 1 }
       },
-      '0 of the 1 bytes'
+      'read already'
+    ],
+    [
+      'returns a stream that was read, of unknown size',
+      async () => {
+        const body = Readable.from(['x'])
+        for await (const _ of body);
+        return { body }
+      },
+      'read already'
+    ],
+    [
+      'returns a web stream that was read',
+      async () => {
+        const response = new Response('x')
+        await response.text()
+        return { body: response.body as ReadableStream }
+      },
+      'read already'
     ],
     [
       'returns a stream that was destroyed',
