@@ -2,6 +2,8 @@
 
 const CR = 0x0d
 const LF = 0x0a
+/** `data:` tells a data line; what follows does not matter. */
+const START = 5
 
 /**
  * Counts SSE events: blocks with at least one `data` line, ended by a blank line (LF, CRLF or CR).
@@ -35,9 +37,13 @@ export class EventCounter {
         if (this.#endLine()) this.#onEvent(++this.count, offset + i + 1)
       } else if (byte === CR) {
         this.#pendingCr = this.#endLine() ? 'event' : 'line'
-      } else {
-        if (this.#lineLength < 5) this.#line.push(byte)
+      } else if (this.#lineLength < START) {
+        this.#line.push(byte)
         this.#lineLength++
+      } else {
+        const end = lineEnd(payload, i)
+        this.#lineLength += end - i
+        i = end - 1
       }
     }
   }
@@ -57,4 +63,12 @@ export class EventCounter {
     this.#hasData = false
     return isEvent
   }
+}
+
+/** Where the line goes on to, at least: the next LF or CR, or the end of the payload. */
+function lineEnd(payload: Buffer, from: number): number {
+  const lf = payload.indexOf(LF, from)
+  const end = lf === -1 ? payload.length : lf
+  const cr = payload.subarray(from, end).indexOf(CR)
+  return cr === -1 ? end : from + cr
 }
