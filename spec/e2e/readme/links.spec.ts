@@ -1,10 +1,8 @@
 // Every link of every page leads somewhere, and what npm shows leads there from anywhere.
 
 import { describe, expect, it } from '@jest/globals'
-import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs'
-import { createRequire } from 'node:module'
+import { existsSync, readFileSync } from 'node:fs'
 import { posix } from 'node:path'
-import { parse, parseAllDocuments } from 'yaml'
 import { codesIn, page, pages, root, tablesOf } from './markdown.js'
 
 const manifest = JSON.parse(readFileSync(`${root}package.json`, 'utf8')) as {
@@ -107,51 +105,5 @@ describe('the changelog', () => {
     for (const heading of changelog.headings.slice(1)) {
       if (!heading.startsWith('[')) expect(kinds).toContain(heading)
     }
-  })
-})
-
-describe('what operators may copy', () => {
-  const file = (name: string) => readFileSync(`${root}examples/operations/${name}`, 'utf8')
-  const recipe = readFileSync(`${root}spec/features/observe/metrics.spec.ts`, 'utf8')
-  const figuresIn = (text: string) => new Set(text.match(/mcp_streams_[a-z_]*[a-z]/g))
-
-  it('watches figures that there are', () => {
-    const known = figuresIn(recipe)
-    for (const name of ['alerts.yaml', 'grafana.json', 'README.md'])
-      for (const figure of figuresIn(file(name)))
-        expect([name, [...known]]).toEqual([name, expect.arrayContaining([figure])])
-  })
-
-  it('looks for lines that there are', () => {
-    const sources = readdirSync(`${root}lib`, { recursive: true, encoding: 'utf8' })
-      .filter(name => name.endsWith('.ts'))
-      .map(name => readFileSync(`${root}lib/${name}`, 'utf8'))
-      .join('\n')
-    const [table] = tablesOf(page('examples/operations/README.md').section('Troubleshooting'))
-    const lines = table!.rows.flatMap(([, look]) => codesIn(look!))
-    const words = lines
-      .filter(line => line.includes(' '))
-      .flatMap(line => line.split(/(?:^POST )|…|[:,(]|\d{3}/))
-      .map(text => text.replace(')', '').trim())
-      .filter(text => text.length > 3)
-    expect(words.length).toBeGreaterThan(10)
-    for (const text of words) expect([text, sources.includes(text)]).toEqual([text, true])
-  })
-
-  it('can be read', () => {
-    expect(JSON.parse(file('grafana.json')).panels).toHaveLength(6)
-    expect(parse(file('alerts.yaml')).groups[0].rules).toHaveLength(4)
-    const kinds = parseAllDocuments(file('kubernetes.yaml')).map(document => document.toJS().kind)
-    expect(kinds).toEqual(['Deployment', 'Service'])
-    expect(statSync(`${root}examples/operations/Dockerfile`).isFile()).toBe(true)
-    expect(file('Dockerfile')).toMatch(/^CMD \["node", /m)
-    // Each waits for longer than `close()` drains by default.
-    const [app] = createRequire(import.meta.url)(
-      `${root}examples/operations/ecosystem.config.cjs`
-    ).apps
-    expect(app).toMatchObject({ exec_mode: 'fork', instances: 1, kill_timeout: 25_000 })
-    expect(parseAllDocuments(file('kubernetes.yaml'))[0]!.toJS().spec.template.spec).toMatchObject({
-      terminationGracePeriodSeconds: 30
-    })
   })
 })
