@@ -6,9 +6,6 @@ import { ONE_CONNECTION } from '../protocol/revisions.js'
 import type { WrittenAnswer } from '../endpoint/endpoint-answer.js'
 import type { CallFacts } from './call-host.js'
 
-/** An answer that is kept; a fault is no more than a word. */
-export type KeptAnswer = Exclude<WrittenAnswer, { readonly kind: 'fault' }>
-
 const encoder = new TextEncoder()
 
 /** Whatever is said on it, each request for it is answered in that request's own name. */
@@ -22,7 +19,7 @@ export function encodePart(text: string): Uint8Array {
 }
 
 /** Line ends in JSON are white space; another body is not read before it is given. */
-export function encodeAnswer(answer: KeptAnswer): Uint8Array {
+export function encodeAnswer(answer: WrittenAnswer): Uint8Array {
   const { requestId, headers } = answer
   const [head, data] =
     answer.kind === 'response'
@@ -45,11 +42,11 @@ export function partAt(log: EventLog, sequence: number): string | undefined {
 }
 
 /** The answer that an event is; `undefined`: it is not kept any more. */
-export function answerAt(log: EventLog, sequence: number): KeptAnswer | undefined {
+export function answerAt(log: EventLog, sequence: number): WrittenAnswer | undefined {
   const data = readEvent(log, sequence, false)
   if (data === undefined) return undefined
   const end = data.indexOf('\n')
-  const head = JSON.parse(data.slice(0, end)) as KeptAnswer
+  const head = JSON.parse(data.slice(0, end)) as WrittenAnswer
   const rest = data.slice(end + 1)
   return head.kind === 'response'
     ? { ...head, text: rest }

@@ -5,16 +5,10 @@ import type { StreamFault } from '../protocol/errors.js'
 import { isRequest, type Message } from '../protocol/json-rpc.js'
 import { newFields, readFields } from '../protocol/sse-fields.js'
 import { encodeMessage } from '../protocol/sse-writer.js'
+import type { WrittenAnswer } from '../endpoint/endpoint-answer.js'
 import type { Stream } from '../streams/stream.js'
-import {
-  answerAt,
-  encodeAnswer,
-  encodePart,
-  type KeptAnswer,
-  messageAfter,
-  partAt
-} from './call-events.js'
-import type { CallAnswer } from './call-reply.js'
+import { answerAt, encodeAnswer, encodePart, messageAfter, partAt } from './call-events.js'
+import { faultAnswer } from './call-reply.js'
 
 /** Who is sent what the endpoint says. */
 export interface Listener {
@@ -52,10 +46,10 @@ export class CallLog {
   }
 
   /** What the call has come to; `undefined` before its end, and where nothing of it is kept. */
-  get final(): CallAnswer | undefined {
+  get final(): WrittenAnswer | undefined {
     return this.#fault === undefined
       ? answerAt(this.#stream.log, this.#end ?? 0)
-      : { kind: 'fault', fault: this.#fault }
+      : faultAnswer(this.#fault)
   }
 
   isFinal(place: number | undefined): boolean {
@@ -72,7 +66,7 @@ export class CallLog {
   }
 
   /** Nothing comes after it. */
-  finish(answer: KeptAnswer): void {
+  finish(answer: WrittenAnswer): void {
     if (!this.#appendDue(encodeAnswer(answer))) return
     this.#end = this.#stream.last
     this.#stream.producerEnded()

@@ -1,8 +1,9 @@
 // One request of a client that waits for a call, whatever it has come by.
 import type { IncomingMessage } from 'node:http'
-import type { Message, RequestId } from '../protocol/json-rpc.js'
+import { faultMessage, STREAM_ERROR, type StreamFault } from '../protocol/errors.js'
+import { errorResponse, type Message, type RequestId } from '../protocol/json-rpc.js'
 import type { WrittenAnswer } from '../endpoint/endpoint-answer.js'
-import type { ResumeTokenFault } from './token-fault.js'
+import { refusalOf, type ResumeTokenFault } from './token-fault.js'
 
 /** What a request is answered with: what its endpoint says, or a result in the meantime. */
 export type CallAnswer = WrittenAnswer | { readonly kind: 'interim'; readonly result: string }
@@ -34,5 +35,18 @@ export interface CallReply {
   /** Passes on a message of the endpoint. */
   send(message: Message, text: string): void
   answer(answer: CallAnswer): void
-  refuse(fault: ResumeTokenFault): void
+}
+
+/** What answers for a call that has failed. */
+export function faultAnswer(fault: StreamFault): WrittenAnswer {
+  return errorAnswer(errorResponse('', STREAM_ERROR, faultMessage(fault), { reason: fault }))
+}
+
+/** What answers a request whose token stands for nothing. */
+export function refusalFor(fault: ResumeTokenFault): WrittenAnswer {
+  return errorAnswer(refusalOf('', fault))
+}
+
+function errorAnswer(text: string): WrittenAnswer {
+  return { kind: 'response', requestId: '', text, headers: {} }
 }

@@ -1,7 +1,6 @@
 // From one token to the next: the requests that wait for the same answer.
 import { isRequest, type Message, type RequestId } from '../protocol/json-rpc.js'
 import type { CallAnswer, CallReply } from './call-reply.js'
-import type { ResumeTokenFault } from './token-fault.js'
 
 export class CallStep {
   readonly token: string | undefined
@@ -72,16 +71,8 @@ export class CallStep {
   }
 
   answer(answer: CallAnswer): void {
-    for (const reply of this.#takeReplies()) reply.answer(answer)
-  }
-
-  refuse(fault: ResumeTokenFault): void {
-    for (const reply of this.#takeReplies()) reply.refuse(fault)
-  }
-
-  #takeReplies(): CallReply[] {
     const replies = [...this.#replies]
     this.#replies.clear()
-    return replies
+    for (const reply of replies) reply.answer(answer)
   }
 }

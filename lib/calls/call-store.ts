@@ -9,7 +9,7 @@ import type { Message, RequestId } from '../protocol/json-rpc.js'
 import type { Call } from './call.js'
 import type { CallHost } from './call-host.js'
 import { streamInit } from './call-events.js'
-import { isFinal, keepCall } from './kept-call.js'
+import { keepCall } from './kept-call.js'
 import type { ResumeTokenFault } from './token-fault.js'
 import { tokenOf, whyAnother } from './token-request.js'
 
@@ -198,7 +198,7 @@ export class CallStore implements CallHost<Call> {
   }
 
   #keepForOthers({ tokens, facts, final }: Call): void {
-    if (this.#keeper === undefined || !isFinal(final)) return
+    if (this.#keeper === undefined || final === undefined) return
     const { window, abandonAfter } = this.#limits
     const time = Math.max(1, window, abandonAfter)
     for (const token of tokens) keepCall(this.#keeper, token, facts, final, time)

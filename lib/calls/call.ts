@@ -5,11 +5,11 @@ import type { StreamFault } from '../protocol/errors.js'
 import type { RequestId } from '../protocol/json-rpc.js'
 import type { Stream } from '../streams/stream.js'
 import type { Producer, Reader } from '../streams/stream-types.js'
-import type { EndpointAnswer } from '../endpoint/endpoint-answer.js'
+import type { EndpointAnswer, WrittenAnswer } from '../endpoint/endpoint-answer.js'
 import { CallDeadline } from './call-deadline.js'
 import type { CallFacts, CallHost } from './call-host.js'
 import { CallLog } from './call-log.js'
-import type { CallAnswer, CallReply } from './call-reply.js'
+import { type CallAnswer, type CallReply, refusalFor } from './call-reply.js'
 import { CallStep } from './call-step.js'
 import type { ResumeTokenFault } from './token-fault.js'
 
@@ -48,7 +48,7 @@ export class Call implements Reader, Producer {
   }
 
   /** What it has come to; `undefined` before its end, and where nothing of it is kept. */
-  get final(): CallAnswer | undefined {
+  get final(): WrittenAnswer | undefined {
     return this.#log.final
   }
 
@@ -70,11 +70,6 @@ export class Call implements Reader, Producer {
   /** The token that its client was given last. */
   get nextToken(): string | undefined {
     return this.#nextToken
-  }
-
-  /** Somebody waits who can be sent something before the answer. */
-  get isListenedTo(): boolean {
-    return this.#step.isListenedTo
   }
 
   /** The requests that wait. */
@@ -170,7 +165,7 @@ export class Call implements Reader, Producer {
     const step = this.#step
     this.#nextToken = undefined
     this.#step = new CallStep(undefined)
-    step.refuse(reason)
+    step.answer(refusalFor(reason))
   }
 
   // Producer

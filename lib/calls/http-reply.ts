@@ -1,8 +1,7 @@
 // A request by HTTP that waits for a call: its answer is JSON, or an event stream once there is
 // something to say before.
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { faultMessage, STREAM_ERROR, type StreamFault } from '../protocol/errors.js'
-import { errorResponse, isObject, type Message, type RequestId } from '../protocol/json-rpc.js'
+import { isObject, type Message, type RequestId } from '../protocol/json-rpc.js'
 import { spliceJson } from '../protocol/json-splice.js'
 import { ASYNC_PREFERENCE } from '../protocol/respond-async.js'
 import { encodeMessage } from '../protocol/sse-writer.js'
@@ -12,8 +11,7 @@ import type { RequestContext } from '../endpoint/request-context.js'
 import { passedOn, stringOf } from '../endpoint/response-headers.js'
 import { whenClosed } from '../endpoint/socket-closed.js'
 import type { WrittenAnswer } from '../endpoint/endpoint-answer.js'
-import type { CallReply, CallAnswer } from './call-reply.js'
-import { INVALID_PARAMS, type ResumeTokenFault, tokenFaultMessage } from './token-fault.js'
+import { type CallAnswer, type CallReply, faultAnswer } from './call-reply.js'
 import { inWordsOf, progressTokenOf } from './token-request.js'
 
 export class HttpReply implements CallReply {
@@ -92,15 +90,6 @@ export class HttpReply implements CallReply {
     if (this.#res.destroyed && !this.isKept) gone()
   }
 
-  /** Begins its event stream, so that what keeps a wire open keeps this one. */
-  open(): void {
-    if (this.acceptsEvents && !this.#isOver)
-      this.#guarded(() => {
-        this.#begin()
-        this.#res.flushHeaders()
-      })
-  }
-
   send(message: Message, text: string): void {
     const own = inWordsOf(message, this.#progressToken)
     if (own === undefined) return
@@ -112,15 +101,6 @@ export class HttpReply implements CallReply {
     if (this.#isOver) return
     this.#setOver()
     this.#guarded(() => this.#give(answer))
-  }
-
-  refuse(fault: ResumeTokenFault): void {
-    if (this.#isOver) return
-    this.#setOver()
-    const error = errorResponse(this.requestId, INVALID_PARAMS, tokenFaultMessage(fault), {
-      reason: fault
-    })
-    this.#guarded(() => this.#end(error))
   }
 
   #setOver(): void {
@@ -144,16 +124,10 @@ export class HttpReply implements CallReply {
         return this.#end(
           `{"jsonrpc":"2.0","id":${JSON.stringify(this.requestId)},"result":${answer.result}}`
         )
-      case 'fault':
-        return this.#endWithFault(answer.fault)
       case 'relay':
         // What has begun as an event stream cannot become another status.
-        return this.#hasEvents ? this.#endWithFault('endpoint-failed') : this.#relay(answer)
+        return this.#hasEvents ? this.#give(faultAnswer('endpoint-failed')) : this.#relay(answer)
     }
-  }
-
-  #endWithFault(fault: StreamFault): void {
-    this.#end(errorResponse(this.requestId, STREAM_ERROR, faultMessage(fault), { reason: fault }))
   }
 
   /**

@@ -3,7 +3,6 @@
 import type { WrittenAnswer } from '../endpoint/endpoint-answer.js'
 import type { Keeper, KeptValue } from '../streams/keeper.js'
 import type { CallFacts } from './call-host.js'
-import type { CallAnswer } from './call-reply.js'
 
 /** What a request must have in common with the one that began the call. */
 export type KeptFacts = Pick<CallFacts, 'scope' | 'method' | 'parameters'>
@@ -36,41 +35,20 @@ export function keptCallIn({ head, bytes }: KeptValue): KeptCall | undefined {
   return kind === 'call' ? { ...facts, answer: unpacked(answer, bytes) } : undefined
 }
 
-const NOTHING = new Uint8Array(0)
-
 /** An answer as JSON, and what of it need not be written as JSON again. */
-function packed(answer: WrittenAnswer): {
-  readonly head: object
-  readonly bytes: Uint8Array
-} {
-  switch (answer.kind) {
-    case 'response': {
-      const { text, ...head } = answer
-      return { head, bytes: Buffer.from(text) }
-    }
-    case 'relay': {
-      const { body, ...head } = answer
-      return { head, bytes: body }
-    }
-    case 'fault':
-      return { head: answer, bytes: NOTHING }
+function packed(answer: WrittenAnswer): { readonly head: object; readonly bytes: Uint8Array } {
+  if (answer.kind === 'response') {
+    const { text, ...head } = answer
+    return { head, bytes: Buffer.from(text) }
   }
+  const { body, ...head } = answer
+  return { head, bytes: body }
 }
 
 function unpacked(head: object, bytes: Uint8Array): WrittenAnswer {
   const answer = head as WrittenAnswer
   const body = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
-  switch (answer.kind) {
-    case 'response':
-      return { ...answer, text: body.toString('utf8') }
-    case 'relay':
-      return { ...answer, body }
-    case 'fault':
-      return answer
-  }
-}
-
-/** An answer that says how the call has ended; `undefined`: it has not, or is not kept. */
-export function isFinal(answer: CallAnswer | undefined): answer is WrittenAnswer {
-  return answer !== undefined && answer.kind !== 'interim'
+  return answer.kind === 'response'
+    ? { ...answer, text: body.toString('utf8') }
+    : { ...answer, body }
 }

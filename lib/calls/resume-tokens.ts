@@ -5,12 +5,10 @@ import type { IncomingMessage } from 'node:http'
 import { nanoid } from 'nanoid'
 import {
   cancelledRequest,
-  errorResponse,
   isRequest,
   isRequestId,
   isResponse,
-  type Message,
-  type RequestId
+  type Message
 } from '../protocol/json-rpc.js'
 import { prefersStream } from '../protocol/prefer.js'
 import { FIRST_STATELESS_REVISION } from '../protocol/revisions.js'
@@ -24,7 +22,8 @@ import type { RequestContext } from '../endpoint/request-context.js'
 import { sendToEndpoint, tellEndpoint, tellUnanswered } from '../endpoint/endpoint-client.js'
 import { answerJson } from '../endpoint/reply.js'
 import { CallContext } from './call-context.js'
-import { type CallCounts, CallStore } from './call-store.js'
+import type { CallFacts } from './call-host.js'
+import type { CallCounts } from './call-store.js'
 import { addHints, withHints } from './duration-hints.js'
 import { readAnswer } from '../endpoint/endpoint-answer.js'
 import { interimOf } from './interim-result.js'
@@ -32,27 +31,25 @@ import { HttpReply } from './http-reply.js'
 import { comeAgain, mayBeShed, requestStateOf, withRounds } from './request-state.js'
 import { Call } from './call.js'
 import type { KeptCall } from './kept-call.js'
-import { INVALID_PARAMS, type ResumeTokenFault, tokenFaultMessage } from './token-fault.js'
+import { refusalOf } from './token-fault.js'
 import {
   type Ask,
   askOf,
   endpointRequest,
   endpointText,
   hasToken,
-  parametersOf,
   revisionIn,
   tokenOf,
   whyAnother
 } from './token-request.js'
-import { mayGetTokens, type ResumeTokensSettings, waitOf } from './token-settings.js'
+import { type Request, TokenCalls } from './token-calls.js'
+import { type ResumeTokensSettings, waitOf } from './token-settings.js'
 import { WiresTokens } from './wire-tokens.js'
-
-type Request = Message & { readonly id: RequestId; readonly method: string }
 
 export class ResumeTokens {
   readonly #parts: InstanceParts
   readonly #settings: ResumeTokensSettings
-  readonly #calls: CallStore
+  readonly #calls: TokenCalls
   /** How often the clients of calls have been told to come again, where they know no tokens. */
   readonly #rounds = new WeakMap<Call, number>()
   /** The same for sessions that have not come by HTTP. */
@@ -61,13 +58,13 @@ export class ResumeTokens {
   constructor(parts: InstanceParts, settings: ResumeTokensSettings) {
     this.#parts = parts
     this.#settings = settings
-    this.#calls = new CallStore(settings.limits, parts.newId, parts.kept)
-    this.onWires = new WiresTokens({ parts, settings, calls: this.#calls })
+    this.#calls = new TokenCalls(parts, settings)
+    this.onWires = new WiresTokens(this.#calls)
   }
 
   /** What answers a POST in the endpoint's place; `undefined` where the endpoint does. */
   answerFor(post: RequestContext): (() => void) | undefined {
-    const { req, owner, messages, isBatch } = post
+    const { req, owner, session, messages, isBatch } = post
     // Whatever its id is: what the endpoint would make of it is not known.
     const asking = messages.filter(
       ({ id, method }) => id !== undefined && typeof method === 'string'
@@ -81,16 +78,11 @@ export class ResumeTokens {
     const [request] = messages
     if (isBatch || request === undefined || !isRequest(request) || this.#parts.isClosing)
       return undefined
-    const asked = mayGetTokens(this.#settings, request)
-      ? askOf(headerOf(req, 'prefer'), request, this.#settings.offer)
-      : undefined
-    const ask = asked ?? this.#shedding(post, request)
-    const parameters = ask === undefined ? undefined : parametersOf(request, post.text)
-    if (ask === undefined || parameters === undefined) return undefined
-    if (this.#calls.hasRoom(owner)) return () => this.#begin(post, request, parameters, ask)
-    this.#parts.debug('no resume tokens: as many calls run as may')
-    this.#parts.count('refused', undefined, 'full')
-    return undefined
+    const ask = this.#calls.askOf(request, headerOf(req, 'prefer')) ?? this.#shedding(post, request)
+    if (ask === undefined) return undefined
+    const place = { owner, sessionId: session, scope: post.scopeOf() }
+    const facts = this.#calls.admit(request, place, post.text)
+    return facts && (() => this.#begin(post, request, facts, ask))
   }
 
   /**
@@ -104,7 +96,7 @@ export class ResumeTokens {
     const reply = new HttpReply(post, request, ask.isByHeader)
     const fault = whyAnother(request, kept, post.scopeOf(), post.text)
     if (fault === undefined) return reply.answer(kept.answer)
-    this.#refuse(request, reply, fault)
+    this.#calls.refuse(request, fault, reply)
   }
 
   /** Adds to what the endpoint says of its tools. */
@@ -132,7 +124,7 @@ export class ResumeTokens {
   /** Hears what the endpoint says about cancelled requests and ended sessions. */
   watch({ req, res, messages, owner, session }: RequestContext): void {
     // Without a session and without an owner, a request id says nothing about whose request it is.
-    if ((session === undefined && owner === '') || !this.#calls.isBusy) return
+    if ((session === undefined && owner === '') || !this.#calls.store.isBusy) return
     const cancelled = messages.flatMap(message => cancelledRequest(message) ?? [])
     res.once('close', () => {
       if (!res.headersSent) return
@@ -142,9 +134,10 @@ export class ResumeTokens {
       // A reply that has been answered is not there any more: its client has merely waited in vain
       // for what the wire lost.
       if (isAccepted)
-        for (const call of this.#calls.findByRequests(cancelled, owner, session)) call.cancel(req)
+        for (const call of this.#calls.store.findByRequests(cancelled, owner, session))
+          call.cancel(req)
       if (session === undefined || (!isLost && !(isAccepted && req.method === 'DELETE'))) return
-      for (const call of this.#calls.ofSession(session, owner)) {
+      for (const call of this.#calls.store.ofSession(session, owner)) {
         if (isLost) call.fail('session-ended')
         else call.cancel(req)
       }
@@ -157,17 +150,17 @@ export class ResumeTokens {
    */
   noteAnswers({ res, messages, owner, session }: RequestContext): void {
     const answers = messages.filter(isResponse)
-    if (answers.length === 0 || session === undefined || !this.#calls.isBusy) return
+    if (answers.length === 0 || session === undefined || !this.#calls.store.isBusy) return
     res.once('close', () => {
       if (!res.headersSent || res.statusCode < 200 || res.statusCode > 299) return
-      for (const call of this.#calls.ofSession(session, owner))
+      for (const call of this.#calls.store.ofSession(session, owner))
         for (const { id } of answers) call.answered(id)
     })
   }
 
   /** What is held at this moment, and results that had to make room before their time. */
   counts(): CallCounts {
-    return this.#calls.counts()
+    return this.#calls.store.counts()
   }
 
   /**
@@ -175,34 +168,32 @@ export class ResumeTokens {
    * soon is abandoned.
    */
   beginClosing(abandonAfter: number): void {
-    this.#calls.beginClosing(abandonAfter)
+    this.#calls.store.beginClosing(abandonAfter)
   }
 
   /** Resolves when no call runs any more. */
   whenIdle(): Promise<void> {
-    return this.#calls.whenIdle()
+    return this.#calls.store.whenIdle()
   }
 
   /** Its time is up: whoever waits is told so. */
   close(): void {
-    this.#calls.close()
+    this.#calls.store.close()
   }
 
-  #begin(post: RequestContext, request: Request, parameters: string, ask: Ask): void {
-    const { owner, session, text } = post
+  #begin(post: RequestContext, request: Request, facts: CallFacts, ask: Ask): void {
     const { method } = request
     const { rounds } = ask
-    const facts = { owner, sessionId: session, scope: post.scopeOf(), method, parameters }
     const revision = post.revision ?? revisionIn(request)
     const interim = rounds === undefined ? interimOf(method, revision) : comeAgain
-    const call = new Call(facts, this.#calls, interim)
+    const call = new Call(facts, this.#calls.store, interim)
     if (rounds !== undefined) this.#rounds.set(call, rounds)
     this.#parts.debug('%s may be resumed with tokens', method)
     const reply = new HttpReply(post, request, ask.isByHeader)
     call.join(undefined, reply, this.#waitOf(call, ask))
     if (!call.isEnded)
       runInContext(new CallContext(this.#parts, call, this.#parts.newId()), () =>
-        this.#run(call, reply, request, text)
+        this.#run(call, reply, request, post.text)
       )
   }
 
@@ -256,24 +247,18 @@ export class ResumeTokens {
     if (post.isForeign) return refuseAndCount(post, 403, 'foreign-origin')
     const [request] = messages
     if (request === undefined || !isRequest(request)) {
-      this.#parts.count('refused', undefined, 'token-invalid')
+      this.#calls.refuse({ method: request?.method }, 'token-invalid')
       return answerJson(res, 200, refusalOf(null, 'token-invalid'))
     }
     const ask = askOf(headerOf(req, 'prefer'), request, 'always') as Ask
     const reply = new HttpReply(post, request, ask.isByHeader)
-    const found = this.#calls.findFor(request, post.scopeOf(), post.text)
-    if (typeof found === 'string') return this.#refuse(request, reply, found)
+    const found = this.#calls.find(request, post.scopeOf(), post.text, reply)
+    if (found === undefined) return
     const rounds = this.#rounds.get(found)
     const token = tokenOf(request)
     // A lost answer that is asked for again is the same round.
     if (rounds !== undefined && token === found.nextToken) this.#rounds.set(found, rounds + 1)
     found.join(token, reply, this.#waitOf(found, ask))
-  }
-
-  #refuse({ method }: Request, reply: HttpReply, fault: ResumeTokenFault): void {
-    this.#parts.debug('%s with a resume token refused: %s', method, fault)
-    this.#parts.count('refused', undefined, fault)
-    reply.refuse(fault)
   }
 
   /**
@@ -310,8 +295,4 @@ export class ResumeTokens {
     const message = { jsonrpc: '2.0', method: 'notifications/cancelled', params }
     void tellEndpoint(this.#parts, req, message, { sessionId })
   }
-}
-
-function refusalOf(id: RequestId | null, reason: ResumeTokenFault): string {
-  return errorResponse(id, INVALID_PARAMS, tokenFaultMessage(reason), { reason })
 }

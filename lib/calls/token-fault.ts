@@ -1,7 +1,8 @@
 // Why a resume token is refused: one word each, which says nothing about anybody else's call.
+import { errorResponse, type RequestId } from '../protocol/json-rpc.js'
 
 /** JSON-RPC's "Invalid params": what the Resuming draft answers to a token that is not valid. */
-export const INVALID_PARAMS = -32602
+const INVALID_PARAMS = -32602
 
 /**
  * The `reason` in the `data` of the error (-32602) that answers a request with a resume token:
@@ -41,4 +42,9 @@ const MESSAGES: Record<ResumeTokenFault, string> = {
 /** The sentence for a fault. */
 export function tokenFaultMessage(fault: ResumeTokenFault): string {
   return `Invalid params: ${MESSAGES[fault]}`
+}
+
+/** The error that answers a request with a resume token, as JSON. */
+export function refusalOf(id: RequestId | null, reason: ResumeTokenFault): string {
+  return errorResponse(id, INVALID_PARAMS, tokenFaultMessage(reason), { reason })
 }

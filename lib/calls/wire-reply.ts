@@ -1,10 +1,8 @@
 // A request on a wire that waits for a call: its answer is a message, and so is all that it is told
 // before.
-import { faultMessage, STREAM_ERROR } from '../protocol/errors.js'
 import { isRequest, type Message, type RequestId } from '../protocol/json-rpc.js'
 import type { WireMessage } from '../protocol/shared-wire.js'
-import type { CallReply, CallAnswer } from './call-reply.js'
-import { INVALID_PARAMS, type ResumeTokenFault, tokenFaultMessage } from './token-fault.js'
+import { type CallAnswer, type CallReply, faultAnswer } from './call-reply.js'
 import { inWordsOf, progressTokenOf } from './token-request.js'
 
 /** What it needs of its session. */
@@ -75,15 +73,6 @@ export class WireReply implements CallReply {
     this.#end(answerOf(answer))
   }
 
-  refuse(fault: ResumeTokenFault): void {
-    const error = {
-      code: INVALID_PARAMS,
-      message: tokenFaultMessage(fault),
-      data: { reason: fault }
-    }
-    this.#end({ error })
-  }
-
   #send(message: Message, size: number): void {
     if (isRequest(message)) this.#asked.add(message.id)
     this.#underway += size
@@ -114,14 +103,8 @@ function answerOf(answer: CallAnswer): Message {
       return JSON.parse(answer.text) as Message
     case 'interim':
       return { result: JSON.parse(answer.result) as unknown }
-    case 'fault':
-      return faultOf(answer.fault)
     case 'relay':
       // What answers by HTTP does not stand behind a wire.
-      return faultOf('endpoint-failed')
+      return answerOf(faultAnswer('endpoint-failed'))
   }
-}
-
-function faultOf(fault: Parameters<typeof faultMessage>[0]): Message {
-  return { error: { code: STREAM_ERROR, message: faultMessage(fault), data: { reason: fault } } }
 }

@@ -15,33 +15,17 @@ import {
   type WireTokens
 } from '../protocol/shared-wire.js'
 import { runInContext } from '../endpoint/handler-context.js'
-import type { InstanceParts } from '../endpoint/instance-parts.js'
 import { CallContext } from './call-context.js'
-import type { CallStore } from './call-store.js'
+import type { CallFacts } from './call-host.js'
 import { hinted } from './duration-hints.js'
 import { interimOf } from './interim-result.js'
 import { Call } from './call.js'
-import { INVALID_PARAMS, type ResumeTokenFault, tokenFaultMessage } from './token-fault.js'
-import {
-  type Ask,
-  askOf,
-  endpointRequest,
-  hasToken,
-  parametersOf,
-  revisionIn,
-  tokenOf
-} from './token-request.js'
-import { mayGetTokens, type ResumeTokensSettings, waitOf } from './token-settings.js'
+import { type CallPlace, type Request, type TokenCalls } from './token-calls.js'
+import { refusalOf } from './token-fault.js'
+import { type Ask, askOf, endpointRequest, hasToken, revisionIn, tokenOf } from './token-request.js'
+import { waitOf } from './token-settings.js'
 import { WireCall } from './wire-call.js'
 import { WireReply } from './wire-reply.js'
-
-type Request = Message & { readonly id: RequestId; readonly method: string }
-
-interface Shared {
-  readonly parts: InstanceParts
-  readonly settings: ResumeTokensSettings
-  readonly calls: CallStore
-}
 
 /**
  * The session of all calls on wires: a token is its owner's, whichever wire they come on. No header
@@ -52,35 +36,37 @@ const ON_WIRES = '\0wires'
 const MOST_LISTS = 100
 
 export class WiresTokens implements WireTokens {
-  readonly #shared: Shared
+  readonly #tokens: TokenCalls
   /** What clients have been asked, by the ids under which they were. */
   readonly #open = new Map<RequestId, WireCall>()
 
-  constructor(shared: Shared) {
-    this.#shared = shared
+  constructor(tokens: TokenCalls) {
+    this.#tokens = tokens
   }
 
   join(host: TokensHost): SessionTokens {
-    return new WireSession(this.#shared, this.#open, host)
+    return new WireSession(this.#tokens, this.#open, host)
   }
 }
 
 class WireSession implements SessionTokens {
-  readonly #shared: Shared
+  readonly #tokens: TokenCalls
   readonly #open: Map<RequestId, WireCall>
   readonly #host: TokensHost
-  readonly #scope: string
+  readonly #place: CallPlace
   /** Its client's requests that wait, for calls of this session's server or of another's. */
   readonly #replies = new Map<RequestId, WireReply>()
   /** What its server has been asked. */
   readonly #calls = new Map<RequestId, WireCall>()
   readonly #lists = new Set<RequestId>()
 
-  constructor(shared: Shared, open: Map<RequestId, WireCall>, host: TokensHost) {
-    this.#shared = shared
+  constructor(tokens: TokenCalls, open: Map<RequestId, WireCall>, host: TokensHost) {
+    const { owner } = host
+    this.#tokens = tokens
     this.#open = open
     this.#host = host
-    this.#scope = shared.parts.hash(JSON.stringify([host.owner, ON_WIRES]))
+    const scope = tokens.parts.hash(JSON.stringify([owner, ON_WIRES]))
+    this.#place = { owner, sessionId: ON_WIRES, scope }
   }
 
   get isBusy(): boolean {
@@ -88,7 +74,7 @@ class WireSession implements SessionTokens {
   }
 
   take(message: Message, extra: unknown): boolean {
-    const { parts, settings, calls } = this.#shared
+    const { parts, settings } = this.#tokens
     if (message.id === undefined || typeof message.method !== 'string') return false
     if (hasToken(message)) {
       this.#resume(message)
@@ -97,23 +83,16 @@ class WireSession implements SessionTokens {
     if (!isRequest(message) || parts.isClosing) return false
     const isHinted = message.method === 'tools/list' && settings.hints.size > 0
     if (isHinted && this.#lists.size < MOST_LISTS) this.#lists.add(message.id)
-    const ask = mayGetTokens(settings, message)
-      ? askOf(undefined, message, settings.offer)
-      : undefined
-    const parameters = ask === undefined ? undefined : parametersOf(message, undefined)
-    if (ask === undefined || parameters === undefined) return false
-    if (!calls.hasRoom(this.#host.owner)) {
-      parts.debug('no resume tokens: as many calls run as may')
-      parts.count('refused', undefined, 'full')
-      return false
-    }
-    this.#begin(message, parameters, ask, extra)
+    const ask = this.#tokens.askOf(message, undefined)
+    const facts = ask && this.#tokens.admit(message, this.#place, undefined)
+    if (ask === undefined || facts === undefined) return false
+    this.#begin(message, facts, ask, extra)
     return true
   }
 
   hinted(message: WireMessage): WireMessage {
     if (!isResponse(message) || !this.#lists.delete(message.id)) return message
-    return { ...hinted(message, this.#shared.settings.hints), jsonrpc: '2.0' }
+    return { ...hinted(message, this.#tokens.settings.hints), jsonrpc: '2.0' }
   }
 
   give(message: WireMessage, relatedRequestId: RequestId | undefined): Promise<void> | undefined {
@@ -123,7 +102,7 @@ class WireSession implements SessionTokens {
     if (!isResponse(message)) return call.tell(message)
     this.#calls.delete(call.requestId)
     const isList = call.call.facts.method === 'tools/list'
-    call.settle(isList ? hinted(message, this.#shared.settings.hints) : message)
+    call.settle(isList ? hinted(message, this.#tokens.settings.hints) : message)
     this.#host.settled()
     return DONE
   }
@@ -152,12 +131,10 @@ class WireSession implements SessionTokens {
     }
   }
 
-  #begin(request: Request, parameters: string, ask: Ask, extra: unknown): void {
-    const { calls, settings, parts } = this.#shared
-    const { owner } = this.#host
+  #begin(request: Request, facts: CallFacts, ask: Ask, extra: unknown): void {
+    const { store, settings, parts } = this.#tokens
     const { method } = request
-    const facts = { owner, sessionId: ON_WIRES, scope: this.#scope, method, parameters }
-    const call = new Call(facts, calls, interimOf(method, revisionIn(request)))
+    const call = new Call(facts, store, interimOf(method, revisionIn(request)))
     parts.debug('%s on a wire may be resumed with tokens', method)
     const asked = new WireCall(call, this.#host, this.#open)
     this.#calls.set(asked.requestId, asked)
@@ -169,25 +146,15 @@ class WireSession implements SessionTokens {
   }
 
   #resume(request: Message & { readonly method?: unknown }): void {
-    const { calls, settings, parts } = this.#shared
+    const { settings } = this.#tokens
     if (!isRequest(request)) {
-      parts.count('refused', undefined, 'token-invalid')
-      return void this.#host
-        .tellClient(refusalOf('token-invalid'), undefined)
-        .catch(() => undefined)
+      this.#tokens.refuse(request, 'token-invalid')
+      return void this.#host.tellClient(INVALID, undefined).catch(() => undefined)
     }
     const reply = this.#replyTo(request)
-    const found = calls.findFor(request, this.#scope)
-    if (typeof found === 'string') {
-      parts.debug('%s on a wire with a resume token refused: %s', request.method, found)
-      parts.count('refused', undefined, found)
-      return reply.refuse(found)
-    }
-    found.join(
-      tokenOf(request),
-      reply,
-      waitOf(settings, askOf(undefined, request, 'always') as Ask)
-    )
+    const found = this.#tokens.find(request, this.#place.scope, undefined, reply)
+    const ask = askOf(undefined, request, 'always') as Ask
+    found?.join(tokenOf(request), reply, waitOf(settings, ask))
   }
 
   #replyTo(request: Request): WireReply {
@@ -223,7 +190,5 @@ class WireSession implements SessionTokens {
 
 const DONE = Promise.resolve()
 
-function refusalOf(reason: ResumeTokenFault): WireMessage {
-  const error = { code: INVALID_PARAMS, message: tokenFaultMessage(reason), data: { reason } }
-  return { jsonrpc: '2.0', id: null, error }
-}
+/** What answers a request whose id is none. */
+const INVALID = JSON.parse(refusalOf(null, 'token-invalid')) as WireMessage

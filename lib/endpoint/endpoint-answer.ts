@@ -37,7 +37,7 @@ export type EndpointAnswer =
 export type WrittenAnswer = Written<EndpointAnswer>
 type Written<Answer> = Answer extends { readonly message: unknown }
   ? Omit<Answer, 'message'>
-  : Answer
+  : never
 
 export interface AnswerListener {
   /** A notification, or a request of the endpoint. */

@@ -135,7 +135,7 @@ describe('a call is found by the request that waits for it', () => {
 
   function running(store: CallStore, requestId: string | number, facts = ME): Call {
     const call = new Call(facts, store, token => token)
-    call.join(undefined, { ...reply, requestId, refuse() {} } as unknown as CallReply, 60_000)
+    call.join(undefined, { ...reply, requestId } as unknown as CallReply, 60_000)
     return call
   }
 

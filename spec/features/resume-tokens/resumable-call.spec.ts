@@ -3,7 +3,7 @@
 import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals'
 import { Call } from '../../../lib/calls/call.js'
 import { CallStore } from '../../../lib/calls/call-store.js'
-import type { CallAnswer, CallReply } from '../../../lib/calls/call-reply.js'
+import { type CallAnswer, type CallReply, faultAnswer } from '../../../lib/calls/call-reply.js'
 
 beforeEach(() => void jest.useFakeTimers())
 afterEach(() => void jest.useRealTimers())
@@ -68,7 +68,7 @@ describe('a call that nobody waits for', () => {
     expect(call.stream.signal.aborted).toBe(true)
     const { reply, answers } = replyWith()
     call.join(token, reply, 10)
-    expect(answers).toEqual([{ kind: 'fault', fault: 'overflow' }])
+    expect(answers).toEqual([faultAnswer('overflow')])
   })
 
   it.each<[string, (setup: ReturnType<typeof unattended>) => unknown]>([
@@ -79,7 +79,7 @@ describe('a call that nobody waits for', () => {
     const setup = unattended(100)
     say(setup)
     expect(setup.call.stream.state).toBe('failed')
-    expect(setup.call.final).toEqual({ kind: 'fault', fault: 'overflow' })
+    expect(setup.call.final).toEqual(faultAnswer('overflow'))
     expect(setup.bytes()).toBe(0)
   })
 

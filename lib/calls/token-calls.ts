@@ -1,0 +1,63 @@
+// What requests for resume tokens, and with them, come to, whatever wire they come by.
+import { type Message, type RequestId } from '../protocol/json-rpc.js'
+import type { InstanceParts } from '../endpoint/instance-parts.js'
+import type { CallFacts } from './call-host.js'
+import { type CallReply, refusalFor } from './call-reply.js'
+import { CallStore } from './call-store.js'
+import type { Call } from './call.js'
+import type { ResumeTokenFault } from './token-fault.js'
+import { type Ask, askOf, parametersOf } from './token-request.js'
+import { mayGetTokens, type ResumeTokensSettings } from './token-settings.js'
+
+export type Request = Message & { readonly id: RequestId; readonly method: string }
+
+/** Whose a call is, and where its tokens hold. */
+export type CallPlace = Pick<CallFacts, 'owner' | 'sessionId' | 'scope'>
+
+export class TokenCalls {
+  readonly parts: InstanceParts
+  readonly settings: ResumeTokensSettings
+  readonly store: CallStore
+
+  constructor(parts: InstanceParts, settings: ResumeTokensSettings) {
+    this.parts = parts
+    this.settings = settings
+    this.store = new CallStore(settings.limits, parts.newId, parts.kept)
+  }
+
+  /** What a request asks for; `undefined`: it asks for no tokens, or may have none. */
+  askOf(request: Request, prefer: string | undefined): Ask | undefined {
+    return mayGetTokens(this.settings, request)
+      ? askOf(prefer, request, this.settings.offer)
+      : undefined
+  }
+
+  /** What a call is begun with; `undefined`: it gets no tokens. */
+  admit(request: Request, place: CallPlace, text: string | undefined): CallFacts | undefined {
+    const parameters = parametersOf(request, text)
+    if (parameters === undefined) return undefined
+    if (this.store.hasRoom(place.owner)) return { ...place, method: request.method, parameters }
+    this.parts.debug('no resume tokens: as many calls run as may')
+    this.parts.count('refused', undefined, 'full')
+    return undefined
+  }
+
+  /** The call that a request waits for; `undefined`: it has been told that there is none. */
+  find(
+    request: Request,
+    scope: string,
+    text: string | undefined,
+    reply: CallReply
+  ): Call | undefined {
+    const found = this.store.findFor(request, scope, text)
+    if (typeof found !== 'string') return found
+    this.refuse(request, found, reply)
+    return undefined
+  }
+
+  refuse({ method }: Message, fault: ResumeTokenFault, reply?: CallReply): void {
+    this.parts.debug('%s with a resume token refused: %s', method, fault)
+    this.parts.count('refused', undefined, fault)
+    reply?.answer(refusalFor(fault))
+  }
+}
