@@ -135,8 +135,10 @@ export class FinishedStreams {
   keep(stream: Stream): void {
     const { id, owner } = stream
     const rank = rankOf(stream)
-    this.delete(stream)
-    this.#grow(owner, this.#limits.place)
+    // In place, where it is kept already: most are kept twice, as they end and as their reader
+    // leaves.
+    if (this.#kept.peek(id, { allowStale: true }) === undefined)
+      this.#grow(owner, this.#limits.place)
     this.#shares.put(owner, id, rank)
     this.#kept.set(id, stream, { ttl: this.#timeOf(rank) })
   }
@@ -152,9 +154,12 @@ export class FinishedStreams {
   replaceWithTombstone(stream: Stream, isRecall: boolean): void {
     const { id, kind, owner, requestIds, sessionId, state, last, written, lastRequest, lastError } =
       stream
-    const identity = { id, kind, owner, requestIds, sessionId }
     this.#tombstones.set(id, owner, {
-      ...identity,
+      id,
+      kind,
+      owner,
+      requestIds,
+      sessionId,
       state,
       isEnded: true,
       last,
