@@ -14,17 +14,11 @@ export function encodeMessage(json: string): Uint8Array {
  * A primer: an id before any message. `data:` has no trailing space: clients differ in what a lone
  * space means.
  */
-export function encodePrimer(
-  primer: 'named' | 'empty',
-  id: string,
-  retry: number | null
-): Uint8Array {
+export function primerText(primer: 'named' | 'empty', id: string, retry: number | null): string {
   const retryLine = retry === null ? '' : `retry: ${retry}\n`
-  return encoder.encode(
-    primer === 'named'
-      ? `event: prime\nid: ${id}\n${retryLine}data: {}\n\n`
-      : `id: ${id}\n${retryLine}data:\n\n`
-  )
+  return primer === 'named'
+    ? `event: prime\nid: ${id}\n${retryLine}data: {}\n\n`
+    : `id: ${id}\n${retryLine}data:\n\n`
 }
 
 /** An `id` field without a blank line: it becomes part of the block that follows. */
@@ -33,8 +27,8 @@ export function encodeIdField(id: string): Uint8Array {
 }
 
 /** A `retry` field without a blank line: it becomes part of the block that follows. */
-export function encodeRetryField(retry: number): Uint8Array {
-  return encoder.encode(`retry: ${retry}\n`)
+export function retryFieldText(retry: number): string {
+  return `retry: ${retry}\n`
 }
 
 /**

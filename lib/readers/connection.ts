@@ -5,7 +5,7 @@ import { type DueQueue, Waiting } from '../streams/due-queue.js'
 import { Timer } from '../streams/timer.js'
 import { formatPrimerId, label } from '../protocol/event-id.js'
 import type { ClientProfile } from '../protocol/revisions.js'
-import { encodePrimer, encodeRetryField, KEEP_ALIVE_COMMENT } from '../protocol/sse-writer.js'
+import { KEEP_ALIVE_COMMENT, primerText, retryFieldText } from '../protocol/sse-writer.js'
 import type { GiveBack } from '../streams/segment.js'
 import type { Stream } from '../streams/stream.js'
 import type { Reader } from '../streams/stream-types.js'
@@ -69,6 +69,12 @@ type ConnectionState = 'idle' | 'scheduled' | 'blocked' | 'superseded' | 'leavin
 
 const NO_LOANS: readonly GiveBack[] = []
 
+/**
+ * Bytes of events that are copied behind a connection's first block: one write costs less than a
+ * loan and another write.
+ */
+const MOST_COPIED = 1024
+
 /** Who keeps the connection. */
 export interface ConnectionHost {
   /** Where it waits for its silence to have lasted; `undefined`: it is silent for ever. */
@@ -129,7 +135,6 @@ export class Connection implements Reader {
       return
     }
     stream.attach(this, cursor)
-    this.#startTimers()
     sink.onDrain(() => this.#drained())
     sink.onClose(() => this.#gone())
   }
@@ -167,13 +172,40 @@ export class Connection implements Reader {
     this.#state = 'idle'
     this.#sink.cork()
     try {
-      if (this.#isFirst) this.#writeFirst()
-      this.#writeEvents()
+      const first = this.#isFirst ? this.#firstBlock() : ''
+      if (first === '' || !this.#writeTogether(first)) this.#writeEvents()
       if (this.stream.isEnded && this.#state === 'idle') this.#end()
     } finally {
       this.#sink.uncork()
     }
+    this.#startTimers()
     this.#watch()
+  }
+
+  /**
+   * Writes the first block with the events that there are, where they are few and small. `false`:
+   * it has been written alone.
+   */
+  #writeTogether(first: string): boolean {
+    const { stream } = this
+    const { log } = stream
+    if (this.#hasLost()) return true
+    if (this.#cursor + 1 >= log.first && this.#cursor < log.last) {
+      const batch = log.read(this.#cursor)
+      const isSmall = batch.last === log.last && batch.bytes.length <= MOST_COPIED
+      if (isSmall) {
+        const bytes = Buffer.allocUnsafe(first.length + batch.bytes.length)
+        bytes.write(first, 'latin1')
+        bytes.set(batch.bytes, first.length)
+        this.#cursor = batch.last
+        this.#write(bytes)
+        stream.markWritten(batch, this.#lastWriteAt)
+      }
+      batch.giveBack()
+      if (isSmall) return true
+    }
+    this.#write(Buffer.from(first, 'latin1'))
+    return false
   }
 
   #writeEvents(): void {
@@ -201,7 +233,8 @@ export class Connection implements Reader {
     if (this.#state === 'scheduled') this.flush()
     if (this.#state === 'idle') {
       // What the endpoint says of reconnection times comes after ours, and so it counts.
-      if (this.#isFirst) this.#writeFirst(true)
+      const first = this.#isFirst ? this.#firstBlock(true) : ''
+      if (first !== '') this.#write(Buffer.from(first, 'latin1'))
       this.#write(bytes, giveBack)
     } else giveBack()
     this.#watch()
@@ -234,10 +267,12 @@ export class Connection implements Reader {
       return false
     }
     debug('stream %s: disconnected at will, to come back in %d ms', label(this.stream), retry)
-    this.#goodbye =
+    this.#goodbye = Buffer.from(
       profile.primer === 'none'
-        ? encodeRetryField(retry)
-        : encodePrimer(profile.primer, this.#primerId(1), retry)
+        ? retryFieldText(retry)
+        : primerText(profile.primer, this.#primerId(1), retry),
+      'latin1'
+    )
     if (this.#state === 'blocked') this.#leave()
     else this.#sayGoodbye()
     return true
@@ -321,16 +356,18 @@ export class Connection implements Reader {
     this.#cut()
   }
 
-  #writeFirst(hasMore = this.#cursor < this.stream.log.last): void {
+  /** What stands in front of all events, once; '': nothing, or nothing yet. */
+  #firstBlock(hasMore = this.#cursor < this.stream.log.last): string {
     this.#isFirst = false
     // Clients keep a reconnection time for all that follows, and nothing is agreed upon yet; or
     // there is nothing to come back for.
     const { isHandshake, isEphemeral } = this.stream
     const retry = isHandshake || isEphemeral ? null : this.#options.retry
     const { primer } = this.#profile
-    if (primer !== 'none') this.#write(encodePrimer(primer, this.#primerId(0), retry))
-    else if (retry !== null && hasMore) this.#write(encodeRetryField(retry))
-    else if (retry !== null && !this.stream.isEnded) this.#isFirst = true
+    if (primer !== 'none') return primerText(primer, this.#primerId(0), retry)
+    if (retry !== null && hasMore) return retryFieldText(retry)
+    if (retry !== null && !this.stream.isEnded) this.#isFirst = true
+    return ''
   }
 
   #primerId(more: number): string {
@@ -451,7 +488,11 @@ export class Connection implements Reader {
     this.#silence = this.#age = undefined
   }
 
+  /** With its first events: most connections are closed by then. */
   #startTimers(): void {
+    const isOpen =
+      this.#state === 'idle' || this.#state === 'scheduled' || this.#state === 'blocked'
+    if (!isOpen || this.#silence !== undefined || this.#age !== undefined) return
     const { silences, ages } = this.#host
     if (silences !== undefined) {
       this.#silence = new Waiting(() => this.#wasSilent(silences))

@@ -12,7 +12,7 @@ import {
 import { isKnown } from '../streams/directory.js'
 import type { FoundStream, Tombstone } from '../streams/finished-streams.js'
 import { errorResponse } from '../protocol/json-rpc.js'
-import { encodeIdField, encodeMessage, encodePrimer } from '../protocol/sse-writer.js'
+import { encodeIdField, encodeMessage, primerText } from '../protocol/sse-writer.js'
 import type { Stream } from '../streams/stream.js'
 import { attach, startOf } from '../endpoint/attach.js'
 import { responseSink } from '../endpoint/connections.js'
@@ -109,7 +109,7 @@ export function tellLapsed(context: Context, lapsed: FoundStream, cursor: number
   )
   if (!writeStreamHead(context, found)) return
   res.write(
-    encodePrimer(
+    primerText(
       primer === 'named' ? 'named' : 'empty',
       formatPrimerId(found, cursor, (Math.floor(now()) % 1e9) + 1),
       null

@@ -9,9 +9,9 @@ import { BlockSplitter } from '../../../lib/protocol/sse-parser.js'
 import {
   encodeIdField,
   encodeMessage,
-  encodePrimer,
-  encodeRetryField,
-  KEEP_ALIVE_COMMENT
+  KEEP_ALIVE_COMMENT,
+  primerText,
+  retryFieldText
 } from '../../../lib/protocol/sse-writer.js'
 
 interface Fixture {
@@ -385,12 +385,10 @@ describe('the blocks of our own', () => {
 
   it('are written as agreed', () => {
     expect(text(encodeMessage('{"a":"ü"}'))).toBe('event: message\ndata: {"a":"ü"}\n\n')
-    expect(text(encodePrimer('empty', 'x.0.1', 3000))).toBe('id: x.0.1\nretry: 3000\ndata:\n\n')
-    expect(text(encodePrimer('empty', 'x.0.1', null))).toBe('id: x.0.1\ndata:\n\n')
-    expect(text(encodePrimer('named', 'x.0.1', 0))).toBe(
-      'event: prime\nid: x.0.1\nretry: 0\ndata: {}\n\n'
-    )
-    expect(text(encodeRetryField(10))).toBe('retry: 10\n')
+    expect(primerText('empty', 'x.0.1', 3000)).toBe('id: x.0.1\nretry: 3000\ndata:\n\n')
+    expect(primerText('empty', 'x.0.1', null)).toBe('id: x.0.1\ndata:\n\n')
+    expect(primerText('named', 'x.0.1', 0)).toBe('event: prime\nid: x.0.1\nretry: 0\ndata: {}\n\n')
+    expect(retryFieldText(10)).toBe('retry: 10\n')
     expect(text(encodeIdField('x.7'))).toBe('id: x.7\n')
   })
 
