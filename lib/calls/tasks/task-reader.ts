@@ -56,7 +56,7 @@ export class TaskReader implements Reader {
       this.#stream.markWritten(batch, now())
       batch.giveBack()
       // Nobody comes back for it.
-      this.#stream.letGoWritten(Infinity)
+      log.evict(Infinity, log.written)
       for (const text of texts) this.#read(text)
     }
   }

@@ -122,7 +122,7 @@ describe('what the endpoint says on the way', () => {
   })
 
   it('is the status of the task from then on, in few words', async () => {
-    const { url, calls } = await serveTasks()
+    const { url, calls, streams } = await serveTasks()
     const taskId = await begin(url)
     const call = await calls.nth(1)
     const says = async (progress: object, message: string): Promise<void> => {
@@ -136,6 +136,9 @@ describe('what the endpoint says on the way', () => {
     await says({ progress: 4, total: 10 }, '4/10')
     await says({ progress: 5, message: 'x'.repeat(1000) }, `${'x'.repeat(496)} (5)`)
     call.emit(notification('notifications/message', { level: 'info', data: 'dropped' }))
+    // What has been read is kept no longer, and no loss to anybody.
+    expect(streams.stats()).toMatchObject({ evictions: 0 })
+    expect(streams.stats().bytes).toBeLessThan(1000)
     call.result(RESULT)
     expect(await until(url, taskId, 'completed')).toMatchObject({
       statusMessage: `${'x'.repeat(496)} (5)`
