@@ -46,6 +46,13 @@ export const REQUIRED_CAPABILITIES = {
   requiredCapabilities: { extensions: { [TASKS_EXTENSION]: {} } }
 }
 
+/** [2026-07-28] Whether a request wants to hear of tasks on its stream. */
+export function wantsToHearOfTasks(message: Message): boolean {
+  if (message.method !== 'subscriptions/listen') return false
+  const { notifications } = paramsOf(message)
+  return isObject(notifications) && notifications['taskIds'] !== undefined
+}
+
 /** The id of the task that a request is about; `undefined`: it names none. */
 export function taskIdOf(message: Message): string | undefined {
   const { taskId } = paramsOf(message)

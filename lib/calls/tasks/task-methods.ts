@@ -55,6 +55,15 @@ export async function answerMethod(
   giveResult(res, request.id, ACKNOWLEDGED)
 }
 
+/** Refuses a request that wants to hear of tasks, and does not declare them. */
+export async function refuseUndeclared({ admission }: TasksParts, post: TaskPost): Promise<void> {
+  const { context } = post
+  if (context.isForeign) return refuseAndCount(context, 403, 'foreign-origin')
+  if (admission.hasOwnTasks(context) === undefined && !(await isAdmitted(admission, post))) return
+  if (admission.hasOwnTasks(context) === true) return leaveToEndpoint(post)
+  giveRefusal(post, UNDECLARED)
+}
+
 /** What is wrong with a request, whoever makes it. */
 function faultOf({ context, request }: TaskPost, method: TaskMethod): TaskRefusal | undefined {
   const { req } = context

@@ -3,7 +3,13 @@
 import { isObject, isRequest, isResponse, type Message, paramsOf } from '../../protocol/json-rpc.js'
 import { FIRST_STATELESS_REVISION, parseRevision } from '../../protocol/revisions.js'
 import { headerFault } from '../../protocol/standard-headers.js'
-import { declaresTasks, hasOwnTasks, taskMethodOf, TASKS_EXTENSION } from '../../protocol/tasks.js'
+import {
+  declaresTasks,
+  hasOwnTasks,
+  taskMethodOf,
+  TASKS_EXTENSION,
+  wantsToHearOfTasks
+} from '../../protocol/tasks.js'
 import { headerOf } from '../../access/guards.js'
 import type { InstanceParts } from '../../endpoint/instance-parts.js'
 import type { RequestContext } from '../../endpoint/request-context.js'
@@ -17,7 +23,7 @@ import { answerCoreMethod } from './core-methods.js'
 import { TaskAdmission } from './task-admission.js'
 import { settle, type TaskPost } from './task-answer.js'
 import { beginCall, type EndpointWork, policyOf, type TasksParts } from './task-calls.js'
-import { answerMethod } from './task-methods.js'
+import { answerMethod, refuseUndeclared } from './task-methods.js'
 import type { KeptTask } from './kept-task.js'
 import type { TasksSettings } from './task-settings.js'
 import { TaskStore } from './task-store.js'
@@ -52,9 +58,9 @@ export class Tasks {
   /** Whether a request is about tasks, and they are ours. */
   isAbout(context: RequestContext): boolean {
     const mine = asTaskPost(context)
-    const method = mine && taskMethodOf(mine.request)
-    if (mine === undefined || method === undefined) return false
-    if (this.#shared.admission.hasOwnTasks(context) === true) return false
+    if (mine === undefined || this.#shared.admission.hasOwnTasks(context) === true) return false
+    const method = taskMethodOf(mine.request)
+    if (method === undefined) return isModern(mine) && isUndeclared(mine)
     return isModern(mine) || (this.#isCore(context) && method !== 'tasks/update')
   }
 
@@ -65,7 +71,8 @@ export class Tasks {
   answerAbout(context: RequestContext, kept?: KeptTask): (() => void) | undefined {
     const mine = asTaskPost(context)
     const method = mine === undefined ? undefined : taskMethodOf(mine.request)
-    if (mine === undefined || method === undefined || !this.isAbout(context)) return undefined
+    if (mine === undefined || !this.isAbout(context)) return undefined
+    if (method === undefined) return () => settle(context, refuseUndeclared(this.#shared, mine))
     if (isModern(mine)) return () => settle(context, answerMethod(this.#shared, mine, method, kept))
     // A result is waited for as that of a call: over a response that is captured.
     if (method === 'tasks/result' && kept === undefined) return undefined
@@ -207,6 +214,11 @@ function withExtension(capabilities: Record<string, unknown>): Record<string, un
 function isModern({ context, request }: TaskPost): boolean {
   const revision = context.revision ?? revisionIn(request)
   return revision !== undefined && revision >= FIRST_STATELESS_REVISION
+}
+
+/** It wants to hear of tasks, and does not declare them. */
+function isUndeclared({ request }: TaskPost): boolean {
+  return wantsToHearOfTasks(request) && !declaresTasks(request)
 }
 
 /** A POST of one request. What is in a batch is the endpoint's to refuse. */

@@ -12,6 +12,7 @@ import {
   begin,
   callTool,
   elicitation,
+  EXTENSION,
   getTask,
   inputRequired,
   RESULT,
@@ -33,6 +34,31 @@ describe('a request about a task', () => {
     expect(await answerOf(response)).toMatchObject({ id: 1, error: { code: -32021 } })
     expect(response.status).toBe(400)
     expect(await getTask(url, taskId)).toMatchObject({ result: { status: 'working' } })
+  })
+
+  const listening = { notifications: { taskIds: ['a'] } }
+
+  it('subscriptions/listen for tasks without the declaration: 400 and -32021', async () => {
+    const { url, calls } = await serveTasks()
+    const options = { capabilities: {} }
+    const response = await send(url, 'subscriptions/listen', listening, options)
+    expect(await answerOf(response)).toMatchObject({ id: 1, error: { code: -32021 } })
+    expect(response.status).toBe(400)
+    expect(calls).toHaveLength(0)
+  })
+
+  it.each<[string, object, object]>([
+    ['with it', listening, {}],
+    ['for something else', { notifications: { toolsListChanged: true } }, { capabilities: {} }],
+    ['at an endpoint with tasks of its own', listening, { capabilities: {} }]
+  ])('subscriptions/listen %s is the endpoint’s affair', async (what, params, options) => {
+    const own = what.endsWith('own') ? { extensions: { [EXTENSION]: {} } } : {}
+    const { url, calls } = await serveTasks({}, { capabilities: { tools: {}, ...own } })
+    const listening = send(url, 'subscriptions/listen', { ...params }, options)
+    const call = await calls.nth(1)
+    expect(call.message.params).toMatchObject(params)
+    answer(call, {})
+    expect((await answerOf(await listening)).result).toEqual({})
   })
 
   it.each(['tasks/result', 'tasks/list'])('%s: not a method any more', async method => {

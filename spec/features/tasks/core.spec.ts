@@ -241,6 +241,15 @@ describe('requests about a task', () => {
     expect((await ask('tasks/get', { taskId })).result.status).toBe('cancelled')
   })
 
+  it('tasks/update is no method of this revision: the endpoint says so', async () => {
+    const { ask, begin, calls } = await session()
+    const update = ask('tasks/update', { taskId: await begin(), inputResponses: {} })
+    const call = await calls.nth(2)
+    expect(call.message.method).toBe('tasks/update')
+    call.error(-32601, 'Method not found')
+    expect((await update).error.code).toBe(-32601)
+  })
+
   it('notifications/cancelled for the call is no cancellation', async () => {
     const { url, headers, begin, ask, calls } = await session()
     const taskId = await begin()

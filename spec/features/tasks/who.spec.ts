@@ -33,6 +33,14 @@ describe('server/discover', () => {
     })
   })
 
+  it('leaves lists of tools as they are: the extension has no word in them', async () => {
+    const { url, calls } = await serveTasks({ tools: { report: 'always' } })
+    const listed = ask(url, 'tools/list')
+    const tools = [{ name: 'report', execution: { taskSupport: 'forbidden' } }]
+    answer(await calls.nth(1), { tools })
+    expect((await listed).result).toEqual({ tools })
+  })
+
   it('declares nothing without the option', async () => {
     const endpoint = rawEndpoint(call => answer(call, { capabilities: { tools: {} } }))
     const { url } = await serve(endpoint)
