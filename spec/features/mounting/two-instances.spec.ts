@@ -77,7 +77,7 @@ describe('two instances on two routes', () => {
       post(plainUrl, callTool(1, 'x'), HEADERS)
     ])
     await second.nextMessage()
-    await patient.close()
+    await patient.close({ drain: 0 })
     expect(await first.ended).toBe('end')
     go.open()
     await second.ended
