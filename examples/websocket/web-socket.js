@@ -11,7 +11,7 @@ export class WebSocketTransport {
 
   async start() {
     const socket = this.#socket
-    socket.on('message', data => this.onmessage?.(JSON.parse(String(data))))
+    socket.on('message', data => this.#receive(String(data)))
     socket.on('error', error => this.onerror?.(error))
     // It must tell when the wire is gone: that is how the other end learns to come back.
     socket.on('close', () => this.onclose?.())
@@ -20,6 +20,17 @@ export class WebSocketTransport {
       socket.once('open', resolve)
       socket.once('error', reject)
     })
+  }
+
+  /** Anybody can send what is no JSON: that is no reason for the process to end. */
+  #receive(text) {
+    let message
+    try {
+      message = JSON.parse(text)
+    } catch (error) {
+      return this.onerror?.(error)
+    }
+    this.onmessage?.(message)
   }
 
   send(message) {

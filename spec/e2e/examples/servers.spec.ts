@@ -2,10 +2,14 @@
 
 import { afterEach, describe, expect, it } from '@jest/globals'
 import { execFile, execFileSync } from 'node:child_process'
+import { once } from 'node:events'
+import type { AddressInfo } from 'node:net'
 import { promisify } from 'node:util'
 import { chromium } from 'playwright-core'
+import { WebSocket } from 'ws'
+import { createServer } from '../../../examples/websocket/server.js'
 import { closeAll, closeLater } from '../../helpers/listen.js'
-import { callTool, headersFor, initializeSession, post } from '../../helpers/mcp.js'
+import { callTool, headersFor, initialize, initializeSession, post } from '../../helpers/mcp.js'
 import { streamId } from '../../helpers/serve.js'
 import { play, root } from './playground.js'
 
@@ -45,6 +49,20 @@ it('the WebSocket example gets every step once, over a socket that breaks twice'
   expect(stdout.match(/✂/g)).toHaveLength(2)
   expect(stdout.match(/↻ attempt 1 /g)).toHaveLength(2)
   expect(stdout).toMatch(/^✔ Counted to 10; steps: 10; the tool ran once$/m)
+})
+
+it('the WebSocket example goes on where somebody sends what is no JSON', async () => {
+  const { sockets, close } = createServer()
+  closeLater(close)
+  await once(sockets, 'listening')
+  const { port } = sockets.address() as AddressInfo
+  const socket = new WebSocket(`ws://127.0.0.1:${port}`, 'mcp')
+  closeLater(() => socket.terminate())
+  await once(socket, 'open')
+  for (const text of ['x', '', '{"jsonrpc":', 'null', '5', '[]']) socket.send(text)
+  socket.send(JSON.stringify(initialize('2025-11-25')))
+  const [answer] = (await once(socket, 'message')) as [Buffer]
+  expect(JSON.parse(String(answer))).toHaveProperty('result.serverInfo')
 })
 
 const executable = process.env['CHROMIUM'] ?? find('chromium') ?? find('chromium-browser')
