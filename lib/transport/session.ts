@@ -1,15 +1,12 @@
-// What the SDK's server holds for its transport: it outlives its wires. Each call of its client is
-// a stream, and so is all else that the server says.
-import { isComparable } from '../protocol/comparable.js'
+// What the SDK's server holds for its transport: it outlives its wires. Longer than others, as one
+// state decides what server, client and wires are told of each step.
 import { faultMessage, STREAM_ERROR } from '../protocol/errors.js'
 import { parseForeignId } from '../protocol/foreign-id.js'
 import {
   cancelledRequest,
-  isOversizedId,
   isRequest,
   isResponse,
   type Message,
-  MOST_ID_LENGTH,
   type RequestId
 } from '../protocol/json-rpc.js'
 import {
@@ -19,15 +16,12 @@ import {
   type WireMessage
 } from '../protocol/shared-wire.js'
 import { declaresStreams } from '../protocol/streams-capability.js'
-import { INVALID_REQUEST } from '../protocol/stream-messages.js'
 import type { Stream } from '../streams/stream.js'
-import type { StreamKind } from '../streams/stream-types.js'
-import { type Call, RequestTracker } from './request-tracker.js'
+import type { Call } from './request-tracker.js'
 import { newSessionId } from './ids.js'
-import { declared, isAboutServer } from './messages.js'
 import { SessionResources } from './session-resources.js'
+import { SessionStreams } from './session-streams.js'
 import type { SharedStreams } from './shared-streams.js'
-import { StreamWriter } from './stream-writer.js'
 import { Wire } from './wire.js'
 import type { SessionWire, WireSession } from './wire-session.js'
 
@@ -51,10 +45,7 @@ export class Session implements TransportLike, WireSession {
   /** The process is about to end. */
   #isClosing = false
   #wire: SessionWire | undefined
-  /** What belongs to no call. */
-  #own: Stream | undefined
-  readonly #calls = new RequestTracker()
-  readonly #writer: StreamWriter
+  readonly #streams: SessionStreams
   readonly #transport: TransportLike
   readonly #shared: SharedStreams
   readonly #resources: SessionResources | undefined
@@ -69,7 +60,15 @@ export class Session implements TransportLike, WireSession {
     this.owner = owner
     this.#transport = transport
     this.#shared = shared
-    this.#writer = new StreamWriter(shared.host)
+    this.#streams = new SessionStreams(shared.host, {
+      id: this.id,
+      owner,
+      wire: () => this.#wire,
+      callOver: (call, stream, hadResponse) => this.#over(call, stream, hadResponse),
+      answered: () => this.leaveIfIdle(),
+      ownOver: () => this.#settle(),
+      unanswered: ids => this.#unanswered(ids)
+    })
     this.#wire = new Wire(transport, owner, shared, this)
     const tellServer = (message: WireMessage, extra?: unknown): void => {
       if (this.#state !== 'closed') this.onmessage?.(message, extra)
@@ -120,23 +119,20 @@ export class Session implements TransportLike, WireSession {
     const message = this.#resources === undefined ? given : this.#resources.give(given)
     // Or it answers a request of ours that nobody waits for any more.
     if (message === undefined || (isResponse(message) && isOurId(message.id))) return
-    if (isResponse(message) && this.#calls.early.delete(message.id)) {
+    if (isResponse(message) && this.#streams.calls.early.delete(message.id)) {
       await this.#wire?.transport.send(message, options)
       return this.leaveIfIdle()
     }
     if (this.#state === 'plain') return this.#pass(message, options)
-    if (isResponse(message)) return this.#respond(message)
-    const call = this.#calls.get(options?.relatedRequestId)
-    if (call !== undefined && call.stream === undefined) return this.#wire?.send(message)
-    const stream = call?.stream ?? this.#own
-    if (stream !== undefined) await this.#writer.write(stream, message)
+    if (isResponse(message)) return this.#streams.respond(message)
+    return this.#streams.write(message, options?.relatedRequestId)
   }
 
   /** As if we were not there. */
   async #pass(message: WireMessage, options?: SendOptions): Promise<void> {
     // It stays for calls alone whose client comes back with a token.
     if (this.#wire === undefined) throw new Error('Not connected')
-    if (isRequest(message)) this.#calls.noteQuestion(message.id)
+    if (isRequest(message)) this.#streams.calls.noteQuestion(message.id)
     return this.#transport.send(message, options)
   }
 
@@ -150,7 +146,7 @@ export class Session implements TransportLike, WireSession {
     this.#isEnding = true
     // While its client can be told, and its server.
     this.#tokens?.end(isCancelled)
-    const streams = this.#streams()
+    const streams = this.#streams.all
     this.#state = 'closed'
     this.#shared.sessions.delete(this.id)
     this.#resources?.end()
@@ -199,7 +195,7 @@ export class Session implements TransportLike, WireSession {
 
   /** While the process is about to end, who needs a wire no more comes back elsewhere. */
   leaveIfIdle(): void {
-    if (this.#isClosing && this.#calls.isIdle && this.#wire?.isGivingCalls === false)
+    if (this.#isClosing && this.#streams.calls.isIdle && this.#wire?.isGivingCalls === false)
       void this.#wire.closeWhenSent()
   }
 
@@ -207,28 +203,28 @@ export class Session implements TransportLike, WireSession {
     this.#isFresh = false
     if (this.#state === 'plain' && this.#mayResume(message)) this.#becomeResumable()
     if (isRequest(message)) {
-      if (this.#state === 'plain') this.#calls.early.add(message.id)
-      else if (!this.#begin(message)) return
+      if (this.#state === 'plain') this.#streams.calls.early.add(message.id)
+      else if (!this.#streams.begin(message)) return
     }
     if (isRequest(message) && this.#resources?.take(message) === true) return
     if (this.#tokens?.take(message, extra) === true) return
     const cancelled = cancelledRequest(message)
     if (cancelled === undefined) return this.onmessage?.(message, extra)
     if (!this.#isCancelledHere(cancelled, true)) this.onmessage?.(message, extra)
-    this.#calls.early.delete(cancelled)
-    const call = this.#calls.get(cancelled)
+    this.#streams.calls.early.delete(cancelled)
+    const call = this.#streams.calls.get(cancelled)
     if (call === undefined) return
-    this.#calls.end(call)
+    this.#streams.calls.end(call)
     call.stream?.cancelRequest(call.id)
   }
 
   /** An answer to a request of the server's. One that comes again goes no further. */
   answered(message: Message & { readonly id: RequestId }, extra: unknown): void {
-    this.#calls.questions.delete(message.id)
+    this.#streams.calls.questions.delete(message.id)
     const isOfTokens = parseForeignId(message.id) !== undefined
     if (this.#state === 'resumable') {
-      const stream = this.#streams().find(({ openRequests }) => openRequests.has(message.id))
-      if (stream === undefined && !isOfTokens && !this.#hasUnkept) return
+      const stream = this.#streams.all.find(({ openRequests }) => openRequests.has(message.id))
+      if (stream === undefined && !isOfTokens && !this.#streams.hasUnkept) return
       stream?.answered(message.id)
     }
     if (isOfTokens) this.#tokens?.answered(message, extra)
@@ -243,24 +239,25 @@ export class Session implements TransportLike, WireSession {
     const older = this.#wire
     this.#wire = wire
     if (older !== undefined && older !== wire) older.leave(this)
-    if (this.#own === undefined || this.#own.isEnded) this.#openOwn()
-    else if (older !== wire && this.#own !== except) wire.follow(this.#own, this.#own.unsentFrom)
+    const { own } = this.#streams
+    if (own === undefined || own.isEnded) this.#streams.openOwn()
+    else if (older !== wire && own !== except) wire.follow(own, own.unsentFrom)
   }
 
   signOfLife(): void {
-    this.#own?.signOfLife()
+    this.#streams.own?.signOfLife()
   }
 
   wireLost(wire: SessionWire): void {
     if (this.#wire !== wire) return
     this.#wire = undefined
-    this.#tokens?.wireLost(id => this.#calls.get(id)?.stream !== undefined)
+    this.#tokens?.wireLost(id => this.#streams.calls.get(id)?.stream !== undefined)
     // What is not collected with tokens ends, as it would with the session.
     if (this.#state === 'plain' && this.#tokens?.isBusy === true) this.#endPlain()
     this.#settle()
   }
 
-  // Its streams
+  // What it is to its client
 
   #mayResume(message: WireMessage): boolean {
     const { notifications, isClosing } = this.#shared.host
@@ -269,94 +266,14 @@ export class Session implements TransportLike, WireSession {
   }
 
   #becomeResumable(): void {
-    this.#openOwn()
-    if (this.#own === undefined) return this.#shared.host.debug('session left alone: no room')
+    if (!this.#streams.openOwn()) return this.#shared.host.debug('session left alone: no room')
     this.#state = 'resumable'
     this.#shared.sessions.set(this.id, this)
   }
 
-  /** What the server says without being asked, from now on. */
-  #openOwn(): void {
-    this.#own = this.#open('listen', [], () => this.#settle())
-  }
-
-  /** A request comes in. `false`: it is not to be passed on. */
-  #begin(message: WireMessage & { readonly id: RequestId; readonly method: string }): boolean {
-    const { id, method } = message
-    if (typeof id === 'string' && isOversizedId(id)) {
-      const text = `A request id must not be longer than ${MOST_ID_LENGTH} characters`
-      this.#wire?.refuse(id, { code: INVALID_REQUEST, message: text })
-      return false
-    }
-    const { host } = this.#shared
-    const hash = isComparable(message) ? host.hash(JSON.stringify(message)) : undefined
-    const call: Call = {
-      id,
-      isAboutServer: isAboutServer(method),
-      hash,
-      wire: this.#wire,
-      stream: undefined
-    }
-    const earlier = this.#calls.findEarlier(call)
-    if (earlier !== undefined) return this.#again(earlier)
-    if (this.#calls.get(id) !== undefined) {
-      this.#wire?.refuse(id, {
-        code: INVALID_REQUEST,
-        message: 'A request with this id is being answered'
-      })
-      return false
-    }
-    this.#calls.begin(call)
-    call.stream = this.#open('request', [id], stream => this.#over(call, stream))
-    if (call.stream === undefined) host.debug('call left alone: no room')
-    return true
-  }
-
-  /** A call that is sent again on a new wire: it does not run twice. */
-  #again({ id, stream }: Call): false {
-    if (stream !== undefined && stream.log.first === 1 && stream.last > 0)
-      this.#wire?.follow(stream, 0)
-    else
-      this.#wire?.refuse(id, {
-        code: STREAM_ERROR,
-        message: faultMessage('answer-lost'),
-        data: { reason: 'answer-lost' }
-      })
-    return false
-  }
-
-  #open(
-    kind: StreamKind,
-    requestIds: readonly RequestId[],
-    over: (stream: Stream) => void
-  ): Stream | undefined {
-    const { owner, id: sessionId } = this
-    const stream = this.#writer.open({ kind, owner, requestIds, sessionId }, over, ids =>
-      this.#unanswered(ids)
-    )
-    if (stream !== undefined) this.#wire?.follow(stream, 0)
-    return stream
-  }
-
-  #respond(message: Message & { readonly id: RequestId }): Promise<void> | void {
-    const call = this.#calls.get(message.id)
-    if (call === undefined) return
-    const response = {
-      ...(call.isAboutServer ? declared(message) : message),
-      jsonrpc: '2.0' as const
-    }
-    if (call.stream === undefined) {
-      this.#calls.end(call)
-      const sent = this.#wire?.send(response)
-      this.leaveIfIdle()
-      return sent
-    }
-    this.#writer.finish(call.stream, response)
-  }
-
   /** A call's stream is over. Unless it has its response, nobody wants that any more. */
-  #over(call: Call, { state }: Stream): void {
-    const hadResponse = !this.#calls.end(call) || state === 'completed' || this.#state === 'closed'
+  #over(call: Call, { state }: Stream, hadAnswer: boolean): void {
+    const hadResponse = hadAnswer || this.#state === 'closed'
     const isForServer = !hadResponse && !this.#isCancelledHere(call.id, state === 'cancelled')
     if (isForServer) this.#cancel(call.id, `The stream was ${state}`)
     this.#settle()
@@ -398,24 +315,15 @@ export class Session implements TransportLike, WireSession {
   #settle(): void {
     if (this.#state === 'closed' || this.#wire !== undefined || this.#tokens?.isBusy === true)
       return
-    if (this.#state === 'plain' || this.#streams().every(({ isEnded }) => isEnded))
+    if (this.#state === 'plain' || this.#streams.all.every(({ isEnded }) => isEnded))
       void this.close()
   }
 
   #endPlain(): void {
-    const { early, questions } = this.#calls
+    const { early, questions } = this.#streams.calls
     for (const id of early) this.#cancel(id, 'The connection was lost')
     this.#unanswered([...questions])
     early.clear()
     questions.clear()
-  }
-
-  #streams(): Stream[] {
-    return this.#own === undefined ? this.#calls.streams : [this.#own, ...this.#calls.streams]
-  }
-
-  /** Some messages have gone out that are not kept: who answers what is not known for certain. */
-  get #hasUnkept(): boolean {
-    return this.#own === undefined || this.#calls.hasUnkept
   }
 }

@@ -9,7 +9,7 @@ import { append } from './messages.js'
 import type { StreamsHost } from './shared-streams.js'
 
 /** A wire has no revisions to heed, no primers, and nothing to hand off. */
-const MANNERS: ClientProfile = { taken: true, primer: 'none', reconnects: true, handoff: 'never' }
+const PROFILE: ClientProfile = { taken: true, primer: 'none', reconnects: true, handoff: 'never' }
 
 export class StreamWriter {
   readonly #host: StreamsHost
@@ -39,7 +39,7 @@ export class StreamWriter {
         if (stream !== undefined) over(stream)
       }
     }
-    const stream = table.open({ ...init, id: nanoid(), profile: MANNERS, resumeInterval }, producer)
+    const stream = table.open({ ...init, id: nanoid(), profile: PROFILE, resumeInterval }, producer)
     return stream
   }
 
