@@ -10,12 +10,10 @@ import {
   isResponse,
   type Message
 } from '../protocol/json-rpc.js'
-import { prefersStream } from '../protocol/prefer.js'
 import { FIRST_STATELESS_REVISION } from '../protocol/revisions.js'
 import { declaresStreams } from '../protocol/streams-capability.js'
 import type { WireTokens } from '../protocol/shared-wire.js'
 import { runInContext } from '../endpoint/handler-context.js'
-import { headerOf } from '../access/guards.js'
 import type { InstanceParts } from '../endpoint/instance-parts.js'
 import { refuseAndCount } from '../endpoint/refusals.js'
 import type { RequestContext } from '../endpoint/request-context.js'
@@ -64,7 +62,7 @@ export class ResumeTokens {
 
   /** What answers a POST in the endpoint's place; `undefined` where the endpoint does. */
   answerFor(post: RequestContext): (() => void) | undefined {
-    const { req, owner, session, messages, isBatch } = post
+    const { owner, session, messages, isBatch } = post
     // Whatever its id is: what the endpoint would make of it is not known.
     const asking = messages.filter(
       ({ id, method }) => id !== undefined && typeof method === 'string'
@@ -78,7 +76,7 @@ export class ResumeTokens {
     const [request] = messages
     if (isBatch || request === undefined || !isRequest(request) || this.#parts.isClosing)
       return undefined
-    const ask = this.#calls.askOf(request, headerOf(req, 'prefer')) ?? this.#shedding(post, request)
+    const ask = this.#calls.askOf(request, post.prefer) ?? this.#shedding(post, request)
     if (ask === undefined) return undefined
     const place = { owner, sessionId: session, scope: post.scopeOf() }
     const facts = this.#calls.admit(request, place, post.text)
@@ -92,7 +90,7 @@ export class ResumeTokens {
   answerKept(post: RequestContext, kept: KeptCall): void {
     const [request] = post.messages
     if (post.isBatch || request === undefined || !isRequest(request)) return this.#resume(post)
-    const ask = askOf(headerOf(post.req, 'prefer'), request, 'always') as Ask
+    const ask = askOf(post.prefer, request, 'always') as Ask
     const reply = new HttpReply(post, request, ask.isByHeader)
     const fault = whyAnother(request, kept, post.scopeOf(), post.text)
     if (fault === undefined) return reply.answer(kept.answer)
@@ -111,8 +109,7 @@ export class ResumeTokens {
    */
   #shedding(post: RequestContext, request: Request): Ask | undefined {
     const { shedAfter, maxRounds } = this.#settings
-    if (shedAfter === null || !mayBeShed(request) || prefersStream(headerOf(post.req, 'prefer')))
-      return undefined
+    if (shedAfter === null || !mayBeShed(request) || post.prefersStream) return undefined
     const revision = post.revision ?? revisionIn(request)
     if (revision === undefined || revision < FIRST_STATELESS_REVISION || declaresStreams(request))
       return undefined
@@ -242,7 +239,7 @@ export class ResumeTokens {
 
   /** A request with a token never reaches the endpoint: an old token must not run a tool again. */
   #resume(post: RequestContext): void {
-    const { req, res, messages } = post
+    const { res, messages } = post
     // It is answered here, so the endpoint's own guard is not asked.
     if (post.isForeign) return refuseAndCount(post, 403, 'foreign-origin')
     const [request] = messages
@@ -250,7 +247,7 @@ export class ResumeTokens {
       this.#calls.refuse({ method: request?.method }, 'token-invalid')
       return answerJson(res, 200, refusalOf(null, 'token-invalid'))
     }
-    const ask = askOf(headerOf(req, 'prefer'), request, 'always') as Ask
+    const ask = askOf(post.prefer, request, 'always') as Ask
     const reply = new HttpReply(post, request, ask.isByHeader)
     const found = this.#calls.find(request, post.scopeOf(), post.text, reply)
     if (found === undefined) return

@@ -2,7 +2,6 @@
 import { createHash } from 'node:crypto'
 import { isComparable } from '../protocol/comparable.js'
 import { compactJson } from '../protocol/json-text.js'
-import { headerOf } from '../access/guards.js'
 import type { RequestContext } from './request-context.js'
 
 /**
@@ -16,10 +15,7 @@ const LONGEST_KEY = 256
  * The key of a request, bound to its owner, session and path; `undefined` where it has none worth
  * heeding.
  */
-export function keyOf(
-  context: RequestContext,
-  key = headerOf(context.req, 'idempotency-key')
-): string | undefined {
+export function keyOf(context: RequestContext, key = context.idempotencyKey): string | undefined {
   if (key === undefined || key.length < SHORTEST_KEY || key.length > LONGEST_KEY) return undefined
   return context.scopeOf(key)
 }

@@ -104,6 +104,21 @@ export class RequestContext<Instance extends InstanceParts = InstanceParts> {
     return this.#revisionOf(this.owner)
   }
 
+  /** What it prefers of how it is answered (RFC 7240). */
+  get prefer(): string | undefined {
+    return headerOf(this.req, 'prefer')
+  }
+
+  /** Its client announces that it follows stream links. */
+  get prefersStream(): boolean {
+    return prefersStream(this.prefer)
+  }
+
+  /** What its client has sent it under, to be able to send it again. */
+  get idempotencyKey(): string | undefined {
+    return headerOf(this.req, 'idempotency-key')
+  }
+
   /** It names an MCP session or a protocol version: nothing but an MCP client does. */
   get hasMcpHeaders(): boolean {
     return this.session !== undefined || this.req.headers['mcp-protocol-version'] !== undefined
@@ -192,8 +207,7 @@ export class RequestContext<Instance extends InstanceParts = InstanceParts> {
   #profileOf(owner: string, opener?: ClientProfile): ClientProfile {
     const { sessions, primer, handoff } = this.instance
     const revision = this.#revisionOf(owner)
-    const hasAnnounced =
-      sessions.followsLinks(owner, this.session) || prefersStream(headerOf(this.req, 'prefer'))
+    const hasAnnounced = sessions.followsLinks(owner, this.session) || this.prefersStream
     if (
       opener !== undefined &&
       (revision === undefined || !profileFor(revision, hasAnnounced).taken)

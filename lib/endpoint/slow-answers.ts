@@ -6,9 +6,7 @@ import { DueQueue } from '../streams/due-queue.js'
 import { FairStore } from '../streams/fair-store.js'
 import { LONGEST_FIELD } from '../protocol/fields.js'
 import { isObject, type Message, paramsOf } from '../protocol/json-rpc.js'
-import { prefersStream } from '../protocol/prefer.js'
 import { metaOf } from '../protocol/streams-capability.js'
-import { headerOf } from '../access/guards.js'
 
 export interface SlowAnswersSettings {
   /** Milliseconds without a head after which a client gets an event stream; `null`: never. */
@@ -47,6 +45,8 @@ interface Asking {
   readonly req: IncomingMessage
   /** As its client has sent it. */
   readonly accept: string
+  /** It announces that it follows stream links. */
+  readonly prefersStream: boolean
   readonly owner: string
   readonly session: string | undefined
   readonly messages: readonly Message[]
@@ -94,8 +94,8 @@ export class SlowAnswers {
   }
 
   /** Whether a request's client has shown that it reads event streams. */
-  hasShown({ req, owner, session, messages }: Asking): boolean {
-    if (prefersStream(headerOf(req, 'prefer')) || messages.some(isOfKnownClient)) return true
+  hasShown({ prefersStream, owner, session, messages }: Asking): boolean {
+    if (prefersStream || messages.some(isOfKnownClient)) return true
     return session !== undefined && this.#readers.get(keyOf(owner, session)) !== undefined
   }
 

@@ -2,7 +2,6 @@
 import type { ServerResponse } from 'node:http'
 import { formatLink, STREAM_RELATION, streamTarget } from '../protocol/link-header.js'
 import { NO_HAND_OFF, prefersStream, STREAM_PREFERENCE } from '../protocol/prefer.js'
-import { headerOf } from '../access/guards.js'
 import type { RequestContext } from './request-context.js'
 import { stringOf, withDirectives } from './response-headers.js'
 
@@ -31,12 +30,10 @@ export function setUnbuffered(res: ServerResponse, setHeader: SetHeader): void {
 }
 
 /** Tells a client that has announced itself that it was understood (RFC 7240, 3). */
-export function applyPreference(
-  { instance, req, res }: RequestContext,
-  setHeader: SetHeader
-): void {
+export function applyPreference(context: RequestContext, setHeader: SetHeader): void {
+  const { instance, res } = context
   const isApplied = prefersStream(stringOf(res.getHeader('Preference-Applied')))
-  if (isApplied || !prefersStream(headerOf(req, 'prefer'))) return
+  if (isApplied || !context.prefersStream) return
   const preference = instance.handoff === 'never' ? NO_HAND_OFF : STREAM_PREFERENCE
   setHeader('Preference-Applied', joined(res, 'Preference-Applied', preference))
 }

@@ -1,6 +1,5 @@
 // A POST: its body is read ahead of the endpoint, and then its messages tell who answers it.
 import { respondAsync } from '../protocol/respond-async.js'
-import { headerOf } from '../access/guards.js'
 import { keyOf } from '../endpoint/idempotency.js'
 import { isMcpPost } from '../endpoint/mcp-request.js'
 import { readAhead } from '../endpoint/read-ahead.js'
@@ -25,7 +24,7 @@ function read(context: Context, ours: readonly Route[], routes: readonly Route[]
     limit: maxBodyBytes,
     // What its body is the same as, or its answer is to be in the meantime, decides whether the
     // endpoint is called at all.
-    mustWait: keyOf(context) !== undefined || respondAsync(headerOf(req, 'prefer')) !== undefined,
+    mustWait: keyOf(context) !== undefined || respondAsync(context.prefer) !== undefined,
     known: (body, text) => {
       if (!isMcpPost(context, body)) return passNotMcp(context)
       // Somebody in front has answered while the body came: the endpoint need not begin.

@@ -231,10 +231,10 @@ function asTaskPost(context: RequestContext): TaskPost | undefined {
 }
 
 /** Its client collects its result with resume tokens. */
-function isForTokens({ req }: RequestContext, request: Message): boolean {
+function isForTokens({ prefer }: RequestContext, request: Message): boolean {
   return (
     hasToken(request) ||
     requestStateOf(request)?.kind === 'call' ||
-    askOf(headerOf(req, 'prefer'), request, 'asked') !== undefined
+    askOf(prefer, request, 'asked') !== undefined
   )
 }
