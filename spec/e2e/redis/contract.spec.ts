@@ -4,7 +4,9 @@ import { redisBackplane, type RedisClient } from '../../../lib/redis/index.js'
 import { describeBackplane } from '../../helpers/backplane/contract.js'
 import {
   isWithoutRedis,
+  isWithoutValkey,
   startRedis,
+  startValkey,
   type RedisServer
 } from '../../helpers/backplane/redis-server.js'
 import { closeAll } from '../../helpers/close-all.js'
@@ -12,18 +14,22 @@ import { ioRedis, nodeRedis } from './clients.js'
 
 const secret = 'a secret of the specs'
 
-if (isWithoutRedis)
-  describe.skip('without redis-server: its contract', () => it('is not checked', () => {}))
-else {
-  let server: Promise<RedisServer> | undefined
-  afterAll(closeAll)
+afterAll(closeAll)
 
+function check(name: string, isWithout: boolean, start: () => Promise<RedisServer>): void {
+  if (isWithout)
+    return describe.skip(`without ${name}: its contract`, () =>
+      it('is not checked', () => undefined))
+  let server: Promise<RedisServer> | undefined
   const joining = (clientOf: (url: string) => RedisClient) => async () => {
-    server ??= startRedis()
+    server ??= start()
     const { url } = await server
     const end = (): Backplane => redisBackplane({ client: clientOf(url), secret })
     return [end(), end()] as const
   }
-  describeBackplane('Redis by node-redis', { join: joining(nodeRedis) })
-  describeBackplane('Redis by ioredis', { join: joining(ioRedis) })
+  describeBackplane(`${name} by node-redis`, { join: joining(nodeRedis) })
+  describeBackplane(`${name} by ioredis`, { join: joining(ioRedis) })
 }
+
+check('redis-server', isWithoutRedis, startRedis)
+check('valkey-server', isWithoutValkey, startValkey)

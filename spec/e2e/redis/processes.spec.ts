@@ -6,6 +6,8 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { isWithoutRedis } from '../../helpers/backplane/redis-server.js'
 import { connectV1, type ConnectedV1 } from '../../helpers/clients.js'
 import { closeAll } from '../../helpers/close-all.js'
+import { until } from '../../helpers/happenings.js'
+import { initializeSession, post, request } from '../../helpers/mcp.js'
 import { three, type Process, type Three } from './three.js'
 
 afterEach(async () => {
@@ -15,6 +17,7 @@ afterEach(async () => {
 })
 
 const LEASE = 900
+const LEASE_BY_DEFAULT = 6000
 const describeHere = isWithoutRedis ? describe.skip : describe
 const text = (result: unknown): string =>
   (result as { content: { text: string }[] }).content[0]!.text
@@ -48,20 +51,41 @@ describeHere('three processes on one Redis', () => {
     expect(text(asked)).toMatch(/^me at /)
   }, 60_000)
 
-  it('tell who waits for one that was killed, and lose nothing else', async () => {
-    const all = await three(LEASE)
+  it('tell who waits for one that was killed within 12 s, and lose nothing else', async () => {
+    const all = await three(LEASE_BY_DEFAULT)
     const connected = await connectV1(all.url, { reconnection })
     const owner = await ownerOf(all, connected)
     const failed = count(connected, 1000, 20).catch((error: Error) => error)
-    await sleep(LEASE * 1.3)
+    await sleep(LEASE_BY_DEFAULT * 1.3)
     owner.isOut = true
     owner.child.kill('SIGKILL')
     const at = Date.now()
     const error = (await failed) as Error
     expect(error.message).toMatch(/gone/)
-    expect(Date.now() - at).toBeLessThan(LEASE * 4)
+    expect(Date.now() - at).toBeLessThan(12_000)
     const again = await connectV1(all.url, { reconnection })
     expect(text(await count(again, 3, 5))).toMatch(/^3 at /)
+  }, 60_000)
+
+  it('take its calls from one that was paused, which aborts them when it wakes', async () => {
+    const [owner, other] = (await three(LEASE)).processes as [Process, Process]
+    const { headers } = await initializeSession(owner.url, '2025-11-25')
+    await sleep(LEASE * 1.3)
+    const params = { name: 'count', arguments: { to: 100_000, every: 20 } }
+    const _meta = { progressToken: 1 }
+    const call = await post(other.url, request(1, 'tools/call', { ...params, _meta }), headers)
+    await call.nextMessage()
+    owner.child.kill('SIGSTOP')
+    await call.ended
+    const answers = call.messages().filter(({ id }) => id === 1)
+    expect(answers).toMatchObject([{ error: { data: { reason: 'owner-gone' } } }])
+    owner.child.kill('SIGCONT')
+    await until(async () => (await owner.stats()).failures['owner-gone'] === 1)
+    // It lives, and so does its session.
+    const next = { name: 'count', arguments: { to: 1, every: 1 } }
+    const again = await post(other.url, request(2, 'tools/call', next), headers)
+    await again.ended
+    expect(again.messages().at(-1)).toMatchObject({ id: 2, result: {} })
   }, 60_000)
 
   it('go on when Redis is killed and comes back empty', async () => {

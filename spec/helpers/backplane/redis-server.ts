@@ -8,11 +8,15 @@ import { createClient } from 'redis'
 import { closeLater } from '../close-all.js'
 import { listenOnLoopback } from '../listen.js'
 
-const PROGRAM =
-  process.env['REDIS_SERVER'] ??
-  ['redis-server', 'valkey-server'].find(
-    name => spawnSync('sh', ['-c', `command -v ${name}`]).status === 0
-  )
+const isThere = (name: string): boolean =>
+  spawnSync('sh', ['-c', `command -v ${name}`]).status === 0
+
+const PROGRAM = process.env['REDIS_SERVER'] ?? ['redis-server', 'valkey-server'].find(isThere)
+
+const VALKEY = process.env['VALKEY_SERVER'] ?? ['valkey-server'].find(isThere)
+
+/** Specs that need one are skipped, by name: Debian 12 has none. */
+export const isWithoutValkey = VALKEY === undefined
 
 /** There is none, and this is not CI: specs that need one are skipped, by name. */
 export const isWithoutRedis = PROGRAM === undefined && process.env['CI'] === undefined
@@ -31,7 +35,16 @@ export interface RedisServer {
 }
 
 /** Closed by `closeAll`. */
-export async function startRedis(...options: readonly string[]): Promise<RedisServer> {
+export function startRedis(...options: readonly string[]): Promise<RedisServer> {
+  return startServer(PROGRAM ?? 'redis-server', options)
+}
+
+/** The same of Valkey, where there is one. */
+export function startValkey(...options: readonly string[]): Promise<RedisServer> {
+  return startServer(VALKEY ?? 'valkey-server', options)
+}
+
+async function startServer(program: string, options: readonly string[]): Promise<RedisServer> {
   const probe = createServer()
   const port = await listenOnLoopback(probe)
   await new Promise(resolve => probe.close(resolve))
@@ -47,14 +60,14 @@ export async function startRedis(...options: readonly string[]): Promise<RedisSe
   }
   const start = async (): Promise<void> => {
     const started = spawn(
-      PROGRAM ?? 'redis-server',
+      program,
       ['--port', `${port}`, '--bind', '127.0.0.1', '--save', '', '--appendonly', 'no', ...options],
       { cwd: dir, stdio: ['ignore', 'pipe', 'inherit'] }
     )
     child = started
     await new Promise<void>((resolve, reject) => {
       started.once('error', reject)
-      started.once('exit', code => reject(new Error(`redis-server ended with ${code}`)))
+      started.once('exit', code => reject(new Error(`${program} ended with ${code}`)))
       started.stdout?.on('data', (text: Buffer) => {
         if (/Ready to accept connections/.test(text.toString())) resolve()
       })
