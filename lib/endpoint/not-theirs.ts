@@ -9,8 +9,8 @@ import { headerOf } from '../access/guards.js'
 import type { RequestContext } from './request-context.js'
 
 /**
- * `unknown here`: never made by this process, or forgotten since; after a restart, or at another
- * instance than the one that it began at, too.
+ * `unknown here`: never made by this process, or forgotten since; after a restart, or, without a
+ * backplane, at another instance than the one that it began at, too.
  */
 export type NotTheirs =
   'unknown here' | 'another owner' | 'another session' | 'an event that it has not had'
@@ -32,9 +32,9 @@ export function whyNotTheirs(
     : 'another session'
 }
 
-/** The stream that a request is about, as a log may show it. */
-export function streamLabelIn(req: IncomingMessage): string {
+/** The stream that a request is about, as a log may show it; `undefined`: it names none. */
+export function streamLabelIn(req: IncomingMessage): string | undefined {
   const [name] = streamParameters(req.url ?? '')
   const id = name ?? parseEventId(headerOf(req, 'last-event-id') ?? '')?.streamId
-  return id === undefined ? '?' : label({ id })
+  return id === undefined ? undefined : label({ id })
 }

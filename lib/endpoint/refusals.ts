@@ -16,7 +16,7 @@ export function refuseUrl(
   instance.debug(
     '%s of stream %s refused with %d: %s%s',
     method,
-    () => streamLabelIn(req),
+    () => streamLabelIn(req) ?? '?',
     status,
     fault,
     why === undefined ? '' : `, ${why}`
@@ -34,4 +34,17 @@ export function refuseAndCount(
 ): void {
   context.instance.count('refused', stream, fault)
   refuseUrl(context, status, fault, undefined, why)
+}
+
+/** The line for a request about what another instance has, or had. */
+export function debugElsewhere(
+  { instance, method, req }: RequestContext,
+  outcome: string,
+  ...args: unknown[]
+): void {
+  const ofStream = (): string => {
+    const id = streamLabelIn(req)
+    return id === undefined ? '' : ` of stream ${id}`
+  }
+  instance.debug(`%s%s: other instance, ${outcome}`, method, ofStream, ...args)
 }

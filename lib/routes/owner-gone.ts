@@ -4,6 +4,7 @@ import { isToldId, parseEventId } from '../protocol/event-id.js'
 import { isRequest } from '../protocol/json-rpc.js'
 import { keyOf } from '../endpoint/idempotency.js'
 import { streamNamesIn } from '../endpoint/mcp-request.js'
+import { debugElsewhere } from '../endpoint/refusals.js'
 import { answerJson, claim, noContent, refuse } from '../endpoint/reply.js'
 import { answerKept, answerKeptCall } from './kept-answer.js'
 import { idNamed, namedByMessages } from './names.js'
@@ -17,7 +18,7 @@ export async function answerLost(
   link: InstanceLink,
   tag: string
 ): Promise<Answer | undefined> {
-  const { instance, req, res, method, lastEventId = '' } = context
+  const { req, res, method, lastEventId = '' } = context
   const id = idNamed(context)?.name
   if (id === undefined) return undefined
   const saved = method === 'GET' ? await link.results.find(id) : undefined
@@ -27,7 +28,7 @@ export async function answerLost(
   // It was taken for dead, and is not: its client comes again.
   if (!(await link.declareGone(id, tag)))
     return () => void (res.headersSent ? res.end() : refuseUnreachable(context))
-  instance.count('refused', undefined, OWNER_GONE)
+  countGone(context)
   if (res.headersSent) return () => tellGone(req, res, [])
   if (method === 'GET' && parseEventId(lastEventId)?.requestId !== undefined)
     return () => {
@@ -65,14 +66,22 @@ export async function answerLostPost(context: Context, link: InstanceLink): Prom
 }
 
 /** Answers a POST whose calls are lost with their instance. */
-function tellLost({ instance, res, messages, isBatch }: Context): void {
-  instance.count('refused', undefined, OWNER_GONE)
+function tellLost(context: Context): void {
+  const { res, messages, isBatch } = context
+  countGone(context)
   const errors = messages.filter(isRequest).map(({ id }) => goneError(id))
   if (errors.length === 0) return refuse(res, 410, OWNER_GONE)
   answerJson(res, 200, isBatch ? `[${errors.join(',')}]` : (errors[0] as string))
 }
 
+function countGone(context: Context): void {
+  debugElsewhere(context, 'which has gone: %s', OWNER_GONE)
+  context.instance.count('refused', undefined, OWNER_GONE)
+}
+
 /** Who has it cannot be known now: the client is to come again. */
-export function refuseUnreachable({ res }: Context): void {
+export function refuseUnreachable(context: Context): void {
+  const { res } = context
+  debugElsewhere(context, 'out of reach: %s', 'owner-unreachable')
   refuse(res, 503, 'owner-unreachable', { 'Retry-After': '1' })
 }

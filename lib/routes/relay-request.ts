@@ -1,6 +1,7 @@
 // A request for what another instance has goes there whole.
 import { isRequest } from '../protocol/json-rpc.js'
 import { readAhead } from '../endpoint/read-ahead.js'
+import { debugElsewhere } from '../endpoint/refusals.js'
 import { canAnswer } from '../endpoint/reply.js'
 import { goneMeanwhile } from './owner-gone.js'
 import { RelayedResponse } from './relay-out.js'
@@ -34,10 +35,10 @@ export function readAndRelay(context: Context, relay: Relay, tag: string): void 
 }
 
 function send(context: Context, relay: Relay, tag: string, body: string | undefined): void {
-  const { instance, req, res, method, messages } = context
+  const { instance, req, res, messages } = context
   if (!canAnswer(res)) return
   const { debug, maxBodyBytes } = instance
-  debug('%s sent to the instance %s', method, tag)
+  debugElsewhere(context, 'sent to %s', tag)
   const { link, keepAlive } = relay
   const gone = (): void =>
     void goneMeanwhile(context, link, tag).catch(() => {

@@ -25,6 +25,7 @@ import {
   postModern,
   request
 } from '../../helpers/mcp.js'
+import { anywhere, at, note, VERSION } from '../backplane/setup.js'
 import { openStream } from '../../helpers/open-stream.js'
 import { serve, streamId, streamUrl, type Served } from '../../helpers/serve.js'
 
@@ -341,6 +342,42 @@ describe('a request about a stream that gets none has a line each:', () => {
     await call.response.ended
     await send(call)
     expect(lines).toContain(line.replace('STREAM', short(call.id)))
+  })
+
+  it('other instance: it is sent there, or that has gone', async () => {
+    const LEASE = 300
+    const all = await anywhere({}, { lease: LEASE })
+    const { first, call, link } = await all.call()
+    call.emit(note('one'))
+    await first.nextMessage()
+    const id = streamId(first)
+    first.destroy()
+    await until(() => all.members.every(({ streams }) => streams.stats().backplane.up === 1))
+    await new Promise(resolve => setTimeout(resolve, LEASE * 1.2))
+    const comeBack = () => get(at(link, all, 1), headersFor({ version: VERSION }))
+    const back = await comeBack()
+    await back.nextMessage()
+    expect(lines).toContain(`GET of stream ${short(id)}: other instance, sent to ${id.slice(0, 5)}`)
+    back.destroy()
+
+    all.members[0]!.backplane.isUp = false
+    await (
+      await comeBack()
+    ).ended
+    expect(lines).toContain(
+      `GET of stream ${short(id)}: other instance, which has gone: owner-gone`
+    )
+  })
+
+  it('other instance: what it has cannot be known', async () => {
+    const all = await anywhere({}, { lease: 60_000 })
+    const { streams, backplane } = all.members[0]!
+    await until(() => streams.stats().backplane.up === 1)
+    await streams.close({ drain: 0 })
+    backplane.isUp = false
+    const sent = headersFor({ version: VERSION, session: 's' })
+    expect(await post(all.urls[0]!, callTool(1, 'any'), sent)).toMatchObject({ status: 503 })
+    expect(lines).toContain('POST: other instance, out of reach: owner-unreachable')
   })
 
   it('410', async () => {
