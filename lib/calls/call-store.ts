@@ -194,13 +194,15 @@ export class CallStore implements CallHost<Call> {
     const { tokens, stream } = call
     // It is known by its `Idempotency-Key` alone, if at all, which keeps its answer itself.
     if (tokens.length === 0) this.#streams.drop(stream)
-    else if (call.isUnread) this.#keepForOthers(call)
+    else this.#keepForOthers(call)
   }
 
-  #keepForOthers({ tokens, facts, final }: Call): void {
-    if (this.#keeper === undefined || final === undefined) return
+  #keepForOthers(call: Call): void {
+    const unread = this.#keeper && call.unread
+    if (this.#keeper === undefined || unread === undefined) return
+    const { tokens, facts } = call
     const { window, abandonAfter } = this.#limits
     const time = Math.max(1, window, abandonAfter)
-    for (const token of tokens) keepCall(this.#keeper, token, facts, final, time)
+    for (const token of tokens) keepCall(this.#keeper, token, facts, unread, time)
   }
 }

@@ -3,8 +3,9 @@
 import type { IncomingMessage } from 'node:http'
 import type { StreamFault } from '../protocol/errors.js'
 import type { RequestId } from '../protocol/json-rpc.js'
+import { SoleReader } from '../readers/sole-reader.js'
 import type { Stream } from '../streams/stream.js'
-import type { Producer, Reader } from '../streams/stream-types.js'
+import type { Producer } from '../streams/stream-types.js'
 import type { EndpointAnswer, WrittenAnswer } from '../endpoint/endpoint-answer.js'
 import { CallDeadline } from './call-deadline.js'
 import type { CallFacts, CallHost } from './call-host.js'
@@ -18,7 +19,7 @@ export type Interim = (nextResumeToken: string, partial: string | undefined) => 
 
 const NOTHING = (): void => undefined
 
-export class Call implements Reader, Producer {
+export class Call extends SoleReader implements Producer {
   readonly facts: CallFacts
   readonly stream: Stream
   readonly #host: CallHost<Call>
@@ -36,6 +37,7 @@ export class Call implements Reader, Producer {
   onCancelled: (by?: IncomingMessage) => void = NOTHING
 
   constructor(facts: CallFacts, host: CallHost<Call>, interim: Interim) {
+    super()
     this.facts = facts
     this.stream = host.open(this)
     this.#host = host
@@ -43,23 +45,9 @@ export class Call implements Reader, Producer {
     this.#log = new CallLog(this.stream, host.maxCallBytes)
   }
 
-  get isEnded(): boolean {
-    return this.stream.isEnded
-  }
-
-  /** What it has come to; `undefined` before its end, and where nothing of it is kept. */
-  get final(): WrittenAnswer | undefined {
-    return this.#log.final
-  }
-
-  /** Its answer has been given to somebody. */
-  get #isDelivered(): boolean {
-    return this.#log.isFinal(this.#step.answeredWith)
-  }
-
-  /** Its answer is there, all parts of it before the last have been given, and that has not. */
-  get isUnread(): boolean {
-    return this.#log.isAtEnd
+  /** What it has come to, where nothing but that is left to be given. */
+  get unread(): WrittenAnswer | undefined {
+    return this.#log.isAtEnd ? this.#log.final : undefined
   }
 
   /** All tokens that are valid. */
@@ -95,12 +83,12 @@ export class Call implements Reader, Producer {
     if (reply.isOver) return
     this.wake()
     if (step.answeredWith === undefined && !this.#log.isDue) this.#deadline.within(wait)
-    else this.answerNow()
+    else this.#answerNow()
   }
 
   /** A notification or a request of the endpoint. `false`: it had better wait for `onDrain`. */
   append(text: string): boolean {
-    if (this.isEnded) return true
+    if (this.stream.isEnded) return true
     this.#log.append(text)
     return !this.stream.isFull
   }
@@ -112,27 +100,26 @@ export class Call implements Reader, Producer {
 
   /** Makes the next answer carry a part of the result. `false`: the call is over. */
   partial(result: string): boolean {
-    if (this.isEnded || !this.#log.addPart(result)) return false
-    this.answerNow()
+    if (this.stream.isEnded || !this.#log.addPart(result)) return false
+    this.#answerNow()
     return true
   }
 
   /** Ends the connections of who waits, to come back with the next token. */
-  disconnect(): boolean {
-    if (!this.#mayComeBack) return false
-    this.answerNow()
-    return true
+  override disconnect(): boolean {
+    if (this.#mayComeBack) this.#answerNow()
+    return this.#mayComeBack
   }
 
   /** Answers who waits as soon as may be, without a result if there is none. */
-  answerNow(): void {
+  #answerNow(): void {
     if (!this.#step.isWaitedFor) return
     if (this.#isHeld) this.#deadline.within(0)
     else this.#answer()
   }
 
   settle(answer: EndpointAnswer): void {
-    if (this.isEnded) return
+    if (this.stream.isEnded) return
     if (answer.kind === 'fault') this.fail(answer.fault)
     else this.#log.finish(answer)
   }
@@ -143,7 +130,7 @@ export class Call implements Reader, Producer {
 
   /** Its client wants no more of it. */
   cancel(by?: IncomingMessage): void {
-    if (this.isEnded) return
+    if (this.stream.isEnded) return
     const tellEndpoint = this.onCancelled
     this.stream.cancel()
     tellEndpoint(by)
@@ -159,8 +146,8 @@ export class Call implements Reader, Producer {
 
   /** Nothing of it is kept any more: who comes with one of its tokens is told why. */
   forget(): void {
-    const reason = this.#whyForgotten
     this.#deadline.stop()
+    const reason = this.#whyForgotten
     for (const token of this.tokens) this.#host.retire(token, this, reason)
     const step = this.#step
     this.#nextToken = undefined
@@ -174,9 +161,8 @@ export class Call implements Reader, Producer {
     this.onDrain()
   }
 
-  unanswered(): void {
-    // The endpoint sees its response close, as nobody reads it.
-  }
+  /** The endpoint sees its response close, as nobody reads it. */
+  unanswered(): void {}
 
   /** Whoever keeps the result must not keep the request and the response that it came by. */
   release(): void {
@@ -191,23 +177,7 @@ export class Call implements Reader, Producer {
   wake(): void {
     this.#log.passOn(this.#step)
     this.#log.release(this.#step.answeredWith)
-    if (this.isEnded && this.#step.isWaitedFor && !this.#step.isFull) this.#answer()
-  }
-
-  finish(): void {
-    this.wake()
-  }
-
-  takeOver(): void {
-    // Nobody else reads it.
-  }
-
-  giveWay(): void {
-    // Nor will.
-  }
-
-  comment(_bytes: Uint8Array, giveBack: () => void): void {
-    giveBack()
+    if (this.stream.isEnded && this.#step.isWaitedFor && !this.#step.isFull) this.#answer()
   }
 
   /**
@@ -223,13 +193,18 @@ export class Call implements Reader, Producer {
     return this.#step.isAskingClient || this.#step.isFull
   }
 
+  /** Its answer has been given to somebody. */
+  get #isDelivered(): boolean {
+    return this.#log.isFinal(this.#step.answeredWith)
+  }
+
   get #whyForgotten(): ResumeTokenFault {
     if (this.stream.state === 'cancelled') return 'token-cancelled'
     return this.#isDelivered ? 'token-completed' : 'token-expired'
   }
 
   #advance(token: string): void {
-    const { token: last } = this.#step
+    const last = this.#step.token
     if (last !== undefined) this.#host.retire(last, this, 'token-superseded')
     this.#nextToken = undefined
     this.#step = new CallStep(token)
@@ -243,22 +218,22 @@ export class Call implements Reader, Producer {
       step.answeredWith = this.#log.takeDue()
       if (!this.#isDelivered) this.#nextToken = this.#host.issue(this)
     }
-    const answer = this.#isDelivered ? this.final : this.#inTheMeantime(step.answeredWith)
+    const answer = this.#isDelivered ? this.#log.final : this.#interimAt(step.answeredWith)
     if (answer !== undefined) step.answer(answer)
     this.#log.release(step.answeredWith)
     this.#rest()
   }
 
-  #inTheMeantime(at: number): CallAnswer {
-    const result = this.#interim(this.#nextToken ?? '', this.#log.partAt(at))
-    return { kind: 'interim', result }
+  #interimAt(place: number): CallAnswer {
+    const token = this.#nextToken ?? ''
+    return { kind: 'interim', result: this.#interim(token, this.#log.partAt(place)) }
   }
 
   /** Nobody waits: from now on the client has so much time to come back. */
   #rest(): void {
     if (this.#step.isWaitedFor) return
     this.stream.detach(this)
-    if (this.isEnded) this.#host.settled(this)
+    if (this.stream.isEnded) this.#host.settled(this)
   }
 
   #left(step: CallStep, reply: CallReply, isCancelled: boolean): void {
@@ -267,8 +242,7 @@ export class Call implements Reader, Producer {
     this.#deadline.stop()
     // Nobody has been given a token: as without us, the endpoint sees that its client has gone.
     const isLost = step.token === undefined && step.answeredWith === undefined
-    // One that is kept goes only when it is cancelled by its key, or nobody has sent it again for
-    // too long.
+    // One that is kept goes only when its key is cancelled, or not sent again for too long.
     if (isCancelled || (isLost && reply.isKept)) this.cancel(reply.req)
     else if (isLost) this.stream.abandon()
     else this.#rest()

@@ -188,7 +188,7 @@ export class ResumeTokens {
     this.#parts.debug('%s may be resumed with tokens', method)
     const reply = new HttpReply(post, request, ask.isByHeader)
     call.join(undefined, reply, this.#waitOf(call, ask))
-    if (!call.isEnded)
+    if (!call.stream.isEnded)
       runInContext(new CallContext(this.#parts, call, this.#parts.newId()), () =>
         this.#run(call, reply, request, post.text)
       )

@@ -141,7 +141,7 @@ class WireSession implements SessionTokens {
     call.stream.signal.addEventListener('abort', () => this.#aborted(asked))
     call.join(undefined, this.#replyTo(request), waitOf(settings, ask))
     const own = { ...endpointRequest(request, asked.requestId), jsonrpc: '2.0' as const }
-    if (!call.isEnded)
+    if (!call.stream.isEnded)
       runInContext(new CallContext(parts, call), () => this.#host.tellServer(own, extra))
   }
 

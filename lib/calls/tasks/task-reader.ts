@@ -3,9 +3,9 @@ import { now } from '../../protocol/clock.js'
 import { isResponse, type Message } from '../../protocol/json-rpc.js'
 import { writtenMessages } from '../../protocol/json-splice.js'
 import { dataOf, newFields, readBlocks } from '../../protocol/sse-fields.js'
+import { SoleReader } from '../../readers/sole-reader.js'
 import type { Stream } from '../../streams/stream.js'
 import { Timer } from '../../streams/timer.js'
-import type { Reader } from '../../streams/stream-types.js'
 
 /** Who wants to know what the endpoint says. */
 export interface TaskListener {
@@ -23,7 +23,7 @@ const PATIENCE = 1000
 /** Shared by all: it is filled and read without a pause in between. */
 const FIELDS = newFields()
 
-export class TaskReader implements Reader {
+export class TaskReader extends SoleReader {
   readonly #stream: Stream
   readonly #listener: TaskListener
   #cursor = 0
@@ -33,6 +33,7 @@ export class TaskReader implements Reader {
 
   /** Begins to read. */
   constructor(stream: Stream, listener: TaskListener) {
+    super()
     this.#stream = stream
     this.#listener = listener
     stream.attach(this, 0)
@@ -61,27 +62,10 @@ export class TaskReader implements Reader {
     }
   }
 
-  finish(): void {
+  override finish(): void {
     this.wake()
     if (!this.#hasResponse) this.#listener.unanswered()
     this.leave()
-  }
-
-  takeOver(): void {
-    // Nobody else reads it: its client does not know of it.
-  }
-
-  giveWay(): void {
-    this.takeOver()
-  }
-
-  comment(_bytes: Uint8Array, giveBack: () => void): void {
-    giveBack()
-  }
-
-  /** It holds nothing that could be ended for it to come back. */
-  disconnect(): boolean {
-    return false
   }
 
   #read(data: string): void {

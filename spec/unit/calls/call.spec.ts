@@ -79,7 +79,7 @@ describe('a call that nobody waits for', () => {
     const setup = unattended(100)
     say(setup)
     expect(setup.call.stream.state).toBe('failed')
-    expect(setup.call.final).toEqual(faultAnswer('overflow'))
+    expect(setup.call.unread).toEqual(faultAnswer('overflow'))
     expect(setup.bytes()).toBe(0)
   })
 
