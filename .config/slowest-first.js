@@ -22,9 +22,7 @@ const SLOWEST = [
 
 export default class SlowestFirst extends Sequencer {
   sort(tests) {
-    const sorted = super.sort(tests)
-    const isKnown = sorted.some(({ duration }) => duration !== undefined)
-    return isKnown ? sorted : sorted.sort((a, b) => rank(a) - rank(b))
+    return super.sort(tests).sort((a, b) => rank(a) - rank(b))
   }
 }
 
