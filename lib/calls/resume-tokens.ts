@@ -18,6 +18,7 @@ import type { InstanceParts } from '../endpoint/instance-parts.js'
 import { refuseAndCount } from '../endpoint/refusals.js'
 import type { RequestContext } from '../endpoint/request-context.js'
 import { sendToEndpoint, tellEndpoint, tellUnanswered } from '../endpoint/endpoint-client.js'
+import { onceAnswered } from '../endpoint/acceptance.js'
 import { answerJson } from '../endpoint/reply.js'
 import { CallContext } from './call-context.js'
 import type { CallFacts } from './call-host.js'
@@ -119,23 +120,21 @@ export class ResumeTokens {
   }
 
   /** Hears what the endpoint says about cancelled requests and ended sessions. */
-  watch({ req, res, messages, owner, session }: RequestContext): void {
+  watch(context: RequestContext): void {
+    const { req, messages, owner, session } = context
     // Without a session and without an owner, a request id says nothing about whose request it is.
     if ((session === undefined && owner === '') || !this.#calls.store.isBusy) return
     const cancelled = messages.flatMap(message => cancelledRequest(message) ?? [])
-    res.once('close', () => {
-      if (!res.headersSent) return
-      const { statusCode } = res
-      const isAccepted = statusCode >= 200 && statusCode < 300
-      const isLost = statusCode === 404 && req.method === 'POST'
+    onceAnswered(context, ({ isAccepted, isSessionLost }) => {
       // A reply that has been answered is not there any more: its client has merely waited in vain
       // for what the wire lost.
       if (isAccepted)
         for (const call of this.#calls.store.findByRequests(cancelled, owner, session))
           call.cancel(req)
-      if (session === undefined || (!isLost && !(isAccepted && req.method === 'DELETE'))) return
+      if (session === undefined || (!isSessionLost && !(isAccepted && req.method === 'DELETE')))
+        return
       for (const call of this.#calls.store.ofSession(session, owner)) {
-        if (isLost) call.fail('session-ended')
+        if (isSessionLost) call.fail('session-ended')
         else call.cancel(req)
       }
     })
@@ -145,11 +144,12 @@ export class ResumeTokens {
    * Hears, from wherever they come, which requests of the endpoint have been answered: nobody is
    * asked again.
    */
-  noteAnswers({ res, messages, owner, session }: RequestContext): void {
+  noteAnswers(context: RequestContext): void {
+    const { messages, owner, session } = context
     const answers = messages.filter(isResponse)
     if (answers.length === 0 || session === undefined || !this.#calls.store.isBusy) return
-    res.once('close', () => {
-      if (!res.headersSent || res.statusCode < 200 || res.statusCode > 299) return
+    onceAnswered(context, ({ isAccepted }) => {
+      if (!isAccepted) return
       for (const call of this.#calls.store.ofSession(session, owner))
         for (const { id } of answers) call.answered(id)
     })

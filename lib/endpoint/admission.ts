@@ -39,7 +39,7 @@ export class EndpointError extends Error {
 }
 
 /** Bytes of what the endpoint says to a message that has no response. */
-const LONGEST_WORD = 64 * 1024
+export const LONGEST_WORD = 64 * 1024
 
 /**
  * The JSON-RPC error with which the endpoint refuses a message that has no response, though by a

@@ -11,6 +11,7 @@ import {
 } from '../protocol/json-rpc.js'
 import { parseRevision } from '../protocol/revisions.js'
 import type { Stream } from '../streams/stream.js'
+import { type Acceptance, onceAnswered } from './acceptance.js'
 import { noteDirectAnswer } from './direct-answers.js'
 import type { InstanceParts } from './instance-parts.js'
 import { isLoopback } from './loopback.js'
@@ -24,7 +25,7 @@ const LONGEST_INITIALIZE = 1024 * 1024
  * Acts on the endpoint's answer to a request, once it has been given. `isSessionWatched`: what it
  * says of the session is heard already, as the messages were not there yet.
  */
-export function watchVerdict(context: RequestContext, isSessionWatched = false): void {
+export function watchOutcome(context: RequestContext, isSessionWatched = false): void {
   const { instance: parts, req, res, messages, owner, session } = context
   const cancelled = messages.flatMap(message => cancelledRequest(message) ?? [])
   // Who sends one from here knows whose answer it is: another stream may have asked under the same
@@ -41,15 +42,12 @@ export function watchVerdict(context: RequestContext, isSessionWatched = false):
       ? parts.table.index.ofSession(session, owner)
       : []
   for (const stream of ending) stream.sessionEnding()
+  onceAnswered(context, act)
   res.once('close', () => {
-    actOnVerdict()
     for (const stream of ending) stream.sessionKept()
   })
 
-  function actOnVerdict(): void {
-    if (!res.headersSent) return
-    const { statusCode } = res
-    const isAccepted = statusCode >= 200 && statusCode < 300
+  function act({ isAccepted, isSessionLost }: Acceptance): void {
     if (isAccepted) {
       for (const [id, stream] of parts.table.index.findByRequests(cancelled, session, owner))
         stream.cancelRequest(id)
@@ -57,10 +55,8 @@ export function watchVerdict(context: RequestContext, isSessionWatched = false):
       for (const [id, stream] of askingFor(parts, answers, session, owner)) stream.answered(id)
     }
     if (session === undefined || isSessionWatched) return
-    // Not on GET: an endpoint without a listen channel may say 404 there, and goes on with its
-    // session.
-    const isGone = statusCode === 404 && req.method === 'POST'
-    if (isGone || (isAccepted && req.method === 'DELETE')) endSession(parts, session, owner, isGone)
+    if (isSessionLost || (isAccepted && req.method === 'DELETE'))
+      endSession(parts, session, owner, isSessionLost)
   }
 }
 

@@ -4,7 +4,7 @@ import { isTooMany } from '../protocol/json-rpc.js'
 import type { EndpointWork } from '../calls/tasks/task-calls.js'
 import { EndpointRun } from '../endpoint/endpoint-run.js'
 import { isMcpPost } from '../endpoint/mcp-request.js'
-import { watchVerdict } from '../endpoint/outcome.js'
+import { watchOutcome } from '../endpoint/outcome.js'
 import type { LateBody } from '../endpoint/read-ahead.js'
 import { canAnswer } from '../endpoint/reply.js'
 import { calls } from './calls.js'
@@ -20,7 +20,7 @@ export function passEarly(context: Context, late: LateBody, ours: readonly Route
     return res.headersSent ? undefined : passNotMcp(context)
   }
   context.giveCookie()
-  watchVerdict(context)
+  watchOutcome(context)
   const run = new EndpointRun(context)
   // Node does not tell by the request that its connection has gone, once it has been answered.
   res.once('close', () => {
@@ -90,7 +90,7 @@ function whenKnown(run: EndpointRun, goOn: () => void, withhold: () => void): En
 
 function learn(context: Context, run: EndpointRun): void {
   const { tasks, tokens } = context.instance
-  watchVerdict(context, true)
+  watchOutcome(context, true)
   tokens?.watch(context)
   tokens?.noteAnswers(context)
   tasks?.noteAnswers(context)

@@ -1,7 +1,7 @@
 // The endpoint answers, with its response captured where that may become a stream.
 import { isInitialize, isRequest, isTooMany } from '../protocol/json-rpc.js'
 import { EndpointRun } from '../endpoint/endpoint-run.js'
-import { watchVerdict } from '../endpoint/outcome.js'
+import { watchOutcome } from '../endpoint/outcome.js'
 import { calls } from './calls.js'
 import type { Answer, Context } from './route.js'
 
@@ -19,7 +19,7 @@ function ask(context: Context): void {
     debug('%s passed on untouched: a batch of %d', method, messages.length)
     return void (inItsPlace ?? next)()
   }
-  watchVerdict(context)
+  watchOutcome(context)
   tokens?.watch(context)
   tokens?.noteAnswers(context)
   tasks?.noteAnswers(context)

@@ -1,7 +1,7 @@
 // A message that we have sent to the endpoint ourselves: what comes of it counts, and its response
 // stays as it is.
 import { isLoopback, messageCarried } from '../endpoint/loopback.js'
-import { watchVerdict } from '../endpoint/outcome.js'
+import { watchOutcome } from '../endpoint/outcome.js'
 import { readAhead } from '../endpoint/read-ahead.js'
 import type { Answer, Context } from './route.js'
 
@@ -10,7 +10,7 @@ export function loopback(context: Context): Answer | undefined {
   if (!isLoopback(req)) return undefined
   const known = (body: unknown): void => {
     context.learn(body)
-    watchVerdict(context)
+    watchOutcome(context)
     instance.tokens?.noteAnswers(context)
     instance.tasks?.noteAnswers(context)
     context.next()

@@ -11,6 +11,7 @@ import {
   wantsToHearOfTasks
 } from '../../protocol/tasks.js'
 import { headerOf } from '../../access/guards.js'
+import { onceAnswered } from '../../endpoint/acceptance.js'
 import type { InstanceParts } from '../../endpoint/instance-parts.js'
 import type { RequestContext } from '../../endpoint/request-context.js'
 import { type ReadHeader, rewriteAnswer } from '../../endpoint/rewrite-answer.js'
@@ -158,11 +159,12 @@ export class Tasks {
   }
 
   /** Hears which questions of the endpoint have been answered. */
-  noteAnswers({ res, messages, owner, session }: RequestContext): void {
+  noteAnswers(context: RequestContext): void {
+    const { messages, owner, session } = context
     const answers = messages.filter(isResponse)
     if (answers.length === 0 || session === undefined || this.#store.counts().tasks === 0) return
-    res.once('close', () => {
-      if (!res.headersSent || res.statusCode < 200 || res.statusCode > 299) return
+    onceAnswered(context, ({ isAccepted }) => {
+      if (!isAccepted) return
       for (const task of this.#store.ofSession(session, owner))
         for (const { id } of answers) this.#shared.dialogues.get(task)?.answered(id)
     })

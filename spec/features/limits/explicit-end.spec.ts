@@ -47,12 +47,23 @@ function sessionful() {
     if (req.method === 'DELETE') return void res.writeHead(200).end()
     if (message !== undefined && message.id === undefined) {
       notifications.push(message)
+      if (req.headers['x-answer'] === 'error') {
+        res.writeHead(200, { 'Content-Type': 'application/json' })
+        res.write(REFUSED.slice(0, 20))
+        return void res.end(REFUSED.slice(20))
+      }
       return void res.writeHead(req.headers['x-answer'] === '400' ? 400 : 202).end()
     }
     rawCall.emit(note(1))
   }
   return Object.assign(rawEndpoint(script), { ended, notifications })
 }
+
+const REFUSED = JSON.stringify({
+  jsonrpc: '2.0',
+  id: null,
+  error: { code: -32600, message: 'Not you' }
+})
 
 const as = (session: string | undefined, auth?: string) => ({
   ...MODERN,
@@ -151,6 +162,18 @@ describe('notifications/cancelled', () => {
     expect(await cancel(as('a'))).toBe(202)
     for (let i = 0; i < 5; i++) await turn()
     expect([mine.rawCall.isClosed, again.rawCall.isClosed]).toEqual([false, false])
+  })
+
+  it('ends nothing where the endpoint refuses it by a JSON-RPC error, whatever the status', async () => {
+    const { start, cancel, url } = await world()
+    const mine = await start(as('a'))
+    const refused = await post(url, cancelled(1), { ...as('a'), 'x-answer': 'error' })
+    await refused.ended
+    expect([refused.status, refused.text]).toEqual([200, REFUSED])
+    for (let i = 0; i < 5; i++) await turn()
+    expect(mine.rawCall.isClosed).toBe(false)
+    expect(await cancel(as('a'))).toBe(202)
+    await mine.rawCall.closed
   })
 
   it('is understood in a batch, and not where it is something else', async () => {
