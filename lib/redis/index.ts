@@ -25,7 +25,7 @@ export interface RedisBackplaneOptions {
   readonly secret: string | readonly string[]
   /**
    * Milliseconds without a sign of life after which an instance counts as gone, and its calls as
-   * lost. The same in all instances. Default: 6,000.
+   * lost, 200 to 3,600,000. The same in all instances. Default: 6,000.
    */
   readonly lease?: number | undefined
   /** What its keys and channels begin with. Default: `mcps:`. */
@@ -34,6 +34,8 @@ export interface RedisBackplaneOptions {
 
 const SHORTEST_SECRET = 16
 const SHORTEST_LEASE = 200
+/** An hour: who waits for an instance that has died waits for that long. */
+const LONGEST_LEASE = 60 * 60 * 1000
 
 /**
  * Connects the instances of a service by Redis 7 or later, or Valkey: for option `backplane` of
@@ -58,10 +60,10 @@ export function redisBackplane(options: RedisBackplaneOptions): Backplane {
     throw new TypeError(
       'redisBackplane: option `secret` must be a string of 16 characters or more, or a list of them'
     )
-  if (!Number.isSafeInteger(lease) || lease < SHORTEST_LEASE)
+  if (!Number.isSafeInteger(lease) || lease < SHORTEST_LEASE || lease > LONGEST_LEASE)
     throw new TypeError(
       `redisBackplane: option \`lease\` must be a whole number of milliseconds, ` +
-        `${SHORTEST_LEASE} or more`
+        `${SHORTEST_LEASE} to ${LONGEST_LEASE}`
     )
   if (typeof prefix !== 'string')
     throw new TypeError('redisBackplane: option `prefix` must be a string')
