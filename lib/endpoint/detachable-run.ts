@@ -1,6 +1,6 @@
 // A call that goes on without its request: its client is given a result in the meantime, and what
 // the endpoint says from then on goes to a stream that somebody else reads.
-import { isRequest } from '../protocol/json-rpc.js'
+import { isRequest, type RequestId } from '../protocol/json-rpc.js'
 import { ONE_CONNECTION } from '../protocol/revisions.js'
 import type { Stream } from '../streams/stream.js'
 import type { Connection } from '../readers/connection.js'
@@ -24,8 +24,10 @@ export class DetachableRun extends RunStream {
   /**
    * Lets the call go on without its client, which gets a result in the meantime. `false`: it has
    * been answered, or is about to be, or there is no room.
+   *
+   * @param askedAs the id that the endpoint knows the call by. Default: the client's.
    */
-  goOnAlone(interim: Interim): boolean {
+  goOnAlone(interim: Interim, askedAs?: RequestId): boolean {
     const { instance, owner, session, messages, keyed } = this.request
     const told = this.handler.stream
     const capture = told === undefined ? new EndpointCapture(this.tap, this, true) : this.capture
@@ -36,7 +38,7 @@ export class DetachableRun extends RunStream {
         id: instance.newId(),
         kind: 'request',
         owner,
-        requestIds,
+        requestIds: askedAs === undefined ? requestIds : [askedAs],
         sessionId: session,
         profile: ONE_CONNECTION,
         isEphemeral: true,

@@ -5,7 +5,8 @@ import {
   isRequest,
   isTooMany,
   type Message,
-  messagesOf
+  messagesOf,
+  type RequestId
 } from '../protocol/json-rpc.js'
 import { STREAM_PREFERENCE } from '../protocol/prefer.js'
 import { declaresStreams } from '../protocol/streams-capability.js'
@@ -85,15 +86,15 @@ export class EndpointRun implements ResponseCaptureHost {
 
   /**
    * Lets the call go on without its client, which gets a result in the meantime. `false`: that is
-   * too late, or there is no room.
+   * too late, or there is no room. `askedAs`: the id that the endpoint knows the call by.
    */
-  goOnAlone(interim: Interim): boolean {
+  goOnAlone(interim: Interim, askedAs?: RequestId): boolean {
     const { isUndecided } = this
     const { keyed, res } = this.#request
     // Its client has left, and does not come back.
     if (isUndecided && keyed === undefined && res.destroyed) return false
     if (!isUndecided && this.#handler.stream === undefined) return false
-    const hasGoneOn = this.#stream.goOnAlone(interim)
+    const hasGoneOn = this.#stream.goOnAlone(interim, askedAs)
     if (hasGoneOn) this.#stopWaiting()
     return hasGoneOn
   }

@@ -18,6 +18,23 @@ export function isParsed(req: IncomingMessage): boolean {
   return body !== undefined && (_body === true || req.readableEnded || req.complete)
 }
 
+/**
+ * Gives those behind us another message than the one that has been read ahead; `text` is its JSON.
+ */
+export function replaceBody(req: IncomingMessage, message: object, text: string): void {
+  const bytes = Buffer.from(text)
+  if (isParsed(req)) (req as ParsedRequest).body = message
+  else req.unshift(typeof req.read() === 'string' ? text : bytes)
+  const { headers, rawHeaders } = req
+  delete headers['content-encoding']
+  if (headers['content-length'] !== undefined) headers['content-length'] = String(bytes.length)
+  for (let i = 0; i + 1 < rawHeaders.length; i += 2) {
+    const name = (rawHeaders[i] as string).toLowerCase()
+    if (name === 'content-length') rawHeaders[i + 1] = String(bytes.length)
+    if (name === 'content-encoding') rawHeaders[i + 1] = 'identity'
+  }
+}
+
 export type ReadBody =
   | { readonly body: unknown; readonly text: string | undefined; readonly fault?: undefined }
   | {

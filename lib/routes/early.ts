@@ -83,7 +83,7 @@ function whenKnown(run: EndpointRun, goOn: () => void, withhold: () => void): En
   return {
     mayGoOnAlone: onAnswered => run.mayGoOnAlone(onAnswered),
     run: goOn,
-    goOnAlone: interim => run.goOnAlone(interim),
+    goOnAlone: (interim, askedAs) => run.goOnAlone(interim, askedAs),
     withhold
   }
 }

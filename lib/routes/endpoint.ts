@@ -13,8 +13,8 @@ function ask(context: Context): void {
   const { instance, method, messages, next } = context
   const { tasks, tokens, debug } = instance
   // What is answered in the endpoint's place goes the way that its own answer would.
-  const inItsPlace = calls(context)
   const task = tasks?.beginFor(context)
+  const inItsPlace = task === undefined ? calls(context) : undefined
   if (isTooMany(messages)) {
     debug('%s passed on untouched: a batch of %d', method, messages.length)
     return void (inItsPlace ?? next)()

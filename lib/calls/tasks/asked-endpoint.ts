@@ -6,7 +6,7 @@ import { writtenMessages } from '../../protocol/json-splice.js'
 import type { StreamFault } from '../../protocol/errors.js'
 import type { EndpointAnswer } from '../../endpoint/endpoint-answer.js'
 import { readAnswer } from '../../endpoint/endpoint-answer.js'
-import { sendToEndpoint, tellEndpoint } from '../../endpoint/endpoint-client.js'
+import { sendToEndpoint } from '../../endpoint/endpoint-client.js'
 import { runInContext } from '../../endpoint/handler-context.js'
 import type { InstanceParts } from '../../endpoint/instance-parts.js'
 import { messagesIn } from '../../endpoint/late-answer.js'
@@ -60,15 +60,9 @@ export class AskedEndpoint {
     )
   }
 
-  /** The endpoint sees its response close; one with sessions knows cancellation by a message. */
-  leave(by?: IncomingMessage): void {
-    const { parts, task, req, id } = this.#facts
+  /** Nobody wants more of it: the endpoint sees its response close. */
+  leave(): void {
     this.#gone.abort()
-    const { sessionId } = task.facts
-    if (sessionId === undefined) return
-    const params = { requestId: id, reason: 'The client has cancelled the task' }
-    const told = { jsonrpc: '2.0', method: 'notifications/cancelled', params }
-    void tellEndpoint(parts, by ?? req, told, { sessionId })
   }
 
   #answered(answer: EndpointAnswer): void {

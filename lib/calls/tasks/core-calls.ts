@@ -1,5 +1,7 @@
 // Calls of tools that ask to be tasks (2025-11-25).
+import { nanoid } from 'nanoid'
 import { memberTexts, withMembers } from '../../protocol/json-splice.js'
+import { replaceBody } from '../../endpoint/request-body.js'
 import { createdText, wishOf } from './core.js'
 import { CoreDialogue } from './core-dialogue.js'
 import {
@@ -10,22 +12,68 @@ import {
   leaveToEndpoint,
   type TaskPost
 } from './task-answer.js'
-import type { TasksParts } from './task-calls.js'
+import type { EndpointWork, TasksParts } from './task-calls.js'
 import { badParams, NO_ROOM } from './task-refusal.js'
 import { TaskRun } from './task-run.js'
 import { Task } from './task.js'
 import type { TasksSettings } from './task-settings.js'
 
-/** Answers a call that asks to be a task. */
+/** Lets the endpoint work on a call that asks to be a task, in its client's own request. */
+export async function beginCoreCall(
+  shared: TasksParts,
+  post: TaskPost,
+  work: EndpointWork
+): Promise<void> {
+  const answer = await admitted(shared, post)
+  if (answer === 'endpoint') return work.run()
+  if (answer === undefined) return work.withhold()
+  const { req } = post.context
+  // Another id than the client's: what it cancels by that is not its task.
+  const requestId = nanoid()
+  let text = ''
+  work.mayGoOnAlone(() => undefined)
+  const isTask = work.goOnAlone(stream => {
+    const run = newRun(shared, post, answer.ttl)
+    if (run === undefined) return undefined
+    text = withMembers(run.text, { id: JSON.stringify(requestId) })
+    run.follow(stream, requestId)
+    return createdText(run.task)
+  }, requestId)
+  if (isTask) {
+    replaceBody(req, JSON.parse(text) as object, text)
+    return work.run()
+  }
+  giveRefusal(post, NO_ROOM)
+  work.withhold()
+}
+
+/**
+ * Answers a call that asks to be a task while the endpoint waits for its body, which it does not
+ * get: it is asked in another request.
+ */
 export async function answerCoreCall(shared: TasksParts, post: TaskPost): Promise<void> {
-  const { admission } = shared
+  const answer = await admitted(shared, post)
+  if (answer === 'endpoint') return leaveToEndpoint(post)
+  if (answer === undefined) return
   const { context, request } = post
-  const ttl = ttlOf(wishOf(request)?.['ttl'], shared.settings.ttl)
-  if (ttl === undefined)
-    return giveRefusal(post, badParams('`task.ttl` must be a number of milliseconds, 1 or more'))
-  if (!(await isAdmitted(admission, post))) return
-  if (admission.hasOwnTasks(context) === true) return leaveToEndpoint(post)
-  begin(shared, post, ttl)
+  const run = newRun(shared, post, answer.ttl)
+  if (run === undefined) return giveRefusal(post, NO_ROOM)
+  giveResult(context.res, request.id, createdText(run.task))
+  run.ask(context.req)
+}
+
+/** How long its task is to last; `undefined`: it has been refused. */
+async function admitted(
+  { admission, settings }: TasksParts,
+  post: TaskPost
+): Promise<{ readonly ttl: number } | 'endpoint' | undefined> {
+  const ttl = ttlOf(wishOf(post.request)?.['ttl'], settings.ttl)
+  if (ttl === undefined) {
+    giveRefusal(post, badParams('`task.ttl` must be a number of milliseconds, 1 or more'))
+    return undefined
+  }
+  if (!(await isAdmitted(admission, post))) return undefined
+  return admission.hasOwnTasks(post.context) === true ? 'endpoint' : { ttl }
 }
 
 /** No task lasts for ever: what asks for that gets as much as there is. */
@@ -35,24 +83,20 @@ function ttlOf(wish: unknown, { default: usual, max }: TasksSettings['ttl']): nu
   return typeof wish === 'number' && wish >= 1 ? Math.min(Math.round(wish), max) : undefined
 }
 
-function begin(
+/** A task that can be found; `undefined`: there is no room for it. */
+function newRun(
   { parts, settings, store, dialogues }: TasksParts,
-  post: TaskPost,
+  { context, request, text: given }: TaskPost,
   ttl: number
-): void {
-  const { context, request } = post
-  const { req, res } = context
-  const sent = post.text ?? JSON.stringify(request)
+): TaskRun | undefined {
+  const sent = given ?? JSON.stringify(request)
   const params = withMembers(memberTexts(sent).get('params') ?? '{}', { task: undefined })
   const text = withMembers(sent, { params })
-  const task = new Task(factsOf(post), store, { ttl, pollInterval: settings.pollInterval })
-  if (!store.hasRoom(context.owner) || !task.grow(Buffer.byteLength(text)))
-    return giveRefusal(post, NO_ROOM)
+  const task = new Task(factsOf({ context }), store, { ttl, pollInterval: settings.pollInterval })
+  if (!store.hasRoom(context.owner) || !task.grow(Buffer.byteLength(text))) return undefined
   const dialogue = new CoreDialogue(parts, task)
   dialogues.set(task, dialogue)
-  const run = new TaskRun({ parts, task, text, dialogue, headers: [] }, req)
   parts.debug('%s is a task', request.method)
   store.add(task)
-  giveResult(res, request.id, createdText(task))
-  run.ask(req)
+  return new TaskRun({ parts, task, text, dialogue, headers: [] }, context.req)
 }

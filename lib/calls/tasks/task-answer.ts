@@ -19,7 +19,7 @@ export interface TaskPost {
 }
 
 /** Whose the task of a call is. */
-export function factsOf({ context }: TaskPost): TaskFacts {
+export function factsOf({ context }: Pick<TaskPost, 'context'>): TaskFacts {
   const { owner, session } = context
   return { owner, sessionId: session, scope: context.scopeOf() }
 }

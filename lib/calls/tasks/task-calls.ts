@@ -1,7 +1,7 @@
 // Calls of tools that become tasks (2026-07-28): at once, or when they have no result in time. The
 // endpoint works on the client's own request; what changes is who reads its answer.
 import type { IncomingMessage } from 'node:http'
-import { paramsOf } from '../../protocol/json-rpc.js'
+import { paramsOf, type RequestId } from '../../protocol/json-rpc.js'
 import { declaresTasks } from '../../protocol/tasks.js'
 import { type DueQueue, Waiting } from '../../streams/due-queue.js'
 import type { InstanceParts } from '../../endpoint/instance-parts.js'
@@ -34,8 +34,11 @@ export interface EndpointWork {
   mayGoOnAlone(onAnswered: () => void): void
   /** Lets it begin. */
   run(): void
-  /** Lets it go on without its client. `false`: it is too late, or there is no room. */
-  goOnAlone(interim: Interim): boolean
+  /**
+   * Lets it go on without its client. `false`: it is too late, or there is no room. `askedAs`: the
+   * id that it knows the call by. Default: the client's.
+   */
+  goOnAlone(interim: Interim, askedAs?: RequestId): boolean
   /** Something else has answered. */
   withhold(): void
 }

@@ -7,6 +7,7 @@ import { memberTexts, withMembers } from '../../protocol/json-splice.js'
 import { progressText } from '../../protocol/tasks.js'
 import type { Stream } from '../../streams/stream.js'
 import { Timer } from '../../streams/timer.js'
+import { tellEndpoint } from '../../endpoint/endpoint-client.js'
 import type { InstanceParts } from '../../endpoint/instance-parts.js'
 import { AskedEndpoint } from './asked-endpoint.js'
 import type { CoreDialogue } from './core-dialogue.js'
@@ -31,7 +32,7 @@ export interface RunFacts {
 
 /** What the endpoint makes of a task's request; `leave` lets it see that nobody wants it. */
 interface Source {
-  leave(by?: IncomingMessage): void
+  leave(): void
 }
 
 export class TaskRun implements TaskWork {
@@ -39,6 +40,8 @@ export class TaskRun implements TaskWork {
   /** Whose credentials the endpoint has got last. */
   #req: IncomingMessage
   #source: Source | undefined
+  /** The id of the request that it works on, where that is one of ours. */
+  #requestId: string | undefined
   #pause = FIRST_PAUSE
   #again: Timer | undefined
 
@@ -48,8 +51,21 @@ export class TaskRun implements TaskWork {
     facts.task.work = this
   }
 
-  /** The endpoint answers the request in a stream, from now on to nobody else. */
-  follow(stream: Stream): void {
+  get task(): Task {
+    return this.#facts.task
+  }
+
+  /** The request that it has begun with. */
+  get text(): string {
+    return this.#facts.text
+  }
+
+  /**
+   * The endpoint answers the request in a stream, from now on to nobody else. `requestId`: an id of
+   * ours, by which the endpoint knows it.
+   */
+  follow(stream: Stream, requestId?: string): void {
+    this.#requestId = requestId
     this.#source = new TaskReader(stream, this)
   }
 
@@ -59,6 +75,7 @@ export class TaskRun implements TaskWork {
     if (task.isEnded) return
     this.#req = req
     const id = nanoid()
+    this.#requestId = id
     const text = withMembers(request, { id: JSON.stringify(id) })
     const source = new AskedEndpoint({ parts, task, req, id, text, headers }, this)
     this.#source = source
@@ -79,7 +96,15 @@ export class TaskRun implements TaskWork {
 
   stop(by?: IncomingMessage): void {
     this.#again?.stop()
-    this.#source?.leave(by)
+    if (this.#source === undefined) return
+    this.#source.leave()
+    // One with sessions knows cancellation by a message.
+    const { parts, task } = this.#facts
+    const { sessionId } = task.facts
+    if (sessionId === undefined || this.#requestId === undefined) return
+    const params = { requestId: this.#requestId, reason: 'The client has cancelled the task' }
+    const told = { jsonrpc: '2.0', method: 'notifications/cancelled', params }
+    void tellEndpoint(parts, by ?? this.#req, told, { sessionId })
   }
 
   // TaskListener

@@ -19,7 +19,7 @@ import { DueQueue } from '../../streams/due-queue.js'
 import { requestStateOf } from '../request-state.js'
 import { askOf, hasToken, revisionIn } from '../token-request.js'
 import { declaringTasks, markedTools, wishOf } from './core.js'
-import { answerCoreCall } from './core-calls.js'
+import { answerCoreCall, beginCoreCall } from './core-calls.js'
 import { answerCoreMethod } from './core-methods.js'
 import { TaskAdmission } from './task-admission.js'
 import { settle, type TaskPost } from './task-answer.js'
@@ -81,29 +81,28 @@ export class Tasks {
   }
 
   /**
-   * What answers a call that asks to be a task, or for the result of one, in the endpoint's place
-   * (2025-11-25); `undefined`: nothing does.
+   * What answers a request for a task's result (2025-11-25), and a call that asks to be a task
+   * where the endpoint waits for its body already; `undefined`: nothing does.
    */
   answerFor(context: RequestContext): (() => void) | undefined {
     const mine = this.#isCore(context) ? asTaskPost(context) : undefined
     return mine && this.#answerCore(mine)
   }
 
-  /**
-   * What lets the endpoint work on a call that may become a task (2026-07-28); `undefined`: it may
-   * not.
-   */
+  /** What lets the endpoint work on a call that may become a task; `undefined`: it may not. */
   beginFor(context: RequestContext): ((work: EndpointWork) => void) | undefined {
     const mine = asTaskPost(context)
     if (mine?.request.method !== 'tools/call' || this.#parts.isClosing) return undefined
     const { settings, admission } = this.#shared
     const { req } = context
     const { request } = mine
+    if (admission.hasOwnTasks(context) === true) return undefined
+    if (this.#asksForTask(mine))
+      return work => settle(context, beginCoreCall(this.#shared, mine, work))
     const policy = policyOf(settings, mine) ?? 'after'
     const isDeclared = declaresTasks(request)
     if (policy === 'never' || !(isDeclared || policy === 'required')) return undefined
-    if (!isModern(mine) || admission.hasOwnTasks(context) === true) return undefined
-    if (isForTokens(context, request)) return undefined
+    if (!isModern(mine) || isForTokens(context, request)) return undefined
     // It is the endpoint's to refuse.
     if (headerFault(name => headerOf(req, name), request) !== undefined) return undefined
     return work => settle(context, beginCall(this.#shared, mine, policy, work))
@@ -115,10 +114,14 @@ export class Tasks {
     if (this.#shared.admission.hasOwnTasks(context) === true) return undefined
     if (request.method === 'tasks/result')
       return () => settle(context, answerCoreMethod(this.#shared, mine, 'tasks/result'))
-    const isCall = request.method === 'tools/call' && wishOf(request) !== undefined
-    if (!isCall || !this.#mayBeTask(paramsOf(request)['name']) || this.#parts.isClosing)
-      return undefined
-    return () => settle(context, answerCoreCall(this.#shared, mine))
+    return this.#asksForTask(mine) && !this.#parts.isClosing
+      ? () => settle(context, answerCoreCall(this.#shared, mine))
+      : undefined
+  }
+
+  #asksForTask({ context, request }: TaskPost): boolean {
+    const isCall = request.method === 'tools/call' && this.#isCore(context)
+    return isCall && wishOf(request) !== undefined && this.#mayBeTask(paramsOf(request)['name'])
   }
 
   /** Adds to what the endpoint declares, and lists. To be called before it runs. */

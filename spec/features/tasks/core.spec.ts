@@ -2,6 +2,7 @@
 // and bad ones.
 
 import { afterEach, describe, expect, it, jest } from '@jest/globals'
+import express, { type RequestHandler } from 'express'
 import type { McpStreamsOptions } from '../../../lib/index.js'
 import { rawEndpoint, type RawCall } from '../../helpers/endpoints/raw.js'
 import { closeAll } from '../../helpers/listen.js'
@@ -194,6 +195,41 @@ describe('a call that asks to be a task', () => {
     expect(second).toEqual(first)
     await calls.nth(1)
     expect(streams.stats().tasks).toBe(1)
+    expect(calls).toHaveLength(1)
+  })
+
+  it.each<[string, RequestHandler[]]>([
+    ['as it was sent', []],
+    ['parsed in front', [express.json()]]
+  ])('is one request of the endpoint’s, with a body of its own length, %s', async (_, inFront) => {
+    const endpoint = rawEndpoint(call => {
+      if (call.message.method === 'ping') return answer(call, {})
+      calls.push(call)
+    })
+    const calls = new (endpoint.calls.constructor as new () => typeof endpoint.calls)()
+    const { url, streams } = await serve(
+      endpoint,
+      { tasks: { tools: { report: 'after' } } },
+      inFront
+    )
+    const headers = headersFor({ version: VERSION, accept: 'application/json, text/event-stream' })
+    const sent = request('the client’s', 'tools/call', { name: 'report', task: {}, n: 1 })
+    const { result } = await answerOf(await post(url, sent, headers))
+    const { taskId } = result.task
+    const { req, message, res } = await calls.nth(1)
+    expect(message.params).toEqual({ name: 'report', n: 1 })
+    // What its client cancels by its own id is not the task.
+    expect(message.id).not.toBe(sent.id)
+    const length = Buffer.byteLength(JSON.stringify(message))
+    expect(req.headers['content-length']).toBe(String(length))
+    expect(
+      req.rawHeaders[req.rawHeaders.findIndex(name => /^content-length$/i.test(name)) + 1]
+    ).toBe(String(length))
+    expect(streams.stats()).toMatchObject({ tasks: 1, live: 1 })
+    res.writeHead(200, { 'Content-Type': 'application/json' })
+    res.end(JSON.stringify({ jsonrpc: '2.0', id: message.id, result: RESULT }))
+    const got = await answerOf(await post(url, request(9, 'tasks/result', { taskId }), headers))
+    expect(got.result).toMatchObject(RESULT)
     expect(calls).toHaveLength(1)
   })
 
