@@ -1,6 +1,5 @@
 // What one `mcpStreams()` owns, built from its settings.
 import { createHash } from 'node:crypto'
-import { nanoid } from 'nanoid'
 import { Closing } from './closing.js'
 import { BackplaneSeat } from './join-backplane.js'
 import { debug, debugStream, publish } from './diagnostics.js'
@@ -18,6 +17,7 @@ import { Connections } from './endpoint/connections.js'
 import type { ClientEventName } from './endpoint/instance-parts.js'
 import { IdempotencyStore } from './endpoint/keyed-calls.js'
 import { ListenRules } from './endpoint/listen-rules.js'
+import { newId } from './endpoint/new-id.js'
 import { OwnIds } from './endpoint/own-ids.js'
 import { OwnerCookie } from './endpoint/owner-cookie.js'
 import { ProgressReports } from './endpoint/progress-reports.js'
@@ -105,7 +105,7 @@ export class Instance implements RoutesInstance {
     this.#onError = settings.onError
 
     this.seat = settings.backplane && new BackplaneSeat(settings.backplane, settings, this)
-    this.newId = this.seat?.link.newId ?? nanoid
+    this.newId = this.seat?.link.newId ?? newId
     this.kept = this.seat?.link.kept
     this.sessions = new Sessions(maxStreams)
     this.table = this.#registry(settings)
