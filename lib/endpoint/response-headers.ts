@@ -20,9 +20,10 @@ export function stringOf(value: OutgoingHttpHeader | undefined): string | undefi
 export function headerIn(headers: unknown, name: string): string | undefined {
   if (headers === undefined) return undefined
   if (isPlainObject(headers)) {
-    for (const key of Object.keys(headers)) {
-      const value = headers[key]
-      if (value !== undefined && key.toLowerCase() === name) return stringOf(value)
+    for (const key in headers) {
+      if (key.length !== name.length || key.toLowerCase() !== name) continue
+      const value = Object.hasOwn(headers, key) ? headers[key] : undefined
+      if (value !== undefined) return stringOf(value)
     }
     return undefined
   }
@@ -88,8 +89,23 @@ export function isPlainEncoding(value: string | undefined): boolean {
 
 /** Adds directives to a `Cache-Control` value that it does not have yet (RFC 9111, 5.2). */
 export function withDirectives(value: string | undefined, directives: readonly string[]): string {
-  if (value === undefined) return directives.join(', ')
-  const present = (value ?? '')
+  // An endpoint's responses mostly say the same.
+  if (value === latest?.value && directives === latest?.directives) return latest.result
+  const result = value === undefined ? directives.join(', ') : added(value, directives)
+  latest = { value, directives, result }
+  return result
+}
+
+interface Directed {
+  readonly value: string | undefined
+  readonly directives: readonly string[]
+  readonly result: string
+}
+
+let latest: Directed | undefined
+
+function added(value: string, directives: readonly string[]): string {
+  const present = value
     .split(',')
     .map(directive => directive.trim())
     .filter(directive => directive !== '')

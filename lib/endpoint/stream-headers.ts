@@ -5,6 +5,9 @@ import { NO_HAND_OFF, prefersStream, STREAM_PREFERENCE } from '../protocol/prefe
 import type { RequestContext } from './request-context.js'
 import { stringOf, withDirectives } from './response-headers.js'
 
+/** Of responses that are to come through as they are written. */
+const UNBUFFERED = ['no-cache', 'no-transform']
+
 type SetHeader = (name: string, value: string) => void
 
 /** The headers of every response that carries a stream, added to what is there already. */
@@ -22,10 +25,7 @@ export function setStreamHeaders(
 
 /** The headers of every response that is to come through as it is written. */
 export function setUnbuffered(res: ServerResponse, setHeader: SetHeader): void {
-  setHeader(
-    'Cache-Control',
-    withDirectives(stringOf(res.getHeader('Cache-Control')), ['no-cache', 'no-transform'])
-  )
+  setHeader('Cache-Control', withDirectives(stringOf(res.getHeader('Cache-Control')), UNBUFFERED))
   setHeader('X-Accel-Buffering', 'no')
 }
 
