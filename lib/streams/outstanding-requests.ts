@@ -94,7 +94,8 @@ export class OutstandingRequests {
     if (isResponse(message)) {
       // Once: two requests may have one id.
       const first = this.#owed.indexOf(message.id)
-      if (first >= 0) this.#owed = this.#owed.filter((_id, i) => i !== first)
+      if (first >= 0)
+        this.#owed = this.#owed.length === 1 ? NO_IDS : this.#owed.filter((_id, i) => i !== first)
       else if (!this.#requestIds.some(id => String(id) === String(message.id))) this.foreign++
       if ('error' in message || (isObject(message.result) && message.result['isError'] === true))
         this.lastError = sequence
@@ -115,7 +116,7 @@ export class OutstandingRequests {
   }
 
   oweNothing(): void {
-    this.#owed = []
+    this.#owed = NO_IDS
   }
 
   /** The stream is over. Returns the requests that have not been answered. */
@@ -129,4 +130,5 @@ export class OutstandingRequests {
 }
 
 const NO_MESSAGES: readonly Message[] = []
+const NO_IDS: readonly RequestId[] = []
 const NO_REQUESTS: ReadonlyMap<RequestId, number> = new Map()

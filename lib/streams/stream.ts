@@ -68,7 +68,8 @@ export class Stream implements StreamIdentity, InputWaitHost, RetentionHost {
   /** The endpoint has ended it meanwhile, without a response. */
   #hasEndedEarly = false
   #abort: AbortController | undefined
-  readonly #abandonment = new Timer(() => this.abandon())
+  /** Runs while it has no reader: most streams have one to their end. */
+  #abandonment: Timer | undefined
   /** Runs while it is full and its client may come back. */
   #grace: Timer | undefined
   readonly #host: StreamHost<Stream>
@@ -389,7 +390,7 @@ export class Stream implements StreamIdentity, InputWaitHost, RetentionHost {
     this.#retention.countUnsent()
     this.#endGrace()
     this.#drainIfRoom()
-    this.#abandonment.stop()
+    this.#abandonment?.stop()
     if (older !== undefined) (this.#takeOvers ??= new TakeOvers()).makeWay(older)
     this.#outstanding.handOff?.readerCame()
     this.#host.readerChanged(this)
@@ -443,8 +444,9 @@ export class Stream implements StreamIdentity, InputWaitHost, RetentionHost {
    * A client has shown that it still cares: without a reader, the time to abandonment starts again.
    */
   signOfLife(): void {
-    this.#abandonment.stop()
+    this.#abandonment?.stop()
     if (this.isEnded || this.#reader !== undefined) return
+    this.#abandonment ??= new Timer(() => this.abandon())
     this.#abandonment.start(this.#host.abandonAfter)
   }
 
@@ -470,7 +472,7 @@ export class Stream implements StreamIdentity, InputWaitHost, RetentionHost {
 
   /** It turned out not to be ours to keep: nothing of it goes on, and nobody is told. */
   forget(): void {
-    this.#abandonment.stop()
+    this.#abandonment?.stop()
     this.#endGrace()
     this.#outstanding.handOff?.stop()
     this.#producer = undefined
@@ -535,7 +537,8 @@ export class Stream implements StreamIdentity, InputWaitHost, RetentionHost {
     this.#state = state
     if (state === 'waiting') this.#host.waiting(this)
     if (!this.isEnded) return
-    this.#abandonment.stop()
+    this.#abandonment?.stop()
+    this.#abandonment = undefined
     this.#endGrace()
     if (state !== 'completed') this.#abort?.abort(this.#abortReason())
     const producer = this.#producer
