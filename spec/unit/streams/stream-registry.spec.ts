@@ -3,7 +3,7 @@
 
 import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals'
 import { Stream } from '../../../lib/streams/stream.js'
-import type { StreamRegistry } from '../../../lib/streams/stream-registry.js'
+import { StreamRegistry } from '../../../lib/streams/stream-registry.js'
 import {
   append,
   complete,
@@ -465,6 +465,36 @@ describe('a tombstone', () => {
     stream[end]()
     expect(table.counts()).toMatchObject({ live: 0, finished: 0, bytes: 0 })
     expect(tombstoneOf(table, 'a')).toMatchObject({ last: 1 })
+  })
+
+  it.each<[string, (table: StreamRegistry, stream: Stream) => void]>([
+    ['cancelled', (_table, stream) => stream.cancel()],
+    ['dropped', table => table.drop(finished(table, 'b', { isDelivered: true }))],
+    [
+      'over its time',
+      table => {
+        finished(table, 'b', { isDelivered: true })
+        jest.advanceTimersByTime(HOUR)
+      }
+    ],
+    ['evicted', table => ['b', 'c'].map(id => finished(table, id, { isDelivered: true }))]
+  ])('is left to who keeps the registry, where a stream is %s', (_name, end) => {
+    const gone: Stream[] = []
+    const { limits } = newTable({ maxStreams: 2 }).table
+    const table = new StreamRegistry(
+      limits,
+      () => undefined,
+      undefined,
+      stream => gone.push(stream)
+    )
+    const { stream } = open(table, { id: streamId('a') })
+    append(stream, 'x')
+    end(table, stream)
+    const [first] = gone
+    expect(first?.isEnded).toBe(true)
+    expect(first?.log.bytes).toBe(0)
+    expect(table.find(first?.id ?? '')).toEqual({ kind: 'unknown' })
+    expect(table.counts().remembered).toBe(0)
   })
 
   it('goes too, after an hour', async () => {
