@@ -13,6 +13,7 @@ import { measureMemory } from './memory.js'
 import { measureResources } from './resources.js'
 import { measureResume } from './resume.js'
 import { othersShare } from './rounds.js'
+import { measureSeveral } from './several.js'
 import { measureSlowJson } from './slow-json.js'
 import { measureTasks } from './tasks.js'
 
@@ -26,7 +27,8 @@ const sections = {
   f: { measure: measureHandOff, what: 'a question to the client', seconds: 180 },
   g: { measure: measureResources, what: 'bytes of a resource', seconds: 41 },
   h: { measure: measureSlowJson, what: 'slow JSON', seconds: 150 },
-  i: { measure: measureTasks, what: 'tasks that wait, and looks at them', seconds: 60 }
+  i: { measure: measureTasks, what: 'tasks that wait, and looks at them', seconds: 60 },
+  j: { measure: measureSeveral, what: 'several instances on one Redis', seconds: 90 }
 }
 
 /** Five rounds instead of two, each longer. */

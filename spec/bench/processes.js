@@ -41,8 +41,10 @@ export async function start(module, options = {}) {
     if (child.connected) child.disconnect()
     return exited
   }
+  /** At once, and with nothing said to anybody. */
+  const kill = () => child.kill('SIGKILL')
   await call('ready')
-  return { ...options, call, stop }
+  return { ...options, call, stop, kill }
 }
 
 /** The other side: answers the calls of the bench, and ends with it. */

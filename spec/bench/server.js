@@ -28,10 +28,17 @@ const timers = options.countTimers ? countTimers() : undefined
 if (options.variant === 'ours') {
   // Imported here and not above: the other variants are to be measured without a trace of it.
   const { mcpStreams } = await import('express-mcp-streams')
-  streams = mcpStreams(options.streams)
+  streams = mcpStreams({ ...options.streams, ...(options.redis && (await backplane())) })
   app.use('/mcp', streams)
 }
 app.all('/mcp', express.json(), handle)
+
+async function backplane() {
+  const { redisBackplane } = await import('express-mcp-streams/redis')
+  const { createClient } = await import('redis')
+  const client = createClient({ url: options.redis })
+  return { backplane: redisBackplane({ client, secret: 'a secret of the bench' }) }
+}
 
 const server = app.listen(0, '127.0.0.1')
 await once(server, 'listening')

@@ -12,7 +12,7 @@ const bench = (...args: string[]) =>
 it('explains itself: sections with their times, and a legend', () => {
   const { status, stdout } = bench('--help')
   expect(status).toBe(0)
-  expect(stdout.match(/^ {2}[a-h] {2}.* \d+ (s|min)$/gm)).toHaveLength(8)
+  expect(stdout.match(/^ {2}[a-j] {2}.* \d+ (s|min)$/gm)).toHaveLength(10)
   expect(stdout).toMatch(/"ok": met\. "~": .* "short": missed\./s)
 })
 
