@@ -134,7 +134,7 @@ export class SharedDirectory<S extends Shelves<S>> implements Directory<S> {
   }
 
   async #lives(instance: string): Promise<Place> {
-    const verdict = await this.#link.look(instance)
-    return { kind: verdict === 'gone' ? 'lost' : 'remote', instance }
+    const liveness = await this.#link.look(instance)
+    return { kind: liveness === 'gone' ? 'lost' : 'remote', instance }
   }
 }

@@ -6,7 +6,7 @@ import { Envelopes } from './envelope.js'
 import type { Exchange, ExchangeUser } from './exchange.js'
 import { KIND } from './frames.js'
 import { KeptValues } from './kept-values.js'
-import { Life, type LinkState, type Verdict } from './life.js'
+import { Life, type LinkState, type Liveness } from './life.js'
 import { Relay } from './relay.js'
 import { ReplayWindow } from './replay-window.js'
 import { Results } from './results.js'
@@ -144,7 +144,7 @@ export class InstanceLink {
   }
 
   /** Whether another instance lives. */
-  look(tag: string): Promise<Verdict> {
+  look(tag: string): Promise<Liveness> {
     return this.#life.look(tag)
   }
 
@@ -205,8 +205,8 @@ export class InstanceLink {
     }
     if (++this.#ticks % (TICKS / LOOKS) !== 0) return
     for (const peer of this.#relay.peers)
-      void this.#life.look(peer).then(verdict => {
-        if (verdict === 'gone') this.#relay.peerGone(peer)
+      void this.#life.look(peer).then(liveness => {
+        if (liveness === 'gone') this.#relay.peerGone(peer)
       })
   }
 

@@ -3,7 +3,7 @@
 import type { Backplane } from './types.js'
 
 /** What is known of an instance. `unknown`: nothing can be said at the moment. */
-export type Verdict = 'alive' | 'gone' | 'unknown'
+export type Liveness = 'alive' | 'gone' | 'unknown'
 
 /** `degraded`: what comes back takes its time, or keys cannot be written. */
 export type LinkState = 'up' | 'degraded' | 'down'
@@ -28,12 +28,12 @@ const BEAT = 1 / 3
 const SILENCE = 2 / 3
 /** For which an instance is given time to answer, whose key is gone. */
 const ANSWER = 5 / 12
-/** For which a verdict counts. */
+/** For which that is believed. */
 const ALIVE_FOR = 1 / 6
 const GONE_FOR = 1
 /** A round trip to which Redis counts as slow. */
 const SLOW = 1 / 6
-/** Verdicts that are remembered, and that may be waited for. */
+/** Instances of which that is remembered, and that may be waited for. */
 const MOST = 10_000
 const MOST_LOOKS = 1000
 
@@ -44,9 +44,9 @@ const FAREWELL_FOR = 60 * 60 * 1000
 
 interface Peer {
   heardAt: number
-  verdict: Verdict | undefined
+  liveness: Liveness | undefined
   judgedAt: number
-  look: Promise<Verdict> | undefined
+  look: Promise<Liveness> | undefined
 }
 
 export class Life {
@@ -95,7 +95,7 @@ export class Life {
     }
     const peer = this.#peer(tag)
     peer.heardAt = now
-    peer.verdict = undefined
+    peer.liveness = undefined
   }
 
   /** Time has passed. */
@@ -119,22 +119,22 @@ export class Life {
   }
 
   /** Whether an instance lives: asked of Redis only where nothing was heard of it just now. */
-  look(tag: string): Promise<Verdict> {
+  look(tag: string): Promise<Liveness> {
     const now = this.#host.now()
     const peer = this.#peer(tag)
     const age = (now - peer.judgedAt) / this.#lease
     if (now - peer.heardAt < this.#lease * BEAT) return Promise.resolve('alive')
-    if (peer.verdict === 'gone' && age < GONE_FOR) return Promise.resolve('gone')
-    if (peer.verdict === 'alive' && age < ALIVE_FOR) return Promise.resolve('alive')
+    if (peer.liveness === 'gone' && age < GONE_FOR) return Promise.resolve('gone')
+    if (peer.liveness === 'alive' && age < ALIVE_FOR) return Promise.resolve('alive')
     if (peer.look !== undefined) return peer.look
     if (this.#looks >= MOST_LOOKS) return Promise.resolve('unknown')
     this.#looks++
-    peer.look = this.#judge(tag, peer).then(verdict => {
+    peer.look = this.#judge(tag, peer).then(liveness => {
       this.#looks--
       peer.look = undefined
-      peer.verdict = verdict
+      peer.liveness = liveness
       peer.judgedAt = this.#host.now()
-      return verdict
+      return liveness
     })
     return peer.look
   }
@@ -197,7 +197,7 @@ export class Life {
     return this.#isUp && this.#host.now() - this.#soundSince >= this.#lease
   }
 
-  async #judge(tag: string, peer: Peer): Promise<Verdict> {
+  async #judge(tag: string, peer: Peer): Promise<Liveness> {
     const begun = this.#host.now()
     try {
       const sign = await this.#signOf(tag)
@@ -238,7 +238,7 @@ export class Life {
   #peer(tag: string): Peer {
     let peer = this.#peers.get(tag)
     if (peer !== undefined) return peer
-    peer = { heardAt: -Infinity, verdict: undefined, judgedAt: -Infinity, look: undefined }
+    peer = { heardAt: -Infinity, liveness: undefined, judgedAt: -Infinity, look: undefined }
     this.#peers.set(tag, peer)
     const [oldest] = this.#peers.keys()
     if (this.#peers.size > MOST) this.#peers.delete(oldest as string)

@@ -1,5 +1,5 @@
 // Whether the endpoint has taken what a request brings that has no response: answers, and
-// cancellations. The rule is that of all admissions: it refuses by a status, or by a JSON-RPC error.
+// cancellations. The rule is that of all admissions: it refuses by a status or a JSON-RPC error.
 import type { ServerResponse } from 'node:http'
 import { isRequest, messagesOf } from '../protocol/json-rpc.js'
 import { EndpointError, LONGEST_WORD } from './admission.js'

@@ -89,7 +89,8 @@ export interface Asking {
   readonly owner: string
 }
 
-export type Verdict =
+/** What an endpoint that is asked makes of them, if it says anything. */
+export type AskedAdmission =
   | Admission
   /** It says nothing. */
   | { readonly kind: 'none' }
@@ -117,7 +118,7 @@ export class Admissions {
     ttl: KEPT_FOR
   })
   /** Those that wait for the endpoint's word on the same client. */
-  readonly #asking = new Map<string, Promise<Verdict>>()
+  readonly #asking = new Map<string, Promise<AskedAdmission>>()
 
   /**
    * Asks the endpoint, and whatever guards it, whether it knows this client. The message that the
@@ -125,19 +126,19 @@ export class Admissions {
    *
    * @param believedFor milliseconds for which an earlier yes will do, 5,000 at most.
    */
-  async of(context: Asking, believedFor: number, message?: Message): Promise<Verdict> {
+  async of(context: Asking, believedFor: number, message?: Message): Promise<AskedAdmission> {
     const key = keyOf(context)
     const { at = -Infinity } = this.#admitted.get(key) ?? {}
     if (now() - at < believedFor) return { kind: 'admitted' }
     const other = await this.#asking.get(key)
     // Whoever has come first may be told no for a reason of its own: it has left, say.
     if (other?.kind === 'admitted') return other
-    const asked = verdictOf(context, message)
+    const asked = askAdmission(context, message)
     this.#asking.set(key, asked)
-    const verdict = await asked
+    const admission = await asked
     if (this.#asking.get(key) === asked) this.#asking.delete(key)
-    if (verdict.kind === 'admitted') this.#admitted.set(key, context.owner, { at: now() })
-    return verdict
+    if (admission.kind === 'admitted') this.#admitted.set(key, context.owner, { at: now() })
+    return admission
   }
 }
 
@@ -155,10 +156,10 @@ function keyOf({ instance, req, owner }: Asking): string {
 }
 
 /** Asks anew, whatever has been said before. */
-export async function verdictOf(
+export async function askAdmission(
   { instance, req, res }: Asking,
   message?: Message
-): Promise<Verdict> {
+): Promise<AskedAdmission> {
   const patience = new Deadline(PATIENCE)
   res.once('close', patience.abort)
   try {
@@ -169,7 +170,7 @@ export async function verdictOf(
     }
     return admissionIn(await askEndpoint(req, question))
   } catch (error) {
-    instance.debug('the endpoint gave no verdict: %o', error)
+    instance.debug('the endpoint did not say who is admitted: %o', error)
     return { kind: 'none' }
   } finally {
     patience.clear()

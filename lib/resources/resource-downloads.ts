@@ -93,7 +93,7 @@ export class ResourceDownloads {
       leaveUncompressed(req)
       if (this.#parts.isClosing) throw closing()
       // A browser that follows a link has no credentials that the endpoint could judge by: its
-      // verdict is that on the request for the URL. A ticket of another wire ends with its session,
+      // word is that on the request for the URL. A ticket of another wire ends with its session,
       // which is all that its server has to say of it.
       if (
         ticket.wire === undefined &&

@@ -26,7 +26,7 @@ import { refuseAndCount } from '../endpoint/refusals.js'
 import { answerJson, canAnswer, refuse } from '../endpoint/reply.js'
 import { hasEvicted } from './resume.js'
 import { isTheirs } from './stream-url.js'
-import { verdictOf } from '../endpoint/admission.js'
+import { askAdmission } from '../endpoint/admission.js'
 import { answerEnded, resumeWithResult } from './resume-response.js'
 import type { Answer, Context } from './route.js'
 import { pollSaved, resumeSaved } from './saved-stream.js'
@@ -48,10 +48,10 @@ export async function answerStreamMethod(context: Context, saved?: SavedResult):
   if (isRefusal(request)) return reply(res, isRequestId(message.id) ? message.id : null, request)
 
   const id = request.id ?? null
-  const verdict = await verdictOf(context, message)
-  if (verdict.kind === 'none') return refuse(res, 502, 'endpoint-failed')
-  if (verdict.kind === 'refusal') return relayAnswer(verdict.response, res)
-  if (verdict.kind === 'error') return reply(res, id, verdict.error)
+  const admission = await askAdmission(context, message)
+  if (admission.kind === 'none') return refuse(res, 502, 'endpoint-failed')
+  if (admission.kind === 'refusal') return relayAnswer(admission.response, res)
+  if (admission.kind === 'error') return reply(res, id, admission.error)
   if (!canAnswer(res)) return
   if (request.method === 'stream/poll/all')
     return answerJson(res, 200, resultResponse(id as RequestId, pollAll(context)))

@@ -9,18 +9,13 @@ import { answer, canAnswer, noContent } from '../endpoint/reply.js'
 import { passAfresh } from './pass.js'
 import { eventIdIn, mayBeOthers } from './resume-at-endpoint.js'
 import type { Answer, Context, Route } from './route.js'
+import { EVENT_STREAM_HEAD } from './tell-gone.js'
 
 /**
  * Milliseconds for which the endpoint is not asked again about one who was admitted: clients come
  * back for all their calls at once.
  */
 const ADMITTED_FOR = 2000
-
-const EVENT_STREAM = {
-  'Content-Type': 'text/event-stream',
-  'Cache-Control': 'no-cache, no-transform',
-  'X-Accel-Buffering': 'no'
-}
 
 /**
  * A GET for a stream that is unknown, or another's, is answered with an error for the request that
@@ -77,5 +72,5 @@ function tell(
     why
   )
   const told = [encodeIdField(formatToldId(stream, sequence)), encodeMessage(error)]
-  answer(res, 200, EVENT_STREAM, Buffer.concat(told))
+  answer(res, 200, EVENT_STREAM_HEAD, Buffer.concat(told))
 }

@@ -4,7 +4,7 @@ import { LRUCache } from 'lru-cache'
 import { isObject, type Message } from '../../protocol/json-rpc.js'
 import { FIRST_STATELESS_REVISION } from '../../protocol/revisions.js'
 import { hasOwnTasks } from '../../protocol/tasks.js'
-import type { Verdict } from '../../endpoint/admission.js'
+import type { AskedAdmission } from '../../endpoint/admission.js'
 import type { InstanceParts } from '../../endpoint/instance-parts.js'
 import type { RequestContext } from '../../endpoint/request-context.js'
 
@@ -37,16 +37,16 @@ export class TaskAdmission {
   }
 
   /** What the endpoint makes of this client. A refusal is the caller's to pass on. */
-  async ask(context: RequestContext, message: Message): Promise<Verdict> {
+  async ask(context: RequestContext, message: Message): Promise<AskedAdmission> {
     const isNew = this.hasOwnTasks(context) === undefined
     const { admissions } = this.#parts
-    const verdict = await admissions.of(context, isNew ? 0 : BELIEVED_FOR, message)
-    if (verdict.kind !== 'admitted') return verdict
-    const result = verdict.message?.result
+    const admission = await admissions.of(context, isNew ? 0 : BELIEVED_FOR, message)
+    if (admission.kind !== 'admitted') return admission
+    const result = admission.message?.result
     if (isObject(result) && isObject(result['capabilities']))
       this.note(context, result['capabilities'])
     else if (this.hasOwnTasks(context) === undefined) this.note(context, {})
-    return verdict
+    return admission
   }
 }
 

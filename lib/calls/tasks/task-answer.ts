@@ -50,12 +50,12 @@ export async function isAdmitted(
   { context, request }: TaskPost
 ): Promise<boolean> {
   const { res } = context
-  const verdict = await admission.ask(context, request)
-  if (verdict.kind === 'refusal') relayAnswer(verdict.response, res)
-  if (verdict.kind === 'admitted') return canAnswer(res)
-  if (verdict.kind === 'none') refuse(res, 502, 'endpoint-failed')
-  if (verdict.kind === 'error') {
-    const { code, message, data } = verdict.error
+  const asked = await admission.ask(context, request)
+  if (asked.kind === 'refusal') relayAnswer(asked.response, res)
+  if (asked.kind === 'admitted') return canAnswer(res)
+  if (asked.kind === 'none') refuse(res, 502, 'endpoint-failed')
+  if (asked.kind === 'error') {
+    const { code, message, data } = asked.error
     answerJson(res, 200, errorResponse(request.id, code, message, data))
   }
   return false
