@@ -51,7 +51,7 @@ export function unbrokenBody(
   const { maxRetries, idleTimeout, maxEventSize } = settings
   const { pending, asked, open } = call
   /** Milliseconds after which a server that waits for answers hears from us. */
-  const signOfLife = Math.max(idleTimeout ?? 45_000, settings.minTimeout)
+  const signOfLife = Math.min(Math.max(idleTimeout ?? Infinity, settings.minTimeout), 45_000)
   const { signal, headers } = call.init
   const hasRequests = pending.size > 0
   /** Aborts when nothing more is handed up. */

@@ -466,11 +466,11 @@ describe('the POST of the answers', () => {
    * A call that asks, however often it is sent: a busy machine may take a slow answer for a lost
    * one. `turn` answers its stream URL.
    */
-  const thinking = async (turn: ServerAnswer, maxRetries = 20) => {
+  const thinking = async (turn: ServerAnswer, maxRetries = 20, idleTimeout = 100) => {
     const either: ServerAnswer = (res, req) =>
       (req.url === '/mcp' ? whole(ask('1', 1), KNOWN) : turn)(res, req)
     const { url, requests } = await scripted(greeting, ...often(200, either))
-    const fetch = await acquainted(url, { idleTimeout: 100, maxRetries })
+    const fetch = await acquainted(url, { idleTimeout, maxRetries })
     const body = readAll(await fetch(url, POST))
     const sent = (method: string) =>
       requests.filter(request => request.method === method && request.url !== '/mcp')
@@ -486,6 +486,17 @@ describe('the POST of the answers', () => {
     await answer()
     expect((await body).text).toBe(ask('1', 1) + response('2'))
     expect(JSON.parse(sent('POST')[0]!.body)).toEqual([answerTo(1)])
+  })
+
+  it.each([Infinity, 2 ** 40])('waits no shorter where a silence of %d ms is borne', async most => {
+    const timers = jest.spyOn(globalThis, 'setTimeout')
+    const { body, sent, answer } = await thinking(whoever, 20, most)
+    await until(() => sent('GET').length === 1)
+    await answer()
+    expect((await body).text).toBe(ask('1', 1) + response('2'))
+    // What a timer cannot wait for it waits for a millisecond only.
+    const delays = timers.mock.calls.map(([, delay = 0]) => delay)
+    expect(delays.filter(delay => delay >= 2 ** 31)).toEqual([])
   })
 
   it('may be waited for over a wire that is lost more often than a stream is given up for', async () => {
