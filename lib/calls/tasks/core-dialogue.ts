@@ -33,7 +33,8 @@ export class CoreDialogue {
   readonly #parts: InstanceParts
   readonly #task: Task
   readonly #requests = new ResultRequests()
-  readonly #questions = new Map<RequestId, Question>()
+  /** Set with the first one, as most tasks ask nothing. */
+  #questions: Map<RequestId, Question> | undefined
   #status = 'working'
   #toldAt = -Infinity
 
@@ -58,14 +59,14 @@ export class CoreDialogue {
   /** The endpoint has its client's answer. */
   answered(id: RequestId): void {
     const task = this.#task
-    if (!this.#questions.delete(id)) return
+    if (this.#questions?.delete(id) !== true) return
     task.openQuestions = this.#questions.size
     task.changed()
   }
 
   /** Its client is there: what it may not have been asked, it is asked now. */
   askAgain(): void {
-    for (const question of this.#questions.values()) {
+    for (const question of this.#questions?.values() ?? []) {
       const { given } = question
       const isThere = given === 'result' ? this.#requests.areListening : given?.isEnded === false
       if (!isThere) question.given = this.#give(question.text)
@@ -76,7 +77,7 @@ export class CoreDialogue {
   awaitResult(context: RequestContext, id: RequestId): void {
     const request = this.#requests.add(context, id)
     if (!request.acceptsEvents) return this.askAgain()
-    for (const question of this.#questions.values()) {
+    for (const question of this.#questions?.values() ?? []) {
       request.tell(question.text)
       question.given = 'result'
     }
@@ -102,6 +103,7 @@ export class CoreDialogue {
       return work?.stop()
     }
     if (!task.grow(Buffer.byteLength(text))) return task.fail('overflow')
+    this.#questions ??= new Map()
     this.#questions.set(id, { text, given: undefined })
     task.openQuestions = this.#questions.size
     task.changed()
@@ -121,7 +123,7 @@ export class CoreDialogue {
 
   #ended(): void {
     const { outcome } = this.#task
-    this.#questions.clear()
+    this.#questions = undefined
     this.#requests.answer(outcome === undefined ? `"error":${CANCELLED_ERROR}` : memberOf(outcome))
   }
 

@@ -9,19 +9,24 @@ import type { RequestContext } from '../../endpoint/request-context.js'
 /** A result or an error under its name, as a member of a response. */
 export type AnswerMember = string
 
+const NOBODY: readonly ResultRequest[] = []
+
 export class ResultRequests {
-  readonly #waiting = new Set<ResultRequest>()
+  /** So few that a set of them would be larger: most tasks have none. */
+  #waiting: readonly ResultRequest[] = NOBODY
 
   /** Somebody waits who can be told something before the answer. */
   get areListening(): boolean {
-    return [...this.#waiting].some(request => request.acceptsEvents)
+    return this.#waiting.some(request => request.acceptsEvents)
   }
 
   /** A request waits from now on. */
   add(context: RequestContext, id: RequestId): ResultRequest {
     const request = new ResultRequest(context, id)
-    this.#waiting.add(request)
-    context.res.once('close', () => this.#waiting.delete(request))
+    this.#waiting = [...this.#waiting, request]
+    context.res.once('close', () => {
+      this.#waiting = this.#waiting.filter(other => other !== request)
+    })
     request.begin()
     return request
   }
@@ -32,8 +37,8 @@ export class ResultRequests {
   }
 
   answer(member: AnswerMember): void {
-    const waiting = [...this.#waiting]
-    this.#waiting.clear()
+    const waiting = this.#waiting
+    this.#waiting = NOBODY
     for (const request of waiting) request.answer(member)
   }
 }
