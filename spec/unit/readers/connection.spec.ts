@@ -1,10 +1,12 @@
 // A connection over sockets that behave like none that a spec can open at will: what it was lent
 // comes back whatever becomes of them.
 
-import { expect, it } from '@jest/globals'
+import { afterEach, describe, expect, it } from '@jest/globals'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { responseSink } from '../../../lib/endpoint/connections.js'
 import { Connection, type Sink } from '../../../lib/readers/connection.js'
+import type { Stream } from '../../../lib/streams/stream.js'
+import type { StreamRegistry } from '../../../lib/streams/stream-registry.js'
 import { append, complete, MANNERS, newTable, open, progress } from '../streams/fakes.js'
 
 const none = (): void => undefined
@@ -41,9 +43,13 @@ class MuteSink implements Sink {
   readonly closeSocket = none
 }
 
-function connected(sink: Sink) {
+const opened: { stream: Stream; table: StreamRegistry }[] = []
+
+function connected(sink: Sink, messages: readonly object[] = []) {
   const { table } = newTable({ window: 0 })
-  const opened = open(table)
+  const { stream, ...rest } = open(table)
+  opened.push({ stream, table })
+  for (const message of messages) append(stream, message)
   const host = { silences: undefined, ages: undefined, closed: none, waits: none, goesOn: none }
   const options = {
     retry: 1,
@@ -51,9 +57,9 @@ function connected(sink: Sink) {
     lost: none,
     debug: none
   }
-  const connection = new Connection(opened.stream, 0, sink, MANNERS, options, host)
+  const connection = new Connection(stream, 0, sink, MANNERS, options, host)
   connection.flush()
-  return { ...opened, table, connection }
+  return { ...rest, stream, table, connection }
 }
 
 it('does not part in peace from a socket that is broken, and gets back what that was lent', () => {
@@ -80,3 +86,40 @@ it.each([{ destroyed: true }, { destroyed: false, errored: new Error('ECONNRESET
     expect([over(socket), over({ destroyed: false, errored: null })]).toEqual([true, false])
   }
 )
+
+describe('the first block', () => {
+  afterEach(() => {
+    for (const { stream, table } of opened.splice(0)) {
+      stream.cancel()
+      table.beginClosing(1)
+    }
+  })
+
+  it('leaves in one write with the few small events that there are, and lends nothing', () => {
+    const sink = new MuteSink()
+    const { table, stream, connection } = connected(sink, [progress('one'), progress('two')])
+    expect(sink.written).toEqual([
+      expect.stringMatching(/^id: [^]*\nretry: 1\n[^]*"one"[^]*"two"[^]*\n\n$/)
+    ])
+    expect([connection.cursor, stream.written]).toEqual([2, 2])
+    stream.log.clear()
+    expect(table.counts().bytes).toBe(0)
+  })
+
+  it('leaves alone where there is nothing yet, or more than is worth a copy', () => {
+    const [silent, large] = [new MuteSink(), new MuteSink()]
+    connected(silent)
+    connected(large, [progress('x'.repeat(2000))])
+    expect([silent.written, large.written.map(({ length }) => length > 1000)]).toEqual([
+      [expect.stringContaining('retry: 1')],
+      [false, true]
+    ])
+  })
+
+  it('marks nothing as written on a socket that is broken', () => {
+    const sink = new MuteSink()
+    sink.isOver = true
+    const { stream } = connected(sink, [progress('one')])
+    expect([sink.written, stream.written]).toEqual([[], 0])
+  })
+})
