@@ -29,6 +29,13 @@ export interface StreamMessage {
   readonly delay: number | undefined
 }
 
+/** What subscribers of `mcp-streams:backplane` get. */
+export interface BackplaneMessage {
+  readonly state: 'up' | 'degraded' | 'down'
+  /** What the ids of this instance begin with. */
+  readonly instance: string
+}
+
 const NAMES = [
   'created',
   'waiting',
@@ -53,7 +60,7 @@ export type McpStreamsChannels = {
   readonly [name in DiagnosticName as `mcp-streams:${name}`]: name extends 'failed' | 'abandoned'
     ? StreamMessage & { readonly reason: StreamFault }
     : StreamMessage
-}
+} & { readonly 'mcp-streams:backplane': BackplaneMessage }
 
 const channels = Object.fromEntries(
   NAMES.map(name => [name, channel(`mcp-streams:${name}`)])
@@ -77,13 +84,6 @@ export function publish(
     delay
   }
   channels[name].publish(message)
-}
-
-/** What subscribers of `mcp-streams:backplane` get. */
-export interface BackplaneMessage {
-  readonly state: 'up' | 'degraded' | 'down'
-  /** What the ids of this instance begin with. */
-  readonly instance: string
 }
 
 const backplaneChannel = channel('mcp-streams:backplane')

@@ -306,6 +306,11 @@ subscribe('mcp-streams:failed', message => {
   const of: 'request' | 'listen' | undefined = kind
   void [why, of]
 })
+subscribe('mcp-streams:backplane', message => {
+  const { state, instance } = message as McpStreamsChannels['mcp-streams:backplane']
+  const of: 'up' | 'degraded' | 'down' = state
+  void [of, instance]
+})
 // @ts-expect-error no such channel
 void ({} as McpStreamsChannels['mcp-streams:deleted'])
 // @ts-expect-error no such channel
