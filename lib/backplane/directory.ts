@@ -12,7 +12,8 @@ import {
   type Place,
   type Shelves
 } from '../streams/directory.js'
-import { type InstanceLink, isInstanceId, tagOf } from './instance-link.js'
+import { isInstanceId, tagOf } from './instance-id.js'
+import type { InstanceLink } from './instance-link.js'
 import type { SharedNames } from './shared-names.js'
 
 export interface SharedDirectorySettings {

@@ -5,6 +5,7 @@ import { SharedNames } from './shared-names.js'
 import { Envelopes } from './envelope.js'
 import type { Exchange, ExchangeUser } from './exchange.js'
 import { KIND } from './frames.js'
+import { TAG_LENGTH } from './instance-id.js'
 import { KeptValues } from './kept-values.js'
 import { Life, type LinkState, type Liveness } from './life.js'
 import { Relay } from './relay.js'
@@ -13,15 +14,12 @@ import { Results } from './results.js'
 import type { Backplane } from './types.js'
 import { within } from './within.js'
 
-/** Characters of an id that say which instance it is of. */
-const TAG_LENGTH = 5
 /** 96 random bits are left in an id of 21 characters. */
 const REST_LENGTH = 16
 /** Ticks in a lease. */
 const TICKS = 12
 /** Looks for the instances that others wait for, in a lease. */
 const LOOKS = 3
-const INSTANCE_ID = /^[\w-]{21}$/
 const NOTHING = new Uint8Array(0)
 const MARK = Uint8Array.of(1)
 /** Milliseconds for which an instance that was taken for dead may come back. */
@@ -232,16 +230,6 @@ export class InstanceLink {
     if (kind === KIND.ping) return this.#send(from, KIND.pong, NOTHING)
     if (!this.#relay.receive(from, kind, text)) this.#dropped.malformed++
   }
-}
-
-/** The instance that an id of ours is of. */
-export function tagOf(id: string): string {
-  return id.slice(0, TAG_LENGTH)
-}
-
-/** Whether a name has the form of an id that an instance has made. */
-export function isInstanceId(name: string): boolean {
-  return INSTANCE_ID.test(name)
 }
 
 function markOf(name: string): string {

@@ -12,6 +12,7 @@ import { headerOf } from '../access/guards.js'
 import { factsOf } from '../endpoint/loopback.js'
 import { canAnswer, claim, isWritable, refuse } from '../endpoint/reply.js'
 import { Timer } from '../streams/timer.js'
+import { isAtEnd } from './event-end.js'
 import { encodeHead, HeadReader, headersToRelay, type ResponseHead } from './relay-head.js'
 import { EVENT_STREAM_HEAD, tellGone } from './tell-gone.js'
 
@@ -234,18 +235,6 @@ function streamIn(headers: ResponseHead['headers']): string | undefined {
   const links = headers.find(([name]) => name.toLowerCase() === 'link')?.[1]
   const target = links && findLink(links.join(), STREAM_RELATION, 'http://localhost')
   return target && parseStreamName(target.searchParams.get(STREAM_PARAMETER) ?? '')?.id
-}
-
-/** Characters of the end of what was written that are looked at. */
-const TAIL = 1024
-
-/** Whether an event stream can go on with a new event: behind a blank line, and comments. */
-function isAtEnd(bytes: Uint8Array, wasAtEnd: boolean): boolean {
-  const tail = Buffer.from(bytes.subarray(-TAIL)).toString('latin1')
-  const blank = tail.lastIndexOf('\n\n')
-  const rest = blank < 0 ? tail : tail.slice(blank + 2)
-  const isWhole = blank >= 0 || (wasAtEnd && bytes.length <= TAIL)
-  return isWhole && /^(?::[^\r\n]*\n)*$/.test(rest)
 }
 
 function acceptsEvents(req: IncomingMessage): boolean {
