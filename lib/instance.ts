@@ -31,6 +31,7 @@ import {
   abandonAfterOf,
   answerLimits,
   bodyLimits,
+  keptFor,
   registryLimits,
   retryAtWill,
   tasksSettings,
@@ -104,7 +105,13 @@ export class Instance implements RoutesInstance {
     this.resumeInterval = settings.resumeInterval
     this.#onError = settings.onError
 
-    this.seat = settings.backplane && new BackplaneSeat(settings.backplane, settings, this)
+    this.seat =
+      settings.backplane &&
+      new BackplaneSeat(
+        settings.backplane,
+        { maxEntries: maxStreams, resultTime: keptFor(settings) },
+        this
+      )
     this.newId = this.seat?.link.newId ?? newId
     this.kept = this.seat?.link.kept
     this.sessions = new Sessions(maxStreams)
@@ -144,7 +151,7 @@ export class Instance implements RoutesInstance {
     }
   }
 
-  #directory({ sessions, window }: Settings): Directory<RouteShelves> {
+  #directory(settings: Settings): Directory<RouteShelves> {
     const here = new LocalDirectory<RouteShelves>({
       stream: id => this.table.find(id),
       key: key => this.calls.find(key),
@@ -153,8 +160,8 @@ export class Instance implements RoutesInstance {
     return this.seat === undefined
       ? here
       : this.seat.directory(here, this, {
-          forwardsSessions: sessions === 'forward',
-          keyTime: Math.max(1, window)
+          forwardsSessions: settings.sessions === 'forward',
+          keyTime: keptFor(settings)
         })
   }
 

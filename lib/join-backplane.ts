@@ -2,7 +2,7 @@
 // others send it.
 import type { IncomingMessage, Server } from 'node:http'
 import { SharedDirectory, type SharedDirectorySettings } from './backplane/directory.js'
-import { InstanceLink } from './backplane/instance-link.js'
+import { InstanceLink, type InstanceLinkHost } from './backplane/instance-link.js'
 import type { Backplane } from './backplane/types.js'
 import { label } from './protocol/event-id.js'
 import type { Directory, LocalDirectory, Shelves } from './streams/directory.js'
@@ -20,14 +20,13 @@ export class BackplaneSeat {
 
   constructor(
     backplane: Backplane,
-    { maxStreams, window }: { readonly maxStreams: number; readonly window: number },
+    limits: Pick<InstanceLinkHost, 'maxEntries' | 'resultTime'>,
     parts: Pick<InstanceParts, 'table' | 'calls' | 'report'>
   ) {
     this.#parts = parts
     const report = (error: Error): void => parts.report(error, undefined)
     this.link = new InstanceLink(backplane, {
-      maxEntries: maxStreams,
-      resultTime: window,
+      ...limits,
       accept: exchange => {
         const server = this.#server
         // Nobody has come here yet, so that nothing can be here.

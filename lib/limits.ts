@@ -26,6 +26,14 @@ export function abandonAfterOf({ resumeInterval }: Settings): number {
   return Math.ceil(resumeInterval.max * 1000)
 }
 
+/**
+ * Milliseconds for which what calls have come to is kept, delivered or not: at other instances, and
+ * under keys.
+ */
+export function keptFor(settings: Settings): number {
+  return Math.max(1, settings.window, abandonAfterOf(settings))
+}
+
 export function registryLimits(settings: Settings): RegistryLimits {
   return {
     window: settings.window,
@@ -52,7 +60,7 @@ export function answerLimits(
 ): Record<'maxCalls' | 'window' | 'maxBytes', number> {
   return {
     maxCalls: settings.maxStreams,
-    window: Math.max(1, settings.window, abandonAfterOf(settings)),
+    window: keptFor(settings),
     maxBytes: Math.ceil(settings.maxBytes / ANSWERS_SHARE)
   }
 }

@@ -3,8 +3,9 @@
 import { afterEach, describe, expect, it } from '@jest/globals'
 import { closeAll } from '../../helpers/close-all.js'
 import type { RawCall, RawEndpoint } from '../../helpers/endpoints/raw.js'
+import { until } from '../../helpers/happenings.js'
 import { callTool, del, get, headersFor, post, request, result } from '../../helpers/mcp.js'
-import { openStream, type Json } from '../../helpers/open-stream.js'
+import { openStream, type Json, type OpenStream } from '../../helpers/open-stream.js'
 import { anywhere, at, gist, lastId, note, VERSION } from './setup.js'
 
 afterEach(closeAll)
@@ -141,6 +142,12 @@ describe('a call of another instance', () => {
       .writeHead(200, { 'Content-Type': 'application/json' })
       .end(JSON.stringify(result(message.id, { content: [] })))
 
+  const ended = async (opening: Promise<OpenStream>): Promise<OpenStream> => {
+    const opened = await opening
+    await opened.ended
+    return opened
+  }
+
   it('is collected with its resume token', async () => {
     const all = await anywhere({ resumeTokens: { after: 40 } })
     const version = headersFor({ version: VERSION })
@@ -174,7 +181,7 @@ describe('a call of another instance', () => {
 
   it('is not begun elsewhere for as long as it runs, and is remembered for a while after', async () => {
     const window = 60_000
-    const all = await anywhere({ window })
+    const all = await anywhere({ window, resumeInterval: { max: window / 1000 } })
     const headers = {
       ...headersFor({ version: VERSION }),
       'idempotency-key': 'a-key-that-nobody-guesses'
@@ -192,6 +199,22 @@ describe('a call of another instance', () => {
     ).ended
     expect(left()).toBeLessThanOrEqual(window)
     expect(left()).toBeGreaterThan(window / 2)
+  })
+
+  it('does not run again elsewhere as long as its answer is kept, however short the window', async () => {
+    const all = await anywhere({ window: 1 })
+    const headers = {
+      ...headersFor({ version: VERSION }),
+      'idempotency-key': 'a-key-that-nobody-guesses'
+    }
+    const first = post(all.urls[0]!, callTool(1, 'any'), headers)
+    json(await all.endpoints[0]!.calls.nth(1))
+    const { text } = await ended(first)
+    const answeredAt = Date.now()
+    await until(() => Date.now() > answeredAt + 1)
+    const again = await ended(post(all.urls[1]!, callTool(1, 'any'), headers))
+    expect(JSON.parse(again.text)).toEqual(JSON.parse(text))
+    expect(all.endpoints.map(({ calls }) => calls.length)).toEqual([1, 0, 0])
   })
 
   it('is joined under its Idempotency-Key, and nothing runs twice', async () => {

@@ -129,8 +129,10 @@ describe('a requestState (2026-07-28) of another instance', () => {
 })
 
 describe('a stream of an instance that has gone', () => {
-  async function ended(): Promise<Anywhere & { streamId: string; first: OpenStream }> {
-    const all = await anywhere()
+  async function ended(
+    options: McpStreamsOptions = {}
+  ): Promise<Anywhere & { streamId: string; first: OpenStream }> {
+    const all = await anywhere(options)
     const { first, call, link } = await all.call()
     call.emit(note('one'))
     await first.nextMessage()
@@ -176,6 +178,12 @@ describe('a stream of an instance that has gone', () => {
     expect(await resume(1, { cursor: lastId(first) })).toMatchObject([two, failed, ...end])
     expect(await resume(2, {})).toMatchObject([note('one'), two, failed, ...end])
     expect(await resume(2, { cursor: 3 })).toMatchObject(end)
+  })
+
+  it('is kept as long as at home, where a window is for what was delivered', async () => {
+    const { hub } = await ended({ window: 1, resumeInterval: { max: 60 } })
+    const [, kept] = [...hub.keys].find(([key]) => key.startsWith('r:'))!
+    expect(kept.until - Date.now()).toBeGreaterThan(30_000)
   })
 
   it('is to others as one that never was', async () => {
