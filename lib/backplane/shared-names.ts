@@ -10,7 +10,7 @@ export type NameClass = 's' | 'k'
 
 const TAG = /^[\w-]{5}$/
 /** The kind of what is sealed, besides those of messages. */
-export const ENTRY = 16
+const ENTRY = 16
 /** Entries that are written again in one go. */
 const AT_ONCE = 500
 /** Milliseconds for which it is believed that a name is not there. */

@@ -6,13 +6,13 @@ import { isResponse } from '../protocol/json-rpc.js'
 import { writtenMessages } from '../protocol/json-splice.js'
 import { dataOf, newFields, readBlocks } from '../protocol/sse-fields.js'
 import type { Stream } from '../streams/stream.js'
-import type { Reader } from '../streams/stream-types.js'
 import type { Sink } from './connection.js'
+import { SoleReader } from './sole-reader.js'
 
 /** [RFC 8259, 2] White space may stand in front of any JSON text. */
 const SPACE = Buffer.from(' ')
 
-export class JsonReply implements Reader {
+export class JsonReply extends SoleReader {
   readonly #stream: Stream
   readonly #sink: Sink
   readonly #isBatch: boolean
@@ -22,6 +22,7 @@ export class JsonReply implements Reader {
 
   /** @param queue says how often the silence is broken. */
   constructor(stream: Stream, sink: Sink, isBatch: boolean, queue: DueQueue) {
+    super()
     this.#stream = stream
     this.#sink = sink
     this.#isBatch = isBatch
@@ -35,7 +36,7 @@ export class JsonReply implements Reader {
     this.#breakSilence()
   }
 
-  finish(): void {
+  override finish(): void {
     if (this.#isClosed) return
     const texts = this.#responses()
     this.#close()
@@ -48,22 +49,9 @@ export class JsonReply implements Reader {
     if (this.#stream.isEnded) this.finish()
   }
 
-  takeOver(): void {
+  override takeOver(): void {
     this.#close()
     this.#sink.destroy()
-  }
-
-  giveWay(): void {
-    this.takeOver()
-  }
-
-  comment(_bytes: Uint8Array, giveBack: () => void): void {
-    giveBack()
-  }
-
-  /** Its client would not come back. */
-  disconnect(): boolean {
-    return false
   }
 
   #breakSilence(): void {

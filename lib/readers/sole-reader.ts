@@ -1,5 +1,5 @@
-// Reads a stream in its client's place: nobody else does, so nobody takes over, and there is no
-// connection that could be ended.
+// Reads a stream to its end, in its client's place or for one answer to it: nobody else does, and
+// there is no connection that could be ended for the client to come back.
 import type { Reader } from '../streams/stream-types.js'
 
 export abstract class SoleReader implements Reader {
