@@ -4,7 +4,7 @@ import type { Sink } from '../readers/connection.js'
 import type { CapturedHead } from './captured-head.js'
 import { cork, uncork } from './connections.js'
 import type { DeferredEvents } from './deferred-events.js'
-import { detachSocket, type SocketWatcher, watchSocket } from './detached-socket.js'
+import { detachSocket, type SocketWatcher, watchRequest, watchSocket } from './detached-socket.js'
 import { isBroken, isReset, pendingBytes } from './node-internals.js'
 import type { ResponsePipeline } from './response-pipeline.js'
 import { maskResponse } from './response-view.js'
@@ -187,30 +187,13 @@ export class CapturedWire implements Sink, SocketWatcher {
 
   /** Tells from now on what becomes of the socket, and who destroys what. */
   watch(): void {
-    this.#watchRequest()
+    watchRequest(this.#req, error => this.#isKept(error))
     this.#unwatchSocket = watchSocket(this.#req, this)
   }
 
   /** Tells no more. */
   unwatch(): void {
     this.#unwatchSocket?.()
-  }
-
-  /**
-   * Node ends the connection with a request that is destroyed before its body has been read: the
-   * endpoint ends its stream so.
-   */
-  #watchRequest(): void {
-    const req = this.#req
-    const host = this.#host
-    const { destroy } = req
-    req.destroy = (error?: Error): IncomingMessage => {
-      const isOfWire = isReset(error)
-      // Its body has come whole, and who reads it may have something else to do first.
-      if (isOfWire && host.isKept && req.complete && !req.readableEnded) return req
-      const mayEnd = !isOfWire && !this.#events.isBodyRead && this.isInsideHandler()
-      return mayEnd && host.isRunning && host.abort() ? req : destroy.call(req, error)
-    }
   }
 
   // SocketWatcher
@@ -231,6 +214,17 @@ export class CapturedWire implements Sink, SocketWatcher {
     this.#host.wireGone()
     this.#closeListener?.()
     this.#forgetConnection()
+  }
+
+  /** Whether a request that somebody destroys stays. */
+  #isKept(error: Error | undefined): boolean {
+    const req = this.#req
+    const host = this.#host
+    const isOfWire = isReset(error)
+    // Its body has come whole, and who reads it may have something else to do first.
+    if (isOfWire && host.isKept && req.complete && !req.readableEnded) return true
+    const mayEnd = !isOfWire && !this.#events.isBodyRead && this.isInsideHandler()
+    return mayEnd && host.isRunning && host.abort()
   }
 
   /** It is over, and the call may go on for much longer. */

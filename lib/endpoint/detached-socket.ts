@@ -1,4 +1,4 @@
-// The socket under a response: who destroys it, and when it is gone.
+// The socket under a response, and its request: who destroys them, and when the socket is gone.
 import type { IncomingMessage } from 'node:http'
 import type { Socket } from 'node:net'
 import { isDestroyedByNode } from './node-internals.js'
@@ -68,6 +68,20 @@ export function watchSocket({ socket }: IncomingMessage, watcher: SocketWatcher)
   if (watch === undefined) watches.set(socket, (watch = new SocketWatch(socket)))
   watch.watchers.add(watcher)
   return () => watch.delete(watcher)
+}
+
+/**
+ * Node ends the connection with a request that is destroyed before its body has been read: an
+ * endpoint may end its stream so.
+ *
+ * @param stays told when somebody destroys the request: whether it stays all the same.
+ */
+export function watchRequest(
+  req: IncomingMessage,
+  stays: (error: Error | undefined) => boolean
+): void {
+  const { destroy } = req
+  req.destroy = (error?: Error): IncomingMessage => (stays(error) ? req : destroy.call(req, error))
 }
 
 /**
