@@ -10,29 +10,27 @@ import {
 } from '../protocol/json-rpc.js'
 import { STREAM_PREFERENCE } from '../protocol/prefer.js'
 import { declaresStreams } from '../protocol/streams-capability.js'
-import { type DueQueue, Waiting } from '../streams/due-queue.js'
 import type { Capture, ResponseCaptureHost, ResponseHead } from './capture-types.js'
 import { declareInReturn } from './declarations.js'
 import { DetachableRun, type Interim } from './detachable-run.js'
 import { currentContext, HandlerContext, runInContext } from './handler-context.js'
+import { HeadWait, type WaitingRun } from './head-wait.js'
 import type { IdempotentRequest } from './keyed-call.js'
 import { type InitializeAnswer, watchInitializeJson } from './outcome.js'
 import { parsedBody } from './request-body.js'
 import type { RequestContext } from './request-context.js'
 import { ResponseCapture } from './response-capture.js'
 import { whyNoStream } from './run-in-words.js'
-import { OWN_IDS } from './run-stream.js'
+import { type InTheMeantime, OWN_IDS } from './run-capture-host.js'
 import { isOfKnownClient } from './slow-answers.js'
 import { applyPreference } from './stream-headers.js'
 
-export class EndpointRun implements ResponseCaptureHost {
+export class EndpointRun implements ResponseCaptureHost, WaitingRun {
   readonly #request: RequestContext
   readonly #handler: HandlerContext
   readonly #tap: ResponseCapture
   readonly #stream: DetachableRun
-  /** Waits for the endpoint to begin its answer. */
-  #waiting: Waiting | undefined
-  #hasWaitedLonger = false
+  #wait: HeadWait | undefined
 
   constructor(request: RequestContext) {
     const { instance, req, res, messages, keyed } = request
@@ -67,7 +65,7 @@ export class EndpointRun implements ResponseCaptureHost {
     runInContext(this.#handler, ours ?? request.next)
     if (this.#stream.isBodyDue) return
     request.release()
-    if (ours === undefined && this.isUndecided) this.#awaitHead()
+    if (ours === undefined && this.isUndecided) this.#wait = HeadWait.begin(request, this)
   }
 
   /**
@@ -95,7 +93,7 @@ export class EndpointRun implements ResponseCaptureHost {
     if (isUndecided && keyed === undefined && res.destroyed) return false
     if (!isUndecided && this.#handler.stream === undefined) return false
     const hasGoneOn = this.#stream.goOnAlone(interim, askedAs)
-    if (hasGoneOn) this.#stopWaiting()
+    if (hasGoneOn) this.stopWaiting()
     return hasGoneOn
   }
 
@@ -115,7 +113,7 @@ export class EndpointRun implements ResponseCaptureHost {
     this.#handler.isUntaken = !profile.taken
     stream.initialize ??= watchInitialize(this.#request)
     declareInReturn(instance, res, messages)
-    if (this.isUndecided) this.#awaitHead()
+    if (this.isUndecided) this.#wait = HeadWait.begin(this.#request, this)
   }
 
   /** The endpoint has not begun to answer. */
@@ -130,44 +128,26 @@ export class EndpointRun implements ResponseCaptureHost {
 
   /** Its response is not to be kept, or will not be the endpoint's. */
   leave(): void {
-    this.#waiting?.stop()
+    this.stopWaiting()
     this.#handler.isUntaken = true
     this.#tap.leave()
   }
 
-  /** The endpoint has not answered in the same tick: its client is not to wait in silence. */
-  #awaitHead(): void {
-    const { instance, messages } = this.#request
-    const queue = maySlow(messages) ? instance.slow.queueFor(this.#request) : undefined
-    if (queue === undefined) return
-    this.#waiting = new Waiting(() => this.#isSlow(queue))
-    queue.add(this.#waiting)
+  // WaitingRun
+
+  isNumbered(sessionId: string | undefined): boolean {
+    return this.#stream.isNumbered(sessionId)
   }
 
-  #isSlow(queue: DueQueue): void {
-    const { instance, accept, session, profile, keyed } = this.#request
-    const { slow, isClosing } = instance
-    const waiting = this.#waiting
-    if (!this.isUndecided || isClosing || waiting === undefined) return
-    if (queue === slow.json) {
-      // What is recorded for a repetition is the endpoint's own answer.
-      this.#waiting = undefined
-      if (keyed === undefined) this.#stream.openInTheMeantime('json')
-      return
-    }
-    if (!slow.mayUpgrade(accept) || this.#stream.isNumbered(session)) return
-    if (!this.#hasWaitedLonger && !slow.hasShown(this.#request)) {
-      this.#hasWaitedLonger = true
-      return slow.later?.add(waiting)
-    }
-    // What it waited with is not to stay as long as the call.
-    this.#waiting = undefined
-    this.#stream.openInTheMeantime(profile.taken ? 'event stream' : 'connection')
+  openInTheMeantime(meantime: InTheMeantime): void {
+    this.stopWaiting()
+    this.#stream.openInTheMeantime(meantime)
   }
 
-  #stopWaiting(): void {
-    this.#waiting?.stop()
-    this.#waiting = undefined
+  /** What it waited with is not to stay as long as the call. */
+  stopWaiting(): void {
+    this.#wait?.stop()
+    this.#wait = undefined
   }
 
   // ResponseCaptureHost
@@ -185,7 +165,7 @@ export class EndpointRun implements ResponseCaptureHost {
   }
 
   take(head: ResponseHead): Capture | undefined {
-    this.#stopWaiting()
+    this.stopWaiting()
     const { instance, req, owner, session, profile, second, messages: known } = this.#request
     const { initialize } = this.#stream
     const named = head.header('mcp-session-id')
@@ -246,12 +226,4 @@ function watchInitialize(request: RequestContext): InitializeAnswer | undefined 
   return messages.some(isInitialize)
     ? watchInitializeJson(instance, res, owner, messages.some(declaresStreams))
     : undefined
-}
-
-/**
- * Whether an answer to these messages may be slow: not that to `initialize`, which says what the
- * client can expect.
- */
-function maySlow(messages: readonly Message[]): boolean {
-  return messages.some(isRequest) && !messages.some(isInitialize)
 }

@@ -1,0 +1,66 @@
+// The wait for an endpoint to begin its answer, and what its client gets if that takes long.
+import { isInitialize, isRequest, type Message } from '../protocol/json-rpc.js'
+import { type DueQueue, Waiting } from '../streams/due-queue.js'
+import type { RequestContext } from './request-context.js'
+import type { InTheMeantime } from './run-capture-host.js'
+
+/** The run that waits. */
+export interface WaitingRun {
+  /** The endpoint has not begun to answer. */
+  readonly isUndecided: boolean
+  /** Whether the endpoint numbers the events of this session itself. */
+  isNumbered(sessionId: string | undefined): boolean
+  /** The wait is over: the client gets something in the endpoint's place. */
+  openInTheMeantime(meantime: InTheMeantime): void
+  /** The wait is over, and the client waits for the endpoint. */
+  stopWaiting(): void
+}
+
+export class HeadWait extends Waiting {
+  readonly #request: RequestContext
+  readonly #run: WaitingRun
+  readonly #queue: DueQueue
+  #hasWaitedLonger = false
+
+  /** `undefined`: this request is left to wait for as long as the endpoint takes. */
+  static begin(request: RequestContext, run: WaitingRun): HeadWait | undefined {
+    const { instance, messages } = request
+    const queue = maySlow(messages) ? instance.slow.queueFor(request) : undefined
+    if (queue === undefined) return undefined
+    const wait = new HeadWait(request, run, queue)
+    queue.add(wait)
+    return wait
+  }
+
+  private constructor(request: RequestContext, run: WaitingRun, queue: DueQueue) {
+    super(() => this.#isDue())
+    this.#request = request
+    this.#run = run
+    this.#queue = queue
+  }
+
+  #isDue(): void {
+    const { instance, accept, session, profile, keyed } = this.#request
+    const { slow, isClosing } = instance
+    const run = this.#run
+    if (!run.isUndecided || isClosing) return
+    if (this.#queue === slow.json) {
+      // What is recorded for a repetition is the endpoint's own answer.
+      return keyed === undefined ? run.openInTheMeantime('json') : run.stopWaiting()
+    }
+    if (!slow.mayUpgrade(accept) || run.isNumbered(session)) return
+    if (!this.#hasWaitedLonger && !slow.hasShown(this.#request)) {
+      this.#hasWaitedLonger = true
+      return slow.later?.add(this)
+    }
+    run.openInTheMeantime(profile.taken ? 'event stream' : 'connection')
+  }
+}
+
+/**
+ * Whether an answer to these messages may be slow: not that to `initialize`, which says what the
+ * client can expect.
+ */
+function maySlow(messages: readonly Message[]): boolean {
+  return messages.some(isRequest) && !messages.some(isInitialize)
+}
