@@ -128,7 +128,9 @@ export class Instance implements RoutesInstance {
     this.tokens = tokens && new ResumeTokens(this, tokens)
     const tasks = tasksSettings(settings)
     this.tasks = tasks && new Tasks(this, tasks)
-    this.relay = this.seat && { link: this.seat.link, keepAlive: settings.keepAlive }
+    const { keepAlive } = settings
+    const { silences } = this.connections
+    this.relay = this.seat && { link: this.seat.link, keepAlive, silences }
     this.directory = this.#directory(settings)
     this.transports = new SharedStreams(this, this.resources?.onWires, this.tokens?.onWires)
     this.closing = new Closing(this, settings.retry)

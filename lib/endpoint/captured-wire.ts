@@ -10,7 +10,7 @@ import type { ResponsePipeline } from './response-pipeline.js'
 import { maskResponse } from './response-view.js'
 import { closeWhenIdle, whenClosed } from './socket-closed.js'
 import type { Layer } from './stage.js'
-import { isRelayed } from './loopback.js'
+import { isKeptAlive, isRelayed } from './loopback.js'
 
 /** The endpoint's side. */
 export interface CapturedWireHost {
@@ -136,6 +136,10 @@ export class CapturedWire implements Sink, SocketWatcher {
 
   get isRelayed(): boolean {
     return isRelayed(this.#req)
+  }
+
+  get isKeptAlive(): boolean {
+    return isKeptAlive(this.#req)
   }
 
   get tellsWritten(): boolean {

@@ -6,7 +6,7 @@ import { DueQueue } from '../streams/due-queue.js'
 import type { Stream } from '../streams/stream.js'
 import { WhenIdle } from '../streams/when-idle.js'
 import { watchSocket } from './detached-socket.js'
-import { isRelayed } from './loopback.js'
+import { isKeptAlive, isRelayed } from './loopback.js'
 import { isWritable } from './reply.js'
 import {
   Connection,
@@ -146,6 +146,9 @@ export function responseSink(req: IncomingMessage, res: ServerResponse): Sink {
   const isReusable = hasNativeWrite(res)
   return {
     isRelayed: isRelayed(req),
+    get isKeptAlive() {
+      return isKeptAlive(req)
+    },
     tellsWritten: isReusable,
     get pending() {
       return pendingBytes(req, res)

@@ -38,9 +38,20 @@ const RELAYED = Symbol.for('express-mcp-streams.relayed-socket')
 /** What guards ask a socket for, as far as it can be told to another process. */
 export type SocketFacts = Readonly<Record<string, string | number | boolean>>
 
+/** What is agreed about the response to a request of another instance. */
+export interface RelayedWire {
+  /** The other instance writes comments to its client itself. */
+  isKeptAlive: boolean
+}
+
 /** Whether another instance has sent a request here. */
 export function isRelayed({ socket }: { readonly socket: object }): boolean {
   return RELAYED in socket
+}
+
+/** Whether another instance keeps the client's connection open. */
+export function isKeptAlive({ socket }: { readonly socket: object }): boolean {
+  return (socket as { readonly [RELAYED]?: RelayedWire })[RELAYED]?.isKeptAlive === true
 }
 
 /** What another process has to know of the socket that a request came over. */
@@ -58,11 +69,13 @@ export function factsOf(socket: Socket): SocketFacts {
 export function relayedConnection(facts: SocketFacts): {
   readonly client: Duplex
   readonly server: Duplex
+  readonly wire: RelayedWire
 } {
   const known = FACTS.map(name => [name, facts[name]] as const)
-  const ends = connected([...known, [RELAYED, true]])
+  const wire: RelayedWire = { isKeptAlive: false }
+  const ends = connected([...known, [RELAYED, wire]])
   ends.server.isCopying = true
-  return ends
+  return { ...ends, wire }
 }
 
 /** Whether a request came over a connection of ours. */

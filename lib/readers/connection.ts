@@ -16,6 +16,8 @@ import type { Reader } from '../streams/stream-types.js'
 export interface Sink {
   /** Its client has come by another instance. */
   readonly isRelayed?: boolean
+  /** What passes it on to its client writes comments where it is silent. */
+  readonly isKeptAlive?: boolean
   /** It takes nothing any more: somebody in front of us has ended it, or its client has gone. */
   readonly isOver: boolean
   /** Writes, and flushes whatever compresses on the way. `false`: wait for `onDrain`. */
@@ -505,6 +507,8 @@ export class Connection implements Reader {
   }
 
   #wasSilent(silences: DueQueue): void {
+    // It may become silent again once something is written.
+    if (this.#sink.isKeptAlive === true) return
     if (this.#state === 'idle') this.#write(KEEP_ALIVE_COMMENT)
     else if (this.#silence !== undefined) silences.add(this.#silence)
   }

@@ -1,5 +1,8 @@
 // What two instances say to each other ahead of a body: a head in JSON, with its length in front.
 import type { SocketFacts } from '../endpoint/loopback.js'
+import { isPlainEncoding } from '../endpoint/response-headers.js'
+import { parseStreamName } from '../protocol/event-id.js'
+import { findLink, STREAM_PARAMETER, STREAM_RELATION } from '../protocol/link-header.js'
 
 /** A request as it came to the instance that its client has reached. */
 export interface RequestHead {
@@ -42,6 +45,32 @@ export class HeadReader<Head> {
     const head = JSON.parse(this.#bytes.toString('utf8', LENGTH, end)) as Head
     return { head, rest: this.#bytes.subarray(end) }
   }
+}
+
+const EVENT_STREAM = /^text\/event-stream\s*(?:;|$)/i
+
+export function isEventStream(head: ResponseHead): boolean {
+  return EVENT_STREAM.test(valuesIn(head, 'content-type')?.[0] ?? '')
+}
+
+/** The stream that a response links to. */
+export function streamIn(head: ResponseHead): string | undefined {
+  const links = valuesIn(head, 'link')
+  const target = links && findLink(links.join(), STREAM_RELATION, 'http://localhost')
+  return target && parseStreamName(target.searchParams.get(STREAM_PARAMETER) ?? '')?.id
+}
+
+/**
+ * Whether the instance that has the client writes comments where the other one is silent. Both know
+ * by the head alone: an event stream of ours, that nothing has compressed on its way.
+ */
+export function takesComments(head: ResponseHead): boolean {
+  const isPlain = isPlainEncoding(valuesIn(head, 'content-encoding')?.join())
+  return isPlain && isEventStream(head) && streamIn(head) !== undefined
+}
+
+function valuesIn({ headers }: ResponseHead, wanted: string): readonly string[] | undefined {
+  return headers.find(([name]) => name.toLowerCase() === wanted)?.[1]
 }
 
 /** Of the connection that a request came over, and not of the request (RFC 9110, 7.6.1). */

@@ -3,9 +3,9 @@
 import { type ClientRequest, type IncomingMessage, request, type Server } from 'node:http'
 import type { Exchange, ExchangeUser } from '../backplane/exchange.js'
 import { connect } from '../endpoint/endpoint-client.js'
-import { relayedConnection } from '../endpoint/loopback.js'
+import { relayedConnection, type RelayedWire } from '../endpoint/loopback.js'
 import { passedOn } from '../endpoint/response-headers.js'
-import { encodeHead, HeadReader, type RequestHead } from './relay-head.js'
+import { encodeHead, HeadReader, type RequestHead, takesComments } from './relay-head.js'
 
 export class RelayedRequest implements ExchangeUser {
   readonly #exchange: Exchange
@@ -52,7 +52,7 @@ export class RelayedRequest implements ExchangeUser {
   }
 
   #begin({ method, url, headers, socket }: RequestHead): ClientRequest {
-    const { client, server } = relayedConnection(socket)
+    const { client, server, wire } = relayedConnection(socket)
     const relayed = request({
       createConnection: () => client,
       method,
@@ -67,7 +67,7 @@ export class RelayedRequest implements ExchangeUser {
     })
     const exchange = this.#exchange
     relayed.on('drain', () => exchange.resume())
-    relayed.on('response', response => this.#answered(response))
+    relayed.on('response', response => this.#answered(response, wire))
     relayed.on('error', error => this.#debug('a relayed request broke off: %s', error.message))
     // Also where it is answered in another protocol: 101 is no response to Node.
     relayed.on('close', () => {
@@ -77,11 +77,13 @@ export class RelayedRequest implements ExchangeUser {
     return relayed
   }
 
-  #answered(response: IncomingMessage): void {
+  #answered(response: IncomingMessage, wire: RelayedWire): void {
     const exchange = this.#exchange
     this.#response = response
     const status = response.statusCode ?? 502
-    exchange.write(encodeHead({ status, headers: passedOn(response.headersDistinct) }))
+    const head = { status, headers: passedOn(response.headersDistinct) }
+    wire.isKeptAlive = takesComments(head)
+    exchange.write(encodeHead(head))
     response.on('data', (chunk: Buffer) => {
       if (!exchange.write(chunk)) response.pause()
     })

@@ -4,17 +4,26 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Exchange, ExchangeUser } from '../backplane/exchange.js'
 import type { InstanceLink } from '../backplane/instance-link.js'
 import type { StreamFault } from '../protocol/errors.js'
-import { parseStreamName } from '../protocol/event-id.js'
 import type { RequestId } from '../protocol/json-rpc.js'
-import { findLink, STREAM_PARAMETER, STREAM_RELATION } from '../protocol/link-header.js'
 import { KEEP_ALIVE_COMMENT } from '../protocol/sse-writer.js'
 import { headerOf } from '../access/guards.js'
 import { factsOf } from '../endpoint/loopback.js'
 import { canAnswer, claim, isWritable, refuse } from '../endpoint/reply.js'
+import type { DueQueue } from '../streams/due-queue.js'
 import { Timer } from '../streams/timer.js'
-import { isAtEnd } from './event-end.js'
-import { encodeHead, HeadReader, headersToRelay, type ResponseHead } from './relay-head.js'
+import { PassedEvents } from './event-end.js'
+import {
+  encodeHead,
+  HeadReader,
+  headersToRelay,
+  isEventStream,
+  type ResponseHead,
+  streamIn,
+  takesComments
+} from './relay-head.js'
 import { EVENT_STREAM_HEAD, tellGone } from './tell-gone.js'
+
+type MountedRequest = IncomingMessage & { readonly originalUrl?: string }
 
 export interface RelayOptions {
   readonly link: InstanceLink
@@ -23,6 +32,8 @@ export interface RelayOptions {
   readonly maxBodyBytes: number
   /** Milliseconds of silence after which a comment keeps its connection open; `null`: never. */
   readonly keepAlive: number | null
+  /** Where it waits for this silence. */
+  readonly silences: DueQueue | undefined
   readonly debug: (format: string, ...args: unknown[]) => void
   /** Its body, where that has been read already. */
   readonly body?: string | undefined
@@ -38,11 +49,10 @@ export interface RelayOptions {
 /** Parts of the lease: for which a client waits in silence, and for which a POST waits at all. */
 const SILENCE = 5 / 6
 const PATIENCE = 2
-const EVENT_STREAM = /^text\/event-stream\s*(?:;|$)/i
 const OF_BODY = /^content-(?:length|encoding|type)$/i
 
 export class RelayedResponse implements ExchangeUser {
-  readonly #req: IncomingMessage & { readonly originalUrl?: string }
+  readonly #req: MountedRequest
   readonly #res: ServerResponse
   readonly #options: RelayOptions
   readonly #exchange: Exchange
@@ -50,22 +60,17 @@ export class RelayedResponse implements ExchangeUser {
   #hasHead = false
   /** It has been given the head of an event stream, as the other instance was silent. */
   #isWaiting = false
-  #isEventStream = false
-  /** Of its event stream, where that says so. */
+  /** Where that says so. */
   #streamId: string | undefined
-  /** What was written last ends an event, or a comment. */
-  #isAtEnd = true
+  /** Of its event stream, where it is one. */
+  #events: PassedEvents | undefined
   #isOver = false
   /** It has been waited for in silence already. */
   #isLate = false
   #sent = 0
   readonly #timer = new Timer(() => this.#silent())
 
-  constructor(
-    req: IncomingMessage & { readonly originalUrl?: string },
-    res: ServerResponse,
-    options: RelayOptions
-  ) {
+  constructor(req: MountedRequest, res: ServerResponse, options: RelayOptions) {
     this.#req = req
     this.#res = res
     this.#options = options
@@ -80,7 +85,9 @@ export class RelayedResponse implements ExchangeUser {
     // What `relayAnswer` says of late writes is true here, too.
     res.on('error', () => undefined)
     res.on('drain', () => this.#exchange.resume())
-    res.once('close', () => this.#left())
+    res.once('close', () => {
+      if (!this.#isOver) this.#stop()
+    })
     const hasBody = body !== undefined
     const headers = headersToRelay(req.rawHeaders, hasBody ? OF_BODY : undefined)
     if (hasBody)
@@ -141,7 +148,8 @@ export class RelayedResponse implements ExchangeUser {
     this.#options.debug('a relayed request broke off: %s', why)
     if (!this.#hasHead && why === 'gone') return this.#options.gone()
     if (!this.#hasHead && !this.#isWaiting) return refuse(this.#res, 502, 'endpoint-failed')
-    if (!this.#isEventStream || !this.#isAtEnd) return void this.#res.destroy()
+    const canGoOn = this.#events?.isAtEnd ?? this.#isWaiting
+    if (!canGoOn) return void this.#res.destroy()
     if (why === 'gone') void this.#tellGone()
     else this.#res.end()
   }
@@ -151,38 +159,47 @@ export class RelayedResponse implements ExchangeUser {
     const { link, tag, requestIds } = this.#options
     const id = this.#streamId
     const isGone = id === undefined || (await link.declareGone(id, tag))
-    if (!isWritable(this.#res)) return
-    if (isGone) tellGone(this.#req, this.#res, requestIds)
-    else this.#res.end()
+    const res = this.#res
+    if (isGone && isWritable(res)) tellGone(this.#req, res, requestIds)
+    else if (isWritable(res)) res.end()
   }
 
   /** `false`: nothing more of it is wanted. */
-  #begin({ status, headers }: ResponseHead): boolean {
+  #begin(head: ResponseHead): boolean {
     const res = this.#res
-    const type = headers.find(([name]) => name.toLowerCase() === 'content-type')?.[1][0] ?? ''
-    this.#isEventStream = EVENT_STREAM.test(type)
-    this.#streamId = streamIn(headers)
-    if (this.#isWaiting) {
-      if (status === 200 && this.#isEventStream) return true
+    const { status, headers } = head
+    const isStream = isEventStream(head)
+    this.#streamId = streamIn(head)
+    if (this.#isWaiting && !(status === 200 && isStream)) {
       // It comes again, and is told what it can be told then.
       this.#stop()
       res.end()
       return false
     }
-    if (!claim(res)) {
-      this.#stop()
-      return false
+    if (!this.#isWaiting) {
+      if (!claim(res)) {
+        this.#stop()
+        return false
+      }
+      res.statusCode = status
+      for (const [name, value] of headers) res.setHeader(name, value)
+      res.flushHeaders()
     }
-    res.statusCode = status
-    for (const [name, value] of headers) res.setHeader(name, value)
-    res.flushHeaders()
+    if (isStream) this.#listen(head)
     return true
+  }
+
+  #listen(head: ResponseHead): void {
+    const silences = takesComments(head) ? this.#options.silences : undefined
+    this.#events = new PassedEvents(silences, () => {
+      if (!this.#res.writableNeedDrain) this.#write(KEEP_ALIVE_COMMENT)
+    })
   }
 
   #write(bytes: Uint8Array): boolean {
     const res = this.#res
     if (!isWritable(res)) return true
-    if (this.#isEventStream) this.#isAtEnd = isAtEnd(bytes, this.#isAtEnd)
+    this.#events?.passed(bytes)
     const hasRoom = res.write(bytes)
     ;(res as { flush?: () => void }).flush?.()
     return hasRoom
@@ -196,7 +213,7 @@ export class RelayedResponse implements ExchangeUser {
     if (this.#req.method === 'GET' && acceptsEvents(this.#req)) {
       if (!this.#isWaiting && !claim(res)) return
       if (!this.#isWaiting) res.writeHead(200, EVENT_STREAM_HEAD)
-      this.#isWaiting = this.#isEventStream = true
+      this.#isWaiting = true
       res.write(KEEP_ALIVE_COMMENT)
       return this.#timer.start(Math.min(keepAlive ?? Infinity, lease * SILENCE))
     }
@@ -215,10 +232,6 @@ export class RelayedResponse implements ExchangeUser {
     this.#req.resume()
   }
 
-  #left(): void {
-    if (!this.#isOver) this.#stop()
-  }
-
   #stop(): void {
     this.#over()
     this.#exchange.reset()
@@ -227,14 +240,8 @@ export class RelayedResponse implements ExchangeUser {
   #over(): void {
     this.#isOver = true
     this.#timer.stop()
+    this.#events?.stop()
   }
-}
-
-/** The stream that a response links to. */
-function streamIn(headers: ResponseHead['headers']): string | undefined {
-  const links = headers.find(([name]) => name.toLowerCase() === 'link')?.[1]
-  const target = links && findLink(links.join(), STREAM_RELATION, 'http://localhost')
-  return target && parseStreamName(target.searchParams.get(STREAM_PARAMETER) ?? '')?.id
 }
 
 function acceptsEvents(req: IncomingMessage): boolean {

@@ -39,7 +39,7 @@ function send(context: Context, relay: Relay, tag: string, body: string | undefi
   if (!canAnswer(res)) return
   const { debug, maxBodyBytes } = instance
   debugElsewhere(context, 'sent to %s', tag)
-  const { link, keepAlive } = relay
+  const { link, keepAlive, silences } = relay
   const gone = (): void =>
     void goneMeanwhile(context, link, tag).catch(() => {
       res.destroy()
@@ -49,6 +49,7 @@ function send(context: Context, relay: Relay, tag: string, body: string | undefi
     tag,
     maxBodyBytes,
     keepAlive,
+    silences,
     debug,
     body,
     requestIds: messages.filter(isRequest).map(({ id }) => id),

@@ -67,6 +67,10 @@ class ResumeSink implements Sink {
     return this.#sink.isRelayed === true
   }
 
+  get isKeptAlive(): boolean {
+    return this.#sink.isKeptAlive === true
+  }
+
   get tellsWritten(): boolean {
     return this.#sink.tellsWritten
   }

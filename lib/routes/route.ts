@@ -1,6 +1,7 @@
 // What a route is, and how the first one that has an answer is found.
 import type { InstanceLink } from '../backplane/instance-link.js'
 import type { Directory, Here } from '../streams/directory.js'
+import type { DueQueue } from '../streams/due-queue.js'
 import type { ResumeTokens } from '../calls/resume-tokens.js'
 import type { Tasks } from '../calls/tasks/tasks.js'
 import type { InstanceParts, InstanceShelves } from '../endpoint/instance-parts.js'
@@ -14,6 +15,8 @@ export interface Relay {
   readonly link: InstanceLink
   /** Milliseconds of silence after which a comment keeps a connection open; `null`: never. */
   readonly keepAlive: number | null
+  /** Where those wait for it that other instances write to. */
+  readonly silences: DueQueue | undefined
 }
 
 /** What the routes find here by name. */
