@@ -52,10 +52,7 @@ function isRemembered({ status, headers }: Response): boolean {
  * it.
  */
 const MAY_BE_JSON = /^$|\bjson\b/i
-/** And the head may have been cut within the type. */
 const TYPES = ['text/event-stream', 'application/json']
-const isCutType = (type: string): boolean =>
-  TYPES.some(whole => type !== '' && type !== whole && whole.startsWith(type))
 
 /**
  * One attempt. A JSON body is read to its end here, so that one that is cut off half-way is asked
@@ -69,59 +66,82 @@ async function sendOnce(
   const { signal } = init
   const { fetch, idleTimeout, maxEventSize } = settings
   const attempt = new AbortController()
-  const aborted = (): void => attempt.abort(signal?.reason)
-  const giveUp = (error: Error): void => attempt.abort(error)
+  const giveUp = (error: unknown): void => attempt.abort(error)
+  const aborted = (): void => giveUp(signal?.reason)
+  const stopListening = (): void => signal?.removeEventListener('abort', aborted)
   if (signal?.aborted) aborted()
   signal?.addEventListener('abort', aborted)
-  let isPassedOn = false
   try {
-    const response = await within(
-      idleTimeout,
-      fetch(url, { ...init, signal: attempt.signal }),
-      giveUp
-    )
-    isPassedOn = isEventStream(response) && streamUrlOf(response, url) === undefined
-    if (isPassedOn && response.headers.has('preference-applied'))
-      throw new Error('Incomplete response')
-    const type = response.headers.get('content-type') ?? ''
-    if (response.status === 200 && isCutType(type)) throw new Error('Incomplete response')
-    if (response.status !== 200 || response.body === null || !MAY_BE_JSON.test(type)) {
-      isPassedOn ||= !isEventStream(response)
+    const sent = fetch(url, { ...init, signal: attempt.signal })
+    const response = await within(idleTimeout, sent, giveUp)
+    if (isCut(response, url)) throw incomplete()
+    const { status, body, headers } = response
+    // One of our streams sees to the signal itself.
+    if (body === null || streamUrlOf(response, url) !== undefined) {
+      stopListening()
       return response
     }
-    const reader = response.body.getReader() as ReadableStreamDefaultReader<Uint8Array<ArrayBuffer>>
-    const chunks: Uint8Array<ArrayBuffer>[] = []
+    const reader = body.getReader() as Reader
+    const chunks: Chunk[] = []
     let size = 0
-    for (;;) {
+    const isReadHere = status === 200 && MAY_BE_JSON.test(headers.get('content-type') ?? '')
+    // More than is kept of anything is passed on: its reader may know what to do with it.
+    while (isReadHere && size <= maxEventSize) {
       const { value } = await within(idleTimeout, reader.read(), giveUp)
-      size += value?.length ?? 0
-      if (value !== undefined) chunks.push(value)
-      // More than is kept of anything: its reader may know what to do with it.
-      if (size > maxEventSize) {
-        isPassedOn = true
-        return withBody(response, bodyOf(chunks, reader))
-      } else if (value !== undefined) continue
-      else if (chunks.length > 0) return withBody(response, new Blob(chunks))
-      else throw new Error('Incomplete response')
+      if (value === undefined) {
+        if (size === 0) throw incomplete()
+        stopListening()
+        return withBody(response, new Blob(chunks))
+      }
+      chunks.push(value)
+      size += value.length
     }
-  } finally {
-    // A body that is still to be read is the caller's to abort; if it is one of ours, it sees to
-    // that itself.
-    if (!isPassedOn) signal?.removeEventListener('abort', aborted)
+    return withBody(response, passedOn(chunks, reader, stopListening))
+  } catch (error) {
+    stopListening()
+    giveUp(error)
+    throw error
   }
 }
 
-/** What was read of a body, and then the rest. */
-function bodyOf(
-  chunks: Uint8Array[],
-  reader: ReadableStreamDefaultReader<Uint8Array>
-): ReadableStream<Uint8Array> {
-  const pull = async (controller: ReadableStreamDefaultController<Uint8Array>): Promise<void> => {
-    const chunk = chunks.shift() ?? (await reader.read()).value
-    if (chunk === undefined) controller.close()
-    else controller.enqueue(chunk)
-  }
-  return new ReadableStream({ pull, cancel: reason => reader.cancel(reason) }, { highWaterMark: 0 })
+type Chunk = Uint8Array<ArrayBuffer>
+type Reader = ReadableStreamDefaultReader<Chunk>
+
+const incomplete = (): Error => new Error('Incomplete response')
+
+/** Whether a head was cut off: within its type, or before the link of one of our streams. */
+function isCut(response: Response, url: string): boolean {
+  const { status, headers } = response
+  const type = headers.get('content-type') ?? ''
+  if (isEventStream(response))
+    return headers.has('preference-applied') && streamUrlOf(response, url) === undefined
+  return (
+    status === 200 && type !== '' && TYPES.some(whole => whole !== type && whole.startsWith(type))
+  )
+}
+
+/**
+ * What was read of a body, and then the rest. `over` is called at its end, however that comes; an
+ * empty body ends by itself, also where nobody reads it.
+ */
+function passedOn(chunks: Chunk[], reader: Reader, over: () => void): ReadableStream<Uint8Array> {
+  return new ReadableStream({
+    async pull(controller) {
+      try {
+        const chunk = chunks.shift() ?? (await reader.read()).value
+        if (chunk !== undefined) return controller.enqueue(chunk)
+        over()
+        controller.close()
+      } catch (error) {
+        over()
+        throw error
+      }
+    },
+    cancel(reason) {
+      over()
+      return reader.cancel(reason)
+    }
+  })
 }
 
 /**

@@ -2,8 +2,11 @@
 // it.
 
 import { afterEach, describe, expect, it } from '@jest/globals'
+import { getEventListeners } from 'node:events'
 import { resumableFetch } from '../../../lib/client/index.js'
+import { until } from '../../helpers/happenings.js'
 import { closeAll } from '../../helpers/listen.js'
+import { result } from '../../helpers/mcp.js'
 import {
   acquainted,
   cut,
@@ -11,11 +14,13 @@ import {
   fetchOnce,
   greeting,
   json,
+  KNOWN,
   LISTEN,
   note,
   open,
   POST,
   readAll,
+  reset,
   response,
   scripted,
   type ServerAnswer,
@@ -193,6 +198,27 @@ describe('aborting a call', () => {
     expect(ours.size).toBe(1)
     await third.body!.cancel()
     expect(ours.size).toBe(0)
+  })
+})
+
+describe('a signal that lives on, of a transport', () => {
+  it('is listened to no more once what is passed on has ended, read or not', async () => {
+    const { url } = await scripted(
+      greeting,
+      status(202, KNOWN),
+      status(400, KNOWN, 'no'),
+      status(202, KNOWN, 'never mind'),
+      reset,
+      json(result(1, 'done'), KNOWN)
+    )
+    const fetch = await acquainted(url)
+    const { signal } = new AbortController()
+    await fetch(url, { ...POST, signal })
+    await (await fetch(url, { ...POST, signal })).text()
+    await (await fetch(url, { ...POST, signal })).body!.cancel()
+    await (await fetch(url, { ...POST, signal })).text()
+    // The end of a body that nobody reads is seen a little later.
+    await until(() => getEventListeners(signal, 'abort').length === 0)
   })
 })
 

@@ -3,6 +3,7 @@
 import { afterEach, describe, expect, it } from '@jest/globals'
 import { resumableFetch } from '../../../lib/client/index.js'
 import { closeAll } from '../../helpers/listen.js'
+import { result } from '../../helpers/mcp.js'
 import {
   acquainted,
   cut,
@@ -11,6 +12,7 @@ import {
   json,
   KNOWN,
   note,
+  open,
   POST,
   readAll,
   reset,
@@ -272,14 +274,25 @@ describe('a server that knows the key', () => {
       res.writeHead(200, { 'Content-Type': 'application/json' })
       for (const part of ['"', 'a', 'b', 'c', '"']) {
         res.write(part)
-        await new Promise(resolve => setTimeout(resolve, 60))
+        await new Promise(resolve => setTimeout(resolve, 100))
       }
       res.end()
     }
     const { url, requests } = await scripted(greeting, slow)
-    const fetch = await acquainted(url, { idleTimeout: 150 })
+    const fetch = await acquainted(url, { idleTimeout: 400 })
     expect(await (await fetch(url, POST)).json()).toBe('abc')
     expect(requests.length).toBe(2)
+  })
+
+  it('is left without a connection by an answer that was cut off, and has not ended', async () => {
+    const { url, requests } = await scripted(
+      greeting,
+      open(note('1', 1), { ...KNOWN, Link: '' }),
+      json(result(1, 'done'), KNOWN)
+    )
+    const fetch = await acquainted(url)
+    expect(await (await fetch(url, POST)).json()).toMatchObject({ id: 1 })
+    await requests[1]!.closed
   })
 
   it('is silent once too often: the error says so', async () => {
