@@ -1,0 +1,37 @@
+import { afterEach, beforeEach, expect, it, jest } from '@jest/globals'
+import { followTask, seenIn } from '../../../lib/client/tasks/follow-task.js'
+import { toolCallIn } from '../../../lib/client/tasks/task-calls.js'
+import type { TaskServer } from '../../../lib/client/tasks/task-server.js'
+import { callTool, withEnvelope } from '../../helpers/mcp.js'
+
+beforeEach(() => void jest.useFakeTimers())
+afterEach(() => void jest.useRealTimers())
+
+const TASK = JSON.stringify({ taskId: 'T', status: 'working', pollIntervalMs: 60_000 })
+
+it('a task that is to be looked at rarely makes its client come again when that has waited', async () => {
+  let looks = 0
+  const get = (): Promise<string> => {
+    looks++
+    return Promise.resolve(TASK)
+  }
+  const said: string[] = []
+  const followed = followTask(
+    {
+      server: { get } as unknown as TaskServer,
+      call: toolCallIn(JSON.stringify(withEnvelope(callTool(1, 'any'))))!,
+      rounds: 0,
+      signal: new AbortController().signal,
+      say: json => void said.push(json)
+    },
+    seenIn(TASK)
+  )
+  await jest.advanceTimersByTimeAsync(44_999)
+  expect(said).toEqual([])
+  await jest.advanceTimersByTimeAsync(1)
+  await followed
+  expect(said.map(json => JSON.parse(json).result)).toEqual([
+    { resultType: 'input_required', requestState: expect.stringMatching(/:1:T$/) }
+  ])
+  expect(looks).toBe(0)
+})
