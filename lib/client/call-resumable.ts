@@ -4,6 +4,7 @@ import { now } from '../protocol/clock.js'
 import { ASYNC_PREFERENCE } from '../protocol/respond-async.js'
 import { pause } from './pause.js'
 import { ANYTHING, type RequestingClient, type ResumableResult } from './requesting-client.js'
+import { isPassing } from './retry-delay.js'
 import { askingOf, CallOnWire, hasWire, watchRequest } from './call-on-wire.js'
 
 /** What a client sends: a method and its parameters. */
@@ -93,12 +94,12 @@ export async function callResumable(
   const call = new CallOnWire(
     wait === undefined ? ASYNC_PREFERENCE : `${ASYNC_PREFERENCE}, wait=${Math.floor(wait / 1000)}`
   )
-  const legTimeout = timeout ?? (wait === undefined ? undefined : wait + ON_THE_WAY)
+  const requestTimeout = timeout ?? (wait === undefined ? undefined : wait + ON_THE_WAY)
   let resumeToken: string | undefined
   for (let failures = 0, empty = 0; ;) {
     const { method, params } = request
     const began = now()
-    const leg = {
+    const repeated = {
       method,
       params: { ...params, _meta: metaOf(client, params, call, wait, resumeToken) }
     }
@@ -113,8 +114,8 @@ export async function callResumable(
     const unwatch = watchRequest(client, call)
     let result: ResumableResult
     try {
-      const timing = legTimeout === undefined ? {} : { timeout: legTimeout }
-      result = await (client as Sender).request(leg, resultSchema, {
+      const timing = requestTimeout === undefined ? {} : { timeout: requestTimeout }
+      result = await (client as Sender).request(repeated, resultSchema, {
         ...others,
         ...headers,
         ...timing,
@@ -183,8 +184,6 @@ function withPreference(given: unknown, preference: string): Readonly<Record<str
 const REQUEST_TIMEOUT = -32001
 /** What version 2 of the SDK says of itself, or of a result that has come whole. */
 const OF_CLIENT = /^(?:INVALID|UNSUPPORTED|NOT|CONNECTION_CLOSED)/
-/** Statuses below 500 that say "not now". */
-const PASSING = [408, 425, 429]
 
 /**
  * Whether an error may be the wire's: then the same request may succeed. What the server says of
@@ -198,7 +197,7 @@ function mayPass(error: unknown): boolean {
   } = Object(error) as { code?: unknown; status?: unknown; issues?: unknown }
   if (typeof status === 'string') return !OF_CLIENT.test(status)
   if (typeof status !== 'number') return issues === undefined
-  return status === REQUEST_TIMEOUT || status >= 500 || PASSING.includes(status)
+  return status === REQUEST_TIMEOUT || isPassing(status)
 }
 
 /** Whether a result has anything but its token: a member that is not empty. */

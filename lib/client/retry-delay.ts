@@ -59,6 +59,11 @@ export function retryAfterOf({ headers }: Response): number | undefined {
   return delay >= 0 ? delay : undefined
 }
 
+/** Whether a status says "not now" (RFC 9110, RFC 8470, RFC 6585). */
+export function isPassing(status: number): boolean {
+  return status >= 500 || [408, 425, 429].includes(status)
+}
+
 /**
  * Announces an attempt, and waits until it is due; rejects with the signal's reason as soon as it
  * aborts.

@@ -7,7 +7,14 @@ import { answersOf } from './answers.js'
 import { notesOf } from './block-notes.js'
 import type { ClientSettings, ReconnectReason } from './options.js'
 import { ResumptionError, type ResumptionErrorCode } from './resumption-error.js'
-import { leastDelay, retryAfterOf, retryDelay, untilNextAttempt, within } from './retry-delay.js'
+import {
+  isPassing,
+  leastDelay,
+  retryAfterOf,
+  retryDelay,
+  untilNextAttempt,
+  within
+} from './retry-delay.js'
 import {
   type Call,
   cancelStream,
@@ -27,12 +34,6 @@ const PATIENCE_AFTER_RESPONSE = 1000
  * gives its endpoint for each.
  */
 const PATIENCE_WITH_ANSWERS = 30_000
-
-/**
- * Statuses below 500 that say "not now" (RFC 9110, RFC 8470, RFC 6585); and 200 without an event
- * stream, because browsers take a head that was cut off for the whole of it.
- */
-const PASSING = [200, 408, 425, 429]
 
 const CODES: Partial<Record<number, ResumptionErrorCode>> = {
   204: 'no-response',
@@ -223,8 +224,9 @@ export function unbrokenBody(
           isUnauthorized = true
           retryAfter = 0
         } else if (
-          status < 500 &&
-          !PASSING.includes(status) &&
+          !isPassing(status) &&
+          // Without an event stream: browsers take a head that was cut off for the whole of it.
+          status !== 200 &&
           !isEarly(status) &&
           !mayHaveMissedTurn(status)
         )

@@ -53,7 +53,24 @@ export interface Call {
 }
 
 /** Headers that say something about one call alone. */
-const OF_ONE_CALL = /^(content-|last-event-id|mcp-(method|name))/
+const OF_ONE_CALL =
+  /^(?:content-.*|prefer|idempotency-key|last-event-id|mcp-(?:method|name|param-.*))$/
+
+/**
+ * Headers for another request of the same caller: nothing that is about one call, and those of the
+ * option `headers`, made afresh.
+ */
+export async function callerHeaders(
+  init: RequestInit,
+  { headers: given }: ClientSettings
+): Promise<Headers> {
+  const headers = new Headers(init.headers)
+  for (const name of [...headers.keys()]) if (OF_ONE_CALL.test(name)) headers.delete(name)
+  new Headers(typeof given === 'function' ? await given() : given).forEach((value, name) =>
+    headers.set(name, value)
+  )
+  return headers
+}
 
 /**
  * Asks for a stream, or ends it; or goes on with it, with the client's answers. It may be silent
@@ -68,15 +85,11 @@ export async function requestStream(
   lastEventId?: string,
   answers?: readonly WrittenMessage[]
 ): Promise<Response> {
-  const headers = new Headers(init.headers)
-  for (const name of [...headers.keys()]) if (OF_ONE_CALL.test(name)) headers.delete(name)
+  const headers = await callerHeaders(init, settings)
   headers.set('Accept', 'text/event-stream')
   if (answers !== undefined) headers.set('Content-Type', 'application/json')
   headers.set('Prefer', STREAM_PREFERENCE)
-  const { fetch, headers: given, idleTimeout } = settings
-  new Headers(typeof given === 'function' ? await given() : given).forEach((value, name) =>
-    headers.set(name, value)
-  )
+  const { fetch, idleTimeout } = settings
   setLastEventId(headers, lastEventId)
   const response = fetch(url, {
     ...init,

@@ -2,6 +2,7 @@
 // headers that it was given.
 import { FIRST_STATELESS_REVISION } from '../protocol/revisions.js'
 import type { FetchLike, HeadersLike } from './options.js'
+import { discard } from './stream-request.js'
 import { failureOf, isUnauthorized, ResourceStreamError } from './stream-resource-error.js'
 import type { ResourceSettings } from './stream-resource-options.js'
 
@@ -167,11 +168,6 @@ export function urlIn(text: unknown, base?: URL): URL | undefined {
   return typeof text === 'string' && URL.canParse(text, base?.href)
     ? new URL(text, base)
     : undefined
-}
-
-/** Frees the connection of a response that is of no use. */
-export function discard({ body }: Response): void {
-  body?.cancel().catch(() => undefined)
 }
 
 /**

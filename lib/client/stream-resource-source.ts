@@ -1,6 +1,8 @@
 // Where the bytes of a resource come from: the endpoint itself, where it redirects to, or the
 // download URL that it gives (SEP-2532).
-import { discard, type Endpoint, urlIn } from './stream-resource-endpoint.js'
+import { isPassing } from './retry-delay.js'
+import { discard } from './stream-request.js'
+import { type Endpoint, urlIn } from './stream-resource-endpoint.js'
 import { failureOf, ResourceStreamError } from './stream-resource-error.js'
 import type { ResourceSettings } from './stream-resource-options.js'
 
@@ -52,7 +54,7 @@ export function sourceOf(
       const canonical = response.headers.get('mcp-resource-uri')
       const location = locationOf(response)
       const found: Found = { response, uri: canonical ?? uri, mimeType: undefined, size: undefined }
-      if (location === undefined && isJson(response) && !isPassing(response)) {
+      if (location === undefined && isJson(response) && !isPassing(response.status)) {
         // [SEP-2532] Always an answer, and never the resource, whatever the resource is.
         pointer = pointerIn(await readJson(response), requestId, response, url)
       } else {
@@ -155,10 +157,6 @@ function locationOf({ status, type, headers }: Response): string | undefined {
 
 /** 416 as well: it says where they end. */
 export const hasBytes = ({ status }: Response): boolean => [200, 206, 416].includes(status)
-
-/** Statuses that say "not now" (RFC 9110, RFC 8470, RFC 6585). */
-export const isPassing = ({ status }: Response): boolean =>
-  status >= 500 || [408, 425, 429].includes(status)
 
 /** Not `application/json-patch+json` and its like, which are types of their own. */
 const isJsonType = (type: string): boolean => /^application\/json\s*(?:;|$)/i.test(type)

@@ -2,7 +2,7 @@
 // it may.
 import type { ReconnectReason } from './options.js'
 import { pause } from './pause.js'
-import { retryAfterOf, retryDelay, within } from './retry-delay.js'
+import { isPassing, retryAfterOf, retryDelay, within } from './retry-delay.js'
 import { failureOf, ResourceStreamError } from './stream-resource-error.js'
 import {
   extentOf,
@@ -12,15 +12,9 @@ import {
   type Validators
 } from './stream-resource-head.js'
 import type { ResourceSettings } from './stream-resource-options.js'
-import { discard } from './stream-resource-endpoint.js'
+import { discard } from './stream-request.js'
 import { untilAborted } from './until-aborted.js'
-import {
-  type Found,
-  hasBytes,
-  isPassing,
-  type Source,
-  unexpected
-} from './stream-resource-source.js'
+import { type Found, hasBytes, type Source, unexpected } from './stream-resource-source.js'
 
 type ByteReader = ReadableStreamDefaultReader<Uint8Array>
 
@@ -100,7 +94,7 @@ export function transferOf(
         reason = 'status'
         retryAfter = retryAfterOf(response)
         const refusal = failureOf(response.status, undefined)
-        if (!isPassing(response)) renew(refusal, source.forget())
+        if (!isPassing(response.status)) renew(refusal, source.forget())
         cause = refusal
       } catch (error) {
         over.throwIfAborted()

@@ -5,9 +5,9 @@ import { memberTexts, writtenMessages } from '../../protocol/json-splice.js'
 import { dataOf } from '../../protocol/sse-fields.js'
 import { BlockSplitter } from '../../protocol/sse-parser.js'
 import { STREAM_ERROR } from '../../protocol/errors.js'
-import type { ClientSettings } from '../options.js'
-import { retryAfterOf, retryDelay, untilNextAttempt, within } from '../retry-delay.js'
-import { discard, isEventStream } from '../stream-request.js'
+import type { ClientSettings, ReconnectReason } from '../options.js'
+import { isPassing, retryAfterOf, retryDelay, untilNextAttempt, within } from '../retry-delay.js'
+import { callerHeaders, discard, isEventStream } from '../stream-request.js'
 import type { ToolCall } from './task-calls.js'
 
 /** An error of the server's, or of ours, in JSON-RPC's words. */
@@ -20,12 +20,6 @@ export class TaskError extends Error {
     this.error = error
   }
 }
-
-/** Headers that speak of the call alone. */
-const OF_ONE_CALL =
-  /^(?:content-.*|prefer|idempotency-key|last-event-id|mcp-(?:method|name|param-.*))$/
-/** Statuses below 500 that say "not now". */
-const PASSING = [408, 425, 429]
 
 export class TaskServer {
   readonly #url: string
@@ -63,10 +57,11 @@ export class TaskServer {
   }
 
   async #ask(method: string, taskId: string, more: string, signal: AbortSignal): Promise<string> {
-    const { fetch, maxRetries, idleTimeout } = this.#settings
+    const { maxRetries, idleTimeout } = this.#settings
     for (let attempt = 1; ; attempt++) {
-      let failed: string | undefined
+      let reason: ReconnectReason = 'error'
       let retryAfter: number | undefined
+      let failed: string
       // An attempt of its own, so that silence ends it alone.
       const abort = new AbortController()
       const aborted = (): void => abort.abort(signal.reason)
@@ -74,38 +69,39 @@ export class TaskServer {
       try {
         signal.throwIfAborted()
         const init = await this.#request(method, taskId, more)
-        const work = (async (): Promise<string | undefined> => {
-          const response = await fetch(this.#url, { ...init, signal: abort.signal })
-          const isPassing = response.status >= 500 || PASSING.includes(response.status)
-          retryAfter = retryAfterOf(response)
-          const reply = isPassing ? undefined : await replyIn(response)
-          if (isPassing) discard(response)
-          failed = `HTTP status ${response.status}`
-          if (reply === undefined && !isPassing) throw lost(failed)
-          return reply
-        })()
-        const reply = await within(idleTimeout, work, silence => abort.abort(silence))
-        if (reply !== undefined) return resultOf(reply)
+        const sent = this.#send({ ...init, signal: abort.signal })
+        const answer = await within(idleTimeout, sent, silence => abort.abort(silence))
+        if (typeof answer === 'string') return resultOf(answer)
+        reason = 'status'
+        retryAfter = retryAfterOf(answer)
+        failed = `HTTP status ${answer.status}`
       } catch (error) {
         if (error instanceof TaskError || signal.aborted) throw error
         failed = String(error)
       } finally {
         signal.removeEventListener('abort', aborted)
       }
-      if (attempt > maxRetries) throw lost(failed ?? 'no answer')
+      if (attempt > maxRetries) throw lost(failed)
       const delay = retryDelay(attempt, undefined, retryAfter, this.#settings)
-      const reconnection = { attempt, delay, lastEventId: undefined, reason: 'error' } as const
+      const reconnection = { attempt, delay, lastEventId: undefined, reason }
       await untilNextAttempt(reconnection, this.#settings, signal)
     }
   }
 
+  /** The reply, as JSON; or a response that says "not now". */
+  async #send(init: RequestInit): Promise<string | Response> {
+    const response = await this.#settings.fetch(this.#url, init)
+    if (isPassing(response.status)) {
+      discard(response)
+      return response
+    }
+    const reply = await replyIn(response)
+    if (reply === undefined) throw lost(`HTTP status ${response.status}`)
+    return reply
+  }
+
   async #request(method: string, taskId: string, more: string): Promise<RequestInit> {
-    const headers = new Headers(this.#init.headers)
-    for (const name of [...headers.keys()]) if (OF_ONE_CALL.test(name)) headers.delete(name)
-    const { headers: given } = this.#settings
-    new Headers(typeof given === 'function' ? await given() : given).forEach((value, name) =>
-      headers.set(name, value)
-    )
+    const headers = await callerHeaders(this.#init, this.#settings)
     headers.set('Content-Type', 'application/json')
     headers.set('Mcp-Method', method)
     headers.set('Mcp-Name', inHeader(taskId))

@@ -55,7 +55,8 @@ describe('a reconnection', () => {
       withHeaders({
         Authorization: 'Bearer new',
         'Mcp-Protocol-Version': '2025-11-25',
-        'Mcp-Method': 'x'
+        'Mcp-Method': 'x',
+        'Mcp-Param-Region': 'eu'
       })
     )
     first.cut()
@@ -64,7 +65,8 @@ describe('a reconnection', () => {
       authorization: 'Bearer new',
       'mcp-protocol-version': '2025-11-25'
     })
-    for (const name of ['x-old', 'mcp-method', 'content-type', 'idempotency-key'])
+    const ofOneCall = ['mcp-method', 'mcp-param-region', 'content-type', 'idempotency-key']
+    for (const name of ['x-old', ...ofOneCall])
       expect(requests[2]?.headers).not.toHaveProperty(name)
   })
 
