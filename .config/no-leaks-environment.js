@@ -1,6 +1,6 @@
 // Jest's Node environment that fails a spec file which leaves a socket, a server, a child process
 // or a timer behind.
-import PlainGlobalEnvironment from './plain-global-environment.js'
+import LightEnvironment from './light-environment.js'
 import { setImmediate as turn, setTimeout as pause } from 'node:timers/promises'
 
 // What was closed just before the last test ended needs a few turns of the event loop to be gone.
@@ -8,7 +8,7 @@ const GRACE_TURNS = 5
 const GRACE_PAUSES = 40
 const PAUSE = 25
 
-export default class NoLeaksEnvironment extends PlainGlobalEnvironment {
+export default class NoLeaksEnvironment extends LightEnvironment {
   #handlesOfJest = new WeakSet(process._getActiveHandles())
   #timers = new TimerWatch()
 
