@@ -17,7 +17,7 @@ export interface Block {
 const LONGEST_BODY = 4 * 1024 * 1024
 
 export const isEventStream = ({ headers }: Response): boolean =>
-  /^text\/event-stream\b/i.test(headers.get('content-type') ?? '')
+  headers.get('content-type')?.startsWith('text/event-stream') === true
 
 /** Reads blocks until the body ends, or the caller stops. */
 export async function* blocksOf(response: Response): AsyncGenerator<Block> {

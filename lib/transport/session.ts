@@ -78,7 +78,7 @@ export class Session implements TransportLike, WireSession {
         id: this.id,
         owner,
         ask: tellServer,
-        send: message => void this.send(message).catch((error: Error) => this.onerror?.(error))
+        send: message => this.send(message)
       })
     this.#tokens = shared.tokens?.join({
       owner,

@@ -26,8 +26,8 @@ async function gzipped(name: string): Promise<number> {
 
 describe('the client door, minified and gzipped', () => {
   // Of it, 4.4 KB are for tasks.
-  it('is under 10 KB for resumableFetch', async () => {
-    expect(await gzipped('resumableFetch')).toBeLessThan(10_240)
+  it('is under 10.5 KB for resumableFetch', async () => {
+    expect(await gzipped('resumableFetch')).toBeLessThan(10_752)
   })
 
   it('is under 5.5 KB for streamResource', async () => {
@@ -35,8 +35,8 @@ describe('the client door, minified and gzipped', () => {
   })
 
   // With the least time between two wires, and a timer that knows of sleep.
-  it('is under 4,200 bytes for reconnectingTransport', async () => {
-    expect(await gzipped('reconnectingTransport')).toBeLessThan(4200)
+  it('is under 4,400 bytes for reconnectingTransport', async () => {
+    expect(await gzipped('reconnectingTransport')).toBeLessThan(4400)
   })
 })
 

@@ -1,0 +1,62 @@
+// What has come of a stream's body: whole blocks for the caller, and where the next connection goes
+// on.
+import { now } from '../protocol/clock.js'
+import type { RequestId } from '../protocol/json-rpc.js'
+import { WholeBlocks } from '../protocol/whole-blocks.js'
+import { notesOf } from './block-notes.js'
+import type { Call } from './stream-request.js'
+
+export class ReceivedBlocks {
+  lastEventId: string | undefined
+  /** The reconnection time that the server has named. */
+  retry: number | undefined
+  /** Attempts since the last new event. */
+  attempt = 0
+  /** Connections in a row that brought no message. */
+  empty = 0
+  readonly #call: Call
+  readonly #hasRequests: boolean
+  #blocks = new WholeBlocks()
+
+  constructor(call: Call) {
+    this.#call = call
+    this.#hasRequests = call.pending.size > 0
+    this.lastEventId = call.init.headers.get('last-event-id') ?? undefined
+  }
+
+  /** Every request has its response: only the end is missing. */
+  get isAnswered(): boolean {
+    return this.#hasRequests && this.#call.pending.size === 0
+  }
+
+  /** Bytes of a block that has not come whole. */
+  get pendingBytes(): number {
+    return this.#blocks.pending
+  }
+
+  /** The whole blocks that a chunk completes; `undefined`: none. */
+  take(chunk: Uint8Array): Uint8Array | undefined {
+    const whole = this.#blocks.push(chunk)
+    if (whole !== undefined) this.#note(whole)
+    return whole
+  }
+
+  /** The connection is lost: what has not come whole comes again. */
+  dropPending(): void {
+    this.#blocks = new WholeBlocks()
+  }
+
+  #note(whole: Uint8Array): void {
+    const { pending, asked } = this.#call
+    const notes = notesOf(whole)
+    if (notes.hasData) this.empty = 0
+    if (notes.id !== undefined && notes.id !== this.lastEventId) this.attempt = 0
+    this.lastEventId = notes.id ?? this.lastEventId
+    this.retry = notes.retry ?? this.retry
+    for (const id of notes.answered) pending.delete(id)
+    if (this.#hasRequests)
+      for (const id of notes.asked) if (!asked.has(id)) asked.set(id, undefined)
+    if (notes.asked.length > 0) this.#call.askedAt = now()
+    for (const id of notes.withdrawn) asked.delete(id as RequestId)
+  }
+}
