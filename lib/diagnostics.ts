@@ -106,7 +106,7 @@ export function debugStream(name: DiagnosticName, stream: Stream, error: Error |
   if (name === 'created') begun.set(stream, now())
   const took =
     stream.isEnded && name === stream.state && begunAt !== undefined
-      ? ` (${Math.round(now() - begunAt)} ms, connections: ${Math.max(1, stream.readers)})`
+      ? ` (${Math.round(now() - begunAt)} ms, connections: ${Math.max(1, stream.readers.count)})`
       : ''
   debug('stream %s %s%s%s', label(stream), name, took, why)
 }

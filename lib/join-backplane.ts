@@ -55,10 +55,10 @@ export class BackplaneSeat {
 
   /** A stream has ended: what nobody reads here is kept where others find it. */
   ended(stream: Stream): void {
-    if (!stream.isConnecting) return this.#keep(stream)
+    if (!stream.readers.isConnecting) return this.#keep(stream)
     // Answered in one go: its connection follows at once, if its client is there.
     setImmediate(() => {
-      if (stream.readers === 0) this.#keep(stream)
+      if (stream.readers.count === 0) this.#keep(stream)
     })
   }
 

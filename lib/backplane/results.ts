@@ -60,12 +60,11 @@ export class Results {
     const ends: number[] = []
     let size = 0
     for (let at = log.first - 1; at < log.last;) {
-      const { bytes, last, slab, giveBack } = log.read(at)
-      const start = slab.endOf(at)
+      const { bytes, last, segment } = log.read(at)
+      const start = segment.endOf(at)
       for (let sequence = at + 1; sequence <= last; sequence++)
-        ends.push(size + slab.endOf(sequence) - start)
+        ends.push(size + segment.endOf(sequence) - start)
       chunks.push(Uint8Array.from(bytes))
-      giveBack()
       size += bytes.length
       at = last
       if (!this.#kept.hasRoom(size)) return false

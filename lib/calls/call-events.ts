@@ -55,10 +55,9 @@ export function answerAt(log: EventLog, sequence: number): WrittenAnswer | undef
 
 function readEvent(log: EventLog, sequence: number, isMessage: boolean): string | undefined {
   if (sequence < log.first || sequence > log.last) return undefined
-  const { bytes, giveBack } = log.read(sequence - 1)
+  const { bytes } = log.read(sequence - 1)
   const fields = newFields()
   const to = readFields(bytes, 0, fields)
   const data = fields.isMessage === isMessage ? dataOf(bytes, 0, to, fields) : undefined
-  giveBack()
   return data
 }

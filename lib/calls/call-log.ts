@@ -129,7 +129,6 @@ export class CallLog {
     while (log.written < upTo) {
       const batch = log.read(Math.max(log.written, log.first - 1))
       this.#stream.markWritten({ ...batch, last: Math.min(batch.last, upTo) }, now())
-      batch.giveBack()
     }
   }
 

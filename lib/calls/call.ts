@@ -75,7 +75,7 @@ export class Call extends SoleReader implements Producer {
     const step = this.#step
     if (reply.acceptsEvents && step.answeredWith === undefined) this.#log.askAgain(reply)
     step.join(reply)
-    if (stream.reader !== this) stream.attach(this, stream.written)
+    if (stream.readers.current !== this) stream.attach(this, stream.written)
     reply.watch(
       isCancelled => this.#left(step, reply, isCancelled),
       () => this.wake()

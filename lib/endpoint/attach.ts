@@ -2,7 +2,8 @@
 import { label } from '../protocol/event-id.js'
 import type { StreamName } from '../protocol/event-id.js'
 import type { ClientProfile } from '../protocol/revisions.js'
-import type { Connection, Sink } from '../readers/connection.js'
+import type { Connection } from '../readers/connection.js'
+import type { Sink } from '../readers/sink.js'
 import type { Stream } from '../streams/stream.js'
 import type { InstanceParts } from './instance-parts.js'
 
@@ -37,5 +38,8 @@ export function startOf(
   { start }: StreamName = { id: stream.id, start: 0 }
 ): number {
   if (stream.kind === 'request') return start
-  return Math.max(stream.log.first - 1, stream.hasReader ? stream.readerStart : stream.log.written)
+  return Math.max(
+    stream.log.first - 1,
+    stream.hasReader ? stream.readers.start : stream.log.written
+  )
 }

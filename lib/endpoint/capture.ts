@@ -112,7 +112,8 @@ export class EndpointCapture implements Capture, Producer {
     if (!connection.isClosed) this.#connection = connection
     this.#tap.wire.cork()
     try {
-      for (const block of this.#leading) this.stream.comment(transientLines(block, 0, block.length))
+      for (const block of this.#leading)
+        this.stream.readers.comment(transientLines(block, 0, block.length))
       this.#leading = []
       connection.flush()
     } finally {
@@ -129,7 +130,7 @@ export class EndpointCapture implements Capture, Producer {
     this.#connection = connection
     connection.flush()
     // Some proxies hold a head back until the first byte of its body.
-    if (!connection.hasWritten) stream.comment(KEEP_ALIVE_COMMENT)
+    if (!connection.hasWritten) stream.readers.comment(KEEP_ALIVE_COMMENT)
   }
 
   /**
@@ -265,7 +266,7 @@ export class EndpointCapture implements Capture, Producer {
   #take(bytes: Uint8Array, from: number, to: number, fields: BlockFields): void {
     const { stream } = this
     if (fields.dataLines === 0) {
-      if (this.#hasConnected) return stream?.comment(transientLines(bytes, from, to))
+      if (this.#hasConnected) return stream?.readers.comment(transientLines(bytes, from, to))
       return this.#keepLeading(bytes, from, to)
     }
     this.#hasAppended = true
@@ -282,7 +283,7 @@ export class EndpointCapture implements Capture, Producer {
     const { stream } = this
     if (stream !== undefined) {
       if (this.#hasAppended && !this.#hasConnected) this.begin()
-      this.#connection?.letGo()
+      this.#connection?.detach()
       this.stream = undefined
       this.#host.stepAside(stream, this.#notOurs)
     }

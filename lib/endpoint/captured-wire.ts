@@ -1,6 +1,6 @@
 // The socket side of a captured response: what its reader writes to, and when it is gone.
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import type { Sink } from '../readers/connection.js'
+import type { Sink } from '../readers/sink.js'
 import type { CapturedHead } from './captured-head.js'
 import { cork, uncork } from './connections.js'
 import type { DeferredEvents } from './deferred-events.js'

@@ -8,12 +8,8 @@ import { WhenIdle } from '../streams/when-idle.js'
 import { watchSocket } from './detached-socket.js'
 import { isKeptAlive, isRelayed } from './loopback.js'
 import { isWritable } from './reply.js'
-import {
-  Connection,
-  type ConnectionHost,
-  type ConnectionOptions,
-  type Sink
-} from '../readers/connection.js'
+import { Connection, type ConnectionHost, type ConnectionOptions } from '../readers/connection.js'
+import type { Sink } from '../readers/sink.js'
 import { hasNativeWrite, isBroken, pendingBytes } from './node-internals.js'
 import { StallWatch } from '../readers/stall-watch.js'
 import { closeWhenIdle, whenClosed } from './socket-closed.js'

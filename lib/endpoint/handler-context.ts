@@ -65,8 +65,9 @@ export class HandlerContext implements CurrentStream {
     if (retry !== undefined && (!Number.isSafeInteger(retry) || retry < 0)) {
       throw new TypeError('disconnect: `retry` must be a whole number of milliseconds, 0 or more')
     }
-    if (this.stream === undefined || this.stream.readers === 0) this.#pendingDisconnect = { retry }
-    else this.stream.reader?.disconnect(retry)
+    if (this.stream === undefined || this.stream.readers.count === 0)
+      this.#pendingDisconnect = { retry }
+    else this.stream.readers.current?.disconnect(retry)
   }
 
   partial(result: object): boolean {
@@ -86,7 +87,7 @@ export class HandlerContext implements CurrentStream {
   /** The first connection is open. */
   connected(): void {
     if (this.#pendingDisconnect !== undefined)
-      this.stream?.reader?.disconnect(this.#pendingDisconnect.retry)
+      this.stream?.readers.current?.disconnect(this.#pendingDisconnect.retry)
   }
 }
 

@@ -110,7 +110,7 @@ export class RunCaptureHost implements CaptureHost {
   connect(stream: Stream): Connection | undefined {
     // Whoever has sent the request again has left this connection behind: it must not take over
     // from the newer one.
-    if (stream.readers > 0) {
+    if (stream.readers.count > 0) {
       if (!this.tap.wire.isGone) this.tap.wire.end()
       return undefined
     }

@@ -13,7 +13,7 @@ export interface ClientProfile {
   readonly primer: Primer
   /** Whether the client comes back by itself after the server has closed its connection. */
   readonly reconnects: boolean
-  readonly handoff: InputWait
+  readonly handoff: HandOffRule
 }
 
 /**
@@ -21,7 +21,7 @@ export interface ClientProfile {
  * requests): for a client that has announced itself, as soon as it is quiet; for any other, once it
  * has fetched a stream URL.
  */
-export type InputWait = 'when-quiet' | 'when-proved' | 'never'
+export type HandOffRule = 'when-quiet' | 'when-links-followed' | 'never'
 
 export const FIRST_POLLING_REVISION = '2025-11-25'
 export const FIRST_STATELESS_REVISION = '2026-07-28'
@@ -42,17 +42,17 @@ export const ONE_CONNECTION: ClientProfile = {
 }
 
 /**
- * The manners towards a client of a revision.
+ * How a client of a revision is treated.
  *
  * - Before 2025-11-25: an unnamed event with empty data breaks clients, a named one is skipped,
- *   and primes those that can
- *   resume; only a client that announced or proved itself comes back after a clean close.
+ *   and primes those that can resume; only a client that has announced itself, or has fetched a
+ *   stream URL, comes back after a clean close.
  * - 2025-11-25: primer and closing at will are in the revision.
  * - From 2026-07-28 on, a close *is* the cancellation and event ids are gone: untouched, unless
  *   the client announced itself.
  */
 export function profileFor(revision: string | undefined, announced: boolean): ClientProfile {
-  const handoff = announced ? 'when-quiet' : 'when-proved'
+  const handoff = announced ? 'when-quiet' : 'when-links-followed'
   if (revision !== undefined && revision >= FIRST_STATELESS_REVISION) {
     return announced ? { taken: true, primer: 'empty', reconnects: true, handoff } : ONE_CONNECTION
   }

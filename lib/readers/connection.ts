@@ -1,50 +1,22 @@
 // One client connection: a cursor that pulls from a stream's log. A slow or absent client only
-// lags; it owns no queue.
-import { now } from '../protocol/clock.js'
-import { type DueQueue, Waiting } from '../streams/due-queue.js'
-import { Timer } from '../streams/timer.js'
-import { formatPrimerId, label } from '../protocol/event-id.js'
+// lags; it owns no queue. Longer than most files: all changes of its state are here.
+import { label } from '../protocol/event-id.js'
 import type { ClientProfile } from '../protocol/revisions.js'
-import { KEEP_ALIVE_COMMENT, primerText, retryFieldText } from '../protocol/sse-writer.js'
-import type { GiveBack } from '../streams/segment.js'
+import { KEEP_ALIVE_COMMENT } from '../protocol/sse-writer.js'
+import type { Retained } from '../streams/retained.js'
+import type { SegmentReader } from '../streams/segment.js'
 import type { Stream } from '../streams/stream.js'
 import type { Reader } from '../streams/stream-types.js'
-
-/**
- * The response that a connection writes to: the endpoint's own, underneath the tap, or one of ours.
- */
-export interface Sink {
-  /** Its client has come by another instance. */
-  readonly isRelayed?: boolean
-  /** What passes it on to its client writes comments where it is silent. */
-  readonly isKeptAlive?: boolean
-  /** It takes nothing any more: somebody in front of us has ended it, or its client has gone. */
-  readonly isOver: boolean
-  /** Writes, and flushes whatever compresses on the way. `false`: wait for `onDrain`. */
-  write(bytes: Uint8Array, onWritten?: () => void): boolean
-  /**
-   * It tells when the bytes of a write are not needed any more. Otherwise they may be kept, and
-   * nobody says so.
-   */
-  readonly tellsWritten: boolean
-  /** Bytes that its socket has not taken yet. */
-  readonly pending: number
-  /** What is written until `uncork` leaves together. */
-  cork(): void
-  uncork(): void
-  end(): void
-  /** Ends it without waiting for a client that takes nothing. */
-  destroy(): void
-  /** Its client has gone: nothing that is written to it goes anywhere. */
-  readonly isGone: boolean
-  onDrain(listener: () => void): void
-  onClose(listener: () => void): void
-  /**
-   * Closes the socket once the response has ended, which changes nothing before: it would wait for
-   * a next request otherwise.
-   */
-  closeSocket(onClosed: () => void): void
-}
+import {
+  type ConnectionQueues,
+  ConnectionTimers,
+  type TimedConnection
+} from './connection-timers.js'
+import { firstBlock, lastBlock } from './first-block.js'
+import type { Sink } from './sink.js'
+import { SinkWriter } from './sink-writer.js'
+import { SocketRelease } from './socket-release.js'
+import type { Waiting } from './stall-watch.js'
 
 export interface ConnectionOptions {
   /** Reconnection time of the first block, in milliseconds; `null` sends none. */
@@ -62,28 +34,22 @@ export interface ConnectionOptions {
  * - `scheduled`: will write at the end of this tick, everything that has gathered by then in one
  *   go.
  * - `blocked`: the socket takes no more; it lags until `drain`.
- * - `superseded`: a newer one follows the stream; it writes no more, and ends when it is told.
+ * - `superseded`: a newer one follows the stream; it writes no more, and ends with `takeOver`.
  * - `leaving`: disconnected while blocked; the stream goes on without it, its goodbye waits for
  *   `drain`.
  * - `closed`: for good.
  */
 type ConnectionState = 'idle' | 'scheduled' | 'blocked' | 'superseded' | 'leaving' | 'closed'
 
-const NO_LOANS: readonly GiveBack[] = []
-
 /**
- * Bytes of events that are copied behind a connection's first block: one write costs less than a
- * loan and another write.
+ * Bytes of events that are copied behind a connection's first block: one write costs less than
+ * another write of memory that is retained.
  */
 const MOST_COPIED = 1024
 
 /** Who keeps the connection. */
-export interface ConnectionHost {
-  /** Where it waits for its silence to have lasted; `undefined`: it is silent for ever. */
-  readonly silences: DueQueue | undefined
-  /** Where it waits for its greatest age; `undefined`: it has none. */
-  readonly ages: DueQueue | undefined
-  /** It has closed, whoever closed it. Told once. */
+export interface ConnectionHost extends ConnectionQueues {
+  /** It has closed, whoever closed it. Called once. */
   closed(connection: Connection): void
   /** It waits for its socket. */
   waits(connection: Connection): void
@@ -91,27 +57,25 @@ export interface ConnectionHost {
   goesOn(connection: Connection): void
 }
 
-export class Connection implements Reader {
+export class Connection implements Reader, SegmentReader, TimedConnection, Waiting {
   readonly stream: Stream
   #state: ConnectionState = 'idle'
+  /** Set while it waits for its socket in order to leave. */
   #goodbye: Uint8Array | undefined
   #cursor: number
   /** Nothing has been written yet: the first block carries the reconnection time. */
   #isFirst = true
-  #lastWriteAt = 0
-  #silence: Waiting | undefined
-  #age: Waiting | undefined
+  /** It has waited for its socket, and listens for `drain`. */
+  #hasBlocked = false
+  /** Set with its first events: most connections are closed by then. */
+  #timers: ConnectionTimers | undefined
+  /** Set when the process is about to end. */
+  #release: SocketRelease | undefined
   readonly #sink: Sink
+  readonly #writer: SinkWriter
   readonly #profile: ClientProfile
   readonly #options: ConnectionOptions
   readonly #host: ConnectionHost
-  /** Gives back what the socket has been lent, in the order in which it was. */
-  #loans: readonly GiveBack[] = NO_LOANS
-  /**
-   * Set when the process is about to end: told when the socket has closed, or is somebody else's.
-   */
-  #onReleased: (() => void) | undefined
-  #deadline: Timer | undefined
 
   /**
    * Takes the stream over from any older connection, and starts after the cursor.
@@ -127,6 +91,7 @@ export class Connection implements Reader {
     this.stream = stream
     this.#cursor = cursor
     this.#sink = sink
+    this.#writer = new SinkWriter(sink)
     this.#profile = profile
     this.#options = options
     this.#host = host
@@ -137,7 +102,6 @@ export class Connection implements Reader {
       return
     }
     stream.attach(this, cursor)
-    sink.onDrain(() => this.#drained())
     sink.onClose(() => this.#gone())
   }
 
@@ -159,22 +123,27 @@ export class Connection implements Reader {
   }
 
   get hasWritten(): boolean {
-    return this.#lastWriteAt > 0
+    return this.#writer.lastWriteAt > 0
+  }
+
+  /** Its client has come by another instance. */
+  get isRelayed(): boolean {
+    return this.#sink.isRelayed === true
   }
 
   wake(): void {
     if (this.#state !== 'idle') return
     this.#state = 'scheduled'
-    process.nextTick(this.flush)
+    process.nextTick(flush, this)
   }
 
   /** Writes what there is, without waiting for the end of the tick. */
-  readonly flush = (): void => {
+  flush(): void {
     if (this.#state !== 'idle' && this.#state !== 'scheduled') return
     this.#state = 'idle'
     this.#sink.cork()
     try {
-      const first = this.#isFirst ? this.#firstBlock() : ''
+      const first = this.#takeFirst()
       if (first === '' || !this.#writeTogether(first)) this.#writeEvents()
       if (this.stream.isEnded && this.#state === 'idle') this.#end()
     } finally {
@@ -184,61 +153,18 @@ export class Connection implements Reader {
     this.#watch()
   }
 
-  /**
-   * Writes the first block with the events that there are, where they are few and small. `false`:
-   * it has been written alone.
-   */
-  #writeTogether(first: string): boolean {
-    const { stream } = this
-    const { log } = stream
-    if (this.#hasLost()) return true
-    if (this.#cursor + 1 >= log.first && this.#cursor < log.last) {
-      const batch = log.read(this.#cursor)
-      const isSmall = batch.last === log.last && batch.bytes.length <= MOST_COPIED
-      if (isSmall) {
-        const bytes = Buffer.allocUnsafe(first.length + batch.bytes.length)
-        bytes.write(first, 'latin1')
-        bytes.set(batch.bytes, first.length)
-        this.#cursor = batch.last
-        this.#write(bytes)
-        stream.markWritten(batch, this.#lastWriteAt)
-      }
-      batch.giveBack()
-      if (isSmall) return true
-    }
-    this.#write(Buffer.from(first, 'latin1'))
-    return false
-  }
-
-  #writeEvents(): void {
-    const { stream } = this
-    const { log } = stream
-    while (this.#state === 'idle' && this.#cursor < log.last && !this.#hasLost()) {
-      if (this.#cursor + 1 < log.first) {
-        // Its events were evicted while it lagged. A clean end would look like the whole: it comes
-        // back and is told.
-        this.#cut()
-        return
-      }
-      const batch = log.read(this.#cursor, this.#recalled)
-      this.#cursor = batch.last
-      this.#write(batch.bytes, batch.giveBack)
-      stream.markWritten(batch, this.#lastWriteAt)
-    }
-  }
-
   finish(): void {
     this.flush()
   }
 
-  comment(bytes: Uint8Array, giveBack: () => void): void {
+  comment(bytes: Uint8Array, retained: Retained): void {
     if (this.#state === 'scheduled') this.flush()
     if (this.#state === 'idle') {
       // What the endpoint says of reconnection times comes after ours, and so it counts.
-      const first = this.#isFirst ? this.#firstBlock(true) : ''
+      const first = this.#takeFirst(true)
       if (first !== '') this.#write(Buffer.from(first, 'latin1'))
-      this.#write(bytes, giveBack)
-    } else giveBack()
+      this.#write(bytes, retained)
+    } else retained.release()
     this.#watch()
   }
 
@@ -249,53 +175,23 @@ export class Connection implements Reader {
    */
   disconnect(retry: number = this.#options.retryAtWill, isPresumed = false): boolean {
     const { debug } = this.#options
-    const profile = this.#profile
+    const { stream } = this
     this.flush()
     if (this.#state === 'superseded') this.takeOver()
     if (this.#state === 'leaving' || this.#state === 'closed') return true
-    if (
-      this.#onReleased !== undefined &&
-      this.stream.kind === 'request' &&
-      this.stream.state === 'live'
-    ) {
-      debug('stream %s: not disconnected at will, the process is about to end', label(this.stream))
+    if (this.#release?.isPending === true && stream.kind === 'request' && stream.state === 'live') {
+      debug('stream %s: not disconnected at will, the process is about to end', label(stream))
       return false
     }
     if (!isPresumed && !this.reconnects) {
-      debug(
-        'stream %s: not disconnected at will, its client would not come back',
-        label(this.stream)
-      )
+      debug('stream %s: not disconnected at will, its client would not come back', label(stream))
       return false
     }
-    debug('stream %s: disconnected at will, to come back in %d ms', label(this.stream), retry)
-    this.#goodbye = Buffer.from(
-      profile.primer === 'none'
-        ? retryFieldText(retry)
-        : primerText(profile.primer, this.#primerId(1), retry),
-      'latin1'
-    )
+    debug('stream %s: disconnected at will, to come back in %d ms', label(stream), retry)
+    this.#goodbye = Buffer.from(lastBlock(stream, this.#cursor, this.#profile, retry), 'latin1')
     if (this.#state === 'blocked') this.#leave()
     else this.#sayGoodbye()
     return true
-  }
-
-  /**
-   * The process is about to end: the socket closes with the response, and a call keeps it until
-   * then.
-   */
-  beginClosing(onReleased: () => void): void {
-    this.#onReleased = () => {
-      this.#onReleased = undefined
-      this.#deadline?.stop()
-      onReleased()
-    }
-    this.#sink.closeSocket(() => this.#onReleased?.())
-  }
-
-  /** Its client has come by another instance. */
-  get isRelayed(): boolean {
-    return this.#sink.isRelayed === true
   }
 
   /** The process is about to end: who only listens goes elsewhere. */
@@ -304,27 +200,31 @@ export class Connection implements Reader {
     if (!this.disconnect(retry)) this.stream.fail('closing')
   }
 
+  /**
+   * The process is about to end: the socket closes with the response, and a call keeps it until
+   * then.
+   */
+  beginClosing(onReleased: () => void): void {
+    this.#release = new SocketRelease(this.#sink, onReleased)
+  }
+
   /** Waits for the socket no longer than so many milliseconds. */
   cutAfter(patience: number): void {
-    this.#deadline ??= new Timer(() => {
-      this.#cut()
-      setImmediate(() => this.#onReleased?.())
-    })
-    this.#deadline.start(patience)
+    this.#release?.within(patience, () => this.#cut())
   }
 
   /**
    * Leaves the response to somebody else: what there is goes out, however slow the client, and
    * nothing is ended.
    */
-  letGo(): void {
+  detach(): void {
     this.flush()
     while (this.#state === 'blocked') {
       this.#state = 'idle'
       this.flush()
     }
     this.#close()
-    this.#onReleased?.()
+    this.#release?.released()
   }
 
   giveWay(): void {
@@ -342,6 +242,13 @@ export class Connection implements Reader {
     this.#watch()
   }
 
+  // SegmentReader
+
+  /** Memory is short, or nobody wants these bytes any more. */
+  recalled(): void {
+    if (this.#sink.pending > 0) this.#cut()
+  }
+
   // Waiting
 
   get pending(): number {
@@ -349,7 +256,7 @@ export class Connection implements Reader {
   }
 
   settled(): void {
-    this.#returnLoans()
+    this.#writer.release()
   }
 
   stalled(): void {
@@ -358,103 +265,93 @@ export class Connection implements Reader {
     this.#cut()
   }
 
+  // TimedConnection
+
+  breakSilence(): boolean {
+    // It may become silent again once something is written.
+    if (this.#sink.isKeptAlive === true) return true
+    if (this.#state !== 'idle') return false
+    this.#write(KEEP_ALIVE_COMMENT)
+    return true
+  }
+
+  hasAged(): void {
+    this.disconnect()
+  }
+
+  // Writing
+
   /** What stands in front of all events, once; '': nothing, or nothing yet. */
-  #firstBlock(hasMore = this.#cursor < this.stream.log.last): string {
-    this.#isFirst = false
-    // Clients keep a reconnection time for all that follows, and nothing is agreed upon yet; or
-    // there is nothing to come back for.
-    const { isHandshake, isEphemeral } = this.stream
-    const retry = isHandshake || isEphemeral ? null : this.#options.retry
-    const { primer } = this.#profile
-    if (primer !== 'none') return primerText(primer, this.#primerId(0), retry)
-    if (retry !== null && hasMore) return retryFieldText(retry)
-    if (retry !== null && !this.stream.isEnded) this.#isFirst = true
-    return ''
-  }
-
-  #primerId(more: number): string {
-    return formatPrimerId(this.stream, this.#cursor, this.stream.readers * 2 - 1 + more)
+  #takeFirst(hasMore = this.#cursor < this.stream.log.last): string {
+    if (!this.#isFirst) return ''
+    const { retry } = this.#options
+    const first = firstBlock(this.stream, this.#cursor, this.#profile, retry, hasMore)
+    this.#isFirst = first === undefined
+    return first ?? ''
   }
 
   /**
-   * Somebody in front of us has ended the response: to its stream it is as if its client had left.
+   * Writes the first block with the events that there are, where they are few and small. `false`:
+   * it has been written alone.
    */
-  #hasLost(): boolean {
-    if (this.#sink.isOver) this.#close()
-    return this.#state === 'closed'
-  }
-
-  #write(bytes: Uint8Array, giveBack?: GiveBack): void {
-    if (this.#hasLost()) return giveBack?.()
-    this.#lastWriteAt = now()
-    if (this.#silence !== undefined) this.#host.silences?.add(this.#silence)
-    const sink = this.#sink
-    if (giveBack !== undefined)
-      this.#loans = this.#loans === NO_LOANS ? [giveBack] : [...this.#loans, giveBack]
-    const hasRoom = sink.write(bytes, giveBack === undefined ? undefined : this.#written)
-    // Nobody says when it has left: it has as good as left where the socket has room for more.
-    if (hasRoom && !sink.tellsWritten) this.#returnLoans()
-    if (!hasRoom && this.#state === 'idle') this.#state = 'blocked'
-  }
-
-  /** Writes are done with in their order. */
-  readonly #written = (): void => {
-    const [giveBack, ...others] = this.#loans
-    this.#loans = others.length === 0 ? NO_LOANS : others
-    giveBack?.()
-  }
-
-  #returnLoans(): void {
-    const loans = this.#loans
-    this.#loans = NO_LOANS
-    for (const giveBack of loans) giveBack(this.#sink.tellsWritten)
-  }
-
-  /** Memory is short, or nobody wants these bytes any more. */
-  readonly #recalled = (): void => {
-    if (this.#sink.pending > 0) this.#cut()
-  }
-
-  /** What its socket has not taken is the affair of whoever watches for progress. */
-  #watch(): void {
-    if (this.#state === 'blocked' || (this.#state === 'closed' && this.#sink.pending > 0))
-      this.#host.waits(this)
-  }
-
-  /**
-   * What was lent comes back when the socket is gone: where that is not told, the next sweep finds
-   * out.
-   */
-  #cut(): void {
-    this.#sink.destroy()
-    this.#close()
-    if (this.#loans !== NO_LOANS) this.#host.waits(this)
-  }
-
-  /** Its socket is gone: nobody reads what was lent to it. */
-  #gone(): void {
-    this.#noteLoss()
-    this.#returnLoans()
-    this.#close()
-    this.#host.goesOn(this)
-  }
-
-  /** Only where it is this one that the stream's client reads. */
-  #noteLoss(): void {
+  #writeTogether(first: string): boolean {
     const { stream } = this
-    if (stream.reader !== this || stream.isEphemeral) return
-    this.#options.debug('stream %s: connection lost after event %d', label(stream), this.#cursor)
-    this.#options.lost(stream)
+    const { log } = stream
+    if (this.#hasLost()) return true
+    if (this.#cursor + 1 >= log.first && this.#cursor < log.last) {
+      const batch = log.read(this.#cursor)
+      if (batch.last === log.last && batch.bytes.length <= MOST_COPIED) {
+        const bytes = Buffer.allocUnsafe(first.length + batch.bytes.length)
+        bytes.write(first, 'latin1')
+        bytes.set(batch.bytes, first.length)
+        this.#cursor = batch.last
+        this.#write(bytes)
+        stream.markWritten(batch, this.#writer.lastWriteAt)
+        return true
+      }
+    }
+    this.#write(Buffer.from(first, 'latin1'))
+    return false
+  }
+
+  #writeEvents(): void {
+    const { stream } = this
+    const { log } = stream
+    while (this.#state === 'idle' && this.#cursor < log.last && !this.#hasLost()) {
+      if (this.#cursor + 1 < log.first) {
+        // Its events were evicted while it lagged. A clean end would look like the whole: it comes
+        // back and is told.
+        this.#cut()
+        return
+      }
+      const batch = log.retain(this.#cursor, this)
+      this.#cursor = batch.last
+      this.#write(batch.bytes, batch)
+      stream.markWritten(batch, this.#writer.lastWriteAt)
+    }
+  }
+
+  #write(bytes: Uint8Array, retained?: Retained): void {
+    if (this.#hasLost()) return retained?.release()
+    this.#timers?.written()
+    const hasRoom = this.#writer.write(bytes, retained)
+    if (hasRoom || this.#state !== 'idle') return
+    this.#state = 'blocked'
+    if (this.#hasBlocked) return
+    this.#hasBlocked = true
+    this.#sink.onDrain(() => this.#drained())
   }
 
   #drained(): void {
-    if (!this.#sink.tellsWritten) this.#returnLoans()
+    this.#writer.hasRoom()
     this.#host.goesOn(this)
     if (this.#state === 'leaving') this.#sayGoodbye()
     if (this.#state !== 'blocked') return
     this.#state = 'idle'
     this.flush()
   }
+
+  // Its end
 
   /** Its socket takes nothing now. What is in it comes first, but nobody waits for that. */
   #leave(): void {
@@ -475,41 +372,69 @@ export class Connection implements Reader {
     this.#sink.end()
   }
 
-  /** `partedAt`: it has written everything up to there, and ends in peace. */
-  #close(partedAt?: number): void {
+  /**
+   * What was retained is released when the socket is gone: where nobody says so, the next sweep
+   * finds out.
+   */
+  #cut(): void {
+    this.#sink.destroy()
+    this.#close()
+    if (this.#writer.isRetaining) this.#host.waits(this)
+  }
+
+  /** Its socket is gone: nobody reads what was retained for it. */
+  #gone(): void {
+    this.#noteLoss()
+    this.#writer.release()
+    this.#close()
+    this.#host.goesOn(this)
+  }
+
+  /**
+   * Somebody in front of us has ended the response: to its stream it is as if its client had left.
+   */
+  #hasLost(): boolean {
+    if (this.#sink.isOver) this.#close()
+    return this.#state === 'closed'
+  }
+
+  /** Only where it is this one that the stream's client reads. */
+  #noteLoss(): void {
+    const { stream } = this
+    if (stream.readers.current !== this || stream.isEphemeral) return
+    this.#options.debug('stream %s: connection lost after event %d', label(stream), this.#cursor)
+    this.#options.lost(stream)
+  }
+
+  /** `closedCleanlyAt`: it has written everything up to there, and its client sees the end. */
+  #close(closedCleanlyAt?: number): void {
     if (this.#state === 'closed') return
     this.#state = 'closed'
     this.#stopTimers()
-    this.stream.detach(this, partedAt)
+    this.stream.detach(this, closedCleanlyAt)
     this.#host.closed(this)
   }
 
-  #stopTimers(): void {
-    this.#silence?.stop()
-    this.#age?.stop()
-    this.#silence = this.#age = undefined
+  /** What its socket has not taken is the affair of what watches for progress. */
+  #watch(): void {
+    if (this.#state === 'blocked' || (this.#state === 'closed' && this.#sink.pending > 0))
+      this.#host.waits(this)
   }
 
-  /** With its first events: most connections are closed by then. */
+  // Its timers
+
   #startTimers(): void {
-    const isOpen =
-      this.#state === 'idle' || this.#state === 'scheduled' || this.#state === 'blocked'
-    if (!isOpen || this.#silence !== undefined || this.#age !== undefined) return
-    const { silences, ages } = this.#host
-    if (silences !== undefined) {
-      this.#silence = new Waiting(() => this.#wasSilent(silences))
-      silences.add(this.#silence)
-    }
-    if (ages !== undefined) {
-      this.#age = new Waiting(() => void this.disconnect())
-      ages.add(this.#age)
-    }
+    if (this.#timers !== undefined) return
+    if (this.#state === 'idle' || this.#state === 'scheduled' || this.#state === 'blocked')
+      this.#timers = new ConnectionTimers(this, this.#host)
   }
 
-  #wasSilent(silences: DueQueue): void {
-    // It may become silent again once something is written.
-    if (this.#sink.isKeptAlive === true) return
-    if (this.#state === 'idle') this.#write(KEEP_ALIVE_COMMENT)
-    else if (this.#silence !== undefined) silences.add(this.#silence)
+  #stopTimers(): void {
+    this.#timers?.stop()
+    this.#timers = undefined
   }
+}
+
+function flush(connection: Connection): void {
+  connection.flush()
 }

@@ -6,7 +6,7 @@ import { isResponse } from '../protocol/json-rpc.js'
 import { writtenMessages } from '../protocol/json-splice.js'
 import { dataOf, newFields, readBlocks } from '../protocol/sse-fields.js'
 import type { Stream } from '../streams/stream.js'
-import type { Sink } from './connection.js'
+import type { Sink } from './sink.js'
 import { SoleReader } from './sole-reader.js'
 
 /** [RFC 8259, 2] White space may stand in front of any JSON text. */
@@ -71,7 +71,6 @@ export class JsonReply extends SoleReader {
       })
       cursor = batch.last
       this.#stream.markWritten(batch, now())
-      batch.giveBack()
     }
     return texts
   }

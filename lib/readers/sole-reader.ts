@@ -1,5 +1,6 @@
 // Reads a stream to its end, in its client's place or for one answer to it: nobody else does, and
 // there is no connection that could be ended for the client to come back.
+import type { Retained } from '../streams/retained.js'
 import type { Reader } from '../streams/stream-types.js'
 
 export abstract class SoleReader implements Reader {
@@ -18,8 +19,8 @@ export abstract class SoleReader implements Reader {
   }
 
   /** A comment keeps a wire open, and there is none. */
-  comment(_bytes: Uint8Array, giveBack: () => void): void {
-    giveBack()
+  comment(_bytes: Uint8Array, retained: Retained): void {
+    retained.release()
   }
 
   disconnect(): boolean {

@@ -47,12 +47,12 @@ export async function takeAnswers(
   if (read.fault !== undefined) return refuseUrl(context, read.status, read.fault)
   const answers = answersIn(read.body, read.text)
   if (answers === undefined) return refuseUrl(context, 400, 'invalid-answers')
-  const start = stream.turns?.cursorAfter([...answers.keys()])
+  const start = stream.inputWait?.requests.cursorAfter([...answers.keys()])
   if (start === undefined) return refuseUrl(context, 400, 'unknown-answers')
 
   const from = cursor ?? Math.max(start, name.start)
   if (hasEvicted(stream, from)) return refuseAndCount(context, 410, 'events-evicted', stream)
-  stream.signOfLife()
+  stream.readers.signOfLife()
   const refusal = await passOn(context, stream, answers)
   if (refusal !== undefined) return passRefusalOn(context, refusal)
   if (!canAnswer(res)) return

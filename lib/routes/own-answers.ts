@@ -20,6 +20,6 @@ function isHandedOver({ instance, messages, session, owner }: Context): boolean 
   if (session === undefined || messages.length === 0 || !messages.every(isResponse)) return false
   const streams = instance.table.index.ofSession(session, owner)
   return messages.every(({ id }) =>
-    streams.some(stream => stream.turns?.wasHandedOver(id) === true)
+    streams.some(stream => stream.inputWait?.requests.wasHandedOver(id) === true)
   )
 }

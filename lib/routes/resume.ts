@@ -34,7 +34,8 @@ export function resumeStream(context: Context, found: FoundStream, name: StreamN
   const cursor = given ?? startOf(stream, name)
   if (hasEvicted(stream, cursor)) return refuseAndCount(context, 410, 'events-evicted', stream)
   if (stream.isEnded && cursor === stream.log.last) return nothingLeft(context, stream)
-  const turn = stream.state === 'waiting' ? stream.turnFor(given) : undefined
+  const turn =
+    stream.state === 'waiting' ? stream.inputWait?.nextTurnCursor(given, stream.last) : undefined
   if (turn !== undefined) return waitForAnswers(context, stream, turn)
   followTurn(context, stream, cursor, name, given === undefined)
 }
@@ -52,15 +53,15 @@ export function followTurn(
 ): void {
   follow(context, stream, cursor, name)
   if (context.method === 'HEAD') return
-  if (isWholeTurn) stream.wholeTurn()
-  if (stream.state === 'waiting') stream.reader?.disconnect()
+  if (isWholeTurn) stream.inputWait?.wholeTurn()
+  if (stream.state === 'waiting') stream.readers.current?.disconnect()
 }
 
 /** The client's turn (SEP-1335): 204, and nothing is held until it POSTs its answers. */
 function waitForAnswers(context: Context, stream: Stream, cursor: number): void {
   context.instance.debug('stream %s waits for its client: 204', label(stream))
-  if (context.method !== 'HEAD') stream.told(cursor)
-  stream.signOfLife()
+  if (context.method !== 'HEAD') stream.inputWait?.acknowledged(cursor)
+  stream.readers.signOfLife()
   noContent(context.res)
 }
 

@@ -70,7 +70,7 @@ export async function answerStreamMethod(context: Context, saved?: SavedResult):
   const cursor = readCursor(context, request, found.value)
   if (cursor === 'invalid') return reply(res, id, INVALID_CURSOR)
   if (request.method === 'stream/resume') return resume(context, found, cursor, request.id)
-  if (found.kind === 'local') found.value.signOfLife()
+  if (found.kind === 'local') found.value.readers.signOfLife()
   answerJson(res, 200, resultResponse(id as RequestId, pollResult(found.value, cursor)))
 }
 
@@ -137,7 +137,7 @@ function resume(
 
 function pollAll({ instance, session, owner }: Context): object {
   const streams = instance.table.index.listFor(session, owner)
-  for (const stream of streams) stream.signOfLife()
+  for (const stream of streams) stream.readers.signOfLife()
   return { streams: streams.map(stream => pollResult(stream)) }
 }
 

@@ -62,15 +62,15 @@ async function answerStreamUrl(context: Context, names: readonly string[]): Prom
   resumeStream(context, found, name)
 }
 
-/** Its client has proved that it follows stream links. */
+/** Its client has shown that it follows stream links. */
 function noteFollowsLinks({ instance }: Context, found: FoundStream): void {
   const { sessions, table } = instance
   const { owner, sessionId } = found.value
-  if (found.kind === 'local') found.value.prove()
+  if (found.kind === 'local') found.value.noteFollowsLinks()
   if (sessionId === undefined || sessions.followsLinks(owner, sessionId)) return
-  sessions.prove(owner, sessionId)
+  sessions.noteFollowsLinks(owner, sessionId)
   // Its other calls may have been opened before this was known.
-  for (const stream of table.index.ofSession(sessionId, owner)) stream.prove()
+  for (const stream of table.index.ofSession(sessionId, owner)) stream.noteFollowsLinks()
 }
 
 /**

@@ -1,38 +1,30 @@
-// The log of one stream: its events as they go over the wire, back to back in slabs, found by
+// The log of one stream: its events as they go over the wire, back to back in segments, found by
 // sequence.
-import { type GiveBack, LARGEST_SLAB, Segment, type SlabKeeper } from './segment.js'
+import {
+  type Batch,
+  LARGEST_SEGMENT,
+  RetainedBatch,
+  Segment,
+  type SegmentKeeper,
+  type SegmentReader
+} from './segment.js'
 
 /** Memory that several logs share. */
-export interface ByteBudget extends SlabKeeper {
+export interface ByteBudget extends SegmentKeeper {
   /**
    * Asks for room for an owner; the answer may have cost other streams their events. `false`: there
    * is none. Never so when it is urgent.
    */
   reserve(bytes: number, isUrgent?: boolean, owner?: string): boolean
-  /** Gives back what was reserved for other than a slab. */
+  /** What was reserved for other than a segment is not needed any more. */
   unreserve(bytes: number, owner?: string): void
 }
 
-/**
- * A run of whole events, ready for the wire. The bytes do not change until `giveBack`, so they are
- * written without a copy.
- */
-export interface Batch {
-  readonly bytes: Uint8Array
-  /** The sequence of its last event. */
-  readonly last: number
-  /** The slab it lies in, for `markWritten`. */
-  readonly slab: Segment
-  /** To be called once the bytes are not needed any more. */
-  readonly giveBack: GiveBack
-}
-
-const SMALLEST_SLAB = 512
-const ignore = (): void => undefined
+const SMALLEST_SEGMENT = 512
 
 /**
- * An append-only log with eviction from its start. An event is copied once, into a slab, its `id`
- * line in front; a replay is a few writes of slabs, whatever the number of events, and costs
+ * An append-only log with eviction from its start. An event is copied once, into a segment, its `id`
+ * line in front; a replay is a few writes of segments, whatever the number of events, and costs
  * nothing for the events that it skips.
  */
 export class EventLog {
@@ -54,7 +46,7 @@ export class EventLog {
   idPrefix: string
   readonly #budget: ByteBudget
   readonly #owner: string
-  #slabs: Segment[] = []
+  #segments: Segment[] = []
   /** Bytes of all events so far, kept or not; and of those up to `written`. */
   #appendedBytes = 0
   #writtenBytes = 0
@@ -77,43 +69,43 @@ export class EventLog {
   append(bytes: Uint8Array, from: number, to: number, isUrgent = false): boolean {
     const idLine = this.idPrefix === '' ? '' : `${this.idPrefix}${this.last + 1}\n`
     const size = idLine.length + to - from
-    let slab = this.#slabs[this.#slabs.length - 1]
-    if (slab === undefined || slab.bytes.length - slab.used < size) {
-      slab = this.#openSlab(size, isUrgent)
-      if (slab === undefined) return false
+    let segment = this.#segments[this.#segments.length - 1]
+    if (segment === undefined || segment.bytes.length - segment.used < size) {
+      segment = this.#openSegment(size, isUrgent)
+      if (segment === undefined) return false
     }
-    if (idLine !== '') slab.bytes.write(idLine, slab.used, 'latin1')
-    slab.bytes.set(
+    if (idLine !== '') segment.bytes.write(idLine, segment.used, 'latin1')
+    segment.bytes.set(
       from === 0 && to === bytes.length ? bytes : bytes.subarray(from, to),
-      slab.used + idLine.length
+      segment.used + idLine.length
     )
-    slab.endAt(slab.used + size)
+    segment.endAt(segment.used + size)
     this.last++
     this.#appendedBytes += size
     return true
   }
 
   /**
-   * The events after a cursor, as many as lie together. The caller has checked that the cursor is
-   * inside the log. `recall` is called when the memory is wanted back before they were given back.
+   * The events after a cursor, as many as lie together: for who has read them before the log
+   * changes. The caller has checked that the cursor is inside the log.
    */
-  read(after: number, recall: () => void = ignore): Batch {
-    const slab = this.#slabOf(after + 1)
-    return {
-      bytes: slab.bytes.subarray(slab.endOf(after), slab.used),
-      last: slab.last,
-      slab,
-      giveBack: slab.lend(recall)
-    }
+  read(after: number): Batch {
+    const segment = this.#segmentOf(after + 1)
+    return { bytes: segment.after(after), last: segment.last, segment }
+  }
+
+  /** The same for who reads them later, and releases them then. */
+  retain(after: number, reader: SegmentReader): RetainedBatch {
+    return new RetainedBatch(this.#segmentOf(after + 1), after, reader)
   }
 
   /** Notes that a batch went to a connection. */
   markWritten(batch: Batch, now: number): void {
-    const { slab, last } = batch
-    slab.writtenAt = now
+    const { segment, last } = batch
+    segment.writtenAt = now
     if (last <= this.written) return
     this.written = last
-    this.#writtenBytes = slab.offset + slab.endOf(last)
+    this.#writtenBytes = segment.offset + segment.endOf(last)
   }
 
   /**
@@ -125,27 +117,27 @@ export class EventLog {
     const written = Math.max(cursor, this.first - 1)
     if (written === this.written) return
     if (written < this.last) {
-      const slab = this.#slabOf(written + 1)
-      this.#writtenBytes = slab.offset + slab.endOf(written)
+      const segment = this.#segmentOf(written + 1)
+      this.#writtenBytes = segment.offset + segment.endOf(written)
     } else this.#writtenBytes = this.#appendedBytes
     this.written = written
   }
 
   /**
-   * Evicts whole slabs from the start: of events that went out before `writtenBefore`, and none
+   * Evicts whole segments from the start: of events that went out before `writtenBefore`, and none
    * above `upTo`. Returns how many events went.
    */
   evict(writtenBefore: number, upTo: number, enoughBytes = Infinity): number {
     let events = 0
     let freed = 0
     while (freed < enoughBytes) {
-      const slab = this.#slabs[0]
-      if (slab === undefined || slab.writtenAt >= writtenBefore || slab.last > upTo) break
-      this.#slabs.shift()
-      this.first = slab.last + 1
-      events += slab.ends.length
-      freed += slab.bytes.length
-      this.#release(slab, false)
+      const segment = this.#segments[0]
+      if (segment === undefined || segment.writtenAt >= writtenBefore || segment.last > upTo) break
+      this.#segments.shift()
+      this.first = segment.last + 1
+      events += segment.ends.length
+      freed += segment.bytes.length
+      this.#evictSegment(segment, false)
     }
     return events
   }
@@ -155,50 +147,50 @@ export class EventLog {
    * given some of it is cut off.
    */
   clear(isRecall = false): void {
-    const slabs = this.#slabs
-    this.#slabs = []
-    for (const slab of slabs) this.#release(slab, true)
+    const segments = this.#segments
+    this.#segments = []
+    for (const segment of segments) this.#evictSegment(segment, true)
     this.first = this.last + 1
     this.written = this.last
     this.#writtenBytes = this.#appendedBytes
-    if (isRecall) for (const slab of slabs) slab.recall()
+    if (isRecall) for (const segment of segments) segment.recall()
   }
 
-  #openSlab(size: number, isUrgent: boolean): Segment | undefined {
-    let capacity = Math.max(size, Math.min(LARGEST_SLAB, Math.max(SMALLEST_SLAB, this.bytes)))
+  #openSegment(size: number, isUrgent: boolean): Segment | undefined {
+    let capacity = Math.max(size, Math.min(LARGEST_SEGMENT, Math.max(SMALLEST_SEGMENT, this.bytes)))
     if (!this.#budget.reserve(capacity, false, this.#owner)) {
       if (!this.#budget.reserve(size, isUrgent, this.#owner)) return undefined
       capacity = size
     }
-    const slab = new Segment(
+    const segment = new Segment(
       capacity,
       this.last + 1,
       this.#appendedBytes,
       this.#budget,
       this.#owner
     )
-    // As in a slab: most logs have one.
-    if (this.#slabs.length === 0) this.#slabs = [slab]
-    else this.#slabs.push(slab)
+    // As in a segment: most logs have one.
+    if (this.#segments.length === 0) this.#segments = [segment]
+    else this.#segments.push(segment)
     this.bytes += capacity
-    return slab
+    return segment
   }
 
-  #release(slab: Segment, isRecallable: boolean): void {
-    this.bytes -= slab.bytes.length
-    slab.release(isRecallable)
+  #evictSegment(segment: Segment, isRecallable: boolean): void {
+    this.bytes -= segment.bytes.length
+    segment.evict(isRecallable)
   }
 
-  #slabOf(sequence: number): Segment {
-    const slabs = this.#slabs
-    let high = slabs.length - 1
-    if ((slabs[high] as Segment).first <= sequence) return slabs[high] as Segment
+  #segmentOf(sequence: number): Segment {
+    const segments = this.#segments
+    let high = segments.length - 1
+    if ((segments[high] as Segment).first <= sequence) return segments[high] as Segment
     let low = 0
     while (low < high) {
       const middle = (low + high + 1) >> 1
-      if ((slabs[middle] as Segment).first <= sequence) low = middle
+      if ((segments[middle] as Segment).first <= sequence) low = middle
       else high = middle - 1
     }
-    return slabs[low] as Segment
+    return segments[low] as Segment
   }
 }

@@ -167,7 +167,7 @@ export class FinishedStreams {
       lastRequest,
       lastError
     })
-    stream.letGo(isRecall)
+    stream.retention.dispose(isRecall)
   }
 
   /**

@@ -23,8 +23,8 @@ export interface InputWaitHost {
   /** Its client follows links. */
   readonly followsLinks: boolean
   readonly hasReader: boolean
-  /** How many readers it has had. */
-  readonly readers: number
+  /** `count`: how many it has had. */
+  readonly readers: { readonly count: number }
   /** Its client has sent an answer at once. */
   readonly answersDirectly: boolean
   /** The process is about to end: who is sent away finds the door shut. */
@@ -36,7 +36,7 @@ export interface InputWaitHost {
 }
 
 export class InputWait {
-  readonly turns = new ServerRequests()
+  readonly requests = new ServerRequests()
   readonly #host: InputWaitHost
   readonly #limits: StreamLimits
   readonly #timer = new Timer(() => this.watch())
@@ -44,10 +44,10 @@ export class InputWait {
   /** When the client was asked, of what it has not answered yet. */
   #askedAt = 0
   /**
-   * Where the last reader has stopped that has written everything, and whether the stream waited
+   * Where the last reader has stopped that had written everything, and whether the stream waited
    * all the while.
    */
-  #parted:
+  #closedCleanly:
     { readonly at: number; readonly hasWaited: boolean; readonly isWholeTurn: boolean } | undefined
   #hasWaited = false
   /** When its client was sent a ping; `undefined`: it was not. */
@@ -61,7 +61,7 @@ export class InputWait {
   }
 
   asked(id: RequestId, sequence: number): void {
-    this.turns.asked(id, sequence)
+    this.requests.asked(id, sequence)
     this.eventCame()
     this.#askedAt = this.#lastEventAt
     this.watch()
@@ -80,7 +80,10 @@ export class InputWait {
   get needsPing(): boolean {
     const { kind, state, profile, followsLinks } = this.#host
     const mayKeepAnswers =
-      kind === 'request' && state === 'live' && profile.handoff === 'when-proved' && !followsLinks
+      kind === 'request' &&
+      state === 'live' &&
+      profile.handoff === 'when-links-followed' &&
+      !followsLinks
     return (
       mayKeepAnswers &&
       !profile.reconnects &&
@@ -91,26 +94,26 @@ export class InputWait {
 
   pinged(id: RequestId, sequence: number): void {
     this.#pingedAt = now()
-    this.turns.askedByUs(id, sequence)
+    this.requests.askedByUs(id, sequence)
   }
 
   answered(id: RequestId, isHandedOver: boolean): void {
-    if (this.turns.answered(id, isHandedOver)) this.#goOn()
+    if (this.requests.answered(id, isHandedOver)) this.#goOn()
   }
 
   /** A notification may take a request back. */
   noteNotification(message: Message): void {
     const id = cancelledRequest(message)
-    if (id !== undefined && this.turns.withdrawn(id)) this.#goOn()
+    if (id !== undefined && this.requests.withdrawn(id)) this.#goOn()
   }
 
   /** A reader has come. */
   readerCame(): void {
-    this.#parted = undefined
+    this.#closedCleanly = undefined
     this.#isWholeTurn = false
     this.#hasWaited = this.#host.state === 'waiting'
     // Not in the middle of its coming.
-    if (this.turns.open.size > 0) this.#timer.start(0)
+    if (this.requests.open.size > 0) this.#timer.start(0)
   }
 
   /** The reader that has just come is given the whole turn, as its client has no cursor. */
@@ -118,30 +121,32 @@ export class InputWait {
     this.#isWholeTurn = true
   }
 
-  /** A reader has gone. `at`: it has ended its connection cleanly, after everything up to there. */
-  readerParted(at: number | undefined): void {
-    this.#parted =
-      at === undefined
+  /**
+   * A reader has gone. `closedCleanlyAt`: it has ended its connection after everything up to there.
+   */
+  readerLeft(closedCleanlyAt: number | undefined): void {
+    this.#closedCleanly =
+      closedCleanlyAt === undefined
         ? undefined
-        : { at, hasWaited: this.#hasWaited, isWholeTurn: this.#isWholeTurn }
+        : { at: closedCleanlyAt, hasWaited: this.#hasWaited, isWholeTurn: this.#isWholeTurn }
   }
 
   /**
    * The cursor at which a client that comes back is to be told that it is its turn; `undefined`:
    * there is something for it first. Without a cursor, a reader that came without one too and has
-   * parted in peace speaks for it.
+   * closed cleanly speaks for it.
    */
-  turnFor(cursor: number | undefined, last: number): number | undefined {
-    const parted = this.#parted
+  nextTurnCursor(cursor: number | undefined, last: number): number | undefined {
+    const closed = this.#closedCleanly
     if (cursor === undefined) {
       // Only what was asked for without a cursor speaks for a client that has none: an earlier wire
       // may have broken behind its head.
-      const hasAll = parted?.isWholeTurn === true && (parted.at === last || parted.hasWaited)
-      return hasAll ? parted.at : undefined
+      const hasAll = closed?.isWholeTurn === true && (closed.at === last || closed.hasWaited)
+      return hasAll ? closed.at : undefined
     }
-    // A stream that is never quiet: what has come since a reader has parted while it waited comes
+    // A stream that is never quiet: what has come since a reader has closed while it waited comes
     // after the answers.
-    const isNoise = parted?.at === cursor && parted.hasWaited
+    const isNoise = closed?.at === cursor && closed.hasWaited
     return cursor === last || isNoise ? cursor : undefined
   }
 
@@ -149,9 +154,9 @@ export class InputWait {
    * The client has been told. The reader before speaks for it once: what it has written may not
    * have arrived.
    */
-  told(cursor: number): void {
-    this.#parted = undefined
-    this.turns.told(cursor)
+  acknowledged(cursor: number): void {
+    this.#closedCleanly = undefined
+    this.requests.acknowledged(cursor)
   }
 
   /**
@@ -193,12 +198,12 @@ export class InputWait {
     const mayStop = isRunning && profile.handoff !== 'never'
     // The first reader comes as soon as the head is out, and must have begun before it can be sent
     // away.
-    if (!mayStop || this.turns.open.size === 0 || readers === 0) return undefined
+    if (!mayStop || this.requests.open.size === 0 || readers.count === 0) return undefined
     if (this.#isForClient) return this.#limits.handoffQuiet
     // Once: a client that comes back to the endpoint, and not to the stream URL, sends its answers
     // there. One whose revision does not have it come back is not disconnected where it sends them
     // at once.
     const mayGo = profile.reconnects || !answersDirectly
-    return mayGo && readers === 1 && hasReader ? this.#limits.handoffAfter : undefined
+    return mayGo && readers.count === 1 && hasReader ? this.#limits.handoffAfter : undefined
   }
 }

@@ -28,7 +28,7 @@ export class OutstandingRequests {
   #owed: readonly RequestId[]
   readonly #requestIds: readonly RequestId[]
   /** Set with the first request to the client, as most streams have none. */
-  #handOff: InputWait | undefined
+  #inputWait: InputWait | undefined
   readonly #host: InputWaitHost
   readonly #limits: StreamLimits
 
@@ -43,13 +43,13 @@ export class OutstandingRequests {
     return this.#owed
   }
 
-  get handOff(): InputWait | undefined {
-    return this.#handOff
+  get inputWait(): InputWait | undefined {
+    return this.#inputWait
   }
 
   /** Requests of the server without an answer yet, and the sequences of their events. */
   get open(): ReadonlyMap<RequestId, number> {
-    return this.#handOff?.turns.open ?? NO_REQUESTS
+    return this.#inputWait?.requests.open ?? NO_REQUESTS
   }
 
   /** The messages of an event, as far as they matter. */
@@ -70,7 +70,7 @@ export class OutstandingRequests {
 
   /** Notes the messages of an event that has been kept. */
   note(messages: readonly Message[], sequence: number): void {
-    this.#handOff?.eventCame()
+    this.#inputWait?.eventCame()
     for (const message of messages) this.#noteMessage(message, sequence)
   }
 
@@ -87,7 +87,7 @@ export class OutstandingRequests {
   }
 
   get #begun(): InputWait {
-    return (this.#handOff ??= new InputWait(this.#host, this.#limits))
+    return (this.#inputWait ??= new InputWait(this.#host, this.#limits))
   }
 
   #noteMessage(message: Message, sequence: number): void {
@@ -103,7 +103,7 @@ export class OutstandingRequests {
     } else if (isRequest(message)) {
       this.lastRequest = sequence
       this.#begun.asked(message.id, sequence)
-    } else this.#handOff?.noteNotification(message)
+    } else this.#inputWait?.noteNotification(message)
   }
 
   /** The client wants no response to a request any more. */
@@ -122,8 +122,8 @@ export class OutstandingRequests {
   /** The stream is over. Returns the requests that have not been answered. */
   end(): readonly RequestId[] {
     const unanswered = [...this.open.keys()]
-    this.#handOff?.stop()
-    this.#handOff?.turns.closeAll()
+    this.#inputWait?.stop()
+    this.#inputWait?.requests.closeAll()
     this.onResponse = undefined
     return unanswered
   }

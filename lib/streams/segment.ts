@@ -1,29 +1,63 @@
-// A slab: memory for a run of events, lent to sockets while they write it, and used again after
-// that.
+// A segment: memory for a run of events, retained by sockets while they write it, and used again
+// after that.
+import { Retained } from './retained.js'
 
-/** Bytes of a full-grown slab; only these are used again. */
-export const LARGEST_SLAB = 64 * 1024
-/** Slabs kept for new events: fresh memory costs more than the copy that fills it. */
+/** Bytes of a full-grown segment; only these are used again. */
+export const LARGEST_SEGMENT = 64 * 1024
+/** Memory that is kept for new events: fresh memory costs more than the copy that fills it. */
 const MOST_FREE = 256
 
 const free: Buffer[] = []
 
-/** Where the memory of slabs is counted. */
-export interface SlabKeeper {
+/** Where the memory of segments is counted. */
+export interface SegmentKeeper {
   /** Its memory is nobody's any more. */
-  release(slab: Segment): void
+  uncount(segment: Segment): void
   /**
-   * Its events are gone, and somebody still reads them: it counts until they are given back, or
+   * Its events are gone, and somebody still reads them: it counts until they are released, or
    * recalled.
    */
-  lingers(slab: Segment): void
+  lingers(segment: Segment): void
 }
 
-/**
- * Gives lent bytes back: once, however often it is called. `mayReuse`: nobody can read them any
- * more. Otherwise they only count no more, and are left to the garbage collector.
- */
-export type GiveBack = (mayReuse?: boolean) => void
+/** Who retains memory of a segment. */
+export interface SegmentReader {
+  /** The memory is wanted back before it was released. */
+  recalled(): void
+}
+
+/** A run of whole events, ready for the wire. */
+export interface Batch {
+  readonly bytes: Uint8Array
+  /** The sequence of its last event. */
+  readonly last: number
+  /** The segment that it lies in. */
+  readonly segment: Segment
+}
+
+/** The same, whose bytes do not change until it is released: they are written without a copy. */
+export class RetainedBatch extends Retained implements Batch {
+  readonly bytes: Uint8Array
+  readonly last: number
+  readonly segment: Segment
+  readonly reader: SegmentReader
+  /** Its neighbours among those that retain the segment. */
+  earlier: RetainedBatch | undefined
+  later: RetainedBatch | undefined
+
+  constructor(segment: Segment, after: number, reader: SegmentReader) {
+    super()
+    this.bytes = segment.after(after)
+    this.last = segment.last
+    this.segment = segment
+    this.reader = reader
+    segment.retain(this)
+  }
+
+  protected override released(mayReuse: boolean): void {
+    this.segment.released(this, mayReuse)
+  }
+}
 
 export class Segment {
   readonly bytes: Buffer
@@ -36,19 +70,19 @@ export class Segment {
   used = 0
   /** When the newest of its written events went out; 0 before. */
   writtenAt = 0
-  /** Asks each of those who read the memory to let go of it. */
-  #borrowers: readonly (() => void)[] = NOBODY
-  #isReleased = false
+  /** The newest of those that retain it. */
+  #retained: RetainedBatch | undefined
+  #isEvicted = false
   #isCounted = true
   #mayReuse = true
-  readonly #keeper: SlabKeeper
+  readonly #keeper: SegmentKeeper
   /** For whom it is counted. */
   readonly owner: string
 
-  constructor(capacity: number, first: number, offset: number, keeper: SlabKeeper, owner = '') {
+  constructor(capacity: number, first: number, offset: number, keeper: SegmentKeeper, owner = '') {
     this.#keeper = keeper
     this.owner = owner
-    const recycled = capacity === LARGEST_SLAB ? free.pop() : undefined
+    const recycled = capacity === LARGEST_SEGMENT ? free.pop() : undefined
     // Never from Node's pool, which would keep other people's bytes alive with ours; never cleared,
     // it is filled before it is read.
     this.bytes = recycled ?? Buffer.allocUnsafeSlow(capacity)
@@ -64,7 +98,7 @@ export class Segment {
   /** Notes that an event ends there. */
   endAt(end: number): void {
     this.used = end
-    // The first without `push`, which makes room for 17 at once: most slabs of a call that waits
+    // The first without `push`, which makes room for 17 at once: most segments of a call that waits
     // have one.
     if (this.ends.length === 0) this.ends = [end]
     else this.ends.push(end)
@@ -75,31 +109,36 @@ export class Segment {
     return sequence < this.first ? 0 : (this.ends[sequence - this.first] as number)
   }
 
-  /**
-   * Lends the bytes to a reader. `recall` is called when they are wanted back early. What it
-   * returns gives them back: once, however often it is called, for two owners of one memory would
-   * read each other's messages.
-   */
-  lend(recall: () => void): GiveBack {
-    // A loan of its own, as a reader may borrow more than once.
-    const loan = (): void => recall()
-    this.#borrowers = this.#borrowers === NOBODY ? [loan] : [...this.#borrowers, loan]
-    return (mayReuse = true) => {
-      if (!this.#borrowers.includes(loan)) return
-      this.#borrowers =
-        this.#borrowers.length === 1 ? NOBODY : this.#borrowers.filter(other => other !== loan)
-      this.#mayReuse &&= mayReuse
-      this.#recycle()
-    }
+  /** The events after one. */
+  after(sequence: number): Uint8Array {
+    return this.bytes.subarray(this.endOf(sequence), this.used)
+  }
+
+  // RetainedBatch
+
+  retain(batch: RetainedBatch): void {
+    batch.earlier = this.#retained
+    if (this.#retained !== undefined) this.#retained.later = batch
+    this.#retained = batch
+  }
+
+  released(batch: RetainedBatch, mayReuse: boolean): void {
+    const { earlier, later } = batch
+    if (later === undefined) this.#retained = earlier
+    else later.earlier = earlier
+    if (earlier !== undefined) earlier.later = later
+    batch.earlier = batch.later = undefined
+    this.#mayReuse &&= mayReuse
+    this.#recycle()
   }
 
   /**
    * Its events are no longer kept. `isRecallable`: who still reads them may be cut off where memory
    * is short. Not so while the stream runs: its reader would come back, and find them gone.
    */
-  release(isRecallable = true): void {
-    this.#isReleased = true
-    if (isRecallable && this.#borrowers !== NOBODY) this.#keeper.lingers(this)
+  evict(isRecallable = true): void {
+    this.#isEvicted = true
+    if (isRecallable && this.#retained !== undefined) this.#keeper.lingers(this)
     this.#recycle()
   }
 
@@ -109,21 +148,23 @@ export class Segment {
    */
   recall(): void {
     this.#uncount()
-    for (const recall of this.#borrowers) recall()
+    // They may release it at once.
+    const readers: SegmentReader[] = []
+    for (let batch = this.#retained; batch !== undefined; batch = batch.earlier)
+      readers.push(batch.reader)
+    for (const reader of readers) reader.recalled()
   }
 
   #recycle(): void {
-    if (!this.#isReleased || this.#borrowers !== NOBODY) return
+    if (!this.#isEvicted || this.#retained !== undefined) return
     this.#uncount()
-    const isReusable = this.#mayReuse && this.bytes.length === LARGEST_SLAB
+    const isReusable = this.#mayReuse && this.bytes.length === LARGEST_SEGMENT
     if (isReusable && free.length < MOST_FREE) free.push(this.bytes)
   }
 
   #uncount(): void {
     if (!this.#isCounted) return
     this.#isCounted = false
-    this.#keeper.release(this)
+    this.#keeper.uncount(this)
   }
 }
-
-const NOBODY: readonly (() => void)[] = []

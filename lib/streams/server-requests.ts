@@ -24,8 +24,8 @@ export class ServerRequests {
   #closed: Map<RequestId, Closed> | undefined
   /** The first sequence that is kept. */
   #first = 0
-  /** The cursor of the client that was told last that the stream waits for it. */
-  #toldAt = 0
+  /** What the client has that heard last that the stream waits for it. */
+  #acknowledged = 0
 
   get open(): ReadonlyMap<RequestId, number> {
     return this.#open
@@ -42,17 +42,17 @@ export class ServerRequests {
   }
 
   /** The client knows that it is its turn: it has everything up to the cursor. */
-  told(cursor: number): void {
-    this.#toldAt = cursor
+  acknowledged(cursor: number): void {
+    this.#acknowledged = cursor
   }
 
   /** A request has been answered. `false`: it awaited no answer. */
   answered(id: RequestId, isHandedOver: boolean): boolean {
     const sequence = this.#open.get(id)
     if (sequence === undefined) return false
-    // Whoever answers a request has everything up to it, and whoever was told after it, up to
+    // Who answers a request has everything up to it, and who was told of the turn after it, up to
     // there.
-    this.#close(id, { cursor: Math.max(sequence, this.#toldAt), isHandedOver })
+    this.#close(id, { cursor: Math.max(sequence, this.#acknowledged), isHandedOver })
     return true
   }
 
@@ -74,7 +74,9 @@ export class ServerRequests {
     for (const id of ids) {
       const sequence = this.#open.get(id)
       const after =
-        sequence === undefined ? this.#closed?.get(id)?.cursor : Math.max(sequence, this.#toldAt)
+        sequence === undefined
+          ? this.#closed?.get(id)?.cursor
+          : Math.max(sequence, this.#acknowledged)
       if (after !== undefined && (cursor === undefined || after > cursor)) cursor = after
     }
     return cursor

@@ -81,7 +81,7 @@ export class Sessions {
     this.#note(owner, sessionId, { resourceStreaming })
   }
 
-  prove(owner: string, sessionId: string): void {
+  noteFollowsLinks(owner: string, sessionId: string): void {
     this.#note(owner, sessionId, { followsLinks: true })
   }
 

@@ -1,7 +1,7 @@
 // The bytes that all logs together may hold, and who gives some up where room is wanted.
 import type { ByteBudget } from './event-log.js'
 import { FairShares } from './fair-shares.js'
-import { LARGEST_SLAB, type Segment } from './segment.js'
+import { LARGEST_SEGMENT, type Segment } from './segment.js'
 import type { Stream } from './stream.js'
 
 /**
@@ -20,7 +20,7 @@ export class SharedBytes implements ByteBudget {
   readonly #evictFinished: (wantedBy: string | undefined) => boolean
   #taken = 0
 
-  /** @param evictFinished lets a finished stream go. `false`: none may, for who wants the room. */
+  /** @param evictFinished evicts a finished stream. `false`: none may, for who wants the room. */
   constructor(max: number, evictFinished: (wantedBy: string | undefined) => boolean) {
     this.#max = max
     this.#evictFinished = evictFinished
@@ -78,13 +78,13 @@ export class SharedBytes implements ByteBudget {
     this.#count(-bytes, owner)
   }
 
-  release(slab: Segment): void {
-    this.#count(-slab.bytes.length, slab.owner)
-    this.#lingering.delete(slab)
+  uncount(segment: Segment): void {
+    this.#count(-segment.bytes.length, segment.owner)
+    this.#lingering.delete(segment)
   }
 
-  lingers(slab: Segment): void {
-    this.#lingering.add(slab)
+  lingers(segment: Segment): void {
+    this.#lingering.add(segment)
   }
 
   #count(bytes: number, owner: string): void {
@@ -109,7 +109,7 @@ export class SharedBytes implements ByteBudget {
       const stream = this.#written.next(wantedBy)
       if (stream === undefined) return false
       const before = this.#taken
-      stream.letGoWritten(LARGEST_SLAB)
+      stream.retention.evictWritten(LARGEST_SEGMENT)
       if (this.#taken < before) return true
       this.mayNotEvict(stream)
     }

@@ -144,7 +144,7 @@ export class StreamRegistry implements StreamHost<Stream> {
     this.#isClosing = true
     this.#mayMove = abandonAfter === Infinity
     this.abandonAfter = Math.min(abandonAfter, this.abandonAfter)
-    for (const stream of this.#running) stream.signOfLife()
+    for (const stream of this.#running) stream.readers.signOfLife()
   }
 
   // StreamHost
@@ -220,7 +220,7 @@ export class StreamRegistry implements StreamHost<Stream> {
   #keepNoLonger(stream: Stream, isEviction: boolean): void {
     this.#remove(stream)
     this.#remember?.(stream)
-    if (stream.isEphemeral || this.#remember !== undefined) stream.letGo(isEviction)
+    if (stream.isEphemeral || this.#remember !== undefined) stream.retention.dispose(isEviction)
     else this.#finished.replaceWithTombstone(stream, isEviction)
     if (!isEviction) return
     this.#evictions++
@@ -243,7 +243,7 @@ export class StreamRegistry implements StreamHost<Stream> {
   /** `false`: there is nothing left. */
   #expire(): boolean {
     const at = now()
-    for (const stream of this.#running) stream.expire(at)
+    for (const stream of this.#running) stream.retention.expire(at)
     this.#finished.expire()
     return this.#running.size + this.#finished.size > 0
   }

@@ -3,6 +3,7 @@
 import type { StreamError } from '../protocol/errors.js'
 import type { ByteBudget } from './event-log.js'
 import type { RequestId } from '../protocol/json-rpc.js'
+import type { Retained } from './retained.js'
 import type { ClientProfile } from '../protocol/revisions.js'
 import type { ResumeInterval } from '../protocol/stream-messages.js'
 import type { UndeliveredLimits, UndeliveredQuota } from './undelivered-quota.js'
@@ -89,9 +90,9 @@ export interface Reader {
   giveWay(): void
   /**
    * A block without an event, from the producer: worth passing on now, never worth keeping. It
-   * counts until `giveBack`.
+   * counts until it is released.
    */
-  comment(bytes: Uint8Array, giveBack: () => void): void
+  comment(bytes: Uint8Array, retained: Retained): void
   /**
    * The server wants it gone, and back after `retry` milliseconds. `false`: it would not come back,
    * so it stays. `isPresumed`: it comes back, whatever its revision says.

@@ -245,7 +245,7 @@ export class Session implements TransportLike, WireSession {
   }
 
   signOfLife(): void {
-    this.#streams.own?.signOfLife()
+    this.#streams.own?.readers.signOfLife()
   }
 
   wireLost(wire: SessionWire): void {

@@ -102,7 +102,7 @@ function pollAll(wire: RequestWire, { id }: StreamRequest): void {
 }
 
 function signOfLife(wire: RequestWire, stream: Stream): void {
-  stream.signOfLife()
+  stream.readers.signOfLife()
   wire.shared.sessions.get(stream.sessionId ?? '')?.signOfLife()
 }
 

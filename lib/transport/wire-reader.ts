@@ -2,7 +2,8 @@
 // a slow wire without a queue of its own.
 import { now } from '../protocol/clock.js'
 import { faultMessage, STREAM_ERROR } from '../protocol/errors.js'
-import type { Batch } from '../streams/event-log.js'
+import type { Batch, SegmentReader } from '../streams/segment.js'
+import type { Retained } from '../streams/retained.js'
 import { foreignId } from '../protocol/foreign-id.js'
 import { cancelledRequest, isRequest, paramsOf } from '../protocol/json-rpc.js'
 import { withTags, type WireMessage } from '../protocol/shared-wire.js'
@@ -41,7 +42,7 @@ export interface WireReaderOptions {
  */
 const MOST_UNDERWAY = 256 * 1024
 
-export class WireReader implements Reader {
+export class WireReader implements Reader, SegmentReader {
   readonly stream: Stream
   #cursor: number
   #isClosed = false
@@ -96,7 +97,7 @@ export class WireReader implements Reader {
   }
 
   #sendBatch(): void {
-    const batch = this.stream.log.read(this.#cursor)
+    const batch = this.stream.log.retain(this.#cursor, this)
     const fields = newFields()
     let from = 0
     while (from < batch.bytes.length && !this.#isClosed && this.#underway < MOST_UNDERWAY) {
@@ -107,7 +108,11 @@ export class WireReader implements Reader {
       this.#send(this.#forWire(message), to - from)
       from = to
     }
-    batch.giveBack()
+    batch.release()
+  }
+
+  recalled(): void {
+    // It has read them in a moment.
   }
 
   #markWritten(batch: Batch): void {
@@ -165,8 +170,8 @@ export class WireReader implements Reader {
   }
 
   /** Blocks without an event are for HTTP. */
-  comment(_bytes: Uint8Array, giveBack: () => void): void {
-    giveBack()
+  comment(_bytes: Uint8Array, retained: Retained): void {
+    retained.release()
   }
 
   /** A wire carries more than this stream: it stays. */

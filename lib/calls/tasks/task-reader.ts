@@ -55,7 +55,6 @@ export class TaskReader extends SoleReader {
         if (FIELDS.isMessage) texts.push(dataOf(bytes, from, to, FIELDS))
       })
       this.#stream.markWritten(batch, now())
-      batch.giveBack()
       // Nobody comes back for it.
       log.evict(Infinity, log.written)
       for (const text of texts) this.#read(text)

@@ -30,7 +30,7 @@ afterEach(() => {
 
 const MAX_STREAM_BYTES = 256 * 1024
 const EVENT = 8 * 1024
-/** What a stream may hold: its limit, the event that reached it, and the rest of a slab. */
+/** What a stream may hold: its limit, the event that reached it, and the rest of a segment. */
 const MOST_HELD = MAX_STREAM_BYTES + EVENT + 64 * 1024
 /**
  * What a connection holds besides: a response and its socket queue as much as Node lets them, which

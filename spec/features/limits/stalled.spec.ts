@@ -119,7 +119,7 @@ describe('a connection that takes nothing for `resumeInterval.max`', () => {
   })
 })
 
-describe('what a socket has been lent', () => {
+describe('what a socket has not taken', () => {
   const inFront: [string, RequestHandler[]][] = [
     ['', []],
     [

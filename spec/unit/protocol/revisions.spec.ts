@@ -7,8 +7,8 @@ const ANNOUNCED = { reconnects: true, handoff: 'when-quiet' }
 
 describe('the manners towards a client', () => {
   const untouched = { taken: false, primer: 'none', reconnects: false, handoff: 'never' }
-  const early = { taken: true, primer: 'named', reconnects: false, handoff: 'when-proved' }
-  const polling = { taken: true, primer: 'empty', reconnects: true, handoff: 'when-proved' }
+  const early = { taken: true, primer: 'named', reconnects: false, handoff: 'when-links-followed' }
+  const polling = { taken: true, primer: 'empty', reconnects: true, handoff: 'when-links-followed' }
 
   it.each([
     [undefined, early, { ...early, ...ANNOUNCED }],

@@ -1,10 +1,11 @@
-// A connection over sockets that behave like none that a spec can open at will: what it was lent
-// comes back whatever becomes of them.
+// A connection over sockets that behave like none that a spec can open at will: what it
+// retained is released whatever becomes of them.
 
 import { afterEach, describe, expect, it } from '@jest/globals'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { responseSink } from '../../../lib/endpoint/connections.js'
-import { Connection, type Sink } from '../../../lib/readers/connection.js'
+import { Connection } from '../../../lib/readers/connection.js'
+import type { Sink } from '../../../lib/readers/sink.js'
 import type { Stream } from '../../../lib/streams/stream.js'
 import type { StreamRegistry } from '../../../lib/streams/stream-registry.js'
 import { append, complete, MANNERS, newTable, open, progress } from '../streams/fakes.js'
@@ -62,7 +63,7 @@ function connected(sink: Sink, messages: readonly object[] = []) {
   return { ...rest, stream, table, connection }
 }
 
-it('does not part in peace from a socket that is broken, and gets back what that was lent', () => {
+it('does not end cleanly on a socket that is broken, and releases what that has not taken', () => {
   const sink = new MuteSink()
   const { table, stream, connection } = connected(sink)
   append(stream, progress('one'))
@@ -95,7 +96,7 @@ describe('the first block', () => {
     }
   })
 
-  it('leaves in one write with the few small events that there are, and lends nothing', () => {
+  it('leaves in one write with the few small events that there are, and retains nothing', () => {
     const sink = new MuteSink()
     const { table, stream, connection } = connected(sink, [progress('one'), progress('two')])
     expect(sink.written).toEqual([

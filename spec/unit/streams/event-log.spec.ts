@@ -22,7 +22,7 @@ class Budget implements ByteBudget {
     this.held -= bytes
   }
 
-  release({ bytes }: { bytes: Uint8Array }): void {
+  uncount({ bytes }: { bytes: Uint8Array }): void {
     this.held -= bytes.length
   }
 
@@ -47,7 +47,6 @@ function textAfter(log: EventLog, cursor: number): string {
   while (cursor < log.last) {
     const batch = log.read(cursor)
     text += Buffer.from(batch.bytes).toString()
-    batch.giveBack()
     cursor = batch.last
   }
   return text
@@ -58,7 +57,6 @@ function write(log: EventLog, cursor: number, now = 1, until = log.last): void {
   while (cursor < until) {
     const batch = log.read(cursor)
     log.markWritten(batch, now)
-    batch.giveBack()
     cursor = batch.last
   }
 }
@@ -66,7 +64,7 @@ function write(log: EventLog, cursor: number, now = 1, until = log.last): void {
 const wire = (sequence: number, text: string) => `${PREFIX}${sequence}\n${text}`
 
 describe('the event log', () => {
-  it('puts the id in front of each event, and gives back what comes after a cursor', () => {
+  it('puts the id in front of each event, and reads what comes after a cursor', () => {
     const { log } = newLog()
     for (const text of ['data: a\n\n', 'data: ü€😀\n\n', 'data: c\n\n']) append(log, text)
     expect(log.last).toBe(3)
@@ -87,7 +85,7 @@ describe('the event log', () => {
   it('copies an event once, and never touches a batch again', () => {
     const { log } = newLog()
     append(log, 'one')
-    const batch = log.read(0)
+    const batch = log.retain(0, { recalled: () => undefined })
     const before = Buffer.from(batch.bytes).toString()
     for (let i = 0; i < 1000; i++) append(log, `event ${i}`)
     expect(log.read(0).bytes.buffer).toBe(batch.bytes.buffer)
@@ -158,7 +156,7 @@ describe('the event log', () => {
   })
 
   describe('evicts', () => {
-    /** Slabs of one event each. */
+    /** Segments of one event each. */
     const withLargeEvents = (n: number) => {
       const { log, budget } = newLog()
       for (let i = 0; i < n; i++) append(log, 'x'.repeat(70_000))
@@ -308,7 +306,6 @@ describe('the event log', () => {
               for (let i = 0; i < amount && cursor < log.last; i++) {
                 const batch = log.read(cursor)
                 log.markWritten(batch, now)
-                batch.giveBack()
                 cursor = batch.last
               }
             } else if (name === 'start') {

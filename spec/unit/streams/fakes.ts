@@ -5,6 +5,7 @@ import { newFields, readFields } from '../../../lib/protocol/sse-fields.js'
 import type { StreamError } from '../../../lib/protocol/errors.js'
 import type { RequestId } from '../../../lib/protocol/json-rpc.js'
 import type { ClientProfile } from '../../../lib/protocol/revisions.js'
+import type { Retained } from '../../../lib/streams/retained.js'
 import type { Stream } from '../../../lib/streams/stream.js'
 import type { Producer, Reader, StreamInit } from '../../../lib/streams/stream-types.js'
 import {
@@ -17,7 +18,7 @@ export const MANNERS: ClientProfile = {
   taken: true,
   primer: 'empty',
   reconnects: true,
-  handoff: 'when-proved'
+  handoff: 'when-links-followed'
 }
 
 export const LIMITS: RegistryLimits = {
@@ -93,8 +94,8 @@ export class FakeReader implements Reader {
     this.waysGiven++
   }
 
-  comment(bytes: Uint8Array, giveBack: () => void): void {
-    giveBack()
+  comment(bytes: Uint8Array, retained: Retained): void {
+    retained.release()
     this.comments.push(Buffer.from(bytes).toString())
   }
 
@@ -173,7 +174,6 @@ export function deliver(stream: Stream, cursor = 0, now = clock()): string {
     const batch = stream.log.read(cursor)
     text += Buffer.from(batch.bytes).toString()
     stream.markWritten(batch, now)
-    batch.giveBack()
     cursor = batch.last
   }
   return text

@@ -232,15 +232,15 @@ describe('for a client of which nothing is known', () => {
     append(stream, ask('a'))
     pass(QUIET)
     expect(stream.state).toBe('live')
-    stream.prove()
+    stream.noteFollowsLinks()
     expect([stream.state, reader.disconnects]).toEqual(['waiting', [undefined]])
-    stream.prove()
+    stream.noteFollowsLinks()
     expect(reader.disconnects).toHaveLength(1)
   })
 
   it('and as soon as it is quiet from then on', () => {
     const { stream } = start(MANNERS)
-    stream.prove()
+    stream.noteFollowsLinks()
     append(stream, ask('a'))
     pass(QUIET)
     expect(stream.state).toBe('waiting')
@@ -251,7 +251,7 @@ describe('never', () => {
   it('where that is the option, not even for a client that has proved itself', () => {
     const { stream, reader } = start({ ...MANNERS, handoff: 'never' })
     append(stream, ask('a'))
-    stream.prove()
+    stream.noteFollowsLinks()
     pass(10 * AFTER)
     expect([stream.state, reader.disconnects]).toEqual(['live', []])
   })

@@ -10,14 +10,15 @@ import type { ClientProfile } from '../../../lib/protocol/revisions.js'
 import { DueQueue } from '../../../lib/streams/due-queue.js'
 import { Stream } from '../../../lib/streams/stream.js'
 import type { StreamRegistry } from '../../../lib/streams/stream-registry.js'
-import { Connection, type Sink } from '../../../lib/readers/connection.js'
+import { Connection } from '../../../lib/readers/connection.js'
+import type { Sink } from '../../../lib/readers/sink.js'
 import { BlockSplitter, type Block } from '../../helpers/blocks.js'
 import { append, FakeProducer, newTable, response, streamId, tryOpen } from './fakes.js'
 
 /** Milliseconds after which whoever is taken over again and again is told at the latest. */
 const LONGEST_DELAY = 30_000
 const TIMES = { window: 1000, abandonAfter: 5000 }
-/** Small streams, where every limit is near; and such as fill slabs that are used again. */
+/** Small streams, where every limit is near; and such as fill segments that are used again. */
 const SIZES = [
   {
     name: 'small',
@@ -112,7 +113,7 @@ class Wire implements Sink {
     this.ended = 'cleanly'
     const isAtWill = /^retry: 77$/m.test(this.#lastWrite)
     // The newer one may have gone by the time that this one is told.
-    const isTakenOver = this.#stream.readers > this.number
+    const isTakenOver = this.#stream.readers.count > this.number
     if (isAtWill || isTakenOver) return
     ensure(
       this.#stream.isEnded,
@@ -217,7 +218,7 @@ class Client {
       waits: none,
       goesOn: none
     })
-    wire.number = this.#model.stream.readers
+    wire.number = this.#model.stream.readers.count
     this.connection.flush()
   }
 
@@ -303,8 +304,7 @@ class StreamModel {
 
   #lastEvent(): string {
     const { log } = this.stream
-    const { bytes, giveBack } = log.read(log.last - 1)
-    giveBack()
+    const { bytes } = log.read(log.last - 1)
     return /^data: (.*)$/m.exec(Buffer.from(bytes).toString())?.[1] ?? ''
   }
 }
@@ -404,7 +404,7 @@ it.each(SIZES)(
         const check = () => {
           const { bytes, live, finished } = table.counts()
           const kept = models.reduce((sum, { stream }) => sum + stream.log.bytes, 0)
-          ensure(bytes >= kept, 'bytes are those of all logs, and what has been lent')
+          ensure(bytes >= kept, 'bytes are those of all logs, and what is retained')
           ensure(bytes <= limits.maxBytes + largestEvent, 'bytes stay within their limit')
           ensure(live + finished <= limits.maxStreams, 'streams stay within their limit')
           ensure(
@@ -443,7 +443,7 @@ it.each(SIZES)(
           else if (name === 'disconnect') client.connection?.disconnect()
           else if (name === 'open') open()
           else if (name === 'tick') jest.runAllTicks()
-          else if (name === 'comment') stream.comment(Buffer.from(': ping\n\n'))
+          else if (name === 'comment') stream.readers.comment(Buffer.from(': ping\n\n'))
           else jest.advanceTimersByTime(3 * amount)
           check()
         }

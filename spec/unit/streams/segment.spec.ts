@@ -1,95 +1,99 @@
-// Memory is used again only when nobody can read it any more: two streams in one slab would read
+// Memory is used again only when nobody can read it any more: two streams in one segment would read
 // each other's messages.
 
 import { describe, expect, it } from '@jest/globals'
-import { LARGEST_SLAB, Segment } from '../../../lib/streams/segment.js'
+import { LARGEST_SEGMENT, RetainedBatch, Segment } from '../../../lib/streams/segment.js'
 
 /** What is counted. */
 class Keeper {
   bytes = 0
   readonly lingering = new Set<Segment>()
 
-  release(slab: Segment): void {
-    this.bytes -= slab.bytes.length
-    this.lingering.delete(slab)
+  uncount(segment: Segment): void {
+    this.bytes -= segment.bytes.length
+    this.lingering.delete(segment)
   }
 
-  lingers(slab: Segment): void {
-    this.lingering.add(slab)
+  lingers(segment: Segment): void {
+    this.lingering.add(segment)
   }
 }
 
-function open(capacity = LARGEST_SLAB, keeper = new Keeper()): Segment {
+function open(capacity = LARGEST_SEGMENT, keeper = new Keeper()): Segment {
   keeper.bytes += capacity
   return new Segment(capacity, 1, 0, keeper)
 }
 
-const nothing = () => undefined
+const NOBODY = { recalled: () => undefined }
 
-/** Whether the next slab gets this memory. */
+/** A reader that has all of a segment still. */
+const retain = (segment: Segment, reader = NOBODY) =>
+  new RetainedBatch(segment, segment.first - 1, reader)
+
+/** Whether the next segment gets this memory. */
 function isUsedAgain({ bytes }: Segment): boolean {
   const next = open()
   const isSame = next.bytes === bytes
-  if (isSame) next.release()
+  if (isSame) next.evict()
   return isSame
 }
 
-describe('the memory of a slab', () => {
+describe('the memory of a segment', () => {
   it('is used again once its events are gone', () => {
-    const slab = open()
-    expect(isUsedAgain(slab)).toBe(false)
-    slab.release()
-    expect(isUsedAgain(slab)).toBe(true)
+    const segment = open()
+    expect(isUsedAgain(segment)).toBe(false)
+    segment.evict()
+    expect(isUsedAgain(segment)).toBe(true)
   })
 
-  it('is not used again while it is lent, to however many', () => {
-    const slab = open()
-    const giveBack = [slab.lend(nothing), slab.lend(nothing), slab.lend(nothing)]
-    giveBack[0]!()
-    slab.release()
-    expect(isUsedAgain(slab)).toBe(false)
-    giveBack[2]!()
-    expect(isUsedAgain(slab)).toBe(false)
-    giveBack[1]!()
-    expect(isUsedAgain(slab)).toBe(true)
+  it('is not used again while anybody retains it', () => {
+    const segment = open()
+    const retained = [retain(segment), retain(segment), retain(segment)]
+    retained[0]!.release()
+    segment.evict()
+    expect(isUsedAgain(segment)).toBe(false)
+    retained[2]!.release()
+    expect(isUsedAgain(segment)).toBe(false)
+    retained[1]!.release()
+    expect(isUsedAgain(segment)).toBe(true)
   })
 
-  it('is given back once by each, however often they say so', () => {
-    const slab = open()
-    const [once, other] = [slab.lend(nothing), slab.lend(nothing)]
-    once()
-    once()
-    slab.release()
-    once()
-    expect(isUsedAgain(slab)).toBe(false)
-    other()
+  it('is released once by each, however often they say so', () => {
+    const segment = open()
+    const [once, other] = [retain(segment), retain(segment)]
+    once.release()
+    once.release()
+    segment.evict()
+    once.release()
+    expect(isUsedAgain(segment)).toBe(false)
+    other.release()
     const [first, second] = [open(), open()]
-    other()
-    once()
+    other.release()
+    once.release()
     const third = open()
-    expect(first.bytes).toBe(slab.bytes)
+    expect(first.bytes).toBe(segment.bytes)
     expect(new Set([first.bytes, second.bytes, third.bytes]).size).toBe(3)
   })
 
   it('is not used again by events that are still kept', () => {
-    const slab = open()
-    slab.lend(nothing)()
-    expect(isUsedAgain(slab)).toBe(false)
+    const segment = open()
+    retain(segment).release()
+    expect(isUsedAgain(segment)).toBe(false)
   })
 
   it('is used again only where it is of the one size that many have', () => {
     const small = open(512)
-    small.release()
+    small.evict()
     expect(open(512).bytes).not.toBe(small.bytes)
-    const large = open(2 * LARGEST_SLAB)
-    large.release()
+    const large = open(2 * LARGEST_SEGMENT)
+    large.evict()
     expect(isUsedAgain(large)).toBe(false)
   })
 
   it('is kept for use only so far', () => {
-    const slabs = Array.from({ length: 500 }, () => open())
-    const all = new Set(slabs.map(({ bytes }) => bytes))
-    for (const slab of slabs) slab.release()
+    const segments = Array.from({ length: 500 }, () => open())
+    const all = new Set(segments.map(({ bytes }) => bytes))
+    for (const segment of segments) segment.evict()
     const again = Array.from({ length: 500 }, () => open()).filter(({ bytes }) => all.has(bytes))
     expect(again.length).toBeGreaterThan(0)
     expect(again.length).toBeLessThan(300)
@@ -100,60 +104,65 @@ describe('the memory of a slab', () => {
   })
 })
 
-describe('what is counted of a slab', () => {
-  it('is counted until its events are gone and everybody has given it back', () => {
+describe('what is counted of a segment', () => {
+  it('is counted until its events are gone and everybody has released it', () => {
     const keeper = new Keeper()
-    const slab = open(1000, keeper)
-    const giveBack = [slab.lend(nothing), slab.lend(nothing)]
-    slab.release()
-    expect([keeper.bytes, [...keeper.lingering]]).toEqual([1000, [slab]])
-    giveBack[0]!()
+    const segment = open(1000, keeper)
+    const retained = [retain(segment), retain(segment)]
+    segment.evict()
+    expect([keeper.bytes, [...keeper.lingering]]).toEqual([1000, [segment]])
+    retained[0]!.release()
     expect(keeper.bytes).toBe(1000)
-    giveBack[1]!()
+    retained[1]!.release()
     expect([keeper.bytes, keeper.lingering.size]).toEqual([0, 0])
-    giveBack[1]!()
+    retained[1]!.release()
     expect(keeper.bytes).toBe(0)
   })
 
-  it('counts no more once it was wanted back from all who read it, and is used again only when they have given it back', () => {
+  it('counts no more once it was wanted back from all who read it, and is used again only when they have released it', () => {
     const keeper = new Keeper()
-    const slab = open(LARGEST_SLAB, keeper)
+    const segment = open(LARGEST_SEGMENT, keeper)
     let recalls = 0
-    const giveBack = [slab.lend(() => recalls++), slab.lend(() => recalls++)]
-    slab.release()
-    slab.recall()
+    const reader = { recalled: () => void recalls++ }
+    const retained = [retain(segment, reader), retain(segment, reader)]
+    segment.evict()
+    segment.recall()
     expect([keeper.bytes, keeper.lingering.size, recalls]).toEqual([0, 0, 2])
-    expect(isUsedAgain(slab)).toBe(false)
-    for (const each of giveBack) each()
+    expect(isUsedAgain(segment)).toBe(false)
+    for (const each of retained) each.release()
     expect(keeper.bytes).toBe(0)
-    expect(isUsedAgain(slab)).toBe(true)
+    expect(isUsedAgain(segment)).toBe(true)
   })
 
   it('is not wanted back while its stream runs', () => {
     const keeper = new Keeper()
-    const slab = open(1000, keeper)
-    slab.lend(nothing)
-    slab.release(false)
+    const segment = open(1000, keeper)
+    retain(segment)
+    segment.evict(false)
     expect([keeper.bytes, keeper.lingering.size]).toEqual([1000, 0])
   })
 
   it('is not used again where one of those who read it may keep it', () => {
-    const slab = open()
-    const giveBack = slab.lend(nothing)
-    slab.release()
-    giveBack(false)
-    expect(isUsedAgain(slab)).toBe(false)
+    const segment = open()
+    const retained = retain(segment)
+    segment.evict()
+    retained.release(false)
+    expect(isUsedAgain(segment)).toBe(false)
   })
 })
 
-describe('a slab', () => {
+describe('a segment', () => {
   it('knows where its events end', () => {
-    const slab = new Segment(512, 10, 1000, new Keeper())
-    expect([slab.last, slab.endOf(9)]).toEqual([9, 0])
-    slab.endAt(20)
-    slab.endAt(50)
-    expect([slab.last, slab.used, slab.endOf(9), slab.endOf(10), slab.endOf(11)]).toEqual([
-      11, 50, 0, 20, 50
-    ])
+    const segment = new Segment(512, 10, 1000, new Keeper())
+    expect([segment.last, segment.endOf(9)]).toEqual([9, 0])
+    segment.endAt(20)
+    segment.endAt(50)
+    expect([
+      segment.last,
+      segment.used,
+      segment.endOf(9),
+      segment.endOf(10),
+      segment.endOf(11)
+    ]).toEqual([11, 50, 0, 20, 50])
   })
 })

@@ -15,11 +15,11 @@ describe('the memory of sessions', () => {
     sessions.negotiated('owner', 'a', '2025-11-25')
     expect(sessions.revisionOf('owner', 'a')).toBe('2025-11-25')
     expect(sessions.followsLinks('owner', 'a')).toBe(false)
-    sessions.prove('owner', 'a')
+    sessions.noteFollowsLinks('owner', 'a')
     expect(sessions.revisionOf('owner', 'a')).toBe('2025-11-25')
     expect(sessions.followsLinks('owner', 'a')).toBe(true)
 
-    sessions.prove('owner', 'b')
+    sessions.noteFollowsLinks('owner', 'b')
     expect(sessions.revisionOf('owner', 'b')).toBeUndefined()
     expect(sessions.followsLinks('owner', 'b')).toBe(true)
 
@@ -30,7 +30,7 @@ describe('the memory of sessions', () => {
   it('starts afresh when a session is initialized again, and when it has ended', () => {
     const sessions = new Sessions(10)
     sessions.negotiated('owner', 'a', '2025-06-18')
-    sessions.prove('owner', 'a')
+    sessions.noteFollowsLinks('owner', 'a')
     sessions.negotiated('owner', 'a', '2025-11-25')
     expect([sessions.revisionOf('owner', 'a'), sessions.followsLinks('owner', 'a')]).toEqual([
       '2025-11-25',
@@ -60,7 +60,7 @@ describe('the memory of sessions', () => {
   it('tells owners apart, whatever they call their sessions', () => {
     const sessions = new Sessions(10)
     sessions.negotiated('a', 'session', '2025-11-25')
-    sessions.prove('b', 'session')
+    sessions.noteFollowsLinks('b', 'session')
     expect([sessions.revisionOf('a', 'session'), sessions.followsLinks('a', 'session')]).toEqual([
       '2025-11-25',
       false

@@ -219,7 +219,7 @@ describe('when all streams together hold too many bytes', () => {
       complete(stream)
       if (isDelivered) deliver(stream)
       stream.attach(new FakeReader(), isDelivered ? 2 : 0)
-      stream.detach(stream.reader!)
+      stream.detach(stream.readers.current!)
       return stream
     }
     const unread = end('unread', false)
@@ -246,7 +246,6 @@ describe('when all streams together hold too many bytes', () => {
     append(b, large)
     const batch = a.log.read(0)
     a.markWritten(batch, 1)
-    batch.giveBack()
     expect(append(a, large)).toBe(true)
     expect(a.log.first).toBe(2)
     append(b, large)
@@ -293,8 +292,8 @@ describe('when all streams together hold too many bytes', () => {
     const reader = new FakeReader()
     stream.attach(reader, 0)
     // As a connection that is cut off.
-    stream.log.read(0, () => stream.detach(reader))
-    stream.comment(Buffer.alloc(100_000, ':'))
+    stream.log.retain(0, { recalled: () => stream.detach(reader) })
+    stream.readers.comment(Buffer.alloc(100_000, ':'))
     expect([reader.comments, stream.hasReader]).toEqual([[], false])
     expect(table.counts().bytes).toBe(0)
   })
@@ -314,7 +313,7 @@ describe('when all streams together hold too many bytes', () => {
     expect(tryOpen(table)).toBeDefined()
     // Its cursor is behind what is kept: a connection ends with an error on that.
     expect([stream.log.first, stream.log.last, stream.log.bytes]).toEqual([2, 1, 0])
-    stream.detach(stream.reader!)
+    stream.detach(stream.readers.current!)
     expect(table.counts()).toMatchObject({ live: 1, finished: 0 })
   })
 })
@@ -344,7 +343,7 @@ describe('with time', () => {
     for (const stream of [read, cut, unseen]) complete(stream)
     expect(table.counts()).toMatchObject({ finished: 2, live: 0 })
     deliver(read)
-    for (const stream of [read, cut]) stream.detach(stream.reader!)
+    for (const stream of [read, cut]) stream.detach(stream.readers.current!)
     expect(table.counts()).toMatchObject({ finished: 0, bytes: 0, remembered: 0, evictions: 0 })
     for (const { id } of [read, cut, unseen]) expect(valueOf(table, id)).toBeUndefined()
     expect(notices.slice(3).map(({ name }) => name)).toEqual(Array(3).fill('completed'))
@@ -373,7 +372,7 @@ describe('with time', () => {
     expect(table.counts().finished).toBe(3)
     for (const stream of streams) {
       deliver(stream)
-      stream.detach(stream.reader!)
+      stream.detach(stream.readers.current!)
     }
     jest.advanceTimersByTime(10_000)
     expect(isKept(table, 'a')).toBe(true)

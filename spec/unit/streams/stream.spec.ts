@@ -36,7 +36,7 @@ const messagesOf = (stream: Stream) =>
       return []
     }
   })
-/** Unanswered, unread, and too much for one slab. */
+/** Unanswered, unread, and too much for one segment. */
 const large = (n = 100_000) => progress('x'.repeat(n))
 
 type Act = (opened: Opened, fake: FakeTable) => void
@@ -147,7 +147,7 @@ describe.each(ENDINGS)('when %s', (_name, state, code, end) => {
     opened.stream.attach(reader, 0)
     opened.stream.detach(reader)
     end(opened, fake)
-    opened.stream.signOfLife()
+    opened.stream.readers.signOfLife()
     opened.stream.attach(reader, 0)
     opened.stream.detach(reader)
     // What is kept is let go in time; nothing else is due.
@@ -189,11 +189,11 @@ describe('a stream', () => {
   it('wakes its reader for each event, and passes comments by the log', () => {
     const { stream } = open(newTable().table)
     const reader = new FakeReader()
-    stream.comment(Buffer.from(': nobody hears\n\n'))
+    stream.readers.comment(Buffer.from(': nobody hears\n\n'))
     stream.attach(reader, 0)
     append(stream, 'a')
     append(stream, 'b')
-    stream.comment(Buffer.from(': ping\n\n'))
+    stream.readers.comment(Buffer.from(': ping\n\n'))
     expect(reader.wakes).toBe(2)
     expect(reader.comments).toEqual([': ping\n\n'])
     expect(stream.log.last).toBe(2)
@@ -489,11 +489,11 @@ describe('the events of a stream', () => {
     append(stream, large())
     jest.setSystemTime(50_000)
     stream.markWritten(stream.log.read(0), Date.now())
-    stream.expire(51_000)
+    stream.retention.expire(51_000)
     expect(stream.log.first).toBe(1)
-    stream.expire(51_001)
+    stream.retention.expire(51_001)
     expect(stream.log.first).toBe(2)
-    stream.expire(1_000_000)
+    stream.retention.expire(1_000_000)
     expect(stream.log.first).toBe(2)
   })
 
@@ -513,14 +513,14 @@ describe('the events of a stream', () => {
       ['sample', 4]
     ])
     deliver(stream, 0, 1)
-    stream.expire(1_000_000)
+    stream.retention.expire(1_000_000)
     expect(stream.log.first).toBe(2)
     stream.answered('unknown')
     stream.answered('elicit')
-    stream.expire(1_000_000)
+    stream.retention.expire(1_000_000)
     expect(stream.log.first).toBe(4)
     stream.answered('sample')
-    stream.expire(1_000_000)
+    stream.retention.expire(1_000_000)
     expect(stream.log.first).toBe(5)
   })
 
@@ -547,15 +547,15 @@ describe('the readers of a stream', () => {
   it('take each other over, the newest wins', () => {
     const { stream } = open(newTable().table)
     const [first, second] = [new FakeReader(), new FakeReader()]
-    expect([stream.hasReader, stream.reader]).toEqual([false, undefined])
+    expect([stream.hasReader, stream.readers.current]).toEqual([false, undefined])
     stream.attach(first, 0)
     append(stream, 'a')
     stream.attach(second, 1)
     expect([first.takeOvers, second.takeOvers]).toEqual([1, 0])
-    expect(stream.reader).toBe(second)
-    expect([stream.readers, stream.readerStart]).toEqual([2, 1])
+    expect(stream.readers.current).toBe(second)
+    expect([stream.readers.count, stream.readers.start]).toEqual([2, 1])
     stream.detach(first)
-    expect(stream.reader).toBe(second)
+    expect(stream.readers.current).toBe(second)
     append(stream, 'b')
     expect([first.wakes, second.wakes]).toEqual([1, 1])
     stream.detach(second)
@@ -577,7 +577,7 @@ describe('the readers of a stream', () => {
     expect(stream.state).toBe('live')
     stream.detach(second)
     jest.advanceTimersByTime(999)
-    stream.signOfLife()
+    stream.readers.signOfLife()
     jest.advanceTimersByTime(999)
     expect(stream.state).toBe('live')
     jest.advanceTimersByTime(1)
@@ -679,8 +679,8 @@ describe('those whom a stream calls may call back', () => {
     first.takeOver = () => stream.attach(third, 0)
     stream.attach(first, 0)
     stream.attach(second, 0)
-    expect(stream.reader).toBe(third)
-    expect([second.takeOvers, stream.readers]).toEqual([1, 3])
+    expect(stream.readers.current).toBe(third)
+    expect([second.takeOvers, stream.readers.count]).toEqual([1, 3])
   })
 
   it('two streams that end each other', () => {
@@ -715,5 +715,20 @@ describe('a stream that turned out not to be ours', () => {
     expect(jest.getTimerCount()).toBe(0)
     expect(notices.map(({ name }) => name)).toEqual(['created'])
     expect([producer.releases, table.counts().bytes, table.counts().live]).toEqual([0, 0, 0])
+  })
+})
+
+describe('a stream whose requests are known only later', () => {
+  it('has them in the ids of its events, but for one that has no ids', () => {
+    const { table } = newTable()
+    const idsOf = (isEphemeral: boolean) => {
+      const { stream } = open(table, { requestIds: [], isEphemeral })
+      stream.owe([7])
+      append(stream, 'a')
+      return [...textOf(stream).matchAll(/^id: (.*)$/gm)].map(([, id]) =>
+        id?.slice(stream.id.length)
+      )
+    }
+    expect([idsOf(false), idsOf(true)]).toEqual([['.r7.1'], []])
   })
 })

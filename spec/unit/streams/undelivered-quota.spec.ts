@@ -98,7 +98,7 @@ describe('a table', () => {
     const { table } = newTable({ unsent: { ...LIMITS, stream: { messages: 4, bytes: Infinity } } })
     const { stream, producer } = open(table)
     stream.attach(new FakeReader(), 0)
-    // Each in a slab of its own, so that each is read by itself.
+    // Each in a segment of its own, so that each is read by itself.
     for (let n = 1; n <= 4; n++) expect(append(stream, 'x'.repeat(40_000))).toBe(n < 4)
     const drains = [1, 2, 3, 4].map(n => {
       stream.markWritten(stream.log.read(n - 1), Date.now())

@@ -1,0 +1,106 @@
+// Who follows a stream: the newest reader, those that make way for it, and for how long the stream
+// may be without one.
+import type { ByteBudget } from './event-log.js'
+import { Retained } from './retained.js'
+import type { Reader } from './stream-types.js'
+import { TakeOvers } from './take-overs.js'
+import { Timer } from './timer.js'
+
+/** The stream that is followed. */
+export interface StreamReadersHost {
+  readonly owner: string
+  readonly isEnded: boolean
+  /** Where comments count until they have been passed on. */
+  readonly budget: ByteBudget
+  /** Milliseconds without a reader or a sign of life after which it is abandoned, as of now. */
+  readonly abandonAfter: number
+  /** Nobody came back. */
+  abandon(): void
+}
+
+export class StreamReaders {
+  /** Who follows the stream now. */
+  current: Reader | undefined
+  /** How many there have been: makes the ids of primers advance. */
+  count = 0
+  /** Where the newest one started: what a client without a cursor may have missed. */
+  start = 0
+  /** The connection of the request that has opened the stream has not followed yet. */
+  isConnecting: boolean
+  #takeOvers: TakeOvers | undefined
+  /** Runs while there is no reader: most streams have one to their end. */
+  #abandonment: Timer | undefined
+  readonly #host: StreamReadersHost
+
+  constructor(isConnecting: boolean, host: StreamReadersHost) {
+    this.isConnecting = isConnecting
+    this.#host = host
+  }
+
+  /** The newest reader follows. Returns the one before, which is to make way for it. */
+  follow(reader: Reader, cursor: number): Reader | undefined {
+    const older = this.current
+    this.current = reader
+    this.isConnecting = false
+    this.count++
+    this.start = cursor
+    this.#abandonment?.stop()
+    return older
+  }
+
+  makeWay(older: Reader): void {
+    this.#takeOvers ??= new TakeOvers()
+    this.#takeOvers.makeWay(older)
+  }
+
+  /** Passes a block without an event on to the one that there is now. */
+  comment(bytes: Uint8Array): void {
+    const { budget, owner } = this.#host
+    const size = bytes.length
+    if (this.current === undefined || size === 0 || !budget.reserve(size, false, owner)) return
+    const retained = new RetainedComment(budget, size, owner)
+    // Making room may have cost the stream its events, and its reader.
+    const reader = this.current as Reader | undefined
+    if (reader === undefined) retained.release()
+    else reader.comment(bytes, retained)
+  }
+
+  /**
+   * A client has shown that it still cares: without a reader, the time to abandonment starts again.
+   */
+  signOfLife(): void {
+    const host = this.#host
+    this.#abandonment?.stop()
+    if (host.isEnded || this.current !== undefined) return
+    this.#abandonment ??= new Timer(() => host.abandon())
+    this.#abandonment.start(host.abandonAfter)
+  }
+
+  /** Nobody is waited for any more. */
+  stop(): void {
+    this.#abandonment?.stop()
+    this.#abandonment = undefined
+  }
+
+  /** The stream is over: those that make way need not wait for their end. */
+  endOlder(): void {
+    this.#takeOvers?.endAll()
+  }
+}
+
+class RetainedComment extends Retained {
+  readonly #budget: ByteBudget
+  readonly #size: number
+  readonly #owner: string
+
+  constructor(budget: ByteBudget, size: number, owner: string) {
+    super()
+    this.#budget = budget
+    this.#size = size
+    this.#owner = owner
+  }
+
+  protected override released(): void {
+    this.#budget.unreserve(this.#size, this.#owner)
+  }
+}
