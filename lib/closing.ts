@@ -75,14 +75,14 @@ export class Closing {
     const abandonAfter = mayMove ? Infinity : 2 * (this.#retry ?? 0) + CLOSING_GRACE
     instance.isClosing = true
     instance.table.beginClosing(abandonAfter)
-    instance.calls.beginClosing()
+    instance.idempotency.beginClosing()
     instance.slow.close()
     tokens?.beginClosing(abandonAfter)
     tasks?.beginClosing()
     transports.beginClosing()
     const spread = (): number => Math.round(retry * (0.8 + 0.4 * Math.random()))
     instance.connections.beginClosing(spread, mayMove)
-    const waiting = [instance.table.running.whenCallsOver(), instance.calls.whenIdle()]
+    const waiting = [instance.table.running.whenCallsOver(), instance.idempotency.whenIdle()]
     if (tokens !== undefined) waiting.push(tokens.whenIdle())
     if (tasks !== undefined) waiting.push(tasks.whenIdle())
     if (resources !== undefined) waiting.push(resources.whenIdle())
@@ -117,7 +117,7 @@ export class Closing {
     tokens?.close()
     tasks?.close()
     instance.table.running.failCalls('closing')
-    instance.calls.close()
+    instance.idempotency.close()
     resources?.close()
     transports.close()
     instance.connections.cutAfter(CLOSING_PATIENCE)

@@ -15,7 +15,7 @@ import { Admissions } from './endpoint/admission.js'
 import { BodyBudget } from './endpoint/body-budget.js'
 import { Connections } from './endpoint/connections.js'
 import type { ClientEventName } from './endpoint/instance-parts.js'
-import { IdempotencyStore } from './endpoint/keyed-calls.js'
+import { IdempotencyStore } from './endpoint/idempotency-store.js'
 import { ListenRules } from './endpoint/listen-rules.js'
 import { newId } from './endpoint/new-id.js'
 import { OwnIds } from './endpoint/own-ids.js'
@@ -51,7 +51,7 @@ export class Instance implements RoutesInstance {
   // What is kept, and who reads it.
   readonly table: StreamRegistry
   readonly connections: Connections
-  readonly calls: IdempotencyStore
+  readonly idempotency: IdempotencyStore
   readonly bodies: BodyBudget
 
   // What is known of the endpoint.
@@ -117,7 +117,7 @@ export class Instance implements RoutesInstance {
     this.sessions = new Sessions(maxStreams)
     this.table = this.#registry(settings)
     this.connections = this.#connections(settings)
-    this.calls = this.#idempotencyStore(settings)
+    this.idempotency = this.#idempotencyStore(settings)
     this.bodies = new BodyBudget(bodyLimits(settings))
     this.slow = new SlowAnswers({ ...settings, maxSessions: maxStreams })
     this.progress = progress === false ? undefined : new ProgressReports(progress)
@@ -156,7 +156,7 @@ export class Instance implements RoutesInstance {
   #directory(settings: Settings): Directory<RouteShelves> {
     const here = new LocalDirectory<RouteShelves>({
       stream: id => this.table.find(id),
-      key: key => this.calls.find(key),
+      key: key => this.idempotency.find(key),
       ticket: id => this.resources?.findTicket(id) ?? UNKNOWN
     })
     return this.seat === undefined

@@ -15,13 +15,13 @@ import { RelayedRequest } from './routes/relay-in.js'
 
 export class BackplaneSeat {
   readonly link: InstanceLink
-  readonly #parts: Pick<InstanceParts, 'calls'>
+  readonly #parts: Pick<InstanceParts, 'idempotency'>
   #server: Server | undefined
 
   constructor(
     backplane: Backplane,
     limits: Pick<InstanceLinkHost, 'maxEntries' | 'resultTime'>,
-    parts: Pick<InstanceParts, 'table' | 'calls' | 'report'>
+    parts: Pick<InstanceParts, 'table' | 'idempotency' | 'report'>
   ) {
     this.#parts = parts
     const report = (error: Error): void => parts.report(error, undefined)
@@ -66,7 +66,7 @@ export class BackplaneSeat {
     const { kind, isHandshake, isEphemeral, hasReader, log, callKey } = stream
     if (hasReader || kind !== 'request' || isHandshake || isEphemeral || log.last === 0) return
     if (this.link.results.save(stream)) {
-      if (callKey !== undefined) this.#parts.calls.keepStream(callKey)
+      if (callKey !== undefined) this.#parts.idempotency.keepStream(callKey)
     } else
       debug('stream %s: too much for others to find once this instance has gone', label(stream))
   }

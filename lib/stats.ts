@@ -53,7 +53,7 @@ export interface McpStreamsStats extends Totals {
 }
 
 export function statsOf(instance: Instance): McpStreamsStats {
-  const { table, connections, calls: keyed, bodies, tokens, resources, observations } = instance
+  const { table, connections, idempotency, bodies, tokens, resources, observations } = instance
   const { bytes, remembered, evictions, ...streams } = table.counts()
   const { calls = 0, bytes: callBytes = 0, evictions: callEvictions = 0 } = tokens?.counts() ?? {}
   const tasks = instance.tasks?.counts()
@@ -61,11 +61,11 @@ export function statsOf(instance: Instance): McpStreamsStats {
     ...streams,
     calls,
     tasks: tasks?.tasks ?? 0,
-    keyed: keyed.running,
+    keyed: idempotency.running,
     transfers: resources?.transfers ?? 0,
-    bytes: bytes + callBytes + (tasks?.bytes ?? 0) + keyed.bytes + bodies.bytes,
+    bytes: bytes + callBytes + (tasks?.bytes ?? 0) + idempotency.bytes + bodies.bytes,
     remembered: remembered + (resources?.remembered ?? 0),
-    evictions: evictions + callEvictions + keyed.evictions,
+    evictions: evictions + callEvictions + idempotency.evictions,
     connections: connections.size,
     backplane: instance.seat?.link.stats ?? {},
     ...observations.totals()

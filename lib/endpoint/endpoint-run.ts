@@ -15,7 +15,7 @@ import { declareInReturn } from './declarations.js'
 import { DetachableRun, type Interim } from './detachable-run.js'
 import { currentContext, HandlerContext, runInContext } from './handler-context.js'
 import { HeadWait, type WaitingRun } from './head-wait.js'
-import type { IdempotentRequest } from './keyed-call.js'
+import type { IdempotentRequest } from './idempotent-request.js'
 import { type InitializeAnswer, watchInitializeJson } from './outcome.js'
 import { parsedBody } from './request-body.js'
 import type { RequestContext } from './request-context.js'
@@ -56,7 +56,7 @@ export class EndpointRun implements ResponseCaptureHost, WaitingRun {
     applyPreference(this.#request, (name, value) => res.setHeader(name, value))
     this.#tap.keep()
     const run = { release: () => this.#tap.release(), letGo: () => this.#tap.letGo() }
-    instance.calls.record(keyed, res, run, () => this.#tap.untakenEnded())
+    instance.idempotency.record(keyed, res, run, () => this.#tap.untakenEnded())
   }
 
   /** @param ours what answers in the endpoint's place, and says when. */

@@ -13,8 +13,8 @@ import type { Connections } from './connections.js'
 import type { OwnerFunction } from '../access/guards.js'
 import type { ListenRules } from './listen-rules.js'
 import type { OwnIds } from './own-ids.js'
-import type { IdempotentRequest, SettledCall } from './keyed-call.js'
-import type { IdempotencyStore } from './keyed-calls.js'
+import type { IdempotentRequest, SettledCall } from './idempotent-request.js'
+import type { IdempotencyStore } from './idempotency-store.js'
 import type { ProgressReports } from './progress-reports.js'
 import type { OwnerCookie } from './owner-cookie.js'
 import type { SlowAnswers } from './slow-answers.js'
@@ -43,7 +43,7 @@ export interface InstanceParts {
   readonly connections: Connections
   /** Where other instances find results that nobody has fetched; `undefined`: there are none. */
   readonly kept: Keeper | undefined
-  readonly calls: IdempotencyStore
+  readonly idempotency: IdempotencyStore
   readonly ownIds: OwnIds
   /** How many listen channels a session may have. */
   readonly listenRules: ListenRules

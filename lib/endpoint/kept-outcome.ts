@@ -1,7 +1,7 @@
 // What became of a call under an `Idempotency-Key`, as any instance can say it again once the one
 // that ran it has gone.
 import type { Keeper, KeptValue } from '../streams/keeper.js'
-import type { Answer, Outcome } from './keyed-call.js'
+import type { Outcome, RecordedAnswer } from './idempotent-request.js'
 
 export interface KeptOutcome {
   /** A digest of its body. */
@@ -13,7 +13,7 @@ interface Head {
   readonly kind: 'key'
   readonly hash: string
   readonly streamId?: string
-  readonly answer?: Omit<Answer, 'body'>
+  readonly answer?: Omit<RecordedAnswer, 'body'>
 }
 
 const NOTHING = new Uint8Array(0)

@@ -1,6 +1,6 @@
 // An answer that is written down while it is given, and given once more.
 import type { ServerResponse } from 'node:http'
-import type { Answer } from './keyed-call.js'
+import type { RecordedAnswer } from './idempotent-request.js'
 import { ObservedBody } from './observe-body.js'
 import { claim } from './reply.js'
 import { foldHeaders } from './response-headers.js'
@@ -12,7 +12,7 @@ export interface Recorder {
   grow(bytes: number): boolean
   /** The answer is longer than what may be kept. */
   tooLong(): void
-  ended(answer: Answer): void
+  ended(answer: RecordedAnswer): void
   /** The endpoint has destroyed its response. */
   brokenOff(): void
 }
@@ -26,15 +26,15 @@ export function recordAnswer(
   limit: number,
   recorder: Recorder
 ): { stop(): void } {
-  const stage = new RecordedAnswer(res, limit, recorder)
+  const stage = new AnswerRecorder(res, limit, recorder)
   pipelineOf(res).add(stage)
   return stage
 }
 
-class RecordedAnswer extends ObservedBody {
+class AnswerRecorder extends ObservedBody {
   readonly #res: ServerResponse
   readonly #recorder: Recorder
-  #head: Omit<Answer, 'body'> | undefined
+  #head: Omit<RecordedAnswer, 'body'> | undefined
   #isRecording = true
 
   constructor(res: ServerResponse, limit: number, recorder: Recorder) {
@@ -75,7 +75,7 @@ class RecordedAnswer extends ObservedBody {
     super.stop()
   }
 
-  #read(status: number, given?: unknown): Omit<Answer, 'body'> {
+  #read(status: number, given?: unknown): Omit<RecordedAnswer, 'body'> {
     // Before anything in front of us, such as compression, adds its own.
     const headers = { ...this.#res.getHeaders() }
     foldHeaders(given, (name, value) => (headers[name.toLowerCase()] = value))
@@ -98,7 +98,7 @@ const OF_FIRST_BODY = /^(?:content-length|trailer|transfer-encoding)$/i
 const WITHOUT_BODY = [204, 304]
 
 /** Gives a recorded answer once more. */
-export function repeatAnswer(res: ServerResponse, { status, headers, body }: Answer): void {
+export function repeatAnswer(res: ServerResponse, { status, headers, body }: RecordedAnswer): void {
   if (!claim(res)) return
   for (const [name, value] of Object.entries(headers))
     if (value !== undefined && !OF_FIRST_BODY.test(name)) res.setHeader(name, value)
@@ -109,7 +109,7 @@ export function repeatAnswer(res: ServerResponse, { status, headers, body }: Ans
 }
 
 /** Bytes that an answer takes while it is kept. */
-export function sizeOfAnswer({ headers, body }: Answer): number {
+export function sizeOfAnswer({ headers, body }: RecordedAnswer): number {
   let size = ANSWER_SIZE + body.length
   for (const [name, value] of Object.entries(headers)) size += name.length + String(value).length
   return size

@@ -14,7 +14,7 @@ import { headerOf, isForeignOrigin, pathOf, sessionOf } from '../access/guards.j
 import { profileWith } from './declarations.js'
 import type { HandlerContext } from './handler-context.js'
 import type { InstanceParts } from './instance-parts.js'
-import type { IdempotentRequest } from './keyed-call.js'
+import type { IdempotentRequest } from './idempotent-request.js'
 import type { SecondChannel } from './second-channel.js'
 
 export type Next = (error?: unknown) => void

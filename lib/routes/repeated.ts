@@ -1,7 +1,7 @@
 // A POST with an `Idempotency-Key` that is known: it gets what it has started already.
 import { isRequest, isTooMany } from '../protocol/json-rpc.js'
 import { digestOf, keyOf } from '../endpoint/idempotency.js'
-import type { Outcome } from '../endpoint/keyed-call.js'
+import type { Outcome } from '../endpoint/idempotent-request.js'
 import { repeatAnswer } from '../endpoint/recorded-answer.js'
 import { guarded, refuse } from '../endpoint/reply.js'
 import { attachAgain } from './resume.js'
@@ -13,11 +13,11 @@ export function repeated(context: Context): Answer | undefined {
   const key = keyOf(context)
   const digest = key === undefined ? undefined : digestOf(body, context.text)
   if (key === undefined || digest === undefined) return undefined
-  const { calls, directory, isClosing } = instance
+  const { idempotency, directory, isClosing } = instance
   const earlier = directory.here.key(key)
   if (earlier.kind === 'unknown') {
     const requestIds = messages.filter(isRequest).map(({ id }) => id)
-    if (!isClosing) context.keyed = calls.begin({ key, owner, ...digest, requestIds })
+    if (!isClosing) context.keyed = idempotency.begin({ key, owner, ...digest, requestIds })
     return undefined
   }
   if (earlier.value.hash !== digest.hash) return () => refuse(res, 409, 'key-reused')

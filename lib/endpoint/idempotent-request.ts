@@ -3,7 +3,7 @@ import type { OutgoingHttpHeaders, ServerResponse } from 'node:http'
 import type { RequestId } from '../protocol/json-rpc.js'
 import { Timer } from '../streams/timer.js'
 
-export interface Answer {
+export interface RecordedAnswer {
   readonly status: number
   readonly headers: OutgoingHttpHeaders
   readonly body: Buffer
@@ -12,7 +12,7 @@ export interface Answer {
 /** What became of a call. */
 export type Outcome =
   | { readonly kind: 'stream'; readonly streamId: string }
-  | { readonly kind: 'answer'; readonly answer: Answer }
+  | { readonly kind: 'answer'; readonly answer: RecordedAnswer }
   /** It ran, and there is no answer to give: too large to keep, or nobody wanted it. */
   | { readonly kind: 'lost' }
 
@@ -41,7 +41,7 @@ export interface KeyedRequest {
 }
 
 /** Where calls are kept. */
-export interface CallHost {
+export interface IdempotencyHost {
   /** Milliseconds after which a call without a client is abandoned; as of now. */
   readonly abandonAfter: number
   /**
@@ -71,7 +71,7 @@ export interface KeyedRun {
  */
 export class IdempotentRequest {
   readonly kind = 'running'
-  readonly #host: CallHost
+  readonly #host: IdempotencyHost
   #request: KeyedRequest | undefined
   readonly hash: string
   readonly owner: string
@@ -81,7 +81,7 @@ export class IdempotentRequest {
   #abandonment: Timer | undefined
   #isHeld = false
 
-  constructor(request: KeyedRequest, host: CallHost) {
+  constructor(request: KeyedRequest, host: IdempotencyHost) {
     this.#request = request
     this.hash = request.hash
     this.owner = request.owner

@@ -7,14 +7,14 @@ import { SharedRoom } from '../streams/shared-room.js'
 import { Sweep, sweepPeriod } from '../streams/sweep.js'
 import { WhenIdle } from '../streams/when-idle.js'
 import {
-  type CallHost,
+  type IdempotencyHost,
   IdempotentRequest,
   type KeyedRequest,
   type KeyedRun,
   LOST,
   type Outcome,
   type SettledCall
-} from './keyed-call.js'
+} from './idempotent-request.js'
 import { keepOutcome } from './kept-outcome.js'
 import { recordAnswer, sizeOfAnswer } from './recorded-answer.js'
 
@@ -28,7 +28,7 @@ const REFUSED_SHARE = 8
  */
 const NOT_STARTED = [429, 503]
 
-export interface KeyedCallsLimits {
+export interface IdempotencyLimits {
   /**
    * Calls that are remembered once they have been answered, and calls that go on without a client.
    */
@@ -53,8 +53,8 @@ export interface KeyedCallsLimits {
   readonly names?: Pick<Directory<object>, 'keySettled' | 'keyForgotten'>
 }
 
-export class IdempotencyStore implements CallHost {
-  readonly #limits: KeyedCallsLimits
+export class IdempotencyStore implements IdempotencyHost {
+  readonly #limits: IdempotencyLimits
   readonly #running = new Map<string, IdempotentRequest>()
   readonly #idle = new WhenIdle(() => this.#running.size === 0)
   /** Calls that go on without a client, and the bytes of running calls. */
@@ -71,7 +71,7 @@ export class IdempotencyStore implements CallHost {
   readonly #sweep: Sweep
   #evictions = 0
 
-  constructor(limits: KeyedCallsLimits) {
+  constructor(limits: IdempotencyLimits) {
     const { maxCalls, window: ttl, maxBytes } = limits
     this.#limits = limits
     this.#sweep = new Sweep(sweepPeriod(ttl), () => this.#expire())
@@ -191,7 +191,7 @@ export class IdempotencyStore implements CallHost {
     call.runs({ release, letGo, stopRecording })
   }
 
-  // CallHost
+  // IdempotencyHost
 
   hold({ owner, size }: KeyedRequest): boolean {
     const hasPlace = this.#held.take(owner, 1)
