@@ -17,7 +17,7 @@ export interface Block {
 const LONGEST_BODY = 4 * 1024 * 1024
 
 export const isEventStream = ({ headers }: Response): boolean =>
-  headers.get('content-type')?.startsWith('text/event-stream') === true
+  /^text\/event-stream\b/i.test(headers.get('content-type') ?? '')
 
 /** Reads blocks until the body ends, or the caller stops. */
 export async function* blocksOf(response: Response): AsyncGenerator<Block> {

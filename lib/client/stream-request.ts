@@ -140,11 +140,11 @@ export function isEventStream({ status, headers }: Response): boolean {
  * may be many servers.
  */
 export function streamUrlOf(response: Response, requestUrl: string): string | undefined {
+  if (!isEventStream(response)) return undefined
   const base = response.url === '' ? requestUrl : response.url
-  const url = isEventStream(response)
-    ? findLink(response.headers.get('link'), STREAM_RELATION, base)
-    : undefined
+  const url = findLink(response.headers.get('link'), STREAM_RELATION, base)
+  if (url === undefined) return undefined
   const isOwn =
-    url?.origin === new URL(requestUrl, base).origin && url.pathname === new URL(base).pathname
+    url.origin === new URL(requestUrl, base).origin && url.pathname === new URL(base).pathname
   return isOwn ? url.href : undefined
 }

@@ -44,7 +44,10 @@ export class RedisBackplane implements Backplane {
       return
     }
     this.#waiting += size
-    const sent = (): void => void (this.#waiting -= size)
+    // What an older connection has not sent does not count any more.
+    const sent = (): void => {
+      if (this.#connection === connection) this.#waiting -= size
+    }
     connection.publish(this.#prefix + channel, bufferOf(message)).then(sent, () => {
       sent()
       this.dropped++

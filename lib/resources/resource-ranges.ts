@@ -66,10 +66,11 @@ function isPreconditionFailed(
   isRead: boolean
 ): boolean {
   const match = headers['if-match']
-  if (match !== undefined)
-    return (
-      match !== '*' && (etag === undefined || !match.split(',').some(one => one.trim() === etag))
-    )
+  if (match !== undefined) {
+    // A strong comparison, as above. A tag may have commas in it.
+    const matches = etag?.startsWith('"') && match.match(/(?:W\/)?"[^"]*"/g)?.includes(etag)
+    return match !== '*' && matches !== true
+  }
   const since = isRead ? Date.parse(headers['if-unmodified-since'] ?? '') : NaN
   // [RFC 9110, 13.1.4] What is no date is ignored, and so is the condition where no date is known.
   return lastModified !== undefined && Date.parse(lastModified) > since

@@ -23,8 +23,8 @@ export interface ResourcesHost {
   readonly owner: string
   /** Gives the server a request. */
   ask(message: WireMessage): void
-  /** Gives the client an answer. */
-  send(message: WireMessage): Promise<void>
+  /** Gives the client an answer, if its wire takes one. */
+  send(message: WireMessage): void
 }
 
 type Request = Message & { readonly id: RequestId; readonly method: string }
@@ -72,6 +72,7 @@ export class SessionResources {
    * of which the server knows nothing.
    */
   cancel(id: RequestId): boolean {
+    this.#methods.delete(id)
     const opening = this.#opening.get(id)
     opening?.abort(new Error('The client has cancelled the request'))
     return opening !== undefined
@@ -110,13 +111,13 @@ export class SessionResources {
     const answer = await this.#resources.answer(request, client)
     this.#opening.delete(id)
     // Else nobody wants to be told any more.
-    if (!opening.signal.aborted) await this.#host.send(answer)
+    if (!opening.signal.aborted) this.#host.send(answer)
   }
 
   #refuse(id: RequestId): void {
     const reason = 'too-many-requests'
     const error = { code: STREAM_ERROR, message: faultMessage(reason), data: { reason } }
-    void this.#host.send({ jsonrpc: '2.0', id, error })
+    this.#host.send({ jsonrpc: '2.0', id, error })
   }
 
   end(): void {

@@ -78,7 +78,7 @@ export class Session implements TransportLike, WireSession {
         id: this.id,
         owner,
         ask: tellServer,
-        send: message => this.send(message)
+        send: message => void this.send(message).catch((error: Error) => this.onerror?.(error))
       })
     this.#tokens = shared.tokens?.join({
       owner,

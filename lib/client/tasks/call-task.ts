@@ -70,7 +70,7 @@ export async function callTask(
   const patient = { timeout: LONGEST_TIMEOUT, ...others }
   if (isModern(sender)) return callModern(sender, request, onStatus, patient)
   return hasTasks(sender)
-    ? new CoreTask(sender, request, onStatus, ttl, patient).run()
+    ? callCore(sender, request, onStatus, ttl, patient)
     : sender.request(callOf(request), schemaOf(patient), withoutSchema(patient))
 }
 
@@ -90,80 +90,63 @@ async function callModern(
   }
 }
 
+type Ask = (message: object) => Promise<ResumableResult>
+
 /** [2025-11-25] A task of the core, which its client asks for. */
-class CoreTask {
-  readonly #sender: Sender
-  readonly #request: TaskRequest
-  readonly #onStatus: (task: TaskState) => void
-  readonly #ttl: number | undefined
-  readonly #options: CallTaskOptions
-
-  constructor(
-    sender: Sender,
-    request: TaskRequest,
-    onStatus: (task: TaskState) => void,
-    ttl: number | undefined,
-    options: CallTaskOptions
-  ) {
-    this.#sender = sender
-    this.#request = request
-    this.#onStatus = onStatus
-    this.#ttl = ttl
-    this.#options = options
+async function callCore(
+  sender: Sender,
+  request: TaskRequest,
+  onStatus: (task: TaskState) => void,
+  ttl: number | undefined,
+  options: CallTaskOptions
+): Promise<ResumableResult> {
+  const plain = withoutSchema(options)
+  const ask: Ask = message => sender.request(message, ANYTHING, plain)
+  const askResult: Ask = message => sender.request(message, schemaOf(options), plain)
+  const call = callOf(request)
+  const task = ttl === undefined ? {} : { ttl }
+  let created: ResumableResult
+  try {
+    created = await ask({ ...call, params: { ...call.params, task } })
+  } catch (error) {
+    // [2025-11-25, Tasks] What a tool answers that does not become a task.
+    if ((error as { code?: unknown } | null)?.code !== METHOD_NOT_FOUND) throw error
+    return askResult(call)
   }
+  const state = created['task'] as TaskState | undefined
+  if (typeof state?.taskId !== 'string') return created
+  const { signal } = options
+  const cancellation = { method: 'tasks/cancel', params: { taskId: state.taskId } }
+  const cancel = (): void => void sender.request(cancellation, ANYTHING, {}).catch(() => undefined)
+  signal?.addEventListener('abort', cancel, { once: true })
+  try {
+    return await follow(state, onStatus, ask, askResult, signal)
+  } finally {
+    signal?.removeEventListener('abort', cancel)
+  }
+}
 
-  async run(): Promise<ResumableResult> {
-    const call = callOf(this.#request)
-    const task = this.#ttl === undefined ? {} : { ttl: this.#ttl }
-    let created: ResumableResult
-    try {
-      created = await this.#ask({ ...call, params: { ...call.params, task } })
-    } catch (error) {
-      // [2025-11-25, Tasks] What a tool answers that does not become a task.
-      if ((error as { code?: unknown } | null)?.code !== METHOD_NOT_FOUND) throw error
-      return this.#sender.request(call, schemaOf(this.#options), withoutSchema(this.#options))
+async function follow(
+  first: TaskState,
+  onStatus: (task: TaskState) => void,
+  ask: Ask,
+  askResult: Ask,
+  signal: AbortSignal | undefined
+): Promise<ResumableResult> {
+  const params = { taskId: first.taskId }
+  /** Questions may come on it alone; it ends with the result. */
+  let result: Promise<ResumableResult> | undefined
+  for (let state = first; ;) {
+    onStatus(state)
+    if (isOver(state)) return result ?? askResult({ method: 'tasks/result', params })
+    if (state.status === 'input_required' && result === undefined) {
+      result = askResult({ method: 'tasks/result', params })
+      result.catch(() => undefined)
     }
-    const state = created['task'] as TaskState | undefined
-    return typeof state?.taskId === 'string' ? this.#follow(state) : created
-  }
-
-  async #follow(first: TaskState): Promise<ResumableResult> {
-    const { signal } = this.#options
-    const { taskId } = first
-    /** Questions may come on it alone; it ends with the result. */
-    let result: Promise<ResumableResult> | undefined
-    const cancel = (): void =>
-      void this.#ask({ method: 'tasks/cancel', params: { taskId } }, {}).catch(() => undefined)
-    signal?.addEventListener('abort', cancel, { once: true })
-    try {
-      for (let state = first; ;) {
-        this.#onStatus(state)
-        if (isOver(state)) break
-        if (state.status === 'input_required' && result === undefined) {
-          result = this.#result(taskId)
-          result.catch(() => undefined)
-        }
-        const { pollInterval } = state
-        const asked = typeof pollInterval === 'number' ? pollInterval : POLL_INTERVAL
-        await pause(Math.max(SHORTEST_INTERVAL, asked), signal)
-        state = (await this.#ask({
-          method: 'tasks/get',
-          params: { taskId }
-        })) as unknown as TaskState
-      }
-      return await (result ?? this.#result(taskId))
-    } finally {
-      signal?.removeEventListener('abort', cancel)
-    }
-  }
-
-  #result(taskId: string): Promise<ResumableResult> {
-    const request = { method: 'tasks/result', params: { taskId } }
-    return this.#sender.request(request, schemaOf(this.#options), withoutSchema(this.#options))
-  }
-
-  #ask(request: object, options: object = withoutSchema(this.#options)): Promise<ResumableResult> {
-    return this.#sender.request(request, ANYTHING, options)
+    const { pollInterval } = state
+    const asked = typeof pollInterval === 'number' ? pollInterval : POLL_INTERVAL
+    await pause(Math.max(SHORTEST_INTERVAL, asked), signal)
+    state = (await ask({ method: 'tasks/get', params })) as unknown as TaskState
   }
 }
 

@@ -116,6 +116,11 @@ describe('a request', () => {
   })
 })
 
+it('a response without a URL, to a relative one, is passed on by a fetch of the caller’s', async () => {
+  const fetch = resumableFetch({ fetch: () => Promise.resolve(Response.json(result(1, 'done'))) })
+  expect(await (await fetch('/mcp', POST)).json()).toMatchObject({ id: 1 })
+})
+
 describe('a server that has not shown that it knows the key', () => {
   it.each([
     ['whose answer is lost', reset],

@@ -126,7 +126,8 @@ describe.each(SOURCES)('of %s', (_kind, resource) => {
     ['"v1"', 200],
     ['*', 200],
     ['"v0", "v1"', 200],
-    ['"v2"', 412]
+    ['"v2"', 412],
+    ['W/"v1"', 412]
   ])('If-Match: %s is answered with %d', async (match, status) => {
     const { ask } = await serveResources(resource)
     const response = await whole(ask('a:1', { 'if-match': match }))
@@ -135,6 +136,15 @@ describe.each(SOURCES)('of %s', (_kind, resource) => {
       expect(await errorOf(response, 412)).toMatchObject({
         data: { reason: 'precondition-failed' }
       })
+  })
+
+  it.each([
+    ['"a,b"', '"x", "a,b"', 200],
+    ['W/"v1"', 'W/"v1"', 412],
+    ['W/"v1"', '*', 200]
+  ])('of the tag %s, If-Match: %s is answered with %d', async (etag, match, status) => {
+    const { ask } = await serveResources(() => ({ ...resource(), etag }))
+    expect((await whole(ask('a:1', { 'if-match': match }))).status).toBe(status)
   })
 
   it('other conditions mean nothing to a POST', async () => {

@@ -2,6 +2,7 @@
 // WebSocket Transport).
 
 import { McpServer } from '@modelcontextprotocol/sdk/server/mcp.js'
+import { ListResourcesRequestSchema } from '@modelcontextprotocol/sdk/types.js'
 import { afterEach, describe, expect, it } from '@jest/globals'
 import type { IncomingMessage } from 'node:http'
 import { WebSocketServer } from 'ws'
@@ -151,6 +152,28 @@ describe('a download URL of a wire', () => {
   })
 })
 
+describe('a wire that takes nothing', () => {
+  class Broken extends WebSocketTransport {
+    override send(...args: Parameters<WebSocketTransport['send']>): Promise<void> {
+      const isAnswer = JSON.stringify(args[0]).includes('downloadUrl')
+      return isAnswer ? Promise.reject(new Error('EPIPE')) : super.send(...args)
+    }
+  }
+
+  it('is told to `onerror` where it should have had the answer, and ends no process', async () => {
+    const unhandled: unknown[] = []
+    const listener = (reason: unknown): unknown => unhandled.push(reason)
+    process.on('unhandledRejection', listener)
+    closeLater(() => void process.off('unhandledRejection', listener))
+    const { wire, servers } = await serveBoth({ newTransport: socket => new Broken(socket) })
+    const error = new Promise(resolve => (servers[0]!.server.onerror = resolve))
+    wire.send(request(1, 'resources/stream', { uri: URI }))
+    expect(await error).toMatchObject({ message: 'EPIPE' })
+    await wire.ask(2, 'ping')
+    expect(unhandled).toEqual([])
+  })
+})
+
 describe('an error on a wire', () => {
   it.each([
     ['a URI that is none', 'x', {}, -32602],
@@ -236,6 +259,22 @@ describe('a request for a resource that is being opened', () => {
     ;(await opened.nth(21))()
     expect((await wire.response(22)).result).toHaveProperty('downloadUrl')
   })
+})
+
+it('what can be streamed is marked in a list, however many lists were cancelled before', async () => {
+  const { wire, servers } = await serveBoth()
+  const { server } = servers[0]!
+  let asked = 0
+  server.setRequestHandler(ListResourcesRequestSchema, () =>
+    asked++ < 100
+      ? new Promise(() => undefined)
+      : { resources: [{ uri: URI, name: 'picture', mimeType: 'image/png' }] }
+  )
+  for (let id = 1; id <= 100; id++) wire.send(request(id, 'resources/list'))
+  for (let requestId = 1; requestId <= 100; requestId++)
+    wire.send(notification('notifications/cancelled', { requestId }))
+  const { resources } = (await wire.ask(101, 'resources/list')).result
+  expect(resources).toMatchObject([{ uri: URI, streamable: true }])
 })
 
 it.each<[string, Setup]>([
