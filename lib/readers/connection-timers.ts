@@ -11,8 +11,10 @@ export interface ConnectionQueues {
 
 /** The connection that is timed. */
 export interface TimedConnection {
-  /** Nothing has been written for as long as may be. `false`: nothing can be written now, and the
-   * silence lasts. */
+  /**
+   * Nothing has been written for as long as may be. `false`: nothing can be written now, and the
+   * silence lasts.
+   */
   breakSilence(): boolean
   /** It is as old as it may get. */
   hasAged(): void

@@ -1,25 +1,30 @@
 // Who has how much of what is bounded, and what goes where room is wanted: something of the owner
 // that has the most, so that nobody drives out another's.
-import { OldestFirst } from './oldest-first.js'
+import { LinkedList, Member } from './linked-list.js'
 
 /** What one owner has. */
-interface Share<K> {
-  readonly owner: string
-  size: number
+class Share<T extends Member<T>> extends Member<Share<T>> {
+  size = 0
   /** Of what may go, by rank: the lower goes first, and of one rank what was used longest ago. */
-  readonly ranks: (OldestFirst<K> | undefined)[]
-  count: number
-  /** Where it stands in the index. */
-  magnitude: number
+  readonly ranks: (LinkedList<T> | undefined)[] = []
+  count = 0
+  /** Where it stands in the index; -1: it does not. */
+  magnitude = -1
+  readonly owner: string
+
+  constructor(owner: string) {
+    super()
+    this.owner = owner
+  }
 }
 
-export class FairShares<K> {
-  readonly #shares = new Map<string, Share<K>>()
+export class FairShares<T extends Member<T>> {
+  readonly #shares = new Map<string, Share<T>>()
   /**
    * Shares with something that may go, by size in powers of two: finding one of the largest must
    * not cost a look at all.
    */
-  readonly #byMagnitude: (Set<Share<K>> | undefined)[] = []
+  readonly #byMagnitude: (LinkedList<Share<T>> | undefined)[] = []
 
   /** How much an owner has. */
   sizeOf(owner: string): number {
@@ -28,7 +33,9 @@ export class FairShares<K> {
 
   /** How much the owner has that has most of what may go, as a power of two; -1: nothing may. */
   get most(): number {
-    return this.#byMagnitude.findLastIndex(shares => (shares?.size ?? 0) > 0)
+    let magnitude = this.#byMagnitude.length - 1
+    while (magnitude >= 0 && this.#byMagnitude[magnitude]?.isEmpty !== false) magnitude--
+    return magnitude
   }
 
   /** An owner has more, or less. */
@@ -39,19 +46,20 @@ export class FairShares<K> {
   }
 
   /** Something of an owner's may go from now on, after all else that it has of this rank. */
-  put(owner: string, key: K, rank = 0): void {
+  put(owner: string, member: T, rank = 0): void {
     const share = this.#of(owner)
-    this.#take(share, key)
-    ;(share.ranks[rank] ??= new OldestFirst()).add(key)
-    share.count++
+    if (member.list === undefined) share.count++
+    const members = (share.ranks[rank] ??= new LinkedList())
+    members.add(member)
     this.#index(share)
   }
 
   /** It may not, or has gone. */
-  drop(owner: string, key: K): void {
+  drop(owner: string, member: T): void {
     const share = this.#shares.get(owner)
-    if (share === undefined) return
-    this.#take(share, key)
+    if (share === undefined || member.list === undefined) return
+    member.list.delete(member)
+    share.count--
     this.#index(share)
   }
 
@@ -60,36 +68,32 @@ export class FairShares<K> {
    * those that have most, and nobody makes room for it that has much less. Sizes count as equal up
    * to a factor of two.
    */
-  next(wantedBy?: string): K | undefined {
+  next(wantedBy?: string): T | undefined {
     const largest = this.#byMagnitude[this.most]
     if (largest === undefined) return undefined
-    let [share] = largest
+    let share = largest.first
     const own = wantedBy === undefined ? undefined : this.#shares.get(wantedBy)
     if (own !== undefined) {
-      if (largest.has(own)) share = own
+      if (own.list === largest) share = own
       else if (magnitudeOf(own.size) > (share?.magnitude ?? 0)) return undefined
     }
-    return share?.ranks.find(keys => (keys?.size ?? 0) > 0)?.first
+    return share?.ranks.find(members => members?.isEmpty === false)?.first
   }
 
-  #of(owner: string): Share<K> {
+  #of(owner: string): Share<T> {
     const known = this.#shares.get(owner)
     if (known !== undefined) return known
-    const share: Share<K> = { owner, size: 0, ranks: [], count: 0, magnitude: -1 }
+    const share = new Share<T>(owner)
     this.#shares.set(owner, share)
     return share
   }
 
-  #take(share: Share<K>, key: K): void {
-    for (const keys of share.ranks) if (keys?.delete(key) === true) share.count--
-  }
-
-  #index(share: Share<K>): void {
+  #index(share: Share<T>): void {
     const magnitude = share.count === 0 ? -1 : magnitudeOf(share.size)
     if (magnitude !== share.magnitude) {
-      this.#byMagnitude[share.magnitude]?.delete(share)
+      share.list?.delete(share)
       share.magnitude = magnitude
-      if (magnitude >= 0) (this.#byMagnitude[magnitude] ??= new Set()).add(share)
+      if (magnitude >= 0) (this.#byMagnitude[magnitude] ??= new LinkedList()).add(share)
     }
     if (share.size === 0 && share.count === 0) this.#shares.delete(share.owner)
   }

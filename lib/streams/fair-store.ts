@@ -1,8 +1,8 @@
 // What is kept for clients, within bounds: at the limit the owner that has the most makes room, so
 // that nobody evicts another's.
-import { LRUCache } from 'lru-cache'
-import { CLOCK } from '../protocol/clock.js'
+import { now } from '../protocol/clock.js'
 import { FairShares } from './fair-shares.js'
+import { Member } from './linked-list.js'
 
 export interface FairStoreOptions<V> {
   /** The most that all sizes together may be. */
@@ -19,10 +19,32 @@ export interface FairStoreOptions<V> {
   readonly onEvict?: (value: V, key: string, isEviction: boolean) => void
 }
 
-interface Entry<V> {
+class Entry<V> extends Member<Entry<V>> {
+  readonly key: string
+  readonly owner: string
   readonly value: V
   readonly size: number
-  readonly owner: string
+  readonly ttl: number
+  /** When its time is over. */
+  end = Infinity
+
+  constructor(key: string, owner: string, value: V, size: number, ttl: number) {
+    super()
+    this.key = key
+    this.owner = owner
+    this.value = value
+    this.size = size
+    this.ttl = ttl
+    this.startOver()
+  }
+
+  startOver(): void {
+    if (this.ttl > 0) this.end = now() + this.ttl
+  }
+
+  get isOver(): boolean {
+    return this.end !== Infinity && now() > this.end
+  }
 }
 
 /** Milliseconds between looks for entries whose time is over, where room is wanted. */
@@ -33,28 +55,20 @@ export class FairStore<V extends object> {
   readonly #max: number
   readonly #sizeOf: (value: V) => number
   readonly #onEvict: (value: V, key: string, isEviction: boolean) => void
-  readonly #entries: LRUCache<string, Entry<V>>
-  readonly #shares = new FairShares<string>()
+  readonly #ttl: number
+  readonly #updateAgeOnGet: boolean
+  readonly #entries = new Map<string, Entry<V>>()
+  readonly #shares = new FairShares<Entry<V>>()
+  #size = 0
   #purgedAt = -Infinity
 
   constructor(options: FairStoreOptions<V>) {
-    const { maxSize, max = Infinity, ttl = 0, updateAgeOnGet = false } = options
-    this.#maxSize = maxSize
-    this.#max = max
+    this.#maxSize = options.maxSize
+    this.#max = options.max ?? Infinity
     this.#sizeOf = options.sizeOf ?? (() => 1)
     this.#onEvict = options.onEvict ?? (() => undefined)
-    this.#entries = new LRUCache({
-      maxSize,
-      sizeCalculation: ({ size }) => size,
-      ttl,
-      perf: CLOCK,
-      updateAgeOnGet,
-      dispose: ({ value, owner, size }, key, why) => {
-        this.#shares.drop(owner, key)
-        this.#shares.grow(owner, -size)
-        if (why === 'expire') this.#onEvict(value, key, false)
-      }
-    })
+    this.#ttl = options.ttl ?? 0
+    this.#updateAgeOnGet = options.updateAgeOnGet === true
   }
 
   /** How many entries there are. */
@@ -64,33 +78,41 @@ export class FairStore<V extends object> {
 
   /** All their sizes together. */
   get size(): number {
-    return this.#entries.calculatedSize
+    return this.#size
   }
 
   get(key: string): V | undefined {
     const entry = this.#entries.get(key)
     if (entry === undefined) return undefined
-    this.#shares.put(entry.owner, key)
+    if (entry.isOver) {
+      this.#expire(entry)
+      return undefined
+    }
+    if (this.#updateAgeOnGet) entry.startOver()
+    this.#shares.put(entry.owner, entry)
     return entry.value
   }
 
   /** The same, without using it. */
   peek(key: string): V | undefined {
-    return this.#entries.peek(key)?.value
+    const entry = this.#entries.get(key)
+    return entry?.isOver === false ? entry.value : undefined
   }
 
   /**
    * `false`: it is larger than all may be together, and is not kept. `ttl`: milliseconds for which
    * this one stays.
    */
-  set(key: string, owner: string, value: V, ttl?: number): boolean {
-    this.#entries.delete(key)
+  set(key: string, owner: string, value: V, ttl = this.#ttl): boolean {
+    this.delete(key)
     const size = this.#sizeOf(value)
     if (size > this.#maxSize) return false
     this.#makeRoom(size)
+    const entry = new Entry(key, owner, value, size, ttl)
+    this.#entries.set(key, entry)
+    this.#size += size
     this.#shares.grow(owner, size)
-    this.#shares.put(owner, key)
-    this.#entries.set(key, { value, size, owner }, ttl === undefined ? {} : { ttl })
+    this.#shares.put(owner, entry)
     return true
   }
 
@@ -99,12 +121,26 @@ export class FairStore<V extends object> {
   }
 
   delete(key: string): void {
-    this.#entries.delete(key)
+    const entry = this.#entries.get(key)
+    if (entry !== undefined) this.#remove(entry)
   }
 
-  /** Lets go of entries whose time is over. */
+  /** Removes entries whose time is over. */
   purgeStale(): void {
-    this.#entries.purgeStale()
+    for (const entry of this.#entries.values()) if (entry.isOver) this.#expire(entry)
+  }
+
+  #remove(entry: Entry<V>): void {
+    const { key, owner, size } = entry
+    this.#entries.delete(key)
+    this.#size -= size
+    this.#shares.drop(owner, entry)
+    this.#shares.grow(owner, -size)
+  }
+
+  #expire(entry: Entry<V>): void {
+    this.#remove(entry)
+    this.#onEvict(entry.value, entry.key, false)
   }
 
   #hasRoom(size: number): boolean {
@@ -113,18 +149,16 @@ export class FairStore<V extends object> {
 
   #makeRoom(size: number): void {
     if (this.#hasRoom(size)) return
-    const now = CLOCK.now()
-    if (now - this.#purgedAt >= PURGE_EVERY) {
-      this.#purgedAt = now
+    const at = now()
+    if (at - this.#purgedAt >= PURGE_EVERY) {
+      this.#purgedAt = at
       this.purgeStale()
     }
-    while (!this.#hasRoom(size)) this.#evict()
+    while (!this.#hasRoom(size)) this.#evict(this.#shares.next() as Entry<V>)
   }
 
-  #evict(): void {
-    const key = this.#shares.next() as string
-    const entry = this.#entries.peek(key, { allowStale: true })
-    this.#entries.delete(key)
-    if (entry !== undefined) this.#onEvict(entry.value, key, true)
+  #evict(entry: Entry<V>): void {
+    this.#remove(entry)
+    this.#onEvict(entry.value, entry.key, true)
   }
 }

@@ -1,7 +1,6 @@
 // The streams that have ended: those that are kept for clients that come back, and what is
 // remembered of the rest.
-import { LRUCache } from 'lru-cache'
-import { CLOCK } from '../protocol/clock.js'
+import { now } from '../protocol/clock.js'
 import { type Directory, type Ended, type Here, type Local, UNKNOWN } from './directory.js'
 import type { FairShares } from './fair-shares.js'
 import { FairStore } from './fair-store.js'
@@ -46,8 +45,6 @@ export interface FinishedLimits {
   readonly abandonAfter: number
   /** Streams that may be kept, and as many tombstones. */
   readonly maxStreams: number
-  /** Bytes that a stream counts for in its owner's share, beside those of its events. */
-  readonly place: number
 }
 
 /** What goes first where room is wanted: the order of an owner's streams. */
@@ -56,48 +53,24 @@ const UNDELIVERED = 1
 const BEING_READ = 2
 
 export class FinishedStreams {
-  /**
-   * With what is left of their time; it does not run while a connection is being given the rest,
-   * however slowly it reads.
-   */
-  readonly #kept: LRUCache<string, Stream>
-  readonly #shares: FairShares<string>
+  readonly #kept = new Map<string, Stream>()
+  readonly #shares: FairShares<Stream>
   readonly #limits: FinishedLimits
   readonly #tombstones: FairStore<Tombstone>
-  readonly #grow: (owner: string, by: number) => void
   readonly #replace: (stream: Stream, isEviction: boolean) => void
 
   /**
    * @param shares what each owner has, of running streams too.
-   * @param grow notes that an owner has more, or less.
    * @param replace what is done with a stream that is not kept any more: evicted, or expired.
    */
   constructor(
     limits: FinishedLimits,
-    shares: FairShares<string>,
-    grow: (owner: string, by: number) => void,
+    shares: FairShares<Stream>,
     replace: (stream: Stream, isEviction: boolean) => void
   ) {
     this.#limits = limits
     this.#shares = shares
-    this.#grow = grow
     this.#replace = replace
-    this.#kept = new LRUCache({
-      // Counted by size: with `max` the cache lays out its tables at once, and clears them whole
-      // when it loses its only entry.
-      maxSize: limits.maxStreams,
-      sizeCalculation: () => 1,
-      perf: CLOCK,
-      dispose: ({ owner }: Stream, id: string): void => {
-        shares.drop(owner, id)
-        grow(owner, -limits.place)
-      },
-      // After, not `dispose`: replacing deletes, and the cache counts wrong when it is changed from
-      // inside a deletion.
-      disposeAfter: (stream: Stream, _id: string, reason: LRUCache.DisposeReason): void => {
-        if (reason === 'evict' || reason === 'expire') replace(stream, reason === 'evict')
-      }
-    })
     this.#tombstones = new FairStore({
       max: limits.maxStreams,
       maxSize: TOMBSTONE_ROOM + limits.maxStreams * TOMBSTONE_SIZE,
@@ -118,10 +91,11 @@ export class FinishedStreams {
 
   find(id: string): Here<Stream, Tombstone> {
     const stream = this.#kept.get(id)
-    if (stream !== undefined) {
-      this.#shares.put(stream.owner, id, rankOf(stream))
+    if (stream !== undefined && now() <= stream.keptUntil) {
+      this.#shares.put(stream.owner, stream, rankOf(stream))
       return { kind: 'local', value: stream }
     }
+    if (stream !== undefined) this.#replace(stream, false)
     const tombstone = this.#tombstones.get(id)
     return tombstone === undefined ? UNKNOWN : { kind: 'ended', value: tombstone }
   }
@@ -133,22 +107,18 @@ export class FinishedStreams {
 
   /** Keeps a stream, in the place that its reader and its log call for now. */
   keep(stream: Stream): void {
-    const { id, owner } = stream
     const rank = rankOf(stream)
-    // In place, where it is kept already: most are kept twice, as they end and as their reader
-    // leaves.
-    if (this.#kept.peek(id, { allowStale: true }) === undefined)
-      this.#grow(owner, this.#limits.place)
-    this.#shares.put(owner, id, rank)
-    this.#kept.set(id, stream, { ttl: this.#timeOf(rank) })
+    stream.keptUntil = now() + this.#timeOf(rank)
+    this.#kept.set(stream.id, stream)
+    this.#shares.put(stream.owner, stream, rank)
   }
 
-  delete({ id }: Stream): void {
-    this.#kept.delete(id)
+  delete(stream: Stream): void {
+    if (this.#kept.delete(stream.id)) this.#shares.drop(stream.owner, stream)
   }
 
   /**
-   * Lets go of a stream's events, and remembers the rest. `isRecall`: whoever is still being given
+   * Disposes of a stream's events, and remembers the rest. `isRecall`: whoever is still being given
    * some of them is cut off.
    */
   replaceWithTombstone(stream: Stream, isRecall: boolean): void {
@@ -176,21 +146,23 @@ export class FinishedStreams {
    * or the owner that wants the room has much more than who has any.
    */
   evict(wantedBy?: string): boolean {
-    const id = this.#shares.next(wantedBy)
-    const stream = id === undefined ? undefined : this.#kept.peek(id, { allowStale: true })
+    const stream = this.#shares.next(wantedBy)
     if (stream !== undefined) this.#replace(stream, true)
     return stream !== undefined
   }
 
-  /** Lets go of those whose time is over. */
+  /** Removes those whose time is over. */
   expire(): void {
-    this.#kept.purgeStale()
+    const at = now()
+    for (const stream of this.#kept.values())
+      if (at > stream.keptUntil) this.#replace(stream, false)
     this.#tombstones.purgeStale()
   }
 
   #timeOf(rank: number): number {
-    if (rank === BEING_READ) return 0
-    return timeToLive(rank === DELIVERED ? this.#limits.window : this.#limits.abandonAfter)
+    // Its time does not run while a connection is being given the rest, however slowly it reads.
+    if (rank === BEING_READ) return Infinity
+    return Math.max(1, rank === DELIVERED ? this.#limits.window : this.#limits.abandonAfter)
   }
 }
 
@@ -201,11 +173,6 @@ export class FinishedStreams {
 function rankOf(stream: Stream): number {
   if (stream.hasReader) return BEING_READ
   return stream.log.written === stream.log.last ? DELIVERED : UNDELIVERED
-}
-
-/** The cache takes whole milliseconds, and 0 for ever. */
-function timeToLive(milliseconds: number): number {
-  return Math.max(1, Math.ceil(milliseconds))
 }
 
 /** A client chooses its request ids, and may choose long ones. */

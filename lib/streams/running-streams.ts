@@ -23,7 +23,7 @@ export interface RunningCounts {
 export class RunningStreams implements Iterable<Stream> {
   readonly #streams = new Map<string, Stream>()
   readonly #room: SharedRoom
-  readonly #shares: FairShares<string>
+  readonly #shares: FairShares<Stream>
   readonly #callsOver = new WhenIdle(() => this.#streams.size === this.#listening)
   /** Listen channels among them. */
   #listening = 0
@@ -32,7 +32,7 @@ export class RunningStreams implements Iterable<Stream> {
    * @param max how many there may be.
    * @param shares what each owner has of all that is held.
    */
-  constructor(max: number, shares: FairShares<string>) {
+  constructor(max: number, shares: FairShares<Stream>) {
     this.#room = new SharedRoom(max, FACTOR)
     this.#shares = shares
   }

@@ -11,7 +11,7 @@ const TIGHT = 7 / 8
 
 export class SharedBytes implements ByteBudget {
   /** What each owner has: bytes, and for each stream as many more as it gets on the average. */
-  readonly shares = new FairShares<string>()
+  readonly shares = new FairShares<Stream>()
   /** The same, of running streams with events that have been written. */
   readonly #written = new FairShares<Stream>()
   /** Memory of events that are gone, and that sockets have not taken yet; the oldest first. */
@@ -48,16 +48,13 @@ export class SharedBytes implements ByteBudget {
     this.#written.grow(owner, by)
   }
 
-  /** A running stream has events that have been written: they may go. */
+  /** A running stream has events that have been written: they may go. It stands in no other list. */
   mayEvict(stream: Stream): void {
-    stream.keepsWritten = true
     this.#written.put(stream.owner, stream)
   }
 
   /** It has none, or does not run any more. */
   mayNotEvict(stream: Stream): void {
-    if (!stream.keepsWritten) return
-    stream.keepsWritten = false
     this.#written.drop(stream.owner, stream)
   }
 

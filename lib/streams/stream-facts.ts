@@ -1,9 +1,11 @@
 // What a stream is from its beginning to its end.
+import { Member } from './linked-list.js'
 import type { RequestId } from '../protocol/json-rpc.js'
 import type { ClientProfile } from '../protocol/revisions.js'
 import type { StreamIdentity, StreamInit, StreamKind } from './stream-types.js'
 
-export class StreamFacts implements StreamIdentity {
+/** `Self`: the stream itself, which stands in a list of those that may make room. */
+export class StreamFacts<Self extends Member<Self>> extends Member<Self> implements StreamIdentity {
   readonly id: string
   readonly kind: StreamKind
   readonly owner: string
@@ -20,6 +22,7 @@ export class StreamFacts implements StreamIdentity {
   readonly callKey: string | undefined
 
   constructor(init: StreamInit) {
+    super()
     this.id = init.id
     this.kind = init.kind
     this.owner = init.owner

@@ -77,11 +77,8 @@ export class StreamRegistry implements StreamHost<Stream> {
     this.#sweep = new Sweep(sweepPeriod(limits.window), () => this.#expire())
     this.budget = new SharedBytes(limits.maxBytes, owner => this.#finished.evict(owner))
     this.#running = new RunningStreams(limits.maxStreams, this.budget.shares)
-    this.#finished = new FinishedStreams(
-      { ...limits, place: this.#place },
-      this.budget.shares,
-      (owner, by) => this.budget.grow(owner, by),
-      (stream, isEviction) => this.#keepNoLonger(stream, isEviction)
+    this.#finished = new FinishedStreams(limits, this.budget.shares, (stream, isEviction) =>
+      this.#keepNoLonger(stream, isEviction)
     )
   }
 
@@ -94,6 +91,7 @@ export class StreamRegistry implements StreamHost<Stream> {
     if (!this.hasRoom(owner)) return undefined
     this.budget.grow(owner, this.#place)
     const stream = new Stream(init, producer, this)
+    stream.hasPlace = true
     this.#running.add(stream)
     if (init.isUnknown !== true) this.index.add(stream)
     this.#sweep.begin()
@@ -231,13 +229,15 @@ export class StreamRegistry implements StreamHost<Stream> {
   #leave(stream: Stream): void {
     if (!this.#running.delete(stream)) return
     this.budget.mayNotEvict(stream)
-    this.budget.grow(stream.owner, -this.#place)
   }
 
   #remove(stream: Stream): void {
     this.#leave(stream)
     this.#finished.delete(stream)
     this.index.delete(stream)
+    if (!stream.hasPlace) return
+    stream.hasPlace = false
+    this.budget.grow(stream.owner, -this.#place)
   }
 
   /** `false`: there is nothing left. */

@@ -24,14 +24,16 @@ import {
 } from './stream-types.js'
 
 export class Stream
-  extends StreamFacts
+  extends StreamFacts<Stream>
   implements BackPressureHost, InputWaitHost, RetentionHost, StreamReadersHost
 {
   readonly log: EventLog
   readonly readers: StreamReaders
   readonly retention: Retention
-  /** Its host knows that events of it have been written, and may be evicted. */
-  keepsWritten = false
+  /** It counts in its owner's share of all that is held. */
+  hasPlace = false
+  /** When its time is over, once it has ended. */
+  keptUntil = Infinity
   /** Names the ping that its client has been sent; `undefined`: none. */
   pingId: string | undefined
   #state: StreamState = 'live'
@@ -330,7 +332,7 @@ export class Stream
   /** Notes that a batch went to a connection. */
   markWritten(batch: Batch, now: number): void {
     this.log.markWritten(batch, now)
-    if (!this.keepsWritten && !this.isEnded) this.#host.written(this)
+    if (this.list === undefined && !this.isEnded) this.#host.written(this)
     this.#backPressure.written()
   }
 

@@ -1,0 +1,40 @@
+// A list whose members know their neighbours: to add one or take one away costs the same, wherever
+// it stands and however many there are.
+
+/** It stands in one list at a time. */
+export class Member<T extends Member<T>> {
+  earlier: T | undefined
+  later: T | undefined
+  list: LinkedList<T> | undefined
+}
+
+export class LinkedList<T extends Member<T>> {
+  /** The member that was added before all others. */
+  first: T | undefined
+  #last: T | undefined
+
+  get isEmpty(): boolean {
+    return this.first === undefined
+  }
+
+  /** Adds a member behind all others, and takes it out of the list in which it is. */
+  add(member: T): void {
+    member.list?.delete(member)
+    member.list = this
+    const last = this.#last
+    member.earlier = last
+    if (last === undefined) this.first = member
+    else last.later = member
+    this.#last = member
+  }
+
+  /** Takes a member away that is in this list. */
+  delete(member: T): void {
+    const { earlier, later } = member
+    if (earlier === undefined) this.first = later
+    else earlier.later = later
+    if (later === undefined) this.#last = earlier
+    else later.earlier = earlier
+    member.list = member.earlier = member.later = undefined
+  }
+}
