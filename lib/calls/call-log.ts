@@ -32,7 +32,7 @@ export class CallLog {
     this.#stream = stream
     this.#maxBytes = maxBytes
     // Its events are read here, and go out as others.
-    stream.log.idPrefix = ''
+    stream.log.named = undefined
   }
 
   /** There is something that is worth an answer. */

@@ -1,5 +1,6 @@
 // The log of one stream: its events as they go over the wire, back to back in segments, found by
 // sequence.
+import { eventIdPrefix, type Identified } from '../protocol/event-id.js'
 import {
   type Batch,
   LARGEST_SEGMENT,
@@ -39,11 +40,8 @@ export class EventLog {
   written = 0
   /** Bytes of memory held. */
   bytes = 0
-  /**
-   * What stands before the sequence in front of each event to come, or '' where the transport needs
-   * no ids.
-   */
-  idPrefix: string
+  /** The stream that events to come are named after; `undefined` where nobody needs their ids. */
+  named: Identified | undefined
   readonly #budget: ByteBudget
   readonly #owner: string
   #segments: Segment[] = []
@@ -51,8 +49,8 @@ export class EventLog {
   #appendedBytes = 0
   #writtenBytes = 0
 
-  constructor(idPrefix: string, budget: ByteBudget, owner = '') {
-    this.idPrefix = idPrefix
+  constructor(named: Identified | undefined, budget: ByteBudget, owner = '') {
+    this.named = named
     this.#budget = budget
     this.#owner = owner
   }
@@ -67,7 +65,8 @@ export class EventLog {
    * always finds room.
    */
   append(bytes: Uint8Array, from: number, to: number, isUrgent = false): boolean {
-    const idLine = this.idPrefix === '' ? '' : `${this.idPrefix}${this.last + 1}\n`
+    const { named } = this
+    const idLine = named === undefined ? '' : `id: ${eventIdPrefix(named)}${this.last + 1}\n`
     const size = idLine.length + to - from
     let segment = this.#segments[this.#segments.length - 1]
     if (segment === undefined || segment.bytes.length - segment.used < size) {
@@ -135,7 +134,7 @@ export class EventLog {
       if (segment === undefined || segment.writtenAt >= writtenBefore || segment.last > upTo) break
       this.#segments.shift()
       this.first = segment.last + 1
-      events += segment.ends.length
+      events += segment.count
       freed += segment.bytes.length
       this.#evictSegment(segment, false)
     }

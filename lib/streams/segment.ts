@@ -8,6 +8,7 @@ export const LARGEST_SEGMENT = 64 * 1024
 const MOST_FREE = 256
 
 const free: Buffer[] = []
+const NO_ENDS: number[] = []
 
 /** Where the memory of segments is counted. */
 export interface SegmentKeeper {
@@ -65,8 +66,10 @@ export class Segment {
   readonly first: number
   /** Bytes of all events of its log before its first. */
   readonly offset: number
-  /** Where each event ends. */
-  ends: number[] = []
+  /** Where each event ends but the last, which ends at `used`. */
+  #ends = NO_ENDS
+  /** How many events there are. */
+  count = 0
   used = 0
   /** When the newest of its written events went out; 0 before. */
   writtenAt = 0
@@ -92,21 +95,24 @@ export class Segment {
 
   /** The sequence of its last event. */
   get last(): number {
-    return this.first + this.ends.length - 1
+    return this.first + this.count - 1
   }
 
   /** Notes that an event ends there. */
   endAt(end: number): void {
+    // The second without `push`, which makes room for 17 at once: most segments of a call that waits
+    // have few.
+    if (this.count === 1) this.#ends = [this.used]
+    else if (this.count > 1) this.#ends.push(this.used)
     this.used = end
-    // The first without `push`, which makes room for 17 at once: most segments of a call that waits
-    // have one.
-    if (this.ends.length === 0) this.ends = [end]
-    else this.ends.push(end)
+    this.count++
   }
 
   /** Where an event ends; 0 for the one before the first. */
   endOf(sequence: number): number {
-    return sequence < this.first ? 0 : (this.ends[sequence - this.first] as number)
+    if (sequence < this.first) return 0
+    const index = sequence - this.first
+    return index === this.count - 1 ? this.used : (this.#ends[index] as number)
   }
 
   /** The events after one. */

@@ -2,7 +2,6 @@
 // here, so that each can be seen to end what the others began.
 import { BackPressure, type BackPressureHost } from './back-pressure.js'
 import { faultMessage, STREAM_ERROR, StreamError, type StreamFault } from '../protocol/errors.js'
-import { eventIdPrefix } from '../protocol/event-id.js'
 import { EndSignal } from './end-signal.js'
 import { type ByteBudget, EventLog } from './event-log.js'
 import type { InputWait, InputWaitHost } from './input-wait.js'
@@ -52,7 +51,7 @@ export class Stream
   constructor(init: StreamInit, producer: Producer, host: StreamHost<Stream>) {
     super(init)
     const { limits } = host
-    this.log = new EventLog(this.#idPrefix, host.budget, init.owner)
+    this.log = new EventLog(this.isEphemeral ? undefined : this, host.budget, init.owner)
     this.#producer = producer
     this.#host = host
     this.readers = new StreamReaders(init.isConnecting === true, this)
@@ -61,10 +60,6 @@ export class Stream
     this.retention = new Retention(this.log, this.#outstanding, this.#backPressure, limits, this)
     if (init.resumeInterval !== undefined)
       this.retention.keepAnyway(createNotification(init.id, init.resumeInterval))
-  }
-
-  get #idPrefix(): string {
-    return this.isEphemeral ? '' : `id: ${eventIdPrefix(this)}`
   }
 
   get state(): StreamState {
@@ -205,7 +200,6 @@ export class Stream
   owe(requestIds: readonly RequestId[]): void {
     if (this.isEnded) return
     this.requestIds = requestIds
-    this.log.idPrefix = this.#idPrefix
     this.#outstanding.owe(requestIds)
   }
 

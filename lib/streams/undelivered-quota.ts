@@ -17,22 +17,31 @@ export interface UndeliveredLimits {
   readonly owner: UndeliveredLimit
 }
 
-interface Tally {
-  messages: number
-  bytes: number
+/** What the streams of one session, or of one owner, have unread together. */
+class Tally {
+  messages = 0
+  bytes = 0
   /** Streams that count towards it; with the last one it goes. */
-  streams: number
-}
+  streams = 0
+  readonly name: string
+  readonly #limit: UndeliveredLimit
+  readonly #tallies: Map<string, Tally>
 
-/** A tally that a stream counts towards. */
-interface Group {
-  readonly key: string
-  readonly tally: Tally
-  readonly limit: UndeliveredLimit
-}
+  constructor(name: string, limit: UndeliveredLimit, tallies: Map<string, Tally>) {
+    this.name = name
+    this.#limit = limit
+    this.#tallies = tallies
+    tallies.set(name, this)
+  }
 
-/** Of a stream that is nobody's in particular. */
-const NO_GROUPS: readonly Group[] = []
+  get isFull(): boolean {
+    return this.messages >= this.#limit.messages || this.bytes >= this.#limit.bytes
+  }
+
+  leave(): void {
+    if (--this.streams === 0) this.#tallies.delete(this.name)
+  }
+}
 
 /** Whose streams they are. */
 export interface UndeliveredOwner {
@@ -44,7 +53,8 @@ export interface UndeliveredOwner {
 /** The tallies of all sessions and owners that have streams. */
 export class UndeliveredQuota {
   readonly #limits: UndeliveredLimits
-  readonly #tallies = new Map<string, Tally>()
+  readonly #sessions = new Map<string, Tally>()
+  readonly #owners = new Map<string, Tally>()
 
   constructor(limits: UndeliveredLimits) {
     this.#limits = limits
@@ -52,30 +62,27 @@ export class UndeliveredQuota {
 
   /** How many tallies there are. */
   get size(): number {
-    return this.#tallies.size
+    return this.#sessions.size + this.#owners.size
   }
 
   /** The part that a new stream has in them. */
   share({ owner, sessionId }: UndeliveredOwner): UndeliveredShare {
-    const groups: Group[] = []
-    // With the owner, who proves who he is: a session id may be of the client's choosing.
-    if (sessionId !== undefined)
-      groups.push(this.#join(JSON.stringify([owner, sessionId]), this.#limits.session))
-    if (owner !== '') groups.push(this.#join(JSON.stringify([owner]), this.#limits.owner))
-    return new UndeliveredShare(this.#limits.stream, groups.length === 0 ? NO_GROUPS : groups, this)
+    const { stream, session, owner: ofOwner } = this.#limits
+    return new UndeliveredShare(
+      stream,
+      // With the owner, who proves who he is: a session id may be of the client's choosing.
+      sessionId === undefined
+        ? undefined
+        : join(this.#sessions, `${owner.length}:${owner}${sessionId}`, session),
+      owner === '' ? undefined : join(this.#owners, owner, ofOwner)
+    )
   }
+}
 
-  /** A stream is kept no longer. */
-  leave(groups: readonly Group[]): void {
-    for (const { key, tally } of groups) if (--tally.streams === 0) this.#tallies.delete(key)
-  }
-
-  #join(key: string, limit: UndeliveredLimit): Group {
-    let tally = this.#tallies.get(key)
-    if (tally === undefined) this.#tallies.set(key, (tally = { messages: 0, bytes: 0, streams: 0 }))
-    tally.streams++
-    return { key, tally, limit }
-  }
+function join(tallies: Map<string, Tally>, name: string, limit: UndeliveredLimit): Tally {
+  const tally = tallies.get(name) ?? new Tally(name, limit, tallies)
+  tally.streams++
+  return tally
 }
 
 /** One stream's part. */
@@ -84,24 +91,28 @@ export class UndeliveredShare {
   #bytes = 0
   #hasLeft = false
   readonly #limit: UndeliveredLimit
-  readonly #groups: readonly Group[]
-  readonly #tallies: UndeliveredQuota
+  readonly #session: Tally | undefined
+  readonly #owner: Tally | undefined
 
-  constructor(limit: UndeliveredLimit, groups: readonly Group[], tallies: UndeliveredQuota) {
+  constructor(limit: UndeliveredLimit, session: Tally | undefined, owner: Tally | undefined) {
     this.#limit = limit
-    this.#groups = groups
-    this.#tallies = tallies
+    this.#session = session
+    this.#owner = owner
   }
 
   /** Notes how much of the stream is unsent now. */
   note(messages: number, bytes: number): void {
-    if (this.#hasLeft) return
-    for (const { tally } of this.#groups) {
-      tally.messages += messages - this.#messages
-      tally.bytes += bytes - this.#bytes
-    }
+    if (this.#hasLeft || (messages === this.#messages && bytes === this.#bytes)) return
+    this.#count(this.#session, messages, bytes)
+    this.#count(this.#owner, messages, bytes)
     this.#messages = messages
     this.#bytes = bytes
+  }
+
+  #count(tally: Tally | undefined, messages: number, bytes: number): void {
+    if (tally === undefined) return
+    tally.messages += messages - this.#messages
+    tally.bytes += bytes - this.#bytes
   }
 
   /** The stream itself has as much as it may. */
@@ -121,9 +132,7 @@ export class UndeliveredShare {
    */
   get isCrowded(): boolean {
     if (this.#messages === 0) return false
-    return this.#groups.some(
-      ({ tally, limit }) => tally.messages >= limit.messages || tally.bytes >= limit.bytes
-    )
+    return this.#session?.isFull === true || this.#owner?.isFull === true
   }
 
   /** The stream is kept no longer. */
@@ -131,6 +140,7 @@ export class UndeliveredShare {
     if (this.#hasLeft) return
     this.note(0, 0)
     this.#hasLeft = true
-    this.#tallies.leave(this.#groups)
+    this.#session?.leave()
+    this.#owner?.leave()
   }
 }

@@ -29,11 +29,12 @@ class Budget implements ByteBudget {
   lingers(): void {}
 }
 
+const STREAM = { id: 'x', requestIds: [] }
 const PREFIX = 'id: x.'
 
 function newLog(max?: number) {
   const budget = new Budget(max)
-  return { budget, log: new EventLog(PREFIX, budget) }
+  return { budget, log: new EventLog(STREAM, budget) }
 }
 
 function append(log: EventLog, text: string, isUrgent?: boolean): boolean {
@@ -76,7 +77,7 @@ describe('the event log', () => {
   })
 
   it('leaves ids out where it is asked to', () => {
-    const log = new EventLog('', new Budget())
+    const log = new EventLog(undefined, new Budget())
     append(log, 'a')
     append(log, 'b')
     expect(textAfter(log, 0)).toBe('ab')
