@@ -23,10 +23,10 @@ export interface CallReply {
   /** Where it came to, its client can come to again. */
   readonly mayComeBack: boolean
   /**
-   * It has passed on requests of the endpoint that its client has not answered: it must not go
-   * before that.
+   * It must not go yet: it has passed on requests of the endpoint that its client has not answered,
+   * or the endpoint has begun to refuse it.
    */
-  readonly isAskingClient: boolean
+  readonly mustStay: boolean
   /**
    * Calls `onGone` if the client leaves before it has its answer; `isCancelled`: it wants no more
    * of the call. Calls `onDrain` when it is full no more.

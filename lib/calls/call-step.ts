@@ -36,10 +36,10 @@ export class CallStep {
 
   /**
    * A reply that has passed on what the endpoint asks is the way by which the endpoint gets the
-   * answer.
+   * answer; and one that is being refused has its answer.
    */
-  get isAskingClient(): boolean {
-    return [...this.#replies].some(reply => reply.isAskingClient)
+  get mustStay(): boolean {
+    return [...this.#replies].some(reply => reply.mustStay)
   }
 
   /** All who wait could come back to this process. */

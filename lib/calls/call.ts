@@ -33,6 +33,8 @@ export class Call extends SoleReader implements Producer {
   )
   /** The endpoint may say more: there is room for it. */
   onDrain: () => void = NOTHING
+  /** Nothing more is wanted of the endpoint. */
+  onReleased: () => void = NOTHING
   /** Its client has cancelled it; `by`: the request that says so, where it is known. */
   onCancelled: (by?: IncomingMessage) => void = NOTHING
 
@@ -166,9 +168,10 @@ export class Call extends SoleReader implements Producer {
 
   /** Whoever keeps the result must not keep the request and the response that it came by. */
   release(): void {
-    const { onDrain } = this
-    this.onDrain = this.onCancelled = NOTHING
+    const { onDrain, onReleased } = this
+    this.onDrain = this.onReleased = this.onCancelled = NOTHING
     onDrain()
+    onReleased()
   }
 
   // Reader
@@ -190,7 +193,7 @@ export class Call extends SoleReader implements Producer {
 
   /** Nobody may be answered yet: what is to come first has not been passed on, or answered. */
   get #isHeld(): boolean {
-    return this.#step.isAskingClient || this.#step.isFull
+    return this.#step.mustStay || this.#step.isFull
   }
 
   /** Its answer has been given to somebody. */

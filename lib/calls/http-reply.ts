@@ -1,15 +1,13 @@
 // A request by HTTP that waits for a call: its answer is JSON, or an event stream once there is
 // something to say before.
-import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { IncomingMessage, OutgoingHttpHeader } from 'node:http'
 import { isObject, type Message, type RequestId } from '../protocol/json-rpc.js'
 import { spliceJson } from '../protocol/json-splice.js'
 import { ASYNC_PREFERENCE } from '../protocol/respond-async.js'
 import { encodeMessage } from '../protocol/sse-writer.js'
-import type { HandlerContext } from '../endpoint/handler-context.js'
-import { claim, guarded, isWritable } from '../endpoint/reply.js'
+import type { ClientReply } from '../endpoint/client-reply.js'
 import type { RequestContext } from '../endpoint/request-context.js'
 import { passedOn, stringOf } from '../endpoint/response-headers.js'
-import { whenClosed } from '../endpoint/socket-closed.js'
 import type { WrittenAnswer } from '../endpoint/endpoint-answer.js'
 import { type CallAnswer, type CallReply, faultAnswer } from './call-reply.js'
 import { inWordsOf, progressTokenOf } from './token-request.js'
@@ -17,46 +15,44 @@ import { inWordsOf, progressTokenOf } from './token-request.js'
 export class HttpReply implements CallReply {
   readonly req: IncomingMessage
   readonly requestId: RequestId
-  readonly sessionId: string | undefined
   readonly acceptsEvents: boolean
+  /** It has asked in its head: then that is where it is told so. */
+  readonly #isAskedByHeader: boolean
+  readonly #progressToken: unknown
+  readonly #reply: ClientReply
+
+  constructor(
+    { req, accept }: RequestContext,
+    request: Message & { id: RequestId },
+    isAskedByHeader: boolean,
+    reply: ClientReply
+  ) {
+    this.req = req
+    this.requestId = request.id
+    this.acceptsEvents = accept.toLowerCase().includes('text/event-stream')
+    this.#isAskedByHeader = isAskedByHeader
+    this.#progressToken = progressTokenOf(request)
+    this.#reply = reply
+  }
+
   /**
    * Its response is recorded for whoever sends the request again, so it is given even if nobody is
    * there any more.
    */
-  readonly isKept: boolean
-  /** It has asked in its head: then that is where it is told so. */
-  readonly #isAskedByHeader: boolean
-  readonly #res: ServerResponse
-  readonly #progressToken: unknown
-  /** Of the stream that its response becomes, if it does. */
-  readonly #context: HandlerContext | undefined
-  #hasEvents = false
-  #unwatchSocket: (() => void) | undefined
-  #isFull = false
-  #isOver = false
-
-  constructor(
-    { req, res, session, accept, isKeyed, handler }: RequestContext,
-    request: Message & { id: RequestId },
-    isAskedByHeader: boolean
-  ) {
-    this.req = req
-    this.requestId = request.id
-    this.sessionId = session
-    this.acceptsEvents = accept.toLowerCase().includes('text/event-stream')
-    this.isKept = isKeyed
-    this.#isAskedByHeader = isAskedByHeader
-    this.#res = res
-    this.#context = handler
-    this.#progressToken = progressTokenOf(request)
+  get isKept(): boolean {
+    return this.#reply.isKept
   }
 
   get isOver(): boolean {
-    return this.#isOver
+    return this.#reply.isOver
   }
 
   get isFull(): boolean {
-    return this.#isFull
+    return this.#reply.isFull
+  }
+
+  get mustStay(): boolean {
+    return this.#reply.mustStay
   }
 
   /** The server still takes connections. */
@@ -67,66 +63,31 @@ export class HttpReply implements CallReply {
     return server?.listening !== false
   }
 
-  get isAskingClient(): boolean {
-    const stream = this.#context?.stream
-    return stream !== undefined && !stream.isEnded && stream.openRequests.size > 0
-  }
-
   watch(onGone: (isCancelled: boolean) => void, onDrain: () => void): void {
-    this.#res.on('drain', () => {
-      this.#isFull = false
-      onDrain()
-    })
-    const gone = (): void => {
-      if (this.#isOver) return
-      this.#setOver()
-      onGone(this.#context?.state === 'cancelled')
-    }
-    this.#res.once('close', gone)
-    this.#unwatchSocket = whenClosed(this.req.socket, () => {
-      // What may be resumed, or asked for again, outlives its socket.
-      if (!this.isKept && this.#context?.stream === undefined) gone()
-    })
-    if (this.#res.destroyed && !this.isKept) gone()
+    this.#reply.watch(onGone, onDrain)
   }
 
   send(message: Message, text: string): void {
     const own = inWordsOf(message, this.#progressToken)
-    if (own === undefined) return
-    const json = own === message ? text : spliceJson(text, message, own)
-    this.#guarded(() => (this.#isFull = !this.#write(json)))
+    if (own !== undefined)
+      this.#reply.send(eventOf(own === message ? text : spliceJson(text, message, own)))
   }
 
   answer(answer: CallAnswer): void {
-    if (this.#isOver) return
-    this.#setOver()
-    this.#guarded(() => this.#give(answer))
-  }
-
-  #setOver(): void {
-    this.#isOver = true
-    this.#unwatchSocket?.()
-  }
-
-  /** What is written here is written outside of any handler: an error would be the process's. */
-  #guarded(write: () => unknown): void {
-    const res = this.#res
-    // Somebody in front has answered or ended it meanwhile: a limit on time, say.
-    if (this.#hasEvents ? isWritable(res) : claim(res)) guarded(res, write)
-  }
-
-  #give(answer: CallAnswer): void {
     switch (answer.kind) {
       case 'response':
-        if (!this.#hasEvents) this.#addHeaders(answer.headers)
-        return this.#end(withId(answer.text, answer.requestId, this.requestId))
+        return this.#give(
+          withId(answer.text, answer.requestId, this.requestId),
+          this.#besides(answer.headers)
+        )
       case 'interim':
-        return this.#end(
+        return this.#give(
           `{"jsonrpc":"2.0","id":${JSON.stringify(this.requestId)},"result":${answer.result}}`
         )
       case 'relay':
         // What has begun as an event stream cannot become another status.
-        return this.#hasEvents ? this.#give(faultAnswer('endpoint-failed')) : this.#relay(answer)
+        if (this.#reply.hasEvents) this.answer(faultAnswer('endpoint-failed'))
+        else this.#relay(answer)
     }
   }
 
@@ -134,64 +95,39 @@ export class HttpReply implements CallReply {
    * What an application says in its heads (cookies, quotas) reaches the client; what stands in
    * front of us has said its own already.
    */
-  #addHeaders(headers: NodeJS.Dict<string[]>): void {
-    const res = this.#res
-    for (const [name, value] of passedOn(headers))
-      if (!OF_MESSAGE.test(name) && !res.hasHeader(name)) res.setHeader(name, value)
+  #besides(headers: NodeJS.Dict<string[]>): Header[] {
+    return passedOn(headers).filter(
+      ([name]) => !OF_MESSAGE.test(name) && this.#reply.header(name) === undefined
+    )
   }
 
-  #begin(): void {
-    if (this.#hasEvents) return
-    this.#hasEvents = true
-    this.#res.writeHead(200, {
-      'Content-Type': 'text/event-stream',
-      'Cache-Control': 'no-cache, no-transform',
-      'X-Accel-Buffering': 'no'
-    })
-  }
-
-  #write(json: string): boolean {
-    this.#begin()
-    return this.#res.write(encodeMessage(json.replace(/[\r\n]+/g, ' ')))
-  }
-
-  #end(json: string): void {
-    const res = this.#res
-    if (this.#hasEvents) {
-      this.#write(json)
-      res.end()
-      return
-    }
+  #give(json: string, headers: Header[] = []): void {
+    if (this.#reply.hasEvents) return this.#reply.endWith(eventOf(json))
     if (this.#isAskedByHeader) {
-      const applied = stringOf(res.getHeader('Preference-Applied')) ?? ''
-      res.setHeader(
-        'Preference-Applied',
-        applied === '' ? ASYNC_PREFERENCE : `${applied}, ${ASYNC_PREFERENCE}`
-      )
+      const applied = stringOf(this.#reply.header('Preference-Applied')) ?? ''
+      const all = applied === '' ? ASYNC_PREFERENCE : `${applied}, ${ASYNC_PREFERENCE}`
+      headers.push(['Preference-Applied', all])
     }
-    const body = Buffer.from(json)
-    res.writeHead(200, {
-      'Content-Type': 'application/json',
-      'Content-Length': body.length,
-      'Cache-Control': 'no-store'
-    })
-    res.end(body)
+    headers.push(['Cache-Control', 'no-store'])
+    this.#reply.answer(200, 'application/json', headers, Buffer.from(json))
   }
 
   #relay({ status, headers, body, requestId }: WrittenAnswer & { kind: 'relay' }): void {
-    const res = this.#res
     const own = body.includes(requestId)
       ? Buffer.from(withId(body.toString(), requestId, this.requestId))
       : body
-    for (const [name, value] of passedOn(headers))
-      if (name !== 'content-length') res.setHeader(name, value)
-    if (own.length > 0) res.setHeader('Content-Length', own.length)
-    res.writeHead(status)
-    res.end(own)
+    const all = passedOn(headers).filter(([name]) => name !== 'content-length')
+    this.#reply.answer(status, undefined, all, own)
   }
 }
 
+type Header = [string, OutgoingHttpHeader]
+
 const OF_MESSAGE = /^(?:cache-control|content-.*|etag|x-accel-buffering)$/i
+
+function eventOf(json: string): Uint8Array {
+  return encodeMessage(json.replace(/[\r\n]+/g, ' '))
+}
 
 /** A response under another request's id. */
 export function withId(text: string, requestId: string, id: RequestId): string {

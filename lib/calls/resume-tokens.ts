@@ -13,21 +13,20 @@ import {
 import { FIRST_STATELESS_REVISION } from '../protocol/revisions.js'
 import { declaresStreams } from '../protocol/streams-capability.js'
 import type { WireTokens } from '../protocol/shared-wire.js'
-import { runInContext } from '../endpoint/handler-context.js'
+import type { CallRun, EndpointCall } from '../endpoint/call-run.js'
+import type { ClientReply } from '../endpoint/client-reply.js'
 import type { InstanceParts } from '../endpoint/instance-parts.js'
 import { refuseAndCount } from '../endpoint/refusals.js'
 import type { RequestContext } from '../endpoint/request-context.js'
-import { sendToEndpoint, tellEndpoint, tellUnanswered } from '../endpoint/endpoint-client.js'
+import { tellEndpoint } from '../endpoint/endpoint-client.js'
 import { onceAnswered } from '../endpoint/acceptance.js'
 import { answerJson } from '../endpoint/reply.js'
-import { CallContext } from './call-context.js'
 import type { CallFacts } from './call-host.js'
 import type { CallCounts } from './call-store.js'
-import { addHints, withHints } from './duration-hints.js'
-import { readAnswer } from '../endpoint/endpoint-answer.js'
+import { addHints } from './duration-hints.js'
 import { interimOf } from './interim-result.js'
 import { HttpReply } from './http-reply.js'
-import { comeAgain, mayBeShed, requestStateOf, withRounds } from './request-state.js'
+import { comeAgain, mayBeShed, requestStateOf } from './request-state.js'
 import { Call } from './call.js'
 import type { KeptCall } from './kept-call.js'
 import { refusalOf } from './token-fault.js'
@@ -41,16 +40,21 @@ import {
   tokenOf,
   whyAnother
 } from './token-request.js'
+import { TokenAnswer } from './token-answer.js'
 import { type Request, TokenCalls } from './token-calls.js'
 import { type ResumeTokensSettings, waitOf } from './token-settings.js'
 import { WiresTokens } from './wire-tokens.js'
+
+/**
+ * Begins to wait for a call. `isLate`: its body had been read by the endpoint before it was known what
+ * is asked, so that another one has to be sent.
+ */
+export type BeginCall = (run: CallRun, isLate?: boolean) => void
 
 export class ResumeTokens {
   readonly #parts: InstanceParts
   readonly #settings: ResumeTokensSettings
   readonly #calls: TokenCalls
-  /** How often the clients of calls have been told to come again, where they know no tokens. */
-  readonly #rounds = new WeakMap<Call, number>()
   /** The same for sessions that have not come by HTTP. */
   readonly onWires: WireTokens
 
@@ -61,41 +65,61 @@ export class ResumeTokens {
     this.onWires = new WiresTokens(this.#calls)
   }
 
-  /** What answers a POST in the endpoint's place; `undefined` where the endpoint does. */
+  /** What answers a POST in the endpoint's place, whoever sends it; `undefined`: nothing does. */
   answerFor(post: RequestContext): (() => void) | undefined {
-    const { owner, session, messages, isBatch } = post
+    const { messages, isBatch } = post
     // Whatever its id is: what the endpoint would make of it is not known.
     const asking = messages.filter(
       ({ id, method }) => id !== undefined && typeof method === 'string'
     )
-    const { areOn, shedAfter } = this.#settings
-    const isKnown = (message: Message): boolean =>
-      (areOn && hasToken(message)) ||
-      (shedAfter !== null && requestStateOf(message)?.kind === 'call')
-    if (asking.some(isKnown))
-      return isBatch ? () => this.#refuseBatch(post, asking) : () => this.#resume(post)
+    if (!asking.some(message => this.#isKnown(message))) return undefined
+    if (isBatch) return () => this.#refuseBatch(post, asking)
+    // It is answered here, so the endpoint's own guard is not asked.
+    if (post.isForeign) return () => refuseAndCount(post, 403, 'foreign-origin')
     const [request] = messages
-    if (isBatch || request === undefined || !isRequest(request) || this.#parts.isClosing)
-      return undefined
+    return request !== undefined && isRequest(request)
+      ? undefined
+      : () => this.#refuseId(post, request)
+  }
+
+  /**
+   * What waits for a call, the client's own or the one that its token stands for; `undefined`: it is
+   * the endpoint's alone. To be asked where nothing else answers.
+   */
+  beginFor(post: RequestContext): BeginCall | undefined {
+    const { owner, session, messages, isBatch } = post
+    const [request] = messages
+    if (isBatch || request === undefined || !isRequest(request)) return undefined
+    if (this.#isKnown(request)) return ({ reply }) => this.#resume(post, request, reply)
+    if (this.#parts.isClosing) return undefined
     const ask = this.#calls.askOf(request, post.prefer) ?? this.#shedding(post, request)
     if (ask === undefined) return undefined
     const place = { owner, sessionId: session, scope: post.scopeOf() }
     const facts = this.#calls.admit(request, place, post.text)
-    return facts && (() => this.#begin(post, request, facts, ask))
+    return facts && ((run, isLate) => this.#begin(post, request, facts, ask, run, isLate))
+  }
+
+  /** It names a call of ours, if there is one. */
+  #isKnown(message: Message): boolean {
+    const { areOn, shedAfter } = this.#settings
+    return (
+      (areOn && hasToken(message)) ||
+      (shedAfter !== null && requestStateOf(message)?.kind === 'call')
+    )
   }
 
   /**
    * Answers a request with a token by what is left of its call, which ran at an instance that has
    * gone.
    */
-  answerKept(post: RequestContext, kept: KeptCall): void {
+  answerKept(post: RequestContext, kept: KeptCall, reply: ClientReply): void {
     const [request] = post.messages
-    if (post.isBatch || request === undefined || !isRequest(request)) return this.#resume(post)
+    if (request === undefined || !isRequest(request)) return this.#refuseId(post, request)
     const ask = askOf(post.prefer, request, 'always') as Ask
-    const reply = new HttpReply(post, request, ask.isByHeader)
+    const answered = new HttpReply(post, request, ask.isByHeader, reply)
     const fault = whyAnother(request, kept, post.scopeOf(), post.text)
-    if (fault === undefined) return reply.answer(kept.answer)
-    this.#calls.refuse(request, fault, reply)
+    if (fault === undefined) return answered.answer(kept.answer)
+    this.#calls.refuse(request, fault, answered)
   }
 
   /** Adds to what the endpoint says of its tools. */
@@ -111,7 +135,7 @@ export class ResumeTokens {
   #shedding(post: RequestContext, request: Request): Ask | undefined {
     const { shedAfter, maxRounds } = this.#settings
     if (shedAfter === null || !mayBeShed(request) || post.prefersStream) return undefined
-    const revision = post.revision ?? revisionIn(request)
+    const revision = revisionOf(post, request)
     if (revision === undefined || revision < FIRST_STATELESS_REVISION || declaresStreams(request))
       return undefined
     const state = requestStateOf(request)
@@ -178,84 +202,69 @@ export class ResumeTokens {
     this.#calls.store.close()
   }
 
-  #begin(post: RequestContext, request: Request, facts: CallFacts, ask: Ask): void {
+  #begin(
+    post: RequestContext,
+    request: Request,
+    facts: CallFacts,
+    ask: Ask,
+    run: CallRun,
+    isLate = false
+  ): void {
     const { method } = request
     const { rounds } = ask
-    const revision = post.revision ?? revisionIn(request)
-    const interim = rounds === undefined ? interimOf(method, revision) : comeAgain
-    const call = new Call(facts, this.#calls.store, interim)
-    if (rounds !== undefined) this.#rounds.set(call, rounds)
-    this.#parts.debug('%s may be resumed with tokens', method)
-    const reply = new HttpReply(post, request, ask.isByHeader)
+    const { store, parts } = this.#calls
+    const interim = rounds === undefined ? interimOf(method, revisionOf(post, request)) : comeAgain
+    const call = new Call(facts, store, interim)
+    if (rounds !== undefined) this.#calls.rounds.set(call, rounds)
+    parts.debug('%s may be resumed with tokens', method)
+    const reply = new HttpReply(post, request, ask.isByHeader, run.reply)
     call.join(undefined, reply, this.#waitOf(call, ask))
-    if (!call.stream.isEnded)
-      runInContext(new CallContext(this.#parts, call, this.#parts.newId()), () =>
-        this.#run(call, reply, request, post.text)
-      )
+    if (call.stream.isEnded) return run.withhold()
+    this.#run(
+      call,
+      new TokenAnswer(this.#calls, call, post, reply.acceptsEvents),
+      request,
+      run,
+      isLate
+    )
   }
 
   /** Lets the endpoint answer to us, as it would to the client. */
-  #run(
-    call: Call,
-    { req, acceptsEvents, sessionId }: HttpReply,
-    request: Request,
-    text: string | undefined
-  ): void {
+  #run(call: Call, answer: TokenAnswer, request: Request, run: CallRun, isLate: boolean): void {
+    const { post } = answer
+    const { req, session, text } = post
     const id = nanoid()
-    const { debug } = this.#parts
-    const { hints, limits } = this.#settings
     const own = endpointRequest(request, id)
-    const sent = sendToEndpoint(req, own, {
+    const asked: EndpointCall = {
+      message: own,
+      requestId: id,
       text: endpointText(text, request, own),
-      signal: call.stream.signal
-    })
-    sent.then(
-      response => {
-        call.onDrain = () => response.resume()
-        readAnswer(response, id, limits.maxCallBytes, {
-          message: (message, text) => {
-            if (acceptsEvents) {
-              if (!call.append(text)) response.pause()
-            } else if (isRequest(message)) {
-              // Its client takes nothing but its answer.
-              tellUnanswered(this.#parts, req, message.id, sessionId)
-            }
-          },
-          answered: answer => {
-            const rounds = this.#rounds.get(call)
-            if (rounds !== undefined) call.settle(withRounds(answer, rounds))
-            else call.settle(request.method === 'tools/list' ? withHints(answer, hints) : answer)
-          }
-        })
-      },
-      (error: unknown) => {
-        debug('the endpoint did not answer: %o', error)
-        call.fail('endpoint-failed')
-      }
-    )
-    if (sessionId !== undefined)
-      call.onCancelled = by => this.#tellCancelled(by ?? req, id, sessionId)
+      limit: this.#settings.limits.maxCallBytes,
+      stream: call.stream,
+      collector: call
+    }
+    const work = isLate ? run.askAnew(asked, answer) : run.ask(asked, answer)
+    call.onDrain = () => work.drain()
+    call.onReleased = () => work.leave()
+    if (session !== undefined) call.onCancelled = by => this.#tellCancelled(by ?? req, id, session)
   }
 
   /** A request with a token never reaches the endpoint: an old token must not run a tool again. */
-  #resume(post: RequestContext): void {
-    const { res, messages } = post
-    // It is answered here, so the endpoint's own guard is not asked.
-    if (post.isForeign) return refuseAndCount(post, 403, 'foreign-origin')
-    const [request] = messages
-    if (request === undefined || !isRequest(request)) {
-      this.#calls.refuse({ method: request?.method }, 'token-invalid')
-      return answerJson(res, 200, refusalOf(null, 'token-invalid'))
-    }
+  #resume(post: RequestContext, request: Request, reply: ClientReply): void {
     const ask = askOf(post.prefer, request, 'always') as Ask
-    const reply = new HttpReply(post, request, ask.isByHeader)
-    const found = this.#calls.find(request, post.scopeOf(), post.text, reply)
+    const waiting = new HttpReply(post, request, ask.isByHeader, reply)
+    const found = this.#calls.find(request, post.scopeOf(), post.text, waiting)
     if (found === undefined) return
-    const rounds = this.#rounds.get(found)
+    const rounds = this.#calls.rounds.get(found)
     const token = tokenOf(request)
     // A lost answer that is asked for again is the same round.
-    if (rounds !== undefined && token === found.nextToken) this.#rounds.set(found, rounds + 1)
-    found.join(token, reply, this.#waitOf(found, ask))
+    if (rounds !== undefined && token === found.nextToken) this.#calls.rounds.set(found, rounds + 1)
+    found.join(token, waiting, this.#waitOf(found, ask))
+  }
+
+  #refuseId({ res }: RequestContext, request: Message | undefined): void {
+    this.#calls.refuse({ method: request?.method }, 'token-invalid')
+    answerJson(res, 200, refusalOf(null, 'token-invalid'))
   }
 
   /**
@@ -263,7 +272,7 @@ export class ResumeTokens {
    * as long as its wire allows.
    */
   #waitOf(call: Call, ask: Ask): number {
-    const rounds = this.#rounds.get(call)
+    const rounds = this.#calls.rounds.get(call)
     if (rounds === undefined) return waitOf(this.#settings, ask)
     const { shedAfter, maxRounds } = this.#settings
     return rounds < maxRounds ? (shedAfter ?? 0) : LONGEST_TIMEOUT
@@ -292,4 +301,8 @@ export class ResumeTokens {
     const message = { jsonrpc: '2.0', method: 'notifications/cancelled', params }
     void tellEndpoint(this.#parts, req, message, { sessionId })
   }
+}
+
+function revisionOf(post: RequestContext, request: Message): string | undefined {
+  return post.revision ?? revisionIn(request)
 }

@@ -48,7 +48,7 @@ export class WireReply implements CallReply {
     return this.#underway >= MOST_UNDERWAY
   }
 
-  get isAskingClient(): boolean {
+  get mustStay(): boolean {
     return [...this.#asked].some(id => this.#host.isOpen(id))
   }
 

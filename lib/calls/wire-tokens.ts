@@ -1,5 +1,6 @@
 // Resume tokens in sessions on wires: the same calls, asked of the server that stands behind the
 // session.
+import { nanoid } from 'nanoid'
 import {
   cancelledRequest,
   isRequest,
@@ -14,8 +15,7 @@ import {
   type WireMessage,
   type WireTokens
 } from '../protocol/shared-wire.js'
-import { runInContext } from '../endpoint/handler-context.js'
-import { CallContext } from './call-context.js'
+import { HandlerContext, runInContext } from '../endpoint/handler-context.js'
 import type { CallFacts } from './call-host.js'
 import { hinted } from './duration-hints.js'
 import { interimOf } from './interim-result.js'
@@ -141,8 +141,10 @@ class WireSession implements SessionTokens {
     call.stream.signal.addEventListener('abort', () => this.#aborted(asked))
     call.join(undefined, this.#replyTo(request), waitOf(settings, ask))
     const own = { ...endpointRequest(request, asked.requestId), jsonrpc: '2.0' as const }
-    if (!call.stream.isEnded)
-      runInContext(new CallContext(parts, call), () => this.#host.tellServer(own, extra))
+    const handler = new HandlerContext(parts, nanoid())
+    handler.collector = call
+    handler.take(call.stream)
+    if (!call.stream.isEnded) runInContext(handler, () => this.#host.tellServer(own, extra))
   }
 
   #resume(request: Message & { readonly method?: unknown }): void {

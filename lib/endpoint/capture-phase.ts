@@ -21,7 +21,8 @@ export type CapturePhase =
  * - `take`: its head is that of a stream. `takeEarly`: it is taken without one.
  * - `begin`: the head leaves; from `early` on, the endpoint gives it to nobody.
  * - `stepAside`: what is written shows that it was not ours to take.
- * - `end`, `break`: the endpoint calls `end`, or destroys what it has.
+ * - `end`, `break`: the endpoint calls `end`, or destroys what it has; before its head that is one
+ *   where all that it does is heard.
  */
 export type CaptureStep = 'leave' | 'take' | 'takeEarly' | 'begin' | 'stepAside' | 'end' | 'break'
 
@@ -30,7 +31,13 @@ const TAKEN = { stepAside: 'untaken', end: 'ended', break: 'broken' } as const
 const TRANSITIONS: Readonly<
   Record<CapturePhase, Readonly<Partial<Record<CaptureStep, CapturePhase>>>>
 > = {
-  undecided: { leave: 'untaken', take: 'headed', takeEarly: 'early', end: 'passed' },
+  undecided: {
+    leave: 'untaken',
+    take: 'headed',
+    takeEarly: 'early',
+    end: 'passed',
+    break: 'broken'
+  },
   untaken: { end: 'passed' },
   passed: {},
   headed: { ...TAKEN, begin: 'running' },

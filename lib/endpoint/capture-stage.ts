@@ -60,6 +60,11 @@ export abstract class CaptureStage extends Stage implements ResponseView {
     return isCaptured(this.phase)
   }
 
+  /** Whatever the endpoint does is for a capture, which has no head of it yet. */
+  protected get isHeard(): boolean {
+    return this.phase === 'undecided' && this.capture !== undefined
+  }
+
   // ResponseView
 
   get isEnded(): boolean {
@@ -144,7 +149,7 @@ export abstract class CaptureStage extends Stage implements ResponseView {
 
   override destroy(error?: Error): ServerResponse {
     if (this.events.isHolding && isAbortedByNode(error)) return this.res
-    if (!this.isCaptured) return this.next.destroy(error)
+    if (!this.isCaptured && !this.isHeard) return this.next.destroy(error)
     this.abort()
     return this.res
   }

@@ -1,5 +1,6 @@
 // What stands around a tapped response: who decides whether it is taken, and who takes what the
 // endpoint writes.
+import type { OutgoingHttpHeaders } from 'node:http'
 
 /** What is known of a response when its head is due. */
 export interface ResponseHead {
@@ -10,6 +11,8 @@ export interface ResponseHead {
   readonly isStream: boolean
   /** A header, by its lower-case name. */
   header(name: string): string | undefined
+  /** Headers that `writeHead` was called with, in any of the forms that it takes. */
+  readonly given: unknown
 }
 
 /** The endpoint's head, where the wire has had another one. */
@@ -17,6 +20,8 @@ export interface LateHead {
   readonly status: number
   /** A header, by its lower-case name. */
   readonly header: (name: string) => string | undefined
+  /** All of them. */
+  readonly headers: () => OutgoingHttpHeaders
 }
 
 /** Takes what the endpoint writes, once a response has been taken. */

@@ -1,5 +1,10 @@
 // The head of a captured response: what the endpoint says of it, and what the wire gets.
-import type { IncomingMessage, OutgoingHttpHeader, ServerResponse } from 'node:http'
+import {
+  type IncomingMessage,
+  type OutgoingHttpHeader,
+  type ServerResponse,
+  STATUS_CODES
+} from 'node:http'
 import type { LateHead, ResponseHead } from './capture-types.js'
 import type { HeadArguments } from './node-internals.js'
 import { dropBodyHeaders, OwnHead } from './own-head.js'
@@ -35,7 +40,7 @@ export function readHead(res: ServerResponse, [status, reason, last]: HeadArgume
     isPlainEncoding(header('content-encoding')) &&
     !res.destroyed
   if (isStream) validateHead(typeof reason === 'string' ? reason : res.statusMessage, given)
-  return { status: Number(status), isStream, header }
+  return { status: Number(status), isStream, header, given }
 }
 
 /** Whether a response that has no head yet would be an event stream with it. */
@@ -91,7 +96,11 @@ export class CapturedHead {
     const status = own.status as number
     this.#given = SENT
     res.statusCode = status
-    return { status, header: name => stringOf(own.getHeader(name)) }
+    return {
+      status,
+      header: name => stringOf(own.getHeader(name)),
+      headers: () => own.made.getHeaders()
+    }
   }
 
   /** Sends the head as the endpoint wanted it, with what `setHeaders` sets. */
@@ -111,24 +120,22 @@ export class CapturedHead {
   }
 
   /** Sends a head of ours in the place of the one that the endpoint has given. */
-  replace(wire: Layer, contentType: string, setHeaders: () => void): void {
+  replace(wire: Layer, setHeaders: () => void, status = 200): void {
     this.#given = SENT
     dropBodyHeaders(this.#pipeline.res)
-    wire.setHeader('Content-Type', contentType)
     setHeaders()
-    wire.writeHead([200, 'OK'])
+    wire.writeHead([status, STATUS_CODES[status] ?? ''])
   }
 
   /** Sends a head of ours before the endpoint has given one. */
-  sendEarly(req: IncomingMessage, wire: Layer, contentType: string, setHeaders: () => void): void {
+  sendEarly(req: IncomingMessage, wire: Layer, setHeaders: () => void, status = 200): void {
     const { res } = this.#pipeline
     // Both are plain properties, which Node does not look at again once the head is out: they are
     // the endpoint's.
     const { statusCode, statusMessage } = res
     const own = new OwnHead(req, res)
-    wire.setHeader('Content-Type', contentType)
     setHeaders()
-    wire.writeHead([200])
+    wire.writeHead([status])
     res.statusCode = statusCode
     res.statusMessage = statusMessage
     this.#own = own

@@ -1,5 +1,5 @@
 // The socket side of a captured response: what its reader writes to, and when it is gone.
-import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { IncomingMessage, OutgoingHttpHeader, ServerResponse } from 'node:http'
 import type { Sink } from '../readers/sink.js'
 import type { CapturedHead } from './captured-head.js'
 import { cork, uncork } from './connections.js'
@@ -75,20 +75,25 @@ export class CapturedWire implements Sink, SocketWatcher {
   }
 
   /** Sends a head of ours before the endpoint has given one. */
-  sendEarlyHead(contentType: string, setHeaders: () => void): void {
+  sendEarlyHead(contentType: string | undefined, setHeaders: () => void, status?: number): void {
     const { head, next } = this.#host
-    head.sendEarly(this.#req, next, contentType, setHeaders)
+    head.sendEarly(this.#req, next, () => this.#setHeaders(contentType, setHeaders), status)
   }
 
   /**
    * Sends a head of ours in the place of the one that the endpoint has given, of which nothing
    * leaves.
    */
-  replaceHead(contentType: string, setHeaders: () => void): void {
+  replaceHead(contentType: string | undefined, setHeaders: () => void, status?: number): void {
     const { head, next } = this.#host
-    head.replace(next, contentType, setHeaders)
+    head.replace(next, () => this.#setHeaders(contentType, setHeaders), status)
     // It may have ended its response, whose wire goes on.
     maskResponse(this.#res)
+  }
+
+  #setHeaders(contentType: string | undefined, setHeaders: () => void): void {
+    if (contentType !== undefined) this.setHeader('Content-Type', contentType)
+    setHeaders()
   }
 
   /** Sends a head that nothing has been written after. */
@@ -98,7 +103,7 @@ export class CapturedWire implements Sink, SocketWatcher {
     this.#isWriting = false
   }
 
-  setHeader(name: string, value: string): void {
+  setHeader(name: string, value: OutgoingHttpHeader): void {
     this.#host.next.setHeader(name, value)
   }
 

@@ -1,5 +1,4 @@
-// Reads what the endpoint answers to a request of ours, by JSON or by an event stream, as a client
-// would.
+// What the endpoint answers to a request, by JSON or by an event stream, read as a client would.
 import type { IncomingMessage } from 'node:http'
 import type { StreamFault } from '../protocol/errors.js'
 import { isResponse, type Message } from '../protocol/json-rpc.js'
@@ -7,6 +6,8 @@ import { spliceJson, writtenMessages } from '../protocol/json-splice.js'
 import { dataOf } from '../protocol/sse-fields.js'
 import { BlockSplitter } from '../protocol/sse-parser.js'
 import { Timer } from '../streams/timer.js'
+import { decoded, isTooLarge } from './late-answer.js'
+import { isPlainEncoding } from './response-headers.js'
 
 /** What a request came to. */
 export type EndpointAnswer =
@@ -46,6 +47,12 @@ export interface AnswerListener {
   answered(answer: EndpointAnswer): void
 }
 
+/** The head of an answer, with all that it says under lower-case names. */
+export interface AnswerHead {
+  readonly status: number
+  readonly headers: NodeJS.Dict<string[]>
+}
+
 /** Milliseconds for which the end of a body is awaited once the response is there. */
 const PATIENCE = 1000
 
@@ -56,70 +63,124 @@ export function readAnswer(
   limit: number,
   listener: AnswerListener
 ): void {
-  const { statusCode: status = 0, headers } = response
-  const type = headers['content-type'] ?? ''
-  let isAnswered = false
+  const { statusCode: status = 0, headersDistinct: headers } = response
   const patience = new Timer(() => response.destroy())
-  const answered = (answer: EndpointAnswer): void => {
-    if (isAnswered) return
-    isAnswered = true
-    patience.start(PATIENCE)
-    response.resume()
-    listener.answered(answer)
-  }
-  const fail = (fault: StreamFault): void => answered({ kind: 'fault', fault })
-  response.on('error', () => fail('no-response'))
+  const reader = new AnswerReader({ status, headers }, requestId, limit, {
+    message: (message, text) => listener.message(message, text),
+    answered: answer => {
+      patience.start(PATIENCE)
+      response.resume()
+      listener.answered(answer)
+    }
+  })
+  response.on('data', (chunk: Buffer) => reader.push(chunk))
+  response.once('end', () => reader.end())
+  response.on('error', () => reader.brokenOff())
   response.once('close', () => {
-    fail('no-response')
+    reader.brokenOff()
     patience.stop()
   })
-  if (status === 200 && /^text\/event-stream\b/i.test(type)) {
-    readEvents(response, limit, fail, (message, text) => {
-      if (isResponseTo(message, requestId))
-        answered({ kind: 'response', requestId, text, message, headers: response.headersDistinct })
-      else if (!isAnswered && typeof message.method === 'string') listener.message(message, text)
+}
+
+/** Reads an answer as its bytes come. */
+export class AnswerReader {
+  readonly #head: AnswerHead
+  readonly #requestId: string
+  readonly #limit: number
+  readonly #listener: AnswerListener
+  /** Set where it is an event stream. */
+  readonly #events: BlockSplitter | undefined
+  #chunks: Buffer[] = []
+  #size = 0
+  #isAnswered = false
+  #isDecoding = false
+
+  /** @param limit bytes of a message. */
+  constructor(head: AnswerHead, requestId: string, limit: number, listener: AnswerListener) {
+    this.#head = head
+    this.#requestId = requestId
+    this.#limit = limit
+    this.#listener = listener
+    const isStream = head.status === 200 && EVENT_STREAM.test(this.#header('content-type') ?? '')
+    this.#events = isStream ? new BlockSplitter() : undefined
+  }
+
+  /** The memory of `bytes` may be used again. */
+  push(bytes: Uint8Array): void {
+    const splitter = this.#events
+    if (this.#isAnswered) return
+    if (splitter === undefined) return this.#collect(bytes)
+    splitter.push(bytes, (block, from, to, fields) => {
+      if (fields.dataLines === 0 || !fields.isMessage) return
+      for (const { message, text } of writtenMessages(dataOf(block, from, to, fields)))
+        this.#said(message, text)
     })
-  } else {
-    readWhole(response, limit, fail, body => answered(answerIn(response, body, requestId)))
+    if (splitter.pending > this.#limit) this.#fail('event-too-large')
+  }
+
+  end(): void {
+    if (this.#events !== undefined) return this.#fail('no-response')
+    const body = Buffer.concat(this.#chunks)
+    this.#chunks = []
+    if (this.#isAnswered) return
+    if (isPlainEncoding(this.#header('content-encoding'))) return this.#whole(this.#head, body)
+    this.#isDecoding = true
+    const { status } = this.#head
+    const { 'content-encoding': _encoding, ...headers } = this.#head.headers
+    decoded({ status, header: name => this.#header(name), body }, this.#limit).then(
+      plain => this.#whole({ status, headers }, plain.body),
+      (error: unknown) => this.#answered(fault(isTooLarge(error) ? 'overflow' : 'no-response'))
+    )
+  }
+
+  /** Nothing more comes. */
+  brokenOff(): void {
+    if (!this.#isDecoding) this.#fail('no-response')
+  }
+
+  #header(name: string): string | undefined {
+    return this.#head.headers[name]?.join(', ')
+  }
+
+  #said(message: Message, text: string): void {
+    if (this.#isAnswered) return
+    if (isResponseTo(message, this.#requestId)) {
+      const { headers } = this.#head
+      this.#answered({ kind: 'response', requestId: this.#requestId, text, message, headers })
+    } else if (typeof message.method === 'string') this.#listener.message(message, text)
+  }
+
+  #collect(bytes: Uint8Array): void {
+    this.#size += bytes.length
+    if (this.#size <= this.#limit) return void this.#chunks.push(Buffer.from(bytes))
+    this.#chunks = []
+    this.#fail('overflow')
+  }
+
+  #whole(head: AnswerHead, body: Buffer): void {
+    this.#answered(answerIn(head, body, this.#requestId))
+  }
+
+  #fail(why: StreamFault): void {
+    this.#answered(fault(why))
+  }
+
+  #answered(answer: EndpointAnswer): void {
+    if (this.#isAnswered) return
+    this.#isAnswered = true
+    this.#listener.answered(answer)
   }
 }
 
-function readEvents(
-  response: IncomingMessage,
-  limit: number,
-  fail: (fault: StreamFault) => void,
-  onMessage: (message: Message, text: string) => void
-): void {
-  const splitter = new BlockSplitter()
-  response.on('data', (chunk: Buffer) => {
-    splitter.push(chunk, (bytes, from, to, fields) => {
-      if (fields.dataLines === 0 || !fields.isMessage) return
-      for (const { message, text } of writtenMessages(dataOf(bytes, from, to, fields)))
-        onMessage(message, text)
-    })
-    if (splitter.pending > limit) fail('event-too-large')
-  })
-}
+const EVENT_STREAM = /^\s*text\/event-stream\b/i
 
-function readWhole(
-  response: IncomingMessage,
-  limit: number,
-  fail: (fault: StreamFault) => void,
-  onEnd: (body: Buffer) => void
-): void {
-  let chunks: Buffer[] = []
-  let size = 0
-  response.on('data', (chunk: Buffer) => {
-    size += chunk.length
-    if (size <= limit) return void chunks.push(chunk)
-    chunks = []
-    fail('overflow')
-  })
-  response.once('end', () => onEnd(Buffer.concat(chunks)))
-}
+const fault = (why: StreamFault): EndpointAnswer => ({ kind: 'fault', fault: why })
 
-function answerIn(response: IncomingMessage, body: Buffer, requestId: string): EndpointAnswer {
-  const { statusCode: status = 0, headersDistinct: headers } = response
+function answerIn(
+  { status, headers }: AnswerHead,
+  body: Buffer,
+  requestId: string
+): EndpointAnswer {
   const messages = writtenMessages(body.toString('utf8'))
   const own = messages.find(({ message }) => isResponseTo(message, requestId))
   if (status === 200 && own !== undefined) return { kind: 'response', requestId, ...own, headers }
@@ -130,15 +191,10 @@ function answerIn(response: IncomingMessage, body: Buffer, requestId: string): E
       : undefined
   if (error !== undefined) {
     const message = { ...error.message, id: requestId }
-    return {
-      kind: 'response',
-      requestId,
-      text: spliceJson(error.text, error.message, message),
-      message,
-      headers
-    }
+    const text = spliceJson(error.text, error.message, message)
+    return { kind: 'response', requestId, text, message, headers }
   }
-  if (status === 200) return { kind: 'fault', fault: 'no-response' }
+  if (status === 200) return fault('no-response')
   return { kind: 'relay', requestId, status, headers, body, message: own?.message }
 }
 

@@ -36,7 +36,6 @@ export class EndpointRun implements ResponseCaptureHost, WaitingRun {
     const { instance, req, res, messages, keyed } = request
     this.#request = request
     this.#handler = new HandlerContext(instance, instance.newId())
-    request.handler = this.#handler
     this.#handler.isUntaken = !request.profile.taken
     const initialize = watchInitialize(request)
     // Before the tap, so that it hears of the client itself.

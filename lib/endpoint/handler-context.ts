@@ -32,12 +32,20 @@ export interface CurrentStream {
   partial(result: object): boolean
 }
 
+/** Gives a client the parts of a result. */
+export interface PartsCollector {
+  /** `false`: nobody collects it any more. */
+  partial(text: string): boolean
+}
+
 /** One request on its way through the endpoint. */
 export class HandlerContext implements CurrentStream {
   readonly instance: object
   readonly id: string
   /** Set when the response is taken. */
   stream: Stream | undefined
+  /** Set where its client collects its result in parts. */
+  collector: PartsCollector | undefined
   /** The response has been left alone: there is no stream behind this request. */
   isUntaken = false
   #pendingDisconnect: { retry: number | undefined } | undefined
@@ -71,8 +79,8 @@ export class HandlerContext implements CurrentStream {
   }
 
   partial(result: object): boolean {
-    partialText(result)
-    return false
+    const text = partialText(result)
+    return this.collector?.partial(text) ?? false
   }
 
   /**

@@ -135,7 +135,13 @@ function askingFor(
   })
 }
 
-function endSession(parts: InstanceParts, session: string, owner: string, isLost: boolean): void {
+/** A session is over; `isLost`: its endpoint does not know it any more. */
+export function endSession(
+  parts: InstanceParts,
+  session: string,
+  owner: string,
+  isLost: boolean
+): void {
   const streams = parts.table.index.ofSession(session, owner)
   parts.debug(
     'session ended by %s: %d streams dropped',

@@ -35,6 +35,24 @@ export function replaceBody(req: IncomingMessage, message: object, text: string)
   }
 }
 
+/**
+ * Gives those behind us another header than the one that came; `undefined`: none. The SDK's adapters
+ * rebuild headers from `rawHeaders`, so it must change in both.
+ */
+export function replaceHeader(req: IncomingMessage, name: string, value: string | undefined): void {
+  const kept: string[] = []
+  for (let i = 0; i + 1 < req.rawHeaders.length; i += 2) {
+    const [other = '', given = ''] = req.rawHeaders.slice(i, i + 2)
+    if (other.toLowerCase() !== name) kept.push(other, given)
+  }
+  if (value === undefined) delete req.headers[name]
+  else {
+    req.headers[name] = value
+    kept.push(name, value)
+  }
+  req.rawHeaders = kept
+}
+
 export type ReadBody =
   | { readonly body: unknown; readonly text: string | undefined; readonly fault?: undefined }
   | {
@@ -173,10 +191,14 @@ export function parseBody(
 }
 
 function isPlain(headers: IncomingHttpHeaders): boolean {
-  const charset =
-    /;\s*charset\s*=\s*"?([^\s;"]+)/i.exec(headers['content-type'] ?? '')?.[1] ?? 'utf-8'
   return (
-    /^utf-?8$/i.test(charset) &&
+    isUtf8(headers['content-type'] ?? '') &&
     (headers['content-encoding'] ?? 'identity').toLowerCase() === 'identity'
   )
+}
+
+/** Whether a `Content-Type` is that of text in UTF-8, which JSON is in where it says nothing. */
+export function isUtf8(contentType: string): boolean {
+  const charset = /;\s*charset\s*=\s*"?([^\s;"]+)/i.exec(contentType)?.[1] ?? 'utf-8'
+  return /^utf-?8$/i.test(charset)
 }

@@ -12,7 +12,6 @@ import {
 } from '../protocol/revisions.js'
 import { headerOf, isForeignOrigin, pathOf, sessionOf } from '../access/guards.js'
 import { profileWith } from './declarations.js'
-import type { HandlerContext } from './handler-context.js'
 import type { InstanceParts } from './instance-parts.js'
 import type { IdempotentRequest } from './idempotent-request.js'
 import type { SecondChannel } from './second-channel.js'
@@ -63,8 +62,6 @@ export class RequestContext<Instance extends InstanceParts = InstanceParts> {
   keyed: IdempotentRequest | undefined
   /** It asks for a listen channel in a session that has one already. */
   second: SecondChannel | undefined
-  /** Of the stream that its response becomes, if it does; set while the endpoint is asked. */
-  handler: HandlerContext | undefined
   #path: string | undefined
   #profile: ClientProfile | undefined
 

@@ -39,6 +39,11 @@ export class ResponseCapture extends CaptureStage implements CapturedWireHost, D
     this.holdEvents()
   }
 
+  /** Whatever the endpoint answers is for this capture, its breaking off as well. */
+  hear(capture: Capture): void {
+    this.capture = capture
+  }
+
   /** A kept response that was not taken has been ended: those behind us may see it close. */
   untakenEnded(): void {
     if (this.isCaptured) return
@@ -113,7 +118,8 @@ export class ResponseCapture extends CaptureStage implements CapturedWireHost, D
   }
 
   get isRunning(): boolean {
-    return this.isCaptured && !this.isEnded && !this.events.isReleased
+    const isTaken = this.isCaptured || this.isHeard
+    return isTaken && !this.isEnded && !this.events.isReleased
   }
 
   isInsideHandler(): boolean {

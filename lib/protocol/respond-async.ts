@@ -21,6 +21,14 @@ export function respondAsync(prefer: string | undefined): AsyncPreference | unde
   return { wait: undefined }
 }
 
+/** A `Prefer` value without both; `undefined`: nothing is left of it. */
+export function withoutAsync(prefer: string): string | undefined {
+  const others = prefer.split(',').filter(preference => !OF_ASYNC.test(preference))
+  return others.length === 0 ? undefined : others.join(',').trim()
+}
+
+const OF_ASYNC = /^\s*(?:respond-async|wait)\s*(?:[=;]|$)/i
+
 const WAIT = /^wait\s*=\s*"?(\d{1,9})"?$/i
 
 /** The value of `Preference-Applied` for it. */

@@ -2,6 +2,7 @@
 // and reads it at its own pace.
 import { isTooMany } from '../protocol/json-rpc.js'
 import type { EndpointWork } from '../calls/tasks/task-calls.js'
+import { CallRun } from '../endpoint/call-run.js'
 import { EndpointRun } from '../endpoint/endpoint-run.js'
 import { isMcpPost } from '../endpoint/mcp-request.js'
 import { watchOutcome } from '../endpoint/outcome.js'
@@ -71,8 +72,13 @@ function whole(
       run.leave()
       return pass()
     }
-    const task = context.instance.tasks?.beginFor(context)
-    return task === undefined ? goOn() : task(whenKnown(run, goOn, withhold))
+    const { tasks, tokens } = context.instance
+    const task = tasks?.beginFor(context)
+    if (task !== undefined) return task(whenKnown(run, goOn, withhold))
+    const token = hasInexactId(context) ? undefined : tokens?.beginFor(context)
+    if (token === undefined) return goOn()
+    withhold()
+    return token(new CallRun(context), true)
   }
   const answer = hasInexactId(context) ? undefined : firstAnswer(context, [...ours, calls])
   return answer instanceof Promise ? answer.then(decided) : decided(answer)

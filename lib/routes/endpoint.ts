@@ -1,5 +1,6 @@
 // The endpoint answers, with its response captured where that may become a stream.
 import { isInitialize, isRequest, isTooMany } from '../protocol/json-rpc.js'
+import { CallRun } from '../endpoint/call-run.js'
 import { EndpointRun } from '../endpoint/endpoint-run.js'
 import { watchOutcome } from '../endpoint/outcome.js'
 import { calls } from './calls.js'
@@ -15,6 +16,7 @@ function ask(context: Context): void {
   // What is answered in the endpoint's place goes the way that its own answer would.
   const task = tasks?.beginFor(context)
   const inItsPlace = task === undefined ? calls(context) : undefined
+  const token = (task ?? inItsPlace) === undefined ? tokens?.beginFor(context) : undefined
   if (isTooMany(messages)) {
     debug('%s passed on untouched: a batch of %d', method, messages.length)
     return void (inItsPlace ?? next)()
@@ -23,6 +25,11 @@ function ask(context: Context): void {
   tokens?.watch(context)
   tokens?.noteAnswers(context)
   tasks?.noteAnswers(context)
+  if (token !== undefined) {
+    const run = new CallRun(context)
+    negotiate(context)
+    return token(run)
+  }
   const why = task === undefined ? whyUntouched(context) : undefined
   if (why !== undefined) {
     debug('%s passed on untouched: %s', method, why)

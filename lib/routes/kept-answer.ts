@@ -3,6 +3,7 @@
 import type { InstanceLink } from '../backplane/instance-link.js'
 import { keptCallIn } from '../calls/kept-call.js'
 import { keptTaskIn } from '../calls/tasks/kept-task.js'
+import { CallRun } from '../endpoint/call-run.js'
 import { digestOf } from '../endpoint/idempotency.js'
 import { keptOutcomeIn } from '../endpoint/kept-outcome.js'
 import { repeatAnswer } from '../endpoint/recorded-answer.js'
@@ -33,7 +34,8 @@ export async function answerKept(
   const scope = context.scopeOf()
   const call = keptCallIn(value)
   const { tokens, tasks } = instance
-  if (call?.scope === scope) return tokens && (() => tokens.answerKept(context, call))
+  if (call?.scope === scope)
+    return tokens && (() => tokens.answerKept(context, call, new CallRun(context).reply))
   const task = keptTaskIn(value)
   return task?.scope === scope ? tasks?.answerAbout(context, task) : undefined
 }

@@ -24,8 +24,7 @@ const isCheck = ({ language, code }: Fence): boolean =>
   language === 'sh' && code.startsWith('curl ')
 const programs = pages.flatMap(({ fences }) => fences).filter(fence => fence.language === 'ts')
 // The check of the README goes to the first of its servers.
-const first = programs.find(({ code }) => code.includes('.listen('))
-const others = programs.filter(program => program !== first)
+const [first, ...others] = programs
 const [check] = page('README.md').fences.filter(isCheck)
 const snippets = [first!, check!, ...others]
 

@@ -175,7 +175,7 @@ describe('a response that somebody in front has ended', () => {
     expect(server.errors).toEqual([])
   })
 
-  it('is told nothing more of a call that goes on with resume tokens', async () => {
+  it('has ended a call with resume tokens, too, as its endpoint would: there is one response', async () => {
     const endpoint = rawEndpoint(({ emit }) => emit(NEWS))
     const { url, limited, streams } = await serveLimited(endpoint)
     // A revision whose event streams are not kept.
@@ -192,6 +192,12 @@ describe('a response that somebody in front has ended', () => {
     call!.result()
     await response.ended
     await until(() => streams.stats().connections === 0)
-    expect(response.messages()).toEqual([NEWS])
+    expect(response.messages()).toEqual([
+      NEWS,
+      expect.objectContaining({
+        id: 1,
+        error: expect.objectContaining({ data: { reason: 'no-response' } })
+      })
+    ])
   })
 })

@@ -241,7 +241,9 @@ describe('an endpoint that streams', () => {
     do written++
     while ((call.emit(message) || (await drains())) && written < MOST)
     expect(written).toBeLessThan(MOST)
+    const drained = once(call.res, 'drain')
     open.resume()
+    await drained
     call.result(TEXT)
     expect(await answerOf(open)).toEqual(result(1, TEXT))
     expect(open.messages()).toHaveLength(written + 2)

@@ -8,7 +8,7 @@ import type { CallReply } from '../../../lib/calls/call-reply.js'
 const reply = {
   acceptsEvents: false,
   isOver: false,
-  isAskingClient: false,
+  mustStay: false,
   watch() {},
   send() {},
   answer() {}

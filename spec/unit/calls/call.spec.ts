@@ -40,7 +40,7 @@ function replyWith(isFull = false) {
   const answers: CallAnswer[] = []
   let drain = (): void => undefined
   const reply = {
-    ...{ acceptsEvents: true, isOver: false, isAskingClient: false, isFull },
+    ...{ acceptsEvents: true, isOver: false, mustStay: false, isFull },
     watch: (_onGone: unknown, onDrain: () => void) => (drain = onDrain),
     send: (_message: unknown, text: string) => sent.push(text),
     answer: (answer: CallAnswer) => answers.push(answer)

@@ -1,0 +1,177 @@
+// One request whose client is answered by us: at once, or by what its endpoint says, whenever that
+// comes.
+import type { IncomingMessage, OutgoingHttpHeaders } from 'node:http'
+import type { Message } from '../protocol/json-rpc.js'
+import { withoutAsync } from '../protocol/respond-async.js'
+import type { Stream } from '../streams/stream.js'
+import { AnswerCapture, type CapturedAnswerListener } from './answer-capture.js'
+import type { Capture, ResponseCaptureHost, ResponseHead } from './capture-types.js'
+import { ClientReply } from './client-reply.js'
+import { readAnswer } from './endpoint-answer.js'
+import { sendToEndpoint } from './endpoint-client.js'
+import {
+  currentContext,
+  HandlerContext,
+  type PartsCollector,
+  runInContext
+} from './handler-context.js'
+import { isUtf8, replaceBody, replaceHeader } from './request-body.js'
+import type { RequestContext } from './request-context.js'
+import { ResponseCapture } from './response-capture.js'
+import { foldHeaders, validateHead } from './response-headers.js'
+import { applyPreference } from './stream-headers.js'
+
+/** A call as its endpoint is to have it. */
+export interface EndpointCall {
+  readonly message: Message
+  /** The id that it has there. */
+  readonly requestId: string
+  /** The same as JSON. */
+  readonly text: string
+  /** Bytes that a message of its answer may have. */
+  readonly limit: number
+  /** What its handler is told of. */
+  readonly stream: Stream
+  readonly collector: PartsCollector
+}
+
+/** What has been asked of an endpoint. */
+export interface EndpointAtWork {
+  /** There is room for more of its answer. */
+  drain(): void
+  /** Nobody wants more of its answer. */
+  leave(): void
+}
+
+export class CallRun implements ResponseCaptureHost {
+  /** The client's side. */
+  readonly reply: ClientReply
+  readonly #context: RequestContext
+  readonly #handler: HandlerContext
+  readonly #tap: ResponseCapture
+  #capture: AnswerCapture | undefined
+
+  constructor(context: RequestContext) {
+    const { instance, req, res, keyed } = context
+    this.#context = context
+    this.#handler = new HandlerContext(instance, instance.newId())
+    // Before the tap, so that it hears of the client itself.
+    keyed?.join(res, () => undefined)
+    this.#tap = new ResponseCapture(req, res, this)
+    if (keyed !== undefined) applyPreference(context, (name, value) => res.setHeader(name, value))
+    this.#tap.keep()
+    this.reply = new ClientReply(context, this.#tap, this.#handler.id)
+    const { reply } = this
+    keyed?.runs({
+      release: () => reply.gone(),
+      letGo: () => reply.letGo(),
+      stopRecording: () => undefined
+    })
+  }
+
+  /** Lets the endpoint work on a call, in its client's own request. */
+  ask(call: EndpointCall, listener: CapturedAnswerListener): EndpointAtWork {
+    const { req, next } = this.#context
+    const { message, requestId, text, limit } = call
+    const tap = this.#tap
+    const capture = new AnswerCapture(requestId, limit, listener, () => tap.release())
+    this.#capture = this.reply.capture = capture
+    tap.hear(capture)
+    // Node forgets who was at the other end once the socket is gone, unless it has been asked: the
+    // endpoint may have to be told of its client then, as if by that client.
+    void req.socket.remoteAddress
+    void req.socket.localAddress
+    this.#prepare(message, text)
+    this.#tell(call)
+    runInContext(this.#handler, next)
+    this.#context.release()
+    return { drain: () => tap.drain(), leave: () => capture.leave() }
+  }
+
+  /** The same by a request of our own. */
+  askAnew(call: EndpointCall, listener: CapturedAnswerListener): EndpointAtWork {
+    const { req, instance } = this.#context
+    const { message, requestId, text, limit, stream } = call
+    let coming: IncomingMessage | undefined
+    const send = (): Promise<IncomingMessage> =>
+      sendToEndpoint(req, message, { text, signal: stream.signal })
+    this.#tell(call)
+    runInContext(this.#handler, send).then(
+      response => {
+        coming = response
+        readAnswer(response, requestId, limit, {
+          message: (said, written) => {
+            listener.message(said, written)
+            if (listener.isFull) response.pause()
+          },
+          answered: answer => listener.answered(answer)
+        })
+      },
+      (error: unknown) => {
+        instance.debug('the endpoint did not answer: %o', error)
+        listener.answered({ kind: 'fault', fault: 'endpoint-failed' })
+      }
+    )
+    this.#context.release()
+    return { drain: () => coming?.resume(), leave: () => undefined }
+  }
+
+  /** Nobody waits for the endpoint any more. */
+  withhold(): void {
+    this.#context.release()
+  }
+
+  #tell({ collector, stream }: EndpointCall): void {
+    this.#handler.collector = collector
+    this.#handler.take(stream)
+  }
+
+  /** Lets those behind us have the call without a word of how its client is answered. */
+  #prepare(message: object, text: string): void {
+    const { req, accept, prefer } = this.#context
+    const { 'content-type': type } = req.headers
+    replaceBody(req, message, text)
+    if (type === undefined || !isUtf8(type)) replaceHeader(req, 'content-type', 'application/json')
+    if (BOTH.some(one => !accept.includes(one))) replaceHeader(req, 'accept', BOTH.join(', '))
+    if (prefer !== undefined) replaceHeader(req, 'prefer', withoutAsync(prefer))
+  }
+
+  // ResponseCaptureHost
+
+  take(head: ResponseHead): Capture | undefined {
+    const { res, keyed } = this.#context
+    if (this.#capture === undefined) {
+      // Somebody in front answers in our place.
+      keyed?.settle({ kind: 'lost' })
+      return undefined
+    }
+    // It leaves later, when nobody could catch what Node throws at it.
+    validateHead(undefined, head.given)
+    const { status, header } = head
+    this.#capture.lateHead({
+      status,
+      header,
+      headers: () => {
+        const headers: OutgoingHttpHeaders = { ...res.getHeaders() }
+        foldHeaders(head.given, (name, value) => (headers[name.toLowerCase()] = value))
+        return headers
+      }
+    })
+    return this.#capture
+  }
+
+  isInsideHandler(): boolean {
+    return currentContext() === this.#handler
+  }
+
+  runInside<T>(work: () => T): T {
+    return runInContext(this.#handler, work)
+  }
+
+  brokenOff(): void {
+    // The capture hears of it.
+  }
+}
+
+/** What servers want to be accepted, the official ones among them. */
+const BOTH = ['application/json', 'text/event-stream']

@@ -1,0 +1,288 @@
+// The client's side of a request that is answered by us, whatever its endpoint does meanwhile: one
+// answer, or an event stream that ends with it.
+import type { OutgoingHttpHeader } from 'node:http'
+import { now } from '../protocol/clock.js'
+import { label } from '../protocol/event-id.js'
+import { isOversizedId, isRequest, type RequestId } from '../protocol/json-rpc.js'
+import { ONE_CONNECTION } from '../protocol/revisions.js'
+import { newFields, readFields } from '../protocol/sse-fields.js'
+import type { Stream } from '../streams/stream.js'
+import type { Producer } from '../streams/stream-types.js'
+import type { Capture } from './capture-types.js'
+import { isAnnounced } from './declarations.js'
+import { tellUnanswered } from './endpoint-client.js'
+import { LOST } from './idempotent-request.js'
+import { keepBody } from './node-internals.js'
+import type { ProgressReport } from './progress-reports.js'
+import type { RequestContext } from './request-context.js'
+import type { ResponseCapture } from './response-capture.js'
+import { inWords } from './run-in-words.js'
+import { setStreamHeaders, setUnbuffered } from './stream-headers.js'
+
+export type Headers = readonly (readonly [string, OutgoingHttpHeader])[]
+
+const NOTHING = (): void => undefined
+const EVENT_STREAM = 'text/event-stream'
+
+/** Of a response that no endpoint writes. */
+const NOBODY: Capture = {
+  isFull: false,
+  begin: NOTHING,
+  write: () => true,
+  end: NOTHING,
+  abort: NOTHING,
+  parted: NOTHING,
+  lateHead: NOTHING
+}
+
+export class ClientReply implements Producer {
+  /** Where the endpoint's words go that works on the request. */
+  capture: Capture & { readonly isRefusal?: boolean } = NOBODY
+  readonly #context: RequestContext
+  readonly #tap: ResponseCapture
+  readonly #id: string
+  /** Its client may send the request again, under its key. */
+  #isKept: boolean
+  /** The events that have been sent; `undefined`: none, or nobody could come back to them. */
+  #stream: Stream | undefined
+  #hasEvents = false
+  #isFull = false
+  #isOver = false
+  #progress: ProgressReport | undefined
+  readonly #startedAt: number
+  #onGone: (isCancelled: boolean) => void = NOTHING
+  #onDrain = NOTHING
+
+  /** @param id of its stream, if it becomes one. */
+  constructor(context: RequestContext, tap: ResponseCapture, id: string) {
+    this.#context = context
+    this.#tap = tap
+    this.#id = id
+    this.#isKept = context.isKeyed
+    this.#startedAt = context.instance.progress === undefined ? 0 : now()
+  }
+
+  get isKept(): boolean {
+    return this.#isKept
+  }
+
+  /** It has been given its answer, or has gone. */
+  get isOver(): boolean {
+    return this.#isOver
+  }
+
+  /** Events have been sent. */
+  get hasEvents(): boolean {
+    return this.#hasEvents
+  }
+
+  /** Its client does not take what has been sent. */
+  get isFull(): boolean {
+    return this.#stream?.isFull ?? this.#isFull
+  }
+
+  /**
+   * It must not go before what is under way: its client has been asked something, or is being
+   * refused by its endpoint, or by what stands in front of us.
+   */
+  get mustStay(): boolean {
+    const stream = this.#stream
+    if (stream === undefined) return this.capture.isRefusal === true
+    return !stream.isEnded && stream.openRequests.size > 0
+  }
+
+  /** A header of the answer, as far as those in front have said it, or the endpoint. */
+  header(name: string): OutgoingHttpHeader | undefined {
+    return this.#context.res.getHeader(name)
+  }
+
+  /**
+   * Calls `onGone` if the client leaves before it has its answer; `isCancelled`: it wants no more.
+   * Calls `onDrain` when it is full no more.
+   */
+  watch(onGone: (isCancelled: boolean) => void, onDrain: () => void): void {
+    this.#onGone = onGone
+    this.#onDrain = onDrain
+    const { wire } = this.#tap
+    wire.onClose(() => this.#closed())
+    if (wire.isOver) this.#closed()
+  }
+
+  /** Gives a whole answer. */
+  answer(status: number, type: string | undefined, headers: Headers, body: Buffer): void {
+    if (this.#isOver) return
+    this.#isOver = true
+    const all: Headers = body.length > 0 ? [...headers, ['Content-Length', body.length]] : headers
+    this.#settle(status, type, all, body)
+    this.#guarded(() => {
+      const { wire } = this.#tap
+      const setHeaders = (): void => all.forEach(([name, value]) => wire.setHeader(name, value))
+      if (!this.#sendHead(status, type, setHeaders)) return
+      if (body.length > 0) wire.write(body)
+      wire.end()
+    })
+    this.#over()
+  }
+
+  /** Sends an event. */
+  send(block: Uint8Array): void {
+    if (this.#isOver) return
+    this.#guarded(() => {
+      if (!this.#hasEvents) this.#begin()
+      this.#append(block)
+    })
+  }
+
+  /** Sends the last one, with the answer. */
+  endWith(block: Uint8Array): void {
+    if (this.#isOver) return
+    this.send(block)
+    this.#isOver = true
+    this.#guarded(() => {
+      if (this.#stream !== undefined) this.#stream.producerEnded()
+      else if (!this.#tap.wire.isOver) this.#tap.wire.end()
+    })
+    this.#over()
+  }
+
+  /** Its client has gone for good; `isCancelled`: it has said so. */
+  gone(isCancelled = false): void {
+    if (this.#isOver) return
+    this.#isOver = true
+    this.#onGone(isCancelled)
+    this.#over()
+  }
+
+  /** Nobody may ask for it again after all. */
+  letGo(): void {
+    this.#isKept = false
+    if (this.#tap.wire.isGone) this.#closed()
+  }
+
+  /** What may be resumed, or asked for again, outlives its socket. */
+  #closed(): void {
+    if (!this.#isKept && this.#stream === undefined) this.gone()
+  }
+
+  #over(): void {
+    // What else has been promised by its stream is for that.
+    if (this.#stream !== undefined && !this.#stream.isEnded) return
+    this.#progress?.stop()
+    if (this.capture === NOBODY) this.#tap.release()
+  }
+
+  /** What is written here is written outside of any handler: an error would be the process's. */
+  #guarded(write: () => void): void {
+    try {
+      write()
+    } catch {
+      // A hook on the head, in front of us, has thrown.
+      this.#tap.wire.destroy()
+      this.#stream?.producerEnded()
+    }
+  }
+
+  /** For whoever sends the request again. */
+  #settle(status: number, type: string | undefined, headers: Headers, body: Buffer): void {
+    const { keyed, res } = this.#context
+    if (keyed === undefined) return
+    const added = headers.map(([name, value]) => [name.toLowerCase(), value] as const)
+    const all = { ...res.getHeaders(), 'content-type': type, ...Object.fromEntries(added) }
+    keyed.settle({ kind: 'answer', answer: { status, headers: all, body } })
+  }
+
+  /** `false`: nobody is there, or somebody in front of us has answered. */
+  #sendHead(status: number, type: string | undefined, setHeaders: () => void): boolean {
+    const tap = this.#tap
+    const { wire } = tap
+    if (wire.isOver || tap.isTaken === false) return false
+    // The endpoint may not have read its request yet.
+    keepBody(this.#context.req)
+    if (tap.isTaken === true) wire.replaceHead(type, setHeaders, status)
+    else if (tap.takeEarly(this.capture)) wire.sendEarlyHead(type, setHeaders, status)
+    else return false
+    return true
+  }
+
+  #begin(): void {
+    this.#hasEvents = true
+    const { instance, res, keyed, messages } = this.#context
+    const { wire } = this.#tap
+    const setHeader = (name: string, value: string): void => wire.setHeader(name, value)
+    const stream = this.#open()
+    if (stream === undefined || stream.isEphemeral) keyed?.settle(LOST)
+    const setHeaders = (): void =>
+      stream === undefined || stream.isEphemeral
+        ? setUnbuffered(res, setHeader)
+        : setStreamHeaders(this.#context, stream.id, setHeader)
+    this.#stream = stream
+    const hasHead = this.#sendHead(200, EVENT_STREAM, setHeaders)
+    if (stream === undefined) return wire.onDrain(() => this.#drained())
+    instance.debug('stream %s answers %s', label(stream), () => inWords(messages))
+    if (!stream.isEphemeral) keyed?.settle({ kind: 'stream', streamId: stream.id })
+    this.#progress = instance.progress?.begin(stream, messages, this.#startedAt)
+    if (hasHead) instance.connections.open(stream, 0, wire, stream.profile).flush()
+  }
+
+  /** `undefined`: there is no room for it, or it must not be ours. */
+  #open(): Stream | undefined {
+    const { instance, owner, session, path, messages, profile, keyed } = this.#context
+    const isDurable = profile.taken
+    if (instance.isClosing || isOversizedId(session)) return undefined
+    if (instance.ownIds.isNumbered({ owner, sessionId: session, path })) return undefined
+    const isTold = isDurable && isAnnounced(instance, owner, session, messages)
+    const stream = instance.table.open(
+      {
+        id: this.#id,
+        kind: 'request',
+        owner,
+        requestIds: messages.filter(isRequest).map(({ id }) => id),
+        sessionId: session,
+        profile: isDurable ? profile : ONE_CONNECTION,
+        isEphemeral: !isDurable,
+        callKey: isDurable ? keyed?.key : undefined,
+        resumeInterval: isTold ? instance.resumeInterval : undefined
+      },
+      this
+    )
+    if (stream === undefined) instance.count('refused', undefined, 'full')
+    return stream
+  }
+
+  #append(block: Uint8Array): void {
+    const stream = this.#stream
+    const { wire } = this.#tap
+    if (stream === undefined) {
+      if (!wire.isOver) this.#isFull = !wire.write(block)
+      return
+    }
+    const fields = newFields()
+    readFields(block, 0, fields)
+    this.#progress?.heard(block)
+    stream.append(block, 0, block.length, fields)
+  }
+
+  #drained(): void {
+    this.#isFull = false
+    this.#onDrain()
+  }
+
+  // Producer of its stream
+
+  drain(): void {
+    this.#onDrain()
+  }
+
+  unanswered(requestIds: readonly RequestId[]): void {
+    const { instance, req, session } = this.#context
+    for (const id of requestIds) tellUnanswered(instance, req, id, session)
+  }
+
+  /** Its stream is over. A client that could not come back has merely left. */
+  release(): void {
+    const stream = this.#stream
+    this.#progress?.stop()
+    if (this.#isOver) return this.#over()
+    this.gone(stream?.state === 'cancelled' && !stream.isEphemeral)
+  }
+}
