@@ -115,7 +115,7 @@ function isAnswer(bytes: Uint8Array | undefined): boolean {
 
 /** What a promise comes to within so many milliseconds; `undefined`: nothing, so far. */
 async function within<T>(milliseconds: number, promise: Promise<T>): Promise<T | undefined> {
-  // Who stops waiting ends what it waits for, and wants to hear no more of it.
+  // The caller ends what it has stopped waiting for, and a failure then is no news.
   promise.catch(() => undefined)
   const timer = new AbortController()
   try {

@@ -20,8 +20,8 @@ export function keepAnswers(
     const asking = [...calls].filter(
       call => isResponse(message) && call.scope === scope && call.asked.has(message.id)
     )
-    // Without a session, each call may have ids of its own: whoever has asked first is answered
-    // first.
+    // Without a session, each call may have ids of its own: the first that has asked is
+    // answered first.
     const call =
       asking.find(({ asked }) => asked.get(message.id as RequestId) === undefined) ?? asking[0]
     if (call !== undefined) kept.set(written, call)

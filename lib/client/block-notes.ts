@@ -1,4 +1,4 @@
-// What stands in whole blocks, as far as it matters to whoever may have to come back for more.
+// What stands in whole blocks, as far as it matters to a client that may have to come back.
 import {
   cancelledRequest,
   isRequest,

@@ -17,7 +17,7 @@ export interface OpenStream {
   cursor: number | undefined
   /** The request that it answers; `undefined` for that of a session. */
   readonly requestId?: RequestId | undefined
-  /** Who has asked for it with `resume`. */
+  /** The caller of `resume` that it is for. */
   readonly taker?: Taker | undefined
 }
 
@@ -90,7 +90,7 @@ export class OpenStreams {
   }
 }
 
-/** Gives a message to whoever has asked for its stream; `false`: it is not for them. */
+/** Gives a message to the caller of `resume`; `false`: it is not for them. */
 export function give(taker: Taker, message: Message): boolean {
   if (isRequest(message) || message.method === 'notifications/stream/end') return false
   if (!isResponse(message)) taker.onNotification?.(message)

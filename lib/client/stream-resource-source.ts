@@ -71,8 +71,8 @@ export function sourceOf(
   }
 
   /**
-   * The answer of a pointer's target, or of where that redirects to. Who has left the endpoint's
-   * origin has left its credentials.
+   * The answer of a pointer's target, or of where that redirects to. Behind a redirect away
+   * from the endpoint's origin, no request has its credentials any more.
    */
   async function fetchFrom(
     from: Pointer,

@@ -10,8 +10,8 @@ import { transferOf } from './stream-resource-transfer.js'
 export interface ResourceStream {
   /**
    * The bytes, pulled from the network as they are read. It ends only behind the last of them, and
-   * breaks with a {@link ResourceStreamError} where they cannot be had. Who does not read it to its
-   * end must cancel it.
+   * breaks with a {@link ResourceStreamError} where they cannot be had. Read it to its end, or
+   * cancel it.
    */
   readonly stream: ReadableStream<Uint8Array>
   readonly mimeType: string

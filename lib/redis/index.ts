@@ -34,7 +34,7 @@ export interface RedisBackplaneOptions {
 
 const SHORTEST_SECRET = 16
 const SHORTEST_LEASE = 200
-/** An hour: who waits for an instance that has died waits for that long. */
+/** An hour: so long does a client wait for an instance that has died. */
 const LONGEST_LEASE = 60 * 60 * 1000
 
 /**

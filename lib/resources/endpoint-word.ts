@@ -1,4 +1,4 @@
-// What the endpoint has to say of who asks for a resource, and of what a provider wants to know.
+// What the endpoint says of the client that asks for a resource, and answers to a provider.
 import type { IncomingMessage } from 'node:http'
 import { isObject } from '../protocol/json-rpc.js'
 import { withoutStream } from '../protocol/link-header.js'
@@ -8,7 +8,7 @@ import { askEndpoint, type Question, type Reply } from '../endpoint/endpoint-cli
 import { withoutDownload } from './download-url.js'
 import type { Requester, ResourceRequest } from './resource-request.js'
 
-/** Bytes of the endpoint's word on who asks. */
+/** Bytes of its answer to whether it admits a client. */
 const LONGEST_ADMISSION = 1024 * 1024
 /** Bytes of what a provider asks of the endpoint: half of the longest string that there is. */
 const LONGEST_REPLY = 256 * 1024 * 1024
@@ -22,7 +22,7 @@ export class EndpointWord {
     this.#timeout = timeout
   }
 
-  /** Whether it knows who asks. */
+  /** Whether it admits the requester. */
   async admissionOf(request: ResourceRequest, requester: Requester): Promise<Admission> {
     const method = isStateless(requester) ? 'server/discover' : 'ping'
     return admissionIn(await this.#ask(request, requester, method, undefined, LONGEST_ADMISSION))

@@ -6,7 +6,7 @@ import { Readable } from 'node:stream'
 /** One piece is on its way to the client while the next one is read. */
 const PIECES = 2
 
-/** The file is closed by who has opened it. */
+/** It does not close the file: its caller has opened it. */
 export class FilePart extends Readable {
   readonly #handle: FileHandle
   /** Where the next byte is, and the one behind the last. */

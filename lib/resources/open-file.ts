@@ -1,4 +1,4 @@
-// Opens a file once, so that what is looked at is what is sent, whoever moves files about
+// Opens a file once, so that what is looked at is what is sent, whatever is moved about
 // meanwhile.
 import { constants, type Stats } from 'node:fs'
 import { type FileHandle, lstat, open, readlink, realpath, stat } from 'node:fs/promises'

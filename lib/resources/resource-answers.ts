@@ -106,7 +106,7 @@ export class ResourceAnswers {
       envelope: envelopeIn(message),
       maxStreamSize: undefined
     }
-    // Before anything else: who may not ask learns nothing, not even that the question was wrong.
+    // Before anything else: a client that is refused learns nothing, not even of a bad request.
     if (!(await this.#service.admits(request, requester))) return
 
     const { uri } = paramsOf(message)

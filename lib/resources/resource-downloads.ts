@@ -147,7 +147,7 @@ export class ResourceDownloads {
  * A browser that follows a link can send no session: there its owner's cookie must do.
  */
 function mayDownload(context: RequestContext, ticket: Ticket): boolean {
-  // On a wire without an owner, as with its streams, who knows the id may have it.
+  // On a wire without an owner its id is enough, as with its streams.
   if (ticket.wire !== undefined && ticket.owner === '') return true
   if (!context.mayRead(ticket.owner)) return false
   const { session, owner, cameByCookie } = context

@@ -51,8 +51,8 @@ export class ResourceService {
   }
 
   /**
-   * Asks the endpoint whether it knows who asks: with the same credentials, through everything in
-   * front of it. `false`: it has refused, and its answer has been passed on.
+   * Asks the endpoint whether it admits the requester: with the same credentials, through
+   * everything in front of it. `false`: it has refused, and its answer has been passed on.
    *
    * @throws {EndpointError} where it refuses by a JSON-RPC error.
    */
@@ -66,7 +66,7 @@ export class ResourceService {
   }
 
   /**
-   * Opens a resource for who asks.
+   * Opens a resource for its requester.
    *
    * @throws {ResourceError} where there is none for it.
    */
@@ -178,7 +178,7 @@ export class ResourceService {
     return this.#idle.wait()
   }
 
-  /** Breaks off what is under way: who has had no byte yet is told why. */
+  /** Breaks off what is under way: a client that has had no byte yet is told why. */
   close(): void {
     for (const request of [...this.#requests]) request.breakOff(closing())
   }

@@ -49,7 +49,7 @@ export function resumableTransport(
     throw new TypeError('resumableTransport: options must be an object')
   const { owner = '', resources = !isStdio(transport), ...others } = options
   const [other] = Object.keys(others)
-  // Who writes `owners` must not find that everybody is admitted.
+  // With `owners` in the place of `owner`, everybody would be admitted.
   if (other !== undefined) throw new TypeError(`resumableTransport: unknown option \`${other}\``)
   if (typeof owner !== 'string')
     throw new TypeError('resumableTransport: option `owner` must be a string')

@@ -193,7 +193,7 @@ export class Session implements TransportLike, WireSession {
     this.leaveIfIdle()
   }
 
-  /** While the process is about to end, who needs a wire no more comes back elsewhere. */
+  /** While the process is about to end, a client that is idle is made to come back elsewhere. */
   leaveIfIdle(): void {
     if (this.#isClosing && this.#streams.calls.isIdle && this.#wire?.isGivingCalls === false)
       void this.#wire.closeWhenSent()

@@ -22,7 +22,7 @@ export interface WireSession {
   follow(wire: SessionWire, except: Stream): void
   signOfLife(): void
   wireLost(wire: SessionWire): void
-  /** While the process is about to end, who needs a wire no more comes back elsewhere. */
+  /** While the process is about to end, a client that is idle is made to come back elsewhere. */
   leaveIfIdle(): void
   /** Its client wants no more of anything. */
   cancel(): Promise<void>

@@ -113,7 +113,7 @@ export class Wire implements ReaderHost, RequestWire, SessionWire {
     try {
       await this.#lastSent
     } catch {
-      // Whoever has sent it sees to that.
+      // Its sender sees to that.
     }
     await this.close()
   }

@@ -2,8 +2,8 @@
 export { saveResource, type SavedResource } from './save-resource.js'
 export { streamResource, type ResourceStream } from '../stream-resource.js'
 export type { ResourceTransport } from '../stream-resource-endpoint.js'
-// CommonJS has a copy of it in each door: who asks with `instanceof` asks for the one of the door
-// that threw it.
+// CommonJS has a copy of it in each door: `instanceof` holds for the class of the door that threw
+// it.
 export {
   ResourceStreamError,
   type ResourceStreamErrorCode,
