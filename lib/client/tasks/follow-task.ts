@@ -66,7 +66,7 @@ export async function followTask(follow: Follow, first: Seen): Promise<void> {
     const asked = typeof pollIntervalMs === 'number' ? pollIntervalMs : POLL_INTERVAL
     const interval = Math.max(SHORTEST_INTERVAL, asked)
     const left = mustAnswerAt - now()
-    // Not before: a client that comes again looks again at once, however rarely the server wants it.
+    // A client that comes again looks at once, however rarely the server wants it to.
     await pause(Math.max(0, Math.min(interval, left)), signal)
     if (interval > left) return say(comeAgain(follow, taskId))
   }
