@@ -46,8 +46,8 @@ import { type ResumeTokensSettings, waitOf } from './token-settings.js'
 import { WiresTokens } from './wire-tokens.js'
 
 /**
- * Begins to wait for a call. `isLate`: its body had been read by the endpoint before it was known what
- * is asked, so that another one has to be sent.
+ * Begins to wait for a call. `isLate`: its body had been read by the endpoint before it was known
+ * what is asked, so that another one has to be sent.
  */
 export type BeginCall = (run: CallRun, isLate?: boolean) => void
 
@@ -83,8 +83,8 @@ export class ResumeTokens {
   }
 
   /**
-   * What waits for a call, the client's own or the one that its token stands for; `undefined`: it is
-   * the endpoint's alone. To be asked where nothing else answers.
+   * What waits for a call, the client's own or the one that its token stands for; `undefined`: it
+   * is the endpoint's alone. To be asked where nothing else answers.
    */
   beginFor(post: RequestContext): BeginCall | undefined {
     const { owner, session, messages, isBatch } = post

@@ -1,5 +1,5 @@
-// The endpoint's answer to a call whose client is answered by us: its response, captured whatever it
-// is, and read as it comes.
+// The endpoint's answer to a call whose client is answered by us: its response, captured whatever
+// it is, and read as it comes.
 import type { OutgoingHttpHeader, OutgoingHttpHeaders } from 'node:http'
 import { Timer } from '../streams/timer.js'
 import { type AnswerListener, AnswerReader } from './endpoint-answer.js'

@@ -36,8 +36,8 @@ export function replaceBody(req: IncomingMessage, message: object, text: string)
 }
 
 /**
- * Gives those behind us another header than the one that came; `undefined`: none. The SDK's adapters
- * rebuild headers from `rawHeaders`, so it must change in both.
+ * Gives those behind us another header than the one that came; `undefined`: none. The SDK's
+ * adapters rebuild headers from `rawHeaders`, so it must change in both.
  */
 export function replaceHeader(req: IncomingMessage, name: string, value: string | undefined): void {
   const kept: string[] = []

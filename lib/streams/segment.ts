@@ -100,8 +100,8 @@ export class Segment {
 
   /** Notes that an event ends there. */
   endAt(end: number): void {
-    // The second without `push`, which makes room for 17 at once: most segments of a call that waits
-    // have few.
+    // The second without `push`, which makes room for 17 at once: most segments of a call that
+    // waits have few.
     if (this.count === 1) this.#ends = [this.used]
     else if (this.count > 1) this.#ends.push(this.used)
     this.used = end

@@ -48,7 +48,7 @@ export class SharedBytes implements ByteBudget {
     this.#written.grow(owner, by)
   }
 
-  /** A running stream has events that have been written: they may go. It stands in no other list. */
+  /** A running stream has events that have been written: they may go. It is in no other list. */
   mayEvict(stream: Stream): void {
     this.#written.put(stream.owner, stream)
   }
