@@ -25,8 +25,8 @@ const SMALLEST_SEGMENT = 512
 
 /**
  * An append-only log with eviction from its start. An event is copied once, into a segment, its
- * `id` line in front; a replay is a few writes of segments, whatever the number of events, and costs
- * nothing for the events that it skips.
+ * `id` line in front; a replay is a few writes of segments, whatever the number of events, and
+ * costs nothing for the events that it skips.
  */
 export class EventLog {
   /** The oldest sequence still kept. */
