@@ -16,6 +16,7 @@ const SLOWEST = [
   'features/client/slow-json',
   'e2e/examples/',
   'e2e/conformance/',
+  'e2e/redis/',
   'features/client/calls',
   'features/mounting/any-endpoint'
 ]

@@ -135,13 +135,16 @@ export function describeThrough(
     await Promise.all(
       CLIENTS.map(async ([, who]) => {
         const { connected, endpoint, front } = await open(who, { keepAlive: 500 })
-        const { steps, result } = call(connected, 'slow', { n: 1, paced: true })
+        // One is silent before its first event, the other behind it.
+        const first = call(connected, 'slow', { n: 1, paced: true })
+        const second = call(connected, 'slower', { n: 1, paced: true })
+        endpoint.log.release('slower')
+        await second.steps.nth(1)
         await sleep(SILENCE)
         endpoint.log.release('slow')
-        await steps.nth(1)
-        await sleep(SILENCE)
-        endpoint.log.release('slow')
-        expect(await result).toBe('counted to 1')
+        await first.steps.nth(1)
+        for (const key of ['slow', 'slower']) endpoint.log.release(key)
+        for (const { result } of [first, second]) expect(await result).toBe('counted to 1')
         expect(resumptions(front)).toEqual([])
       })
     )
