@@ -3,8 +3,6 @@
 
 import { afterEach, describe, expect, it } from '@jest/globals'
 import { Readable } from 'node:stream'
-import { FairStore } from '../../../lib/streams/fair-store.js'
-import { SharedRoom } from '../../../lib/streams/shared-room.js'
 import { until } from '../../helpers/happenings.js'
 import { closeAll } from '../../helpers/listen.js'
 import { callTool, notification, post, result } from '../../helpers/mcp.js'
@@ -157,68 +155,6 @@ describe('a call that has been answered', () => {
     }
     expect(calls.map(({ req }) => req.url)).toEqual(['/mcp', '/mcp/mail'])
   })
-})
-
-describe('room that is shared', () => {
-  it('is half of what there is for who comes first, and leaves some for the next', () => {
-    const room = new SharedRoom(8)
-    const takeAll = (owner: string): number => {
-      let taken = 0
-      while (room.take(owner, 1)) taken++
-      return taken
-    }
-    expect(['a', 'b', 'c'].map(takeAll)).toEqual([4, 2, 1])
-    room.giveBack('a', 4)
-    expect([takeAll('a'), takeAll('b'), room.taken]).toEqual([3, 0, 6])
-  })
-
-  it('is there for one', () => {
-    expect(new SharedRoom(1).take('a', 1)).toBe(true)
-  })
-})
-
-describe('a fair store', () => {
-  const filled = (owners: Record<string, number>, maxSize: number) => {
-    const evicted: string[] = []
-    const store = new FairStore<{ size: number }>({
-      maxSize,
-      sizeOf: ({ size }) => size,
-      onEvict: (_value, key) => evicted.push(key)
-    })
-    for (const [owner, count] of Object.entries(owners))
-      for (let n = 0; n < count; n++) store.set(`${owner}${n}`, owner, { size: 1 })
-    return { store, evicted }
-  }
-
-  it('makes room where most is, the least used first', () => {
-    const { store, evicted } = filled({ a: 2, b: 8 }, 10)
-    store.get('b0')
-    store.set('c0', 'c', { size: 1 })
-    expect(evicted).toEqual(['b1'])
-    store.set('c1', 'c', { size: 3 })
-    expect(evicted).toEqual(['b1', 'b2', 'b3', 'b4'])
-    expect(['a0', 'a1', 'b0', 'c0', 'c1'].filter(key => store.get(key) === undefined)).toEqual([])
-    expect([store.size, store.count]).toEqual([10, 8])
-  })
-
-  it('keeps nothing that is larger than all may be, and replaces what has the same key', () => {
-    const { store, evicted } = filled({ a: 2 }, 4)
-    expect(store.set('b', 'b', { size: 5 })).toBe(false)
-    expect(store.set('a0', 'b', { size: 3 })).toBe(true)
-    expect([store.size, store.count, evicted]).toEqual([4, 2, []])
-    store.delete('a0')
-    expect([store.size, store.count]).toEqual([1, 1])
-  })
-
-  it('finds who has most without a look at all: one owner more costs no more', () => {
-    const { store } = filled(
-      Object.fromEntries(Array.from({ length: 5000 }, (_, n) => [`o${n} `, 1])),
-      5000
-    )
-    for (let n = 0; n < 20_000; n++) store.set(`x${n}`, 'x', { size: 1 })
-    expect(store.size).toBe(5000)
-    expect(store.get('o4999 0')).toBeDefined()
-  }, 5000)
 })
 
 describe('an answer whose time is over', () => {
