@@ -75,7 +75,7 @@ export class Closing {
     const abandonAfter = mayMove ? Infinity : 2 * (this.#retry ?? 0) + CLOSING_GRACE
     instance.isClosing = true
     instance.table.beginClosing(abandonAfter)
-    instance.idempotency.beginClosing()
+    instance.idempotency.beginClosing(abandonAfter)
     instance.slow.close()
     tokens?.beginClosing(abandonAfter)
     tasks?.beginClosing()

@@ -194,7 +194,7 @@ export class Instance implements RoutesInstance {
   #idempotencyStore(settings: Settings): IdempotencyStore {
     return new IdempotencyStore({
       ...answerLimits(settings),
-      abandonAfter: () => this.table.abandonAfter,
+      abandonAfter: abandonAfterOf(settings),
       kept: this.kept,
       names: {
         keySettled: (key, owner) => this.directory.keySettled(key, owner),

@@ -64,8 +64,7 @@ export class CallRun implements ResponseCaptureHost {
     const { reply } = this
     keyed?.runs({
       release: () => reply.gone(),
-      letGo: () => reply.letGo(),
-      stopRecording: () => undefined
+      detach: () => reply.letGo()
     })
   }
 

@@ -54,7 +54,7 @@ export class EndpointRun implements ResponseCaptureHost, WaitingRun {
     const { instance, res } = this.#request
     applyPreference(this.#request, (name, value) => res.setHeader(name, value))
     this.#tap.keep()
-    const run = { release: () => this.#tap.release(), letGo: () => this.#tap.letGo() }
+    const run = { release: () => this.#tap.release(), detach: () => this.#tap.letGo() }
     instance.idempotency.record(keyed, res, run, () => this.#tap.untakenEnded())
   }
 
@@ -204,12 +204,11 @@ export class EndpointRun implements ResponseCaptureHost, WaitingRun {
     // endpoint to see.
     const { instance, method, res, keyed } = this.#request
     if (isStream && keyed !== undefined) {
-      keyed.settle({ kind: 'lost' })
       // Nor has the preference been applied: a client takes what claims so, and has no link, for
       // half a head.
       if (String(res.getHeader('Preference-Applied')).startsWith(STREAM_PREFERENCE))
         res.removeHeader('Preference-Applied')
-      this.#tap.letGo()
+      keyed.giveUp()
     }
     if (why !== '') instance.debug('%s response left alone: %s', method, why)
   }

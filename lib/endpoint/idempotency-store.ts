@@ -1,11 +1,12 @@
 // All calls under an `Idempotency-Key`: those that run, and what is remembered of the rest.
 import type { ServerResponse } from 'node:http'
+import { DueQueue } from '../streams/due-queue.js'
 import { type Directory, type Here, UNKNOWN } from '../streams/directory.js'
 import { FairStore } from '../streams/fair-store.js'
 import type { Keeper } from '../streams/keeper.js'
-import { SharedRoom } from '../streams/shared-room.js'
 import { Sweep, sweepPeriod } from '../streams/sweep.js'
 import { WhenIdle } from '../streams/when-idle.js'
+import { CallRoom } from './call-room.js'
 import {
   type IdempotencyHost,
   IdempotentRequest,
@@ -42,9 +43,9 @@ export interface IdempotencyLimits {
   readonly maxBytes: number
   /**
    * Milliseconds after which a call that has not been answered is abandoned, once its client has
-   * gone; as of now.
+   * gone.
    */
-  readonly abandonAfter: () => number
+  readonly abandonAfter: number
   /** A call had to be given up, as there is no room for it without its client. */
   readonly onFull: () => void
   /** Where other instances find what nobody has fetched; `undefined`: there are none. */
@@ -54,12 +55,11 @@ export interface IdempotencyLimits {
 }
 
 export class IdempotencyStore implements IdempotencyHost {
+  abandonments: DueQueue
+  readonly room: CallRoom
   readonly #limits: IdempotencyLimits
   readonly #running = new Map<string, IdempotentRequest>()
   readonly #idle = new WhenIdle(() => this.#running.size === 0)
-  /** Calls that go on without a client, and the bytes of running calls. */
-  readonly #held: SharedRoom
-  readonly #bytes: SharedRoom
   readonly #settled: FairStore<SettledCall>
   /** The calls whose answers are kept. */
   readonly #answered: FairStore<SettledCall>
@@ -74,9 +74,9 @@ export class IdempotencyStore implements IdempotencyHost {
   constructor(limits: IdempotencyLimits) {
     const { maxCalls, window: ttl, maxBytes } = limits
     this.#limits = limits
+    this.abandonments = new DueQueue(limits.abandonAfter)
     this.#sweep = new Sweep(sweepPeriod(ttl), () => this.#expire())
-    this.#held = new SharedRoom(maxCalls)
-    this.#bytes = new SharedRoom(maxBytes)
+    this.room = new CallRoom(maxCalls, maxBytes, limits.onFull)
     this.#settled = new FairStore({
       maxSize: maxCalls,
       ttl,
@@ -112,7 +112,7 @@ export class IdempotencyStore implements IdempotencyHost {
 
   /** Bytes of answers that are kept, and of what is held of running calls. */
   get bytes(): number {
-    return this.#answered.size + this.#refused.size + this.#bytes.taken
+    return this.#answered.size + this.#refused.size + this.room.bytes
   }
 
   /** Total of answers that had to make room before their time. */
@@ -120,18 +120,14 @@ export class IdempotencyStore implements IdempotencyHost {
     return this.#evictions
   }
 
-  get abandonAfter(): number {
-    return this.#limits.abandonAfter()
-  }
-
   find(key: string): Here<IdempotentRequest, SettledCall> {
-    const settled = this.#settled.get(key)
-    // What is used last is the last to go.
-    if (settled !== undefined) this.#answered.get(key)
     const running = this.#running.get(key)
     if (running !== undefined) return { kind: 'local', value: running }
-    const left = settled ?? this.#refused.get(key)
-    return left === undefined ? UNKNOWN : { kind: 'ended', value: left }
+    const settled = this.#settled.get(key) ?? this.#refused.get(key)
+    if (settled === undefined) return UNKNOWN
+    // What is used last is the last to go.
+    this.#answered.get(key)
+    return { kind: 'ended', value: settled }
   }
 
   begin(request: KeyedRequest): IdempotentRequest {
@@ -140,10 +136,13 @@ export class IdempotencyStore implements IdempotencyHost {
     return call
   }
 
-  /** The process is about to end: the time until a call is abandoned has become shorter. */
-  beginClosing(): void {
+  /** The process is about to end: a call whose client does not come back soon is abandoned. */
+  beginClosing(abandonAfter: number): void {
     this.#sweep.close()
+    this.abandonments.close()
+    this.abandonments = new DueQueue(Math.min(abandonAfter, this.#limits.abandonAfter))
     for (const call of [...this.#running.values()]) call.awaitClients()
+    void this.whenIdle().then(() => this.abandonments.close())
   }
 
   /** Resolves when all calls have been answered. */
@@ -162,49 +161,12 @@ export class IdempotencyStore implements IdempotencyHost {
   /**
    * Records the answer of a call, unless it becomes a stream. `onEnd`: the endpoint has given it.
    */
-  record(
-    call: IdempotentRequest,
-    res: ServerResponse,
-    { release, letGo }: Omit<KeyedRun, 'stopRecording'>,
-    onEnd: () => void
-  ): void {
-    const { owner } = call
-    let taken = 0
-    const recording = recordAnswer(res, Math.min(LONGEST_ANSWER, this.#limits.maxBytes), {
-      grow: bytes => {
-        if (call.isSettled || !this.#bytes.take(owner, bytes)) return false
-        taken += bytes
-        return true
-      },
-      tooLong: () => call.giveUp(),
-      ended: answer => {
-        call.settle({ kind: 'answer', answer })
-        onEnd()
-      },
-      brokenOff: () => call.abandon()
-    })
-    const stopRecording = (): void => {
-      recording.stop()
-      this.#bytes.giveBack(owner, taken)
-      taken = 0
-    }
-    call.runs({ release, letGo, stopRecording })
+  record(call: IdempotentRequest, res: ServerResponse, run: KeyedRun, onEnd: () => void): void {
+    const limit = Math.min(LONGEST_ANSWER, this.#limits.maxBytes)
+    call.runs(run, recordAnswer(res, limit, call, onEnd))
   }
 
   // IdempotencyHost
-
-  hold({ owner, size }: KeyedRequest): boolean {
-    const hasPlace = this.#held.take(owner, 1)
-    if (hasPlace && this.#bytes.take(owner, size)) return true
-    if (hasPlace) this.#held.giveBack(owner, 1)
-    this.#limits.onFull()
-    return false
-  }
-
-  letGo({ owner, size }: KeyedRequest): void {
-    this.#held.giveBack(owner, 1)
-    this.#bytes.giveBack(owner, size)
-  }
 
   settled({ key, owner, hash }: KeyedRequest, outcome: Outcome, isUnread: boolean): void {
     this.#running.delete(key)
@@ -213,7 +175,7 @@ export class IdempotencyStore implements IdempotencyHost {
     const isForgotten = outcome.kind === 'answer' && NOT_STARTED.includes(outcome.answer.status)
     if (isForgotten) return this.#limits.names?.keyForgotten(key)
     this.#limits.names?.keySettled(key, owner)
-    const call: SettledCall = { kind: 'settled', hash, outcome }
+    const call: SettledCall = { hash, outcome }
     if (outcome.kind !== 'answer') return void this.#settled.set(key, owner, call)
     const { status } = outcome.answer
     if (isUnread) this.#keepForOthers(key, call)

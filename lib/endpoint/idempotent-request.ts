@@ -1,7 +1,9 @@
 // One call under its `Idempotency-Key`: who waits for it, and what became of it.
 import type { OutgoingHttpHeaders, ServerResponse } from 'node:http'
 import type { RequestId } from '../protocol/json-rpc.js'
-import { Timer } from '../streams/timer.js'
+import { type DueQueue, Waiting } from '../streams/due-queue.js'
+import type { CallRoom } from './call-room.js'
+import type { ObservedBody } from './observe-body.js'
 
 export interface RecordedAnswer {
   readonly status: number
@@ -23,7 +25,6 @@ export const LOST: Outcome = { kind: 'lost' }
  * waited.
  */
 export interface SettledCall {
-  readonly kind: 'settled'
   /** A digest of its body. */
   readonly hash: string
   outcome: Outcome
@@ -42,27 +43,21 @@ export interface KeyedRequest {
 
 /** Where calls are kept. */
 export interface IdempotencyHost {
-  /** Milliseconds after which a call without a client is abandoned; as of now. */
-  readonly abandonAfter: number
-  /**
-   * A call goes on without a client, and all that it holds with it. `false`: there is no room for
-   * that.
-   */
-  hold(request: KeyedRequest): boolean
-  /** A client waits for it again, or it is over. */
-  letGo(request: KeyedRequest): void
+  /** Calls without a client, until they are abandoned. */
+  readonly abandonments: DueQueue
+  readonly room: CallRoom
   /** `isUnread`: nobody waits for it. */
   settled(request: KeyedRequest, outcome: Outcome, isUnread: boolean): void
 }
 
-/** The endpoint at work on a call, as long as its response is recorded. */
+type Recording = Pick<ObservedBody, 'stop'>
+
+/** The endpoint at work on a call. */
 export interface KeyedRun {
   /** Lets the endpoint see that nobody is there any more. */
   release(): void
   /** Lets the endpoint see when its own client leaves: nobody can ask again. */
-  letGo(): void
-  /** A stream keeps its events itself, and what is lost is not kept. */
-  stopRecording(): void
+  detach(): void
 }
 
 /**
@@ -70,26 +65,23 @@ export interface KeyedRun {
  * be large.
  */
 export class IdempotentRequest {
-  readonly kind = 'running'
   readonly #host: IdempotencyHost
   #request: KeyedRequest | undefined
   readonly hash: string
-  readonly owner: string
   #run: KeyedRun | undefined
+  #recording: Recording | undefined
+  /** Bytes of its answer so far. */
+  #recorded = 0
   /** Who waits for the outcome, by their responses. */
   #waiting = new Map<ServerResponse, (outcome: Outcome) => void>()
-  #abandonment: Timer | undefined
+  /** Set once it has been without a client. */
+  #abandonment: Waiting | undefined
   #isHeld = false
 
   constructor(request: KeyedRequest, host: IdempotencyHost) {
     this.#request = request
     this.hash = request.hash
-    this.owner = request.owner
     this.#host = host
-  }
-
-  get isSettled(): boolean {
-    return this.#request === undefined
   }
 
   /** What it is kept by; `undefined`: it has been settled. */
@@ -101,16 +93,25 @@ export class IdempotentRequest {
     return this.#request?.requestIds ?? []
   }
 
-  /** The endpoint begins to work on it. */
-  runs(run: KeyedRun): void {
+  /** The endpoint begins to work on it. `recording`: of its answer, where it is recorded. */
+  runs(run: KeyedRun, recording?: Recording): void {
     this.#run = run
+    this.#recording = recording
+  }
+
+  /** More of its answer is recorded. `false`: there is no room for it. */
+  grow(bytes: number): boolean {
+    const owner = this.#request?.owner
+    if (owner === undefined || !this.#host.room.grow(owner, bytes)) return false
+    this.#recorded += bytes
+    return true
   }
 
   /** A client waits, for as long as its connection is open. */
   join(res: ServerResponse, onSettled: (outcome: Outcome) => void): void {
     if (this.#request === undefined) return
     this.#waiting.set(res, onSettled)
-    this.#stopWaiting(this.#request)
+    this.#release(this.#request)
     res.once('close', () => {
       this.#waiting.delete(res)
       this.awaitClients()
@@ -124,44 +125,43 @@ export class IdempotentRequest {
   awaitClients(): void {
     const request = this.#request
     if (request === undefined || this.#waiting.size > 0) return
-    this.#abandonment?.stop()
-    this.#isHeld ||= this.#host.hold(request)
+    this.#isHeld ||= this.#host.room.hold(request.owner, request.size)
     if (!this.#isHeld) return this.abandon()
-    this.#abandonment ??= new Timer(() => this.abandon())
-    this.#abandonment.start(this.#host.abandonAfter)
+    this.#host.abandonments.add((this.#abandonment ??= new Waiting(() => this.abandon())))
   }
 
   /** Nobody came back, or nobody wants it any more. */
   abandon(): void {
-    const run = this.#run
-    if (this.settle(LOST)) run?.release()
+    this.settle(LOST)?.release()
   }
 
   /** Its answer is kept for nobody: the endpoint gives it to its own client alone. */
   giveUp(): void {
-    const run = this.#run
-    if (this.settle(LOST)) run?.letGo()
+    this.settle(LOST)?.detach()
   }
 
-  /** `false`: it was settled before. */
-  settle(outcome: Outcome): boolean {
+  /** Returns the endpoint at work on it; `undefined`: it was settled before, or has not begun. */
+  settle(outcome: Outcome): KeyedRun | undefined {
     const request = this.#request
-    if (request === undefined) return false
-    this.#request = undefined
-    this.#stopWaiting(request)
+    if (request === undefined) return undefined
     const run = this.#run
-    this.#run = undefined
-    run?.stopRecording()
+    this.#request = undefined
+    this.#release(request)
+    // A stream keeps its events itself, and what is lost is not kept.
+    this.#recording?.stop()
+    this.#host.room.shrink(request.owner, this.#recorded)
+    this.#recording = this.#run = undefined
     const waiting = [...this.#waiting.values()]
     this.#waiting.clear()
     this.#host.settled(request, outcome, waiting.length === 0)
     for (const listener of waiting) listener(outcome)
-    return true
+    return run
   }
 
-  #stopWaiting(request: KeyedRequest): void {
+  /** It is not held for a client that is to come again. */
+  #release(request: KeyedRequest): void {
     this.#abandonment?.stop()
-    if (this.#isHeld) this.#host.letGo(request)
+    if (this.#isHeld) this.#host.room.release(request.owner, request.size)
     this.#isHeld = false
   }
 }

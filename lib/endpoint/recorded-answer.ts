@@ -1,57 +1,52 @@
 // An answer that is written down while it is given, and given once more.
 import type { ServerResponse } from 'node:http'
-import type { RecordedAnswer } from './idempotent-request.js'
+import type { IdempotentRequest, RecordedAnswer } from './idempotent-request.js'
 import { ObservedBody } from './observe-body.js'
 import { claim } from './reply.js'
 import { foldHeaders } from './response-headers.js'
 import { pipelineOf } from './response-pipeline.js'
 
-/** Who has an answer recorded. */
-export interface Recorder {
-  /** There is more to keep. `false`: there is no room for it. */
-  grow(bytes: number): boolean
-  /** The answer is longer than what may be kept. */
-  tooLong(): void
-  ended(answer: RecordedAnswer): void
-  /** The endpoint has destroyed its response. */
-  brokenOff(): void
-}
-
 /** Bytes that an answer takes beside its head and its body. */
 const ANSWER_SIZE = 256
 
-/** Records what is answered. `stop`: what has been kept is let go, and nothing more is told. */
+/**
+ * Records what a call is answered with, up to so many bytes. `onEnd`: the endpoint has given it
+ * all.
+ */
 export function recordAnswer(
   res: ServerResponse,
   limit: number,
-  recorder: Recorder
-): { stop(): void } {
-  const stage = new AnswerRecorder(res, limit, recorder)
+  call: IdempotentRequest,
+  onEnd: () => void
+): ObservedBody {
+  const stage = new AnswerRecorder(res, limit, call, onEnd)
   pipelineOf(res).add(stage)
   return stage
 }
 
 class AnswerRecorder extends ObservedBody {
   readonly #res: ServerResponse
-  readonly #recorder: Recorder
+  readonly #call: IdempotentRequest
+  readonly #onEnd: () => void
   #head: Omit<RecordedAnswer, 'body'> | undefined
   #isRecording = true
 
-  constructor(res: ServerResponse, limit: number, recorder: Recorder) {
+  constructor(res: ServerResponse, limit: number, call: IdempotentRequest, onEnd: () => void) {
     super(
       {
         limit,
         onEnd: body => body === undefined || process.nextTick(() => this.#settle(body)),
         mayGrow: bytes => {
-          const hasRoom = bytes !== undefined && recorder.grow(bytes)
-          if (!hasRoom) process.nextTick(() => this.#isRecording && recorder.tooLong())
+          const hasRoom = bytes !== undefined && call.grow(bytes)
+          if (!hasRoom) process.nextTick(() => this.#isRecording && call.giveUp())
           return hasRoom
         }
       },
       'record'
     )
     this.#res = res
-    this.#recorder = recorder
+    this.#call = call
+    this.#onEnd = onEnd
   }
 
   override writeHead(args: readonly unknown[]): ServerResponse {
@@ -65,7 +60,8 @@ class AnswerRecorder extends ObservedBody {
   }
 
   override destroy(error?: Error): ServerResponse {
-    this.#recorder.brokenOff()
+    // It has broken off.
+    this.#call.abandon()
     return this.next.destroy(error)
   }
 
@@ -89,7 +85,8 @@ class AnswerRecorder extends ObservedBody {
   #settle(body: Buffer): void {
     if (!this.#isRecording) return
     const head = this.#head ?? this.#read(this.#res.statusCode)
-    this.#recorder.ended({ ...head, body: ownCopy(body) })
+    this.#call.settle({ kind: 'answer', answer: { ...head, body: ownCopy(body) } })
+    this.#onEnd()
   }
 }
 

@@ -4,12 +4,9 @@
 import { afterEach, describe, expect, it } from '@jest/globals'
 import compression from 'compression'
 import express, { type RequestHandler } from 'express'
-import { IncomingMessage, request, ServerResponse } from 'node:http'
-import { Socket } from 'node:net'
+import { request } from 'node:http'
 import { Readable } from 'node:stream'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { IdempotencyStore } from '../../../lib/endpoint/idempotency-store.js'
-import { observeBody } from '../../../lib/endpoint/observe-body.js'
 import type { McpStreamsOptions } from '../../../lib/index.js'
 import { gate } from '../../helpers/gate.js'
 import {
@@ -592,25 +589,6 @@ describe('a response under a key', () => {
     expect((await post(url, CALL, keyed())).status).toBe(409)
     expect(calls.length).toBe(2)
     holder.destroy()
-  })
-
-  it('that is a stream is let go by whoever recorded it', () => {
-    const res = new ServerResponse(new IncomingMessage(new Socket()))
-    let ends = 0
-    const stop = observeBody(res, { limit: 100, onEnd: () => void ends++ })
-    const calls = new IdempotencyStore({
-      maxCalls: 1,
-      window: 1,
-      maxBytes: 1,
-      abandonAfter: () => 1,
-      onFull() {}
-    })
-    const call = calls.begin({ key: 'key', owner: '', hash: 'hash', size: 1, requestIds: [1] })
-    call.runs({ release: () => undefined, letGo: () => undefined, stopRecording: stop })
-    res.write('some')
-    call.settle({ kind: 'stream', streamId: 'any' })
-    res.end('more')
-    expect(ends).toBe(0)
   })
 
   it('that is a stream is not kept a second time', async () => {

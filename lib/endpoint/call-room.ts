@@ -1,0 +1,49 @@
+// What calls under an `Idempotency-Key` hold that have not been answered: something is always left
+// for owners who have little.
+import { SharedRoom } from '../streams/shared-room.js'
+
+export class CallRoom {
+  /** Calls that go on without a client. */
+  readonly #calls: SharedRoom
+  readonly #bytes: SharedRoom
+  readonly #onFull: () => void
+
+  /** @param onFull called where a call cannot go on without its client. */
+  constructor(maxCalls: number, maxBytes: number, onFull: () => void) {
+    this.#calls = new SharedRoom(maxCalls)
+    this.#bytes = new SharedRoom(maxBytes)
+    this.#onFull = onFull
+  }
+
+  get bytes(): number {
+    return this.#bytes.taken
+  }
+
+  /**
+   * A call goes on without a client, and its request with it, of so many characters. `false`: there
+   * is no room for that.
+   */
+  hold(owner: string, size: number): boolean {
+    const hasPlace = this.#calls.take(owner, 1)
+    if (hasPlace && this.grow(owner, size)) return true
+    if (hasPlace) this.#calls.giveBack(owner, 1)
+    this.#onFull()
+    return false
+  }
+
+  /** A client waits for it again, or it is over. */
+  release(owner: string, size: number): void {
+    this.#calls.giveBack(owner, 1)
+    this.shrink(owner, size)
+  }
+
+  /** More of an answer has been recorded. `false`: there is no room for it. */
+  grow(owner: string, bytes: number): boolean {
+    return this.#bytes.take(owner, bytes)
+  }
+
+  /** So much of it is not there any more, or is kept elsewhere. */
+  shrink(owner: string, bytes: number): void {
+    this.#bytes.giveBack(owner, bytes)
+  }
+}
