@@ -1,11 +1,16 @@
 // The example of several instances as its reader runs it.
 
-import { describe, expect, it } from '@jest/globals'
+import { afterEach, describe, expect, it } from '@jest/globals'
 import { execFile, execFileSync, spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
+import { request, type IncomingMessage } from 'node:http'
+import { connect } from 'node:net'
 import { fileURLToPath } from 'node:url'
-import { isWithoutRedis } from '../../helpers/backplane/redis-server.js'
+import { isWithoutRedis, startRedis } from '../../helpers/backplane/redis-server.js'
+import { closeAll, closeLater } from '../../helpers/close-all.js'
 import { until } from '../../helpers/happenings.js'
+
+afterEach(closeAll)
 
 const root = fileURLToPath(new URL('../../..', import.meta.url))
 
@@ -46,6 +51,40 @@ else
       expect(code).toBe(0)
     }, 60_000)
 
+    it('answers what is on its way to an instance that is told to leave', async () => {
+      const redis = await startRedis()
+      const program = 'examples/cluster/instance.js'
+      const child = spawn(process.execPath, [program, 'A', redis.url], {
+        cwd: root,
+        stdio: ['ignore', 'pipe', 'inherit'],
+        env: { ...process.env, BACKPLANE_SECRET: 'a secret of the specs' }
+      })
+      closeLater(() => child.kill('SIGKILL'))
+      const exited = once(child, 'exit')
+      const [port] = (await once(child.stdout, 'data')) as [Buffer]
+      const begun = request({
+        port: Number(port),
+        path: '/mcp',
+        method: 'POST',
+        agent: false,
+        headers: {
+          Accept: 'application/json, text/event-stream',
+          'Content-Type': 'application/json',
+          Expect: '100-continue'
+        }
+      })
+      begun.flushHeaders()
+      // The application has it, and waits for its body.
+      await once(begun, 'continue')
+      child.kill('SIGTERM')
+      await until(() => isClosed(Number(port)))
+      begun.end('{"jsonrpc":"2.0","id":1,"method":"tools/list"}')
+      const [{ statusCode }] = (await once(begun, 'response')) as [IncomingMessage]
+      // It has no session.
+      expect(statusCode).toBe(400)
+      expect((await exited)[0]).toBe(0)
+    }, 30_000)
+
     it.each(['SIGTERM', 'SIGINT'] as const)(
       'leaves no process behind when it is ended by %s',
       async signal => {
@@ -65,6 +104,18 @@ else
       60_000
     )
   })
+
+/** Whether nobody listens there any more. */
+function isClosed(port: number): Promise<boolean> {
+  const socket = connect(port, '127.0.0.1')
+  return new Promise(resolve => {
+    const known = (closed: boolean): void => {
+      socket.destroy()
+      resolve(closed)
+    }
+    socket.once('connect', () => known(false)).once('error', () => known(true))
+  })
+}
 
 function childrenOf(pid: number): number[] {
   const all = execFileSync('ps', ['-A', '-o', 'pid=,ppid='], { encoding: 'utf8' })

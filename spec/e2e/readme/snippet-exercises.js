@@ -68,7 +68,22 @@ export const EXERCISES = [
       return { text, signal }
     }
   ],
-  ['ends like Fastify', /from 'fastify'/, ({ server }) => server.close().then(() => true)],
+  [
+    'ends like Fastify',
+    /from 'fastify'/,
+    async ({ server, streams }) => {
+      const order = []
+      const { close } = streams
+      streams.close = options => {
+        order.push('streams')
+        return close(options)
+      }
+      const waiting = call(`${await servedAt(3000)}/mcp`, 'wait').then(() => order.push('call'))
+      await sleep(20)
+      await Promise.all([server.close(), waiting])
+      return order
+    }
+  ],
   // Whatever mounts an endpoint, and leaves it to others to listen.
   [
     'mounts',

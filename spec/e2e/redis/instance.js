@@ -72,8 +72,7 @@ app.all('/mcp', express.json(), async (req, res) => {
 })
 
 const server = app.listen(0, '127.0.0.1', () => console.log(server.address().port))
-process.once('SIGTERM', async () => {
+process.once('SIGTERM', () => {
   server.close()
-  await streams.close()
-  process.exit()
+  void streams.close()
 })
