@@ -6,6 +6,7 @@ import type { InstanceParts } from './endpoint/instance-parts.js'
 import type { ResourceAnswers } from './resources/resource-answers.js'
 import type { ResumeTokens } from './calls/resume-tokens.js'
 import type { Tasks } from './calls/tasks/tasks.js'
+import type { RelayedResponses } from './routes/relayed-responses.js'
 import type { SharedStreams } from './transport/shared-streams.js'
 
 /** How the process is to be left. */
@@ -23,8 +24,8 @@ export interface ClosingParts extends InstanceParts {
   readonly tasks: Tasks | undefined
   readonly resources: ResourceAnswers | undefined
   readonly transports: SharedStreams
-  /** Its place among other instances; `undefined`: it is alone. */
-  readonly seat: object | undefined
+  /** The way to other instances; `undefined`: it is alone. */
+  readonly relay: { readonly responses: RelayedResponses } | undefined
 }
 
 const DRAIN = 20_000
@@ -68,10 +69,10 @@ export class Closing {
 
   async #begin(): Promise<void> {
     const instance = this.#instance
-    const { tokens, tasks, resources, transports } = instance
+    const { tokens, tasks, resources, transports, relay } = instance
     const retry = this.#retry ?? LISTEN_RETRY
     // Where others relay them, calls run on without a client of their own.
-    const mayMove = instance.seat !== undefined
+    const mayMove = relay !== undefined
     const abandonAfter = mayMove ? Infinity : 2 * (this.#retry ?? 0) + CLOSING_GRACE
     instance.isClosing = true
     instance.table.beginClosing(abandonAfter)
@@ -82,10 +83,12 @@ export class Closing {
     transports.beginClosing()
     const spread = (): number => Math.round(retry * (0.8 + 0.4 * Math.random()))
     instance.connections.beginClosing(spread, mayMove)
+    relay?.responses.beginClosing()
     const waiting = [instance.table.running.whenCallsOver(), instance.idempotency.whenIdle()]
     if (tokens !== undefined) waiting.push(tokens.whenIdle())
     if (tasks !== undefined) waiting.push(tasks.whenIdle())
     if (resources !== undefined) waiting.push(resources.whenIdle())
+    if (relay !== undefined) waiting.push(relay.responses.whenIdle())
     await Promise.race([
       Promise.all(waiting),
       new Promise<void>(resolve => (this.#expired = resolve))
@@ -93,6 +96,7 @@ export class Closing {
     instance.connections.callsOver()
     await instance.connections.whenIdle()
     instance.connections.close()
+    relay?.responses.close()
     instance.progress?.close()
     this.#expired = undefined
     this.#deadline.stop()
@@ -109,7 +113,7 @@ export class Closing {
   #expire(): void {
     if (this.#expired === undefined) return
     const instance = this.#instance
-    const { tokens, tasks, resources, transports } = instance
+    const { tokens, tasks, resources, transports, relay } = instance
     this.#expired()
     this.#expired = undefined
     this.#deadline.stop()
@@ -120,6 +124,7 @@ export class Closing {
     instance.idempotency.close()
     resources?.close()
     transports.close()
+    relay?.responses.close()
     instance.connections.cutAfter(CLOSING_PATIENCE)
   }
 }

@@ -25,6 +25,7 @@ import { SlowAnswers } from './endpoint/slow-answers.js'
 import { ResumeTokens } from './calls/resume-tokens.js'
 import { Tasks } from './calls/tasks/tasks.js'
 import { ResourceAnswers } from './resources/resource-answers.js'
+import { RelayedResponses } from './routes/relayed-responses.js'
 import type { Instance as RoutesInstance, Relay, RouteShelves } from './routes/route.js'
 import { SharedStreams } from './transport/shared-streams.js'
 import {
@@ -130,7 +131,8 @@ export class Instance implements RoutesInstance {
     this.tasks = tasks && new Tasks(this, tasks)
     const { keepAlive } = settings
     const { silences } = this.connections
-    this.relay = this.seat && { link: this.seat.link, keepAlive, silences }
+    const responses = new RelayedResponses()
+    this.relay = this.seat && { link: this.seat.link, keepAlive, silences, responses }
     this.directory = this.#directory(settings)
     this.transports = new SharedStreams(this, this.resources?.onWires, this.tokens?.onWires)
     this.closing = new Closing(this, settings.retry)

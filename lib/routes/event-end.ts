@@ -17,6 +17,7 @@ export function isAtEnd(bytes: Uint8Array, wasAtEnd: boolean): boolean {
 
 export class PassedEvents {
   #isAtEnd = true
+  #hasPassed = false
   readonly #silences: DueQueue | undefined
   readonly #silence: Waiting
 
@@ -37,8 +38,14 @@ export class PassedEvents {
     return this.#isAtEnd
   }
 
+  /** There was something of it. */
+  get hasPassed(): boolean {
+    return this.#hasPassed
+  }
+
   /** These bytes have been passed on. */
   passed(bytes: Uint8Array): void {
+    this.#hasPassed = true
     this.#isAtEnd = isAtEnd(bytes, this.#isAtEnd)
     this.#wait()
   }

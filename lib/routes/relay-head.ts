@@ -1,5 +1,7 @@
 // What two instances say to each other ahead of a body: a head in JSON, with its length in front.
-import type { SocketFacts } from '../endpoint/loopback.js'
+import type { IncomingMessage } from 'node:http'
+import { headerOf } from '../access/guards.js'
+import { factsOf, type SocketFacts } from '../endpoint/loopback.js'
 import { isPlainEncoding } from '../endpoint/response-headers.js'
 import { parseStreamName } from '../protocol/event-id.js'
 import { findLink, STREAM_PARAMETER, STREAM_RELATION } from '../protocol/link-header.js'
@@ -77,6 +79,23 @@ function valuesIn({ headers }: ResponseHead, wanted: string): readonly string[] 
 const OF_CONNECTION =
   /^(?:connection|expect|keep-alive|proxy-connection|te|trailer|transfer-encoding|upgrade)$/i
 
+const OF_BODY = /^content-(?:length|encoding|type)$/i
+
+/** A request below the path that the middleware is mounted at. */
+export type MountedRequest = IncomingMessage & { readonly originalUrl?: string }
+
+/** @param body where it has been read already; `undefined`: it follows as it comes. */
+export function requestHead(req: MountedRequest, body: string | undefined): RequestHead {
+  const hasBody = body !== undefined
+  const headers = headersToRelay(req.rawHeaders, hasBody ? OF_BODY : undefined)
+  if (hasBody) {
+    const length = String(Buffer.byteLength(body))
+    headers.push('Content-Type', 'application/json', 'Content-Length', length)
+  }
+  const url = req.originalUrl ?? req.url ?? '/'
+  return { method: req.method ?? 'GET', url, headers, socket: factsOf(req.socket) }
+}
+
 /** A request's headers as another instance gets them. `without`: more that do not go along. */
 export function headersToRelay(rawHeaders: readonly string[], without?: RegExp): string[] {
   const headers: string[] = []
@@ -86,4 +105,8 @@ export function headersToRelay(rawHeaders: readonly string[], without?: RegExp):
       headers.push(name, rawHeaders[i + 1] as string)
   }
   return headers
+}
+
+export function acceptsEvents(req: IncomingMessage): boolean {
+  return headerOf(req, 'accept')?.includes('text/event-stream') === true
 }

@@ -1,39 +1,34 @@
 // A request for what another instance has: it is sent there whole, and its response comes back as
 // it is written there.
-import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { ServerResponse } from 'node:http'
 import type { Exchange, ExchangeUser } from '../backplane/exchange.js'
-import type { InstanceLink } from '../backplane/instance-link.js'
 import type { StreamFault } from '../protocol/errors.js'
 import type { RequestId } from '../protocol/json-rpc.js'
 import { KEEP_ALIVE_COMMENT } from '../protocol/sse-writer.js'
-import { headerOf } from '../access/guards.js'
-import { factsOf } from '../endpoint/loopback.js'
 import { canAnswer, claim, isWritable, refuse } from '../endpoint/reply.js'
-import type { DueQueue } from '../streams/due-queue.js'
 import { Timer } from '../streams/timer.js'
 import { PassedEvents } from './event-end.js'
 import {
+  acceptsEvents,
   encodeHead,
   HeadReader,
-  headersToRelay,
   isEventStream,
+  type MountedRequest,
+  requestHead,
   type ResponseHead,
   streamIn,
   takesComments
 } from './relay-head.js'
+import { sendBody } from './relay-body.js'
+import type { Relay } from './route.js'
 import { EVENT_STREAM_HEAD, tellGone } from './tell-gone.js'
 
-type MountedRequest = IncomingMessage & { readonly originalUrl?: string }
-
 export interface RelayOptions {
-  readonly link: InstanceLink
+  readonly relay: Relay
+  /** Of the other instance. */
   readonly tag: string
   /** Bytes that its body may have. */
   readonly maxBodyBytes: number
-  /** Milliseconds of silence after which a comment keeps its connection open; `null`: never. */
-  readonly keepAlive: number | null
-  /** Where it waits for this silence. */
-  readonly silences: DueQueue | undefined
   readonly debug: (format: string, ...args: unknown[]) => void
   /** Its body, where that has been read already. */
   readonly body?: string | undefined
@@ -49,7 +44,6 @@ export interface RelayOptions {
 /** Parts of the lease: for which a client waits in silence, and for which a POST waits at all. */
 const SILENCE = 5 / 6
 const PATIENCE = 2
-const OF_BODY = /^content-(?:length|encoding|type)$/i
 
 export class RelayedResponse implements ExchangeUser {
   readonly #req: MountedRequest
@@ -65,56 +59,49 @@ export class RelayedResponse implements ExchangeUser {
   /** Of its event stream, where it is one. */
   #events: PassedEvents | undefined
   #isOver = false
+  /** Its client is to come back to another instance. */
+  #isLeaving = false
   /** It has been waited for in silence already. */
   #isLate = false
-  #sent = 0
   readonly #timer = new Timer(() => this.#silent())
 
   constructor(req: MountedRequest, res: ServerResponse, options: RelayOptions) {
     this.#req = req
     this.#res = res
     this.#options = options
-    const { link, tag } = options
-    this.#exchange = link.open(tag, this)
+    const { relay, tag } = options
+    this.#exchange = relay.link.open(tag, this)
   }
 
   begin(): void {
-    const req = this.#req
-    const res = this.#res
-    const { link, body } = this.#options
+    const [req, res] = [this.#req, this.#res]
+    const { relay, body, maxBodyBytes } = this.#options
     // What `relayAnswer` says of late writes is true here, too.
     res.on('error', () => undefined)
     res.on('drain', () => this.#exchange.resume())
-    res.once('close', () => {
-      if (!this.#isOver) this.#stop()
-    })
-    const hasBody = body !== undefined
-    const headers = headersToRelay(req.rawHeaders, hasBody ? OF_BODY : undefined)
-    if (hasBody)
-      headers.push(
-        'Content-Type',
-        'application/json',
-        'Content-Length',
-        String(Buffer.byteLength(body))
-      )
-    const url = req.originalUrl ?? req.url ?? '/'
-    const method = req.method ?? 'GET'
-    this.#exchange.write(encodeHead({ method, url, headers, socket: factsOf(req.socket) }))
-    this.#timer.start(link.backplane.lease * SILENCE)
-    if (hasBody) {
+    res.once('close', () => (this.#isOver ? undefined : this.#stop()))
+    if (!relay.responses.add(this)) return this.cut()
+    this.#exchange.write(encodeHead(requestHead(req, body)))
+    this.#timer.start(relay.link.backplane.lease * SILENCE)
+    if (body !== undefined) {
       this.#exchange.write(Buffer.from(body))
       this.#exchange.end()
-    } else this.#sendBody()
+    } else sendBody(req, this.#exchange, maxBodyBytes, () => this.#refuse(413, 'body-too-large'))
   }
 
-  #sendBody(): void {
-    const req = this.#req
-    req.on('data', (chunk: Buffer) => {
-      this.#sent += chunk.length
-      if (this.#sent > this.#options.maxBodyBytes) return this.#refuse(413, 'body-too-large')
-      if (!this.#exchange.write(Uint8Array.from(chunk))) req.pause()
-    })
-    req.once('end', () => this.#exchange.end())
+  /** This instance leaves. Who has resumed a stream does so again, after an event's end. */
+  leave(): void {
+    this.#isLeaving = this.#req.method === 'GET'
+    const hasBegun = this.#events?.hasPassed ?? this.#isWaiting
+    if (this.#isLeaving && hasBegun) this.#leaveAtEnd()
+  }
+
+  /** The time is up for which it could wait for the other instance. */
+  cut(): void {
+    const res = this.#res
+    this.#stop()
+    if (canAnswer(res)) refuse(res, 503, 'closing')
+    else if (isWritable(res)) this.#breakOff()
   }
 
   // ExchangeUser
@@ -148,17 +135,32 @@ export class RelayedResponse implements ExchangeUser {
     this.#options.debug('a relayed request broke off: %s', why)
     if (!this.#hasHead && why === 'gone') return this.#options.gone()
     if (!this.#hasHead && !this.#isWaiting) return refuse(this.#res, 502, 'endpoint-failed')
-    const canGoOn = this.#events?.isAtEnd ?? this.#isWaiting
-    if (!canGoOn) return void this.#res.destroy()
-    if (why === 'gone') void this.#tellGone()
-    else this.#res.end()
+    if (why === 'gone' && this.#canGoOn) void this.#tellGone()
+    else this.#breakOff()
+  }
+
+  /** An event of ours may follow what its client has. */
+  get #canGoOn(): boolean {
+    return this.#events?.isAtEnd ?? this.#isWaiting
+  }
+
+  /** A response that is not whole must not look as if it were. */
+  #breakOff(): void {
+    if (this.#canGoOn) this.#res.end()
+    else this.#res.destroy()
+  }
+
+  #leaveAtEnd(): void {
+    if (!this.#canGoOn) return
+    this.#stop()
+    this.#res.end()
   }
 
   /** Its instance is to know that this client has been told, should it live after all. */
   async #tellGone(): Promise<void> {
-    const { link, tag, requestIds } = this.#options
+    const { relay, tag, requestIds } = this.#options
     const id = this.#streamId
-    const isGone = id === undefined || (await link.declareGone(id, tag))
+    const isGone = id === undefined || (await relay.link.declareGone(id, tag))
     const res = this.#res
     if (isGone && isWritable(res)) tellGone(this.#req, res, requestIds)
     else if (isWritable(res)) res.end()
@@ -190,7 +192,7 @@ export class RelayedResponse implements ExchangeUser {
   }
 
   #listen(head: ResponseHead): void {
-    const silences = takesComments(head) ? this.#options.silences : undefined
+    const silences = takesComments(head) ? this.#options.relay.silences : undefined
     this.#events = new PassedEvents(silences, () => {
       if (!this.#res.writableNeedDrain) this.#write(KEEP_ALIVE_COMMENT)
     })
@@ -202,12 +204,13 @@ export class RelayedResponse implements ExchangeUser {
     this.#events?.passed(bytes)
     const hasRoom = res.write(bytes)
     ;(res as { flush?: () => void }).flush?.()
+    if (this.#isLeaving) this.#leaveAtEnd()
     return hasRoom
   }
 
   /** Nothing has come from the other instance, which may be gone, or out of reach. */
   #silent(): void {
-    const { link, keepAlive } = this.#options
+    const { link, keepAlive } = this.#options.relay
     const { lease } = link.backplane
     const res = this.#res
     if (this.#req.method === 'GET' && acceptsEvents(this.#req)) {
@@ -238,12 +241,10 @@ export class RelayedResponse implements ExchangeUser {
   }
 
   #over(): void {
+    if (this.#isOver) return
     this.#isOver = true
+    this.#options.relay.responses.delete(this)
     this.#timer.stop()
     this.#events?.stop()
   }
-}
-
-function acceptsEvents(req: IncomingMessage): boolean {
-  return headerOf(req, 'accept')?.includes('text/event-stream') === true
 }

@@ -39,17 +39,14 @@ function send(context: Context, relay: Relay, tag: string, body: string | undefi
   if (!canAnswer(res)) return
   const { debug, maxBodyBytes } = instance
   debugElsewhere(context, 'sent to %s', tag)
-  const { link, keepAlive, silences } = relay
   const gone = (): void =>
-    void goneMeanwhile(context, link, tag).catch(() => {
+    void goneMeanwhile(context, relay.link, tag).catch(() => {
       res.destroy()
     })
   new RelayedResponse(req, res, {
-    link,
+    relay,
     tag,
     maxBodyBytes,
-    keepAlive,
-    silences,
     debug,
     body,
     requestIds: messages.filter(isRequest).map(({ id }) => id),

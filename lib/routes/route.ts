@@ -9,6 +9,7 @@ import { canAnswer } from '../endpoint/reply.js'
 import type { RequestContext } from '../endpoint/request-context.js'
 import type { Ticket } from '../resources/download-tickets.js'
 import type { ResourceAnswers } from '../resources/resource-answers.js'
+import type { RelayedResponses } from './relayed-responses.js'
 
 /** The way to other instances. */
 export interface Relay {
@@ -17,6 +18,8 @@ export interface Relay {
   readonly keepAlive: number | null
   /** Where those wait for it that other instances write to. */
   readonly silences: DueQueue | undefined
+  /** What other instances answer here. */
+  readonly responses: RelayedResponses
 }
 
 /** What the routes find here by name. */

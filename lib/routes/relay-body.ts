@@ -1,0 +1,19 @@
+// The body of a request that goes to another instance, as it comes.
+import type { IncomingMessage } from 'node:http'
+import type { Exchange } from '../backplane/exchange.js'
+
+/** @param tooLarge called for each chunk beyond so many bytes, none of which is sent. */
+export function sendBody(
+  req: IncomingMessage,
+  exchange: Exchange,
+  limit: number,
+  tooLarge: () => void
+): void {
+  let sent = 0
+  req.on('data', (chunk: Buffer) => {
+    sent += chunk.length
+    if (sent > limit) return tooLarge()
+    if (!exchange.write(Uint8Array.from(chunk))) req.pause()
+  })
+  req.once('end', () => exchange.end())
+}
