@@ -4,7 +4,7 @@ import { label } from '../protocol/event-id.js'
 import type { ClientProfile } from '../protocol/revisions.js'
 import { KEEP_ALIVE_COMMENT } from '../protocol/sse-writer.js'
 import type { Retained } from '../streams/retained.js'
-import type { SegmentReader } from '../streams/segment.js'
+import type { Batch, SegmentReader } from '../streams/segment.js'
 import type { Stream } from '../streams/stream.js'
 import type { Reader } from '../streams/stream-types.js'
 import {
@@ -298,17 +298,21 @@ export class Connection implements Reader, SegmentReader, TimedConnection, Waiti
     const { stream } = this
     const { log } = stream
     if (this.#hasLost()) return true
-    if (this.#cursor + 1 >= log.first && this.#cursor < log.last) {
-      const batch = log.read(this.#cursor)
-      if (batch.last === log.last && batch.bytes.length <= MOST_COPIED) {
-        const bytes = Buffer.allocUnsafe(first.length + batch.bytes.length)
-        bytes.write(first, 'latin1')
-        bytes.set(batch.bytes, first.length)
+    const size = this.#cursor + 1 >= log.first ? log.sizeAfter(this.#cursor) : 0
+    if (size > 0 && size <= MOST_COPIED) {
+      const bytes = Buffer.allocUnsafe(first.length + size)
+      let end = bytes.write(first, 'latin1')
+      const batches: Batch[] = []
+      while (this.#cursor < log.last) {
+        const batch = log.read(this.#cursor)
         this.#cursor = batch.last
-        this.#write(bytes)
-        stream.markWritten(batch, this.#writer.lastWriteAt)
-        return true
+        bytes.set(batch.bytes, end)
+        end += batch.bytes.length
+        batches.push(batch)
       }
+      this.#write(bytes)
+      for (const batch of batches) stream.markWritten(batch, this.#writer.lastWriteAt)
+      return true
     }
     this.#write(Buffer.from(first, 'latin1'))
     return false

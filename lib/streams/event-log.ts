@@ -98,6 +98,13 @@ export class EventLog {
     return new RetainedBatch(this.#segmentOf(after + 1), after, reader)
   }
 
+  /** Bytes of all events after a cursor. */
+  sizeAfter(cursor: number): number {
+    if (cursor >= this.last) return 0
+    const segment = this.#segmentOf(cursor + 1)
+    return this.#appendedBytes - segment.offset - segment.endOf(cursor)
+  }
+
   /** Notes that a batch went to a connection. */
   markWritten(batch: Batch, now: number): void {
     const { segment, last } = batch
@@ -156,7 +163,9 @@ export class EventLog {
   }
 
   #openSegment(size: number, isUrgent: boolean): Segment | undefined {
-    let capacity = Math.max(size, Math.min(LARGEST_SEGMENT, Math.max(SMALLEST_SEGMENT, this.bytes)))
+    // Many calls have one event: it has memory of its own size, until there is a second.
+    const wanted = this.last === 0 ? size : Math.max(SMALLEST_SEGMENT, this.bytes)
+    let capacity = Math.max(size, Math.min(LARGEST_SEGMENT, wanted))
     if (!this.#budget.reserve(capacity, false, this.#owner)) {
       if (!this.#budget.reserve(size, isUrgent, this.#owner)) return undefined
       capacity = size
