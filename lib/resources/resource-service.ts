@@ -104,7 +104,10 @@ export class ResourceService {
     if (opened === undefined || opened === null) throw notFound(uri, requester.revision)
     if (opened === NOT_STREAMABLE)
       throw notSupported({ uri, suggestion: 'Use resources/read for this resource' })
-    const source = await sourceOf(uri, opened)
+    const source = await sourceOf(uri, opened).catch((error: unknown) => {
+      discardResource(opened)
+      throw error
+    })
     if (source === undefined) throw notFound(uri, requester.revision)
     const { maxStreamSize } = requester
     const { size } = source.facts

@@ -219,6 +219,14 @@ describe('a provider that', () => {
     expect([signals[0]!.aborted, errors.length]).toEqual([true, 1])
   })
 
+  it('gives a resource that is none has its stream destroyed', async () => {
+    const { source } = endless()
+    const destroyed = closed(source)
+    const { ask } = await serveResources(() => ({ body: source, size: -1 }))
+    expect(await errorOf(await whole(ask('a:1')))).toEqual(INTERNAL)
+    await destroyed
+  })
+
   it('answers too late has its stream destroyed', async () => {
     const source = endless().source
     const late = gate<Resource>()
