@@ -118,8 +118,9 @@ export class ClientReply implements Producer {
       const { wire } = this.#tap
       const setHeaders = (): void => all.forEach(([name, value]) => wire.setHeader(name, value))
       if (!this.#sendHead(status, type, setHeaders)) return
-      if (body.length > 0) wire.write(body)
+      const hasRoom = body.length === 0 || wire.write(body)
       wire.end()
+      if (!hasRoom) this.#context.instance.connections.watchEnd(wire)
     })
     this.#over()
   }

@@ -11,7 +11,7 @@ import { isWritable } from './reply.js'
 import { Connection, type ConnectionHost, type ConnectionOptions } from '../readers/connection.js'
 import type { Sink } from '../readers/sink.js'
 import { hasNativeWrite, isBroken, pendingBytes } from './node-internals.js'
-import { StallWatch } from '../readers/stall-watch.js'
+import { StallWatch, type Waiting } from '../readers/stall-watch.js'
 import { closeWhenIdle, whenClosed } from './socket-closed.js'
 
 export interface ConnectionsOptions extends ConnectionOptions {
@@ -122,6 +122,11 @@ export class Connections implements ConnectionHost {
     if (this.#patience !== undefined) connection.cutAfter(this.#patience)
   }
 
+  /** An answer has been given to the end, and its socket has not taken all of it. */
+  watchEnd(sink: Sink): void {
+    this.#stalls.add(new EndedAnswer(sink))
+  }
+
   // ConnectionHost
 
   closed(connection: Connection): void {
@@ -134,6 +139,28 @@ export class Connections implements ConnectionHost {
 
   goesOn(connection: Connection): void {
     this.#stalls.delete(connection)
+  }
+}
+
+/** What is left of an answer whose client takes nothing is cut off. */
+class EndedAnswer implements Waiting {
+  readonly isClosed = true
+  readonly #sink: Sink
+
+  constructor(sink: Sink) {
+    this.#sink = sink
+  }
+
+  get pending(): number {
+    return this.#sink.pending
+  }
+
+  settled(): void {
+    // Nothing was lent to its socket.
+  }
+
+  stalled(): void {
+    this.#sink.destroy()
   }
 }
 

@@ -7,7 +7,7 @@ import type { RequestHandler } from 'express'
 import { StallWatch, type Waiting } from '../../../lib/readers/stall-watch.js'
 import { rawEndpoint } from '../../helpers/endpoints/raw.js'
 import { closeAll } from '../../helpers/listen.js'
-import { del } from '../../helpers/mcp.js'
+import { del, postModern, request } from '../../helpers/mcp.js'
 import type { OpenStream } from '../../helpers/open-stream.js'
 import { serve, streamId, streamUrl } from '../../helpers/serve.js'
 import { call, gist, note, resume, stopTheClock, turn, upTo } from './setup.js'
@@ -21,6 +21,7 @@ const MEBIBYTE = 1024 * 1024
 const TOTAL = 1000
 const FLOOD = [...upTo(TOTAL), ['flood', 'result']]
 const LIFE = { min: 0, max: 60 }
+const BOTH = 'application/json, text/event-stream'
 
 /**
  * 8 MiB for a call named `flood`, five times that for `long`, and one event that no socket takes at
@@ -247,5 +248,38 @@ describe('the watch over those that wait', () => {
     expect(fake.heard).toEqual([])
     jest.advanceTimersByTime(2500)
     expect(fake.heard).toEqual(['stalled'])
+  })
+})
+
+describe('an answer to a call at 2026-07-28 that nobody could come back to', () => {
+  it.each([
+    ['JSON, with tokens', 'json', { resumeToken: null }, null],
+    ['an event stream, with tokens', 'events', { resumeToken: null }, null],
+    ['JSON, with a state to come again by', 'json', {}, 60_000],
+    ['an event stream, with a state to come again by', 'events', {}, 60_000]
+  ])('is cut where its client takes nothing: %s', async (_name, how, meta, disconnectAfter) => {
+    stopTheClock()
+    const large = { content: [{ type: 'text', text: 'x'.repeat(12 * MEBIBYTE) }] }
+    const raw = rawEndpoint(({ res, message, emit, result }) => {
+      if (how === 'events') {
+        emit(note(1, 1))
+        return result(large)
+      }
+      return res
+        .writeHead(200, { 'Content-Type': 'application/json' })
+        .end(JSON.stringify({ jsonrpc: '2.0', id: message.id, result: large }))
+    })
+    const { url } = await serve(raw, { resumeInterval: LIFE, disconnectAfter })
+    const message = request(1, 'tools/call', { name: 'large', arguments: {}, _meta: meta })
+    const response = await postModern(url, message, { accept: BOTH })
+    response.pause()
+    for (let i = 0; i < 20; i++) await turn()
+    jest.advanceTimersByTime(59_000)
+    for (let i = 0; i < 20; i++) await turn()
+    expect(response.ending).toBeUndefined()
+    jest.advanceTimersByTime(20_000)
+    for (let i = 0; i < 20; i++) await turn()
+    response.resume()
+    expect(await response.ended).not.toBe('end')
   })
 })
