@@ -235,9 +235,10 @@ const SHARES_CLASSES = Number.parseInt(process.versions.v8) > 12
 /**
  * Express gives each request and each response another prototype. Before Node 24, V8 then copies
  * the hidden class of that one object, with all its fifty properties, for each property that
- * anybody adds: together, several times what all else costs that a small call needs of us. A
- * property that is deleted and set again makes the object a plain hash table, in which the next
- * ones cost nothing.
+ * anybody adds, and nothing that is optimised for a class knows the next object. A property that is
+ * deleted and set again (2 us) makes the object a plain hash table, in which the next ones cost
+ * little: a small call behind us takes 165 us of CPU so, and 275 us without (Node 20, Express 5, a
+ * hand-written endpoint that takes 60 us by itself, connections in memory).
  *
  * @param born the prototype of one that was given no other: its hidden classes are shared.
  * @param property one that it has itself.
