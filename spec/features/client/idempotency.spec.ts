@@ -320,7 +320,10 @@ describe('a client that vanished before the head', () => {
   })
 
   it('and does not come back: the endpoint sees the close when its time is over', async () => {
-    const { url, calls } = await mount(() => undefined, { resumeInterval: { min: 0, max: 0.5 } })
+    const { url, calls } = await mount(() => undefined, {
+      resumeInterval: { min: 0, max: 0.5 },
+      window: 60_000
+    })
     await sendAndVanish(url, 'rst', calls.nth(1))
     expect(calls[0]!.isClosed).toBe(false)
     await calls[0]!.closed
@@ -523,7 +526,10 @@ describe('what has run', () => {
       ({ res }: RawCall) => void res.destroy(),
       ({ req }: RawCall) => void req.socket.destroy()
     ]) {
-      const { url, calls } = await mount(breakOff, { resumeInterval: { min: 0, max: 0.1 } })
+      const { url, calls } = await mount(breakOff, {
+        resumeInterval: { min: 0, max: 0.1 },
+        window: 60_000
+      })
       await expect(post(url, CALL, keyed())).rejects.toThrow()
       expect((await post(url, CALL, keyed())).status).toBe(409)
       expect(calls.length).toBe(1)
