@@ -1,7 +1,9 @@
 // What is kept within bounds: who has most makes room.
 
-import { describe, expect, it } from '@jest/globals'
+import { afterEach, describe, expect, it, jest } from '@jest/globals'
 import { FairStore } from '../../../lib/streams/fair-store.js'
+
+afterEach(() => void jest.restoreAllMocks())
 
 describe('a fair store', () => {
   const filled = (owners: Record<string, number>, maxSize: number) => {
@@ -45,4 +47,18 @@ describe('a fair store', () => {
     expect(store.size).toBe(5000)
     expect(store.get('o4999 0')).toBeDefined()
   }, 5000)
+})
+
+describe('an entry whose time is over', () => {
+  it('is not found, however soon after another look', () => {
+    let time = 1000
+    jest.spyOn(performance, 'now').mockImplementation(() => time)
+    const store = new FairStore<object>({ maxSize: 10, ttl: 60_000 })
+    store.set('a', 'owner', {})
+    time += 59_000
+    expect(store.get('a')).toEqual({})
+    time += 2000
+    expect(store.get('a')).toBeUndefined()
+    expect(store.count).toBe(0)
+  })
 })
