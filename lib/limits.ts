@@ -83,7 +83,8 @@ export function tokensSettings(settings: Settings): ResumeTokensSettings | undef
       maxCallBytes: maxStreamBytes,
       maxBytes: bytesOfCalls(settings),
       window,
-      abandonAfter: abandonAfterOf(settings)
+      abandonAfter: abandonAfterOf(settings),
+      keptFor: keptFor(settings)
     }
   }
 }

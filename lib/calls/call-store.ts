@@ -27,6 +27,8 @@ export interface CallStoreLimits {
    * fetched stays as long.
    */
   readonly abandonAfter: number
+  /** Milliseconds for which other instances keep a result. */
+  readonly keptFor: number
 }
 
 export interface CallCounts {
@@ -51,7 +53,7 @@ const NO_HANDOFF = { handoffQuiet: Infinity, handoffAfter: Infinity }
 
 export class CallStore implements CallHost<Call> {
   readonly maxCallBytes: number
-  readonly #limits: CallStoreLimits
+  readonly #keptFor: number
   readonly #newId: () => string
   readonly #keeper: Keeper | undefined
   readonly #streams: StreamRegistry
@@ -62,7 +64,7 @@ export class CallStore implements CallHost<Call> {
   /** @param keeper where other instances find answers; `undefined`: there is none. */
   constructor(limits: CallStoreLimits, newId: () => string = nanoid, keeper?: Keeper) {
     const { maxCalls, maxCallBytes, maxBytes, window, abandonAfter } = limits
-    this.#limits = limits
+    this.#keptFor = limits.keptFor
     this.#newId = newId
     this.#keeper = keeper
     this.maxCallBytes = maxCallBytes
@@ -201,8 +203,6 @@ export class CallStore implements CallHost<Call> {
     const unread = this.#keeper && call.unread
     if (this.#keeper === undefined || unread === undefined) return
     const { tokens, facts } = call
-    const { window, abandonAfter } = this.#limits
-    const time = Math.max(1, window, abandonAfter)
-    for (const token of tokens) keepCall(this.#keeper, token, facts, unread, time)
+    for (const token of tokens) keepCall(this.#keeper, token, facts, unread, this.#keptFor)
   }
 }

@@ -23,7 +23,8 @@ describe('a result', () => {
     maxCallBytes: 999,
     maxBytes: 999,
     window: 10_000,
-    abandonAfter: 60_000
+    abandonAfter: 60_000,
+    keptFor: 60_000
   }
 
   function keep(calls: CallStore): void {
@@ -59,7 +60,14 @@ describe('a result', () => {
 })
 
 describe('a call is found by the request that waits for it', () => {
-  const LIMITS = { maxCalls: 999, maxCallBytes: 99, maxBytes: 999, window: 1, abandonAfter: 60_000 }
+  const LIMITS = {
+    maxCalls: 999,
+    maxCallBytes: 99,
+    maxBytes: 999,
+    window: 1,
+    abandonAfter: 60_000,
+    keptFor: 60_000
+  }
   const ME = {
     owner: 'me',
     sessionId: 's',

@@ -26,7 +26,8 @@ function callWith(maxCallBytes: number) {
     maxCallBytes,
     maxBytes: 1_000_000,
     window: 10_000,
-    abandonAfter: 60_000
+    abandonAfter: 60_000,
+    keptFor: 60_000
   })
   const call = new Call(FACTS, store, (_token, partial) => partial ?? '{}')
   const settle = (text: string) =>
