@@ -7,12 +7,12 @@ import { Observations } from './observations.js'
 import type { ResumeInterval } from './protocol/stream-messages.js'
 import { type Directory, LocalDirectory, UNKNOWN } from './streams/directory.js'
 import type { Keeper } from './streams/keeper.js'
+import type { Quota } from './streams/quota.js'
 import { Sessions } from './streams/sessions.js'
 import type { Stream } from './streams/stream.js'
 import { StreamRegistry } from './streams/stream-registry.js'
 import type { OwnerFunction } from './access/guards.js'
 import { Admissions } from './endpoint/admission.js'
-import { BodyBudget } from './endpoint/body-budget.js'
 import { Connections } from './endpoint/connections.js'
 import type { ClientEventName } from './endpoint/instance-parts.js'
 import { IdempotencyStore } from './endpoint/idempotency-store.js'
@@ -31,7 +31,7 @@ import { SharedStreams } from './transport/shared-streams.js'
 import {
   abandonAfterOf,
   answerLimits,
-  bodyLimits,
+  bodyQuota,
   keptFor,
   registryLimits,
   retryAtWill,
@@ -53,7 +53,7 @@ export class Instance implements RoutesInstance {
   readonly table: StreamRegistry
   readonly connections: Connections
   readonly idempotency: IdempotencyStore
-  readonly bodies: BodyBudget
+  readonly bodies: Quota
 
   // What is known of the endpoint.
   readonly ownIds = new OwnIds()
@@ -119,7 +119,7 @@ export class Instance implements RoutesInstance {
     this.table = this.#registry(settings)
     this.connections = this.#connections(settings)
     this.idempotency = this.#idempotencyStore(settings)
-    this.bodies = new BodyBudget(bodyLimits(settings))
+    this.bodies = bodyQuota(settings)
     this.slow = new SlowAnswers({ ...settings, maxSessions: maxStreams })
     this.progress = progress === false ? undefined : new ProgressReports(progress)
     this.resources =

@@ -1,7 +1,7 @@
 // What each part of an instance may take of what the settings allow for all.
-import type { BodyLimits } from './endpoint/body-budget.js'
 import type { ResumeTokensSettings } from './calls/token-settings.js'
 import type { TasksSettings } from './calls/tasks/task-settings.js'
+import { atMost, Quota } from './streams/quota.js'
 import type { RegistryLimits } from './streams/stream-registry.js'
 import type { Settings } from './settings.js'
 
@@ -101,9 +101,10 @@ export function tasksSettings(settings: Settings): TasksSettings | undefined {
   return { ...tasks, tools: new Map(Object.entries(tasks.tools)), limits }
 }
 
-export function bodyLimits({ maxBytes, maxBodyBytes }: Settings): BodyLimits {
+/** Of bodies that have not come whole, in bytes. */
+export function bodyQuota({ maxBytes, maxBodyBytes }: Settings): Quota {
   const all = Math.max(maxBodyBytes, Math.floor(maxBytes / BODIES_SHARE))
-  return { all, owner: Math.max(maxBodyBytes, Math.floor(all / OWNER_SHARE)) }
+  return new Quota(all, atMost(Math.max(maxBodyBytes, Math.floor(all / OWNER_SHARE))))
 }
 
 function bytesOfCalls({ maxBytes, maxStreamBytes }: Settings): number {

@@ -63,7 +63,7 @@ export function statsOf(instance: Instance): McpStreamsStats {
     tasks: tasks?.tasks ?? 0,
     keyed: idempotency.running,
     transfers: resources?.transfers ?? 0,
-    bytes: bytes + callBytes + (tasks?.bytes ?? 0) + idempotency.bytes + bodies.bytes,
+    bytes: bytes + callBytes + (tasks?.bytes ?? 0) + idempotency.bytes + bodies.taken,
     remembered: remembered + (resources?.remembered ?? 0),
     evictions: evictions + callEvictions + idempotency.evictions,
     connections: connections.size,

@@ -1,17 +1,17 @@
 // What calls under an `Idempotency-Key` hold that have not been answered: something is always left
 // for owners who have little.
-import { SharedRoom } from '../streams/shared-room.js'
+import { Quota } from '../streams/quota.js'
 
 export class CallRoom {
   /** Calls that go on without a client. */
-  readonly #calls: SharedRoom
-  readonly #bytes: SharedRoom
+  readonly #calls: Quota
+  readonly #bytes: Quota
   readonly #onFull: () => void
 
   /** @param onFull called where a call cannot go on without its client. */
   constructor(maxCalls: number, maxBytes: number, onFull: () => void) {
-    this.#calls = new SharedRoom(maxCalls)
-    this.#bytes = new SharedRoom(maxBytes)
+    this.#calls = new Quota(maxCalls)
+    this.#bytes = new Quota(maxBytes)
     this.#onFull = onFull
   }
 
@@ -26,14 +26,14 @@ export class CallRoom {
   hold(owner: string, size: number): boolean {
     const hasPlace = this.#calls.take(owner, 1)
     if (hasPlace && this.grow(owner, size)) return true
-    if (hasPlace) this.#calls.giveBack(owner, 1)
+    if (hasPlace) this.#calls.release(owner, 1)
     this.#onFull()
     return false
   }
 
   /** A client waits for it again, or it is over. */
   release(owner: string, size: number): void {
-    this.#calls.giveBack(owner, 1)
+    this.#calls.release(owner, 1)
     this.shrink(owner, size)
   }
 
@@ -44,6 +44,6 @@ export class CallRoom {
 
   /** So much of it is not there any more, or is kept elsewhere. */
   shrink(owner: string, bytes: number): void {
-    this.#bytes.giveBack(owner, bytes)
+    this.#bytes.release(owner, bytes)
   }
 }

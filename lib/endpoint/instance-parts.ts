@@ -2,13 +2,13 @@
 // rules for who gets what.
 import type { Sessions } from '../streams/sessions.js'
 import type { Keeper } from '../streams/keeper.js'
+import type { Quota } from '../streams/quota.js'
 import type { Stream } from '../streams/stream.js'
 import type { ResumeInterval } from '../protocol/stream-messages.js'
 import type { Directory, Here } from '../streams/directory.js'
 import type { StreamShelf } from '../streams/finished-streams.js'
 import type { StreamRegistry } from '../streams/stream-registry.js'
 import type { Admissions } from './admission.js'
-import type { BodyBudget } from './body-budget.js'
 import type { Connections } from './connections.js'
 import type { OwnerFunction } from '../access/guards.js'
 import type { ListenRules } from './listen-rules.js'
@@ -52,7 +52,7 @@ export interface InstanceParts {
   /** Progress on the endpoint's behalf; `undefined`: none. */
   readonly progress: ProgressReports | undefined
   /** Bodies that are read ahead of the endpoint. */
-  readonly bodies: BodyBudget
+  readonly bodies: Quota
   /** Bytes up to which one is. */
   readonly maxBodyBytes: number
   /** The process is about to end: responses pass untouched. */

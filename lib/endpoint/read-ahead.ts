@@ -1,8 +1,8 @@
 // Reads a request's body ahead of the endpoint, and leaves the request as if nobody had read it.
 import { AsyncResource } from 'node:async_hooks'
 import { IncomingMessage } from 'node:http'
+import type { Quota } from '../streams/quota.js'
 import { Timer } from '../streams/timer.js'
-import type { BodyBudget } from './body-budget.js'
 import { expectProperties } from './node-internals.js'
 import { isParsed, mayBeMessage, parseBody, parsedBody } from './request-body.js'
 
@@ -18,7 +18,7 @@ export interface ReadAheadOptions {
   /** Bytes up to which a body is read. */
   readonly limit: number
   /** Where bytes are counted that are waited for. */
-  readonly budget: BodyBudget
+  readonly budget: Quota
   readonly owner: string
   /** Nobody behind us may be called before the body is known, however long it takes. */
   readonly mustWait: boolean
@@ -243,7 +243,7 @@ class ReadAhead implements LateBody {
     if (this.#counted === undefined) return
     this.#timer?.stop()
     this.#req.removeListener('close', this.#letGo)
-    this.#options.budget.give(this.#options.owner, this.#counted)
+    this.#options.budget.release(this.#options.owner, this.#counted)
   }
 
   drop(): void {

@@ -1,7 +1,7 @@
 // The streams that have not ended: how many there are, of whom, and which may make room.
 import type { StreamFault } from '../protocol/errors.js'
 import type { FairShares } from './fair-shares.js'
-import { SharedRoom } from './shared-room.js'
+import { Quota, timesTheRest } from './quota.js'
 import type { Stream } from './stream.js'
 import { WhenIdle } from './when-idle.js'
 
@@ -22,7 +22,7 @@ export interface RunningCounts {
 
 export class RunningStreams implements Iterable<Stream> {
   readonly #streams = new Map<string, Stream>()
-  readonly #room: SharedRoom
+  readonly #quota: Quota
   readonly #shares: FairShares<Stream>
   readonly #callsOver = new WhenIdle(() => this.#streams.size === this.#listening)
   /** Listen channels among them. */
@@ -33,7 +33,7 @@ export class RunningStreams implements Iterable<Stream> {
    * @param shares what each owner has of all that is held.
    */
   constructor(max: number, shares: FairShares<Stream>) {
-    this.#room = new SharedRoom(max, FACTOR)
+    this.#quota = new Quota(max, timesTheRest(FACTOR))
     this.#shares = shares
   }
 
@@ -51,11 +51,11 @@ export class RunningStreams implements Iterable<Stream> {
 
   /** Whether an owner may have one more. */
   hasRoom(owner: string): boolean {
-    return this.#room.has(owner, 1)
+    return this.#quota.has(owner, 1)
   }
 
   add(stream: Stream): void {
-    this.#room.take(stream.owner, 1)
+    this.#quota.take(stream.owner, 1)
     this.#streams.set(stream.id, stream)
     if (stream.kind === 'listen') this.#listening++
   }
@@ -64,7 +64,7 @@ export class RunningStreams implements Iterable<Stream> {
   delete(stream: Stream): boolean {
     if (!this.#streams.delete(stream.id)) return false
     if (stream.kind === 'listen') this.#listening--
-    this.#room.giveBack(stream.owner, 1)
+    this.#quota.release(stream.owner, 1)
     return true
   }
 

@@ -1,7 +1,7 @@
 // All tasks of this process. A task that has been let in stays for its whole time: who has too
 // many, or too much, gets no more, and nobody's are given up for another's.
 import { now } from '../../protocol/clock.js'
-import { SharedRoom } from '../../streams/shared-room.js'
+import { Quota, timesTheRest } from '../../streams/quota.js'
 import { Sweep, sweepPeriod } from '../../streams/sweep.js'
 import { WhenIdle } from '../../streams/when-idle.js'
 import type { Keeper } from '../../streams/keeper.js'
@@ -15,13 +15,11 @@ const FACTOR = 8
 export class TaskStore implements TaskKeeper {
   readonly maxTaskBytes: number
   readonly #keeper: Keeper | undefined
-  readonly #maxPerOwner: number
   readonly #tasks = new Map<string, Task>()
   /** Those that the endpoint works on, or will. */
   readonly #running = new Set<Task>()
-  readonly #perOwner = new Map<string, number>()
-  readonly #places: SharedRoom
-  readonly #bytes: SharedRoom
+  readonly #places: Quota
+  readonly #bytes: Quota
   readonly #sweep: Sweep
   readonly #idle = new WhenIdle(() => [...this.#running].every(task => task.isWaitingForInput))
 
@@ -37,16 +35,17 @@ export class TaskStore implements TaskKeeper {
     this.newId = newId
     this.#keeper = keeper
     this.maxTaskBytes = limits.maxTaskBytes
-    this.#maxPerOwner = maxPerOwner
-    this.#places = new SharedRoom(limits.maxTasks, FACTOR)
-    this.#bytes = new SharedRoom(limits.maxBytes, FACTOR)
+    const most = timesTheRest(FACTOR)
+    this.#places = new Quota(limits.maxTasks, (left, owner) =>
+      Math.min(maxPerOwner, most(left, owner))
+    )
+    this.#bytes = new Quota(limits.maxBytes, most)
     this.#sweep = new Sweep(sweepPeriod(ttl.default), () => this.#expire())
   }
 
   /** Whether an owner may have one more. */
   hasRoom(owner: string): boolean {
-    const theirs = this.#perOwner.get(owner) ?? 0
-    return theirs < this.#maxPerOwner && this.#places.has(owner, 1)
+    return this.#places.has(owner, 1)
   }
 
   counts(): { readonly tasks: number; readonly bytes: number } {
@@ -56,7 +55,6 @@ export class TaskStore implements TaskKeeper {
   /** It can be found from now on, until its time is over. */
   add(task: Task): void {
     const { owner } = task.facts
-    this.#perOwner.set(owner, (this.#perOwner.get(owner) ?? 0) + 1)
     this.#places.take(owner, 1)
     this.#running.add(task)
     this.#tasks.set(task.id, task)
@@ -88,7 +86,7 @@ export class TaskStore implements TaskKeeper {
   /** `false`: there is no room for more bytes of this owner. */
   resize(bytes: number, owner: string): boolean {
     if (bytes > 0) return this.#bytes.take(owner, bytes)
-    if (bytes < 0) this.#bytes.giveBack(owner, -bytes)
+    if (bytes < 0) this.#bytes.release(owner, -bytes)
     return true
   }
 
@@ -129,15 +127,8 @@ export class TaskStore implements TaskKeeper {
     if (!this.#tasks.delete(task.id)) return
     task.forget()
     this.#running.delete(task)
-    this.#giveBack(task)
+    this.#places.release(task.facts.owner, 1)
     this.#idle.check()
-  }
-
-  #giveBack({ facts: { owner } }: Task): void {
-    const theirs = (this.#perOwner.get(owner) ?? 0) - 1
-    if (theirs > 0) this.#perOwner.set(owner, theirs)
-    else this.#perOwner.delete(owner)
-    this.#places.giveBack(owner, 1)
   }
 
   /** `false`: there is nothing left. */
