@@ -38,8 +38,8 @@ export class WireCall {
     return this.#open.has(foreignId(this.#id, id))
   }
 
-  /** The server says something before its answer. Resolves when it may say more. */
-  async tell(message: Message): Promise<void> {
+  /** The server sends something before its answer. Resolves when it may send more. */
+  async append(message: Message): Promise<void> {
     const own = this.#underOurId(message)
     if (this.call.append(JSON.stringify(own))) return
     await new Promise<void>(resolve => this.#waiting.push(resolve))
@@ -50,7 +50,7 @@ export class WireCall {
     const own = parseForeignId(message.id)
     if (own === undefined || !this.#open.delete(message.id)) return
     this.call.answered(message.id)
-    this.host.tellServer({ ...message, jsonrpc: '2.0', id: own.id }, extra)
+    this.host.sendToServer({ ...message, jsonrpc: '2.0', id: own.id }, extra)
   }
 
   settle(message: Message): void {
@@ -74,7 +74,7 @@ export class WireCall {
   /** Nobody wants its answer. */
   withdraw(): void {
     const params = { requestId: this.requestId, reason: `The call was ${this.call.stream.state}` }
-    this.host.tellServer({ jsonrpc: '2.0', method: 'notifications/cancelled', params }, undefined)
+    this.host.sendToServer({ jsonrpc: '2.0', method: 'notifications/cancelled', params }, undefined)
   }
 
   #underOurId(message: Message): WireMessage {

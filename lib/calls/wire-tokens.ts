@@ -73,7 +73,7 @@ class WireSession implements SessionTokens {
     return this.#calls.size > 0
   }
 
-  take(message: Message, extra: unknown): boolean {
+  takeFromClient(message: Message, extra: unknown): boolean {
     const { parts, settings } = this.#tokens
     if (message.id === undefined || typeof message.method !== 'string') return false
     if (hasToken(message)) {
@@ -95,11 +95,14 @@ class WireSession implements SessionTokens {
     return { ...hinted(message, this.#tokens.settings.hints), jsonrpc: '2.0' }
   }
 
-  give(message: WireMessage, relatedRequestId: RequestId | undefined): Promise<void> | undefined {
+  takeFromServer(
+    message: WireMessage,
+    relatedRequestId: RequestId | undefined
+  ): Promise<void> | undefined {
     const call = this.#callOf(message, relatedRequestId)
     if (call === undefined)
       return !isResponse(message) && isOurId(relatedRequestId) ? DONE : undefined
-    if (!isResponse(message)) return call.tell(message)
+    if (!isResponse(message)) return call.append(message)
     this.#calls.delete(call.requestId)
     const isList = call.call.facts.method === 'tools/list'
     call.settle(isList ? hinted(message, this.#tokens.settings.hints) : message)
@@ -144,14 +147,14 @@ class WireSession implements SessionTokens {
     const handler = new HandlerContext(parts, nanoid())
     handler.collector = call
     handler.take(call.stream)
-    if (!call.stream.isEnded) runInContext(handler, () => this.#host.tellServer(own, extra))
+    if (!call.stream.isEnded) runInContext(handler, () => this.#host.sendToServer(own, extra))
   }
 
   #resume(request: Message & { readonly method?: unknown }): void {
     const { settings } = this.#tokens
     if (!isRequest(request)) {
       this.#tokens.refuse(request, 'token-invalid')
-      return void this.#host.tellClient(INVALID, undefined).catch(() => undefined)
+      return void this.#host.sendToClient(INVALID, undefined).catch(() => undefined)
     }
     const reply = this.#replyTo(request)
     const found = this.#tokens.find(request, this.#place.scope, undefined, reply)
@@ -162,7 +165,7 @@ class WireSession implements SessionTokens {
   #replyTo(request: Request): WireReply {
     const { id } = request
     const reply = new WireReply(request, {
-      send: message => this.#host.tellClient(message, id),
+      send: message => this.#host.sendToClient(message, id),
       isOpen: asked => this.#open.has(asked),
       over: one => void (this.#replies.get(id) === one && this.#replies.delete(id))
     })

@@ -70,13 +70,13 @@ export function isOurId(id: unknown): boolean {
 /** A session on a wire, as resume tokens see it. */
 export interface TokensHost {
   readonly owner: string
-  /** Gives the server a message, as if its client had sent it. */
-  tellServer(message: WireMessage, extra: unknown): void
+  /** Sends the server a message, as if its client had sent it. */
+  sendToServer(message: WireMessage, extra: unknown): void
   /**
-   * Gives the client a message; `requestId`: the request of the client's that it belongs to.
+   * Sends the client a message; `requestId`: the request of the client's that it belongs to.
    * Rejects where there is no wire.
    */
-  tellClient(message: WireMessage, requestId: RequestId | undefined): Promise<void>
+  sendToClient(message: WireMessage, requestId: RequestId | undefined): Promise<void>
   /** A call has ended: the session may have stayed for it alone. */
   settled(): void
 }
@@ -86,14 +86,17 @@ export interface SessionTokens {
   /** Calls of its server run. */
   readonly isBusy: boolean
   /** A message with a method comes in. `true`: it is answered here. */
-  take(message: Message, extra: unknown): boolean
+  takeFromClient(message: Message, extra: unknown): boolean
   /**
    * The server's answer to a request that is not ours, with what the options say of how long its
    * tools take.
    */
   hinted(message: WireMessage): WireMessage
-  /** The server says something. `undefined`: it is not about one of these calls. */
-  give(message: WireMessage, relatedRequestId: RequestId | undefined): Promise<void> | undefined
+  /** The server sends a message. `undefined`: it is not about one of these calls. */
+  takeFromServer(
+    message: WireMessage,
+    relatedRequestId: RequestId | undefined
+  ): Promise<void> | undefined
   /** The client answers a question of one of these calls, which may be another session's. */
   answered(message: Message & { readonly id: RequestId }, extra: unknown): void
   /**

@@ -21,9 +21,9 @@ import {
 export interface ResourcesHost {
   readonly id: string
   readonly owner: string
-  /** Gives the server a request. */
-  ask(message: WireMessage): void
-  /** Gives the client an answer, if its wire takes one. */
+  /** Sends the server a message. */
+  sendToServer(message: WireMessage): void
+  /** Sends the client an answer, if its wire takes one. */
   send(message: WireMessage): void
 }
 
@@ -79,7 +79,7 @@ export class SessionResources {
   }
 
   /** An answer goes out: as it is to be sent, or `undefined` where it is to a question of ours. */
-  give(message: WireMessage): WireMessage | undefined {
+  rewriteAnswer(message: WireMessage): WireMessage | undefined {
     if (!isResponse(message)) return message
     const answered = this.#asked.get(message.id)
     if (answered !== undefined) {
@@ -143,7 +143,7 @@ export class SessionResources {
         withdraw = () => {
           reject(opening.reason as Error)
           const { message: reason } = opening.reason as Error
-          this.#host.ask({
+          this.#host.sendToServer({
             jsonrpc: '2.0',
             method: 'notifications/cancelled',
             params: { requestId: id, reason }
@@ -154,7 +154,12 @@ export class SessionResources {
         signal.addEventListener('abort', stop)
         opening.addEventListener('abort', withdraw)
         this.#asked.set(id, resolve)
-        this.#host.ask({ jsonrpc: '2.0', id, method, ...(params !== undefined && { params }) })
+        this.#host.sendToServer({
+          jsonrpc: '2.0',
+          id,
+          method,
+          ...(params !== undefined && { params })
+        })
       })
       if (isObject(error)) throw new WireError(error)
       if (!isObject(result)) throw new Error(`The server did not answer ${method}`)

@@ -1,6 +1,5 @@
 // What the SDK's server holds for its transport: it outlives its wires. Longer than others, as one
-// state decides what server, client and wires are told of each step.
-import { faultMessage, STREAM_ERROR } from '../protocol/errors.js'
+// state decides what is sent to server, client and wires at each step.
 import { parseForeignId } from '../protocol/foreign-id.js'
 import {
   cancelledRequest,
@@ -19,20 +18,14 @@ import { declaresStreams } from '../protocol/streams-capability.js'
 import type { Stream } from '../streams/stream.js'
 import type { Call } from './request-tracker.js'
 import { newSessionId } from './ids.js'
+import { type SendOptions, ServerTransport } from './server-transport.js'
 import { SessionResources } from './session-resources.js'
 import { SessionStreams } from './session-streams.js'
 import type { SharedStreams } from './shared-streams.js'
 import { Wire } from './wire.js'
 import type { SessionWire, WireSession } from './wire-session.js'
 
-interface SendOptions {
-  readonly relatedRequestId?: RequestId | undefined
-}
-
-export class Session implements TransportLike, WireSession {
-  onclose?: (() => void) | undefined
-  onerror?: ((error: Error) => void) | undefined
-  onmessage?: ((message: WireMessage, extra?: unknown) => void) | undefined
+export class Session extends ServerTransport implements WireSession {
   readonly id = newSessionId()
   readonly owner: string
   /**
@@ -46,7 +39,6 @@ export class Session implements TransportLike, WireSession {
   #isClosing = false
   #wire: SessionWire | undefined
   readonly #streams: SessionStreams
-  readonly #transport: TransportLike
   readonly #shared: SharedStreams
   readonly #resources: SessionResources | undefined
   readonly #tokens: SessionTokens | undefined
@@ -57,8 +49,8 @@ export class Session implements TransportLike, WireSession {
     shared: SharedStreams,
     hasResources: boolean
   ) {
+    super(transport)
     this.owner = owner
-    this.#transport = transport
     this.#shared = shared
     this.#streams = new SessionStreams(shared.host, {
       id: this.id,
@@ -67,39 +59,31 @@ export class Session implements TransportLike, WireSession {
       callOver: (call, stream, hadResponse) => this.#over(call, stream, hadResponse),
       answered: () => this.leaveIfIdle(),
       ownOver: () => this.#settle(),
-      unanswered: ids => this.#unanswered(ids)
+      unanswered: ids => this.unanswered(ids)
     })
     this.#wire = new Wire(transport, owner, shared, this)
-    const tellServer = (message: WireMessage, extra?: unknown): void => {
-      if (this.#state !== 'closed') this.onmessage?.(message, extra)
-    }
+    const sendToServer = (message: WireMessage, extra?: unknown): void =>
+      this.sendToServer(message, extra)
     if (shared.resources !== undefined && hasResources)
       this.#resources = new SessionResources(shared.resources, {
         id: this.id,
         owner,
-        ask: tellServer,
+        sendToServer,
         send: message => void this.send(message).catch((error: Error) => this.onerror?.(error))
       })
     this.#tokens = shared.tokens?.join({
       owner,
-      tellServer,
-      tellClient: (message, relatedRequestId) => this.#tell(message, { relatedRequestId }),
+      sendToServer,
+      sendToClient: (message, relatedRequestId) =>
+        this.#sendToClient(message, { relatedRequestId }),
       settled: () => this.#settle()
     })
   }
 
   // What the SDK's server sees
 
-  get sessionId(): string | undefined {
-    return this.#transport.sessionId
-  }
-
-  setProtocolVersion(version: string): void {
-    this.#transport.setProtocolVersion?.(version)
-  }
-
-  setSupportedProtocolVersions(versions: string[]): void {
-    this.#transport.setSupportedProtocolVersions?.(versions)
+  protected get isClosed(): boolean {
+    return this.#state === 'closed'
   }
 
   async start(): Promise<void> {
@@ -108,15 +92,16 @@ export class Session implements TransportLike, WireSession {
 
   async send(message: WireMessage, options?: SendOptions): Promise<void> {
     if (this.#state === 'closed') throw new Error('Not connected')
-    const given = this.#tokens?.give(message, options?.relatedRequestId)
-    if (given !== undefined) return given
-    return this.#tell(this.#tokens?.hinted(message) ?? message, options)
+    const taken = this.#tokens?.takeFromServer(message, options?.relatedRequestId)
+    if (taken !== undefined) return taken
+    return this.#sendToClient(this.#tokens?.hinted(message) ?? message, options)
   }
 
-  /** Gives the client a message of the server's, or of a call that is collected with tokens. */
-  async #tell(given: WireMessage, options?: SendOptions): Promise<void> {
+  /** Sends the client a message of the server's, or of a call that is collected with tokens. */
+  async #sendToClient(original: WireMessage, options?: SendOptions): Promise<void> {
     if (this.#state === 'closed') return
-    const message = this.#resources === undefined ? given : this.#resources.give(given)
+    const message =
+      this.#resources === undefined ? original : this.#resources.rewriteAnswer(original)
     // Or it answers a request of ours that nobody waits for any more.
     if (message === undefined || (isResponse(message) && isOurId(message.id))) return
     if (isResponse(message) && this.#streams.calls.early.delete(message.id)) {
@@ -133,7 +118,7 @@ export class Session implements TransportLike, WireSession {
     // It stays for calls alone whose client comes back with a token.
     if (this.#wire === undefined) throw new Error('Not connected')
     if (isRequest(message)) this.#streams.calls.noteQuestion(message.id)
-    return this.#transport.send(message, options)
+    return this.transport.send(message, options)
   }
 
   /** Ends the session: calls that still run fail, and their client is told. */
@@ -207,7 +192,7 @@ export class Session implements TransportLike, WireSession {
       else if (!this.#streams.begin(message)) return
     }
     if (isRequest(message) && this.#resources?.take(message) === true) return
-    if (this.#tokens?.take(message, extra) === true) return
+    if (this.#tokens?.takeFromClient(message, extra) === true) return
     const cancelled = cancelledRequest(message)
     if (cancelled === undefined) return this.onmessage?.(message, extra)
     if (!this.#isCancelledHere(cancelled, true)) this.onmessage?.(message, extra)
@@ -275,7 +260,7 @@ export class Session implements TransportLike, WireSession {
   #over(call: Call, { state }: Stream, hadAnswer: boolean): void {
     const hadResponse = hadAnswer || this.#state === 'closed'
     const isForServer = !hadResponse && !this.#isCancelledHere(call.id, state === 'cancelled')
-    if (isForServer) this.#cancel(call.id, `The stream was ${state}`)
+    if (isForServer) this.cancelAtServer(call.id, `The stream was ${state}`)
     this.#settle()
     this.leaveIfIdle()
   }
@@ -286,26 +271,6 @@ export class Session implements TransportLike, WireSession {
       this.#resources?.cancel(requestId) === true ||
       this.#tokens?.gone(requestId, isCancelled) === true
     )
-  }
-
-  #cancel(requestId: RequestId, reason: string): void {
-    this.onmessage?.({
-      jsonrpc: '2.0',
-      method: 'notifications/cancelled',
-      params: { requestId, reason }
-    })
-  }
-
-  #unanswered(ids: readonly RequestId[]): void {
-    if (this.#state === 'closed') return
-    const error = {
-      code: STREAM_ERROR,
-      message: faultMessage('unanswered'),
-      data: { reason: 'unanswered' }
-    }
-    // A call that is collected with tokens asks again, or ends itself.
-    for (const id of ids)
-      if (parseForeignId(id) === undefined) this.onmessage?.({ jsonrpc: '2.0', id, error })
   }
 
   /**
@@ -321,8 +286,8 @@ export class Session implements TransportLike, WireSession {
 
   #endPlain(): void {
     const { early, questions } = this.#streams.calls
-    for (const id of early) this.#cancel(id, 'The connection was lost')
-    this.#unanswered([...questions])
+    for (const id of early) this.cancelAtServer(id, 'The connection was lost')
+    this.unanswered([...questions])
     early.clear()
     questions.clear()
   }
