@@ -123,6 +123,14 @@ describe('for a client that has announced itself', () => {
     expect(stream.state).toBe('waiting')
   })
 
+  it('goes on waiting where the answer is to none of its requests', () => {
+    const { stream } = start(ANNOUNCED)
+    append(stream, ask('a'))
+    pass(QUIET)
+    stream.answered('b', true)
+    expect(stream.state).toBe('waiting')
+  })
+
   it('goes on when the server takes its last request back, however it says so', () => {
     for (const message of [
       cancelled('a'),

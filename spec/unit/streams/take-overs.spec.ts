@@ -45,6 +45,20 @@ it('one that comes back seldom is followed at once, however often', () => {
   expect(last.takeOvers).toBe(0)
 })
 
+it('five in a row are ended at once, and five again behind one that has lived for long', () => {
+  const { stream } = open(newTable().table)
+  const endedAtOnce = (): number => {
+    const readers = Array.from({ length: 8 }, () => new FakeReader())
+    for (const reader of readers) stream.attach(reader, 0)
+    return readers.filter(({ takeOvers }) => takeOvers === 1).length
+  }
+  expect(endedAtOnce()).toBe(5)
+  jest.advanceTimersByTime(60_000)
+  // The first of the five is the one that has lived.
+  expect(endedAtOnce()).toBe(4)
+  stream.cancel()
+})
+
 it('a flood of them leaves a few at the most that wait for their end, and the end of the stream ends them', () => {
   const { stream } = open(newTable().table)
   const timers = jest.getTimerCount()
