@@ -1,5 +1,5 @@
-// Everything that we know of the insides of Node and of Express, beyond what they document. The
-// spec of this file names what has changed when a release of Node changes any of it.
+// Everything that we know of the insides of Node and of Express, beyond what they document: in one
+// file, however long, as its spec names what has changed when a release of Node changes any of it.
 import {
   type IncomingMessage,
   type OutgoingHttpHeader,

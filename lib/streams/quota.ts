@@ -1,4 +1,5 @@
-// What is taken of something for a time, counted by owner: within a bound for all, and one for each.
+// What is taken of something for a time, counted by owner: within a bound for all, and one for
+// each.
 
 /** The most that an owner may have, where so much is left for all. */
 export type MostOfOwner = (left: number, owner: string) => number
