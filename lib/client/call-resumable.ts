@@ -1,5 +1,6 @@
 // Repeats a request with resume tokens until its result is there: the client's side of the Resuming
 // draft.
+import { checkCall } from './check-call.js'
 import { now } from '../protocol/clock.js'
 import { ASYNC_PREFERENCE } from '../protocol/respond-async.js'
 import { pause } from './pause.js'
@@ -81,6 +82,7 @@ export async function callResumable(
   request: ResumableRequest,
   options: CallResumableOptions = {}
 ): Promise<ResumableResult> {
+  checkCall('callResumable', [client, request, options], 'method')
   const {
     onPartial,
     wait,

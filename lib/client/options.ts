@@ -1,4 +1,5 @@
 // The options of `resumableFetch`, their defaults and their checks.
+import { checkOptions } from './check-call.js'
 
 /** What `fetch` must be like: the standard one, or one that takes a URL and an init. */
 export type FetchLike = (input: string | URL, init?: RequestInit) => Promise<Response>
@@ -90,6 +91,7 @@ const DEFAULTS: ClientSettings = {
 
 /** Fills in the defaults. Throws a `TypeError` that names the option at fault. */
 export function parseClientOptions(options: ResumableFetchOptions = {}): ClientSettings {
+  checkOptions('resumableFetch', options)
   const settings: Record<string, unknown> = { ...DEFAULTS }
   for (const [name, value] of Object.entries(options)) {
     if (value === undefined) continue

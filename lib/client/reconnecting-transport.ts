@@ -38,6 +38,8 @@ export function reconnectingTransport(
   connect: () => TransportLike | Promise<TransportLike>,
   options?: ReconnectingTransportOptions
 ): ReconnectingTransport {
+  if (typeof connect !== 'function')
+    throw new TypeError('reconnectingTransport: `connect` must be a function')
   return new Reconnecting(connect, parse(options))
 }
 

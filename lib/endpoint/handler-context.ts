@@ -69,7 +69,11 @@ export class HandlerContext implements CurrentStream {
   }
 
   disconnect(options: { readonly retry?: number } = {}): void {
-    const { retry } = options
+    if (typeof options !== 'object' || (options as object | null) === null)
+      throw new TypeError('disconnect: options must be an object')
+    const { retry, ...others } = options
+    const [other] = Object.keys(others)
+    if (other !== undefined) throw new TypeError(`disconnect: unknown option \`${other}\``)
     if (retry !== undefined && (!Number.isSafeInteger(retry) || retry < 0)) {
       throw new TypeError('disconnect: `retry` must be a whole number of milliseconds, 0 or more')
     }

@@ -2,6 +2,7 @@
 // that have none.
 import { LONGEST_TIMEOUT } from '../../protocol/clock.js'
 import { ANYTHING, type RequestingClient, type ResumableResult } from '../requesting-client.js'
+import { checkCall } from '../check-call.js'
 import { pause } from '../pause.js'
 import { FIRST_STATELESS_REVISION } from '../../protocol/revisions.js'
 import { WATCH } from './task-calls.js'
@@ -64,6 +65,7 @@ export async function callTask(
   request: TaskRequest,
   options: CallTaskOptions = {}
 ): Promise<ResumableResult> {
+  checkCall('callTask', [client, request, options], 'name')
   const { onStatus = () => undefined, ttl, ...others } = options
   check(onStatus, ttl)
   const sender = client as Sender

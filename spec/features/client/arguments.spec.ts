@@ -1,0 +1,54 @@
+// What is no client, no request and no options, in the place of one: the error says which.
+
+import { describe, expect, it } from '@jest/globals'
+import {
+  callResumable,
+  callTask,
+  reconnectingTransport,
+  resumableFetch
+} from '../../../lib/client/index.js'
+import { HandlerContext } from '../../../lib/endpoint/handler-context.js'
+
+/** As from JavaScript. */
+type Any = (...given: unknown[]) => unknown
+const NO_OBJECTS = [null, 1, 'text', true]
+const client = { request: () => Promise.resolve({}) }
+
+describe.each([
+  ['callResumable', callResumable as Any, 'method'],
+  ['callTask', callTask as Any, 'name']
+])('%s', (name, call, member) => {
+  it.each([undefined, ...NO_OBJECTS, {}])('refuses %p as its client', async given => {
+    const error = `${name}: \`client\` must be a client of the SDK, connected`
+    await expect(call(given, { [member]: 'any' })).rejects.toThrow(new TypeError(error))
+  })
+
+  it.each([undefined, ...NO_OBJECTS, {}, { [member]: 1 }])(
+    'refuses %p as its request',
+    async given => {
+      const error = `${name}: \`request\` must be an object with a string \`${member}\``
+      await expect(call(client, given)).rejects.toThrow(new TypeError(error))
+    }
+  )
+
+  it.each(NO_OBJECTS)('refuses %p as its options', async given => {
+    const error = `${name}: options must be an object`
+    await expect(call(client, { [member]: 'any' }, given)).rejects.toThrow(new TypeError(error))
+  })
+})
+
+it.each(NO_OBJECTS)('resumableFetch refuses %p as its options', given => {
+  const error = new TypeError('resumableFetch: options must be an object')
+  expect(() => (resumableFetch as Any)(given)).toThrow(error)
+})
+
+it.each([undefined, ...NO_OBJECTS, {}])('reconnectingTransport refuses to connect by %p', given => {
+  const error = new TypeError('reconnectingTransport: `connect` must be a function')
+  expect(() => (reconnectingTransport as Any)(given)).toThrow(error)
+})
+
+it.each([...NO_OBJECTS, { foo: 1 }])('disconnect() refuses %p', given => {
+  const { disconnect } = HandlerContext.prototype
+  const error = /^disconnect: (?:options must be an object|unknown option `foo`)$/
+  expect(() => (disconnect as Any).call({}, given)).toThrow(error)
+})
