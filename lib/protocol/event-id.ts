@@ -84,15 +84,15 @@ export function formatPrimerId(stream: Identified, sequence: number, count: numb
  * has been told; who comes back with any other id has not, whatever was sent: the wire may have
  * lost it. Its count is one that connections do not reach.
  */
-export function formatToldId(stream: Identified, sequence: number): string {
-  return formatPrimerId(stream, sequence, TOLD)
+export function formatGoneId(stream: Identified, sequence: number): string {
+  return formatPrimerId(stream, sequence, GONE)
 }
 
-export function isToldId(value: string): boolean {
-  return value.endsWith(`.${TOLD}`)
+export function isGoneId(value: string): boolean {
+  return value.endsWith(`.${GONE}`)
 }
 
-const TOLD = 9_999_999_999
+const GONE = 9_999_999_999
 
 /** Reads an event id; `undefined` for anything that this library would not have written. */
 export function parseEventId(value: string): EventId | undefined {

@@ -1,6 +1,6 @@
 // What a client gets whose call, stream or session is lost with its instance, or cannot be reached.
 import type { InstanceLink } from '../backplane/instance-link.js'
-import { isToldId, parseEventId } from '../protocol/event-id.js'
+import { isGoneId, parseEventId } from '../protocol/event-id.js'
 import { isRequest } from '../protocol/json-rpc.js'
 import { keyOf } from '../endpoint/idempotency.js'
 import { streamNamesIn } from '../endpoint/mcp-request.js'
@@ -24,7 +24,7 @@ export async function answerLost(
   const saved = method === 'GET' ? await link.results.find(id) : undefined
   const answer = saved && answerSaved(context, saved)
   if (answer !== undefined) return answer
-  if (isToldId(lastEventId) && !res.headersSent) return () => noContent(res)
+  if (isGoneId(lastEventId) && !res.headersSent) return () => noContent(res)
   // It was taken for dead, and is not: its client comes again.
   if (!(await link.declareGone(id, tag)))
     return () => void (res.headersSent ? res.end() : refuseUnreachable(context))

@@ -1,5 +1,5 @@
 // Clients that come back to the endpoint itself by one of our event ids, as the official ones do.
-import { type EventId, isToldId, label, parseEventId } from '../protocol/event-id.js'
+import { type EventId, isGoneId, label, parseEventId } from '../protocol/event-id.js'
 import { isKnown } from '../streams/directory.js'
 import type { FoundStream } from '../streams/finished-streams.js'
 import { whyNotTheirs } from '../endpoint/not-theirs.js'
@@ -61,7 +61,7 @@ function answerFor(context: Context, found: FoundStream, cursor: number): Answer
     if (evicted > 0) instance.debug('listen channel: %d events evicted before the cursor', evicted)
     return () => follow(context, found.value, cursor + evicted)
   }
-  return stream.requestIds.length === 0 || isToldId(lastEventId)
+  return stream.requestIds.length === 0 || isGoneId(lastEventId)
     ? () => nothingLeft(context, stream)
     : () => tellLapsed(context, found, cursor)
 }

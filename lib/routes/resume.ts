@@ -3,7 +3,7 @@ import { now } from '../protocol/clock.js'
 import { faultMessage, STREAM_ERROR, type StreamFault } from '../protocol/errors.js'
 import {
   formatPrimerId,
-  formatToldId,
+  formatGoneId,
   formatStreamName,
   label,
   parseEventId,
@@ -118,7 +118,7 @@ export function tellLapsed(context: Context, lapsed: FoundStream, cursor: number
   )
   for (const [i, id] of found.requestIds.entries()) {
     const isLast = i === found.requestIds.length - 1
-    if (isLast) res.write(encodeIdField(formatToldId(found, cursor)))
+    if (isLast) res.write(encodeIdField(formatGoneId(found, cursor)))
     res.write(
       encodeMessage(errorResponse(id, STREAM_ERROR, faultMessage(fault), { reason: fault }))
     )

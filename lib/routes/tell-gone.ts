@@ -1,7 +1,7 @@
 // An error for each call that is lost with another instance, on an event stream.
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { faultMessage, STREAM_ERROR, type StreamFault } from '../protocol/errors.js'
-import { formatToldId, parseEventId } from '../protocol/event-id.js'
+import { formatGoneId, parseEventId } from '../protocol/event-id.js'
 import { errorResponse, type RequestId } from '../protocol/json-rpc.js'
 import { encodeIdField, encodeMessage } from '../protocol/sse-writer.js'
 import { headerOf } from '../access/guards.js'
@@ -28,7 +28,7 @@ export function tellGone(
   const told: Uint8Array[] = []
   if (eventId !== undefined && named !== undefined)
     told.push(
-      encodeIdField(formatToldId({ id: eventId.streamId, requestIds: [named] }, eventId.sequence))
+      encodeIdField(formatGoneId({ id: eventId.streamId, requestIds: [named] }, eventId.sequence))
     )
   for (const id of named === undefined ? requestIds : [named])
     told.push(encodeMessage(goneError(id)))

@@ -1,7 +1,7 @@
 // A client that comes back for a call that this process does not know: it was made before a
 // restart, or at another instance.
 import { faultMessage, STREAM_ERROR } from '../protocol/errors.js'
-import { type EventId, formatToldId, isToldId, label } from '../protocol/event-id.js'
+import { type EventId, formatGoneId, isGoneId, label } from '../protocol/event-id.js'
 import { errorResponse } from '../protocol/json-rpc.js'
 import { encodeIdField, encodeMessage } from '../protocol/sse-writer.js'
 import { relayAnswer } from '../endpoint/endpoint-client.js'
@@ -27,7 +27,7 @@ export const unknownStream: Route = context => {
   const eventId = eventIdIn(context)
   if (eventId === undefined) return undefined
   if (mayBeOthers(context, eventId)) return () => context.next()
-  if (isToldId(context.lastEventId ?? '')) return () => noContent(context.res)
+  if (isGoneId(context.lastEventId ?? '')) return () => noContent(context.res)
   const { requestId } = eventId
   return requestId === undefined
     ? passAfresh(context, 'not a stream of this client')
@@ -71,6 +71,6 @@ function tell(
     requestId,
     why
   )
-  const told = [encodeIdField(formatToldId(stream, sequence)), encodeMessage(error)]
+  const told = [encodeIdField(formatGoneId(stream, sequence)), encodeMessage(error)]
   answer(res, 200, EVENT_STREAM_HEAD, Buffer.concat(told))
 }

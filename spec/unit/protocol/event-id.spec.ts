@@ -7,8 +7,8 @@ import {
   eventIdPrefix,
   formatPrimerId,
   formatStreamName,
-  formatToldId,
-  isToldId,
+  formatGoneId,
+  isGoneId,
   parseEventId,
   parseStreamName
 } from '../../../lib/protocol/event-id.js'
@@ -68,16 +68,16 @@ describe('an event id', () => {
   })
 
   it('says of a client that it has been told of a hole, as no other id does', () => {
-    const told = formatToldId(CHANNEL, 7)
+    const told = formatGoneId(CHANNEL, 7)
     expect(parseEventId(told)).toEqual({ streamId: ID, sequence: 7 })
-    expect(isToldId(told)).toBe(true)
+    expect(isGoneId(told)).toBe(true)
     for (const id of [
       `${ID}.7`,
       formatPrimerId(CHANNEL, 7, 1),
       formatPrimerId(CHANNEL, 7, 999_999_999),
       ''
     ]) {
-      expect(isToldId(id)).toBe(false)
+      expect(isGoneId(id)).toBe(false)
     }
   })
 
@@ -94,8 +94,8 @@ describe('an event id', () => {
       requestId,
       sequence: 0
     })
-    const told = formatToldId(stream, 999_999_999_999_999)
-    expect([isToldId(told), parseEventId(told)]).toEqual([
+    const told = formatGoneId(stream, 999_999_999_999_999)
+    expect([isGoneId(told), parseEventId(told)]).toEqual([
       true,
       { streamId: ID, requestId, sequence: 999_999_999_999_999 }
     ])
