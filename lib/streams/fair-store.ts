@@ -1,6 +1,7 @@
 // What is kept for clients, within bounds: at the limit the owner that has the most makes room, so
 // that nobody evicts another's.
-import { now } from '../protocol/clock.js'
+import { LRUCache } from 'lru-cache'
+import { CLOCK, now } from '../protocol/clock.js'
 import { FairShares } from './fair-shares.js'
 import { Member } from './linked-list.js'
 
@@ -20,30 +21,13 @@ export interface FairStoreOptions<V> {
 }
 
 class Entry<V> extends Member<Entry<V>> {
-  readonly key: string
-  readonly owner: string
-  readonly value: V
-  readonly size: number
-  readonly ttl: number
-  /** When its time is over. */
-  end = Infinity
-
-  constructor(key: string, owner: string, value: V, size: number, ttl: number) {
+  constructor(
+    readonly key: string,
+    readonly owner: string,
+    readonly value: V,
+    readonly size: number
+  ) {
     super()
-    this.key = key
-    this.owner = owner
-    this.value = value
-    this.size = size
-    this.ttl = ttl
-    this.startOver()
-  }
-
-  startOver(): void {
-    if (this.ttl > 0) this.end = now() + this.ttl
-  }
-
-  get isOver(): boolean {
-    return this.end !== Infinity && now() > this.end
   }
 }
 
@@ -55,20 +39,30 @@ export class FairStore<V extends object> {
   readonly #max: number
   readonly #sizeOf: (value: V) => number
   readonly #onEvict: (value: V, key: string, isEviction: boolean) => void
-  readonly #ttl: number
-  readonly #updateAgeOnGet: boolean
-  readonly #entries = new Map<string, Entry<V>>()
+  readonly #entries: LRUCache<string, Entry<V>>
   readonly #shares = new FairShares<Entry<V>>()
-  #size = 0
   #purgedAt = -Infinity
 
   constructor(options: FairStoreOptions<V>) {
-    this.#maxSize = options.maxSize
-    this.#max = options.max ?? Infinity
+    const { maxSize, max = Infinity, ttl = 0, updateAgeOnGet = false } = options
+    this.#maxSize = maxSize
+    this.#max = max
     this.#sizeOf = options.sizeOf ?? (() => 1)
     this.#onEvict = options.onEvict ?? (() => undefined)
-    this.#ttl = options.ttl ?? 0
-    this.#updateAgeOnGet = options.updateAgeOnGet === true
+    this.#entries = new LRUCache({
+      maxSize,
+      sizeCalculation: ({ size }) => size,
+      ttl,
+      perf: CLOCK,
+      // The cache would find what expires within a millisecond after another look.
+      ttlResolution: 0,
+      updateAgeOnGet,
+      dispose: (entry, _key, why) => {
+        this.#shares.drop(entry.owner, entry)
+        this.#shares.grow(entry.owner, -entry.size)
+        if (why === 'expire') this.#onEvict(entry.value, entry.key, false)
+      }
+    })
   }
 
   /** How many entries there are. */
@@ -78,41 +72,34 @@ export class FairStore<V extends object> {
 
   /** All their sizes together. */
   get size(): number {
-    return this.#size
+    return this.#entries.calculatedSize
   }
 
   get(key: string): V | undefined {
     const entry = this.#entries.get(key)
     if (entry === undefined) return undefined
-    if (entry.isOver) {
-      this.#expire(entry)
-      return undefined
-    }
-    if (this.#updateAgeOnGet) entry.startOver()
     this.#shares.put(entry.owner, entry)
     return entry.value
   }
 
   /** The same, without using it. */
   peek(key: string): V | undefined {
-    const entry = this.#entries.get(key)
-    return entry?.isOver === false ? entry.value : undefined
+    return this.#entries.peek(key)?.value
   }
 
   /**
    * `false`: it is larger than all may be together, and is not kept. `ttl`: milliseconds for which
    * this one stays.
    */
-  set(key: string, owner: string, value: V, ttl = this.#ttl): boolean {
-    this.delete(key)
+  set(key: string, owner: string, value: V, ttl?: number): boolean {
+    this.#entries.delete(key)
     const size = this.#sizeOf(value)
     if (size > this.#maxSize) return false
     this.#makeRoom(size)
-    const entry = new Entry(key, owner, value, size, ttl)
-    this.#entries.set(key, entry)
-    this.#size += size
+    const entry = new Entry(key, owner, value, size)
     this.#shares.grow(owner, size)
     this.#shares.put(owner, entry)
+    this.#entries.set(key, entry, ttl === undefined ? {} : { ttl })
     return true
   }
 
@@ -121,26 +108,12 @@ export class FairStore<V extends object> {
   }
 
   delete(key: string): void {
-    const entry = this.#entries.get(key)
-    if (entry !== undefined) this.#remove(entry)
+    this.#entries.delete(key)
   }
 
   /** Removes entries whose time is over. */
   purgeStale(): void {
-    for (const entry of this.#entries.values()) if (entry.isOver) this.#expire(entry)
-  }
-
-  #remove(entry: Entry<V>): void {
-    const { key, owner, size } = entry
-    this.#entries.delete(key)
-    this.#size -= size
-    this.#shares.drop(owner, entry)
-    this.#shares.grow(owner, -size)
-  }
-
-  #expire(entry: Entry<V>): void {
-    this.#remove(entry)
-    this.#onEvict(entry.value, entry.key, false)
+    this.#entries.purgeStale()
   }
 
   #hasRoom(size: number): boolean {
@@ -157,8 +130,8 @@ export class FairStore<V extends object> {
     while (!this.#hasRoom(size)) this.#evict(this.#shares.next() as Entry<V>)
   }
 
-  #evict(entry: Entry<V>): void {
-    this.#remove(entry)
-    this.#onEvict(entry.value, entry.key, true)
+  #evict({ key, value }: Entry<V>): void {
+    this.#entries.delete(key)
+    this.#onEvict(value, key, true)
   }
 }
