@@ -7,6 +7,7 @@ import { currentContext, type CurrentStream } from './endpoint/handler-context.j
 import { identify } from './endpoint/identity.js'
 import { isLoopback } from './endpoint/loopback.js'
 import { mayBeMcp, streamNamesIn } from './endpoint/mcp-request.js'
+import { expectPatches } from './endpoint/node-internals.js'
 import { canAnswer } from './endpoint/reply.js'
 import { type Identity, type Next, RequestContext } from './endpoint/request-context.js'
 import { ResponseCapture } from './endpoint/response-capture.js'
@@ -69,6 +70,8 @@ function handle(instance: Instance, req: IncomingMessage, res: ServerResponse, n
     debug('%s passed on: %s', req.method, why)
     return next()
   }
+  // Before more is read of them: behind Express' prototypes each has a hidden class of its own.
+  expectPatches(req, res)
   instance.seat?.noteServer(req)
   const identity = identify(instance, req)
   const answer = (known: Identity): void =>

@@ -1,7 +1,7 @@
 // Everything that we know of the insides of Node and of Express, beyond what they document: in one
 // file, however long, as its spec names what has changed when a release of Node changes any of it.
 import {
-  type IncomingMessage,
+  IncomingMessage,
   type OutgoingHttpHeader,
   type OutgoingHttpHeaders,
   OutgoingMessage,
@@ -251,7 +251,8 @@ export function expectProperties(object: object, born: object, property: string)
   Object.defineProperty(object, property, descriptor)
 }
 
-/** A response that is about to be patched. */
-export function expectPatches(res: ServerResponse): void {
+/** A request and its response that are about to be read and patched. */
+export function expectPatches(req: IncomingMessage, res: ServerResponse): void {
+  expectProperties(req, IncomingMessage.prototype, 'aborted')
   expectProperties(res, ServerResponse.prototype, 'sendDate')
 }

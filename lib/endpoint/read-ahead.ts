@@ -1,9 +1,8 @@
 // Reads a request's body ahead of the endpoint, and leaves the request as if nobody had read it.
 import { AsyncResource } from 'node:async_hooks'
-import { IncomingMessage } from 'node:http'
+import type { IncomingMessage } from 'node:http'
 import type { Quota } from '../streams/quota.js'
 import { Timer } from '../streams/timer.js'
-import { expectProperties } from './node-internals.js'
 import { isParsed, mayBeMessage, parseBody, parsedBody } from './request-body.js'
 
 /**
@@ -119,7 +118,6 @@ class ReadAhead implements LateBody {
     const req = this.#req
     const push = this.#push
     const isPromptPast = (): boolean => !this.#options.mustWait && this.#size > PROMPT_BYTES
-    expectProperties(req, IncomingMessage.prototype, 'aborted')
     req.push = (chunk: Buffer | null, encoding?: BufferEncoding): boolean => {
       if (chunk === null) return this.#whole()
       const hasRoom = push.call(req, chunk, encoding)

@@ -2,7 +2,6 @@
 // endpoint to the wire.
 import type { OutgoingHttpHeader, ServerResponse } from 'node:http'
 import {
-  expectPatches,
   hasMadeHead,
   hasNativeWrite,
   METHOD_NAMES,
@@ -61,7 +60,6 @@ export class ResponsePipeline implements Layer {
     this.#first = first
     this.#below = first?.latest
     this.#patches = first === undefined ? PATCHES : patchesOf(() => this.#top)
-    expectPatches(res)
     if (first === undefined) (res as Piped)[PIPELINE] = this
     else first.latest = this
     Object.assign(res, this.#patches)
