@@ -1,15 +1,15 @@
 // The client's side of a request that is answered by us, whatever its endpoint does meanwhile: one
-// answer, or an event stream that ends with it.
+// answer, or an event stream that ends with it. Longer than most files: that it is answered once,
+// by the one or the other, can be seen only where both are.
 import type { OutgoingHttpHeader } from 'node:http'
 import { now } from '../protocol/clock.js'
 import { label } from '../protocol/event-id.js'
-import { isOversizedId, isRequest, type RequestId } from '../protocol/json-rpc.js'
-import { ONE_CONNECTION } from '../protocol/revisions.js'
+import { isOversizedId, type RequestId } from '../protocol/json-rpc.js'
 import { newFields, readFields } from '../protocol/sse-fields.js'
 import type { Stream } from '../streams/stream.js'
 import type { Producer } from '../streams/stream-types.js'
 import type { Capture } from './capture-types.js'
-import { isAnnounced } from './declarations.js'
+import { openEarlyStream } from './early-stream.js'
 import { tellUnanswered } from './endpoint-client.js'
 import { LOST } from './idempotent-request.js'
 import { keepBody } from './node-internals.js'
@@ -227,27 +227,10 @@ export class ClientReply implements Producer {
 
   /** `undefined`: there is no room for it, or it must not be ours. */
   #open(): Stream | undefined {
-    const { instance, owner, session, path, messages, profile, keyed } = this.#context
-    const isDurable = profile.taken
+    const { instance, owner, session, path, profile } = this.#context
     if (instance.isClosing || isOversizedId(session)) return undefined
     if (instance.ownIds.isNumbered({ owner, sessionId: session, path })) return undefined
-    const isTold = isDurable && isAnnounced(instance, owner, session, messages)
-    const stream = instance.table.open(
-      {
-        id: this.#id,
-        kind: 'request',
-        owner,
-        requestIds: messages.filter(isRequest).map(({ id }) => id),
-        sessionId: session,
-        profile: isDurable ? profile : ONE_CONNECTION,
-        isEphemeral: !isDurable,
-        callKey: isDurable ? keyed?.key : undefined,
-        resumeInterval: isTold ? instance.resumeInterval : undefined
-      },
-      this
-    )
-    if (stream === undefined) instance.count('refused', undefined, 'full')
-    return stream
+    return openEarlyStream(this.#context, this.#id, profile.taken, this)
   }
 
   #append(block: Uint8Array): void {

@@ -7,6 +7,7 @@ import { EndpointCapture } from './capture.js'
 import type { Capture } from './capture-types.js'
 import { isAnnounced } from './declarations.js'
 import { DueBody } from './due-body.js'
+import { openEarlyStream } from './early-stream.js'
 import { noteRevision } from './outcome.js'
 import { type InTheMeantime, RunCaptureHost } from './run-capture-host.js'
 import { inWords } from './run-in-words.js'
@@ -79,26 +80,12 @@ export class RunStream extends RunCaptureHost {
 
   /** Gives the wire to a reader while the endpoint has not begun to answer. */
   openInTheMeantime(meantime: InTheMeantime): void {
-    const { instance, res, method, owner, session, messages, profile, keyed } = this.request
+    const { instance, res, method, keyed } = this.request
     if (res.destroyed || res.writableEnded) return
     const isDurable = meantime === 'event stream'
-    const isTold = isDurable && isAnnounced(instance, owner, session, messages)
     const capture = new EndpointCapture(this.tap, this, true)
-    const stream = instance.table.open(
-      {
-        id: this.handler.id,
-        kind: 'request',
-        owner,
-        requestIds: messages.filter(isRequest).map(({ id }) => id),
-        sessionId: session,
-        profile: isDurable ? profile : ONE_CONNECTION,
-        isEphemeral: !isDurable,
-        callKey: isDurable ? keyed?.key : undefined,
-        resumeInterval: isTold ? instance.resumeInterval : undefined
-      },
-      capture
-    )
-    if (stream === undefined) return instance.count('refused', undefined, 'full')
+    const stream = openEarlyStream(this.request, this.handler.id, isDurable, capture)
+    if (stream === undefined) return
     instance.debug('%s has waited long enough: %s in the meantime', method, meantime)
     this.meantime = meantime
     this.handler.isUntaken = false

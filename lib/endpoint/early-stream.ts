@@ -1,0 +1,38 @@
+// The stream of a call whose client is answered before its endpoint has begun to.
+import { isRequest } from '../protocol/json-rpc.js'
+import { ONE_CONNECTION } from '../protocol/revisions.js'
+import type { Stream } from '../streams/stream.js'
+import type { Producer } from '../streams/stream-types.js'
+import { isAnnounced } from './declarations.js'
+import type { RequestContext } from './request-context.js'
+
+/**
+ * `undefined`: there is no room for it.
+ *
+ * @param isDurable its client may come back to it; else it lasts as long as its one connection.
+ */
+export function openEarlyStream(
+  context: RequestContext,
+  id: string,
+  isDurable: boolean,
+  producer: Producer
+): Stream | undefined {
+  const { instance, owner, session, messages, profile, keyed } = context
+  const isTold = isDurable && isAnnounced(instance, owner, session, messages)
+  const stream = instance.table.open(
+    {
+      id,
+      kind: 'request',
+      owner,
+      requestIds: messages.filter(isRequest).map(({ id }) => id),
+      sessionId: session,
+      profile: isDurable ? profile : ONE_CONNECTION,
+      isEphemeral: !isDurable,
+      callKey: isDurable ? keyed?.key : undefined,
+      resumeInterval: isTold ? instance.resumeInterval : undefined
+    },
+    producer
+  )
+  if (stream === undefined) instance.count('refused', undefined, 'full')
+  return stream
+}
