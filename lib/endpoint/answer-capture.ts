@@ -86,7 +86,7 @@ export class AnswerCapture implements Capture {
     this.#over()
   }
 
-  parted(): void {
+  connectionClosed(): void {
     // Its client is not the endpoint's.
   }
 

@@ -64,7 +64,7 @@ export class CallRun implements ResponseCaptureHost {
     const { reply } = this
     keyed?.runs({
       release: () => reply.gone(),
-      detach: () => reply.letGo()
+      detach: () => reply.detach()
     })
   }
 

@@ -39,7 +39,7 @@ export interface Capture {
   /** The endpoint has destroyed its response, or has thrown. */
   abort(): void
   /** The connection that `begin` has opened is over. */
-  parted(): void
+  connectionClosed(): void
   /** The endpoint gives its head to a response that was taken before it had one. */
   lateHead(head: LateHead): void
 }

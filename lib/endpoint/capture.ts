@@ -180,7 +180,7 @@ export class EndpointCapture implements Capture, Producer {
     this.stream?.producerEnded()
   }
 
-  parted(): void {
+  connectionClosed(): void {
     this.#connection = undefined
   }
 
@@ -199,7 +199,7 @@ export class EndpointCapture implements Capture, Producer {
   release(): void {
     // The endpoint may hold on to its response; what it has begun to say need not stay with it.
     this.#takePending()
-    this.#body?.letGo()
+    this.#body?.dispose()
     this.#progress?.stop()
     this.#tap.release()
   }

@@ -30,7 +30,7 @@ export interface CapturedWireHost {
   /** The socket is gone. */
   wireGone(): void
   /** The connection is over, and the call may go on for much longer. */
-  parted(): void
+  connectionClosed(): void
 }
 
 export class CapturedWire implements Sink, SocketWatcher {
@@ -244,7 +244,7 @@ export class CapturedWire implements Sink, SocketWatcher {
       this.#events.removeInFront(drained)
     }
     this.#closeListener = this.#drainListener = undefined
-    this.#host.parted()
+    this.#host.connectionClosed()
   }
 
   /** Before we end the connection ourselves: the endpoint may go on. */

@@ -31,7 +31,7 @@ const NOBODY: Capture = {
   write: () => true,
   end: NOTHING,
   abort: NOTHING,
-  parted: NOTHING,
+  connectionClosed: NOTHING,
   lateHead: NOTHING
 }
 
@@ -155,7 +155,7 @@ export class ClientReply implements Producer {
   }
 
   /** Nobody may ask for it again after all. */
-  letGo(): void {
+  detach(): void {
     this.#isKept = false
     if (this.#tap.wire.isGone) this.#closed()
   }

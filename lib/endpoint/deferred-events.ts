@@ -93,7 +93,7 @@ export class DeferredEvents implements EventInterceptor {
   }
 
   /** From here on everybody hears the socket again. */
-  letGo(): void {
+  passOn(): void {
     this.#isHolding = false
   }
 

@@ -54,7 +54,7 @@ export class EndpointRun implements ResponseCaptureHost, WaitingRun {
     const { instance, res } = this.#request
     applyPreference(this.#request, (name, value) => res.setHeader(name, value))
     this.#tap.keep()
-    const run = { release: () => this.#tap.release(), detach: () => this.#tap.letGo() }
+    const run = { release: () => this.#tap.release(), detach: () => this.#tap.detach() }
     instance.idempotency.record(keyed, res, run, () => this.#tap.untakenEnded())
   }
 

@@ -38,7 +38,7 @@ export class LateBody {
   add(bytes: Buffer): boolean {
     const size = this.#size + bytes.length
     if (size > this.#host.maxAnswerBytes || !this.#host.budget.reserve(bytes.length)) {
-      this.letGo()
+      this.dispose()
       return false
     }
     this.#size = size
@@ -49,7 +49,7 @@ export class LateBody {
 
   /** The endpoint has ended its answer: its messages go into the stream, which ends. */
   end(stream: Stream): void {
-    if (stream.isEnded) return this.letGo()
+    if (stream.isEnded) return this.dispose()
     const answer: LateAnswer = { ...this.#head, body: Buffer.concat(this.#chunks) }
     const missed = missedHeaders(answer)
     if (missed.length > 0) this.#host.missed(missed, answer.header('mcp-session-id'))
@@ -58,20 +58,20 @@ export class LateBody {
       plain => this.#settle(stream, messagesIn(plain, stream.owed)),
       (error: unknown) => {
         if (!isTooLarge(error)) return this.#settle(stream, [])
-        this.letGo()
+        this.dispose()
         stream.fail('overflow')
       }
     )
   }
 
-  letGo(): void {
+  dispose(): void {
     this.#host.budget.unreserve(this.#size)
     this.#chunks = []
     this.#size = 0
   }
 
   #settle(stream: Stream, messages: readonly string[]): void {
-    this.letGo()
+    this.dispose()
     for (const [i, message] of messages.entries()) {
       const block = encodeMessage(message)
       const fields = newFields()

@@ -159,9 +159,9 @@ class ReadAhead implements LateBody {
   #wait(): void {
     const req = this.#req
     if (this.#isOver || this.#isLate) return
-    if (req.destroyed) return this.#letGo()
+    if (req.destroyed) return this.#dispose()
     this.#counted = 0
-    req.once('close', this.#letGo)
+    req.once('close', this.#dispose)
     if (!this.#count()) return this.#settle()
     if (this.#options.mustWait) return
     if (this.#length > PROMPT_BYTES) return this.#becomeLate()
@@ -222,7 +222,7 @@ class ReadAhead implements LateBody {
     const isTooLarge =
       this.#size > limit || (this.#counted !== undefined && this.#counted < this.#size)
     const chunks = this.#chunks
-    this.#letGo()
+    this.#dispose()
     if (isTooLarge) return done(undefined)
     const bytes = chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks)
     parseBody(bytes, this.#req.headers, limit, done)
@@ -230,22 +230,22 @@ class ReadAhead implements LateBody {
 
   /** It is not to be known, or not wanted any more: its reader has it alone. */
   #giveUp(): void {
-    this.#letGo()
+    this.#dispose()
     this.#req.push = this.#push
   }
 
-  readonly #letGo = (): void => {
+  readonly #dispose = (): void => {
     if (this.#isOver) return
     this.#isOver = true
     this.#chunks = []
     if (this.#counted === undefined) return
     this.#timer?.stop()
-    this.#req.removeListener('close', this.#letGo)
+    this.#req.removeListener('close', this.#dispose)
     this.#options.budget.release(this.#options.owner, this.#counted)
   }
 
   drop(): void {
-    this.#letGo()
+    this.#dispose()
   }
 
   pass(): void {

@@ -52,9 +52,9 @@ export class ResponseCapture extends CaptureStage implements CapturedWireHost, D
   }
 
   /** Nobody will ask for a kept response again after all: those behind us may see its close. */
-  letGo(): void {
+  detach(): void {
     if (this.wire.isGone) this.release()
-    else this.events.letGo()
+    else this.events.passOn()
   }
 
   /** Whatever the response will be, it passes. */
@@ -102,7 +102,7 @@ export class ResponseCapture extends CaptureStage implements CapturedWireHost, D
    */
   stepAside(withheld: Uint8Array): boolean {
     this.step('stepAside')
-    this.events.letGo()
+    this.events.passOn()
     this.wire.unwatch()
     this.pipeline.remove(this)
     // Its client has gone meanwhile: time to say so.
@@ -143,8 +143,8 @@ export class ResponseCapture extends CaptureStage implements CapturedWireHost, D
     if (!this.isCaptured && !this.isEnded) this.drain()
   }
 
-  parted(): void {
-    this.capture?.parted()
+  connectionClosed(): void {
+    this.capture?.connectionClosed()
   }
 
   // CaptureStage

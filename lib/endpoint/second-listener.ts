@@ -82,7 +82,7 @@ class RefusalIntake implements Capture {
     this.#tap.release()
   }
 
-  parted(): void {
+  connectionClosed(): void {
     this.#tap.release()
   }
 

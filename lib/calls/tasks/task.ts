@@ -173,7 +173,7 @@ export class Task implements TaskView {
   settle(outcome: Outcome, statusMessage?: string): void {
     if (this.isEnded) return
     // What it was asked with is not needed any more.
-    this.#letGo()
+    this.#dispose()
     if (!this.grow(Buffer.byteLength(outcome.text))) return this.fail('overflow')
     this.#outcome = outcome
     const isFailure = outcome.isFailure ?? outcome.kind === 'error'
@@ -183,7 +183,7 @@ export class Task implements TaskView {
   /** Its request gets no answer. */
   fail(fault: StreamFault): void {
     if (this.isEnded) return
-    this.#letGo()
+    this.#dispose()
     this.#outcome = { kind: 'error', text: faultText(fault) }
     const { work } = this
     this.#become('failed')
@@ -193,7 +193,7 @@ export class Task implements TaskView {
   /** Its client wants no more of it; `by`: the request that says so. */
   cancel(by?: IncomingMessage): void {
     if (this.isEnded) return
-    this.#letGo()
+    this.#dispose()
     const { work } = this
     this.#become('cancelled')
     work?.stop(by)
@@ -203,7 +203,7 @@ export class Task implements TaskView {
   forget(): void {
     this.cancel()
     this.#outcome = undefined
-    this.#letGo()
+    this.#dispose()
   }
 
   #become(end: 'completed' | 'failed' | 'cancelled', statusMessage?: string): void {
@@ -216,7 +216,7 @@ export class Task implements TaskView {
     this.#keeper.ended(this)
   }
 
-  #letGo(): void {
+  #dispose(): void {
     this.#keeper.resize(-this.#bytes, this.facts.owner)
     this.#bytes = 0
     this.#inputBytes = 0
