@@ -244,6 +244,8 @@ export class ResumeTokens {
       collector: call
     }
     const work = isLate ? run.askAnew(asked, answer) : run.ask(asked, answer)
+    // It may have been answered at once, before it could say that it was over.
+    if (call.stream.isEnded) return work.leave()
     call.onDrain = () => work.drain()
     call.onReleased = () => work.leave()
     if (session !== undefined) call.onCancelled = by => this.#tellCancelled(by ?? req, id, session)

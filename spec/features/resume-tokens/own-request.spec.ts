@@ -155,6 +155,23 @@ describe('the response to a call', () => {
     expect(answer).toMatchObject({ error: { code: -31000, data: { reason: 'endpoint-failed' } } })
   })
 
+  it('is over for its endpoint, too, where that answers in the same breath', async () => {
+    const over: string[] = []
+    const { url } = await serve(
+      (req, res) => {
+        res.on('finish', () => over.push('finish')).on('close', () => over.push('close'))
+        const { id } = (req as unknown as { body: { id: string } }).body
+        res.writeHead(200, { 'Content-Type': 'application/json' })
+        res.end(JSON.stringify({ jsonrpc: '2.0', id, result: TEXT }))
+      },
+      { resumeTokens: { after: 5000 } },
+      [express.json()]
+    )
+    expect(await ask(url, report(1, { resumeToken: null }))).toMatchObject({ result: TEXT })
+    await until(() => over.length === 2)
+    expect(over).toEqual(['finish', 'close'])
+  })
+
   it('is Express’ where its handler throws', async () => {
     const streams = mcpStreams({ resumeTokens: { after: 5000 } })
     closeLater(() => streams.close({ drain: 0 }))
