@@ -11,13 +11,12 @@ import type { Producer } from '../streams/stream-types.js'
 import type { Capture } from './capture-types.js'
 import { openEarlyStream } from './early-stream.js'
 import { tellUnanswered } from './endpoint-client.js'
-import { LOST } from './idempotent-request.js'
 import { keepBody } from './node-internals.js'
 import type { ProgressReport } from './progress-reports.js'
 import type { RequestContext } from './request-context.js'
 import type { ResponseCapture } from './response-capture.js'
 import { inWords } from './run-in-words.js'
-import { setStreamHeaders, setUnbuffered } from './stream-headers.js'
+import { setStreamHeaders, setUnbuffered, withdrawPreference } from './stream-headers.js'
 
 export type Headers = readonly (readonly [string, OutgoingHttpHeader])[]
 
@@ -211,7 +210,10 @@ export class ClientReply implements Producer {
     const { wire } = this.#tap
     const setHeader = (name: string, value: string): void => wire.setHeader(name, value)
     const stream = this.#open()
-    if (stream === undefined || stream.isEphemeral) keyed?.settle(LOST)
+    if (keyed !== undefined && (stream === undefined || stream.isEphemeral)) {
+      withdrawPreference(res)
+      keyed.giveUp()
+    }
     const setHeaders = (): void =>
       stream === undefined || stream.isEphemeral
         ? setUnbuffered(res, setHeader)

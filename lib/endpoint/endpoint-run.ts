@@ -8,7 +8,6 @@ import {
   messagesOf,
   type RequestId
 } from '../protocol/json-rpc.js'
-import { STREAM_PREFERENCE } from '../protocol/prefer.js'
 import { declaresStreams } from '../protocol/streams-capability.js'
 import type { Capture, ResponseCaptureHost, ResponseHead } from './capture-types.js'
 import { declareInReturn } from './declarations.js'
@@ -23,7 +22,7 @@ import { ResponseCapture } from './response-capture.js'
 import { whyNoStream } from './run-in-words.js'
 import { type InTheMeantime, OWN_IDS } from './run-capture-host.js'
 import { isOfKnownClient } from './slow-answers.js'
-import { applyPreference } from './stream-headers.js'
+import { applyPreference, withdrawPreference } from './stream-headers.js'
 
 export class EndpointRun implements ResponseCaptureHost, WaitingRun {
   readonly #request: RequestContext
@@ -204,10 +203,7 @@ export class EndpointRun implements ResponseCaptureHost, WaitingRun {
     // endpoint to see.
     const { instance, method, res, keyed } = this.#request
     if (isStream && keyed !== undefined) {
-      // Nor has the preference been applied: a client takes what claims so, and has no link, for
-      // half a head.
-      if (String(res.getHeader('Preference-Applied')).startsWith(STREAM_PREFERENCE))
-        res.removeHeader('Preference-Applied')
+      withdrawPreference(res)
       keyed.giveUp()
     }
     if (why !== '') instance.debug('%s response left alone: %s', method, why)

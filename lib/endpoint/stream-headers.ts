@@ -38,6 +38,15 @@ export function applyPreference(context: RequestContext, setHeader: SetHeader): 
   setHeader('Preference-Applied', joined(res, 'Preference-Applied', preference))
 }
 
+/**
+ * The response is an event stream that is not kept after all: a client takes what claims to be, and
+ * has no link, for half a head.
+ */
+export function withdrawPreference(res: ServerResponse): void {
+  if (String(res.getHeader('Preference-Applied')).startsWith(STREAM_PREFERENCE))
+    res.removeHeader('Preference-Applied')
+}
+
 function joined(res: ServerResponse, name: string, value: string): string {
   const present = stringOf(res.getHeader(name)) ?? ''
   return present === '' ? value : `${present}, ${value}`

@@ -4,7 +4,7 @@
 import { afterEach, describe, expect, it } from '@jest/globals'
 import { closeAll } from '../../helpers/listen.js'
 import { until } from '../../helpers/happenings.js'
-import { del, initializeSession, post } from '../../helpers/mcp.js'
+import { del, initializeSession, notification, post, request } from '../../helpers/mcp.js'
 import { answerJson, answerOf, report, serveTokens, SOON, TEXT, tokenOf } from './setup.js'
 
 afterEach(closeAll)
@@ -78,6 +78,45 @@ describe('a first request that is sent again under its key', () => {
     const response = await post(url, report(1), { ...KEY, prefer: 'rel=stream, respond-async' })
     expect(tokenOf(await answerOf(response))).toBeDefined()
     expect(response.headers['preference-applied']).toBe('rel=stream, respond-async')
+  })
+})
+
+describe('a first request whose events nobody can come back to', () => {
+  it.each(['before', 'after'])('ends its call when its client leaves %s the first', async when => {
+    const { url, endpoint, streams } = await serveTokens({
+      resumeTokens: { after: 20_000 },
+      maxStreams: 1
+    })
+    const other = post(url, request(9, 'other'))
+    ;(await endpoint.calls.nth(1)).emit(notification('notifications/message', { data: 1 }))
+    await other
+    const controller = new AbortController()
+    const leaving = fetch(url, {
+      method: 'POST',
+      body: JSON.stringify(report(1, { resumeToken: null })),
+      headers: {
+        ...KEY,
+        'Content-Type': 'application/json',
+        accept: 'application/json, text/event-stream',
+        prefer: 'rel=stream'
+      },
+      signal: controller.signal
+    })
+    const call = await endpoint.calls.nth(2)
+    const emit = (): boolean => call.emit(notification('notifications/message', { data: 1 }))
+    if (when === 'after') {
+      emit()
+      const { headers } = await leaving
+      expect([headers.get('link'), headers.get('preference-applied')]).toEqual([null, null])
+      controller.abort()
+    } else {
+      controller.abort()
+      await expect(leaving).rejects.toThrow()
+      await until(() => call.req.socket.destroyed)
+      emit()
+    }
+    await call.closed
+    expect(streams.stats()).toMatchObject({ calls: 0, keyed: 0 })
   })
 })
 
