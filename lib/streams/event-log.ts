@@ -44,15 +44,18 @@ export class EventLog {
   named: Identified | undefined
   readonly #budget: ByteBudget
   readonly #owner: string
+  readonly #largest: number
   #segments: Segment[] = []
   /** Bytes of all events so far, kept or not; and of those up to `written`. */
   #appendedBytes = 0
   #writtenBytes = 0
 
-  constructor(named: Identified | undefined, budget: ByteBudget, owner = '') {
+  /** @param most bytes that may be kept of it: a segment is a part of them, as it goes whole. */
+  constructor(named: Identified | undefined, budget: ByteBudget, owner = '', most = Infinity) {
     this.named = named
     this.#budget = budget
     this.#owner = owner
+    this.#largest = Math.min(LARGEST_SEGMENT, Math.max(SMALLEST_SEGMENT, Math.floor(most / 8)))
   }
 
   /** Bytes of the events above `written`. */
@@ -164,8 +167,8 @@ export class EventLog {
 
   #openSegment(size: number, isUrgent: boolean): Segment | undefined {
     // Many calls have one event: it has memory of its own size, until there is a second.
-    const wanted = this.last === 0 ? size : Math.max(SMALLEST_SEGMENT, this.bytes)
-    let capacity = Math.max(size, Math.min(LARGEST_SEGMENT, wanted))
+    const wanted = this.last === 0 ? size : Math.max(SMALLEST_SEGMENT, powerOfTwo(this.bytes))
+    let capacity = Math.max(size, Math.min(this.#largest, wanted))
     if (!this.#budget.reserve(capacity, false, this.#owner)) {
       if (!this.#budget.reserve(size, isUrgent, this.#owner)) return undefined
       capacity = size
@@ -201,4 +204,9 @@ export class EventLog {
     }
     return segments[low] as Segment
   }
+}
+
+/** The largest that is not above a number of bytes. */
+function powerOfTwo(bytes: number): number {
+  return 2 ** Math.floor(Math.log2(bytes))
 }

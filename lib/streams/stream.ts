@@ -51,7 +51,8 @@ export class Stream
   constructor(init: StreamInit, producer: Producer, host: StreamHost<Stream>) {
     super(init)
     const { limits } = host
-    this.log = new EventLog(this.isEphemeral ? undefined : this, host.budget, init.owner)
+    const named = this.isEphemeral ? undefined : this
+    this.log = new EventLog(named, host.budget, init.owner, limits.maxStreamBytes)
     this.#producer = producer
     this.#host = host
     this.readers = new StreamReaders(init.isConnecting === true, this)

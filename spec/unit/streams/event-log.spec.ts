@@ -76,6 +76,18 @@ describe('the event log', () => {
     expect(textAfter(log, 3)).toBe('')
   })
 
+  it('evicts no more at a time than a part of what may be kept of it', () => {
+    const log = new EventLog(STREAM, new Budget(), '', 16_384)
+    for (let n = 1; n <= 100; n++) append(log, 'x'.repeat(100))
+    write(log, 0)
+    while (log.first < 100) {
+      const before = log.bytes
+      if (log.evict(Infinity, log.last, 1) === 0) break
+      expect(before - log.bytes).toBeLessThanOrEqual(2048)
+    }
+    expect(log.last).toBe(100)
+  })
+
   it('leaves ids out where it is asked to', () => {
     const log = new EventLog(undefined, new Budget())
     append(log, 'a')
