@@ -55,7 +55,7 @@ export class EventLog {
     this.named = named
     this.#budget = budget
     this.#owner = owner
-    this.#largest = Math.min(LARGEST_SEGMENT, Math.max(SMALLEST_SEGMENT, Math.floor(most / 8)))
+    this.#largest = Math.min(LARGEST_SEGMENT, Math.max(SMALLEST_SEGMENT, Math.floor(most / 4)))
   }
 
   /** Bytes of the events above `written`. */
@@ -166,9 +166,7 @@ export class EventLog {
   }
 
   #openSegment(size: number, isUrgent: boolean): Segment | undefined {
-    // Many calls have one event: it has memory of its own size, until there is a second.
-    const wanted = this.last === 0 ? size : Math.max(SMALLEST_SEGMENT, powerOfTwo(this.bytes))
-    let capacity = Math.max(size, Math.min(this.#largest, wanted))
+    let capacity = Math.max(size, Math.min(this.#largest, this.#wanted))
     if (!this.#budget.reserve(capacity, false, this.#owner)) {
       if (!this.#budget.reserve(size, isUrgent, this.#owner)) return undefined
       capacity = size
@@ -185,6 +183,16 @@ export class EventLog {
     else this.#segments.push(segment)
     this.bytes += capacity
     return segment
+  }
+
+  /** Bytes of the next segment, but for what its first event takes. */
+  get #wanted(): number {
+    // Many calls have one event: it has memory of its own size, until there is a second.
+    if (this.last === 0) return 0
+    const first = this.#segments[0]?.bytes.length ?? 0
+    // From there on they double, as if there were no such small one: else the last segment of a
+    // long stream is as likely to be empty as full.
+    return Math.max(SMALLEST_SEGMENT, this.bytes - (first < SMALLEST_SEGMENT ? first : 0))
   }
 
   #evictSegment(segment: Segment, isRecallable: boolean): void {
@@ -204,9 +212,4 @@ export class EventLog {
     }
     return segments[low] as Segment
   }
-}
-
-/** The largest that is not above a number of bytes. */
-function powerOfTwo(bytes: number): number {
-  return 2 ** Math.floor(Math.log2(bytes))
 }

@@ -77,7 +77,7 @@ describe('the event log', () => {
   })
 
   it('evicts no more at a time than a part of what may be kept of it', () => {
-    const log = new EventLog(STREAM, new Budget(), '', 16_384)
+    const log = new EventLog(STREAM, new Budget(), '', 8192)
     for (let n = 1; n <= 100; n++) append(log, 'x'.repeat(100))
     write(log, 0)
     while (log.first < 100) {
