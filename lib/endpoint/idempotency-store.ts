@@ -139,10 +139,8 @@ export class IdempotencyStore implements IdempotencyHost {
   /** The process is about to end: a call whose client does not come back soon is abandoned. */
   beginClosing(abandonAfter: number): void {
     this.#sweep.close()
-    this.abandonments.close()
     this.abandonments = new DueQueue(Math.min(abandonAfter, this.#limits.abandonAfter))
     for (const call of [...this.#running.values()]) call.awaitClients()
-    void this.whenIdle().then(() => this.abandonments.close())
   }
 
   /** Resolves when all calls have been answered. */

@@ -37,7 +37,9 @@ export class DueQueue {
   }
 
   add(waiting: Waiting): void {
-    waiting.stop()
+    // One that waits here goes to the end, with the timer as it is: that happens for each event.
+    if (waiting.queue === this) this.#unlink(waiting)
+    else waiting.stop()
     if (this.#isClosed) return
     waiting.queue = this
     waiting.dueAt = now() + this.#delay
@@ -50,6 +52,17 @@ export class DueQueue {
 
   remove(waiting: Waiting): void {
     if (waiting.queue !== this) return
+    this.#unlink(waiting)
+    if (this.isEmpty) this.#stop()
+  }
+
+  /** Nothing of it becomes due any more, and nothing that is added later. */
+  close(): void {
+    this.#isClosed = true
+    for (let first = this.#first; first !== undefined; first = this.#first) this.remove(first)
+  }
+
+  #unlink(waiting: Waiting): void {
     const { earlier, later } = waiting
     if (earlier === undefined) this.#first = later
     else earlier.later = later
@@ -58,17 +71,18 @@ export class DueQueue {
     waiting.queue = waiting.earlier = waiting.later = undefined
   }
 
-  /** Nothing of it becomes due any more, and nothing that is added later. */
-  close(): void {
-    this.#isClosed = true
-    clearTimeout(this.#timer)
-    for (let first = this.#first; first !== undefined; first = this.#first) this.remove(first)
-  }
-
-  /** The timer is not moved when what it was set for has gone: it looks again when it fires. */
+  /**
+   * The timer is not moved when what it was set for has gone and others wait: it looks again when
+   * it fires.
+   */
   #start(delay: number): void {
     this.#timer = setTimeout(() => this.#fire(), Math.min(delay, LONGEST_TIMEOUT))
     this.#timer.unref?.()
+  }
+
+  #stop(): void {
+    clearTimeout(this.#timer)
+    this.#timer = undefined
   }
 
   #fire(): void {
@@ -76,7 +90,7 @@ export class DueQueue {
     const time = now()
     // Who is due may wait anew: that is later than all that are due now.
     for (let first = this.#first; first !== undefined && first.dueAt <= time; first = this.#first) {
-      this.remove(first)
+      this.#unlink(first)
       first.due()
     }
     if (this.#first !== undefined && this.#timer === undefined)

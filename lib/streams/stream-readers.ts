@@ -1,10 +1,10 @@
 // Who follows a stream: the newest reader, those that make way for it, and for how long the stream
 // may be without one.
+import { type DueQueue, Waiting } from './due-queue.js'
 import type { ByteBudget } from './event-log.js'
 import { Retained } from './retained.js'
 import type { Reader } from './stream-types.js'
 import { TakeOvers } from './take-overs.js'
-import { Timer } from './timer.js'
 
 /** The stream that is followed. */
 export interface StreamReadersHost {
@@ -12,8 +12,8 @@ export interface StreamReadersHost {
   readonly isEnded: boolean
   /** Where comments count until they have been passed on. */
   readonly budget: ByteBudget
-  /** Milliseconds without a reader or a sign of life after which it is abandoned, as of now. */
-  readonly abandonAfter: number
+  /** Where it waits for a reader or a sign of life before it is abandoned. */
+  readonly abandonments: DueQueue
   /** Nobody came back. */
   abandon(): void
 }
@@ -28,8 +28,8 @@ export class StreamReaders {
   /** The connection of the request that has opened the stream has not followed yet. */
   isConnecting: boolean
   #takeOvers: TakeOvers | undefined
-  /** Runs while there is no reader: most streams have one to their end. */
-  #abandonment: Timer | undefined
+  /** Waits while there is no reader: most streams have one to their end. */
+  #abandonment: Waiting | undefined
   readonly #host: StreamReadersHost
 
   constructor(isConnecting: boolean, host: StreamReadersHost) {
@@ -72,8 +72,7 @@ export class StreamReaders {
     const host = this.#host
     this.#abandonment?.stop()
     if (host.isEnded || this.current !== undefined) return
-    this.#abandonment ??= new Timer(() => host.abandon())
-    this.#abandonment.start(host.abandonAfter)
+    host.abandonments.add((this.#abandonment ??= new Waiting(() => host.abandon())))
   }
 
   /** Nobody is waited for any more. */

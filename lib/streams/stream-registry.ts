@@ -2,6 +2,7 @@
 import { now } from '../protocol/clock.js'
 import type { StreamError } from '../protocol/errors.js'
 import type { Here } from './directory.js'
+import { DueQueue } from './due-queue.js'
 import { FinishedStreams, type Tombstone } from './finished-streams.js'
 import { type RunningCounts, RunningStreams } from './running-streams.js'
 import { SharedBytes } from './shared-bytes.js'
@@ -40,7 +41,7 @@ export interface RegistryCounts extends RunningCounts {
 
 export class StreamRegistry implements StreamHost<Stream> {
   readonly limits: RegistryLimits
-  abandonAfter: number
+  abandonments: DueQueue
   readonly budget: SharedBytes
   /** How streams are found by what they have in common. */
   readonly index = new StreamIndex()
@@ -71,7 +72,7 @@ export class StreamRegistry implements StreamHost<Stream> {
     this.#remember = remember
     this.limits = limits
     this.unsent = limits.unsent === undefined ? undefined : new UndeliveredQuota(limits.unsent)
-    this.abandonAfter = limits.abandonAfter
+    this.abandonments = new DueQueue(limits.abandonAfter)
     this.#notify = notify
     this.#place = Math.ceil(limits.maxBytes / limits.maxStreams)
     this.#sweep = new Sweep(sweepPeriod(limits.window), () => this.#expire())
@@ -141,7 +142,7 @@ export class StreamRegistry implements StreamHost<Stream> {
     this.#sweep.close()
     this.#isClosing = true
     this.#mayMove = abandonAfter === Infinity
-    this.abandonAfter = Math.min(abandonAfter, this.abandonAfter)
+    this.abandonments = new DueQueue(Math.min(abandonAfter, this.limits.abandonAfter))
     for (const stream of this.#running) stream.readers.signOfLife()
   }
 

@@ -1,6 +1,7 @@
 // What a stream is to those around it: its states, the facts it is born with, who reads and writes
 // it, and who keeps it.
 import type { StreamError } from '../protocol/errors.js'
+import type { DueQueue } from './due-queue.js'
 import type { ByteBudget } from './event-log.js'
 import type { RequestId } from '../protocol/json-rpc.js'
 import type { Retained } from './retained.js'
@@ -145,11 +146,8 @@ export interface StreamHost<Stream> {
    * can wait should.
    */
   isTight(owner: string): boolean
-  /**
-   * Milliseconds without a reader or a sign of life after which a running stream is abandoned, as
-   * of now.
-   */
-  readonly abandonAfter: number
+  /** Where running streams wait for a reader or a sign of life before they are abandoned. */
+  readonly abandonments: DueQueue
   /** The process is about to end: who is sent away finds the door shut. */
   readonly isClosing: boolean
   /** Whether its client is known to send its answers at once. */

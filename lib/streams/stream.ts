@@ -2,6 +2,7 @@
 // here, so that each can be seen to end what the others began.
 import { BackPressure, type BackPressureHost } from './back-pressure.js'
 import { faultMessage, STREAM_ERROR, StreamError, type StreamFault } from '../protocol/errors.js'
+import type { DueQueue } from './due-queue.js'
 import { EndSignal } from './end-signal.js'
 import { type ByteBudget, EventLog } from './event-log.js'
 import type { InputWait, InputWaitHost } from './input-wait.js'
@@ -382,8 +383,8 @@ export class Stream
     return this.#host.budget
   }
 
-  get abandonAfter(): number {
-    return this.#host.abandonAfter
+  get abandonments(): DueQueue {
+    return this.#host.abandonments
   }
 
   drain(): void {

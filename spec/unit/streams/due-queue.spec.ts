@@ -25,6 +25,40 @@ it('tells each when its time is up, in their order, with one timer', () => {
   expect([due, queue.isEmpty, jest.getTimerCount()]).toEqual([[0, 2], true, 0])
 })
 
+it('holds no timer while nothing waits, and the same one while what waits begins anew', () => {
+  const queue = new DueQueue(100)
+  const due: number[] = []
+  const [one, two] = [1, 2].map(n => new Waiting(() => due.push(n))) as [Waiting, Waiting]
+  queue.add(one)
+  const set = jest.spyOn(globalThis, 'setTimeout')
+  jest.advanceTimersByTime(50)
+  queue.add(one)
+  expect(set).not.toHaveBeenCalled()
+  queue.add(two)
+  one.stop()
+  expect(jest.getTimerCount()).toBe(1)
+  two.stop()
+  expect(jest.getTimerCount()).toBe(0)
+  queue.add(one)
+  jest.advanceTimersByTime(99)
+  expect(due).toEqual([])
+  jest.advanceTimersByTime(1)
+  expect([due, jest.getTimerCount()]).toEqual([[1], 0])
+})
+
+it('something that waits in one leaves another, whose timer stops', () => {
+  const [first, second] = [new DueQueue(100), new DueQueue(200)]
+  const due: string[] = []
+  const waiting = new Waiting(() => due.push('due'))
+  first.add(waiting)
+  second.add(waiting)
+  expect([first.isEmpty, jest.getTimerCount()]).toEqual([true, 1])
+  jest.advanceTimersByTime(199)
+  expect(due).toEqual([])
+  jest.advanceTimersByTime(1)
+  expect(due).toEqual(['due'])
+})
+
 it('holds no timer once it is closed, whatever is added', () => {
   const queue = new DueQueue(100)
   queue.add(new Waiting(() => undefined))

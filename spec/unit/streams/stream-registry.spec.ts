@@ -623,7 +623,12 @@ describe('when the process is about to end', () => {
 
   it('it does not wait longer than it would have', () => {
     const { table } = newTable({ abandonAfter: 1000 })
+    const { stream } = open(table)
+    stream.readers.signOfLife()
     table.beginClosing(7000)
-    expect(table.abandonAfter).toBe(1000)
+    jest.advanceTimersByTime(999)
+    expect(stream.state).toBe('live')
+    jest.advanceTimersByTime(1)
+    expect(stream.state).toBe('abandoned')
   })
 })
