@@ -10,15 +10,28 @@ const SLOWEST = [
   'features/limits/vanishing',
   'features/resume-tokens/kept',
   'e2e/every-byte/client-v',
-  'features/client/handoff.spec',
+  'e2e/conformance/',
   'e2e/proxies/nginx',
   'e2e/every-byte/',
+  'e2e/examples/playground.spec',
+  'e2e/redis/processes',
   'features/client/slow-json',
-  'e2e/examples/',
-  'e2e/conformance/',
+  'features/client/handoff.spec',
   'e2e/redis/',
   'features/client/calls',
-  'features/mounting/any-endpoint'
+  'e2e/package/',
+  'e2e/examples/',
+  'e2e/check/',
+  'features/client/resource-with-server',
+  'e2e/browser/',
+  'unit/endpoint/request-body',
+  'features/hand-off/pinged',
+  'e2e/proxies/',
+  'features/backplane/life',
+  'features/mounting/',
+  'features/resume-tokens/official-clients',
+  'features/at-will/close',
+  'features/slow-json/come-again'
 ]
 
 export default class SlowestFirst extends Sequencer {
