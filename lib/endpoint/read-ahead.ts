@@ -1,8 +1,8 @@
 // Reads a request's body ahead of the endpoint, and leaves the request as if nobody had read it.
 import { AsyncResource } from 'node:async_hooks'
 import type { IncomingMessage } from 'node:http'
-import type { Quota } from '../streams/quota.js'
 import { Timer } from '../streams/timer.js'
+import { type BodyLimits, CountedBody } from './counted-body.js'
 import { isParsed, mayBeMessage, parseBody, parsedBody } from './request-body.js'
 
 /**
@@ -13,12 +13,7 @@ const PROMPT_BYTES = 64 * 1024
 /** Milliseconds that they are waited for. */
 const PROMPT = 25
 
-export interface ReadAheadOptions {
-  /** Bytes up to which a body is read. */
-  readonly limit: number
-  /** Where bytes are counted that are waited for. */
-  readonly budget: Quota
-  readonly owner: string
+export interface ReadAheadOptions extends BodyLimits {
   /** Nobody behind us may be called before the body is known, however long it takes. */
   readonly mustWait: boolean
   /**
@@ -80,10 +75,7 @@ class ReadAhead implements LateBody {
   // which costs more than all the rest of a small call.)
   readonly #context = new AsyncResource('mcp-streams.body', { requireManualDestroy: true })
   readonly #push: IncomingMessage['push']
-  #chunks: Buffer[] = []
-  #size = 0
-  /** Bytes of them that the budget knows of; `undefined`: the body came with its head. */
-  #counted: number | undefined
+  readonly #body: CountedBody
   #isLate = false
   #isOver = false
   #timer: Timer | undefined
@@ -93,18 +85,20 @@ class ReadAhead implements LateBody {
     this.#req = req
     this.#options = options
     this.#push = req.push
+    this.#body = new CountedBody(options)
   }
 
   begin(): void {
     const req = this.#req
     const early = req.readableLength > 0 ? takeAndPutBack(req) : undefined
-    if (early !== undefined) this.#take(early)
-    if (req.complete || this.#size > this.#options.limit) return this.#settle()
+    const body = this.#body
+    if (early !== undefined) body.add(early)
+    if (req.complete || body.isTooLarge) return this.#settle()
     this.#observe()
     // Most bodies come with their head, and are whole by then.
     process.nextTick(() => {
       // All of it is here, and Node will say so behind this tick: no timer for that.
-      if (this.#size === this.#length) setImmediate(() => this.#wait())
+      if (body.size === this.#length) setImmediate(() => this.#wait())
       else this.#wait()
     })
   }
@@ -117,12 +111,12 @@ class ReadAhead implements LateBody {
   #observe(): void {
     const req = this.#req
     const push = this.#push
-    const isPromptPast = (): boolean => !this.#options.mustWait && this.#size > PROMPT_BYTES
+    const isPromptPast = (): boolean => !this.#options.mustWait && this.#body.size > PROMPT_BYTES
     req.push = (chunk: Buffer | null, encoding?: BufferEncoding): boolean => {
       if (chunk === null) return this.#whole()
       const hasRoom = push.call(req, chunk, encoding)
       if (this.#isOver) return hasRoom
-      const isFine = this.#take(chunk) && this.isWanted()
+      const isFine = this.#body.add(chunk) && this.isWanted()
       if (this.#isLate) {
         if (!isFine) this.#giveUp()
         return hasRoom
@@ -135,22 +129,6 @@ class ReadAhead implements LateBody {
     }
   }
 
-  /** `false`: more than is read. */
-  #take(chunk: Buffer): boolean {
-    this.#chunks.push(chunk)
-    this.#size += chunk.length
-    if (this.#size > this.#options.limit) return false
-    return this.#counted === undefined || this.#count()
-  }
-
-  #count(): boolean {
-    const { budget, owner } = this.#options
-    const more = this.#size - (this.#counted ?? 0)
-    if (!budget.take(owner, more)) return false
-    this.#counted = this.#size
-    return true
-  }
-
   get #length(): number {
     return Number(this.#req.headers['content-length'])
   }
@@ -160,9 +138,8 @@ class ReadAhead implements LateBody {
     const req = this.#req
     if (this.#isOver || this.#isLate) return
     if (req.destroyed) return this.#dispose()
-    this.#counted = 0
     req.once('close', this.#dispose)
-    if (!this.#count()) return this.#settle()
+    if (!this.#body.beginCounting()) return this.#settle()
     if (this.#options.mustWait) return
     if (this.#length > PROMPT_BYTES) return this.#becomeLate()
     this.#timer = new Timer(() => this.#becomeLate())
@@ -218,14 +195,10 @@ class ReadAhead implements LateBody {
   }
 
   #parsed(done: (body: unknown, text?: string) => void): void {
-    const { limit } = this.#options
-    const isTooLarge =
-      this.#size > limit || (this.#counted !== undefined && this.#counted < this.#size)
-    const chunks = this.#chunks
+    const bytes = this.#body.whole
     this.#dispose()
-    if (isTooLarge) return done(undefined)
-    const bytes = chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks)
-    parseBody(bytes, this.#req.headers, limit, done)
+    if (bytes === undefined) return done(undefined)
+    parseBody(bytes, this.#req.headers, this.#options.limit, done)
   }
 
   /** It is not to be known, or not wanted any more: its reader has it alone. */
@@ -237,11 +210,8 @@ class ReadAhead implements LateBody {
   readonly #dispose = (): void => {
     if (this.#isOver) return
     this.#isOver = true
-    this.#chunks = []
-    if (this.#counted === undefined) return
     this.#timer?.stop()
-    this.#req.removeListener('close', this.#dispose)
-    this.#options.budget.release(this.#options.owner, this.#counted)
+    if (this.#body.dispose()) this.#req.removeListener('close', this.#dispose)
   }
 
   drop(): void {

@@ -1,0 +1,67 @@
+// What has come of a request's body: within a limit, and counted once it is waited for.
+import type { Quota } from '../streams/quota.js'
+
+export interface BodyLimits {
+  /** Bytes up to which a body is read. */
+  readonly limit: number
+  /** Where bytes are counted that are waited for. */
+  readonly budget: Quota
+  readonly owner: string
+}
+
+export class CountedBody {
+  readonly #limits: BodyLimits
+  #chunks: Buffer[] = []
+  #size = 0
+  /** Bytes that the budget knows of; `undefined`: the body came with its head. */
+  #counted: number | undefined
+
+  constructor(limits: BodyLimits) {
+    this.#limits = limits
+  }
+
+  get size(): number {
+    return this.#size
+  }
+
+  get isTooLarge(): boolean {
+    return this.#size > this.#limits.limit
+  }
+
+  /** All of it, in one piece; `undefined`: there was no room for it. */
+  get whole(): Buffer | undefined {
+    if (this.isTooLarge || (this.#counted !== undefined && this.#counted < this.#size))
+      return undefined
+    const chunks = this.#chunks
+    return chunks.length === 1 ? chunks[0] : Buffer.concat(chunks)
+  }
+
+  /** `false`: it is too large, or there is no room for it. */
+  add(chunk: Buffer): boolean {
+    this.#chunks.push(chunk)
+    this.#size += chunk.length
+    return !this.isTooLarge && (this.#counted === undefined || this.#count())
+  }
+
+  /** It takes its time, so it is counted. `false`: there is no room for it. */
+  beginCounting(): boolean {
+    this.#counted = 0
+    return this.#count()
+  }
+
+  /** Returns whether it was counted. */
+  dispose(): boolean {
+    this.#chunks = []
+    if (this.#counted === undefined) return false
+    this.#limits.budget.release(this.#limits.owner, this.#counted)
+    return true
+  }
+
+  #count(): boolean {
+    const { budget, owner } = this.#limits
+    const more = this.#size - (this.#counted ?? 0)
+    if (!budget.take(owner, more)) return false
+    this.#counted = this.#size
+    return true
+  }
+}
