@@ -174,8 +174,7 @@ export class CapturedWire implements Sink, SocketWatcher {
 
   onDrain(listener: () => void): void {
     this.#drainListener = listener
-    this.#events.addInFront(listener)
-    this.#res.on('drain', listener)
+    this.#events.listen('drain', listener)
   }
 
   onClose(listener: () => void): void {
@@ -186,9 +185,7 @@ export class CapturedWire implements Sink, SocketWatcher {
   closeSocket(onClosed: () => void): void {
     const { socket } = this.#req
     if (socket.destroyed) return onClosed()
-    const end = (): void => closeWhenIdle(socket)
-    this.#events.addInFront(end)
-    this.#res.on('finish', end)
+    this.#events.listen('finish', () => closeWhenIdle(socket))
     whenClosed(socket, onClosed)
   }
 
@@ -238,11 +235,7 @@ export class CapturedWire implements Sink, SocketWatcher {
 
   /** It is over, and the call may go on for much longer. */
   #forgetConnection(): void {
-    const drained = this.#drainListener
-    if (drained !== undefined) {
-      this.#res.off('drain', drained)
-      this.#events.removeInFront(drained)
-    }
+    if (this.#drainListener !== undefined) this.#events.unlisten('drain', this.#drainListener)
     this.#closeListener = this.#drainListener = undefined
     this.#host.connectionClosed()
   }

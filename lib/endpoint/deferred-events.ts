@@ -66,13 +66,14 @@ export class DeferredEvents implements EventInterceptor {
     return this.#isReleased
   }
 
-  /** A listener of ours: it hears the socket. */
-  addInFront(listener: AnyFunction): void {
+  /** Adds a listener of ours to the response: it hears the socket. */
+  listen(event: string, listener: () => void): void {
     this.#inFront = this.#inFront.concat(listener)
+    this.#pipeline.res.on(event, listener)
   }
 
-  /** It is no listener any more. */
-  removeInFront(listener: AnyFunction): void {
+  unlisten(event: string, listener: () => void): void {
+    this.#pipeline.res.off(event, listener)
     // Copied, as `filter` leaves room for 17.
     this.#inFront = this.#inFront.filter(other => other !== listener).slice()
   }
