@@ -208,16 +208,11 @@ export abstract class CaptureStage extends Stage implements ResponseView {
   }
 
   #write(args: readonly unknown[]): boolean {
-    const [chunk, second, third] = args
-    const callback = (typeof second === 'function' ? second : third) as
-      ((error?: Error) => void) | undefined
-    const encoding = typeof second === 'string' ? (second as BufferEncoding) : undefined
+    const [chunk, encoding] = args
+    const callback = callbackIn(args)
     const isOver = this.isEnded || this.events.isReleased
-    const hasRoom = withBytes(
-      chunk,
-      encoding,
-      bytes => !isOver && this.capture?.write(bytes) === true
-    )
+    const take = (bytes: Buffer): boolean => !isOver && this.capture?.write(bytes) === true
+    const hasRoom = withBytes(chunk, encoding, take)
     if (isOver) {
       if (callback !== undefined)
         process.nextTick(callback, streamError('ERR_STREAM_WRITE_AFTER_END', 'write after end'))

@@ -10,13 +10,10 @@ let isScratchTaken = false
 
 /**
  * Calls `use` with the bytes of a chunk, valid during the call. Throws what Node throws at a chunk
- * that is none.
+ * that is none. `second`: what stood behind it, its encoding or something else.
  */
-export function withBytes<T>(
-  chunk: unknown,
-  encoding: BufferEncoding = 'utf8',
-  use: (bytes: Buffer) => T
-): T {
+export function withBytes<T>(chunk: unknown, second: unknown, use: (bytes: Buffer) => T): T {
+  const encoding = encodingIn(second)
   // Whoever is told of an event inside the call may write to another response.
   if (isScratchTaken || typeof chunk !== 'string' || chunk.length * 3 > scratch.length)
     return use(toBytes(chunk, encoding))
@@ -26,6 +23,11 @@ export function withBytes<T>(
   } finally {
     isScratchTaken = false
   }
+}
+
+/** The encoding of a chunk, from what stood behind it. */
+export function encodingIn(second: unknown): BufferEncoding {
+  return typeof second === 'string' ? (second as BufferEncoding) : 'utf8'
 }
 
 function toBytes(chunk: unknown, encoding: BufferEncoding): Buffer {

@@ -2,7 +2,7 @@
 // every other byte as it is.
 import type { ServerResponse } from 'node:http'
 import type { Message } from '../protocol/json-rpc.js'
-import { callbackIn, headersSentError, swallow, withBytes } from './chunk.js'
+import { callbackIn, encodingIn, headersSentError, swallow, withBytes } from './chunk.js'
 import { foldHeaders, headerIn, isPlainEncoding, stringOf } from './response-headers.js'
 import { pipelineOf, type ResponsePipeline } from './response-pipeline.js'
 import { rewrittenJson } from './rewritten.js'
@@ -137,10 +137,8 @@ class RewrittenAnswer extends Stage {
     this.#decideImplicitly()
     if (this.#state !== 'json' && this.#state !== 'events') return this.next.write(args)
     const [chunk, encoding] = args
-    const ready = withBytes(
-      chunk,
-      typeof encoding === 'string' ? (encoding as BufferEncoding) : undefined,
-      bytes => (this.#state === 'json' ? this.#holdJson(bytes) : this.#wholeEvents(bytes))
+    const ready = withBytes(chunk, encoding, bytes =>
+      this.#state === 'json' ? this.#holdJson(bytes) : this.#wholeEvents(bytes)
     )
     if (ready.length === 0) return swallow(args) && !this.#res.writableNeedDrain
     const callback = callbackIn(args)
@@ -152,12 +150,7 @@ class RewrittenAnswer extends Stage {
     if (this.#state !== 'json' && this.#state !== 'events') return this.next.end(args)
     const [chunk, encoding] = args
     const isChunk = typeof chunk === 'string' || chunk instanceof Uint8Array
-    const last = isChunk
-      ? Buffer.from(
-          chunk as string,
-          typeof encoding === 'string' ? (encoding as BufferEncoding) : 'utf8'
-        )
-      : Buffer.alloc(0)
+    const last = isChunk ? Buffer.from(chunk as string, encodingIn(encoding)) : Buffer.alloc(0)
     const rest = this.#state === 'json' ? this.#wholeJson(last) : this.#lastEvents(last)
     const callback = callbackIn(args)
     this.#state = 'untouched'
