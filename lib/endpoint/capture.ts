@@ -8,8 +8,6 @@ import {
   newFields,
   readFields
 } from '../protocol/sse-fields.js'
-import { BlockSplitter } from '../protocol/sse-parser.js'
-import type { ByteBudget } from '../streams/event-log.js'
 import { KEEP_ALIVE_COMMENT } from '../protocol/sse-writer.js'
 import type { Stream } from '../streams/stream.js'
 import type { Producer } from '../streams/stream-types.js'
@@ -17,54 +15,13 @@ import type { Connection } from '../readers/connection.js'
 import type { ProgressReport } from './progress-reports.js'
 import { isPlainEncoding } from './response-headers.js'
 import type { ResponseCapture } from './response-capture.js'
-import { LateBody, type LateBodyHost } from './late-body.js'
+import type { CaptureHost, NotOurs } from './capture-host.js'
+import { CountedSplitter } from './counted-splitter.js'
+import { LateBody } from './late-body.js'
 import type { Capture, LateHead } from './capture-types.js'
-
-/** The request behind a response that has been taken. */
-export interface CaptureHost extends LateBodyHost {
-  /** Bytes that an unfinished event may have. */
-  readonly maxEventBytes: number
-  /** Where they are counted. */
-  readonly budget: ByteBudget
-  /** Sets our headers on the response. */
-  setHeaders(): void
-  /**
-   * Sends our head in the place of the endpoint's, which has not begun, and opens the stream's
-   * first reader on the socket.
-   */
-  beginEarly(stream: Stream): Connection | undefined
-  /**
-   * Opens the stream's first connection, on the socket that asked; `undefined`: the request has
-   * been repeated, on a newer one.
-   */
-  connect(stream: Stream): Connection | undefined
-  /** Begins to report progress in the endpoint's place, where that is wanted. */
-  reportProgress(stream: Stream): ProgressReport | undefined
-  /** Calls back once it is known what has been asked: what is owed cannot be told before. */
-  whenKnown(listener: () => void): void
-  /** Tells the endpoint that nobody will answer these requests of its own. */
-  unanswered(requestIds: readonly RequestId[]): void
-  /** The stream is not ours. */
-  stepAside(stream: Stream, why: NotOurs): void
-  /** An event has come with an id of the endpoint's, on a stream that stays ours. */
-  numbered(stream: Stream): void
-  /** The first event has come without an id of the endpoint's. */
-  unnumbered(): void
-}
-
-/**
- * Why a response that looked like ours is none: the endpoint numbers its events itself; or it is
- * one of the old HTTP+SSE transport.
- */
-export type NotOurs = 'own ids' | 'HTTP+SSE'
 
 /** Bytes of comments that are kept until there is a connection: it comes at the end of the tick. */
 const LONGEST_LEADING = 64 * 1024
-/**
- * An unfinished event is counted in whole steps: what a call says in whole events costs no
- * counting.
- */
-const COUNTED_STEP = 4096
 
 export class EndpointCapture implements Capture, Producer {
   stream: Stream | undefined
@@ -78,9 +35,7 @@ export class EndpointCapture implements Capture, Producer {
   #leadingSize = 0
   readonly #tap: ResponseCapture
   readonly #host: CaptureHost
-  readonly #splitter = new BlockSplitter()
-  /** Bytes of an unfinished event that are counted. */
-  #counted = 0
+  readonly #splitter: CountedSplitter
   /** Blocks from the one on that showed that the response is not ours. */
   #withheld: Uint8Array[] | undefined
   #notOurs: NotOurs = 'own ids'
@@ -98,6 +53,7 @@ export class EndpointCapture implements Capture, Producer {
     this.#tap = tap
     this.#host = host
     this.#isEarly = isEarly
+    this.#splitter = new CountedSplitter(host.budget)
   }
 
   begin(): void {
@@ -164,7 +120,7 @@ export class EndpointCapture implements Capture, Producer {
     if (this.#splitter.pending > this.#host.maxEventBytes) return stream.fail('event-too-large')
     // Where it takes most of the room by itself, no room that others leave would do.
     const isTooLarge = this.#splitter.pending > this.#host.maxEventBytes / 2
-    if (!this.#count()) return stream.fail(isTooLarge ? 'event-too-large' : 'overflow')
+    if (!this.#splitter.count()) return stream.fail(isTooLarge ? 'event-too-large' : 'overflow')
     return !stream.isFull && !stream.isEnded
   }
 
@@ -198,27 +154,10 @@ export class EndpointCapture implements Capture, Producer {
 
   release(): void {
     // The endpoint may hold on to its response; what it has begun to say need not stay with it.
-    this.#takePending()
+    this.#splitter.takePending()
     this.#body?.dispose()
     this.#progress?.stop()
     this.#tap.release()
-  }
-
-  /** `false`: there is no memory for what is unfinished. */
-  #count(): boolean {
-    const { budget } = this.#host
-    const bytes = this.#splitter.pending - (this.#splitter.pending % COUNTED_STEP)
-    const more = bytes - this.#counted
-    if (more > 0 && !budget.reserve(more)) return false
-    if (more < 0) budget.unreserve(-more)
-    this.#counted = bytes
-    return true
-  }
-
-  #takePending(): Uint8Array {
-    const pending = this.#splitter.takePending()
-    this.#count()
-    return pending
   }
 
   readonly #onBlock: BlockListener = (bytes, from, to, fields) => {
@@ -287,7 +226,7 @@ export class EndpointCapture implements Capture, Producer {
       this.stream = undefined
       this.#host.stepAside(stream, this.#notOurs)
     }
-    withheld.push(this.#takePending())
+    withheld.push(this.#splitter.takePending())
     return this.#tap.stepAside(Buffer.concat([...this.#leading, ...withheld]))
   }
 }

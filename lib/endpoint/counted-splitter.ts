@@ -1,0 +1,47 @@
+// An event stream cut into blocks, and the block that is not whole yet counted.
+import type { BlockListener } from '../protocol/sse-fields.js'
+import { BlockSplitter } from '../protocol/sse-parser.js'
+import type { ByteBudget } from '../streams/event-log.js'
+
+/**
+ * An unfinished event is counted in whole steps: what a call says in whole events costs no
+ * counting.
+ */
+const COUNTED_STEP = 4096
+
+export class CountedSplitter {
+  readonly #splitter = new BlockSplitter()
+  readonly #budget: ByteBudget
+  /** Bytes of the unfinished block that are counted. */
+  #counted = 0
+
+  constructor(budget: ByteBudget) {
+    this.#budget = budget
+  }
+
+  /** Bytes of an unfinished block. */
+  get pending(): number {
+    return this.#splitter.pending
+  }
+
+  push(bytes: Uint8Array, onBlock: BlockListener): void {
+    this.#splitter.push(bytes, onBlock)
+  }
+
+  /** Counts what is unfinished now. `false`: there is no memory for it. */
+  count(): boolean {
+    const bytes = this.pending - (this.pending % COUNTED_STEP)
+    const more = bytes - this.#counted
+    if (more > 0 && !this.#budget.reserve(more)) return false
+    if (more < 0) this.#budget.unreserve(-more)
+    this.#counted = bytes
+    return true
+  }
+
+  /** Takes the unfinished block out. */
+  takePending(): Uint8Array {
+    const pending = this.#splitter.takePending()
+    this.count()
+    return pending
+  }
+}
