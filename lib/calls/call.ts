@@ -12,10 +12,8 @@ import type { CallFacts, CallHost } from './call-host.js'
 import { CallLog } from './call-log.js'
 import { type CallAnswer, type CallReply, refusalFor } from './call-reply.js'
 import { CallStep } from './call-step.js'
+import type { Interim } from './interim-result.js'
 import type { ResumeTokenFault } from './token-fault.js'
-
-/** The text of a result that is not the last, from a token and a part of the whole. */
-export type Interim = (nextResumeToken: string, partial: string | undefined) => string
 
 const NOTHING = (): void => undefined
 
@@ -73,11 +71,10 @@ export class Call extends SoleReader implements Producer {
    */
   join(token: string | undefined, reply: CallReply, wait: number): void {
     if (token !== undefined && token === this.#nextToken) this.#advance(token)
-    const { stream } = this
     const step = this.#step
     if (reply.acceptsEvents && step.answeredWith === undefined) this.#log.askAgain(reply)
     step.join(reply)
-    if (stream.readers.current !== this) stream.attach(this, stream.written)
+    if (this.stream.readers.current !== this) this.stream.attach(this, this.stream.written)
     reply.watch(
       isCancelled => this.#left(step, reply, isCancelled),
       () => this.wake()
@@ -166,7 +163,7 @@ export class Call extends SoleReader implements Producer {
   /** The endpoint sees its response close, as nobody reads it. */
   unanswered(): void {}
 
-  /** Whoever keeps the result must not keep the request and the response that it came by. */
+  /** What keeps the result must not keep the request and the response that it came by. */
   release(): void {
     const { onDrain, onReleased } = this
     this.onDrain = this.onReleased = this.onCancelled = NOTHING

@@ -2,7 +2,9 @@
 // accepts it.
 import { isObject } from '../protocol/json-rpc.js'
 import { FIRST_STATELESS_REVISION } from '../protocol/revisions.js'
-import type { Interim } from './call.js'
+
+/** The text of a result that is not the last, from a token and a part of the whole. */
+export type Interim = (nextResumeToken: string, partial: string | undefined) => string
 
 /** What a result must have at the least, by method. */
 const LEAST: ReadonlyMap<string, object> = new Map<string, object>([

@@ -4,7 +4,7 @@
 import { isObject, type Message, paramsOf } from '../protocol/json-rpc.js'
 import { spliceJson } from '../protocol/json-splice.js'
 import type { EndpointAnswer } from '../endpoint/endpoint-answer.js'
-import type { Interim } from './call.js'
+import type { Interim } from './interim-result.js'
 
 /** The methods whose results may ask for input. */
 const METHODS: ReadonlySet<unknown> = new Set(['tools/call', 'prompts/get', 'resources/read'])
