@@ -1,28 +1,19 @@
 // The Resuming draft: a call that takes long is answered with a token in the meantime, and goes on
 // without a connection.
 import { LONGEST_TIMEOUT } from '../protocol/clock.js'
-import type { IncomingMessage } from 'node:http'
-import { nanoid } from 'nanoid'
-import {
-  cancelledRequest,
-  isRequest,
-  isRequestId,
-  isResponse,
-  type Message
-} from '../protocol/json-rpc.js'
+import { isRequest, isRequestId, type Message } from '../protocol/json-rpc.js'
 import { FIRST_STATELESS_REVISION } from '../protocol/revisions.js'
 import { declaresStreams } from '../protocol/streams-capability.js'
 import type { WireTokens } from '../protocol/shared-wire.js'
-import type { CallRun, EndpointCall } from '../endpoint/call-run.js'
+import type { CallRun } from '../endpoint/call-run.js'
 import type { ClientReply } from '../endpoint/client-reply.js'
 import type { InstanceParts } from '../endpoint/instance-parts.js'
 import { refuseAndCount } from '../endpoint/refusals.js'
 import type { RequestContext } from '../endpoint/request-context.js'
-import { tellEndpoint } from '../endpoint/endpoint-client.js'
-import { onceAnswered } from '../endpoint/acceptance.js'
 import { answerJson } from '../endpoint/reply.js'
 import type { CallFacts } from './call-host.js'
 import type { CallCounts } from './call-store.js'
+import { eachAnswer, watchEndings } from './call-watch.js'
 import { addHints } from './duration-hints.js'
 import { interimOf } from './interim-result.js'
 import { HttpReply } from './http-reply.js'
@@ -30,17 +21,9 @@ import { comeAgain, mayBeShed, requestStateOf } from './request-state.js'
 import { Call } from './call.js'
 import type { KeptCall } from './kept-call.js'
 import { refusalOf } from './token-fault.js'
-import {
-  type Ask,
-  askOf,
-  endpointRequest,
-  endpointText,
-  hasToken,
-  revisionIn,
-  tokenOf,
-  whyAnother
-} from './token-request.js'
+import { type Ask, askOf, hasToken, revisionIn, tokenOf, whyAnother } from './token-request.js'
 import { TokenAnswer } from './token-answer.js'
+import { askEndpoint } from './token-run.js'
 import { type Request, TokenCalls } from './token-calls.js'
 import { type ResumeTokensSettings, waitOf } from './token-settings.js'
 import { WiresTokens } from './wire-tokens.js'
@@ -145,38 +128,13 @@ export class ResumeTokens {
 
   /** Hears what the endpoint says about cancelled requests and ended sessions. */
   watch(context: RequestContext): void {
-    const { req, messages, owner, session } = context
-    // Without a session and without an owner, a request id says nothing about whose request it is.
-    if ((session === undefined && owner === '') || !this.#calls.store.isBusy) return
-    const cancelled = messages.flatMap(message => cancelledRequest(message) ?? [])
-    onceAnswered(context, ({ isAccepted, isSessionLost }) => {
-      // A reply that has been answered is not there any more: its client has merely waited in vain
-      // for what the wire lost.
-      if (isAccepted)
-        for (const call of this.#calls.store.findByRequests(cancelled, owner, session))
-          call.cancel(req)
-      if (session === undefined || (!isSessionLost && !(isAccepted && req.method === 'DELETE')))
-        return
-      for (const call of this.#calls.store.ofSession(session, owner)) {
-        if (isSessionLost) call.fail('session-ended')
-        else call.cancel(req)
-      }
-    })
+    watchEndings(this.#calls.store, context)
   }
 
-  /**
-   * Hears, from wherever they come, which requests of the endpoint have been answered: nobody is
-   * asked again.
-   */
+  /** Hears, from wherever they come, which requests of the endpoint have been answered. */
   noteAnswers(context: RequestContext): void {
-    const { messages, owner, session } = context
-    const answers = messages.filter(isResponse)
-    if (answers.length === 0 || session === undefined || !this.#calls.store.isBusy) return
-    onceAnswered(context, ({ isAccepted }) => {
-      if (!isAccepted) return
-      for (const call of this.#calls.store.ofSession(session, owner))
-        for (const { id } of answers) call.answered(id)
-    })
+    const { store } = this.#calls
+    if (store.isBusy) eachAnswer(context, store, (call, id) => call.answered(id))
   }
 
   /** What is held at this moment, and results that had to make room before their time. */
@@ -220,35 +178,8 @@ export class ResumeTokens {
     const reply = new HttpReply(post, request, ask.isByHeader, run.reply)
     call.join(undefined, reply, this.#waitOf(call, ask))
     if (call.stream.isEnded) return run.withhold()
-    this.#run(
-      call,
-      new TokenAnswer(this.#calls, call, post, reply.acceptsEvents),
-      request,
-      run,
-      isLate
-    )
-  }
-
-  /** Lets the endpoint answer to us, as it would to the client. */
-  #run(call: Call, answer: TokenAnswer, request: Request, run: CallRun, isLate: boolean): void {
-    const { post } = answer
-    const { req, session, text } = post
-    const id = nanoid()
-    const own = endpointRequest(request, id)
-    const asked: EndpointCall = {
-      message: own,
-      requestId: id,
-      text: endpointText(text, request, own),
-      limit: this.#settings.limits.maxCallBytes,
-      stream: call.stream,
-      collector: call
-    }
-    const work = isLate ? run.askAnew(asked, answer) : run.ask(asked, answer)
-    // It may have been answered at once, before it could say that it was over.
-    if (call.stream.isEnded) return work.leave()
-    call.onDrain = () => work.drain()
-    call.onReleased = () => work.leave()
-    if (session !== undefined) call.onCancelled = by => this.#tellCancelled(by ?? req, id, session)
+    const answer = new TokenAnswer(this.#calls, call, post, reply.acceptsEvents)
+    askEndpoint(this.#calls, call, answer, request, run, isLate)
   }
 
   /** A request with a token never reaches the endpoint: an old token must not run a tool again. */
@@ -292,16 +223,6 @@ export class ResumeTokens {
       200,
       `[${asking.map(({ id }) => refusalOf(isRequestId(id) ? id : null, reason)).join(',')}]`
     )
-  }
-
-  /**
-   * An endpoint with sessions knows cancellation only as a notification; the client's own names an
-   * id that it never saw.
-   */
-  #tellCancelled(req: IncomingMessage, requestId: string, sessionId: string): void {
-    const params = { requestId, reason: 'The client has cancelled the request' }
-    const message = { jsonrpc: '2.0', method: 'notifications/cancelled', params }
-    void tellEndpoint(this.#parts, req, message, { sessionId })
   }
 }
 

@@ -11,11 +11,11 @@ import {
   wantsToHearOfTasks
 } from '../../protocol/tasks.js'
 import { headerOf } from '../../access/guards.js'
-import { onceAnswered } from '../../endpoint/acceptance.js'
 import type { InstanceParts } from '../../endpoint/instance-parts.js'
 import type { RequestContext } from '../../endpoint/request-context.js'
 import { type ReadHeader, rewriteAnswer } from '../../endpoint/rewrite-answer.js'
 import { DueQueue } from '../../streams/due-queue.js'
+import { eachAnswer } from '../call-watch.js'
 import { requestStateOf } from '../request-state.js'
 import { askOf, hasToken, revisionIn } from '../token-request.js'
 import { declaringTasks, markedTools, wishOf } from './core.js'
@@ -163,14 +163,8 @@ export class Tasks {
 
   /** Hears which questions of the endpoint have been answered. */
   noteAnswers(context: RequestContext): void {
-    const { messages, owner, session } = context
-    const answers = messages.filter(isResponse)
-    if (answers.length === 0 || session === undefined || this.#store.counts().tasks === 0) return
-    onceAnswered(context, ({ isAccepted }) => {
-      if (!isAccepted) return
-      for (const task of this.#store.ofSession(session, owner))
-        for (const { id } of answers) this.#shared.dialogues.get(task)?.answered(id)
-    })
+    if (this.#store.counts().tasks === 0) return
+    eachAnswer(context, this.#store, (task, id) => this.#shared.dialogues.get(task)?.answered(id))
   }
 
   /** [2025-11-25] Some tools have been set to become tasks. */

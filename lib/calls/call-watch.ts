@@ -1,0 +1,45 @@
+// What the endpoint decides about calls that it works on: answers that it takes, requests that are
+// cancelled, sessions that end.
+import { onceAnswered } from '../endpoint/acceptance.js'
+import type { RequestContext } from '../endpoint/request-context.js'
+import { cancelledRequest, isResponse, type RequestId } from '../protocol/json-rpc.js'
+import type { CallStore } from './call-store.js'
+
+/**
+ * Calls back for each call of the session and each request of the endpoint that its client has
+ * answered, once the endpoint has taken the answers: nobody is asked again.
+ */
+export function eachAnswer<T>(
+  context: RequestContext,
+  store: { ofSession(session: string, owner: string): Iterable<T> },
+  answered: (call: T, requestId: RequestId) => void
+): void {
+  const { messages, owner, session } = context
+  const answers = messages.filter(isResponse)
+  if (answers.length === 0 || session === undefined) return
+  onceAnswered(context, ({ isAccepted }) => {
+    if (!isAccepted) return
+    for (const call of store.ofSession(session, owner))
+      for (const { id } of answers) answered(call, id)
+  })
+}
+
+/** Ends the calls whose requests are cancelled, or whose session ends, once the endpoint says so. */
+export function watchEndings(store: CallStore, context: RequestContext): void {
+  const { req, messages, owner, session } = context
+  // Without a session and without an owner, a request id says nothing about whose request it is.
+  if ((session === undefined && owner === '') || !store.isBusy) return
+  const cancelled = messages.flatMap(message => cancelledRequest(message) ?? [])
+  onceAnswered(context, ({ isAccepted, isSessionLost }) => {
+    // A reply that has been answered is not there any more: its client has merely waited in vain
+    // for what the wire lost.
+    if (isAccepted)
+      for (const call of store.findByRequests(cancelled, owner, session)) call.cancel(req)
+    if (session === undefined || (!isSessionLost && !(isAccepted && req.method === 'DELETE')))
+      return
+    for (const call of store.ofSession(session, owner)) {
+      if (isSessionLost) call.fail('session-ended')
+      else call.cancel(req)
+    }
+  })
+}
