@@ -109,7 +109,7 @@ export class Closing {
     this.#deadline.start(drain)
   }
 
-  /** Time is up: whoever still waits is told so. */
+  /** Time is up: clients that still wait are told so. */
   #expire(): void {
     if (this.#expired === undefined) return
     const instance = this.#instance

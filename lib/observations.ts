@@ -1,4 +1,4 @@
-// What an instance counts since its start, and tells whoever subscribes.
+// What an instance counts since its start, and tells its subscribers.
 import { now } from './protocol/clock.js'
 import type { StreamFault } from './protocol/errors.js'
 import type { Stream } from './streams/stream.js'

@@ -24,7 +24,7 @@ export interface Backplane {
   /** Total of messages that could not be handed over. */
   readonly dropped: number
   /**
-   * Sends a message to whoever listens to a channel: at most once, without waiting. Never throws.
+   * Sends a message to those who listen to a channel: at most once, without waiting. Never throws.
    */
   send(channel: string, message: Uint8Array): void
   /**

@@ -48,7 +48,7 @@ interface Retired {
 
 /** Milliseconds for which it is: then the token is as one that never was. */
 const RETIRED_FOR = 60 * 60 * 1000
-/** Calls are not handed off: what they ask, they ask whoever waits. */
+/** Calls are not handed off: what they ask, they ask the request that waits. */
 const NO_HANDOFF = { handoffQuiet: Infinity, handoffAfter: Infinity }
 
 export class CallStore implements CallHost<Call> {

@@ -36,8 +36,8 @@ export class HttpReply implements CallReply {
   }
 
   /**
-   * Its response is recorded for whoever sends the request again, so it is given even if nobody is
-   * there any more.
+   * Its response is recorded for a client that sends the request again, so it is written even if
+   * none is there any more.
    */
   get isKept(): boolean {
     return this.#reply.isKept

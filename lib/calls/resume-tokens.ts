@@ -48,7 +48,7 @@ export class ResumeTokens {
     this.onWires = new WiresTokens(this.#calls)
   }
 
-  /** What answers a POST in the endpoint's place, whoever sends it; `undefined`: nothing does. */
+  /** What answers a POST in the endpoint's place, from any client; `undefined`: nothing does. */
   answerFor(post: RequestContext): (() => void) | undefined {
     const { messages, isBatch } = post
     // Whatever its id is: what the endpoint would make of it is not known.
@@ -155,7 +155,7 @@ export class ResumeTokens {
     return this.#calls.store.whenIdle()
   }
 
-  /** Its time is up: whoever waits is told so. */
+  /** Its time is up: the requests that wait are told so. */
   close(): void {
     this.#calls.store.close()
   }

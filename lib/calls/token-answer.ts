@@ -1,4 +1,4 @@
-// What the endpoint says to a call with tokens: to whoever waits for it.
+// What the endpoint says to a call with tokens: for the requests that wait for it.
 import type { CapturedAnswerListener } from '../endpoint/answer-capture.js'
 import type { EndpointAnswer } from '../endpoint/endpoint-answer.js'
 import { tellUnanswered } from '../endpoint/endpoint-client.js'

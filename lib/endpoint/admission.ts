@@ -95,7 +95,7 @@ export type AskedAdmission =
   /** It says nothing. */
   | { readonly kind: 'none' }
 
-/** Milliseconds for which the endpoint's word is awaited. */
+/** Milliseconds that the endpoint may take to answer. */
 const PATIENCE = 10_000
 /** Bytes that it may have. */
 const LONGEST_ANSWER = 1024 * 1024
@@ -117,7 +117,7 @@ export class Admissions {
     maxSize: MOST_CLIENTS,
     ttl: KEPT_FOR
   })
-  /** Those that wait for the endpoint's word on the same client. */
+  /** Those that wait to hear of the same client. */
   readonly #asking = new Map<string, Promise<AskedAdmission>>()
 
   /**

@@ -44,7 +44,7 @@ export function label(stream: { readonly id: string }): string {
 
 export interface StreamName {
   readonly id: string
-  /** The sequence after which its events are new to whoever has this URL. */
+  /** The sequence after which its events are new to a client with this URL. */
   readonly start: number
 }
 

@@ -79,7 +79,7 @@ const STREAM_METHODS = ['stream/resume', 'stream/poll', 'stream/poll/all'] as co
 
 export type StreamMethod = (typeof STREAM_METHODS)[number]
 
-/** Whether a message is for the streams, and not for whoever produces them. */
+/** Whether a message is for the streams, and not for what produces them. */
 export function isStreamMethod(
   message: Message
 ): message is Message & { readonly method: StreamMethod } {

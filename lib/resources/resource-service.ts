@@ -9,7 +9,7 @@ import { canAnswer, claim } from '../endpoint/reply.js'
 import { closeWhenIdle } from '../endpoint/socket-closed.js'
 import { EndpointError } from '../endpoint/admission.js'
 import { deliver, type Delivery } from './deliver.js'
-import { EndpointWord } from './endpoint-word.js'
+import { EndpointQuestions } from './endpoint-questions.js'
 import {
   closing,
   notFound,
@@ -38,7 +38,7 @@ const FEW_TRANSFERS = 8
 export class ResourceService {
   readonly settings: ResourceSettings
   readonly #parts: InstanceParts
-  readonly #endpoint: EndpointWord
+  readonly #endpoint: EndpointQuestions
   readonly #report: (error: Error) => void
   readonly #requests = new Set<ResourceRequest>()
   readonly #idle = new WhenIdle(() => this.#requests.size === 0)
@@ -46,7 +46,7 @@ export class ResourceService {
   constructor(settings: ResourceSettings, parts: InstanceParts, report: (error: Error) => void) {
     this.settings = settings
     this.#parts = parts
-    this.#endpoint = new EndpointWord(settings.timeout)
+    this.#endpoint = new EndpointQuestions(settings.timeout)
     this.#report = report
   }
 

@@ -9,7 +9,7 @@ import { tellEndpoint } from '../endpoint/endpoint-client.js'
 import { guarded, noContent } from '../endpoint/reply.js'
 import type { Context } from './route.js'
 
-/** Milliseconds for which the endpoint's word on a cancellation is awaited. */
+/** Milliseconds that the endpoint may take to accept a cancellation. */
 const PATIENCE = 5000
 
 /**

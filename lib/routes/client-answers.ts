@@ -95,8 +95,8 @@ function answersIn(
 }
 
 /**
- * Milliseconds for which the endpoint's word on an answer is awaited: whoever sends the same answer
- * waits behind it.
+ * Milliseconds that the endpoint may take to accept an answer: a client that sends the same one
+ * again waits behind it.
  */
 const PATIENCE = 30_000
 

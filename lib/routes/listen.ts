@@ -22,7 +22,7 @@ function channelFor(context: Context, session: string): Answer | undefined {
   if (rule === 'one' || (rule === undefined && !mayAsk))
     return () => follow(context, first, startOf(first))
   const parked = channels.filter(({ hasReader }) => !hasReader)
-  // Whatever the endpoint would say, what it has said already is for whoever comes first.
+  // Whatever the endpoint would say, what it has said already is for the client that comes first.
   const unread = parked.find(({ log }) => log.written < log.last)
   if (unread !== undefined) return () => follow(context, unread, startOf(unread))
   const isOnly = channels.length === 1

@@ -1,5 +1,5 @@
-// May this client look in on tasks here, and has the endpoint tasks of its own: the endpoint's word
-// on both, kept for a while so that polling does not double its load.
+// Whether this client may ask for tasks here, and whether the endpoint has tasks of its own: what
+// the endpoint says of both, cached for a while so that polling does not double its load.
 import { LRUCache } from 'lru-cache'
 import { isObject, type Message } from '../../protocol/json-rpc.js'
 import { FIRST_STATELESS_REVISION } from '../../protocol/revisions.js'

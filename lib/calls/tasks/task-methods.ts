@@ -64,7 +64,7 @@ export async function refuseUndeclared({ admission }: TasksParts, post: TaskPost
   giveRefusal(post, UNDECLARED)
 }
 
-/** What is wrong with a request, whoever makes it. */
+/** What is wrong with a request, for any client. */
 function faultOf({ context, request }: TaskPost, method: TaskMethod): TaskRefusal | undefined {
   const { req } = context
   const disagreement = headerFault(name => headerOf(req, name), request)

@@ -1,4 +1,5 @@
-// What the endpoint says of the client that asks for a resource, and answers to a provider.
+// What the endpoint is asked about a resource: whether it admits the client, and what a provider
+// wants to know of it.
 import type { IncomingMessage } from 'node:http'
 import { isObject } from '../protocol/json-rpc.js'
 import { withoutStream } from '../protocol/link-header.js'
@@ -14,7 +15,7 @@ const LONGEST_ADMISSION = 1024 * 1024
 const LONGEST_REPLY = 256 * 1024 * 1024
 
 /** Asks with the credentials of one request, through everything in front of the endpoint. */
-export class EndpointWord {
+export class EndpointQuestions {
   readonly #timeout: number | null
 
   /** @param timeout milliseconds for which it is awaited; `null`: for ever. */
