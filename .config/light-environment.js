@@ -1,6 +1,7 @@
 // Jest's Node environment without what takes processor time from specs, and gives them nothing.
 import { TestEnvironment as NodeEnvironment } from 'jest-environment-node'
 import vm from 'node:vm'
+import { keepCode } from './code-cache.js'
 import { StorageWatch } from './storage-watch.js'
 
 // Node 20.18 and later.
@@ -9,6 +10,8 @@ const PLAIN = vm.constants?.DONT_CONTEXTIFY
 // Jest's are a hundred. Node reads the stack of each error that destroys a stream, and Jest maps
 // each of its frames to the source then.
 const STACK_FRAMES = 20
+
+keepCode()
 
 export default class LightEnvironment extends NodeEnvironment {
   #storages = new StorageWatch()
