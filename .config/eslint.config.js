@@ -84,7 +84,7 @@ export default defineConfig(
     extends: [tseslint.configs.recommendedTypeCheckedOnly],
     plugins: { 'import-x': importX },
     languageOptions: {
-      parserOptions: { project: './tsconfig.json', tsconfigRootDir: process.cwd() }
+      parserOptions: { project: './.config/tsconfig.lint.json', tsconfigRootDir: process.cwd() }
     },
     settings: {
       'import-x/parsers': { '@typescript-eslint/parser': ['.ts'] },
