@@ -4,8 +4,15 @@ import type { Sink } from '../readers/sink.js'
 import type { CapturedHead } from './captured-head.js'
 import { cork, uncork } from './connections.js'
 import type { DeferredEvents } from './deferred-events.js'
-import { detachSocket, type SocketWatcher, watchRequest, watchSocket } from './detached-socket.js'
-import { isBroken, isReset, pendingBytes } from './node-internals.js'
+import {
+  detachSocket,
+  type RequestWatcher,
+  type SocketWatch,
+  type SocketWatcher,
+  watchRequest,
+  watchSocket
+} from './detached-socket.js'
+import { compactProperties, isBroken, isReset, pendingBytes } from './node-internals.js'
 import type { ResponsePipeline } from './response-pipeline.js'
 import { maskResponse } from './response-view.js'
 import { closeWhenIdle, whenClosed } from './socket-closed.js'
@@ -33,7 +40,7 @@ export interface CapturedWireHost {
   connectionClosed(): void
 }
 
-export class CapturedWire implements Sink, SocketWatcher {
+export class CapturedWire implements Sink, SocketWatcher, RequestWatcher {
   readonly #req: IncomingMessage
   readonly #pipeline: ResponsePipeline
   readonly #host: CapturedWireHost
@@ -41,8 +48,8 @@ export class CapturedWire implements Sink, SocketWatcher {
   /** We write ourselves: those in front of us see the wire, whatever the endpoint sees. */
   #isWriting = false
   #isGone = false
-  /** Called before we end the connection. */
-  #unwatchSocket: (() => void) | undefined
+  /** Left before we end the connection. */
+  #socketWatch: SocketWatch | undefined
   #closeListener: (() => void) | undefined
   #drainListener: (() => void) | undefined
 
@@ -193,13 +200,13 @@ export class CapturedWire implements Sink, SocketWatcher {
 
   /** Tells from now on what becomes of the socket, and who destroys what. */
   watch(): void {
-    watchRequest(this.#req, error => this.#isKept(error))
-    this.#unwatchSocket = watchSocket(this.#req, this)
+    watchRequest(this.#req, this)
+    this.#socketWatch = watchSocket(this.#req, this)
   }
 
   /** Tells no more. */
   unwatch(): void {
-    this.#unwatchSocket?.()
+    this.#socketWatch?.delete(this)
   }
 
   // SocketWatcher
@@ -220,10 +227,12 @@ export class CapturedWire implements Sink, SocketWatcher {
     this.#host.wireGone()
     this.#closeListener?.()
     this.#forgetConnection()
+    if (this.#host.isRunning) compactProperties(this.#req, this.#res)
   }
 
-  /** Whether a request that somebody destroys stays. */
-  #isKept(error: Error | undefined): boolean {
+  // RequestWatcher
+
+  requestDestroyed(error: Error | undefined): boolean {
     const req = this.#req
     const host = this.#host
     const isOfWire = isReset(error)
@@ -243,8 +252,8 @@ export class CapturedWire implements Sink, SocketWatcher {
   /** Before we end the connection ourselves: the endpoint may go on. */
   #leaveSocket(): void {
     this.#events.leavingSocket()
-    this.#unwatchSocket?.()
-    if (this.#host.isRunning && this.#unwatchSocket !== undefined) detachSocket(this.#req, this)
-    this.#unwatchSocket = undefined
+    this.#socketWatch?.delete(this)
+    if (this.#host.isRunning && this.#socketWatch !== undefined) detachSocket(this.#req, this)
+    this.#socketWatch = undefined
   }
 }

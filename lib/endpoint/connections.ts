@@ -195,14 +195,11 @@ export function responseSink(req: IncomingMessage, res: ServerResponse): Sink {
     onClose(listener) {
       if (res.destroyed) return listener()
       const gone = (): void => {
-        unwatch()
+        watch.delete(watcher)
         listener()
       }
-      const unwatch = watchSocket(req, {
-        isInsideHandler: () => false,
-        destroyed: () => false,
-        gone
-      })
+      const watcher = { isInsideHandler: () => false, destroyed: () => false, gone }
+      const watch = watchSocket(req, watcher)
       res.once('close', gone)
     },
     closeSocket(onClosed) {

@@ -19,6 +19,12 @@ export interface SocketWatcher {
   gone(): void
 }
 
+/** A response that wants to know of its request. */
+export interface RequestWatcher {
+  /** Somebody destroys the request. `true`: it stays all the same. */
+  requestDestroyed(error: Error | undefined): boolean
+}
+
 const watches = new WeakMap<Socket, SocketWatch>()
 
 /**
@@ -27,61 +33,71 @@ const watches = new WeakMap<Socket, SocketWatch>()
  * here, where it is known who called. One patch serves all responses of a socket, however many are
  * pipelined.
  */
-class SocketWatch {
-  readonly watchers = new Set<SocketWatcher>()
+export class SocketWatch {
+  /** Mostly one: a set of one would be three times as large. */
+  #watchers: readonly SocketWatcher[] = []
   readonly #socket: Socket
   readonly #original: Socket['destroy']
   readonly #patch: Socket['destroy']
 
   constructor(socket: Socket) {
-    const { watchers } = this
-    const original = socket.destroy
     this.#socket = socket
-    this.#original = original
-    this.#patch = function destroy(this: Socket, error?: Error): Socket {
-      const caller = isDestroyedByNode(this, error)
-        ? undefined
-        : [...watchers].find(watcher => watcher.isInsideHandler())
-      return caller?.destroyed() === true ? this : original.call(this, error)
-    }
+    this.#original = socket.destroy
+    this.#patch = patchOf(this, socket.destroy)
     socket.destroy = this.#patch
-    socket.on('close', this.#closed)
+    socket.on('close', closed)
+  }
+
+  add(watcher: SocketWatcher): void {
+    this.#watchers = this.#watchers.concat(watcher)
   }
 
   /** With the last watcher the socket gets its own method back: it will serve the next request. */
   delete(watcher: SocketWatcher): void {
-    this.watchers.delete(watcher)
-    if (this.watchers.size > 0) return
+    this.#watchers = this.#watchers.filter(other => other !== watcher)
+    if (this.#watchers.length > 0) return
     watches.delete(this.#socket)
-    this.#socket.off('close', this.#closed)
+    this.#socket.off('close', closed)
     if (this.#socket.destroy === this.#patch) this.#socket.destroy = this.#original
   }
 
-  readonly #closed = (): void => {
-    for (const watcher of this.watchers) watcher.gone()
+  /** Somebody destroys the socket. `true`: it stays, as it was the endpoint. */
+  destroyed(socket: Socket, error: Error | undefined): boolean {
+    if (isDestroyedByNode(socket, error)) return false
+    return this.#watchers.find(watcher => watcher.isInsideHandler())?.destroyed() === true
+  }
+
+  gone(): void {
+    for (const watcher of this.#watchers) watcher.gone()
   }
 }
 
-/** Watches the socket of a request. Returns how to stop. */
-export function watchSocket({ socket }: IncomingMessage, watcher: SocketWatcher): () => void {
+function patchOf(watch: SocketWatch, original: Socket['destroy']): Socket['destroy'] {
+  return function destroy(this: Socket, error?: Error): Socket {
+    return watch.destroyed(this, error) ? this : original.call(this, error)
+  }
+}
+
+function closed(this: Socket): void {
+  watches.get(this)?.gone()
+}
+
+/** Watches the socket of a request, until the watcher is deleted from what is returned. */
+export function watchSocket({ socket }: IncomingMessage, watcher: SocketWatcher): SocketWatch {
   let watch = watches.get(socket)
   if (watch === undefined) watches.set(socket, (watch = new SocketWatch(socket)))
-  watch.watchers.add(watcher)
-  return () => watch.delete(watcher)
+  watch.add(watcher)
+  return watch
 }
 
 /**
  * Node ends the connection with a request that is destroyed before its body has been read: an
  * endpoint may end its stream so.
- *
- * @param stays told when somebody destroys the request: whether it stays all the same.
  */
-export function watchRequest(
-  req: IncomingMessage,
-  stays: (error: Error | undefined) => boolean
-): void {
+export function watchRequest(req: IncomingMessage, watcher: RequestWatcher): void {
   const { destroy } = req
-  req.destroy = (error?: Error): IncomingMessage => (stays(error) ? req : destroy.call(req, error))
+  req.destroy = (error?: Error): IncomingMessage =>
+    watcher.requestDestroyed(error) ? req : destroy.call(req, error)
 }
 
 /**

@@ -256,3 +256,17 @@ export function expectPatches(req: IncomingMessage, res: ServerResponse): void {
   expectProperties(req, IncomingMessage.prototype, 'aborted')
   expectProperties(res, ServerResponse.prototype, 'sendDate')
 }
+
+/** V8 makes a plain object again of a hash table behind which it finds a property of another. */
+const readThrough = (object: { readonly destroyed?: unknown }): unknown => object.destroyed
+
+/**
+ * A request and its response go on for long behind a client that has gone, and hardly anybody adds
+ * properties to them any more: as hash tables they would take 1.4 KB more (Node 20). This takes 6
+ * to 20 us.
+ */
+export function compactProperties(req: IncomingMessage, res: ServerResponse): void {
+  // Else they are none.
+  if (SHARES_CLASSES || Object.getPrototypeOf(req) === IncomingMessage.prototype) return
+  for (const object of [req, res]) readThrough(Object.create(object) as object)
+}

@@ -41,7 +41,7 @@ export class ResponsePipeline implements Layer {
   /** What is written may be used again once Node is done with it. */
   readonly isReusable: boolean
   /** From the endpoint to the wire. */
-  readonly #stages: Stage[] = []
+  #stages: readonly Stage[] = []
   #top: Layer = this
   /** The pipeline that stands furthest behind, set on the first one. */
   latest: ResponsePipeline = this
@@ -82,7 +82,9 @@ export class ResponsePipeline implements Layer {
   add(stage: Stage): void {
     const order = STAGE_ORDER.indexOf(stage.kind)
     const at = this.#stages.findIndex(({ kind }) => STAGE_ORDER.indexOf(kind) >= order)
-    this.#stages.splice(at < 0 ? this.#stages.length : at, 0, stage)
+    // Copied, as `splice` leaves room for 17.
+    const before = at < 0 ? this.#stages : this.#stages.slice(0, at)
+    this.#stages = before.concat(stage, at < 0 ? [] : this.#stages.slice(at))
     this.#link()
   }
 
@@ -91,9 +93,8 @@ export class ResponsePipeline implements Layer {
    * where nobody has patched on top of ours.
    */
   remove(stage: Stage): void {
-    const at = this.#stages.indexOf(stage)
-    if (at < 0) return
-    this.#stages.splice(at, 1)
+    if (!this.#stages.includes(stage)) return
+    this.#stages = this.#stages.filter(other => other !== stage)
     this.#link()
     if (this.#stages.length > 0) return
     const methods = this.res as unknown as Record<keyof ResponseMethods, unknown>

@@ -1,7 +1,14 @@
 // A request or a response that is about to be given more properties stays what it was.
 
+import { IncomingMessage, ServerResponse } from 'node:http'
+import { Socket } from 'node:net'
+import { setFlagsFromString } from 'node:v8'
 import { expect, it } from '@jest/globals'
-import { expectProperties } from '../../../lib/endpoint/node-internals.js'
+import {
+  compactProperties,
+  expectPatches,
+  expectProperties
+} from '../../../lib/endpoint/node-internals.js'
 
 class Born {
   mark: unknown = 1
@@ -39,4 +46,24 @@ it('an object that can be given none, or that has lost the property, is left alo
   const object = given()
   expectProperties(object, Born.prototype, 'lost')
   expect({ ...object }).toEqual({ mark: 1, other: 2 })
+})
+
+it('those of a call whose client has gone are no hash tables any more, and are what they were', () => {
+  setFlagsFromString('--allow-natives-syntax')
+  const isFast = new Function('object', 'return %HasFastProperties(object)')
+  const inherit = <T extends object>(object: T) =>
+    Object.setPrototypeOf(object, Object.create(Object.getPrototypeOf(object))) as T
+  let last: object[] = []
+  // What V8 knows of the code that reads comes with its use.
+  for (let n = 0; n < 100; n++) {
+    const req = inherit(new IncomingMessage(new Socket()))
+    const res = inherit(new ServerResponse(req))
+    expectPatches(req, res)
+    Object.assign(res, { write: () => true, end: () => res })
+    const before = [req, res].map(each => Object.getOwnPropertyDescriptors(each))
+    compactProperties(req, res)
+    last = [req, res]
+    expect(last.map(each => Object.getOwnPropertyDescriptors(each))).toEqual(before)
+  }
+  expect(last.map(each => isFast(each))).toEqual([true, true])
 })
