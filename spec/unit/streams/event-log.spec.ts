@@ -76,6 +76,31 @@ describe('the event log', () => {
     expect(textAfter(log, 3)).toBe('')
   })
 
+  it('retains what it reads, from each cursor, and counts nothing as unwritten at first', () => {
+    const { log } = newLog()
+    expect(log.unwrittenBytes).toBe(0)
+    for (let n = 1; n <= 40; n++) append(log, 'x'.repeat(100))
+    for (let cursor = 0; cursor < log.last; cursor++) {
+      const retained = log.retain(cursor, { recalled() {} })
+      const { bytes, last } = log.read(cursor)
+      expect([Buffer.from(retained.bytes).toString(), retained.last]).toEqual([
+        Buffer.from(bytes).toString(),
+        last
+      ])
+      retained.release()
+    }
+  })
+
+  it('stays where it is when an older batch is said to be written after a newer one', () => {
+    const { log } = newLog()
+    for (let n = 1; n <= 40; n++) append(log, 'x'.repeat(100))
+    const older = log.read(0)
+    write(log, 0)
+    log.markWritten(older, 2)
+    expect([log.written, log.unwrittenBytes]).toEqual([40, 0])
+    expect(older.last).toBeLessThan(40)
+  })
+
   it('evicts no more at a time than a part of what may be kept of it', () => {
     const log = new EventLog(STREAM, new Budget(), '', 8192)
     for (let n = 1; n <= 100; n++) append(log, 'x'.repeat(100))

@@ -2,6 +2,7 @@
 
 import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals'
 import type { ClientProfile } from '../../../lib/protocol/revisions.js'
+import type { RegistryLimits } from '../../../lib/streams/stream-registry.js'
 import { cancelled, request } from '../../helpers/mcp.js'
 import {
   append,
@@ -30,8 +31,12 @@ let table: ReturnType<typeof newTable>
 const opened: Opened[] = []
 
 /** A stream with a reader. */
-function start(profile: ClientProfile, kind: 'request' | 'listen' = 'request') {
-  table = newTable()
+function start(
+  profile: ClientProfile,
+  kind: 'request' | 'listen' = 'request',
+  limits: Partial<RegistryLimits> = {}
+) {
+  table = newTable(limits)
   const one = open(table.table, { profile, kind })
   opened.push(one)
   const reader = new FakeReader()
@@ -255,7 +260,43 @@ describe('for a client of which nothing is known', () => {
   })
 })
 
+describe('a ping goes in front of what is asked', () => {
+  const UNPROVED: ClientProfile = { ...MANNERS, reconnects: false }
+  const pings = ({ stream }: Opened) => stream.log.last - stream.lastRequest === 0 && stream.pingId
+
+  it('of a client that may keep its answers, once, and of nobody else', () => {
+    const isPinged = (profile: ClientProfile, kind?: 'listen') => {
+      const one = start(profile, kind)
+      append(one.stream, ask('a'))
+      append(one.stream, ask('b'))
+      return [typeof pings(one) === 'string', one.stream.log.last]
+    }
+    expect(isPinged(UNPROVED)).toEqual([true, 3])
+    expect(isPinged(UNPROVED, 'listen')).toEqual([false, 2])
+    expect(isPinged(MANNERS)).toEqual([false, 2])
+    expect(isPinged({ ...UNPROVED, handoff: 'when-quiet' })).toEqual([false, 2])
+    expect(isPinged({ ...UNPROVED, handoff: 'never' })).toEqual([false, 2])
+  })
+
+  it('and its client has a second for the answer, however soon it would be disconnected', () => {
+    const { stream, reader } = start(UNPROVED, 'request', { handoffAfter: 10 })
+    append(stream, ask('a'))
+    pass(999)
+    expect(reader.disconnects).toEqual([])
+    pass(1)
+    expect(reader.disconnects).toEqual([undefined])
+  })
+})
+
 describe('never', () => {
+  it('once it turned out not to be ours', () => {
+    const { stream, reader } = start(ANNOUNCED)
+    append(stream, ask('a'))
+    table.table.forget(stream)
+    pass(1e6)
+    expect([stream.state, reader.disconnects]).toEqual(['live', []])
+  })
+
   it('where that is the option, not even for a client that has proved itself', () => {
     const { stream, reader } = start({ ...MANNERS, handoff: 'never' })
     append(stream, ask('a'))

@@ -191,6 +191,24 @@ describe('when all streams together are too many', () => {
     })
   })
 
+  it('and those that have ended are of owners with much less, a new one is refused', () => {
+    const { table } = newTable({ maxStreams: 8 })
+    for (let n = 0; n < 7; n++) open(table, { owner: 'greedy' })
+    const { stream } = open(table, { owner: 'modest' })
+    complete(stream)
+    expect(tryOpen(table, { owner: 'greedy' })).toBeUndefined()
+    expect(table.counts()).toMatchObject({ live: 7, finished: 1 })
+  })
+
+  it("each counts in its owner's share until nothing is kept of it", () => {
+    const { table } = newTable()
+    const { shares } = table.budget
+    const { stream } = open(table, { owner: 'me' })
+    expect(shares.sizeOf('me')).toBeGreaterThan(0)
+    stream.cancel()
+    expect(shares.sizeOf('me')).toBe(0)
+  })
+
   it('it never loses count, however often they come and go', () => {
     const { table } = newTable({ maxStreams: 7, window: 5000, abandonAfter: 9000 })
     const all: Stream[] = []
@@ -558,6 +576,15 @@ describe('a stream is found', () => {
     open(table, requestOf)
     open(table, requestOf)
     expect(table.index.findByRequests([7], 's', 'me').get(7)).toBeUndefined()
+  })
+
+  it('not at all where its client has been given something else for its call', () => {
+    const { table } = newTable()
+    open(table, { owner: 'me', isUnknown: true })
+    expect(table.index.listFor(undefined, 'me')).toEqual([])
+    expect([...table.index.findByRequests([1], undefined, 'me')]).toEqual([])
+    const { stream } = open(table, { owner: 'me' })
+    expect(table.index.listFor(undefined, 'me')).toEqual([stream])
   })
 
   it('as the listen channel of its session, while it runs', async () => {

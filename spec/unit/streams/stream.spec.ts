@@ -199,6 +199,35 @@ describe('a stream', () => {
     expect(stream.log.last).toBe(2)
   })
 
+  it('does not fail where the endpoint ends it while its session is to end, unless that stays', () => {
+    for (const [asked, kept, states] of [
+      [1, 1, ['live', 'failed']],
+      [2, 1, ['live', 'live']],
+      [2, 2, ['live', 'failed']]
+    ] as const) {
+      const { stream } = open(newTable().table)
+      for (let n = 0; n < asked; n++) stream.sessionEnding()
+      stream.producerEnded()
+      const first = stream.state
+      for (let n = 0; n < kept; n++) stream.sessionKept()
+      expect([first, stream.state]).toEqual(states)
+      stream.cancel()
+    }
+    const { stream } = open(newTable().table)
+    stream.sessionEnding()
+    stream.sessionKept()
+    expect(stream.state).toBe('live')
+  })
+
+  it('counts as followed from its beginning where a connection is to follow it, until it has missed', () => {
+    const { table } = newTable()
+    expect(open(table).stream.isFollowed).toBe(false)
+    const { stream } = open(table, { isConnecting: true })
+    expect(stream.isFollowed).toBe(true)
+    stream.missed()
+    expect(stream.isFollowed).toBe(false)
+  })
+
   it('says that it is a listen channel, and completes without any response', () => {
     const { stream } = open(newTable().table, { kind: 'listen', requestIds: [] })
     stream.producerEnded()
