@@ -118,9 +118,9 @@ export class EventLog {
   }
 
   /**
-   * The newest reader starts after a cursor: to it, what comes next is unwritten, whoever else has
-   * been given it; and what lies before it is written, although the reader before may not have come
-   * so far.
+   * The newest reader starts after a cursor: what comes next counts as unwritten, although another
+   * reader may have written it; and what lies before counts as written, although the reader before
+   * may not have come so far.
    */
   startFrom(cursor: number): void {
     const written = Math.max(cursor, this.first - 1)
@@ -152,8 +152,8 @@ export class EventLog {
   }
 
   /**
-   * Forgets everything; sequences go on from where they are. `isRecall`: whoever is still being
-   * given some of it is cut off.
+   * Forgets everything; sequences go on from where they are. `isRecall`: readers
+   * that still retain some of it are cut off.
    */
   clear(isRecall = false): void {
     const segments = this.#segments
@@ -178,6 +178,7 @@ export class EventLog {
       this.#budget,
       this.#owner
     )
+    this.#segments[this.#segments.length - 1]?.seal()
     // As in a segment: most logs have one.
     if (this.#segments.length === 0) this.#segments = [segment]
     else this.#segments.push(segment)

@@ -9,6 +9,8 @@ const MOST_FREE = 256
 
 const free: Buffer[] = []
 const NO_ENDS: number[] = []
+/** So many numbers take less in an array of 16 bits each, whatever that takes by itself. */
+const MANY_ENDS = 64
 
 /** Where the memory of segments is counted. */
 export interface SegmentKeeper {
@@ -67,7 +69,7 @@ export class Segment {
   /** Bytes of all events of its log before its first. */
   readonly offset: number
   /** Where each event ends but the last, which ends at `used`. */
-  #ends = NO_ENDS
+  #ends: number[] | Uint16Array = NO_ENDS
   /** How many events there are. */
   count = 0
   used = 0
@@ -103,9 +105,14 @@ export class Segment {
     // The second without `push`, which makes room for 17 at once: most segments of a call that
     // waits have few.
     if (this.count === 1) this.#ends = [this.used]
-    else if (this.count > 1) this.#ends.push(this.used)
+    else if (this.count > 1) (this.#ends as number[]).push(this.used)
     this.used = end
     this.count++
+  }
+
+  /** There will be no more events in it. What is larger than 16 bits can tell has but one. */
+  seal(): void {
+    if (this.#ends.length >= MANY_ENDS) this.#ends = Uint16Array.from(this.#ends)
   }
 
   /** Where an event ends; 0 for the one before the first. */
