@@ -35,7 +35,7 @@ export interface ConnectionOptions {
  *   go.
  * - `blocked`: the socket takes no more; it lags until `drain`.
  * - `superseded`: a newer one follows the stream; it writes no more, and ends with `takeOver`.
- * - `leaving`: disconnected while blocked; the stream goes on without it, its goodbye waits for
+ * - `leaving`: disconnected while blocked; the stream goes on without it, its last block waits for
  *   `drain`.
  * - `closed`: for good.
  */
@@ -49,7 +49,7 @@ const MOST_COPIED = 1024
 
 /** Who keeps the connection. */
 export interface ConnectionHost extends ConnectionQueues {
-  /** It has closed, whoever closed it. Called once. */
+  /** It has closed, from either side. Called once. */
   closed(connection: Connection): void
   /** It waits for its socket. */
   waits(connection: Connection): void
@@ -61,7 +61,7 @@ export class Connection implements Reader, SegmentReader, TimedConnection, Waiti
   readonly stream: Stream
   #state: ConnectionState = 'idle'
   /** Set while it waits for its socket in order to leave. */
-  #goodbye: Uint8Array | undefined
+  #lastBlock: Uint8Array | undefined
   #cursor: number
   /** Nothing has been written yet: the first block carries the reconnection time. */
   #isFirst = true
@@ -188,9 +188,9 @@ export class Connection implements Reader, SegmentReader, TimedConnection, Waiti
       return false
     }
     debug('stream %s: disconnected at will, to come back in %d ms', label(stream), retry)
-    this.#goodbye = Buffer.from(lastBlock(stream, this.#cursor, this.#profile, retry), 'latin1')
+    this.#lastBlock = Buffer.from(lastBlock(stream, this.#cursor, this.#profile, retry), 'latin1')
     if (this.#state === 'blocked') this.#leave()
-    else this.#sayGoodbye()
+    else this.#writeLastBlock()
     return true
   }
 
@@ -234,7 +234,7 @@ export class Connection implements Reader, SegmentReader, TimedConnection, Waiti
   }
 
   takeOver(): void {
-    // What is stuck in a dead socket must not keep memory, and a living one is told by a clean end.
+    // A dead socket must not retain memory, and the client of a living one sees a clean end.
     const isStuck =
       this.#state === 'blocked' || (this.#state === 'superseded' && this.#sink.pending > 0)
     if (isStuck) return this.#cut()
@@ -323,8 +323,8 @@ export class Connection implements Reader, SegmentReader, TimedConnection, Waiti
     const { log } = stream
     while (this.#state === 'idle' && this.#cursor < log.last && !this.#hasLost()) {
       if (this.#cursor + 1 < log.first) {
-        // Its events were evicted while it lagged. A clean end would look like the whole: it comes
-        // back and is told.
+        // Its events were evicted while it lagged. A clean end would look like the whole: its
+        // client comes back, and gets an error.
         this.#cut()
         return
       }
@@ -349,7 +349,7 @@ export class Connection implements Reader, SegmentReader, TimedConnection, Waiti
   #drained(): void {
     this.#writer.hasRoom()
     this.#host.goesOn(this)
-    if (this.#state === 'leaving') this.#sayGoodbye()
+    if (this.#state === 'leaving') this.#writeLastBlock()
     if (this.#state !== 'blocked') return
     this.#state = 'idle'
     this.flush()
@@ -364,8 +364,8 @@ export class Connection implements Reader, SegmentReader, TimedConnection, Waiti
     this.stream.detach(this)
   }
 
-  #sayGoodbye(): void {
-    if (this.#goodbye !== undefined && !this.#hasLost()) this.#sink.write(this.#goodbye)
+  #writeLastBlock(): void {
+    if (this.#lastBlock !== undefined && !this.#hasLost()) this.#sink.write(this.#lastBlock)
     this.#end()
     this.#watch()
   }

@@ -39,7 +39,7 @@ export class SinkWriter {
     return hasRoom
   }
 
-  /** What nobody says has left has as good as left where the socket has room for more. */
+  /** Where the sink does not say what has left, room for more says that all of it has. */
   hasRoom(): void {
     if (!this.#sink.tellsWritten) this.release()
   }

@@ -10,7 +10,7 @@ export interface Sink {
   readonly isKeptAlive?: boolean
   /** It takes nothing any more: somebody in front of us has ended it, or its client has gone. */
   readonly isOver: boolean
-  /** Writes, and flushes whatever compresses on the way. `false`: wait for `onDrain`. */
+  /** Writes, and flushes what compresses on the way. `false`: wait for `onDrain`. */
   write(bytes: Uint8Array, onWritten?: () => void): boolean
   /**
    * It says when the bytes of a write are not needed any more. Otherwise they may be kept, and

@@ -56,7 +56,7 @@ export class StallWatch {
     if (this.#waiting.delete(connection) && this.#waiting.size === 0) this.#sweep.stop()
   }
 
-  /** The process is about to end: whoever closes the connections has a deadline of its own. */
+  /** The process is about to end: its connections are closed by a deadline of its own. */
   close(): void {
     this.#sweep.close()
   }

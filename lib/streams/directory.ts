@@ -47,7 +47,7 @@ export interface Directory<S> {
   claim(key: string, owner: string): Place | Promise<Place>
   /** The call under a key of this instance has been answered: it is remembered for a while. */
   keySettled(key: string, owner: string): void
-  /** It has not begun: whoever names it next begins it. */
+  /** It has not begun: the next request that names it begins it. */
   keyForgotten(key: string): void
   /** What a name stands for. */
   find<K extends keyof S & NameKind>(kind: K, name: string): Promise<FoundIn<S, K> | Elsewhere>

@@ -118,8 +118,8 @@ export class FinishedStreams {
   }
 
   /**
-   * Disposes of a stream's events, and remembers the rest. `isRecall`: whoever is still being given
-   * some of them is cut off.
+   * Disposes of a stream's events, and remembers the rest. `isRecall`: readers that still retain
+   * some of them are cut off.
    */
   replaceWithTombstone(stream: Stream, isRecall: boolean): void {
     const { id, kind, owner, requestIds, sessionId, state, last, written, lastRequest, lastError } =

@@ -8,7 +8,7 @@ import type { StreamKind, StreamLimits, StreamState } from './stream-types.js'
 import { ServerRequests } from './server-requests.js'
 
 /** How many times as long as for quiet a stream is waited for that is never quiet. */
-const LONGEST_NOISE = 20
+const LONGEST_WAIT_FACTOR = 20
 
 /**
  * Milliseconds that a client has for the answer to a ping, however soon it would be disconnected.
@@ -27,7 +27,7 @@ export interface InputWaitHost {
   readonly readers: { readonly count: number }
   /** Its client has sent an answer at once. */
   readonly answersDirectly: boolean
-  /** The process is about to end: who is sent away finds the door shut. */
+  /** The process is about to end: a client that is disconnected could not come back. */
   readonly isClosing: boolean
   /** It is the client's turn: `wait`, or only disconnect, to see how the client comes back. */
   stopForAnswers(isHandOff: boolean): void
@@ -146,13 +146,13 @@ export class InputWait {
     }
     // A stream that is never quiet: what has come since a reader has closed while it waited comes
     // after the answers.
-    const isNoise = closed?.at === cursor && closed.hasWaited
-    return cursor === last || isNoise ? cursor : undefined
+    const hasSeenAll = closed?.at === cursor && closed.hasWaited
+    return cursor === last || hasSeenAll ? cursor : undefined
   }
 
   /**
-   * The client has been told. The reader before speaks for it once: what it has written may not
-   * have arrived.
+   * The client knows that it is its turn. The reader before speaks for it once: what that has
+   * written may not have arrived.
    */
   acknowledged(cursor: number): void {
     this.#closedCleanly = undefined
@@ -168,7 +168,10 @@ export class InputWait {
     const patience = this.#patience
     if (patience === undefined) return
     // A stream that is never quiet must not keep its answers waiting for that.
-    const due = Math.min(this.#lastEventAt + patience, this.#askedAt + LONGEST_NOISE * patience)
+    const due = Math.min(
+      this.#lastEventAt + patience,
+      this.#askedAt + LONGEST_WAIT_FACTOR * patience
+    )
     const pingDue =
       this.#isForClient || this.#pingedAt === undefined ? due : this.#pingedAt + LEAST_FOR_PING
     const left = Math.max(due, pingDue) - now()

@@ -61,7 +61,7 @@ export class Retention {
     this.#makeRoom(bytes)
   }
 
-  /** Nothing is kept any longer. `isRecall`: who is still being given some of it is cut off. */
+  /** Nothing is kept any longer. `isRecall`: readers that still retain some are cut off. */
   dispose(isRecall: boolean): void {
     this.#log.clear(isRecall)
     this.#backPressure.leave()

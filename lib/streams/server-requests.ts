@@ -5,7 +5,7 @@ import type { RequestId } from '../protocol/json-rpc.js'
 interface Closed {
   /** The cursor from which the client goes on that has given the answer. */
   readonly cursor: number
-  /** The answer has gone to the endpoint by a hand-off: whoever gives it again is not passed on. */
+  /** The answer has gone to the endpoint by a hand-off: the same answer is not passed on again. */
   readonly isHandedOver: boolean
 }
 
@@ -50,8 +50,8 @@ export class ServerRequests {
   answered(id: RequestId, isHandedOver: boolean): boolean {
     const sequence = this.#open.get(id)
     if (sequence === undefined) return false
-    // Who answers a request has everything up to it, and who was told of the turn after it, up to
-    // there.
+    // A client that answers a request has everything up to it, and one that has been told of the
+    // turn after it, up to there.
     this.#close(id, { cursor: Math.max(sequence, this.#acknowledged), isHandedOver })
     return true
   }

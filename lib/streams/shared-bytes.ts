@@ -62,7 +62,7 @@ export class SharedBytes implements ByteBudget {
 
   reserve(bytes: number, isUrgent = false, owner = ''): boolean {
     while (this.#taken + bytes > this.#max) {
-      // What is urgent is short, and is not refused: then it is for whoever has most.
+      // What is urgent is short, and is not refused: then the owner that has most makes room.
       if (this.#evict(isUrgent ? undefined : owner)) continue
       if (!isUrgent) return false
       break

@@ -66,7 +66,7 @@ export class StreamReaders {
   }
 
   /**
-   * A client has shown that it still cares: without a reader, the time to abandonment starts again.
+   * A client has named the stream: without a reader, the time to abandonment starts again.
    */
   signOfLife(): void {
     const host = this.#host

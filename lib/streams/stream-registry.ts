@@ -55,7 +55,7 @@ export class StreamRegistry implements StreamHost<Stream> {
   #evictions = 0
   readonly #sweep: Sweep
   #isClosing = false
-  /** Clients that are sent away find another door: another instance relays them. */
+  /** Clients that are disconnected can come back by another instance, which relays them. */
   #mayMove = false
 
   /**

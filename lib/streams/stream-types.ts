@@ -72,7 +72,7 @@ export interface StreamInit extends StreamIdentity {
 }
 
 /**
- * Follows a stream: one client connection, or whatever else reads it. It pulls; the stream only
+ * Follows a stream: one client connection, or another consumer. It pulls; the stream only
  * says when there is something.
  */
 export interface Reader {
@@ -109,7 +109,7 @@ export interface Producer {
    * Nobody will answer these requests of the producer's any more: its stream has been abandoned.
    */
   unanswered(requestIds: readonly RequestId[]): void
-  /** The stream is over, for whatever reason: nothing more is wanted from the producer. */
+  /** The stream has ended, in any state: nothing more is wanted from the producer. */
   release(): void
 }
 
@@ -148,7 +148,7 @@ export interface StreamHost<Stream> {
   isTight(owner: string): boolean
   /** Where running streams wait for a reader or a sign of life before they are abandoned. */
   readonly abandonments: DueQueue
-  /** The process is about to end: who is sent away finds the door shut. */
+  /** The process is about to end: a client that is disconnected could not come back. */
   readonly isClosing: boolean
   /** Whether its client is known to send its answers at once. */
   answersDirectly(stream: Stream): boolean

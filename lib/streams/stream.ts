@@ -224,7 +224,7 @@ export class Stream
     return false
   }
 
-  /** The client wants no more: what is kept goes, and the endpoint is told. */
+  /** The client wants no more: its events go, and the endpoint sees `close`. */
   cancel(): void {
     this.#endWithNothing('cancelled')
   }
@@ -237,14 +237,14 @@ export class Stream
     if (this.#outstanding.owed.length === 0) this.cancel()
   }
 
-  /** Nobody came back: what is kept goes, and the endpoint is told. */
+  /** No client came back in time: its events go, and the endpoint sees `close`. */
   abandon(): void {
     this.#endWithNothing('abandoned', 'abandoned')
   }
 
   /**
-   * It ends with this response, while what has produced it goes on elsewhere: nobody is told of the
-   * end but its readers.
+   * It ends with this response, while its producer goes on with another stream: only its readers
+   * learn of the end.
    */
   endWith(response: string): void {
     if (this.isEnded) return
@@ -254,7 +254,7 @@ export class Stream
     this.#become('completed')
   }
 
-  /** It turned out not to be ours to keep: nothing of it goes on, and nobody is told. */
+  /** It turned out not to be ours to keep: all of it goes, without an event to anybody. */
   forget(): void {
     this.readers.stop()
     this.#backPressure.stop()
@@ -338,7 +338,6 @@ export class Stream
    * Its client follows links: it buffers its answers until it hears that the stream waits for them.
    */
   noteFollowsLinks(): void {
-    if (this.#followsLinks) return
     this.#followsLinks = true
     this.inputWait?.watch()
   }

@@ -4,7 +4,7 @@ import { now } from '../protocol/clock.js'
 import { Timer } from './timer.js'
 import type { Reader } from './stream-types.js'
 
-/** Milliseconds: whoever is taken over sooner was short-lived. */
+/** Milliseconds: a reader that is taken over sooner was short-lived. */
 const SHORT_LIFE = 5000
 /**
  * So many short-lived readers in a row end at once: a client behind a bad network comes back often,
@@ -32,8 +32,8 @@ export class TakeOvers {
   readonly #waiting = new Set<Superseded>()
 
   /**
-   * Two clients of one stream end each other, and come back as soon as they are told: so they are
-   * told later and later.
+   * Two clients of one stream end each other, and come back as soon as they see it: so they are
+   * ended later and later.
    */
   makeWay(older: Reader): void {
     const delay = this.#nextDelay()
@@ -59,7 +59,7 @@ export class TakeOvers {
 
   #nextDelay(): number {
     const at = now()
-    // With the delay of whoever is to come back, the newer reader lives the longer.
+    // The client that is to come back waits for its delay, so the newer reader lives longer.
     const isShort = this.#row === 0 || at - this.#lastAt < SHORT_LIFE + 2 * this.#delay
     this.#row = isShort ? this.#row + 1 : 1
     this.#lastAt = at

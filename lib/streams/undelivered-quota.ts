@@ -1,5 +1,5 @@
-// What no connection has been given yet, counted for each session and owner: whoever disconnects
-// must not fill the memory with it.
+// What no connection has been given yet, counted for each session and owner: clients that
+// disconnect must not fill the memory with it.
 
 /** How much may be unsent. */
 export interface UndeliveredLimit {

@@ -1,4 +1,4 @@
-// Tells those who wait when nothing is under way any more.
+// Resolves promises when nothing is under way any more.
 
 export class WhenIdle {
   readonly #isIdle: () => boolean
