@@ -2,7 +2,7 @@
 // it.
 import { createHash } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { isOversizedId, type Message, messagesOf } from '../protocol/json-rpc.js'
+import { isObject, isOversizedId, type Message, messagesOf } from '../protocol/json-rpc.js'
 import { prefersStream } from '../protocol/prefer.js'
 import {
   type ClientProfile,
@@ -36,6 +36,8 @@ interface Opened {
 }
 
 const NO_MESSAGES: readonly Message[] = []
+/** Characters of a body from which on the arguments in it are not held while the endpoint works. */
+const LARGE = 1024
 const OVER: Next = () => undefined
 
 export class RequestContext<Instance extends InstanceParts = InstanceParts> {
@@ -191,6 +193,9 @@ export class RequestContext<Instance extends InstanceParts = InstanceParts> {
 
   /** The endpoint has been asked: what it needed for that is not kept while it works. */
   release(): void {
+    // One that was parsed in front has no text, and is held there.
+    if (this.text !== undefined && this.text.length > LARGE)
+      this.messages = this.messages.map(withoutArguments)
     this.body = undefined
     this.text = undefined
     this.next = OVER
@@ -220,3 +225,10 @@ export class RequestContext<Instance extends InstanceParts = InstanceParts> {
 }
 
 const FORCED_PRIMER: Record<'always' | 'never', Primer> = { always: 'empty', never: 'none' }
+
+/** What a request asks for, without what the endpoint needs for that. */
+function withoutArguments(message: Message): Message {
+  if (!isObject(message.params)) return message
+  const { arguments: _ofEndpoint, ...params } = message.params
+  return { ...message, params }
+}
