@@ -21,7 +21,7 @@ export interface TimedConnection {
 }
 
 export class ConnectionTimers {
-  #silence: Waiting | undefined
+  readonly #silence: Waiting | undefined
   readonly #age: Waiting | undefined
   readonly #queues: ConnectionQueues
 
@@ -44,6 +44,5 @@ export class ConnectionTimers {
   stop(): void {
     this.#silence?.stop()
     this.#age?.stop()
-    this.#silence = undefined
   }
 }

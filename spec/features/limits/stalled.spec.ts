@@ -226,6 +226,17 @@ describe('the watch over those that wait', () => {
     expect([moving.heard, jest.getTimerCount()]).toEqual([[], 0])
   })
 
+  it('ends once the process is about to end', () => {
+    const stalls = watch()
+    const fake = new Fake()
+    stalls.add(fake)
+    stalls.close()
+    expect(jest.getTimerCount()).toBe(0)
+    stalls.add(new Fake())
+    jest.advanceTimersByTime(20_000)
+    expect([fake.heard, jest.getTimerCount()]).toEqual([[], 0])
+  })
+
   it('lets go of one that has said everything once its last byte has left', () => {
     const stalls = watch()
     const fake = new Fake()

@@ -24,7 +24,7 @@ class MuteSink implements Sink {
   write(bytes: Uint8Array): boolean {
     this.written.push(Buffer.from(bytes).toString())
     this.pending += bytes.length
-    return true
+    return this.hasRoom
   }
 
   end(): void {
@@ -32,9 +32,21 @@ class MuteSink implements Sink {
   }
 
   readonly destroy = none
-  readonly cork = none
-  readonly uncork = none
-  readonly onDrain = none
+  uncork = none
+
+  cork(): void {
+    this.corks++
+  }
+
+  /** What the connection listens with, each time that it does. */
+  readonly drains: (() => void)[] = []
+  hasRoom = true
+  isKeptAlive = false
+  corks = 0
+
+  onDrain(listener: () => void): void {
+    this.drains.push(listener)
+  }
   close = none
 
   onClose(listener: () => void): void {
@@ -46,7 +58,7 @@ class MuteSink implements Sink {
 
 const opened: { stream: Stream; table: StreamRegistry }[] = []
 
-function connected(sink: Sink, messages: readonly object[] = []) {
+function connected(sink: Sink, messages: readonly object[] = [], profile = MANNERS) {
   const { table } = newTable({ window: 0 })
   const { stream, ...rest } = open(table)
   opened.push({ stream, table })
@@ -58,7 +70,7 @@ function connected(sink: Sink, messages: readonly object[] = []) {
     lost: none,
     debug: none
   }
-  const connection = new Connection(stream, 0, sink, MANNERS, options, host)
+  const connection = new Connection(stream, 0, sink, profile, options, host)
   connection.flush()
   return { ...rest, stream, table, connection }
 }
@@ -88,14 +100,14 @@ it.each([{ destroyed: true }, { destroyed: false, errored: new Error('ECONNRESET
   }
 )
 
-describe('the first block', () => {
-  afterEach(() => {
-    for (const { stream, table } of opened.splice(0)) {
-      stream.cancel()
-      table.beginClosing(1)
-    }
-  })
+afterEach(() => {
+  for (const { stream, table } of opened.splice(0)) {
+    stream.cancel()
+    table.beginClosing(1)
+  }
+})
 
+describe('the first block', () => {
   it('leaves in one write with the few small events that there are, and retains nothing', () => {
     const sink = new MuteSink()
     const { table, stream, connection } = connected(sink, [progress('one'), progress('two')])
@@ -122,5 +134,94 @@ describe('the first block', () => {
     sink.isOver = true
     const { stream } = connected(sink, [progress('one')])
     expect([sink.written, stream.written]).toEqual([[], 0])
+  })
+})
+
+describe('a connection', () => {
+  const text = (sink: MuteSink): string => sink.written.join('')
+
+  it('writes what gathers in a tick in one go, at its end', async () => {
+    const sink = new MuteSink()
+    const { stream } = connected(sink)
+    const { length } = sink.written
+    const { corks } = sink
+    for (const name of ['one', 'two']) append(stream, progress(name))
+    expect(sink.written).toHaveLength(length)
+    await new Promise(process.nextTick)
+    expect([text(sink), sink.corks]).toEqual([expect.stringMatching(/"one"[^]*"two"/), corks + 1])
+  })
+
+  it('waits for each drain with one listener, and writes on then', () => {
+    const sink = new MuteSink()
+    const { stream, connection } = connected(sink)
+    sink.hasRoom = false
+    for (const name of ['one', 'two', 'three']) {
+      append(stream, progress(name))
+      connection.flush()
+    }
+    expect([sink.drains.length, /"one"/.test(text(sink)), /"two"/.test(text(sink))]).toEqual([
+      1,
+      true,
+      false
+    ])
+    sink.drains[0]!()
+    expect(text(sink)).toMatch(/"two"[^]*"three"/)
+    expect(sink.drains).toHaveLength(1)
+  })
+
+  it('breaks its silence where it can write, and leaves that to what keeps its wire open', () => {
+    const sink = new MuteSink()
+    const { connection } = connected(sink)
+    sink.written.length = 0
+    sink.isKeptAlive = true
+    expect([connection.breakSilence(), sink.written]).toEqual([true, []])
+    sink.isKeptAlive = false
+    expect([connection.breakSilence(), sink.written]).toEqual([true, [expect.stringMatching(/^:/)]])
+    connection.giveWay()
+    expect([connection.breakSilence(), sink.written.length]).toEqual([false, 1])
+  })
+
+  it('that has made way writes no more, and ends when it is its time', () => {
+    const sink = new MuteSink()
+    const { stream, connection } = connected(sink)
+    sink.pending = 0
+    connection.giveWay()
+    append(stream, progress('late'))
+    connection.flush()
+    expect([text(sink).includes('late'), sink.ends]).toEqual([false, 0])
+    connection.takeOver()
+    expect([connection.isClosed, sink.ends]).toEqual([true, 1])
+  })
+
+  it('is disconnected at its age only where its client comes back, by an id or by the link', () => {
+    const aged = (reconnects: boolean, follows: boolean): number => {
+      const sink = new MuteSink()
+      const { stream, connection } = connected(sink, [], { ...MANNERS, reconnects })
+      if (follows) stream.noteFollowsLinks()
+      connection.hasAged()
+      return sink.ends
+    }
+    expect([aged(true, false), aged(false, true), aged(false, false)]).toEqual([1, 1, 0])
+  })
+
+  it('once disconnected, it is so', () => {
+    const sink = new MuteSink()
+    const { connection } = connected(sink)
+    expect([connection.disconnect(), connection.disconnect(), sink.ends]).toEqual([true, true, 1])
+  })
+
+  it('says what has gathered before it is disconnected', () => {
+    const sink = new MuteSink()
+    const { stream, connection } = connected(sink)
+    append(stream, progress('one'))
+    connection.disconnect(7)
+    expect(text(sink)).toMatch(/"one"[^]*retry: 7\n/)
+  })
+
+  it('of a call stays when those that only listen are ended', () => {
+    const sink = new MuteSink()
+    const { stream, connection } = connected(sink)
+    connection.stopListening(7)
+    expect([stream.state, sink.ends]).toEqual(['live', 0])
   })
 })
