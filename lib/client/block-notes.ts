@@ -7,7 +7,8 @@ import {
   messagesOf,
   type RequestId
 } from '../protocol/json-rpc.js'
-import { CR, dataOf, fieldOf, newFields, readBlocks } from '../protocol/sse-fields.js'
+import { dataOf, fieldOf } from '../protocol/sse-fields.js'
+import { readWholeBlocks } from '../protocol/whole-blocks.js'
 
 export interface BlockNotes {
   /** The last event id; '' takes back an earlier one. */
@@ -27,7 +28,7 @@ export interface BlockNotes {
 /** Reads whole blocks, as they came. */
 export function notesOf(blocks: Uint8Array): BlockNotes {
   const notes: BlockNotes = { hasData: false, answered: [], asked: [], withdrawn: [] }
-  readBlocks(normalised(blocks), 0, newFields(), (bytes, from, to, fields) => {
+  readWholeBlocks(blocks, (bytes, from, to, fields) => {
     const id = fields.hasId ? fieldOf(bytes, from, to, 'id') : undefined
     if (id !== undefined && !id.includes('\0')) notes.id = id
     const retry = fieldOf(bytes, from, to, 'retry')
@@ -40,15 +41,6 @@ export function notesOf(blocks: Uint8Array): BlockNotes {
   })
   return notes
 }
-
-/** Line ends as LF; and without a byte order mark, of which most streams have none. */
-function normalised(bytes: Uint8Array): Uint8Array {
-  return bytes.includes(CR) || bytes[0] === FIRST_OF_BOM
-    ? new TextEncoder().encode(new TextDecoder().decode(bytes).replace(/\r\n?/g, '\n'))
-    : bytes
-}
-
-const FIRST_OF_BOM = 0xef
 
 function noteMessages(data: string, { answered, asked, withdrawn }: BlockNotes): void {
   try {

@@ -1,6 +1,6 @@
 // An event stream as it comes in, cut behind its last blank line: what is whole goes on, the rest
 // waits for what follows.
-import { CR, LF } from './sse-fields.js'
+import { type BlockListener, CR, LF, newFields, readBlocks } from './sse-fields.js'
 
 /**
  * One per connection: what is unfinished when it breaks is gone with it, and comes again, whole, on
@@ -79,6 +79,20 @@ export function* blocksIn(whole: Uint8Array): Iterable<Uint8Array> {
   }
   if (from < whole.length) yield whole.subarray(from)
 }
+
+/**
+ * Reads whole blocks as they came, whatever their line ends, and without a byte order mark, of which
+ * most streams have none.
+ */
+export function readWholeBlocks(whole: Uint8Array, onBlock: BlockListener): void {
+  const isPlain = !whole.includes(CR) && whole[0] !== FIRST_OF_BOM
+  const bytes = isPlain
+    ? whole
+    : new TextEncoder().encode(new TextDecoder().decode(whole).replace(/\r\n?/g, '\n'))
+  readBlocks(bytes, 0, newFields(), onBlock)
+}
+
+const FIRST_OF_BOM = 0xef
 
 function joined(pieces: readonly Uint8Array[]): Uint8Array {
   const whole = new Uint8Array(pieces.reduce((sum, { length }) => sum + length, 0))

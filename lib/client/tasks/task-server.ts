@@ -3,7 +3,7 @@
 import { isObject } from '../../protocol/json-rpc.js'
 import { memberTexts, writtenMessages } from '../../protocol/json-splice.js'
 import { dataOf } from '../../protocol/sse-fields.js'
-import { BlockSplitter } from '../../protocol/sse-parser.js'
+import { readWholeBlocks } from '../../protocol/whole-blocks.js'
 import { STREAM_ERROR } from '../../protocol/errors.js'
 import type { ClientSettings, ReconnectReason } from '../options.js'
 import { isPassing, retryAfterOf, retryDelay, untilNextAttempt, within } from '../retry-delay.js'
@@ -146,10 +146,8 @@ async function replyIn(response: Response): Promise<string | undefined> {
 }
 
 async function eventsIn(response: Response): Promise<string[]> {
-  const bytes = new Uint8Array(await response.arrayBuffer())
   const texts: string[] = []
-  const splitter = new BlockSplitter()
-  splitter.push(bytes, (block, from, to, fields) => {
+  readWholeBlocks(new Uint8Array(await response.arrayBuffer()), (block, from, to, fields) => {
     if (fields.dataLines > 0) texts.push(dataOf(block, from, to, fields))
   })
   return texts

@@ -3,8 +3,8 @@
 import { isResponse } from '../../protocol/json-rpc.js'
 import { memberTexts, writtenMessages } from '../../protocol/json-splice.js'
 import { dataOf } from '../../protocol/sse-fields.js'
-import { BlockSplitter } from '../../protocol/sse-parser.js'
 import { encodeMessage } from '../../protocol/sse-writer.js'
+import { readWholeBlocks, WholeBlocks } from '../../protocol/whole-blocks.js'
 import type { ClientSettings, FetchLike } from '../options.js'
 import { withBody } from '../send-again.js'
 import { isEventStream } from '../stream-request.js'
@@ -44,6 +44,21 @@ function taskIn(text: string, { id }: ToolCall): Seen | undefined {
   return undefined
 }
 
+/** What comes in whole blocks before a task answers their call; and the task, if one does. */
+function untilTask(
+  whole: Uint8Array,
+  call: ToolCall
+): readonly [before: Uint8Array, task: Seen | undefined] {
+  let before = whole.subarray(0, 0)
+  let task: Seen | undefined
+  readWholeBlocks(whole, (bytes, from, to, fields) => {
+    if (task !== undefined || fields.dataLines === 0) return
+    task = taskIn(dataOf(bytes, from, to, fields), call)
+    before = bytes.subarray(0, from)
+  })
+  return task === undefined ? [whole, undefined] : [before, task]
+}
+
 type Controller = ReadableStreamDefaultController<Uint8Array>
 
 class Following {
@@ -78,31 +93,25 @@ class Following {
   /** The events of a response, with a task that ends it followed in its place. */
   unlessTask(body: ReadableStream<Uint8Array>): ReadableStream<Uint8Array> {
     const reader = body.getReader()
-    const splitter = new BlockSplitter()
-    let task: Seen | undefined
+    const blocks = new WholeBlocks()
     const pull = async (controller: Controller): Promise<void> => {
       for (;;) {
         const { value } = await reader.read()
         if (value === undefined) {
-          const rest = splitter.takePending()
-          if (rest.length > 0) controller.enqueue(rest.slice())
+          const rest = blocks.takePending()
+          if (rest.length > 0) controller.enqueue(rest)
           return controller.close()
         }
-        let hasSaid = false
-        splitter.push(value, (bytes, from, to, fields) => {
-          if (task !== undefined) return
-          if (fields.dataLines > 0) task = taskIn(dataOf(bytes, from, to, fields), this.#call)
-          if (task !== undefined) return
-          controller.enqueue(bytes.slice(from, to))
-          hasSaid = true
-        })
-        const created = task
-        if (created !== undefined) {
+        const whole = blocks.push(value)
+        if (whole === undefined) continue
+        const [before, task] = untilTask(whole, this.#call)
+        if (before.length > 0) controller.enqueue(before)
+        if (task !== undefined) {
           // It has nothing more to say: read on to its end, it is no call that is given up.
           void drain(reader)
-          return this.#follow(controller, () => Promise.resolve(created))
+          return this.#follow(controller, () => Promise.resolve(task))
         }
-        if (hasSaid) return
+        return
       }
     }
     const cancel = (reason: unknown): Promise<void> => {
