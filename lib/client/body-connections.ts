@@ -7,7 +7,7 @@ import { answersOf } from './answers.js'
 import type { ClientSettings, ReconnectReason } from './options.js'
 import type { ReceivedBlocks } from './received-blocks.js'
 import { ResumptionError, type ResumptionErrorCode } from './resumption-error.js'
-import { isPassing, leastDelay, retryAfterOf, retryDelay, untilNextAttempt } from './retry-delay.js'
+import { isPassing, leastDelay, retryAfterOf, untilNextAttempt } from './retry-delay.js'
 import {
   type Call,
   cancelStream,
@@ -136,12 +136,9 @@ export class BodyConnections {
     const settings = this.#settings
     if (++received.attempt > settings.maxRetries) throw this.failure('retries-exhausted')
     const { attempt, lastEventId, retry, empty } = received
-    const delay = Math.max(
-      retryDelay(attempt, retry, retryAfter, settings),
-      leastDelay(this.#openedAt, empty, settings)
-    )
-    const reconnection = { attempt, delay, lastEventId, reason: this.#reason }
-    await untilNextAttempt(reconnection, settings, this.#over)
+    const least = leastDelay(this.#openedAt, empty, settings)
+    const told = { attempt, lastEventId, reason: this.#reason }
+    await untilNextAttempt(told, { retry, retryAfter, least }, settings, this.#over)
   }
 
   get #signOfLife(): number {

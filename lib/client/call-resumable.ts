@@ -1,8 +1,9 @@
 // Repeats a request with resume tokens until its result is there: the client's side of the Resuming
 // draft.
-import { checkCall } from './check-call.js'
+import { checkCall, checkOption, isTime, NUMBER } from './check-arguments.js'
 import { now } from '../protocol/clock.js'
 import { ASYNC_PREFERENCE } from '../protocol/respond-async.js'
+import { abortWith } from './abort-with.js'
 import { pause } from './pause.js'
 import { ANYTHING, type RequestingClient, type ResumableResult } from './requesting-client.js'
 import { isPassing } from './retry-delay.js'
@@ -82,9 +83,9 @@ export async function callResumable(
   request: ResumableRequest,
   options: CallResumableOptions = {}
 ): Promise<ResumableResult> {
-  checkCall('callResumable', [client, request, options], 'method')
+  checkCall(CALLER, [client, request, options], 'method')
   const {
-    onPartial,
+    onPartial = () => undefined,
     wait,
     signal,
     timeout,
@@ -92,7 +93,9 @@ export async function callResumable(
     resultSchema = ANYTHING,
     ...others
   } = options
-  check({ onPartial, wait, timeout, maxRetries })
+  checkOption(CALLER, 'onPartial', typeof onPartial === 'function', 'a function')
+  for (const [name, value] of Object.entries({ wait, timeout, maxRetries }))
+    checkOption(CALLER, name, isTime(value), NUMBER)
   const call = new CallOnWire(
     wait === undefined ? ASYNC_PREFERENCE : `${ASYNC_PREFERENCE}, wait=${Math.floor(wait / 1000)}`
   )
@@ -109,10 +112,8 @@ export async function callResumable(
       askingOf(client) === 'header'
         ? { headers: withPreference(others['headers'], call.prefer) }
         : {}
-    const abort = new AbortController()
-    const aborted = (): void => abort.abort(signal?.reason)
     signal?.throwIfAborted()
-    signal?.addEventListener('abort', aborted)
+    const { controller, release } = abortWith(signal)
     const unwatch = watchRequest(client, call)
     let result: ResumableResult
     try {
@@ -121,7 +122,7 @@ export async function callResumable(
         ...others,
         ...headers,
         ...timing,
-        signal: abort.signal
+        signal: controller.signal
       })
     } catch (error) {
       if (
@@ -135,7 +136,7 @@ export async function callResumable(
       continue
     } finally {
       unwatch()
-      signal?.removeEventListener('abort', aborted)
+      release()
     }
     failures = 0
     const next = result._meta?.['nextResumeToken']
@@ -143,13 +144,14 @@ export async function callResumable(
     if (typeof next !== 'string') return result
     resumeToken = next
     const isPart = hasContent(result)
-    if (isPart) await onPartial?.(result)
+    if (isPart) await onPartial(result)
     empty = isPart ? 0 : empty + 1
     const interval = Math.min(LEAST_INTERVAL * 2 ** empty, LONGEST_INTERVAL)
     await pause(Math.max(0, began + interval - now()), signal)
   }
 }
 
+const CALLER = 'callResumable'
 const WAIT = 'express-mcp-streams/wait'
 
 /**
@@ -213,14 +215,4 @@ const OF_EVERY_RESULT = ['_meta', 'resultType', 'ttlMs', 'cacheScope']
 
 function isEmpty(value: unknown): boolean {
   return typeof value === 'object' && value !== null && Object.values(value).every(isEmpty)
-}
-
-function check({ onPartial, ...times }: Record<string, unknown>): void {
-  if (onPartial !== undefined && typeof onPartial !== 'function')
-    throw new TypeError('callResumable: option `onPartial` must be a function')
-  for (const [name, value] of Object.entries(times)) {
-    const isFine = value === undefined || (Number.isFinite(value) && (value as number) >= 0)
-    if (!isFine)
-      throw new TypeError(`callResumable: option \`${name}\` must be a number, 0 or more`)
-  }
 }

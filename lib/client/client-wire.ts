@@ -9,7 +9,7 @@ export interface WireListener {
   messageCame(wire: ClientWire, message: WireMessage, extra: unknown): void
   /** Told once, and not of a wire that was closed. */
   wireLost(wire: ClientWire, reason: ReconnectReason): void
-  errorCame(error: Error): void
+  onerror?: ((error: Error) => void) | undefined
 }
 
 export class ClientWire {
@@ -20,7 +20,7 @@ export class ClientWire {
   readonly #waiting = new Set<() => void>()
   #isGone = false
 
-  private constructor(transport: TransportLike, listener: WireListener) {
+  constructor(transport: TransportLike, listener: WireListener) {
     this.#transport = transport
     this.#listener = listener
     // What the user has hung on the transport stays there.
@@ -32,7 +32,7 @@ export class ClientWire {
     transport.onerror = error => {
       onerror?.(error)
       // That of a wire which is lost with it is no news: another takes its place.
-      setTimeout(() => this.#isGone || listener.errorCame(error))
+      setTimeout(() => this.#isGone || listener.onerror?.(error))
     }
     transport.onclose = () => {
       onclose?.()
@@ -41,17 +41,11 @@ export class ClientWire {
   }
 
   /** @param patience milliseconds for which the transport may take to start; `null`: for ever */
-  static async open(
-    transport: TransportLike,
-    patience: number | null,
-    listener: WireListener
-  ): Promise<ClientWire> {
-    const wire = new ClientWire(transport, listener)
+  async start(patience: number | null): Promise<void> {
     try {
-      await bounded(patience, transport.start())
-      return wire
+      await within(patience, this.#transport.start())
     } catch (error) {
-      wire.discard()
+      this.discard()
       throw error
     }
   }
@@ -94,19 +88,7 @@ export class ClientWire {
 
   async close(): Promise<void> {
     this.#isGone = true
-    const waiting = [...this.#waiting]
-    this.#waiting.clear()
-    for (const resolve of waiting) resolve()
+    for (const resolve of this.#waiting) resolve()
     await this.#transport.close()
   }
-}
-
-/**
- * Waits for something of a wire for as long as `patience` lasts, and rejects then: what takes or
- * says nothing is as good as lost.
- */
-export function bounded(patience: number | null, work: Promise<void>): Promise<void> {
-  return new Promise((resolve, reject) => {
-    within(patience, work, reject).then(resolve, reject)
-  })
 }

@@ -31,11 +31,11 @@ export class OpenStreams {
   /** The stream of the session; `undefined` while the server has named none. */
   own: string | undefined
   /** What the server wants clients to wait, in milliseconds. */
-  leastDelay: number | undefined
+  retry: number | undefined
   readonly #streams = new Map<string, OpenStream>()
 
-  get ids(): readonly string[] {
-    return [...this.#streams.keys()]
+  get ids(): Iterable<string> {
+    return this.#streams.keys()
   }
 
   get(streamId: string): OpenStream | undefined {
@@ -58,13 +58,14 @@ export class OpenStreams {
   created(streamId: string, requestId: RequestId | undefined, message: Message): boolean {
     // A stream that was taken over is of none of this client's requests; nor is the other session's
     // own, which comes with it.
-    if (this.#streams.get(streamId)?.taker !== undefined) return false
-    if (!this.#streams.has(streamId)) this.#streams.set(streamId, { cursor: undefined, requestId })
+    const known = this.#streams.get(streamId)
+    if (known?.taker !== undefined) return false
+    if (known === undefined) this.#streams.set(streamId, { cursor: undefined, requestId })
     if (requestId === undefined) this.own ??= streamId
     const { stream } = paramsOf(message)
     const interval = isObject(stream) ? stream['resumeInterval'] : undefined
     if (isObject(interval) && typeof interval['min'] === 'number')
-      this.leastDelay = interval['min'] * 1000
+      this.retry = interval['min'] * 1000
     return true
   }
 
@@ -92,16 +93,11 @@ export class OpenStreams {
 
 /** Gives a message to the caller of `resume`; `false`: it is not for them. */
 export function give(taker: Taker, message: Message): boolean {
-  if (isRequest(message) || message.method === 'notifications/stream/end') return false
+  if (isRequest(message)) return false
   if (!isResponse(message)) taker.onNotification?.(message)
   else if (message.error === undefined) taker.resolve(message.result)
   else taker.reject(asError(message.error))
   return true
-}
-
-/** The beginning or the end of a stream. */
-export function isMark({ method }: Message): boolean {
-  return method === 'notifications/stream/create' || method === 'notifications/stream/end'
 }
 
 /** The error of a response, as something to throw: its `code` and `data` are JSON-RPC's. */

@@ -1,5 +1,5 @@
 // The options of `resumableFetch`, their defaults and their checks.
-import { checkOptions } from './check-call.js'
+import { type Kind, parseOptions } from './check-arguments.js'
 
 /** What `fetch` must be like: the standard one, or one that takes a URL and an init. */
 export type FetchLike = (input: string | URL, init?: RequestInit) => Promise<Response>
@@ -71,42 +71,43 @@ export interface ResumableFetchOptions {
   readonly onReconnect?: ((reconnection: Reconnection) => void) | undefined
 }
 
-/** The options with every default filled in. */
+/** The options, or their defaults. */
 export type ClientSettings = {
   [Name in keyof ResumableFetchOptions]-?: Exclude<ResumableFetchOptions[Name], undefined>
 }
 
-const DEFAULTS: ClientSettings = {
-  fetch: (input, init) => fetch(input, init),
-  headers: {},
+/** Those of them that are not about HTTP. */
+export type RetrySettings = Pick<
+  ClientSettings,
+  'maxRetries' | 'minTimeout' | 'maxTimeout' | 'timeoutFactor' | 'idleTimeout' | 'onReconnect'
+>
+
+/** The global one of the moment when it is called. */
+export const GLOBAL_FETCH: FetchLike = (input, init) => fetch(input, init)
+
+export const RETRY_DEFAULTS = {
   maxRetries: 5,
   minTimeout: 500,
   maxTimeout: 30_000,
   timeoutFactor: 2,
   idleTimeout: 45_000,
-  maxEventSize: 2 ** 26,
-  tasks: false,
   onReconnect: () => undefined
-}
-
-/** Fills in the defaults. Throws a `TypeError` that names the option at fault. */
-export function parseClientOptions(options: ResumableFetchOptions = {}): ClientSettings {
-  checkOptions('resumableFetch', options)
-  const settings: Record<string, unknown> = { ...DEFAULTS }
-  for (const [name, value] of Object.entries(options)) {
-    if (value === undefined) continue
-    const isKind =
-      typeof value === typeof settings[name] &&
-      (typeof value === 'function' || (value as number) >= 0)
-    const isFine =
-      name === 'headers' ? areHeaders(value) : (name === 'idleTimeout' && value === null) || isKind
-    if (!isFine) throw new TypeError(`resumableFetch: bad option \`${name}\``)
-    settings[name] = value
-  }
-  return settings as unknown as ClientSettings
-}
+} satisfies RetrySettings
 
 /** Headers in one of their forms, or a function that makes them. */
-export function areHeaders(value: unknown): boolean {
-  return typeof value === 'function' || (typeof value === 'object' && value !== null)
+export const HEADERS: Kind = [
+  value => typeof value === 'function' || (typeof value === 'object' && value !== null),
+  'headers, or a function'
+]
+
+/** @throws {TypeError} naming the option at fault. */
+export function parseClientOptions(options?: ResumableFetchOptions): ClientSettings {
+  const defaults: ClientSettings = {
+    ...RETRY_DEFAULTS,
+    fetch: GLOBAL_FETCH,
+    headers: {},
+    maxEventSize: 2 ** 26,
+    tasks: false
+  }
+  return parseOptions('resumableFetch', defaults, options, { headers: HEADERS })
 }

@@ -3,49 +3,38 @@
 import type { Message, RequestId } from '../protocol/json-rpc.js'
 import type { WireMessage } from '../protocol/shared-wire.js'
 import type { ClientWire } from './client-wire.js'
-import { Questions } from './questions.js'
 
 /** Requests without a session that a server may get twice. */
 const HARMLESS = ['initialize', 'server/discover', 'ping']
 
 export class Outgoing {
   /** What the client has sent and what may not have arrived. */
-  #messages: WireMessage[] = []
+  readonly messages: WireMessage[] = []
   /** The last of them that has gone out on the present wire. */
   #lastSent: WireMessage | undefined
-  readonly #questions = new Questions()
-  #wire: ClientWire | undefined
-
-  get messages(): readonly WireMessage[] {
-    return this.#messages
-  }
+  /** Requests of ours on the present wire; `undefined` in the place of a response: it was lost. */
+  readonly #asked = new Map<RequestId, (response: Message | undefined) => void>()
+  #count = 0
+  /** The wire that the client is on; `undefined`: it has none at this moment. */
+  wire: ClientWire | undefined
 
   /** Whether a server may get all of them twice. */
   get areHarmless(): boolean {
-    return this.#messages.every(
+    return this.messages.every(
       ({ id, method }) => id === undefined || HARMLESS.includes(method as string)
     )
   }
 
-  /** The wire that the client is on; `undefined`: it has none at this moment. */
-  get wire(): ClientWire | undefined {
-    return this.#wire
-  }
-
   connected(wire: ClientWire): void {
-    this.#wire = wire
+    this.wire = wire
     this.#lastSent = undefined
   }
 
   /** Nobody will answer what has been asked on the last wire. */
   disconnected(): void {
-    this.#wire = undefined
-    this.#questions.drop()
-  }
-
-  /** Keeps a message of the client's until it has arrived. */
-  push(message: WireMessage): void {
-    this.#messages.push(message)
+    this.wire = undefined
+    for (const answered of this.#asked.values()) answered(undefined)
+    this.#asked.clear()
   }
 
   /** Sends one of them. */
@@ -56,38 +45,36 @@ export class Outgoing {
 
   /** A request of the client's has arrived, and so has everything before it. */
   requestArrived(id: RequestId): void {
-    this.#arrived(this.#messages.find(message => message.id === id && message.method !== undefined))
-  }
-
-  clear(): void {
-    this.#messages = []
+    this.#arrived(this.messages.find(message => message.id === id && message.method !== undefined))
   }
 
   async write(message: WireMessage): Promise<void> {
-    await this.#wire?.send(message)
+    await this.wire?.send(message)
   }
 
   /** Sends a request of ours. `undefined`: the wire was lost. */
-  ask(method: string, streamId: string, cursor?: number): Promise<Message | undefined> {
+  async ask(method: string, streamId: string, cursor?: number): Promise<Message | undefined> {
     const last = this.#lastSent
     const params = { streamId, ...(cursor !== undefined && { cursor }) }
-    if (this.#wire === undefined) return Promise.resolve(undefined)
+    if (this.wire === undefined) return undefined
     return new Promise(resolve => {
-      const question = this.#questions.ask(method, params, response => {
+      const id = `stream:${++this.#count}`
+      this.#asked.set(id, response => {
         if (response !== undefined) this.#arrived(last)
         resolve(response)
       })
-      void this.write(question)
+      void this.write({ jsonrpc: '2.0', id, method, params })
     })
   }
 
   /** Whether a response is to a request of ours. */
   isAnswer(response: Message & { readonly id: RequestId }): boolean {
-    return this.#questions.take(response)
+    this.#asked.get(response.id)?.(response)
+    return this.#asked.delete(response.id)
   }
 
   /** A message has arrived, and so has everything before it. */
   #arrived(message: WireMessage | undefined): void {
-    if (message !== undefined) this.#messages.splice(0, this.#messages.indexOf(message) + 1)
+    if (message !== undefined) this.messages.splice(0, this.messages.indexOf(message) + 1)
   }
 }

@@ -2,17 +2,15 @@
 // network needs.
 import type { Message } from '../protocol/json-rpc.js'
 import type { TransportLike } from '../protocol/shared-wire.js'
-import { type ClientSettings, parseClientOptions, type ResumableFetchOptions } from './options.js'
+import { parseOptions } from './check-arguments.js'
+import { type ResumableFetchOptions, RETRY_DEFAULTS, type RetrySettings } from './options.js'
 import { Reconnecting } from './reconnecting.js'
 
 /**
  * Options of {@link reconnectingTransport}: those of `resumableFetch` that are not about HTTP, with
  * the same defaults.
  */
-export type ReconnectingTransportOptions = Pick<
-  ResumableFetchOptions,
-  'maxRetries' | 'minTimeout' | 'maxTimeout' | 'timeoutFactor' | 'idleTimeout' | 'onReconnect'
->
+export type ReconnectingTransportOptions = Pick<ResumableFetchOptions, keyof RetrySettings>
 
 export interface ReconnectingTransport extends TransportLike {
   /**
@@ -38,18 +36,8 @@ export function reconnectingTransport(
   connect: () => TransportLike | Promise<TransportLike>,
   options?: ReconnectingTransportOptions
 ): ReconnectingTransport {
+  const caller = 'reconnectingTransport'
   if (typeof connect !== 'function')
-    throw new TypeError('reconnectingTransport: `connect` must be a function')
-  return new Reconnecting(connect, parse(options))
-}
-
-function parse(options: ReconnectingTransportOptions | undefined): ClientSettings {
-  try {
-    return parseClientOptions(options)
-  } catch (error) {
-    throw new TypeError(
-      (error as Error).message.replace('resumableFetch', 'reconnectingTransport'),
-      { cause: error }
-    )
-  }
+    throw new TypeError(`${caller}: \`connect\` must be a function`)
+  return new Reconnecting(connect, parseOptions(caller, RETRY_DEFAULTS, options))
 }

@@ -1,13 +1,13 @@
 // The wires of a reconnecting transport, one after the other: what is kept over the loss of one,
 // and how the next goes on.
+import { now } from '../protocol/clock.js'
 import { STREAM_ERROR } from '../protocol/errors.js'
 import {
   cancelledRequest,
   isObject,
   isRequest,
   isResponse,
-  type Message,
-  type RequestId
+  type Message
 } from '../protocol/json-rpc.js'
 import {
   declareStreams,
@@ -15,17 +15,22 @@ import {
   type TransportLike,
   type WireMessage
 } from '../protocol/shared-wire.js'
-import { Attempts } from './attempts.js'
-import { bounded, ClientWire, type WireListener } from './client-wire.js'
+import { ClientWire, type WireListener } from './client-wire.js'
 import { Delivery } from './delivery.js'
-import { asError, give, isMark, OpenStreams } from './open-streams.js'
-import type { ClientSettings, ReconnectReason } from './options.js'
+import { asError, give, OpenStreams } from './open-streams.js'
+import type { ReconnectReason, RetrySettings } from './options.js'
 import { Outgoing } from './outgoing.js'
 import { ResumptionError } from './resumption-error.js'
-import { Silence } from './silence.js'
+import { leastDelay, untilNextAttempt, within } from './retry-delay.js'
+import { listenForSilence, type Silence } from './silence.js'
 
 /** Messages of unknown fate after which the server is asked for a sign that it has them. */
 const MOST_UNCERTAIN = 32
+/**
+ * Milliseconds for which a wire must hold, where it brings nothing, so that the attempt at it was
+ * no failure.
+ */
+const LONG_ENOUGH = 10_000
 /** Milliseconds that a wire has for taking the last message. */
 const GOODBYE = 1000
 
@@ -39,23 +44,23 @@ export class Reconnecting implements TransportLike, WireListener {
   readonly #streams = new OpenStreams()
   readonly #outgoing = new Outgoing()
   readonly #delivery = new Delivery(this)
-  readonly #attempts: Attempts
+  /** Attempts at a wire since the last one that was good for something. */
+  #attempt = 0
+  /** When the last of them was made. */
+  #attemptedAt = 0
   readonly #silence: Silence
   readonly #over = new AbortController()
   readonly #connect: () => TransportLike | Promise<TransportLike>
-  readonly #settings: ClientSettings
+  readonly #settings: RetrySettings
 
-  constructor(connect: () => TransportLike | Promise<TransportLike>, settings: ClientSettings) {
+  constructor(connect: () => TransportLike | Promise<TransportLike>, settings: RetrySettings) {
     this.#connect = connect
     this.#settings = settings
-    this.#attempts = new Attempts(settings)
-    this.#silence = new Silence(settings.idleTimeout, {
+    this.#silence = listenForSilence(settings.idleTimeout, {
       // A server that knows no streams cannot be asked, and owes nothing but responses.
       isAwaited: () =>
         this.#streams.own !== undefined || (!this.#isPlain && this.#delivery.pending.size > 0),
-      ask: () =>
-        this.#streams.own !== undefined &&
-        void this.#outgoing.ask('stream/poll', this.#streams.own),
+      ask: () => void this.#poll(),
       giveUp: () => this.#outgoing.wire?.lose('idle')
     })
   }
@@ -67,17 +72,16 @@ export class Reconnecting implements TransportLike, WireListener {
   }
 
   async send(message: WireMessage): Promise<void> {
-    if (this.#state === 'new' || this.#state === 'closed') throw new Error('Not connected')
+    this.#assertConnected()
     const sent = declareStreams(message)
     if (isRequest(sent)) this.#delivery.pending.add(sent.id)
     const cancelled = cancelledRequest(sent)
     if (cancelled !== undefined) this.#delivery.pending.delete(cancelled)
-    if (!this.#isPlain) this.#outgoing.push(sent)
+    if (!this.#isPlain) this.#outgoing.messages.push(sent)
     if (this.#state !== 'open') return
     await this.#outgoing.dispatch(sent)
     const { length } = this.#outgoing.messages
-    if (this.#streams.own !== undefined && length > 0 && length % MOST_UNCERTAIN === 0)
-      void this.#outgoing.ask('stream/poll', this.#streams.own)
+    if (length > 0 && length % MOST_UNCERTAIN === 0) void this.#poll()
   }
 
   /** Says goodbye: the server need not wait for a client that will not come back. */
@@ -88,27 +92,31 @@ export class Reconnecting implements TransportLike, WireListener {
         method: 'notifications/stream/end',
         params: { streamId: this.#streams.own }
       } as const
-      await bounded(GOODBYE, this.#outgoing.write(goodbye)).catch(() => undefined)
+      await within(GOODBYE, this.#outgoing.write(goodbye)).catch(() => undefined)
     }
     await this.#end()
   }
 
   resume(streamId: string, onNotification?: (notification: Message) => void): Promise<unknown> {
     return new Promise((resolve, reject) => {
-      if (this.#state === 'new' || this.#state === 'closed')
-        return reject(new Error('Not connected'))
+      this.#assertConnected()
       if (!this.#streams.take(streamId, { resolve, reject, onNotification }))
-        return reject(new Error('The stream is followed here already'))
+        throw new Error('The stream is followed here already')
       if (this.#state === 'open') void this.#resume(streamId)
     })
+  }
+
+  #assertConnected(): void {
+    if (this.#state === 'new' || this.#state === 'closed') throw new Error('Not connected')
   }
 
   // Wires
 
   async #open(state: 'open' | 'connecting'): Promise<void> {
-    this.#attempts.opening()
-    const wire = await ClientWire.open(await this.#connect(), this.#settings.idleTimeout, this)
-    if (this.#over.signal.aborted) return wire.discard()
+    this.#attemptedAt = now()
+    const wire = new ClientWire(await this.#connect(), this)
+    await wire.start(this.#settings.idleTimeout)
+    if (this.#state === 'closed') return wire.discard()
     if (wire.isGone) throw new Error('The wire was lost')
     this.#outgoing.connected(wire)
     this.#state = state
@@ -121,25 +129,29 @@ export class Reconnecting implements TransportLike, WireListener {
     this.#outgoing.disconnected()
     if (this.#state === 'closed') return
     // Not one that has not even said that it knows the session.
-    if (this.#state === 'open') this.#attempts.lost(wire)
-    const isNew = this.#streams.own === undefined && !this.#isPlain && this.#outgoing.areHarmless
-    if (this.#streams.own === undefined && !isNew) return void this.#end()
+    if (this.#state === 'open' && wire.age > LONG_ENOUGH) this.#attempt = 0
+    if (this.#streams.own === undefined && (this.#isPlain || !this.#outgoing.areHarmless))
+      return void this.#end()
     if (this.#state !== 'open') return
     this.#state = 'connecting'
     void this.#reconnect(reason)
   }
 
-  errorCame(error: Error): void {
-    this.onerror?.(error)
-  }
-
   async #reconnect(reason: ReconnectReason): Promise<void> {
     let cause: unknown
     while (this.#state === 'connecting') {
+      const settings = this.#settings
+      const attempt = ++this.#attempt
+      if (attempt > settings.maxRetries) return this.#fail('retries-exhausted', cause)
+      const least = leastDelay(this.#attemptedAt, attempt - 1, settings)
+      const told = { attempt, lastEventId: undefined, reason }
       try {
-        const { leastDelay } = this.#streams
-        if (!(await this.#attempts.next(leastDelay, reason, this.#over.signal)))
-          return this.#fail('retries-exhausted', cause)
+        await untilNextAttempt(
+          told,
+          { retry: this.#streams.retry, least },
+          settings,
+          this.#over.signal
+        )
         await this.#open('connecting')
       } catch (error) {
         cause = error
@@ -147,14 +159,17 @@ export class Reconnecting implements TransportLike, WireListener {
         continue
       }
       // Before anything is sent again: in another session it would run another time.
-      const status =
-        this.#streams.own === undefined
-          ? NOTHING
-          : await this.#outgoing.ask('stream/poll', this.#streams.own)
+      const status = await this.#poll()
       if (status === undefined || this.#outgoing.wire === undefined) continue
       if (status.error !== undefined) return this.#fail('stream-unknown', status.error)
       return this.#comeBack()
     }
+  }
+
+  /** Asks whether the server still has the session, if there is one. `undefined`: no answer. */
+  async #poll(): Promise<Message | undefined> {
+    const { own } = this.#streams
+    return own === undefined ? {} : this.#outgoing.ask('stream/poll', own)
   }
 
   /** A new wire goes on where the last one stopped. */
@@ -187,30 +202,29 @@ export class Reconnecting implements TransportLike, WireListener {
     const [plain, { eventId, requestId }] = takeTags(message)
     if (isResponse(plain) && this.#outgoing.isAnswer(plain)) return
     if (eventId !== undefined) {
-      if (plain.method === 'notifications/stream/create')
-        this.#created(eventId.streamId, requestId, plain)
+      const isCreate = plain.method === 'notifications/stream/create'
+      const isEnd = plain.method === 'notifications/stream/end'
+      if (isCreate) {
+        const isOurs = this.#streams.created(eventId.streamId, requestId, plain)
+        if (isOurs && requestId !== undefined) this.#outgoing.requestArrived(requestId)
+      }
       const stream = this.#streams.advance(eventId)
       if (stream === undefined) return
-      this.#attempts.succeeded()
-      if (stream.taker !== undefined && give(stream.taker, plain)) return
-      if (plain.method === 'notifications/stream/end') this.#ended(eventId.streamId)
+      this.#attempt = 0
+      if (isEnd) this.#ended(eventId.streamId)
+      else if (stream.taker !== undefined && give(stream.taker, plain)) return
       // What is said of a stream that answers no request of the client's is between the server and
       // us.
-      if (isMark(plain) && stream.requestId === undefined) return
+      if ((isCreate || isEnd) && stream.requestId === undefined) return
     }
-    this.#attempts.succeeded()
+    this.#attempt = 0
     if (isResponse(plain)) {
       if (!this.#delivery.pending.delete(plain.id)) return
       if (this.#streams.own === undefined) this.#isPlain = true
-      if (this.#isPlain) this.#outgoing.clear()
+      if (this.#isPlain) this.#outgoing.messages.length = 0
       this.#outgoing.requestArrived(plain.id)
     }
     this.#delivery.deliver(plain, extra)
-  }
-
-  #created(streamId: string, requestId: RequestId | undefined, message: Message): void {
-    const isOurs = this.#streams.created(streamId, requestId, message)
-    if (isOurs && requestId !== undefined) this.#outgoing.requestArrived(requestId)
   }
 
   #ended(streamId: string): void {
@@ -233,7 +247,7 @@ export class Reconnecting implements TransportLike, WireListener {
   async #end(): Promise<void> {
     if (this.#state === 'closed') return
     this.#state = 'closed'
-    this.#over.abort(new Error('Closed'))
+    this.#over.abort()
     this.#silence.stop()
     const { wire } = this.#outgoing
     this.#outgoing.disconnected()
@@ -243,5 +257,3 @@ export class Reconnecting implements TransportLike, WireListener {
     this.onclose?.()
   }
 }
-
-const NOTHING: Message = {}

@@ -1,7 +1,7 @@
 // How long to wait: before the next attempt, and for anything of the network.
 import { LONGEST_TIMEOUT, now } from '../protocol/clock.js'
 import { alarm } from './alarm.js'
-import type { ClientSettings, Reconnection } from './options.js'
+import type { ReconnectReason, RetrySettings } from './options.js'
 import { pause } from './pause.js'
 
 export interface RetryTimes {
@@ -64,32 +64,76 @@ export function isPassing(status: number): boolean {
   return status >= 500 || [408, 425, 429].includes(status)
 }
 
-/**
- * Announces an attempt, and waits until it is due; rejects with the signal's reason as soon as it
- * aborts.
- */
-export function untilNextAttempt(
-  reconnection: Reconnection,
-  { onReconnect }: ClientSettings,
-  signal: AbortSignal | null | undefined
-): Promise<void> {
-  onReconnect(reconnection)
-  return pause(reconnection.delay, signal)
+/** How long to wait before an attempt, beyond what the settings say. All are milliseconds. */
+export interface Wait {
+  /** The stream's reconnection time, if it has named one. */
+  readonly retry?: number | undefined
+  /** The `Retry-After` of a refusal. */
+  readonly retryAfter?: number | undefined
+  readonly least?: number | undefined
 }
 
 /**
- * Waits for something of the network for as long as `patience` lasts, then gives it up; `null`: for
- * ever.
+ * Tells `onReconnect` of an attempt, and waits until it is due; rejects with the signal's reason as
+ * soon as it aborts.
  */
-export async function within<T>(
+export function untilNextAttempt<Told extends { readonly attempt: number }>(
+  told: Told,
+  { retry, retryAfter, least = 0 }: Wait,
+  settings: RetryTimes & { onReconnect(reconnection: Told & { readonly delay: number }): void },
+  signal: AbortSignal | null | undefined
+): Promise<void> {
+  const delay = Math.max(retryDelay(told.attempt, retry, retryAfter, settings), least)
+  settings.onReconnect({ ...told, delay })
+  return pause(delay, signal)
+}
+
+/** A status that says "not now", in the place of an answer. */
+export class Refused extends Error {
+  readonly retryAfter: number | undefined
+
+  constructor(response: Response) {
+    super(`HTTP ${response.status}`)
+    this.retryAfter = retryAfterOf(response)
+  }
+}
+
+/**
+ * Makes attempts at a request until one of them does not reject, or `maxRetries` are used up.
+ *
+ * @param attempt rejects where the next one may succeed: with `Refused`, or with whatever went
+ *   wrong on the way
+ */
+export async function retrying<T>(
+  attempt: (isLast: boolean) => Promise<T>,
+  settings: RetrySettings,
+  signal: AbortSignal | null | undefined
+): Promise<T> {
+  for (let count = 1; ; count++) {
+    const isLast = count > settings.maxRetries
+    try {
+      return await attempt(isLast)
+    } catch (error) {
+      if (isLast || signal?.aborted) throw error
+      const isRefused = error instanceof Refused
+      const reason: ReconnectReason = isRefused ? 'status' : 'error'
+      const told = { attempt: count, lastEventId: undefined, reason }
+      await untilNextAttempt(told, isRefused ? error : {}, settings, signal)
+    }
+  }
+}
+
+/**
+ * Waits for something of the network for as long as `patience` lasts; `null`: for ever. Then
+ * `giveUp` is to end it; without one, the wait ends with a rejection.
+ */
+export function within<T>(
   patience: number | null,
   work: Promise<T>,
-  giveUp: (silence: Error) => void
+  giveUp?: (silence: Error) => void
 ): Promise<T> {
-  const stop = alarm(patience ?? LONGEST_TIMEOUT, () => giveUp(new Error('Silence')))
-  try {
-    return await work
-  } finally {
-    stop()
-  }
+  return new Promise((resolve, reject) => {
+    const ring = (): void => (giveUp ?? reject)(new Error('Silence'))
+    work.then(resolve, reject).finally(alarm(patience ?? LONGEST_TIMEOUT, ring))
+  })
 }

@@ -1,7 +1,8 @@
 // A POST to a server that knows what an `Idempotency-Key` is: where its response is lost on the
 // way, it is sent again.
-import type { ClientSettings, ReconnectReason } from './options.js'
-import { retryAfterOf, retryDelay, untilNextAttempt, within } from './retry-delay.js'
+import { abortWith } from './abort-with.js'
+import type { ClientSettings } from './options.js'
+import { Refused, retrying, within } from './retry-delay.js'
 import { discard, isEventStream, streamUrlOf } from './stream-request.js'
 
 /**
@@ -11,32 +12,18 @@ import { discard, isEventStream, streamUrlOf } from './stream-request.js'
 const NOT_THROUGH = [502, 503, 504]
 
 /** Sends a request with a key until it has got through, or `maxRetries` are used up. */
-export async function sendAgain(
+export function sendAgain(
   url: string,
   init: RequestInit,
   settings: ClientSettings
 ): Promise<Response> {
-  for (let attempt = 1; ; attempt++) {
-    const isLast = attempt > settings.maxRetries
-    let reason: ReconnectReason = 'error'
-    let retryAfter: number | undefined
-    try {
-      const response = await sendOnce(url, init, settings)
-      if (isLast || !NOT_THROUGH.includes(response.status) || isRemembered(response))
-        return response
-      reason = 'status'
-      retryAfter = retryAfterOf(response)
-      discard(response)
-    } catch (error) {
-      if (isLast || init.signal?.aborted) throw error
-    }
-    const delay = retryDelay(attempt, undefined, retryAfter, settings)
-    await untilNextAttempt(
-      { attempt, delay, lastEventId: undefined, reason },
-      settings,
-      init.signal
-    )
+  const send = async (isLast: boolean): Promise<Response> => {
+    const response = await sendOnce(url, init, settings)
+    if (isLast || !NOT_THROUGH.includes(response.status) || isRemembered(response)) return response
+    discard(response)
+    throw new Refused(response)
   }
+  return retrying(send, settings, init.signal)
 }
 
 /**
@@ -63,22 +50,17 @@ async function sendOnce(
   init: RequestInit,
   settings: ClientSettings
 ): Promise<Response> {
-  const { signal } = init
   const { fetch, idleTimeout, maxEventSize } = settings
-  const attempt = new AbortController()
-  const giveUp = (error: unknown): void => attempt.abort(error)
-  const aborted = (): void => giveUp(signal?.reason)
-  const stopListening = (): void => signal?.removeEventListener('abort', aborted)
-  if (signal?.aborted) aborted()
-  signal?.addEventListener('abort', aborted)
+  const { controller, release } = abortWith(init.signal)
+  const giveUp = (error: unknown): void => controller.abort(error)
   try {
-    const sent = fetch(url, { ...init, signal: attempt.signal })
+    const sent = fetch(url, { ...init, signal: controller.signal })
     const response = await within(idleTimeout, sent, giveUp)
     if (isCut(response, url)) throw incomplete()
     const { status, body, headers } = response
     // One of our streams sees to the signal itself.
     if (body === null || streamUrlOf(response, url) !== undefined) {
-      stopListening()
+      release()
       return response
     }
     const reader = body.getReader() as Reader
@@ -90,15 +72,15 @@ async function sendOnce(
       const { value } = await within(idleTimeout, reader.read(), giveUp)
       if (value === undefined) {
         if (size === 0) throw incomplete()
-        stopListening()
+        release()
         return withBody(response, new Blob(chunks))
       }
       chunks.push(value)
       size += value.length
     }
-    return withBody(response, passedOn(chunks, reader, stopListening))
+    return withBody(response, passedOn(chunks, reader, release))
   } catch (error) {
-    stopListening()
+    release()
     giveUp(error)
     throw error
   }

@@ -9,39 +9,25 @@ export interface SilenceListener {
   giveUp(): void
 }
 
-export class Silence {
-  #hasAsked = false
-  #stop = (): void => undefined
-  readonly #patience: number | null
-  readonly #listener: SilenceListener
-
-  /** @param patience milliseconds; `null`: for ever */
-  constructor(patience: number | null, listener: SilenceListener) {
-    this.#patience = patience
-    this.#listener = listener
-  }
-
+export interface Silence {
   /** Something came: it begins anew. */
-  broken(): void {
-    this.#hasAsked = false
-    this.#watch()
-  }
+  broken(): void
+  stop(): void
+}
 
-  stop(): void {
-    this.#stop()
+/** @param patience milliseconds; `null`: for ever */
+export function listenForSilence(patience: number | null, listener: SilenceListener): Silence {
+  let stop = (): void => undefined
+  const watch = (hasAsked: boolean): void => {
+    stop()
+    if (patience !== null) stop = alarm(patience / 2, () => due(hasAsked))
   }
-
-  #watch(): void {
-    this.stop()
-    if (this.#patience !== null) this.#stop = alarm(this.#patience / 2, () => this.#due())
-  }
-
-  #due(): void {
+  const due = (hasAsked: boolean): void => {
     // Looked at again later: what is awaited may be asked for meanwhile.
-    if (!this.#listener.isAwaited()) return this.#watch()
-    if (this.#hasAsked) return this.#listener.giveUp()
-    this.#hasAsked = true
-    this.#listener.ask()
-    this.#watch()
+    if (!listener.isAwaited()) return watch(hasAsked)
+    if (hasAsked) return listener.giveUp()
+    watch(true)
+    listener.ask()
   }
+  return { broken: () => watch(false), stop: () => stop() }
 }

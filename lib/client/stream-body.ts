@@ -1,5 +1,7 @@
 // One unbroken body over as many connections as the network needs.
 import { STREAM_ERROR } from '../protocol/errors.js'
+import { errorResponse } from '../protocol/json-rpc.js'
+import { encodeMessage } from '../protocol/sse-writer.js'
 import { BodyConnections } from './body-connections.js'
 import type { ClientSettings, ReconnectReason } from './options.js'
 import { ReceivedBlocks } from './received-blocks.js'
@@ -130,13 +132,8 @@ class UnbrokenBody {
     this.#end(this.#reader !== undefined)
     if (error instanceof ResumptionError)
       for (const id of this.#call.pending) {
-        const { message, code } = error
-        const response = {
-          jsonrpc: '2.0',
-          id,
-          error: { code: STREAM_ERROR, message, data: { reason: code } }
-        }
-        controller.enqueue(new TextEncoder().encode(`data: ${JSON.stringify(response)}\n\n`))
+        const response = errorResponse(id, STREAM_ERROR, error.message, { reason: error.code })
+        controller.enqueue(encodeMessage(response))
       }
     // A broken stream drops what its readers have not taken out of it.
     setTimeout(() => controller.error(error))

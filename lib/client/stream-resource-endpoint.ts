@@ -1,10 +1,12 @@
 // The MCP endpoint as `streamResource` reaches it: with what the transport sends, or with the
 // headers that it was given.
+import { abortWith } from './abort-with.js'
 import { FIRST_STATELESS_REVISION } from '../protocol/revisions.js'
-import type { FetchLike, HeadersLike } from './options.js'
+import { type FetchLike, GLOBAL_FETCH, type HeadersLike } from './options.js'
 import { discard } from './stream-request.js'
 import { failureOf, isUnauthorized, ResourceStreamError } from './stream-resource-error.js'
 import type { ResourceSettings } from './stream-resource-options.js'
+import { urlIn } from './url-in.js'
 
 /**
  * The official `StreamableHTTPClientTransport`, v1 (from 1.13) and v2. Its `send` is called, so
@@ -43,8 +45,8 @@ type Sent = Pick<Asked, 'response' | 'url'>
 type SendOnce = (input: string | URL, init: RequestInit) => Promise<Sent>
 type Message = { readonly method: string }
 
-/** Headers that are about a POST, and not about who sends it. */
-const OF_A_POST = /^(accept|content-|mcp-method|range|if-range)/
+/** Headers that are about one request, and not about who sends it. */
+const OF_ONE_REQUEST = /^(accept|content-|mcp-method|range|if-range)/
 
 const META = 'io.modelcontextprotocol/'
 /** Redirects of the endpoint itself that are followed. */
@@ -61,17 +63,15 @@ export function endpointOf(
   // Looked at, so that a transport that works in another way is not taken for one that does not
   // answer.
   const isUsable = isUrl
-    ? URL.canParse(String(target)) && /^http/.test(new URL(target).protocol)
+    ? /^http/.test(urlIn(String(target))?.protocol ?? '')
     : typeof target?.send === 'function' && '_fetch' in target
   if (!isUsable)
     throw new TypeError(
       'streamResource: neither a URL nor a StreamableHTTPClientTransport: ' +
         'pass the URL and `headers`'
     )
-  const inherited = isUrl
-    ? undefined
-    : (target as unknown as { readonly _fetch?: FetchLike })._fetch
-  const own: FetchLike = settings.fetch ?? inherited ?? ((input, init) => fetch(input, init))
+  const { _fetch: inherited } = target as unknown as { readonly _fetch?: FetchLike }
+  const own = settings.fetch === GLOBAL_FETCH ? (inherited ?? GLOBAL_FETCH) : settings.fetch
   /** What the latest POST was sent with. */
   let latest: RequestInit & { readonly headers: Headers }
 
@@ -96,21 +96,14 @@ export function endpointOf(
     }
     const message = { jsonrpc: '2.0', id: requestId, method, params: { uri, _meta } }
     const send: SendOnce = async (input, init) => {
-      const closed = init.signal
-      const close = (): void => over.abort(closed?.reason)
-      if (closed?.aborted) close()
-      closed?.addEventListener('abort', close, { signal: over.signal })
-      const headers = joined(
-        init.headers,
-        option,
-        isStateless ? { 'Mcp-Method': method } : {},
-        more,
-        {
-          // No event stream: the bytes come as they are, and what else there is to say fits into
-          // JSON.
-          Accept: 'application/json, */*'
-        }
-      )
+      abortWith(init.signal, over)
+      const headers = joined(init.headers, option, {
+        ...(isStateless && { 'Mcp-Method': method }),
+        ...more,
+        // No event stream: the bytes come as they are, and what else there is to say fits into
+        // JSON.
+        Accept: 'application/json, */*'
+      })
       latest = { ...init, headers, redirect: 'manual' }
       let url = new URL(input)
       for (let moves = 0; ; moves++) {
@@ -139,18 +132,13 @@ export function endpointOf(
     isOwn: boolean,
     signal: AbortSignal
   ): Promise<Response> {
-    const headers = joined(isOwn ? latest.headers : {})
-    for (const name of [...headers.keys()]) if (OF_A_POST.test(name)) headers.delete(name)
-    const init = {
-      method: 'GET',
-      body: null,
-      redirect: 'manual',
-      signal,
-      headers: joined(headers, more)
-    } as const
+    const headers = new Headers(more)
+    if (isOwn)
+      latest.headers.forEach((value, name) => OF_ONE_REQUEST.test(name) || headers.set(name, value))
+    const init = { method: 'GET', body: null, redirect: 'manual', signal, headers } as const
     return isOwn
       ? own(url, { ...latest, ...init })
-      : (settings.fetch ?? fetch)(url, { ...init, credentials: 'omit' })
+      : settings.fetch(url, { ...init, credentials: 'omit' })
   }
 
   return { post, get }
@@ -163,13 +151,6 @@ function joined(...lists: (HeadersLike | undefined)[]): Headers {
   return all
 }
 
-/** A URL of the server's making. */
-export function urlIn(text: unknown, base?: URL): URL | undefined {
-  return typeof text === 'string' && URL.canParse(text, base?.href)
-    ? new URL(text, base)
-    : undefined
-}
-
 /**
  * Has a transport send a message, and keeps the answer from it, which is in no form that it knows.
  * A 401 or 403 it gets to see: where it can, it logs in and sends again.
@@ -179,36 +160,28 @@ async function sendThrough(
   message: Message,
   send: SendOnce
 ): Promise<Sent> {
-  let sent: Sent | undefined
-  let problem: unknown
+  let sending: Promise<Sent> | undefined
   const mine = Object.create(transport, {
     onerror: { value: undefined },
     _fetch: {
       value: async (input: string | URL, init: RequestInit): Promise<Response> => {
-        sent = undefined
-        try {
-          sent = await send(input, init)
-        } catch (error) {
-          problem = error
-          throw error
-        }
-        return isUnauthorized(sent.response.status)
-          ? sent.response
-          : new Response(null, { status: 202 })
+        sending = send(input, init)
+        const { response } = await sending
+        return isUnauthorized(response.status) ? response : new Response(null, { status: 202 })
       }
     }
   }) as { send(message: Message): Promise<void> }
   try {
     await mine.send(message)
   } catch (error) {
-    throw sent === undefined
-      ? (problem ?? error)
-      : Object.assign(failureOf(sent.response.status, undefined), { cause: error })
+    if (sending === undefined) throw error
+    const { response } = await (sending as Promise<Sent>)
+    throw failureOf(response.status, undefined, error)
   }
-  if (sent === undefined)
+  if (sending === undefined)
     throw new ResourceStreamError(
       'refused',
       'the transport has not sent it: pass the URL and `headers`'
     )
-  return sent
+  return sending
 }

@@ -40,7 +40,7 @@ export interface RpcError {
 export interface FailureDetails {
   readonly cause?: unknown
   readonly status?: number
-  readonly rpcError?: RpcError
+  readonly rpcError?: RpcError | undefined
 }
 
 /** A resource that cannot be had, or not to its end. */
@@ -75,7 +75,7 @@ const CODES: Partial<Record<number, ResourceStreamErrorCode>> = {
 /**
  * The failure that an answer without bytes stands for. `answer` is its body, where that is JSON.
  */
-export function failureOf(status: number, answer: unknown): ResourceStreamError {
+export function failureOf(status: number, answer?: unknown, cause?: unknown): ResourceStreamError {
   const { code, message, data } = (answer as { error?: Partial<RpcError> } | undefined)?.error ?? {}
   const isRpc = typeof code === 'number' && typeof message === 'string'
   // Stock endpoints insist on event streams (406), whatever the method.
@@ -84,11 +84,11 @@ export function failureOf(status: number, answer: unknown): ResourceStreamError 
     : status === 406
       ? 'not-streamable'
       : 'refused'
-  const details = isRpc ? { status, rpcError: { code, message, data } } : { status }
+  const rpcError = isRpc ? { code, message, data } : undefined
   return new ResourceStreamError(
-    (isRpc && CODES[code]) || byStatus,
-    isRpc ? message : `HTTP ${status}`,
-    details
+    CODES[rpcError?.code ?? 0] ?? byStatus,
+    rpcError?.message ?? `HTTP ${status}`,
+    { cause, status, rpcError }
   )
 }
 

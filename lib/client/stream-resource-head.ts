@@ -40,7 +40,7 @@ export interface Validators {
   readonly etag: string | null
   readonly modified: string | null
   /** What `If-Range` may carry, if anything may. */
-  readonly strong: string | undefined
+  readonly strong: string | null
 }
 
 /**
@@ -51,9 +51,9 @@ export function validatorsOf({ headers }: Response): Validators {
   const etag = headers.get('etag')
   const modified = headers.get('last-modified')
   const isOldEnough = Date.parse(headers.get('date') ?? '') - Date.parse(modified ?? '') >= 1000
-  const strong = etag?.startsWith('"') ? etag : isOldEnough ? (modified ?? undefined) : undefined
+  const strong = etag?.startsWith('"') ? etag : isOldEnough ? modified : null
   // The bytes that are counted here are not those that the range of an encoded answer counts.
-  return { etag, modified, strong: isEncoded(headers) ? undefined : strong }
+  return { etag, modified, strong: isEncoded(headers) ? null : strong }
 }
 
 /** Whether one of two answers says that it is of other bytes than the other. */
@@ -85,11 +85,9 @@ export function fileNameOf({ headers }: Response): string | undefined {
   ).matchAll(PARAMETER))
     parameters.set(key.toLowerCase(), quoted?.replace(/\\(.)/g, '$1') ?? token.trim())
   const [, extended] = /^utf-8'[^']*'(.*)$/i.exec(parameters.get('filename*') ?? '') ?? []
-  const name =
-    (decoded(extended) ?? parameters.get('filename') ?? '')
-      .split(/[/\\]/)
-      .at(-1)
-      ?.replace(UNSAFE, '') ?? ''
+  const name = (decoded(extended) ?? parameters.get('filename') ?? '')
+    .replace(/^.*[/\\]/s, '')
+    .replace(UNSAFE, '')
   return /^\.{0,2}$/.test(name) ? undefined : name
 }
 

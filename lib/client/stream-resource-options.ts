@@ -1,5 +1,14 @@
 // The options of `streamResource`, their defaults and their checks.
-import { areHeaders, type FetchLike, type HeadersLike, type ReconnectReason } from './options.js'
+import { parseOptions } from './check-arguments.js'
+import { urlIn } from './url-in.js'
+import {
+  type FetchLike,
+  GLOBAL_FETCH,
+  HEADERS,
+  type HeadersLike,
+  type ReconnectReason,
+  RETRY_DEFAULTS
+} from './options.js'
 
 export interface ResourceProgress {
   /** Bytes of the resource that were handed up so far. */
@@ -66,7 +75,7 @@ export interface StreamResourceOptions {
   readonly onReconnect?: ((reconnection: ResourceReconnection) => void) | undefined
 }
 
-type MayBeMissing = 'signal' | 'fetch' | 'trustedOrigins'
+type MayBeMissing = 'signal' | 'trustedOrigins'
 
 /** The options with every default filled in. */
 export type ResourceSettings = {
@@ -76,48 +85,29 @@ export type ResourceSettings = {
   >
 } & Pick<StreamResourceOptions, MayBeMissing>
 
-const DEFAULTS: ResourceSettings = {
-  maxStreamSize: Infinity,
-  signal: undefined,
-  headers: {},
-  onProgress: () => undefined,
-  trustedOrigins: undefined,
-  fetch: undefined,
-  maxRetries: 5,
-  minTimeout: 500,
-  maxTimeout: 30_000,
-  timeoutFactor: 2,
-  idleTimeout: 45_000,
-  onReconnect: () => undefined
-}
-
-/** Fills in the defaults. Throws a `TypeError` that names the option at fault. */
-export function parseResourceOptions(options: StreamResourceOptions = {}): ResourceSettings {
-  const settings: Record<string, unknown> = { ...DEFAULTS }
-  for (const [name, value] of Object.entries(options)) {
-    if (value === undefined) continue
-    if (!isFine(name, value)) throw new TypeError(`streamResource: bad option \`${name}\``)
-    settings[name] = value
+/** @throws {TypeError} naming the option at fault. */
+export function parseResourceOptions(options?: StreamResourceOptions): ResourceSettings {
+  const defaults: ResourceSettings = {
+    ...RETRY_DEFAULTS,
+    maxStreamSize: Infinity,
+    headers: {},
+    fetch: GLOBAL_FETCH,
+    onProgress: () => undefined
   }
-  return settings as ResourceSettings
-}
-
-function isFine(name: string, value: unknown): boolean {
-  if (name === 'headers') return areHeaders(value)
-  if (name === 'signal')
-    return typeof (value as Partial<AbortSignal>).addEventListener === 'function'
-  if (name === 'trustedOrigins') return Array.isArray(value) && value.every(isOrigin)
-  if (name === 'fetch') return typeof value === 'function'
-  if (name === 'idleTimeout' && value === null) return true
-  if (!Object.hasOwn(DEFAULTS, name)) return false
-  const { [name]: standard } = DEFAULTS as Record<string, unknown>
-  return typeof value === typeof standard && (typeof value === 'function' || (value as number) >= 0)
+  return parseOptions('streamResource', defaults, options, {
+    headers: HEADERS,
+    signal: [
+      value => typeof (value as Partial<AbortSignal> | null)?.addEventListener === 'function',
+      'an AbortSignal'
+    ],
+    trustedOrigins: [
+      value => Array.isArray(value) && value.every(isOrigin),
+      "a list of origins, or ['*']"
+    ]
+  })
 }
 
 /** An origin as `URL` writes it, or everything. */
 function isOrigin(value: unknown): boolean {
-  return (
-    value === '*' ||
-    (typeof value === 'string' && URL.canParse(value) && new URL(value).origin === value)
-  )
+  return value === (urlIn(value)?.origin ?? '*')
 }

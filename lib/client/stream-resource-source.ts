@@ -2,16 +2,17 @@
 // download URL that it gives (SEP-2532).
 import { isPassing } from './retry-delay.js'
 import { discard } from './stream-request.js'
-import { type Endpoint, urlIn } from './stream-resource-endpoint.js'
+import type { Endpoint } from './stream-resource-endpoint.js'
 import { failureOf, ResourceStreamError } from './stream-resource-error.js'
 import type { ResourceSettings } from './stream-resource-options.js'
+import { urlIn } from './url-in.js'
 
 /** An answer that may have bytes, and what the endpoint said of them on the way to it. */
 export interface Found {
   readonly response: Response
   readonly uri: string
-  readonly mimeType: string | undefined
-  readonly size: number | undefined
+  readonly mimeType?: string | undefined
+  readonly size?: number | undefined
 }
 
 export interface Source {
@@ -23,8 +24,8 @@ export interface Source {
   forget(): boolean
 }
 
-/** Where the endpoint has pointed to, and what it said when it did. */
-type Pointer = Omit<Found, 'response'> & { readonly target: URL; readonly isOwn: boolean }
+/** Where the endpoint at `from` has pointed to, and what it said when it did. */
+type Pointer = Omit<Found, 'response'> & { readonly target: URL; readonly from: URL }
 
 const REDIRECTS = [301, 302, 303, 307, 308]
 const MAX_HOPS = 5
@@ -40,9 +41,6 @@ export function sourceOf(
 ): Source {
   let pointer: Pointer | undefined
 
-  const isTrusted = (url: URL): boolean =>
-    trustedOrigins?.includes('*') === true || trustedOrigins?.includes(url.origin) === true
-
   async function find(
     range: Record<string, string> | undefined,
     signal: AbortSignal
@@ -53,7 +51,7 @@ export function sourceOf(
       const { response, url, requestId } = await endpoint.post(uri, headers, signal)
       const canonical = response.headers.get('mcp-resource-uri')
       const location = locationOf(response)
-      const found: Found = { response, uri: canonical ?? uri, mimeType: undefined, size: undefined }
+      const found: Found = { response, uri: canonical ?? uri }
       if (location === undefined && isJson(response) && !isPassing(response.status)) {
         // [SEP-2532] Always an answer, and never the resource, whatever the resource is.
         pointer = pointerIn(await readJson(response), requestId, response, url)
@@ -63,8 +61,7 @@ export function sourceOf(
           throw unexpected('no MCP-Resource-Uri (a server has to expose it to browsers)', response)
         if (location === undefined) return found
         discard(response)
-        const target = followed(url, location)
-        pointer = { ...found, target, isOwn: target.origin === url.origin }
+        pointer = { ...found, target: followed(url, location), from: url }
       }
     }
     return { ...pointer, response: await fetchFrom(pointer, headers, signal) }
@@ -79,18 +76,14 @@ export function sourceOf(
     headers: Record<string, string>,
     signal: AbortSignal
   ): Promise<Response> {
-    let { target, isOwn } = from
+    let { target } = from
+    let isOwn = target.origin === from.from.origin
     for (let hops = 0; ; hops++) {
       const response = await endpoint.get(target, headers, isOwn, signal)
       const location = locationOf(response)
       if (location === undefined) {
         // Some storages say with 200 what went wrong.
-        if (
-          response.ok &&
-          isJson(response) &&
-          from.mimeType !== undefined &&
-          !isJsonType(from.mimeType)
-        )
+        if (response.ok && isJson(response) && !isJsonType(from.mimeType ?? JSON_TYPE))
           throw unexpected(`JSON in place of ${from.mimeType}`, response)
         return response
       }
@@ -104,18 +97,12 @@ export function sourceOf(
 
   /** The target of a redirect. */
   function followed(from: URL, location: string): URL {
-    const url = checked(urlIn(location, from), from.protocol === 'http:')
-    if (url.origin === from.origin || trustedOrigins === undefined || isTrusted(url)) return url
-    throw untrusted('not a trusted origin', url)
+    const url = urlIn(location, from)
+    return checked(url, from, from.protocol === 'http:', trustedOrigins ?? ['*'])
   }
 
   /** The download URL in a JSON-RPC answer. */
-  function pointerIn(
-    answer: unknown,
-    requestId: string,
-    response: Response,
-    endpointUrl: URL
-  ): Pointer {
+  function pointerIn(answer: unknown, requestId: string, response: Response, from: URL): Pointer {
     const { id, result, error } = (answer ?? {}) as {
       id?: unknown
       result?: Record<string, unknown>
@@ -126,15 +113,10 @@ export function sourceOf(
     if (typeof downloadUrl !== 'string' || id !== requestId)
       throw unexpected('JSON without a download URL', response)
     const url = urlIn(downloadUrl)
-    const target = checked(
-      url,
-      endpointUrl.protocol === 'http:' && LOOPBACK.test(url?.hostname ?? '')
-    )
-    const isOwn = target.origin === endpointUrl.origin
-    if (!isOwn && !isTrusted(target)) throw untrusted('not a trusted origin', target)
+    const mayBePlain = from.protocol === 'http:' && LOOPBACK.test(url?.hostname ?? '')
     return {
-      target,
-      isOwn,
+      target: checked(url, from, mayBePlain, trustedOrigins ?? []),
+      from,
       uri: typeof canonical === 'string' ? canonical : uri,
       mimeType: typeof mimeType === 'string' ? mimeType : undefined,
       size: Number.isSafeInteger(size) && (size as number) >= 0 ? (size as number) : undefined
@@ -158,18 +140,26 @@ function locationOf({ status, type, headers }: Response): string | undefined {
 /** 416 as well: it says where they end. */
 export const hasBytes = ({ status }: Response): boolean => [200, 206, 416].includes(status)
 
+const JSON_TYPE = 'application/json'
 /** Not `application/json-patch+json` and its like, which are types of their own. */
 const isJsonType = (type: string): boolean => /^application\/json\s*(?:;|$)/i.test(type)
 const isJson = ({ headers }: Response): boolean => isJsonType(headers.get('content-type') ?? '')
 
 /**
- * A URL that may be fetched: https, or what is as good; and with nobody's name in it, which fetch
- * does not take.
+ * A URL that may be fetched: https, or what is as good; with nobody's name in it, which fetch does
+ * not take; and of the same origin as what has pointed to it, or of a trusted one.
  */
-function checked(url: URL | undefined, mayBePlain: boolean): URL {
+function checked(
+  url: URL | undefined,
+  from: URL,
+  mayBePlain: boolean,
+  trusted: readonly string[]
+): URL {
   const isSafe = url?.protocol === 'https:' || (mayBePlain && url?.protocol === 'http:')
   if (url === undefined || !isSafe || `${url.username}${url.password}` !== '')
     throw untrusted('not a safe URL', url)
+  if (![from.origin, ...trusted].some(origin => origin === '*' || origin === url.origin))
+    throw untrusted('not a trusted origin', url)
   return url
 }
 

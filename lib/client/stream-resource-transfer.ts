@@ -1,8 +1,7 @@
 // One transfer of a resource: which bytes have come, which answer brings the next ones, and whether
 // it may.
 import type { ReconnectReason } from './options.js'
-import { pause } from './pause.js'
-import { isPassing, retryAfterOf, retryDelay, within } from './retry-delay.js'
+import { isPassing, retryAfterOf, untilNextAttempt, within } from './retry-delay.js'
 import { failureOf, ResourceStreamError } from './stream-resource-error.js'
 import {
   extentOf,
@@ -33,7 +32,7 @@ export function transferOf(
   settings: ResourceSettings,
   over: AbortSignal
 ): Transfer {
-  const { maxStreamSize, maxRetries, idleTimeout, headers, onProgress, onReconnect } = settings
+  const { maxStreamSize, maxRetries, idleTimeout, headers, onProgress } = settings
   /** Bytes that were handed up. */
   let received = 0
   /** Bytes that are to come once more, because the server sends the whole again. */
@@ -55,11 +54,11 @@ export function transferOf(
   /** The bytes that were there when an answer without such a frame last ended. */
   let endedAt: number | undefined
   let reader: ByteReader | undefined
-  let connection: AbortController | undefined
+  let connection = new AbortController()
   /** How the last connection was lost. */
   let reason: ReconnectReason = 'error'
 
-  over.addEventListener('abort', () => connection?.abort(over.reason), { once: true })
+  over.addEventListener('abort', () => connection.abort(over.reason), { once: true })
 
   const failure = (
     code: ResourceStreamError['code'],
@@ -67,33 +66,44 @@ export function transferOf(
     cause?: unknown
   ): ResourceStreamError => new ResourceStreamError(code, detail, { cause })
 
-  function giveUp(silence: Error): void {
-    reason = 'idle'
-    connection?.abort(silence)
+  /** Waits for what the present connection brings. */
+  function patiently<T>(
+    from: AbortController,
+    work: Promise<T>,
+    discard?: (late: T) => void
+  ): Promise<T> {
+    return within(idleTimeout, untilAborted(from.signal, work, discard), silence => {
+      reason = 'idle'
+      from.abort(silence)
+    })
   }
 
   /** Opens the next connection, the first one at once. Throws when there will be none. */
   async function connect(cause?: unknown): Promise<Found> {
     let retryAfter: number | undefined
     for (let isFirst = validators === undefined; ; isFirst = false) {
-      if (!isFirst) await untilNextAttempt(cause, retryAfter)
+      if (!isFirst) await waitForNext(cause, retryAfter)
       retryAfter = undefined
       over.throwIfAborted()
       connection = new AbortController()
       reason = 'error'
       try {
-        const { strong } = validators ?? {}
+        // Without a strong validator it would not have come to another attempt.
         const range =
-          received > 0 && strong !== undefined
-            ? { Range: `bytes=${received}-`, 'If-Range': strong }
+          received > 0
+            ? { Range: `bytes=${received}-`, 'If-Range': validators?.strong as string }
             : undefined
-        const found = await within(idleTimeout, find(range, connection.signal), giveUp)
+        const finding = source.find(range, connection.signal)
+        const found = await patiently(connection, finding, late => discard(late.response))
         const { response } = found
-        if (hasBytes(response)) return accept(found)
+        if (hasBytes(response)) {
+          accept(found)
+          return found
+        }
         discard(response)
         reason = 'status'
         retryAfter = retryAfterOf(response)
-        const refusal = failureOf(response.status, undefined)
+        const refusal = failureOf(response.status)
         if (!isPassing(response.status)) renew(refusal, source.forget())
         cause = refusal
       } catch (error) {
@@ -112,31 +122,15 @@ export function transferOf(
     }
   }
 
-  function find(range: Record<string, string> | undefined, signal: AbortSignal): Promise<Found> {
-    return untilAborted(signal, source.find(range, signal), ({ response }) => discard(response))
-  }
-
-  async function readFrom(from: ByteReader): ReturnType<ByteReader['read']> {
-    const { signal } = connection as AbortController
-    try {
-      return await untilAborted(signal, from.read())
-    } catch (error) {
-      from.cancel(error).catch(() => undefined)
-      throw error
-    }
-  }
-
-  async function untilNextAttempt(cause: unknown, retryAfter: number | undefined): Promise<void> {
-    if (received > 0 && validators?.strong === undefined)
+  async function waitForNext(cause: unknown, retryAfter: number | undefined): Promise<void> {
+    if (received > 0 && !validators?.strong)
       throw failure(
         'incomplete',
         'it broke off, and no strong validator says that the rest would fit',
         cause
       )
     if (++attempt > maxRetries) throw failure('retries-exhausted', `${maxRetries} in a row`, cause)
-    const delay = retryDelay(attempt, undefined, retryAfter, settings)
-    onReconnect({ attempt, delay, received, reason })
-    await pause(delay, over)
+    await untilNextAttempt({ attempt, received, reason }, { retryAfter }, settings, over)
   }
 
   /**
@@ -149,41 +143,47 @@ export function transferOf(
   }
 
   /** Takes an answer whose bytes go on where the last one stopped; throws where they do not. */
-  function accept(found: Found): Found {
-    const { response } = found
-    check(found)
-    isRenewed = false
-    reader = undefined
-    if (response.status === 416) discard(response)
-    else reader = response.body?.getReader() as typeof reader
-    return found
-  }
-
-  function check({ response, size: promised }: Found): void {
+  function accept({ response, size: promised }: Found): void {
     const extent = extentOf(response)
     if (extent === undefined) throw unexpected('a range that makes no sense', response)
     const found = validatorsOf(response)
     const sizes = new Set([size, promised, extent.size].filter(each => each !== undefined))
     if (validators === undefined && sizes.size > 1)
       throw failure('wrong-size', [...sizes].join(' or '))
-    const isOther = validators !== undefined && (sizes.size > 1 || isChanged(validators, found))
+    validators ??= found
     // Without a range it is the whole. If it is the same one, what was here before is passed over.
     const isWhole = response.status === 200
-    if (isOther || (received > 0 && isWhole && found.strong !== validators?.strong))
+    const isOther = sizes.size > 1 || isChanged(validators, found)
+    if (isOther || (received > 0 && isWhole && found.strong !== validators.strong))
       throw failure('changed', 'it is not what it was when the transfer began')
     if (!isWhole && extent.start !== received)
       throw unexpected('another range than was asked for', response)
-    validators ??= found
     ;[size] = sizes
-    if (size !== undefined && size > maxStreamSize) throw failure('too-large', `${size} bytes`)
+    if ((size ?? 0) > maxStreamSize) throw failure('too-large', `${size} bytes`)
     end = extent.end ?? size
     isFramed = !isWhole || isDelimited(response)
     repeated = isWhole ? received : 0
+    isRenewed = false
+    reader = undefined
+    if (response.status === 416) discard(response)
+    else reader = response.body?.getReader() as typeof reader
   }
 
   async function read(): Promise<Uint8Array | undefined> {
     for (;;) {
-      const { bytes, cause } = await next()
+      let bytes: Uint8Array | undefined
+      let cause: unknown
+      const from = reader
+      reason = 'end'
+      try {
+        // Without a body there is nothing to wait for.
+        bytes = from && (await patiently(connection, from.read())).value
+      } catch (error) {
+        from?.cancel(error).catch(() => undefined)
+        over.throwIfAborted()
+        if (reason === 'end') reason = 'error'
+        cause = error
+      }
       if (bytes === undefined) {
         if (isWhole(cause)) return undefined
         reader = undefined
@@ -196,23 +196,9 @@ export function transferOf(
       received += fresh.length
       attempt = 0
       if (received > maxStreamSize) throw failure('too-large', `more than ${maxStreamSize} bytes`)
-      if (end !== undefined && received > end) throw failure('wrong-size', `more than ${end} bytes`)
+      if (received > (end ?? Infinity)) throw failure('wrong-size', `more than ${end} bytes`)
       onProgress({ received, size })
       return fresh
-    }
-  }
-
-  /** What the present answer brings; without bytes, why. */
-  async function next(): Promise<{ bytes?: Uint8Array | undefined; cause?: unknown }> {
-    if (reader === undefined) return {}
-    reason = 'end'
-    try {
-      const { value } = await within(idleTimeout, readFrom(reader), giveUp)
-      return { bytes: value }
-    } catch (cause) {
-      over.throwIfAborted()
-      if (reason === 'end') reason = 'error'
-      return { cause }
     }
   }
 
@@ -221,7 +207,7 @@ export function transferOf(
     if (repeated > 0 && cause === undefined)
       throw failure('changed', 'it is shorter than when the transfer began')
     if (size !== undefined) return received === size
-    if (cause !== undefined || (end !== undefined && received !== end)) return false
+    if (cause !== undefined || received !== (end ?? received)) return false
     // Where only the connection's end says so, it has to end there twice.
     const isEnd = isFramed || endedAt === received
     endedAt = received

@@ -1,5 +1,6 @@
 // `streamResource`: one unbroken stream of a resource's bytes, over as many answers as the network
 // needs (SEP-2532).
+import { abortWith } from './abort-with.js'
 import { endpointOf, type ResourceTransport } from './stream-resource-endpoint.js'
 import { fileNameOf } from './stream-resource-head.js'
 import { parseResourceOptions, type StreamResourceOptions } from './stream-resource-options.js'
@@ -44,11 +45,9 @@ export async function streamResource(
   options?: StreamResourceOptions
 ): Promise<ResourceStream> {
   const settings = parseResourceOptions(options)
-  if (typeof uri !== 'string' || uri === '') throw new TypeError('streamResource: bad `uri`')
-  const { signal } = settings
-  signal?.throwIfAborted()
-  const over = new AbortController()
-  signal?.addEventListener('abort', () => over.abort(signal.reason), { signal: over.signal })
+  if (typeof uri !== 'string' || uri === '')
+    throw new TypeError('streamResource: `uri` must be a string, and not empty')
+  const { controller: over } = abortWith(settings.signal)
   const transfer = transferOf(
     sourceOf(uri, endpointOf(transportOrUrl, settings, over), settings),
     settings,
@@ -60,7 +59,7 @@ export async function streamResource(
     const type = response.headers.get('content-type')
     return {
       stream: streamOf(transfer.read, over),
-      mimeType: mimeType ?? (type === null || type === '' ? 'application/octet-stream' : type),
+      mimeType: mimeType ?? (type || 'application/octet-stream'),
       name: fileNameOf(response),
       size: transfer.size(),
       uri: canonical
@@ -87,7 +86,7 @@ function streamOf(
       async pull(controller) {
         try {
           const bytes = await read()
-          if (over.signal.aborted) return
+          // What is over takes nothing more, and says so by an error that nobody hears.
           if (bytes !== undefined) return controller.enqueue(bytes)
           controller.close()
           over.abort()

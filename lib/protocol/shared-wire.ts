@@ -151,33 +151,24 @@ function withMeta(
 }
 
 export interface Tags {
-  readonly eventId: EventId | undefined
-  readonly requestId: RequestId | undefined
+  readonly eventId?: EventId | undefined
+  readonly requestId?: RequestId | undefined
 }
 
 /** Takes the tags off a message. */
 export function takeTags(message: WireMessage): [WireMessage, Tags] {
-  if (message.method !== undefined) {
-    const [params, tags] = withoutTags(message.params)
-    return [tags === NO_TAGS ? message : { ...message, params }, tags]
-  }
-  if (!isObject(message.error)) {
-    const [result, tags] = withoutTags(message.result)
-    return [tags === NO_TAGS ? message : { ...message, result }, tags]
-  }
-  const { data, ...error } = message.error
-  const [rest, tags] = withoutTags(data)
+  const { method, error } = message
+  const member = method === undefined ? 'result' : 'params'
+  const isError = method === undefined && isObject(error)
+  const [rest, tags] = withoutTags(isError ? error['data'] : message[member])
   if (tags === NO_TAGS) return [message, tags]
-  return [
-    {
-      ...message,
-      error: Object.keys(rest as object).length === 0 ? error : { ...error, data: rest }
-    },
-    tags
-  ]
+  if (!isError) return [{ ...message, [member]: rest }, tags]
+  const { data: _data, ...others } = error
+  const isBare = Object.keys(rest as object).length === 0
+  return [{ ...message, error: isBare ? others : { ...others, data: rest } }, tags]
 }
 
-const NO_TAGS: Tags = { eventId: undefined, requestId: undefined }
+const NO_TAGS: Tags = {}
 
 function withoutTags(holder: unknown): [unknown, Tags] {
   if (!isObject(holder)) return [holder, NO_TAGS]

@@ -2,7 +2,7 @@
 // that have none.
 import { LONGEST_TIMEOUT } from '../../protocol/clock.js'
 import { ANYTHING, type RequestingClient, type ResumableResult } from '../requesting-client.js'
-import { checkCall } from '../check-call.js'
+import { checkCall, checkOption, isTime, NUMBER } from '../check-arguments.js'
 import { pause } from '../pause.js'
 import { FIRST_STATELESS_REVISION } from '../../protocol/revisions.js'
 import { WATCH } from './task-calls.js'
@@ -43,6 +43,7 @@ interface Sender {
   readonly transport?: { readonly protocolVersion?: string | undefined } | undefined
 }
 
+const CALLER = 'callTask'
 const POLL_INTERVAL = 1000
 const SHORTEST_INTERVAL = 20
 const METHOD_NOT_FOUND = -32601
@@ -65,9 +66,10 @@ export async function callTask(
   request: TaskRequest,
   options: CallTaskOptions = {}
 ): Promise<ResumableResult> {
-  checkCall('callTask', [client, request, options], 'name')
+  checkCall(CALLER, [client, request, options], 'name')
   const { onStatus = () => undefined, ttl, ...others } = options
-  check(onStatus, ttl)
+  checkOption(CALLER, 'onStatus', typeof onStatus === 'function', 'a function')
+  checkOption(CALLER, 'ttl', isTime(ttl), NUMBER)
   const sender = client as Sender
   const patient = { timeout: LONGEST_TIMEOUT, ...others }
   if (isModern(sender)) return callModern(sender, request, onStatus, patient)
@@ -179,11 +181,4 @@ function hasTasks(sender: Sender): boolean {
 
 function isOver({ status }: TaskState): boolean {
   return status === 'completed' || status === 'failed' || status === 'cancelled'
-}
-
-function check(onStatus: unknown, ttl: unknown): void {
-  if (typeof onStatus !== 'function')
-    throw new TypeError('callTask: option `onStatus` must be a function')
-  if (ttl !== undefined && !(Number.isFinite(ttl) && (ttl as number) >= 0))
-    throw new TypeError('callTask: option `ttl` must be a number, 0 or more')
 }

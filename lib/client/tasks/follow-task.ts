@@ -75,7 +75,8 @@ export async function followTask(follow: Follow, first: Seen): Promise<void> {
 /** What a failure on the way to a task is to its caller, as JSON. */
 export function failureOf(call: ToolCall, error: unknown): string {
   if (error instanceof TaskError) return answerWith(call, 'error', error.error)
-  const message = `The task cannot be followed: ${String(error)}`
+  const why = error instanceof Error ? error.message : String(error)
+  const message = `The task cannot be followed: ${why}`
   return errorResponse(call.id, STREAM_ERROR, message, { reason: 'task-lost' })
 }
 

@@ -4,13 +4,13 @@ import { isObject } from '../../protocol/json-rpc.js'
 import { memberTexts, writtenMessages } from '../../protocol/json-splice.js'
 import { dataOf } from '../../protocol/sse-fields.js'
 import { readWholeBlocks } from '../../protocol/whole-blocks.js'
-import { STREAM_ERROR } from '../../protocol/errors.js'
-import type { ClientSettings, ReconnectReason } from '../options.js'
-import { isPassing, retryAfterOf, retryDelay, untilNextAttempt, within } from '../retry-delay.js'
+import { abortWith } from '../abort-with.js'
+import type { ClientSettings } from '../options.js'
+import { isPassing, Refused, retrying, within } from '../retry-delay.js'
 import { callerHeaders, discard, isEventStream } from '../stream-request.js'
 import type { ToolCall } from './task-calls.js'
 
-/** An error of the server's, or of ours, in JSON-RPC's words. */
+/** An error that the server has answered with. */
 export class TaskError extends Error {
   readonly error: string
 
@@ -19,6 +19,12 @@ export class TaskError extends Error {
     super('The task cannot be followed')
     this.error = error
   }
+}
+
+interface Answer {
+  readonly status: number
+  /** As JSON; `undefined`: it has none. */
+  readonly reply: string | undefined
 }
 
 export class TaskServer {
@@ -38,7 +44,8 @@ export class TaskServer {
   /**
    * The task, as JSON.
    *
-   * @throws {TaskError} where the server, or the network, does not answer.
+   * @throws {TaskError} where the server answers with an error; what went wrong, where it does not
+   * answer.
    */
   get(taskId: string, signal: AbortSignal): Promise<string> {
     return this.#ask('tasks/get', taskId, '', signal)
@@ -57,47 +64,28 @@ export class TaskServer {
   }
 
   async #ask(method: string, taskId: string, more: string, signal: AbortSignal): Promise<string> {
-    const { maxRetries, idleTimeout } = this.#settings
-    for (let attempt = 1; ; attempt++) {
-      let reason: ReconnectReason = 'error'
-      let retryAfter: number | undefined
-      let failed: string
-      // An attempt of its own, so that silence ends it alone.
-      const abort = new AbortController()
-      const aborted = (): void => abort.abort(signal.reason)
-      signal.addEventListener('abort', aborted)
+    const attempt = async (): Promise<Answer> => {
+      // Of its own, so that silence ends this attempt alone.
+      const { controller, release } = abortWith(signal)
       try {
-        signal.throwIfAborted()
         const init = await this.#request(method, taskId, more)
-        const sent = this.#send({ ...init, signal: abort.signal })
-        const answer = await within(idleTimeout, sent, silence => abort.abort(silence))
-        if (typeof answer === 'string') return resultOf(answer)
-        reason = 'status'
-        retryAfter = retryAfterOf(answer)
-        failed = `HTTP status ${answer.status}`
-      } catch (error) {
-        if (error instanceof TaskError || signal.aborted) throw error
-        failed = String(error)
+        const sent = this.#send({ ...init, signal: controller.signal })
+        return await within(this.#settings.idleTimeout, sent, silence => controller.abort(silence))
       } finally {
-        signal.removeEventListener('abort', aborted)
+        release()
       }
-      if (attempt > maxRetries) throw lost(failed)
-      const delay = retryDelay(attempt, undefined, retryAfter, this.#settings)
-      const reconnection = { attempt, delay, lastEventId: undefined, reason }
-      await untilNextAttempt(reconnection, this.#settings, signal)
     }
+    const { status, reply } = await retrying(attempt, this.#settings, signal)
+    if (reply === undefined) throw new Error(`HTTP ${status} without a JSON-RPC response`)
+    return resultOf(reply)
   }
 
-  /** The reply, as JSON; or a response that says "not now". */
-  async #send(init: RequestInit): Promise<string | Response> {
+  async #send(init: RequestInit): Promise<Answer> {
     const response = await this.#settings.fetch(this.#url, init)
-    if (isPassing(response.status)) {
-      discard(response)
-      return response
-    }
-    const reply = await replyIn(response)
-    if (reply === undefined) throw lost(`HTTP status ${response.status}`)
-    return reply
+    const { status } = response
+    if (!isPassing(status)) return { status, reply: await replyIn(response) }
+    discard(response)
+    throw new Refused(response)
   }
 
   async #request(method: string, taskId: string, more: string): Promise<RequestInit> {
@@ -111,17 +99,6 @@ export class TaskServer {
     const body = `{"jsonrpc":"2.0","id":${own},"method":"${method}","params":${params}}`
     return { ...this.#init, method: 'POST', headers, body, signal: null }
   }
-}
-
-/** A failure of the way to the task, as its call's answer. */
-function lost(why: string): TaskError {
-  return new TaskError(
-    JSON.stringify({
-      code: STREAM_ERROR,
-      message: `The task cannot be followed: ${why}`,
-      data: { reason: 'task-lost' }
-    })
-  )
 }
 
 /** The result of a response, as JSON. */

@@ -30,13 +30,13 @@ describe('the client door, minified and gzipped', () => {
     expect(await gzipped('resumableFetch')).toBeLessThan(10_240)
   })
 
-  it('is under 5.6 KB for streamResource', async () => {
-    expect(await gzipped('streamResource')).toBeLessThan(5734)
+  it('is under 5.5 KB for streamResource', async () => {
+    expect(await gzipped('streamResource')).toBeLessThan(5632)
   })
 
   // With the least time between two wires, and a timer that knows of sleep.
-  it('is under 4,400 bytes for reconnectingTransport', async () => {
-    expect(await gzipped('reconnectingTransport')).toBeLessThan(4400)
+  it('is under 4,200 bytes for reconnectingTransport', async () => {
+    expect(await gzipped('reconnectingTransport')).toBeLessThan(4200)
   })
 })
 

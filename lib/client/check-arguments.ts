@@ -1,0 +1,65 @@
+// What the functions of the client are given by their callers, checked before it is used.
+
+/** What an option must be, as a check and in words. */
+export type Kind = readonly [isFine: (value: unknown) => boolean, words: string]
+
+export const NUMBER = 'a number, 0 or more'
+
+/** Whether an option is such a number, and not for ever, or is not given. */
+export function isTime(value: unknown = 0): boolean {
+  return Number.isFinite(value) && (value as number) >= 0
+}
+
+/**
+ * The options with every default filled in. Each must be of the kind that `kinds` has for it, or
+ * else of its default's type.
+ *
+ * @throws {TypeError} naming the function, the option and what it must be.
+ */
+export function parseOptions<T extends object>(
+  caller: string,
+  defaults: T,
+  options: object = {},
+  kinds: Readonly<Record<string, Kind>> = {}
+): T {
+  checkOptions(caller, options)
+  const settings = { ...defaults } as Record<string, unknown>
+  for (const [name, value] of Object.entries(options)) {
+    if (value === undefined) continue
+    if (!Object.hasOwn({ ...defaults, ...kinds }, name))
+      throw new TypeError(`${caller}: unknown option \`${name}\``)
+    const type = typeof settings[name]
+    const isNumber = type === 'number'
+    const isOfType = (): boolean =>
+      typeof value === type
+        ? !isNumber || (value as number) >= 0
+        : name === 'idleTimeout' && value === null
+    const [isFine, words] = kinds[name] ?? [isOfType, isNumber ? NUMBER : `a ${type}`]
+    checkOption(caller, name, isFine(value), words)
+    settings[name] = value
+  }
+  return settings as T
+}
+
+/** @throws {TypeError} naming the function, the option and what it must be. */
+export function checkOption(caller: string, name: string, isFine: boolean, words: string): void {
+  if (!isFine) throw new TypeError(`${caller}: option \`${name}\` must be ${words}`)
+}
+
+/** @throws {TypeError} naming the function and the argument that is not what it must be. */
+export function checkCall(
+  caller: string,
+  [client, request, options]: readonly [unknown, unknown, unknown],
+  member: string
+): void {
+  if (typeof (client as { request?: unknown } | null | undefined)?.request !== 'function')
+    throw new TypeError(`${caller}: \`client\` must be a client of the SDK, connected`)
+  if (typeof (request as Record<string, unknown> | null | undefined)?.[member] !== 'string')
+    throw new TypeError(`${caller}: \`request\` must be an object with a string \`${member}\``)
+  checkOptions(caller, options)
+}
+
+function checkOptions(caller: string, options: unknown): void {
+  if (options !== undefined && (typeof options !== 'object' || options === null))
+    throw new TypeError(`${caller}: options must be an object`)
+}
