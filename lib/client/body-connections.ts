@@ -97,7 +97,12 @@ export class BodyConnections {
       this.#over.throwIfAborted()
       try {
         const response = await this.#request(answers)
-        if (isEventStream(response)) return this.#opened(response, answers)
+        if (isEventStream(response)) {
+          const reader = this.#opened(response, answers)
+          if (reader !== undefined) return reader
+          this.lost('end')
+          continue
+        }
         discard(response)
         if (response.status === 204 && this.#call.pending.size === 0) return undefined
         this.#refused(response, attempts, answers !== undefined)

@@ -10,6 +10,7 @@ import {
   FAST,
   fetchOnce,
   greeting,
+  LINK,
   LISTEN,
   note,
   open,
@@ -374,6 +375,18 @@ describe('attempts', () => {
 })
 
 describe('a fetch of another make', () => {
+  it('may give no body where it is empty: the stream goes on', async () => {
+    const { url } = await scripted(cut(note('1', 1)), whole(response('2')))
+    let bodies = 0
+    const below = async (input: string | URL, init?: RequestInit): Promise<Response> => {
+      if (init?.method !== 'GET' || ++bodies > 1) return fetch(input, init)
+      return new Response(null, { headers: { 'Content-Type': 'text/event-stream', Link: LINK } })
+    }
+    const { text, error } = await readAll(await fetchOnce(url, { fetch: below }))
+    expect([text, error]).toEqual([note('1', 1) + response('2'), undefined])
+    expect(bodies).toBe(2)
+  })
+
   it('is called as a function, with a URL and an init', async () => {
     const { url } = await scripted(cut(note('1', 1)), whole(response('2')))
     const calls: [unknown, RequestInit][] = []
