@@ -13,6 +13,7 @@ import { sendAgain, withBody } from './send-again.js'
 import { unbrokenBody } from './stream-body.js'
 import {
   type Call,
+  callerHeaders,
   cancelStream,
   discard,
   type ServerFacts,
@@ -70,7 +71,8 @@ function unbrokenFetch(settings: ClientSettings): FetchLike {
       handsOff: false,
       askedAt: 0,
       isConnected: () => false,
-      send: answer => fetch(url, answerInit(call, answer)).then(discard),
+      send: async answer =>
+        discard(await fetch(url, await answerInit(call, answer, settings, init.signal))),
       open
     }
     for (const other of open) if (other.scope === call.scope) update(other, call, messages)
@@ -109,10 +111,15 @@ function unbrokenFetch(settings: ClientSettings): FetchLike {
 const LONGEST_REPEATED = 2 ** 20
 
 /** An answer as its client would have sent it, with the latest that is known of its credentials. */
-function answerInit({ init }: Call, { text }: WrittenMessage): RequestInit {
-  const headers = new Headers(init.headers)
+async function answerInit(
+  { init }: Call,
+  { text }: WrittenMessage,
+  settings: ClientSettings,
+  signal: AbortSignal | null | undefined
+): Promise<RequestInit> {
+  const headers = await callerHeaders(init, settings)
   headers.set('Content-Type', 'application/json')
-  return { ...init, method: 'POST', headers, body: text }
+  return { ...init, method: 'POST', headers, body: text, signal: signal ?? null }
 }
 
 type Cancelled = { readonly requestId?: RequestId } | undefined

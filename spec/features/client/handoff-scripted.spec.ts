@@ -277,6 +277,22 @@ describe('an answer goes straight out', () => {
     await requests.nth(6)
   })
 
+  it('by the signal and the headers of its own call, not by those of one that is aborted', async () => {
+    const { url, requests, fetch, reader } = await unknown(accepted, status(204))
+    later(6000)
+    const answered = fetch(url, posted(answerTo(1)))
+    const headers = { ...POST.headers, authorization: 'fresh', 'mcp-method': 'tools/call' }
+    const aborted = fetch(url, { ...POST, headers, signal: AbortSignal.abort() })
+    await expect(aborted).rejects.toThrow('aborted')
+    expect((await answered).status).toBe(202)
+    const request = await requests.nth(2)
+    expect(sent(request)).toEqual(['POST', '/mcp', JSON.stringify(answerTo(1))])
+    expect(request.headers.authorization).toBe('fresh')
+    expect(request.headers['mcp-method']).toBeUndefined()
+    await reader.cancel()
+    await requests.nth(3)
+  })
+
   it('and once more at the end of a turn that has taken long', async () => {
     const { url, requests, fetch, reader, end } = await unknown(
       accepted,
