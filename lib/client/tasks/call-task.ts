@@ -122,7 +122,8 @@ async function callCore(
   const { signal } = options
   const cancellation = { method: 'tasks/cancel', params: { taskId: state.taskId } }
   const cancel = (): void => void sender.request(cancellation, ANYTHING, {}).catch(() => undefined)
-  signal?.addEventListener('abort', cancel, { once: true })
+  if (signal?.aborted) cancel()
+  else signal?.addEventListener('abort', cancel, { once: true })
   try {
     return await follow(state, onStatus, ask, askResult, signal)
   } finally {

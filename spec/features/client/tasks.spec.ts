@@ -191,6 +191,22 @@ describe('a call that takes longer than any timer of its client', () => {
 })
 
 describe('callTask', () => {
+  it('cancels a task whose creation comes together with the abort of its call', async () => {
+    const abort = new AbortController()
+    const methods: string[] = []
+    const client = {
+      getServerCapabilities: () => ({ tasks: { requests: { tools: { call: {} } } } }),
+      request: ({ method }: { method: string }) => {
+        methods.push(method)
+        abort.abort(new Error('enough'))
+        return Promise.resolve({ task: { taskId: 'T', status: 'working' } })
+      }
+    }
+    const { signal } = abort
+    await expect(callTask(client, { name: 'slow' }, { signal })).rejects.toThrow('enough')
+    expect(methods).toEqual(['tools/call', 'tasks/cancel'])
+  })
+
   it('tells what the task is each time that it is looked at, and gives the result', async () => {
     const { client, of } = await served()
     const seen: TaskState[] = []
