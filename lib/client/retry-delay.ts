@@ -28,7 +28,7 @@ export function retryDelay(
   // Beyond its own reconnection time a server that does not answer gets more air; the first attempt
   // keeps to the word.
   const grown =
-    Math.max(retry ?? 0, minTimeout * timeoutFactor ** (attempt - 1)) * (1 + Math.random() / 4)
+    Math.max(retry ?? 0, minTimeout * timeoutFactor ** (attempt - 1) || 0) * (1 + Math.random() / 4)
   return Math.min(retryAfter ?? (attempt === 1 ? retry : undefined) ?? grown, maxTimeout)
 }
 
@@ -45,7 +45,7 @@ export function leastDelay(
   empty: number,
   { minTimeout, maxTimeout }: RetryTimes
 ): number {
-  const least = Math.min((minTimeout / 10) * 2 ** empty, 2 * minTimeout, maxTimeout)
+  const least = Math.min((minTimeout / 10) * 2 ** Math.min(empty, 5), 2 * minTimeout, maxTimeout)
   return Math.max(0, Math.ceil(least - (now() - openedAt)))
 }
 

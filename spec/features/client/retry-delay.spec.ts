@@ -1,7 +1,7 @@
 // The arithmetic of waiting.
 
 import { afterEach, describe, expect, it, jest } from '@jest/globals'
-import { retryAfterOf, retryDelay, within } from '../../../lib/client/retry-delay.js'
+import { leastDelay, retryAfterOf, retryDelay, within } from '../../../lib/client/retry-delay.js'
 
 afterEach(() => {
   jest.restoreAllMocks()
@@ -48,6 +48,13 @@ describe('the delay before an attempt', () => {
   it('differs from client to client', () => {
     const delays = Array.from({ length: 100 }, () => retryDelay(1, undefined, undefined, TIMES))
     expect(new Set(delays).size).toBeGreaterThan(50)
+  })
+
+  it('is a number after thousands of attempts, also where the first is none', () => {
+    const times = { ...TIMES, minTimeout: 0 }
+    expect(retryDelay(5000, undefined, undefined, times)).toBe(0)
+    expect(retryDelay(1, undefined, undefined, { ...times, timeoutFactor: Infinity })).toBe(0)
+    expect(leastDelay(0, 5000, times)).toBe(0)
   })
 
   it('stays the same with a factor of 1', () => {
