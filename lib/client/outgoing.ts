@@ -3,7 +3,10 @@
 import type { Message, RequestId } from '../protocol/json-rpc.js'
 import type { WireMessage } from '../protocol/shared-wire.js'
 import type { ClientWire } from './client-wire.js'
+import { within } from './retry-delay.js'
 
+/** Milliseconds that a wire has for taking the last message. */
+const GOODBYE = 1000
 /** Requests without a session that a server may get twice. */
 const HARMLESS = ['initialize', 'server/discover', 'ping']
 
@@ -50,6 +53,13 @@ export class Outgoing {
 
   async write(message: WireMessage): Promise<void> {
     await this.wire?.send(message)
+  }
+
+  /** Says that the session ends, to a wire that takes it in time. */
+  async sayGoodbye(streamId: string): Promise<void> {
+    const method = 'notifications/stream/end'
+    const goodbye = this.write({ jsonrpc: '2.0', method, params: { streamId } })
+    await within(GOODBYE, goodbye).catch(() => undefined)
   }
 
   /** Sends a request of ours. `undefined`: the wire was lost. */

@@ -21,18 +21,13 @@ import { asError, give, OpenStreams } from './open-streams.js'
 import type { ReconnectReason, RetrySettings } from './options.js'
 import { Outgoing } from './outgoing.js'
 import { ResumptionError } from './resumption-error.js'
-import { leastDelay, untilNextAttempt, within } from './retry-delay.js'
+import { leastDelay, untilNextAttempt } from './retry-delay.js'
 import { listenForSilence, type Silence } from './silence.js'
 
 /** Messages of unknown fate after which the server is asked for a sign that it has them. */
 const MOST_UNCERTAIN = 32
-/**
- * Milliseconds for which a wire must hold, where it brings nothing, so that the attempt at it was
- * no failure.
- */
+/** Milliseconds for which a wire that brings nothing must hold, so as not to count as failed. */
 const LONG_ENOUGH = 10_000
-/** Milliseconds that a wire has for taking the last message. */
-const GOODBYE = 1000
 
 export class Reconnecting implements TransportLike, WireListener {
   onclose?: (() => void) | undefined
@@ -86,14 +81,8 @@ export class Reconnecting implements TransportLike, WireListener {
 
   /** Says goodbye: the server need not wait for a client that will not come back. */
   async close(): Promise<void> {
-    if (this.#state === 'open' && this.#streams.own !== undefined) {
-      const goodbye = {
-        jsonrpc: '2.0',
-        method: 'notifications/stream/end',
-        params: { streamId: this.#streams.own }
-      } as const
-      await within(GOODBYE, this.#outgoing.write(goodbye)).catch(() => undefined)
-    }
+    if (this.#state === 'open' && this.#streams.own !== undefined)
+      await this.#outgoing.sayGoodbye(this.#streams.own)
     await this.#end()
   }
 
