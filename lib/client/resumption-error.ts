@@ -24,7 +24,7 @@ export class ResumptionError extends Error {
   readonly streamUrl: string
 
   constructor(code: ResumptionErrorCode, streamUrl: string, cause?: unknown) {
-    super(`The stream cannot go on: ${code.replace('-', ' ')}`, { cause })
+    super(`The stream cannot go on: ${code.replaceAll('-', ' ')}`, { cause })
     this.code = code
     this.streamUrl = streamUrl
   }

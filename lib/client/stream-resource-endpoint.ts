@@ -48,7 +48,6 @@ type Message = { readonly method: string }
 /** Headers that are about one request, and not about who sends it. */
 const OF_ONE_REQUEST = /^(accept|content-|mcp-method|range|if-range)/
 
-const META = 'io.modelcontextprotocol/'
 /** Redirects of the endpoint itself that are followed. */
 const MAX_MOVES = 5
 
@@ -88,11 +87,11 @@ export function endpointOf(
     const isStateless = version >= FIRST_STATELESS_REVISION
     const method = 'resources/stream'
     const _meta = {
-      // Whoever calls this can take a stream, whatever the client has declared when it connected.
-      [`${META}clientCapabilities`]: {
+      // The caller of this can take a stream, whatever its client has declared when it connected.
+      'io.modelcontextprotocol/clientCapabilities': {
         resourceStreaming: maxStreamSize === Infinity ? {} : { maxStreamSize }
       },
-      ...(isStateless && { [`${META}protocolVersion`]: version })
+      ...(isStateless && { 'io.modelcontextprotocol/protocolVersion': version })
     }
     const message = { jsonrpc: '2.0', id: requestId, method, params: { uri, _meta } }
     const send: SendOnce = async (input, init) => {
@@ -175,7 +174,7 @@ async function sendThrough(
     await mine.send(message)
   } catch (error) {
     if (sending === undefined) throw error
-    const { response } = await (sending as Promise<Sent>)
+    const { response } = await sending
     throw failureOf(response.status, undefined, error)
   }
   if (sending === undefined)

@@ -57,7 +57,9 @@ export class ResourceStreamError extends Error {
     detail: string,
     { cause, status, rpcError }: FailureDetails = {}
   ) {
-    super(`The resource cannot be streamed: ${code.replace('-', ' ')}: ${detail}`, { cause })
+    super(`The resource cannot be streamed: ${String(code).replace('-', ' ')}: ${detail}`, {
+      cause
+    })
     this.code = code
     this.status = status
     this.rpcError = rpcError

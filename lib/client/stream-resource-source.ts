@@ -123,13 +123,14 @@ export function sourceOf(
     }
   }
 
-  function forget(): boolean {
-    const was = pointer
-    pointer = undefined
-    return was !== undefined
+  return {
+    find,
+    forget: () => {
+      const was = pointer
+      pointer = undefined
+      return was !== undefined
+    }
   }
-
-  return { find, forget }
 }
 
 function locationOf({ status, type, headers }: Response): string | undefined {

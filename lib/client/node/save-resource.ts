@@ -39,7 +39,7 @@ export async function saveResource(
 ): Promise<SavedResource> {
   const target = path instanceof URL ? fileURLToPath(path) : path
   if (typeof target !== 'string' || basename(target) === '')
-    throw new TypeError('saveResource: bad `path`')
+    throw new TypeError('saveResource: `path` must be the path of a file, or its file: URL')
   // Known now, and not after the last byte.
   const existing = await stat(target).catch(() => undefined)
   if (existing?.isDirectory() === true) throw new TypeError('saveResource: `path` is a folder')

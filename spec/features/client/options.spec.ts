@@ -31,6 +31,17 @@ describe('a bad option', () => {
   })
 })
 
+it.each<[string, unknown, string]>([
+  ['maxRetries', '5', 'option `maxRetries` must be a number, 0 or more'],
+  ['onReconnect', {}, 'option `onReconnect` must be a function'],
+  ['tasks', 1, 'option `tasks` must be a boolean'],
+  ['headers', 'x', 'option `headers` must be headers, or a function'],
+  ['retries', 3, 'unknown option `retries`']
+])('%s: %p: the error says what is wrong', (name, value, fault) => {
+  const create = () => resumableFetch({ [name]: value } as ResumableFetchOptions)
+  expect(create).toThrow(new TypeError(`resumableFetch: ${fault}`))
+})
+
 describe('the options', () => {
   it('all have a default', () => {
     const { fetch, onReconnect, ...rest } = parseClientOptions()

@@ -313,23 +313,31 @@ describe('a bad argument', () => {
   })
 
   it.each([
-    ['maxStreamSize', -1],
-    ['maxStreamSize', '1'],
-    ['signal', {}],
-    ['headers', 1],
-    ['onProgress', true],
-    ['trustedOrigins', 'https://a.example'],
-    ['trustedOrigins', ['https://a.example/']],
-    ['trustedOrigins', ['a.example']],
-    ['fetch', {}],
-    ['maxRetries', NaN],
-    ['minTimeout', null],
-    ['idleTimeout', '1'],
-    ['toString', () => ''],
-    ['retries', 1]
-  ])('such as the option %s: %p is a TypeError that names it', async (name, value) => {
+    ['maxStreamSize', -1, 'must be a number, 0 or more'],
+    ['maxStreamSize', '1', 'must be a number, 0 or more'],
+    ['signal', {}, 'must be an AbortSignal'],
+    ['signal', null, 'must be an AbortSignal'],
+    ['headers', 1, 'must be headers, or a function'],
+    ['onProgress', true, 'must be a function'],
+    ['trustedOrigins', 'https://a.example', "must be a list of origins, or ['*']"],
+    ['trustedOrigins', ['https://a.example/'], "must be a list of origins, or ['*']"],
+    ['trustedOrigins', ['a.example'], "must be a list of origins, or ['*']"],
+    ['trustedOrigins', [undefined], "must be a list of origins, or ['*']"],
+    ['fetch', {}, 'must be a function'],
+    ['maxRetries', NaN, 'must be a number, 0 or more'],
+    ['minTimeout', null, 'must be a number, 0 or more'],
+    ['idleTimeout', '1', 'must be a number, 0 or more'],
+    ['toString', () => '', undefined],
+    ['retries', 1, undefined]
+  ])('such as the option %s: %p is a TypeError that says why', async (name, value, fault) => {
+    const why = fault === undefined ? `unknown option \`${name}\`` : `option \`${name}\` ${fault}`
     await expect(
       streamResource('http://127.0.0.1:1/', RESOURCE, { [name]: value })
-    ).rejects.toThrow(new TypeError(`streamResource: bad option \`${name}\``))
+    ).rejects.toThrow(new TypeError(`streamResource: ${why}`))
+  })
+
+  it('such as an empty URI is named', async () => {
+    const error = new TypeError('streamResource: `uri` must be a string, and not empty')
+    await expect(streamResource('http://127.0.0.1:1/', '')).rejects.toThrow(error)
   })
 })

@@ -117,7 +117,9 @@ describe('a resource that cannot be saved', () => {
     const { url, requests } = await server()
     await mkdir(join(folder, 'sub'))
     await expect(saveResource(url, RESOURCE, join(folder, 'sub'), FAST)).rejects.toThrow(TypeError)
-    await expect(saveResource(url, RESOURCE, '', FAST)).rejects.toThrow(TypeError)
+    await expect(saveResource(url, RESOURCE, '', FAST)).rejects.toThrow(
+      new TypeError('saveResource: `path` must be the path of a file, or its file: URL')
+    )
     await expect(saveResource(url, RESOURCE, 7 as never, FAST)).rejects.toThrow(TypeError)
     await expect(saveResource(url, RESOURCE, join(folder, 'no', 'a'), FAST)).rejects.toMatchObject({
       code: 'ENOENT'

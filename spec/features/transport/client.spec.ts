@@ -282,7 +282,11 @@ describe('giving up', () => {
   it('takes no bad option', () => {
     const connect = () => new WebSocketTransport(undefined as never)
     expect(() => reconnectingTransport(connect, { maxRetries: -1 })).toThrow(
-      'reconnectingTransport: bad option `maxRetries`'
+      'reconnectingTransport: option `maxRetries` must be a number, 0 or more'
+    )
+    // Such as one that is about HTTP.
+    expect(() => reconnectingTransport(connect, { fetch } as never)).toThrow(
+      'reconnectingTransport: unknown option `fetch`'
     )
   })
 })
