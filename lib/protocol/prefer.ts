@@ -2,18 +2,42 @@
 import { LONGEST_FIELD } from './fields.js'
 
 /**
+ * The preferences of a `Prefer` value: names in lower case, and '' for one without a value. Of one
+ * that is there twice the first counts (RFC 7240, 2).
+ */
+export function preferencesIn(prefer: string | undefined): ReadonlyMap<string, string> {
+  const preferences = new Map<string, string>()
+  if (prefer === undefined || prefer.length > LONGEST_FIELD) return preferences
+  for (const part of partsOf(prefer)) {
+    const [, name, value = ''] = PREFERENCE.exec(part) ?? []
+    const key = name?.toLowerCase()
+    if (key === undefined || preferences.has(key)) continue
+    preferences.set(key, value.startsWith('"') ? value.slice(1, -1) : value)
+  }
+  return preferences
+}
+
+/** A `Prefer` value without some preferences; `undefined`: nothing is left of it. */
+export function withoutPreferences(prefer: string, names: ReadonlySet<string>): string | undefined {
+  const others = partsOf(prefer).filter(part => {
+    const name = PREFERENCE.exec(part)?.[1]
+    return name === undefined || !names.has(name.toLowerCase())
+  })
+  return others.length === 0 ? undefined : others.join(',').trim()
+}
+
+// A comma in a quoted string parts nothing.
+const partsOf = (prefer: string): string[] => prefer.match(/(?:[^,"]|"(?:[^"\\]|\\.)*"?)+/g) ?? []
+
+const PREFERENCE = /^\s*([^\s=;"]+)\s*(?:=\s*([^\s;"]*|"(?:[^"\\]|\\.)*")\s*)?(?:;|$)/
+
+/**
  * Whether a `Prefer` value holds `rel=stream`: I follow stream links, buffer my answers until the
  * 204, and cancel by DELETE.
  */
 export function prefersStream(prefer: string | undefined): boolean {
-  return (
-    prefer !== undefined &&
-    prefer.length <= LONGEST_FIELD &&
-    prefer.split(',').some(preference => IS_REL_STREAM.test(preference))
-  )
+  return preferencesIn(prefer).get('rel')?.toLowerCase() === 'stream'
 }
-
-const IS_REL_STREAM = /^\s*rel\s*=\s*(?:stream|"stream")\s*(?:;|$)/i
 
 /** The value of `Preference-Applied` for it. */
 export const STREAM_PREFERENCE = 'rel=stream'

@@ -13,7 +13,9 @@ describe('a preference for streams', () => {
     'rel=stream; x=1',
     'rel="stream";x',
     'respond-async, rel=stream',
-    'respond-async,wait=10 , rel=stream , return=minimal'
+    'respond-async,wait=10 , rel=stream , return=minimal',
+    'note="a, rel=next, \\" b", rel=stream',
+    'rel=stream, rel=next'
   ])('is in %j', prefer => {
     expect(prefersStream(prefer)).toBe(true)
   })
@@ -31,6 +33,10 @@ describe('a preference for streams', () => {
     'rel=stream"',
     'rel=next',
     'respond-async',
+    'note="a, rel=stream, b"',
+    'note="\\", rel=stream, "',
+    'note="a, rel=stream',
+    'rel=next, rel=stream',
     `rel=stream${','.repeat(100_000)}`
   ])('is not in %.40j', prefer => {
     expect(prefersStream(prefer)).toBe(false)
