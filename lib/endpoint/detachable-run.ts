@@ -51,6 +51,7 @@ export class DetachableRun extends RunStream {
       if (stream !== undefined) instance.table.forget(stream)
       return false
     }
+    instance.table.announce(stream)
     const id = JSON.stringify(requestIds[0])
     const answer = `{"jsonrpc":"2.0","id":${id},"result":${result}}`
     capture.goOnIn(stream)

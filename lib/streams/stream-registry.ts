@@ -94,10 +94,16 @@ export class StreamRegistry implements StreamHost<Stream> {
     const stream = new Stream(init, producer, this)
     stream.hasPlace = true
     this.#running.add(stream)
-    if (init.isUnknown !== true) this.index.add(stream)
     this.#sweep.begin()
-    this.#notify('created', stream, undefined)
+    if (init.isUnknown === true) return stream
+    this.index.add(stream)
+    this.announce(stream)
     return stream
+  }
+
+  /** Tells operators of a stream that its client does not know of: it is to be kept after all. */
+  announce(stream: Stream): void {
+    this.#notify('created', stream, undefined)
   }
 
   /** A stream of this process, or what is left of it. */

@@ -60,7 +60,7 @@ export interface StreamInit extends StreamIdentity {
   readonly isEphemeral?: boolean | undefined
   /**
    * Its client has been given something else for its call, and does not know of it: no request
-   * names it.
+   * names it, and operators hear of it once it is announced.
    */
   readonly isUnknown?: boolean | undefined
   /** It answers `initialize`: once that is done, nobody wants to hear of it in a list. */

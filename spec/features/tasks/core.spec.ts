@@ -5,6 +5,7 @@ import { afterEach, describe, expect, it, jest } from '@jest/globals'
 import express, { type RequestHandler } from 'express'
 import type { McpStreamsOptions } from '../../../lib/index.js'
 import { rawEndpoint, type RawCall } from '../../helpers/endpoints/raw.js'
+import { happenings } from '../../helpers/happenings.js'
 import { closeAll } from '../../helpers/listen.js'
 import {
   callTool,
@@ -245,11 +246,15 @@ describe('a call that asks to be a task', () => {
   })
 
   it('is refused where its owner has as many as may be', async () => {
+    const created = happenings('created')
     const { ask, begin, calls } = await session({ maxPerOwner: 2 })
     for (let i = 0; i < 2; i++) await begin()
+    expect(created).toHaveLength(2)
     const { error } = await ask('tools/call', { name: 'report', task: {} })
     expect(error.data).toEqual({ reason: 'too-many-tasks' })
     expect(calls).toHaveLength(2)
+    // There was no stream, so none has to end.
+    expect(created).toHaveLength(2)
   })
 })
 
