@@ -80,14 +80,16 @@ export class RunCaptureHost implements CaptureHost {
 
   beginEarly(stream: Stream): Connection | undefined {
     const { instance, res, messages, isBatch } = this.request
-    const { slow } = instance
-    const setHeader = (name: string, value: string): void => this.tap.wire.setHeader(name, value)
+    const { slow, connections } = instance
+    const { wire } = this.tap
+    const setHeader = (name: string, value: string): void => wire.setHeader(name, value)
     if (this.meantime === 'json' && slow.json !== undefined) {
-      this.tap.wire.sendEarlyHead('application/json', () => setUnbuffered(res, setHeader))
-      new JsonReply(stream, this.tap.wire, isBatch && messages.length > 0, slow.json).start()
+      wire.sendEarlyHead('application/json', () => setUnbuffered(res, setHeader))
+      const isList = isBatch && messages.length > 0
+      new JsonReply(stream, wire, isList, slow.json, connections).start()
       return undefined
     }
-    this.tap.wire.sendEarlyHead('text/event-stream', () =>
+    wire.sendEarlyHead('text/event-stream', () =>
       this.meantime === 'event stream' ? this.setHeaders() : setUnbuffered(res, setHeader)
     )
     return this.connect(stream)

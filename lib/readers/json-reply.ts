@@ -12,21 +12,28 @@ import { SoleReader } from './sole-reader.js'
 /** [RFC 8259, 2] White space may stand in front of any JSON text. */
 const SPACE = Buffer.from(' ')
 
+export interface JsonReplyHost {
+  /** The answer has been given to the end, and its socket has not taken all of it. */
+  watchEnd(sink: Sink): void
+}
+
 export class JsonReply extends SoleReader {
   readonly #stream: Stream
   readonly #sink: Sink
   readonly #isBatch: boolean
   readonly #queue: DueQueue
+  readonly #host: JsonReplyHost
   readonly #silence = new Waiting(() => this.#breakSilence())
   #isClosed = false
 
   /** @param queue says how often the silence is broken. */
-  constructor(stream: Stream, sink: Sink, isBatch: boolean, queue: DueQueue) {
+  constructor(stream: Stream, sink: Sink, isBatch: boolean, queue: DueQueue, host: JsonReplyHost) {
     super()
     this.#stream = stream
     this.#sink = sink
     this.#isBatch = isBatch
     this.#queue = queue
+    this.#host = host
   }
 
   /** Follows the stream to its end. */
@@ -41,8 +48,10 @@ export class JsonReply extends SoleReader {
     const texts = this.#responses()
     this.#close()
     if (this.#sink.isOver) return
-    this.#sink.write(Buffer.from(this.#isBatch ? `[${texts.join(',')}]` : (texts[0] ?? '')))
+    const json = this.#isBatch ? `[${texts.join(',')}]` : (texts[0] ?? '')
+    const hasRoom = this.#sink.write(Buffer.from(json))
     this.#sink.end()
+    if (!hasRoom) this.#host.watchEnd(this.#sink)
   }
 
   wake(): void {

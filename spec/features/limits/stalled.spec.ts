@@ -7,7 +7,7 @@ import type { RequestHandler } from 'express'
 import { StallWatch, type Waiting } from '../../../lib/readers/stall-watch.js'
 import { rawEndpoint } from '../../helpers/endpoints/raw.js'
 import { closeAll } from '../../helpers/listen.js'
-import { del, postModern, request } from '../../helpers/mcp.js'
+import { callTool, del, headersFor, post, postModern, request, result } from '../../helpers/mcp.js'
 import type { OpenStream } from '../../helpers/open-stream.js'
 import { serve, streamId, streamUrl } from '../../helpers/serve.js'
 import { call, gist, note, resume, stopTheClock, turn, upTo } from './setup.js'
@@ -284,6 +284,29 @@ describe('an answer to a call at 2026-07-28 that nobody could come back to', () 
     const message = request(1, 'tools/call', { name: 'large', arguments: {}, _meta: meta })
     const response = await postModern(url, message, { accept: BOTH })
     response.pause()
+    for (let i = 0; i < 20; i++) await turn()
+    jest.advanceTimersByTime(59_000)
+    for (let i = 0; i < 20; i++) await turn()
+    expect(response.ending).toBeUndefined()
+    jest.advanceTimersByTime(20_000)
+    for (let i = 0; i < 20; i++) await turn()
+    response.resume()
+    expect(await response.ended).not.toBe('end')
+  })
+})
+
+describe('an answer in JSON behind white space', () => {
+  it('is cut where its client takes nothing', async () => {
+    const raw = rawEndpoint(() => undefined, { stateless: true })
+    const { url } = await serve(raw, { resumeInterval: LIFE, jsonKeepAlive: 10 })
+    const headers = headersFor({ version: '2025-11-25', accept: 'application/json' })
+    const response = await post(url, callTool(1, 'large'), headers)
+    response.pause()
+    stopTheClock()
+    const large = { content: [{ type: 'text', text: 'x'.repeat(12 * MEBIBYTE) }] }
+    raw.calls[0]!.res.writeHead(200, { 'Content-Type': 'application/json' }).end(
+      JSON.stringify(result(1, large))
+    )
     for (let i = 0; i < 20; i++) await turn()
     jest.advanceTimersByTime(59_000)
     for (let i = 0; i < 20; i++) await turn()
