@@ -1,45 +1,188 @@
-// What a capture asks of the request whose response has been taken.
+// What the capture of a response asks of its request: heads, connections, limits, and whether the
+// stream is ours.
+import { now } from '../protocol/clock.js'
 import type { RequestId } from '../protocol/json-rpc.js'
+import type { ClientProfile } from '../protocol/revisions.js'
 import type { ByteBudget } from '../streams/event-log.js'
 import type { Stream } from '../streams/stream.js'
 import type { Connection } from '../readers/connection.js'
-import type { LateBodyHost } from './late-body.js'
+import { JsonReply } from '../readers/json-reply.js'
+import type { DueBody } from './due-body.js'
+import { tellUnanswered } from './endpoint-client.js'
+import type { HandlerContext } from './handler-context.js'
+import type { InitializeAnswer } from './outcome.js'
+import type { Origin } from './own-ids.js'
 import type { ProgressReport } from './progress-reports.js'
+import type { RequestContext } from './request-context.js'
+import type { ResponseCapture } from './response-capture.js'
+import { setStreamHeaders, setUnbuffered } from './stream-headers.js'
+import { warnOfIds, warnOfMissed } from './warnings.js'
 
-/** The request behind a response that has been taken. */
-export interface CaptureHost extends LateBodyHost {
-  /** Bytes that an unfinished event may have. */
-  readonly maxEventBytes: number
-  /** Where they are counted. */
-  readonly budget: ByteBudget
-  /** Sets our headers on the response. */
-  setHeaders(): void
-  /**
-   * Sends our head in the place of the endpoint's, which has not begun, and opens the stream's
-   * first reader on the socket.
-   */
-  beginEarly(stream: Stream): Connection | undefined
-  /**
-   * Opens the stream's first connection, on the socket that asked; `undefined`: the request has
-   * been repeated, on a newer one.
-   */
-  connect(stream: Stream): Connection | undefined
-  /** Begins to report progress in the endpoint's place, where that is wanted. */
-  reportProgress(stream: Stream): ProgressReport | undefined
-  /** Calls back once it is known what has been asked: what is owed cannot be told before. */
-  whenKnown(listener: () => void): void
-  /** Tells the endpoint that nobody will answer these requests of its own. */
-  unanswered(requestIds: readonly RequestId[]): void
-  /** The stream is not ours. */
-  stepAside(stream: Stream, why: NotOurs): void
-  /** An event has come with an id of the endpoint's, on a stream that stays ours. */
-  numbered(stream: Stream): void
-  /** The first event has come without an id of the endpoint's. */
-  unnumbered(): void
-}
+/** What a client gets that waits for a slow endpoint. */
+export type InTheMeantime = 'event stream' | 'connection' | 'json'
+
+export const OWN_IDS = 'the endpoint numbers its events itself'
 
 /**
  * Why a response that looked like ours is none: the endpoint numbers its events itself; or it is
  * one of the old HTTP+SSE transport.
  */
 export type NotOurs = 'own ids' | 'HTTP+SSE'
+
+export class CaptureHost {
+  /** Set where the request is an `initialize`. */
+  initialize: InitializeAnswer | undefined
+  protected readonly request: RequestContext
+  protected readonly handler: HandlerContext
+  protected readonly tap: ResponseCapture
+  /** Set while the body has not come whole. */
+  protected dueBody: DueBody | undefined
+  protected meantime: InTheMeantime | undefined
+  readonly #startedAt: number
+
+  constructor(
+    request: RequestContext,
+    handler: HandlerContext,
+    tap: ResponseCapture,
+    initialize: InitializeAnswer | undefined
+  ) {
+    this.request = request
+    this.handler = handler
+    this.tap = tap
+    this.initialize = initialize
+    this.#startedAt = request.instance.progress === undefined ? 0 : now()
+  }
+
+  /** Whether the endpoint numbers its events itself, there. */
+  isNumbered(sessionId: string | undefined): boolean {
+    return this.request.instance.ownIds.isNumbered(this.#originOf(sessionId))
+  }
+
+  /** Calls back once it is known what has been asked: what is owed cannot be told before. */
+  whenKnown(listener: () => void): void {
+    if (this.dueBody === undefined) return listener()
+    this.dueBody.whenKnown(listener)
+    const { req } = this.request
+    // With the end of a response Node drops a body that nobody reads; this one does not end before
+    // it.
+    if (req.readableFlowing === null && req.listenerCount('readable') === 0) req.resume()
+  }
+
+  /** Bytes that an unfinished event may have. */
+  get maxEventBytes(): number {
+    return this.request.instance.maxEventBytes
+  }
+
+  /** Bytes that a body may have that becomes messages. */
+  get maxAnswerBytes(): number {
+    return this.request.instance.maxAnswerBytes
+  }
+
+  /** Where unfinished events and bodies are counted. */
+  get budget(): ByteBudget {
+    return this.request.instance.table.budget
+  }
+
+  /** An answer has headers that its client does not get any more. */
+  missed(headers: readonly string[], sessionId: string | undefined): void {
+    const isOwn = sessionId === undefined || sessionId === this.request.session
+    warnOfMissed(headers.filter(name => name !== 'mcp-session-id' || !isOwn))
+  }
+
+  /**
+   * Sends our head in the place of the endpoint's, which has not begun, and opens the stream's
+   * first reader on the socket.
+   */
+  beginEarly(stream: Stream): Connection | undefined {
+    const { instance, res, messages, isBatch } = this.request
+    const { slow, connections } = instance
+    const { wire } = this.tap
+    const setHeader = (name: string, value: string): void => wire.setHeader(name, value)
+    if (this.meantime === 'json' && slow.json !== undefined) {
+      wire.sendEarlyHead('application/json', () => setUnbuffered(res, setHeader))
+      const isList = isBatch && messages.length > 0
+      new JsonReply(stream, wire, isList, slow.json, connections).start()
+      return undefined
+    }
+    wire.sendEarlyHead('text/event-stream', () =>
+      this.meantime === 'event stream' ? this.setHeaders() : setUnbuffered(res, setHeader)
+    )
+    return this.connect(stream)
+  }
+
+  /** Begins to report progress in the endpoint's place, where that is wanted. */
+  reportProgress(stream: Stream): ProgressReport | undefined {
+    return this.request.instance.progress?.begin(stream, this.request.messages, this.#startedAt)
+  }
+
+  /** Sets our headers on the response. */
+  setHeaders(): void {
+    const { res } = this.request
+    // Nobody could come back to it.
+    if (this.handler.stream?.isEphemeral === true)
+      return setUnbuffered(res, (name, value) => this.tap.wire.setHeader(name, value))
+    setStreamHeaders(this.request, this.handler.id, (name, value) =>
+      this.tap.wire.setHeader(name, value)
+    )
+  }
+
+  /**
+   * Opens the stream's first connection, on the socket that asked; `undefined`: the request has
+   * been repeated, on a newer one.
+   */
+  connect(stream: Stream): Connection | undefined {
+    // A client that has sent the request again has left this connection behind: it must not take
+    // over from the newer one.
+    if (stream.readers.count > 0) {
+      if (!this.tap.wire.isGone) this.tap.wire.end()
+      return undefined
+    }
+    const { profile } = this.request
+    // Nothing is agreed before `initialize` is answered, so nothing is presumed of what its client
+    // can read.
+    const first: ClientProfile =
+      this.initialize !== undefined
+        ? { ...profile, primer: 'none', reconnects: false }
+        : stream.isEphemeral
+          ? stream.profile
+          : profile
+    const connection = this.request.instance.connections.open(stream, 0, this.tap.wire, first)
+    this.handler.connected()
+    return connection
+  }
+
+  /** Tells the endpoint that nobody will answer these requests of its own. */
+  unanswered(requestIds: readonly RequestId[]): void {
+    const { instance, req } = this.request
+    const { sessionId } = this.handler.stream ?? {}
+    instance.debug('no answer to %d requests: the endpoint is told', requestIds.length)
+    for (const id of requestIds) tellUnanswered(instance, req, id, sessionId)
+  }
+
+  /** The stream is not ours. */
+  stepAside(stream: Stream, why: NotOurs): void {
+    const { table, debug } = this.request.instance
+    this.handler.isUntaken = true
+    table.forget(stream)
+    debug('response left alone: %s', why === 'own ids' ? OWN_IDS : why)
+    if (why === 'own ids') this.numbered(stream)
+  }
+
+  /** An event has come with an id of the endpoint's, on a stream that stays ours. */
+  numbered(stream: Stream): void {
+    const { instance } = this.request
+    instance.ownIds.numbered(this.#originOf(stream.sessionId))
+    warnOfIds(instance)
+  }
+
+  /** The first event has come without an id of the endpoint's. */
+  unnumbered(): void {
+    if (this.initialize === undefined) return
+    this.request.instance.ownIds.unnumbered(this.#originOf(this.initialize.sessionId))
+  }
+
+  #originOf(sessionId: string | undefined): Origin {
+    const { owner, path } = this.request
+    return { owner, sessionId, path }
+  }
+}

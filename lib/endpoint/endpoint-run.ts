@@ -20,7 +20,7 @@ import { parsedBody } from './request-body.js'
 import type { RequestContext } from './request-context.js'
 import { ResponseCapture } from './response-capture.js'
 import { whyNoStream } from './run-in-words.js'
-import { type InTheMeantime, OWN_IDS } from './run-capture-host.js'
+import { type InTheMeantime, OWN_IDS } from './capture-host.js'
 import { isOfKnownClient } from './slow-answers.js'
 import { applyPreference, withdrawPreference } from './stream-headers.js'
 

@@ -2,7 +2,7 @@
 import { isInitialize, isRequest, type Message } from '../protocol/json-rpc.js'
 import { type DueQueue, Waiting } from '../streams/due-queue.js'
 import type { RequestContext } from './request-context.js'
-import type { InTheMeantime } from './run-capture-host.js'
+import type { InTheMeantime } from './capture-host.js'
 
 /** The run that waits. */
 export interface WaitingRun {

@@ -1,6 +1,5 @@
 // The body of an answer that comes when its client has been given an event stream already:
 // collected, and made messages of.
-import type { ByteBudget } from '../streams/event-log.js'
 import { newFields, readFields } from '../protocol/sse-fields.js'
 import { encodeMessage } from '../protocol/sse-writer.js'
 import type { Stream } from '../streams/stream.js'
@@ -12,29 +11,21 @@ import {
   messagesIn,
   missedHeaders
 } from './late-answer.js'
+import type { CaptureHost } from './capture-host.js'
 import type { LateHead } from './capture-types.js'
-
-export interface LateBodyHost {
-  /** Bytes that a body may have. */
-  readonly maxAnswerBytes: number
-  /** What bodies count towards while they come. */
-  readonly budget: ByteBudget
-  /** The answer has headers that its client does not get any more. */
-  missed(headers: readonly string[], sessionId: string | undefined): void
-}
 
 export class LateBody {
   readonly #head: LateHead
-  readonly #host: LateBodyHost
+  readonly #host: CaptureHost
   #chunks: Buffer[] = []
   #size = 0
 
-  constructor(head: LateHead, host: LateBodyHost) {
+  constructor(head: LateHead, host: CaptureHost) {
     this.#head = head
     this.#host = host
   }
 
-  /** `false`: there is no room for it, and what has come is let go. */
+  /** `false`: there is no room for it, and what has come is dropped. */
   add(bytes: Buffer): boolean {
     const size = this.#size + bytes.length
     if (size > this.#host.maxAnswerBytes || !this.#host.budget.reserve(bytes.length)) {

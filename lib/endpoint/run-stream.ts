@@ -9,10 +9,10 @@ import { isAnnounced } from './declarations.js'
 import { DueBody } from './due-body.js'
 import { openEarlyStream } from './early-stream.js'
 import { noteRevision } from './outcome.js'
-import { type InTheMeantime, RunCaptureHost } from './run-capture-host.js'
+import { type InTheMeantime, CaptureHost } from './capture-host.js'
 import { inWords } from './run-in-words.js'
 
-export class RunStream extends RunCaptureHost {
+export class RunStream extends CaptureHost {
   /** Set where the call may go on without its client: told that it is answered. */
   onAnswered: (() => void) | undefined
   protected capture: EndpointCapture | undefined
