@@ -13,7 +13,7 @@ import type { Stream } from '../streams/stream.js'
 import type { Producer } from '../streams/stream-types.js'
 import type { Connection } from '../readers/connection.js'
 import type { ProgressReport } from './progress-reports.js'
-import { isPlainEncoding } from './response-headers.js'
+import { isEventStream, isPlainEncoding } from './response-headers.js'
 import type { ResponseCapture } from './response-capture.js'
 import type { CaptureHost, NotOurs } from './capture-host.js'
 import { CountedSplitter } from './counted-splitter.js'
@@ -100,9 +100,7 @@ export class EndpointCapture implements Capture, Producer {
   }
 
   lateHead(head: LateHead): void {
-    const isStream =
-      head.status === 200 &&
-      /^\s*text\/event-stream\s*(?:;|$)/i.test(head.header('content-type') ?? '')
+    const isStream = head.status === 200 && isEventStream(head.header('content-type'))
     if (!isStream || !isPlainEncoding(head.header('content-encoding')))
       this.#body = new LateBody(head, this.#host)
   }

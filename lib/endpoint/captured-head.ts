@@ -11,15 +11,16 @@ import { dropBodyHeaders, OwnHead } from './own-head.js'
 import {
   foldHeaders,
   headerIn,
+  headersIn,
+  isEventStream,
   isPlainEncoding,
+  statusLineIn,
   stringOf,
   validateHead,
   withDirectives
 } from './response-headers.js'
 import type { ResponsePipeline } from './response-pipeline.js'
 import type { Layer } from './stage.js'
-
-const EVENT_STREAM = /^\s*text\/event-stream\s*(?:;|$)/i
 
 /** Stands for a head that has left: what it was made of need not wait for the end of the call. */
 const SENT: HeadArguments = [200]
@@ -30,13 +31,14 @@ const SENT: HeadArguments = [200]
  * @throws what Node would throw at the head of an event stream: it leaves later, when nobody could
  * catch that.
  */
-export function readHead(res: ServerResponse, [status, reason, last]: HeadArguments): ResponseHead {
-  const given = typeof reason === 'string' ? last : (last ?? reason)
+export function readHead(res: ServerResponse, args: HeadArguments): ResponseHead {
+  const [status, reason] = args
+  const given = headersIn(args)
   const header = (name: string): string | undefined =>
     headerIn(given, name) ?? stringOf(res.getHeader(name))
   const isStream =
     Number(status) === 200 &&
-    EVENT_STREAM.test(header('content-type') ?? '') &&
+    isEventStream(header('content-type')) &&
     isPlainEncoding(header('content-encoding')) &&
     !res.destroyed
   if (isStream) validateHead(typeof reason === 'string' ? reason : res.statusMessage, given)
@@ -48,7 +50,7 @@ export function looksLikeStream(
   res: ServerResponse,
   contentType: OutgoingHttpHeader | undefined
 ): boolean {
-  return Number(res.statusCode) === 200 && EVENT_STREAM.test(stringOf(contentType) ?? '')
+  return Number(res.statusCode) === 200 && isEventStream(stringOf(contentType))
 }
 
 export function isCacheControl(name: string): boolean {
@@ -105,13 +107,12 @@ export class CapturedHead {
 
   /** Sends the head as the endpoint wanted it, with what `setHeaders` sets. */
   send(wire: Layer, setHeaders: () => void): void {
-    const [status, reason, last] = this.#given as HeadArguments
+    const given = this.#given as HeadArguments
     this.#given = SENT
-    const hasReason = typeof reason === 'string'
-    foldHeaders(hasReason ? last : (last ?? reason), (name, value) => wire.setHeader(name, value))
+    foldHeaders(headersIn(given), (name, value) => wire.setHeader(name, value))
     this.#pipeline.res.removeHeader('Content-Length')
     setHeaders()
-    wire.writeHead(hasReason ? [status, reason] : [status])
+    wire.writeHead(statusLineIn(given))
   }
 
   /** Sends the head as the endpoint wanted it, and nothing else: it is not ours to add to. */

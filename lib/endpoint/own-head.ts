@@ -1,9 +1,9 @@
-// A head that the endpoint makes in peace, once the wire has got another one: Node checks it as
-// ever, and nothing of it leaves.
+// The head that the endpoint makes once the wire has got another one: Node checks it as ever, and
+// nothing of it is sent.
 import { type IncomingMessage, type OutgoingHttpHeader, ServerResponse } from 'node:http'
 import { callbackIn } from './chunk.js'
 import { type HeadArguments, HEAD_METHODS, INTERIM_METHODS } from './node-internals.js'
-import { foldHeaders } from './response-headers.js'
+import { foldHeaders, headersIn } from './response-headers.js'
 import type { ResponsePipeline } from './response-pipeline.js'
 
 /**
@@ -74,8 +74,8 @@ export class OwnHead {
   }
 
   /**
-   * From now on the endpoint's words about its head are for this one. What somebody behind us has
-   * patched stays theirs.
+   * From now on what the endpoint does to its head is done to this one. A method that has been
+   * patched behind us stays as it is.
    */
   takeOver(pipeline: ResponsePipeline): void {
     ;(pipeline.res as Headed)[OWN_HEAD] = this
@@ -103,12 +103,10 @@ export class OwnHead {
   }
 
   /** Throws what Node would throw. */
-  write([status, reason, last]: HeadArguments, statusMessage: string | undefined): void {
-    const hasReason = typeof reason === 'string'
-    foldHeaders(hasReason ? last : (last ?? reason), (name, value) =>
-      this.made.setHeader(name, value)
-    )
-    const message = hasReason ? reason : statusMessage
+  write(args: HeadArguments, statusMessage: string | undefined): void {
+    const [status, reason] = args
+    foldHeaders(headersIn(args), (name, value) => this.made.setHeader(name, value))
+    const message = typeof reason === 'string' ? reason : statusMessage
     if (message === undefined) this.made.writeHead(status)
     else this.made.writeHead(status, message)
     this.#status = this.made.statusCode

@@ -6,7 +6,7 @@ import signature from 'cookie-signature'
 import { hkdfSync } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { headerOf } from '../access/guards.js'
-import { foldHeaders } from './response-headers.js'
+import { foldHeaders, headersIn, statusLineIn } from './response-headers.js'
 import { pipelineOf } from './response-pipeline.js'
 import { Stage } from './stage.js'
 
@@ -146,17 +146,15 @@ class CookieStage extends Stage {
 
   override writeHead(args: readonly unknown[]): ServerResponse {
     const { next } = this
-    const [status, reason, last] = args
-    const isRefusal = Number(status) >= BAD_REQUEST
+    const isRefusal = Number(args[0]) >= BAD_REQUEST
     if (this.#hasLeft || isRefusal) return next.writeHead(args)
     this.#hasLeft = true
-    const hasReason = typeof reason === 'string'
-    foldHeaders(hasReason ? last : (last ?? reason), (name, value) => next.setHeader(name, value))
+    foldHeaders(headersIn(args), (name, value) => next.setHeader(name, value))
     const present = next.getHeader('Set-Cookie')
     next.setHeader('Set-Cookie', [
       ...(present === undefined ? [] : [present].flat().map(String)),
       this.#text
     ])
-    return next.writeHead(hasReason ? [status, reason] : [status])
+    return next.writeHead(statusLineIn(args))
   }
 }

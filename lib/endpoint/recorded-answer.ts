@@ -3,7 +3,7 @@ import type { ServerResponse } from 'node:http'
 import type { IdempotentRequest, RecordedAnswer } from './idempotent-request.js'
 import { ObservedBody } from './observe-body.js'
 import { claim } from './reply.js'
-import { foldHeaders } from './response-headers.js'
+import { foldHeaders, headersIn } from './response-headers.js'
 import { pipelineOf } from './response-pipeline.js'
 
 /** Bytes that an answer takes beside its head and its body. */
@@ -50,12 +50,7 @@ class AnswerRecorder extends ObservedBody {
   }
 
   override writeHead(args: readonly unknown[]): ServerResponse {
-    const [status, reason, last] = args
-    if (this.#isRecording)
-      this.#head = this.#read(
-        status as number,
-        typeof reason === 'string' ? last : (last ?? reason)
-      )
+    if (this.#isRecording) this.#head = this.#read(args[0] as number, headersIn(args))
     return this.next.writeHead(args)
   }
 

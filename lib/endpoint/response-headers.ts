@@ -65,6 +65,22 @@ export function validateHead(statusMessage: string | undefined, headers: unknown
   }
 }
 
+/** The headers among the arguments of `writeHead`. */
+export function headersIn([, reason, last]: readonly unknown[]): unknown {
+  return typeof reason === 'string' ? last : (last ?? reason)
+}
+
+/** The arguments of `writeHead` without its headers. */
+export function statusLineIn([status, reason]: readonly unknown[]): readonly unknown[] {
+  return typeof reason === 'string' ? [status, reason] : [status]
+}
+
+const EVENT_STREAM = /^\s*text\/event-stream\s*(?:;|$)/i
+
+export function isEventStream(contentType: string | undefined): boolean {
+  return EVENT_STREAM.test(contentType ?? '')
+}
+
 /**
  * Moves the headers of a `writeHead` call to the response, so that ours can be added; a repeated
  * name becomes a list.

@@ -3,7 +3,15 @@
 import type { ServerResponse } from 'node:http'
 import type { Message } from '../protocol/json-rpc.js'
 import { callbackIn, encodingIn, headersSentError, swallow, withBytes } from './chunk.js'
-import { foldHeaders, headerIn, isPlainEncoding, stringOf } from './response-headers.js'
+import {
+  foldHeaders,
+  headerIn,
+  headersIn,
+  isEventStream,
+  isPlainEncoding,
+  statusLineIn,
+  stringOf
+} from './response-headers.js'
 import { pipelineOf, type ResponsePipeline } from './response-pipeline.js'
 import { rewrittenJson } from './rewritten.js'
 import { RewrittenEvents } from './rewritten-events.js'
@@ -32,7 +40,6 @@ type HeadArguments = readonly [status: number, reason?: unknown, headers?: unkno
  */
 type State = 'undecided' | 'untouched' | 'json' | 'events'
 
-const EVENT_STREAM = /^\s*text\/event-stream\s*(?:;|$)/i
 const JSON_TYPE = /^\s*application\/json\s*(?:;|$)/i
 /** Of a body that it is no longer the one of. */
 const OF_BODY = ['ETag', 'Content-MD5', 'Digest', 'Content-Digest', 'Repr-Digest']
@@ -96,15 +103,15 @@ class RewrittenAnswer extends Stage {
     }
   }
 
-  #decide([status, reason, last]: HeadArguments): State {
-    const given = typeof reason === 'string' ? last : (last ?? reason)
+  #decide(head: HeadArguments): State {
+    const given = headersIn(head)
     const header: ReadHeader = name => headerIn(given, name) ?? stringOf(this.#res.getHeader(name))
     this.#header = header
     const contentType = header('content-type') ?? ''
     const isPlain = isPlainEncoding(header('content-encoding'))
-    if (Number(status) !== 200 || !isPlain) this.#state = 'untouched'
+    if (Number(head[0]) !== 200 || !isPlain) this.#state = 'untouched'
     else if (JSON_TYPE.test(contentType)) this.#state = 'json'
-    else this.#state = EVENT_STREAM.test(contentType) ? 'events' : 'untouched'
+    else this.#state = isEventStream(contentType) ? 'events' : 'untouched'
     return this.#state
   }
 
@@ -119,18 +126,16 @@ class RewrittenAnswer extends Stage {
   }
 
   /** Sends a head whose body may come out longer than it was. */
-  #sendHead([status, reason, last]: HeadArguments, length?: number): ServerResponse {
+  #sendHead(head: HeadArguments, length?: number): ServerResponse {
     const res = this.#res
     const hadLength = this.#header('content-length') !== undefined
-    foldHeaders(typeof reason === 'string' ? last : (last ?? reason), (name, value) =>
-      res.setHeader(name, value)
-    )
+    foldHeaders(headersIn(head), (name, value) => res.setHeader(name, value))
     res.removeHeader('Content-Length')
     if (length !== undefined) {
       for (const name of OF_BODY) res.removeHeader(name)
       if (hadLength) res.setHeader('Content-Length', length)
     }
-    return this.next.writeHead(typeof reason === 'string' ? [status, reason] : [status])
+    return this.next.writeHead(statusLineIn(head))
   }
 
   override write(args: readonly unknown[]): boolean {
