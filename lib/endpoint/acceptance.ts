@@ -1,8 +1,8 @@
 // Whether the endpoint has taken what a request brings that has no response: answers, and
 // cancellations. The rule is that of all admissions: it refuses by a status or a JSON-RPC error.
 import type { ServerResponse } from 'node:http'
-import { isRequest, messagesOf } from '../protocol/json-rpc.js'
-import { EndpointError, LONGEST_WORD } from './admission.js'
+import { isRequest } from '../protocol/json-rpc.js'
+import { errorInText, LONGEST_REPLY } from './admission.js'
 import { observeBody } from './observe-body.js'
 import type { RequestContext } from './request-context.js'
 
@@ -23,7 +23,7 @@ export function onceAnswered(context: Answered, act: Act): void {
   const { req, res, messages } = context
   let watch = watches.get(res)
   if (watch === undefined) watches.set(res, (watch = new Watch(res)))
-  // What is said to a request is for its call, and no word on what came with it.
+  // What is answered to a request is for its call, and says nothing of what came with it.
   if (messages.length > 0 && !messages.some(isRequest)) watch.readAlong()
   res.once('close', () => {
     if (!res.headersSent) return
@@ -47,19 +47,11 @@ class Watch {
     if (this.hasError !== undefined) return
     this.hasError = false
     observeBody(this.#res, {
-      limit: LONGEST_WORD,
+      limit: LONGEST_REPLY,
       onEnd: body => {
-        this.hasError = body !== undefined && body.length > 0 && hasError(body)
+        const isEmpty = body === undefined || body.length === 0
+        this.hasError = !isEmpty && errorInText(body.toString('utf8')) !== undefined
       }
     })
-  }
-}
-
-function hasError(body: Buffer): boolean {
-  try {
-    const said = messagesOf(JSON.parse(body.toString('utf8')))
-    return said.some(message => EndpointError.in(message) !== undefined)
-  } catch {
-    return false // What is no JSON is no JSON-RPC error.
   }
 }

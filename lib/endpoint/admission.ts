@@ -1,6 +1,6 @@
-// The one rule of admission: any status but 2xx, or a JSON-RPC error, is a refusal. The endpoint's
-// own word on a client, its token and its session, asked with a message that every endpoint can
-// answer.
+// The one rule of admission: any status but 2xx, or a JSON-RPC error, is a refusal. Whether the
+// endpoint admits a client, its token and its session is asked with a message that every endpoint
+// can answer.
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { TLSSocket } from 'node:tls'
 import { now } from '../protocol/clock.js'
@@ -39,7 +39,7 @@ export class EndpointError extends Error {
 }
 
 /** Bytes of what the endpoint says to a message that has no response. */
-export const LONGEST_WORD = 64 * 1024
+export const LONGEST_REPLY = 64 * 1024
 
 /**
  * The JSON-RPC error with which the endpoint refuses a message that has no response, though by a
@@ -53,13 +53,18 @@ export async function errorIn(response: IncomingMessage): Promise<EndpointError 
     for await (const chunk of response as AsyncIterable<Buffer>) {
       chunks.push(chunk)
       size += chunk.length
-      if (size > LONGEST_WORD) return undefined
+      if (size > LONGEST_REPLY) return undefined
     }
   } finally {
     response.destroy()
   }
-  const said = writtenMessages(Buffer.concat(chunks).toString('utf8'))
-  return said.map(({ message }) => EndpointError.in(message)).find(error => error !== undefined)
+  return errorInText(Buffer.concat(chunks).toString('utf8'))
+}
+
+/** The JSON-RPC error in a JSON text. */
+export function errorInText(text: string): EndpointError | undefined {
+  const errors = writtenMessages(text).map(({ message }) => EndpointError.in(message))
+  return errors.find(error => error !== undefined)
 }
 
 /** What the endpoint makes of who asks. */
@@ -99,7 +104,7 @@ export type AskedAdmission =
 const PATIENCE = 10_000
 /** Bytes that it may have. */
 const LONGEST_ANSWER = 1024 * 1024
-/** Milliseconds for which a yes is kept. */
+/** Milliseconds for which a client stays admitted. */
 const KEPT_FOR = 5000
 const MOST_CLIENTS = 10_000
 
@@ -111,7 +116,7 @@ const OF_ONE_REQUEST = new RegExp(
   'i'
 )
 
-/** What the endpoint has said of clients: a yes is believed for a while, where that is wanted. */
+/** Which clients the endpoint has admitted: that holds for a while, where that is wanted. */
 export class Admissions {
   readonly #admitted = new FairStore<{ readonly at: number }>({
     maxSize: MOST_CLIENTS,
@@ -124,14 +129,14 @@ export class Admissions {
    * Asks the endpoint, and whatever guards it, whether it knows this client. The message that the
    * client has sent, if any, does not go there. A refusal is the caller's to pass on.
    *
-   * @param believedFor milliseconds for which an earlier yes will do, 5,000 at most.
+   * @param believedFor milliseconds for which an earlier admission will do, 5,000 at most.
    */
   async of(context: Asking, believedFor: number, message?: Message): Promise<AskedAdmission> {
     const key = keyOf(context)
     const { at = -Infinity } = this.#admitted.get(key) ?? {}
     if (now() - at < believedFor) return { kind: 'admitted' }
     const other = await this.#asking.get(key)
-    // Whoever has come first may be told no for a reason of its own: it has left, say.
+    // The request that came first may be refused for a reason of its own: its client has left, say.
     if (other?.kind === 'admitted') return other
     const asked = askAdmission(context, message)
     this.#asking.set(key, asked)

@@ -8,7 +8,6 @@ import {
   isObject,
   isResponse,
   type Message,
-  messagesOf,
   type RequestId
 } from '../protocol/json-rpc.js'
 import { writtenMessages } from '../protocol/json-splice.js'
@@ -36,19 +35,13 @@ export function missedHeaders({ header }: LateAnswer): string[] {
  */
 export function messagesIn(answer: LateAnswer, owed: readonly RequestId[]): string[] {
   const { status } = answer
-  const text = textOf(answer.body, answer.header('content-type'))
-  const body = parsed(text)
-  if (status < 200 || status > 299) return owed.map(id => refusal(id, status, errorIn(body)))
-  const responses = writtenMessages(text).filter(({ message }) => isResponse(message))
-  const answered = new Set(
-    messagesOf(body)
-      .filter(isResponse)
-      .map(({ id }) => id)
-  )
+  const said = writtenMessages(textOf(answer.body, answer.header('content-type')))
+  const messages = said.map(({ message }) => message)
+  if (status < 200 || status > 299) return owed.map(id => refusal(id, status, errorIn(messages)))
+  const responses = said.filter(({ message }) => isResponse(message))
+  const answered = new Set(responses.map(({ message }) => message.id))
   // An error that names no request is for all that have no other answer.
-  const error = messagesOf(body).some(isErrorForNobody)
-    ? errorIn(messagesOf(body).filter(isErrorForNobody))
-    : undefined
+  const error = errorIn(messages.filter(({ id }) => (id ?? null) === null))
   const errors =
     error === undefined ? [] : owed.filter(id => !answered.has(id)).map(id => withError(id, error))
   return [...responses.map(one => onOneLine(one.text)), ...errors]
@@ -96,26 +89,13 @@ function textOf(body: Buffer, contentType: string | undefined): string {
   }
 }
 
-function parsed(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return undefined
-  }
-}
-
 /** Line ends in JSON are white space: inside of strings there are none. */
 function onOneLine(json: string): string {
   return json.trim().replace(/[\r\n]+/g, ' ')
 }
 
-function errorIn(body: unknown): Record<string, unknown> | undefined {
-  const error = messagesOf(body).find(message => isObject(message.error))?.error
-  return isObject(error) ? error : undefined
-}
-
-function isErrorForNobody({ id, error }: Message): boolean {
-  return isObject(error) && (id ?? null) === null
+function errorIn(messages: readonly Message[]): Record<string, unknown> | undefined {
+  return messages.map(({ error }) => error).find(isObject)
 }
 
 function refusal(

@@ -6,9 +6,9 @@ import {
   isObject,
   isResponse,
   type Message,
-  messagesOf,
   type RequestId
 } from '../protocol/json-rpc.js'
+import { writtenMessages } from '../protocol/json-splice.js'
 import { parseRevision } from '../protocol/revisions.js'
 import type { Stream } from '../streams/stream.js'
 import { type Acceptance, onceAnswered } from './acceptance.js'
@@ -36,7 +36,7 @@ export function watchOutcome(context: RequestContext, isSessionWatched = false):
   // With an answer the call may end, and nobody is asking any more when the endpoint says that it
   // has taken it.
   const answered = answers.length > 0 ? askingFor(parts, answers, session, owner) : []
-  // The endpoint may end the session's streams before it says a word.
+  // The endpoint may end the session's streams before it answers.
   const ending =
     session !== undefined && req.method === 'DELETE'
       ? parts.table.index.ofSession(session, owner)
@@ -98,20 +98,13 @@ export function watchInitializeJson(
   observeBody(res, {
     limit: LONGEST_INITIALIZE,
     onEnd(body) {
-      if (answer.sessionId !== undefined && body !== undefined) noteJson(parts, answer, body)
+      if (answer.sessionId === undefined || body === undefined) return
+      // An event stream is no JSON: its response is read from the stream.
+      for (const { message } of writtenMessages(body.toString('utf8')))
+        noteRevision(parts, answer, message)
     }
   })
   return answer
-}
-
-function noteJson(parts: InstanceParts, answer: InitializeAnswer, bytes: Buffer): void {
-  let body: unknown
-  try {
-    body = JSON.parse(bytes.toString('utf8'))
-  } catch {
-    return // An event stream: its response is read from the stream.
-  }
-  for (const message of messagesOf(body)) noteRevision(parts, answer, message)
 }
 
 /** The streams that have asked what these are the answers to. */
@@ -127,11 +120,11 @@ function askingFor(
     .filter(({ openRequests }) => openRequests.size > 0)
   return answers.flatMap(message => {
     const id = message.id as RequestId
-    const theirs = asking.filter(({ openRequests }) => openRequests.has(id))
+    const found = asking.filter(({ openRequests }) => openRequests.has(id))
     // Without a session, two calls may have asked under one id: then it is not certain which is
     // answered.
-    if (session === undefined && theirs.length !== 1) return []
-    return theirs.map((stream): [RequestId, Stream] => [id, stream])
+    if (session === undefined && found.length !== 1) return []
+    return found.map((stream): [RequestId, Stream] => [id, stream])
   })
 }
 
