@@ -125,7 +125,7 @@ export class CallRun implements ResponseCaptureHost {
     this.#handler.take(stream)
   }
 
-  /** Lets those behind us have the call without a word of how its client is answered. */
+  /** Takes out of the call, for those behind us, how its client is to be answered. */
   #prepare(message: object, text: string): void {
     const { req, accept, prefer } = this.#context
     const { 'content-type': type } = req.headers

@@ -14,7 +14,7 @@ let isScratchTaken = false
  */
 export function withBytes<T>(chunk: unknown, second: unknown, use: (bytes: Buffer) => T): T {
   const encoding = encodingIn(second)
-  // Whoever is told of an event inside the call may write to another response.
+  // What listens to an event inside the call may write to another response.
   if (isScratchTaken || typeof chunk !== 'string' || chunk.length * 3 > scratch.length)
     return use(toBytes(chunk, encoding))
   isScratchTaken = true

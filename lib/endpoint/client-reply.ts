@@ -35,7 +35,7 @@ const NOBODY: Capture = {
 }
 
 export class ClientReply implements Producer {
-  /** Where the endpoint's words go that works on the request. */
+  /** Takes what the endpoint writes that works on the request. */
   capture: Capture & { readonly isRefusal?: boolean } = NOBODY
   readonly #context: RequestContext
   readonly #tap: ResponseCapture
@@ -182,7 +182,7 @@ export class ClientReply implements Producer {
     }
   }
 
-  /** For whoever sends the request again. */
+  /** Records the answer for a client that sends the request again. */
   #settle(status: number, type: string | undefined, headers: Headers, body: Buffer): void {
     const { keyed, res } = this.#context
     if (keyed === undefined) return

@@ -27,9 +27,9 @@ export function isAnnounced(
 }
 
 /**
- * The manners towards a client that may have declared the draft. From 2026-07-28 on that is what
- * has its streams kept: it resumes them, so its close is no cancellation. Its first event is a
- * message, so it needs no primer.
+ * The profile of a client that may have declared the draft. From 2026-07-28 on its streams are kept
+ * because of that: it resumes them, so its close is no cancellation. Its first event is a message,
+ * so it needs no primer.
  */
 export function profileWith(
   parts: InstanceParts,

@@ -149,8 +149,8 @@ export class IdempotencyStore implements IdempotencyHost {
   }
 
   /**
-   * Its time is up: whoever has sent a call again is told that its answer is lost, and the endpoint
-   * still answers the first one.
+   * Its time is up: clients that have sent a call again are told that its answer is lost, and the
+   * endpoint still answers the first one.
    */
   close(): void {
     for (const call of [...this.#running.values()]) call.giveUp()

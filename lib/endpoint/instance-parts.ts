@@ -69,8 +69,8 @@ export interface InstanceParts {
   readonly resumeInterval: ResumeInterval
   readonly allowedOrigins: ReadonlySet<string>
   /**
-   * Told of each session that is over: by its owner's word, or because the endpoint does not know
-   * it any more.
+   * Called for each session that is over: its client has ended it, or the endpoint does not know it
+   * any more.
    */
   readonly sessionEnded: Set<(sessionId: string, owner: string) => void>
   /** A digest of a text, which stands for it where the text itself is not to be kept. */

@@ -150,7 +150,7 @@ class MemorySocket extends Duplex {
   override _destroy(error: Error | null, callback: (error?: Error | null) => void): void {
     const { peer } = this
     this.peer = undefined
-    // A tick later, as from a wire: whoever destroys this end is not in the middle of the other
+    // A tick later, as from a wire: what destroys this end is not in the middle of the other
     // one's events.
     if (peer !== undefined) process.nextTick(() => peer.destroy())
     callback(error)

@@ -46,7 +46,7 @@ export class ObservedBody extends Stage {
     return this.next.end(args)
   }
 
-  /** Ends the reading along: what has been kept is let go. */
+  /** Ends the reading along, and drops what has been kept. */
   stop(): void {
     this.#isObserving = false
     this.#chunks = undefined

@@ -110,7 +110,7 @@ export class ProgressReport {
     for (const progressToken of this.#tokens) {
       const progress = (time - startedAt) / 1000 / SECONDS_IN_ONE
       const params = { progressToken, progress, message: `still running, ${seconds} s` }
-      // For whoever is connected now: it is no event, so nobody comes back for it.
+      // For a client that is connected now: it is no event, so nobody comes back for it.
       stream.readers.comment(
         encodeMessage(JSON.stringify({ jsonrpc: '2.0', method: 'notifications/progress', params }))
       )

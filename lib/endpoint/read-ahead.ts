@@ -32,7 +32,7 @@ export interface ReadAheadOptions extends BodyLimits {
 /** A body that is not there yet. */
 export interface LateBody {
   /**
-   * Hears the body, or `undefined`, as above, once whoever reads it has had all of it but its end:
+   * Hears the body, or `undefined`, as above, once its reader has had all of it but its end:
    * `pass` or `withhold` must be called. Not where its client leaves before.
    */
   onWhole: (body: unknown, text?: string) => void
@@ -155,7 +155,7 @@ class ReadAhead implements LateBody {
     this.#context.runInAsyncScope(() => this.#options.late(this))
   }
 
-  /** All of it has come; whoever reads it gets the end when it is known what it is. */
+  /** All of it has come; its reader gets the end when it is known what it is. */
   #whole(): boolean {
     const req = this.#req
     if (!this.#isLate) {

@@ -137,7 +137,7 @@ function added(value: string, directives: readonly string[]): string {
  */
 const OF_CONNECTION = /^(?:connection|date|keep-alive|trailer|transfer-encoding)$/i
 
-/** The headers of an answer that go to whoever it is passed on to. */
+/** The headers of an answer that go with it where it is passed on. */
 export function passedOn(headers: NodeJS.Dict<string[]>): [string, string[]][] {
   return Object.entries(headers).filter(
     (entry): entry is [string, string[]] => entry[1] !== undefined && !OF_CONNECTION.test(entry[0])

@@ -86,7 +86,7 @@ export class SlowAnswers {
     return this.soon !== undefined && NAMES_EVENT_STREAM.test(accept) ? this.soon : this.json
   }
 
-  /** Whether an event stream may be given to whoever waits in the first queue. */
+  /** Whether a client in the first queue may be given an event stream. */
   mayUpgrade(accept: string): boolean {
     const asked = { headers: { accept } } as IncomingMessage
     if (accept.length > LONGEST_FIELD || !NAMES_EVENT_STREAM.test(accept)) return false
