@@ -98,7 +98,7 @@ export abstract class CaptureStage extends Stage implements ResponseView {
 
   override writeHead(args: readonly unknown[]): ServerResponse {
     const head = args as HeadArguments
-    if (this.#isHeadDueLate) return this.#giveLateHead(head)
+    if (this.#isHeadDueLate) return this.#acceptLateHead(head)
     if (this.isCaptured) throw headersSentError('write')
     if (this.phase === 'undecided') this.#decide(head)
     return this.isCaptured ? this.res : this.next.writeHead(head)
@@ -164,8 +164,8 @@ export abstract class CaptureStage extends Stage implements ResponseView {
     return this.phase === 'early' && this.head.own !== undefined
   }
 
-  #giveLateHead(args: HeadArguments): ServerResponse {
-    const head = this.head.giveLate(args)
+  #acceptLateHead(args: HeadArguments): ServerResponse {
+    const head = this.head.acceptLate(args)
     this.step('begin')
     this.capture?.lateHead(head)
     return this.res
@@ -176,7 +176,7 @@ export abstract class CaptureStage extends Stage implements ResponseView {
     const res = this.res
     if (this.#isHeadDueLate) {
       res.writeHead(res.statusCode)
-      if (this.#isHeadDueLate) this.#giveLateHead([res.statusCode])
+      if (this.#isHeadDueLate) this.#acceptLateHead([res.statusCode])
       return
     }
     if (this.phase !== 'undecided') return
@@ -190,7 +190,7 @@ export abstract class CaptureStage extends Stage implements ResponseView {
     if (capture === undefined) return this.leave()
     this.step('take')
     this.capture = capture
-    this.head.give(args)
+    this.head.accept(args)
     this.holdEvents()
     // An endpoint may write its head and then nothing for minutes: the link must be out by then.
     process.nextTick(() => {

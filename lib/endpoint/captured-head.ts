@@ -22,7 +22,7 @@ import {
 import type { ResponsePipeline } from './response-pipeline.js'
 import type { Layer } from './stage.js'
 
-/** Stands for a head that has left: what it was made of need not wait for the end of the call. */
+/** In the place of a head that has left: its headers are not kept until the call ends. */
 const SENT: HeadArguments = [200]
 
 /**
@@ -75,7 +75,7 @@ export class CapturedHead {
     this.#pipeline = pipeline
   }
 
-  /** The endpoint has given its head, wherever that is now. */
+  /** The endpoint has given its head, which may have left or not. */
   get isGiven(): boolean {
     return this.#given !== undefined
   }
@@ -85,13 +85,13 @@ export class CapturedHead {
     return this.#own
   }
 
-  /** The endpoint has given a head that is to leave. */
-  give(args: HeadArguments): void {
+  /** Takes the endpoint's head, which is to leave. */
+  accept(args: HeadArguments): void {
     this.#given = args
   }
 
-  /** The endpoint gives its head to a response whose wire has got another one. */
-  giveLate(args: HeadArguments): LateHead {
+  /** Takes the endpoint's head where the wire has had another one. */
+  acceptLate(args: HeadArguments): LateHead {
     const { res } = this.#pipeline
     const own = this.#own as OwnHead
     own.write(args, res.statusMessage)
@@ -115,7 +115,7 @@ export class CapturedHead {
     wire.writeHead(statusLineIn(given))
   }
 
-  /** Sends the head as the endpoint wanted it, and nothing else: it is not ours to add to. */
+  /** Sends the endpoint's head as it is: the response is not ours to add to. */
   sendUntouched(wire: Layer): void {
     if (this.#given !== undefined && this.#given !== SENT) wire.writeHead(this.#given)
   }
@@ -131,8 +131,8 @@ export class CapturedHead {
   /** Sends a head of ours before the endpoint has given one. */
   sendEarly(req: IncomingMessage, wire: Layer, setHeaders: () => void, status = 200): void {
     const { res } = this.#pipeline
-    // Both are plain properties, which Node does not look at again once the head is out: they are
-    // the endpoint's.
+    // Both are plain properties, which Node does not read again once the head is out: the endpoint
+    // finds in them what it has set.
     const { statusCode, statusMessage } = res
     const own = new OwnHead(req, res)
     setHeaders()

@@ -71,7 +71,7 @@ export class DetachableRun extends RunStream {
 
   override beginEarly(stream: Stream): Connection | undefined {
     if (this.#interim === undefined) return super.beginEarly(stream)
-    this.#giveInterim(this.#interim)
+    this.#answerInterim(this.#interim)
     return undefined
   }
 
@@ -79,7 +79,7 @@ export class DetachableRun extends RunStream {
     return this.#interim === undefined ? super.reportProgress(stream) : undefined
   }
 
-  #giveInterim(body: Buffer): void {
+  #answerInterim(body: Buffer): void {
     const { req } = this.request
     const { wire } = this.tap
     // The endpoint may not have read its request yet.

@@ -1,5 +1,6 @@
 // Reads along while a response is written, and changes no byte of it.
 import type { ServerResponse } from 'node:http'
+import { encodingIn } from './chunk.js'
 import { pipelineOf } from './response-pipeline.js'
 import { Stage } from './stage.js'
 
@@ -57,9 +58,7 @@ export class ObservedBody extends Stage {
     if (chunks === undefined || (typeof chunk !== 'string' && !(chunk instanceof Uint8Array)))
       return
     const bytes =
-      typeof chunk === 'string'
-        ? Buffer.from(chunk, typeof encoding === 'string' ? (encoding as BufferEncoding) : 'utf8')
-        : Buffer.from(chunk)
+      typeof chunk === 'string' ? Buffer.from(chunk, encodingIn(encoding)) : Buffer.from(chunk)
     const { limit } = this.#observer
     this.#size += bytes.length
     const isInside = this.#size <= limit

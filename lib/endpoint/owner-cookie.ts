@@ -52,8 +52,8 @@ export class OwnerCookie {
 
   /**
    * The owner that a request's cookie names; `undefined` where it has none that we have signed for
-   * this mount. A cookie only reads: with any other method it says nothing, because what acts, and
-   * what comes to the endpoint, is for the application's own authentication.
+   * this mount. A cookie is good for reading alone: for any other method, and for what goes to the
+   * endpoint, the application's own authentication is asked.
    */
   ownerIn(req: IncomingMessage): string | undefined {
     if (req.method !== 'GET' && req.method !== 'HEAD') return undefined
@@ -68,12 +68,12 @@ export class OwnerCookie {
   }
 
   /**
-   * Lets the response carry the cookie of who has made the request, unless the client has it
-   * already. Set when the head leaves: an answer that refuses has proved nobody, and the endpoint
-   * may set cookies of its own until then.
+   * Adds the cookie of an owner to a response, unless the client has it already. That is done when
+   * the head leaves: a refusal proves no owner, and the endpoint may set cookies of its own until
+   * then.
    */
-  give(req: IncomingMessage, res: ServerResponse, owner: string): void {
-    // Their answers are stored by nobody; and a client that reads has asked for something before.
+  addTo(req: IncomingMessage, res: ServerResponse, owner: string): void {
+    // An answer to a POST is stored by no cache, and no client reads before it has posted.
     if (req.method !== 'POST' || res.headersSent) return
     const path = mountOf(req)
     if (path === undefined) return
@@ -110,8 +110,8 @@ function keyFrom(secret: string): string {
 }
 
 /**
- * Where the middleware is mounted, as far as the request tells: an owner of one mount is not one of
- * another.
+ * The path that the middleware is mounted at, as far as the request tells: an owner is the owner of
+ * one mount alone.
  */
 function mountOf({ baseUrl, originalUrl, url }: MountedRequest): string | undefined {
   const [pathname] = (originalUrl ?? url ?? '').split('?', 1)
@@ -119,7 +119,7 @@ function mountOf({ baseUrl, originalUrl, url }: MountedRequest): string | undefi
   return PLAIN_PATH.test(path) ? path : undefined
 }
 
-/** Also behind a proxy that ends TLS, as far as Express' `trust proxy` believes it. */
+/** Also behind a proxy that ends TLS, where Express' `trust proxy` says so. */
 function isSecure(req: MountedRequest): boolean {
   return req.secure === true || (req.socket as { encrypted?: boolean }).encrypted === true
 }

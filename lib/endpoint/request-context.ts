@@ -179,7 +179,7 @@ export class RequestContext<Instance extends InstanceParts = InstanceParts> {
 
   /** Lets the answer carry the cookie of who has made it. */
   giveCookie(): void {
-    if (this.owner !== '') this.instance.cookie?.give(this.req, this.res, this.owner)
+    if (this.owner !== '') this.instance.cookie?.addTo(this.req, this.res, this.owner)
   }
 
   /** Its body has been read, or could not be. */
