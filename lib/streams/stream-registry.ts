@@ -227,15 +227,12 @@ export class StreamRegistry implements StreamHost<Stream> {
     this.#remember?.(stream)
     if (stream.isEphemeral || this.#remember !== undefined) stream.retention.dispose(isEviction)
     else this.#finished.replaceWithTombstone(stream, isEviction)
-    if (!isEviction) return
-    this.#evictions++
-    this.#notify('evicted', stream, undefined)
+    if (isEviction) this.evicted(stream)
   }
 
   /** It does not run any more. */
   #leave(stream: Stream): void {
-    if (!this.#running.delete(stream)) return
-    this.budget.mayNotEvict(stream)
+    if (this.#running.delete(stream)) this.budget.mayNotEvict(stream)
   }
 
   #remove(stream: Stream): void {
