@@ -24,7 +24,7 @@ export function eachAnswer<T>(
   })
 }
 
-/** Ends the calls whose requests are cancelled, or whose session ends, once the endpoint says so. */
+/** Ends calls whose requests are cancelled or whose session ends, once the endpoint says so. */
 export function watchEndings(store: CallStore, context: RequestContext): void {
   const { req, messages, owner, session } = context
   // Without a session and without an owner, a request id says nothing about whose request it is.

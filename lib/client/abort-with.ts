@@ -1,8 +1,8 @@
 // Controllers of our own that abort together with a signal of somebody else's.
 
 /**
- * Aborts a controller when a signal aborts, until `release`: signals of callers may last for as long
- * as their process.
+ * Aborts a controller when a signal aborts, until `release`: signals of callers may last as long as
+ * their process.
  */
 export function abortWith(
   signal: AbortSignal | null | undefined,

@@ -81,8 +81,8 @@ export function* blocksIn(whole: Uint8Array): Iterable<Uint8Array> {
 }
 
 /**
- * Reads whole blocks as they came, whatever their line ends, and without a byte order mark, of which
- * most streams have none.
+ * Reads whole blocks as they came, whatever their line ends, and without a byte order mark, which
+ * most streams do not have.
  */
 export function readWholeBlocks(whole: Uint8Array, onBlock: BlockListener): void {
   const isPlain = !whole.includes(CR) && whole[0] !== FIRST_OF_BOM
