@@ -54,6 +54,7 @@ export class SocketWatch {
 
   /** With the last watcher the socket gets its own method back: it will serve the next request. */
   delete(watcher: SocketWatcher): void {
+    if (!this.#watchers.includes(watcher)) return
     this.#watchers = this.#watchers.filter(other => other !== watcher)
     if (this.#watchers.length > 0) return
     watches.delete(this.#socket)
