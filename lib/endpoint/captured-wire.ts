@@ -1,7 +1,7 @@
 // The socket side of a captured response: what its reader writes to, and when it is gone.
 import type { IncomingMessage, OutgoingHttpHeader, ServerResponse } from 'node:http'
 import type { Sink } from '../readers/sink.js'
-import type { CapturedHead } from './captured-head.js'
+import type { CapturedWireHost } from './captured-wire-host.js'
 import { cork, uncork } from './connections.js'
 import type { DeferredEvents } from './deferred-events.js'
 import {
@@ -16,29 +16,7 @@ import { compactProperties, isBroken, isReset, pendingBytes } from './node-inter
 import type { ResponsePipeline } from './response-pipeline.js'
 import { maskResponse } from './response-view.js'
 import { closeWhenIdle, whenClosed } from './socket-closed.js'
-import type { Layer } from './stage.js'
 import { isKeptAlive, isRelayed } from './loopback.js'
-
-/** The endpoint's side. */
-export interface CapturedWireHost {
-  readonly head: CapturedHead
-  /** What stands nearer to the wire. */
-  readonly next: Layer
-  /** The endpoint has something to end still. */
-  readonly isRunning: boolean
-  /** Somebody may ask for the response again. */
-  readonly isKept: boolean
-  /** Whether the running code was called by the endpoint. */
-  isInsideHandler(): boolean
-  /** The endpoint has destroyed what it has. `false`: it has ended before. */
-  abort(): boolean
-  /** The endpoint has destroyed the socket. */
-  brokenOff(): void
-  /** The socket is gone. */
-  wireGone(): void
-  /** The connection is over, and the call may go on for much longer. */
-  connectionClosed(): void
-}
 
 export class CapturedWire implements Sink, SocketWatcher, RequestWatcher {
   readonly #req: IncomingMessage
