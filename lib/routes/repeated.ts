@@ -3,6 +3,7 @@ import { isRequest, isTooMany } from '../protocol/json-rpc.js'
 import { digestOf, keyOf } from '../endpoint/idempotency.js'
 import type { Outcome } from '../endpoint/idempotent-request.js'
 import { repeatAnswer } from '../endpoint/recorded-answer.js'
+import { refuseAndCount } from '../endpoint/refusals.js'
 import { guarded, refuse } from '../endpoint/reply.js'
 import { attachAgain } from './resume.js'
 import { type Answer, type Context, settle } from './route.js'
@@ -20,6 +21,8 @@ export function repeated(context: Context): Answer | undefined {
     if (!isClosing) context.keyed = idempotency.begin({ key, owner, ...digest, requestIds })
     return undefined
   }
+  // It is answered here, so the endpoint's own guard is not asked.
+  if (context.isForeign) return () => refuseAndCount(context, 403, 'foreign-origin')
   if (earlier.value.hash !== digest.hash) return () => refuse(res, 409, 'key-reused')
   return () => {
     instance.debug('POST sent again under its key: nothing runs twice')

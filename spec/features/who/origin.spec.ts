@@ -160,6 +160,31 @@ describe('the endpoint itself, asked by a page of elsewhere,', () => {
     expect(endpoint.calls).toHaveLength(3)
   })
 
+  it('does not repeat what a key stands for, neither a stream nor an answer', async () => {
+    const json = { jsonrpc: '2.0', id: 2, result: {} }
+    const endpoint = rawEndpoint(({ res, message, emit }) => {
+      if (message.params.name === 'stream') emit(SECRET)
+      else res.writeHead(200, { 'Content-Type': 'application/json' }).end(JSON.stringify(json))
+    })
+    const { url } = await serve(endpoint)
+    for (const name of ['stream', 'json']) {
+      const headers = { ...headersFor({ version }), 'idempotency-key': `key-of-a-${name}-call` }
+      const own = await post(url, callTool(2, name), headers)
+      expect(name === 'json' ? await own.json() : await own.nextMessage()).toEqual(
+        name === 'json' ? json : SECRET
+      )
+      for (const repeated of [name, 'another']) {
+        const refused = await post(url, callTool(2, repeated), { ...headers, origin })
+        expect(refused.status).toBe(403)
+        expect(await refused.json()).toMatchObject({
+          error: { data: { reason: 'foreign-origin' } }
+        })
+      }
+      if (name === 'stream') expect(own.ending).toBeUndefined()
+    }
+    expect(endpoint.calls).toHaveLength(2)
+  })
+
   it('answers a POST as it does without the middleware', async () => {
     const { url } = served
     const response = await post(
