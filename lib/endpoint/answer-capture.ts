@@ -54,7 +54,9 @@ export class AnswerCapture implements Capture {
 
   lateHead({ status, headers }: LateHead): void {
     this.isRefusal = status !== 200
-    const head = { status, headers: distinct(headers()) }
+    // What was understood of one request is not told to others that fetch the answer.
+    const { 'preference-applied': _applied, ...given } = distinct(headers())
+    const head = { status, headers: given }
     this.#reader = new AnswerReader(head, this.#requestId, this.#limit, {
       message: (message, text) => this.#listener.message(message, text),
       answered: answer => {

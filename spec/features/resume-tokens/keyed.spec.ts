@@ -4,7 +4,7 @@
 import { afterEach, describe, expect, it } from '@jest/globals'
 import { closeAll } from '../../helpers/listen.js'
 import { until } from '../../helpers/happenings.js'
-import { del, initializeSession, notification, post, request } from '../../helpers/mcp.js'
+import { del, initializeSession, notification, post, request, result } from '../../helpers/mcp.js'
 import { answerJson, answerOf, report, serveTokens, SOON, TEXT, tokenOf } from './setup.js'
 
 afterEach(closeAll)
@@ -78,6 +78,27 @@ describe('a first request that is sent again under its key', () => {
     const response = await post(url, report(1), { ...KEY, prefer: 'rel=stream, respond-async' })
     expect(tokenOf(await answerOf(response))).toBeDefined()
     expect(response.headers['preference-applied']).toBe('rel=stream, respond-async')
+  })
+
+  it.each([
+    ['response', 200],
+    ['refusal', 403]
+  ])('is told alone that it follows links: not who fetches the %s', async (_name, status) => {
+    const { url, endpoint } = await serveTokens()
+    const first = await post(url, report(1, { resumeToken: null }), {
+      ...KEY,
+      prefer: 'rel=stream'
+    })
+    const token = tokenOf(await answerOf(first))
+    expect(first.headers['preference-applied']).toBe('rel=stream')
+    const { res, message } = endpoint.calls[0]!
+    res.setHeader('X-Quota', '7')
+    res.writeHead(status, { 'Content-Type': 'application/json' })
+    res.end(JSON.stringify(result(message.id, TEXT)))
+    const last = await post(url, report(2, { resumeToken: token }))
+    await last.ended
+    expect(last).toMatchObject({ status, headers: { 'x-quota': '7' } })
+    expect(last.headers).not.toHaveProperty('preference-applied')
   })
 })
 
