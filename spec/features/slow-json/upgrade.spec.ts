@@ -5,7 +5,7 @@ import { afterEach, describe, expect, it, jest } from '@jest/globals'
 import { closeAll } from '../../helpers/listen.js'
 import { rawEndpoint, type RawCall } from '../../helpers/endpoints/raw.js'
 import { until } from '../../helpers/happenings.js'
-import { callTool, get, headersFor, post, postModern, result } from '../../helpers/mcp.js'
+import { callTool, del, get, headersFor, post, postModern, result } from '../../helpers/mcp.js'
 import type { OpenStream } from '../../helpers/open-stream.js'
 import { serve, streamUrl } from '../../helpers/serve.js'
 import type { McpStreamsOptions } from '../../../lib/index.js'
@@ -282,6 +282,28 @@ describe('what the endpoint answers too late for its own head', () => {
       { id: 7, error: { data: { reason: 'overflow' } } }
     ])
     expect(streams.stats().bytes).toBeLessThan(1024)
+  })
+
+  it('is counted while it comes, and no longer once its client has cancelled it', async () => {
+    const { url, endpoint, streams } = await slow()
+    const response = await post(url, TASK, announced())
+    const { res, closed } = await endpoint.calls.nth(1)
+    res.writeHead(200, { 'Content-Type': 'application/json' }).write(Buffer.alloc(50_000, ' '))
+    expect(streams.stats().bytes).toBeGreaterThanOrEqual(50_000)
+    await del(streamUrl(response, url), announced())
+    await closed
+    expect(streams.stats().bytes).toBe(0)
+  })
+
+  it('is an event stream of the old transport: nothing is learnt of ids', async () => {
+    const { url, endpoint } = await slow()
+    const response = await post(url, TASK, announced())
+    const { res } = await endpoint.calls.nth(1)
+    res.writeHead(200, { 'Content-Type': 'text/event-stream' })
+    res.end('event: endpoint\ndata: /messages\n\n')
+    await response.ended
+    const next = await post(url, TASK, announced())
+    expect(next.headers.link).toBeDefined()
   })
 
   it('is an event stream that is followed, without the ids of its own', async () => {
