@@ -115,12 +115,13 @@ async function story(front, instances) {
 /** A client whose session another instance has: the end of one is not to be the other's. */
 async function openElsewhere(url, taken) {
   const answer = () => 'Yes.'
-  for (;;) {
+  for (let more = 1; ; more++) {
     const client = await openClient(url, { answer })
     if (client.instance !== taken) return client
     await client.close()
-    // Each client takes as many turns: one more, so that the next one begins elsewhere.
-    await fetch(new URL('/ready', url))
+    // A client takes three turns, or two where it is closed before it listens: with one more, or
+    // with two the next time, another one begins elsewhere.
+    for (let turn = 0; turn < more; turn++) await fetch(new URL('/ready', url))
   }
 }
 
