@@ -15,18 +15,16 @@ export class ReceivedBlocks {
   /** Connections in a row that brought no message. */
   empty = 0
   readonly #call: Call
-  readonly #hasRequests: boolean
   #blocks = new WholeBlocks()
 
   constructor(call: Call) {
     this.#call = call
-    this.#hasRequests = call.pending.size > 0
     this.lastEventId = call.init.headers.get('last-event-id') ?? undefined
   }
 
   /** Every request has its response: only the end is missing. */
   get isAnswered(): boolean {
-    return this.#hasRequests && this.#call.pending.size === 0
+    return this.#call.hasRequests && this.#call.pending.size === 0
   }
 
   /** Bytes of a block that has not come whole. */
@@ -54,7 +52,7 @@ export class ReceivedBlocks {
     this.lastEventId = notes.id ?? this.lastEventId
     this.retry = notes.retry ?? this.retry
     for (const id of notes.answered) pending.delete(id)
-    if (this.#hasRequests)
+    if (this.#call.hasRequests)
       for (const id of notes.asked) if (!asked.has(id)) asked.set(id, undefined)
     if (notes.asked.length > 0) this.#call.askedAt = now()
     for (const id of notes.withdrawn) asked.delete(id as RequestId)

@@ -48,6 +48,8 @@ function unbrokenFetch(settings: ClientSettings): FetchLike {
   const { fetch } = settings
   const servers = new Map<string, ServerFacts>()
   const open = new Set<Call>()
+  /** Calls whose response has not begun. */
+  const sent = new Set<Call>()
 
   return async (input, init = {}) => {
     const headers = new Headers(init.headers)
@@ -66,6 +68,7 @@ function unbrokenFetch(settings: ClientSettings): FetchLike {
       server,
       scope: `${endpoint} ${headers.get('mcp-session-id')}`,
       init: { ...init, headers: new Headers(headers), body: null },
+      hasRequests: messages.some(isRequest),
       pending: new Set(messages.filter(isRequest).map(({ id }) => id)),
       asked: new Map(),
       handsOff: false,
@@ -75,7 +78,11 @@ function unbrokenFetch(settings: ClientSettings): FetchLike {
         discard(await fetch(url, await answerInit(call, answer, settings, init.signal))),
       open
     }
-    for (const other of open) if (other.scope === call.scope) update(other, call, messages)
+    for (const other of [...sent, ...open]) {
+      if (other.scope !== call.scope) continue
+      withdraw(other, messages)
+      if (open.has(other)) other.init = call.init
+    }
 
     if (keepAnswers(open, written, call.scope)) return new Response(null, { status: 202 })
 
@@ -88,12 +95,15 @@ function unbrokenFetch(settings: ClientSettings): FetchLike {
     const request = { ...init, headers }
     const sending =
       isKeyed && server.isOurs ? sendAgain(url, request, settings) : fetch(url, request)
+    sent.add(call)
     const response = await sending.catch((error: unknown) => {
+      sent.delete(call)
       // It may run all the same, and as long as it has no stream its key stands for it.
       if (init.signal?.aborted && isKeyed && server.isOurs)
         cancelStream(`${url}${url.includes('?') ? '&' : '?'}stream=${key}`, call, settings)
       throw error
     })
+    sent.delete(call)
     const applied = response.headers.get('preference-applied') ?? ''
     if (applied.includes(STREAM_PREFERENCE)) server.isOurs = true
     const mayHandOff = server.isOurs || server.handsOff !== false
@@ -124,13 +134,9 @@ async function answerInit(
 
 type Cancelled = { readonly requestId?: RequestId } | undefined
 
-/**
- * What a newer call of the same client means for an older one: fresher credentials, and perhaps its
- * cancellation.
- */
-function update(older: Call, { init }: Call, messages: readonly Message[]): void {
-  older.init = init
+/** What a newer call of the same client cancels is not waited for. */
+function withdraw({ pending }: Call, messages: readonly Message[]): void {
   for (const { method, params } of messages)
     if (method === 'notifications/cancelled')
-      older.pending.delete((params as Cancelled)?.requestId as RequestId)
+      pending.delete((params as Cancelled)?.requestId as RequestId)
 }

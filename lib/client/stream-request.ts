@@ -24,6 +24,8 @@ export interface Call {
   readonly scope: string
   /** What the latest call of the scope was made with. */
   init: RequestInit & { readonly headers: Headers }
+  /** It is no listen channel, which ends when its server says so. */
+  readonly hasRequests: boolean
   /** The requests that still want a response. */
   readonly pending: Set<RequestId>
   /**

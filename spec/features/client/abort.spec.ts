@@ -333,4 +333,22 @@ describe('a notification that cancels a call', () => {
     expect(await readAll(answer)).toEqual({ text: note('1', 1), error: undefined })
     expect(requests.length).toBe(2)
   })
+
+  it('is enough for one that comes before the head of its response', async () => {
+    const { url, requests } = await scripted(async (res, req) => {
+      await requests.nth(2)
+      whole(note('1', 1))(res, req)
+    }, status(202))
+    const fetch = resumableFetch(FAST)
+    const answering = fetch(url, POST)
+    await requests.nth(1)
+    const body = JSON.stringify({
+      jsonrpc: '2.0',
+      method: 'notifications/cancelled',
+      params: { requestId: 1 }
+    })
+    await fetch(url, { ...POST, body })
+    expect(await readAll(await answering)).toEqual({ text: note('1', 1), error: undefined })
+    expect(requests.length).toBe(2)
+  })
 })
