@@ -30,7 +30,7 @@ beforeAll(async () => {
   const [report] = JSON.parse(packed) as [{ filename: string; files: { path: string }[] }]
   tarball = join(folder, report.filename)
   files = report.files.map(file => file.path)
-}, 60_000)
+})
 
 afterAll(() => rm(folder, { recursive: true, force: true }))
 
@@ -155,7 +155,7 @@ describe('a TypeScript project', () => {
       }
     })
     await run(tool('tsc'), ['--project', project.folder], project.folder)
-  }, 60_000)
+  })
 
   it('compiles strictly and serves a stream as an ES module on Express 5', async () => {
     expect(await project.run('out/typescript.js')).toEqual(served)
