@@ -14,8 +14,6 @@ const KINDS: CutBy[] = ['fin', 'rst', 'fin', 'rst', 'silence']
 const AT_ONCE = 16
 /** Silence after which a connection is given up: longer than a busy machine is silent by itself. */
 const IDLE = 600
-/** On one that is silent for longer, a call takes more tries, and is none the worse. */
-const TRIES = 200
 
 const keyOf = (direction: Direction, offset: number): string =>
   `${direction} ${String(offset).padStart(5, '0')}`
@@ -87,7 +85,7 @@ export function describeEveryByte(setup: Setup, share: Share = { rest: 0, of: 1 
     it.each<Direction>(['request', 'response'])(
       'never notices a cut in the %s',
       async direction => {
-        const running = await run(setup, { json, client: { idleTimeout: IDLE, maxRetries: TRIES } })
+        const running = await run(setup, { json, client: { idleTimeout: IDLE } })
         // An endpoint that has something to say before its result may not answer by JSON.
         await callAtEveryByte(running, direction, json ? 0 : 2, share)
         expect(running.connected.errors).toEqual([])
