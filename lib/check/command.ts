@@ -103,7 +103,11 @@ function parse(args: string[]): Arguments {
     const [, name, value] = /^([^:\s]+)\s*:\s*(.*)$/.exec(header) ?? []
     if (name === undefined || value === undefined)
       throw new UsageError(`--header ${header}: 'Name: value' is wanted`)
-    headers.append(name, value)
+    try {
+      headers.append(name, value)
+    } catch {
+      throw new UsageError(`--header ${header}: it has a character that no header may have`)
+    }
   }
   return {
     url,

@@ -392,6 +392,11 @@ describe('what cannot be checked', () => {
       /^--header Authorization: 'Name: value' is wanted$/m
     ],
     [
+      // As it stands in the usage.
+      ['check', 'http://127.0.0.1/', '--header', 'Authorization: Bearer …'],
+      /^--header Authorization: Bearer …: it has a character that no header may have$/m
+    ],
+    [
       ['check', 'http://127.0.0.1/', '--keep-alive', 'long'],
       /^--keep-alive: seconds, up to 3600$/m
     ],
