@@ -39,7 +39,7 @@ export function connectIoRedis(client: IoRedis): Connect {
     const listening = isCluster ? commands : open()
     const listeners = new Map<string, (message: Uint8Array) => void>()
     const heard = (channel: Buffer, message: Buffer): void =>
-      listeners.get(channel.toString('latin1'))?.(message)
+      listeners.get(channel.toString())?.(message)
     listening.on(isCluster ? 'smessageBuffer' : 'messageBuffer', heard)
     const connection: RedisConnection = {
       get isUp() {

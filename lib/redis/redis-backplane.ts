@@ -5,7 +5,7 @@ import type { Backplane, BackplaneCommand } from '../backplane/types.js'
 import type { Connect, RedisConnection } from './connection.js'
 import { EvictionWatch } from './eviction.js'
 
-/** Bytes of messages that may wait for Redis. More are dropped, and mended by who misses them. */
+/** Bytes of messages that may wait for Redis. More are dropped; their readers ask for them again. */
 const MOST_WAITING = 16 * 1024 * 1024
 /** Milliseconds between two tries to listen to a channel. */
 const LISTEN_AGAIN = 500
@@ -58,7 +58,7 @@ export class RedisBackplane implements Backplane {
     const name = this.#prefix + channel
     this.#listeners.set(name, listener)
     if (this.#connection === undefined) this.#open()
-    // Redis may be out of reach for long, and who listens may want to leave meanwhile.
+    // Redis may be out of reach for long, and its listener may want to leave meanwhile.
     else this.#subscribe(this.#connection, name).catch(() => undefined)
     return Promise.resolve(() => {
       if (!this.#listeners.delete(name)) return
@@ -122,7 +122,9 @@ export class RedisBackplane implements Backplane {
    * Until it listens: clients subscribe again by themselves only to what they have subscribed to.
    */
   async #subscribe(connection: RedisConnection, name: string): Promise<void> {
-    const isWanted = (): boolean => this.#connection === connection && this.#listeners.has(name)
+    const listener = this.#listeners.get(name)
+    const isWanted = (): boolean =>
+      this.#connection === connection && this.#listeners.get(name) === listener
     while (isWanted()) {
       try {
         return void (await connection.subscribe(name, message =>

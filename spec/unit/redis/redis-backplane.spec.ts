@@ -1,5 +1,7 @@
+import { EventEmitter } from 'node:events'
 import { expect, it } from '@jest/globals'
 import type { RedisConnection } from '../../../lib/redis/connection.js'
+import { connectIoRedis, type IoRedis } from '../../../lib/redis/ioredis.js'
 import { RedisBackplane } from '../../../lib/redis/redis-backplane.js'
 
 const MEBIBYTE = 2 ** 20
@@ -32,4 +34,40 @@ it('a backplane whose connections are renewed lets as many bytes wait for Redis 
   expect(backplane.dropped).toBe(0)
   backplane.send('a', new Uint8Array(10 * MEBIBYTE))
   expect(backplane.dropped).toBe(1)
+})
+
+it('a channel that is listened to again while Redis is away is subscribed to once', async () => {
+  let isAway = true
+  const subscribed: string[] = []
+  const subscribe = (name: string): Promise<void> => {
+    if (isAway) return Promise.reject(new Error('away'))
+    subscribed.push(name)
+    return Promise.resolve()
+  }
+  const settings = { secrets: ['a secret of the specs'], lease: 6000, prefix: '' }
+  const backplane = new RedisBackplane(settings, () => ({ ...connection([]), subscribe }))
+  await backplane.listen('other', () => undefined)
+  const leave = await backplane.listen('a', () => undefined)
+  leave()
+  await backplane.listen('a', () => undefined)
+  isAway = false
+  // Each tries again after half a second.
+  await new Promise(resolve => setTimeout(resolve, 700))
+  expect(subscribed.sort()).toEqual(['a', 'other'])
+})
+
+it('ioredis brings messages of channels whose prefix is no ASCII', async () => {
+  const clients: EventEmitter[] = []
+  const client = {
+    duplicate: () => {
+      const own = Object.assign(new EventEmitter(), { subscribe: () => Promise.resolve() })
+      clients.push(own)
+      return own
+    }
+  } as unknown as IoRedis
+  const heard: string[] = []
+  const { subscribe } = connectIoRedis(client)(() => undefined)
+  await subscribe('größe:a', message => heard.push(Buffer.from(message).toString()))
+  clients[1]!.emit('messageBuffer', Buffer.from('größe:a'), Buffer.from('here'))
+  expect(heard).toEqual(['here'])
 })
