@@ -1,6 +1,6 @@
 // Browser: a page of another origin, its own EventSource, and a cookie. Needs a browser to look at.
 //
-//   node examples/browser/index.js
+//   npm run browser
 //
 //   server.js   the MCP server: CORS, login, cookie. Read this first
 //   page.js     what runs in the page

@@ -1,7 +1,7 @@
 // Files over MCP: the same files in three ways, over wires that are cut again and again. Every byte
 // is compared.
 //
-//   node examples/files/index.js [--size <MiB>]
+//   npm run files -- [--size <MiB>]
 //
 //   server.js     an MCP server over a folder, with `resources/stream`: read this first
 //   storage.js    a second server with signed URLs, for the mode `redirect`
@@ -27,7 +27,7 @@ const KINDS = ['FIN', 'RST', 'silence']
 const LARGE = 'files:///reports/2026%20Q1.pdf'
 const SMALL = 'files:///readme.txt'
 
-const usage = `Usage: node examples/files/index.js [--size <MiB>]
+const usage = `Usage: npm run files -- [--size <MiB>]
 
   --size <MiB>   how large the large file is, 0.1 to 1024 (8)
   -h, --help     this text`

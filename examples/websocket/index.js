@@ -1,6 +1,6 @@
 // WebSocket: a tool call over a socket that breaks twice. Nothing is lost, nothing comes twice.
 //
-//   node examples/websocket/index.js
+//   npm run websocket
 //
 //   server.js       the server, and the line that keeps its calls: read this first
 //   client.js       the official client, and the line that brings it back

@@ -55,6 +55,16 @@ describe.each(pages)('$file', ({ file, links, fences }) => {
 })
 
 describe('the README', () => {
+  it('has guides whose commands build what they need: a clone has no dist', () => {
+    const [rows] = tablesOf(readme.section('Guides')).map(({ rows }) => rows)
+    const commands = rows!.flatMap(([guide]) => guide!.match(/`[^`]+`/) ?? [])
+    expect(commands.length).toBeGreaterThan(8)
+    for (const command of commands) {
+      const [, script] = /^`npm (?:run )?([\w-]+)`$/.exec(command) ?? [command, command]
+      expect(manifest.scripts).toHaveProperty([`pre${script}`], 'node .config/ensure-dist.js')
+    }
+  })
+
   it('is short', () => {
     expect(readme.text.split('\n').length).toBeLessThanOrEqual(250)
   })
