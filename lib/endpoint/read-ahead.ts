@@ -97,6 +97,7 @@ class ReadAhead implements LateBody {
     this.#observe()
     // Most bodies come with their head, and are whole by then.
     process.nextTick(() => {
+      if (this.#isOver) return
       // All of it is here, and Node will say so behind this tick: no timer for that.
       if (body.size === this.#length) setImmediate(() => this.#wait())
       else this.#wait()
