@@ -43,9 +43,10 @@ export function watchOutcome(context: RequestContext, isSessionWatched = false):
       : []
   for (const stream of ending) stream.sessionEnding()
   onceAnswered(context, act)
-  res.once('close', () => {
-    for (const stream of ending) stream.sessionKept()
-  })
+  if (ending.length > 0)
+    res.once('close', () => {
+      for (const stream of ending) stream.sessionKept()
+    })
 
   function act({ isAccepted, isSessionLost }: Acceptance): void {
     if (isAccepted) {
