@@ -91,6 +91,15 @@ describe('the event log', () => {
     }
   })
 
+  it('finds each of the many small events in its full segments', () => {
+    const { log } = newLog()
+    for (let n = 1; n <= 5000; n++) append(log, `${n}\n`)
+    for (let cursor = 0; cursor < log.last; cursor += 7) {
+      const text = Buffer.from(log.read(cursor).bytes).toString()
+      expect(text.startsWith(wire(cursor + 1, `${cursor + 1}\n`))).toBe(true)
+    }
+  })
+
   it('stays where it is when an older batch is said to be written after a newer one', () => {
     const { log } = newLog()
     for (let n = 1; n <= 40; n++) append(log, 'x'.repeat(100))

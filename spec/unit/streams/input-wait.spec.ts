@@ -52,9 +52,9 @@ describe('for a client that has announced itself', () => {
     const { stream, reader } = start(ANNOUNCED)
     append(stream, ask('a'))
     pass(QUIET - 1)
-    expect([stream.state, reader.disconnects]).toEqual(['live', []])
+    expect([stream.state, reader.disconnects]).toStrictEqual(['live', []])
     pass(1)
-    expect([stream.state, reader.disconnects]).toEqual(['waiting', [undefined]])
+    expect([stream.state, reader.disconnects]).toStrictEqual(['waiting', [undefined]])
     expect(table.notices.map(({ name }) => name)).toEqual(['created', 'waiting'])
   })
 
@@ -74,7 +74,7 @@ describe('for a client that has announced itself', () => {
     pass(1e6)
     append(stream, ask('b'))
     pass(1e6)
-    expect([stream.state, reader.disconnects]).toEqual(['live', []])
+    expect([stream.state, reader.disconnects]).toStrictEqual(['live', []])
   })
 
   it('every event begins the quiet again', () => {
@@ -106,7 +106,7 @@ describe('for a client that has announced itself', () => {
     stream.detach(reader)
     append(stream, ask('a'))
     pass(QUIET)
-    expect([stream.state, reader.disconnects]).toEqual(['waiting', []])
+    expect([stream.state, reader.disconnects]).toStrictEqual(['waiting', []])
   })
 
   it('goes on with the last answer, and stops again for the next request', () => {
@@ -200,9 +200,9 @@ describe('for a client of which nothing is known', () => {
     const { stream, reader } = start(MANNERS)
     append(stream, ask('a'))
     pass(AFTER - 1)
-    expect(reader.disconnects).toEqual([])
+    expect(reader.disconnects).toStrictEqual([])
     pass(1)
-    expect([stream.state, reader.disconnects]).toEqual(['live', [undefined]])
+    expect([stream.state, reader.disconnects]).toStrictEqual(['live', [undefined]])
   })
 
   it('once: a second reader is left in peace', () => {
@@ -214,7 +214,7 @@ describe('for a client of which nothing is known', () => {
     stream.attach(second, 1)
     append(stream, ask('b'))
     pass(10 * AFTER)
-    expect([stream.state, second.disconnects]).toEqual(['live', []])
+    expect([stream.state, second.disconnects]).toStrictEqual(['live', []])
   })
 
   it('nobody is disconnected who was not there: the reader that comes later has its time', () => {
@@ -224,11 +224,11 @@ describe('for a client of which nothing is known', () => {
     append(one.stream, ask('a'))
     const reader = new FakeReader()
     one.stream.attach(reader, 0)
-    expect(reader.disconnects).toEqual([])
+    expect(reader.disconnects).toStrictEqual([])
     pass(AFTER - 1)
-    expect(reader.disconnects).toEqual([])
+    expect(reader.disconnects).toStrictEqual([])
     pass(1)
-    expect(reader.disconnects).toEqual([undefined])
+    expect(reader.disconnects).toStrictEqual([undefined])
   })
 
   it('an answer in time leaves it connected', () => {
@@ -237,7 +237,7 @@ describe('for a client of which nothing is known', () => {
     pass(AFTER - 1)
     stream.answered('a')
     pass(10 * AFTER)
-    expect(reader.disconnects).toEqual([])
+    expect(reader.disconnects).toStrictEqual([])
   })
 
   it('once it has proved itself, it is handed off to: at once where it has been quiet for long', () => {
@@ -246,7 +246,7 @@ describe('for a client of which nothing is known', () => {
     pass(QUIET)
     expect(stream.state).toBe('live')
     stream.noteFollowsLinks()
-    expect([stream.state, reader.disconnects]).toEqual(['waiting', [undefined]])
+    expect([stream.state, reader.disconnects]).toStrictEqual(['waiting', [undefined]])
     stream.noteFollowsLinks()
     expect(reader.disconnects).toHaveLength(1)
   })
@@ -282,9 +282,9 @@ describe('a ping goes in front of what is asked', () => {
     const { stream, reader } = start(UNPROVED, 'request', { handoffAfter: 10 })
     append(stream, ask('a'))
     pass(999)
-    expect(reader.disconnects).toEqual([])
+    expect(reader.disconnects).toStrictEqual([])
     pass(1)
-    expect(reader.disconnects).toEqual([undefined])
+    expect(reader.disconnects).toStrictEqual([undefined])
   })
 })
 
@@ -294,7 +294,7 @@ describe('never', () => {
     append(stream, ask('a'))
     table.table.forget(stream)
     pass(1e6)
-    expect([stream.state, reader.disconnects]).toEqual(['live', []])
+    expect([stream.state, reader.disconnects]).toStrictEqual(['live', []])
   })
 
   it('where that is the option, not even for a client that has proved itself', () => {
@@ -302,14 +302,14 @@ describe('never', () => {
     append(stream, ask('a'))
     stream.noteFollowsLinks()
     pass(10 * AFTER)
-    expect([stream.state, reader.disconnects]).toEqual(['live', []])
+    expect([stream.state, reader.disconnects]).toStrictEqual(['live', []])
   })
 
   it('on a listen channel', () => {
     const { stream, reader } = start(ANNOUNCED, 'listen')
     append(stream, ask('a'))
     pass(10 * AFTER)
-    expect([stream.state, reader.disconnects]).toEqual(['live', []])
+    expect([stream.state, reader.disconnects]).toStrictEqual(['live', []])
   })
 
   it('before the first reader: its head is not out yet', () => {
@@ -324,6 +324,6 @@ describe('never', () => {
     // Not in the middle of its coming.
     expect(one.stream.state).toBe('live')
     pass(1)
-    expect([one.stream.state, reader.disconnects]).toEqual(['waiting', [undefined]])
+    expect([one.stream.state, reader.disconnects]).toStrictEqual(['waiting', [undefined]])
   })
 })
