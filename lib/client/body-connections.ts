@@ -35,12 +35,12 @@ const CODES: Partial<Record<number, ResumptionErrorCode>> = {
 /** What the attempts at one connection have brought so far. */
 interface Attempts {
   /** Milliseconds that the last refusal has asked for. */
-  retryAfter: number | undefined
+  retryAfter?: number | undefined
   /** The next one follows at once, and does not count. */
-  isDue: boolean
-  isUnauthorized: boolean
+  isDue?: boolean
+  isUnauthorized?: boolean
   /** The server has said that it waits for our answers. */
-  isOurTurn: boolean
+  isOurTurn?: boolean
 }
 
 export class BodyConnections {
@@ -81,12 +81,7 @@ export class BodyConnections {
    * @throws {ResumptionError} where the stream cannot go on.
    */
   async next(): Promise<ReadableStreamDefaultReader<Uint8Array> | undefined> {
-    const attempts = {
-      retryAfter: undefined,
-      isDue: false,
-      isUnauthorized: false,
-      isOurTurn: false
-    }
+    const attempts: Attempts = {}
     for (;;) {
       await this.#wait(attempts)
       // Where they take long, it hears from us all the same, and may have something to say by then.

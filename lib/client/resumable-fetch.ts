@@ -1,6 +1,6 @@
 // A fetch whose event streams do not break, and whose POSTs do not run twice.
 import { isRequest, type Message, type RequestId } from '../protocol/json-rpc.js'
-import { type WrittenMessage, writtenMessages } from '../protocol/json-splice.js'
+import { writtenMessages } from '../protocol/json-splice.js'
 import { STREAM_PREFERENCE } from '../protocol/prefer.js'
 import { keepAnswers } from './answers.js'
 import {
@@ -13,9 +13,9 @@ import { sendAgain, withBody } from './send-again.js'
 import { unbrokenBody } from './stream-body.js'
 import {
   type Call,
-  callerHeaders,
   cancelStream,
   discard,
+  postInit,
   type ServerFacts,
   streamUrlOf
 } from './stream-request.js'
@@ -74,8 +74,9 @@ function unbrokenFetch(settings: ClientSettings): FetchLike {
       handsOff: false,
       askedAt: 0,
       isConnected: () => false,
-      send: async answer =>
-        discard(await fetch(url, await answerInit(call, answer, settings, init.signal))),
+      // With the latest that is known of its credentials.
+      send: async ({ text }) =>
+        discard(await fetch(url, await postInit(call.init, settings, text, init.signal))),
       open
     }
     for (const other of [...sent, ...open]) {
@@ -119,18 +120,6 @@ function unbrokenFetch(settings: ClientSettings): FetchLike {
  * Characters of a body up to which it is certain that the server reads it before it lets it run.
  */
 const LONGEST_REPEATED = 2 ** 20
-
-/** An answer as its client would have sent it, with the latest that is known of its credentials. */
-async function answerInit(
-  { init }: Call,
-  { text }: WrittenMessage,
-  settings: ClientSettings,
-  signal: AbortSignal | null | undefined
-): Promise<RequestInit> {
-  const headers = await callerHeaders(init, settings)
-  headers.set('Content-Type', 'application/json')
-  return { ...init, method: 'POST', headers, body: text, signal: signal ?? null }
-}
 
 type Cancelled = { readonly requestId?: RequestId } | undefined
 

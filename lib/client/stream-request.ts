@@ -74,6 +74,18 @@ export async function callerHeaders(
   return headers
 }
 
+/** A POST of JSON that the same caller might have made; `signal` ends it, if there is one. */
+export async function postInit(
+  init: RequestInit,
+  settings: ClientSettings,
+  body: string,
+  signal?: AbortSignal | null
+): Promise<RequestInit & { readonly headers: Headers }> {
+  const headers = await callerHeaders(init, settings)
+  headers.set('Content-Type', 'application/json')
+  return { ...init, method: 'POST', headers, body, signal: signal ?? null }
+}
+
 /**
  * Asks for a stream, or ends it; or goes on with it, with the client's answers. It may be silent
  * for as long as a connection may; `connection` closes it.

@@ -86,7 +86,7 @@ function streamOf(
       async pull(controller) {
         try {
           const bytes = await read()
-          // What is over takes nothing more, and says so by an error that nobody hears.
+          // A stream that is over throws here, and by then aborting changes nothing.
           if (bytes !== undefined) return controller.enqueue(bytes)
           controller.close()
           over.abort()

@@ -7,7 +7,7 @@ import { readWholeBlocks } from '../../protocol/whole-blocks.js'
 import { abortWith } from '../abort-with.js'
 import type { ClientSettings } from '../options.js'
 import { isPassing, Refused, retrying, within } from '../retry-delay.js'
-import { callerHeaders, discard, isEventStream } from '../stream-request.js'
+import { discard, isEventStream, postInit } from '../stream-request.js'
 import type { ToolCall } from './task-calls.js'
 
 /** An error that the server has answered with. */
@@ -89,15 +89,14 @@ export class TaskServer {
   }
 
   async #request(method: string, taskId: string, more: string): Promise<RequestInit> {
-    const headers = await callerHeaders(this.#init, this.#settings)
-    headers.set('Content-Type', 'application/json')
-    headers.set('Mcp-Method', method)
-    headers.set('Mcp-Name', inHeader(taskId))
     const { id, envelope } = this.#call
     const own = JSON.stringify(`${String(id)}:${++this.#requests}`)
     const params = `{"taskId":${JSON.stringify(taskId)}${more},"_meta":${JSON.stringify(envelope)}}`
     const body = `{"jsonrpc":"2.0","id":${own},"method":"${method}","params":${params}}`
-    return { ...this.#init, method: 'POST', headers, body, signal: null }
+    const init = await postInit(this.#init, this.#settings, body)
+    init.headers.set('Mcp-Method', method)
+    init.headers.set('Mcp-Name', inHeader(taskId))
+    return init
   }
 }
 

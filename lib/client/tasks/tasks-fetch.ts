@@ -1,5 +1,5 @@
-// A fetch that declares tasks, and follows them: whoever calls a tool through it gets a plain
-// result, whatever became of the call on the server.
+// A fetch that declares tasks, and follows them: a call of a tool through it gets a plain result,
+// whatever became of it on the server.
 import { isResponse } from '../../protocol/json-rpc.js'
 import { memberTexts, writtenMessages } from '../../protocol/json-splice.js'
 import { dataOf } from '../../protocol/sse-fields.js'
@@ -176,6 +176,6 @@ function tryTo(work: () => void): void {
   try {
     work()
   } catch {
-    // There is nobody to be told.
+    // No reader is left that could be told.
   }
 }
