@@ -6,13 +6,14 @@ import type { RequestHandler } from 'express'
 import { gate } from '../../helpers/gate.js'
 import { rawEndpoint } from '../../helpers/endpoints/raw.js'
 import { closeAll } from '../../helpers/listen.js'
-import { headersFor, post, result } from '../../helpers/mcp.js'
+import { headersFor, notification, post, result } from '../../helpers/mcp.js'
 import type { OpenStream } from '../../helpers/open-stream.js'
 import { serve } from '../../helpers/serve.js'
 import { answerJson, answerOf, report, serveTokens, SOON, TEXT } from './setup.js'
 
 afterEach(closeAll)
 
+const NOTE = notification('notifications/message', { data: 1 })
 const KEY = { 'idempotency-key': 'a key that nobody guesses' }
 const HEADERS = {
   'that may be resumed': headersFor({ version: '2025-11-25' }),
@@ -24,7 +25,7 @@ describe.each(Object.entries(HEADERS))('a request %s', (_name, headers) => {
   const send = (url: string): Promise<OpenStream> =>
     post(url, report(1, { resumeToken: null }), headers)
 
-  it.each(['a token', 'a result'])(
+  it.each(['a token', 'a result', 'progress'])(
     'is left to whoever has begun to answer it in our place, when %s is due',
     async what => {
       const begun = gate()
@@ -49,12 +50,15 @@ describe.each(Object.entries(HEADERS))('a request %s', (_name, headers) => {
       await begun.opened
       if (what === 'a token') await new Promise(resolve => setTimeout(resolve, 2 * SOON))
       // As without us: there is one response, and it has a head.
-      else expect(() => answerJson(call, TEXT)).toThrow('headers after they are sent')
+      else if (what === 'a result')
+        expect(() => answerJson(call, TEXT)).toThrow('headers after they are sent')
+      else call.emit(NOTE)
       await new Promise(resolve => setTimeout(resolve, SOON))
       over.open()
       const response = await answer
       await response.ended
-      expect([response.status, response.text]).toEqual([503, 'too late'])
+      const written = what === 'progress' ? `event: message\ndata: ${JSON.stringify(NOTE)}\n\n` : ''
+      expect([response.status, response.text]).toEqual([503, `too ${written}late`])
     }
   )
 
