@@ -18,8 +18,14 @@ const NOT_FOUND = [-32002, -32602]
  * resources: readThrough() })`. Each transfer holds the endpoint's answer in memory, in base64 and
  * decoded: about four times the size of the resource at its peak, and the size itself until the
  * client has it. Answers of more than 256 MiB are refused.
+ *
+ * @throws {TypeError} for an option: it has none.
  */
-export function readThrough(): { readonly open: OpenResource; readonly streamable: true } {
+export function readThrough(...options: never[]): {
+  readonly open: OpenResource
+  readonly streamable: true
+} {
+  if (options.length > 0) throw new TypeError('readThrough: it takes no options')
   return {
     streamable: true,
     open: async (uri, { askEndpoint }) => {

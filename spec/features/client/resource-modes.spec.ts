@@ -1,7 +1,7 @@
 // The three ways in which a server delivers a resource, and what `streamResource` makes of each.
 
 import { afterEach, describe, expect, it } from '@jest/globals'
-import { streamResource } from '../../../lib/client/index.js'
+import { ResourceStreamError, streamResource } from '../../../lib/client/index.js'
 import { closeAll } from '../../helpers/listen.js'
 import { gate } from '../../helpers/gate.js'
 import {
@@ -340,4 +340,12 @@ describe('a bad argument', () => {
     const error = new TypeError('streamResource: `uri` must be a string, and not empty')
     await expect(streamResource('http://127.0.0.1:1/', '')).rejects.toThrow(error)
   })
+})
+
+it('an error can be made of anything, as from JavaScript', () => {
+  const { message, code } = new ResourceStreamError(undefined as never, 'nothing')
+  expect([message, code]).toEqual([
+    'The resource cannot be streamed: undefined: nothing',
+    undefined
+  ])
 })

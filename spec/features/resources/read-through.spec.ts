@@ -149,3 +149,9 @@ describe('readThrough', () => {
     expect(errors).toMatchObject([{ code: 'resource-failed' }])
   })
 })
+
+it('has no options, and says so', () => {
+  expect(() => (readThrough as (options: object) => unknown)({ maxBytes: 1 })).toThrow(
+    new TypeError('readThrough: it takes no options')
+  )
+})
