@@ -109,7 +109,7 @@ function log(side, line) {
   const at = ((performance.now() - side.run.start) / 1000).toFixed(1)
   entry.textContent = `${at.padStart(4)} s ${line}`
   const list = side.part('log')
-  // Whoever has scrolled up is reading.
+  // A user who has scrolled up is reading.
   const isAtEnd = list.scrollTop + list.clientHeight >= list.scrollHeight - 4
   list.append(entry)
   if (isAtEnd) list.scrollTop = list.scrollHeight

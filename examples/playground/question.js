@@ -11,7 +11,7 @@ export function ask({ message, requestedSchema: { properties } }) {
   document.getElementById('question-title').textContent = message
   fields.replaceChildren(...Object.entries(properties).map(fieldFor))
   form.hidden = false
-  // Whoever has gone on to another button must not press a key there and type it here.
+  // A user who has gone on to another button must not press a key there and type it here.
   if ([document.body, startButton].includes(document.activeElement))
     fields.querySelector('input').focus()
 }
