@@ -29,7 +29,8 @@ export function withoutPreferences(prefer: string, names: ReadonlySet<string>): 
 // A comma in a quoted string parts nothing.
 const partsOf = (prefer: string): string[] => prefer.match(/(?:[^,"]|"(?:[^"\\]|\\.)*"?)+/g) ?? []
 
-const PREFERENCE = /^\s*([^\s=;"]+)\s*(?:=\s*([^\s;"]*|"(?:[^"\\]|\\.)*")\s*)?(?:;|$)/
+// White space behind a value only where there is one: else much of it would be read in every way.
+const PREFERENCE = /^\s*([^\s=;"]+)\s*(?:=\s*(?:([^\s;"]+|"(?:[^"\\]|\\.)*")\s*)?)?(?:;|$)/
 
 /**
  * Whether a `Prefer` value holds `rel=stream`: I follow stream links, buffer my answers until the

@@ -37,6 +37,10 @@ describe('a preference for streams', () => {
     'note="\\", rel=stream, "',
     'note="a, rel=stream',
     'rel=next, rel=stream',
+    'rel=',
+    'rel= ; stream',
+    `${`rel=${' '.repeat(1000)}stream x, `.repeat(15)}rel`,
+    `rel=${' '.repeat(16_000)}stream x`,
     `rel=stream${','.repeat(100_000)}`
   ])('is not in %.40j', prefer => {
     expect(prefersStream(prefer)).toBe(false)
