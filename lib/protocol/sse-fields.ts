@@ -88,6 +88,8 @@ export function dataOf(bytes: Uint8Array, from: number, to: number, fields: Bloc
   let line = from
   while (line < to) {
     const end = bytes.indexOf(LF, line)
+    // These bytes are no block.
+    if (end < 0) break
     if (isField(bytes, line, end, DATA)) {
       values.push(decoder.decode(bytes.subarray(valueStart(bytes, line + DATA.length, end), end)))
     }
@@ -108,6 +110,7 @@ export function fieldOf(
   let line = from
   while (line < to) {
     const end = bytes.indexOf(LF, line)
+    if (end < 0) break
     if (isField(bytes, line, end, field))
       value = decoder.decode(bytes.subarray(valueStart(bytes, line + field.length, end), end))
     line = end + 1

@@ -405,3 +405,10 @@ function* chunksOf(bytes: Buffer, sizes: number[]): Iterable<Buffer> {
     i += size
   }
 }
+
+describe('the data of bytes that are no block', () => {
+  it.each([0, 2])('are none, without an end of a line (%d data lines)', dataLines => {
+    const bytes = Buffer.from('raw bytes')
+    expect(dataOf(bytes, 0, bytes.length, { ...newFields(), dataLines })).toBe('')
+  })
+})
