@@ -50,6 +50,12 @@ export class KeptValues implements Keeper {
     return true
   }
 
+  /** Where that fails, its time ends it. */
+  delete(name: string): void {
+    const key = keyOf(this.#envelopes.nameOf(name))
+    this.#backplane.command(['DEL', key]).catch(() => undefined)
+  }
+
   /** `undefined`: there is none, or it cannot be known. */
   async find(name: string): Promise<KeptValue | undefined> {
     for (const digest of this.#envelopes.namesOf(name)) {

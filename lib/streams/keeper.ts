@@ -13,4 +13,6 @@ export interface Keeper {
    * is too much.
    */
   keep(name: string, head: object, chunks: readonly Uint8Array[], time: number): boolean
+  /** Deletes what has been kept under a name. */
+  delete(name: string): void
 }

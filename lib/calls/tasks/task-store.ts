@@ -104,7 +104,9 @@ export class TaskStore implements TaskKeeper {
 
   /** Its session is over: it is as if it had never been. */
   forget(task: Task): void {
+    const { isEnded } = task
     this.#drop(task)
+    if (isEnded) this.#keeper?.delete(task.id)
   }
 
   /** The process is about to end. */

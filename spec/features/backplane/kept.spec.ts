@@ -291,19 +291,20 @@ describe('a task of an instance that leaves', () => {
     expect(task).toMatchObject({ status: 'failed', error: { data: { reason: 'closing' } } })
   })
 
-  it('of 2025-11-25 is looked in on, fetched and cancelled at another instance', async () => {
+  it('of 2025-11-25 is had at another instance, and nothing is kept past its session', async () => {
     const calls: RawCall[] = []
     const endpoints: RawEndpoint[] = [0, 1].map(i =>
       rawEndpoint(
         call => {
           if (call.message?.method === 'ping') return json(call, {})
+          if (call.req.method === 'DELETE') return void call.res.writeHead(200).end()
           calls.push(call)
         },
         { session: `s${i}`, initializeAs: 'json' }
       )
     )
     const tasks = { pollInterval: 20, tools: { report: 'after' as const } }
-    const { members } = await cluster(i => endpoints[i]!, { tasks }, {}, 2)
+    const { members, hub } = await cluster(i => endpoints[i]!, { tasks }, {}, 2)
     const [home, away] = members.map(({ url }) => url) as [string, string]
     const { headers } = await initializeSession(home, VERSION)
     const send = async (url: string, method: string, params: object): Promise<Json> =>
@@ -326,6 +327,11 @@ describe('a task of an instance that leaves', () => {
     const other = await begun(away)
     expect((await send(away, 'tasks/cancel', { taskId: other })).result.status).toBe('cancelled')
     expect(endpoints[1]!.calls).toHaveLength(0)
+    const kept = (): number => [...hub.keys.keys()].filter(key => key.startsWith('r:')).length
+    await until(() => kept() === 2)
+    const ended = await fetch(home, { method: 'DELETE', headers })
+    expect(ended.ok).toBe(true)
+    await until(() => kept() === 0)
   })
 
   it('of 2025-11-25 is found when it has gone, where it has no session', async () => {
