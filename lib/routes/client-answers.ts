@@ -22,11 +22,12 @@ import { cursorIn, followTurn, hasEvicted } from './resume.js'
 import type { Context } from './route.js'
 
 type Answer = Message & { readonly id: RequestId }
-/** As JSON where that is known as it was written. */
-type Given = { readonly answer: Answer; readonly text: string | undefined }
+/** An answer of the client; `text`: its JSON as the client wrote it, where that is known. */
+type Received = { readonly answer: Answer; readonly text: string | undefined }
 
 /**
- * Takes the answers of a POST on a stream URL. Nothing of a POST that is refused has been taken.
+ * Sends the answers of a POST on a stream URL to the endpoint, and follows the stream from there.
+ * Where the POST is refused, none of them has been sent.
  */
 export async function takeAnswers(
   context: Context,
@@ -53,14 +54,14 @@ export async function takeAnswers(
   const from = cursor ?? Math.max(start, name.start)
   if (hasEvicted(stream, from)) return refuseAndCount(context, 410, 'events-evicted', stream)
   stream.readers.signOfLife()
-  const refusal = await passOn(context, stream, answers)
-  if (refusal !== undefined) return passRefusalOn(context, refusal)
+  const refusal = await sendAnswers(context, stream, answers)
+  if (refusal !== undefined) return relayRefusal(context, refusal)
   if (!canAnswer(res)) return
   instance.debug('stream %s answered: its next turn begins after event %d', label(stream), from)
   followTurn(context, stream, from, { id: stream.id, start: from })
 }
 
-function passRefusalOn(context: Context, refusal: Refusal): void {
+function relayRefusal(context: Context, refusal: Refusal): void {
   const { res } = context
   switch (refusal.kind) {
     case 'refusal':
@@ -75,19 +76,19 @@ function passRefusalOn(context: Context, refusal: Refusal): void {
 }
 
 /**
- * The answers of a body, by request id; `undefined` where anything else is in it. The first answer
- * to a request counts.
+ * The answers in a body, by request id; `undefined` where the body contains anything else. Of two
+ * answers to one request, the first counts.
  */
 function answersIn(
   body: unknown,
   text: string | undefined
-): ReadonlyMap<RequestId, Given> | undefined {
+): ReadonlyMap<RequestId, Received> | undefined {
   const messages = messagesOf(body)
   const length = Array.isArray(body) ? body.length : 1
   if (messages.length === 0 || messages.length < length || !messages.every(isResponse))
     return undefined
   const written = text === undefined ? [] : writtenMessages(text)
-  const answers = new Map<RequestId, Given>()
+  const answers = new Map<RequestId, Received>()
   messages.forEach((answer, i) => {
     if (!answers.has(answer.id)) answers.set(answer.id, { answer, text: written[i]?.text })
   })
@@ -95,63 +96,68 @@ function answersIn(
 }
 
 /**
- * Milliseconds that the endpoint may take to accept an answer: a client that sends the same one
- * again waits behind it.
+ * Milliseconds that the endpoint may take to accept an answer. While it takes them, a client that
+ * sends the same answer again has to wait.
  */
-const PATIENCE = 30_000
+const ACCEPTANCE_TIMEOUT = 30_000
 
-/** Answers on their way to the endpoint, by stream and request. */
+/** Answers that have been sent and not accepted yet, by stream and request id. */
 const underway = new WeakMap<Stream, Map<RequestId, Promise<unknown>>>()
 
-/** Answers of one POST that the endpoint is given at a time, once it has taken the first. */
+/** Answers of one POST that are sent at a time, once the endpoint has accepted the first. */
 const MOST_AT_ONCE = 8
 
-/** Why the endpoint has not taken an answer. */
+/** How the endpoint has refused an answer. */
 type Refusal =
-  /** By a status that is the client's to see. */
+  /** By an HTTP status, which the client gets. */
   | { readonly kind: 'refusal'; readonly response: IncomingMessage }
   /** By a JSON-RPC error, whatever the status. */
   | { readonly kind: 'error'; readonly error: EndpointError }
-  /** It says nothing. */
+  /** There was no response, or none in time. */
   | { readonly kind: 'none' }
 
 /**
- * Gives the endpoint each answer that it awaits, once, as a message of its own; begun in order.
- * What it says to one that it does not take is the answer to all: what is under way by then may
- * still be taken, the rest stays open.
+ * Sends the endpoint each answer that it waits for, once, as a message of its own, in order. The
+ * first refusal is the response to the whole POST: answers that have been sent by then may still be
+ * accepted, and the requests of the others stay open.
  */
-async function passOn(
+async function sendAnswers(
   context: Context,
   stream: Stream,
-  answers: ReadonlyMap<RequestId, Given>
+  answers: ReadonlyMap<RequestId, Received>
 ): Promise<Refusal | undefined> {
   const left = answers.values()
   let refusal: Refusal | undefined
-  const giveNext = async (): Promise<boolean> => {
+  const sendNext = async (): Promise<boolean> => {
     const { value: answer } = left.next()
     if (answer === undefined) return false
-    const refused = await give(context, stream, answer)
+    const refused = await sendOnce(context, stream, answer)
     if (refusal === undefined) refusal = refused
     else if (refused?.kind === 'refusal') refused.response.destroy()
     return refusal === undefined
   }
-  const giveAll = async (): Promise<void> => {
-    while (refusal === undefined && (await giveNext()));
+  const sendRest = async (): Promise<void> => {
+    while (refusal === undefined && (await sendNext()));
   }
-  // Where a guard refuses the first, it would refuse them all.
-  if (await giveNext()) await Promise.all(Array.from({ length: MOST_AT_ONCE }, giveAll))
+  // A guard in front of the endpoint that refuses one answer would refuse all: one is sent alone.
+  if (await sendNext()) await Promise.all(Array.from({ length: MOST_AT_ONCE }, sendRest))
   return refusal
 }
 
-/** Gives the endpoint an answer, if it awaits it still. */
-async function give(context: Context, stream: Stream, given: Given): Promise<Refusal | undefined> {
-  const { id } = given.answer
+/** Sends an answer, unless the endpoint has had one to that request meanwhile. */
+async function sendOnce(
+  context: Context,
+  stream: Stream,
+  received: Received
+): Promise<Refusal | undefined> {
+  const { id } = received.answer
   const sending = underway.get(stream) ?? new Map<RequestId, Promise<unknown>>()
   underway.set(stream, sending)
-  // Another connection may be giving the same answer; whether it is taken, only the endpoint knows.
+  // Another connection may have sent the same answer: whether the endpoint accepts it is not known
+  // before it responds.
   while (sending.has(id)) await sending.get(id)
   if (!stream.openRequests.has(id)) return undefined
-  const sent = send(context, stream, given)
+  const sent = send(context, stream, received)
   sending.set(id, sent)
   const refusal = await sent
   sending.delete(id)
@@ -161,14 +167,14 @@ async function give(context: Context, stream: Stream, given: Given): Promise<Ref
 async function send(
   { instance, req }: Context,
   stream: Stream,
-  { answer, text }: Given
+  { answer, text }: Received
 ): Promise<Refusal | undefined> {
-  const patience = new Deadline(PATIENCE)
+  const deadline = new Deadline(ACCEPTANCE_TIMEOUT)
   try {
     const response = await sendToEndpoint(req, answer, {
       text,
       sessionId: stream.sessionId,
-      signal: patience.signal
+      signal: deadline.signal
     })
     if (!isAccepted(response)) return { kind: 'refusal', response }
     const error = await errorIn(response)
@@ -184,6 +190,6 @@ async function send(
     instance.debug('stream %s: the endpoint did not take an answer: %o', label(stream), error)
     return { kind: 'none' }
   } finally {
-    patience.clear()
+    deadline.clear()
   }
 }

@@ -1,4 +1,4 @@
-// A POST with an `Idempotency-Key` that is known: it gets what it has started already.
+// A POST that repeats an `Idempotency-Key`: it gets the response of the first, and runs nothing.
 import { isRequest, isTooMany } from '../protocol/json-rpc.js'
 import { digestOf, keyOf } from '../endpoint/idempotency.js'
 import type { Outcome } from '../endpoint/idempotent-request.js'
@@ -21,17 +21,18 @@ export function repeated(context: Context): Answer | undefined {
     if (!isClosing) context.keyed = idempotency.begin({ key, owner, ...digest, requestIds })
     return undefined
   }
-  // It is answered here, so the endpoint's own guard is not asked.
+  // The answer is ours, and the endpoint's own check of the origin would not run.
   if (context.isForeign) return () => refuseAndCount(context, 403, 'foreign-origin')
   if (earlier.value.hash !== digest.hash) return () => refuse(res, 409, 'key-reused')
   return () => {
     instance.debug('POST sent again under its key: nothing runs twice')
-    if (earlier.kind === 'ended') return give(context, earlier.value.outcome)
-    return earlier.value.join(res, outcome => settle(context, give(context, outcome)))
+    if (earlier.kind === 'ended') return answerAs(context, earlier.value.outcome)
+    return earlier.value.join(res, outcome => settle(context, answerAs(context, outcome)))
   }
 }
 
-function give(context: Context, outcome: Outcome): unknown {
+/** Answers with what the first POST under the key has come to. */
+function answerAs(context: Context, outcome: Outcome): unknown {
   const { res } = context
   switch (outcome.kind) {
     case 'stream':
