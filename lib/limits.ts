@@ -2,7 +2,7 @@
 import type { ResumeTokensSettings } from './calls/token-settings.js'
 import type { TasksSettings } from './calls/tasks/task-settings.js'
 import { atMost, Quota } from './streams/quota.js'
-import type { RegistryLimits } from './streams/stream-registry.js'
+import type { RegistryLimits } from './streams/stream-types.js'
 import type { Settings } from './settings.js'
 
 /**

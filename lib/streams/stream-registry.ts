@@ -9,18 +9,9 @@ import { SharedBytes } from './shared-bytes.js'
 import type { Sessions } from './sessions.js'
 import { Stream } from './stream.js'
 import { StreamIndex } from './stream-index.js'
-import type { Producer, StreamHost, StreamInit, StreamLimits } from './stream-types.js'
+import type { Producer, RegistryLimits, StreamHost, StreamInit } from './stream-types.js'
 import { Sweep, sweepPeriod } from './sweep.js'
 import { UndeliveredQuota } from './undelivered-quota.js'
-
-export interface RegistryLimits extends StreamLimits {
-  /** Milliseconds without a reader or a sign of life after which a running stream is abandoned. */
-  readonly abandonAfter: number
-  /** Bytes that all logs together may hold. */
-  readonly maxBytes: number
-  /** Streams that may be kept, running or finished. */
-  readonly maxStreams: number
-}
 
 /** Something happened to a stream that an operator may want to see. */
 export type StreamEventName =

@@ -136,6 +136,15 @@ export interface StreamLimits {
   readonly handoffAfter: number
 }
 
+export interface RegistryLimits extends StreamLimits {
+  /** Milliseconds without a reader or a sign of life after which a running stream is abandoned. */
+  readonly abandonAfter: number
+  /** Bytes that all logs together may hold. */
+  readonly maxBytes: number
+  /** Streams that may be kept, running or finished. */
+  readonly maxStreams: number
+}
+
 /** What a stream needs of the table that it lives in. */
 export interface StreamHost<Stream> {
   readonly limits: StreamLimits

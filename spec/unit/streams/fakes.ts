@@ -7,12 +7,13 @@ import type { RequestId } from '../../../lib/protocol/json-rpc.js'
 import type { ClientProfile } from '../../../lib/protocol/revisions.js'
 import type { Retained } from '../../../lib/streams/retained.js'
 import type { Stream } from '../../../lib/streams/stream.js'
-import type { Producer, Reader, StreamInit } from '../../../lib/streams/stream-types.js'
-import {
-  StreamRegistry,
-  type StreamEventName,
-  type RegistryLimits
-} from '../../../lib/streams/stream-registry.js'
+import type {
+  Producer,
+  Reader,
+  RegistryLimits,
+  StreamInit
+} from '../../../lib/streams/stream-types.js'
+import { StreamRegistry, type StreamEventName } from '../../../lib/streams/stream-registry.js'
 
 export const MANNERS: ClientProfile = {
   taken: true,

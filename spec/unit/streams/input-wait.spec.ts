@@ -2,7 +2,7 @@
 
 import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals'
 import type { ClientProfile } from '../../../lib/protocol/revisions.js'
-import type { RegistryLimits } from '../../../lib/streams/stream-registry.js'
+import type { RegistryLimits } from '../../../lib/streams/stream-types.js'
 import { cancelled, request } from '../../helpers/mcp.js'
 import {
   append,
