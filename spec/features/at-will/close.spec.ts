@@ -419,6 +419,7 @@ describe('a client that never reads', () => {
     response.pause()
     await until(() => served.streams.stats().bytes > 128 * 64 * 1024)
     const reader = await post(served.url, callTool(2, 'x'), headers)
+    for (let i = 0; i < 128; i++) await reader.nextMessage()
     expect(await shutDown(served, { drain: 0 })).toBeLessThan(SOON)
     // One that reads is not cut off because another does not: it hears what it is to do now.
     expect(await reader.ended).toBe('end')
