@@ -84,18 +84,7 @@ export function readBlocks(
 /** The data of a block: the values of its `data` lines, joined by LF. */
 export function dataOf(bytes: Uint8Array, from: number, to: number, fields: BlockFields): string {
   if (fields.dataLines === 1) return decoder.decode(bytes.subarray(fields.dataFrom, fields.dataTo))
-  const values: string[] = []
-  let line = from
-  while (line < to) {
-    const end = bytes.indexOf(LF, line)
-    // These bytes are no block.
-    if (end < 0) break
-    if (isField(bytes, line, end, DATA)) {
-      values.push(decoder.decode(bytes.subarray(valueStart(bytes, line + DATA.length, end), end)))
-    }
-    line = end + 1
-  }
-  return values.join('\n')
+  return valuesOf(bytes, from, to, DATA).join('\n')
 }
 
 /** The value of a block's last `id`, `retry` or `event` field, if it has one. */
@@ -105,17 +94,19 @@ export function fieldOf(
   to: number,
   name: 'id' | 'retry' | 'event'
 ): string | undefined {
-  const field = { id: ID, retry: RETRY, event: EVENT }[name]
-  let value: string | undefined
-  let line = from
-  while (line < to) {
-    const end = bytes.indexOf(LF, line)
+  return valuesOf(bytes, from, to, { id: ID, retry: RETRY, event: EVENT }[name]).at(-1)
+}
+
+function valuesOf(bytes: Uint8Array, from: number, to: number, field: Uint8Array): string[] {
+  const values: string[] = []
+  for (let line = from, end; line < to; line = end + 1) {
+    end = bytes.indexOf(LF, line)
+    // These bytes are no block.
     if (end < 0) break
     if (isField(bytes, line, end, field))
-      value = decoder.decode(bytes.subarray(valueStart(bytes, line + field.length, end), end))
-    line = end + 1
+      values.push(decoder.decode(bytes.subarray(valueStart(bytes, line + field.length, end), end)))
   }
-  return value
+  return values
 }
 
 // A byte order mark inside a value is data like any other.
