@@ -5,7 +5,7 @@ import type { Backplane, BackplaneCommand } from '../backplane/types.js'
 import type { Connect, RedisConnection } from './connection.js'
 import { EvictionWatch } from './eviction.js'
 
-/** Bytes of messages that may wait for Redis. More are dropped; their readers ask for them again. */
+/** Bytes of messages that may wait for Redis. More are dropped: their readers ask again. */
 const MOST_WAITING = 16 * 1024 * 1024
 /** Milliseconds between two tries to listen to a channel. */
 const LISTEN_AGAIN = 500
