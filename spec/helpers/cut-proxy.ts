@@ -41,6 +41,8 @@ export interface CutProxyOptions {
 interface CutProxyEvents {
   connection: [ConnectionRecord]
   request: [Passage]
+  /** The head of a final response has come from the server; nothing of it has been passed on. */
+  head: [Passage]
   cut: [Passage]
 }
 
@@ -109,6 +111,11 @@ export class CutProxy extends EventEmitter<CutProxyEvents> implements Connection
     if (passage.cut) validate(passage.cut)
     this.passages.push(passage)
     this.emit('request', passage)
+  }
+
+  /** @internal */
+  answered(passage: Passage): void {
+    this.emit('head', passage)
   }
 
   /** @internal A plan that throws fails the spec when it closes the proxy. */

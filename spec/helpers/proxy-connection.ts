@@ -14,6 +14,8 @@ export interface ConnectionHost {
   readonly hold: 'body' | 'head'
   /** Numbers a request and asks the plan about it. */
   admit(passage: Passage): void
+  /** Takes note of the head of a final response. */
+  answered(passage: Passage): void
   /** Takes note of a cut. */
   report(passage: Passage): void
   /** Takes note of an error that is not the wire's: a plan that throws. */
@@ -208,6 +210,7 @@ export class ProxyConnection {
           countEvents = /^text\/event-stream\b/i.test(head.headers['content-type'] ?? '')
           if (countEvents && passage.cut?.afterEvents === 0)
             exchange.eventCutAt = exchange.interimBytes + head.length
+          this.#proxy.answered(passage)
         },
         onPayload: (payload, offset) => {
           if (countEvents) exchange.counter.feed(payload, offset)

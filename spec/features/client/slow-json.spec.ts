@@ -24,9 +24,6 @@ const kindAt = (offset: number): CutBy =>
 const AT_ONCE = 12
 /** Longer than a busy machine is silent by itself. */
 const IDLE = 1_200
-/** Long enough for a head to leave before the answer. */
-const SLOW = { tool: 'slow' }
-const TAKES = 25
 
 const server = { upgradeAfter: 0 }
 
@@ -46,7 +43,12 @@ async function callAtEveryByte(
   rest: number,
   of: number
 ): Promise<void> {
-  const ask = (offset: number) => call(String(offset).padStart(5, '0'), { ms: TAKES }, SLOW)
+  const ask = (offset: number) => call(String(offset).padStart(5, '0'), { n: 0, paced: true })
+  // The head has left before the answer.
+  proxy.on('head', ({ message }) => {
+    const key = keyIn(message)
+    if (key !== undefined) log.release(key)
+  })
   await ask(99_999)
   const uncut = proxy.passages.find(({ message }) => keyIn(message) !== undefined)!
   expect(uncut.events).toBeGreaterThanOrEqual(2)
@@ -61,13 +63,13 @@ async function callAtEveryByte(
     for (const offset of waiting)
       expect({ offset, ...(await ask(offset)) }).toEqual({
         offset,
-        text: 'slow but sure',
+        text: 'counted to 0',
         steps: []
       })
   }
   await Promise.all(Array.from({ length: AT_ONCE }, worker))
   const cut = proxy.cuts.filter(({ message }) => keyIn(message) !== undefined)
-  expect(cut.length).toBeGreaterThan(offsets.length - 20)
+  expect(cut.length).toBeGreaterThan(offsets.length - 5)
   expect(log.calls).toHaveLength(offsets.length + 1)
   expect(new Set(log.calls.map(({ key }) => key)).size).toBe(offsets.length + 1)
 }
