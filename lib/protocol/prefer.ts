@@ -1,13 +1,15 @@
 // The `Prefer` header of RFC 7240, as far as clients announce themselves with it.
 import { LONGEST_FIELD } from './fields.js'
 
+const NONE: ReadonlyMap<string, string> = new Map()
+
 /**
  * The preferences of a `Prefer` value: names in lower case, and '' for one without a value. Of one
  * that is there twice the first counts (RFC 7240, 2).
  */
 export function preferencesIn(prefer: string | undefined): ReadonlyMap<string, string> {
+  if (prefer === undefined || prefer.length > LONGEST_FIELD) return NONE
   const preferences = new Map<string, string>()
-  if (prefer === undefined || prefer.length > LONGEST_FIELD) return preferences
   for (const part of partsOf(prefer)) {
     const [, name, value = ''] = PREFERENCE.exec(part) ?? []
     const key = name?.toLowerCase()
