@@ -128,10 +128,13 @@ const FIRST_OF_CANCELLED = 0x63
 
 /** Where the rest of its method begins; `undefined` where it may be no notification. */
 function kindOfNotification(bytes: Uint8Array, from: number, to: number): number | undefined {
-  const start = NOTIFICATION_STARTS.find(start => {
-    if (to - from < start.length) return false
-    for (let i = 0; i < start.length; i++) if (bytes[from + i] !== start[i]) return false
-    return true
-  })
-  return start === undefined ? undefined : from + start.length
+  for (const start of NOTIFICATION_STARTS)
+    if (startsWith(bytes, from, to, start)) return from + start.length
+  return undefined
+}
+
+function startsWith(bytes: Uint8Array, from: number, to: number, start: Uint8Array): boolean {
+  if (to - from < start.length) return false
+  for (let i = 0; i < start.length; i++) if (bytes[from + i] !== start[i]) return false
+  return true
 }
