@@ -43,8 +43,7 @@ export class Exchange {
     this.#host = host
     this.#outgoing = new Outgoing(
       chunk => host.send(this, chunk),
-      () => this.#user?.drained(),
-      host.now()
+      () => this.#user?.drained()
     )
     this.#incoming = new Incoming({
       bytes: bytes => this.#user?.bytes(bytes) ?? true,

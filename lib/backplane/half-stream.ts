@@ -34,15 +34,15 @@ export class Outgoing {
   #next = 0
   #seen = 0
   #bytes = 0
-  #touched: number
+  /** When something was last done about what is kept. */
+  #touched = 0
   #isFull = false
   #hasLast = false
 
   /** @param drained called when there is room again after `write` has returned `false`. */
-  constructor(send: (chunk: Chunk) => void, drained: () => void, now: number) {
+  constructor(send: (chunk: Chunk) => void, drained: () => void) {
     this.#send = send
     this.#drained = drained
-    this.#touched = now
   }
 
   /** Bytes that are kept. */
@@ -69,7 +69,7 @@ export class Outgoing {
   }
 
   end(now: number): void {
-    if (!this.#hasLast) this.#add(NOTHING, true, now)
+    this.#add(NOTHING, true, now)
   }
 
   #add(bytes: Uint8Array, isLast: boolean, now: number): void {

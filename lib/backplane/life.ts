@@ -77,7 +77,7 @@ export class Life {
   }
 
   get state(): LinkState {
-    if (this.#isOver || !this.#isUp || this.#soundSince === Infinity) return 'down'
+    if (!this.#isUp || this.#soundSince === Infinity) return 'down'
     const isSlow = this.#roundTrip >= this.#lease * SLOW
     return isSlow || !this.#isWritable ? 'degraded' : 'up'
   }
@@ -141,11 +141,13 @@ export class Life {
 
   /** The instance leaves: nobody is to wait for its lease. */
   async close(): Promise<void> {
+    const isUp = this.#isUp
     this.#isOver = true
     this.#unwatch()
+    this.#changed(false)
     for (const { done } of this.#waits) done()
     this.#waits.clear()
-    if (!this.#isUp) return
+    if (!isUp) return
     await this.#backplane
       .command(['SET', this.#host.keyOf(this.#host.tag), FAREWELL, 'PX', FAREWELL_FOR])
       .catch(() => undefined)
@@ -167,7 +169,6 @@ export class Life {
 
   #sign(): void {
     const { tag, keyOf, now } = this.#host
-    if (this.#isOver) return
     const before = this.#signedAt
     if (now() - before < this.#lease * SILENCE) this.#lookAtOwn()
     const signed = (): void => {

@@ -129,7 +129,7 @@ export class SharedNames {
     await this.#backplane.command(this.#set(key, time, false))
   }
 
-  #set(key: string, time: number, isNew: true | false): Parameters<Backplane['command']>[0] {
+  #set(key: string, time: number, isNew: boolean): Parameters<Backplane['command']>[0] {
     const value = this.#envelopes.seal(ENTRY, 0, Buffer.from(this.#tag), key)
     return isNew ? ['SET', key, value, 'PX', time, 'NX'] : ['SET', key, value, 'PX', time]
   }

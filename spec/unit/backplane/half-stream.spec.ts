@@ -15,13 +15,12 @@ const chunk = (sequence: number, size = 1, isLast = false): Chunk => ({
   isLast
 })
 
-function sender(now = 0) {
+function sender() {
   const sent: Chunk[] = []
   let drained = 0
   const outgoing = new Outgoing(
     one => sent.push(one),
-    () => void drained++,
-    now
+    () => void drained++
   )
   /** The sequences of what has been sent since this was last asked. */
   const news = (): number[] => sent.splice(0).map(({ sequence }) => sequence)
@@ -105,7 +104,7 @@ describe('what is sent', () => {
   })
 
   it('is sent again, the first of it, where nothing has been heard for so long', () => {
-    const { outgoing, news } = sender(-1000)
+    const { outgoing, news } = sender()
     outgoing.write(bytes(1), 0)
     outgoing.write(bytes(1), 50)
     outgoing.write(bytes(1), 50)

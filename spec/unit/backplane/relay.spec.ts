@@ -21,24 +21,27 @@ interface Side {
 }
 
 /** Two instances; messages go over when they are delivered. */
-function pair(accepts = true) {
+function pair(accepts = true, lease?: number) {
   let now = 0
   const side = (other: string): Side => {
     const made: Side = {
       wire: [],
       happened: [],
       accepted: [],
-      relay: new Relay({
-        now: () => now,
-        send: (peer, kind, frame) => {
-          expect(peer).toBe(other)
-          made.wire.push({ kind, frame: Buffer.from(frame) })
+      relay: new Relay(
+        {
+          now: () => now,
+          send: (peer, kind, frame) => {
+            expect(peer).toBe(other)
+            made.wire.push({ kind, frame: Buffer.from(frame) })
+          },
+          accept: exchange => {
+            made.accepted.push(exchange)
+            return accepts ? userOf(made.happened) : undefined
+          }
         },
-        accept: exchange => {
-          made.accepted.push(exchange)
-          return accepts ? userOf(made.happened) : undefined
-        }
-      })
+        lease
+      )
     }
     return made
   }
@@ -126,6 +129,29 @@ describe('an exchange', () => {
     b.accepted[1]!.reset()
     expect(deliver(b)).toEqual([KIND.resets])
     expect(a.happened).toEqual(['reset'])
+  })
+
+  it('goes on where it was paused, and says so at once where much waits for it', () => {
+    const { a, b, deliver, settle } = pair()
+    const takes = { next: false }
+    const user = userOf(a.happened)
+    const bytesOf = (bytes: Uint8Array): boolean => (user.bytes(bytes), takes.next)
+    const exchange = a.relay.open('b', { ...user, bytes: bytesOf })
+    exchange.write(bytes('question'))
+    settle()
+    const [answering] = b.accepted
+    expect(answering!.write(new Uint8Array(CREDIT))).toBe(false)
+    answering!.end()
+    settle()
+    expect(a.happened).toEqual(['much'])
+    expect(b.happened).toEqual(['question'])
+    takes.next = true
+    exchange.resume()
+    expect(a.happened.at(-1)).toBe('end')
+    expect(exchange.isOver).toBe(true)
+    expect(deliver(a)).toEqual([KIND.positions])
+    expect(b.happened).toEqual(['question', 'drained'])
+    expect(answering!.isOver).toBe(true)
   })
 
   it('takes and says nothing more when it is over', () => {
@@ -236,6 +262,16 @@ describe('what is lost between instances', () => {
     expect(b.happened).toEqual(['one'])
   })
 
+  it('is sent again the sooner, the shorter the lease is that the instances have', () => {
+    const { a, pass } = pair(true, 600)
+    a.relay.open('b', userOf(a.happened)).write(bytes('one'))
+    a.wire.length = 0
+    pass(299)
+    expect(a.wire).toEqual([])
+    pass(1)
+    expect(a.wire).toHaveLength(1)
+  })
+
   it('is noticed by positions that go out every five seconds, where it was the last word', () => {
     const { a, b, deliver, pass, settle } = pair()
     a.relay.open('b', userOf(a.happened)).write(bytes('one'))
@@ -308,6 +344,16 @@ describe('messages between instances', () => {
     expect(decodePositions(encodePositions(positions))).toEqual(positions)
     const resets = positions.map(({ isMine, id }) => ({ isMine, id }))
     expect(decodeResets(encodeResets(resets))).toEqual(resets)
+  })
+
+  it('are written as the instances of another release read them', () => {
+    const name = { isMine: true, id: 0x01020304 }
+    const hex = (frame: Buffer): string => frame.toString('hex')
+    const chunk = { ...name, sequence: 5, isLast: true, bytes: Uint8Array.of(0xff) }
+    expect(hex(encodeData(chunk))).toBe('03' + '01020304' + '00000005' + '00' + 'ff')
+    const position = { ...name, used: 6, seen: 7, gapEnd: 8, isKnown: true }
+    expect(hex(encodePositions([position]))).toBe('0301020304000000060000000700000008')
+    expect(hex(encodeResets([name, { ...name, isMine: false }]))).toBe('01010203040001020304')
   })
 
   it('of one instance do not touch the exchanges of another', () => {

@@ -8,7 +8,7 @@ const HOUR = 60 * 60 * 1000
 const settled = (): Promise<void> => new Promise(resolve => setImmediate(resolve))
 
 function names(hub: Hub, tag: string, secrets = ['the first secret of all']): SharedNames {
-  return new SharedNames(hub.join(), new Envelopes(secrets), tag, 100)
+  return new SharedNames(hub.join(), new Envelopes(secrets), tag, 1000)
 }
 
 describe('names that instances share', () => {
@@ -50,5 +50,111 @@ describe('names that instances share', () => {
     } finally {
       time.mockRestore()
     }
+  })
+
+  it('are deleted by who has them only', async () => {
+    const hub = new Hub()
+    const [own, other] = [names(hub, 'aaaaa'), names(hub, 'bbbbb')]
+    own.add('s', 'a session', 'alice', HOUR)
+    await settled()
+    other.delete('s', 'a session')
+    expect(await other.find('s', 'a session')).toBe('aaaaa')
+    own.delete('s', 'a session')
+    expect(await other.find('s', 'a session')).toBeUndefined()
+    expect(own.has('s', 'a session')).toBe(false)
+  })
+
+  it('last as long as was said last, and those of others are not touched', async () => {
+    const hub = new Hub()
+    const [own, other] = [names(hub, 'aaaaa'), names(hub, 'bbbbb')]
+    const lasts = (): number[] =>
+      [...hub.keys.values()].map(({ until }) => Math.round((until - Date.now()) / HOUR))
+    await own.claim('k', 'a key', 'alice', HOUR)
+    own.lasts('k', 'a key', 'alice', 3 * HOUR)
+    other.lasts('k', 'a key', 'alice', 5 * HOUR)
+    await settled()
+    expect(lasts()).toEqual([3])
+    expect(await other.claim('k', 'a key', 'alice', HOUR)).toBe('aaaaa')
+    expect([own.has('k', 'a key'), other.has('k', 'a key')]).toEqual([true, false])
+  })
+
+  it('are claimed without a question by who has them', async () => {
+    const hub = new Hub()
+    const own = names(hub, 'aaaaa')
+    await own.claim('k', 'a key', 'alice', HOUR)
+    expect(await own.claim('k', 'a key', 'alice', HOUR)).toBe('aaaaa')
+    expect(hub.commands).toEqual(['SET'])
+  })
+
+  it('are ours where whoever had them has lost them before we could read who it is', async () => {
+    const backplane = Object.assign(new Hub().join(), { command: async () => null })
+    const envelopes = new Envelopes(['the first secret of all'])
+    const own = new SharedNames(backplane, envelopes, 'aaaaa', 100)
+    expect(await own.claim('k', 'a key', 'alice', HOUR)).toBe('aaaaa')
+    expect(own.has('k', 'a key')).toBe(true)
+  })
+
+  it('are written again that could not be written, or may be lost', async () => {
+    const hub = new Hub()
+    const own = names(hub, 'aaaaa')
+    hub.isFull = true
+    own.add('s', 'a session', 'alice', HOUR)
+    await settled()
+    hub.isFull = false
+    own.tick()
+    await settled()
+    expect(hub.keys.size).toBe(1)
+    for (let i = 0; i < 50; i++) own.add('s', `session ${i}`, 'alice', HOUR)
+    await settled()
+    hub.flush()
+    own.delete('s', 'a session')
+    own.writeAgain()
+    own.tick()
+    await settled()
+    expect(hub.keys.size).toBe(50)
+  })
+
+  it('are written again by five hundred at a time', async () => {
+    const hub = new Hub()
+    const own = names(hub, 'aaaaa')
+    for (let i = 0; i < 501; i++) own.add('s', `session ${i}`, 'alice', HOUR)
+    await settled()
+    hub.flush()
+    own.writeAgain()
+    own.tick()
+    await settled()
+    expect(hub.keys.size).toBe(500)
+    own.tick()
+    await settled()
+    expect(hub.keys.size).toBe(501)
+  })
+
+  it('are known not to be there for a second, or until they are here', () => {
+    const own = names(new Hub(), 'aaaaa')
+    own.noteAbsent('s', 'one', 0)
+    own.noteAbsent('s', 'two', 500)
+    expect([999, 1000].map(at => own.isAbsent('s', 'one', at))).toEqual([true, false])
+    own.noteAbsent('s', 'one', 900)
+    expect([1499, 1500, 1899].map(at => own.isAbsent('s', 'two', at))).toEqual([true, false, false])
+    expect(own.isAbsent('s', 'one', 1899)).toBe(true)
+    expect(own.isAbsent('k', 'one', 1899)).toBe(false)
+    own.add('s', 'one', 'alice', HOUR)
+    expect(own.isAbsent('s', 'one', 1000)).toBe(false)
+  })
+
+  it('are read only as an instance has written them', async () => {
+    const hub = new Hub()
+    const envelopes = new Envelopes(['the first secret of all'])
+    const own = names(hub, 'aaaaa')
+    const key = `s:${envelopes.nameOf('a session')}`
+    const written = async (kind: number, text: string, context = key): Promise<unknown> => {
+      const value = envelopes.seal(kind, 0, Buffer.from(text), context)
+      await hub.join().command(['SET', key, value, 'PX', HOUR])
+      return own.find('s', 'a session')
+    }
+    expect(await written(16, 'bbbbb')).toBe('bbbbb')
+    expect(await written(17, 'bbbbb')).toBeUndefined()
+    expect(await written(16, 'bbbbb', 's:another')).toBeUndefined()
+    expect(await written(16, 'bbbbbb')).toBeUndefined()
   })
 })
