@@ -142,7 +142,7 @@ export class CallStore implements CallHost<Call> {
     if (requestIds.length === 0) return []
     const wanted = new Set(requestIds)
     const found = new Map<RequestId, Call>()
-    for (const call of this.ofSession(sessionId, owner))
+    for (const call of this.listFor(sessionId, owner))
       for (const id of call.requestIds) {
         if (!wanted.has(id)) continue
         if (found.has(id)) wanted.delete(id)
@@ -151,8 +151,8 @@ export class CallStore implements CallHost<Call> {
     return [...found].flatMap(([id, call]) => (wanted.has(id) ? call : []))
   }
 
-  /** One owner's running calls of a session. */
-  ofSession(sessionId: string | undefined, owner: string): Call[] {
+  /** The running calls that one owner has in a session, or without one. */
+  listFor(sessionId: string | undefined, owner: string): Call[] {
     const streams = this.#streams.index.listFor(sessionId, owner)
     return streams.flatMap(stream => (stream.isEnded ? [] : (this.#calls.get(stream) ?? [])))
   }

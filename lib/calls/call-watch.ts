@@ -11,7 +11,7 @@ import type { CallStore } from './call-store.js'
  */
 export function eachAnswer<T>(
   context: RequestContext,
-  store: { ofSession(session: string, owner: string): Iterable<T> },
+  store: { listFor(session: string | undefined, owner: string): Iterable<T> },
   answered: (call: T, requestId: RequestId) => void
 ): void {
   const { messages, owner, session } = context
@@ -19,7 +19,7 @@ export function eachAnswer<T>(
   if (answers.length === 0 || session === undefined) return
   onceAnswered(context, ({ isAccepted }) => {
     if (!isAccepted) return
-    for (const call of store.ofSession(session, owner))
+    for (const call of store.listFor(session, owner))
       for (const { id } of answers) answered(call, id)
   })
 }
@@ -37,7 +37,7 @@ export function watchEndings(store: CallStore, context: RequestContext): void {
       for (const call of store.findByRequests(cancelled, owner, session)) call.cancel(req)
     if (session === undefined || (!isSessionLost && !(isAccepted && req.method === 'DELETE')))
       return
-    for (const call of store.ofSession(session, owner)) {
+    for (const call of store.listFor(session, owner)) {
       if (isSessionLost) call.fail('session-ended')
       else call.cancel(req)
     }

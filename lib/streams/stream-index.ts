@@ -2,13 +2,13 @@
 // owner, by the requests that they answer, by a ping.
 import { nanoid } from 'nanoid'
 import type { RequestId } from '../protocol/json-rpc.js'
-import { StreamGroups } from './stream-groups.js'
+import { Groups } from './groups.js'
 import type { Stream } from './stream.js'
 
 export class StreamIndex {
-  readonly #bySession = new StreamGroups()
+  readonly #bySession = new Groups<Stream>()
   /** Of streams without a session; those of nobody in particular are not listed to anybody. */
-  readonly #byOwner = new StreamGroups()
+  readonly #byOwner = new Groups<Stream>()
   /** Streams whose clients have been sent a ping of ours, by its id. */
   readonly #pinged = new Map<string, Stream>()
 

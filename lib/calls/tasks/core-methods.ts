@@ -14,7 +14,6 @@ import {
 import type { TasksParts } from './task-calls.js'
 import { badParams, CANCELLED, NO_SUCH_METHOD, OVER, UNKNOWN_TASK } from './task-refusal.js'
 import type { KeptTask } from './kept-task.js'
-import type { Task } from './task.js'
 
 /** Tasks on one page of a list. */
 const PAGE = 50
@@ -75,7 +74,8 @@ function list({ store }: TasksParts, post: TaskPost): void {
   const after = typeof cursor === 'string' ? store.find(cursor, scope) : undefined
   if (cursor !== undefined && after === undefined)
     return giveRefusal(post, badParams('`cursor` is not one of this list'))
-  const all: Task[] = store.withScope(scope)
+  const { session, owner } = context
+  const all = store.listFor(session, owner).filter(({ facts }) => facts.scope === scope)
   const from = after === undefined ? 0 : all.indexOf(after) + 1
   const page = all.slice(from, from + PAGE)
   const hasMore = all.length > from + PAGE

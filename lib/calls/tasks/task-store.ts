@@ -1,12 +1,13 @@
 // All tasks of this process. A task that has been let in stays for its whole time: who has too
 // many, or too much, gets no more, and nobody's are given up for another's.
 import { now } from '../../protocol/clock.js'
+import { Groups } from '../../streams/groups.js'
 import { Quota, timesTheRest } from '../../streams/quota.js'
 import { Sweep, sweepPeriod } from '../../streams/sweep.js'
 import { WhenIdle } from '../../streams/when-idle.js'
 import type { Keeper } from '../../streams/keeper.js'
 import { keepTask } from './kept-task.js'
-import type { Task, TaskKeeper } from './task.js'
+import type { Task, TaskFacts, TaskKeeper } from './task.js'
 import type { TasksSettings } from './task-settings.js'
 
 /** An owner may have so many times what is left for the others: alone it gets 8/9. */
@@ -16,6 +17,8 @@ export class TaskStore implements TaskKeeper {
   readonly maxTaskBytes: number
   readonly #keeper: Keeper | undefined
   readonly #tasks = new Map<string, Task>()
+  /** By owner and session, so that nobody's tasks are looked through for somebody else. */
+  readonly #byClient = new Groups<Task>()
   /** Those that the endpoint works on, or will. */
   readonly #running = new Set<Task>()
   readonly #places: Quota
@@ -58,6 +61,7 @@ export class TaskStore implements TaskKeeper {
     this.#places.take(owner, 1)
     this.#running.add(task)
     this.#tasks.set(task.id, task)
+    this.#byClient.add(clientOf(task.facts), task)
     this.#sweep.begin()
   }
 
@@ -70,17 +74,9 @@ export class TaskStore implements TaskKeeper {
     return undefined
   }
 
-  /** The tasks of one owner in one place, the oldest first. */
-  withScope(scope: string): Task[] {
-    const all = [...this.#tasks.values()]
-    return all.filter(({ facts, isOver }) => !isOver && facts.scope === scope)
-  }
-
-  /** One owner's tasks of a session, the oldest first. */
-  ofSession(sessionId: string | undefined, owner: string): Task[] {
-    return [...this.#tasks.values()].filter(
-      ({ facts, isOver }) => !isOver && facts.sessionId === sessionId && facts.owner === owner
-    )
+  /** The tasks that one owner has in a session, or without one; the oldest first. */
+  listFor(sessionId: string | undefined, owner: string): Task[] {
+    return this.#byClient.of(clientOf({ sessionId, owner })).filter(({ isOver }) => !isOver)
   }
 
   /** `false`: there is no room for more bytes of this owner. */
@@ -128,6 +124,7 @@ export class TaskStore implements TaskKeeper {
   #drop(task: Task): void {
     if (!this.#tasks.delete(task.id)) return
     task.forget()
+    this.#byClient.delete(clientOf(task.facts), task)
     this.#running.delete(task)
     this.#places.release(task.facts.owner, 1)
     this.#idle.check()
@@ -139,4 +136,8 @@ export class TaskStore implements TaskKeeper {
     for (const task of [...this.#tasks.values()]) if (task.expiresAt <= time) this.#drop(task)
     return this.#tasks.size > 0
   }
+}
+
+function clientOf({ sessionId, owner }: Pick<TaskFacts, 'sessionId' | 'owner'>): string {
+  return JSON.stringify([sessionId, owner])
 }

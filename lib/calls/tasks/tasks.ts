@@ -52,7 +52,7 @@ export class Tasks {
       dialogues: new WeakMap()
     }
     parts.sessionEnded.add((sessionId, owner) => {
-      for (const task of this.#store.ofSession(sessionId, owner)) this.#store.forget(task)
+      for (const task of this.#store.listFor(sessionId, owner)) this.#store.forget(task)
     })
   }
 

@@ -1,6 +1,6 @@
 // How many tasks are kept, and whose: with the bounds that a server has.
 
-import { afterEach, describe, expect, it } from '@jest/globals'
+import { afterEach, describe, expect, it, jest } from '@jest/globals'
 import { Task } from '../../../lib/calls/tasks/task.js'
 import { TaskStore } from '../../../lib/calls/tasks/task-store.js'
 
@@ -27,15 +27,15 @@ function store() {
   let last = 0
   const tasks = new TaskStore(settings, () => `task-${++last}`, undefined)
   open.add(tasks)
-  const create = (owner: string): Task | undefined => {
+  const create = (owner: string, sessionId?: string): Task | undefined => {
     if (!tasks.hasRoom(owner)) return undefined
-    const facts = { owner, sessionId: undefined, scope: owner }
+    const facts = { owner, sessionId, scope: owner }
     const task = new Task(facts, tasks, { ttl: settings.ttl.default, pollInterval: 1000 })
     if (!task.grow(300)) return undefined
     tasks.add(task)
     return task
   }
-  const kept = (owner: string): number => tasks.withScope(owner).length
+  const kept = (owner: string): number => tasks.listFor(undefined, owner).length
   return { tasks, create, kept }
 }
 
@@ -62,6 +62,23 @@ describe('10,000 creations by one owner', () => {
     expect(kept('flood-0')).toBe(1000)
     tasks.close()
     expect(tasks.counts()).toEqual({ tasks: 0, bytes: 0 })
+  })
+
+  it('are not looked through for the tasks of another owner, or of another session', () => {
+    const { tasks, create } = store()
+    for (let i = 0; i < 500; i++) {
+      create('a', 's')
+      create('b', 'other')
+    }
+    const first = create('b', 's')!
+    const second = create('b', 's')!
+    const looks = jest.spyOn(Task.prototype, 'isOver', 'get')
+    expect(tasks.listFor('s', 'b')).toEqual([first, second])
+    expect(looks).toHaveBeenCalledTimes(2)
+    looks.mockRestore()
+    tasks.forget(first)
+    expect(tasks.listFor('s', 'b')).toEqual([second])
+    expect(tasks.listFor(undefined, 'b')).toEqual([])
   })
 
   it('are possible again as tasks go', () => {

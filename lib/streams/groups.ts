@@ -1,0 +1,23 @@
+// Things that have something in common, by its name.
+
+export class Groups<T> {
+  readonly #groups = new Map<string, Set<T>>()
+
+  add(name: string, member: T): void {
+    const group = this.#groups.get(name)
+    if (group === undefined) this.#groups.set(name, new Set([member]))
+    else group.add(member)
+  }
+
+  /** With its last member, a group goes. */
+  delete(name: string, member: T): void {
+    const group = this.#groups.get(name)
+    group?.delete(member)
+    if (group?.size === 0) this.#groups.delete(name)
+  }
+
+  /** In the order in which they were added. */
+  of(name: string): readonly T[] {
+    return [...(this.#groups.get(name) ?? [])]
+  }
+}
