@@ -103,13 +103,15 @@ export class Outgoing {
     }
   }
 
-  /** Nothing has been heard for so long that what was sent last may be lost: it is sent again. */
+  /**
+   * Nothing has been heard for so long that what was sent last may be lost: it is sent again, so
+   * that the other end sees a gap, and asks for all that it has not.
+   */
   repeat(now: number, after: number): void {
-    if (now - this.#touched < after) return
-    const lost = this.#chunks.find(({ sequence }) => sequence >= this.#seen)
-    if (lost === undefined) return
+    const last = this.#chunks.at(-1)
+    if (last === undefined || last.sequence < this.#seen || now - this.#touched < after) return
     this.#touched = now
-    this.#send(lost)
+    this.#send(last)
   }
 }
 

@@ -173,8 +173,9 @@ export class Relay implements ExchangeHost {
       return undefined
     }
     if (sequence > 0) {
-      // Its beginning is lost, or late.
-      const beginning = { isMine: false, id, used: 0, seen: 0, gapEnd: sequence, isKnown: false }
+      // Its beginning is lost, or late. This one is not kept, and is asked for again.
+      const gap = { used: 0, seen: 0, gapEnd: sequence + 1 }
+      const beginning = { isMine: false, id, ...gap, isKnown: false }
       this.#host.send(peer, KIND.positions, encodePositions([beginning]))
       return undefined
     }

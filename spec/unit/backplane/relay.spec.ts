@@ -22,7 +22,7 @@ interface Side {
 
 /** Two instances; messages go over when they are delivered. */
 function pair(accepts = true, lease?: number) {
-  let now = 0
+  let now = 1_000_000
   const side = (other: string): Side => {
     const made: Side = {
       wire: [],
@@ -247,8 +247,8 @@ describe('what is lost between instances', () => {
     deliver(a)
     expect(b.accepted).toEqual([])
     expect(deliver(b)).toEqual([KIND.positions])
-    expect(deliver(a)).toEqual([KIND.data, KIND.data])
-    expect(b.happened).toEqual(['0', '1'])
+    expect(deliver(a)).toEqual([KIND.data, KIND.data, KIND.data])
+    expect(b.happened).toEqual(['0', '1', '2'])
   })
 
   it('is sent again after three seconds, where nothing has come after it', () => {
@@ -260,6 +260,20 @@ describe('what is lost between instances', () => {
     pass(1)
     expect(deliver(a)).toEqual([KIND.data])
     expect(b.happened).toEqual(['one'])
+  })
+
+  it('is there after one silence, however much was lost, from the beginning on or not', () => {
+    const all = Array.from({ length: 20 }, (_, i) => `${i}`)
+    for (const kept of [0, 1]) {
+      const { a, b, pass, settle } = pair()
+      const exchange = a.relay.open('b', userOf(a.happened))
+      for (const text of all) exchange.write(bytes(text))
+      a.wire.splice(kept)
+      settle()
+      pass(3000)
+      settle()
+      expect(b.happened).toEqual(all)
+    }
   })
 
   it('is sent again the sooner, the shorter the lease is that the instances have', () => {
