@@ -12,7 +12,7 @@ import {
   watchRequest,
   watchSocket
 } from './detached-socket.js'
-import { compactProperties, isBroken, isReset, pendingBytes } from './node-internals.js'
+import { compact, isBroken, isReset, pendingBytes } from './node-internals.js'
 import type { ResponsePipeline } from './response-pipeline.js'
 import { maskResponse } from './response-view.js'
 import { closeWhenIdle, whenClosed } from './socket-closed.js'
@@ -205,7 +205,7 @@ export class CapturedWire implements Sink, SocketWatcher, RequestWatcher {
     this.#host.wireGone()
     this.#closeListener?.()
     this.#forgetConnection()
-    if (this.#host.isRunning) compactProperties(this.#req, this.#res)
+    if (this.#host.isRunning) compact(this.#req, this.#res)
   }
 
   // RequestWatcher

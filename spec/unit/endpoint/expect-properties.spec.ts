@@ -1,14 +1,12 @@
-// A request or a response that is about to be given more properties stays what it was.
+// A request or a response that is about to be given more properties stays what it was, and so does one
+// whose memory is made smaller.
 
 import { IncomingMessage, ServerResponse } from 'node:http'
 import { Socket } from 'node:net'
 import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
 import { expect, it } from '@jest/globals'
-import {
-  compactProperties,
-  expectPatches,
-  expectProperties
-} from '../../../lib/endpoint/node-internals.js'
+import { compact, expectPatches, expectProperties } from '../../../lib/endpoint/node-internals.js'
 
 class Born {
   mark: unknown = 1
@@ -61,9 +59,28 @@ it('those of a call whose client has gone are no hash tables any more, and are w
     expectPatches(req, res)
     Object.assign(res, { write: () => true, end: () => res })
     const before = [req, res].map(each => Object.getOwnPropertyDescriptors(each))
-    compactProperties(req, res)
+    compact(req, res)
     last = [req, res]
     expect(last.map(each => Object.getOwnPropertyDescriptors(each))).toEqual(before)
   }
   expect(last.map(each => isFast(each))).toEqual([true, true])
+})
+
+it('the head of a call whose client has gone takes no more than its characters', () => {
+  setFlagsFromString('--expose-gc')
+  const collect = runInNewContext('gc') as () => void
+  const heapUsed = (): number => {
+    collect()
+    return process.memoryUsage().heapUsed
+  }
+  const [req, heads] = [new IncomingMessage(new Socket()), 2000]
+  const all = Array.from({ length: heads }, (_, n) => {
+    const res = new ServerResponse(req)
+    res.writeHead(200, { 'Content-Type': `text/event-stream; n=${n}`, Link: `<?stream=${n}>` })
+    return res
+  })
+  const before = heapUsed()
+  for (const res of all) compact(req, res)
+  expect((before - heapUsed()) / heads).toBeGreaterThan(300)
+  expect(all.every(res => res.headersSent)).toBe(true)
 })
