@@ -31,7 +31,7 @@ export class EndpointCapture implements Capture, Producer {
   #connection: Connection | undefined
   #hasConnected = false
   /** Blocks without an event that came before the connection: its client is to have them first. */
-  #leading: Uint8Array[] = []
+  #leading: Uint8Array[] | undefined
   #leadingSize = 0
   readonly #tap: ResponseCapture
   readonly #host: CaptureHost
@@ -68,9 +68,9 @@ export class EndpointCapture implements Capture, Producer {
     if (!connection.isClosed) this.#connection = connection
     this.#tap.wire.cork()
     try {
-      for (const block of this.#leading)
+      for (const block of this.#leading ?? [])
         this.stream.readers.comment(transientLines(block, 0, block.length))
-      this.#leading = []
+      this.#leading = undefined
       connection.flush()
     } finally {
       this.#tap.wire.uncork()
@@ -213,7 +213,9 @@ export class EndpointCapture implements Capture, Producer {
 
   #keepLeading(bytes: Uint8Array, from: number, to: number): void {
     this.#leadingSize += to - from
-    if (this.#leadingSize <= LONGEST_LEADING) this.#leading.push(copyOf(bytes, from, to))
+    if (this.#leadingSize > LONGEST_LEADING) return
+    this.#leading ??= []
+    this.#leading.push(copyOf(bytes, from, to))
   }
 
   #stepAside(withheld: Uint8Array[]): boolean {
@@ -225,7 +227,7 @@ export class EndpointCapture implements Capture, Producer {
       this.#host.stepAside(stream, this.#notOurs)
     }
     withheld.push(this.#splitter.takePending())
-    return this.#tap.stepAside(Buffer.concat([...this.#leading, ...withheld]))
+    return this.#tap.stepAside(Buffer.concat([...(this.#leading ?? []), ...withheld]))
   }
 }
 

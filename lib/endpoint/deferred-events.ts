@@ -22,6 +22,7 @@ export interface DeferredEventsHost {
 type AnyFunction = (...args: never[]) => unknown
 
 const NOBODY: readonly unknown[] = []
+const NONE: readonly string[] = []
 const RESPONSE_EVENTS = ['close', 'finish']
 const HELD_RESPONSE_EVENTS = ['close', 'finish', 'drain']
 const HELD_REQUEST_EVENTS = ['close', 'aborted', 'error']
@@ -42,7 +43,7 @@ export class DeferredEvents implements EventInterceptor {
    * and no faster.
    */
   #inFront: readonly unknown[]
-  #heldRequestEvents: string[] = []
+  #heldRequestEvents: readonly string[] = NONE
 
   constructor(req: IncomingMessage, pipeline: ResponsePipeline, host: DeferredEventsHost) {
     const { res } = pipeline
@@ -110,7 +111,7 @@ export class DeferredEvents implements EventInterceptor {
       if (this.#host.isFinished) this.emitBehind('finish')
       this.emitBehind('close')
       const held = this.#heldRequestEvents
-      this.#heldRequestEvents = []
+      this.#heldRequestEvents = NONE
       for (const event of held) if (event !== 'error') this.#call(this.#req, event, [], false)
     })
   }
@@ -141,7 +142,8 @@ export class DeferredEvents implements EventInterceptor {
       if (!held.#isHolding || held.#isReleased || isRead || !HELD_REQUEST_EVENTS.includes(event)) {
         return held.#emitOnRequest(emitOnRequest, event, args)
       }
-      held.#heldRequestEvents.push(event)
+      // `push` would make room for 17.
+      held.#heldRequestEvents = held.#heldRequestEvents.concat(event)
       // A body that has been read closes its request by itself: that is no news of the client.
       if (event !== 'close' || !req.complete) maskRequest(req)
       return held.#call(req, event, args, true)
