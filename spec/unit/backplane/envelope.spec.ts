@@ -51,4 +51,22 @@ describe('a message that was seen', () => {
     expect(replays.accept('aaaaa', 10_000)).toBe(true)
     expect(replays.accept('aaaaa', 7)).toBe(false)
   })
+
+  it('is remembered of ten thousand senders', () => {
+    const replays = new ReplayWindow()
+    for (let i = 0; i < 10_000; i++) replays.accept(`sender ${i}`, 1)
+    expect(replays.accept('sender 0', 1)).toBe(false)
+    replays.accept('one more', 1)
+    expect(replays.accept('sender 1', 1)).toBe(false)
+    expect(replays.accept('sender 0', 1)).toBe(true)
+  })
+
+  it('is remembered for 4,096 counts, also of a sender of many', () => {
+    const replays = new ReplayWindow()
+    for (let count = 1; count <= 20_000; count++)
+      if (count !== 15_905) expect(replays.accept('aaaaa', count)).toBe(true)
+    for (const count of [15_904, 15_906, 19_999]) expect(replays.accept('aaaaa', count)).toBe(false)
+    expect(replays.accept('aaaaa', 15_905)).toBe(true)
+    expect(replays.accept('aaaaa', 15_905)).toBe(false)
+  })
 })

@@ -124,6 +124,18 @@ describe('a call that nobody waits for', () => {
   })
 })
 
+describe('a call that several requests wait for', () => {
+  it('reads what is said once, and goes on reading with the next of them', () => {
+    const { call, token } = unattended()
+    for (let n = 0; n < 3; n++) call.join(token, replyWith().reply, 10)
+    expect(call.stream.readers.count).toBe(2)
+    jest.advanceTimersByTime(10)
+    call.join(call.tokens.at(-1), replyWith().reply, 10)
+    expect(call.stream.readers.count).toBe(3)
+    call.fail('closing')
+  })
+})
+
 describe('a part of a result', () => {
   it('is kept until the next token has been used', () => {
     const { call, bytes, token } = unattended()

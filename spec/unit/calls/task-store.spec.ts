@@ -13,6 +13,7 @@ const settings = {
   limits: { maxTasks: 10_000, maxTaskBytes: 4_000_000, maxBytes: 8_000_000 }
 }
 
+const settled = (): Promise<void> => new Promise(resolve => setImmediate(resolve))
 const open = new Set<TaskStore>()
 
 afterEach(() => {
@@ -90,5 +91,30 @@ describe('10,000 creations by one owner', () => {
     expect(tasks.find(first.id, 'a')).toBeUndefined()
     expect(create('a')).toBeDefined()
     expect(tasks.hasRoom('a')).toBe(false)
+  })
+})
+
+describe('tasks that the endpoint works on', () => {
+  it('are waited for until each has ended, or waits for its client', async () => {
+    const { tasks, create } = store()
+    await tasks.whenIdle()
+    const [one, two] = [create('a')!, create('a')!]
+    let isIdle = false
+    const idle = tasks.whenIdle().then(() => (isIdle = true))
+    one.settle({ kind: 'result', text: '{}' })
+    await settled()
+    expect(isIdle).toBe(false)
+    two.openQuestions = 1
+    two.changed()
+    await idle
+    await tasks.whenIdle()
+  })
+
+  it('are waited for no longer once their session has gone', async () => {
+    const { tasks, create } = store()
+    const task = create('a')!
+    const idle = tasks.whenIdle()
+    tasks.forget(task)
+    await idle
   })
 })
