@@ -15,6 +15,13 @@ import { RunStream } from './run-stream.js'
  */
 export type Interim = (stream: Stream) => string | undefined
 
+/** What came of letting a call go on without its client. */
+export type Detachment =
+  | 'detached'
+  | 'no-room'
+  /** It has been answered, or is about to be; or its client has left. */
+  | 'too-late'
+
 const JSON_HEAD = { 'content-type': 'application/json', 'cache-control': 'no-store' }
 
 export class DetachableRun extends RunStream {
@@ -22,16 +29,15 @@ export class DetachableRun extends RunStream {
   #interim: Buffer | undefined
 
   /**
-   * Lets the call go on without its client, which gets a result in the meantime. `false`: it has
-   * been answered, or is about to be, or there is no room.
+   * Lets the call go on without its client, which gets a result in the meantime.
    *
    * @param askedAs the id that the endpoint knows the call by. Default: the client's.
    */
-  goOnAlone(interim: Interim, askedAs?: RequestId): boolean {
+  goOnAlone(interim: Interim, askedAs?: RequestId): Detachment {
     const { instance, owner, session, messages, keyed } = this.request
     const told = this.handler.stream
     const capture = told === undefined ? new EndpointCapture(this.tap, this, true) : this.capture
-    if (told?.isEnded === true || capture === undefined) return false
+    if (told?.isEnded === true || capture === undefined) return 'too-late'
     const requestIds = messages.filter(isRequest).map(({ id }) => id)
     const stream = instance.table.open(
       {
@@ -49,7 +55,7 @@ export class DetachableRun extends RunStream {
     const result = stream && interim(stream)
     if (stream === undefined || result === undefined) {
       if (stream !== undefined) instance.table.forget(stream)
-      return false
+      return 'no-room'
     }
     instance.table.announce(stream)
     const id = JSON.stringify(requestIds[0])
@@ -66,7 +72,7 @@ export class DetachableRun extends RunStream {
       this.handler.isUntaken = false
       this.tap.takeEarly(capture)
     }
-    return true
+    return 'detached'
   }
 
   override beginEarly(stream: Stream): Connection | undefined {

@@ -11,7 +11,7 @@ import {
 import { declaresStreams } from '../protocol/streams-capability.js'
 import type { Capture, ResponseCaptureHost, ResponseHead } from './capture-types.js'
 import { declareInReturn } from './declarations.js'
-import { DetachableRun, type Interim } from './detachable-run.js'
+import { DetachableRun, type Detachment, type Interim } from './detachable-run.js'
 import { currentContext, HandlerContext, runInContext } from './handler-context.js'
 import { HeadWait, type WaitingRun } from './head-wait.js'
 import type { IdempotentRequest } from './idempotent-request.js'
@@ -81,18 +81,18 @@ export class EndpointRun implements ResponseCaptureHost, WaitingRun {
   }
 
   /**
-   * Lets the call go on without its client, which gets a result in the meantime. `false`: that is
-   * too late, or there is no room. `askedAs`: the id that the endpoint knows the call by.
+   * Lets the call go on without its client, which gets a result in the meantime. `askedAs`: the id
+   * that the endpoint knows the call by.
    */
-  goOnAlone(interim: Interim, askedAs?: RequestId): boolean {
+  goOnAlone(interim: Interim, askedAs?: RequestId): Detachment {
     const { isUndecided } = this
     const { keyed, res } = this.#request
     // Its client has left, and does not come back.
-    if (isUndecided && keyed === undefined && res.destroyed) return false
-    if (!isUndecided && this.#handler.stream === undefined) return false
-    const hasGoneOn = this.#stream.goOnAlone(interim, askedAs)
-    if (hasGoneOn) this.stopWaiting()
-    return hasGoneOn
+    if (isUndecided && keyed === undefined && res.destroyed) return 'too-late'
+    if (!isUndecided && this.#handler.stream === undefined) return 'too-late'
+    const detachment = this.#stream.goOnAlone(interim, askedAs)
+    if (detachment === 'detached') this.stopWaiting()
+    return detachment
   }
 
   /** The endpoint is called before the body is there; `learn` follows. */
@@ -117,6 +117,11 @@ export class EndpointRun implements ResponseCaptureHost, WaitingRun {
   /** The endpoint has not begun to answer. */
   get isUndecided(): boolean {
     return this.#tap.isTaken === undefined && !this.#request.res.headersSent
+  }
+
+  /** It has begun before its body was there, for whatever was asked. */
+  get isAnsweredEarly(): boolean {
+    return this.#stream.isBodyDue && !this.isUndecided
   }
 
   /** It has, with a stream, and it is not known yet what has been asked. */

@@ -64,6 +64,7 @@ function whole(
     pass()
   }
   const decided = (answer: Answer | undefined): unknown => {
+    if (run.isAnsweredEarly) return goOn()
     if (answer !== undefined) {
       withhold()
       return answer()
@@ -87,6 +88,9 @@ function whole(
 /** The same for a call that may become a task: the endpoint has begun, and waits for its body. */
 function whenKnown(run: EndpointRun, goOn: () => void, withhold: () => void): EndpointWork {
   return {
+    get isAnsweredEarly() {
+      return run.isAnsweredEarly
+    },
     mayGoOnAlone: onAnswered => run.mayGoOnAlone(onAnswered),
     run: goOn,
     goOnAlone: (interim, askedAs) => run.goOnAlone(interim, askedAs),

@@ -12,11 +12,10 @@ import {
   leaveToEndpoint,
   type TaskPost
 } from './task-answer.js'
-import type { EndpointWork, TasksParts } from './task-calls.js'
+import { type EndpointWork, mayBecomeTask, type TasksParts } from './task-calls.js'
 import { badParams, NO_ROOM } from './task-refusal.js'
 import { TaskRun } from './task-run.js'
 import { Task } from './task.js'
-import type { TasksSettings } from './task-settings.js'
 
 /** Lets the endpoint work on a call that asks to be a task, in its client's own request. */
 export async function beginCoreCall(
@@ -24,26 +23,26 @@ export async function beginCoreCall(
   post: TaskPost,
   work: EndpointWork
 ): Promise<void> {
-  const answer = await admitted(shared, post)
-  if (answer === 'endpoint') return work.run()
-  if (answer === undefined) return work.withhold()
+  const ttl = ttlOf(shared, post)
+  if (ttl === undefined) return work.withhold()
+  if (!(await mayBecomeTask(shared, post, work))) return
   const { req } = post.context
   // Another id than the client's: what it cancels by that is not its task.
   const requestId = nanoid()
   let text = ''
   work.mayGoOnAlone(() => undefined)
-  const isTask = work.goOnAlone(stream => {
-    const run = newRun(shared, post, answer.ttl)
+  const detachment = work.goOnAlone(stream => {
+    const run = newRun(shared, post, ttl)
     if (run === undefined) return undefined
     text = withMembers(run.text, { id: JSON.stringify(requestId) })
     run.follow(stream, requestId)
     return createdText(run.task)
   }, requestId)
-  if (isTask) {
+  if (detachment === 'detached') {
     replaceBody(req, JSON.parse(text) as object, text)
     return work.run()
   }
-  giveRefusal(post, NO_ROOM)
+  if (detachment === 'no-room') giveRefusal(post, NO_ROOM)
   work.withhold()
 }
 
@@ -52,35 +51,29 @@ export async function beginCoreCall(
  * get: it is asked in another request.
  */
 export async function answerCoreCall(shared: TasksParts, post: TaskPost): Promise<void> {
-  const answer = await admitted(shared, post)
-  if (answer === 'endpoint') return leaveToEndpoint(post)
-  if (answer === undefined) return
+  const ttl = ttlOf(shared, post)
+  const { admission } = shared
+  if (ttl === undefined || !(await isAdmitted(admission, post))) return
   const { context, request } = post
-  const run = newRun(shared, post, answer.ttl)
+  if (admission.hasOwnTasks(context) === true) return leaveToEndpoint(post)
+  const run = newRun(shared, post, ttl)
   if (run === undefined) return giveRefusal(post, NO_ROOM)
   giveResult(context.res, request.id, createdText(run.task))
   run.ask(context.req)
 }
 
-/** How long its task is to last; `undefined`: it has been refused. */
-async function admitted(
-  { admission, settings }: TasksParts,
-  post: TaskPost
-): Promise<{ readonly ttl: number } | 'endpoint' | undefined> {
-  const ttl = ttlOf(wishOf(post.request)?.['ttl'], settings.ttl)
-  if (ttl === undefined) {
-    giveRefusal(post, badParams('`task.ttl` must be a number of milliseconds, 1 or more'))
-    return undefined
-  }
-  if (!(await isAdmitted(admission, post))) return undefined
-  return admission.hasOwnTasks(post.context) === true ? 'endpoint' : { ttl }
-}
-
-/** No task lasts for ever: what asks for that gets as much as there is. */
-function ttlOf(wish: unknown, { default: usual, max }: TasksSettings['ttl']): number | undefined {
+/**
+ * Milliseconds that its task is to last, and not for ever: what asks for that gets as much as there
+ * is. `undefined`: it has been refused.
+ */
+function ttlOf({ settings }: TasksParts, post: TaskPost): number | undefined {
+  const { default: usual, max } = settings.ttl
+  const wish = wishOf(post.request)?.['ttl']
   if (wish === undefined) return usual
   if (wish === null) return max
-  return typeof wish === 'number' && wish >= 1 ? Math.min(Math.round(wish), max) : undefined
+  if (typeof wish === 'number' && wish >= 1) return Math.min(Math.round(wish), max)
+  giveRefusal(post, badParams('`task.ttl` must be a number of milliseconds, 1 or more'))
+  return undefined
 }
 
 /** A task that can be found; `undefined`: there is no room for it. */

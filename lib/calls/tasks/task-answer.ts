@@ -1,6 +1,7 @@
 // Answers to requests about tasks, by HTTP.
 import type { ServerResponse } from 'node:http'
 import { errorResponse, type Message, type RequestId } from '../../protocol/json-rpc.js'
+import type { AskedAdmission } from '../../endpoint/admission.js'
 import { relayAnswer, sendToEndpoint } from '../../endpoint/endpoint-client.js'
 import { answerJson, canAnswer, refuse } from '../../endpoint/reply.js'
 import type { RequestContext } from '../../endpoint/request-context.js'
@@ -47,10 +48,14 @@ export function giveRefusal(
 /** Whether the endpoint lets this client in; where it does not, it has been told so. */
 export async function isAdmitted(
   admission: TaskAdmission,
-  { context, request }: TaskPost
+  post: TaskPost
 ): Promise<boolean> {
+  return isLetIn(post, await admission.ask(post.context, post.request))
+}
+
+/** The same for what it has said. */
+export function isLetIn({ context, request }: TaskPost, asked: AskedAdmission): boolean {
   const { res } = context
-  const asked = await admission.ask(context, request)
   if (asked.kind === 'refusal') relayAnswer(asked.response, res)
   if (asked.kind === 'admitted') return canAnswer(res)
   if (asked.kind === 'none') refuse(res, 502, 'endpoint-failed')

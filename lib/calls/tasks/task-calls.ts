@@ -6,11 +6,11 @@ import { declaresTasks } from '../../protocol/tasks.js'
 import { type DueQueue, Waiting } from '../../streams/due-queue.js'
 import type { InstanceParts } from '../../endpoint/instance-parts.js'
 import type { Stream } from '../../streams/stream.js'
-import type { Interim } from '../../endpoint/detachable-run.js'
+import type { Detachment, Interim } from '../../endpoint/detachable-run.js'
 import type { CoreDialogue } from './core-dialogue.js'
 import { createdText } from './extension.js'
 import type { TaskAdmission } from './task-admission.js'
-import { factsOf, giveRefusal, isAdmitted, type TaskPost } from './task-answer.js'
+import { factsOf, giveRefusal, isLetIn, type TaskPost } from './task-answer.js'
 import { NO_ROOM, UNDECLARED } from './task-refusal.js'
 import { TaskRun } from './task-run.js'
 import { Task } from './task.js'
@@ -30,15 +30,17 @@ export interface TasksParts {
 
 /** The endpoint's own way to answer a call. */
 export interface EndpointWork {
+  /** It has answered before it had all of the request: that is the answer. */
+  readonly isAnsweredEarly: boolean
   /** `onAnswered`: the call will not go on without its client, as the endpoint answers it. */
   mayGoOnAlone(onAnswered: () => void): void
   /** Lets it begin. */
   run(): void
   /**
-   * Lets it go on without its client. `false`: it is too late, or there is no room. `askedAs`: the
-   * id that it knows the call by. Default: the client's.
+   * Lets it go on without its client. `askedAs`: the id that it knows the call by. Default: the
+   * client's.
    */
-  goOnAlone(interim: Interim, askedAs?: RequestId): boolean
+  goOnAlone(interim: Interim, askedAs?: RequestId): Detachment
   /** Something else has answered. */
   withhold(): void
 }
@@ -64,19 +66,37 @@ export function beginCall(
 }
 
 async function beginAsked(
-  { admission }: TasksParts,
+  shared: TasksParts,
   post: TaskPost,
   policy: TaskPolicy,
   work: EndpointWork,
   call: TaskCall
 ): Promise<void> {
-  if (!(await isAdmitted(admission, post))) return work.withhold()
-  if (admission.hasOwnTasks(post.context) === true) return work.run()
+  if (!(await mayBecomeTask(shared, post, work))) return
   if (policy === 'after') return call.runAndWait()
-  const refusal = declaresTasks(post.request) ? (call.become() ? undefined : NO_ROOM) : UNDECLARED
-  if (refusal === undefined) return work.run()
-  giveRefusal(post, refusal)
+  const isDeclared = declaresTasks(post.request)
+  const detachment = isDeclared ? call.become() : undefined
+  if (detachment === 'detached') return work.run()
+  if (detachment !== 'too-late') giveRefusal(post, isDeclared ? NO_ROOM : UNDECLARED)
   work.withhold()
+}
+
+/** Whether a call may become a task now; where it may not, it has been seen to. */
+export async function mayBecomeTask(
+  { admission, parts }: TasksParts,
+  post: TaskPost,
+  work: EndpointWork
+): Promise<boolean> {
+  const { context, request } = post
+  const asked = await admission.ask(context, request)
+  const isAnswered = work.isAnsweredEarly
+  if (!isAnswered && !isLetIn(post, asked)) {
+    work.withhold()
+    return false
+  }
+  const isEndpoints = isAnswered || parts.isClosing || admission.hasOwnTasks(context) === true
+  if (isEndpoints) work.run()
+  return !isEndpoints
 }
 
 /** A call that may become a task. */
@@ -104,16 +124,15 @@ class TaskCall {
     this.#post = undefined
   }
 
-  /** `false`: it is too late, or there is no room for a task. */
-  become(): boolean {
+  become(): Detachment {
     const post = this.#post
-    if (post === undefined || this.#shared.parts.isClosing) return false
-    const isTask = this.#work.goOnAlone(stream => {
+    if (post === undefined) return 'too-late'
+    const detachment = this.#work.goOnAlone(stream => {
       const task = this.#begin(post, stream)
       return task && createdText(task)
     })
     this.over()
-    return isTask
+    return detachment
   }
 
   #begin(post: TaskPost, stream: Stream): Task | undefined {

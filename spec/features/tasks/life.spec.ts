@@ -1,7 +1,11 @@
 // How long a task can be found, what it costs, and what becomes of it when the process ends.
 
 import { afterEach, describe, expect, it, jest } from '@jest/globals'
+import { rawEndpoint } from '../../helpers/endpoints/raw.js'
+import { gate } from '../../helpers/gate.js'
+import { happenings } from '../../helpers/happenings.js'
 import { closeAll } from '../../helpers/listen.js'
+import { serve } from '../../helpers/serve.js'
 import { answer, begin, callTool, getTask, RESULT, serveTasks, until } from './setup.js'
 
 afterEach(() => {
@@ -82,6 +86,26 @@ describe('the end of the process', () => {
     answer(calls[0]!)
     await until(url, taskId, 'completed')
     await closing
+  })
+
+  it('makes no task of a call whose client is being asked about, and no refusal', async () => {
+    const refused = happenings('refused')
+    const asked = gate()
+    const goOn = gate()
+    const endpoint = rawEndpoint(async call => {
+      if (call.message.method !== 'server/discover') return answer(call)
+      asked.open()
+      await goOn.opened
+      answer(call, { capabilities: {} })
+    })
+    const { url, streams } = await serve(endpoint, { tasks: { tools: { report: 'always' } } })
+    const called = callTool(url)
+    await asked.opened
+    const closing = streams.close({ drain: 10_000 })
+    goOn.open()
+    expect((await called).result).toEqual(RESULT)
+    await closing
+    expect(refused).toEqual([])
   })
 
   it('gives up what has not ended in time', async () => {
