@@ -46,10 +46,7 @@ export function giveRefusal(
 }
 
 /** Whether the endpoint lets this client in; where it does not, it has been told so. */
-export async function isAdmitted(
-  admission: TaskAdmission,
-  post: TaskPost
-): Promise<boolean> {
+export async function isAdmitted(admission: TaskAdmission, post: TaskPost): Promise<boolean> {
   return isLetIn(post, await admission.ask(post.context, post.request))
 }
 
