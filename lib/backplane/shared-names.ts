@@ -59,7 +59,6 @@ export class SharedNames {
    */
   async claim(kind: NameClass, name: string, owner: string, time: number): Promise<string> {
     const key = this.#keyOf(kind, name)
-    if (this.#own.peek(key) !== undefined) return this.#tag
     const earlier = await this.#findOf(kind, this.#envelopes.namesOf(name).slice(1))
     if (earlier !== undefined) return earlier
     const isTaken = (await this.#backplane.command(this.#set(key, time, true))) === null

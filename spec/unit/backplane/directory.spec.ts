@@ -74,6 +74,18 @@ describe('the directory of several instances', () => {
     expect(asked()).toBe(once)
   })
 
+  it('asks nobody about a key or a session that is here', async () => {
+    const hub = new Hub()
+    const { directory, sessionOpened } = await memberOn(hub.join(), EMPTY)
+    expect(await directory.claim('a key', 'alice')).toEqual({ kind: 'here' })
+    sessionOpened('a session')
+    hub.commands.length = 0
+    expect(directory.where('key', 'a key')).toEqual({ kind: 'here' })
+    expect(directory.claim('a key', 'alice')).toEqual({ kind: 'here' })
+    expect(directory.where('session', 'a session')).toEqual({ kind: 'here' })
+    expect(hub.commands.filter(name => name === 'GET')).toEqual([])
+  })
+
   it('neither shares sessions nor looks for them where they are not forwarded', async () => {
     const hub = new Hub()
     const { directory, sessionOpened } = await memberOn(hub.join(), EMPTY, false)

@@ -78,14 +78,6 @@ describe('names that instances share', () => {
     expect([own.has('k', 'a key'), other.has('k', 'a key')]).toEqual([true, false])
   })
 
-  it('are claimed without a question by who has them', async () => {
-    const hub = new Hub()
-    const own = names(hub, 'aaaaa')
-    await own.claim('k', 'a key', 'alice', HOUR)
-    expect(await own.claim('k', 'a key', 'alice', HOUR)).toBe('aaaaa')
-    expect(hub.commands).toEqual(['SET'])
-  })
-
   it('are ours where whoever had them has lost them before we could read who it is', async () => {
     const backplane = Object.assign(new Hub().join(), { command: async () => null })
     const envelopes = new Envelopes(['the first secret of all'])
