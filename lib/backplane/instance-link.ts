@@ -85,7 +85,7 @@ export class InstanceLink {
   #sent = 0
   #received = 0
   #ticks = 0
-  #isClosed = false
+  #closed: Promise<void> | undefined
 
   constructor(backplane: Backplane, host: InstanceLinkHost) {
     const { lease, secrets } = backplane
@@ -114,7 +114,7 @@ export class InstanceLink {
 
   /** It has left the others. */
   get isClosed(): boolean {
-    return this.#isClosed
+    return this.#closed !== undefined
   }
 
   get stats(): BackplaneStats {
@@ -178,9 +178,11 @@ export class InstanceLink {
    * Leaves the others: what is asked of them, or by them, ends. Takes no longer than a lease, also
    * where they cannot be told.
    */
-  async close(): Promise<void> {
-    if (this.#isClosed) return
-    this.#isClosed = true
+  close(): Promise<void> {
+    return (this.#closed ??= this.#close())
+  }
+
+  async #close(): Promise<void> {
     const { lease } = this.backplane
     await within(lease / 2, this.kept.whenSaved())
     clearInterval(this.#timer)
@@ -217,7 +219,7 @@ export class InstanceLink {
   }
 
   #receive(bytes: Uint8Array): void {
-    if (this.#isClosed) return
+    if (this.isClosed) return
     const message = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
     const from = message.toString('latin1', 0, TAG_LENGTH)
     const opened = this.envelopes.open(message.subarray(TAG_LENGTH), contextOf(from, this.tag))

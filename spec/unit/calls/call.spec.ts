@@ -236,6 +236,14 @@ describe('an endpoint that says more than a client reads', () => {
     expect(slow.answers).toMatchObject([{ kind: 'response', text: '{}' }])
   })
 
+  it('is not stopped any more once the call is over', () => {
+    const { call, token } = unattended(200)
+    call.join(token, replyWith(true).reply, 60_000)
+    while (call.append(NOTE));
+    call.cancel()
+    expect(call.append(NOTE)).toBe(true)
+  })
+
   it('goes on for another client that reads, though the first does not', () => {
     const { call, token } = unattended()
     const slow = replyWith(true)

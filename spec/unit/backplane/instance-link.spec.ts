@@ -1,0 +1,31 @@
+// One instance on the backplane: how it says that it leaves.
+import { expect, it } from '@jest/globals'
+import { InstanceLink } from '../../../lib/backplane/instance-link.js'
+import type { BackplaneCommand } from '../../../lib/backplane/types.js'
+import { Hub } from '../../helpers/backplane/memory.js'
+
+const nothing = (): undefined => undefined
+
+it('has left when the others can see it, however often it is told to leave', async () => {
+  const hub = new Hub({ lease: 60_000 })
+  const backplane = hub.join()
+  const command = backplane.command.bind(backplane)
+  let write = nothing as () => void
+  const written = new Promise<void>(resolve => (write = resolve))
+  backplane.command = async (one: BackplaneCommand) => {
+    if (one[0] === 'SET' && one[2][0] === 0) await written
+    return command(one)
+  }
+  const link = new InstanceLink(backplane, {
+    ...{ maxEntries: 1, resultTime: 1, accept: nothing },
+    ...{ lapsed: nothing, changed: nothing, report: nothing }
+  })
+  let left = 0
+  const leaving = [link.close(), link.close()].map(closed => closed.then(() => left++))
+  expect(link.isClosed).toBe(true)
+  await new Promise(resolve => setTimeout(resolve, 20))
+  expect(left).toBe(0)
+  write()
+  await Promise.all(leaving)
+  expect([...hub.keys.values()].map(({ value }) => [...value])).toEqual([[0]])
+})
