@@ -29,3 +29,27 @@ it('has left when the others can see it, however often it is told to leave', asy
   await Promise.all(leaving)
   expect([...hub.keys.values()].map(({ value }) => [...value])).toEqual([[0]])
 })
+
+it('counts what it says, and what it hears', async () => {
+  const hub = new Hub()
+  const host = {
+    ...{ maxEntries: 1, resultTime: 1, accept: nothing },
+    ...{ lapsed: nothing, changed: nothing, report: nothing }
+  }
+  const [one, other] = [new InstanceLink(hub.join(), host), new InstanceLink(hub.join(), host)]
+  try {
+    const before = other.stats
+    one
+      .open(other.tag, { bytes: () => true, end: nothing, drained: nothing, broken: nothing })
+      .write(Uint8Array.of(1))
+    const { stats } = one
+    expect(stats).toMatchObject({ forwarded: 1, accepted: 0, bytes: 1 })
+    await new Promise(resolve => setTimeout(resolve, 20))
+    expect(other.stats.received).toBeGreaterThan(before.received)
+    // It refuses, in a message of its own.
+    expect(other.stats.sent).toBeGreaterThan(before.sent)
+    expect(one.stats).toMatchObject({ forwarded: 0, bytes: 0, malformed: 0 })
+  } finally {
+    await Promise.all([one.close(), other.close()])
+  }
+})
