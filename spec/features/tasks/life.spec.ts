@@ -6,7 +6,17 @@ import { gate } from '../../helpers/gate.js'
 import { happenings } from '../../helpers/happenings.js'
 import { closeAll } from '../../helpers/listen.js'
 import { serve } from '../../helpers/serve.js'
-import { answer, begin, callTool, getTask, RESULT, serveTasks, until } from './setup.js'
+import {
+  answer,
+  begin,
+  callTool,
+  elicitation,
+  getTask,
+  inputRequired,
+  RESULT,
+  serveTasks,
+  until
+} from './setup.js'
 
 afterEach(() => {
   jest.restoreAllMocks()
@@ -86,6 +96,15 @@ describe('the end of the process', () => {
     answer(calls[0]!)
     await until(url, taskId, 'completed')
     await closing
+  })
+
+  it('does not wait for a task from when it waits for its client', async () => {
+    const { url, streams, calls } = await serveTasks()
+    const taskId = await begin(url)
+    const closing = streams.close({ drain: 120_000 })
+    answer(await calls.nth(1), inputRequired({ q: elicitation('Which?') }))
+    await closing
+    expect(await getTask(url, taskId)).toMatchObject({ result: { status: 'input_required' } })
   })
 
   it('makes no task of a call whose client is being asked about, and no refusal', async () => {

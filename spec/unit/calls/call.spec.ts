@@ -39,10 +39,10 @@ function callWith(maxCallBytes: number) {
 function replyWith(isFull = false) {
   const sent: string[] = []
   const answers: CallAnswer[] = []
-  let drain = (): void => undefined
+  let [leave, drain] = [(_isCancelled: boolean): void => undefined, (): void => undefined]
   const reply = {
     ...{ acceptsEvents: true, isOver: false, mustStay: false, isFull },
-    watch: (_onGone: unknown, onDrain: () => void) => (drain = onDrain),
+    watch: (onGone: typeof leave, onDrain: () => void) => ([leave, drain] = [onGone, onDrain]),
     send: (_message: unknown, text: string) => sent.push(text),
     answer: (answer: CallAnswer) => answers.push(answer)
   }
@@ -50,7 +50,10 @@ function replyWith(isFull = false) {
     reply.isFull = false
     drain()
   }
-  return { reply: reply as unknown as CallReply, sent, answers, read }
+  return {
+    ...{ reply: reply as unknown as CallReply, sent, answers, read },
+    leave: () => leave(false)
+  }
 }
 
 /** A call whose client has a token, and does not wait. */
@@ -132,6 +135,24 @@ describe('a call that several requests wait for', () => {
     jest.advanceTimersByTime(10)
     call.join(call.tokens.at(-1), replyWith().reply, 10)
     expect(call.stream.readers.count).toBe(3)
+    call.fail('closing')
+  })
+})
+
+describe('a request that comes again', () => {
+  it('waits for as long as it says, not as long as the one before', () => {
+    const { call, token } = unattended()
+    const first = replyWith()
+    call.join(token, first.reply, 10)
+    first.leave()
+    jest.advanceTimersByTime(10)
+    const second = replyWith()
+    call.join(token, second.reply, 20)
+    jest.advanceTimersByTime(19)
+    expect(second.answers).toEqual([])
+    jest.advanceTimersByTime(1)
+    expect(second.answers).toHaveLength(1)
+    expect(first.answers).toEqual([])
     call.fail('closing')
   })
 })
