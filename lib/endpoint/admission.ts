@@ -127,14 +127,22 @@ export class Admissions {
 
   /**
    * Asks the endpoint, and whatever guards it, whether it knows this client. The message that the
-   * client has sent, if any, does not go there. A refusal is the caller's to pass on.
+   * client has sent, if any, does not go there. A refusal is the caller's to pass on. Where an
+   * earlier admission will do, its answer is there at once: polling is to cost no promise.
    *
-   * @param believedFor milliseconds for which an earlier admission will do, 5,000 at most.
+   * @param believedFor milliseconds for which one will do, 5,000 at most.
    */
-  async of(context: Asking, believedFor: number, message?: Message): Promise<AskedAdmission> {
+  of(
+    context: Asking,
+    believedFor: number,
+    message?: Message
+  ): AskedAdmission | Promise<AskedAdmission> {
     const key = keyOf(context)
     const { at = -Infinity } = this.#admitted.get(key) ?? {}
-    if (now() - at < believedFor) return { kind: 'admitted' }
+    return now() - at < believedFor ? { kind: 'admitted' } : this.#ask(key, context, message)
+  }
+
+  async #ask(key: string, context: Asking, message?: Message): Promise<AskedAdmission> {
     const other = await this.#asking.get(key)
     // The request that came first may be refused for a reason of its own: its client has left, say.
     if (other?.kind === 'admitted') return other

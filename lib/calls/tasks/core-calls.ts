@@ -5,11 +5,12 @@ import { replaceBody } from '../../endpoint/request-body.js'
 import { createdText, wishOf } from './core.js'
 import { CoreDialogue } from './core-dialogue.js'
 import {
+  type Answering,
   factsOf,
   giveRefusal,
   giveResult,
-  isAdmitted,
   leaveToEndpoint,
+  onceAdmitted,
   type TaskPost
 } from './task-answer.js'
 import { type EndpointWork, mayBecomeTask, type TasksParts } from './task-calls.js'
@@ -50,16 +51,18 @@ export async function beginCoreCall(
  * Answers a call that asks to be a task while the endpoint waits for its body, which it does not
  * get: it is asked in another request.
  */
-export async function answerCoreCall(shared: TasksParts, post: TaskPost): Promise<void> {
-  const ttl = ttlOf(shared, post)
+export function answerCoreCall(shared: TasksParts, post: TaskPost): Answering {
   const { admission } = shared
-  if (ttl === undefined || !(await isAdmitted(admission, post))) return
-  const { context, request } = post
-  if (admission.hasOwnTasks(context) === true) return leaveToEndpoint(post)
-  const run = newRun(shared, post, ttl)
-  if (run === undefined) return giveRefusal(post, NO_ROOM)
-  giveResult(context.res, request.id, createdText(run.task))
-  run.ask(context.req)
+  const ttl = ttlOf(shared, post)
+  if (ttl === undefined) return undefined
+  return onceAdmitted(admission, post, () => {
+    const { context, request } = post
+    if (admission.hasOwnTasks(context) === true) return leaveToEndpoint(post)
+    const run = newRun(shared, post, ttl)
+    if (run === undefined) return giveRefusal(post, NO_ROOM)
+    giveResult(context.res, request.id, createdText(run.task))
+    run.ask(context.req)
+  })
 }
 
 /**

@@ -1,15 +1,15 @@
 // `tasks/get`, `tasks/result`, `tasks/list` and `tasks/cancel` of the core (2025-11-25).
 import { paramsOf } from '../../protocol/json-rpc.js'
 import { type TaskMethod, taskIdOf } from '../../protocol/tasks.js'
-import { refuseAndCount } from '../../endpoint/refusals.js'
 import { coreText } from './core.js'
 import {
+  type Answering,
   giveOutcome,
   giveRefusal,
   giveResult,
-  isAdmitted,
-  leaveToEndpoint,
-  type TaskPost
+  onceAdmitted,
+  type TaskPost,
+  whereOurs
 } from './task-answer.js'
 import type { TasksParts } from './task-calls.js'
 import { badParams, CANCELLED, NO_SUCH_METHOD, OVER, UNKNOWN_TASK } from './task-refusal.js'
@@ -19,24 +19,23 @@ import type { KeptTask } from './kept-task.js'
 const PAGE = 50
 
 /** Answers a request about a task, or about all of a client's; `kept`: what is left of the task. */
-export async function answerCoreMethod(
+export function answerCoreMethod(
   shared: TasksParts,
   post: TaskPost,
   method: TaskMethod,
   kept?: KeptTask
-): Promise<void> {
-  const { admission, store, dialogues } = shared
+): Answering {
+  const { admission } = shared
+  return whereOurs(admission, post, () =>
+    onceAdmitted(admission, post, () => tell(shared, post, method, kept))
+  )
+}
+
+function tell(shared: TasksParts, post: TaskPost, method: TaskMethod, kept?: KeptTask): void {
+  const { store, dialogues } = shared
   const { context, request } = post
-  const { req, res, session, owner } = context
-  // Before any look-up, as on stream URLs.
-  if (context.isForeign) return refuseAndCount(context, 403, 'foreign-origin')
-  if (!(await isAdmitted(admission, post))) return
-  if (admission.hasOwnTasks(context) === true) return leaveToEndpoint(post)
-  if (method === 'tasks/list') {
-    // Who cannot be told apart must not see each other's.
-    if (session === undefined && owner === '') return giveRefusal(post, NO_SUCH_METHOD)
-    return list(shared, post)
-  }
+  const { req, res } = context
+  if (method === 'tasks/list') return list(shared, post)
   if (taskIdOf(request) === undefined)
     return giveRefusal(post, badParams('`taskId` must be a string'))
   const scope = context.scopeOf()
@@ -69,12 +68,14 @@ function tellKept(post: TaskPost, method: TaskMethod, kept: KeptTask): void {
 /** One page: what has been made after the task that the cursor names. */
 function list({ store }: TasksParts, post: TaskPost): void {
   const { context, request } = post
+  const { session, owner } = context
+  // Who cannot be told apart must not see each other's.
+  if (session === undefined && owner === '') return giveRefusal(post, NO_SUCH_METHOD)
   const { cursor } = paramsOf(request)
   const scope = context.scopeOf()
   const after = typeof cursor === 'string' ? store.find(cursor, scope) : undefined
   if (cursor !== undefined && after === undefined)
     return giveRefusal(post, badParams('`cursor` is not one of this list'))
-  const { session, owner } = context
   const all = store.listFor(session, owner).filter(({ facts }) => facts.scope === scope)
   const from = after === undefined ? 0 : all.indexOf(after) + 1
   const page = all.slice(from, from + PAGE)

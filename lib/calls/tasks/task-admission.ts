@@ -36,11 +36,18 @@ export class TaskAdmission {
     this.#hasOwn.set(place, { value })
   }
 
-  /** What the endpoint makes of this client. A refusal is the caller's to pass on. */
-  async ask(context: RequestContext, message: Message): Promise<AskedAdmission> {
+  /**
+   * What the endpoint makes of this client, at once where it has just said so. A refusal is the
+   * caller's to pass on.
+   */
+  ask(context: RequestContext, message: Message): AskedAdmission | Promise<AskedAdmission> {
     const isNew = this.hasOwnTasks(context) === undefined
-    const { admissions } = this.#parts
-    const admission = await admissions.of(context, isNew ? 0 : BELIEVED_FOR, message)
+    const asked = this.#parts.admissions.of(context, isNew ? 0 : BELIEVED_FOR, message)
+    return asked instanceof Promise ? this.#noted(context, asked) : asked
+  }
+
+  async #noted(context: RequestContext, asked: Promise<AskedAdmission>): Promise<AskedAdmission> {
+    const admission = await asked
     if (admission.kind !== 'admitted') return admission
     const result = admission.message?.result
     if (isObject(result) && isObject(result['capabilities']))

@@ -3,6 +3,7 @@ import type { ServerResponse } from 'node:http'
 import { errorResponse, type Message, type RequestId } from '../../protocol/json-rpc.js'
 import type { AskedAdmission } from '../../endpoint/admission.js'
 import { relayAnswer, sendToEndpoint } from '../../endpoint/endpoint-client.js'
+import { refuseAndCount } from '../../endpoint/refusals.js'
 import { answerJson, canAnswer, refuse } from '../../endpoint/reply.js'
 import type { RequestContext } from '../../endpoint/request-context.js'
 import type { TaskAdmission } from './task-admission.js'
@@ -10,6 +11,9 @@ import type { TaskRefusal } from './task-refusal.js'
 import type { Outcome, TaskFacts } from './task.js'
 
 export type Request = Message & { readonly id: RequestId; readonly method: string }
+
+/** What is under way until a request has its answer. */
+export type Answering = Promise<void> | void
 
 /** What the parts of tasks share. */
 export interface TaskPost {
@@ -45,12 +49,38 @@ export function giveRefusal(
   answerJson(res, status, errorResponse(request.id, code, message, data))
 }
 
-/** Whether the endpoint lets this client in; where it does not, it has been told so. */
-export async function isAdmitted(admission: TaskAdmission, post: TaskPost): Promise<boolean> {
-  return isLetIn(post, await admission.ask(post.context, post.request))
+/**
+ * Answers a request about tasks where the endpoint has none of its own, which would be for it to
+ * answer.
+ */
+export function whereOurs(
+  admission: TaskAdmission,
+  post: TaskPost,
+  answer: () => Answering
+): Answering {
+  const { context } = post
+  // Before any look-up, as on stream URLs.
+  if (context.isForeign) return refuseAndCount(context, 403, 'foreign-origin')
+  const known = (): Answering =>
+    admission.hasOwnTasks(context) === true ? leaveToEndpoint(post) : answer()
+  return admission.hasOwnTasks(context) === undefined
+    ? onceAdmitted(admission, post, known)
+    : known()
 }
 
-/** The same for what it has said. */
+/** Goes on once the endpoint has let this client in: at once, if it has just done so. */
+export function onceAdmitted(
+  admission: TaskAdmission,
+  post: TaskPost,
+  goOn: () => Answering
+): Answering {
+  const asked = admission.ask(post.context, post.request)
+  const known = (admission: AskedAdmission): Answering =>
+    isLetIn(post, admission) ? goOn() : undefined
+  return asked instanceof Promise ? asked.then(known) : known(asked)
+}
+
+/** Whether the endpoint lets this client in; where it does not, it has been told so. */
 export function isLetIn({ context, request }: TaskPost, asked: AskedAdmission): boolean {
   const { res } = context
   if (asked.kind === 'refusal') relayAnswer(asked.response, res)
@@ -72,11 +102,8 @@ export async function leaveToEndpoint({ context, request, text }: TaskPost): Pro
 }
 
 /** Breaks off what fails on the way: its client is told if it still can be. */
-export function settle(
-  { instance, method, res }: RequestContext,
-  work: Promise<unknown> | void
-): void {
-  work?.catch((error: unknown) => {
+export function settle({ instance, method, res }: RequestContext, answering: Answering): void {
+  answering?.catch((error: unknown) => {
     instance.debug('%s: no answer: %o', method, error)
     if (canAnswer(res)) refuse(res, 502, 'endpoint-failed')
     else res.destroy()

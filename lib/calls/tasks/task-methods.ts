@@ -4,14 +4,14 @@ import { memberTexts } from '../../protocol/json-splice.js'
 import { headerFault } from '../../protocol/standard-headers.js'
 import { declaresTasks, type TaskMethod, taskIdOf } from '../../protocol/tasks.js'
 import { headerOf } from '../../access/guards.js'
-import { refuseAndCount } from '../../endpoint/refusals.js'
 import { ACKNOWLEDGED, taskText } from './extension.js'
 import {
+  type Answering,
   giveRefusal,
   giveResult,
-  isAdmitted,
-  leaveToEndpoint,
-  type TaskPost
+  onceAdmitted,
+  type TaskPost,
+  whereOurs
 } from './task-answer.js'
 import type { TasksParts } from './task-calls.js'
 import {
@@ -27,22 +27,24 @@ import type { KeptTask } from './kept-task.js'
 import type { Task } from './task.js'
 
 /** Answers a request about a task; `kept`: what is left of it. */
-export async function answerMethod(
+export function answerMethod(
   shared: TasksParts,
   post: TaskPost,
   method: TaskMethod,
   kept?: KeptTask
-): Promise<void> {
-  const { admission, store } = shared
+): Answering {
+  const { admission } = shared
+  return whereOurs(admission, post, () => {
+    const fault = faultOf(post, method)
+    return fault === undefined
+      ? onceAdmitted(admission, post, () => tell(shared, post, method, kept))
+      : giveRefusal(post, fault)
+  })
+}
+
+function tell({ store }: TasksParts, post: TaskPost, method: TaskMethod, kept?: KeptTask): void {
   const { context, request } = post
   const { req, res } = context
-  // Before any look-up, as on stream URLs.
-  if (context.isForeign) return refuseAndCount(context, 403, 'foreign-origin')
-  if (admission.hasOwnTasks(context) === undefined && !(await isAdmitted(admission, post))) return
-  if (admission.hasOwnTasks(context) === true) return leaveToEndpoint(post)
-  const fault = faultOf(post, method)
-  if (fault !== undefined) return giveRefusal(post, fault)
-  if (!(await isAdmitted(admission, post))) return
   const scope = context.scopeOf()
   // It has ended: there is nothing to cancel, nor to answer.
   if (kept?.scope === scope)
@@ -56,12 +58,8 @@ export async function answerMethod(
 }
 
 /** Refuses a request that wants to hear of tasks, and does not declare them. */
-export async function refuseUndeclared({ admission }: TasksParts, post: TaskPost): Promise<void> {
-  const { context } = post
-  if (context.isForeign) return refuseAndCount(context, 403, 'foreign-origin')
-  if (admission.hasOwnTasks(context) === undefined && !(await isAdmitted(admission, post))) return
-  if (admission.hasOwnTasks(context) === true) return leaveToEndpoint(post)
-  giveRefusal(post, UNDECLARED)
+export function refuseUndeclared({ admission }: TasksParts, post: TaskPost): Answering {
+  return whereOurs(admission, post, () => giveRefusal(post, UNDECLARED))
 }
 
 /** What is wrong with a request, for any client. */

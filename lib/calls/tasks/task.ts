@@ -76,8 +76,9 @@ export class Task implements TaskView {
   /** Hears of each change of its status, or of its message. */
   onChange: ((task: Task) => void) | undefined
   readonly #keeper: TaskKeeper
-  readonly #createdAt = Date.now()
-  #updatedAt = this.#createdAt
+  /** ISO 8601, as all times on the wire: looks are more frequent than changes. */
+  readonly createdAt = new Date().toISOString()
+  lastUpdatedAt = this.createdAt
   readonly expiresAt: number
   #end: 'completed' | 'failed' | 'cancelled' | undefined
   #outcome: Outcome | undefined
@@ -121,15 +122,6 @@ export class Task implements TaskView {
     return this.#statusMessage
   }
 
-  /** ISO 8601, as all times on the wire. */
-  get createdAt(): string {
-    return new Date(this.#createdAt).toISOString()
-  }
-
-  get lastUpdatedAt(): string {
-    return new Date(this.#updatedAt).toISOString()
-  }
-
   /** Its time is over. */
   get isOver(): boolean {
     return this.expiresAt <= now()
@@ -143,7 +135,7 @@ export class Task implements TaskView {
   /** Something has changed that its client may want to know. */
   changed(statusMessage?: string): void {
     if (statusMessage !== undefined) this.#statusMessage = statusMessage
-    this.#updatedAt = Date.now()
+    this.lastUpdatedAt = new Date().toISOString()
     this.#keeper.changed()
     this.onChange?.(this)
   }

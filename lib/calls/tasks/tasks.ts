@@ -59,10 +59,16 @@ export class Tasks {
   /** Whether a request is about tasks, and they are ours. */
   isAbout(context: RequestContext): boolean {
     const mine = asTaskPost(context)
-    if (mine === undefined || this.#shared.admission.hasOwnTasks(context) === true) return false
-    const method = taskMethodOf(mine.request)
-    if (method === undefined) return isModern(mine) && isUndeclared(mine)
-    return isModern(mine) || (this.#isCore(context) && method !== 'tasks/update')
+    return mine !== undefined && this.#isAbout(mine)
+  }
+
+  #isAbout(mine: TaskPost): boolean {
+    const { context, request } = mine
+    const method = taskMethodOf(request)
+    if (method === undefined && !isUndeclared(mine)) return false
+    if (this.#shared.admission.hasOwnTasks(context) === true) return false
+    if (isModern(mine)) return true
+    return method !== undefined && method !== 'tasks/update' && this.#isCore(context)
   }
 
   /**
@@ -71,8 +77,8 @@ export class Tasks {
    */
   answerAbout(context: RequestContext, kept?: KeptTask): (() => void) | undefined {
     const mine = asTaskPost(context)
-    const method = mine === undefined ? undefined : taskMethodOf(mine.request)
-    if (mine === undefined || !this.isAbout(context)) return undefined
+    if (mine === undefined || !this.#isAbout(mine)) return undefined
+    const method = taskMethodOf(mine.request)
     if (method === undefined) return () => settle(context, refuseUndeclared(this.#shared, mine))
     if (isModern(mine)) return () => settle(context, answerMethod(this.#shared, mine, method, kept))
     // A result is waited for as that of a call: over a response that is captured.
