@@ -17,6 +17,8 @@ const kinds = [
   { name: 'SDK stateless, JSON', endpoint: 'sdkStateless', enableJsonResponse: true },
   { name: 'SDK stateful, SSE', endpoint: 'sdkStateful' },
   { name: 'SDK stateful, JSON', endpoint: 'sdkStateful', enableJsonResponse: true },
+  { name: 'SDK v2, SSE', endpoint: 'sdkV2' },
+  { name: 'SDK v2, JSON', endpoint: 'sdkV2', enableJsonResponse: true },
   // An endpoint that does nothing at all: no goal, but nothing shows the middleware's own cost
   // better.
   { name: 'raw, SSE', endpoint: 'raw', goals: [] },

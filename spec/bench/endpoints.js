@@ -7,6 +7,8 @@ import { setImmediate as nextTick } from 'node:timers/promises'
 import { Server } from '@modelcontextprotocol/sdk/server/index.js'
 import { McpServer } from '@modelcontextprotocol/sdk/server/mcp.js'
 import { StreamableHTTPServerTransport } from '@modelcontextprotocol/sdk/server/streamableHttp.js'
+import { NodeStreamableHTTPServerTransport } from '@modelcontextprotocol/node'
+import { McpServer as McpServerV2 } from '@modelcontextprotocol/server'
 import { CallToolRequestSchema, isInitializeRequest } from '@modelcontextprotocol/sdk/types.js'
 import { AjvJsonSchemaValidator } from '@modelcontextprotocol/sdk/validation/ajv'
 import { z } from 'zod'
@@ -53,11 +55,12 @@ function plainServer() {
   return server
 }
 
+const workInput = z.object({ count: z.number(), size: z.number(), park: z.boolean().optional() })
+
 /** What most endpoints make for each request. */
 function fullServer() {
   const server = new McpServer({ name: 'bench', version: '1.0.0' })
-  const inputSchema = { count: z.number(), size: z.number(), park: z.boolean().optional() }
-  server.registerTool('work', { inputSchema }, work)
+  server.registerTool('work', { inputSchema: workInput }, work)
   return server
 }
 
@@ -92,6 +95,23 @@ export function sdkStateful({ enableJsonResponse, eventStore }) {
       })
       await plainServer().connect(transport)
     }
+    await transport.handleRequest(req, res, req.body)
+  }
+}
+
+/** SDK v2, a transport per request. */
+export function sdkV2({ enableJsonResponse }) {
+  return async (req, res) => {
+    const server = new McpServerV2({ name: 'bench', version: '1.0.0' })
+    server.registerTool('work', { inputSchema: workInput }, (input, { mcpReq }) =>
+      work(input, { sendNotification: message => mcpReq.notify(message) })
+    )
+    const transport = new NodeStreamableHTTPServerTransport({
+      sessionIdGenerator: undefined,
+      enableJsonResponse
+    })
+    res.on('close', () => void server.close())
+    await server.connect(transport)
     await transport.handleRequest(req, res, req.body)
   }
 }

@@ -13,13 +13,14 @@ import {
   raw,
   rawTools,
   sdkStateful,
-  sdkStateless
+  sdkStateless,
+  sdkV2
 } from './endpoints.js'
 import { answer, options } from './processes.js'
 import { countTimers } from './timers.js'
 
 const eventStore = options.variant === 'store' ? new OrderedEventStore() : undefined
-const endpoints = { sdkStateless, sdkStateful, raw, rawTools, arrays, sdkAsking, rawAsking }
+const endpoints = { sdkStateless, sdkStateful, sdkV2, raw, rawTools, arrays, sdkAsking, rawAsking }
 const handle = endpoints[options.endpoint]({ ...options, eventStore })
 
 const app = express()
