@@ -129,9 +129,8 @@ export class RelayedResponse implements ExchangeUser {
   }
 
   readonly broken = (why: 'reset' | 'gone'): void => {
-    const wasOver = this.#isOver
     this.#over()
-    if (wasOver || !isWritable(this.#res)) return
+    if (!isWritable(this.#res)) return
     this.#options.debug('a relayed request broke off: %s', why)
     if (!this.#hasHead && why === 'gone') return this.#options.gone()
     if (!this.#hasHead && !this.#isWaiting) return refuse(this.#res, 502, 'endpoint-failed')

@@ -1,10 +1,13 @@
 // With a backplane, what a client holds from one instance is good at every other.
 
 import { afterEach, describe, expect, it } from '@jest/globals'
+import express from 'express'
+import { Hub } from '../../helpers/backplane/memory.js'
 import { closeAll } from '../../helpers/close-all.js'
-import type { RawCall, RawEndpoint } from '../../helpers/endpoints/raw.js'
+import { rawEndpoint, type RawCall, type RawEndpoint } from '../../helpers/endpoints/raw.js'
 import { until } from '../../helpers/happenings.js'
 import { callTool, del, get, headersFor, post, request, result } from '../../helpers/mcp.js'
+import { serve, streamUrl } from '../../helpers/serve.js'
 import { openStream, type Json, type OpenStream } from '../../helpers/open-stream.js'
 import { anywhere, at, gist, lastId, note, VERSION } from './setup.js'
 
@@ -89,6 +92,25 @@ describe('a stream of another instance', () => {
     call.result()
     await resumed.ended
     expect(gist(resumed)).toContain(1)
+  })
+
+  it('is polled where somebody in front has read the body of the request', async () => {
+    const hub = new Hub()
+    const endpoint = rawEndpoint(({ message, result }) => message?.method === 'ping' && result(), {
+      stateless: true
+    })
+    const [home, away] = await Promise.all([
+      serve(endpoint, { backplane: hub.join() }),
+      serve(endpoint, { backplane: hub.join() }, [express.json()])
+    ])
+    const headers = headersFor({ version: VERSION })
+    const opened = post(home.url, callTool(1, 'any'), headers)
+    const call = await endpoint.calls.nth(1)
+    call.open()
+    const streamId = new URL(streamUrl(await opened, home.url)).searchParams.get('stream')
+    const poll = await post(away.url, request(7, 'stream/poll', { streamId }), headers)
+    await poll.ended
+    expect(JSON.parse(poll.text)).toMatchObject({ id: 7, result: { streamId } })
   })
 
   it('leaves the owner when its client does', async () => {

@@ -24,14 +24,18 @@ afterEach(() => {
   open.clear()
 })
 
-function store() {
+function store(limits = settings.limits) {
   let last = 0
-  const tasks = new TaskStore(settings, () => `task-${++last}`, undefined)
+  const tasks = new TaskStore({ ...settings, limits }, () => `task-${++last}`, undefined)
   open.add(tasks)
-  const create = (owner: string, sessionId?: string): Task | undefined => {
+  const create = (
+    owner: string,
+    sessionId?: string,
+    ttl = settings.ttl.default
+  ): Task | undefined => {
     if (!tasks.hasRoom(owner)) return undefined
     const facts = { owner, sessionId, scope: owner }
-    const task = new Task(facts, tasks, { ttl: settings.ttl.default, pollInterval: 1000 })
+    const task = new Task(facts, tasks, { ttl, pollInterval: 1000 })
     if (!task.grow(300)) return undefined
     tasks.add(task)
     return task
@@ -91,6 +95,45 @@ describe('10,000 creations by one owner', () => {
     expect(tasks.find(first.id, 'a')).toBeUndefined()
     expect(create('a')).toBeDefined()
     expect(tasks.hasRoom('a')).toBe(false)
+  })
+})
+
+describe('tasks whose time is over', () => {
+  afterEach(() => void jest.useRealTimers())
+
+  it('go, whether or not anybody asks for them, and the others stay', () => {
+    jest.useFakeTimers()
+    const { tasks, create } = store()
+    const [short, long] = [create('a', undefined, 40_000)!, create('a', undefined, 120_000)!]
+    jest.advanceTimersByTime(39_000)
+    expect(tasks.counts().tasks).toBe(2)
+    jest.advanceTimersByTime(31_000)
+    expect(tasks.counts()).toEqual({ tasks: 1, bytes: 300 })
+    expect(tasks.find(short.id, 'a')).toBeUndefined()
+    expect(tasks.find(long.id, 'a')).toBe(long)
+    jest.advanceTimersByTime(90_000)
+    expect(tasks.counts()).toEqual({ tasks: 0, bytes: 0 })
+    expect(jest.getTimerCount()).toBe(0)
+  })
+
+  it('are not found meanwhile', () => {
+    jest.useFakeTimers()
+    const { tasks, create, kept } = store()
+    const task = create('a', undefined, 1000)!
+    jest.advanceTimersByTime(999)
+    expect(kept('a')).toBe(1)
+    jest.advanceTimersByTime(1)
+    expect(kept('a')).toBe(0)
+    expect(tasks.find(task.id, 'a')).toBeUndefined()
+    expect(tasks.counts().tasks).toBe(0)
+  })
+})
+
+describe('one owner alone', () => {
+  it('may have eight ninths of all tasks', () => {
+    const { create } = store({ ...settings.limits, maxTasks: 90 })
+    expect(Array.from({ length: 90 }, () => create('a')).filter(Boolean)).toHaveLength(80)
+    expect(create('b')).toBeDefined()
   })
 })
 
