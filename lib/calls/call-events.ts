@@ -1,5 +1,6 @@
 // The events in the log of a call: messages, parts of its result, and the answer with its head.
 import { dataOf, newFields, readFields } from '../protocol/sse-fields.js'
+import { onOneLine } from '../protocol/sse-writer.js'
 import type { EventLog } from '../streams/event-log.js'
 import type { StreamInit } from '../streams/stream-types.js'
 import { ONE_CONNECTION } from '../protocol/revisions.js'
@@ -23,7 +24,7 @@ export function encodeAnswer(answer: WrittenAnswer): Uint8Array {
   const { requestId, headers } = answer
   const [head, data] =
     answer.kind === 'response'
-      ? [{ kind: answer.kind, requestId, headers }, answer.text.replace(/[\r\n]+/g, ' ')]
+      ? [{ kind: answer.kind, requestId, headers }, onOneLine(answer.text)]
       : [
           { kind: answer.kind, requestId, status: answer.status, headers },
           answer.body.toString('base64')
@@ -58,6 +59,5 @@ function readEvent(log: EventLog, sequence: number, isMessage: boolean): string 
   const { bytes } = log.read(sequence - 1)
   const fields = newFields()
   const to = readFields(bytes, 0, fields)
-  const data = fields.isMessage === isMessage ? dataOf(bytes, 0, to, fields) : undefined
-  return data
+  return fields.isMessage === isMessage ? dataOf(bytes, 0, to, fields) : undefined
 }

@@ -3,9 +3,9 @@
 import { now } from '../protocol/clock.js'
 import type { StreamFault } from '../protocol/errors.js'
 import { isRequest, type Message } from '../protocol/json-rpc.js'
-import { newFields, readFields } from '../protocol/sse-fields.js'
-import { encodeMessage } from '../protocol/sse-writer.js'
+import { encodeJson } from '../protocol/sse-writer.js'
 import type { WrittenAnswer } from '../endpoint/endpoint-answer.js'
+import { appendBlock } from '../streams/append-block.js'
 import type { Stream } from '../streams/stream.js'
 import { answerAt, encodeAnswer, encodePart, messageAfter, partAt } from './call-events.js'
 import { faultAnswer } from './call-reply.js'
@@ -57,7 +57,7 @@ export class CallLog {
   }
 
   append(text: string): void {
-    this.#append(encodeMessage(text.replace(/[\r\n]+/g, ' ')))
+    this.#append(encodeJson(text))
   }
 
   /** `false`: there is no room for it, so that the call has failed. */
@@ -140,8 +140,7 @@ export class CallLog {
   #append(block: Uint8Array): boolean {
     const stream = this.#stream
     if (block.length > this.#maxBytes) return stream.fail('overflow')
-    const fields = newFields()
-    stream.append(block, 0, readFields(block, 0, fields), fields)
+    appendBlock(stream, block)
     return !stream.isEnded
   }
 }

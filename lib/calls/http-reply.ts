@@ -1,10 +1,15 @@
 // A request by HTTP that waits for a call: its answer is JSON, or an event stream once there is
 // something to say before.
 import type { IncomingMessage, OutgoingHttpHeader } from 'node:http'
-import { isObject, type Message, type RequestId } from '../protocol/json-rpc.js'
+import {
+  isObject,
+  type Message,
+  type RequestMessage,
+  type RequestId
+} from '../protocol/json-rpc.js'
 import { spliceJson } from '../protocol/json-splice.js'
 import { ASYNC_PREFERENCE } from '../protocol/respond-async.js'
-import { encodeMessage } from '../protocol/sse-writer.js'
+import { encodeJson } from '../protocol/sse-writer.js'
 import type { ClientReply } from '../endpoint/client-reply.js'
 import type { RequestContext } from '../endpoint/request-context.js'
 import { passedOn, stringOf } from '../endpoint/response-headers.js'
@@ -22,14 +27,14 @@ export class HttpReply implements CallReply {
   readonly #reply: ClientReply
 
   constructor(
-    { req, accept }: RequestContext,
-    request: Message & { id: RequestId },
+    { req, acceptsEvents }: RequestContext,
+    request: RequestMessage,
     isAskedByHeader: boolean,
     reply: ClientReply
   ) {
     this.req = req
     this.requestId = request.id
-    this.acceptsEvents = accept.toLowerCase().includes('text/event-stream')
+    this.acceptsEvents = acceptsEvents
     this.#isAskedByHeader = isAskedByHeader
     this.#progressToken = progressTokenOf(request)
     this.#reply = reply
@@ -70,7 +75,7 @@ export class HttpReply implements CallReply {
   send(message: Message, text: string): void {
     const own = inWordsOf(message, this.#progressToken)
     if (own !== undefined)
-      this.#reply.send(eventOf(own === message ? text : spliceJson(text, message, own)))
+      this.#reply.send(encodeJson(own === message ? text : spliceJson(text, message, own)))
   }
 
   answer(answer: CallAnswer): void {
@@ -102,7 +107,7 @@ export class HttpReply implements CallReply {
   }
 
   #give(json: string, headers: Header[] = []): void {
-    if (this.#reply.hasEvents) return this.#reply.endWith(eventOf(json))
+    if (this.#reply.hasEvents) return this.#reply.endWith(encodeJson(json))
     if (this.#isAskedByHeader) {
       const applied = stringOf(this.#reply.header('Preference-Applied')) ?? ''
       const all = applied === '' ? ASYNC_PREFERENCE : `${applied}, ${ASYNC_PREFERENCE}`
@@ -124,10 +129,6 @@ export class HttpReply implements CallReply {
 type Header = [string, OutgoingHttpHeader]
 
 const OF_MESSAGE = /^(?:cache-control|content-.*|etag|x-accel-buffering)$/i
-
-function eventOf(json: string): Uint8Array {
-  return encodeMessage(json.replace(/[\r\n]+/g, ' '))
-}
 
 /** A response under another request's id. */
 export function withId(text: string, requestId: string, id: RequestId): string {

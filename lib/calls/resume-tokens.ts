@@ -1,7 +1,7 @@
 // The Resuming draft: a call that takes long is answered with a token in the meantime, and goes on
 // without a connection.
 import { LONGEST_TIMEOUT } from '../protocol/clock.js'
-import { isRequest, isRequestId, type Message } from '../protocol/json-rpc.js'
+import { isRequest, isRequestId, type Message, type RequestMessage } from '../protocol/json-rpc.js'
 import { FIRST_STATELESS_REVISION } from '../protocol/revisions.js'
 import { declaresStreams } from '../protocol/streams-capability.js'
 import type { WireTokens } from '../protocol/shared-wire.js'
@@ -24,7 +24,7 @@ import { refusalOf } from './token-fault.js'
 import { type Ask, askOf, hasToken, revisionIn, tokenOf, whyAnother } from './token-request.js'
 import { TokenAnswer } from './token-answer.js'
 import { askEndpoint } from './token-run.js'
-import { type Request, TokenCalls } from './token-calls.js'
+import { TokenCalls } from './token-calls.js'
 import { type ResumeTokensSettings, waitOf } from './token-settings.js'
 import { WiresTokens } from './wire-tokens.js'
 
@@ -115,7 +115,7 @@ export class ResumeTokens {
    * How a request of 2026-07-28 is told to come again, which no other part of the protocol says;
    * `undefined`: it is not.
    */
-  #shedding(post: RequestContext, request: Request): Ask | undefined {
+  #shedding(post: RequestContext, request: RequestMessage): Ask | undefined {
     const { shedAfter, maxRounds } = this.#settings
     if (shedAfter === null || !mayBeShed(request) || post.prefersStream) return undefined
     const revision = revisionOf(post, request)
@@ -162,7 +162,7 @@ export class ResumeTokens {
 
   #begin(
     post: RequestContext,
-    request: Request,
+    request: RequestMessage,
     facts: CallFacts,
     ask: Ask,
     run: CallRun,
@@ -183,7 +183,7 @@ export class ResumeTokens {
   }
 
   /** A request with a token never reaches the endpoint: an old token must not run a tool again. */
-  #resume(post: RequestContext, request: Request, reply: ClientReply): void {
+  #resume(post: RequestContext, request: RequestMessage, reply: ClientReply): void {
     const ask = askOf(post.prefer, request, 'always') as Ask
     const waiting = new HttpReply(post, request, ask.isByHeader, reply)
     const found = this.#calls.find(request, post.scopeOf(), post.text, waiting)

@@ -1,5 +1,5 @@
 // What requests for resume tokens, and with them, come to, whatever wire they come by.
-import { type Message, type RequestId } from '../protocol/json-rpc.js'
+import type { Message, RequestMessage } from '../protocol/json-rpc.js'
 import type { InstanceParts } from '../endpoint/instance-parts.js'
 import type { CallFacts } from './call-host.js'
 import { type CallReply, refusalFor } from './call-reply.js'
@@ -8,8 +8,6 @@ import type { Call } from './call.js'
 import type { ResumeTokenFault } from './token-fault.js'
 import { type Ask, askOf, parametersOf } from './token-request.js'
 import { mayGetTokens, type ResumeTokensSettings } from './token-settings.js'
-
-export type Request = Message & { readonly id: RequestId; readonly method: string }
 
 /** Whose a call is, and where its tokens hold. */
 export type CallPlace = Pick<CallFacts, 'owner' | 'sessionId' | 'scope'>
@@ -28,14 +26,18 @@ export class TokenCalls {
   }
 
   /** What a request asks for; `undefined`: it asks for no tokens, or may have none. */
-  askOf(request: Request, prefer: string | undefined): Ask | undefined {
+  askOf(request: RequestMessage, prefer: string | undefined): Ask | undefined {
     return mayGetTokens(this.settings, request)
       ? askOf(prefer, request, this.settings.offer)
       : undefined
   }
 
   /** What a call is begun with; `undefined`: it gets no tokens. */
-  admit(request: Request, place: CallPlace, text: string | undefined): CallFacts | undefined {
+  admit(
+    request: RequestMessage,
+    place: CallPlace,
+    text: string | undefined
+  ): CallFacts | undefined {
     const parameters = parametersOf(request, text)
     if (parameters === undefined) return undefined
     if (this.store.hasRoom(place.owner)) return { ...place, method: request.method, parameters }
@@ -46,7 +48,7 @@ export class TokenCalls {
 
   /** The call that a request waits for; `undefined`: it has been told that there is none. */
   find(
-    request: Request,
+    request: RequestMessage,
     scope: string,
     text: string | undefined,
     reply: CallReply

@@ -1,5 +1,6 @@
 // A call with tokens, as the endpoint is asked for it: under an id of ours, without a word about
 // tokens.
+import { cancellation, type RequestMessage } from '../protocol/json-rpc.js'
 import type { IncomingMessage } from 'node:http'
 import { nanoid } from 'nanoid'
 import type { CallRun, EndpointCall } from '../endpoint/call-run.js'
@@ -7,7 +8,7 @@ import { tellEndpoint } from '../endpoint/endpoint-client.js'
 import type { InstanceParts } from '../endpoint/instance-parts.js'
 import type { Call } from './call.js'
 import type { TokenAnswer } from './token-answer.js'
-import type { Request, TokenCalls } from './token-calls.js'
+import type { TokenCalls } from './token-calls.js'
 import { endpointRequest, endpointText } from './token-request.js'
 
 /**
@@ -18,7 +19,7 @@ export function askEndpoint(
   { parts, settings }: TokenCalls,
   call: Call,
   answer: TokenAnswer,
-  request: Request,
+  request: RequestMessage,
   run: CallRun,
   isLate: boolean
 ): void {
@@ -51,7 +52,6 @@ function tellCancelled(
   requestId: string,
   sessionId: string
 ): void {
-  const params = { requestId, reason: 'The client has cancelled the request' }
-  const message = { jsonrpc: '2.0', method: 'notifications/cancelled', params }
+  const message = cancellation(requestId, 'The client has cancelled the request')
   void tellEndpoint(parts, req, message, { sessionId })
 }

@@ -3,6 +3,7 @@
 import { nanoid } from 'nanoid'
 import { foreignId, parseForeignId } from '../protocol/foreign-id.js'
 import {
+  cancellation,
   cancelledRequest,
   isRequest,
   type Message,
@@ -73,8 +74,8 @@ export class WireCall {
 
   /** Nobody wants its answer. */
   withdraw(): void {
-    const params = { requestId: this.requestId, reason: `The call was ${this.call.stream.state}` }
-    this.host.sendToServer({ jsonrpc: '2.0', method: 'notifications/cancelled', params }, undefined)
+    const reason = `The call was ${this.call.stream.state}`
+    this.host.sendToServer(cancellation(this.requestId, reason), undefined)
   }
 
   #underOurId(message: Message): WireMessage {

@@ -6,7 +6,8 @@ import {
   isRequest,
   isResponse,
   type Message,
-  type RequestId
+  type RequestId,
+  type RequestMessage
 } from '../protocol/json-rpc.js'
 import {
   isOurId,
@@ -20,7 +21,7 @@ import type { CallFacts } from './call-host.js'
 import { hinted } from './duration-hints.js'
 import { interimOf } from './interim-result.js'
 import { Call } from './call.js'
-import { type CallPlace, type Request, type TokenCalls } from './token-calls.js'
+import type { CallPlace, TokenCalls } from './token-calls.js'
 import { refusalOf } from './token-fault.js'
 import { type Ask, askOf, endpointRequest, hasToken, revisionIn, tokenOf } from './token-request.js'
 import { waitOf } from './token-settings.js'
@@ -134,7 +135,7 @@ class WireSession implements SessionTokens {
     }
   }
 
-  #begin(request: Request, facts: CallFacts, ask: Ask, extra: unknown): void {
+  #begin(request: RequestMessage, facts: CallFacts, ask: Ask, extra: unknown): void {
     const { store, settings, parts } = this.#tokens
     const { method } = request
     const call = new Call(facts, store, interimOf(method, revisionIn(request)))
@@ -162,7 +163,7 @@ class WireSession implements SessionTokens {
     found?.join(tokenOf(request), reply, waitOf(settings, ask))
   }
 
-  #replyTo(request: Request): WireReply {
+  #replyTo(request: RequestMessage): WireReply {
     const { id } = request
     const reply = new WireReply(request, {
       send: message => this.#host.sendToClient(message, id),

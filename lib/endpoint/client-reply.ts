@@ -1,11 +1,11 @@
 // The client's side of a request that is answered by us, whatever its endpoint does meanwhile: one
 // answer, or an event stream that ends with it. Longer than most files: that it is answered once,
 // by the one or the other, can be seen only where both are.
+import { appendBlock } from '../streams/append-block.js'
 import type { OutgoingHttpHeader } from 'node:http'
 import { now } from '../protocol/clock.js'
 import { label } from '../protocol/event-id.js'
 import { isOversizedId, type RequestId } from '../protocol/json-rpc.js'
-import { newFields, readFields } from '../protocol/sse-fields.js'
 import type { Stream } from '../streams/stream.js'
 import type { Producer } from '../streams/stream-types.js'
 import type { Capture } from './capture-types.js'
@@ -242,10 +242,8 @@ export class ClientReply implements Producer {
       if (!wire.isOver) this.#isFull = !wire.write(block)
       return
     }
-    const fields = newFields()
-    readFields(block, 0, fields)
     this.#progress?.heard(block)
-    stream.append(block, 0, block.length, fields)
+    appendBlock(stream, block)
   }
 
   #drained(): void {

@@ -1,5 +1,6 @@
 // What the endpoint answers once its client has been given an event stream already: a status and a
 // body become messages.
+import { onOneLine } from '../protocol/sse-writer.js'
 import { promisify } from 'node:util'
 import { brotliDecompress, unzip } from 'node:zlib'
 import { faultMessage, STREAM_ERROR } from '../protocol/errors.js'
@@ -44,7 +45,7 @@ export function messagesIn(answer: LateAnswer, owed: readonly RequestId[]): stri
   const error = errorIn(messages.filter(({ id }) => (id ?? null) === null))
   const errors =
     error === undefined ? [] : owed.filter(id => !answered.has(id)).map(id => withError(id, error))
-  return [...responses.map(one => onOneLine(one.text)), ...errors]
+  return [...responses.map(one => onOneLine(one.text.trim())), ...errors]
 }
 
 /** Whether the body has to be decoded before its messages can be read. */
@@ -87,11 +88,6 @@ function textOf(body: Buffer, contentType: string | undefined): string {
   } catch {
     return '' // A charset that nobody knows.
   }
-}
-
-/** Line ends in JSON are white space: inside of strings there are none. */
-function onOneLine(json: string): string {
-  return json.trim().replace(/[\r\n]+/g, ' ')
 }
 
 function errorIn(messages: readonly Message[]): Record<string, unknown> | undefined {

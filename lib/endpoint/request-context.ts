@@ -108,6 +108,11 @@ export class RequestContext<Instance extends InstanceParts = InstanceParts> {
     return headerOf(this.req, 'prefer')
   }
 
+  /** Its client takes event streams. */
+  get acceptsEvents(): boolean {
+    return this.accept.toLowerCase().includes('text/event-stream')
+  }
+
   /** Its client announces that it follows stream links. */
   get prefersStream(): boolean {
     return prefersStream(this.prefer)

@@ -56,9 +56,9 @@ export function isTooMany(messages: readonly Message[]): boolean {
   return messages.length > MOST_MESSAGES
 }
 
-export function isRequest(
-  message: Message
-): message is Message & { id: RequestId; method: string } {
+export type RequestMessage = Message & { readonly id: RequestId; readonly method: string }
+
+export function isRequest(message: Message): message is RequestMessage {
   return typeof message.method === 'string' && isRequestId(message.id)
 }
 
@@ -91,6 +91,11 @@ export function errorResponse(
     id,
     error: data === undefined ? { code, message } : { code, message, data }
   })
+}
+
+/** Takes a request back. */
+export function cancellation(requestId: RequestId, reason: string): Message & { jsonrpc: '2.0' } {
+  return { jsonrpc: '2.0', method: 'notifications/cancelled', params: { requestId, reason } }
 }
 
 /** The request that a `notifications/cancelled` is about; `undefined` for any other message. */

@@ -3,11 +3,21 @@
 const encoder = new TextEncoder()
 
 /**
- * A block with one message, as the official SDKs write it. The text must have no line end, which
- * JSON never has.
+ * A block with one message, as the official SDKs write it. The text must have no line end, as
+ * what `JSON.stringify` makes.
  */
 export function encodeMessage(json: string): Uint8Array {
   return encoder.encode(`event: message\ndata: ${json}\n\n`)
+}
+
+/** The same for JSON that somebody else has written, on many lines perhaps. */
+export function encodeJson(json: string): Uint8Array {
+  return encodeMessage(onOneLine(json))
+}
+
+/** Line ends in JSON are white space: inside of strings there are none. */
+export function onOneLine(json: string): string {
+  return json.replace(/[\r\n]+/g, ' ')
 }
 
 /**

@@ -1,6 +1,6 @@
 // DELETE on a stream URL: the client wants no more of a call.
 import { label } from '../protocol/event-id.js'
-import type { RequestId } from '../protocol/json-rpc.js'
+import { cancellation, type RequestId } from '../protocol/json-rpc.js'
 import { type Ended, type Here, type Local, UNKNOWN } from '../streams/directory.js'
 import type { FoundStream } from '../streams/finished-streams.js'
 import { keyOf } from '../endpoint/idempotency.js'
@@ -60,11 +60,8 @@ function tellCancelled(
   name?: string
 ): void {
   if (sessionId === undefined || requestIds.length === 0) return noContent(res)
-  const messages = requestIds.map(id => ({
-    jsonrpc: '2.0',
-    method: 'notifications/cancelled',
-    params: { requestId: id, reason: 'The client has cancelled the stream' }
-  }))
+  const reason = 'The client has cancelled the stream'
+  const messages = requestIds.map(id => cancellation(id, reason))
   const said = messages.length === 1 ? (messages[0] as object) : messages
   const told = tellEndpoint(instance, req, said, { sessionId, patience: PATIENCE, name })
   void told.then(() => guarded(res, () => noContent(res)))

@@ -1,15 +1,13 @@
 // Messages on their way into a stream.
 import { isObject, type Message } from '../protocol/json-rpc.js'
 import { withStreams } from '../protocol/shared-wire.js'
-import { newFields, readFields } from '../protocol/sse-fields.js'
 import { encodeMessage } from '../protocol/sse-writer.js'
+import { appendBlock } from '../streams/append-block.js'
 import type { Stream } from '../streams/stream.js'
 
 /** `false`: the stream is full, or over. */
 export function append(stream: Stream, json: string): boolean {
-  const block = encodeMessage(json)
-  const fields = newFields()
-  return stream.append(block, 0, readFields(block, 0, fields), fields)
+  return appendBlock(stream, encodeMessage(json))
 }
 
 /** Whether the result of a method lists what the server can do. */

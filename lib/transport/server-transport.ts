@@ -2,7 +2,7 @@
 // the server through it.
 import { faultMessage, STREAM_ERROR } from '../protocol/errors.js'
 import { parseForeignId } from '../protocol/foreign-id.js'
-import type { RequestId } from '../protocol/json-rpc.js'
+import { cancellation, type RequestId } from '../protocol/json-rpc.js'
 import type { TransportLike, WireMessage } from '../protocol/shared-wire.js'
 
 export interface SendOptions {
@@ -43,11 +43,7 @@ export abstract class ServerTransport implements TransportLike {
 
   /** Cancels a request of the client's at the server. */
   protected cancelAtServer(requestId: RequestId, reason: string): void {
-    this.sendToServer({
-      jsonrpc: '2.0',
-      method: 'notifications/cancelled',
-      params: { requestId, reason }
-    })
+    this.sendToServer(cancellation(requestId, reason))
   }
 
   /** Nobody will answer these requests of the server's. */

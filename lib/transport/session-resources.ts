@@ -3,12 +3,14 @@
 import { nanoid } from 'nanoid'
 import { faultMessage, STREAM_ERROR } from '../protocol/errors.js'
 import {
+  cancellation,
   isInitialize,
   isObject,
   isResponse,
   type Message,
   paramsOf,
-  type RequestId
+  type RequestId,
+  type RequestMessage
 } from '../protocol/json-rpc.js'
 import {
   OUR_ID,
@@ -27,7 +29,6 @@ export interface ResourcesHost {
   send(message: WireMessage): void
 }
 
-type Request = Message & { readonly id: RequestId; readonly method: string }
 type Answered = (message: Message) => void
 
 /** Requests of a client whose answers are to come: what would be one more is not looked at. */
@@ -56,7 +57,7 @@ export class SessionResources {
   }
 
   /** A request comes in. `true`: it is answered here. */
-  take(request: Request): boolean {
+  take(request: RequestMessage): boolean {
     const { id, method } = request
     if (isInitialize(request)) this.#capabilities = paramsOf(request)['capabilities']
     if (this.#resources.isAbout(method) && this.#methods.size < MOST_REQUESTS)
@@ -93,7 +94,7 @@ export class SessionResources {
     return result === undefined ? message : { ...message, result }
   }
 
-  async #open(request: Request): Promise<void> {
+  async #open(request: RequestMessage): Promise<void> {
     const { id } = request
     const { id: sessionId, owner } = this.#host
     const opening = new AbortController()
@@ -143,11 +144,7 @@ export class SessionResources {
         withdraw = () => {
           reject(opening.reason as Error)
           const { message: reason } = opening.reason as Error
-          this.#host.sendToServer({
-            jsonrpc: '2.0',
-            method: 'notifications/cancelled',
-            params: { requestId: id, reason }
-          })
+          this.#host.sendToServer(cancellation(id, reason))
         }
         signal.throwIfAborted()
         opening.throwIfAborted()

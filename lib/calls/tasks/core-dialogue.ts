@@ -8,10 +8,10 @@ import {
 } from '../../protocol/json-rpc.js'
 import { memberTexts, withMembers } from '../../protocol/json-splice.js'
 import { STREAM_ERROR } from '../../protocol/errors.js'
-import { newFields, readFields } from '../../protocol/sse-fields.js'
-import { encodeMessage } from '../../protocol/sse-writer.js'
+import { encodeJson } from '../../protocol/sse-writer.js'
 import { progressText } from '../../protocol/tasks.js'
 import { now } from '../../protocol/clock.js'
+import { appendBlock } from '../../streams/append-block.js'
 import type { Stream } from '../../streams/stream.js'
 import type { InstanceParts } from '../../endpoint/instance-parts.js'
 import type { RequestContext } from '../../endpoint/request-context.js'
@@ -117,7 +117,7 @@ export class CoreDialogue {
       return 'result'
     }
     const listening = this.#listening()
-    if (listening !== undefined) append(listening, text)
+    if (listening !== undefined) appendBlock(listening, encodeJson(text))
     return listening
   }
 
@@ -142,7 +142,7 @@ export class CoreDialogue {
     this.#status = task.status
     this.#toldAt = now()
     const listening = this.#listening()
-    if (listening !== undefined) append(listening, statusNotification(task))
+    if (listening !== undefined) appendBlock(listening, encodeJson(statusNotification(task)))
   }
 }
 
@@ -157,9 +157,3 @@ const CANCELLED_ERROR = JSON.stringify({
   data: CANCELLED.data
 })
 const CANNOT_ASK = 'The tool asks its client something, which takes a session'
-
-function append(stream: Stream, json: string): void {
-  const block = encodeMessage(json.replace(/[\r\n]+/g, ' '))
-  const fields = newFields()
-  stream.append(block, 0, readFields(block, 0, fields), fields)
-}

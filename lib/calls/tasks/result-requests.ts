@@ -2,7 +2,7 @@
 // then, where they can be.
 import type { ServerResponse } from 'node:http'
 import type { RequestId } from '../../protocol/json-rpc.js'
-import { encodeMessage } from '../../protocol/sse-writer.js'
+import { encodeJson } from '../../protocol/sse-writer.js'
 import { answerJson, canAnswer, claim, guarded, isWritable } from '../../endpoint/reply.js'
 import type { RequestContext } from '../../endpoint/request-context.js'
 
@@ -48,10 +48,10 @@ class ResultRequest {
   readonly #id: RequestId
   readonly #res: ServerResponse
 
-  constructor({ res, accept }: RequestContext, id: RequestId) {
+  constructor({ res, acceptsEvents }: RequestContext, id: RequestId) {
     this.#id = id
     this.#res = res
-    this.acceptsEvents = accept.toLowerCase().includes('text/event-stream') && canAnswer(res)
+    this.acceptsEvents = acceptsEvents && canAnswer(res)
   }
 
   /** Begins its event stream, so that what keeps a wire open keeps this one. */
@@ -83,11 +83,6 @@ class ResultRequest {
   /** What is written here is written outside of any handler: an error would be the process's. */
   #write(text: string): void {
     const res = this.#res
-    if (isWritable(res)) guarded(res, () => res.write(encodeMessage(oneLine(text))))
+    if (isWritable(res)) guarded(res, () => res.write(encodeJson(text)))
   }
-}
-
-/** Line ends in JSON are white space: inside of strings there are none. */
-function oneLine(json: string): string {
-  return json.replace(/[\r\n]+/g, ' ')
 }

@@ -1,6 +1,6 @@
 // Answers to requests about tasks, by HTTP.
 import type { ServerResponse } from 'node:http'
-import { errorResponse, type Message, type RequestId } from '../../protocol/json-rpc.js'
+import { errorResponse, type RequestId, type RequestMessage } from '../../protocol/json-rpc.js'
 import type { AskedAdmission } from '../../endpoint/admission.js'
 import { relayAnswer, sendToEndpoint } from '../../endpoint/endpoint-client.js'
 import { refuseAndCount } from '../../endpoint/refusals.js'
@@ -10,15 +10,13 @@ import type { TaskAdmission } from './task-admission.js'
 import type { TaskRefusal } from './task-refusal.js'
 import type { Outcome, TaskFacts } from './task.js'
 
-export type Request = Message & { readonly id: RequestId; readonly method: string }
-
 /** What is under way until a request has its answer. */
 export type Answering = Promise<void> | void
 
 /** What the parts of tasks share. */
 export interface TaskPost {
   readonly context: RequestContext
-  readonly request: Request
+  readonly request: RequestMessage
   /** Its JSON, where that is known as it was written. */
   readonly text: string | undefined
 }

@@ -2,7 +2,7 @@
 import type { IncomingMessage } from 'node:http'
 import { nanoid } from 'nanoid'
 import type { StreamFault } from '../../protocol/errors.js'
-import { isObject, type Message } from '../../protocol/json-rpc.js'
+import { cancellation, isObject, type Message } from '../../protocol/json-rpc.js'
 import { memberTexts, withMembers } from '../../protocol/json-splice.js'
 import { progressText } from '../../protocol/tasks.js'
 import type { Stream } from '../../streams/stream.js'
@@ -102,9 +102,8 @@ export class TaskRun implements TaskWork {
     const { parts, task } = this.#facts
     const { sessionId } = task.facts
     if (sessionId === undefined || this.#requestId === undefined) return
-    const params = { requestId: this.#requestId, reason: 'The client has cancelled the task' }
-    const told = { jsonrpc: '2.0', method: 'notifications/cancelled', params }
-    void tellEndpoint(parts, by ?? this.#req, told, { sessionId })
+    const cancelled = cancellation(this.#requestId, 'The client has cancelled the task')
+    void tellEndpoint(parts, by ?? this.#req, cancelled, { sessionId })
   }
 
   // TaskListener

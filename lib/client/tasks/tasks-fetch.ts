@@ -3,7 +3,7 @@
 import { isResponse } from '../../protocol/json-rpc.js'
 import { memberTexts, writtenMessages } from '../../protocol/json-splice.js'
 import { dataOf } from '../../protocol/sse-fields.js'
-import { encodeMessage } from '../../protocol/sse-writer.js'
+import { encodeJson } from '../../protocol/sse-writer.js'
 import { readWholeBlocks, WholeBlocks } from '../../protocol/whole-blocks.js'
 import type { ClientSettings, FetchLike } from '../options.js'
 import { withBody } from '../send-again.js'
@@ -141,7 +141,7 @@ class Following {
           call: this.#call,
           rounds: this.#call.again?.rounds ?? 0,
           signal,
-          say: json => controller.enqueue(eventOf(json))
+          say: json => controller.enqueue(encodeJson(json))
         },
         seen
       )
@@ -149,18 +149,13 @@ class Following {
     } catch (error) {
       if (signal.aborted) return tryTo(() => controller.error(signal.reason))
       tryTo(() => {
-        controller.enqueue(eventOf(failureOf(this.#call, error)))
+        controller.enqueue(encodeJson(failureOf(this.#call, error)))
         controller.close()
       })
     } finally {
       this.#caller?.removeEventListener('abort', aborted)
     }
   }
-}
-
-/** JSON may be written over many lines, which an event takes as one. */
-function eventOf(json: string): Uint8Array {
-  return encodeMessage(json.replace(/[\r\n]+/g, ' '))
 }
 
 async function drain(reader: ReadableStreamDefaultReader<Uint8Array>): Promise<void> {
