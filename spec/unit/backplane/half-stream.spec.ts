@@ -48,6 +48,7 @@ describe('what is sent', () => {
     outgoing.end(0)
     outgoing.write(bytes(1), 0)
     expect(sent.map(({ isLast }) => isLast)).toEqual([false, true])
+    expect(outgoing.bytes).toBe(0)
     expect(outgoing.isUsed).toBe(false)
     outgoing.moved({ used: 2, seen: 2, gapEnd: 0 }, 0)
     expect(outgoing.isUsed).toBe(true)

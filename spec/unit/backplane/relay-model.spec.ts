@@ -165,12 +165,12 @@ function run(seed: number): void {
         : call.down.isComplete
           ? call.broken + (call.down.got.length === call.down.sent.length ? 0 : 1)
           : call.broken - 1,
-      left: relays.a.counts.mine
+      left: relays.a.counts.mine + [...relays.a.peers].length
     }
     if (!(fate.begun && fate.up && fate.down && fate.end === 0 && fate.left === 0))
       expect(fate).toEqual({ seed, begun: true, up: true, down: true, end: 0, left: 0 })
   }
-  const rest = dead.has('b') ? 0 : relays.b.counts.theirs
+  const rest = dead.has('b') ? 0 : relays.b.counts.theirs + [...relays.b.peers].length
   if (rest !== 0) expect({ seed, rest }).toEqual({ seed, rest: 0 })
 }
 
