@@ -378,3 +378,17 @@ describe('Accept', () => {
     expect(await response.text()).toBe('x')
   })
 })
+
+it('is refused to pages of other origins, before anything is asked or opened', async () => {
+  const asked: string[] = []
+  const { ask, endpoint } = await serveResources(async uri => {
+    asked.push(uri)
+    return { body: CONTENT }
+  })
+  const before = endpoint.requests.length
+  for (const uri of ['test:///a', 'not a URI']) {
+    const error = await errorOf(ask(uri, { origin: 'https://evil.example' }), 403)
+    expect(error.data).toEqual({ reason: 'foreign-origin' })
+  }
+  expect([asked, endpoint.requests.length]).toEqual([[], before])
+})
