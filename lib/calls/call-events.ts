@@ -32,19 +32,9 @@ export function encodeAnswer(answer: WrittenAnswer): Uint8Array {
   return encoder.encode(`event: answer\ndata: ${JSON.stringify(head)}\ndata: ${data}\n\n`)
 }
 
-/** The message that stands behind a cursor; `undefined`: something else does. */
-export function messageAfter(log: EventLog, cursor: number): string | undefined {
-  return readEvent(log, cursor + 1, true)
-}
-
-/** The part that an event is. */
-export function partAt(log: EventLog, sequence: number): string | undefined {
-  return readEvent(log, sequence, false)
-}
-
-/** The answer that an event is; `undefined`: it is not kept any more. */
-export function answerAt(log: EventLog, sequence: number): WrittenAnswer | undefined {
-  const data = readEvent(log, sequence, false)
+/** Reads what `encodeAnswer` has written; `undefined`: it is none. */
+export function decodeAnswer(block: Uint8Array | undefined): WrittenAnswer | undefined {
+  const data = block && dataIn(block, false)
   if (data === undefined) return undefined
   const end = data.indexOf('\n')
   const head = JSON.parse(data.slice(0, end)) as WrittenAnswer
@@ -54,9 +44,29 @@ export function answerAt(log: EventLog, sequence: number): WrittenAnswer | undef
     : { ...head, body: Buffer.from(rest, 'base64') }
 }
 
-function readEvent(log: EventLog, sequence: number, isMessage: boolean): string | undefined {
-  if (sequence < log.first || sequence > log.last) return undefined
-  const { bytes } = log.read(sequence - 1)
+/** The message that stands behind a cursor; `undefined`: something else does. */
+export function messageAfter(log: EventLog, cursor: number): string | undefined {
+  const block = blockAt(log, cursor + 1)
+  return block && dataIn(block, true)
+}
+
+/** The part that an event is. */
+export function partAt(log: EventLog, sequence: number): string | undefined {
+  const block = blockAt(log, sequence)
+  return block && dataIn(block, false)
+}
+
+/** The answer that an event is; `undefined`: it is not kept any more. */
+export function answerAt(log: EventLog, sequence: number): WrittenAnswer | undefined {
+  return decodeAnswer(blockAt(log, sequence))
+}
+
+/** An event, and what follows it in the log. */
+function blockAt(log: EventLog, sequence: number): Uint8Array | undefined {
+  return sequence < log.first || sequence > log.last ? undefined : log.read(sequence - 1).bytes
+}
+
+function dataIn(bytes: Uint8Array, isMessage: boolean): string | undefined {
   const fields = newFields()
   const to = readFields(bytes, 0, fields)
   return fields.isMessage === isMessage ? dataOf(bytes, 0, to, fields) : undefined
