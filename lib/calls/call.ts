@@ -29,6 +29,8 @@ export class Call extends SoleReader implements Producer {
     () => this.#isHeld || !this.#mayComeBack,
     () => this.#answer()
   )
+  /** How often its client has been told to come again, where it knows no tokens. */
+  rounds: number | undefined
   /** The endpoint may say more: there is room for it. */
   onDrain: () => void = NOTHING
   /** Nothing more is wanted of the endpoint. */

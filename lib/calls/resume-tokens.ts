@@ -22,8 +22,7 @@ import { Call } from './call.js'
 import type { KeptCall } from './kept-call.js'
 import { refusalOf } from './token-fault.js'
 import { type Ask, askOf, hasToken, revisionIn, tokenOf, whyAnother } from './token-request.js'
-import { TokenAnswer } from './token-answer.js'
-import { askEndpoint } from './token-run.js'
+import { TokenRun } from './token-run.js'
 import { TokenCalls } from './token-calls.js'
 import { type ResumeTokensSettings, waitOf } from './token-settings.js'
 import { WiresTokens } from './wire-tokens.js'
@@ -116,14 +115,14 @@ export class ResumeTokens {
    * `undefined`: it is not.
    */
   #shedding(post: RequestContext, request: RequestMessage): Ask | undefined {
-    const { shedAfter, maxRounds } = this.#settings
-    if (shedAfter === null || !mayBeShed(request) || post.prefersStream) return undefined
+    if (this.#settings.shedAfter === null || !mayBeShed(request) || post.prefersStream)
+      return undefined
     const revision = revisionOf(post, request)
     if (revision === undefined || revision < FIRST_STATELESS_REVISION || declaresStreams(request))
       return undefined
     const state = requestStateOf(request)
     const rounds = state?.kind === 'endpoint' ? state.rounds : 0
-    return { isByHeader: false, wait: rounds < maxRounds ? shedAfter : LONGEST_TIMEOUT, rounds }
+    return { isByHeader: false, wait: undefined, rounds }
   }
 
   /** Hears what the endpoint says about cancelled requests and ended sessions. */
@@ -173,13 +172,12 @@ export class ResumeTokens {
     const { store, parts } = this.#calls
     const interim = rounds === undefined ? interimOf(method, revisionOf(post, request)) : comeAgain
     const call = new Call(facts, store, interim)
-    if (rounds !== undefined) this.#calls.rounds.set(call, rounds)
+    call.rounds = rounds
     parts.debug('%s may be resumed with tokens', method)
     const reply = new HttpReply(post, request, ask.isByHeader, run.reply)
     call.join(undefined, reply, this.#waitOf(call, ask))
     if (call.stream.isEnded) return run.withhold()
-    const answer = new TokenAnswer(this.#calls, call, post, reply.acceptsEvents)
-    askEndpoint(this.#calls, call, answer, request, run, isLate)
+    new TokenRun(this.#calls, call, post, reply.acceptsEvents).begin(request, run, isLate)
   }
 
   /** A request with a token never reaches the endpoint: an old token must not run a tool again. */
@@ -188,10 +186,9 @@ export class ResumeTokens {
     const waiting = new HttpReply(post, request, ask.isByHeader, reply)
     const found = this.#calls.find(request, post.scopeOf(), post.text, waiting)
     if (found === undefined) return
-    const rounds = this.#calls.rounds.get(found)
     const token = tokenOf(request)
     // A lost answer that is asked for again is the same round.
-    if (rounds !== undefined && token === found.nextToken) this.#calls.rounds.set(found, rounds + 1)
+    if (found.rounds !== undefined && token === found.nextToken) found.rounds++
     found.join(token, waiting, this.#waitOf(found, ask))
   }
 
@@ -205,7 +202,7 @@ export class ResumeTokens {
    * as long as its wire allows.
    */
   #waitOf(call: Call, ask: Ask): number {
-    const rounds = this.#calls.rounds.get(call)
+    const { rounds } = call
     if (rounds === undefined) return waitOf(this.#settings, ask)
     const { shedAfter, maxRounds } = this.#settings
     return rounds < maxRounds ? (shedAfter ?? 0) : LONGEST_TIMEOUT

@@ -16,8 +16,6 @@ export class TokenCalls {
   readonly parts: InstanceParts
   readonly settings: ResumeTokensSettings
   readonly store: CallStore
-  /** How often the clients of calls have been told to come again, where they know no tokens. */
-  readonly rounds = new WeakMap<Call, number>()
 
   constructor(parts: InstanceParts, settings: ResumeTokensSettings) {
     this.parts = parts

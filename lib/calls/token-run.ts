@@ -1,57 +1,87 @@
-// A call with tokens, as the endpoint is asked for it: under an id of ours, without a word about
-// tokens.
-import { cancellation, type RequestMessage } from '../protocol/json-rpc.js'
-import type { IncomingMessage } from 'node:http'
+// A call with tokens at its endpoint: asked for under an id of ours, without a word about tokens;
+// what the endpoint says is for the requests that wait for it.
 import { nanoid } from 'nanoid'
+import type { CapturedAnswerListener } from '../endpoint/answer-capture.js'
 import type { CallRun, EndpointCall } from '../endpoint/call-run.js'
-import { tellEndpoint } from '../endpoint/endpoint-client.js'
-import type { InstanceParts } from '../endpoint/instance-parts.js'
+import type { EndpointAnswer } from '../endpoint/endpoint-answer.js'
+import { tellEndpoint, tellUnanswered } from '../endpoint/endpoint-client.js'
+import { endSession } from '../endpoint/outcome.js'
+import type { RequestContext } from '../endpoint/request-context.js'
+import { cancellation, isRequest, type Message, type RequestMessage } from '../protocol/json-rpc.js'
 import type { Call } from './call.js'
-import type { TokenAnswer } from './token-answer.js'
+import { withHints } from './duration-hints.js'
+import { withRounds } from './request-state.js'
 import type { TokenCalls } from './token-calls.js'
 import { endpointRequest, endpointText } from './token-request.js'
 
-/**
- * Lets the endpoint answer to us, as it would to the client. `isLate`: it has read the client's own
- * request, so that another one has to be sent.
- */
-export function askEndpoint(
-  { parts, settings }: TokenCalls,
-  call: Call,
-  answer: TokenAnswer,
-  request: RequestMessage,
-  run: CallRun,
-  isLate: boolean
-): void {
-  const { req, session, text } = answer.post
-  const id = nanoid()
-  const own = endpointRequest(request, id)
-  const asked: EndpointCall = {
-    message: own,
-    requestId: id,
-    text: endpointText(text, request, own),
-    limit: settings.limits.maxCallBytes,
-    stream: call.stream,
-    collector: call
-  }
-  const work = isLate ? run.askAnew(asked, answer) : run.ask(asked, answer)
-  // It may have been answered at once, before it could say that it was over.
-  if (call.stream.isEnded) return work.leave()
-  call.onDrain = () => work.drain()
-  call.onReleased = () => work.leave()
-  if (session !== undefined) call.onCancelled = by => tellCancelled(parts, by ?? req, id, session)
-}
+export class TokenRun implements CapturedAnswerListener {
+  readonly #calls: TokenCalls
+  readonly #call: Call
+  readonly #post: RequestContext
+  /** Its client takes more than its answer. */
+  readonly #acceptsEvents: boolean
 
-/**
- * An endpoint with sessions knows cancellation only as a notification; the client's own names an id
- * that it never saw.
- */
-function tellCancelled(
-  parts: InstanceParts,
-  req: IncomingMessage,
-  requestId: string,
-  sessionId: string
-): void {
-  const message = cancellation(requestId, 'The client has cancelled the request')
-  void tellEndpoint(parts, req, message, { sessionId })
+  constructor(calls: TokenCalls, call: Call, post: RequestContext, acceptsEvents: boolean) {
+    this.#calls = calls
+    this.#call = call
+    this.#post = post
+    this.#acceptsEvents = acceptsEvents
+  }
+
+  /**
+   * Lets the endpoint answer to us, as it would to the client. `isLate`: it has read the client's
+   * own request, so that another one has to be sent.
+   */
+  begin(request: RequestMessage, run: CallRun, isLate: boolean): void {
+    const call = this.#call
+    const { req, session, text } = this.#post
+    const { parts, settings } = this.#calls
+    const id = nanoid()
+    const own = endpointRequest(request, id)
+    const asked: EndpointCall = {
+      message: own,
+      requestId: id,
+      text: endpointText(text, request, own),
+      limit: settings.limits.maxCallBytes,
+      stream: call.stream,
+      collector: call
+    }
+    const work = isLate ? run.askAnew(asked, this) : run.ask(asked, this)
+    // It may have been answered at once, before it could say that it was over.
+    if (call.stream.isEnded) return work.leave()
+    call.onDrain = () => work.drain()
+    call.onReleased = () => work.leave()
+    // An endpoint with sessions knows cancellation only as a notification; the client's own names
+    // an id that it never saw.
+    if (session === undefined) return
+    const cancelled = cancellation(id, 'The client has cancelled the request')
+    call.onCancelled = (by = req) => void tellEndpoint(parts, by, cancelled, { sessionId: session })
+  }
+
+  // CapturedAnswerListener
+
+  get isFull(): boolean {
+    return this.#call.stream.isFull
+  }
+
+  message(message: Message, text: string): void {
+    const { req, session } = this.#post
+    if (this.#acceptsEvents) this.#call.append(text)
+    else if (isRequest(message)) tellUnanswered(this.#calls.parts, req, message.id, session)
+  }
+
+  answered(answer: EndpointAnswer): void {
+    const { session, owner } = this.#post
+    const { parts } = this.#calls
+    this.#call.settle(this.#rewritten(answer))
+    // Its client may have been answered long ago, so nobody else hears of it.
+    if (session !== undefined && answer.kind === 'relay' && answer.status === 404)
+      endSession(parts, session, owner, true)
+  }
+
+  #rewritten(answer: EndpointAnswer): EndpointAnswer {
+    const { rounds, facts } = this.#call
+    if (rounds !== undefined) return withRounds(answer, rounds)
+    return facts.method === 'tools/list' ? withHints(answer, this.#calls.settings.hints) : answer
+  }
 }
