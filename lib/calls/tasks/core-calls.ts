@@ -6,17 +6,15 @@ import { createdText, wishOf } from './core.js'
 import { CoreDialogue } from './core-dialogue.js'
 import {
   type Answering,
-  factsOf,
   giveRefusal,
   giveResult,
   leaveToEndpoint,
   onceAdmitted,
   type TaskPost
 } from './task-answer.js'
-import { type EndpointWork, mayBecomeTask, type TasksParts } from './task-calls.js'
+import { type EndpointWork, mayBecomeTask, openTask, type TasksParts } from './task-calls.js'
 import { badParams, NO_ROOM } from './task-refusal.js'
 import { TaskRun } from './task-run.js'
-import { Task } from './task.js'
 
 /** Lets the endpoint work on a call that asks to be a task, in its client's own request. */
 export async function beginCoreCall(
@@ -79,20 +77,15 @@ function ttlOf({ settings }: TasksParts, post: TaskPost): number | undefined {
   return undefined
 }
 
-/** A task that can be found; `undefined`: there is no room for it. */
-function newRun(
-  { parts, settings, store, dialogues }: TasksParts,
-  { context, request, text: given }: TaskPost,
-  ttl: number
-): TaskRun | undefined {
-  const sent = given ?? JSON.stringify(request)
+/** A task that the endpoint has not begun with; `undefined`: there is no room for it. */
+function newRun(shared: TasksParts, post: TaskPost, ttl: number): TaskRun | undefined {
+  const { parts, dialogues } = shared
+  const sent = post.text ?? JSON.stringify(post.request)
   const params = withMembers(memberTexts(sent).get('params') ?? '{}', { task: undefined })
   const text = withMembers(sent, { params })
-  const task = new Task(factsOf({ context }), store, { ttl, pollInterval: settings.pollInterval })
-  if (!store.hasRoom(context.owner) || !task.grow(Buffer.byteLength(text))) return undefined
+  const task = openTask(shared, post, text, ttl)
+  if (task === undefined) return undefined
   const dialogue = new CoreDialogue(parts, task)
   dialogues.set(task, dialogue)
-  parts.debug('%s is a task', request.method)
-  store.add(task)
-  return new TaskRun({ parts, task, text, dialogue, headers: [] }, context.req)
+  return new TaskRun({ parts, task, text, dialogue, headers: [] }, post.context.req)
 }

@@ -8,12 +8,12 @@ import { answerJson, canAnswer, refuse } from '../../endpoint/reply.js'
 import type { RequestContext } from '../../endpoint/request-context.js'
 import type { TaskAdmission } from './task-admission.js'
 import type { TaskRefusal } from './task-refusal.js'
-import type { Outcome, TaskFacts } from './task.js'
+import type { Outcome } from './task.js'
 
 /** What is under way until a request has its answer. */
 export type Answering = Promise<void> | void
 
-/** What the parts of tasks share. */
+/** A POST of one request that is about tasks, or may become one. */
 export interface TaskPost {
   readonly context: RequestContext
   readonly request: RequestMessage
@@ -21,15 +21,9 @@ export interface TaskPost {
   readonly text: string | undefined
 }
 
-/** Whose the task of a call is. */
-export function factsOf({ context }: Pick<TaskPost, 'context'>): TaskFacts {
-  const { owner, session } = context
-  return { owner, sessionId: session, scope: context.scopeOf() }
-}
-
 /** Gives a result that is JSON already. */
 export function giveResult(res: ServerResponse, id: RequestId, result: string): void {
-  answerJson(res, 200, `{"jsonrpc":"2.0","id":${JSON.stringify(id)},"result":${result}}`)
+  giveOutcome(res, id, { kind: 'result', text: result })
 }
 
 /** Gives what a request has come to. */
@@ -81,14 +75,21 @@ export function onceAdmitted(
 /** Whether the endpoint lets this client in; where it does not, it has been told so. */
 export function isLetIn({ context, request }: TaskPost, asked: AskedAdmission): boolean {
   const { res } = context
-  if (asked.kind === 'refusal') relayAnswer(asked.response, res)
-  if (asked.kind === 'admitted') return canAnswer(res)
-  if (asked.kind === 'none') refuse(res, 502, 'endpoint-failed')
-  if (asked.kind === 'error') {
-    const { code, message, data } = asked.error
-    answerJson(res, 200, errorResponse(request.id, code, message, data))
+  switch (asked.kind) {
+    case 'admitted':
+      return canAnswer(res)
+    case 'refusal':
+      relayAnswer(asked.response, res)
+      return false
+    case 'error': {
+      const { code, message, data } = asked.error
+      answerJson(res, 200, errorResponse(request.id, code, message, data))
+      return false
+    }
+    case 'none':
+      refuse(res, 502, 'endpoint-failed')
+      return false
   }
-  return false
 }
 
 /** Lets the endpoint answer, now that it is known that this is its own. */

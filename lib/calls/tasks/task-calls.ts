@@ -10,7 +10,7 @@ import type { Detachment, Interim } from '../../endpoint/detachable-run.js'
 import type { CoreDialogue } from './core-dialogue.js'
 import { createdText } from './extension.js'
 import type { TaskAdmission } from './task-admission.js'
-import { factsOf, giveRefusal, isLetIn, type TaskPost } from './task-answer.js'
+import { giveRefusal, isLetIn, type TaskPost } from './task-answer.js'
 import { NO_ROOM, UNDECLARED } from './task-refusal.js'
 import { TaskRun } from './task-run.js'
 import { Task } from './task.js'
@@ -136,21 +136,29 @@ class TaskCall {
   }
 
   #begin(post: TaskPost, stream: Stream): Task | undefined {
-    const { parts, settings, store } = this.#shared
-    const { context, request } = post
-    const text = post.text ?? JSON.stringify(request)
-    const times = { ttl: settings.ttl.default, pollInterval: settings.pollInterval }
-    const task = new Task(factsOf(post), store, times)
-    if (!store.hasRoom(context.owner) || !task.grow(Buffer.byteLength(text))) {
-      parts.debug('no task: as many are kept as may be')
-      return undefined
-    }
-    store.add(task)
-    parts.debug('%s is a task', request.method)
-    const { req } = context
+    const { parts, settings } = this.#shared
+    const { req } = post.context
+    const text = post.text ?? JSON.stringify(post.request)
+    const task = openTask(this.#shared, post, text, settings.ttl.default)
+    if (task === undefined) return undefined
     new TaskRun({ parts, task, text, headers: paramHeaders(req) }, req).follow(stream)
     return task
   }
+}
+
+/** A task that can be found; `undefined`: there is no room for it. */
+export function openTask(
+  { parts, settings, store }: TasksParts,
+  { context, request }: TaskPost,
+  text: string,
+  ttl: number
+): Task | undefined {
+  const { owner, session } = context
+  const facts = { owner, sessionId: session, scope: context.scopeOf() }
+  const task = new Task(facts, store, { ttl, pollInterval: settings.pollInterval })
+  const isOpen = store.add(task, Buffer.byteLength(text))
+  parts.debug(isOpen ? '%s is a task' : '%s is no task: as many are kept as may be', request.method)
+  return isOpen ? task : undefined
 }
 
 const NO_HEADERS: readonly string[] = []

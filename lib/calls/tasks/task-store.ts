@@ -46,23 +46,23 @@ export class TaskStore implements TaskKeeper {
     this.#sweep = new Sweep(sweepPeriod(ttl.default), () => this.#expire())
   }
 
-  /** Whether an owner may have one more. */
-  hasRoom(owner: string): boolean {
-    return this.#places.has(owner, 1)
-  }
-
   counts(): { readonly tasks: number; readonly bytes: number } {
     return { tasks: this.#places.taken, bytes: this.#bytes.taken }
   }
 
-  /** It can be found from now on, until its time is over. */
-  add(task: Task): void {
+  /**
+   * It can be found from now on, until its time is over. `false`: there is no room for one more of
+   * its owner's, or for so many bytes.
+   */
+  add(task: Task, bytes: number): boolean {
     const { owner } = task.facts
+    if (!this.#places.has(owner, 1) || !task.grow(bytes)) return false
     this.#places.take(owner, 1)
     this.#running.add(task)
     this.#tasks.set(task.id, task)
     this.#byClient.add(clientOf(task.facts), task)
     this.#sweep.begin()
+    return true
   }
 
   /** A client's task; `undefined`: there is none, or it is somebody else's. */

@@ -33,12 +33,9 @@ function store(limits = settings.limits) {
     sessionId?: string,
     ttl = settings.ttl.default
   ): Task | undefined => {
-    if (!tasks.hasRoom(owner)) return undefined
     const facts = { owner, sessionId, scope: owner }
     const task = new Task(facts, tasks, { ttl, pollInterval: 1000 })
-    if (!task.grow(300)) return undefined
-    tasks.add(task)
-    return task
+    return tasks.add(task, 300) ? task : undefined
   }
   const kept = (owner: string): number => tasks.listFor(undefined, owner).length
   return { tasks, create, kept }
@@ -90,11 +87,11 @@ describe('10,000 creations by one owner', () => {
     const { tasks, create } = store()
     const first = create('a')!
     for (let i = 0; i < 2000; i++) create('a')
-    expect(tasks.hasRoom('a')).toBe(false)
+    expect(create('a')).toBeUndefined()
     tasks.forget(first)
     expect(tasks.find(first.id, 'a')).toBeUndefined()
     expect(create('a')).toBeDefined()
-    expect(tasks.hasRoom('a')).toBe(false)
+    expect(create('a')).toBeUndefined()
   })
 })
 
