@@ -14,29 +14,28 @@ import { OUR_ID, type TokensHost, type WireMessage } from '../protocol/shared-wi
 import type { Call } from './call.js'
 
 export class WireCall {
-  readonly #id = nanoid()
+  readonly id = nanoid()
   /** The id under which the server is asked. */
-  readonly requestId = OUR_ID + this.#id
+  readonly requestId = OUR_ID + this.id
   readonly call: Call
   /** The session whose server answers. */
   readonly host: TokensHost
-  /**
-   * Questions of the server that have not been answered, by the ids under which its client has
-   * them.
-   */
-  readonly #open: Map<RequestId, WireCall>
   #waiting: (() => void)[] = []
 
-  constructor(call: Call, host: TokensHost, open: Map<RequestId, WireCall>) {
+  constructor(call: Call, host: TokensHost) {
     this.call = call
     this.host = host
-    this.#open = open
-    call.onDrain = () => this.#drained()
+    call.onDrain = () => this.drained()
   }
 
-  /** Whether it has asked its client something under this id of the server's. */
+  /** Whether its client has been asked something under this id, and has not answered. */
   isAsking(id: RequestId): boolean {
-    return this.#open.has(foreignId(this.#id, id))
+    return this.call.stream.openRequests.has(id)
+  }
+
+  /** The same by the server's own id. */
+  isAskingAs(id: RequestId): boolean {
+    return this.isAsking(foreignId(this.id, id))
   }
 
   /** The server sends something before its answer. Resolves when it may send more. */
@@ -49,13 +48,13 @@ export class WireCall {
   /** The client has answered a question. */
   answered(message: Message & { readonly id: RequestId }, extra: unknown): void {
     const own = parseForeignId(message.id)
-    if (own === undefined || !this.#open.delete(message.id)) return
+    if (own === undefined || !this.isAsking(message.id)) return
     this.call.answered(message.id)
     this.host.sendToServer({ ...message, jsonrpc: '2.0', id: own.id }, extra)
   }
 
   settle(message: Message): void {
-    this.close()
+    this.drained()
     const { requestId } = this
     this.call.settle({
       kind: 'response',
@@ -66,12 +65,6 @@ export class WireCall {
     })
   }
 
-  /** Nothing more is said. */
-  close(): void {
-    for (const [id, call] of [...this.#open]) if (call === this) this.#open.delete(id)
-    this.#drained()
-  }
-
   /** Nobody wants its answer. */
   withdraw(): void {
     const reason = `The call was ${this.call.stream.state}`
@@ -79,19 +72,16 @@ export class WireCall {
   }
 
   #underOurId(message: Message): WireMessage {
-    if (isRequest(message)) {
-      const id = foreignId(this.#id, message.id)
-      this.#open.set(id, this)
-      return { ...message, jsonrpc: '2.0', id }
-    }
+    if (isRequest(message))
+      return { ...message, jsonrpc: '2.0', id: foreignId(this.id, message.id) }
     const withdrawn = cancelledRequest(message)
     if (withdrawn === undefined) return { ...message, jsonrpc: '2.0' }
-    const requestId = foreignId(this.#id, withdrawn)
-    this.#open.delete(requestId)
+    const requestId = foreignId(this.id, withdrawn)
     return { ...message, jsonrpc: '2.0', params: { ...paramsOf(message), requestId } }
   }
 
-  #drained(): void {
+  /** The server may say more, for which there is room, or which nobody hears. */
+  drained(): void {
     for (const resolve of this.#waiting.splice(0)) resolve()
   }
 }

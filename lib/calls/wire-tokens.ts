@@ -16,6 +16,7 @@ import {
   type WireMessage,
   type WireTokens
 } from '../protocol/shared-wire.js'
+import { parseForeignId } from '../protocol/foreign-id.js'
 import { HandlerContext, runInContext } from '../endpoint/handler-context.js'
 import type { CallFacts } from './call-host.js'
 import { hinted } from './duration-hints.js'
@@ -37,22 +38,28 @@ const ON_WIRES = '\0wires'
 const MOST_LISTS = 100
 
 export class WiresTokens implements WireTokens {
-  readonly #tokens: TokenCalls
-  /** What clients have been asked, by the ids under which they were. */
-  readonly #open = new Map<RequestId, WireCall>()
+  readonly tokens: TokenCalls
+  /** Calls of all sessions that run, by the ids that those of their questions begin with. */
+  readonly running = new Map<string, WireCall>()
 
   constructor(tokens: TokenCalls) {
-    this.#tokens = tokens
+    this.tokens = tokens
   }
 
   join(host: TokensHost): SessionTokens {
-    return new WireSession(this.#tokens, this.#open, host)
+    return new WireSession(this, host)
+  }
+
+  /** The call that waits for its client's answer under this id. */
+  asking(id: RequestId): WireCall | undefined {
+    const call = this.running.get(parseForeignId(id)?.originId ?? '')
+    return call?.isAsking(id) === true ? call : undefined
   }
 }
 
 class WireSession implements SessionTokens {
+  readonly #wires: WiresTokens
   readonly #tokens: TokenCalls
-  readonly #open: Map<RequestId, WireCall>
   readonly #host: TokensHost
   readonly #place: CallPlace
   /** Its client's requests that wait, for calls of this session's server or of another's. */
@@ -61,10 +68,11 @@ class WireSession implements SessionTokens {
   readonly #calls = new Map<RequestId, WireCall>()
   readonly #lists = new Set<RequestId>()
 
-  constructor(tokens: TokenCalls, open: Map<RequestId, WireCall>, host: TokensHost) {
+  constructor(wires: WiresTokens, host: TokensHost) {
+    const { tokens } = wires
     const { owner } = host
+    this.#wires = wires
     this.#tokens = tokens
-    this.#open = open
     this.#host = host
     const scope = tokens.parts.hash(JSON.stringify([owner, ON_WIRES]))
     this.#place = { owner, sessionId: ON_WIRES, scope }
@@ -104,7 +112,7 @@ class WireSession implements SessionTokens {
     if (call === undefined)
       return !isResponse(message) && isOurId(relatedRequestId) ? DONE : undefined
     if (!isResponse(message)) return call.append(message)
-    this.#calls.delete(call.requestId)
+    this.#forget(call)
     const isList = call.call.facts.method === 'tools/list'
     call.settle(isList ? hinted(message, this.#tokens.settings.hints) : message)
     this.#host.settled()
@@ -112,7 +120,7 @@ class WireSession implements SessionTokens {
   }
 
   answered(message: Message & { readonly id: RequestId }, extra: unknown): void {
-    const call = this.#open.get(message.id)
+    const call = this.#wires.asking(message.id)
     if (call?.host.owner === this.#host.owner) call.answered(message, extra)
   }
 
@@ -140,8 +148,9 @@ class WireSession implements SessionTokens {
     const { method } = request
     const call = new Call(facts, store, interimOf(method, revisionIn(request)))
     parts.debug('%s on a wire may be resumed with tokens', method)
-    const asked = new WireCall(call, this.#host, this.#open)
+    const asked = new WireCall(call, this.#host)
     this.#calls.set(asked.requestId, asked)
+    this.#wires.running.set(asked.id, asked)
     call.stream.signal.addEventListener('abort', () => this.#aborted(asked))
     call.join(undefined, this.#replyTo(request), waitOf(settings, ask))
     const own = { ...endpointRequest(request, asked.requestId), jsonrpc: '2.0' as const }
@@ -167,7 +176,7 @@ class WireSession implements SessionTokens {
     const { id } = request
     const reply = new WireReply(request, {
       send: message => this.#host.sendToClient(message, id),
-      isOpen: asked => this.#open.has(asked),
+      isOpen: asked => this.#wires.asking(asked) !== undefined,
       over: one => void (this.#replies.get(id) === one && this.#replies.delete(id))
     })
     this.#replies.set(id, reply)
@@ -182,15 +191,20 @@ class WireSession implements SessionTokens {
       this.#calls.get(relatedRequestId ?? '') ??
       (withdrawn === undefined
         ? undefined
-        : [...this.#calls.values()].find(call => call.isAsking(withdrawn)))
+        : [...this.#calls.values()].find(call => call.isAskingAs(withdrawn)))
     )
   }
 
   #aborted(asked: WireCall): void {
-    asked.close()
-    if (!this.#calls.delete(asked.requestId)) return
+    asked.drained()
+    if (!this.#forget(asked)) return
     asked.withdraw()
     this.#host.settled()
+  }
+
+  #forget({ id, requestId }: WireCall): boolean {
+    this.#wires.running.delete(id)
+    return this.#calls.delete(requestId)
   }
 }
 
