@@ -111,7 +111,7 @@ export class CallLog {
   }
 
   /**
-   * Lets go of what nobody will ask for again: what has been passed on, but for questions without
+   * Drops what nobody will ask for again: what has been passed on, but for questions without
    * an answer, up to what is to be given next. `given`: what has been given, and may be lost.
    */
   release(given: number | undefined): void {

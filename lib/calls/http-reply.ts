@@ -81,12 +81,12 @@ export class HttpReply implements CallReply {
   answer(answer: CallAnswer): void {
     switch (answer.kind) {
       case 'response':
-        return this.#give(
+        return this.#answer(
           withId(answer.text, answer.requestId, this.requestId),
           this.#besides(answer.headers)
         )
       case 'interim':
-        return this.#give(
+        return this.#answer(
           `{"jsonrpc":"2.0","id":${JSON.stringify(this.requestId)},"result":${answer.result}}`
         )
       case 'relay':
@@ -106,7 +106,7 @@ export class HttpReply implements CallReply {
     )
   }
 
-  #give(json: string, headers: Header[] = []): void {
+  #answer(json: string, headers: Header[] = []): void {
     if (this.#reply.hasEvents) return this.#reply.endWith(encodeJson(json))
     if (this.#isAskedByHeader) {
       const applied = stringOf(this.#reply.header('Preference-Applied')) ?? ''

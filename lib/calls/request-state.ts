@@ -1,5 +1,4 @@
-// The one thing that says "come again" from 2026-07-28 on: a result that asks for no input and has
-// a
+// The one thing that says "come again" from 2026-07-28 on: a result that asks for no input and has a
 // `requestState` (load shedding). Official clients repeat their request with it by themselves.
 import { isObject, type Message, paramsOf } from '../protocol/json-rpc.js'
 import { spliceJson } from '../protocol/json-splice.js'

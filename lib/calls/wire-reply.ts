@@ -1,5 +1,5 @@
-// A request on a wire that waits for a call: its answer is a message, and so is all that it is told
-// before.
+// A request on a wire that waits for a call: its answer is a message, and so is all that comes
+// before it.
 import { isRequest, type Message, type RequestId } from '../protocol/json-rpc.js'
 import type { WireMessage } from '../protocol/shared-wire.js'
 import { type CallAnswer, type CallReply, faultAnswer } from './call-reply.js'

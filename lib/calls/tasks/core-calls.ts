@@ -6,8 +6,8 @@ import { createdText, wishOf } from './core.js'
 import { CoreDialogue } from './core-dialogue.js'
 import {
   type Answering,
-  giveRefusal,
-  giveResult,
+  sendRefusal,
+  sendResult,
   leaveToEndpoint,
   onceAdmitted,
   type TaskPost
@@ -41,7 +41,7 @@ export async function beginCoreCall(
     replaceBody(req, JSON.parse(text) as object, text)
     return work.run()
   }
-  if (detachment === 'no-room') giveRefusal(post, NO_ROOM)
+  if (detachment === 'no-room') sendRefusal(post, NO_ROOM)
   work.withhold()
 }
 
@@ -57,8 +57,8 @@ export function answerCoreCall(shared: TasksParts, post: TaskPost): Answering {
     const { context, request } = post
     if (admission.hasOwnTasks(context) === true) return leaveToEndpoint(post)
     const run = newRun(shared, post, ttl)
-    if (run === undefined) return giveRefusal(post, NO_ROOM)
-    giveResult(context.res, request.id, createdText(run.task))
+    if (run === undefined) return sendRefusal(post, NO_ROOM)
+    sendResult(context.res, request.id, createdText(run.task))
     run.ask(context.req)
   })
 }
@@ -73,7 +73,7 @@ function ttlOf({ settings }: TasksParts, post: TaskPost): number | undefined {
   if (wish === undefined) return usual
   if (wish === null) return max
   if (typeof wish === 'number' && wish >= 1) return Math.min(Math.round(wish), max)
-  giveRefusal(post, badParams('`task.ttl` must be a number of milliseconds, 1 or more'))
+  sendRefusal(post, badParams('`task.ttl` must be a number of milliseconds, 1 or more'))
   return undefined
 }
 

@@ -20,13 +20,13 @@ import { ResultRequests } from './result-requests.js'
 import { CANCELLED } from './task-refusal.js'
 import type { Outcome, Task } from './task.js'
 
-/** Milliseconds between notifications that nothing but the words have changed. */
-const WORDS_EVERY = 1000
+/** Milliseconds between notifications where nothing but the status message has changed. */
+const NOTIFY_EVERY = 1000
 
 interface Question {
   readonly text: string
-  /** Where its client has been given it: with the result that it waits for, or on a stream. */
-  given: Stream | 'result' | undefined
+  /** Where its client has been sent it: with the result that it waits for, or on a stream. */
+  sentOn: Stream | 'result' | undefined
 }
 
 export class CoreDialogue {
@@ -36,7 +36,7 @@ export class CoreDialogue {
   /** Set with the first one, as most tasks ask nothing. */
   #questions: Map<RequestId, Question> | undefined
   #status = 'working'
-  #toldAt = -Infinity
+  #notifiedAt = -Infinity
 
   constructor(parts: InstanceParts, task: Task) {
     this.#parts = parts
@@ -53,7 +53,7 @@ export class CoreDialogue {
     const withdrawn = cancelledRequest(message)
     if (withdrawn !== undefined) this.answered(withdrawn)
     if (message.method === 'notifications/progress') task.changed(progressText(message))
-    this.#give(own)
+    this.#send(own)
   }
 
   /** The endpoint has its client's answer. */
@@ -67,9 +67,9 @@ export class CoreDialogue {
   /** Its client is there: what it may not have been asked, it is asked now. */
   askAgain(): void {
     for (const question of this.#questions?.values() ?? []) {
-      const { given } = question
-      const isThere = given === 'result' ? this.#requests.areListening : given?.isEnded === false
-      if (!isThere) question.given = this.#give(question.text)
+      const { sentOn } = question
+      const isThere = sentOn === 'result' ? this.#requests.areListening : sentOn?.isEnded === false
+      if (!isThere) question.sentOn = this.#send(question.text)
     }
   }
 
@@ -78,8 +78,8 @@ export class CoreDialogue {
     const request = this.#requests.add(context, id)
     if (!request.acceptsEvents) return this.askAgain()
     for (const question of this.#questions?.values() ?? []) {
-      request.tell(question.text)
-      question.given = 'result'
+      request.send(question.text)
+      question.sentOn = 'result'
     }
   }
 
@@ -104,16 +104,16 @@ export class CoreDialogue {
     }
     if (!task.grow(Buffer.byteLength(text))) return task.fail('overflow')
     this.#questions ??= new Map()
-    this.#questions.set(id, { text, given: undefined })
+    this.#questions.set(id, { text, sentOn: undefined })
     task.openQuestions = this.#questions.size
     task.changed()
     this.askAgain()
   }
 
   /** To who waits for the result, else to the session's listen channel. */
-  #give(text: string): Stream | 'result' | undefined {
+  #send(text: string): Stream | 'result' | undefined {
     if (this.#requests.areListening) {
-      this.#requests.tell(text)
+      this.#requests.send(text)
       return 'result'
     }
     const listening = this.#listening()
@@ -124,7 +124,7 @@ export class CoreDialogue {
   #ended(): void {
     const { outcome } = this.#task
     this.#questions = undefined
-    this.#requests.answer(outcome === undefined ? `"error":${CANCELLED_ERROR}` : memberOf(outcome))
+    this.#requests.answer(outcome ?? CANCELLED_OUTCOME)
   }
 
   #listening(): Stream | undefined {
@@ -133,27 +133,22 @@ export class CoreDialogue {
     return this.#parts.table.index.findListening(sessionId, owner)[0]
   }
 
-  /** Nobody may rely on it: where there is no listen channel, nobody is told. */
+  /** Clients must not rely on it: without a listen channel there is none. */
   #changed(): void {
     const task = this.#task
     if (task.isEnded) this.#ended()
     const isNews = task.status !== this.#status
-    if (!isNews && now() - this.#toldAt < WORDS_EVERY) return
+    if (!isNews && now() - this.#notifiedAt < NOTIFY_EVERY) return
     this.#status = task.status
-    this.#toldAt = now()
+    this.#notifiedAt = now()
     const listening = this.#listening()
     if (listening !== undefined) appendBlock(listening, encodeJson(statusNotification(task)))
   }
 }
 
-function memberOf({ kind, text }: Outcome): string {
-  return `"${kind}":${text}`
+/** What answers requests that wait for the result of a task that is cancelled. */
+const CANCELLED_OUTCOME: Outcome = {
+  kind: 'error',
+  text: JSON.stringify({ code: CANCELLED.code, message: CANCELLED.message, data: CANCELLED.data })
 }
-
-/** What waits for the result of a task that is cancelled is told. */
-const CANCELLED_ERROR = JSON.stringify({
-  code: CANCELLED.code,
-  message: CANCELLED.message,
-  data: CANCELLED.data
-})
 const CANNOT_ASK = 'The tool asks its client something, which takes a session'

@@ -4,9 +4,9 @@ import { type TaskMethod, taskIdOf } from '../../protocol/tasks.js'
 import { coreText } from './core.js'
 import {
   type Answering,
-  giveOutcome,
-  giveRefusal,
-  giveResult,
+  sendOutcome,
+  sendRefusal,
+  sendResult,
   onceAdmitted,
   type TaskPost,
   whereOurs
@@ -27,42 +27,47 @@ export function answerCoreMethod(
 ): Answering {
   const { admission } = shared
   return whereOurs(admission, post, () =>
-    onceAdmitted(admission, post, () => tell(shared, post, method, kept))
+    onceAdmitted(admission, post, () => answerAdmitted(shared, post, method, kept))
   )
 }
 
-function tell(shared: TasksParts, post: TaskPost, method: TaskMethod, kept?: KeptTask): void {
+function answerAdmitted(
+  shared: TasksParts,
+  post: TaskPost,
+  method: TaskMethod,
+  kept?: KeptTask
+): void {
   const { store, dialogues } = shared
   const { context, request } = post
   const { req, res } = context
   if (method === 'tasks/list') return list(shared, post)
   if (taskIdOf(request) === undefined)
-    return giveRefusal(post, badParams('`taskId` must be a string'))
+    return sendRefusal(post, badParams('`taskId` must be a string'))
   const scope = context.scopeOf()
-  if (kept?.scope === scope) return tellKept(post, method, kept)
+  if (kept?.scope === scope) return answerKept(post, method, kept)
   const task = store.find(taskIdOf(request), scope)
-  if (task === undefined) return giveRefusal(post, UNKNOWN_TASK)
+  if (task === undefined) return sendRefusal(post, UNKNOWN_TASK)
   if (method === 'tasks/result') {
-    if (task.status === 'cancelled') return giveRefusal(post, CANCELLED)
-    if (task.outcome !== undefined) return giveOutcome(res, request.id, task.outcome)
+    if (task.status === 'cancelled') return sendRefusal(post, CANCELLED)
+    if (task.outcome !== undefined) return sendOutcome(res, request.id, task.outcome)
     return dialogues.get(task)?.awaitResult(context, request.id)
   }
   dialogues.get(task)?.askAgain()
   if (method === 'tasks/cancel') {
-    if (task.isEnded) return giveRefusal(post, OVER)
+    if (task.isEnded) return sendRefusal(post, OVER)
     task.cancel(req)
   }
-  giveResult(res, request.id, coreText(task))
+  sendResult(res, request.id, coreText(task))
 }
 
-/** What is left of a task is told as at home. */
-function tellKept(post: TaskPost, method: TaskMethod, kept: KeptTask): void {
+/** What is left of a task is answered for like the task itself. */
+function answerKept(post: TaskPost, method: TaskMethod, kept: KeptTask): void {
   const { context, request } = post
   const { outcome } = kept
-  if (method === 'tasks/cancel') return giveRefusal(post, OVER)
-  if (method !== 'tasks/result') return giveResult(context.res, request.id, coreText(kept))
-  if (outcome === undefined) return giveRefusal(post, CANCELLED)
-  giveOutcome(context.res, request.id, outcome)
+  if (method === 'tasks/cancel') return sendRefusal(post, OVER)
+  if (method !== 'tasks/result') return sendResult(context.res, request.id, coreText(kept))
+  if (outcome === undefined) return sendRefusal(post, CANCELLED)
+  sendOutcome(context.res, request.id, outcome)
 }
 
 /** One page: what has been made after the task that the cursor names. */
@@ -70,16 +75,16 @@ function list({ store }: TasksParts, post: TaskPost): void {
   const { context, request } = post
   const { session, owner } = context
   // Who cannot be told apart must not see each other's.
-  if (session === undefined && owner === '') return giveRefusal(post, NO_SUCH_METHOD)
+  if (session === undefined && owner === '') return sendRefusal(post, NO_SUCH_METHOD)
   const { cursor } = paramsOf(request)
   const scope = context.scopeOf()
   const after = typeof cursor === 'string' ? store.find(cursor, scope) : undefined
   if (cursor !== undefined && after === undefined)
-    return giveRefusal(post, badParams('`cursor` is not one of this list'))
+    return sendRefusal(post, badParams('`cursor` is not one of this list'))
   const all = store.listFor(session, owner).filter(({ facts }) => facts.scope === scope)
   const from = after === undefined ? 0 : all.indexOf(after) + 1
   const page = all.slice(from, from + PAGE)
   const hasMore = all.length > from + PAGE
   const next = hasMore ? `,"nextCursor":${JSON.stringify(page.at(-1)?.id)}` : ''
-  giveResult(context.res, request.id, `{"tasks":[${page.map(coreText).join()}]${next}}`)
+  sendResult(context.res, request.id, `{"tasks":[${page.map(coreText).join()}]${next}}`)
 }

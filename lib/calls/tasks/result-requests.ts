@@ -1,13 +1,12 @@
-// Requests for a task's result that wait for it (2025-11-25): told what the endpoint says until
-// then, where they can be.
+// Requests that wait for a task's result (2025-11-25): where they take event streams, they get what
+// the endpoint says until then.
 import type { ServerResponse } from 'node:http'
 import type { RequestId } from '../../protocol/json-rpc.js'
 import { encodeJson } from '../../protocol/sse-writer.js'
 import { answerJson, canAnswer, claim, guarded, isWritable } from '../../endpoint/reply.js'
 import type { RequestContext } from '../../endpoint/request-context.js'
-
-/** A result or an error under its name, as a member of a response. */
-export type AnswerMember = string
+import { responseText } from './task-answer.js'
+import type { Outcome } from './task.js'
 
 const NOBODY: readonly ResultRequest[] = []
 
@@ -15,7 +14,7 @@ export class ResultRequests {
   /** So few that a set of them would be larger: most tasks have none. */
   #waiting: readonly ResultRequest[] = NOBODY
 
-  /** Somebody waits who can be told something before the answer. */
+  /** One of them can be sent something before its answer. */
   get areListening(): boolean {
     return this.#waiting.some(request => request.acceptsEvents)
   }
@@ -31,15 +30,15 @@ export class ResultRequests {
     return request
   }
 
-  /** Tells all who listen a message of the endpoint. */
-  tell(text: string): void {
-    for (const request of this.#waiting) request.tell(text)
+  /** Sends a message of the endpoint to all that take one. */
+  send(text: string): void {
+    for (const request of this.#waiting) request.send(text)
   }
 
-  answer(member: AnswerMember): void {
+  answer(outcome: Outcome): void {
     const waiting = this.#waiting
     this.#waiting = NOBODY
-    for (const request of waiting) request.answer(member)
+    for (const request of waiting) request.answer(outcome)
   }
 }
 
@@ -68,13 +67,13 @@ class ResultRequest {
     })
   }
 
-  tell(text: string): void {
+  send(text: string): void {
     if (this.acceptsEvents) this.#write(text)
   }
 
-  answer(member: AnswerMember): void {
+  answer(outcome: Outcome): void {
     const res = this.#res
-    const text = `{"jsonrpc":"2.0","id":${JSON.stringify(this.#id)},${member}}`
+    const text = responseText(this.#id, outcome)
     if (!this.acceptsEvents) return guarded(res, () => answerJson(res, 200, text))
     this.#write(text)
     if (isWritable(res)) guarded(res, () => res.end())

@@ -21,17 +21,22 @@ export interface TaskPost {
   readonly text: string | undefined
 }
 
-/** Gives a result that is JSON already. */
-export function giveResult(res: ServerResponse, id: RequestId, result: string): void {
-  giveOutcome(res, id, { kind: 'result', text: result })
+/** Answers with a result that is JSON already. */
+export function sendResult(res: ServerResponse, id: RequestId, result: string): void {
+  sendOutcome(res, id, { kind: 'result', text: result })
 }
 
-/** Gives what a request has come to. */
-export function giveOutcome(res: ServerResponse, id: RequestId, { kind, text }: Outcome): void {
-  answerJson(res, 200, `{"jsonrpc":"2.0","id":${JSON.stringify(id)},"${kind}":${text}}`)
+/** Answers with what a request has come to. */
+export function sendOutcome(res: ServerResponse, id: RequestId, outcome: Outcome): void {
+  answerJson(res, 200, responseText(id, outcome))
 }
 
-export function giveRefusal(
+/** The response to a request, as JSON. */
+export function responseText(id: RequestId, { kind, text }: Outcome): string {
+  return `{"jsonrpc":"2.0","id":${JSON.stringify(id)},"${kind}":${text}}`
+}
+
+export function sendRefusal(
   { context, request }: TaskPost,
   { status, code, message, data }: TaskRefusal
 ): void {

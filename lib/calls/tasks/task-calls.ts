@@ -10,7 +10,7 @@ import type { Detachment, Interim } from '../../endpoint/detachable-run.js'
 import type { CoreDialogue } from './core-dialogue.js'
 import { createdText } from './extension.js'
 import type { TaskAdmission } from './task-admission.js'
-import { giveRefusal, isLetIn, type TaskPost } from './task-answer.js'
+import { sendRefusal, isLetIn, type TaskPost } from './task-answer.js'
 import { NO_ROOM, UNDECLARED } from './task-refusal.js'
 import { TaskRun } from './task-run.js'
 import { Task } from './task.js'
@@ -77,7 +77,7 @@ async function beginAsked(
   const isDeclared = declaresTasks(post.request)
   const detachment = isDeclared ? call.become() : undefined
   if (detachment === 'detached') return work.run()
-  if (detachment !== 'too-late') giveRefusal(post, isDeclared ? NO_ROOM : UNDECLARED)
+  if (detachment !== 'too-late') sendRefusal(post, isDeclared ? NO_ROOM : UNDECLARED)
   work.withhold()
 }
 

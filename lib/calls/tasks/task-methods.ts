@@ -7,8 +7,8 @@ import { headerOf } from '../../access/guards.js'
 import { ACKNOWLEDGED, taskText } from './extension.js'
 import {
   type Answering,
-  giveRefusal,
-  giveResult,
+  sendRefusal,
+  sendResult,
   onceAdmitted,
   type TaskPost,
   whereOurs
@@ -37,29 +37,34 @@ export function answerMethod(
   return whereOurs(admission, post, () => {
     const fault = faultOf(post, method)
     return fault === undefined
-      ? onceAdmitted(admission, post, () => tell(shared, post, method, kept))
-      : giveRefusal(post, fault)
+      ? onceAdmitted(admission, post, () => answerAdmitted(shared, post, method, kept))
+      : sendRefusal(post, fault)
   })
 }
 
-function tell({ store }: TasksParts, post: TaskPost, method: TaskMethod, kept?: KeptTask): void {
+function answerAdmitted(
+  { store }: TasksParts,
+  post: TaskPost,
+  method: TaskMethod,
+  kept?: KeptTask
+): void {
   const { context, request } = post
   const { req, res } = context
   const scope = context.scopeOf()
   // It has ended: there is nothing to cancel, nor to answer.
   if (kept?.scope === scope)
-    return giveResult(res, request.id, method === 'tasks/get' ? taskText(kept) : ACKNOWLEDGED)
+    return sendResult(res, request.id, method === 'tasks/get' ? taskText(kept) : ACKNOWLEDGED)
   const task = store.find(taskIdOf(request), scope)
-  if (task === undefined) return giveRefusal(post, UNKNOWN_TASK)
-  if (method === 'tasks/get') return giveResult(res, request.id, taskText(task))
+  if (task === undefined) return sendRefusal(post, UNKNOWN_TASK)
+  if (method === 'tasks/get') return sendResult(res, request.id, taskText(task))
   if (method === 'tasks/cancel') task.cancel(req)
-  if (method === 'tasks/update' && !takeAnswers(post, task)) return giveRefusal(post, NO_ROOM)
-  giveResult(res, request.id, ACKNOWLEDGED)
+  if (method === 'tasks/update' && !takeAnswers(post, task)) return sendRefusal(post, NO_ROOM)
+  sendResult(res, request.id, ACKNOWLEDGED)
 }
 
 /** Refuses a request that wants to hear of tasks, and does not declare them. */
 export function refuseUndeclared({ admission }: TasksParts, post: TaskPost): Answering {
-  return whereOurs(admission, post, () => giveRefusal(post, UNDECLARED))
+  return whereOurs(admission, post, () => sendRefusal(post, UNDECLARED))
 }
 
 /** What is wrong with a request, for any client. */

@@ -86,7 +86,7 @@ export class TaskRun implements TaskWork {
 
   goOn(req: IncomingMessage, { inputResponses, requestState }: Round): void {
     const { text, task } = this.#facts
-    task.letGoOfInput()
+    task.releaseInput()
     const params = withMembers(memberTexts(text).get('params') ?? '{}', {
       inputResponses: inputResponses === '{}' ? undefined : inputResponses,
       requestState
@@ -112,8 +112,8 @@ export class TaskRun implements TaskWork {
     const { task, dialogue } = this.#facts
     if (dialogue !== undefined) return dialogue.heard(message, text)
     const isProgress = message.method === 'notifications/progress' && !task.isEnded
-    const words = isProgress ? progressText(message) : undefined
-    if (words !== undefined) task.changed(words)
+    const status = isProgress ? progressText(message) : undefined
+    if (status !== undefined) task.changed(status)
   }
 
   answered(message: Message, text: string): void {

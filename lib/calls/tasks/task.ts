@@ -1,5 +1,5 @@
-// A call that its client looks in on: what a task id stands for. What it has come to, when it ends,
-// what it waits for, and words for people.
+// What a task id stands for: the state of a call, what it has come to, what it waits for from its
+// client, and until when it is kept.
 import type { IncomingMessage } from 'node:http'
 import { now } from '../../protocol/clock.js'
 import type { StreamFault } from '../../protocol/errors.js'
@@ -14,7 +14,7 @@ export interface TaskTimes {
   readonly pollInterval: number
 }
 
-/** What is told of a task. */
+/** What its client may know of a task. */
 export interface TaskView {
   readonly id: string
   readonly status: TaskStatus
@@ -51,7 +51,7 @@ export interface TaskKeeper {
 
 /** What the endpoint does for a task. */
 export interface TaskWork {
-  /** All that it has asked for is there; `req`: with whose credentials it is told so. */
+  /** All that it has asked for is there; `req`: with whose credentials it goes on. */
   goOn(req: IncomingMessage, round: Round): void
   /** Nobody wants more of it; `by`: the request that says so. */
   stop(by?: IncomingMessage): void
@@ -156,7 +156,7 @@ export class Task implements TaskView {
   }
 
   /** The round is over. */
-  letGoOfInput(): void {
+  releaseInput(): void {
     this.grow(-this.#inputBytes)
     this.#inputBytes = 0
   }
