@@ -33,19 +33,18 @@ export function encodeHead(head: RequestHead | ResponseHead): Buffer {
   return bytes
 }
 
-/** Takes the head off what comes. */
+/** Reads the head ahead of a body, whose bytes never come together with its own. */
 export class HeadReader<Head> {
   #bytes = Buffer.alloc(0)
 
   /** `undefined`: not all of it is there. Throws where it is none. */
-  read(bytes: Uint8Array): { readonly head: Head; readonly rest: Uint8Array } | undefined {
+  read(bytes: Uint8Array): Head | undefined {
     this.#bytes = Buffer.concat([this.#bytes, bytes])
     if (this.#bytes.length < LENGTH) return undefined
     const end = LENGTH + this.#bytes.readUInt32BE()
     if (end > LONGEST) throw new Error('The head of a relayed message is too long')
     if (this.#bytes.length < end) return undefined
-    const head = JSON.parse(this.#bytes.toString('utf8', LENGTH, end)) as Head
-    return { head, rest: this.#bytes.subarray(end) }
+    return JSON.parse(this.#bytes.toString('utf8', LENGTH)) as Head
   }
 }
 

@@ -28,17 +28,15 @@ export class RelayedRequest implements ExchangeUser {
   // ExchangeUser
 
   readonly bytes = (bytes: Uint8Array): boolean => {
-    if (this.#request !== undefined) return this.#write(bytes)
+    if (this.#request !== undefined) return this.#request.write(bytes)
     try {
-      const read = this.#reader.read(bytes)
-      if (read === undefined) return true
-      this.#request = this.#begin(read.head)
-      return read.rest.length === 0 || this.#write(read.rest)
+      const head = this.#reader.read(bytes)
+      if (head !== undefined) this.#request = this.#begin(head)
     } catch (error) {
       this.#debug('a relayed request cannot be answered: %O', error)
       this.#exchange.reset()
-      return true
     }
+    return true
   }
 
   readonly end = (): void => void this.#request?.end()
@@ -46,10 +44,6 @@ export class RelayedRequest implements ExchangeUser {
   readonly drained = (): void => void this.#response?.resume()
 
   readonly broken = (): void => void this.#request?.destroy()
-
-  #write(bytes: Uint8Array): boolean {
-    return this.#request?.write(bytes) !== false
-  }
 
   #begin({ method, url, headers, socket }: RequestHead): ClientRequest {
     const { client, server, wire } = relayedConnection(socket)

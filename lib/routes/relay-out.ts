@@ -110,17 +110,13 @@ export class RelayedResponse implements ExchangeUser {
 
   readonly bytes = (bytes: Uint8Array): boolean => {
     if (this.#hasHead) return this.#write(bytes)
-    let read
     try {
-      read = this.#reader.read(bytes)
+      const head = this.#reader.read(bytes)
+      if (head !== undefined) this.#begin(head)
     } catch {
       this.#refuse(502, 'endpoint-failed')
     }
-    if (read === undefined) return true
-    this.#hasHead = true
-    this.#timer.stop()
-    if (!this.#begin(read.head)) return true
-    return read.rest.length === 0 || this.#write(read.rest)
+    return true
   }
 
   readonly end = (): void => {
@@ -165,9 +161,10 @@ export class RelayedResponse implements ExchangeUser {
     else if (isWritable(res)) res.end()
   }
 
-  /** `false`: nothing more of it is wanted. */
-  #begin(head: ResponseHead): boolean {
+  #begin(head: ResponseHead): void {
     const res = this.#res
+    this.#hasHead = true
+    this.#timer.stop()
     const { status, headers } = head
     const isStream = isEventStream(head)
     this.#streamId = streamIn(head)
@@ -175,19 +172,15 @@ export class RelayedResponse implements ExchangeUser {
       // It comes again, and is told what it can be told then.
       this.#stop()
       res.end()
-      return false
+      return
     }
     if (!this.#isWaiting) {
-      if (!claim(res)) {
-        this.#stop()
-        return false
-      }
+      if (!claim(res)) return this.#stop()
       res.statusCode = status
       for (const [name, value] of headers) res.setHeader(name, value)
       res.flushHeaders()
     }
     if (isStream) this.#listen(head)
-    return true
   }
 
   #listen(head: ResponseHead): void {

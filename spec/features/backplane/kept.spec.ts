@@ -180,6 +180,26 @@ describe('a stream of an instance that has gone', () => {
     expect(await resume(2, { cursor: 3 })).toMatchObject(end)
   })
 
+  it('is refused from a cursor whose events were not kept any more', async () => {
+    const all = await anywhere({ maxStreamBytes: 4096 })
+    const { first, call, link } = await all.call()
+    const streamId = new URL(link).searchParams.get('stream')!
+    const { streams } = all.members[0]!
+    for (let n = 0; n < 9; n++) {
+      call.emit(note('delivered'.padEnd(1000)))
+      await first.nextMessage()
+    }
+    first.destroy()
+    await until(() => streams.stats().connections === 0)
+    call.emit(note('two'))
+    call.result()
+    await leave(all)
+    const { error } = await answerOf(
+      await send(all.urls[1]!, 'stream/resume', { streamId, cursor: 1 })
+    )
+    expect(error.data.reason).toBe('events-evicted')
+  })
+
   it('is kept as long as at home, where a window is for what was delivered', async () => {
     const { hub } = await ended({ window: 1, resumeInterval: { max: 60 } })
     const [, kept] = [...hub.keys].find(([key]) => key.startsWith('r:'))!

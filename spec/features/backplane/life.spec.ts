@@ -280,6 +280,8 @@ describe('close() with a backplane', () => {
         ...headers
       })
       expect(refused.status).toBe(503)
+      await refused.ended
+      expect(JSON.parse(refused.text).error.data).toEqual({ reason: 'owner-unreachable' })
     }
   })
 })

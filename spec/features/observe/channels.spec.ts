@@ -14,7 +14,8 @@ import {
   get,
   headersFor,
   initializeSession,
-  post
+  post,
+  request
 } from '../../helpers/mcp.js'
 import { serve, streamId, streamUrl } from '../../helpers/serve.js'
 
@@ -218,6 +219,9 @@ describe('mcp-streams:evicted and mcp-streams:refused', () => {
     expect(all.at(-1)).toEqual(['refused', { ...UNKNOWN, reason: 'stream-expired' }])
     await get(url, { ...headers, 'last-event-id': `${id}.0.1` })
     expect(all.at(-1)).toEqual(['refused', { ...UNKNOWN, reason: 'stream-expired' }])
+    const told = all.length
+    await post(url, request(3, 'stream/resume', { streamId: id }), headers)
+    expect(all.slice(told)).toEqual([['refused', { ...UNKNOWN, reason: 'stream-expired' }]])
   })
 
   it('tell of a response that found no room', async () => {
