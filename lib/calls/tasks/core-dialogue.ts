@@ -58,10 +58,7 @@ export class CoreDialogue {
 
   /** The endpoint has its client's answer. */
   answered(id: RequestId): void {
-    const task = this.#task
-    if (this.#questions?.delete(id) !== true) return
-    task.openQuestions = this.#questions.size
-    task.changed()
+    if (this.#drop(id)) this.#task.changed()
   }
 
   /** Its client is there: what it may not have been asked, it is asked now. */
@@ -102,12 +99,24 @@ export class CoreDialogue {
       task.settle({ kind: 'error', text: error }, CANNOT_ASK)
       return work?.stop()
     }
+    this.#drop(id)
     if (!task.grow(Buffer.byteLength(text))) return task.fail('overflow')
     this.#questions ??= new Map()
     this.#questions.set(id, { text, sentOn: undefined })
     task.openQuestions = this.#questions.size
     task.changed()
     this.askAgain()
+  }
+
+  /** What is not asked any more is not counted either. `false`: it was not. */
+  #drop(id: RequestId): boolean {
+    const questions = this.#questions
+    const question = questions?.get(id)
+    if (questions === undefined || question === undefined) return false
+    questions.delete(id)
+    this.#task.openQuestions = questions.size
+    this.#task.grow(-Buffer.byteLength(question.text))
+    return true
   }
 
   /** To who waits for the result, else to the session's listen channel. */

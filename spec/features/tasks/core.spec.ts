@@ -403,6 +403,27 @@ describe('a question of the endpoint', () => {
     })
   })
 
+  it('costs nothing any more once it has been answered, or taken back', async () => {
+    const { url, headers, begin, until, calls, streams } = await session()
+    const taskId = await begin()
+    const call = await calls.nth(1)
+    const { bytes } = streams.stats()
+    const large = (id: string) => request(id, 'elicitation/create', { message: 'x'.repeat(10_000) })
+    call.emit(large('answered'))
+    await until(taskId, 'input_required')
+    expect(streams.stats().bytes).toBeGreaterThan(bytes + 10_000)
+    await (
+      await post(url, result('answered', { action: 'accept' }), headers)
+    ).ended
+    await until(taskId, 'working')
+    expect(streams.stats().bytes).toBe(bytes)
+    call.emit(large('taken back'))
+    await until(taskId, 'input_required')
+    call.emit(notification('notifications/cancelled', { requestId: 'taken back' }))
+    await until(taskId, 'working')
+    expect(streams.stats().bytes).toBe(bytes)
+  })
+
   it('waits for somebody to hear it', async () => {
     const { url, headers, begin, until, calls } = await session()
     const taskId = await begin()
