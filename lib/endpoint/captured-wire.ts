@@ -6,13 +6,14 @@ import { cork, uncork } from './connections.js'
 import type { DeferredEvents } from './deferred-events.js'
 import {
   detachSocket,
+  forgetSocket,
   type RequestWatcher,
   type SocketWatch,
   type SocketWatcher,
   watchRequest,
   watchSocket
 } from './detached-socket.js'
-import { compact, isBroken, isReset, pendingBytes } from './node-internals.js'
+import { compact, isBroken, isReset, nextTurnListener, pendingBytes } from './node-internals.js'
 import type { ResponsePipeline } from './response-pipeline.js'
 import { maskResponse } from './response-view.js'
 import { closeWhenIdle, whenClosed } from './socket-closed.js'
@@ -205,7 +206,10 @@ export class CapturedWire implements Sink, SocketWatcher, RequestWatcher {
     this.#host.wireGone()
     this.#closeListener?.()
     this.#forgetConnection()
-    if (this.#host.isRunning) compact(this.#req, this.#res)
+    if (!this.#host.isRunning) return
+    compact(this.#req, this.#res)
+    // Not before all have been told of the close: those in front of us may know their sockets.
+    setImmediate(() => this.#forgetSocket())
   }
 
   // RequestWatcher
@@ -225,6 +229,14 @@ export class CapturedWire implements Sink, SocketWatcher, RequestWatcher {
     if (this.#drainListener !== undefined) this.#events.unlisten('drain', this.#drainListener)
     this.#closeListener = this.#drainListener = undefined
     this.#host.connectionClosed()
+  }
+
+  #forgetSocket(): void {
+    if (!this.#host.isRunning || !forgetSocket(this.#req, this.#res, this)) return
+    this.#socketWatch?.delete(this)
+    this.#socketWatch = undefined
+    const listener = nextTurnListener(this.#res)
+    if (listener !== undefined) this.#events.unlisten('finish', listener)
   }
 
   /** Before we end the connection ourselves: the endpoint may go on. */

@@ -1,7 +1,7 @@
 // The socket under a response, and its request: who destroys them, and when the socket is gone.
-import type { IncomingMessage } from 'node:http'
+import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
-import { isDestroyedByNode } from './node-internals.js'
+import { closedSockets, isDestroyedByNode, replaceSocket, standInFor } from './node-internals.js'
 
 /** A response that wants to know. */
 export interface SocketWatcher {
@@ -130,4 +130,32 @@ class DetachedSocket implements ProxyHandler<Socket> {
       return this
     }
   }
+}
+
+const WATCHER = Symbol('mcp-streams.watcher')
+
+interface ClosedSocket {
+  [WATCHER]: SocketWatcher
+}
+
+const CLOSED_SOCKETS = closedSockets(function destroy(this: Socket & ClosedSocket): Socket {
+  const watcher = this[WATCHER]
+  if (watcher.isInsideHandler()) watcher.destroyed()
+  return this
+}) as Socket & ClosedSocket
+
+/**
+ * Gives a call that goes on without its client a light stand-in for the socket, of which 2 KB would
+ * stay as long as the call. `false`: it keeps that.
+ */
+export function forgetSocket(
+  req: IncomingMessage,
+  res: ServerResponse,
+  watcher: SocketWatcher
+): boolean {
+  const standIn = standInFor(req.socket, CLOSED_SOCKETS)
+  if (standIn === undefined) return false
+  standIn[WATCHER] = watcher
+  replaceSocket(req, res, standIn)
+  return true
 }

@@ -7,7 +7,7 @@ import {
   OutgoingMessage,
   ServerResponse
 } from 'node:http'
-import type { Socket } from 'node:net'
+import { Socket } from 'node:net'
 
 /** What `writeHead` is called with. */
 export type HeadArguments = [
@@ -279,4 +279,69 @@ export function compact(req: IncomingMessage, res: ServerResponse): void {
 function compactHead(res: ServerResponse): void {
   const { _header: head } = res as unknown as { readonly _header: string | null }
   if (head !== null) Buffer.byteLength(head)
+}
+
+/** One that is closed: the streams of all closed sockets look alike. */
+const CLOSED = new Socket().destroy() as Socket & {
+  readonly _readableState: unknown
+  readonly _writableState: unknown
+}
+
+/** The prototype of stand-ins for sockets that have closed, which are destroyed as it says. */
+export function closedSockets(destroy: Socket['destroy']): object {
+  const { _readableState, _writableState } = CLOSED
+  return Object.create(Socket.prototype, {
+    _readableState: { value: _readableState },
+    _writableState: { value: _writableState },
+    destroy: { value: destroy, writable: true, configurable: true }
+  }) as object
+}
+
+/** What Node's sockets have of their own, and what its server for HTTP adds. */
+export const OF_NODE: ReadonlySet<PropertyKey> = new Set([
+  ...Reflect.ownKeys(CLOSED),
+  ...[
+    'on',
+    'addListener',
+    'prependListener',
+    'setEncoding',
+    'parser',
+    '_paused',
+    '_httpMessage',
+    'destroy'
+  ]
+])
+/** Of these, what is told of a socket when it has closed. */
+const TOLD = /^(?:server|_server|_peername|_sockname|timeout|Symbol\(kBytes\w+\))$/
+
+/**
+ * Makes a stand-in for a socket that has closed: it tells what that one would, and what others have
+ * noted on it, and keeps nothing else of it. `undefined`: it is of a kind that says more.
+ *
+ * @param prototype from `closedSockets`.
+ */
+export function standInFor<T extends object>(socket: Socket, prototype: T): T | undefined {
+  if (!socket.destroyed || Object.getPrototypeOf(socket) !== Socket.prototype) return undefined
+  const standIn = Object.create(prototype) as T
+  for (const key of Reflect.ownKeys(socket)) {
+    if (OF_NODE.has(key) && !TOLD.test(String(key))) continue
+    const property = Object.getOwnPropertyDescriptor(socket, key) as PropertyDescriptor
+    Object.defineProperty(standIn, key, property)
+  }
+  return standIn
+}
+
+const NOTHING = (): void => undefined
+
+/** Lets go of a socket where Node keeps it for a request and its response. */
+export function replaceSocket(req: IncomingMessage, res: ServerResponse, socket: Socket): void {
+  Object.assign(req, { socket, client: socket })
+  // Tells the socket how much waits for it.
+  Object.assign(res, { socket, _onPendingData: NOTHING })
+}
+
+/** What makes way, at the end of a response, for the next one of its socket. */
+export function nextTurnListener(res: ServerResponse): (() => void) | undefined {
+  const listeners = res.listeners('finish') as (() => void)[]
+  return listeners.find(({ name }) => name === 'bound resOnFinish')
 }
