@@ -1,6 +1,6 @@
 // One request of a client that waits for a call, whatever it has come by.
 import type { IncomingMessage } from 'node:http'
-import { faultMessage, STREAM_ERROR, type StreamFault } from '../protocol/errors.js'
+import { faultError, type StreamFault } from '../protocol/errors.js'
 import { errorResponse, type Message, type RequestId } from '../protocol/json-rpc.js'
 import type { WrittenAnswer } from '../endpoint/endpoint-answer.js'
 import { refusalOf, type ResumeTokenFault } from './token-fault.js'
@@ -39,7 +39,7 @@ export interface CallReply {
 
 /** What answers for a call that has failed. */
 export function faultAnswer(fault: StreamFault): WrittenAnswer {
-  return errorAnswer(errorResponse('', STREAM_ERROR, faultMessage(fault), { reason: fault }))
+  return errorAnswer(errorResponse('', faultError(fault)))
 }
 
 /** What answers a request whose token stands for nothing. */

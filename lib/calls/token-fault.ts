@@ -46,5 +46,9 @@ export function tokenFaultMessage(fault: ResumeTokenFault): string {
 
 /** The error that answers a request with a resume token, as JSON. */
 export function refusalOf(id: RequestId | null, reason: ResumeTokenFault): string {
-  return errorResponse(id, INVALID_PARAMS, tokenFaultMessage(reason), { reason })
+  return errorResponse(id, {
+    code: INVALID_PARAMS,
+    message: tokenFaultMessage(reason),
+    data: { reason }
+  })
 }

@@ -132,7 +132,8 @@ class UnbrokenBody {
     this.#end(this.#reader !== undefined)
     if (error instanceof ResumptionError)
       for (const id of this.#call.pending) {
-        const response = errorResponse(id, STREAM_ERROR, error.message, { reason: error.code })
+        const { message, code } = error
+        const response = errorResponse(id, { code: STREAM_ERROR, message, data: { reason: code } })
         controller.enqueue(encodeMessage(response))
       }
     // A broken stream drops what its readers have not taken out of it.

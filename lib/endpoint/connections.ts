@@ -164,8 +164,12 @@ class EndedAnswer implements Waiting {
   }
 }
 
-/** A response of ours as a sink. */
-export function responseSink(req: IncomingMessage, res: ServerResponse): Sink {
+/** A response of ours as a sink; `beforeEnd` may write the last of it. */
+export function responseSink(
+  req: IncomingMessage,
+  res: ServerResponse,
+  beforeEnd?: () => void
+): Sink {
   const isReusable = hasNativeWrite(res)
   return {
     isRelayed: isRelayed(req),
@@ -186,7 +190,10 @@ export function responseSink(req: IncomingMessage, res: ServerResponse): Sink {
     get isOver() {
       return !isWritable(res) || isBroken(req)
     },
-    end: () => void res.end(),
+    end() {
+      beforeEnd?.()
+      res.end()
+    },
     destroy: () => void res.destroy(),
     get isGone() {
       return res.destroyed

@@ -4,14 +4,12 @@ import { type IncomingMessage, request, Server, type ServerResponse } from 'node
 import type { Duplex } from 'node:stream'
 import { Server as TlsServer } from 'node:tls'
 import { nanoid } from 'nanoid'
-import { faultMessage, STREAM_ERROR } from '../protocol/errors.js'
+import { faultError, faultMessage } from '../protocol/errors.js'
 import type { Message, RequestId } from '../protocol/json-rpc.js'
 import { withoutStream } from '../protocol/link-header.js'
 import { Timer } from '../streams/timer.js'
 import { type EndpointAnswer, readAnswer } from './endpoint-answer.js'
 import { memoryConnection } from './loopback.js'
-import { claim } from './reply.js'
-import { passedOn } from './response-headers.js'
 import { type Additions, headersFor } from './sent-headers.js'
 
 /** What the endpoint says: an answer, or a status of its own which is the caller's to pass on. */
@@ -158,30 +156,13 @@ export function tellUnanswered(
   id: RequestId,
   sessionId: string | undefined
 ): void {
-  const error = {
-    code: STREAM_ERROR,
-    message: faultMessage('unanswered'),
-    data: { reason: 'unanswered' }
-  }
+  const error = faultError('unanswered')
   void tellEndpoint(log, req, { jsonrpc: '2.0', id, error }, { sessionId })
 }
 
 /** Gives a server a connection, as if it had come over the network. */
 export function connect(server: Server, socket: Duplex): void {
   server.emit(server instanceof TlsServer ? 'secureConnection' : 'connection', socket)
-}
-
-/** Passes an answer of the endpoint on to a client, as it is. */
-export function relayAnswer(answer: IncomingMessage, res: ServerResponse): void {
-  if (!claim(res)) return void answer.destroy()
-  // It may have broken off while it waited to be relayed.
-  if (answer.destroyed) return void res.destroy()
-  res.statusCode = answer.statusCode ?? 502
-  for (const [name, value] of passedOn(answer.headersDistinct)) res.setHeader(name, value)
-  answer.once('error', () => res.destroy())
-  // Also where somebody in front ends it: what is piped on then fails.
-  for (const event of ['close', 'error']) res.once(event, () => answer.destroy())
-  answer.pipe(res)
 }
 
 function urlOf(req: IncomingMessage & { originalUrl?: string }, name: string | undefined): string {

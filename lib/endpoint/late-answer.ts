@@ -3,7 +3,7 @@
 import { onOneLine } from '../protocol/sse-writer.js'
 import { promisify } from 'node:util'
 import { brotliDecompress, unzip } from 'node:zlib'
-import { faultMessage, STREAM_ERROR } from '../protocol/errors.js'
+import { faultError } from '../protocol/errors.js'
 import {
   errorResponse,
   isObject,
@@ -101,7 +101,7 @@ function refusal(
 ): string {
   if (error !== undefined) return withError(id, error)
   const fault = 'endpoint-refused'
-  return errorResponse(id, STREAM_ERROR, faultMessage(fault), { reason: fault, status })
+  return errorResponse(id, { ...faultError(fault), data: { reason: fault, status } })
 }
 
 function withError(id: RequestId, error: Record<string, unknown>): string {

@@ -1,5 +1,5 @@
-// Why a client does not get the stream that it asks for: for operators alone, as clients are told
-// the same in each case.
+// Whether a client gets the stream that it asks for. Why not is for operators alone: clients are
+// told the same in each case.
 import type { IncomingMessage } from 'node:http'
 import { label, parseEventId } from '../protocol/event-id.js'
 import { streamParameters } from '../protocol/link-header.js'
@@ -15,21 +15,25 @@ import type { RequestContext } from './request-context.js'
 export type NotTheirs =
   'unknown here' | 'another owner' | 'another session' | 'an event that it has not had'
 
-/** @param isAtEndpoint there an absent session is another one. */
+/**
+ * `undefined`: it is theirs. By a stream URL, a session that only one of them names is no other
+ * one, as the id names the stream and the credentials name its owner; at the endpoint it is.
+ *
+ * @param sequence of an event that the client says that it has had.
+ */
 export function whyNotTheirs(
   context: RequestContext,
   found: FoundStream | Unknown | Elsewhere,
-  isAtEndpoint = false
-): NotTheirs {
+  by: 'stream url' | 'endpoint',
+  sequence = 0
+): NotTheirs | undefined {
   if (!isKnown(found)) return 'unknown here'
-  const { owner, sessionId } = found.value
+  const { owner, sessionId, last } = found.value
   if (!context.mayRead(owner)) return 'another owner'
   const { session } = context
-  const mayBeAbsent = session === undefined && !isAtEndpoint
-  const isSame = mayBeAbsent || sessionId === session
-  return isSame || (sessionId === undefined && !isAtEndpoint)
-    ? 'an event that it has not had'
-    : 'another session'
+  const mayDiffer = by === 'stream url' && (session === undefined || sessionId === undefined)
+  if (session !== sessionId && !mayDiffer) return 'another session'
+  return sequence > last ? 'an event that it has not had' : undefined
 }
 
 /** The stream that a request is about, as a log may show it; `undefined`: it names none. */

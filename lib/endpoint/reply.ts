@@ -1,9 +1,10 @@
 // Answers of ours, and the rules for every response that is written after an asynchronous step:
 // somebody in front may have given or ended it meanwhile, and what fails in it must not end the
 // process.
-import type { OutgoingHttpHeaders, ServerResponse } from 'node:http'
-import { faultMessage, STREAM_ERROR, type StreamFault } from '../protocol/errors.js'
-import { errorResponse } from '../protocol/json-rpc.js'
+import type { IncomingMessage, OutgoingHttpHeaders, ServerResponse } from 'node:http'
+import { faultError, type StreamFault } from '../protocol/errors.js'
+import { type ErrorObject, errorResponse, type RequestId } from '../protocol/json-rpc.js'
+import { passedOn } from './response-headers.js'
 
 /** Whether an answer can still be given: nobody has begun or ended one, and the client is there. */
 export function canAnswer(res: ServerResponse): boolean {
@@ -67,6 +68,14 @@ export function answerJson(
   )
 }
 
+/**
+ * Gives a JSON-RPC error. What is no request has no response that could carry it, so the status
+ * says it.
+ */
+export function answerError(res: ServerResponse, id: RequestId | null, error: ErrorObject): void {
+  answerJson(res, id === null ? 400 : 200, errorResponse(id, error))
+}
+
 /** Refuses a request about a stream. */
 export function refuse(
   res: ServerResponse,
@@ -74,12 +83,40 @@ export function refuse(
   fault: StreamFault,
   headers: Record<string, string> = {}
 ): void {
-  answerJson(
-    res,
-    status,
-    errorResponse(null, STREAM_ERROR, faultMessage(fault), { reason: fault }),
-    headers
-  )
+  answerJson(res, status, errorResponse(null, faultError(fault)), headers)
+}
+
+/** Why a message comes to nothing: the endpoint has refused it, or we have. */
+export type Refusal =
+  /** By a status, with the endpoint's response. */
+  | { readonly kind: 'refusal'; readonly response: IncomingMessage }
+  | { readonly kind: 'error'; readonly error: ErrorObject }
+  /** The endpoint has said nothing, or nothing in time. */
+  | { readonly kind: 'none' }
+
+/** Gives a refusal; `id`: of the request, where there is one. */
+export function answerRefusal(res: ServerResponse, id: RequestId | null, refusal: Refusal): void {
+  switch (refusal.kind) {
+    case 'refusal':
+      return relayAnswer(refusal.response, res)
+    case 'error':
+      return answerError(res, id, refusal.error)
+    case 'none':
+      return refuse(res, 502, 'endpoint-failed')
+  }
+}
+
+/** Passes an answer of the endpoint on to a client, as it is. */
+export function relayAnswer(answer: IncomingMessage, res: ServerResponse): void {
+  if (!claim(res)) return void answer.destroy()
+  // It may have broken off while it waited to be relayed.
+  if (answer.destroyed) return void res.destroy()
+  res.statusCode = answer.statusCode ?? 502
+  for (const [name, value] of passedOn(answer.headersDistinct)) res.setHeader(name, value)
+  answer.once('error', () => res.destroy())
+  // Also where somebody in front ends it: what is piped on then fails.
+  for (const event of ['close', 'error']) res.once(event, () => answer.destroy())
+  answer.pipe(res)
 }
 
 /**

@@ -1,7 +1,11 @@
-// The headers of responses that carry a stream.
+// The heads of responses that carry a stream.
 import type { ServerResponse } from 'node:http'
+import { formatStreamName, type StreamName } from '../protocol/event-id.js'
 import { formatLink, STREAM_RELATION, streamTarget } from '../protocol/link-header.js'
 import { NO_HAND_OFF, prefersStream, STREAM_PREFERENCE } from '../protocol/prefer.js'
+import type { Tombstone } from '../streams/finished-streams.js'
+import type { Stream } from '../streams/stream.js'
+import { claim } from './reply.js'
 import type { RequestContext } from './request-context.js'
 import { stringOf, withDirectives } from './response-headers.js'
 
@@ -9,6 +13,41 @@ import { stringOf, withDirectives } from './response-headers.js'
 const UNBUFFERED = ['no-cache', 'no-transform']
 
 type SetHeader = (name: string, value: string) => void
+
+/** Of an event stream that no client comes back to. */
+export const EVENT_STREAM_HEAD = {
+  'Content-Type': 'text/event-stream',
+  'Cache-Control': 'no-cache, no-transform',
+  'X-Accel-Buffering': 'no'
+}
+
+/**
+ * Writes the head of an event stream without a link. `false`: there is no answer to give any more.
+ */
+export function writeEventsHead(res: ServerResponse): boolean {
+  if (!claim(res)) return false
+  res.writeHead(200, EVENT_STREAM_HEAD)
+  return true
+}
+
+/**
+ * Writes the head of a stream; `name` is what the link calls it. `false`: there is no answer to
+ * give any more.
+ */
+export function writeStreamHead(
+  context: RequestContext,
+  found: Stream | Tombstone,
+  name: StreamName = { id: found.id, start: 0 }
+): boolean {
+  const { res } = context
+  if (!claim(res)) return false
+  res.statusCode = 200
+  res.setHeader('Content-Type', 'text/event-stream')
+  if (found.sessionId !== undefined) res.setHeader('Mcp-Session-Id', found.sessionId)
+  setStreamHeaders(context, formatStreamName(name), (header, value) => res.setHeader(header, value))
+  res.writeHead(200)
+  return true
+}
 
 /** The headers of every response that carries a stream, added to what is there already. */
 export function setStreamHeaders(

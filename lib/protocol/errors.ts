@@ -1,4 +1,5 @@
 // The words for what goes wrong: one code each, the same in JSON-RPC errors, in logs and in events.
+import type { ErrorObject } from './json-rpc.js'
 
 /** Why a stream ended without all its responses, or why a request about a stream was refused. */
 export type StreamFault =
@@ -83,6 +84,11 @@ const MESSAGES: Record<StreamFault, string> = {
 /** The sentence for a fault. */
 export function faultMessage(fault: StreamFault): string {
   return MESSAGES[fault]
+}
+
+/** The JSON-RPC error that says a fault. */
+export function faultError(fault: StreamFault): ErrorObject {
+  return { code: STREAM_ERROR, message: faultMessage(fault), data: { reason: fault } }
 }
 
 /** What `onError` hears: a stream that failed, or a fault of the options' own functions. */

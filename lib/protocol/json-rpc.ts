@@ -13,6 +13,13 @@ export interface Message {
   readonly error?: unknown
 }
 
+/** What a JSON-RPC response has in the place of a result. */
+export interface ErrorObject {
+  readonly code: number
+  readonly message: string
+  readonly data?: unknown
+}
+
 export function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
@@ -80,12 +87,7 @@ export function paramsOf(message: Message): Record<string, unknown> {
 }
 
 /** The text of a JSON-RPC error response. An unknown request id is `null`, as JSON-RPC wants it. */
-export function errorResponse(
-  id: RequestId | null,
-  code: number,
-  message: string,
-  data?: unknown
-): string {
+export function errorResponse(id: RequestId | null, { code, message, data }: ErrorObject): string {
   return JSON.stringify({
     jsonrpc: '2.0',
     id,

@@ -1,7 +1,15 @@
 // The messages of the Streams draft: what creates and ends a stream, what asks after one, and what
 // is answered.
 import { parseEventId } from './event-id.js'
-import { isObject, isRequestId, type Message, paramsOf, type RequestId } from './json-rpc.js'
+import { faultError, type StreamFault } from './errors.js'
+import {
+  type ErrorObject,
+  isObject,
+  isRequestId,
+  type Message,
+  paramsOf,
+  type RequestId
+} from './json-rpc.js'
 
 /** When a client may come back for a stream, in seconds (Streams draft, "Creation"). */
 export interface ResumeInterval {
@@ -86,47 +94,53 @@ export function isStreamMethod(
   return STREAM_METHODS.includes(message.method as StreamMethod)
 }
 
-/** Why a message about a stream cannot be carried out: a JSON-RPC error. */
-export interface Refusal {
-  readonly code: number
-  readonly message: string
-  readonly data?: unknown
+/** A message about one stream. */
+interface OfOneStream {
+  readonly streamId: string
+  /** What the client says that it has; to be read with {@link requestCursor}. */
+  readonly cursor: unknown
 }
 
 /** A message about streams that can be read. */
-export interface StreamRequest {
-  readonly method: StreamMethod
-  /** `undefined`: a resume without an id, as in the draft's example. It gets no result. */
-  readonly id: RequestId | undefined
-  /** Which stream; '' for all. */
-  readonly streamId: string
-  /** What the client says that it has; to be read with {@link cursorOf}. */
-  readonly cursor: unknown
-}
+export type StreamRequest =
+  /** `id`, `undefined`: as in the draft's example. It gets no result. */
+  | ({ readonly method: 'stream/resume'; readonly id: RequestId | undefined } & OfOneStream)
+  | ({ readonly method: 'stream/poll'; readonly id: RequestId } & OfOneStream)
+  | { readonly method: 'stream/poll/all'; readonly id: RequestId }
+
+/** What a message about streams asks for, or what is wrong with it. */
+export type ReadRequest =
+  | { readonly kind: 'request'; readonly request: StreamRequest }
+  | { readonly kind: 'refused'; readonly error: ErrorObject }
 
 /**
  * An unknown stream, somebody else's, an abandoned one: the same answer to all, for a difference
  * would tell whose ids are good. The wording in `data` is the draft's ("Disconnection and
  * Resumption", 3).
  */
-export const UNKNOWN_STREAM: Refusal = {
+export const UNKNOWN_STREAM: ErrorObject = {
   code: INVALID_PARAMS,
   message: 'Stream not found',
   data: { reason: 'stream-unknown', detail: 'The stream ID is invalid (e.g., abandoned)' }
 }
 
 /** The cursor is no place in this stream. */
-export const INVALID_CURSOR: Refusal = {
+export const INVALID_CURSOR: ErrorObject = {
   code: INVALID_PARAMS,
   message:
     'cursor must be an event id of this stream, or the number of its messages that the client has',
   data: { reason: 'invalid-cursor' }
 }
 
-/** Reads a message about streams; what is wrong with one that cannot be read. */
+/** What is asked for is no longer kept. */
+export function lapsed(fault: StreamFault): ErrorObject {
+  return { ...faultError(fault), code: INVALID_PARAMS }
+}
+
+/** Reads a message about streams. */
 export function readStreamRequest(
   message: Message & { readonly method: StreamMethod }
-): StreamRequest | Refusal {
+): ReadRequest {
   const { method } = message
   const id = message.id
   if (id !== undefined && !isRequestId(id))
@@ -134,18 +148,16 @@ export function readStreamRequest(
   if (id === undefined && method !== 'stream/resume')
     return invalidRequest(`${method} must be a request, with an id`)
   if (message.params !== undefined && !isObject(message.params))
-    return invalidParams(`The params of ${method} must be an object`, 'invalid-params')
-  if (method === 'stream/poll/all') return { method, id, streamId: '', cursor: undefined }
+    return invalidParams(`The params of ${method} must be an object`)
+  if (method === 'stream/poll/all') return readAs({ method, id: id as RequestId })
   const { streamId, cursor } = paramsOf(message)
   if (typeof streamId !== 'string') {
     const fault = streamId === undefined ? 'needs a streamId' : 'needs a streamId that is a string'
-    return invalidParams(`${method} ${fault}`, 'invalid-params')
+    return invalidParams(`${method} ${fault}`)
   }
-  return { method, id, streamId, cursor }
-}
-
-export function isRefusal(value: object): value is Refusal {
-  return 'code' in value
+  return method === 'stream/resume'
+    ? readAs({ method, id, streamId, cursor })
+    : readAs({ method, id: id as RequestId, streamId, cursor })
 }
 
 /**
@@ -171,6 +183,21 @@ export function cursorOf(
   return isInside ? sequence : undefined
 }
 
+/**
+ * The cursor of a request, which may come with it in another place; `undefined`: it has none.
+ *
+ * @param beside counts if it is an event id of the stream.
+ */
+export function requestCursor(
+  stream: { readonly id: string; readonly last: number },
+  given: unknown,
+  beside = ''
+): number | 'invalid' | undefined {
+  const isBeside = given === undefined && parseEventId(beside)?.streamId === stream.id
+  const value = isBeside ? beside : given
+  return value === undefined ? undefined : (cursorOf(stream, value) ?? 'invalid')
+}
+
 export function statusOf({ isEnded }: { readonly isEnded: boolean }): StreamStatus {
   return isEnded ? 'completed' : 'live'
 }
@@ -189,10 +216,16 @@ export function pollResult(stream: PolledStream, cursor = stream.written): Strea
   }
 }
 
-function invalidRequest(message: string): Refusal {
-  return { code: INVALID_REQUEST, message, data: { reason: 'invalid-request' } }
+function readAs(request: StreamRequest): ReadRequest {
+  return { kind: 'request', request }
 }
 
-function invalidParams(message: string, reason: string): Refusal {
-  return { code: INVALID_PARAMS, message, data: { reason } }
+function invalidRequest(message: string): ReadRequest {
+  const data = { reason: 'invalid-request' }
+  return { kind: 'refused', error: { code: INVALID_REQUEST, message, data } }
+}
+
+function invalidParams(message: string): ReadRequest {
+  const data = { reason: 'invalid-params' }
+  return { kind: 'refused', error: { code: INVALID_PARAMS, message, data } }
 }

@@ -118,7 +118,7 @@ export function answerError(
   error: ResourceError,
   status = error.status
 ): void {
-  answerJson(res, errorResponse(id, error.code, error.message, error.data), status, error.headers)
+  answerJson(res, errorResponse(id, error), status, error.headers)
 }
 
 export function answerJson(

@@ -1,24 +1,18 @@
 // The hand-off: a client's answers in one POST to the stream URL, and the stream's next turn in
 // return (SEP-1335).
-import type { IncomingMessage } from 'node:http'
 import { label, type StreamName } from '../protocol/event-id.js'
 import type { FoundStream } from '../streams/finished-streams.js'
-import {
-  errorResponse,
-  isResponse,
-  type Message,
-  messagesOf,
-  type RequestId
-} from '../protocol/json-rpc.js'
+import { isResponse, type Message, messagesOf, type RequestId } from '../protocol/json-rpc.js'
+import { cursorOf } from '../protocol/stream-messages.js'
 import { writtenMessages } from '../protocol/json-splice.js'
 import type { Stream } from '../streams/stream.js'
 import { Deadline } from '../streams/deadline.js'
-import { type EndpointError, errorIn } from '../endpoint/admission.js'
-import { isAccepted, relayAnswer, sendToEndpoint } from '../endpoint/endpoint-client.js'
+import { errorIn } from '../endpoint/admission.js'
+import { isAccepted, sendToEndpoint } from '../endpoint/endpoint-client.js'
 import { refuseAndCount, refuseUrl } from '../endpoint/refusals.js'
-import { answerJson, canAnswer, noContent } from '../endpoint/reply.js'
+import { answerRefusal, canAnswer, noContent, type Refusal } from '../endpoint/reply.js'
 import { readBody } from '../endpoint/request-body.js'
-import { cursorIn, followTurn, hasEvicted } from './resume.js'
+import { followTurn } from './follow.js'
 import type { Context } from './route.js'
 
 type Answer = Message & { readonly id: RequestId }
@@ -41,7 +35,7 @@ export async function takeAnswers(
       : refuseAndCount(context, 410, 'stream-expired')
   const stream = found.value
   const lastEventId = context.lastEventId ?? ''
-  const cursor = lastEventId === '' ? undefined : cursorIn(stream, lastEventId)
+  const cursor = lastEventId === '' ? undefined : cursorOf(stream, lastEventId)
   if (lastEventId !== '' && cursor === undefined) return refuseUrl(context, 400, 'invalid-event-id')
   const read = await readBody(req, instance.maxBodyBytes)
   if (!canAnswer(res)) return
@@ -52,27 +46,13 @@ export async function takeAnswers(
   if (start === undefined) return refuseUrl(context, 400, 'unknown-answers')
 
   const from = cursor ?? Math.max(start, name.start)
-  if (hasEvicted(stream, from)) return refuseAndCount(context, 410, 'events-evicted', stream)
+  if (stream.log.hasEvicted(from)) return refuseAndCount(context, 410, 'events-evicted', stream)
   stream.readers.signOfLife()
   const refusal = await sendAnswers(context, stream, answers)
-  if (refusal !== undefined) return relayRefusal(context, refusal)
+  if (refusal !== undefined) return answerRefusal(res, null, refusal)
   if (!canAnswer(res)) return
   instance.debug('stream %s answered: its next turn begins after event %d', label(stream), from)
   followTurn(context, stream, from, { id: stream.id, start: from })
-}
-
-function relayRefusal(context: Context, refusal: Refusal): void {
-  const { res } = context
-  switch (refusal.kind) {
-    case 'refusal':
-      return relayAnswer(refusal.response, res)
-    case 'none':
-      return refuseUrl(context, 502, 'endpoint-failed')
-    case 'error': {
-      const { code, message, data } = refusal.error
-      return answerJson(res, 400, errorResponse(null, code, message, data))
-    }
-  }
 }
 
 /**
@@ -106,15 +86,6 @@ const underway = new WeakMap<Stream, Map<RequestId, Promise<unknown>>>()
 
 /** Answers of one POST that are sent at a time, once the endpoint has accepted the first. */
 const MOST_AT_ONCE = 8
-
-/** How the endpoint has refused an answer. */
-type Refusal =
-  /** By an HTTP status, which the client gets. */
-  | { readonly kind: 'refusal'; readonly response: IncomingMessage }
-  /** By a JSON-RPC error, whatever the status. */
-  | { readonly kind: 'error'; readonly error: EndpointError }
-  /** There was no response, or none in time. */
-  | { readonly kind: 'none' }
 
 /**
  * Sends the endpoint each answer that it waits for, once, as a message of its own, in order. The

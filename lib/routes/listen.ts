@@ -2,7 +2,7 @@
 // open another one: it is asked, and what it answers is remembered.
 import { startOf } from '../endpoint/attach.js'
 import { SecondListener } from '../endpoint/second-listener.js'
-import { follow } from './resume.js'
+import { follow } from './follow.js'
 import type { Answer, Context, Route } from './route.js'
 
 export const listen: Route = context => {

@@ -5,12 +5,13 @@ import { isRequest } from '../protocol/json-rpc.js'
 import { keyOf } from '../endpoint/idempotency.js'
 import { streamNamesIn } from '../endpoint/mcp-request.js'
 import { debugElsewhere } from '../endpoint/refusals.js'
-import { answerJson, claim, noContent, refuse } from '../endpoint/reply.js'
+import { answerJson, noContent, refuse } from '../endpoint/reply.js'
 import { answerKept, answerKeptCall } from './kept-answer.js'
 import { idNamed, namedByMessages } from './names.js'
 import type { Answer, Context } from './route.js'
 import { answerSaved } from './saved-result.js'
-import { EVENT_STREAM_HEAD, goneError, OWNER_GONE, tellGone } from './tell-gone.js'
+import { writeEventsHead } from '../endpoint/stream-headers.js'
+import { goneError, OWNER_GONE, tellGone } from './tell-gone.js'
 
 /** What names what is lost is answered so; `undefined`: as what has never been here. */
 export async function answerLost(
@@ -32,9 +33,7 @@ export async function answerLost(
   if (res.headersSent) return () => tellGone(req, res, [])
   if (method === 'GET' && parseEventId(lastEventId)?.requestId !== undefined)
     return () => {
-      if (!claim(res)) return
-      res.writeHead(200, EVENT_STREAM_HEAD)
-      tellGone(req, res, [])
+      if (writeEventsHead(res)) tellGone(req, res, [])
     }
   return streamNamesIn(req).length > 0 ? () => refuse(res, 410, OWNER_GONE) : undefined
 }

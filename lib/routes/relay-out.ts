@@ -21,7 +21,8 @@ import {
 } from './relay-head.js'
 import { sendBody } from './relay-body.js'
 import type { Relay } from './route.js'
-import { EVENT_STREAM_HEAD, tellGone } from './tell-gone.js'
+import { writeEventsHead } from '../endpoint/stream-headers.js'
+import { tellGone } from './tell-gone.js'
 
 export interface RelayOptions {
   readonly relay: Relay
@@ -206,8 +207,7 @@ export class RelayedResponse implements ExchangeUser {
     const { lease } = link.backplane
     const res = this.#res
     if (this.#req.method === 'GET' && acceptsEvents(this.#req)) {
-      if (!this.#isWaiting && !claim(res)) return
-      if (!this.#isWaiting) res.writeHead(200, EVENT_STREAM_HEAD)
+      if (!this.#isWaiting && !writeEventsHead(res)) return
       this.#isWaiting = true
       res.write(KEEP_ALIVE_COMMENT)
       return this.#timer.start(Math.min(keepAlive ?? Infinity, lease * SILENCE))

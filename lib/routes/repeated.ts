@@ -1,11 +1,14 @@
 // A POST that repeats an `Idempotency-Key`: it gets the response of the first, and runs nothing.
+import { label } from '../protocol/event-id.js'
 import { isRequest, isTooMany } from '../protocol/json-rpc.js'
+import { isKnown } from '../streams/directory.js'
 import { digestOf, keyOf } from '../endpoint/idempotency.js'
 import type { Outcome } from '../endpoint/idempotent-request.js'
 import { repeatAnswer } from '../endpoint/recorded-answer.js'
 import { refuseAndCount } from '../endpoint/refusals.js'
-import { guarded, refuse } from '../endpoint/reply.js'
-import { attachAgain } from './resume.js'
+import { canAnswer, guarded, refuse } from '../endpoint/reply.js'
+import { followTurn } from './follow.js'
+import { tellLapsed } from './lapsed.js'
 import { type Answer, type Context, settle } from './route.js'
 
 export function repeated(context: Context): Answer | undefined {
@@ -42,4 +45,17 @@ function answerAs(context: Context, outcome: Outcome): unknown {
     case 'lost':
       return guarded(res, () => refuse(res, 409, 'answer-lost'))
   }
+}
+
+/** Its stream, from the start. */
+async function attachAgain(context: Context, streamId: string): Promise<void> {
+  const { instance, res } = context
+  const found = await instance.directory.find('stream', streamId)
+  if (!canAnswer(res)) return
+  // Not 404, which would tell the client that its session is gone.
+  if (!isKnown(found)) return refuse(res, 409, 'answer-lost')
+  instance.debug('stream %s: its call was sent again', label(found.value))
+  if (found.kind === 'local' && found.value.log.first === 1)
+    followTurn(context, found.value, 0, { id: streamId, start: 0 })
+  else tellLapsed(context, found, 0)
 }

@@ -6,7 +6,9 @@ import { whyNotTheirs } from '../endpoint/not-theirs.js'
 import { refuseAndCount } from '../endpoint/refusals.js'
 import { canAnswer } from '../endpoint/reply.js'
 import { passAfresh } from './pass.js'
-import { follow, hasMissedNothing, nothingLeft, tellLapsed } from './resume.js'
+import { follow } from './follow.js'
+import { tellLapsed } from './lapsed.js'
+import { hasMissedNothing, nothingLeft } from './resume.js'
 import type { Answer, Context, Route } from './route.js'
 
 /**
@@ -32,13 +34,13 @@ async function find(context: Context, eventId: EventId): Promise<Answer | undefi
   const found = await context.instance.directory.find('stream', eventId.streamId)
   // It has left already: it must not take over from a connection that lives.
   if (!canAnswer(context.res)) return () => undefined
-  if (isKnown(found) && isTheirs(context, found, eventId))
-    return answerFor(context, found, eventId.sequence)
+  const why = whyNotTheirs(context, found, 'endpoint', eventId.sequence)
+  if (isKnown(found) && why === undefined) return answerFor(context, found, eventId.sequence)
   if (!mayBeOthers(context, eventId))
     context.instance.debug(
       'GET of stream %s at the endpoint not resumed: %s',
       label({ id: eventId.streamId }),
-      () => whyNotTheirs(context, found, true)
+      why
     )
   return undefined
 }
@@ -54,7 +56,7 @@ function answerFor(context: Context, found: FoundStream, cursor: number): Answer
   if (isListener && (hasAll || found.kind === 'ended'))
     return passAfresh(context, 'its listen channel is over')
   if (hasAll) return () => nothingLeft(context, stream)
-  if (found.kind === 'local' && (isListener || cursor + 1 >= found.value.log.first)) {
+  if (found.kind === 'local' && (isListener || !found.value.log.hasEvicted(cursor))) {
     // A listen channel owes nobody a response: there is no request whose error could tell of a
     // hole.
     const evicted = Math.max(0, found.value.log.first - cursor - 1)
@@ -64,12 +66,6 @@ function answerFor(context: Context, found: FoundStream, cursor: number): Answer
   return stream.requestIds.length === 0 || isGoneId(lastEventId)
     ? () => nothingLeft(context, stream)
     : () => tellLapsed(context, found, cursor)
-}
-
-/** Unlike on a stream URL, the session counts where it is absent, too. */
-function isTheirs(context: Context, found: FoundStream, { sequence }: EventId): boolean {
-  const { owner, sessionId, last } = found.value
-  return context.mayRead(owner) && sessionId === context.session && sequence <= last
 }
 
 /**

@@ -2,9 +2,10 @@
 import type { SavedResult } from '../backplane/results.js'
 import { parseEventId, parseStreamName } from '../protocol/event-id.js'
 import { streamNamesIn } from '../endpoint/mcp-request.js'
-import { claim, noContent } from '../endpoint/reply.js'
+import { noContent } from '../endpoint/reply.js'
 import type { Answer, Context } from './route.js'
-import { EVENT_STREAM_HEAD, tellGone } from './tell-gone.js'
+import { writeEventsHead } from '../endpoint/stream-headers.js'
+import { tellGone } from './tell-gone.js'
 
 /** To its owner only. `undefined`: to others it is a stream that never was. */
 export function answerSaved(context: Context, saved: SavedResult): Answer | undefined {
@@ -14,10 +15,7 @@ export function answerSaved(context: Context, saved: SavedResult): Answer | unde
   const cursor = parseEventId(lastEventId ?? '')?.sequence ?? startIn(context)
   if (cursor >= saved.last) return () => (res.headersSent ? res.end() : noContent(res))
   return () => {
-    if (!res.headersSent) {
-      if (!claim(res)) return
-      res.writeHead(200, EVENT_STREAM_HEAD)
-    }
+    if (!res.headersSent && !writeEventsHead(res)) return
     const rest = saved.after(cursor)
     if (rest === undefined) return tellGone(req, res, [])
     res.end(rest)

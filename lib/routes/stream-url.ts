@@ -53,9 +53,9 @@ async function answerStreamUrl(context: Context, names: readonly string[]): Prom
   const name = outcome?.kind === 'stream' ? { id: outcome.streamId, start: 0 } : nameIn(names)
   const found = name === undefined ? UNKNOWN : await instance.directory.find('stream', name.id)
   if (!canAnswer(res)) return
-  const isTurn = isKnown(found) && name !== undefined && name.start <= found.value.last
-  if (!isTurn || !isTheirs(context, found))
-    return refuseAndCount(context, 404, 'stream-unknown', undefined, whyNotTheirs(context, found))
+  const why = whyNotTheirs(context, found, 'stream url', name?.start)
+  if (name === undefined || !isKnown(found) || why !== undefined)
+    return refuseAndCount(context, 404, 'stream-unknown', undefined, why)
   if (method === 'DELETE') return cancelStream(context, found)
   noteFollowsLinks(context, found)
   if (method === 'POST') return takeAnswers(context, found, name)
@@ -71,19 +71,6 @@ function noteFollowsLinks({ instance }: Context, found: FoundStream): void {
   sessions.noteFollowsLinks(owner, sessionId)
   // Its other calls may have been opened before this was known.
   for (const stream of table.index.ofSession(sessionId, owner)) stream.noteFollowsLinks()
-}
-
-/**
- * An absent session is accepted, a different one is not: the id names the stream, the credentials
- * name its owner.
- */
-export function isTheirs(context: Context, found: FoundStream): boolean {
-  const { owner, sessionId } = found.value
-  const { session } = context
-  return (
-    context.mayRead(owner) &&
-    (session === undefined || sessionId === undefined || session === sessionId)
-  )
 }
 
 function nameIn(names: readonly string[]): StreamName | undefined {

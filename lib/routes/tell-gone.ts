@@ -1,18 +1,12 @@
 // An error for each call that is lost with another instance, on an event stream.
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { faultMessage, STREAM_ERROR, type StreamFault } from '../protocol/errors.js'
+import { faultError, type StreamFault } from '../protocol/errors.js'
 import { formatGoneId, parseEventId } from '../protocol/event-id.js'
 import { errorResponse, type RequestId } from '../protocol/json-rpc.js'
 import { encodeIdField, encodeMessage } from '../protocol/sse-writer.js'
 import { headerOf } from '../access/guards.js'
 
 export const OWNER_GONE: StreamFault = 'owner-gone'
-
-export const EVENT_STREAM_HEAD = {
-  'Content-Type': 'text/event-stream',
-  'Cache-Control': 'no-cache, no-transform',
-  'X-Accel-Buffering': 'no'
-}
 
 /**
  * Ends an event stream with an error for each call that is lost with another instance: the one that
@@ -37,5 +31,5 @@ export function tellGone(
 
 /** The response to a request whose call is lost. */
 export function goneError(id: RequestId): string {
-  return errorResponse(id, STREAM_ERROR, faultMessage(OWNER_GONE), { reason: OWNER_GONE })
+  return errorResponse(id, faultError(OWNER_GONE))
 }

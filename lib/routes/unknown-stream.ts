@@ -1,15 +1,14 @@
 // A client that comes back for a call that this process does not know: it was made before a
 // restart, or at another instance.
-import { faultMessage, STREAM_ERROR } from '../protocol/errors.js'
+import { faultError } from '../protocol/errors.js'
 import { type EventId, formatGoneId, isGoneId, label } from '../protocol/event-id.js'
 import { errorResponse } from '../protocol/json-rpc.js'
 import { encodeIdField, encodeMessage } from '../protocol/sse-writer.js'
-import { relayAnswer } from '../endpoint/endpoint-client.js'
-import { answer, canAnswer, noContent } from '../endpoint/reply.js'
+import { answer, canAnswer, noContent, relayAnswer } from '../endpoint/reply.js'
 import { passAfresh } from './pass.js'
 import { eventIdIn, mayBeOthers } from './resume-at-endpoint.js'
 import type { Answer, Context, Route } from './route.js'
-import { EVENT_STREAM_HEAD } from './tell-gone.js'
+import { EVENT_STREAM_HEAD } from '../endpoint/stream-headers.js'
 
 /**
  * Milliseconds for which the endpoint is not asked again about one who was admitted: clients come
@@ -44,13 +43,12 @@ async function answerFor(context: Context, eventId: EventId, requestId: number):
   if (!canAnswer(res)) return () => undefined
   if (admission.kind === 'none') return passAfresh(context, 'the endpoint cannot be asked')
   if (admission.kind === 'error') {
-    const { code, message, data } = admission.error
-    const error = errorResponse(requestId, code, message, data)
+    const error = errorResponse(requestId, admission.error)
     return () => tell(context, eventId, error, 'as the endpoint refuses it')
   }
   const fault = 'stream-unknown'
   instance.count('refused', undefined, fault)
-  const error = errorResponse(requestId, STREAM_ERROR, faultMessage(fault), { reason: fault })
+  const error = errorResponse(requestId, faultError(fault))
   return () => tell(context, eventId, error, fault)
 }
 

@@ -63,6 +63,11 @@ export class EventLog {
     return this.#appendedBytes - this.#writtenBytes
   }
 
+  /** Whether events after a cursor are no longer kept. */
+  hasEvicted(cursor: number): boolean {
+    return cursor + 1 < this.first && cursor < this.last
+  }
+
   /**
    * Adds an event. `false`: there is no memory for it, and the log is as it was. An urgent one
    * always finds room.

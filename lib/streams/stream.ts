@@ -1,7 +1,7 @@
 // One stream: its log, its state, its limits. Longer than most files: all changes of its state are
 // here, so that each can be seen to end what the others began.
 import { BackPressure, type BackPressureHost } from './back-pressure.js'
-import { faultMessage, STREAM_ERROR, StreamError, type StreamFault } from '../protocol/errors.js'
+import { faultError, StreamError, type StreamFault } from '../protocol/errors.js'
 import type { DueQueue } from './due-queue.js'
 import { EndSignal } from './end-signal.js'
 import { type ByteBudget, EventLog } from './event-log.js'
@@ -214,9 +214,7 @@ export class Stream
   fail(fault: StreamFault): false {
     if (this.isEnded) return false
     for (const id of this.#outstanding.owed) {
-      this.retention.keepAnyway(
-        errorResponse(id, STREAM_ERROR, faultMessage(fault), { reason: fault })
-      )
+      this.retention.keepAnyway(errorResponse(id, faultError(fault)))
       this.#outstanding.lastError = this.log.last
     }
     this.#outstanding.oweNothing()

@@ -1,6 +1,6 @@
 // The transport that the SDK's server has been given: what it says of the wire's, and what reaches
 // the server through it.
-import { faultMessage, STREAM_ERROR } from '../protocol/errors.js'
+import { faultError } from '../protocol/errors.js'
 import { parseForeignId } from '../protocol/foreign-id.js'
 import { cancellation, type RequestId } from '../protocol/json-rpc.js'
 import type { TransportLike, WireMessage } from '../protocol/shared-wire.js'
@@ -48,11 +48,7 @@ export abstract class ServerTransport implements TransportLike {
 
   /** Nobody will answer these requests of the server's. */
   protected unanswered(ids: readonly RequestId[]): void {
-    const error = {
-      code: STREAM_ERROR,
-      message: faultMessage('unanswered'),
-      data: { reason: 'unanswered' }
-    }
+    const error = faultError('unanswered')
     // A call that is collected with tokens asks again, or ends itself.
     for (const id of ids)
       if (parseForeignId(id) === undefined) this.sendToServer({ jsonrpc: '2.0', id, error })

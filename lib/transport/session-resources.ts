@@ -1,7 +1,7 @@
 // `resources/stream` in a session on a wire: asked here, answered with a download URL, and the
 // bytes come by HTTP.
 import { nanoid } from 'nanoid'
-import { faultMessage, STREAM_ERROR } from '../protocol/errors.js'
+import { faultError } from '../protocol/errors.js'
 import {
   cancellation,
   isInitialize,
@@ -116,9 +116,7 @@ export class SessionResources {
   }
 
   #refuse(id: RequestId): void {
-    const reason = 'too-many-requests'
-    const error = { code: STREAM_ERROR, message: faultMessage(reason), data: { reason } }
-    this.#host.send({ jsonrpc: '2.0', id, error })
+    this.#host.send({ jsonrpc: '2.0', id, error: faultError('too-many-requests') })
   }
 
   end(): void {

@@ -1,7 +1,7 @@
 // The streams of one session: one for each call of its client, and its own for all else that the
 // server says.
 import { isComparable } from '../protocol/comparable.js'
-import { faultMessage, STREAM_ERROR } from '../protocol/errors.js'
+import { faultError } from '../protocol/errors.js'
 import {
   isOversizedId,
   type Message,
@@ -115,12 +115,7 @@ export class SessionStreams {
   #again({ id, stream }: Call): false {
     const wire = this.#session.wire()
     if (stream !== undefined && stream.log.first === 1 && stream.last > 0) wire?.follow(stream, 0)
-    else
-      wire?.refuse(id, {
-        code: STREAM_ERROR,
-        message: faultMessage('answer-lost'),
-        data: { reason: 'answer-lost' }
-      })
+    else wire?.refuse(id, faultError('answer-lost'))
     return false
   }
 

@@ -1,20 +1,18 @@
 // `stream/resume`, `stream/poll` and `stream/poll/all` on a wire. They never reach the SDK's
 // server.
-import { faultMessage, type StreamFault } from '../protocol/errors.js'
+import type { StreamFault } from '../protocol/errors.js'
 import { label } from '../protocol/event-id.js'
 import { isKnown } from '../streams/directory.js'
 import type { FoundStream } from '../streams/finished-streams.js'
-import { type Message, paramsOf, type RequestId } from '../protocol/json-rpc.js'
+import { type ErrorObject, type Message, paramsOf, type RequestId } from '../protocol/json-rpc.js'
 import type { WireMessage } from '../protocol/shared-wire.js'
 import {
-  cursorOf,
   endNotification,
   INVALID_CURSOR,
-  INVALID_PARAMS,
-  isRefusal,
+  lapsed,
   pollResult,
   readStreamRequest,
-  type Refusal,
+  requestCursor,
   statusOf,
   type StreamMethod,
   type StreamRequest,
@@ -36,7 +34,7 @@ export interface RequestWire {
   readonly isClosed: boolean
   send(message: WireMessage): Promise<void>
   respond(id: RequestId, result: unknown): void
-  refuse(id: RequestId | undefined, refusal: Refusal): void
+  refuse(id: RequestId | undefined, error: ErrorObject): void
   /** Whether a stream is this client's to see. */
   mayTouch(found: FoundStream): boolean
   /** Brings the client of a session back to it. */
@@ -52,15 +50,16 @@ export async function answerStreamMethod(
   wire: RequestWire,
   message: Message & { readonly method: StreamMethod }
 ): Promise<void> {
-  const request = readStreamRequest(message)
-  if (isRefusal(request)) return wire.refuse(idOf(message), request)
+  const read = readStreamRequest(message)
+  if (read.kind === 'refused') return wire.refuse(idOf(message), read.error)
+  const { request } = read
   if (request.method === 'stream/poll/all') return pollAll(wire, request)
   const found = await wire.shared.host.directory.find('stream', request.streamId)
   if (wire.isClosed) return
   if (!isKnown(found) || !wire.mayTouch(found) || GONE.includes(found.value.state))
     return refuse(wire, request, UNKNOWN_STREAM, 'stream-unknown')
-  const cursor = request.cursor === undefined ? undefined : cursorOf(found.value, request.cursor)
-  if (request.cursor !== undefined && cursor === undefined)
+  const cursor = requestCursor(found.value, request.cursor)
+  if (cursor === 'invalid')
     return refuse(wire, request, INVALID_CURSOR, 'invalid-event-id', streamOf(found))
   if (request.method === 'stream/poll') poll(wire, request, found, cursor)
   else resume(wire, request, found, cursor)
@@ -119,8 +118,7 @@ function resume(
   }
   const stream = found.value
   const from = cursor ?? stream.unsentFrom
-  if (from + 1 < stream.log.first && from < stream.last)
-    return refuseLapsed(wire, request, 'events-evicted', stream)
+  if (stream.log.hasEvicted(from)) return refuseLapsed(wire, request, 'events-evicted', stream)
   const { host, sessions } = wire.shared
   host.count('resumed', stream)
   if (stream.hasReader) host.count('taken-over', stream)
@@ -143,24 +141,18 @@ function refuseLapsed(
   fault: StreamFault,
   stream?: Stream
 ): void {
-  refuse(
-    wire,
-    request,
-    { code: INVALID_PARAMS, message: faultMessage(fault), data: { reason: fault } },
-    fault,
-    stream
-  )
+  refuse(wire, request, lapsed(fault), fault, stream)
 }
 
 function refuse(
   wire: RequestWire,
   { id }: StreamRequest,
-  refusal: Refusal,
+  error: ErrorObject,
   reason: StreamFault,
   stream?: Stream
 ): void {
   wire.shared.host.count('refused', stream, reason)
-  wire.refuse(id, refusal)
+  wire.refuse(id, error)
 }
 
 /** What an operator may be told of, as long as there is more than a memory of it. */

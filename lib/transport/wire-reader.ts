@@ -1,7 +1,7 @@
 // Follows a stream and sends its messages over a wire. It pulls from the log, and so it lags behind
 // a slow wire without a queue of its own.
 import { now } from '../protocol/clock.js'
-import { faultMessage, STREAM_ERROR } from '../protocol/errors.js'
+import { faultError } from '../protocol/errors.js'
 import type { Batch, SegmentReader } from '../streams/segment.js'
 import type { Retained } from '../streams/retained.js'
 import { foreignId } from '../protocol/foreign-id.js'
@@ -87,11 +87,7 @@ export class WireReader implements Reader, SegmentReader {
   #skip(): void {
     const { stream } = this
     this.#cursor = stream.log.first - 1
-    const error = {
-      code: STREAM_ERROR,
-      message: faultMessage('events-evicted'),
-      data: { reason: 'events-evicted' }
-    }
+    const error = faultError('events-evicted')
     if (stream.state !== 'cancelled')
       for (const id of stream.requestIds) this.#send({ jsonrpc: '2.0', id, error }, 0)
   }

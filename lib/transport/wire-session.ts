@@ -1,7 +1,6 @@
 // What a session is to its wires, and a wire to its sessions.
-import type { Message, RequestId } from '../protocol/json-rpc.js'
+import type { ErrorObject, Message, RequestId } from '../protocol/json-rpc.js'
 import type { TransportLike, WireMessage } from '../protocol/shared-wire.js'
-import type { Refusal } from '../protocol/stream-messages.js'
 import type { Stream } from '../streams/stream.js'
 
 /** A session, as its wires know it. */
@@ -43,7 +42,7 @@ export interface SessionWire {
   readonly isGivingCalls: boolean
   start(): Promise<void>
   send(message: WireMessage): Promise<void>
-  refuse(id: RequestId | undefined, refusal: Refusal): void
+  refuse(id: RequestId | undefined, error: ErrorObject): void
   /** Gives its client a stream from a cursor on. */
   follow(stream: Stream, cursor: number): void
   /** A session lives on another wire from now on. */

@@ -2,9 +2,9 @@
 // from the streams that it follows.
 import type { FoundStream } from '../streams/finished-streams.js'
 import { parseForeignId } from '../protocol/foreign-id.js'
-import { isResponse, type Message, type RequestId } from '../protocol/json-rpc.js'
+import { type ErrorObject, isResponse, type Message, type RequestId } from '../protocol/json-rpc.js'
 import type { TransportLike, WireMessage } from '../protocol/shared-wire.js'
-import { isStreamMethod, type Refusal, type StreamStatus } from '../protocol/stream-messages.js'
+import { isStreamMethod, type StreamStatus } from '../protocol/stream-messages.js'
 import type { Stream } from '../streams/stream.js'
 import { isOfTransport } from './ids.js'
 import type { SharedStreams } from './shared-streams.js'
@@ -100,7 +100,7 @@ export class Wire implements ReaderHost, RequestWire, SessionWire {
    * Without an id there is a `null`, as JSON-RPC wants it; the official SDK reads such a message
    * and drops it.
    */
-  refuse(id: RequestId | undefined, { code, message, data }: Refusal): void {
+  refuse(id: RequestId | undefined, { code, message, data }: ErrorObject): void {
     void this.send({
       jsonrpc: '2.0',
       id: id ?? null,

@@ -2,9 +2,9 @@
 import type { ServerResponse } from 'node:http'
 import { errorResponse, type RequestId, type RequestMessage } from '../../protocol/json-rpc.js'
 import type { AskedAdmission } from '../../endpoint/admission.js'
-import { relayAnswer, sendToEndpoint } from '../../endpoint/endpoint-client.js'
+import { sendToEndpoint } from '../../endpoint/endpoint-client.js'
 import { refuseAndCount } from '../../endpoint/refusals.js'
-import { answerJson, canAnswer, refuse } from '../../endpoint/reply.js'
+import { answerJson, answerRefusal, canAnswer, refuse, relayAnswer } from '../../endpoint/reply.js'
 import type { RequestContext } from '../../endpoint/request-context.js'
 import type { TaskAdmission } from './task-admission.js'
 import type { TaskRefusal } from './task-refusal.js'
@@ -38,12 +38,12 @@ export function responseText(id: RequestId, { kind, text }: Outcome): string {
 
 export function sendRefusal(
   { context, request }: TaskPost,
-  { status, code, message, data }: TaskRefusal
+  { status, ...error }: TaskRefusal
 ): void {
   const { instance, res } = context
-  instance.debug('%s refused: %s', request.method, message)
-  instance.count('refused', undefined, (data as { reason?: string } | undefined)?.reason)
-  answerJson(res, status, errorResponse(request.id, code, message, data))
+  instance.debug('%s refused: %s', request.method, error.message)
+  instance.count('refused', undefined, (error.data as { reason?: string } | undefined)?.reason)
+  answerJson(res, status, errorResponse(request.id, error))
 }
 
 /**
@@ -80,21 +80,9 @@ export function onceAdmitted(
 /** Whether the endpoint lets this client in; where it does not, it has been told so. */
 export function isLetIn({ context, request }: TaskPost, asked: AskedAdmission): boolean {
   const { res } = context
-  switch (asked.kind) {
-    case 'admitted':
-      return canAnswer(res)
-    case 'refusal':
-      relayAnswer(asked.response, res)
-      return false
-    case 'error': {
-      const { code, message, data } = asked.error
-      answerJson(res, 200, errorResponse(request.id, code, message, data))
-      return false
-    }
-    case 'none':
-      refuse(res, 502, 'endpoint-failed')
-      return false
-  }
+  if (asked.kind === 'admitted') return canAnswer(res)
+  answerRefusal(res, request.id, asked)
+  return false
 }
 
 /** Lets the endpoint answer, now that it is known that this is its own. */

@@ -1,6 +1,6 @@
 // What a request about tasks is refused with: each names what was wrong, and says nothing about
 // anybody else's tasks.
-import { faultMessage, STREAM_ERROR, type StreamFault } from '../../protocol/errors.js'
+import { faultError, STREAM_ERROR, type StreamFault } from '../../protocol/errors.js'
 import { HEADER_MISMATCH } from '../../protocol/standard-headers.js'
 import {
   INVALID_PARAMS,
@@ -78,6 +78,5 @@ export function badHeader(what: string): TaskRefusal {
 
 /** What a request comes to that gets no answer, as JSON. */
 export function faultText(fault: StreamFault): string {
-  const data = { reason: fault }
-  return JSON.stringify({ code: STREAM_ERROR, message: faultMessage(fault), data })
+  return JSON.stringify(faultError(fault))
 }

@@ -77,7 +77,7 @@ export function failureOf(call: ToolCall, error: unknown): string {
   if (error instanceof TaskError) return answerWith(call, 'error', error.error)
   const why = error instanceof Error ? error.message : String(error)
   const message = `The task cannot be followed: ${why}`
-  return errorResponse(call.id, STREAM_ERROR, message, { reason: 'task-lost' })
+  return errorResponse(call.id, { code: STREAM_ERROR, message, data: { reason: 'task-lost' } })
 }
 
 /** The answer to the call, where a task has come to one. */

@@ -5,11 +5,8 @@ import express from 'express'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { connect } from 'node:net'
 import { text } from 'node:stream/consumers'
-import {
-  relayAnswer,
-  sendToEndpoint,
-  type InjectOptions
-} from '../../../lib/endpoint/endpoint-client.js'
+import { sendToEndpoint, type InjectOptions } from '../../../lib/endpoint/endpoint-client.js'
+import { relayAnswer } from '../../../lib/endpoint/reply.js'
 import { isLoopback } from '../../../lib/endpoint/loopback.js'
 import { gate } from '../../helpers/gate.js'
 import { closeAll, listen, type Handler } from '../../helpers/listen.js'

@@ -75,19 +75,23 @@ it('an object is neither a list nor null', () => {
 })
 
 it('an error response is JSON-RPC, in one line', () => {
-  expect(JSON.parse(errorResponse(1, -32000, 'no'))).toEqual({
+  expect(JSON.parse(errorResponse(1, { code: -32000, message: 'no' }))).toEqual({
     jsonrpc: '2.0',
     id: 1,
     error: { code: -32000, message: 'no' }
   })
-  const full = errorResponse('a\nb', -32000, 'line\r\nline', { reason: 'x' })
+  const full = errorResponse('a\nb', {
+    code: -32000,
+    message: 'line\r\nline',
+    data: { reason: 'x' }
+  })
   expect(JSON.parse(full)).toEqual({
     jsonrpc: '2.0',
     id: 'a\nb',
     error: { code: -32000, message: 'line\r\nline', data: { reason: 'x' } }
   })
   expect(full).not.toMatch(/[\r\n]/)
-  expect(JSON.parse(errorResponse(null, 1, '')).id).toBeNull()
+  expect(JSON.parse(errorResponse(null, { code: 1, message: '' })).id).toBeNull()
 })
 
 describe('the shortcut past parsing', () => {

@@ -1,0 +1,43 @@
+// A client whose events are gone, and who cannot be told by a status: as an event.
+import { now } from '../protocol/clock.js'
+import { faultError, type StreamFault } from '../protocol/errors.js'
+import { formatGoneId, formatPrimerId, label } from '../protocol/event-id.js'
+import { errorResponse } from '../protocol/json-rpc.js'
+import { encodeIdField, encodeMessage, primerText } from '../protocol/sse-writer.js'
+import type { FoundStream } from '../streams/finished-streams.js'
+import type { Context } from './route.js'
+import { writeStreamHead } from '../endpoint/stream-headers.js'
+
+/** Gives it the one thing that settles its calls: an error for each of its request ids. */
+export function tellLapsed(context: Context, lapsed: FoundStream, cursor: number): void {
+  const { instance, res } = context
+  const found = lapsed.value
+  const { primer } = context.profileOn({ owner: found.owner })
+  const fault = faultOf(lapsed)
+  instance.count('refused', lapsed.kind === 'local' ? lapsed.value : undefined, fault)
+  instance.debug(
+    'stream %s: events after %d are gone, told as an error: %s',
+    label(found),
+    cursor,
+    fault
+  )
+  if (!writeStreamHead(context, found)) return
+  res.write(
+    primerText(
+      primer === 'named' ? 'named' : 'empty',
+      formatPrimerId(found, cursor, (Math.floor(now()) % 1e9) + 1),
+      null
+    )
+  )
+  for (const [i, id] of found.requestIds.entries()) {
+    const isLast = i === found.requestIds.length - 1
+    if (isLast) res.write(encodeIdField(formatGoneId(found, cursor)))
+    res.write(encodeMessage(errorResponse(id, faultError(fault))))
+  }
+  res.end()
+}
+
+function faultOf({ kind, value }: FoundStream): StreamFault {
+  if (kind === 'local') return 'events-evicted'
+  return value.state === 'abandoned' ? 'abandoned' : 'stream-expired'
+}
