@@ -221,11 +221,10 @@ export class Life {
   }
 
   async #signOf(tag: string): Promise<'alive' | 'left' | 'none'> {
+    const found = this.#backplane.command(['GET', this.#host.keyOf(tag)])
     const late = this.#wait(this.#lease * ANSWER).then(() => {
       throw new Error('Redis does not answer')
     })
-    late.catch(() => undefined)
-    const found = this.#backplane.command(['GET', this.#host.keyOf(tag)])
     const sign = await Promise.race([found, late])
     if (!(sign instanceof Uint8Array)) return 'none'
     return sign[0] === FAREWELL[0] ? 'left' : 'alive'

@@ -171,6 +171,20 @@ describe('an exchange', () => {
     expect(a.happened).toEqual(['1'])
   })
 
+  it('says nothing more where its user breaks it off because of what has come', () => {
+    const { a, b, deliver } = pair()
+    const exchange = a.relay.open('b', {
+      ...userOf(a.happened),
+      end: () => exchange.reset()
+    })
+    exchange.write(bytes('question'))
+    deliver(a)
+    b.wire.length = 0
+    b.accepted[0]!.end()
+    deliver(b)
+    expect(a.wire.map(({ kind }) => kind)).toEqual([KIND.resets])
+  })
+
   it('is refused by one word, and not begun by a late copy of its first message', () => {
     const { a, b, deliver, pass } = pair(false)
     a.relay.open('b', userOf(a.happened)).write(bytes('one'))
