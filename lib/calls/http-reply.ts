@@ -131,7 +131,7 @@ type Header = [string, OutgoingHttpHeader]
 const OF_MESSAGE = /^(?:cache-control|content-.*|etag|x-accel-buffering)$/i
 
 /** A response under another request's id. */
-export function withId(text: string, requestId: string, id: RequestId): string {
+function withId(text: string, requestId: string, id: RequestId): string {
   const places = [...text.matchAll(/"id"\s*:\s*"([\w-]{21})"/g)].filter(
     ([, found]) => found === requestId
   )

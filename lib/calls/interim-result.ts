@@ -28,7 +28,7 @@ const NOT_TO_BE_KEPT = { ttlMs: 0, cacheScope: 'private' }
  * The text of a result that is not the last. It has no `structuredContent` unless `partial` has:
  * nothing could be made up that fits a tool's `outputSchema`.
  */
-export function interimResult(
+function interimResult(
   method: string,
   revision: string | undefined,
   nextResumeToken: string,

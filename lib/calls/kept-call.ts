@@ -6,7 +6,7 @@ import { decodeAnswer, encodeAnswer } from './call-events.js'
 import type { CallFacts } from './call-host.js'
 
 /** What a request must have in common with the one that began the call. */
-export type KeptFacts = Pick<CallFacts, 'scope' | 'method' | 'parameters'>
+type KeptFacts = Pick<CallFacts, 'scope' | 'method' | 'parameters'>
 
 export interface KeptCall extends KeptFacts {
   readonly answer: WrittenAnswer

@@ -1,5 +1,5 @@
-// The one thing that says "come again" from 2026-07-28 on: a result that asks for no input and has a
-// `requestState` (load shedding). Official clients repeat their request with it by themselves.
+// The one thing that says "come again" from 2026-07-28 on: a result that asks for no input and has
+// a `requestState` (load shedding). Official clients repeat their request with it by themselves.
 import { isObject, type Message, paramsOf } from '../protocol/json-rpc.js'
 import { spliceJson } from '../protocol/json-splice.js'
 import type { EndpointAnswer } from '../endpoint/endpoint-answer.js'
@@ -15,7 +15,7 @@ export const MOST_ROUNDS = 1000
  * What a state of ours says: which call its client waits for, or what the endpoint has said in a
  * round of its own.
  */
-export type RequestState =
+type RequestState =
   | { readonly kind: 'call'; readonly token: string }
   | { readonly kind: 'endpoint'; readonly rounds: number; readonly state: string | undefined }
 

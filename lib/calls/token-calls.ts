@@ -44,7 +44,7 @@ export class TokenCalls {
     return undefined
   }
 
-  /** The call that a request waits for; `undefined`: it has been told that there is none. */
+  /** The call that a request waits for; `undefined`: it has been refused. */
   find(
     request: RequestMessage,
     scope: string,

@@ -7,7 +7,7 @@ import type { TaskStatus } from '../../protocol/tasks.js'
 import { faultText } from './task-refusal.js'
 import { type Round, TaskInput } from './task-input.js'
 
-export interface TaskTimes {
+interface TaskTimes {
   /** Milliseconds from its creation for which it can be asked for. */
   readonly ttl: number
   /** Milliseconds that its client is told to wait from one look to the next. */

@@ -38,9 +38,12 @@ export class Tasks {
   readonly #shared: TasksParts
   readonly #parts: InstanceParts
   readonly #store: TaskStore
+  /** [2025-11-25] Some tools have been set to become tasks. */
+  readonly #hasTools: boolean
 
   constructor(parts: InstanceParts, settings: TasksSettings) {
     this.#parts = parts
+    this.#hasTools = [...settings.tools.values()].some(policy => policy !== 'never')
     this.#store = new TaskStore(settings, parts.newId, parts.kept)
     const admission = new TaskAdmission(parts)
     this.#shared = {
@@ -171,11 +174,6 @@ export class Tasks {
   noteAnswers(context: RequestContext): void {
     if (this.#store.counts().tasks === 0) return
     eachAnswer(context, this.#store, (task, id) => this.#shared.dialogues.get(task)?.answered(id))
-  }
-
-  /** [2025-11-25] Some tools have been set to become tasks. */
-  get #hasTools(): boolean {
-    return [...this.#shared.settings.tools.values()].some(policy => policy !== 'never')
   }
 
   #mayBeTask(name: unknown): boolean {
