@@ -173,8 +173,6 @@ export class Call extends SoleReader implements Producer {
     onReleased()
   }
 
-  // Reader
-
   /** Passes on what has been said, as long as somebody takes it; then the end, if it is there. */
   wake(): void {
     this.#log.passOn(this.#step)
@@ -212,7 +210,7 @@ export class Call extends SoleReader implements Producer {
     this.#step = new CallStep(token)
   }
 
-  /** Gives what there is: a part of the result, the result, or a token alone. */
+  /** Answers with what there is: a part of the result, the result, or a token alone. */
   #answer(): void {
     this.#deadline.stop()
     const step = this.#step
