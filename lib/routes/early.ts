@@ -9,9 +9,9 @@ import { watchOutcome } from '../endpoint/outcome.js'
 import type { LateBody } from '../endpoint/read-ahead.js'
 import { canAnswer } from '../endpoint/reply.js'
 import { calls } from './calls.js'
-import { negotiate } from './endpoint.js'
 import { hasInexactId } from './oversized.js'
 import { passNotMcp } from './pass.js'
+import { negotiate, readAlong } from './read-along.js'
 import { type Answer, type Context, firstAnswer, type Route, settle } from './route.js'
 
 export function passEarly(context: Context, late: LateBody, ours: readonly Route[]): void {
@@ -99,11 +99,7 @@ function whenKnown(run: EndpointRun, goOn: () => void, withhold: () => void): En
 }
 
 function learn(context: Context, run: EndpointRun): void {
-  const { tasks, tokens } = context.instance
-  watchOutcome(context, true)
-  tokens?.watch(context)
-  tokens?.noteAnswers(context)
-  tasks?.noteAnswers(context)
+  readAlong(context, true)
   run.learn()
   negotiate(context)
 }

@@ -2,8 +2,8 @@
 import { isInitialize, isRequest, isTooMany } from '../protocol/json-rpc.js'
 import { CallRun } from '../endpoint/call-run.js'
 import { EndpointRun } from '../endpoint/endpoint-run.js'
-import { watchOutcome } from '../endpoint/outcome.js'
 import { calls } from './calls.js'
+import { negotiate, readAlong } from './read-along.js'
 import type { Answer, Context } from './route.js'
 
 export function endpoint(context: Context): Answer {
@@ -12,43 +12,38 @@ export function endpoint(context: Context): Answer {
 
 function ask(context: Context): void {
   const { instance, method, messages, next } = context
-  const { tasks, tokens, debug } = instance
+  const { tasks, tokens } = instance
   // What is answered in the endpoint's place goes the way that its own answer would.
   const task = tasks?.beginFor(context)
   const inItsPlace = task === undefined ? calls(context) : undefined
   const token = (task ?? inItsPlace) === undefined ? tokens?.beginFor(context) : undefined
   if (isTooMany(messages)) {
-    debug('%s passed on untouched: a batch of %d', method, messages.length)
+    instance.debug('%s passed on untouched: a batch of %d', method, messages.length)
     return void (inItsPlace ?? next)()
   }
-  watchOutcome(context)
-  tokens?.watch(context)
-  tokens?.noteAnswers(context)
-  tasks?.noteAnswers(context)
-  if (token !== undefined) {
-    const run = new CallRun(context)
-    negotiate(context)
-    return token(run)
-  }
-  const why = task === undefined ? whyUntouched(context) : undefined
-  if (why !== undefined) {
-    debug('%s passed on untouched: %s', method, why)
-    negotiate(context)
-    return void (inItsPlace ?? next)()
-  }
-  const run = new EndpointRun(context)
+  readAlong(context)
+  const begin =
+    token === undefined
+      ? runFor(context, task, inItsPlace)
+      : token.bind(undefined, new CallRun(context))
   // Behind all that reads along, so that what is kept is what the client has been told.
   negotiate(context)
-  if (task === undefined) run.run(inItsPlace)
-  else task(run)
+  begin()
 }
 
-/** Adds to what the endpoint declares. */
-export function negotiate(context: Context): void {
-  const { tasks, tokens, resources } = context.instance
-  tasks?.declare(context)
-  tokens?.addHints(context)
-  resources?.negotiate(context)
+/** The endpoint runs, or what answers in its place; captured, where that may become a stream. */
+function runFor(
+  context: Context,
+  task: ((run: EndpointRun) => unknown) | undefined,
+  inItsPlace: Answer | undefined
+): Answer {
+  const why = task === undefined ? whyUntouched(context) : undefined
+  if (why !== undefined) {
+    context.instance.debug('%s passed on untouched: %s', context.method, why)
+    return inItsPlace ?? (() => context.next())
+  }
+  const run = new EndpointRun(context)
+  return () => (task === undefined ? run.run(inItsPlace) : task(run))
 }
 
 function whyUntouched(context: Context): string | undefined {

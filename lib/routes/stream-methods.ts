@@ -11,9 +11,9 @@ import { whatIsAsked } from './stream-request.js'
 /** A POST with a message for the streams. */
 export function streamMethod(context: Context): Answer | undefined {
   if (!context.messages.some(isStreamMethod)) return undefined
+  if (!context.isForeign) return () => answerStreamMethod(context)
   // Before any look-up, as on stream URLs.
-  if (context.isForeign) return () => refuseAndCount(context, 403, 'foreign-origin')
-  return () => answerStreamMethod(context)
+  return () => refuseAndCount(context, 403, 'foreign-origin')
 }
 
 /** `saved`: what is left of the stream, whose instance has gone. */
