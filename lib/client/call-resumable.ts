@@ -3,7 +3,7 @@
 import { checkCall, checkOption, isTime, NUMBER } from './check-arguments.js'
 import { now } from '../protocol/clock.js'
 import { ASYNC_PREFERENCE } from '../protocol/respond-async.js'
-import { abortWith } from './abort-with.js'
+import { abortWith } from './aborting.js'
 import { pause } from './pause.js'
 import { ANYTHING, type RequestingClient, type ResumableResult } from './requesting-client.js'
 import { isPassing } from './retry-delay.js'

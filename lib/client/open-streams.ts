@@ -62,10 +62,9 @@ export class OpenStreams {
     if (known?.taker !== undefined) return false
     if (known === undefined) this.#streams.set(streamId, { cursor: undefined, requestId })
     if (requestId === undefined) this.own ??= streamId
-    const { stream } = paramsOf(message)
-    const interval = isObject(stream) ? stream['resumeInterval'] : undefined
-    if (isObject(interval) && typeof interval['min'] === 'number')
-      this.retry = interval['min'] * 1000
+    const { resumeInterval } = Object(paramsOf(message)['stream']) as { resumeInterval?: unknown }
+    const { min } = Object(resumeInterval) as { min?: unknown }
+    if (typeof min === 'number') this.retry = min * 1000
     return true
   }
 

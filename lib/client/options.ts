@@ -54,8 +54,8 @@ export interface ResumableFetchOptions {
    */
   readonly idleTimeout?: number | null | undefined
   /**
-   * Bytes that one event may have, and those of a JSON answer that are read ahead so that it can be
-   * asked for again. Default: 64 MiB.
+   * Bytes that one event or a reply about a task may have, and those of a JSON answer that are read
+   * ahead so that it can be asked for again. Default: 64 MiB.
    */
   readonly maxEventSize?: number | undefined
   /**

@@ -83,8 +83,8 @@ export class Outgoing {
     return this.#asked.delete(response.id)
   }
 
-  /** A message has arrived, and so has everything before it. */
+  /** A message has arrived, if it is one of them, and so has everything before it. */
   #arrived(message: WireMessage | undefined): void {
-    if (message !== undefined) this.messages.splice(0, this.messages.indexOf(message) + 1)
+    this.messages.splice(0, this.messages.indexOf(message as WireMessage) + 1)
   }
 }

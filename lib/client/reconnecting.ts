@@ -113,10 +113,10 @@ export class Reconnecting implements TransportLike, WireListener {
   }
 
   wireLost(wire: ClientWire, reason: ReconnectReason): void {
+    // Nor is there one where the transport is closed.
     if (wire !== this.#outgoing.wire) return
     this.#silence.stop()
     this.#outgoing.disconnected()
-    if (this.#state === 'closed') return
     // Not one that has not even said that it knows the session.
     if (this.#state === 'open' && wire.age > LONG_ENOUGH) this.#attempt = 0
     if (this.#streams.own === undefined && (this.#isPlain || !this.#outgoing.areHarmless))

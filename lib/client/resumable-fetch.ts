@@ -1,7 +1,8 @@
 // A fetch whose event streams do not break, and whose POSTs do not run twice.
-import { isRequest, type Message, type RequestId } from '../protocol/json-rpc.js'
+import { cancelledRequest, isRequest, type RequestId } from '../protocol/json-rpc.js'
 import { writtenMessages } from '../protocol/json-splice.js'
 import { STREAM_PREFERENCE } from '../protocol/prefer.js'
+import { untilAborted } from './aborting.js'
 import { keepAnswers } from './answers.js'
 import {
   type ClientSettings,
@@ -56,7 +57,7 @@ function unbrokenFetch(settings: ClientSettings): FetchLike {
     const method = init.method?.toUpperCase() ?? 'GET'
     const isOurs =
       /^(GET|POST)$/.test(method) && headers.get('accept')?.includes('text/event-stream')
-    if (isOurs !== true) return fetch(input, init)
+    if (isOurs !== true) return untilAborted(init.signal, fetch(input, init), discard)
 
     const url = String(input)
     const [endpoint = ''] = url.split(/[?#]/)
@@ -64,12 +65,13 @@ function unbrokenFetch(settings: ClientSettings): FetchLike {
     servers.set(endpoint, server)
     const written = typeof init.body === 'string' ? writtenMessages(init.body) : []
     const messages = written.map(({ message }) => message)
+    const requests = messages.filter(isRequest)
     const call: Call = {
       server,
       scope: `${endpoint} ${headers.get('mcp-session-id')}`,
       init: { ...init, headers: new Headers(headers), body: null },
-      hasRequests: messages.some(isRequest),
-      pending: new Set(messages.filter(isRequest).map(({ id }) => id)),
+      hasRequests: requests.length > 0,
+      pending: new Set(requests.map(({ id }) => id)),
       asked: new Map(),
       handsOff: false,
       askedAt: 0,
@@ -81,7 +83,8 @@ function unbrokenFetch(settings: ClientSettings): FetchLike {
     }
     for (const other of [...sent, ...open]) {
       if (other.scope !== call.scope) continue
-      withdraw(other, messages)
+      // What a newer call of the same client cancels is not waited for.
+      for (const message of messages) other.pending.delete(cancelledRequest(message) as RequestId)
       if (open.has(other)) other.init = call.init
     }
 
@@ -97,14 +100,15 @@ function unbrokenFetch(settings: ClientSettings): FetchLike {
     const sending =
       isKeyed && server.isOurs ? sendAgain(url, request, settings) : fetch(url, request)
     sent.add(call)
-    const response = await sending.catch((error: unknown) => {
-      sent.delete(call)
-      // It may run all the same, and as long as it has no stream its key stands for it.
-      if (init.signal?.aborted && isKeyed && server.isOurs)
-        cancelStream(`${url}${url.includes('?') ? '&' : '?'}stream=${key}`, call, settings)
-      throw error
-    })
-    sent.delete(call)
+    const answered = untilAborted(init.signal, sending, discard)
+    const response = await answered
+      .finally(() => sent.delete(call))
+      .catch((error: unknown) => {
+        // It may run all the same, and as long as it has no stream its key stands for it.
+        if (init.signal?.aborted && isKeyed && server.isOurs)
+          cancelStream(`${url}${url.includes('?') ? '&' : '?'}stream=${key}`, call, settings)
+        throw error
+      })
     const applied = response.headers.get('preference-applied') ?? ''
     if (applied.includes(STREAM_PREFERENCE)) server.isOurs = true
     const mayHandOff = server.isOurs || server.handsOff !== false
@@ -120,12 +124,3 @@ function unbrokenFetch(settings: ClientSettings): FetchLike {
  * Characters of a body up to which it is certain that the server reads it before it lets it run.
  */
 const LONGEST_REPEATED = 2 ** 20
-
-type Cancelled = { readonly requestId?: RequestId } | undefined
-
-/** What a newer call of the same client cancels is not waited for. */
-function withdraw({ pending }: Call, messages: readonly Message[]): void {
-  for (const { method, params } of messages)
-    if (method === 'notifications/cancelled')
-      pending.delete((params as Cancelled)?.requestId as RequestId)
-}

@@ -2,6 +2,7 @@
 import { LONGEST_TIMEOUT, now } from '../protocol/clock.js'
 import { alarm } from './alarm.js'
 import type { ReconnectReason, RetrySettings } from './options.js'
+import { untilAborted } from './aborting.js'
 import { pause } from './pause.js'
 
 export interface RetryTimes {
@@ -133,7 +134,22 @@ export function within<T>(
   giveUp?: (silence: Error) => void
 ): Promise<T> {
   return new Promise((resolve, reject) => {
-    const ring = (): void => (giveUp ?? reject)(new Error('Silence'))
-    work.then(resolve, reject).finally(alarm(patience ?? LONGEST_TIMEOUT, ring))
+    const silence = (): void => (giveUp ?? reject)(new Error('Silence'))
+    work.then(resolve, reject).finally(alarm(patience ?? LONGEST_TIMEOUT, silence))
   })
+}
+
+/**
+ * Waits for what a connection brings, until that is aborted: by others, or by us when `patience` is
+ * over. What comes then is for `discard`.
+ */
+export function onConnection<T>(
+  connection: AbortController,
+  patience: number | null,
+  work: Promise<T>,
+  discard?: (late: T) => void
+): Promise<T> {
+  return within(patience, untilAborted(connection.signal, work, discard), silence =>
+    connection.abort(silence)
+  )
 }

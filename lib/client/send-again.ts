@@ -1,8 +1,9 @@
 // A POST to a server that knows what an `Idempotency-Key` is: where its response is lost on the
 // way, it is sent again.
-import { abortWith } from './abort-with.js'
+import { abortWith } from './aborting.js'
 import type { ClientSettings } from './options.js'
-import { Refused, retrying, within } from './retry-delay.js'
+import { readAhead } from './read-ahead.js'
+import { onConnection, Refused, retrying } from './retry-delay.js'
 import { discard, isEventStream, streamUrlOf } from './stream-request.js'
 
 /**
@@ -19,19 +20,14 @@ export function sendAgain(
 ): Promise<Response> {
   const send = async (isLast: boolean): Promise<Response> => {
     const response = await sendOnce(url, init, settings)
-    if (isLast || !NOT_THROUGH.includes(response.status) || isRemembered(response)) return response
+    const { status, headers } = response
+    // The server has kept this answer, and would only repeat it: a gateway has not set the header.
+    const isRemembered = status !== 503 && headers.has('preference-applied')
+    if (isLast || isRemembered || !NOT_THROUGH.includes(status)) return response
     discard(response)
     throw new Refused(response)
   }
   return retrying(send, settings, init.signal)
-}
-
-/**
- * Whether the server has kept this answer, and would only repeat it: a gateway in front of it has
- * not set the header.
- */
-function isRemembered({ status, headers }: Response): boolean {
-  return status !== 503 && headers.has('preference-applied')
 }
 
 /**
@@ -52,10 +48,9 @@ async function sendOnce(
 ): Promise<Response> {
   const { fetch, idleTimeout, maxEventSize } = settings
   const { controller, release } = abortWith(init.signal)
-  const giveUp = (error: unknown): void => controller.abort(error)
   try {
     const sent = fetch(url, { ...init, signal: controller.signal })
-    const response = await within(idleTimeout, sent, giveUp)
+    const response = await onConnection(controller, idleTimeout, sent, discard)
     if (isCut(response, url)) throw incomplete()
     const { status, body, headers } = response
     // One of our streams sees to the signal itself.
@@ -63,31 +58,21 @@ async function sendOnce(
       release()
       return response
     }
-    const reader = body.getReader() as Reader
-    const chunks: Chunk[] = []
-    let size = 0
     const isReadHere = status === 200 && MAY_BE_JSON.test(headers.get('content-type') ?? '')
     // More than is kept of anything is passed on: its reader may know what to do with it.
-    while (isReadHere && size <= maxEventSize) {
-      const { value } = await within(idleTimeout, reader.read(), giveUp)
-      if (value === undefined) {
-        if (size === 0) throw incomplete()
-        release()
-        return withBody(response, new Blob(chunks))
-      }
-      chunks.push(value)
-      size += value.length
-    }
-    return withBody(response, passedOn(chunks, reader, release))
+    const read = await readAhead(
+      body,
+      isReadHere ? maxEventSize : -1,
+      chunk => onConnection(controller, idleTimeout, chunk),
+      release
+    )
+    if (read instanceof Blob && read.size === 0) throw incomplete()
+    return withBody(response, read)
   } catch (error) {
-    release()
-    giveUp(error)
+    controller.abort(error)
     throw error
   }
 }
-
-type Chunk = Uint8Array<ArrayBuffer>
-type Reader = ReadableStreamDefaultReader<Chunk>
 
 const incomplete = (): Error => new Error('Incomplete response')
 
@@ -100,30 +85,6 @@ function isCut(response: Response, url: string): boolean {
   return (
     status === 200 && type !== '' && TYPES.some(whole => whole !== type && whole.startsWith(type))
   )
-}
-
-/**
- * What was read of a body, and then the rest. `over` is called at its end, however that comes; an
- * empty body ends by itself, also where nobody reads it.
- */
-function passedOn(chunks: Chunk[], reader: Reader, over: () => void): ReadableStream<Uint8Array> {
-  return new ReadableStream({
-    async pull(controller) {
-      try {
-        const chunk = chunks.shift() ?? (await reader.read()).value
-        if (chunk !== undefined) return controller.enqueue(chunk)
-        over()
-        controller.close()
-      } catch (error) {
-        over()
-        throw error
-      }
-    },
-    cancel(reason) {
-      over()
-      return reader.cancel(reason)
-    }
-  })
 }
 
 /**

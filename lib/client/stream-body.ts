@@ -2,6 +2,7 @@
 import { STREAM_ERROR } from '../protocol/errors.js'
 import { errorResponse } from '../protocol/json-rpc.js'
 import { encodeMessage } from '../protocol/sse-writer.js'
+import { onAbort } from './aborting.js'
 import { BodyConnections } from './body-connections.js'
 import type { ClientSettings, ReconnectReason } from './options.js'
 import { ReceivedBlocks } from './received-blocks.js'
@@ -30,19 +31,17 @@ export function unbrokenBody(
 class UnbrokenBody {
   readonly #call: Call
   readonly #settings: ClientSettings
-  /** What the caller aborts the call with. */
-  readonly #signal: AbortSignal | null | undefined
   readonly #received: ReceivedBlocks
   readonly #connections: BodyConnections
   /** Aborts when nothing more is handed up. */
   readonly #over = new AbortController()
   #reader: Reader | undefined
-  #abort: (() => void) | undefined
+  /** Ends listening to what the caller aborts the call with. */
+  #release: (() => void) | undefined
 
   constructor(first: Response, streamUrl: string, call: Call, settings: ClientSettings) {
     this.#call = call
     this.#settings = settings
-    this.#signal = call.init.signal
     this.#reader = first.body?.getReader()
     this.#received = new ReceivedBlocks(call)
     this.#connections = new BodyConnections(
@@ -55,16 +54,13 @@ class UnbrokenBody {
   }
 
   start(controller: Controller): void {
-    const signal = this.#signal
+    const { signal } = this.#call.init
     this.#call.isConnected = () => this.#reader !== undefined
     this.#call.open.add(this.#call)
-    const abort = (): void => {
+    this.#release = onAbort(signal, () => {
       this.#end(true)
       controller.error(signal?.reason)
-    }
-    this.#abort = abort
-    if (signal?.aborted) abort()
-    else signal?.addEventListener('abort', abort)
+    })
   }
 
   async pull(controller: Controller): Promise<void> {
@@ -156,7 +152,7 @@ class UnbrokenBody {
     call.onAnswer?.()
     call.stopWaiting?.()
     call.open.delete(call)
-    if (this.#abort !== undefined) this.#signal?.removeEventListener('abort', this.#abort)
+    this.#release?.()
     if (!isUnwanted) return
     this.#disconnect()
     if (!this.#received.isAnswered) this.#connections.cancelStream()

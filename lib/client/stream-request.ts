@@ -4,7 +4,7 @@ import type { RequestId } from '../protocol/json-rpc.js'
 import type { WrittenMessage } from '../protocol/json-splice.js'
 import { STREAM_PREFERENCE } from '../protocol/prefer.js'
 import type { ClientSettings } from './options.js'
-import { within } from './retry-delay.js'
+import { onConnection } from './retry-delay.js'
 
 /** What is known of a server. */
 export interface ServerFacts {
@@ -115,7 +115,7 @@ export async function requestStream(
     signal: connection.signal,
     keepalive: method === 'DELETE'
   })
-  return within(idleTimeout, response, error => connection.abort(error))
+  return onConnection(connection, idleTimeout, response, discard)
 }
 
 /**
@@ -140,7 +140,7 @@ export function cancelStream(url: string, call: Call, settings: ClientSettings):
 }
 
 /** Frees the connection of a response that is of no use. */
-export function discard({ body }: Response): void {
+export function discard({ body }: Pick<Response, 'body'>): void {
   body?.cancel().catch(() => undefined)
 }
 

@@ -1,6 +1,6 @@
 // The MCP endpoint as `streamResource` reaches it: with what the transport sends, or with the
 // headers that it was given.
-import { abortWith } from './abort-with.js'
+import { abortWith } from './aborting.js'
 import { FIRST_STATELESS_REVISION } from '../protocol/revisions.js'
 import { type FetchLike, GLOBAL_FETCH, type HeadersLike } from './options.js'
 import { discard } from './stream-request.js'

@@ -12,7 +12,7 @@ import {
 } from './stream-resource-head.js'
 import type { ResourceSettings } from './stream-resource-options.js'
 import { discard } from './stream-request.js'
-import { untilAborted } from './until-aborted.js'
+import { untilAborted } from './aborting.js'
 import { type Found, hasBytes, type Source, unexpected } from './stream-resource-source.js'
 
 type ByteReader = ReadableStreamDefaultReader<Uint8Array>

@@ -18,7 +18,7 @@ const UNSAFE_IN_TARGET = /[^A-Za-z0-9\-._~:/?[\]@!$&'()*+,;=%]/gu
  * Characters of the rest of a query in the target of a link: clients do not take heads of more than
  * about twice as many.
  */
-const LONGEST_REST = 8 * 1024
+const LONGEST_REST = 8192
 
 /**
  * The target of a stream link: a relative, query-only reference, the other parts of the query kept,

@@ -45,4 +45,4 @@ export function retryFieldText(retry: number): string {
  * A comment without a blank line: parsers that remember the last id (Python's httpx-sse) would take
  * the blank line for the end of an empty event.
  */
-export const KEEP_ALIVE_COMMENT: Uint8Array = encoder.encode(': keep-alive\n')
+export const KEEP_ALIVE_COMMENT: Uint8Array = /* @__PURE__ */ encoder.encode(': keep-alive\n')

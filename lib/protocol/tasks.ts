@@ -41,11 +41,6 @@ export function hasOwnTasks(capabilities: unknown): boolean {
   )
 }
 
-/** The `data` of `MISSING_CLIENT_CAPABILITY`: what would have to be declared. */
-export const REQUIRED_CAPABILITIES = {
-  requiredCapabilities: { extensions: { [TASKS_EXTENSION]: {} } }
-}
-
 /** [2026-07-28] Whether a request wants to hear of tasks on its stream. */
 export function wantsToHearOfTasks(message: Message): boolean {
   if (message.method !== 'subscriptions/listen') return false

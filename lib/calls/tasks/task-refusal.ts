@@ -6,7 +6,7 @@ import {
   INVALID_PARAMS,
   METHOD_NOT_FOUND,
   MISSING_CLIENT_CAPABILITY,
-  REQUIRED_CAPABILITIES
+  TASKS_EXTENSION
 } from '../../protocol/tasks.js'
 
 export interface TaskRefusal {
@@ -28,7 +28,7 @@ export const UNDECLARED: TaskRefusal = {
   status: 400,
   code: MISSING_CLIENT_CAPABILITY,
   message: 'The request does not declare the extension io.modelcontextprotocol/tasks',
-  data: REQUIRED_CAPABILITIES
+  data: { requiredCapabilities: { extensions: { [TASKS_EXTENSION]: {} } } }
 }
 
 export const NO_ROOM: TaskRefusal = {

@@ -2,6 +2,7 @@
 // that have none.
 import { LONGEST_TIMEOUT } from '../../protocol/clock.js'
 import { ANYTHING, type RequestingClient, type ResumableResult } from '../requesting-client.js'
+import { onAbort } from '../aborting.js'
 import { checkCall, checkOption, isTime, NUMBER } from '../check-arguments.js'
 import { pause } from '../pause.js'
 import { FIRST_STATELESS_REVISION } from '../../protocol/revisions.js'
@@ -121,13 +122,14 @@ async function callCore(
   if (typeof state?.taskId !== 'string') return created
   const { signal } = options
   const cancellation = { method: 'tasks/cancel', params: { taskId: state.taskId } }
-  const cancel = (): void => void sender.request(cancellation, ANYTHING, {}).catch(() => undefined)
-  if (signal?.aborted) cancel()
-  else signal?.addEventListener('abort', cancel, { once: true })
+  const release = onAbort(
+    signal,
+    () => void sender.request(cancellation, ANYTHING, {}).catch(() => undefined)
+  )
   try {
     return await follow(state, onStatus, ask, askResult, signal)
   } finally {
-    signal?.removeEventListener('abort', cancel)
+    release()
   }
 }
 

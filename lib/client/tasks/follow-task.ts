@@ -23,8 +23,6 @@ const MOST_ROUNDS = 9
 export interface Follow {
   readonly server: TaskServer
   readonly call: ToolCall
-  /** How often its client has come already. */
-  readonly rounds: number
   readonly signal: AbortSignal
   /** Takes a message for the caller, as JSON. */
   readonly say: (json: string) => void
@@ -46,17 +44,17 @@ export function seenIn(result: string): Seen {
 
 /** Looks at a task until there is something to answer its call with, which `say` takes last. */
 export async function followTask(follow: Follow, first: Seen): Promise<void> {
-  const { server, call, rounds, signal, say } = follow
+  const { server, call, signal, say } = follow
   const { taskId } = first.state
   const watcher = watcherOf(call.watch)
-  const isPatient = watcher !== undefined || rounds >= MOST_ROUNDS
+  const isPatient = watcher !== undefined || roundsOf(call) >= MOST_ROUNDS
   const mustAnswerAt = isPatient ? Infinity : now() + COME_AGAIN_AFTER
   let reports = 0
   let reported: string | undefined
   for (let seen = first; ; seen = seenIn(await server.get(taskId, signal))) {
     const { state } = seen
     watcher?.(state)
-    const answer = answerTo(follow, seen)
+    const answer = answerTo(call, seen)
     if (answer !== undefined) return say(answer)
     const { statusMessage, pollIntervalMs } = state
     if (typeof statusMessage === 'string' && statusMessage !== reported) {
@@ -68,7 +66,7 @@ export async function followTask(follow: Follow, first: Seen): Promise<void> {
     const left = mustAnswerAt - now()
     // A client that comes again looks at once, however rarely the server wants it to.
     await pause(Math.max(0, Math.min(interval, left)), signal)
-    if (interval > left) return say(comeAgain(follow, taskId))
+    if (interval > left) return say(comeAgain(call, taskId))
   }
 }
 
@@ -81,8 +79,7 @@ export function failureOf(call: ToolCall, error: unknown): string {
 }
 
 /** The answer to the call, where a task has come to one. */
-function answerTo(follow: Follow, { state, members }: Seen): string | undefined {
-  const { call } = follow
+function answerTo(call: ToolCall, { state, members }: Seen): string | undefined {
   switch (state.status) {
     case 'completed':
       return answerWith(call, 'result', members.get('result') ?? '{}')
@@ -90,21 +87,26 @@ function answerTo(follow: Follow, { state, members }: Seen): string | undefined 
     case 'cancelled':
       return answerWith(call, 'error', members.get('error') ?? ended(state))
     case 'input_required':
-      return comeAgain(follow, state.taskId, members.get('inputRequests'))
+      return comeAgain(call, state.taskId, members.get('inputRequests'))
     default:
       return undefined
   }
 }
 
 /** Its client asks people, or does nothing but repeat the call: both by itself. */
-function comeAgain({ call, rounds }: Follow, taskId: string, inputRequests?: string): string {
-  const state = JSON.stringify(stateFor(taskId, rounds + 1))
+function comeAgain(call: ToolCall, taskId: string, inputRequests?: string): string {
+  const state = JSON.stringify(stateFor(taskId, roundsOf(call) + 1))
   const asked = inputRequests === undefined ? '' : `,"inputRequests":${inputRequests}`
   return answerWith(
     call,
     'result',
     `{"resultType":"input_required","requestState":${state}${asked}}`
   )
+}
+
+/** How often its client has come already. */
+function roundsOf({ again }: ToolCall): number {
+  return again?.rounds ?? 0
 }
 
 function answerWith({ id }: ToolCall, member: 'result' | 'error', json: string): string {

@@ -2,12 +2,12 @@
 // none of them runs anything twice.
 import { isObject } from '../../protocol/json-rpc.js'
 import { memberTexts, writtenMessages } from '../../protocol/json-splice.js'
-import { dataOf } from '../../protocol/sse-fields.js'
-import { readWholeBlocks } from '../../protocol/whole-blocks.js'
-import { abortWith } from '../abort-with.js'
+import { abortWith } from '../aborting.js'
 import type { ClientSettings } from '../options.js'
-import { isPassing, Refused, retrying, within } from '../retry-delay.js'
+import { readAhead } from '../read-ahead.js'
+import { isPassing, onConnection, Refused, retrying } from '../retry-delay.js'
 import { discard, isEventStream, postInit } from '../stream-request.js'
+import { eventsIn } from './events-in.js'
 import type { ToolCall } from './task-calls.js'
 
 /** An error that the server has answered with. */
@@ -70,22 +70,29 @@ export class TaskServer {
       try {
         const init = await this.#request(method, taskId, more)
         const sent = this.#send({ ...init, signal: controller.signal })
-        return await within(this.#settings.idleTimeout, sent, silence => controller.abort(silence))
+        return await onConnection(controller, this.#settings.idleTimeout, sent)
       } finally {
         release()
       }
     }
     const { status, reply } = await retrying(attempt, this.#settings, signal)
-    if (reply === undefined) throw new Error(`HTTP ${status} without a JSON-RPC response`)
+    if (reply === undefined)
+      throw new Error(`HTTP ${status} without a JSON-RPC response within \`maxEventSize\``)
     return resultOf(reply)
   }
 
   async #send(init: RequestInit): Promise<Answer> {
-    const response = await this.#settings.fetch(this.#url, init)
+    const { fetch, maxEventSize } = this.#settings
+    const response = await fetch(this.#url, init)
     const { status } = response
-    if (!isPassing(status)) return { status, reply: await replyIn(response) }
-    discard(response)
-    throw new Refused(response)
+    if (isPassing(status)) {
+      discard(response)
+      throw new Refused(response)
+    }
+    const body = response.body && (await readAhead(response.body, maxEventSize, chunk => chunk))
+    if (body instanceof Blob) return { status, reply: await replyIn(response, body) }
+    discard({ body })
+    return { status, reply: undefined }
   }
 
   async #request(method: string, taskId: string, more: string): Promise<RequestInit> {
@@ -115,16 +122,10 @@ function inHeader(name: string): string {
 }
 
 /** The response in an answer, be it JSON or an event stream. */
-async function replyIn(response: Response): Promise<string | undefined> {
-  const texts = isEventStream(response) ? await eventsIn(response) : [await response.text()]
+async function replyIn(response: Response, body: Blob): Promise<string | undefined> {
+  const texts = isEventStream(response)
+    ? eventsIn(new Uint8Array(await body.arrayBuffer())).map(({ text }) => text)
+    : [await body.text()]
   const messages = texts.flatMap(writtenMessages)
   return messages.find(({ message }) => isObject(message.result) || isObject(message.error))?.text
-}
-
-async function eventsIn(response: Response): Promise<string[]> {
-  const texts: string[] = []
-  readWholeBlocks(new Uint8Array(await response.arrayBuffer()), (block, from, to, fields) => {
-    if (fields.dataLines > 0) texts.push(dataOf(block, from, to, fields))
-  })
-  return texts
 }

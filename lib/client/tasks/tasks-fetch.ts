@@ -2,12 +2,14 @@
 // whatever became of it on the server.
 import { isResponse } from '../../protocol/json-rpc.js'
 import { memberTexts, writtenMessages } from '../../protocol/json-splice.js'
-import { dataOf } from '../../protocol/sse-fields.js'
 import { encodeJson } from '../../protocol/sse-writer.js'
-import { readWholeBlocks, WholeBlocks } from '../../protocol/whole-blocks.js'
+import { WholeBlocks } from '../../protocol/whole-blocks.js'
+import { onAbort, type Signal, untilAborted } from '../aborting.js'
 import type { ClientSettings, FetchLike } from '../options.js'
+import { readAhead } from '../read-ahead.js'
 import { withBody } from '../send-again.js'
 import { isEventStream } from '../stream-request.js'
+import { eventsIn } from './events-in.js'
 import { failureOf, followTask, type Seen, seenIn } from './follow-task.js'
 import { type ToolCall, toolCallIn } from './task-calls.js'
 import { TaskServer } from './task-server.js'
@@ -18,18 +20,19 @@ export function withTasks(inner: FetchLike, settings: ClientSettings): FetchLike
     const call = init.method?.toUpperCase() === 'POST' ? toolCallIn(init.body) : undefined
     if (call === undefined) return inner(input, init)
     const server = new TaskServer(String(input), init, call, settings)
-    const following = new Following(server, call, init.signal ?? undefined)
+    const following = new Following(server, call, init.signal)
     const { again } = call
-    if (again !== undefined) return following.response(() => following.comeAgain(again))
+    if (again !== undefined) return following.response(following.comeAgain(again))
     const response = await inner(input, { ...init, body: call.text })
-    if (isEventStream(response) && response.body !== null)
-      return withBody(response, following.unlessTask(response.body))
-    if (response.status !== 200) return response
+    const { body, status } = response
+    const { maxEventSize } = settings
+    if (status !== 200 || body === null) return response
+    if (isEventStream(response)) return withBody(response, following.unlessTask(body, maxEventSize))
     // Clients read it whole too.
-    const bytes = await response.arrayBuffer()
-    const task = taskIn(new TextDecoder().decode(bytes), call)
-    if (task === undefined) return withBody(response, new Blob([bytes]))
-    return following.response(() => Promise.resolve(task))
+    const read = await readAhead(body, maxEventSize, chunk => untilAborted(init.signal, chunk))
+    const task = read instanceof Blob ? taskIn(await read.text(), call) : undefined
+    if (task === undefined) return withBody(response, read)
+    return following.response(task)
   }
 }
 
@@ -49,14 +52,11 @@ function untilTask(
   whole: Uint8Array,
   call: ToolCall
 ): readonly [before: Uint8Array, task: Seen | undefined] {
-  let before = whole.subarray(0, 0)
-  let task: Seen | undefined
-  readWholeBlocks(whole, (bytes, from, to, fields) => {
-    if (task !== undefined || fields.dataLines === 0) return
-    task = taskIn(dataOf(bytes, from, to, fields), call)
-    before = bytes.subarray(0, from)
-  })
-  return task === undefined ? [whole, undefined] : [before, task]
+  for (const { text, before } of eventsIn(whole)) {
+    const task = taskIn(text, call)
+    if (task !== undefined) return [before, task]
+  }
+  return [whole, undefined]
 }
 
 type Controller = ReadableStreamDefaultController<Uint8Array>
@@ -64,11 +64,11 @@ type Controller = ReadableStreamDefaultController<Uint8Array>
 class Following {
   readonly #server: TaskServer
   readonly #call: ToolCall
-  readonly #caller: AbortSignal | undefined
+  readonly #caller: Signal
   /** The caller has gone, or reads no more. */
   readonly #gone = new AbortController()
 
-  constructor(server: TaskServer, call: ToolCall, caller: AbortSignal | undefined) {
+  constructor(server: TaskServer, call: ToolCall, caller: Signal) {
     this.#server = server
     this.#call = call
     this.#caller = caller
@@ -82,7 +82,7 @@ class Following {
   }
 
   /** An event stream in the place of the answer. */
-  response(first: () => Promise<Seen>): Response {
+  response(first: Seen | Promise<Seen>): Response {
     const body = new ReadableStream<Uint8Array>({
       start: controller => void this.#follow(controller, first),
       cancel: () => this.#gone.abort()
@@ -91,7 +91,7 @@ class Following {
   }
 
   /** The events of a response, with a task that ends it followed in its place. */
-  unlessTask(body: ReadableStream<Uint8Array>): ReadableStream<Uint8Array> {
+  unlessTask(body: ReadableStream<Uint8Array>, maxEventSize: number): ReadableStream<Uint8Array> {
     const reader = body.getReader()
     const blocks = new WholeBlocks()
     const pull = async (controller: Controller): Promise<void> => {
@@ -103,13 +103,18 @@ class Following {
           return controller.close()
         }
         const whole = blocks.push(value)
+        if (blocks.pending > maxEventSize) {
+          void reader.cancel().catch(() => undefined)
+          const error = new Error('An event beyond `maxEventSize`')
+          return this.#follow(controller, Promise.reject(error))
+        }
         if (whole === undefined) continue
         const [before, task] = untilTask(whole, this.#call)
         if (before.length > 0) controller.enqueue(before)
         if (task !== undefined) {
           // It has nothing more to say: read on to its end, it is no call that is given up.
           void drain(reader)
-          return this.#follow(controller, () => Promise.resolve(task))
+          return this.#follow(controller, task)
         }
         return
       }
@@ -121,25 +126,22 @@ class Following {
     return new ReadableStream({ pull, cancel }, { highWaterMark: 0 })
   }
 
-  async #follow(controller: Controller, first: () => Promise<Seen>): Promise<void> {
+  async #follow(controller: Controller, first: Seen | Promise<Seen>): Promise<void> {
     const { signal } = this.#gone
     let taskId = this.#call.again?.taskId
     // [SEP-2663] A task is cancelled by `tasks/cancel`: the end of a connection says nothing.
-    const aborted = (): void => {
+    const release = onAbort(this.#caller, () => {
       if (taskId !== undefined) this.#server.cancel(taskId)
       this.#gone.abort(this.#caller?.reason)
-    }
-    this.#caller?.addEventListener('abort', aborted)
-    if (this.#caller?.aborted) aborted()
+    })
     try {
-      const seen = await first()
+      const seen = await first
       taskId = seen.state.taskId
       signal.throwIfAborted()
       await followTask(
         {
           server: this.#server,
           call: this.#call,
-          rounds: this.#call.again?.rounds ?? 0,
           signal,
           say: json => controller.enqueue(encodeJson(json))
         },
@@ -147,13 +149,12 @@ class Following {
       )
       controller.close()
     } catch (error) {
-      if (signal.aborted) return tryTo(() => controller.error(signal.reason))
-      tryTo(() => {
-        controller.enqueue(encodeJson(failureOf(this.#call, error)))
-        controller.close()
-      })
+      // Which is nothing to a stream that its reader has cancelled.
+      if (signal.aborted) return controller.error(signal.reason)
+      controller.enqueue(encodeJson(failureOf(this.#call, error)))
+      controller.close()
     } finally {
-      this.#caller?.removeEventListener('abort', aborted)
+      release()
     }
   }
 }
@@ -163,14 +164,5 @@ async function drain(reader: ReadableStreamDefaultReader<Uint8Array>): Promise<v
     while (!(await reader.read()).done);
   } catch {
     // Its connection has gone, and nobody needs it.
-  }
-}
-
-/** A stream that its reader has cancelled takes nothing any more. */
-function tryTo(work: () => void): void {
-  try {
-    work()
-  } catch {
-    // No reader is left that could be told.
   }
 }

@@ -3,10 +3,11 @@
 
 import { afterEach, describe, expect, it } from '@jest/globals'
 import { getEventListeners } from 'node:events'
-import { resumableFetch } from '../../../lib/client/index.js'
+import { resumableFetch, type ResumableFetchOptions } from '../../../lib/client/index.js'
+import { Awaitable } from '../../helpers/gate.js'
 import { until } from '../../helpers/happenings.js'
 import { closeAll } from '../../helpers/listen.js'
-import { result } from '../../helpers/mcp.js'
+import { callTool, result, withEnvelope } from '../../helpers/mcp.js'
 import {
   acquainted,
   cut,
@@ -350,5 +351,69 @@ describe('a notification that cancels a call', () => {
     await fetch(url, { ...POST, body })
     expect(await readAll(await answering)).toEqual({ text: note('1', 1), error: undefined })
     expect(requests.length).toBe(2)
+  })
+})
+
+describe('a fetch that does not listen to its signal', () => {
+  /** Never answers, or never goes on with its body. */
+  const deaf = (response?: Response) => () =>
+    response === undefined ? new Promise<Response>(() => undefined) : Promise.resolve(response)
+  const endless = (headers: Record<string, string>) =>
+    new Response(new ReadableStream(), { headers })
+  const MODERN = JSON.stringify(withEnvelope(callTool(1, 'any')))
+  const JSON_TYPE = { 'Content-Type': 'application/json', ...KNOWN }
+
+  it.each<[string, ResumableFetchOptions, RequestInit]>([
+    ['a call', {}, POST],
+    ['a call that may be a task', { tasks: true }, { ...POST, body: MODERN }],
+    ['a request of another kind', {}, { method: 'DELETE' }]
+  ])('does not keep %s from ending', async (_name, options, init) => {
+    const controller = new AbortController()
+    const { signal } = controller
+    const answer = fetchOnce('http://a/mcp', { fetch: deaf(), ...options }, { ...init, signal })
+    const reason = new Error('enough')
+    controller.abort(reason)
+    await expect(answer).rejects.toBe(reason)
+  })
+
+  it('does not keep a call to a server of ours from ending, before its head or in its body', async () => {
+    let next = deaf(new Response(JSON.stringify(result(1, 'hello')), { headers: JSON_TYPE }))
+    const fetch = await acquainted('http://a/mcp', {
+      fetch: (_url, init) =>
+        init?.method === 'DELETE' ? Promise.resolve(new Response(null, { status: 204 })) : next()
+    })
+    for (const response of [undefined, endless(JSON_TYPE)]) {
+      next = deaf(response)
+      const controller = new AbortController()
+      const { signal } = controller
+      const answer = fetch('http://a/mcp', { ...POST, signal })
+      const reason = new Error('enough')
+      setTimeout(() => controller.abort(reason), 10)
+      await expect(answer).rejects.toBe(reason)
+    }
+  })
+
+  it('does not keep the answer from ending that may be a task', async () => {
+    const controller = new AbortController()
+    const { signal } = controller
+    const fetch = deaf(endless({ 'Content-Type': 'application/json' }))
+    const options = { fetch, tasks: true }
+    const answer = fetchOnce('http://a/mcp', options, { ...POST, body: MODERN, signal })
+    const reason = new Error('enough')
+    setTimeout(() => controller.abort(reason), 10)
+    await expect(answer).rejects.toBe(reason)
+  })
+
+  it('gives up what comes too late', async () => {
+    const cancelled = new Awaitable<unknown>()
+    let give!: (response: Response) => void
+    const fetch = () => new Promise<Response>(resolve => (give = resolve))
+    const controller = new AbortController()
+    const init = { ...POST, signal: controller.signal }
+    const answer = fetchOnce('http://a/mcp', { fetch }, init)
+    controller.abort(new Error('enough'))
+    await expect(answer).rejects.toThrow('enough')
+    give(new Response(new ReadableStream({ cancel: () => void cancelled.push(true) })))
+    await cancelled.nth(1)
   })
 })

@@ -20,7 +20,6 @@ it('a task that is to be looked at rarely makes its client come again when that 
     {
       server: { get } as unknown as TaskServer,
       call: toolCallIn(JSON.stringify(withEnvelope(callTool(1, 'any'))))!,
-      rounds: 0,
       signal: new AbortController().signal,
       say: json => void said.push(json)
     },

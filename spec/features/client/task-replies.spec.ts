@@ -1,0 +1,89 @@
+// What a server says of a task is held whole: no more of it than `maxEventSize`.
+
+import { describe, expect, it } from '@jest/globals'
+import { resumableFetch } from '../../../lib/client/index.js'
+import { callTool, result, withEnvelope } from '../../helpers/mcp.js'
+import { POST } from './scripted.js'
+
+const MAX = 10_000
+const INIT = { ...POST, body: JSON.stringify(withEnvelope(callTool(1, 'any'))) }
+const TASK = { resultType: 'task', taskId: 'T', status: 'working', pollIntervalMs: 20 }
+const LARGE = 'x'.repeat(MAX)
+
+/** Counts what is read of it, and never ends. */
+function endless(start: string, type: string) {
+  const read = { chunks: 0, isCancelled: false }
+  const chunk = new TextEncoder().encode('x'.repeat(1000))
+  const body = new ReadableStream(
+    {
+      start: controller => controller.enqueue(new TextEncoder().encode(start)),
+      pull: controller => {
+        read.chunks++
+        controller.enqueue(chunk)
+      },
+      cancel: () => {
+        read.isCancelled = true
+      }
+    },
+    { highWaterMark: 0 }
+  )
+  return { read, response: new Response(body, { headers: { 'Content-Type': type } }) }
+}
+
+const json = (value: unknown) =>
+  new Response(JSON.stringify(value), { headers: { 'Content-Type': 'application/json' } })
+
+const fetchWith = (...responses: Response[]) =>
+  resumableFetch({
+    fetch: () => Promise.resolve(responses.shift()!),
+    tasks: true,
+    maxEventSize: MAX,
+    minTimeout: 1,
+    maxTimeout: 5
+  })
+
+async function errorIn(response: Response): Promise<unknown> {
+  const [, data = ''] = /^data: (.*)$/m.exec(await response.text()) ?? []
+  return JSON.parse(data).error
+}
+
+describe('a reply about a task', () => {
+  it.each([
+    ['JSON', '{"jsonrpc":"2.0","id":"1:1","result":{"x":"', 'application/json'],
+    ['an event stream', 'data: {"jsonrpc":"2.0","id":"1:1","result":{"x":"', 'text/event-stream']
+  ])('that is too large is given up: %s', async (_name, start, type) => {
+    const { read, response } = endless(start, type)
+    const fetch = fetchWith(json(result(1, TASK)), response)
+    expect(await errorIn(await fetch('http://a/mcp', INIT))).toMatchObject({
+      message: expect.stringContaining('`maxEventSize`'),
+      data: { reason: 'task-lost' }
+    })
+    expect(read.chunks).toBeLessThanOrEqual(MAX / 1000)
+    expect(read.isCancelled).toBe(true)
+  })
+
+  it('is taken whole up to the limit', async () => {
+    const done = { ...TASK, status: 'completed', result: { content: [], of: 'y'.repeat(9000) } }
+    const fetch = fetchWith(json(result(1, TASK)), json(result('1:1', done)))
+    const answer = await (await fetch('http://a/mcp', INIT)).text()
+    expect(answer).toContain(JSON.stringify(done.result))
+  })
+})
+
+describe('the answer to a call that may be a task', () => {
+  it('passes where it is too large to be looked at', async () => {
+    const large = result(1, { content: [], of: LARGE })
+    const answer = await fetchWith(json(large))('http://a/mcp', INIT)
+    expect(await answer.json()).toEqual(large)
+  })
+
+  it('is given up where one event of it is too large', async () => {
+    const { read, response } = endless('data: ', 'text/event-stream')
+    const answer = await fetchWith(response)('http://a/mcp', INIT)
+    expect(await errorIn(answer)).toMatchObject({
+      message: expect.stringContaining('`maxEventSize`')
+    })
+    expect(read.chunks).toBeLessThanOrEqual(MAX / 1000 + 1)
+    expect(read.isCancelled).toBe(true)
+  })
+})
