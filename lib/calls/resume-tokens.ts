@@ -55,9 +55,9 @@ export class ResumeTokens {
       ({ id, method }) => id !== undefined && typeof method === 'string'
     )
     if (!asking.some(message => this.#isKnown(message))) return undefined
-    if (isBatch) return () => this.#refuseBatch(post, asking)
     // It is answered here, so the endpoint's own guard is not asked.
     if (post.isForeign) return () => refuseAndCount(post, 403, 'foreign-origin')
+    if (isBatch) return () => this.#refuseBatch(post, asking)
     const [request] = messages
     return request !== undefined && isRequest(request)
       ? undefined

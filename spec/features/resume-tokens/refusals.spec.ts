@@ -208,9 +208,10 @@ describe('a request with a token is refused, and does not reach the endpoint,', 
   it('from a page of a foreign origin, before any look-up', async () => {
     const { url, endpoint } = await serveTokens({ allowedOrigins: ['https://app.example'] })
     const first = await ask(url, report(1, { resumeToken: null }))
-    for (const resumeToken of [tokenOf(first), 'x']) {
+    const messages = [tokenOf(first), 'x'].map(resumeToken => report(2, { resumeToken }))
+    for (const body of [...messages, messages]) {
       const headers = headersFor({ origin: 'https://evil.example' })
-      const response = await post(url, report(2, { resumeToken }), headers)
+      const response = await post(url, body, headers)
       expect(response.status).toBe(403)
       expect(await answerOf(response)).toMatchObject({
         error: { data: { reason: 'foreign-origin' } }
