@@ -3,7 +3,7 @@
 
 export type Signal = AbortSignal | null | undefined
 
-/** Calls `listener` when a signal aborts, at once where it has; until what is returned is called. */
+/** Calls `listener` when a signal aborts, at once where it has, until the result is called. */
 export function onAbort(signal: Signal, listener: () => void): () => void {
   if (signal?.aborted) listener()
   else signal?.addEventListener('abort', listener)

@@ -3,8 +3,8 @@ import { watchOutcome } from '../endpoint/outcome.js'
 import type { Context } from './route.js'
 
 /**
- * Acts on what a request answers, and on what it comes to. `isLate`: its messages were not there yet
- * when the endpoint began.
+ * Acts on what a request answers, and on what it comes to. `isLate`: its messages were not there
+ * yet when the endpoint began.
  */
 export function readAlong(context: Context, isLate = false): void {
   const { tasks, tokens } = context.instance
