@@ -48,19 +48,19 @@ export class CallRun implements ResponseCaptureHost {
   readonly reply: ClientReply
   readonly #context: RequestContext
   readonly #handler: HandlerContext
-  readonly #tap: ResponseCapture
+  readonly #response: ResponseCapture
   #capture: AnswerCapture | undefined
 
   constructor(context: RequestContext) {
     const { instance, req, res, keyed } = context
     this.#context = context
     this.#handler = new HandlerContext(instance, instance.newId())
-    // Before the tap, so that it hears of the client itself.
+    // Before its capture, so that it hears of the client itself.
     keyed?.join(res, () => undefined)
-    this.#tap = new ResponseCapture(req, res, this)
+    this.#response = new ResponseCapture(req, res, this)
     if (keyed !== undefined) applyPreference(context, (name, value) => res.setHeader(name, value))
-    this.#tap.keep()
-    this.reply = new ClientReply(context, this.#tap, this.#handler.id)
+    this.#response.keep()
+    this.reply = new ClientReply(context, this.#response, this.#handler.id)
     const { reply } = this
     keyed?.runs({
       release: () => reply.gone(),
@@ -72,10 +72,10 @@ export class CallRun implements ResponseCaptureHost {
   ask(call: EndpointCall, listener: CapturedAnswerListener): EndpointAtWork {
     const { req, next } = this.#context
     const { message, requestId, text, limit } = call
-    const tap = this.#tap
-    const capture = new AnswerCapture(requestId, limit, listener, () => tap.release())
+    const response = this.#response
+    const capture = new AnswerCapture(requestId, limit, listener, () => response.release())
     this.#capture = this.reply.capture = capture
-    tap.hear(capture)
+    response.hear(capture)
     // Node forgets who was at the other end once the socket is gone, unless it has been asked: the
     // endpoint may have to be told of its client then, as if by that client.
     void req.socket.remoteAddress
@@ -84,7 +84,7 @@ export class CallRun implements ResponseCaptureHost {
     this.#tell(call)
     runInContext(this.#handler, next)
     this.#context.release()
-    return { drain: () => tap.drain(), leave: () => capture.leave() }
+    return { drain: () => response.drain(), leave: () => capture.leave() }
   }
 
   /** The same by a request of our own. */

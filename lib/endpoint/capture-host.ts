@@ -34,7 +34,7 @@ export class CaptureHost {
   initialize: InitializeAnswer | undefined
   protected readonly request: RequestContext
   protected readonly handler: HandlerContext
-  protected readonly tap: ResponseCapture
+  protected readonly response: ResponseCapture
   /** Set while the body has not come whole. */
   protected dueBody: DueBody | undefined
   protected meantime: InTheMeantime | undefined
@@ -43,12 +43,12 @@ export class CaptureHost {
   constructor(
     request: RequestContext,
     handler: HandlerContext,
-    tap: ResponseCapture,
+    response: ResponseCapture,
     initialize: InitializeAnswer | undefined
   ) {
     this.request = request
     this.handler = handler
-    this.tap = tap
+    this.response = response
     this.initialize = initialize
     this.#startedAt = request.instance.progress === undefined ? 0 : now()
   }
@@ -96,7 +96,7 @@ export class CaptureHost {
   beginEarly(stream: Stream): Connection | undefined {
     const { instance, res, messages, isBatch } = this.request
     const { slow, connections } = instance
-    const { wire } = this.tap
+    const { wire } = this.response
     const setHeader = (name: string, value: string): void => wire.setHeader(name, value)
     if (this.meantime === 'json' && slow.json !== undefined) {
       wire.sendEarlyHead('application/json', () => setUnbuffered(res, setHeader))
@@ -120,9 +120,9 @@ export class CaptureHost {
     const { res } = this.request
     // Nobody could come back to it.
     if (this.handler.stream?.isEphemeral === true)
-      return setUnbuffered(res, (name, value) => this.tap.wire.setHeader(name, value))
+      return setUnbuffered(res, (name, value) => this.response.wire.setHeader(name, value))
     setStreamHeaders(this.request, this.handler.id, (name, value) =>
-      this.tap.wire.setHeader(name, value)
+      this.response.wire.setHeader(name, value)
     )
   }
 
@@ -134,7 +134,7 @@ export class CaptureHost {
     // A client that has sent the request again has left this connection behind: it must not take
     // over from the newer one.
     if (stream.readers.count > 0) {
-      if (!this.tap.wire.isGone) this.tap.wire.end()
+      if (!this.response.wire.isGone) this.response.wire.end()
       return undefined
     }
     const { profile } = this.request
@@ -146,7 +146,7 @@ export class CaptureHost {
         : stream.isEphemeral
           ? stream.profile
           : profile
-    const connection = this.request.instance.connections.open(stream, 0, this.tap.wire, first)
+    const connection = this.request.instance.connections.open(stream, 0, this.response.wire, first)
     this.handler.connected()
     return connection
   }

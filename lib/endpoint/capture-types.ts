@@ -47,7 +47,7 @@ export interface Capture {
 export interface ResponseCaptureHost {
   /** Whether a response is taken. Called once, when its head is due. */
   take(head: ResponseHead): Capture | undefined
-  /** Whether the running code was called by the endpoint behind this tap. */
+  /** Whether the running code was called by the endpoint behind this capture. */
   isInsideHandler(): boolean
   /** Runs something as if the endpoint had called it. */
   runInside<T>(work: () => T): T

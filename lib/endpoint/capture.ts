@@ -33,7 +33,7 @@ export class EndpointCapture implements Capture, Producer {
   /** Blocks without an event that came before the connection: its client is to have them first. */
   #leading: Uint8Array[] | undefined
   #leadingSize = 0
-  readonly #tap: ResponseCapture
+  readonly #response: ResponseCapture
   readonly #host: CaptureHost
   readonly #splitter: CountedSplitter
   /** Blocks from the one on that showed that the response is not ours. */
@@ -49,8 +49,8 @@ export class EndpointCapture implements Capture, Producer {
   #body: LateBody | undefined
   #progress: ProgressReport | undefined
 
-  constructor(tap: ResponseCapture, host: CaptureHost, isEarly = false) {
-    this.#tap = tap
+  constructor(response: ResponseCapture, host: CaptureHost, isEarly = false) {
+    this.#response = response
     this.#host = host
     this.#isEarly = isEarly
     this.#splitter = new CountedSplitter(host.budget)
@@ -59,23 +59,23 @@ export class EndpointCapture implements Capture, Producer {
   begin(): void {
     if (this.stream === undefined) return
     if (this.#isEarly) return this.#beginEarly(this.stream)
-    this.#tap.wire.sendHead(() => this.#host.setHeaders())
+    this.#response.wire.sendHead(() => this.#host.setHeaders())
     const connection = this.#host.connect(this.stream)
     this.#hasConnected = true
     this.#progress = this.#host.reportProgress(this.stream)
     if (connection === undefined) return
     // What its client is told first may have been that it is to come back.
     if (!connection.isClosed) this.#connection = connection
-    this.#tap.wire.cork()
+    this.#response.wire.cork()
     try {
       for (const block of this.#leading ?? [])
         this.stream.readers.comment(transientLines(block, 0, block.length))
       this.#leading = undefined
       connection.flush()
     } finally {
-      this.#tap.wire.uncork()
+      this.#response.wire.uncork()
     }
-    if (!connection.hasWritten && !connection.isClosed) this.#tap.wire.flushHead()
+    if (!connection.hasWritten && !connection.isClosed) this.#response.wire.flushHead()
   }
 
   #beginEarly(stream: Stream): void {
@@ -143,7 +143,7 @@ export class EndpointCapture implements Capture, Producer {
   }
 
   drain(): void {
-    this.#tap.drain()
+    this.#response.drain()
   }
 
   unanswered(requestIds: readonly RequestId[]): void {
@@ -155,7 +155,7 @@ export class EndpointCapture implements Capture, Producer {
     this.#splitter.takePending()
     this.#body?.dispose()
     this.#progress?.stop()
-    this.#tap.release()
+    this.#response.release()
   }
 
   readonly #onBlock: BlockListener = (bytes, from, to, fields) => {
@@ -227,7 +227,7 @@ export class EndpointCapture implements Capture, Producer {
       this.#host.stepAside(stream, this.#notOurs)
     }
     withheld.push(this.#splitter.takePending())
-    return this.#tap.stepAside(Buffer.concat([...(this.#leading ?? []), ...withheld]))
+    return this.#response.stepAside(Buffer.concat([...(this.#leading ?? []), ...withheld]))
   }
 }
 

@@ -38,7 +38,7 @@ export class ClientReply implements Producer {
   /** Takes what the endpoint writes that works on the request. */
   capture: Capture & { readonly isRefusal?: boolean } = NOBODY
   readonly #context: RequestContext
-  readonly #tap: ResponseCapture
+  readonly #response: ResponseCapture
   readonly #id: string
   /** Its client may send the request again, under its key. */
   #isKept: boolean
@@ -53,9 +53,9 @@ export class ClientReply implements Producer {
   #onDrain = NOTHING
 
   /** @param id of its stream, if it becomes one. */
-  constructor(context: RequestContext, tap: ResponseCapture, id: string) {
+  constructor(context: RequestContext, response: ResponseCapture, id: string) {
     this.#context = context
-    this.#tap = tap
+    this.#response = response
     this.#id = id
     this.#isKept = context.isKeyed
     this.#startedAt = context.instance.progress === undefined ? 0 : now()
@@ -102,7 +102,7 @@ export class ClientReply implements Producer {
   watch(onGone: (isCancelled: boolean) => void, onDrain: () => void): void {
     this.#onGone = onGone
     this.#onDrain = onDrain
-    const { wire } = this.#tap
+    const { wire } = this.#response
     wire.onClose(() => this.#closed())
     if (wire.isOver) this.#closed()
   }
@@ -114,7 +114,7 @@ export class ClientReply implements Producer {
     const all: Headers = body.length > 0 ? [...headers, ['Content-Length', body.length]] : headers
     this.#settle(status, type, all, body)
     this.#guarded(() => {
-      const { wire } = this.#tap
+      const { wire } = this.#response
       const setHeaders = (): void => all.forEach(([name, value]) => wire.setHeader(name, value))
       if (!this.#sendHead(status, type, setHeaders)) return
       const hasRoom = body.length === 0 || wire.write(body)
@@ -140,7 +140,7 @@ export class ClientReply implements Producer {
     this.#isOver = true
     this.#guarded(() => {
       if (this.#stream !== undefined) this.#stream.producerEnded()
-      else if (!this.#tap.wire.isOver) this.#tap.wire.end()
+      else if (!this.#response.wire.isOver) this.#response.wire.end()
     })
     this.#over()
   }
@@ -156,7 +156,7 @@ export class ClientReply implements Producer {
   /** Nobody may ask for it again after all. */
   detach(): void {
     this.#isKept = false
-    if (this.#tap.wire.isGone) this.#closed()
+    if (this.#response.wire.isGone) this.#closed()
   }
 
   /** What may be resumed, or asked for again, outlives its socket. */
@@ -168,7 +168,7 @@ export class ClientReply implements Producer {
     // What else has been promised by its stream is for that.
     if (this.#stream !== undefined && !this.#stream.isEnded) return
     this.#progress?.stop()
-    if (this.capture === NOBODY) this.#tap.release()
+    if (this.capture === NOBODY) this.#response.release()
   }
 
   /** What is written here is written outside of any handler: an error would be the process's. */
@@ -177,7 +177,7 @@ export class ClientReply implements Producer {
       write()
     } catch {
       // A hook on the head, in front of us, has thrown.
-      this.#tap.wire.destroy()
+      this.#response.wire.destroy()
       this.#stream?.producerEnded()
     }
   }
@@ -193,13 +193,13 @@ export class ClientReply implements Producer {
 
   /** `false`: nobody is there, or somebody in front of us has answered. */
   #sendHead(status: number, type: string | undefined, setHeaders: () => void): boolean {
-    const tap = this.#tap
-    const { wire } = tap
-    if (wire.isOver || tap.isTaken === false) return false
+    const response = this.#response
+    const { wire } = response
+    if (wire.isOver || response.isTaken === false) return false
     // The endpoint may not have read its request yet.
     keepBody(this.#context.req)
-    if (tap.isTaken === true) wire.replaceHead(type, setHeaders, status)
-    else if (tap.takeEarly(this.capture)) wire.sendEarlyHead(type, setHeaders, status)
+    if (response.isTaken === true) wire.replaceHead(type, setHeaders, status)
+    else if (response.takeEarly(this.capture)) wire.sendEarlyHead(type, setHeaders, status)
     else return false
     return true
   }
@@ -207,7 +207,7 @@ export class ClientReply implements Producer {
   #begin(): void {
     this.#hasEvents = true
     const { instance, res, keyed, messages } = this.#context
-    const { wire } = this.#tap
+    const { wire } = this.#response
     const setHeader = (name: string, value: string): void => wire.setHeader(name, value)
     const stream = this.#open()
     if (keyed !== undefined && (stream === undefined || stream.isEphemeral)) {
@@ -237,7 +237,7 @@ export class ClientReply implements Producer {
 
   #append(block: Uint8Array): void {
     const stream = this.#stream
-    const { wire } = this.#tap
+    const { wire } = this.#response
     if (stream === undefined) {
       if (!wire.isOver) this.#isFull = !wire.write(block)
       return

@@ -35,9 +35,10 @@ export class DetachableRun extends RunStream {
    */
   goOnAlone(interim: Interim, askedAs?: RequestId): Detachment {
     const { instance, owner, session, messages, keyed } = this.request
-    const told = this.handler.stream
-    const capture = told === undefined ? new EndpointCapture(this.tap, this, true) : this.capture
-    if (told?.isEnded === true || capture === undefined) return 'too-late'
+    const current = this.handler.stream
+    const capture =
+      current === undefined ? new EndpointCapture(this.response, this, true) : this.capture
+    if (current?.isEnded === true || capture === undefined) return 'too-late'
     const requestIds = messages.filter(isRequest).map(({ id }) => id)
     const stream = instance.table.open(
       {
@@ -62,7 +63,7 @@ export class DetachableRun extends RunStream {
     const answer = `{"jsonrpc":"2.0","id":${id},"result":${result}}`
     capture.goOnIn(stream)
     this.handler.take(stream)
-    if (told !== undefined) told.endWith(answer)
+    if (current !== undefined) current.endWith(answer)
     else {
       this.#interim = Buffer.from(answer)
       keyed?.settle({
@@ -70,7 +71,7 @@ export class DetachableRun extends RunStream {
         answer: { status: 200, headers: JSON_HEAD, body: this.#interim }
       })
       this.handler.isUntaken = false
-      this.tap.takeEarly(capture)
+      this.response.takeEarly(capture)
     }
     return 'detached'
   }
@@ -87,7 +88,7 @@ export class DetachableRun extends RunStream {
 
   #answerInterim(body: Buffer): void {
     const { req } = this.request
-    const { wire } = this.tap
+    const { wire } = this.response
     // The endpoint may not have read its request yet.
     keepBody(req)
     wire.sendEarlyHead('application/json', () => {

@@ -27,7 +27,7 @@ import { applyPreference, withdrawPreference } from './stream-headers.js'
 export class EndpointRun implements ResponseCaptureHost, WaitingRun {
   readonly #request: RequestContext
   readonly #handler: HandlerContext
-  readonly #tap: ResponseCapture
+  readonly #response: ResponseCapture
   readonly #stream: DetachableRun
   #wait: HeadWait | undefined
 
@@ -37,10 +37,10 @@ export class EndpointRun implements ResponseCaptureHost, WaitingRun {
     this.#handler = new HandlerContext(instance, instance.newId())
     this.#handler.isUntaken = !request.profile.taken
     const initialize = watchInitialize(request)
-    // Before the tap, so that it hears of the client itself.
+    // Before its capture, so that it hears of the client itself.
     keyed?.join(res, () => undefined)
-    this.#tap = new ResponseCapture(req, res, this)
-    this.#stream = new DetachableRun(request, this.#handler, this.#tap, initialize)
+    this.#response = new ResponseCapture(req, res, this)
+    this.#stream = new DetachableRun(request, this.#handler, this.#response, initialize)
     if (keyed !== undefined) this.#keep(keyed)
     declareInReturn(instance, res, messages)
   }
@@ -52,9 +52,9 @@ export class EndpointRun implements ResponseCaptureHost, WaitingRun {
   #keep(keyed: IdempotentRequest): void {
     const { instance, res } = this.#request
     applyPreference(this.#request, (name, value) => res.setHeader(name, value))
-    this.#tap.keep()
-    const run = { release: () => this.#tap.release(), detach: () => this.#tap.detach() }
-    instance.idempotency.record(keyed, res, run, () => this.#tap.untakenEnded())
+    this.#response.keep()
+    const run = { release: () => this.#response.release(), detach: () => this.#response.detach() }
+    instance.idempotency.record(keyed, res, run, () => this.#response.untakenEnded())
   }
 
   /** @param ours what answers in the endpoint's place, and says when. */
@@ -116,7 +116,7 @@ export class EndpointRun implements ResponseCaptureHost, WaitingRun {
 
   /** The endpoint has not begun to answer. */
   get isUndecided(): boolean {
-    return this.#tap.isTaken === undefined && !this.#request.res.headersSent
+    return this.#response.isTaken === undefined && !this.#request.res.headersSent
   }
 
   /** It has begun before its body was there, for whatever was asked. */
@@ -133,7 +133,7 @@ export class EndpointRun implements ResponseCaptureHost, WaitingRun {
   leave(): void {
     this.stopWaiting()
     this.#handler.isUntaken = true
-    this.#tap.leave()
+    this.#response.leave()
   }
 
   // WaitingRun
@@ -179,7 +179,7 @@ export class EndpointRun implements ResponseCaptureHost, WaitingRun {
       if (named !== undefined && known.some(isOfKnownClient)) instance.slow.shown(owner, named)
     }
     if (!head.isStream) {
-      const instead = head.status === 409 ? second?.refused(this.#tap) : undefined
+      const instead = head.status === 409 ? second?.refused(this.#response) : undefined
       if (instead === undefined) return this.#leave(whyNoStream(head), false)
       this.#handler.isUntaken = true
       instance.debug('409 to a second listen channel: it follows the one there is')

@@ -40,7 +40,7 @@ export class RunStream extends CaptureHost {
     const { instance, req, owner, keyed } = this.request
     const { initialize } = this
     const profile = this.request.profile.taken ? this.request.profile : ONE_CONNECTION
-    const capture = new EndpointCapture(this.tap, this)
+    const capture = new EndpointCapture(this.response, this)
     const stream = instance.table.open(
       {
         id: this.handler.id,
@@ -83,7 +83,7 @@ export class RunStream extends CaptureHost {
     const { instance, res, method, keyed } = this.request
     if (res.destroyed || res.writableEnded) return
     const isDurable = meantime === 'event stream'
-    const capture = new EndpointCapture(this.tap, this, true)
+    const capture = new EndpointCapture(this.response, this, true)
     const stream = openEarlyStream(this.request, this.handler.id, isDurable, capture)
     if (stream === undefined) return
     instance.debug('%s has waited long enough: %s in the meantime', method, meantime)
@@ -91,7 +91,7 @@ export class RunStream extends CaptureHost {
     this.handler.isUntaken = false
     this.#started(stream, capture)
     if (isDurable) keyed?.settle({ kind: 'stream', streamId: stream.id })
-    this.tap.takeEarly(capture)
+    this.response.takeEarly(capture)
   }
 
   #started(stream: Stream, capture: EndpointCapture): void {

@@ -6,5 +6,5 @@ export interface SecondChannel {
   /** The endpoint has opened a channel beside the one there is. */
   allowed(): void
   /** It has answered 409. `undefined`: that is for the client to see. */
-  refused(tap: ResponseCapture): Capture | undefined
+  refused(response: ResponseCapture): Capture | undefined
 }

@@ -26,11 +26,11 @@ export class SecondListener implements SecondChannel {
     if (!this.#channel.isEnded) this.#learn('several')
   }
 
-  refused(tap: ResponseCapture): Capture | undefined {
+  refused(response: ResponseCapture): Capture | undefined {
     if (this.#channel.isEnded) return undefined
     if (this.#isOnly) this.#learn('one')
-    if (tap.wire.isGone || this.#context.res.destroyed) return undefined
-    return new RefusalIntake(tap, () => this.#follow(tap))
+    if (response.wire.isGone || this.#context.res.destroyed) return undefined
+    return new RefusalCapture(response, () => this.#follow(response))
   }
 
   #learn(rule: ListenRule): void {
@@ -38,10 +38,10 @@ export class SecondListener implements SecondChannel {
     instance.listenRules.learn({ owner, path }, rule)
   }
 
-  #follow(tap: ResponseCapture): void {
+  #follow(response: ResponseCapture): void {
     const context = this.#context
     const channel = this.#channel
-    const { wire } = tap
+    const { wire } = response
     if (wire.isOver) return
     const setHeader = (name: string, value: string): void => wire.setHeader(name, value)
     wire.replaceHead('text/event-stream', () => {
@@ -56,13 +56,13 @@ export class SecondListener implements SecondChannel {
 }
 
 /** Takes a refusal that its client does not get to see. */
-class RefusalIntake implements Capture {
+class RefusalCapture implements Capture {
   readonly isFull = false
-  readonly #tap: ResponseCapture
+  readonly #response: ResponseCapture
   readonly #begin: () => void
 
-  constructor(tap: ResponseCapture, begin: () => void) {
-    this.#tap = tap
+  constructor(response: ResponseCapture, begin: () => void) {
+    this.#response = response
     this.#begin = begin
   }
 
@@ -75,15 +75,15 @@ class RefusalIntake implements Capture {
   }
 
   end(): void {
-    this.#tap.release()
+    this.#response.release()
   }
 
   abort(): void {
-    this.#tap.release()
+    this.#response.release()
   }
 
   connectionClosed(): void {
-    this.#tap.release()
+    this.#response.release()
   }
 
   lateHead(): void {

@@ -1,7 +1,7 @@
 // What a reader writes to.
 
 /**
- * The response that a connection writes to: the endpoint's own, underneath the tap, or one of ours.
+ * The response that a connection writes to: the endpoint's own, underneath its capture, or ours.
  */
 export interface Sink {
   /** Its client has come by another instance. */

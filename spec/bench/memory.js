@@ -79,7 +79,7 @@ export async function measureMemory({ rounds, quick }) {
   }
 
   // This endpoint holds its response and nothing else, in both variants: between them are the
-  // stream, its log and the tap.
+  // stream, its log and its capture.
   const raw = await weighAll('raw', rounds)
   for (const [state, label] of [
     ['connected', 'connected'],

@@ -18,7 +18,7 @@ import {
   RESULT,
   serveCase,
   SSE_TYPE
-} from '../../unit/endpoint/tap-case.js'
+} from '../../unit/endpoint/capture-case.js'
 
 afterEach(closeAll)
 

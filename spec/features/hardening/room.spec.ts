@@ -21,7 +21,14 @@ import { until } from '../../helpers/happenings.js'
 import { closeAll } from '../../helpers/listen.js'
 import { result } from '../../helpers/mcp.js'
 import { serve } from '../../helpers/serve.js'
-import { blockOf, note, NOTE, RESULT, serveCase, SSE_TYPE } from '../../unit/endpoint/tap-case.js'
+import {
+  blockOf,
+  note,
+  NOTE,
+  RESULT,
+  serveCase,
+  SSE_TYPE
+} from '../../unit/endpoint/capture-case.js'
 import { call, gist, leave, note as noteOf, stopTheClock, upTo } from '../limits/setup.js'
 
 afterEach(async () => {

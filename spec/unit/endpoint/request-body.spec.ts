@@ -40,7 +40,7 @@ import {
   RESULT,
   serveCase,
   SSE_TYPE
-} from './tap-case.js'
+} from './capture-case.js'
 
 afterEach(closeAll)
 

@@ -1,4 +1,4 @@
-// What the tap takes for granted of Node, without the tap: on a new Node that behaves otherwise,
+// What our capture takes for granted of Node, without us: on a new Node that behaves otherwise,
 // the name of the test says where.
 
 import { afterEach, describe, expect, it } from '@jest/globals'
@@ -16,7 +16,7 @@ import { gate } from '../../helpers/gate.js'
 import { closeAll, listen } from '../../helpers/listen.js'
 import { post } from '../../helpers/mcp.js'
 import { exchange, requestHead, requestOf } from '../../features/mounting/on-the-wire.js'
-import { SSE_TYPE } from './tap-case.js'
+import { SSE_TYPE } from './capture-case.js'
 
 afterEach(closeAll)
 

@@ -36,7 +36,7 @@ import {
   serveCase,
   SSE,
   SSE_TYPE
-} from './tap-case.js'
+} from './capture-case.js'
 
 afterEach(closeAll)
 
