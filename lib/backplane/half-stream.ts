@@ -131,7 +131,7 @@ export class Incoming {
   #isPaused = false
   #seen = 0
   #used = 0
-  #untold = 0
+  #unannounced = 0
   #hasEnded = false
   /** Something has changed that the sender does not know. */
   isNews = false
@@ -151,12 +151,12 @@ export class Incoming {
 
   /** Its sender should hear of it at once. */
   get isUrgent(): boolean {
-    return this.#untold >= TELL_AFTER || (this.isNews && this.#hasEnded)
+    return this.#unannounced >= TELL_AFTER || (this.isNews && this.#hasEnded)
   }
 
   position(): Position {
     this.isNews = false
-    this.#untold = 0
+    this.#unannounced = 0
     const gapEnd = this.#early.size === 0 ? 0 : Math.min(...this.#early.keys())
     return { used: this.#used, seen: this.#seen, gapEnd }
   }
@@ -202,7 +202,7 @@ export class Incoming {
       const chunk = this.#waiting.shift()
       if (chunk === undefined) return
       this.#used++
-      this.#untold += chunk.bytes.length
+      this.#unannounced += chunk.bytes.length
       this.isNews = true
       if (chunk.isLast) {
         this.#hasEnded = true

@@ -3,7 +3,7 @@ import { nanoid } from 'nanoid'
 import { memberTexts, withMembers } from '../../protocol/json-splice.js'
 import { replaceBody } from '../../endpoint/request-body.js'
 import { createdText, wishOf } from './core.js'
-import { CoreDialogue } from './core-dialogue.js'
+import { RelatedMessages } from './related-messages.js'
 import {
   type Answering,
   sendRefusal,
@@ -79,13 +79,13 @@ function ttlOf({ settings }: TasksParts, post: TaskPost): number | undefined {
 
 /** A task that the endpoint has not begun with; `undefined`: there is no room for it. */
 function newRun(shared: TasksParts, post: TaskPost, ttl: number): TaskRun | undefined {
-  const { parts, dialogues } = shared
+  const { parts, relatedMessages } = shared
   const sent = post.text ?? JSON.stringify(post.request)
   const params = withMembers(memberTexts(sent).get('params') ?? '{}', { task: undefined })
   const text = withMembers(sent, { params })
   const task = openTask(shared, post, text, ttl)
   if (task === undefined) return undefined
-  const dialogue = new CoreDialogue(parts, task)
-  dialogues.set(task, dialogue)
-  return new TaskRun({ parts, task, text, dialogue, headers: [] }, post.context.req)
+  const related = new RelatedMessages(parts, task)
+  relatedMessages.set(task, related)
+  return new TaskRun({ parts, task, text, related, headers: [] }, post.context.req)
 }

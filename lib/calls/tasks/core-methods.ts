@@ -37,7 +37,7 @@ function answerAdmitted(
   method: TaskMethod,
   kept?: KeptTask
 ): void {
-  const { store, dialogues } = shared
+  const { store, relatedMessages } = shared
   const { context, request } = post
   const { req, res } = context
   if (method === 'tasks/list') return list(shared, post)
@@ -50,9 +50,9 @@ function answerAdmitted(
   if (method === 'tasks/result') {
     if (task.status === 'cancelled') return sendRefusal(post, CANCELLED)
     if (task.outcome !== undefined) return sendOutcome(res, request.id, task.outcome)
-    return dialogues.get(task)?.awaitResult(context, request.id)
+    return relatedMessages.get(task)?.awaitResult(context, request.id)
   }
-  dialogues.get(task)?.askAgain()
+  relatedMessages.get(task)?.askAgain()
   if (method === 'tasks/cancel') {
     if (task.isEnded) return sendRefusal(post, OVER)
     task.cancel(req)

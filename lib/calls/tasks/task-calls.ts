@@ -7,7 +7,7 @@ import { type DueQueue, Waiting } from '../../streams/due-queue.js'
 import type { InstanceParts } from '../../endpoint/instance-parts.js'
 import type { Stream } from '../../streams/stream.js'
 import type { Detachment, Interim } from '../../endpoint/detachable-run.js'
-import type { CoreDialogue } from './core-dialogue.js'
+import type { RelatedMessages } from './related-messages.js'
 import { createdText } from './extension.js'
 import type { TaskAdmission } from './task-admission.js'
 import { sendRefusal, isLetIn, type TaskPost } from './task-answer.js'
@@ -25,7 +25,7 @@ export interface TasksParts {
   /** Where calls wait for the time at which they become tasks. */
   readonly patience: DueQueue
   /** What the endpoint says on the way, at 2025-11-25. */
-  readonly dialogues: WeakMap<Task, CoreDialogue>
+  readonly relatedMessages: WeakMap<Task, RelatedMessages>
 }
 
 /** The endpoint's own way to answer a call. */

@@ -10,7 +10,7 @@ import { Timer } from '../../streams/timer.js'
 import { tellEndpoint } from '../../endpoint/endpoint-client.js'
 import type { InstanceParts } from '../../endpoint/instance-parts.js'
 import { AskedEndpoint } from './asked-endpoint.js'
-import type { CoreDialogue } from './core-dialogue.js'
+import type { RelatedMessages } from './related-messages.js'
 import { TaskReader } from './task-reader.js'
 import type { Outcome, Task, TaskWork } from './task.js'
 import type { Round } from './task-input.js'
@@ -27,7 +27,7 @@ export interface RunFacts {
   /** Headers that say what stands in the request's parameters. */
   readonly headers: readonly string[]
   /** At 2025-11-25: what the endpoint says is given to the client. */
-  readonly dialogue?: CoreDialogue | undefined
+  readonly related?: RelatedMessages | undefined
 }
 
 /** What the endpoint makes of a task's request; `leave` lets it see that nobody wants it. */
@@ -109,8 +109,8 @@ export class TaskRun implements TaskWork {
   // TaskListener
 
   heard(message: Message, text: string): void {
-    const { task, dialogue } = this.#facts
-    if (dialogue !== undefined) return dialogue.heard(message, text)
+    const { task, related } = this.#facts
+    if (related !== undefined) return related.heard(message, text)
     const isProgress = message.method === 'notifications/progress' && !task.isEnded
     const status = isProgress ? progressText(message) : undefined
     if (status !== undefined) task.changed(status)
@@ -118,11 +118,11 @@ export class TaskRun implements TaskWork {
 
   answered(message: Message, text: string): void {
     this.#source = undefined
-    const { task, dialogue } = this.#facts
+    const { task, related } = this.#facts
     if (task.isEnded) return
     const members = memberTexts(text)
     const outcome = outcomeIn(message, members)
-    if (dialogue !== undefined) return dialogue.settled(message, outcome)
+    if (related !== undefined) return related.settled(message, outcome)
     const asked = inputIn(message, members.get('result'))
     // [SEP-2663] A tool that reports an error has completed: what fails is the request.
     if (asked === undefined) task.settle(outcome)

@@ -52,7 +52,7 @@ export class Tasks {
       store: this.#store,
       admission,
       patience: new DueQueue(settings.after),
-      dialogues: new WeakMap()
+      relatedMessages: new WeakMap()
     }
     parts.sessionEnded.add((sessionId, owner) => {
       for (const task of this.#store.listFor(sessionId, owner)) this.#store.forget(task)
@@ -173,7 +173,9 @@ export class Tasks {
   /** Hears which questions of the endpoint have been answered. */
   noteAnswers(context: RequestContext): void {
     if (this.#store.counts().tasks === 0) return
-    eachAnswer(context, this.#store, (task, id) => this.#shared.dialogues.get(task)?.answered(id))
+    eachAnswer(context, this.#store, (task, id) =>
+      this.#shared.relatedMessages.get(task)?.answered(id)
+    )
   }
 
   #mayBeTask(name: unknown): boolean {

@@ -5,7 +5,7 @@ import { profileFor, parseRevision } from '../../../lib/protocol/revisions.js'
 
 const ANNOUNCED = { reconnects: true, handoff: 'when-quiet' }
 
-describe('the manners towards a client', () => {
+describe('what a revision allows towards a client', () => {
   const untouched = { taken: false, primer: 'none', reconnects: false, handoff: 'never' }
   const early = { taken: true, primer: 'named', reconnects: false, handoff: 'when-links-followed' }
   const polling = { taken: true, primer: 'empty', reconnects: true, handoff: 'when-links-followed' }

@@ -29,7 +29,7 @@ interface Question {
   sentOn: Stream | 'result' | undefined
 }
 
-export class CoreDialogue {
+export class RelatedMessages {
   readonly #parts: InstanceParts
   readonly #task: Task
   readonly #requests = new ResultRequests()
