@@ -10,6 +10,7 @@ import { JsonReply } from '../readers/json-reply.js'
 import type { DueBody } from './due-body.js'
 import { tellUnanswered } from './endpoint-client.js'
 import type { HandlerContext } from './handler-context.js'
+import { keepBody } from './node-internals.js'
 import type { InitializeAnswer } from './outcome.js'
 import type { Origin } from './own-ids.js'
 import type { ProgressReport } from './progress-reports.js'
@@ -38,6 +39,8 @@ export class CaptureHost {
   /** Set while the body has not come whole. */
   protected dueBody: DueBody | undefined
   protected meantime: InTheMeantime | undefined
+  /** The answer to a call that goes on without its client. */
+  protected interim: Buffer | undefined
   readonly #startedAt: number
 
   constructor(
@@ -94,6 +97,10 @@ export class CaptureHost {
    * first reader on the socket.
    */
   beginEarly(stream: Stream): Connection | undefined {
+    if (this.interim !== undefined) {
+      this.#answerInterim(this.interim)
+      return undefined
+    }
     const { instance, res, messages, isBatch } = this.request
     const { slow, connections } = instance
     const { wire } = this.response
@@ -112,7 +119,9 @@ export class CaptureHost {
 
   /** Begins to report progress in the endpoint's place, where that is wanted. */
   reportProgress(stream: Stream): ProgressReport | undefined {
-    return this.request.instance.progress?.begin(stream, this.request.messages, this.#startedAt)
+    const { instance, messages } = this.request
+    if (this.interim !== undefined) return undefined
+    return instance.progress?.begin(stream, messages, this.#startedAt)
   }
 
   /** Sets our headers on the response. */
@@ -179,6 +188,20 @@ export class CaptureHost {
   unnumbered(): void {
     if (this.initialize === undefined) return
     this.request.instance.ownIds.unnumbered(this.#originOf(this.initialize.sessionId))
+  }
+
+  #answerInterim(body: Buffer): void {
+    const { req } = this.request
+    const { wire } = this.response
+    // The endpoint may not have read its request yet.
+    keepBody(req)
+    wire.sendEarlyHead('application/json', () => {
+      wire.setHeader('Cache-Control', 'no-store')
+      wire.setHeader('Content-Length', String(body.length))
+    })
+    if (wire.isOver) return
+    wire.write(body)
+    wire.end()
   }
 
   #originOf(sessionId: string | undefined): Origin {

@@ -11,7 +11,6 @@ import {
 import { declaresStreams } from '../protocol/streams-capability.js'
 import type { Capture, ResponseCaptureHost, ResponseHead } from './capture-types.js'
 import { declareInReturn } from './declarations.js'
-import { DetachableRun, type Detachment, type Interim } from './detachable-run.js'
 import { currentContext, HandlerContext, runInContext } from './handler-context.js'
 import { HeadWait, type WaitingRun } from './head-wait.js'
 import type { IdempotentRequest } from './idempotent-request.js'
@@ -20,6 +19,7 @@ import { parsedBody } from './request-body.js'
 import type { RequestContext } from './request-context.js'
 import { ResponseCapture } from './response-capture.js'
 import { whyNoStream } from './run-in-words.js'
+import { type Detachment, type Interim, RunStream } from './run-stream.js'
 import { type InTheMeantime, OWN_IDS } from './capture-host.js'
 import { isOfKnownClient } from './slow-answers.js'
 import { applyPreference, withdrawPreference } from './stream-headers.js'
@@ -28,7 +28,7 @@ export class EndpointRun implements ResponseCaptureHost, WaitingRun {
   readonly #request: RequestContext
   readonly #handler: HandlerContext
   readonly #response: ResponseCapture
-  readonly #stream: DetachableRun
+  readonly #stream: RunStream
   #wait: HeadWait | undefined
 
   constructor(request: RequestContext) {
@@ -40,7 +40,7 @@ export class EndpointRun implements ResponseCaptureHost, WaitingRun {
     // Before its capture, so that it hears of the client itself.
     keyed?.join(res, () => undefined)
     this.#response = new ResponseCapture(req, res, this)
-    this.#stream = new DetachableRun(request, this.#handler, this.#response, initialize)
+    this.#stream = new RunStream(request, this.#handler, this.#response, initialize)
     if (keyed !== undefined) this.#keep(keyed)
     declareInReturn(instance, res, messages)
   }

@@ -1,6 +1,7 @@
-// The stream that the response to a request becomes: how it is opened.
+// The stream that the response to a request becomes: how it is opened, whether the endpoint has
+// begun to answer or not; and how its call goes on without its client.
 import { label } from '../protocol/event-id.js'
-import { isRequest, type Message } from '../protocol/json-rpc.js'
+import { isRequest, type Message, type RequestId } from '../protocol/json-rpc.js'
 import { ONE_CONNECTION } from '../protocol/revisions.js'
 import type { Stream } from '../streams/stream.js'
 import { EndpointCapture } from './capture.js'
@@ -11,6 +12,21 @@ import { openEarlyStream } from './early-stream.js'
 import { noteRevision } from './outcome.js'
 import { type InTheMeantime, CaptureHost } from './capture-host.js'
 import { inWords } from './run-in-words.js'
+
+/**
+ * Takes over the stream of a call, in whose place its client gets a result in the meantime: its
+ * JSON. `undefined`: there is no room for that.
+ */
+export type Interim = (stream: Stream) => string | undefined
+
+/** What came of letting a call go on without its client. */
+export type Detachment =
+  | 'detached'
+  | 'no-room'
+  /** It has been answered, or is about to be; or its client has left. */
+  | 'too-late'
+
+const JSON_HEAD = { 'content-type': 'application/json', 'cache-control': 'no-store' }
 
 export class RunStream extends CaptureHost {
   /** Set where the call may go on without its client: told that it is answered. */
@@ -92,6 +108,54 @@ export class RunStream extends CaptureHost {
     this.#started(stream, capture)
     if (isDurable) keyed?.settle({ kind: 'stream', streamId: stream.id })
     this.response.takeEarly(capture)
+  }
+
+  /**
+   * Lets the call go on without its client, which gets a result in the meantime.
+   *
+   * @param askedAs the id that the endpoint knows the call by. Default: the client's.
+   */
+  goOnAlone(interim: Interim, askedAs?: RequestId): Detachment {
+    const { instance, owner, session, messages, keyed } = this.request
+    const current = this.handler.stream
+    const capture =
+      current === undefined ? new EndpointCapture(this.response, this, true) : this.capture
+    if (current?.isEnded === true || capture === undefined) return 'too-late'
+    const requestIds = messages.filter(isRequest).map(({ id }) => id)
+    const stream = instance.table.open(
+      {
+        id: instance.newId(),
+        kind: 'request',
+        owner,
+        requestIds: askedAs === undefined ? requestIds : [askedAs],
+        sessionId: session,
+        profile: ONE_CONNECTION,
+        isEphemeral: true,
+        isUnknown: true
+      },
+      capture
+    )
+    const result = stream && interim(stream)
+    if (stream === undefined || result === undefined) {
+      if (stream !== undefined) instance.table.forget(stream)
+      return 'no-room'
+    }
+    instance.table.announce(stream)
+    const id = JSON.stringify(requestIds[0])
+    const answer = `{"jsonrpc":"2.0","id":${id},"result":${result}}`
+    capture.goOnIn(stream)
+    this.handler.take(stream)
+    if (current !== undefined) current.endWith(answer)
+    else {
+      this.interim = Buffer.from(answer)
+      keyed?.settle({
+        kind: 'answer',
+        answer: { status: 200, headers: JSON_HEAD, body: this.interim }
+      })
+      this.handler.isUntaken = false
+      this.response.takeEarly(capture)
+    }
+    return 'detached'
   }
 
   #started(stream: Stream, capture: EndpointCapture): void {
