@@ -3,6 +3,7 @@ import { nanoid } from 'nanoid'
 import { now } from '../protocol/clock.js'
 import { type Here, UNKNOWN } from '../streams/directory.js'
 import { FairStore } from '../streams/fair-store.js'
+import { Groups } from '../streams/groups.js'
 import { TicketDelivery } from './ticket-delivery.js'
 
 /** The request that a download URL was made out for. */
@@ -71,7 +72,7 @@ export class DownloadTickets {
   readonly #tickets: FairStore<Ticket>
   readonly #ttl: number
   readonly #newId: () => string
-  readonly #ofSessions = new Map<string, Set<Ticket>>()
+  readonly #bySession = new Groups<Ticket>()
 
   /** `max`: places, of which a ticket mostly takes one. */
   constructor(max: number, ttl: number, newId: () => string = nanoid) {
@@ -92,9 +93,8 @@ export class DownloadTickets {
   issue(facts: TicketFacts, wire?: WireOrigin): Ticket {
     const ticket = new Ticket(facts, this.#ttl, wire, this.#newId())
     this.#tickets.set(ticket.id, ticket.owner, ticket)
-    const key = sessionKey(ticket)
-    if (key !== undefined)
-      this.#ofSessions.set(key, (this.#ofSessions.get(key) ?? new Set()).add(ticket))
+    const session = sessionOf(ticket)
+    if (session !== undefined) this.#bySession.add(session, ticket)
     return ticket
   }
 
@@ -107,20 +107,24 @@ export class DownloadTickets {
 
   /** A session is over, and its download URLs with it. */
   endSession(sessionId: string, owner: string): void {
-    const key = sessionKey({ sessionId, owner, wire: undefined }) as string
-    for (const { id } of this.#ofSessions.get(key) ?? []) this.#tickets.delete(id)
-    this.#ofSessions.delete(key)
+    for (const ticket of this.#bySession.of(sessionName(sessionId, owner))) {
+      this.#tickets.delete(ticket.id)
+      this.#leaveSession(ticket)
+    }
   }
 
   #leaveSession(ticket: Ticket): void {
-    const key = sessionKey(ticket)
-    const ofSession = key === undefined ? undefined : this.#ofSessions.get(key)
-    if (ofSession?.delete(ticket) === true && ofSession.size === 0)
-      this.#ofSessions.delete(key as string)
+    const session = sessionOf(ticket)
+    if (session !== undefined) this.#bySession.delete(session, ticket)
   }
 }
 
-function sessionKey(ticket: Pick<Ticket, 'sessionId' | 'owner' | 'wire'>): string | undefined {
-  const sessionId = ticket.wire?.sessionId ?? ticket.sessionId
-  return sessionId === undefined ? undefined : JSON.stringify([sessionId, ticket.owner])
+function sessionOf({ wire, sessionId, owner }: Ticket): string | undefined {
+  const id = wire?.sessionId ?? sessionId
+  return id === undefined ? undefined : sessionName(id, owner)
+}
+
+/** A session id alone says nothing: another owner may name the same. */
+function sessionName(sessionId: string, owner: string): string {
+  return JSON.stringify([sessionId, owner])
 }
