@@ -1,6 +1,7 @@
 // The Resuming draft: a call that takes long is answered with a token in the meantime, and goes on
 // without a connection.
 import { LONGEST_TIMEOUT } from '../protocol/clock.js'
+import { revisionIn } from '../protocol/envelope.js'
 import { isRequest, isRequestId, type Message, type RequestMessage } from '../protocol/json-rpc.js'
 import { FIRST_STATELESS_REVISION } from '../protocol/revisions.js'
 import { declaresStreams } from '../protocol/streams-capability.js'
@@ -21,7 +22,7 @@ import { comeAgain, mayBeShed, requestStateOf } from './request-state.js'
 import { Call } from './call.js'
 import type { KeptCall } from './kept-call.js'
 import { refusalOf } from './token-fault.js'
-import { type Ask, askOf, hasToken, revisionIn, tokenOf, whyAnother } from './token-request.js'
+import { type Ask, askOf, hasToken, tokenOf, whyAnother } from './token-request.js'
 import { TokenRun } from './token-run.js'
 import { TokenCalls } from './token-calls.js'
 import { type ResumeTokensSettings, waitOf } from './token-settings.js'

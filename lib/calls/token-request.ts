@@ -2,10 +2,10 @@
 import { createHash } from 'node:crypto'
 import { stringify } from 'safe-stable-stringify'
 import { isComparable } from '../protocol/comparable.js'
+import { metaOf as metaIn } from '../protocol/envelope.js'
 import { isObject, isRequest, type Message, paramsOf } from '../protocol/json-rpc.js'
 import { spliceJson } from '../protocol/json-splice.js'
 import { longNumbers, partsOf, skipSpace } from '../protocol/json-text.js'
-import { parseRevision } from '../protocol/revisions.js'
 import { respondAsync } from '../protocol/respond-async.js'
 import type { CallFacts } from './call-host.js'
 import { requestStateOf, withEndpointState } from './request-state.js'
@@ -145,14 +145,8 @@ function exactIn(text: string): readonly string[] {
     .flatMap(({ valueAt, end }) => longNumbers(text.slice(valueAt, end)))
 }
 
-/** The revision that a request of 2026-07-28 or later names. */
-export function revisionIn(message: Message): string | undefined {
-  return parseRevision(metaOf(message)['io.modelcontextprotocol/protocolVersion'])
-}
-
 function metaOf(message: Message): Record<string, unknown> {
-  const { _meta } = paramsOf(message)
-  return isObject(_meta) ? _meta : {}
+  return metaIn(paramsOf(message))
 }
 
 /** `params` without some members of `_meta`, and without a `_meta` that has no other. */

@@ -1,6 +1,7 @@
 // Resume tokens in sessions on wires: the same calls, asked of the server that stands behind the
 // session.
 import { nanoid } from 'nanoid'
+import { revisionIn } from '../protocol/envelope.js'
 import {
   cancelledRequest,
   isRequest,
@@ -24,7 +25,7 @@ import { interimOf } from './interim-result.js'
 import { Call } from './call.js'
 import type { CallPlace, TokenCalls } from './token-calls.js'
 import { refusalOf } from './token-fault.js'
-import { type Ask, askOf, endpointRequest, hasToken, revisionIn, tokenOf } from './token-request.js'
+import { type Ask, askOf, endpointRequest, hasToken, tokenOf } from './token-request.js'
 import { waitOf } from './token-settings.js'
 import { WireCall } from './wire-call.js'
 import { WireReply } from './wire-reply.js'

@@ -1,6 +1,7 @@
 // The MCP endpoint as `streamResource` reaches it: with what the transport sends, or with the
 // headers that it was given.
 import { abortWith } from './aborting.js'
+import { CLIENT_CAPABILITIES, PROTOCOL_VERSION } from '../protocol/envelope.js'
 import { FIRST_STATELESS_REVISION } from '../protocol/revisions.js'
 import { type FetchLike, GLOBAL_FETCH, type HeadersLike } from './options.js'
 import { discard } from './stream-request.js'
@@ -88,10 +89,10 @@ export function endpointOf(
     const method = 'resources/stream'
     const _meta = {
       // The caller of this can take a stream, whatever its client has declared when it connected.
-      'io.modelcontextprotocol/clientCapabilities': {
+      [CLIENT_CAPABILITIES]: {
         resourceStreaming: maxStreamSize === Infinity ? {} : { maxStreamSize }
       },
-      ...(isStateless && { 'io.modelcontextprotocol/protocolVersion': version })
+      ...(isStateless && { [PROTOCOL_VERSION]: version })
     }
     const message = { jsonrpc: '2.0', id: requestId, method, params: { uri, _meta } }
     const send: SendOnce = async (input, init) => {

@@ -4,10 +4,10 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { TLSSocket } from 'node:tls'
 import { now } from '../protocol/clock.js'
+import { CLIENT_CAPABILITIES, envelopeIn, metaOf, PROTOCOL_VERSION } from '../protocol/envelope.js'
 import { isObject, type Message, paramsOf } from '../protocol/json-rpc.js'
 import { writtenMessages } from '../protocol/json-splice.js'
 import { FIRST_STATELESS_REVISION, parseRevision } from '../protocol/revisions.js'
-import { CLIENT_CAPABILITIES } from '../protocol/streams-capability.js'
 import { FairStore } from '../streams/fair-store.js'
 import { Deadline } from '../streams/deadline.js'
 import { headerOf } from '../access/guards.js'
@@ -203,14 +203,11 @@ function questionFor(
   if (revision === undefined || revision < FIRST_STATELESS_REVISION) return { method: 'ping' }
   if (message === undefined)
     return { method: 'server/discover', params: { _meta: envelopeFor(revision) } }
-  const meta = paramsOf(message)['_meta']
-  const ofProtocol = Object.entries(isObject(meta) ? meta : {}).filter(([key]) =>
-    key.startsWith('io.modelcontextprotocol/')
-  )
-  return { method: 'server/discover', params: { _meta: Object.fromEntries(ofProtocol) } }
+  const envelope = envelopeIn(metaOf(paramsOf(message)))
+  return { method: 'server/discover', params: { _meta: envelope } }
 }
 
 /** What every request has to say from 2026-07-28 on, for a client that has sent none. */
 function envelopeFor(revision: string): Record<string, unknown> {
-  return { 'io.modelcontextprotocol/protocolVersion': revision, [CLIENT_CAPABILITIES]: {} }
+  return { [PROTOCOL_VERSION]: revision, [CLIENT_CAPABILITIES]: {} }
 }

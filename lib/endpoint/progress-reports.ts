@@ -4,7 +4,7 @@ import { now } from '../protocol/clock.js'
 import { DueQueue, Waiting } from '../streams/due-queue.js'
 import { isObject, isRequest, isRequestId, type Message, paramsOf } from '../protocol/json-rpc.js'
 import { encodeMessage } from '../protocol/sse-writer.js'
-import { metaOf } from '../protocol/streams-capability.js'
+import { metaOf } from '../protocol/envelope.js'
 import type { Stream } from '../streams/stream.js'
 
 export interface ProgressSettings {

@@ -6,7 +6,7 @@ import { DueQueue } from '../streams/due-queue.js'
 import { FairStore } from '../streams/fair-store.js'
 import { LONGEST_FIELD } from '../protocol/fields.js'
 import { isObject, type Message, paramsOf } from '../protocol/json-rpc.js'
-import { metaOf } from '../protocol/streams-capability.js'
+import { metaOf } from '../protocol/envelope.js'
 
 export interface SlowAnswersSettings {
   /** Milliseconds without a head after which a client gets an event stream; `null`: never. */

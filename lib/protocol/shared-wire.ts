@@ -1,7 +1,7 @@
 // What both ends of a wire agree on that all streams share: a WebSocket, a pipe, a Unix socket.
 import { type EventId, parseEventId } from './event-id.js'
 import { isObject, isRequestId, type Message, paramsOf, type RequestId } from './json-rpc.js'
-import { CLIENT_CAPABILITIES, metaOf } from './streams-capability.js'
+import { CLIENT_CAPABILITIES, metaOf } from './envelope.js'
 
 /**
  * A function that is called with less than its type says: the SDKs' own message types differ from

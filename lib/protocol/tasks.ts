@@ -1,7 +1,7 @@
 // Tasks on the wire: the extension `io.modelcontextprotocol/tasks` (2026-07-28, SEP-2663) and the
 // core's experimental tasks (2025-11-25, SEP-1686).
 import { isObject, type Message, paramsOf } from './json-rpc.js'
-import { CLIENT_CAPABILITIES, metaOf } from './streams-capability.js'
+import { CLIENT_CAPABILITIES, metaOf } from './envelope.js'
 
 export const TASKS_EXTENSION = 'io.modelcontextprotocol/tasks'
 /** [2025-11-25] Which task a message belongs to. */

@@ -1,6 +1,7 @@
 // What the endpoint is asked about a resource: whether it admits the client, and what a provider
 // wants to know of it.
 import type { IncomingMessage } from 'node:http'
+import { withEnvelope } from '../protocol/envelope.js'
 import { isObject } from '../protocol/json-rpc.js'
 import { withoutStream } from '../protocol/link-header.js'
 import { FIRST_STATELESS_REVISION } from '../protocol/revisions.js'
@@ -54,11 +55,10 @@ export class EndpointQuestions {
     params: Record<string, unknown> | undefined,
     limit: number
   ): Promise<Reply> {
-    const { envelope, sessionId } = requester
-    const meta = isObject(params?.['_meta']) ? params['_meta'] : {}
+    const { envelope = {}, sessionId } = requester
     const question = {
       method,
-      params: isStateless(requester) ? { ...params, _meta: { ...envelope, ...meta } } : params,
+      params: isStateless(requester) ? withEnvelope(params, envelope) : params,
       sessionId,
       signal: request.signal,
       limit,

@@ -3,8 +3,8 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import accepts from 'accepts'
 import { LONGEST_FIELD } from '../protocol/fields.js'
+import { revisionIn } from '../protocol/envelope.js'
 import { isObject, isRequest, paramsOf, type RequestId } from '../protocol/json-rpc.js'
-import { parseRevision } from '../protocol/revisions.js'
 import type { WireResources } from '../protocol/shared-wire.js'
 import type { Elsewhere, Here } from '../streams/directory.js'
 import type { InstanceParts } from '../endpoint/instance-parts.js'
@@ -24,10 +24,9 @@ import {
 import { badUri, isUri, notDeclared, type ResourceMessage } from './resource-message.js'
 import {
   declarationOf,
-  envelopeIn,
+  envelopeOf,
   maxStreamSizeOf,
-  negotiationFor,
-  revisionIn
+  negotiationFor
 } from './resource-negotiation.js'
 import { leaveUncompressed, ResourceRequest, type Requester } from './resource-request.js'
 import { ResourceService } from './resource-service.js'
@@ -102,8 +101,8 @@ export class ResourceAnswers {
     const requester: Requester = {
       owner,
       sessionId: session,
-      revision: revision ?? parseRevision(revisionIn(message)),
-      envelope: envelopeIn(message),
+      revision: revision ?? revisionIn(message),
+      envelope: envelopeOf(message),
       maxStreamSize: undefined
     }
     // Before anything else: a client that is refused learns nothing, not even of a bad request.

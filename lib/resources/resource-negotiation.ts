@@ -1,5 +1,6 @@
 // Who can stream resources: what the server's answers say of it, and what clients have declared
 // (SEP-2532, 1 and 2).
+import { CLIENT_CAPABILITIES, type Envelope, envelopeIn, metaOf } from '../protocol/envelope.js'
 import {
   isInitialize,
   isObject,
@@ -8,14 +9,10 @@ import {
   paramsOf,
   type RequestId
 } from '../protocol/json-rpc.js'
-import { CLIENT_CAPABILITIES, metaOf as metaIn } from '../protocol/streams-capability.js'
 import type { ResourceStreaming, Sessions } from '../streams/sessions.js'
 import type { ReadHeader, Rewriting } from '../endpoint/rewrite-answer.js'
 import { INVALID_PARAMS, ResourceError } from './resource-errors.js'
 import type { IsStreamable } from './resource-types.js'
-
-const ENVELOPE = 'io.modelcontextprotocol/'
-const PROTOCOL_VERSION = `${ENVELOPE}protocolVersion`
 
 /** Characters of what a request says of its client: it is kept for as long as a download URL is. */
 const LONGEST_ENVELOPE = 16 * 1024
@@ -78,12 +75,7 @@ export function declarationOf(
   message: Message,
   declaredInSession: ResourceStreaming | undefined
 ): ResourceStreaming | undefined {
-  return declarationIn(metaOf(message)[CLIENT_CAPABILITIES]) ?? declaredInSession
-}
-
-/** The revision that a request names in its `_meta`. */
-export function revisionIn(message: Message): unknown {
-  return metaOf(message)[PROTOCOL_VERSION]
+  return declarationIn(metaOf(paramsOf(message))[CLIENT_CAPABILITIES]) ?? declaredInSession
 }
 
 /**
@@ -91,10 +83,9 @@ export function revisionIn(message: Message): unknown {
  *
  * @throws {ResourceError} where it says more than is worth keeping.
  */
-export function envelopeIn(message: Message): Record<string, unknown> | undefined {
-  const entries = Object.entries(metaOf(message)).filter(([name]) => name.startsWith(ENVELOPE))
-  if (entries.length === 0) return undefined
-  const envelope = Object.fromEntries(entries)
+export function envelopeOf(message: Message): Envelope | undefined {
+  const envelope = envelopeIn(metaOf(paramsOf(message)))
+  if (Object.keys(envelope).length === 0) return undefined
   if (!isShort(envelope))
     throw new ResourceError(
       INVALID_PARAMS,
@@ -117,7 +108,7 @@ export function maxStreamSizeOf({ maxStreamSize }: ResourceStreaming): number | 
   return maxStreamSize === Infinity ? undefined : maxStreamSize
 }
 
-function isShort(envelope: Record<string, unknown>): boolean {
+function isShort(envelope: Envelope): boolean {
   try {
     return JSON.stringify(envelope).length <= LONGEST_ENVELOPE
   } catch {
@@ -128,10 +119,6 @@ function isShort(envelope: Record<string, unknown>): boolean {
 /** Whether the result of a method speaks of resources. */
 export function isOfResources(method: string): boolean {
   return method === 'initialize' || method === 'server/discover' || Object.hasOwn(LISTS, method)
-}
-
-function metaOf(message: Message): Record<string, unknown> {
-  return metaIn(paramsOf(message))
 }
 
 export function declarationIn(capabilities: unknown): ResourceStreaming | undefined {

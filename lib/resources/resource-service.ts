@@ -1,6 +1,7 @@
 // Between a request for a resource and its bytes: may it have them, what are they, and are they
 // still on their way.
 import type { IncomingHttpHeaders } from 'node:http'
+import { withEnvelope } from '../protocol/envelope.js'
 import { StreamError } from '../protocol/errors.js'
 import { WhenIdle } from '../streams/when-idle.js'
 import type { InstanceParts } from '../endpoint/instance-parts.js'
@@ -67,6 +68,7 @@ export class ResourceService {
   /**
    * Opens a resource for its requester.
    *
+   * @param ask the server of the wire that its download URL was made out on, if it was on one.
    * @throws {ResourceError} where there is none for it.
    */
   open(
@@ -75,13 +77,23 @@ export class ResourceService {
     uri: string,
     ask?: AskEndpoint
   ): Promise<Source> {
-    const askEndpoint =
-      ask ?? ((method, params) => this.#endpoint.resultOf(request, requester, method, params))
-    return this.openFor(request, requester, uri, request.req.headers, askEndpoint)
+    const askEndpoint: AskEndpoint = ask
+      ? inNameOf(requester, ask)
+      : (method, params) => this.#endpoint.resultOf(request, requester, method, params)
+    return this.#open(request, requester, uri, request.req.headers, askEndpoint)
   }
 
   /** The same, for a client that has not come by HTTP. */
-  async openFor(
+  openOnWire(
+    request: Waiting,
+    requester: Requester,
+    uri: string,
+    ask: AskEndpoint
+  ): Promise<Source> {
+    return this.#open(request, requester, uri, {}, inNameOf(requester, ask))
+  }
+
+  async #open(
     request: Waiting,
     requester: Requester,
     uri: string,
@@ -216,4 +228,11 @@ export class ResourceService {
     if (error instanceof EndpointError) answer(ofEndpoint(error))
     else answer(error instanceof ResourceError ? error : undefined)
   }
+}
+
+/** Asks the server behind a wire, and says who the client is that it is asked for. */
+function inNameOf({ envelope }: Requester, ask: AskEndpoint): AskEndpoint {
+  return envelope === undefined
+    ? ask
+    : (method, params) => ask(method, withEnvelope(params, envelope))
 }

@@ -1,20 +1,17 @@
 // `resources/stream` on transports that carry no bytes: their clients get download URLs.
+import { revisionIn } from '../protocol/envelope.js'
 import { paramsOf } from '../protocol/json-rpc.js'
-import { parseRevision } from '../protocol/revisions.js'
 import type { WireClient, WireMessage, WireResources } from '../protocol/shared-wire.js'
-import { metaOf } from '../protocol/streams-capability.js'
 import type { InstanceParts } from '../endpoint/instance-parts.js'
-import type { WireOrigin } from './download-tickets.js'
 import type { ResourceDownloads } from './resource-downloads.js'
 import { closing, internalError } from './resource-errors.js'
 import { badUri, isUri, notDeclared, type ResourceMessage } from './resource-message.js'
 import {
   declarationIn,
   declarationOf,
-  envelopeIn,
+  envelopeOf,
   isOfResources,
   maxStreamSizeOf,
-  revisionIn,
   speakingOfStreams
 } from './resource-negotiation.js'
 import { type Requester, Waiting } from './resource-request.js'
@@ -67,18 +64,13 @@ async function answerOnWire(
     const requester: Requester = {
       owner,
       sessionId: undefined,
-      revision: parseRevision(revisionIn(message)),
-      envelope: envelopeIn(message),
+      revision: revisionIn(message),
+      envelope: envelopeOf(message),
       maxStreamSize: maxStreamSizeOf(declaration)
     }
-    const inEnvelope: WireOrigin['ask'] = (method, params) =>
-      ask(method, withEnvelope(params, requester.envelope))
-    const source = await service.openFor(work, requester, uri, {}, inEnvelope)
+    const source = await service.openOnWire(work, requester, uri, ask)
     discardSource(source)
-    const result = downloads.ticketFor(requester, source.facts, publicUrl, {
-      sessionId,
-      ask: inEnvelope
-    })
+    const result = downloads.ticketFor(requester, source.facts, publicUrl, { sessionId, ask })
     return { jsonrpc: '2.0', id, result }
   } catch (error) {
     const {
@@ -94,14 +86,4 @@ async function answerOnWire(
   } finally {
     signal.removeEventListener('abort', gone)
   }
-}
-
-/** What a request of 2026-07-28 says of its client, in another one of it. */
-function withEnvelope(
-  params: Record<string, unknown> | undefined,
-  envelope: Record<string, unknown> | undefined
-): Record<string, unknown> | undefined {
-  return envelope === undefined
-    ? params
-    : { ...params, _meta: { ...envelope, ...metaOf(params ?? {}) } }
 }

@@ -1,5 +1,6 @@
 // Tasks over any endpoint: which requests are about tasks, or become one, and what the endpoint's
 // declarations say of it.
+import { revisionIn } from '../../protocol/envelope.js'
 import { isObject, isRequest, isResponse, type Message, paramsOf } from '../../protocol/json-rpc.js'
 import { FIRST_STATELESS_REVISION, parseRevision } from '../../protocol/revisions.js'
 import { headerFault } from '../../protocol/standard-headers.js'
@@ -17,7 +18,7 @@ import { type ReadHeader, rewriteAnswer } from '../../endpoint/rewrite-answer.js
 import { DueQueue } from '../../streams/due-queue.js'
 import { eachAnswer } from '../call-watch.js'
 import { requestStateOf } from '../request-state.js'
-import { askOf, hasToken, revisionIn } from '../token-request.js'
+import { askOf, hasToken } from '../token-request.js'
 import { declaringTasks, markedTools, wishOf } from './core.js'
 import { answerCoreCall, beginCoreCall } from './core-calls.js'
 import { answerCoreMethod } from './core-methods.js'

@@ -2,7 +2,12 @@
 // behalf.
 import { isObject, isRequest, paramsOf, type RequestId } from '../../protocol/json-rpc.js'
 import { FIRST_STATELESS_REVISION, parseRevision } from '../../protocol/revisions.js'
-import { CLIENT_CAPABILITIES, metaOf } from '../../protocol/streams-capability.js'
+import {
+  CLIENT_CAPABILITIES,
+  envelopeIn,
+  metaOf,
+  PROTOCOL_VERSION
+} from '../../protocol/envelope.js'
 import { TASKS_EXTENSION } from '../../protocol/tasks.js'
 import { memberTexts, withMembers } from '../../protocol/json-splice.js'
 
@@ -44,13 +49,9 @@ export function toolCallIn(body: unknown): ToolCall | undefined {
   if (!isObject(message) || !isRequest(message) || message.method !== 'tools/call') return undefined
   const params = paramsOf(message)
   const { progressToken, [WATCH]: watch, ...meta } = metaOf(params)
-  const revision = parseRevision(meta['io.modelcontextprotocol/protocolVersion'])
+  const revision = parseRevision(meta[PROTOCOL_VERSION])
   if (revision === undefined || revision < FIRST_STATELESS_REVISION) return undefined
-  const envelope = Object.fromEntries(
-    Object.entries({ ...meta, [CLIENT_CAPABILITIES]: declaring(meta) }).filter(([name]) =>
-      name.startsWith('io.modelcontextprotocol/')
-    )
-  )
+  const envelope = envelopeIn({ ...meta, [CLIENT_CAPABILITIES]: declaring(meta) })
   return {
     id: message.id,
     text: declared(body, JSON.stringify(envelope[CLIENT_CAPABILITIES])),

@@ -5,6 +5,8 @@ import { McpServer } from '@modelcontextprotocol/sdk/server/mcp.js'
 import { ListResourcesRequestSchema } from '@modelcontextprotocol/sdk/types.js'
 import { afterEach, describe, expect, it } from '@jest/globals'
 import type { IncomingMessage } from 'node:http'
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
 import { WebSocketServer } from 'ws'
 import { z } from 'zod'
 import {
@@ -141,6 +143,26 @@ describe('a download URL of a wire', () => {
     expect((await fetchDownload(downloadUrl, { authorization: 'bob' })).status).toBe(404)
     expect((await fetchDownload(downloadUrl)).status).toBe(404)
     expect((await fetchDownload(downloadUrl, { authorization: 'alice' })).status).toBe(200)
+  })
+
+  it('keeps what its client says of itself in little more than is counted for it', async () => {
+    setFlagsFromString('--expose-gc')
+    const collectGarbage = runInNewContext('gc') as () => void
+    const heap = () => {
+      for (let i = 0; i < 4; i++) collectGarbage()
+      return process.memoryUsage().heapUsed
+    }
+    const { wire, streams } = await serveBoth()
+    const manyParts = Array.from({ length: 4000 }, () => [])
+    const params = { uri: URI, _meta: { 'io.modelcontextprotocol/clientInfo': manyParts } }
+    await wire.ask(0, 'resources/stream', params)
+    const [before, remembered] = [heap(), streams.stats().remembered]
+    for (let id = 1; id <= 100; id++) {
+      expect((await wire.ask(id, 'resources/stream', params)).result).toHaveProperty('downloadUrl')
+      wire.messages.length = 0
+    }
+    const counted = streams.stats().remembered - remembered
+    expect(heap() - before).toBeLessThan(2 * counted)
   })
 
   it('leads to where a redirect does', async () => {

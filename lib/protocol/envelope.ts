@@ -1,0 +1,34 @@
+// What each request from 2026-07-28 on says of its client, as there is no `initialize` any more:
+// its envelope, which is a part of its `_meta`.
+import { isObject, type Message, paramsOf } from './json-rpc.js'
+import { parseRevision } from './revisions.js'
+
+const OF_PROTOCOL = 'io.modelcontextprotocol/'
+export const PROTOCOL_VERSION = 'io.modelcontextprotocol/protocolVersion'
+/** Where requests say what their client can do. */
+export const CLIENT_CAPABILITIES = 'io.modelcontextprotocol/clientCapabilities'
+
+export type Envelope = Record<string, unknown>
+
+/** The `_meta` of params, or an empty object. */
+export function metaOf(params: Record<string, unknown>): Record<string, unknown> {
+  return isObject(params['_meta']) ? params['_meta'] : {}
+}
+
+/** The revision that a request names in its envelope. */
+export function revisionIn(message: Message): string | undefined {
+  return parseRevision(metaOf(paramsOf(message))[PROTOCOL_VERSION])
+}
+
+/** The envelope in a `_meta`: an empty object where there is none. */
+export function envelopeIn(meta: Record<string, unknown>): Envelope {
+  return Object.fromEntries(Object.entries(meta).filter(([name]) => name.startsWith(OF_PROTOCOL)))
+}
+
+/** The params of another request in the name of a client; what they say themselves stands. */
+export function withEnvelope(
+  params: Record<string, unknown> | undefined,
+  envelope: Envelope
+): Record<string, unknown> {
+  return { ...params, _meta: { ...envelope, ...metaOf(params ?? {}) } }
+}
