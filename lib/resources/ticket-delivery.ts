@@ -101,7 +101,7 @@ export class TicketDelivery {
     if (size !== undefined && this.#repeated + overlap(given, [from, end]) > size * REPEATS)
       return false
     if (isRestart) this.#restarts++
-    this.#given = given
+    this.#follow(given)
     this.#broken = this.#broken.filter(
       part => !arrived.includes(part) && (part.from < from || part.from >= end)
     )
@@ -120,9 +120,14 @@ export class TicketDelivery {
     if (this.#usedAt !== undefined) return
     if (size !== undefined) this.#repeated += overlap(this.#given, [from, to])
     const given = merged([...this.#given, [from, to]])
-    if (given.length <= MOST_SPANS) this.#given = given
+    this.#follow(given)
     const [first] = given
     if (size === undefined || size === 0 || (first?.[0] === 0 && first[1] === size)) this.#use()
+  }
+
+  /** However the client asks, what is kept and looked through stays short. */
+  #follow(given: readonly Span[]): void {
+    if (given.length <= MOST_SPANS) this.#given = given
   }
 
   #use(): void {

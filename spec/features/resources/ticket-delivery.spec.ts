@@ -112,6 +112,23 @@ describe('a delivery', () => {
     for (let i = 201; i < size; i += 2) at(i)
     expect(delivery.isOver(0)).toBe(true)
   })
+
+  it('is followed in no more spans where cuts show them, either', () => {
+    const delivery = new TicketDelivery()
+    const size = 600
+    const at = (from: number, end: number, isWhole: boolean) => {
+      const begun = begin(delivery, from, end, size)!
+      begun.part.to = end
+      begun.over(isWhole)
+    }
+    // What lies before the place where the next request goes on has arrived.
+    for (let from = 0; from < size; from += 4) {
+      at(from, from + 4, false)
+      at(from + 2, from + 3, true)
+    }
+    // Of all of them, more than half would come for a second time.
+    expect(begin(delivery, 0, size, size)).toBeDefined()
+  })
 })
 
 describe('several at once', () => {
