@@ -4,39 +4,15 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { TLSSocket } from 'node:tls'
 import { now } from '../protocol/clock.js'
+import { EndpointError } from '../protocol/endpoint-error.js'
 import { CLIENT_CAPABILITIES, envelopeIn, metaOf, PROTOCOL_VERSION } from '../protocol/envelope.js'
-import { isObject, type Message, paramsOf } from '../protocol/json-rpc.js'
+import { type Message, paramsOf } from '../protocol/json-rpc.js'
 import { writtenMessages } from '../protocol/json-splice.js'
 import { FIRST_STATELESS_REVISION, parseRevision } from '../protocol/revisions.js'
 import { FairStore } from '../streams/fair-store.js'
 import { Deadline } from '../streams/deadline.js'
 import { headerOf } from '../access/guards.js'
 import { askEndpoint, type DebugLog, type Reply } from './endpoint-client.js'
-
-/** The endpoint has answered with a JSON-RPC error. */
-export class EndpointError extends Error {
-  readonly code: number
-  readonly data: unknown
-
-  constructor(code: number, message: string, data: unknown) {
-    super(message)
-    this.name = 'EndpointError'
-    this.code = code
-    this.data = data
-  }
-
-  /** The error in a message, where it has one that JSON-RPC would know. */
-  static in(message: Message | undefined): EndpointError | undefined {
-    const error = message?.error
-    if (!isObject(error)) return undefined
-    const { code, message: text, data } = error
-    return new EndpointError(
-      Number.isSafeInteger(code) ? (code as number) : -32603,
-      String(text),
-      data
-    )
-  }
-}
 
 /** Bytes of what the endpoint says to a message that has no response. */
 export const LONGEST_REPLY = 64 * 1024

@@ -1,11 +1,12 @@
 // What the endpoint is asked about a resource: whether it admits the client, and what a provider
 // wants to know of it.
 import type { IncomingMessage } from 'node:http'
+import { EndpointError } from '../protocol/endpoint-error.js'
 import { withEnvelope } from '../protocol/envelope.js'
 import { isObject } from '../protocol/json-rpc.js'
 import { withoutStream } from '../protocol/link-header.js'
 import { FIRST_STATELESS_REVISION } from '../protocol/revisions.js'
-import { type Admission, admissionIn, EndpointError } from '../endpoint/admission.js'
+import { type Admission, admissionIn } from '../endpoint/admission.js'
 import { askEndpoint, type Question, type Reply } from '../endpoint/endpoint-client.js'
 import { withoutDownload } from './download-url.js'
 import type { Requester, ResourceRequest } from './resource-request.js'

@@ -7,7 +7,7 @@ import { WhenIdle } from '../streams/when-idle.js'
 import type { InstanceParts } from '../endpoint/instance-parts.js'
 import { canAnswer, claim, relayAnswer } from '../endpoint/reply.js'
 import { closeWhenIdle } from '../endpoint/socket-closed.js'
-import { EndpointError } from '../endpoint/admission.js'
+import { EndpointError } from '../protocol/endpoint-error.js'
 import { deliver, type Delivery } from './deliver.js'
 import { EndpointQuestions } from './endpoint-questions.js'
 import {
@@ -201,7 +201,7 @@ export class ResourceService {
    * What a client is told of what has gone wrong; `undefined`: nothing, for that is for `onError`.
    */
   errorOf(error: unknown): ResourceError | undefined {
-    if (error instanceof EndpointError) return ofEndpoint(error)
+    if (EndpointError.is(error)) return ofEndpoint(error)
     if (error instanceof ResourceError) return error
     if (!(error instanceof ClientGone)) this.tell(error)
     return undefined
@@ -220,12 +220,12 @@ export class ResourceService {
     const { res, signal } = request
     // What was broken off fails in many ways, for one reason.
     const error: unknown = signal.aborted ? signal.reason : thrown
-    const isAnswer = error instanceof ResourceError || error instanceof EndpointError
+    const isAnswer = error instanceof ResourceError || EndpointError.is(error)
     if (error instanceof ClientGone) this.#parts.debug('resource broken off: its client has gone')
     else if (!isAnswer) this.tell(error)
     if (res.headersSent) return void (request.isSending && res.destroy())
     if (!canAnswer(res) || error instanceof ClientGone) return void res.destroy()
-    if (error instanceof EndpointError) answer(ofEndpoint(error))
+    if (EndpointError.is(error)) answer(ofEndpoint(error))
     else answer(error instanceof ResourceError ? error : undefined)
   }
 }

@@ -1,6 +1,7 @@
 // `resources/stream` in a session on a wire: asked here, answered with a download URL, and the
 // bytes come by HTTP.
 import { nanoid } from 'nanoid'
+import { EndpointError } from '../protocol/endpoint-error.js'
 import { faultError } from '../protocol/errors.js'
 import {
   cancellation,
@@ -137,7 +138,7 @@ export class SessionResources {
     let stop: (() => void) | undefined
     let withdraw: (() => void) | undefined
     try {
-      const { result, error } = await new Promise<Message>((resolve, reject) => {
+      const answer = await new Promise<Message>((resolve, reject) => {
         stop = () => reject(signal.reason as Error)
         withdraw = () => {
           reject(opening.reason as Error)
@@ -156,25 +157,14 @@ export class SessionResources {
           ...(params !== undefined && { params })
         })
       })
-      if (isObject(error)) throw new WireError(error)
-      if (!isObject(result)) throw new Error(`The server did not answer ${method}`)
-      return result
+      const error = EndpointError.in(answer)
+      if (error !== undefined) throw error
+      if (!isObject(answer.result)) throw new Error(`The server did not answer ${method}`)
+      return answer.result
     } finally {
       if (stop !== undefined) signal.removeEventListener('abort', stop)
       if (withdraw !== undefined) opening.removeEventListener('abort', withdraw)
       this.#asked.delete(id)
     }
-  }
-}
-
-/** The server has answered with a JSON-RPC error. */
-class WireError extends Error {
-  readonly code: unknown
-  readonly data: unknown
-
-  constructor({ code, message, data }: Record<string, unknown>) {
-    super(String(message))
-    this.code = code
-    this.data = data
   }
 }

@@ -221,6 +221,14 @@ describe('an error on a wire', () => {
   })
 })
 
+it('is the error of the server where its provider asks for something and lets that through', async () => {
+  const { wire, errors } = await serveBoth({
+    resources: { open: (_uri, { askEndpoint }) => askEndpoint('none').then(() => undefined) }
+  })
+  expect((await streamIn(wire)).error).toMatchObject({ code: -32601, message: 'Method not found' })
+  expect(errors).toEqual([])
+})
+
 describe('a request for a resource that is being opened', () => {
   /** Resources that open when the spec says so. */
   function opening() {
