@@ -87,7 +87,7 @@ export class Closing {
     const waiting = [instance.table.running.whenCallsOver(), instance.idempotency.whenIdle()]
     if (tokens !== undefined) waiting.push(tokens.whenIdle())
     if (tasks !== undefined) waiting.push(tasks.whenIdle())
-    if (resources !== undefined) waiting.push(resources.whenIdle())
+    if (resources !== undefined) waiting.push(resources.service.whenIdle())
     if (relay !== undefined) waiting.push(relay.responses.whenIdle())
     await Promise.race([
       Promise.all(waiting),
@@ -122,7 +122,7 @@ export class Closing {
     tasks?.close()
     instance.table.running.failCalls('closing')
     instance.idempotency.close()
-    resources?.close()
+    resources?.service.close()
     transports.close()
     relay?.responses.close()
     instance.connections.cutAfter(CLOSING_PATIENCE)

@@ -159,7 +159,7 @@ export class Instance implements RoutesInstance {
     const here = new LocalDirectory<RouteShelves>({
       stream: id => this.table.find(id),
       key: key => this.idempotency.find(key),
-      ticket: id => this.resources?.findTicket(id) ?? UNKNOWN
+      ticket: id => this.resources?.downloads.tickets.find(id) ?? UNKNOWN
     })
     return this.seat === undefined
       ? here

@@ -1,36 +1,21 @@
 // Download URLs that have been given out: to whom, for what, and for how long.
 import { nanoid } from 'nanoid'
 import { now } from '../protocol/clock.js'
+import type { WireClient } from '../protocol/shared-wire.js'
 import { type Here, UNKNOWN } from '../streams/directory.js'
 import { FairStore } from '../streams/fair-store.js'
 import { Groups } from '../streams/groups.js'
+import type { WantedResource } from './resource-request.js'
 import { TicketDelivery } from './ticket-delivery.js'
-
-/** The request that a download URL was made out for. */
-export interface TicketFacts {
-  readonly uri: string
-  readonly owner: string
-  readonly sessionId: string | undefined
-  readonly revision: string | undefined
-  /** What a request of 2026-07-28 says of its client, to ask the endpoint in its name again. */
-  readonly envelope: Record<string, unknown> | undefined
-  readonly maxStreamSize: number | undefined
-}
 
 /**
  * Characters that a ticket may keep, on the average; one that keeps more takes the place of
  * several.
  */
 const PLACE = 2048
+
 /** The session on another wire than HTTP that a download URL was made out in. */
-export interface WireOrigin {
-  readonly sessionId: string
-  /** Asks its server, as its client would. */
-  readonly ask: (
-    method: string,
-    params?: Record<string, unknown>
-  ) => Promise<Record<string, unknown>>
-}
+export type WireOrigin = Pick<WireClient, 'sessionId' | 'ask'>
 
 /** A download URL that has been given out. */
 export class Ticket {
@@ -45,7 +30,7 @@ export class Ticket {
   readonly #facts: string
   readonly #expires: number
 
-  constructor(facts: TicketFacts, ttl: number, wire?: WireOrigin, id: string = nanoid()) {
+  constructor(facts: WantedResource, ttl: number, wire?: WireOrigin, id: string = nanoid()) {
     this.id = id
     this.wire = wire
     this.owner = facts.owner
@@ -55,8 +40,8 @@ export class Ticket {
     this.#expires = now() + ttl
   }
 
-  get facts(): TicketFacts {
-    return JSON.parse(this.#facts) as TicketFacts
+  get facts(): WantedResource {
+    return JSON.parse(this.#facts) as WantedResource
   }
 
   get isExpired(): boolean {
@@ -90,7 +75,7 @@ export class DownloadTickets {
     return this.#tickets.size * PLACE
   }
 
-  issue(facts: TicketFacts, wire?: WireOrigin): Ticket {
+  issue(facts: WantedResource, wire?: WireOrigin): Ticket {
     const ticket = new Ticket(facts, this.#ttl, wire, this.#newId())
     this.#tickets.set(ticket.id, ticket.owner, ticket)
     const session = sessionOf(ticket)

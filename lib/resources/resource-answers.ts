@@ -1,25 +1,22 @@
 // `resources/stream` (SEP-2532): the POST that asks for a resource. Download URLs and other wires
 // have files of their own.
-import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { IncomingMessage } from 'node:http'
 import accepts from 'accepts'
-import { LONGEST_FIELD } from '../protocol/fields.js'
 import { revisionIn } from '../protocol/envelope.js'
-import { isObject, isRequest, paramsOf, type RequestId } from '../protocol/json-rpc.js'
+import { LONGEST_FIELD } from '../protocol/fields.js'
+import { isObject, isRequest, paramsOf } from '../protocol/json-rpc.js'
 import type { WireResources } from '../protocol/shared-wire.js'
-import type { Elsewhere, Here } from '../streams/directory.js'
 import type { InstanceParts } from '../endpoint/instance-parts.js'
 import type { RequestContext } from '../endpoint/request-context.js'
 import { rewriteAnswer } from '../endpoint/rewrite-answer.js'
 import { contentTypeOf } from './deliver.js'
-import type { Ticket } from './download-tickets.js'
 import { ResourceDownloads } from './resource-downloads.js'
 import {
   answerError,
   answerJson,
-  closing,
+  type Failure,
   internalError,
-  notSupported,
-  type ResourceError
+  notSupported
 } from './resource-errors.js'
 import { badUri, isUri, notDeclared, type ResourceMessage } from './resource-message.js'
 import {
@@ -28,17 +25,25 @@ import {
   maxStreamSizeOf,
   negotiationFor
 } from './resource-negotiation.js'
-import { leaveUncompressed, ResourceRequest, type Requester } from './resource-request.js'
+import {
+  leaveUncompressed,
+  type Requester,
+  ResourceRequest,
+  type WantedResource
+} from './resource-request.js'
 import { ResourceService } from './resource-service.js'
-import { discardSource, type Source } from './resource-source.js'
+import type { Source } from './resource-source.js'
 import type { ResourceSettings } from './resource-types.js'
 import { resourcesOnWires } from './wire-resources.js'
 
 export class ResourceAnswers {
-  readonly #settings: ResourceSettings
+  readonly service: ResourceService
+  readonly downloads: ResourceDownloads
+  /**
+   * For transports that carry no bytes; `undefined`: without a public URL there are no downloads.
+   */
+  readonly onWires: WireResources | undefined
   readonly #parts: InstanceParts
-  readonly #service: ResourceService
-  readonly #downloads: ResourceDownloads
 
   /** `report` hears of what fails on our side. */
   constructor(
@@ -47,23 +52,18 @@ export class ResourceAnswers {
     maxTickets: number,
     report: (error: Error) => void
   ) {
-    this.#settings = settings
     this.#parts = parts
-    this.#service = new ResourceService(settings, parts, report)
-    this.#downloads = new ResourceDownloads(settings, parts, this.#service, maxTickets)
-  }
-
-  /** Bytes of the download URLs that have been given out. */
-  get remembered(): number {
-    return this.#downloads.remembered
+    this.service = new ResourceService(settings, parts, report)
+    this.downloads = new ResourceDownloads(parts, this.service, maxTickets)
+    this.onWires = resourcesOnWires(this.service, this.downloads)
   }
 
   /** Lets the endpoint's answers speak of streams, where they speak of resources. */
   negotiate({ req, res, messages, owner }: RequestContext): void {
     const { sessions } = this.#parts
-    const { streamable } = this.#settings
+    const { streamable } = this.service.settings
     const rewriting = negotiationFor(messages, sessions, owner, streamable, error =>
-      this.#service.tell(error)
+      this.service.tell(error)
     )
     if (rewriting === undefined) return
     // Nor could what has been compressed behind us be read.
@@ -86,18 +86,16 @@ export class ResourceAnswers {
     const { req, res } = context
     const request = new ResourceRequest(req, res)
     const { uri } = paramsOf(message)
-    const fail = (error: ResourceError | undefined): void =>
-      answerError(res, message.id, error ?? internalError(isUri(uri) ? uri : undefined))
-    return this.#service.serve(request, () => this.#answer(context, request, message), fail)
+    const fail = (failure: Failure | undefined): void =>
+      answerError(res, message.id, failure ?? internalError(isUri(uri) ? uri : undefined))
+    return this.service.serve(request, () => this.#answer(context, request, message), fail)
   }
 
   async #answer(
-    { req, res, owner, session, revision }: RequestContext,
+    { res, owner, session, revision }: RequestContext,
     request: ResourceRequest,
     message: ResourceMessage
   ): Promise<void> {
-    leaveUncompressed(req)
-    if (this.#parts.isClosing) throw closing()
     const requester: Requester = {
       owner,
       sessionId: session,
@@ -106,93 +104,38 @@ export class ResourceAnswers {
       maxStreamSize: undefined
     }
     // Before anything else: a client that is refused learns nothing, not even of a bad request.
-    if (!(await this.#service.admits(request, requester))) return
+    if (!(await this.service.admits(request, requester))) return
 
     const { uri } = paramsOf(message)
     if (!isUri(uri)) throw badUri()
     const inSession = this.#parts.sessions.resourceStreamingOf(owner, session)
     const declaration = declarationOf(message, inSession)
     if (declaration === undefined) throw notDeclared(uri)
-    const maxStreamSize = maxStreamSizeOf(declaration)
-    await this.#deliver(request, { ...requester, maxStreamSize }, uri, message.id)
+    const wanted = { ...requester, uri, maxStreamSize: maxStreamSizeOf(declaration) }
+    await this.service.open(request, wanted, source =>
+      this.#deliver(request, wanted, source, message)
+    )
     this.#parts.debug('resource answered with %d', res.statusCode)
   }
 
-  async #deliver(
+  #deliver(
     request: ResourceRequest,
-    requester: Requester,
-    uri: string,
-    id: RequestId
-  ): Promise<void> {
-    const source = await this.#service.open(request, requester, uri)
-    const { mode, publicUrl } = this.#settings
+    wanted: WantedResource,
+    source: Source,
+    { id }: ResourceMessage
+  ): Promise<void> | void {
+    const { mode, publicUrl } = this.service.settings
+    const { uri } = wanted
     const type = contentTypeOf(source, false)
     const isAcceptable = acceptsType(request.req, type)
     const isDownload = source.kind !== 'redirect' && (mode === 'download' || !isAcceptable)
     if (isDownload && publicUrl !== undefined) {
-      discardSource(source)
-      return this.#makeOut(request.res, requester, source, publicUrl, id)
+      const result = this.downloads.ticketFor(wanted, source.facts, publicUrl)
+      return answerJson(request.res, JSON.stringify({ jsonrpc: '2.0', id, result }))
     }
-    if (!isAcceptable) {
-      discardSource(source)
+    if (!isAcceptable)
       throw notSupported({ uri, suggestion: `Accept ${type} or */* for this resource` })
-    }
-    return this.#service.send(request, requester, source, false)
-  }
-
-  #makeOut(
-    res: ServerResponse,
-    requester: Requester,
-    { facts }: Source,
-    publicUrl: string,
-    id: RequestId
-  ): void {
-    const result = this.#downloads.ticketFor(requester, facts, publicUrl)
-    answerJson(res, JSON.stringify({ jsonrpc: '2.0', id, result }))
-  }
-
-  /**
-   * For transports that carry no bytes; `undefined`: without a public URL there are no downloads.
-   */
-  get onWires(): WireResources | undefined {
-    return resourcesOnWires({
-      settings: this.#settings,
-      parts: this.#parts,
-      service: this.#service,
-      downloads: this.#downloads
-    })
-  }
-
-  /** The downloads that a request's URL names; none where there are no download URLs. */
-  downloadsIn(req: IncomingMessage): readonly string[] {
-    return this.#downloads.namesIn(req)
-  }
-
-  findTicket(id: string): Here<Ticket, Ticket> {
-    return this.#downloads.find(id)
-  }
-
-  /** Answers a request for a download URL, by what was found under its name. */
-  answerDownload(
-    context: RequestContext,
-    found: Here<Ticket, Ticket> | Elsewhere
-  ): Promise<void> | void {
-    return this.#downloads.answer(context, found)
-  }
-
-  /** How many are under way. */
-  get transfers(): number {
-    return this.#service.requests
-  }
-
-  /** Resolves when no transfer is under way. */
-  whenIdle(): Promise<void> {
-    return this.#service.whenIdle()
-  }
-
-  /** For a restart: transfers are broken off, and their clients ask for the rest elsewhere. */
-  close(): void {
-    this.#service.close()
+    return this.service.send(request, wanted, source, false)
   }
 }
 

@@ -7,52 +7,44 @@ import { refuse } from '../endpoint/reply.js'
 import type { RequestContext } from '../endpoint/request-context.js'
 import { DownloadTickets, type Ticket, type WireOrigin } from './download-tickets.js'
 import { downloadNames, downloadUrl } from './download-url.js'
-import { answerError, clearHead, closing, type ResourceError, usedUp } from './resource-errors.js'
+import {
+  answerError,
+  clearHead,
+  type Failure,
+  type Refusal,
+  ResourceError,
+  usedUp
+} from './resource-errors.js'
 import type { ResourceFacts } from './resource-head.js'
 import { resumedFrom } from './resource-ranges.js'
-import { leaveUncompressed, ResourceRequest, type Requester } from './resource-request.js'
+import { ResourceRequest, type WantedResource } from './resource-request.js'
 import type { ResourceService } from './resource-service.js'
-import type { ResourceSettings } from './resource-types.js'
+import type { Source } from './resource-source.js'
 
 const DOWNLOAD_METHODS = 'GET, HEAD, OPTIONS'
+/** Of what JSON-RPC has its own errors for. */
+const NOT_FOUND: Refusal = { status: 404, fault: 'resource-not-found' }
 
 export class ResourceDownloads {
-  readonly #settings: ResourceSettings
+  readonly tickets: DownloadTickets
   readonly #parts: InstanceParts
   readonly #service: ResourceService
-  readonly #tickets: DownloadTickets
 
-  constructor(
-    settings: ResourceSettings,
-    parts: InstanceParts,
-    service: ResourceService,
-    maxTickets: number
-  ) {
-    this.#settings = settings
+  constructor(parts: InstanceParts, service: ResourceService, maxTickets: number) {
     this.#parts = parts
     this.#service = service
-    this.#tickets = new DownloadTickets(maxTickets, settings.ticketTtl, parts.newId)
-    parts.sessionEnded.add((sessionId, owner) => this.endSession(sessionId, owner))
-  }
-
-  /** Bytes of the download URLs that have been given out. */
-  get remembered(): number {
-    return this.#tickets.bytes
-  }
-
-  /** Those of a session are good no more. */
-  endSession(sessionId: string, owner: string): void {
-    this.#tickets.endSession(sessionId, owner)
+    this.tickets = new DownloadTickets(maxTickets, service.settings.ticketTtl, parts.newId)
+    parts.sessionEnded.add((sessionId, owner) => this.tickets.endSession(sessionId, owner))
   }
 
   /** [SEP-2532, download URL mode] Makes one out: the result that names it. */
   ticketFor(
-    requester: Requester,
+    wanted: WantedResource,
     { uri, mimeType, size }: ResourceFacts,
     publicUrl: string,
     wire?: WireOrigin
   ): Record<string, unknown> {
-    const { id } = this.#tickets.issue({ ...requester, uri }, wire)
+    const { id } = this.tickets.issue(wanted, wire)
     return {
       uri,
       mimeType,
@@ -63,13 +55,9 @@ export class ResourceDownloads {
 
   /** The downloads that a request's URL names; none where there are no download URLs. */
   namesIn(req: IncomingMessage): readonly string[] {
-    return this.#settings.publicUrl === undefined || req.method === 'OPTIONS'
+    return this.#service.settings.publicUrl === undefined || req.method === 'OPTIONS'
       ? []
       : downloadNames(req.url ?? '')
-  }
-
-  find(id: string): Here<Ticket, Ticket> {
-    return this.#tickets.find(id)
   }
 
   /** Answers a request for a download URL. */
@@ -88,45 +76,33 @@ export class ResourceDownloads {
 
   #download({ req, res, cameByCookie }: RequestContext, ticket: Ticket): Promise<void> {
     const request = new ResourceRequest(req, res)
-    const { facts } = ticket
+    const { wire, delivery, facts: wanted } = ticket
+    const send = (source: Source): Promise<void> =>
+      this.#service.send(request, wanted, source, true, delivered => {
+        const { size } = source.facts
+        const ended = delivery.begin(delivered, size, () => request.breakOff(usedUp()))
+        if (ended === undefined) throw usedUp()
+        return ended
+      })
     const work = async (): Promise<void> => {
-      leaveUncompressed(req)
-      if (this.#parts.isClosing) throw closing()
       // A browser that follows a link has no credentials that the endpoint could judge by: its
       // word is that on the request for the URL. A ticket of another wire ends with its session,
       // which is all that its server has to say of it.
-      if (
-        ticket.wire === undefined &&
-        !cameByCookie &&
-        !(await this.#service.admits(request, facts))
-      )
-        return
-      const source = await this.#service.open(request, facts, facts.uri, ticket.wire?.ask)
-      let over: ((isWhole: boolean) => void) | undefined
-      let isWhole = false
-      try {
-        await this.#service.send(request, facts, source, true, part => {
-          over = ticket.delivery.begin(part, source.facts.size, () => request.breakOff(usedUp()))
-          if (over === undefined) throw usedUp()
-        })
-        isWhole = true
-      } finally {
-        over?.(isWhole)
-      }
+      const isAdmitted =
+        wire !== undefined || cameByCookie || (await this.#service.admits(request, wanted))
+      if (isAdmitted) await this.#service.open(request, wanted, send, wire?.ask)
     }
-    return this.#service.serve(request, work, error => this.#refuseDownload(res, error))
+    return this.#service.serve(request, work, failure => this.#refuseDownload(res, failure))
   }
 
   /** [SEP-2532, Error Handling] At a download URL, errors are HTTP statuses. */
-  #refuseDownload(res: ServerResponse, error: ResourceError | undefined): void {
+  #refuseDownload(res: ServerResponse, failure: Failure | undefined): void {
     clearHead(res)
-    if (error === undefined) return this.#refuse(res, 500, 'resource-failed')
-    if (error.isOfEndpoint) return answerError(res, null, error, 403)
-    if (error.status === 416) return this.#refuse(res, 416, 'range-not-satisfiable', error.headers)
-    if (error.status === 412) return this.#refuse(res, 412, 'precondition-failed')
-    if (error.status === 404) return this.#refuse(res, 404, 'download-unknown')
-    if (error.status === 503) return this.#refuse(res, 503, 'closing', error.headers)
-    this.#refuse(res, 404, 'resource-not-found')
+    if (failure === undefined) return this.#refuse(res, 500, 'resource-failed')
+    // An error of the endpoint's own: where there is no JSON-RPC, it is a refusal.
+    if (!(failure instanceof ResourceError)) return answerError(res, null, failure, 403)
+    const { status, fault, headers } = failure.refusal ?? NOT_FOUND
+    this.#refuse(res, status, fault, headers)
   }
 
   #refuse(

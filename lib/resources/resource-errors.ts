@@ -1,43 +1,43 @@
 // Answers that are no bytes: JSON-RPC errors and results, with the codes of SEP-2532.
 import type { ServerResponse } from 'node:http'
-import { faultMessage, STREAM_ERROR } from '../protocol/errors.js'
-import { errorResponse, type RequestId } from '../protocol/json-rpc.js'
+import type { EndpointError } from '../protocol/endpoint-error.js'
+import { faultMessage, type StreamFault, STREAM_ERROR } from '../protocol/errors.js'
+import { type ErrorObject, errorResponse, type RequestId } from '../protocol/json-rpc.js'
 import { FIRST_STATELESS_REVISION } from '../protocol/revisions.js'
 import { answerJson as giveJson, canAnswer } from '../endpoint/reply.js'
 
 // [SEP-2532, Error Handling]
-export const STREAM_NOT_SUPPORTED = -32003
-export const RESOURCE_TOO_LARGE = -32004
-export const INTERNAL_ERROR = -32603
-export const INVALID_PARAMS = -32602
+const STREAM_NOT_SUPPORTED = -32003
+const RESOURCE_TOO_LARGE = -32004
+const INTERNAL_ERROR = -32603
+const INVALID_PARAMS = -32602
 const RESOURCE_NOT_FOUND = -32002
+
+/** What HTTP says by its status. */
+export interface Refusal {
+  readonly status: number
+  readonly fault: StreamFault
+  readonly headers?: Record<string, string>
+}
 
 /** An answer to a `resources/stream` request instead of bytes. */
 export class ResourceError extends Error {
   readonly code: number
   readonly data: unknown
-  /** For the one case that HTTP has a status for: a range that does not exist. */
-  readonly status: number
-  readonly headers: Record<string, string>
-  readonly isOfEndpoint: boolean
+  /** For what a POST is told by its status, too; all else is an answer of JSON-RPC. */
+  readonly refusal: Refusal | undefined
 
-  constructor(
-    code: number,
-    message: string,
-    data?: unknown,
-    status = 200,
-    headers: Record<string, string> = {},
-    isOfEndpoint = false
-  ) {
+  constructor(code: number, message: string, data?: unknown, refusal?: Refusal) {
     super(message)
     this.name = 'ResourceError'
     this.code = code
     this.data = data
-    this.status = status
-    this.headers = headers
-    this.isOfEndpoint = isOfEndpoint
+    this.refusal = refusal
   }
 }
+
+/** Why there are no bytes: for a reason of ours, or of the endpoint's own. */
+export type Failure = ResourceError | EndpointError
 
 /** [2026-07-28] "Resource not found" became an invalid parameter. */
 export function notFound(uri: string, revision: string | undefined): ResourceError {
@@ -47,6 +47,10 @@ export function notFound(uri: string, revision: string | undefined): ResourceErr
     'Resource not found',
     { uri }
   )
+}
+
+export function invalidParams(fault: string): ResourceError {
+  return new ResourceError(INVALID_PARAMS, `Invalid params: ${fault}`)
 }
 
 export function notSupported(data: Record<string, unknown>): ResourceError {
@@ -60,21 +64,6 @@ export function tooLarge(
 ): ResourceError {
   const data = { uri, ...(size !== undefined && { size }), maxStreamSize }
   return new ResourceError(RESOURCE_TOO_LARGE, 'Resource too large', data)
-}
-
-/**
- * An error of the endpoint's own. At a download URL, where there is no JSON-RPC, it is a refusal.
- */
-export function ofEndpoint({
-  code,
-  message,
-  data
-}: {
-  code: number
-  message: string
-  data: unknown
-}): ResourceError {
-  return new ResourceError(code, message, data, 200, {}, true)
 }
 
 /** Says nothing of what went wrong: that is for `onError`. */
@@ -91,19 +80,27 @@ export function internalError(uri: string | undefined): ResourceError {
  * else.
  */
 export function usedUp(): ResourceError {
-  return new ResourceError(
-    STREAM_ERROR,
-    faultMessage('download-unknown'),
-    { reason: 'download-unknown' },
-    404
-  )
+  return refused({ status: 404, fault: 'download-unknown' })
 }
 
 /** The process is about to end: the same request may be made of another one. */
 export function closing(): ResourceError {
-  return new ResourceError(STREAM_ERROR, faultMessage('closing'), { reason: 'closing' }, 503, {
-    Connection: 'close'
-  })
+  return refused({ status: 503, fault: 'closing', headers: { Connection: 'close' } })
+}
+
+/** [RFC 9110, 13.1.1] The resource is another one than the client wants. */
+export function preconditionFailed(uri: string): ResourceError {
+  return refused({ status: 412, fault: 'precondition-failed' }, { uri })
+}
+
+export function rangeNotSatisfiable(uri: string, size: number): ResourceError {
+  const headers = { 'Content-Range': `bytes */${size}` }
+  return refused({ status: 416, fault: 'range-not-satisfiable', headers }, { uri, size })
+}
+
+function refused(refusal: Refusal, data?: Record<string, unknown>): ResourceError {
+  const { fault } = refusal
+  return new ResourceError(STREAM_ERROR, faultMessage(fault), { ...data, reason: fault }, refusal)
 }
 
 /** Headers that are set for bytes, and do not belong to an answer without. */
@@ -115,10 +112,10 @@ const OF_BYTES = [
 export function answerError(
   res: ServerResponse,
   id: RequestId | null,
-  error: ResourceError,
-  status = error.status
+  error: ErrorObject & Pick<Partial<ResourceError>, 'refusal'>,
+  status = error.refusal?.status ?? 200
 ): void {
-  answerJson(res, errorResponse(id, error), status, error.headers)
+  answerJson(res, errorResponse(id, error), status, error.refusal?.headers)
 }
 
 export function answerJson(

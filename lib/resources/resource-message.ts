@@ -1,6 +1,6 @@
 // The message that asks for a resource, and what may be wrong with it.
 import type { Message, RequestId } from '../protocol/json-rpc.js'
-import { INVALID_PARAMS, notSupported, ResourceError } from './resource-errors.js'
+import { invalidParams, notSupported, type ResourceError } from './resource-errors.js'
 import { headerUri } from './resource-head.js'
 
 /** Characters of a URI as a header has it: clients take heads of 16 KiB at most. */
@@ -14,10 +14,8 @@ export function isUri(uri: unknown): uri is string {
 }
 
 export function badUri(): ResourceError {
-  return new ResourceError(
-    INVALID_PARAMS,
-    `Invalid params: uri must be an absolute URI of at most ${LONGEST_URI} characters, ` +
-      'percent-encoded'
+  return invalidParams(
+    `uri must be an absolute URI of at most ${LONGEST_URI} characters, percent-encoded`
   )
 }
 

@@ -11,7 +11,7 @@ import {
 } from '../protocol/json-rpc.js'
 import type { ResourceStreaming, Sessions } from '../streams/sessions.js'
 import type { ReadHeader, Rewriting } from '../endpoint/rewrite-answer.js'
-import { INVALID_PARAMS, ResourceError } from './resource-errors.js'
+import { invalidParams } from './resource-errors.js'
 import type { IsStreamable } from './resource-types.js'
 
 /** Characters of what a request says of its client: it is kept for as long as a download URL is. */
@@ -87,10 +87,7 @@ export function envelopeOf(message: Message): Envelope | undefined {
   const envelope = envelopeIn(metaOf(paramsOf(message)))
   if (Object.keys(envelope).length === 0) return undefined
   if (!isShort(envelope))
-    throw new ResourceError(
-      INVALID_PARAMS,
-      `Invalid params: _meta must have at most ${LONGEST_ENVELOPE} characters`
-    )
+    throw invalidParams(`_meta must have at most ${LONGEST_ENVELOPE} characters`)
   return envelope
 }
 
@@ -101,10 +98,7 @@ export function envelopeOf(message: Message): Envelope | undefined {
  */
 export function maxStreamSizeOf({ maxStreamSize }: ResourceStreaming): number | undefined {
   if (Number.isNaN(maxStreamSize))
-    throw new ResourceError(
-      INVALID_PARAMS,
-      'Invalid params: resourceStreaming.maxStreamSize must be a number, 0 or more'
-    )
+    throw invalidParams('resourceStreaming.maxStreamSize must be a number, 0 or more')
   return maxStreamSize === Infinity ? undefined : maxStreamSize
 }
 

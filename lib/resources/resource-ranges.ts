@@ -11,7 +11,7 @@ export type Part =
   | { readonly status: 206; readonly start: number; readonly end: number }
   | { readonly status: 304 }
   | { readonly status: 412 }
-  | { readonly status: 416 }
+  | { readonly status: 416; readonly size: number }
 
 type Validators = Pick<ResourceFacts, 'etag' | 'lastModified'>
 type Sized = Validators & Pick<ResourceFacts, 'size'>
@@ -26,7 +26,7 @@ export function partOf(headers: IncomingHttpHeaders, facts: ResourceFacts, isRea
   if (range === undefined || size === undefined || !acceptsRanges) return whole
   // [RFC 9110, 14.2] What cannot be read, and more than one range, gets the whole.
   const ranges = parseRange(size, range, { combine: true })
-  if (ranges === -1) return { status: 416 }
+  if (ranges === -1) return { status: 416, size }
   const [only] = ranges === -2 ? [] : ranges
   if (only === undefined || (ranges as unknown[]).length > 1) return whole
   return { status: 206, start: only.start, end: only.end + 1 }

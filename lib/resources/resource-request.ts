@@ -15,6 +15,11 @@ export interface Requester {
   readonly maxStreamSize: number | undefined
 }
 
+/** A resource, and who asks for it. */
+export interface WantedResource extends Requester {
+  readonly uri: string
+}
+
 /** Work for a client, for no longer than the client is there. */
 export class Waiting {
   protected readonly controller = new AbortController()

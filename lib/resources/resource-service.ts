@@ -1,23 +1,30 @@
 // Between a request for a resource and its bytes: may it have them, what are they, and are they
 // still on their way.
 import type { IncomingHttpHeaders } from 'node:http'
+import { EndpointError } from '../protocol/endpoint-error.js'
 import { withEnvelope } from '../protocol/envelope.js'
 import { StreamError } from '../protocol/errors.js'
 import { WhenIdle } from '../streams/when-idle.js'
 import type { InstanceParts } from '../endpoint/instance-parts.js'
 import { canAnswer, claim, relayAnswer } from '../endpoint/reply.js'
 import { closeWhenIdle } from '../endpoint/socket-closed.js'
-import { EndpointError } from '../protocol/endpoint-error.js'
 import { deliver, type Delivery } from './deliver.js'
 import { EndpointQuestions } from './endpoint-questions.js'
 import {
   closing,
+  type Failure,
   notFound,
   notSupported,
-  ofEndpoint,
   ResourceError,
   tooLarge
 } from './resource-errors.js'
+import {
+  leaveUncompressed,
+  type Requester,
+  type ResourceRequest,
+  type Waiting,
+  type WantedResource
+} from './resource-request.js'
 import { discardResource, discardSource, type Source, sourceOf } from './resource-source.js'
 import {
   NOT_STREAMABLE,
@@ -26,9 +33,10 @@ import {
   type ResourceSettings
 } from './resource-types.js'
 import { ClientGone } from './send-bytes.js'
-import type { ResourceRequest, Requester, Waiting } from './resource-request.js'
 
 type AskEndpoint = ResourceContext['askEndpoint']
+/** What is done with a resource that is open: afterwards it is let go. */
+type Use<T> = (source: Source) => T | Promise<T>
 
 /** Large pieces are faster; with many transfers at once the memory that they take counts more. */
 const PIECE_SIZE = 256 * 1024
@@ -66,98 +74,91 @@ export class ResourceService {
   }
 
   /**
-   * Opens a resource for its requester.
+   * Opens a resource for who has asked for it, and lets go of it after its use.
    *
    * @param ask the server of the wire that its download URL was made out on, if it was on one.
    * @throws {ResourceError} where there is none for it.
    */
-  open(
+  open<T>(
     request: ResourceRequest,
-    requester: Requester,
-    uri: string,
+    wanted: WantedResource,
+    use: Use<T>,
     ask?: AskEndpoint
-  ): Promise<Source> {
+  ): Promise<T> {
     const askEndpoint: AskEndpoint = ask
-      ? inNameOf(requester, ask)
-      : (method, params) => this.#endpoint.resultOf(request, requester, method, params)
-    return this.#open(request, requester, uri, request.req.headers, askEndpoint)
+      ? inNameOf(wanted, ask)
+      : (method, params) => this.#endpoint.resultOf(request, wanted, method, params)
+    return this.#open(request, wanted, use, askEndpoint, request.req.headers)
   }
 
   /** The same, for a client that has not come by HTTP. */
-  openOnWire(
+  openOnWire<T>(
     request: Waiting,
-    requester: Requester,
-    uri: string,
+    wanted: WantedResource,
+    use: Use<T>,
     ask: AskEndpoint
-  ): Promise<Source> {
-    return this.#open(request, requester, uri, {}, inNameOf(requester, ask))
+  ): Promise<T> {
+    return this.#open(request, wanted, use, inNameOf(wanted, ask), {})
   }
 
-  async #open(
+  async #open<T>(
     request: Waiting,
-    requester: Requester,
-    uri: string,
-    headers: IncomingHttpHeaders,
-    askEndpoint: AskEndpoint
-  ): Promise<Source> {
+    { uri, owner, sessionId, revision, maxStreamSize }: WantedResource,
+    use: Use<T>,
+    askEndpoint: AskEndpoint,
+    headers: IncomingHttpHeaders
+  ): Promise<T> {
     const { open, timeout } = this.settings
+    const { signal } = request
     const context: ResourceContext = {
-      owner: requester.owner === '' ? undefined : requester.owner,
-      sessionId: requester.sessionId,
+      owner: owner === '' ? undefined : owner,
+      sessionId,
       headers,
-      maxStreamSize: requester.maxStreamSize,
-      signal: request.signal,
+      maxStreamSize,
+      signal,
       askEndpoint
     }
     // Called in a promise: what it throws at once is no different from what it throws later.
     const opening = new Promise<OpenedResource>(resolve => resolve(open(uri, context)))
     const opened = await request.wait(opening, timeout, discardResource)
-    if (opened === undefined || opened === null) throw notFound(uri, requester.revision)
+    if (opened === undefined || opened === null) throw notFound(uri, revision)
     if (opened === NOT_STREAMABLE)
       throw notSupported({ uri, suggestion: 'Use resources/read for this resource' })
     const source = await sourceOf(uri, opened).catch((error: unknown) => {
       discardResource(opened)
       throw error
     })
-    if (source === undefined) throw notFound(uri, requester.revision)
-    const { maxStreamSize } = requester
-    const { size } = source.facts
-    if (maxStreamSize !== undefined && size !== undefined && size > maxStreamSize) {
+    if (source === undefined) throw notFound(uri, revision)
+    try {
+      // Nothing interrupts the look at a file.
+      signal.throwIfAborted()
+      const { size = 0 } = source.facts
+      if (maxStreamSize !== undefined && size > maxStreamSize)
+        throw tooLarge(uri, size, maxStreamSize)
+      return await use(source)
+    } finally {
+      // What is still being read from a file is waited for.
       discardSource(source)
-      throw tooLarge(uri, size, maxStreamSize)
     }
-    return source
   }
 
-  /** Sends a source. */
+  /** Sends what has been opened. */
   async send(
     request: ResourceRequest,
-    requester: Requester,
+    { maxStreamSize }: Requester,
     source: Source,
     isDownload: boolean,
-    onPart?: Delivery['onPart']
+    onBegin?: Delivery['onBegin']
   ): Promise<void> {
-    if (request.signal.aborted) {
-      // While a file was looked at, which nothing interrupts.
-      discardSource(source)
-      throw request.signal.reason
-    }
-    // Somebody in front has answered meanwhile.
-    if (!claim(request.res)) return discardSource(source)
-    const delivery = {
-      limit: requester.maxStreamSize,
+    // Somebody in front may have answered meanwhile.
+    if (!claim(request.res)) return
+    await deliver(request, source, {
+      limit: maxStreamSize,
       timeout: this.settings.timeout,
       pieceSize: this.#requests.size > FEW_TRANSFERS ? SMALL_PIECE_SIZE : PIECE_SIZE,
       isDownload,
-      onPart
-    }
-    try {
-      await deliver(request, source, delivery)
-    } finally {
-      // It has been read to its end, or will not be. It is not closed while the system reads from
-      // it.
-      if (source.kind === 'file') discardSource(source)
-    }
+      onBegin
+    })
   }
 
   /**
@@ -168,10 +169,12 @@ export class ResourceService {
   async serve(
     request: ResourceRequest,
     work: () => Promise<void>,
-    answer: (error: ResourceError | undefined) => void
+    answer: (error: Failure | undefined) => void
   ): Promise<void> {
+    leaveUncompressed(request.req)
     this.#requests.add(request)
     try {
+      this.throwIfClosing()
       await work()
     } catch (error) {
       this.#failed(request, error, answer)
@@ -181,6 +184,11 @@ export class ResourceService {
       if (this.#parts.isClosing) closeWhenIdle(request.req.socket)
       this.#idle.check()
     }
+  }
+
+  /** @throws {ResourceError} where the process is about to end. */
+  throwIfClosing(): void {
+    if (this.#parts.isClosing) throw closing()
   }
 
   get requests(): number {
@@ -200,10 +208,10 @@ export class ResourceService {
   /**
    * What a client is told of what has gone wrong; `undefined`: nothing, for that is for `onError`.
    */
-  errorOf(error: unknown): ResourceError | undefined {
-    if (EndpointError.is(error)) return ofEndpoint(error)
-    if (error instanceof ResourceError) return error
-    if (!(error instanceof ClientGone)) this.tell(error)
+  failureOf(error: unknown): Failure | undefined {
+    if (error instanceof ResourceError || EndpointError.is(error)) return error
+    if (error instanceof ClientGone) this.#parts.debug('resource broken off: its client has gone')
+    else this.tell(error)
     return undefined
   }
 
@@ -215,18 +223,15 @@ export class ResourceService {
   #failed(
     request: ResourceRequest,
     thrown: unknown,
-    answer: (error: ResourceError | undefined) => void
+    answer: (failure: Failure | undefined) => void
   ): void {
     const { res, signal } = request
     // What was broken off fails in many ways, for one reason.
     const error: unknown = signal.aborted ? signal.reason : thrown
-    const isAnswer = error instanceof ResourceError || EndpointError.is(error)
-    if (error instanceof ClientGone) this.#parts.debug('resource broken off: its client has gone')
-    else if (!isAnswer) this.tell(error)
+    const failure = this.failureOf(error)
     if (res.headersSent) return void (request.isSending && res.destroy())
     if (!canAnswer(res) || error instanceof ClientGone) return void res.destroy()
-    if (EndpointError.is(error)) answer(ofEndpoint(error))
-    else answer(error instanceof ResourceError ? error : undefined)
+    answer(failure)
   }
 }
 

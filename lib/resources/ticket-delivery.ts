@@ -3,7 +3,7 @@
 import { now } from '../protocol/clock.js'
 
 /** Bytes of a resource that are on their way to a client. */
-export interface Part {
+export interface Delivered {
   readonly from: number
   /** The byte behind the last that has left. It counts up. */
   readonly to: number
@@ -12,7 +12,7 @@ export interface Part {
 }
 
 interface Running {
-  readonly part: Part
+  readonly part: Delivered
   readonly breakOff: () => void
 }
 
@@ -43,7 +43,7 @@ const MOST_SPANS = 100
 export class TicketDelivery {
   readonly #running = new Set<Running>()
   /** Parts that were broken off: what the client has of them shows when it asks for more. */
-  #broken: Part[] = []
+  #broken: Delivered[] = []
   /** What the client has, as far as is known: in order, and apart. */
   #given: readonly Span[] = []
   #repeated = 0
@@ -64,7 +64,7 @@ export class TicketDelivery {
    * delivered. Else what to call when the response is over.
    */
   begin(
-    part: Part,
+    part: Delivered,
     size: number | undefined,
     breakOff: () => void
   ): ((isWhole: boolean) => void) | undefined {
@@ -88,7 +88,11 @@ export class TicketDelivery {
     }
   }
 
-  #admit({ from, end }: Part, size: number | undefined, unsure: readonly Part[]): boolean {
+  #admit(
+    { from, end }: Delivered,
+    size: number | undefined,
+    unsure: readonly Delivered[]
+  ): boolean {
     if (this.#usedAt !== undefined) return this.#admitTail(from)
     // A client that goes on behind the beginning of a part has what lies between.
     const arrived = unsure.filter(part => part.from < from && from <= part.to)
@@ -116,7 +120,7 @@ export class TicketDelivery {
     return true
   }
 
-  #finish({ from, to }: Part, size: number | undefined): void {
+  #finish({ from, to }: Delivered, size: number | undefined): void {
     if (this.#usedAt !== undefined) return
     if (size !== undefined) this.#repeated += overlap(this.#given, [from, to])
     const given = merged([...this.#given, [from, to]])

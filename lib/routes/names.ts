@@ -21,7 +21,7 @@ export interface Named {
 export function idNamed({ instance, req, method, lastEventId }: Context): Named | undefined {
   const [name] = streamNamesIn(req)
   if (name !== undefined) return named('stream', parseStreamName(name)?.id)
-  const ticket = instance.resources?.downloadsIn(req).find(isInstanceId)
+  const ticket = instance.resources?.downloads.namesIn(req).find(isInstanceId)
   if (ticket !== undefined) return named('ticket', ticket)
   return method === 'GET' ? named('stream', parseEventId(lastEventId ?? '')?.streamId) : undefined
 }

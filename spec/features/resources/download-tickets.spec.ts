@@ -1,13 +1,10 @@
 // What is kept of download URLs: bounded for all and for each, whatever clients do.
 
 import { describe, expect, it } from '@jest/globals'
-import {
-  DownloadTickets,
-  Ticket,
-  type TicketFacts
-} from '../../../lib/resources/download-tickets.js'
+import { DownloadTickets, Ticket } from '../../../lib/resources/download-tickets.js'
+import type { WantedResource } from '../../../lib/resources/resource-request.js'
 
-const FACTS: TicketFacts = {
+const FACTS: WantedResource = {
   uri: 'a:1',
   owner: 'alice',
   sessionId: 's1',
