@@ -15,24 +15,39 @@ import type { RequestContext } from './request-context.js'
 export type NotTheirs =
   'unknown here' | 'another owner' | 'another session' | 'an event that it has not had'
 
+/** What a client names a stream by. */
+type By = 'stream url' | 'endpoint'
+
 /**
- * `undefined`: it is theirs. By a stream URL, a session that only one of them names is no other
- * one, as the id names the stream and the credentials name its owner; at the endpoint it is.
+ * Whether what is of a session is of the client's. By a stream URL, a session that only one of them
+ * names is no other one, as the id names the stream and the credentials name its owner; at the
+ * endpoint it is.
+ *
+ * @param isOf asked, as of what another instance has kept there is only a digest.
+ */
+export function isOfTheirSession(
+  { session }: RequestContext,
+  isOf: (session: string | undefined) => boolean,
+  by: By
+): boolean {
+  return isOf(session) || (by === 'stream url' && (session === undefined || isOf(undefined)))
+}
+
+/**
+ * `undefined`: it is theirs.
  *
  * @param sequence of an event that the client says that it has had.
  */
 export function whyNotTheirs(
   context: RequestContext,
   found: FoundStream | Unknown | Elsewhere,
-  by: 'stream url' | 'endpoint',
+  by: By,
   sequence = 0
 ): NotTheirs | undefined {
   if (!isKnown(found)) return 'unknown here'
   const { owner, sessionId, last } = found.value
-  if (!context.mayRead(owner)) return 'another owner'
-  const { session } = context
-  const mayDiffer = by === 'stream url' && (session === undefined || sessionId === undefined)
-  if (session !== sessionId && !mayDiffer) return 'another session'
+  if (!context.mayRead(one => one === owner)) return 'another owner'
+  if (!isOfTheirSession(context, one => one === sessionId, by)) return 'another session'
   return sequence > last ? 'an event that it has not had' : undefined
 }
 

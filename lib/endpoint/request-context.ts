@@ -166,11 +166,13 @@ export class RequestContext<Instance extends InstanceParts = InstanceParts> {
   }
 
   /**
-   * Whether it may have what belongs to `owned`. What is nobody's in particular is not kept from a
+   * Whether it may have what is somebody's. What is nobody's in particular is not kept from a
    * browser for a cookie that it cannot help but send.
+   *
+   * @param isOwnedBy asked, as of what another instance has kept there is only a digest.
    */
-  mayRead(owned: string): boolean {
-    return owned === this.owner || (owned === '' && this.cameByCookie)
+  mayRead(isOwnedBy: (owner: string) => boolean): boolean {
+    return isOwnedBy(this.owner) || (this.cameByCookie && isOwnedBy(''))
   }
 
   /**

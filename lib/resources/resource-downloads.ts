@@ -125,7 +125,7 @@ export class ResourceDownloads {
 function mayDownload(context: RequestContext, ticket: Ticket): boolean {
   // On a wire without an owner its id is enough, as with its streams.
   if (ticket.wire !== undefined && ticket.owner === '') return true
-  if (!context.mayRead(ticket.owner)) return false
+  if (!context.mayRead(one => one === ticket.owner)) return false
   const { session, owner, cameByCookie } = context
   if (ticket.sessionId === undefined || ticket.sessionId === session) return true
   return session === undefined && cameByCookie && ticket.owner === owner

@@ -2,6 +2,7 @@
 import type { SavedResult } from '../backplane/results.js'
 import { parseEventId, parseStreamName } from '../protocol/event-id.js'
 import { streamNamesIn } from '../endpoint/mcp-request.js'
+import { isOfTheirSession } from '../endpoint/not-theirs.js'
 import { noContent } from '../endpoint/reply.js'
 import type { Answer, Context } from './route.js'
 import { writeEventsHead } from '../endpoint/stream-headers.js'
@@ -22,16 +23,16 @@ export function answerSaved(context: Context, saved: SavedResult): Answer | unde
   }
 }
 
-/** As with streams: at the endpoint the session counts where it is absent, too. */
+/** As with streams. */
 export function mayHave(
-  { owner, session, cameByCookie }: Context,
+  context: Context,
   saved: SavedResult,
-  at: 'endpoint' | 'stream url'
+  by: 'endpoint' | 'stream url'
 ): boolean {
-  const isOwned = saved.isOwnedBy(owner) || (cameByCookie && saved.isOwnedBy(''))
-  if (!isOwned) return false
-  const isAbsent = session === undefined || saved.isOfSession(undefined)
-  return (at === 'stream url' && isAbsent) || saved.isOfSession(session)
+  return (
+    context.mayRead(owner => saved.isOwnedBy(owner)) &&
+    isOfTheirSession(context, session => saved.isOfSession(session), by)
+  )
 }
 
 /** Where a client without a cursor begins: at its turn. */
