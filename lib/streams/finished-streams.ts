@@ -1,7 +1,7 @@
 // The streams that have ended: those that are kept for clients that come back, and what is
 // remembered of the rest.
 import { now } from '../protocol/clock.js'
-import { type Directory, type Ended, type Here, type Local, UNKNOWN } from './directory.js'
+import { type Ended, type Here, type Local, UNKNOWN } from './directory.js'
 import type { FairShares } from './fair-shares.js'
 import { FairStore } from './fair-store.js'
 import type { RequestId } from '../protocol/json-rpc.js'
@@ -29,8 +29,6 @@ export type FoundStream = Local<Stream> | Ended<Tombstone>
 export interface StreamShelf {
   readonly stream: (id: string) => Here<Stream, Tombstone>
 }
-
-export type StreamDirectory = Pick<Directory<StreamShelf>, 'find'>
 
 const TOMBSTONE_TTL = 60 * 60 * 1000
 /** Characters that all tombstones may have, beyond what is usual for each. */

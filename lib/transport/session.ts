@@ -157,8 +157,8 @@ export class Session extends ServerTransport implements WireSession {
   }
 
   /** Its client wants no more of anything. */
-  cancel(): Promise<void> {
-    return this.#end(true)
+  cancel(): void {
+    this.#end(true).catch((error: Error) => this.onerror?.(error))
   }
 
   /** Its wire has turned out to be another session's. */

@@ -3,14 +3,12 @@
 import type { WireResources, WireTokens } from '../protocol/shared-wire.js'
 import type { ResumeInterval } from '../protocol/stream-messages.js'
 import type { Stream } from '../streams/stream.js'
-import type { StreamDirectory } from '../streams/finished-streams.js'
 import type { StreamRegistry } from '../streams/stream-registry.js'
 import type { WireSession } from './wire-session.js'
 
 /** As much of the middleware as transports need. */
 export interface StreamsHost {
   readonly table: StreamRegistry
-  readonly directory: StreamDirectory
   readonly resumeInterval: ResumeInterval
   /**
    * To which clients streams are announced: `auto`, to those that declare it. To others, a

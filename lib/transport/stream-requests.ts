@@ -31,7 +31,6 @@ export interface RequestWire {
   /** Whose requests come in here. */
   readonly session: WireSession
   readonly shared: SharedStreams
-  readonly isClosed: boolean
   send(message: WireMessage): Promise<void>
   respond(id: RequestId, result: unknown): void
   refuse(id: RequestId | undefined, error: ErrorObject): void
@@ -46,16 +45,16 @@ export interface RequestWire {
 /** Nobody wants these any more: to say that they were is to say nothing. */
 const GONE: readonly StreamState[] = ['abandoned', 'cancelled']
 
-export async function answerStreamMethod(
+export function answerStreamMethod(
   wire: RequestWire,
   message: Message & { readonly method: StreamMethod }
-): Promise<void> {
+): void {
   const read = readStreamRequest(message)
   if (read.kind === 'refused') return wire.refuse(idOf(message), read.error)
   const { request } = read
   if (request.method === 'stream/poll/all') return pollAll(wire, request)
-  const found = await wire.shared.host.directory.find('stream', request.streamId)
-  if (wire.isClosed) return
+  // No other instance has its session, and what its client sends next counts on what this does.
+  const found = wire.shared.host.table.find(request.streamId)
   if (!isKnown(found) || !wire.mayTouch(found) || GONE.includes(found.value.state))
     return refuse(wire, request, UNKNOWN_STREAM, 'stream-unknown')
   const cursor = requestCursor(found.value, request.cursor)
@@ -68,14 +67,14 @@ export async function answerStreamMethod(
 /**
  * A client that ends a stream wants no more of it: the session's own stream stands for the session.
  */
-export async function cancelStream(wire: RequestWire, message: Message): Promise<void> {
+export function cancelStream(wire: RequestWire, message: Message): void {
   const { streamId } = paramsOf(message)
   if (typeof streamId !== 'string') return
-  const found = await wire.shared.host.directory.find('stream', streamId)
+  const found = wire.shared.host.table.find(streamId)
   if (found.kind !== 'local' || !wire.mayTouch(found) || found.value.isEnded) return
   const stream = found.value
   const session = wire.shared.sessions.get(stream.sessionId ?? '')
-  if (session !== undefined && stream.kind === 'listen') await session.cancel()
+  if (session !== undefined && stream.kind === 'listen') session.cancel()
   else stream.cancel()
 }
 

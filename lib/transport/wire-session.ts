@@ -24,7 +24,7 @@ export interface WireSession {
   /** While the process is about to end, a client that is idle is made to come back elsewhere. */
   leaveIfIdle(): void
   /** Its client wants no more of anything. */
-  cancel(): Promise<void>
+  cancel(): void
   /** Its wire has turned out to be another session's. */
   discard(): void
   /** Lets go of its wire; it stays for a client that comes back. */

@@ -12,12 +12,6 @@ import { answerStreamMethod, cancelStream, type RequestWire } from './stream-req
 import { type ReaderHost, WireReader } from './wire-reader.js'
 import type { SessionWire, WireSession } from './wire-session.js'
 
-interface Inbound {
-  readonly message: WireMessage
-  /** What the transport knows of the message besides: who has sent it, for example. */
-  readonly extra: unknown
-}
-
 export class Wire implements ReaderHost, RequestWire, SessionWire {
   /** Who is at the other end. */
   readonly owner: string
@@ -31,10 +25,8 @@ export class Wire implements ReaderHost, RequestWire, SessionWire {
    */
   readonly #sessions = new Set<WireSession>()
   readonly #readers = new Set<WireReader>()
-  readonly #inbox: Inbound[] = []
   /** Bytes of messages that the transport has not taken. */
   #underway = 0
-  #isWorking = false
   #isClosed = false
   #lastSent: Promise<void> = Promise.resolve()
 
@@ -51,17 +43,13 @@ export class Wire implements ReaderHost, RequestWire, SessionWire {
     this.#sessions.add(session)
   }
 
-  get isClosed(): boolean {
-    return this.#isClosed
-  }
-
   /** Opens it. What the user has hung on the transport stays there. */
   start(): Promise<void> {
     const { transport } = this
     const { onmessage, onclose, onerror } = transport
     transport.onmessage = (message: WireMessage, extra?: unknown) => {
       onmessage?.(message, extra)
-      this.#take({ message, extra })
+      this.#take(message, extra)
     }
     transport.onclose = () => {
       onclose?.()
@@ -170,30 +158,17 @@ export class Wire implements ReaderHost, RequestWire, SessionWire {
     return value.owner === this.owner && isOfTransport(value)
   }
 
-  #take(inbound: Inbound): void {
-    this.#inbox.push(inbound)
-    if (!this.#isWorking) void this.#work()
-  }
-
-  /** In order: what a client sends behind a resume is meant for the session that it resumes. */
-  async #work(): Promise<void> {
-    this.#isWorking = true
-    for (
-      let next = this.#inbox.shift();
-      next !== undefined && !this.#isClosed;
-      next = this.#inbox.shift()
-    ) {
-      const { message, extra } = next
-      try {
-        if (isStreamMethod(message)) await answerStreamMethod(this, message)
-        else if (message.method === 'notifications/stream/end') await cancelStream(this, message)
-        else if (isResponse(message)) this.#answered(message, extra)
-        else this.session.receive(message, extra)
-      } catch (error) {
-        this.session.onerror?.(error as Error)
-      }
+  /** @param extra what the transport knows besides: who has sent it, for example. */
+  #take(message: WireMessage, extra: unknown): void {
+    if (this.#isClosed) return
+    try {
+      if (isStreamMethod(message)) answerStreamMethod(this, message)
+      else if (message.method === 'notifications/stream/end') cancelStream(this, message)
+      else if (isResponse(message)) this.#answered(message, extra)
+      else this.session.receive(message, extra)
+    } catch (error) {
+      this.session.onerror?.(error as Error)
     }
-    this.#isWorking = false
   }
 
   #answered(message: Message & { readonly id: RequestId }, extra: unknown): void {

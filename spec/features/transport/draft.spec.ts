@@ -4,6 +4,7 @@
 import { afterEach, describe, expect, it } from '@jest/globals'
 import { once } from 'node:events'
 import { closeAll, closeLater } from '../../helpers/listen.js'
+import { Hub } from '../../helpers/backplane/memory.js'
 import { mcpStreams, resumableTransport, type TransportLike } from '../../../lib/index.js'
 import { until } from '../../helpers/happenings.js'
 import { rawEndpoint } from '../../helpers/endpoints/raw.js'
@@ -78,6 +79,25 @@ describe('a client that declares streams', () => {
     expect(await other.ask(2, 'tools/list')).toHaveProperty('result.tools')
     expect(closed).toEqual([transports[1]])
     expect(log.executions('a')).toBe(1)
+  })
+
+  it('comes back, polls and ends its session where instances share a backplane', async () => {
+    const { url, log, closed, transports } = await serveWires('v1', { backplane: new Hub().join() })
+    const wire = await openSession(url)
+    const own = (await wire.find(isCreate)).params.stream.streamId
+    const streamId = await wire.call(1, 'hang', { key: 'a' })
+    await wire.drop()
+    const other = await openWire(url)
+    other.send(notification('stream/resume', { streamId }))
+    expect((await other.ask(2, 'stream/poll', { streamId })).result).toMatchObject({
+      streamId,
+      status: 'live'
+    })
+    other.send(notification('notifications/stream/end', { streamId: own }))
+    await closed.nth(2)
+    await log.ended.nth(1)
+    expect(closed).toEqual([transports[1], transports[0]])
+    expect(log.aborted('a')).toBe(1)
   })
 
   it('names a cursor, and gets what lies after it; and a result where its resume has an id', async () => {
