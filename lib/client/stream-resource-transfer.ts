@@ -160,7 +160,8 @@ export function transferOf(
       throw unexpected('another range than was asked for', response)
     ;[size] = sizes
     if ((size ?? 0) > maxStreamSize) throw failure('too-large', `${size} bytes`)
-    end = extent.end ?? size
+    // It may say that there is more of it than there is of the whole.
+    end = size === undefined ? extent.end : Math.min(extent.end ?? size, size)
     isFramed = !isWhole || isDelimited(response)
     repeated = isWhole ? received : 0
     isRenewed = false
