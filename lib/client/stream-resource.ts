@@ -5,7 +5,7 @@ import { endpointOf, type ResourceTransport } from './stream-resource-endpoint.j
 import { fileNameOf } from './stream-resource-head.js'
 import { parseResourceOptions, type StreamResourceOptions } from './stream-resource-options.js'
 import { sourceOf } from './stream-resource-source.js'
-import { transferOf } from './stream-resource-transfer.js'
+import { Transfer } from './stream-resource-transfer.js'
 
 /** A resource whose bytes are on their way. */
 export interface ResourceStream {
@@ -48,7 +48,7 @@ export async function streamResource(
   if (typeof uri !== 'string' || uri === '')
     throw new TypeError('streamResource: `uri` must be a string, and not empty')
   const { controller: over } = abortWith(settings.signal)
-  const transfer = transferOf(
+  const transfer = new Transfer(
     sourceOf(uri, endpointOf(transportOrUrl, settings, over), settings),
     settings,
     over.signal
@@ -58,10 +58,10 @@ export async function streamResource(
     over.signal.throwIfAborted()
     const type = response.headers.get('content-type')
     return {
-      stream: streamOf(transfer.read, over),
+      stream: streamOf(transfer, over),
       mimeType: mimeType ?? (type || 'application/octet-stream'),
       name: fileNameOf(response),
-      size: transfer.size(),
+      size: transfer.size,
       uri: canonical
     }
   } catch (error) {
@@ -71,10 +71,7 @@ export async function streamResource(
 }
 
 /** Nothing is read ahead: the network waits for the reader. */
-function streamOf(
-  read: () => Promise<Uint8Array | undefined>,
-  over: AbortController
-): ReadableStream<Uint8Array> {
+function streamOf(transfer: Transfer, over: AbortController): ReadableStream<Uint8Array> {
   return new ReadableStream<Uint8Array>(
     {
       start(controller) {
@@ -85,7 +82,7 @@ function streamOf(
       },
       async pull(controller) {
         try {
-          const bytes = await read()
+          const bytes = await transfer.read()
           // A stream that is over throws here, and by then aborting changes nothing.
           if (bytes !== undefined) return controller.enqueue(bytes)
           controller.close()
