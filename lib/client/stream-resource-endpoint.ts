@@ -136,9 +136,9 @@ export function endpointOf(
     if (isOwn)
       latest.headers.forEach((value, name) => OF_ONE_REQUEST.test(name) || headers.set(name, value))
     const init = { method: 'GET', body: null, redirect: 'manual', signal, headers } as const
-    return isOwn
-      ? own(url, { ...latest, ...init })
-      : settings.fetch(url, { ...init, credentials: 'omit' })
+    // That of browsers must not be called as a method.
+    const { fetch } = settings
+    return isOwn ? own(url, { ...latest, ...init }) : fetch(url, { ...init, credentials: 'omit' })
   }
 
   return { post, get }

@@ -1,7 +1,7 @@
 // The three ways in which a server delivers a resource, and what `streamResource` makes of each.
 
 import { afterEach, describe, expect, it } from '@jest/globals'
-import { ResourceStreamError, streamResource } from '../../../lib/client/index.js'
+import { ResourceStreamError, streamResource, type FetchLike } from '../../../lib/client/index.js'
 import { closeAll } from '../../helpers/listen.js'
 import { gate } from '../../helpers/gate.js'
 import {
@@ -125,6 +125,16 @@ describe('a resource that comes', () => {
       expect((await drain(found)).bytes.equals(BYTES)).toBe(true)
       expect(other.requests.at(-1)!.headers).not.toHaveProperty('authorization')
     }
+  })
+
+  it('by a `fetch` that is no method of anything, as that of browsers is not', async () => {
+    const other = await server(direct(BYTES, NAMED))
+    const { url } = await server(redirect(`${other.origin}/1`))
+    const bare = function (this: unknown, ...args: Parameters<FetchLike>) {
+      if (this !== undefined) throw new TypeError('Illegal invocation')
+      return fetch(...args)
+    }
+    expect(await outcome(url, { fetch: bare })).toBeUndefined()
   })
 
   it('from an endpoint that has moved within its origin', async () => {
