@@ -15,15 +15,6 @@ export interface Found {
   readonly size?: number | undefined
 }
 
-export interface Source {
-  /** One answer to a request with these headers (`Range`). Its status may be any. */
-  find(range: Record<string, string> | undefined, signal: AbortSignal): Promise<Found>
-  /**
-   * Forgets where the endpoint has pointed to, so that it is asked again; `false` where it has not.
-   */
-  forget(): boolean
-}
-
 /** Where the endpoint at `from` has pointed to, and what it said when it did. */
 type Pointer = Omit<Found, 'response'> & { readonly target: URL; readonly from: URL }
 
@@ -34,44 +25,56 @@ const LARGEST_ANSWER = 2 ** 20
 
 const LOOPBACK = /^(localhost|127(\.\d+){3}|\[::1\])$/
 
-export function sourceOf(
-  uri: string,
-  endpoint: Endpoint,
-  { trustedOrigins }: ResourceSettings
-): Source {
-  let pointer: Pointer | undefined
+export class Source {
+  readonly #uri: string
+  readonly #endpoint: Endpoint
+  readonly #trustedOrigins: readonly string[] | undefined
+  #pointer: Pointer | undefined
 
-  async function find(
-    range: Record<string, string> | undefined,
-    signal: AbortSignal
-  ): Promise<Found> {
+  constructor(uri: string, endpoint: Endpoint, { trustedOrigins }: ResourceSettings) {
+    this.#uri = uri
+    this.#endpoint = endpoint
+    this.#trustedOrigins = trustedOrigins
+  }
+
+  /** One answer to a request with these headers (`Range`). Its status may be any. */
+  async find(range: Record<string, string> | undefined, signal: AbortSignal): Promise<Found> {
     // Where bytes are counted, they must come as they are. With a range, fetch says so itself.
     const headers = range ?? { 'Accept-Encoding': 'identity' }
-    if (pointer === undefined) {
-      const { response, url, requestId } = await endpoint.post(uri, headers, signal)
+    if (this.#pointer === undefined) {
+      const { response, url, requestId } = await this.#endpoint.post(this.#uri, headers, signal)
       const canonical = response.headers.get('mcp-resource-uri')
       const location = locationOf(response)
-      const found: Found = { response, uri: canonical ?? uri }
+      const found: Found = { response, uri: canonical ?? this.#uri }
       if (location === undefined && isJson(response) && !isPassing(response.status)) {
         // [SEP-2532] Always an answer, and never the resource, whatever the resource is.
-        pointer = pointerIn(await readJson(response), requestId, response, url)
+        this.#pointer = this.#pointerIn(await readJson(response), requestId, response, url)
       } else {
         // A login page looks the same but for this.
         if (canonical === null && (response.ok || location !== undefined))
           throw unexpected('no MCP-Resource-Uri (a server has to expose it to browsers)', response)
         if (location === undefined) return found
         discard(response)
-        pointer = { ...found, target: followed(url, location), from: url }
+        this.#pointer = { ...found, target: this.#followed(url, location), from: url }
       }
     }
-    return { ...pointer, response: await fetchFrom(pointer, headers, signal) }
+    return { ...this.#pointer, response: await this.#fetchFrom(this.#pointer, headers, signal) }
+  }
+
+  /**
+   * Forgets where the endpoint has pointed to, so that it is asked again; `false` where it has not.
+   */
+  forget(): boolean {
+    const hasPointed = this.#pointer !== undefined
+    this.#pointer = undefined
+    return hasPointed
   }
 
   /**
    * The answer of a pointer's target, or of where that redirects to. Behind a redirect away
    * from the endpoint's origin, no request has its credentials any more.
    */
-  async function fetchFrom(
+  async #fetchFrom(
     from: Pointer,
     headers: Record<string, string>,
     signal: AbortSignal
@@ -79,7 +82,7 @@ export function sourceOf(
     let { target } = from
     let isOwn = target.origin === from.from.origin
     for (let hops = 0; ; hops++) {
-      const response = await endpoint.get(target, headers, isOwn, signal)
+      const response = await this.#endpoint.get(target, headers, isOwn, signal)
       const location = locationOf(response)
       if (location === undefined) {
         // Some storages say with 200 what went wrong.
@@ -89,20 +92,20 @@ export function sourceOf(
       }
       discard(response)
       if (hops === MAX_HOPS) throw untrusted('too many redirects')
-      const next = followed(target, location)
+      const next = this.#followed(target, location)
       isOwn &&= next.origin === target.origin
       target = next
     }
   }
 
   /** The target of a redirect. */
-  function followed(from: URL, location: string): URL {
+  #followed(from: URL, location: string): URL {
     const url = urlIn(location, from)
-    return checked(url, from, from.protocol === 'http:', trustedOrigins ?? ['*'])
+    return checked(url, from, from.protocol === 'http:', this.#trustedOrigins ?? ['*'])
   }
 
   /** The download URL in a JSON-RPC answer. */
-  function pointerIn(answer: unknown, requestId: string, response: Response, from: URL): Pointer {
+  #pointerIn(answer: unknown, requestId: string, response: Response, from: URL): Pointer {
     const { id, result, error } = (answer ?? {}) as {
       id?: unknown
       result?: Record<string, unknown>
@@ -115,20 +118,11 @@ export function sourceOf(
     const url = urlIn(downloadUrl)
     const mayBePlain = from.protocol === 'http:' && LOOPBACK.test(url?.hostname ?? '')
     return {
-      target: checked(url, from, mayBePlain, trustedOrigins ?? []),
+      target: checked(url, from, mayBePlain, this.#trustedOrigins ?? []),
       from,
-      uri: typeof canonical === 'string' ? canonical : uri,
+      uri: typeof canonical === 'string' ? canonical : this.#uri,
       mimeType: typeof mimeType === 'string' ? mimeType : undefined,
       size: Number.isSafeInteger(size) && (size as number) >= 0 ? (size as number) : undefined
-    }
-  }
-
-  return {
-    find,
-    forget: () => {
-      const was = pointer
-      pointer = undefined
-      return was !== undefined
     }
   }
 }

@@ -1,10 +1,10 @@
 // `streamResource`: one unbroken stream of a resource's bytes, over as many answers as the network
 // needs (SEP-2532).
 import { abortWith } from './aborting.js'
-import { endpointOf, type ResourceTransport } from './stream-resource-endpoint.js'
+import { Endpoint, type ResourceTransport } from './stream-resource-endpoint.js'
 import { fileNameOf } from './stream-resource-head.js'
 import { parseResourceOptions, type StreamResourceOptions } from './stream-resource-options.js'
-import { sourceOf } from './stream-resource-source.js'
+import { Source } from './stream-resource-source.js'
 import { Transfer } from './stream-resource-transfer.js'
 
 /** A resource whose bytes are on their way. */
@@ -49,7 +49,7 @@ export async function streamResource(
     throw new TypeError('streamResource: `uri` must be a string, and not empty')
   const { controller: over } = abortWith(settings.signal)
   const transfer = new Transfer(
-    sourceOf(uri, endpointOf(transportOrUrl, settings, over), settings),
+    new Source(uri, new Endpoint(transportOrUrl, settings, over), settings),
     settings,
     over.signal
   )
