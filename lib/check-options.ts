@@ -1,14 +1,34 @@
 // What is wrong with a bad option.
 import type { McpStreamsOptions, ResumeTokensOptions } from './options.js'
 import { MOST_ROUNDS } from './calls/request-state.js'
-import { checkResources } from './resources/resource-options.js'
+import {
+  type Checks,
+  isFunction,
+  membersOf,
+  oneOf,
+  orFalse,
+  orNull,
+  wholeNumber
+} from './option-checks.js'
+import { isObject } from './protocol/json-rpc.js'
+import { checkResources } from './resources-options.js'
 import { checkTasks } from './tasks-options.js'
 
-/** `undefined`: nothing is. */
-type Check = (value: unknown) => string | undefined
+const RESUME_TOKENS_CHECKS: Checks<ResumeTokensOptions> = {
+  after: wholeNumber(0),
+  offer: oneOf('asked', 'always'),
+  methods: value =>
+    value === 'all' ||
+    (Array.isArray(value) && value.every(method => typeof method === 'string' && method !== ''))
+      ? undefined
+      : "must be a list of methods, or 'all'",
+  hints: value =>
+    isObject(value) && Object.values(value).every(isDurationHint)
+      ? undefined
+      : 'must be an object that has, by tool, `{ typical, max }` in milliseconds, 0 or more'
+}
 
-/** One line per option: a new one cannot be forgotten, it would not compile. */
-export const CHECKS: { readonly [name in keyof Required<McpStreamsOptions>]: Check } = {
+export const CHECKS: Checks<McpStreamsOptions> = {
   window: wholeNumber(0),
   maxStreamBytes: wholeNumber(1),
   maxBytes: wholeNumber(1),
@@ -32,42 +52,22 @@ export const CHECKS: { readonly [name in keyof Required<McpStreamsOptions>]: Che
   allowedOrigins: checkOrigins,
   primer: oneOf('auto', 'always', 'never'),
   resources: checkResources,
-  resumeTokens: checkResumeTokens,
+  resumeTokens: orFalse(
+    membersOf(
+      RESUME_TOKENS_CHECKS,
+      'must be false, or an object with `after`, `offer`, `methods` and `hints`'
+    )
+  ),
   tasks: checkTasks,
   backplane: checkBackplane,
   sessions: oneOf('forward', 'local'),
   onError: isFunction
 }
 
-function wholeNumber(least: number, most = Number.MAX_SAFE_INTEGER): Check {
-  const range = most === Number.MAX_SAFE_INTEGER ? `${least} or more` : `${least} to ${most}`
-  return value =>
-    Number.isSafeInteger(value) && (value as number) >= least && (value as number) <= most
-      ? undefined
-      : `must be a whole number, ${range}`
-}
-
-function oneOf(...names: readonly string[]): Check {
-  const listed = names.map(name => `'${name}'`).join(', ')
-  const fault = `must be ${listed.replace(/, (?!.*, )/, ' or ')}`
-  return value => (names.includes(value as string) ? undefined : fault)
-}
-
-function orNull(check: Check): Check {
-  return value => {
-    const fault = value === null ? undefined : check(value)
-    return fault === undefined ? undefined : `${fault}, or null`
-  }
-}
-
-function isFunction(value: unknown): string | undefined {
-  return typeof value === 'function' ? undefined : 'must be a function'
-}
-
 const BACKPLANE_METHODS = ['send', 'listen', 'command', 'onUp', 'renew']
 
 function checkBackplane(value: unknown): string | undefined {
-  if (!isRecord(value) || BACKPLANE_METHODS.some(name => typeof value[name] !== 'function'))
+  if (!isObject(value) || BACKPLANE_METHODS.some(name => typeof value[name] !== 'function'))
     return 'must be a backplane, such as `redisBackplane()` makes'
   const { secrets, lease } = value
   const isSecret = (one: unknown): boolean => typeof one === 'string' && one.length >= 16
@@ -82,14 +82,14 @@ function checkProgress(value: unknown): string | undefined {
   const fault =
     'must be false, or an object with `after` and `every`, whole numbers of milliseconds, 1 or more'
   if (value === false) return undefined
-  if (!isRecord(value)) return fault
+  if (!isObject(value)) return fault
   const { after, every = after, ...others } = value
   const isFine = [after, every].every(time => wholeNumber(1)(time) === undefined)
   return isFine && Object.keys(others).length === 0 ? undefined : fault
 }
 
 function checkCookie(value: unknown): string | undefined {
-  if (!isRecord(value)) return 'must be an object with `secret` and `name`'
+  if (!isObject(value)) return 'must be an object with `secret` and `name`'
   const { secret, name, ...others } = value
   const [other] = Object.keys(others)
   if (other !== undefined) return `must not have \`${other}\``
@@ -117,44 +117,13 @@ function checkResumeInterval(value: unknown): string | undefined {
   return isFine ? undefined : fault
 }
 
-function checkResumeTokens(value: unknown): string | undefined {
-  if (value === false) return undefined
-  if (!isRecord(value))
-    return 'must be false, or an object with `after`, `offer`, `methods` and `hints`'
-  for (const [name, part] of Object.entries(value)) {
-    if (!Object.hasOwn(RESUME_TOKENS_CHECKS, name)) return `must not have \`${name}\``
-    const fault =
-      part === undefined ? undefined : RESUME_TOKENS_CHECKS[name as keyof ResumeTokensOptions](part)
-    if (fault !== undefined) return `has a bad \`${name}\`: it ${fault}`
-  }
-  return undefined
-}
-
-const RESUME_TOKENS_CHECKS: { readonly [name in keyof Required<ResumeTokensOptions>]: Check } = {
-  after: wholeNumber(0),
-  offer: oneOf('asked', 'always'),
-  methods: value =>
-    value === 'all' ||
-    (Array.isArray(value) && value.every(method => typeof method === 'string' && method !== ''))
-      ? undefined
-      : "must be a list of methods, or 'all'",
-  hints: value =>
-    isRecord(value) && Object.values(value).every(isDurationHint)
-      ? undefined
-      : 'must be an object that has, by tool, `{ typical, max }` in milliseconds, 0 or more'
-}
-
 function isDurationHint(value: unknown): boolean {
-  if (!isRecord(value)) return false
+  if (!isObject(value)) return false
   return Object.entries(value).every(
     ([name, time]) =>
       ['typical', 'max'].includes(name) &&
       (time === undefined || (Number.isFinite(time) && (time as number) >= 0))
   )
-}
-
-function isRecord(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
 function checkUnsent(value: unknown): string | undefined {
@@ -166,9 +135,7 @@ function checkUnsent(value: unknown): string | undefined {
     names: readonly string[],
     check: (value: unknown) => boolean
   ): boolean =>
-    typeof object === 'object' &&
-    object !== null &&
-    !Array.isArray(object) &&
+    isObject(object) &&
     Object.entries(object).every(
       ([name, one]) => names.includes(name) && (one === undefined || check(one))
     )

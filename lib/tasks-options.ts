@@ -1,5 +1,7 @@
 // Option `tasks`: what it means, what it defaults to, and what is wrong with a bad one.
+import { LONGEST_TIMEOUT } from './protocol/clock.js'
 import { isObject } from './protocol/json-rpc.js'
+import { type Checks, membersOf, orFalse, wholeNumber } from './option-checks.js'
 import type { TaskPolicy } from './calls/tasks/task-settings.js'
 
 /** Option `tasks` of {@link McpStreamsOptions}. Durations are milliseconds. */
@@ -41,8 +43,6 @@ export interface TasksValues {
 
 const HOUR = 60 * 60 * 1000
 const POLICIES = ['never', 'after', 'always', 'required']
-/** Timers wrap around beyond this. */
-const LONGEST = 2 ** 31 - 1
 
 export function parseTasks(options: false | TasksOptions = false): false | TasksValues {
   if (options === false) return false
@@ -52,46 +52,29 @@ export function parseTasks(options: false | TasksOptions = false): false | Tasks
   return { after, ttl: { default: usual, max }, pollInterval, maxPerOwner, tools: { ...tools } }
 }
 
-/** What is wrong with the option, to be said after its name. */
-export function checkTasks(value: unknown): string | undefined {
-  if (value === false) return undefined
-  if (!isObject(value))
-    return (
-      'must be false, or an object with `after`, `ttl`, `pollInterval`, `maxPerOwner` ' +
-      'and `tools`'
-    )
-  for (const [name, part] of Object.entries(value)) {
-    if (!Object.hasOwn(CHECKS, name)) return `must not have \`${name}\``
-    const fault = part === undefined ? undefined : CHECKS[name as keyof TasksOptions](part)
-    if (fault !== undefined) return `has a bad \`${name}\`: it ${fault}`
-  }
-  return undefined
-}
-
-type Check = (value: unknown) => string | undefined
-
-const CHECKS: { readonly [name in keyof Required<TasksOptions>]: Check } = {
-  after: whole(0, LONGEST),
+const CHECKS: Checks<TasksOptions> = {
+  after: wholeNumber(0, LONGEST_TIMEOUT),
   ttl: value => {
     const fault = 'must have `default` and `max`, whole numbers from 1 on, `max` not the smaller'
     if (!isObject(value)) return fault
     const { default: usual, max, ...others } = value
     const times = [usual, max].filter(time => time !== undefined)
-    const isFine = times.every(time => whole(1, LONGEST)(time) === undefined)
+    const isFine = times.every(time => wholeNumber(1, LONGEST_TIMEOUT)(time) === undefined)
     if (!isFine || Object.keys(others).length > 0) return fault
     return times.length === 2 && (usual as number) > (max as number) ? fault : undefined
   },
-  pollInterval: whole(1, LONGEST),
-  maxPerOwner: whole(1, 1_000_000),
+  pollInterval: wholeNumber(1, LONGEST_TIMEOUT),
+  maxPerOwner: wholeNumber(1, 1_000_000),
   tools: value =>
     isObject(value) && Object.values(value).every(policy => POLICIES.includes(policy as string))
       ? undefined
       : "must have, by tool, 'never', 'after', 'always' or 'required'"
 }
 
-function whole(least: number, most: number): Check {
-  return value =>
-    Number.isSafeInteger(value) && (value as number) >= least && (value as number) <= most
-      ? undefined
-      : `must be a whole number, ${least} to ${most}`
-}
+/** What is wrong with the option, to be said after its name. */
+export const checkTasks = orFalse(
+  membersOf(
+    CHECKS,
+    'must be false, or an object with `after`, `ttl`, `pollInterval`, `maxPerOwner` and `tools`'
+  )
+)

@@ -2,6 +2,7 @@
 import { createHash } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
 import { isObject } from '../protocol/json-rpc.js'
+import { isLoopbackName } from '../protocol/loopback-name.js'
 
 /** Says who a request is from. `undefined` or '': nobody in particular. */
 export type OwnerFunction = {
@@ -44,7 +45,6 @@ export function pathOf({ originalUrl, url }: IncomingMessage & { originalUrl?: s
   return ((originalUrl ?? url ?? '').split('?', 1) as [string])[0]
 }
 
-const LOOPBACK_NAME = /^(?:localhost|127(?:\.\d{1,3}){3}|\[::1\])$/
 const LOOPBACK_ADDRESS = /^(?:127\.|::1$|::ffff:127\.)/
 
 /**
@@ -62,7 +62,7 @@ export function isForeignOrigin(
   if (!URL.canParse(origin)) return true
   const { host, hostname } = new URL(origin)
   if (host !== hostWithoutDefaultPort(origin, req.headers.host)) return true
-  return LOOPBACK_ADDRESS.test(req.socket.localAddress ?? '') && !LOOPBACK_NAME.test(hostname)
+  return LOOPBACK_ADDRESS.test(req.socket.localAddress ?? '') && !isLoopbackName(hostname)
 }
 
 function hostWithoutDefaultPort(origin: string, host: string | undefined): string | undefined {

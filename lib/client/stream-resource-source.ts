@@ -1,5 +1,7 @@
 // Where the bytes of a resource come from: the endpoint itself, where it redirects to, or the
 // download URL that it gives (SEP-2532).
+import { isJsonType } from '../protocol/fields.js'
+import { isLoopbackName } from '../protocol/loopback-name.js'
 import { isPassing } from './retry-delay.js'
 import { discard } from './stream-request.js'
 import type { Endpoint } from './stream-resource-endpoint.js'
@@ -22,8 +24,6 @@ const REDIRECTS = [301, 302, 303, 307, 308]
 const MAX_HOPS = 5
 /** Bytes of a JSON-RPC answer: it has to fit into memory. */
 const LARGEST_ANSWER = 2 ** 20
-
-const LOOPBACK = /^(localhost|127(\.\d+){3}|\[::1\])$/
 
 export class Source {
   readonly #uri: string
@@ -116,7 +116,7 @@ export class Source {
     if (typeof downloadUrl !== 'string' || id !== requestId)
       throw unexpected('JSON without a download URL', response)
     const url = urlIn(downloadUrl)
-    const mayBePlain = from.protocol === 'http:' && LOOPBACK.test(url?.hostname ?? '')
+    const mayBePlain = from.protocol === 'http:' && isLoopbackName(url?.hostname ?? '')
     return {
       target: checked(url, from, mayBePlain, this.#trustedOrigins ?? []),
       from,
@@ -136,8 +136,6 @@ function locationOf({ status, type, headers }: Response): string | undefined {
 export const hasBytes = ({ status }: Response): boolean => [200, 206, 416].includes(status)
 
 const JSON_TYPE = 'application/json'
-/** Not `application/json-patch+json` and its like, which are types of their own. */
-const isJsonType = (type: string): boolean => /^application\/json\s*(?:;|$)/i.test(type)
 const isJson = ({ headers }: Response): boolean => isJsonType(headers.get('content-type') ?? '')
 
 /**

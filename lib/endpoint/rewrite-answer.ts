@@ -1,6 +1,7 @@
 // Changes single messages in what the endpoint answers, in JSON and in an event stream, and leaves
 // every other byte as it is.
 import type { ServerResponse } from 'node:http'
+import { isJsonType } from '../protocol/fields.js'
 import type { Message } from '../protocol/json-rpc.js'
 import { callbackIn, encodingIn, headersSentError, swallow, withBytes } from './chunk.js'
 import {
@@ -40,7 +41,6 @@ type HeadArguments = readonly [status: number, reason?: unknown, headers?: unkno
  */
 type State = 'undecided' | 'untouched' | 'json' | 'events'
 
-const JSON_TYPE = /^\s*application\/json\s*(?:;|$)/i
 /** Of a body that it is no longer the one of. */
 const OF_BODY = ['ETag', 'Content-MD5', 'Digest', 'Content-Digest', 'Repr-Digest']
 
@@ -110,7 +110,7 @@ class RewrittenAnswer extends Stage {
     const contentType = header('content-type') ?? ''
     const isPlain = isPlainEncoding(header('content-encoding'))
     if (Number(head[0]) !== 200 || !isPlain) this.#state = 'untouched'
-    else if (JSON_TYPE.test(contentType)) this.#state = 'json'
+    else if (isJsonType(contentType)) this.#state = 'json'
     else this.#state = isEventStream(contentType) ? 'events' : 'untouched'
     return this.#state
   }

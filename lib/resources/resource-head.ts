@@ -3,6 +3,7 @@
 import type { ServerResponse } from 'node:http'
 import { create as contentDisposition } from 'content-disposition'
 import mime from 'mime-types'
+import { isJsonType } from '../protocol/fields.js'
 
 /** A resource as its head shows it. */
 export interface ResourceFacts {
@@ -24,7 +25,6 @@ const QUOTED = '"[\\x20\\x21\\x23-\\x5b\\x5d-\\x7e]*"'
 const MEDIA_TYPE = new RegExp(
   `^${TOKEN}/${TOKEN}(?:[ \\t]*;[ \\t]*${TOKEN}=(?:${TOKEN}|${QUOTED}))*$`
 )
-const JSON_TYPE = /^application\/json\s*(?:;|$)/i
 /** [RFC 9110, 8.8.3] */
 const ENTITY_TAG = /^(?:W\/)?"[\x21\x23-\x7e]*"$/
 const BARE_TAG = /^[\x21\x23-\x7e]+$/
@@ -45,7 +45,7 @@ export function mimeTypeOf(given: unknown, name: string | undefined): string {
  * (SEP-2532, 3), so a resource that is JSON itself goes as plain bytes.
  */
 export function typeInAnswer(mimeType: string): string {
-  return JSON_TYPE.test(mimeType) ? UNKNOWN_TYPE : mimeType
+  return isJsonType(mimeType) ? UNKNOWN_TYPE : mimeType
 }
 
 /**

@@ -7,7 +7,7 @@ import { parseClientOptions } from '../../../lib/client/options.js'
 import { parseResourceOptions } from '../../../lib/client/stream-resource-options.js'
 import { parseOptions } from '../../../lib/settings.js'
 import { faultMessage, type StreamFault } from '../../../lib/protocol/errors.js'
-import { resourceSettings } from '../../../lib/resources/resource-options.js'
+import { resourceSettings } from '../../../lib/resources-options.js'
 import { Compiler, plain } from './compiler.js'
 import { codesIn, page, pages, root, tablesOf, type Table } from './markdown.js'
 
