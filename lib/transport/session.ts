@@ -142,7 +142,7 @@ export class Session extends ServerTransport implements WireSession {
     }
     const wire = this.#wire
     this.#wire = undefined
-    if (wire?.session === this) await wire.close()
+    await wire?.leave(this)
     this.onclose?.()
   }
 
@@ -159,12 +159,6 @@ export class Session extends ServerTransport implements WireSession {
   /** Its client wants no more of anything. */
   cancel(): void {
     this.#end(true).catch((error: Error) => this.onerror?.(error))
-  }
-
-  /** Its wire has turned out to be another session's. */
-  discard(): void {
-    this.#wire = undefined
-    void this.close()
   }
 
   /** Lets go of its wire; it stays for a client that comes back. */
@@ -223,7 +217,7 @@ export class Session extends ServerTransport implements WireSession {
   follow(wire: SessionWire, except: Stream): void {
     const older = this.#wire
     this.#wire = wire
-    if (older !== undefined && older !== wire) older.leave(this)
+    if (older !== undefined && older !== wire) void older.leave(this)
     const { own } = this.#streams
     if (own === undefined || own.isEnded) this.#streams.openOwn()
     else if (older !== wire && own !== except) wire.follow(own, own.unsentFrom)

@@ -25,8 +25,6 @@ export interface WireSession {
   leaveIfIdle(): void
   /** Its client wants no more of anything. */
   cancel(): void
-  /** Its wire has turned out to be another session's. */
-  discard(): void
   /** Lets go of its wire; it stays for a client that comes back. */
   disconnect(): void
   /** The process is about to end: its wire closes when its calls are over. */
@@ -36,8 +34,6 @@ export interface WireSession {
 /** A wire, as its sessions know it. */
 export interface SessionWire {
   readonly transport: TransportLike
-  /** Whose requests come in here. */
-  readonly session: WireSession
   /** The events of a call are still on their way. */
   readonly isGivingCalls: boolean
   start(): Promise<void>
@@ -45,8 +41,8 @@ export interface SessionWire {
   refuse(id: RequestId | undefined, error: ErrorObject): void
   /** Gives its client a stream from a cursor on. */
   follow(stream: Stream, cursor: number): void
-  /** A session lives on another wire from now on. */
-  leave(session: WireSession): void
+  /** A session has ended, or lives on another wire from now on. */
+  leave(session: WireSession): Promise<void>
   close(): Promise<void>
   /** Closes it behind what is being sent. */
   closeWhenSent(): Promise<void>

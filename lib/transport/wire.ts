@@ -135,10 +135,13 @@ export class Wire implements ReaderHost, RequestWire, SessionWire {
     if (!this.#isClosed) for (const session of [...this.#sessions]) session.leaveIfIdle()
   }
 
-  /** A session lives on another wire from now on. A wire without a session of its own is closed. */
-  leave(session: WireSession): void {
+  /**
+   * A session has ended, or lives on another wire from now on. A wire without a session of its own
+   * is closed.
+   */
+  async leave(session: WireSession): Promise<void> {
     this.#sessions.delete(session)
-    if (session === this.session) void this.close()
+    if (session === this.session) await this.close()
   }
 
   /** Brings the client of a session back to it: at once as its own, if it is nobody else's yet. */
@@ -146,8 +149,7 @@ export class Wire implements ReaderHost, RequestWire, SessionWire {
     const fresh = this.session
     if (fresh.isFresh && fresh !== session) {
       this.session = session
-      this.#sessions.delete(fresh)
-      fresh.discard()
+      fresh.cancel()
     } else if (session.hasWire) return
     this.#sessions.add(session)
     session.follow(this, except)

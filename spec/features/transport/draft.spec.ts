@@ -3,6 +3,8 @@
 
 import { afterEach, describe, expect, it } from '@jest/globals'
 import { once } from 'node:events'
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
 import { closeAll, closeLater } from '../../helpers/listen.js'
 import { Hub } from '../../helpers/backplane/memory.js'
 import { mcpStreams, resumableTransport, type TransportLike } from '../../../lib/index.js'
@@ -552,6 +554,39 @@ describe('limits', () => {
     await until(() => taken.length === 1000)
     expect(taken).toEqual(Array.from({ length: 1000 }, (_, n) => n))
     await transport.close()
+  })
+
+  it('a wire that stays forgets the sessions that came back on it when they end', async () => {
+    setFlagsFromString('--expose-gc')
+    const collectGarbage = runInNewContext('gc') as () => void
+    const streams = mcpStreams()
+    closeLater(() => streams.close({ drain: 0 }))
+    const open = async () => {
+      const sent: Json[] = []
+      const wire: TransportLike = {
+        start: async () => undefined,
+        close: async () => undefined,
+        send: async message => void sent.push(message)
+      }
+      const session = resumableTransport(wire, streams)
+      await session.start()
+      wire.onmessage?.(initialize('2025-11-25', DECLARED))
+      return { wire, session: new WeakRef(session), streamId: sent[0].params.stream.streamId }
+    }
+    const staying = await open()
+    const comeBackAndEnd = async () => {
+      const { wire, session, streamId } = await open()
+      wire.onclose?.()
+      staying.wire.onmessage?.(notification('stream/resume', { streamId }))
+      staying.wire.onmessage?.(notification('notifications/stream/end', { streamId }))
+      expect(session.deref()).toBeDefined()
+      return session
+    }
+    const ended = await comeBackAndEnd()
+    await new Promise(resolve => setImmediate(resolve))
+    collectGarbage()
+    expect(ended.deref()).toBeUndefined()
+    await staying.session.deref()?.close()
   })
 
   it('without room, a session is what it would be without us', async () => {
