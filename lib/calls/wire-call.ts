@@ -1,15 +1,8 @@
 // A call of the server behind a wire: what is said on both sides goes under ids of ours, as its
 // client may hear of it on any wire.
 import { nanoid } from 'nanoid'
-import { foreignId, parseForeignId } from '../protocol/foreign-id.js'
-import {
-  cancellation,
-  cancelledRequest,
-  isRequest,
-  type Message,
-  paramsOf,
-  type RequestId
-} from '../protocol/json-rpc.js'
+import { foreignId, parseForeignId, withForeignIds } from '../protocol/foreign-id.js'
+import { cancellation, type Message, type RequestId } from '../protocol/json-rpc.js'
 import { OUR_ID, type TokensHost, type WireMessage } from '../protocol/shared-wire.js'
 import type { Call } from './call.js'
 
@@ -39,9 +32,8 @@ export class WireCall {
   }
 
   /** The server sends something before its answer. Resolves when it may send more. */
-  async append(message: Message): Promise<void> {
-    const own = this.#underOurId(message)
-    if (this.call.append(JSON.stringify(own))) return
+  async append(message: WireMessage): Promise<void> {
+    if (this.call.append(JSON.stringify(withForeignIds(message, this.id)))) return
     await new Promise<void>(resolve => this.#waiting.push(resolve))
   }
 
@@ -69,15 +61,6 @@ export class WireCall {
   withdraw(): void {
     const reason = `The call was ${this.call.stream.state}`
     this.host.sendToServer(cancellation(this.requestId, reason), undefined)
-  }
-
-  #underOurId(message: Message): WireMessage {
-    if (isRequest(message))
-      return { ...message, jsonrpc: '2.0', id: foreignId(this.id, message.id) }
-    const withdrawn = cancelledRequest(message)
-    if (withdrawn === undefined) return { ...message, jsonrpc: '2.0' }
-    const requestId = foreignId(this.id, withdrawn)
-    return { ...message, jsonrpc: '2.0', params: { ...paramsOf(message), requestId } }
   }
 
   /** The server may say more, for which there is room, or which nobody hears. */

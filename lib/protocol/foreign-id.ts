@@ -1,6 +1,13 @@
 // Ids for requests of a server that go over another session's wire, where its own ids may mean
 // something else.
-import { isRequestId, type RequestId } from './json-rpc.js'
+import {
+  cancelledRequest,
+  isRequest,
+  isRequestId,
+  type Message,
+  paramsOf,
+  type RequestId
+} from './json-rpc.js'
 
 const FOREIGN_ID = /^([A-Za-z0-9_-]{21})~(.+)$/s
 
@@ -14,6 +21,15 @@ export interface ForeignId {
 /** It says whose request it is, so that nobody has to remember it. */
 export function foreignId(originId: string, id: RequestId): string {
   return `${originId}~${JSON.stringify(id)}`
+}
+
+/** A message of a server's with such ids for its requests, and where it withdraws one. */
+export function withForeignIds<M extends Message>(message: M, originId: string): M {
+  if (isRequest(message)) return { ...message, id: foreignId(originId, message.id) }
+  const withdrawn = cancelledRequest(message)
+  if (withdrawn === undefined) return message
+  const requestId = foreignId(originId, withdrawn)
+  return { ...message, params: { ...paramsOf(message), requestId } }
 }
 
 /** Reads such an id; `undefined` for any other. */

@@ -4,8 +4,7 @@ import { now } from '../protocol/clock.js'
 import { faultError } from '../protocol/errors.js'
 import type { Batch, SegmentReader } from '../streams/segment.js'
 import type { Retained } from '../streams/retained.js'
-import { foreignId } from '../protocol/foreign-id.js'
-import { cancelledRequest, isRequest, paramsOf } from '../protocol/json-rpc.js'
+import { withForeignIds } from '../protocol/foreign-id.js'
 import { withTags, type WireMessage } from '../protocol/shared-wire.js'
 import { dataOf, newFields, readFields } from '../protocol/sse-fields.js'
 import { endNotification, statusOf, type StreamStatus } from '../protocol/stream-messages.js'
@@ -174,12 +173,4 @@ export class WireReader implements Reader, SegmentReader {
   disconnect(): boolean {
     return false
   }
-}
-
-/** Requests of another session's server may have the ids of the own one's. */
-function withForeignIds(message: WireMessage, streamId: string): WireMessage {
-  if (isRequest(message)) return { ...message, id: foreignId(streamId, message.id) }
-  const requestId = cancelledRequest(message)
-  if (requestId === undefined) return message
-  return { ...message, params: { ...paramsOf(message), requestId: foreignId(streamId, requestId) } }
 }
