@@ -17,7 +17,7 @@ import {
 } from '../protocol/stream-messages.js'
 import { type Elsewhere, isKnown, type Unknown, UNKNOWN } from '../streams/directory.js'
 import type { FoundStream } from '../streams/finished-streams.js'
-import type { StreamState } from '../streams/stream-types.js'
+import { isForgotten } from '../streams/stream-types.js'
 import { askAdmission } from '../endpoint/admission.js'
 import { whyNotTheirs } from '../endpoint/not-theirs.js'
 import { canAnswer, type Refusal } from '../endpoint/reply.js'
@@ -118,11 +118,8 @@ async function ofOne(
 
 function mayKnow(context: Context, found: FoundStream | Unknown | Elsewhere): found is FoundStream {
   if (!isKnown(found) || whyNotTheirs(context, found, 'stream url') !== undefined) return false
-  return !GONE.includes(found.value.state)
+  return !isForgotten(found.value)
 }
-
-/** Of these nothing is kept, and nobody may know whose they were. */
-const GONE: readonly StreamState[] = ['abandoned', 'cancelled']
 
 /**
  * The cursor that a client goes on from; `undefined`: something behind it is no longer kept.

@@ -29,6 +29,11 @@ export const TRANSITIONS: Record<StreamState, readonly StreamState[]> = {
   abandoned: []
 }
 
+/** Of such a stream nothing is kept, and nobody may know whose it was. */
+export function isForgotten({ state }: { readonly state: StreamState }): boolean {
+  return state === 'abandoned' || state === 'cancelled'
+}
+
 /** What a stream is for: the responses to requests, or a session's listen channel (GET). */
 export type StreamKind = 'request' | 'listen'
 

@@ -5,7 +5,7 @@ import type { RequestId } from '../protocol/json-rpc.js'
 import type { Stream } from '../streams/stream.js'
 
 /** A request of the client's. */
-export interface Call {
+export interface TrackedRequest {
   readonly id: RequestId
   /** Its result says what the server can do. */
   readonly isAboutServer: boolean
@@ -14,24 +14,33 @@ export interface Call {
    * the session. `undefined`: it is too large, or nested too deeply, to be known again.
    */
   readonly hash: string | undefined
-  /** Where it came in: the same object for the same wire. */
-  readonly wire: object | undefined
+  /** Stands for the wire that it came in on. */
+  readonly wire: symbol | undefined
   /** `undefined`: there was no room for it, so its messages are not kept. */
   stream: Stream | undefined
 }
 
+/** A request that has come in before. */
+export interface EarlierRequest extends Pick<TrackedRequest, 'hash' | 'wire'> {
+  /** `undefined`: its messages are not kept. */
+  readonly streamId: string | undefined
+}
+
 /**
- * Ended calls that are known again, in case their client has lost the wire before it knew their
+ * Ended requests that are known again, in case their client has lost the wire before it knew their
  * streams.
  */
 const MOST_ENDED = 1000
 const MOST_QUESTIONS = 1000
 
 export class RequestTracker {
-  readonly #running = new Map<RequestId, Call>()
+  readonly #running = new Map<RequestId, TrackedRequest>()
   // Counted by size: with `max` the cache lays out its tables at once, for sessions that may never
-  // end a call.
-  readonly #ended = new LRUCache<RequestId, Call>({ maxSize: MOST_ENDED, sizeCalculation: () => 1 })
+  // end a request.
+  readonly #ended = new LRUCache<RequestId, EarlierRequest>({
+    maxSize: MOST_ENDED,
+    sizeCalculation: () => 1
+  })
 
   /**
    * Requests that came before the client had said that it knows streams, and that have no response
@@ -49,28 +58,30 @@ export class RequestTracker {
     if (this.questions.size > MOST_QUESTIONS && oldest !== undefined) this.questions.delete(oldest)
   }
 
-  begin(call: Call): void {
-    this.#running.set(call.id, call)
+  begin(request: TrackedRequest): void {
+    this.#running.set(request.id, request)
   }
 
   /** `false`: it has ended already. */
-  end(call: Call): boolean {
-    if (this.#running.get(call.id) !== call) return false
-    this.#running.delete(call.id)
-    this.#ended.set(call.id, call)
+  end(request: TrackedRequest): boolean {
+    if (this.#running.get(request.id) !== request) return false
+    this.#running.delete(request.id)
+    this.#ended.set(request.id, traceOf(request))
     return true
   }
 
-  /** The call that runs under an id. */
-  get(id: RequestId | undefined): Call | undefined {
+  /** The request that runs under an id. */
+  get(id: RequestId | undefined): TrackedRequest | undefined {
     return id === undefined ? undefined : this.#running.get(id)
   }
 
   /**
-   * The same call, that has come in on another wire: its client cannot know whether it has arrived.
+   * The same request, that has come in on another wire: its client cannot know whether it has
+   * arrived.
    */
-  findEarlier({ id, hash, wire }: Call): Call | undefined {
-    const known = this.#running.get(id) ?? this.#ended.get(id)
+  findEarlier({ id, hash, wire }: TrackedRequest): EarlierRequest | undefined {
+    const running = this.#running.get(id)
+    const known = running === undefined ? this.#ended.get(id) : traceOf(running)
     if (known === undefined || known.wire === wire || hash === undefined) return undefined
     return known.hash === hash ? known : undefined
   }
@@ -92,4 +103,9 @@ export class RequestTracker {
       this.early.size > 0 || [...this.#running.values()].some(({ stream }) => stream === undefined)
     )
   }
+}
+
+/** Neither its stream nor its wire is kept for it. */
+function traceOf({ hash, wire, stream }: TrackedRequest): EarlierRequest {
+  return { hash, wire, streamId: stream?.id }
 }

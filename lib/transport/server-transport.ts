@@ -37,7 +37,7 @@ export abstract class ServerTransport implements TransportLike {
 
   protected abstract get isClosed(): boolean
 
-  protected sendToServer(message: WireMessage, extra?: unknown): void {
+  sendToServer(message: WireMessage, extra?: unknown): void {
     if (!this.isClosed) this.onmessage?.(message, extra)
   }
 
@@ -47,7 +47,7 @@ export abstract class ServerTransport implements TransportLike {
   }
 
   /** Nobody will answer these requests of the server's. */
-  protected unanswered(ids: readonly RequestId[]): void {
+  unanswered(ids: readonly RequestId[]): void {
     const error = faultError('unanswered')
     // A call that is collected with tokens asks again, or ends itself.
     for (const id of ids)

@@ -24,10 +24,10 @@ import {
 export interface ResourcesHost {
   readonly id: string
   readonly owner: string
-  /** Sends the server a message. */
+  readonly onerror?: ((error: Error) => void) | undefined
   sendToServer(message: WireMessage): void
-  /** Sends the client an answer, if its wire takes one. */
-  send(message: WireMessage): void
+  /** Rejects where there is no wire, or it does not take the message. */
+  sendToClient(message: WireMessage): Promise<void>
 }
 
 type Answered = (message: Message) => void
@@ -113,11 +113,15 @@ export class SessionResources {
     const answer = await this.#resources.answer(request, client)
     this.#opening.delete(id)
     // Else nobody wants to be told any more.
-    if (!opening.signal.aborted) this.#host.send(answer)
+    if (!opening.signal.aborted) this.#send(answer)
   }
 
   #refuse(id: RequestId): void {
-    this.#host.send({ jsonrpc: '2.0', id, error: faultError('too-many-requests') })
+    this.#send({ jsonrpc: '2.0', id, error: faultError('too-many-requests') })
+  }
+
+  #send(answer: WireMessage): void {
+    this.#host.sendToClient(answer).catch((error: Error) => this.#host.onerror?.(error))
   }
 
   end(): void {

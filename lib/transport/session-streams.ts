@@ -1,70 +1,75 @@
 // The streams of one session: one for each call of its client, and its own for all else that the
 // server says.
+import { nanoid } from 'nanoid'
 import { isComparable } from '../protocol/comparable.js'
 import { faultError } from '../protocol/errors.js'
 import {
+  isObject,
   isOversizedId,
   type Message,
   MOST_ID_LENGTH,
   type RequestId
 } from '../protocol/json-rpc.js'
-import type { WireMessage } from '../protocol/shared-wire.js'
+import type { ClientProfile } from '../protocol/revisions.js'
+import { type WireMessage, withStreams } from '../protocol/shared-wire.js'
+import { encodeMessage } from '../protocol/sse-writer.js'
 import { INVALID_REQUEST } from '../protocol/stream-messages.js'
+import { appendBlock } from '../streams/append-block.js'
 import type { Stream } from '../streams/stream.js'
-import type { StreamKind } from '../streams/stream-types.js'
-import { declared, isAboutServer } from './messages.js'
-import { type Call, RequestTracker } from './request-tracker.js'
-import type { StreamsHost } from './shared-streams.js'
-import { StreamWriter } from './stream-writer.js'
-import type { SessionWire } from './wire-session.js'
+import type { Producer, StreamKind } from '../streams/stream-types.js'
+import { type EarlierRequest, RequestTracker, type TrackedRequest } from './request-tracker.js'
+import type { StreamsHost } from './streams-host.js'
+import type { Wire } from './wire.js'
 
 /** What is to be known of the session. */
 export interface StreamsSession {
   readonly id: string
   readonly owner: string
   /** The wire that its client is on now. */
-  readonly wire: () => SessionWire | undefined
-  /** A call's stream is over. `hadResponse`: nobody wants one any more. */
-  readonly callOver: (call: Call, stream: Stream, hadResponse: boolean) => void
-  /** A call has been answered whose messages were not kept. */
-  readonly answered: () => void
+  readonly wire: Wire | undefined
+  /** A request's stream is over. `hadResponse`: nobody wants one any more. */
+  requestOver(id: RequestId, stream: Stream, hadResponse: boolean): void
+  /** A request has been answered. */
+  leaveIfIdle(): void
   /** Its own stream is over. */
-  readonly ownOver: () => void
+  settled(): void
   /** Its client will not answer these any more. */
-  readonly unanswered: (ids: readonly RequestId[]) => void
+  unanswered(ids: readonly RequestId[]): void
 }
 
+/** A wire has no revisions to heed, no primers, and nothing to hand off. */
+const PROFILE: ClientProfile = { taken: true, primer: 'none', reconnects: true, handoff: 'never' }
+
 export class SessionStreams {
-  readonly calls = new RequestTracker()
+  readonly requests = new RequestTracker()
   readonly #host: StreamsHost
   readonly #session: StreamsSession
-  readonly #writer: StreamWriter
-  /** What belongs to no call. */
+  /** What belongs to no request of its client's. */
   #own: Stream | undefined
+  /** Those who wait for room in a stream. */
+  readonly #waiting = new Map<Stream, (() => void)[]>()
 
   constructor(host: StreamsHost, session: StreamsSession) {
     this.#host = host
     this.#session = session
-    this.#writer = new StreamWriter(host)
   }
 
   get own(): Stream | undefined {
     return this.#own
   }
 
-  /** Its own first, then those of the calls that run. */
+  /** Its own first, then those of the requests that run. */
   get all(): Stream[] {
-    return this.#own === undefined ? this.calls.streams : [this.#own, ...this.calls.streams]
+    return this.#own === undefined ? this.requests.streams : [this.#own, ...this.requests.streams]
   }
 
-  /** Some messages have gone out that are not kept: who answers what is not known for certain. */
-  get hasUnkept(): boolean {
-    return this.#own === undefined || this.calls.hasUnkept
+  get areOver(): boolean {
+    return this.all.every(({ isEnded }) => isEnded)
   }
 
   /** What the server says without being asked is kept from now on. `false`: there is no room. */
   openOwn(): boolean {
-    this.#own = this.#open('listen', [], this.#session.ownOver)
+    this.#own = this.#open('listen', [], () => this.#session.settled())
     return this.#own !== undefined
   }
 
@@ -73,65 +78,131 @@ export class SessionStreams {
     const { id, method } = message
     if (typeof id === 'string' && isOversizedId(id))
       return this.#refuse(id, `A request id must not be longer than ${MOST_ID_LENGTH} characters`)
-    const hash = isComparable(message) ? this.#host.hash(JSON.stringify(message)) : undefined
-    const wire = this.#session.wire()
-    const call: Call = { id, isAboutServer: isAboutServer(method), hash, wire, stream: undefined }
-    const earlier = this.calls.findEarlier(call)
-    if (earlier !== undefined) return this.#again(earlier)
-    if (this.calls.get(id) !== undefined)
+    const request: TrackedRequest = {
+      id,
+      isAboutServer: method === 'initialize' || method === 'server/discover',
+      hash: isComparable(message) ? this.#host.hash(JSON.stringify(message)) : undefined,
+      wire: this.#session.wire?.key,
+      stream: undefined
+    }
+    const earlier = this.requests.findEarlier(request)
+    if (earlier !== undefined) return this.#again(id, earlier)
+    if (this.requests.get(id) !== undefined)
       return this.#refuse(id, 'A request with this id is being answered')
-    this.calls.begin(call)
-    call.stream = this.#open('request', [id], stream => {
-      const hadResponse = !this.calls.end(call) || stream.state === 'completed'
-      this.#session.callOver(call, stream, hadResponse)
+    this.requests.begin(request)
+    request.stream = this.#open('request', [id], stream => {
+      const hadResponse = !this.requests.end(request) || stream.state === 'completed'
+      this.#session.requestOver(id, stream, hadResponse)
     })
-    if (call.stream === undefined) this.#host.debug('call left alone: no room')
+    if (request.stream === undefined) this.#host.debug('call left alone: no room')
     return true
   }
 
-  /** Gives the client a message that belongs to a call, or to none. Waits for room. */
+  /** Its client does not want the answer to a request any more. */
+  cancel(id: RequestId): void {
+    this.requests.early.delete(id)
+    const request = this.requests.get(id)
+    if (request === undefined) return
+    this.requests.end(request)
+    request.stream?.cancelRequest(id)
+  }
+
+  /**
+   * The client answers a request of the server's. `false`: for certain none that waits; of what has
+   * gone out without being kept, that is not known.
+   */
+  answered(id: RequestId): boolean {
+    this.requests.questions.delete(id)
+    const stream = this.all.find(({ openRequests }) => openRequests.has(id))
+    stream?.answered(id)
+    return stream !== undefined || this.#own === undefined || this.requests.hasUnkept
+  }
+
+  /**
+   * Gives the client a message that belongs to a request of its own, or to none. Waits where the
+   * stream is full: until its client reads again, or until there is no stream any more.
+   */
   async write(message: WireMessage, relatedRequestId: RequestId | undefined): Promise<void> {
-    const call = this.calls.get(relatedRequestId)
-    if (call !== undefined && call.stream === undefined) return this.#session.wire()?.send(message)
-    const stream = call?.stream ?? this.#own
-    if (stream !== undefined) await this.#writer.write(stream, message)
+    const request = this.requests.get(relatedRequestId)
+    if (request !== undefined && request.stream === undefined)
+      return this.#session.wire?.send(message)
+    const stream = request?.stream ?? this.#own
+    if (stream === undefined || append(stream, message) || stream.isEnded) return
+    await new Promise<void>(resolve => {
+      const waiting = this.#waiting.get(stream)
+      if (waiting === undefined) this.#waiting.set(stream, [resolve])
+      else waiting.push(resolve)
+    })
   }
 
   respond(message: Message & { readonly id: RequestId }): Promise<void> | void {
-    const call = this.calls.get(message.id)
-    if (call === undefined) return
-    const response = {
-      ...(call.isAboutServer ? declared(message) : message),
-      jsonrpc: '2.0' as const
+    const request = this.requests.get(message.id)
+    if (request === undefined) return
+    const { stream, isAboutServer } = request
+    const response = { ...(isAboutServer ? declared(message) : message), jsonrpc: '2.0' as const }
+    if (stream !== undefined) {
+      append(stream, response)
+      return stream.producerEnded()
     }
-    if (call.stream !== undefined) return this.#writer.finish(call.stream, response)
-    this.calls.end(call)
-    const sent = this.#session.wire()?.send(response)
-    this.#session.answered()
+    this.requests.end(request)
+    const sent = this.#session.wire?.send(response)
+    this.#session.leaveIfIdle()
     return sent
   }
 
-  /** A call that is sent again on a new wire: it does not run twice. */
-  #again({ id, stream }: Call): false {
-    const wire = this.#session.wire()
-    if (stream !== undefined && stream.log.first === 1 && stream.last > 0) wire?.follow(stream, 0)
+  /** A request that is sent again on a new wire: it does not run twice. */
+  #again(id: RequestId, { streamId = '' }: EarlierRequest): false {
+    const { wire } = this.#session
+    const found = this.#host.table.find(streamId)
+    const isWhole = found.kind === 'local' && !found.value.log.hasEvicted(0)
+    if (isWhole) wire?.follow(found.value, 0)
     else wire?.refuse(id, faultError('answer-lost'))
     return false
   }
 
   #refuse(id: RequestId, message: string): false {
-    this.#session.wire()?.refuse(id, { code: INVALID_REQUEST, message })
+    this.#session.wire?.refuse(id, { code: INVALID_REQUEST, message })
     return false
   }
 
+  /** `undefined`: there is no room for it. `over` is told when it has ended. */
   #open(
     kind: StreamKind,
     requestIds: readonly RequestId[],
     over: (stream: Stream) => void
   ): Stream | undefined {
-    const { id: sessionId, owner, unanswered } = this.#session
-    const stream = this.#writer.open({ kind, owner, requestIds, sessionId }, over, unanswered)
-    if (stream !== undefined) this.#session.wire()?.follow(stream, 0)
+    const { table, resumeInterval, isClosing } = this.#host
+    const { id: sessionId, owner } = this.#session
+    if (isClosing) return undefined
+    const producer: Producer = {
+      drain: () => this.#drained(stream as Stream),
+      unanswered: ids => this.#session.unanswered(ids),
+      release: () => {
+        this.#drained(stream as Stream)
+        over(stream as Stream)
+      }
+    }
+    const init = { id: nanoid(), kind, owner, requestIds, sessionId, profile: PROFILE }
+    const stream = table.open({ ...init, resumeInterval }, producer)
+    if (stream !== undefined) this.#session.wire?.follow(stream, 0)
     return stream
   }
+
+  #drained(stream: Stream): void {
+    const waiting = this.#waiting.get(stream) ?? []
+    this.#waiting.delete(stream)
+    for (const resolve of waiting) resolve()
+  }
+}
+
+/** `false`: the stream is full, or over. */
+function append(stream: Stream, message: WireMessage): boolean {
+  return appendBlock(stream, encodeMessage(JSON.stringify(message)))
+}
+
+/** The server declares streams to clients that have declared them. */
+function declared(message: Message): Message {
+  if (!isObject(message.result)) return message
+  const { result } = message
+  return { ...message, result: { ...result, capabilities: withStreams(result['capabilities']) } }
 }

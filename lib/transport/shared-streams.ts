@@ -1,33 +1,8 @@
 // What the transports share with the middleware that `mcpStreams()` returns: one table, its limits
 // and its life.
 import type { WireResources, WireTokens } from '../protocol/shared-wire.js'
-import type { ResumeInterval } from '../protocol/stream-messages.js'
-import type { Stream } from '../streams/stream.js'
-import type { StreamRegistry } from '../streams/stream-registry.js'
-import type { WireSession } from './wire-session.js'
-
-/** As much of the middleware as transports need. */
-export interface StreamsHost {
-  readonly table: StreamRegistry
-  readonly resumeInterval: ResumeInterval
-  /**
-   * To which clients streams are announced: `auto`, to those that declare it. To others, a
-   * transport stays as it is.
-   */
-  readonly notifications: 'auto' | 'always' | 'never'
-  /** The process is about to end: nothing new is taken. */
-  readonly isClosing: boolean
-  /** A digest of a text, which stands for it where the text itself is not to be kept. */
-  readonly hash: (text: string) => string
-  /** A line for `DEBUG=mcp-streams`. */
-  readonly debug: (format: string, ...args: unknown[]) => void
-  /** Something happened between a client and a stream. */
-  readonly count: (
-    name: 'resumed' | 'taken-over' | 'refused',
-    stream: Stream | undefined,
-    reason?: string
-  ) => void
-}
+import type { StreamsHost } from './streams-host.js'
+import type { WireSession } from './wire.js'
 
 export class SharedStreams {
   /** The sessions that can be resumed, by their ids. */
@@ -46,17 +21,26 @@ export class SharedStreams {
     this.tokens = tokens
   }
 
+  /** The session that a stream is of, if its client may come back to it. */
+  sessionOf({
+    sessionId = ''
+  }: {
+    readonly sessionId: string | undefined
+  }): WireSession | undefined {
+    return this.sessions.get(sessionId)
+  }
+
   /**
    * The process is about to end: clients that may come back are disconnected as soon as none of
    * their calls runs, and the others keep their wires.
    */
   beginClosing(): void {
-    for (const session of [...this.sessions.values()]) session.beginClosing()
+    for (const session of [...this.sessions.values()]) session.leaveIfIdle()
   }
 
-  /** Its time is up. */
+  /** Its time is up: the sessions stay for clients that come back, and their wires close. */
   close(): void {
-    for (const session of [...this.sessions.values()]) session.disconnect()
+    for (const { wire } of [...this.sessions.values()]) void wire?.close()
   }
 }
 

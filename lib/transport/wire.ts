@@ -1,24 +1,45 @@
-// One wire to a client: what comes in goes to the session that it belongs to, what goes out comes
-// from the streams that it follows.
-import type { FoundStream } from '../streams/finished-streams.js'
-import { parseForeignId } from '../protocol/foreign-id.js'
-import { type ErrorObject, isResponse, type Message, type RequestId } from '../protocol/json-rpc.js'
+// One wire to a client, and the sessions that it carries: what goes out comes from the streams that
+// it follows.
+import { type ErrorObject, type Message, type RequestId } from '../protocol/json-rpc.js'
 import type { TransportLike, WireMessage } from '../protocol/shared-wire.js'
-import { isStreamMethod, type StreamStatus } from '../protocol/stream-messages.js'
+import type { StreamStatus } from '../protocol/stream-messages.js'
 import type { Stream } from '../streams/stream.js'
-import { isOfTransport } from './ids.js'
-import type { SharedStreams } from './shared-streams.js'
-import { answerStreamMethod, cancelStream, type RequestWire } from './stream-requests.js'
+import type { StreamsHost } from './streams-host.js'
 import { type ReaderHost, WireReader } from './wire-reader.js'
-import type { SessionWire, WireSession } from './wire-session.js'
 
-export class Wire implements ReaderHost, RequestWire, SessionWire {
-  /** Who is at the other end. */
+/** A session, as its wires know it. */
+export interface WireSession {
+  readonly id: string
   readonly owner: string
+  readonly onerror?: ((error: Error) => void) | undefined
+  /** Nothing has been passed on yet. */
+  readonly isFresh: boolean
+  /** The wire that its client is on now. */
+  readonly wire: Wire | undefined
+  /** `extra`: what the transport knows of the message besides, who has sent it for example. */
+  receive(message: WireMessage, extra: unknown): void
+  /** An answer to a request of the server's. */
+  answered(message: Message & { readonly id: RequestId }, extra: unknown): void
+  /**
+   * Its client is on this wire now. `except`: a stream that is followed from a cursor of the
+   * client's.
+   */
+  follow(wire: Wire, except: Stream): void
+  signOfLife(): void
+  wireLost(wire: Wire): void
+  /** While the process is about to end, a client that is idle is made to come back elsewhere. */
+  leaveIfIdle(): void
+  /** Its client wants no more of anything. */
+  cancel(): void
+}
+
+export class Wire implements ReaderHost {
+  /** Stands for it where it is not to be kept. */
+  readonly key = Symbol()
   /** Whose requests come in here. */
   session: WireSession
   readonly transport: TransportLike
-  readonly shared: SharedStreams
+  readonly #host: StreamsHost
   /**
    * The sessions that are followed here: the wire's own, and those of which a stream was resumed
    * here.
@@ -30,26 +51,20 @@ export class Wire implements ReaderHost, RequestWire, SessionWire {
   #isClosed = false
   #lastSent: Promise<void> = Promise.resolve()
 
-  constructor(
-    transport: TransportLike,
-    owner: string,
-    shared: SharedStreams,
-    session: WireSession
-  ) {
+  constructor(transport: TransportLike, session: WireSession, host: StreamsHost) {
     this.transport = transport
-    this.owner = owner
-    this.shared = shared
     this.session = session
+    this.#host = host
     this.#sessions.add(session)
   }
 
   /** Opens it. What the user has hung on the transport stays there. */
-  start(): Promise<void> {
+  start(receive: (message: WireMessage, extra: unknown) => void): Promise<void> {
     const { transport } = this
     const { onmessage, onclose, onerror } = transport
     transport.onmessage = (message: WireMessage, extra?: unknown) => {
       onmessage?.(message, extra)
-      this.#take(message, extra)
+      if (!this.#isClosed) receive(message, extra)
     }
     transport.onclose = () => {
       onclose?.()
@@ -75,13 +90,9 @@ export class Wire implements ReaderHost, RequestWire, SessionWire {
       this.#count(-bytes)
     } catch (error) {
       if (this.#isClosed) return
-      this.shared.host.debug('wire closed, it takes nothing: %o', error)
+      this.#host.debug('wire closed, it takes nothing: %o', error)
       await this.close()
     }
-  }
-
-  respond(id: RequestId, result: unknown): void {
-    void this.send({ jsonrpc: '2.0', id, result })
   }
 
   /**
@@ -106,11 +117,6 @@ export class Wire implements ReaderHost, RequestWire, SessionWire {
     await this.close()
   }
 
-  /** The events of a call are still on their way. */
-  get isGivingCalls(): boolean {
-    return [...this.#readers].some(({ stream }) => stream.kind === 'request')
-  }
-
   async close(): Promise<void> {
     this.#closed()
     try {
@@ -118,6 +124,16 @@ export class Wire implements ReaderHost, RequestWire, SessionWire {
     } catch (error) {
       this.session.onerror?.(error as Error)
     }
+  }
+
+  /** The events of a call are still on their way. */
+  get isGivingCalls(): boolean {
+    return [...this.#readers].some(({ stream }) => stream.kind === 'request')
+  }
+
+  /** The stream with an id, if its client is being given it here. */
+  followed(streamId: string): Stream | undefined {
+    return [...this.#readers].find(({ stream }) => stream.id === streamId)?.stream
   }
 
   /**
@@ -135,6 +151,17 @@ export class Wire implements ReaderHost, RequestWire, SessionWire {
     if (!this.#isClosed) for (const session of [...this.#sessions]) session.leaveIfIdle()
   }
 
+  /** Brings the client of a session back to it: at once as its own, if it is nobody else's yet. */
+  adopt(session: WireSession, except: Stream): void {
+    const fresh = this.session
+    if (fresh.isFresh && fresh !== session) {
+      this.session = session
+      fresh.cancel()
+    } else if (session.wire !== undefined) return
+    this.#sessions.add(session)
+    session.follow(this, except)
+  }
+
   /**
    * A session has ended, or lives on another wire from now on. A wire without a session of its own
    * is closed.
@@ -144,53 +171,13 @@ export class Wire implements ReaderHost, RequestWire, SessionWire {
     if (session === this.session) await this.close()
   }
 
-  /** Brings the client of a session back to it: at once as its own, if it is nobody else's yet. */
-  adopt(session: WireSession, except: Stream): void {
-    const fresh = this.session
-    if (fresh.isFresh && fresh !== session) {
-      this.session = session
-      fresh.cancel()
-    } else if (session.hasWire) return
-    this.#sessions.add(session)
-    session.follow(this, except)
-  }
-
-  /** Whether a stream is this client's to see. */
-  mayTouch({ value }: FoundStream): boolean {
-    return value.owner === this.owner && isOfTransport(value)
-  }
-
-  /** @param extra what the transport knows besides: who has sent it, for example. */
-  #take(message: WireMessage, extra: unknown): void {
-    if (this.#isClosed) return
-    try {
-      if (isStreamMethod(message)) answerStreamMethod(this, message)
-      else if (message.method === 'notifications/stream/end') cancelStream(this, message)
-      else if (isResponse(message)) this.#answered(message, extra)
-      else this.session.receive(message, extra)
-    } catch (error) {
-      this.session.onerror?.(error as Error)
-    }
-  }
-
-  #answered(message: Message & { readonly id: RequestId }, extra: unknown): void {
-    const foreign = parseForeignId(message.id)
-    if (foreign === undefined) return this.session.answered(message, extra)
-    const reader = [...this.#readers].find(({ stream }) => stream.id === foreign.originId)
-    // It may be to a question of a call that is collected with tokens, which is the session's to
-    // know.
-    if (reader === undefined) return this.session.answered(message, extra)
-    const session = this.shared.sessions.get(reader.stream.sessionId ?? '')
-    session?.answered({ ...message, id: foreign.id }, extra)
-  }
-
   /** They are held already, and must go out: other things make room for them. */
   #count(bytes: number): void {
-    const { table } = this.shared.host
+    const { budget } = this.#host.table
     if (this.#isClosed) return
     this.#underway += bytes
-    if (bytes > 0) table.budget.reserve(bytes, true)
-    else table.budget.unreserve(-bytes)
+    if (bytes > 0) budget.reserve(bytes, true)
+    else budget.unreserve(-bytes)
   }
 
   #closed(): void {

@@ -1,0 +1,171 @@
+// What comes in on a wire: `stream/resume`, `stream/poll` and `stream/poll/all`, which never reach
+// the SDK's server, and the rest for the session that it is meant for.
+import type { StreamFault } from '../protocol/errors.js'
+import { label } from '../protocol/event-id.js'
+import { parseForeignId } from '../protocol/foreign-id.js'
+import {
+  type ErrorObject,
+  isRequestId,
+  isResponse,
+  type Message,
+  paramsOf,
+  type RequestId
+} from '../protocol/json-rpc.js'
+import type { WireMessage } from '../protocol/shared-wire.js'
+import {
+  endNotification,
+  INVALID_CURSOR,
+  isStreamMethod,
+  lapsed,
+  pollResult,
+  readStreamRequest,
+  requestCursor,
+  statusOf,
+  type StreamMethod,
+  type StreamRequest,
+  UNKNOWN_STREAM
+} from '../protocol/stream-messages.js'
+import { isKnown } from '../streams/directory.js'
+import type { FoundStream } from '../streams/finished-streams.js'
+import type { Stream } from '../streams/stream.js'
+import { isForgotten } from '../streams/stream-types.js'
+import { isOfTransport } from './ids.js'
+import type { SharedStreams } from './shared-streams.js'
+import type { Wire } from './wire.js'
+
+export class Incoming {
+  readonly #wire: Wire
+  readonly #shared: SharedStreams
+
+  constructor(wire: Wire, shared: SharedStreams) {
+    this.#wire = wire
+    this.#shared = shared
+  }
+
+  receive(message: WireMessage, extra: unknown): void {
+    try {
+      if (isStreamMethod(message)) this.#answer(message)
+      else if (message.method === 'notifications/stream/end') this.#cancel(message)
+      else if (isResponse(message)) this.#answered(message, extra)
+      else this.#wire.session.receive(message, extra)
+    } catch (error) {
+      this.#wire.session.onerror?.(error as Error)
+    }
+  }
+
+  #answer(message: Message & { readonly method: StreamMethod }): void {
+    const read = readStreamRequest(message)
+    if (read.kind === 'refused')
+      return this.#wire.refuse(isRequestId(message.id) ? message.id : undefined, read.error)
+    const { request } = read
+    if (request.method === 'stream/poll/all') return this.#pollAll(request)
+    const found = this.#find(request.streamId)
+    if (found === undefined || isForgotten(found.value))
+      return this.#refuse(request, UNKNOWN_STREAM, 'stream-unknown')
+    const cursor = requestCursor(found.value, request.cursor)
+    if (cursor === 'invalid')
+      return this.#refuse(request, INVALID_CURSOR, 'invalid-event-id', found)
+    if (request.method === 'stream/poll') this.#poll(request, found, cursor)
+    else this.#resume(request, found, cursor)
+  }
+
+  /** No other instance has the streams of a wire. `undefined`: it is not this client's to see. */
+  #find(streamId: string): FoundStream | undefined {
+    const found = this.#shared.host.table.find(streamId)
+    const isTheirs =
+      isKnown(found) && found.value.owner === this.#wire.session.owner && isOfTransport(found.value)
+    return isTheirs ? found : undefined
+  }
+
+  #poll({ id }: StreamRequest, found: FoundStream, cursor: number | undefined): void {
+    if (found.kind === 'local') this.#signOfLife(found.value)
+    this.#respond(id, pollResult(found.value, cursor))
+  }
+
+  /** All of the wire's own session, and where clients have names, all of this client's. */
+  #pollAll({ id }: StreamRequest): void {
+    const { session } = this.#wire
+    const { sessions, host } = this.#shared
+    const { owner } = session
+    const theirs = [...sessions.values()].filter(
+      other => other === session || (owner !== '' && other.owner === owner)
+    )
+    const streams = theirs.flatMap(other => host.table.index.ofSession(other.id, owner))
+    for (const stream of streams) this.#signOfLife(stream)
+    this.#respond(id, { streams: streams.map(stream => pollResult(stream)) })
+  }
+
+  #signOfLife(stream: Stream): void {
+    stream.readers.signOfLife()
+    this.#shared.sessionOf(stream)?.signOfLife()
+  }
+
+  #resume(request: StreamRequest, found: FoundStream, cursor: number | undefined): void {
+    const { id } = request
+    if (found.kind === 'ended') {
+      if ((cursor ?? 0) < found.value.last) return this.#refuseLapsed(request, 'stream-expired')
+      return this.#done(id, found.value.id)
+    }
+    const stream = found.value
+    const from = cursor ?? stream.unsentFrom
+    if (stream.log.hasEvicted(from)) return this.#refuseLapsed(request, 'events-evicted', found)
+    const { host } = this.#shared
+    host.count('resumed', stream)
+    if (stream.hasReader) host.count('taken-over', stream)
+    host.debug('stream %s resumed on a wire after event %d', label(stream), from)
+    const session = this.#shared.sessionOf(stream)
+    if (session !== undefined) this.#wire.adopt(session, stream)
+    this.#wire.follow(stream, from, status => this.#respond(id, { streamId: stream.id, status }))
+  }
+
+  #done(id: RequestId | undefined, streamId: string): void {
+    void this.#wire.send(JSON.parse(endNotification(streamId)) as WireMessage)
+    this.#respond(id, { streamId, status: statusOf({ isEnded: true }) })
+  }
+
+  /**
+   * A client that ends a stream wants no more of it: the session's own stream stands for the
+   * session.
+   */
+  #cancel(message: Message): void {
+    const { streamId } = paramsOf(message)
+    const found = typeof streamId === 'string' ? this.#find(streamId) : undefined
+    if (found?.kind !== 'local' || found.value.isEnded) return
+    const stream = found.value
+    const session = this.#shared.sessionOf(stream)
+    if (session !== undefined && stream.kind === 'listen') session.cancel()
+    else stream.cancel()
+  }
+
+  /** The client answers a request of the server's, or of another session's server. */
+  #answered(message: Message & { readonly id: RequestId }, extra: unknown): void {
+    const { session } = this.#wire
+    const foreign = parseForeignId(message.id)
+    const stream = foreign && this.#wire.followed(foreign.originId)
+    // If no stream is followed here, it may be to a question of a call that is collected with
+    // tokens, which is the session's to know.
+    if (foreign === undefined || stream === undefined) return session.answered(message, extra)
+    this.#shared.sessionOf(stream)?.answered({ ...message, id: foreign.id }, extra)
+  }
+
+  /** `id`, `undefined`: it was no request. */
+  #respond(id: RequestId | undefined, result: object): void {
+    if (id !== undefined) void this.#wire.send({ jsonrpc: '2.0', id, result })
+  }
+
+  #refuseLapsed(request: StreamRequest, fault: StreamFault, found?: FoundStream): void {
+    this.#refuse(request, lapsed(fault), fault, found)
+  }
+
+  #refuse(
+    { id }: StreamRequest,
+    error: ErrorObject,
+    reason: StreamFault,
+    found?: FoundStream
+  ): void {
+    // An operator is told of the stream, as long as there is more than a memory of it.
+    const stream = found?.kind === 'local' ? found.value : undefined
+    this.#shared.host.count('refused', stream, reason)
+    this.#wire.refuse(id, error)
+  }
+}
