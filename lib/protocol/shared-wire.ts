@@ -36,7 +36,7 @@ export interface WireClient {
   readonly sessionId: string
   /** What it has declared in `initialize`. */
   readonly capabilities: unknown
-  /** Aborts when its session ends. */
+  /** Aborts when it wants no answer any more, or its session ends. */
   readonly signal: AbortSignal
   /** Asks the server behind the wire, as this client would. */
   readonly ask: (

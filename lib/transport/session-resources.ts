@@ -138,21 +138,21 @@ export class SessionResources {
     opening: AbortSignal
   ): Promise<Record<string, unknown>> {
     const id = OUR_ID + nanoid()
-    const { signal } = this.#ended
-    let stop: (() => void) | undefined
-    let withdraw: (() => void) | undefined
+    const signals = [this.#ended.signal, opening]
+    let fail: (reason: Error) => void = () => undefined
+    const withdraw = ({ target }: Event): void => {
+      const reason = (target as AbortSignal).reason as Error
+      fail(reason)
+      // Where the session has ended, its server hears no more.
+      this.#host.sendToServer(cancellation(id, reason.message))
+    }
     try {
       const answer = await new Promise<Message>((resolve, reject) => {
-        stop = () => reject(signal.reason as Error)
-        withdraw = () => {
-          reject(opening.reason as Error)
-          const { message: reason } = opening.reason as Error
-          this.#host.sendToServer(cancellation(id, reason))
+        fail = reject
+        for (const signal of signals) {
+          signal.throwIfAborted()
+          signal.addEventListener('abort', withdraw)
         }
-        signal.throwIfAborted()
-        opening.throwIfAborted()
-        signal.addEventListener('abort', stop)
-        opening.addEventListener('abort', withdraw)
         this.#asked.set(id, resolve)
         this.#host.sendToServer({
           jsonrpc: '2.0',
@@ -166,8 +166,7 @@ export class SessionResources {
       if (!isObject(answer.result)) throw new Error(`The server did not answer ${method}`)
       return answer.result
     } finally {
-      if (stop !== undefined) signal.removeEventListener('abort', stop)
-      if (withdraw !== undefined) opening.removeEventListener('abort', withdraw)
+      for (const signal of signals) signal.removeEventListener('abort', withdraw)
       this.#asked.delete(id)
     }
   }

@@ -16,8 +16,8 @@ import {
 } from '../protocol/shared-wire.js'
 import { declaresStreams } from '../protocol/streams-capability.js'
 import type { Stream } from '../streams/stream.js'
+import { ClientMessages } from './client-messages.js'
 import { newSessionId } from './ids.js'
-import { Incoming } from './incoming.js'
 import { type SendOptions, ServerTransport } from './server-transport.js'
 import { type ResourcesHost, SessionResources } from './session-resources.js'
 import { SessionStreams, type StreamsSession } from './session-streams.js'
@@ -64,8 +64,8 @@ export class Session
   async start(): Promise<void> {
     const wire = this.#wire
     if (wire === undefined) return
-    const incoming = new Incoming(wire, this.#shared)
-    await wire.start((message, extra) => incoming.receive(message, extra))
+    const messages = new ClientMessages(wire, this.#shared)
+    await wire.start((message, extra) => messages.receive(message, extra))
   }
 
   async send(message: WireMessage, options?: SendOptions): Promise<void> {

@@ -137,13 +137,13 @@ export class WireReader implements Reader, SegmentReader {
     const { stream } = this
     const end = JSON.parse(endNotification(stream.id)) as WireMessage
     if (!this.#hasSentEnd) this.#send(withTags(end, `${stream.id}.${stream.last + 1}`), 0)
-    this.#close()
+    this.close()
     this.#options.onDone?.(statusOf(this.stream))
   }
 
   takeOver(): void {
     if (this.#isClosed) return
-    this.#close()
+    this.close()
     this.#options.onDone?.(statusOf(this.stream))
   }
 
@@ -152,12 +152,8 @@ export class WireReader implements Reader, SegmentReader {
     this.takeOver()
   }
 
-  /** The wire is gone: nobody is told. */
+  /** Nobody is told, as where the wire is gone. */
   close(): void {
-    this.#close()
-  }
-
-  #close(): void {
     if (this.#isClosed) return
     this.#isClosed = true
     this.stream.detach(this)

@@ -33,7 +33,7 @@ import { isOfTransport } from './ids.js'
 import type { SharedStreams } from './shared-streams.js'
 import type { Wire } from './wire.js'
 
-export class Incoming {
+export class ClientMessages {
   readonly #wire: Wire
   readonly #shared: SharedStreams
 
