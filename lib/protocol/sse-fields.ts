@@ -131,5 +131,6 @@ export function valueStart(bytes: Uint8Array, colon: number, end: number): numbe
 function isMessageType(bytes: Uint8Array, from: number, to: number): boolean {
   if (to - from === 0) return true
   if (to - from !== MESSAGE.length) return false
-  return MESSAGE.every((byte, i) => bytes[from + i] === byte)
+  for (let i = 0; i < MESSAGE.length; i++) if (bytes[from + i] !== MESSAGE[i]) return false
+  return true
 }

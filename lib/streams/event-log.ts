@@ -1,6 +1,7 @@
 // The log of one stream: its events as they go over the wire, back to back in segments, found by
 // sequence.
-import { eventIdPrefix, type Identified } from '../protocol/event-id.js'
+import type { Identified } from '../protocol/event-id.js'
+import { digitsOf, idPrefix, writeSequence } from './id-line.js'
 import {
   type Batch,
   LARGEST_SEGMENT,
@@ -46,6 +47,8 @@ export class EventLog {
   readonly #owner: string
   readonly #largest: number
   #segments: Segment[] = []
+  /** Bytes of the newest `id` line before its sequence; 0 where the next one is not to be like it. */
+  #prefixSize = 0
   /** Bytes of all events so far, kept or not; and of those up to `written`. */
   #appendedBytes = 0
   #writtenBytes = 0
@@ -73,23 +76,27 @@ export class EventLog {
    * always finds room.
    */
   append(bytes: Uint8Array, from: number, to: number, isUrgent = false): boolean {
-    const { named } = this
-    const idLine = named === undefined ? '' : `id: ${eventIdPrefix(named)}${this.last + 1}\n`
-    const size = idLine.length + to - from
+    const idSize = this.#nextIdSize
+    const size = idSize + to - from
     let segment = this.#segments[this.#segments.length - 1]
     if (segment === undefined || segment.bytes.length - segment.used < size) {
       segment = this.#openSegment(size, isUrgent)
       if (segment === undefined) return false
     }
-    if (idLine !== '') segment.bytes.write(idLine, segment.used, 'latin1')
+    this.last++
+    if (idSize > 0) this.#writeId(segment, segment.used + idSize)
     segment.bytes.set(
       from === 0 && to === bytes.length ? bytes : bytes.subarray(from, to),
-      segment.used + idLine.length
+      segment.used + idSize
     )
     segment.endAt(segment.used + size)
-    this.last++
     this.#appendedBytes += size
     return true
+  }
+
+  /** What the stream's events are named after has changed. */
+  renamed(): void {
+    this.#prefixSize = 0
   }
 
   /**
@@ -168,6 +175,24 @@ export class EventLog {
     this.written = this.last
     this.#writtenBytes = this.#appendedBytes
     if (isRecall) for (const segment of segments) segment.recall()
+  }
+
+  /** Bytes of the next event's `id` line; 0 where it has none. */
+  get #nextIdSize(): number {
+    const { named } = this
+    if (named === undefined) return 0
+    const size = this.#prefixSize > 0 ? this.#prefixSize : idPrefix(named).length
+    return size + digitsOf(this.last + 1) + 1
+  }
+
+  /** Writes the `id` line of the newest event, which ends at `end`. */
+  #writeId({ bytes, used, newest }: Segment, end: number): void {
+    const at = writeSequence(bytes, this.last, end)
+    const size = at - used
+    // All but the sequence is as in the line before: a copy of that costs a third of a new string.
+    if (this.#prefixSize === size && newest >= 0) bytes.copyWithin(used, newest, newest + size)
+    else bytes.write(idPrefix(this.named as Identified), used, 'latin1')
+    this.#prefixSize = size
   }
 
   #openSegment(size: number, isUrgent: boolean): Segment | undefined {

@@ -100,6 +100,11 @@ export class Segment {
     return this.first + this.count - 1
   }
 
+  /** Where its last event begins; -1 while there is none. */
+  get newest(): number {
+    return this.count === 0 ? -1 : this.endOf(this.last - 1)
+  }
+
   /** Notes that an event ends there. */
   endAt(end: number): void {
     // The second without `push`, which makes room for 17 at once: most segments of a call that

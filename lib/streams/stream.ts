@@ -202,6 +202,7 @@ export class Stream
   owe(requestIds: readonly RequestId[]): void {
     if (this.isEnded) return
     this.requestIds = requestIds
+    this.log.renamed()
     this.#outstanding.owe(requestIds)
   }
 

@@ -1,0 +1,25 @@
+// The `id` line of an event, as its log writes it.
+import { eventIdPrefix, type Identified } from '../protocol/event-id.js'
+import { LF } from '../protocol/sse-fields.js'
+
+const ZERO = 48
+
+/** Every `id` line of a stream up to the sequence. All of it is ASCII. */
+export function idPrefix(named: Identified): string {
+  return `id: ${eventIdPrefix(named)}`
+}
+
+/** Characters of a sequence. */
+export function digitsOf(sequence: number): number {
+  let digits = 1
+  for (let rest = sequence; rest >= 10; rest = Math.floor(rest / 10)) digits++
+  return digits
+}
+
+/** Writes a sequence and the end of its line, up to an offset. Returns where it begins. */
+export function writeSequence(bytes: Uint8Array, sequence: number, end: number): number {
+  let at = end - 1
+  bytes[at] = LF
+  for (let rest = sequence; rest > 0; rest = Math.floor(rest / 10)) bytes[--at] = ZERO + (rest % 10)
+  return at
+}
