@@ -47,7 +47,7 @@ export class EventLog {
   readonly #owner: string
   readonly #largest: number
   #segments: Segment[] = []
-  /** Bytes of the newest `id` line before its sequence; 0 where the next one is not to be like it. */
+  /** Bytes of the newest `id` line up to its sequence; 0: the next one is not to be like it. */
   #prefixSize = 0
   /** Bytes of all events so far, kept or not; and of those up to `written`. */
   #appendedBytes = 0

@@ -752,12 +752,13 @@ describe('a stream whose requests are known only later', () => {
     const { table } = newTable()
     const idsOf = (isEphemeral: boolean) => {
       const { stream } = open(table, { requestIds: [], isEphemeral })
-      stream.owe([7])
       append(stream, 'a')
+      stream.owe([7])
+      append(stream, 'b')
       return [...textOf(stream).matchAll(/^id: (.*)$/gm)].map(([, id]) =>
         id?.slice(stream.id.length)
       )
     }
-    expect([idsOf(false), idsOf(true)]).toEqual([['.r7.1'], []])
+    expect([idsOf(false), idsOf(true)]).toEqual([['.1', '.r7.2'], []])
   })
 })
