@@ -1,6 +1,7 @@
 // One instance on the backplane: its tag, its channel, and what it says to the others.
 import { nanoid } from 'nanoid'
 import { now } from '../protocol/clock.js'
+import { within } from '../protocol/within.js'
 import { SharedNames } from './shared-names.js'
 import { Envelopes } from './envelope.js'
 import type { Exchange, ExchangeUser } from './exchange.js'
@@ -12,7 +13,6 @@ import { Relay } from './relay.js'
 import { ReplayWindow } from './replay-window.js'
 import { Results } from './results.js'
 import type { Backplane } from './types.js'
-import { within } from './within.js'
 
 /** 96 random bits are left in an id of 21 characters. */
 const REST_LENGTH = 16

@@ -1,7 +1,13 @@
 // Speaks to a running MCP endpoint, as a client of either kind of revision would.
 import { now } from '../protocol/clock.js'
+import {
+  CLIENT_CAPABILITIES,
+  CLIENT_INFO,
+  PROTOCOL_VERSION,
+  withEnvelope
+} from '../protocol/envelope.js'
 import { STREAM_ERROR } from '../protocol/errors.js'
-import { isObject, type Message } from '../protocol/json-rpc.js'
+import { isObject, type Message, paramsOf } from '../protocol/json-rpc.js'
 import { findLink, STREAM_PARAMETER, STREAM_RELATION } from '../protocol/link-header.js'
 import { FIRST_POLLING_REVISION, FIRST_STATELESS_REVISION } from '../protocol/revisions.js'
 import { nameIn } from '../protocol/standard-headers.js'
@@ -163,7 +169,7 @@ export class Endpoint {
       const name = nameIn(message)
       if (name !== undefined) headers['Mcp-Name'] = name
     }
-    const params = isStateless ? { params: withMeta(message.params) } : {}
+    const params = isStateless ? { params: withEnvelope(paramsOf(message), ENVELOPE) } : {}
     const body = JSON.stringify({ jsonrpc: '2.0', ...message, ...params })
     return this.#fetch(url, { method: 'POST', headers, body }, signal)
   }
@@ -190,6 +196,12 @@ export class Endpoint {
 /** Milliseconds for a goodbye. */
 const COURTESY = 1000
 const CLIENT = { name: 'express-mcp-streams check', version: '1' }
+/** [2026-07-28, Base Protocol] What every request says of its client. */
+const ENVELOPE = {
+  [PROTOCOL_VERSION]: FIRST_STATELESS_REVISION,
+  [CLIENT_INFO]: CLIENT,
+  [CLIENT_CAPABILITIES]: {}
+}
 /** In the form of an id, and none that is given out. */
 const NO_STREAM = '-'.repeat(21)
 const PREFLIGHT = {
@@ -200,14 +212,4 @@ const PREFLIGHT = {
 
 function greetingOf(revision: string, { headers }: Response): Greeting {
   return { revision, sessionId: headers.get('mcp-session-id') ?? undefined, head: headers }
-}
-
-/** [2026-07-28, Base Protocol] What every request says of its client. */
-function withMeta(params: unknown): Record<string, unknown> {
-  const meta = {
-    'io.modelcontextprotocol/protocolVersion': FIRST_STATELESS_REVISION,
-    'io.modelcontextprotocol/clientInfo': CLIENT,
-    'io.modelcontextprotocol/clientCapabilities': {}
-  }
-  return { ...(isObject(params) ? params : {}), _meta: meta }
 }

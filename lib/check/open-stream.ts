@@ -1,8 +1,8 @@
 // What only a stream that stays open shows: whether bytes come through at once, and whether silence
 // is broken. The listen channel is one; a call that takes its time is another.
-import { setTimeout as pause } from 'node:timers/promises'
 import { now } from '../protocol/clock.js'
 import { FIRST_POLLING_REVISION } from '../protocol/revisions.js'
+import { within } from '../protocol/within.js'
 import { discard, isEventStream } from './body.js'
 import type { Endpoint, Greeting } from './endpoint.js'
 import { failed, type Finding, ok, unknown } from './finding.js'
@@ -111,16 +111,4 @@ async function keepAliveFinding(
 /** Whether bytes of a call's stream have its response in them. */
 function isAnswer(bytes: Uint8Array | undefined): boolean {
   return /"(?:result|error)":/.test(new TextDecoder().decode(bytes))
-}
-
-/** What a promise comes to within so many milliseconds; `undefined`: nothing, so far. */
-async function within<T>(milliseconds: number, promise: Promise<T>): Promise<T | undefined> {
-  // The caller ends what it has stopped waiting for, and a failure then is no news.
-  promise.catch(() => undefined)
-  const timer = new AbortController()
-  try {
-    return await Promise.race([promise, pause(milliseconds, undefined, { signal: timer.signal })])
-  } finally {
-    timer.abort()
-  }
 }

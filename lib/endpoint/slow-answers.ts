@@ -6,7 +6,7 @@ import { DueQueue } from '../streams/due-queue.js'
 import { FairStore } from '../streams/fair-store.js'
 import { LONGEST_FIELD } from '../protocol/fields.js'
 import { isObject, type Message, paramsOf } from '../protocol/json-rpc.js'
-import { metaOf } from '../protocol/envelope.js'
+import { CLIENT_INFO, metaOf } from '../protocol/envelope.js'
 
 export interface SlowAnswersSettings {
   /** Milliseconds without a head after which a client gets an event stream; `null`: never. */
@@ -38,7 +38,6 @@ const KNOWN_CLIENTS = new RegExp(
     'cursor-vscode|codex-mcp-client|gemini-cli-mcp-client|goose)$',
   'i'
 )
-const CLIENT_INFO = 'io.modelcontextprotocol/clientInfo'
 
 /** Who waits. */
 interface Asking {

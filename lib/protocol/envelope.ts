@@ -5,6 +5,8 @@ import { parseRevision } from './revisions.js'
 
 const OF_PROTOCOL = 'io.modelcontextprotocol/'
 export const PROTOCOL_VERSION = 'io.modelcontextprotocol/protocolVersion'
+/** Where requests say what their client is called. */
+export const CLIENT_INFO = 'io.modelcontextprotocol/clientInfo'
 /** Where requests say what their client can do. */
 export const CLIENT_CAPABILITIES = 'io.modelcontextprotocol/clientCapabilities'
 
