@@ -1,7 +1,6 @@
 // The MCP endpoint as `streamResource` reaches it: with what the transport sends, or with the
 // headers that it was given.
 import { abortWith } from './aborting.js'
-import { CLIENT_CAPABILITIES, PROTOCOL_VERSION } from '../protocol/envelope.js'
 import { FIRST_STATELESS_REVISION } from '../protocol/revisions.js'
 import { type FetchLike, GLOBAL_FETCH, type HeadersLike } from './options.js'
 import { discard } from './stream-request.js'
@@ -18,6 +17,21 @@ export interface ResourceTransport {
   send(message: never, options?: never): Promise<void>
   readonly sessionId?: string | undefined
   readonly protocolVersion?: string | undefined
+}
+
+export interface Endpoint {
+  /** Asks for a resource. */
+  post(uri: string, headers: Record<string, string>, signal: AbortSignal): Promise<Asked>
+  /**
+   * Fetches from where the endpoint has pointed; `isOwn`: it is the endpoint's origin, and gets the
+   * credentials.
+   */
+  get(
+    url: URL,
+    headers: Record<string, string>,
+    isOwn: boolean,
+    signal: AbortSignal
+  ): Promise<Response>
 }
 
 export interface Asked {
@@ -37,59 +51,51 @@ const OF_ONE_REQUEST = /^(accept|content-|mcp-method|range|if-range)/
 /** Redirects of the endpoint itself that are followed. */
 const MAX_MOVES = 5
 
-export class Endpoint {
-  readonly #target: string | URL | ResourceTransport
-  readonly #settings: ResourceSettings
-  readonly #over: AbortController
-  readonly #fetch: FetchLike
+/** `over` is the transfer: it ends with the transport. */
+export function endpointOf(
+  target: string | URL | ResourceTransport,
+  settings: ResourceSettings,
+  over: AbortController
+): Endpoint {
+  const { headers: given, maxStreamSize } = settings
+  const isUrl = typeof target === 'string' || target instanceof URL
+  // Looked at, so that a transport that works in another way is not taken for one that does not
+  // answer.
+  const isUsable = isUrl
+    ? /^http/.test(urlIn(String(target))?.protocol ?? '')
+    : typeof target?.send === 'function' && '_fetch' in target
+  if (!isUsable)
+    throw new TypeError(
+      'streamResource: neither a URL nor a StreamableHTTPClientTransport: ' +
+        'pass the URL and `headers`'
+    )
+  const { _fetch: inherited } = target as unknown as { readonly _fetch?: FetchLike }
+  const own = settings.fetch === GLOBAL_FETCH ? (inherited ?? GLOBAL_FETCH) : settings.fetch
   /** What the latest POST was sent with. */
-  #latest: RequestInit & { readonly headers: Headers } = { headers: new Headers() }
+  let latest: RequestInit & { readonly headers: Headers }
 
-  /** `over` is the transfer: it ends with the transport. */
-  constructor(
-    target: string | URL | ResourceTransport,
-    settings: ResourceSettings,
-    over: AbortController
-  ) {
-    // Looked at, so that a transport that works in another way is not taken for one that does not
-    // answer.
-    const isUsable = isUrl(target)
-      ? /^http/.test(urlIn(String(target))?.protocol ?? '')
-      : typeof target?.send === 'function' && '_fetch' in target
-    if (!isUsable)
-      throw new TypeError(
-        'streamResource: neither a URL nor a StreamableHTTPClientTransport: ' +
-          'pass the URL and `headers`'
-      )
-    this.#target = target
-    this.#settings = settings
-    this.#over = over
-    const { _fetch: inherited } = target as unknown as { readonly _fetch?: FetchLike }
-    const { fetch } = settings
-    this.#fetch = fetch === GLOBAL_FETCH ? (inherited ?? GLOBAL_FETCH) : fetch
-  }
-
-  /** Asks for a resource. */
-  async post(uri: string, more: Record<string, string>, signal: AbortSignal): Promise<Asked> {
-    const { headers: given, maxStreamSize } = this.#settings
-    const target = this.#target
+  async function post(
+    uri: string,
+    more: Record<string, string>,
+    signal: AbortSignal
+  ): Promise<Asked> {
     const requestId = crypto.getRandomValues(new Uint8Array(8)).join('')
     const option = new Headers(typeof given === 'function' ? await given() : given)
     signal.throwIfAborted()
     const version =
-      option.get('mcp-protocol-version') ?? (isUrl(target) ? undefined : target.protocolVersion)
-    const isStateless = version !== undefined && version >= FIRST_STATELESS_REVISION
+      option.get('mcp-protocol-version') ?? (isUrl ? undefined : target.protocolVersion) ?? ''
+    const isStateless = version >= FIRST_STATELESS_REVISION
     const method = 'resources/stream'
     const _meta = {
       // The caller of this can take a stream, whatever its client has declared when it connected.
-      [CLIENT_CAPABILITIES]: {
+      'io.modelcontextprotocol/clientCapabilities': {
         resourceStreaming: maxStreamSize === Infinity ? {} : { maxStreamSize }
       },
-      ...(isStateless && { [PROTOCOL_VERSION]: version })
+      ...(isStateless && { 'io.modelcontextprotocol/protocolVersion': version })
     }
     const message = { jsonrpc: '2.0', id: requestId, method, params: { uri, _meta } }
-    const send: SendOnce = (input, init) => {
-      abortWith(init.signal, this.#over)
+    const send: SendOnce = async (input, init) => {
+      abortWith(init.signal, over)
       const headers = joined(init.headers, option, {
         ...(isStateless && { 'Mcp-Method': method }),
         ...more,
@@ -97,55 +103,44 @@ export class Endpoint {
         // JSON.
         Accept: 'application/json, */*'
       })
-      this.#latest = { ...init, headers, redirect: 'manual' }
-      return this.#send(new URL(input), { ...this.#latest, signal })
+      latest = { ...init, headers, redirect: 'manual' }
+      let url = new URL(input)
+      for (let moves = 0; ; moves++) {
+        const response = await own(url, { ...latest, signal })
+        // An endpoint that has moved: the same request again, but to nobody else.
+        // One that names the resource is an answer: it leads to the bytes (SEP-2532, redirect
+        // mode).
+        const isMove =
+          [307, 308].includes(response.status) && !response.headers.has('mcp-resource-uri')
+        const next = isMove ? urlIn(response.headers.get('location'), url) : undefined
+        if (next?.origin !== url.origin || moves === MAX_MOVES) return { response, url }
+        discard(response)
+        url = next
+      }
     }
     const headers = { 'Content-Type': 'application/json' }
-    const sent = isUrl(target)
+    const sent = isUrl
       ? await send(target, { method: 'POST', headers, body: JSON.stringify(message) })
       : await sendThrough(target, message, send)
     return { ...sent, requestId }
   }
 
-  async #send(url: URL, init: RequestInit): Promise<Sent> {
-    // That of browsers must not be called as a method.
-    const fetch = this.#fetch
-    for (let moves = 0; ; moves++) {
-      const response = await fetch(url, init)
-      // An endpoint that has moved: the same request again, but to nobody else.
-      // One that names the resource is an answer: it leads to the bytes (SEP-2532, redirect mode).
-      const isMove =
-        [307, 308].includes(response.status) && !response.headers.has('mcp-resource-uri')
-      const next = isMove ? urlIn(response.headers.get('location'), url) : undefined
-      if (next?.origin !== url.origin || moves === MAX_MOVES) return { response, url }
-      discard(response)
-      url = next
-    }
-  }
-
-  /**
-   * Fetches from where the endpoint has pointed; `isOwn`: it is the endpoint's origin, and gets the
-   * credentials.
-   */
-  get(
+  function get(
     url: URL,
     more: Record<string, string>,
     isOwn: boolean,
     signal: AbortSignal
   ): Promise<Response> {
     const headers = new Headers(more)
+    if (isOwn)
+      latest.headers.forEach((value, name) => OF_ONE_REQUEST.test(name) || headers.set(name, value))
     const init = { method: 'GET', body: null, redirect: 'manual', signal, headers } as const
-    const { fetch: foreign } = this.#settings
-    if (!isOwn) return foreign(url, { ...init, credentials: 'omit' })
-    const fetch = this.#fetch
-    const latest = this.#latest
-    latest.headers.forEach((value, name) => OF_ONE_REQUEST.test(name) || headers.set(name, value))
-    return fetch(url, { ...latest, ...init })
+    // That of browsers must not be called as a method.
+    const { fetch } = settings
+    return isOwn ? own(url, { ...latest, ...init }) : fetch(url, { ...init, credentials: 'omit' })
   }
-}
 
-function isUrl(target: string | URL | ResourceTransport): target is string | URL {
-  return typeof target === 'string' || target instanceof URL
+  return { post, get }
 }
 
 /** The later ones go before the earlier ones. */

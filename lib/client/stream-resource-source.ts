@@ -1,7 +1,5 @@
 // Where the bytes of a resource come from: the endpoint itself, where it redirects to, or the
 // download URL that it gives (SEP-2532).
-import { isJsonType } from '../protocol/fields.js'
-import { isLoopbackName } from '../protocol/loopback-name.js'
 import { isPassing } from './retry-delay.js'
 import { discard } from './stream-request.js'
 import type { Endpoint } from './stream-resource-endpoint.js'
@@ -17,6 +15,15 @@ export interface Found {
   readonly size?: number | undefined
 }
 
+export interface Source {
+  /** One answer to a request with these headers (`Range`). Its status may be any. */
+  find(range: Record<string, string> | undefined, signal: AbortSignal): Promise<Found>
+  /**
+   * Forgets where the endpoint has pointed to, so that it is asked again; `false` where it has not.
+   */
+  forget(): boolean
+}
+
 /** Where the endpoint at `from` has pointed to, and what it said when it did. */
 type Pointer = Omit<Found, 'response'> & { readonly target: URL; readonly from: URL }
 
@@ -25,56 +32,46 @@ const MAX_HOPS = 5
 /** Bytes of a JSON-RPC answer: it has to fit into memory. */
 const LARGEST_ANSWER = 2 ** 20
 
-export class Source {
-  readonly #uri: string
-  readonly #endpoint: Endpoint
-  readonly #trustedOrigins: readonly string[] | undefined
-  #pointer: Pointer | undefined
+const LOOPBACK = /^(localhost|127(\.\d+){3}|\[::1\])$/
 
-  constructor(uri: string, endpoint: Endpoint, { trustedOrigins }: ResourceSettings) {
-    this.#uri = uri
-    this.#endpoint = endpoint
-    this.#trustedOrigins = trustedOrigins
-  }
+export function sourceOf(
+  uri: string,
+  endpoint: Endpoint,
+  { trustedOrigins }: ResourceSettings
+): Source {
+  let pointer: Pointer | undefined
 
-  /** One answer to a request with these headers (`Range`). Its status may be any. */
-  async find(range: Record<string, string> | undefined, signal: AbortSignal): Promise<Found> {
+  async function find(
+    range: Record<string, string> | undefined,
+    signal: AbortSignal
+  ): Promise<Found> {
     // Where bytes are counted, they must come as they are. With a range, fetch says so itself.
     const headers = range ?? { 'Accept-Encoding': 'identity' }
-    if (this.#pointer === undefined) {
-      const { response, url, requestId } = await this.#endpoint.post(this.#uri, headers, signal)
+    if (pointer === undefined) {
+      const { response, url, requestId } = await endpoint.post(uri, headers, signal)
       const canonical = response.headers.get('mcp-resource-uri')
       const location = locationOf(response)
-      const found: Found = { response, uri: canonical ?? this.#uri }
+      const found: Found = { response, uri: canonical ?? uri }
       if (location === undefined && isJson(response) && !isPassing(response.status)) {
         // [SEP-2532] Always an answer, and never the resource, whatever the resource is.
-        this.#pointer = this.#pointerIn(await readJson(response), requestId, response, url)
+        pointer = pointerIn(await readJson(response), requestId, response, url)
       } else {
         // A login page looks the same but for this.
         if (canonical === null && (response.ok || location !== undefined))
           throw unexpected('no MCP-Resource-Uri (a server has to expose it to browsers)', response)
         if (location === undefined) return found
         discard(response)
-        this.#pointer = { ...found, target: this.#followed(url, location), from: url }
+        pointer = { ...found, target: followed(url, location), from: url }
       }
     }
-    return { ...this.#pointer, response: await this.#fetchFrom(this.#pointer, headers, signal) }
-  }
-
-  /**
-   * Forgets where the endpoint has pointed to, so that it is asked again; `false` where it has not.
-   */
-  forget(): boolean {
-    const hasPointed = this.#pointer !== undefined
-    this.#pointer = undefined
-    return hasPointed
+    return { ...pointer, response: await fetchFrom(pointer, headers, signal) }
   }
 
   /**
    * The answer of a pointer's target, or of where that redirects to. Behind a redirect away
    * from the endpoint's origin, no request has its credentials any more.
    */
-  async #fetchFrom(
+  async function fetchFrom(
     from: Pointer,
     headers: Record<string, string>,
     signal: AbortSignal
@@ -82,7 +79,7 @@ export class Source {
     let { target } = from
     let isOwn = target.origin === from.from.origin
     for (let hops = 0; ; hops++) {
-      const response = await this.#endpoint.get(target, headers, isOwn, signal)
+      const response = await endpoint.get(target, headers, isOwn, signal)
       const location = locationOf(response)
       if (location === undefined) {
         // Some storages say with 200 what went wrong.
@@ -92,20 +89,20 @@ export class Source {
       }
       discard(response)
       if (hops === MAX_HOPS) throw untrusted('too many redirects')
-      const next = this.#followed(target, location)
+      const next = followed(target, location)
       isOwn &&= next.origin === target.origin
       target = next
     }
   }
 
   /** The target of a redirect. */
-  #followed(from: URL, location: string): URL {
+  function followed(from: URL, location: string): URL {
     const url = urlIn(location, from)
-    return checked(url, from, from.protocol === 'http:', this.#trustedOrigins ?? ['*'])
+    return checked(url, from, from.protocol === 'http:', trustedOrigins ?? ['*'])
   }
 
   /** The download URL in a JSON-RPC answer. */
-  #pointerIn(answer: unknown, requestId: string, response: Response, from: URL): Pointer {
+  function pointerIn(answer: unknown, requestId: string, response: Response, from: URL): Pointer {
     const { id, result, error } = (answer ?? {}) as {
       id?: unknown
       result?: Record<string, unknown>
@@ -116,13 +113,22 @@ export class Source {
     if (typeof downloadUrl !== 'string' || id !== requestId)
       throw unexpected('JSON without a download URL', response)
     const url = urlIn(downloadUrl)
-    const mayBePlain = from.protocol === 'http:' && isLoopbackName(url?.hostname ?? '')
+    const mayBePlain = from.protocol === 'http:' && LOOPBACK.test(url?.hostname ?? '')
     return {
-      target: checked(url, from, mayBePlain, this.#trustedOrigins ?? []),
+      target: checked(url, from, mayBePlain, trustedOrigins ?? []),
       from,
-      uri: typeof canonical === 'string' ? canonical : this.#uri,
+      uri: typeof canonical === 'string' ? canonical : uri,
       mimeType: typeof mimeType === 'string' ? mimeType : undefined,
       size: Number.isSafeInteger(size) && (size as number) >= 0 ? (size as number) : undefined
+    }
+  }
+
+  return {
+    find,
+    forget: () => {
+      const was = pointer
+      pointer = undefined
+      return was !== undefined
     }
   }
 }
@@ -136,6 +142,8 @@ function locationOf({ status, type, headers }: Response): string | undefined {
 export const hasBytes = ({ status }: Response): boolean => [200, 206, 416].includes(status)
 
 const JSON_TYPE = 'application/json'
+/** Not `application/json-patch+json` and its like, which are types of their own. */
+const isJsonType = (type: string): boolean => /^application\/json\s*(?:;|$)/i.test(type)
 const isJson = ({ headers }: Response): boolean => isJsonType(headers.get('content-type') ?? '')
 
 /**

@@ -1,235 +1,219 @@
 // One transfer of a resource: which bytes have come, which answer brings the next ones, and whether
 // it may.
 import type { ReconnectReason } from './options.js'
-import { isPassing, onConnection, retryAfterOf, untilNextAttempt } from './retry-delay.js'
+import { isPassing, retryAfterOf, untilNextAttempt, within } from './retry-delay.js'
 import { failureOf, ResourceStreamError } from './stream-resource-error.js'
-import { isDelimited } from './stream-resource-head.js'
-import { KnownResource } from './stream-resource-known.js'
+import {
+  extentOf,
+  isChanged,
+  isDelimited,
+  validatorsOf,
+  type Validators
+} from './stream-resource-head.js'
 import type { ResourceSettings } from './stream-resource-options.js'
 import { discard } from './stream-request.js'
-import { type Found, hasBytes, type Source } from './stream-resource-source.js'
+import { untilAborted } from './aborting.js'
+import { type Found, hasBytes, type Source, unexpected } from './stream-resource-source.js'
 
-/** A connection that brings no more. */
-interface Lost {
-  readonly reason: ReconnectReason
-  readonly cause?: unknown
-  readonly retryAfter?: number | undefined
+type ByteReader = ReadableStreamDefaultReader<Uint8Array>
+
+export interface Transfer {
+  /** Resolves with the first answer that has bytes. */
+  readonly connect: () => Promise<Found>
+  /** Bytes of the whole, once connected, where they are known. */
+  readonly size: () => number | undefined
+  /** The next bytes, `undefined` behind the last of them. */
+  readonly read: () => Promise<Uint8Array | undefined>
 }
 
-export class Transfer {
-  readonly #source: Source
-  readonly #settings: ResourceSettings
-  readonly #over: AbortSignal
+/** `over` aborts when the transfer is over, whatever came of it. */
+export function transferOf(
+  source: Source,
+  settings: ResourceSettings,
+  over: AbortSignal
+): Transfer {
+  const { maxStreamSize, maxRetries, idleTimeout, headers, onProgress } = settings
   /** Bytes that were handed up. */
-  #received = 0
+  let received = 0
   /** Bytes that are to come once more, because the server sends the whole again. */
-  #repeated = 0
-  /** Attempts to go on since the last byte. */
-  #attempts = 0
+  let repeated = 0
+  let attempt = 0
   /**
    * Whether the endpoint was asked anew since the last answer with bytes, or the last one that was
    * lost, because what it had pointed to was no good.
    */
-  #isRenewed = false
-  readonly #known = new KnownResource()
-  /** Of the present answer; `undefined`: it has no body. */
-  #reader: ReadableStreamDefaultReader<Uint8Array> | undefined
-  /** Where its bytes end; `Infinity`: that is not known. */
-  #end = Infinity
-  /** A cut would not be taken for its end. */
-  #isFramed = true
-  /** The bytes that were there when an answer without a frame last ended. */
-  #endedAt: number | undefined
-  #connection = new AbortController()
+  let isRenewed = false
+  /** Of the whole, once it is known. */
+  let size: number | undefined
+  /** Those of the first answer. */
+  let validators: Validators | undefined
+  /** Where the bytes of the present answer end, where that is known. */
+  let end: number | undefined
+  /** A cut of the present answer would not be taken for its end. */
+  let isFramed = true
+  /** The bytes that were there when an answer without such a frame last ended. */
+  let endedAt: number | undefined
+  let reader: ByteReader | undefined
+  let connection = new AbortController()
+  /** How the last connection was lost. */
+  let reason: ReconnectReason = 'error'
 
-  /** `over` aborts when the transfer is over, whatever came of it. */
-  constructor(source: Source, settings: ResourceSettings, over: AbortSignal) {
-    this.#source = source
-    this.#settings = settings
-    this.#over = over
-    over.addEventListener('abort', () => this.#connection.abort(over.reason), { once: true })
+  over.addEventListener('abort', () => connection.abort(over.reason), { once: true })
+
+  const failure = (
+    code: ResourceStreamError['code'],
+    detail: string,
+    cause?: unknown
+  ): ResourceStreamError => new ResourceStreamError(code, detail, { cause })
+
+  /** Waits for what the present connection brings. */
+  function patiently<T>(
+    from: AbortController,
+    work: Promise<T>,
+    discard?: (late: T) => void
+  ): Promise<T> {
+    return within(idleTimeout, untilAborted(from.signal, work, discard), silence => {
+      reason = 'idle'
+      from.abort(silence)
+    })
   }
 
-  /** Bytes of the whole, once connected, where they are known. */
-  get size(): number | undefined {
-    return this.#known.size
-  }
-
-  /**
-   * Resolves with the first answer that has bytes, or the first one after a loss. Rejects when
-   * there will be none.
-   */
-  async connect(lost?: Lost): Promise<Found> {
-    for (;;) {
-      if (lost !== undefined) await this.#waitAfter(lost)
-      this.#over.throwIfAborted()
-      this.#connection = new AbortController()
+  /** Opens the next connection, the first one at once. Throws when there will be none. */
+  async function connect(cause?: unknown): Promise<Found> {
+    let retryAfter: number | undefined
+    for (let isFirst = validators === undefined; ; isFirst = false) {
+      if (!isFirst) await waitForNext(cause, retryAfter)
+      retryAfter = undefined
+      over.throwIfAborted()
+      connection = new AbortController()
+      reason = 'error'
       try {
-        const found = await this.#find()
+        // Without a strong validator it would not have come to another attempt.
+        const range =
+          received > 0
+            ? { Range: `bytes=${received}-`, 'If-Range': validators?.strong as string }
+            : undefined
+        const finding = source.find(range, connection.signal)
+        const found = await patiently(connection, finding, late => discard(late.response))
         const { response } = found
         if (hasBytes(response)) {
-          this.#accept(found)
+          accept(found)
           return found
         }
         discard(response)
-        lost = this.#refused(response)
+        reason = 'status'
+        retryAfter = retryAfterOf(response)
+        const refusal = failureOf(response.status)
+        if (!isPassing(response.status)) renew(refusal, source.forget())
+        cause = refusal
       } catch (error) {
-        lost = this.#failed(error)
+        over.throwIfAborted()
+        if (error instanceof ResourceStreamError) {
+          if (error.status !== 401) throw error
+          // Headers made afresh may have a token that is still good.
+          renew(error, source.forget() || typeof headers === 'function')
+        } else {
+          // All of it may have left the server, and used up what it had pointed to, without a byte
+          // arriving here.
+          isRenewed = false
+        }
+        cause = error
       }
     }
   }
 
-  /** The next bytes, `undefined` behind the last of them. */
-  async read(): Promise<Uint8Array | undefined> {
-    for (;;) {
-      const next = await this.#next()
-      if ('bytes' in next) {
-        const fresh = this.#take(next.bytes)
-        if (fresh.length > 0) return fresh
-      } else {
-        if (this.#isWhole(next)) return undefined
-        const { reason, cause = new Error('The connection ended early') } = next
-        await this.connect({ reason, cause })
-      }
-    }
-  }
-
-  #find(): Promise<Found> {
-    const { signal } = this.#connection
-    const received = this.#received
-    // Without a strong validator it would not have come to another attempt.
-    const range =
-      received > 0
-        ? { Range: `bytes=${received}-`, 'If-Range': this.#known.strong as string }
-        : undefined
-    return this.#patiently(this.#source.find(range, signal), late => discard(late.response))
-  }
-
-  /** Waits for what the present connection brings. */
-  #patiently<T>(work: Promise<T>, discard?: (late: T) => void): Promise<T> {
-    return onConnection(this.#connection, this.#settings.idleTimeout, work, discard)
-  }
-
-  async #waitAfter({ reason, cause, retryAfter }: Lost): Promise<void> {
-    const { maxRetries } = this.#settings
-    const received = this.#received
-    if (received > 0 && this.#known.strong === null)
+  async function waitForNext(cause: unknown, retryAfter: number | undefined): Promise<void> {
+    if (received > 0 && !validators?.strong)
       throw failure(
         'incomplete',
         'it broke off, and no strong validator says that the rest would fit',
         cause
       )
-    const attempt = ++this.#attempts
-    if (attempt > maxRetries) throw failure('retries-exhausted', `${maxRetries} in a row`, cause)
-    await untilNextAttempt(
-      { attempt, received, reason },
-      { retryAfter },
-      this.#settings,
-      this.#over
-    )
-  }
-
-  #refused(response: Response): Lost {
-    const refusal = failureOf(response.status)
-    if (!isPassing(response.status)) this.#renew(refusal)
-    return { reason: 'status', cause: refusal, retryAfter: retryAfterOf(response) }
-  }
-
-  #failed(error: unknown): Lost {
-    const lost = this.#lostBy(error)
-    if (!(error instanceof ResourceStreamError)) {
-      // All of it may have left the server, and used up what it had pointed to, without a byte
-      // arriving here.
-      this.#isRenewed = false
-      return lost
-    }
-    if (error.status !== 401) throw error
-    this.#renew(error)
-    return lost
-  }
-
-  /** Silence aborts a connection, and nothing else does while the transfer goes on. */
-  #lostBy(cause: unknown): Lost {
-    this.#over.throwIfAborted()
-    return { reason: this.#connection.signal.aborted ? 'idle' : 'error', cause }
+    if (++attempt > maxRetries) throw failure('retries-exhausted', `${maxRetries} in a row`, cause)
+    await untilNextAttempt({ attempt, received, reason }, { retryAfter }, settings, over)
   }
 
   /**
    * Once for each answer that follows: a signed URL runs out, a download URL is used up, a token
    * expires.
    */
-  #renew(refusal: ResourceStreamError): void {
-    // Headers made afresh may have a token that is still good.
-    const isForHeaders = refusal.status === 401 && typeof this.#settings.headers === 'function'
-    const mayHelp = this.#source.forget() || isForHeaders
-    if (this.#isRenewed || !mayHelp) throw refusal
-    this.#isRenewed = true
+  function renew(refusal: ResourceStreamError, mayHelp: boolean): void {
+    if (isRenewed || !mayHelp) throw refusal
+    isRenewed = true
   }
 
   /** Takes an answer whose bytes go on where the last one stopped; throws where they do not. */
-  #accept(found: Found): void {
-    const { end = Infinity } = this.#known.accept(found, this.#received)
-    const { size = Infinity } = this.#known
-    const { response } = found
-    if (size !== Infinity && size > this.#settings.maxStreamSize)
-      throw failure('too-large', `${size} bytes`)
-    // Without a range it is the whole: what was here before is passed over.
+  function accept({ response, size: promised }: Found): void {
+    const extent = extentOf(response)
+    if (extent === undefined) throw unexpected('a range that makes no sense', response)
+    const found = validatorsOf(response)
+    const sizes = new Set([size, promised, extent.size].filter(each => each !== undefined))
+    if (validators === undefined && sizes.size > 1)
+      throw failure('wrong-size', [...sizes].join(' or '))
+    validators ??= found
+    // Without a range it is the whole. If it is the same one, what was here before is passed over.
     const isWhole = response.status === 200
-    this.#repeated = isWhole ? this.#received : 0
-    this.#isRenewed = false
+    const isOther = sizes.size > 1 || isChanged(validators, found)
+    if (isOther || (received > 0 && isWhole && found.strong !== validators.strong))
+      throw failure('changed', 'it is not what it was when the transfer began')
+    if (!isWhole && extent.start !== received)
+      throw unexpected('another range than was asked for', response)
+    ;[size] = sizes
+    if ((size ?? 0) > maxStreamSize) throw failure('too-large', `${size} bytes`)
     // It may say that there is more of it than there is of the whole.
-    this.#end = Math.min(end, size)
-    this.#isFramed = !isWhole || isDelimited(response)
-    this.#reader = undefined
+    end = size === undefined ? extent.end : Math.min(extent.end ?? size, size)
+    isFramed = !isWhole || isDelimited(response)
+    repeated = isWhole ? received : 0
+    isRenewed = false
+    reader = undefined
     if (response.status === 416) discard(response)
-    else this.#reader = response.body?.getReader()
+    else reader = response.body?.getReader() as typeof reader
   }
 
-  /** What the present answer brings next. */
-  async #next(): Promise<{ readonly bytes: Uint8Array } | Lost> {
-    const reader = this.#reader
-    try {
-      // Without a body there is nothing to wait for.
-      const bytes = reader && (await this.#patiently(reader.read())).value
-      return bytes === undefined ? { reason: 'end' } : { bytes }
-    } catch (error) {
-      reader?.cancel(error).catch(() => undefined)
-      return this.#lostBy(error)
+  async function read(): Promise<Uint8Array | undefined> {
+    for (;;) {
+      let bytes: Uint8Array | undefined
+      let cause: unknown
+      const from = reader
+      reason = 'end'
+      try {
+        // Without a body there is nothing to wait for.
+        bytes = from && (await patiently(connection, from.read())).value
+      } catch (error) {
+        from?.cancel(error).catch(() => undefined)
+        over.throwIfAborted()
+        if (reason === 'end') reason = 'error'
+        cause = error
+      }
+      if (bytes === undefined) {
+        if (isWhole(cause)) return undefined
+        reader = undefined
+        await connect(cause ?? new Error('The connection ended early'))
+        continue
+      }
+      const fresh = bytes.subarray(repeated)
+      repeated -= bytes.length - fresh.length
+      if (fresh.length === 0) continue
+      received += fresh.length
+      attempt = 0
+      if (received > maxStreamSize) throw failure('too-large', `more than ${maxStreamSize} bytes`)
+      if (received > (end ?? Infinity)) throw failure('wrong-size', `more than ${end} bytes`)
+      onProgress({ received, size })
+      return fresh
     }
   }
 
-  /** What is new of the bytes that have come. */
-  #take(bytes: Uint8Array): Uint8Array {
-    const fresh = bytes.subarray(this.#repeated)
-    this.#repeated -= bytes.length - fresh.length
-    if (fresh.length === 0) return fresh
-    const { maxStreamSize, onProgress } = this.#settings
-    const received = (this.#received += fresh.length)
-    this.#attempts = 0
-    if (received > maxStreamSize) throw failure('too-large', `more than ${maxStreamSize} bytes`)
-    if (received > this.#end) throw failure('wrong-size', `more than ${this.#end} bytes`)
-    onProgress({ received, size: this.size })
-    return fresh
-  }
-
   /** Whether nothing is missing when an answer brings no more. */
-  #isWhole({ cause }: Lost): boolean {
-    if (this.#repeated > 0 && cause === undefined)
+  function isWhole(cause: unknown): boolean {
+    if (repeated > 0 && cause === undefined)
       throw failure('changed', 'it is shorter than when the transfer began')
-    if (this.size !== undefined) return this.#received === this.size
-    if (cause !== undefined || (this.#end !== Infinity && this.#received !== this.#end))
-      return false
+    if (size !== undefined) return received === size
+    if (cause !== undefined || received !== (end ?? received)) return false
     // Where only the connection's end says so, it has to end there twice.
-    const isEnd = this.#isFramed || this.#endedAt === this.#received
-    this.#endedAt = this.#received
+    const isEnd = isFramed || endedAt === received
+    endedAt = received
     return isEnd
   }
-}
 
-function failure(
-  code: ResourceStreamError['code'],
-  detail: string,
-  cause?: unknown
-): ResourceStreamError {
-  return new ResourceStreamError(code, detail, { cause })
+  return { connect, size: () => size, read }
 }

@@ -1,11 +1,11 @@
 // `streamResource`: one unbroken stream of a resource's bytes, over as many answers as the network
 // needs (SEP-2532).
 import { abortWith } from './aborting.js'
-import { Endpoint, type ResourceTransport } from './stream-resource-endpoint.js'
+import { endpointOf, type ResourceTransport } from './stream-resource-endpoint.js'
 import { fileNameOf } from './stream-resource-head.js'
 import { parseResourceOptions, type StreamResourceOptions } from './stream-resource-options.js'
-import { Source } from './stream-resource-source.js'
-import { Transfer } from './stream-resource-transfer.js'
+import { sourceOf } from './stream-resource-source.js'
+import { type Transfer, transferOf } from './stream-resource-transfer.js'
 
 /** A resource whose bytes are on their way. */
 export interface ResourceStream {
@@ -48,8 +48,8 @@ export async function streamResource(
   if (typeof uri !== 'string' || uri === '')
     throw new TypeError('streamResource: `uri` must be a string, and not empty')
   const { controller: over } = abortWith(settings.signal)
-  const transfer = new Transfer(
-    new Source(uri, new Endpoint(transportOrUrl, settings, over), settings),
+  const transfer = transferOf(
+    sourceOf(uri, endpointOf(transportOrUrl, settings, over), settings),
     settings,
     over.signal
   )
@@ -61,7 +61,7 @@ export async function streamResource(
       stream: streamOf(transfer, over),
       mimeType: mimeType ?? (type || 'application/octet-stream'),
       name: fileNameOf(response),
-      size: transfer.size,
+      size: transfer.size(),
       uri: canonical
     }
   } catch (error) {

@@ -1,9 +1,8 @@
 // What each request from 2026-07-28 on says of its client, as there is no `initialize` any more:
 // its envelope, which is a part of its `_meta`.
-import { isObject, type Message, paramsOf } from './json-rpc.js'
+import { type Message, objectIn, paramsOf } from './json-rpc.js'
 import { parseRevision } from './revisions.js'
 
-const OF_PROTOCOL = 'io.modelcontextprotocol/'
 export const PROTOCOL_VERSION = 'io.modelcontextprotocol/protocolVersion'
 /** Where requests say what their client is called. */
 export const CLIENT_INFO = 'io.modelcontextprotocol/clientInfo'
@@ -14,7 +13,7 @@ export type Envelope = Record<string, unknown>
 
 /** The `_meta` of params, or an empty object. */
 export function metaOf(params: Record<string, unknown>): Record<string, unknown> {
-  return isObject(params['_meta']) ? params['_meta'] : {}
+  return objectIn(params['_meta'])
 }
 
 /** The revision that a request names in its envelope. */
@@ -24,7 +23,9 @@ export function revisionIn(message: Message): string | undefined {
 
 /** The envelope in a `_meta`: an empty object where there is none. */
 export function envelopeIn(meta: Record<string, unknown>): Envelope {
-  return Object.fromEntries(Object.entries(meta).filter(([name]) => name.startsWith(OF_PROTOCOL)))
+  return Object.fromEntries(
+    Object.entries(meta).filter(([name]) => name.startsWith('io.modelcontextprotocol/'))
+  )
 }
 
 /** The params of another request in the name of a client; what they say themselves stands. */

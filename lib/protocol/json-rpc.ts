@@ -81,9 +81,14 @@ export function isInitialize(message: Message): boolean {
   return message.method === 'initialize'
 }
 
+/** An object, or an empty one in its place. */
+export function objectIn(value: unknown): Record<string, unknown> {
+  return isObject(value) ? value : {}
+}
+
 /** The `params` of a message, or an empty object. */
 export function paramsOf(message: Message): Record<string, unknown> {
-  return isObject(message.params) ? message.params : {}
+  return objectIn(message.params)
 }
 
 /** The text of a JSON-RPC error response. An unknown request id is `null`, as JSON-RPC wants it. */

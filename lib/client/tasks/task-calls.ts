@@ -1,6 +1,6 @@
 // Which POSTs of a client are calls that may become tasks, and what is said in them on the client's
 // behalf.
-import { isObject, isRequest, paramsOf, type RequestId } from '../../protocol/json-rpc.js'
+import { isObject, isRequest, objectIn, paramsOf, type RequestId } from '../../protocol/json-rpc.js'
 import { FIRST_STATELESS_REVISION, parseRevision } from '../../protocol/revisions.js'
 import {
   CLIENT_CAPABILITIES,
@@ -79,10 +79,8 @@ function comingAgain(body: string, params: Record<string, unknown>): ComingAgain
 }
 
 function declaring(meta: Record<string, unknown>): Record<string, unknown> {
-  const capabilities = meta[CLIENT_CAPABILITIES]
-  const given = isObject(capabilities) ? capabilities : {}
-  const extensions = isObject(given['extensions']) ? given['extensions'] : {}
-  return { ...given, extensions: { [TASKS_EXTENSION]: {}, ...extensions } }
+  const given = objectIn(meta[CLIENT_CAPABILITIES])
+  return { ...given, extensions: { [TASKS_EXTENSION]: {}, ...objectIn(given['extensions']) } }
 }
 
 /** Nothing else changes: numbers that JavaScript cannot hold stay what they were. */
