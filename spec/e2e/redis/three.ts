@@ -2,6 +2,7 @@
 
 import { spawn, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
+import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 import { pass } from '../../helpers/backplane/cluster.js'
 import { startRedis, type RedisServer } from '../../helpers/backplane/redis-server.js'
@@ -9,13 +10,15 @@ import { until } from '../../helpers/happenings.js'
 import { closeLater, listen } from '../../helpers/listen.js'
 import type { Json } from '../../helpers/open-stream.js'
 
-const instance = fileURLToPath(new URL('instance.js', import.meta.url))
+const pathOf = (script: string): string => fileURLToPath(new URL(script, import.meta.url))
 
 export interface Process {
   readonly child: ChildProcess
   readonly pid: number
   readonly url: string
   isOut: boolean
+  /** What it has printed after its port. */
+  readonly printed: string[]
   stats(): Promise<Json>
 }
 
@@ -26,25 +29,30 @@ export interface Three {
   readonly url: string
   /** Starts another one. */
   start(): Promise<Process>
+  /** Cuts every connection to the round robin. */
+  cut(): void
 }
 
 /** Closed by `closeAll`. */
-export async function three(lease: number): Promise<Three> {
+export async function three(lease: number, script = 'instance.js'): Promise<Three> {
   const redis = await startRedis()
   const processes: Process[] = []
   const start = async (): Promise<Process> => {
     const kind = processes.length % 3 === 2 ? 'ioredis' : 'redis'
-    const child = spawn(process.execPath, [instance, redis.url, kind, `${lease}`], {
+    const child = spawn(process.execPath, [pathOf(script), redis.url, kind, `${lease}`], {
       stdio: ['ignore', 'pipe', 'inherit']
     })
     closeLater(() => child.kill('SIGKILL'))
     const [port] = (await once(child.stdout!, 'data')) as [Buffer]
+    const printed: string[] = []
+    createInterface(child.stdout!).on('line', line => printed.push(line))
     const origin = `http://127.0.0.1:${Number(port)}`
     const one: Process = {
       child,
       pid: child.pid!,
       url: `${origin}/mcp`,
       isOut: false,
+      printed,
       stats: async () => (await fetch(`${origin}/stats`)).json()
     }
     processes.push(one)
@@ -53,9 +61,9 @@ export async function three(lease: number): Promise<Three> {
   }
   await Promise.all([start(), start(), start()])
   let count = 0
-  const { url } = await listen((req, res) => {
+  const { url, server } = await listen((req, res) => {
     const able = processes.filter(({ isOut }) => !isOut)
     pass(req, res, able[count++ % able.length]!)
   })
-  return { redis, processes, url: `${url}/mcp`, start }
+  return { redis, processes, url: `${url}/mcp`, start, cut: () => server.closeAllConnections() }
 }
