@@ -81,10 +81,10 @@ export class ResponsePipeline implements Layer {
   /** Of two stages of a kind the one that is added later stands nearer to the endpoint. */
   add(stage: Stage): void {
     const order = STAGE_ORDER.indexOf(stage.kind)
-    const at = this.#stages.findIndex(({ kind }) => STAGE_ORDER.indexOf(kind) >= order)
+    let at = 0
+    for (const { kind } of this.#stages) if (STAGE_ORDER.indexOf(kind) < order) at++
     // Copied, as `splice` leaves room for 17.
-    const before = at < 0 ? this.#stages : this.#stages.slice(0, at)
-    this.#stages = before.concat(stage, at < 0 ? [] : this.#stages.slice(at))
+    this.#stages = this.#stages.toSpliced(at, 0, stage)
     this.#link()
   }
 
@@ -103,10 +103,13 @@ export class ResponsePipeline implements Layer {
   }
 
   #link(): void {
-    this.#top = this.#stages.reduceRight<Layer>((next, stage) => {
-      stage.next = next
-      return stage
-    }, this)
+    let top: Layer = this
+    for (let i = this.#stages.length - 1; i >= 0; i--) {
+      const stage = this.#stages[i] as Stage
+      stage.next = top
+      top = stage
+    }
+    this.#top = top
   }
 
   /** From now on `headersSent` tells what the stages say. */
