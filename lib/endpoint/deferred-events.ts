@@ -4,6 +4,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { dropsBody, maskRequest } from './node-internals.js'
 import type { EventInterceptor, ResponsePipeline } from './response-pipeline.js'
+import { withLast } from './with-last.js'
 
 /** The response whose events are held. */
 export interface DeferredEventsHost {
@@ -69,7 +70,7 @@ export class DeferredEvents implements EventInterceptor {
 
   /** Adds a listener of ours to the response: it hears the socket. */
   listen(event: string, listener: () => void): void {
-    this.#inFront = this.#inFront.concat(listener)
+    this.#inFront = withLast(this.#inFront, listener)
     this.#pipeline.res.on(event, listener)
   }
 
@@ -142,8 +143,7 @@ export class DeferredEvents implements EventInterceptor {
       if (!held.#isHolding || held.#isReleased || isRead || !HELD_REQUEST_EVENTS.includes(event)) {
         return held.#emitOnRequest(emitOnRequest, event, args)
       }
-      // `push` would make room for 17.
-      held.#heldRequestEvents = held.#heldRequestEvents.concat(event)
+      held.#heldRequestEvents = withLast(held.#heldRequestEvents, event)
       // A body that has been read closes its request by itself: that is no news of the client.
       if (event !== 'close' || !req.complete) maskRequest(req)
       return held.#call(req, event, args, true)

@@ -2,6 +2,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import { closedSockets, isDestroyedByNode, replaceSocket, standInFor } from './node-internals.js'
+import { withLast } from './with-last.js'
 
 /** A response that wants to know. */
 export interface SocketWatcher {
@@ -49,7 +50,7 @@ export class SocketWatch {
   }
 
   add(watcher: SocketWatcher): void {
-    this.#watchers = this.#watchers.concat(watcher)
+    this.#watchers = withLast(this.#watchers, watcher)
   }
 
   /** With the last watcher the socket gets its own method back: it will serve the next request. */

@@ -103,13 +103,9 @@ export class ResponsePipeline implements Layer {
   }
 
   #link(): void {
-    let top: Layer = this
-    for (let i = this.#stages.length - 1; i >= 0; i--) {
-      const stage = this.#stages[i] as Stage
-      stage.next = top
-      top = stage
-    }
-    this.#top = top
+    const stages = this.#stages
+    for (let i = 0; i < stages.length; i++) (stages[i] as Stage).next = stages[i + 1] ?? this
+    this.#top = stages[0] ?? this
   }
 
   /** From now on `headersSent` tells what the stages say. */
