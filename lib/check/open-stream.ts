@@ -22,6 +22,8 @@ export interface Call {
 /** Milliseconds within which the first bytes of a stream that stays open must be there. */
 const FIRST_BYTES_WITHIN = 2000
 
+const ENDED = failed('the open stream was ended, with nobody asking for it')
+
 export async function* openStreamFindings(
   endpoint: Endpoint,
   greeting: Greeting,
@@ -48,10 +50,14 @@ export async function* openStreamFindings(
       )
       return
     }
-    if (call !== undefined && isAnswer(first.value as Uint8Array | undefined)) {
+    if (call !== undefined && (first.done || isAnswer(first.value as Uint8Array))) {
       yield unknown(
         'first bytes and keep-alive: the call was over at once, or held back until it was'
       )
+      return
+    }
+    if (first.done) {
+      yield ENDED
       return
     }
     yield ok('first bytes of an open stream come through at once')
@@ -98,9 +104,7 @@ async function keepAliveFinding(
               'will cut its streams'
           )
     if (read.done)
-      return mayEnd
-        ? unknown('keep-alive: the call was over before it was silent for long')
-        : failed('the open stream was ended, with nobody asking for it')
+      return mayEnd ? unknown('keep-alive: the call was over before it was silent for long') : ENDED
     const silence = now() - heard
     heard += silence
     if (/(?:^|\n):/.test(decoder.decode(read.value)))
@@ -109,6 +113,6 @@ async function keepAliveFinding(
 }
 
 /** Whether bytes of a call's stream have its response in them. */
-function isAnswer(bytes: Uint8Array | undefined): boolean {
+function isAnswer(bytes: Uint8Array): boolean {
   return /"(?:result|error)":/.test(new TextDecoder().decode(bytes))
 }

@@ -205,6 +205,19 @@ describe('an endpoint that is not well', () => {
     )
     expect(code).toBe(1)
   })
+
+  it('fails where the listen channel ends before it has begun, and says nothing else', async () => {
+    const endsAtOnce: RequestHandler = (req, res, next) => {
+      if (req.method !== 'GET' || req.headers['last-event-id'] !== undefined) return next()
+      res.writeHead(200, { 'Content-Type': 'text/event-stream' }).end()
+    }
+    const { code, lines } = await look(await serveApp(mounted({}, endsAtOnce)))
+    expect(lines).toEqual([
+      ...WELL.slice(0, -2),
+      '✗ the open stream was ended, with nobody asking for it'
+    ])
+    expect(code).toBe(1)
+  })
 })
 
 const describeWithNginx =
