@@ -9,34 +9,33 @@
 export const corsHeaders: { readonly allowedHeaders: string[]; readonly exposedHeaders: string[] } =
   Object.freeze({
     allowedHeaders: frozen([
-      ...[
-        'Authorization',
-        'Content-Type',
-        'Last-Event-ID',
-        'Prefer',
-        'Idempotency-Key',
-        'Range',
-        'If-Range'
-      ],
-      ...['Mcp-Session-Id', 'MCP-Protocol-Version', 'Mcp-Method', 'Mcp-Name']
+      'Authorization',
+      'Content-Type',
+      'Last-Event-ID',
+      'Prefer',
+      'Idempotency-Key',
+      'Range',
+      'If-Range',
+      'Mcp-Session-Id',
+      'MCP-Protocol-Version',
+      'Mcp-Method',
+      'Mcp-Name'
     ]),
     exposedHeaders: frozen([
-      ...[
-        'Link',
-        'Preference-Applied',
-        'Mcp-Session-Id',
-        'WWW-Authenticate',
-        'Retry-After',
-        'MCP-Resource-Uri'
-      ],
-      ...[
-        'Content-Disposition',
-        'Content-Encoding',
-        'Content-Length',
-        'Content-Range',
-        'Accept-Ranges'
-      ],
-      ...['ETag', 'Last-Modified', 'Date']
+      'Link',
+      'Preference-Applied',
+      'Mcp-Session-Id',
+      'WWW-Authenticate',
+      'Retry-After',
+      'MCP-Resource-Uri',
+      'Content-Disposition',
+      'Content-Encoding',
+      'Content-Length',
+      'Content-Range',
+      'Accept-Ranges',
+      'ETag',
+      'Last-Modified',
+      'Date'
     ])
   })
 

@@ -38,10 +38,7 @@ export class KeptValues implements Keeper {
     this.#waiting += size
     const kept = this.#backplane
       .command(['SET', key, value, 'PX', Math.max(1, Math.ceil(time))])
-      .then(
-        () => undefined,
-        () => undefined
-      )
+      .catch(() => undefined)
       .then(() => {
         this.#waiting -= size
         this.#pending.delete(kept)

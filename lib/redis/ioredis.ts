@@ -1,5 +1,5 @@
 // ioredis 5 and later, and its cluster.
-import { type Connect, type Emitter, type RedisConnection, watch } from './connection.js'
+import { type Connect, type Emitter, watch } from './connection.js'
 
 /** The part of a client that is used here. */
 export interface IoRedis extends Emitter {
@@ -41,7 +41,7 @@ export function connectIoRedis(client: IoRedis): Connect {
     const heard = (channel: Buffer, message: Buffer): void =>
       listeners.get(channel.toString())?.(message)
     listening.on(isCluster ? 'smessageBuffer' : 'messageBuffer', heard)
-    const connection: RedisConnection = {
+    return {
       get isUp() {
         return commands.status === 'ready' && listening.status === 'ready'
       },
@@ -64,6 +64,5 @@ export function connectIoRedis(client: IoRedis): Connect {
         for (const one of new Set([commands, listening])) one.disconnect()
       }
     }
-    return connection
   }
 }

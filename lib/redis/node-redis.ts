@@ -1,5 +1,5 @@
 // node-redis 5 and later, and its cluster.
-import { type Connect, type Emitter, type RedisConnection, watch } from './connection.js'
+import { type Connect, type Emitter, watch } from './connection.js'
 
 /** RESP's type of strings, which are to stay bytes. */
 const BLOB_STRING = 36
@@ -44,9 +44,8 @@ export function connectNodeRedis(client: NodeRedis): Connect {
     }
     const commands = open()
     const listening = isCluster ? commands : open()
-    const connections = new Set([commands, listening])
     const bytes = commands.withTypeMapping({ [BLOB_STRING]: Buffer })
-    const connection: RedisConnection = {
+    return {
       get isUp() {
         return commands.isReady && listening.isReady
       },
@@ -70,9 +69,8 @@ export function connectNodeRedis(client: NodeRedis): Connect {
           ? commands.sendCommand(undefined, true, MEMORY_INFO)
           : commands.sendCommand(MEMORY_INFO),
       destroy() {
-        for (const one of connections) if (one.isOpen) one.destroy()
+        for (const one of new Set([commands, listening])) if (one.isOpen) one.destroy()
       }
     }
-    return connection
   }
 }
