@@ -64,15 +64,14 @@ export function toolCallIn(body: unknown): ToolCall | undefined {
 
 /** The state that makes a client come again for its task. */
 export function stateFor(taskId: string, rounds: number): string {
-  return `${STATE}${rounds}:${taskId}`
+  return `express-mcp-streams:task:${rounds}:${taskId}`
 }
 
-const STATE = 'express-mcp-streams:task:'
+const STATE = /^express-mcp-streams:task:(\d+):(.*)$/s
 
 function comingAgain(body: string, params: Record<string, unknown>): ComingAgain | undefined {
   const state = params['requestState']
-  const isOurs = typeof state === 'string' && state.startsWith(STATE)
-  const [, rounds, taskId] = isOurs ? (/^(\d+):(.*)$/s.exec(state.slice(STATE.length)) ?? []) : []
+  const [, rounds, taskId] = (typeof state === 'string' && STATE.exec(state)) || []
   if (taskId === undefined) return undefined
   const inputResponses = memberTexts(memberTexts(body).get('params') ?? '{}').get('inputResponses')
   return { taskId, rounds: Number(rounds), inputResponses }
