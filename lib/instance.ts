@@ -189,7 +189,8 @@ export class Instance implements RoutesInstance {
     const lost = (stream: Stream): void => this.count('connection-lost', stream)
     return new Connections(
       { retry, retryAtWill: retryAtWill(settings), keepAlive, disconnectAfter, lost, debug },
-      abandonAfterOf(settings)
+      abandonAfterOf(settings),
+      this.table.budget
     )
   }
 

@@ -34,7 +34,8 @@ export interface McpStreamsStats extends Totals {
   readonly transfers: number
   /**
    * Bytes of events held, of results that are collected with resume tokens or kept for tasks, of
-   * calls under an `Idempotency-Key` and their answers, and of bodies that have not come whole.
+   * calls under an `Idempotency-Key` and their answers, of bodies that have not come whole, and of
+   * answers that sockets have not taken.
    */
   readonly bytes: number
   /**

@@ -119,7 +119,8 @@ export class ClientReply implements Producer {
       if (!this.#sendHead(status, type, setHeaders)) return
       const hasRoom = body.length === 0 || wire.write(body)
       wire.end()
-      if (!hasRoom) this.#context.instance.connections.watchEnd(wire)
+      const { instance, owner } = this.#context
+      if (!hasRoom) instance.connections.watchEnd(wire, owner)
     })
     this.#over()
   }

@@ -3,6 +3,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import type { ClientProfile } from '../protocol/revisions.js'
 import { DueQueue } from '../streams/due-queue.js'
+import type { ByteBudget } from '../streams/event-log.js'
 import type { Stream } from '../streams/stream.js'
 import { WhenIdle } from '../streams/when-idle.js'
 import { watchSocket } from './detached-socket.js'
@@ -25,6 +26,7 @@ export class Connections implements ConnectionHost {
   readonly silences: DueQueue | undefined
   readonly ages: DueQueue | undefined
   readonly #options: ConnectionOptions
+  readonly #budget: ByteBudget
   readonly #open = new Set<Connection>()
   readonly #stalls: StallWatch
   /** Set when the process is about to end: reconnection times for those who listen. */
@@ -40,9 +42,10 @@ export class Connections implements ConnectionHost {
   readonly #idle = new WhenIdle(() => this.#closing.size === 0)
 
   /** @param deadline milliseconds for which a connection may make no progress. */
-  constructor(options: ConnectionsOptions, deadline: number) {
+  constructor(options: ConnectionsOptions, deadline: number, budget: ByteBudget) {
     const { keepAlive, disconnectAfter } = options
     this.#options = options
+    this.#budget = budget
     if (keepAlive !== null) this.silences = new DueQueue(keepAlive)
     if (disconnectAfter !== null) this.ages = new DueQueue(disconnectAfter)
     this.#stalls = new StallWatch(deadline)
@@ -123,8 +126,8 @@ export class Connections implements ConnectionHost {
   }
 
   /** An answer has been given to the end, and its socket has not taken all of it. */
-  watchEnd(sink: Sink): void {
-    this.#stalls.add(new EndedAnswer(sink))
+  watchEnd(sink: Sink, owner: string): void {
+    this.#stalls.add(new EndedAnswer(sink, owner, this.#budget))
   }
 
   // ConnectionHost
@@ -142,13 +145,21 @@ export class Connections implements ConnectionHost {
   }
 }
 
-/** What is left of an answer whose client takes nothing is cut off. */
+/** What is left of an answer is counted, and cut off where its client takes nothing. */
 class EndedAnswer implements Waiting {
   readonly isClosed = true
   readonly #sink: Sink
+  readonly #owner: string
+  readonly #budget: ByteBudget
+  readonly #size: number
 
-  constructor(sink: Sink) {
+  constructor(sink: Sink, owner: string, budget: ByteBudget) {
     this.#sink = sink
+    this.#owner = owner
+    this.#budget = budget
+    this.#size = sink.pending
+    // It has been written already: others make room for it.
+    budget.reserve(this.#size, true, owner)
   }
 
   get pending(): number {
@@ -156,11 +167,12 @@ class EndedAnswer implements Waiting {
   }
 
   settled(): void {
-    // Nothing was lent to its socket.
+    this.#budget.unreserve(this.#size, this.#owner)
   }
 
   stalled(): void {
     this.#sink.destroy()
+    this.settled()
   }
 }
 

@@ -14,7 +14,7 @@ const SPACE = Buffer.from(' ')
 
 export interface JsonReplyHost {
   /** The answer has been given to the end, and its socket has not taken all of it. */
-  watchEnd(sink: Sink): void
+  watchEnd(sink: Sink, owner: string): void
 }
 
 export class JsonReply extends SoleReader {
@@ -51,7 +51,7 @@ export class JsonReply extends SoleReader {
     const json = this.#isBatch ? `[${texts.join(',')}]` : (texts[0] ?? '')
     const hasRoom = this.#sink.write(Buffer.from(json))
     this.#sink.end()
-    if (!hasRoom) this.#host.watchEnd(this.#sink)
+    if (!hasRoom) this.#host.watchEnd(this.#sink, this.#stream.owner)
   }
 
   wake(): void {
