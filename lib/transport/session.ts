@@ -146,8 +146,10 @@ export class Session
   /** While the process is about to end, a client that is idle is made to come back elsewhere. */
   leaveIfIdle(): void {
     const mayLeave = this.#state === 'resumable' && this.#shared.host.isClosing
-    if (mayLeave && this.#streams.requests.isIdle && this.#wire?.isGivingCalls === false)
-      void this.#wire.closeWhenSent()
+    const wire = this.#wire
+    // What comes in on the wire of another session is not known here.
+    if (!mayLeave || !this.#streams.requests.isIdle || wire?.session !== this) return
+    if (!wire.isGivingCalls) void wire.closeWhenSent()
   }
 
   receive(message: WireMessage, extra: unknown): void {

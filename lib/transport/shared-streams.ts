@@ -40,7 +40,8 @@ export class SharedStreams {
 
   /** Its time is up: the sessions stay for clients that come back, and their wires close. */
   close(): void {
-    for (const { wire } of [...this.sessions.values()]) void wire?.close()
+    for (const session of [...this.sessions.values()])
+      if (session.wire?.session === session) void session.wire.close()
   }
 }
 

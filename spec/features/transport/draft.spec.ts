@@ -647,6 +647,26 @@ describe('the end of the process', () => {
     expect(wire.messages.slice(-2).map(bare)).toEqual(['result of 1', 'notifications/stream/end'])
   })
 
+  it.each([
+    ['before', {}],
+    ['when', { drain: 0 }]
+  ])('leaves the wire of a call that is not kept, %s the time is up', async (_, options) => {
+    const { url, streams, log } = await serveWires('v1')
+    const lost = await openSession(url)
+    const { streamId } = (await lost.find(isCreate)).params.stream
+    await lost.drop()
+    const plain = await openSession(url, {})
+    plain.send(callTool(1, 'count', { key: 'a', n: 1, paced: true }))
+    await log.calls.nth(1)
+    plain.send(notification('stream/resume', { streamId }))
+    await plain.find(isCreate)
+    await streams.close(options)
+    log.release('a', 2)
+    expect(await Promise.race([plain.response(1), plain.closed])).toMatchObject({
+      result: { content: [{ text: 'counted to 1' }] }
+    })
+  })
+
   it('tells the others when the time is up', async () => {
     const { url, streams } = await serveWires('v1')
     const wire = await openSession(url)
