@@ -1,7 +1,7 @@
 // `express-mcp-streams check`, as an operator runs it: against endpoints that are well, and that
 // are not.
 
-import { afterEach, beforeAll, describe, expect, it } from '@jest/globals'
+import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals'
 import { InMemoryEventStore } from '@modelcontextprotocol/sdk/examples/shared/inMemoryEventStore.js'
 import cors from 'cors'
 import express, { type Express, type RequestHandler, type Response } from 'express'
@@ -163,11 +163,14 @@ describe('an endpoint that is well', () => {
 })
 
 describe('an endpoint that is not well', () => {
+  // Those that are waited for are waited for together: then no `afterEach` runs.
+  afterAll(closeAll)
+
   const NOT_IN_FRONT =
     '✗ the middleware is not in front of it: it is not mounted, or on another path, ' +
     'or behind what answers'
 
-  it.each([
+  it.concurrent.each([
     ['without the middleware', () => express().all('/mcp', sdkV1Stateful())],
     [
       'with the middleware behind it',
@@ -187,7 +190,7 @@ describe('an endpoint that is not well', () => {
     expect(code).toBe(1)
   })
 
-  it('fails where an eventStore numbers the events', async () => {
+  it.concurrent('fails where an eventStore numbers the events', async () => {
     const { code, lines } = await look(
       await serveApp(mounted({ eventStore: new InMemoryEventStore() }))
     )
@@ -195,7 +198,7 @@ describe('an endpoint that is not well', () => {
     expect(code).toBe(1)
   })
 
-  it('fails where nothing breaks the silence', async () => {
+  it.concurrent('fails where nothing breaks the silence', async () => {
     const streams = mcpStreams({ keepAlive: null })
     closeLater(() => streams.close({ drain: 0 }))
     const url = await serveApp(express().use('/mcp', streams).all('/mcp', sdkV1Stateful()))
@@ -314,30 +317,37 @@ describe('what cannot be checked', () => {
       .all('/broken', req => void req.socket.destroy())
       .use(mounted())
 
-  it.each([
-    ['moved', /^✗ it redirects \(308\) to http:\/\/127\.0\.0\.1:\d+\/mcp: check that URL$/],
-    ['guarded', /^✗ it answers 401: it needs credentials .*; it wants: Bearer realm="mcp"$/],
-    ['forbidden', /^✗ it answers 403: .* for its credentials or for its host name$/],
-    ['legacy', /^✗ it answers 405 to a POST: this is no endpoint of Streamable HTTP$/],
-    ['busy', /^✗ it answers 429: too many requests; again after 10$/],
-    ['down', /^✗ it answers 502: it is down, or what is in front of it does not reach it$/],
-    ['page', /^✗ it answers 200 to initialize, with text\/html.*: this is no MCP endpoint$/],
-    ['api', /^✗ it answers 200 .* with the error "what\?\\u\{1b\}\[31m": this is no MCP endpoint$/],
-    ['silent', /^✗ it did not answer initialize within 1 s \(--timeout\)$/],
-    ['half', /^✗ its answer to initialize began, and did not end within 1 s \(--timeout\)$/],
-    ['trickle', /^✗ its answer to initialize began, and did not end within 1 s \(--timeout\)$/],
-    ['endless', /^✗ it sends more than 4 MiB in an answer$/],
-    ['endless-stream', /^✗ it sends more than 4 MiB in an answer$/],
-    [
-      'broken',
-      /^✗ it closed the connection on initialize: is it https:\/\/, or did it break down\?$/
-    ],
-    ['nothing', /^✗ it answers 404 to a POST: nothing is at this path \(often it is \/mcp\)$/]
-  ])('says so: /%s', async (path, message) => {
-    const { url } = await listen(app())
-    const { code, stderr } = await look(`${url}/${path}`, '--timeout', '1')
-    expect(stderr.trimEnd()).toMatch(message)
-    expect(code).toBe(2)
+  describe('and why', () => {
+    afterAll(closeAll)
+
+    it.concurrent.each([
+      ['moved', /^✗ it redirects \(308\) to http:\/\/127\.0\.0\.1:\d+\/mcp: check that URL$/],
+      ['guarded', /^✗ it answers 401: it needs credentials .*; it wants: Bearer realm="mcp"$/],
+      ['forbidden', /^✗ it answers 403: .* for its credentials or for its host name$/],
+      ['legacy', /^✗ it answers 405 to a POST: this is no endpoint of Streamable HTTP$/],
+      ['busy', /^✗ it answers 429: too many requests; again after 10$/],
+      ['down', /^✗ it answers 502: it is down, or what is in front of it does not reach it$/],
+      ['page', /^✗ it answers 200 to initialize, with text\/html.*: this is no MCP endpoint$/],
+      [
+        'api',
+        /^✗ it answers 200 .* with the error "what\?\\u\{1b\}\[31m": this is no MCP endpoint$/
+      ],
+      ['silent', /^✗ it did not answer initialize within 1 s \(--timeout\)$/],
+      ['half', /^✗ its answer to initialize began, and did not end within 1 s \(--timeout\)$/],
+      ['trickle', /^✗ its answer to initialize began, and did not end within 1 s \(--timeout\)$/],
+      ['endless', /^✗ it sends more than 4 MiB in an answer$/],
+      ['endless-stream', /^✗ it sends more than 4 MiB in an answer$/],
+      [
+        'broken',
+        /^✗ it closed the connection on initialize: is it https:\/\/, or did it break down\?$/
+      ],
+      ['nothing', /^✗ it answers 404 to a POST: nothing is at this path \(often it is \/mcp\)$/]
+    ])('says so: /%s', async (path, message) => {
+      const { url } = await listen(app())
+      const { code, stderr } = await look(`${url}/${path}`, '--timeout', '1')
+      expect(stderr.trimEnd()).toMatch(message)
+      expect(code).toBe(2)
+    })
   })
 
   it('is given up after one time for all answers, however many come', async () => {
