@@ -6,7 +6,7 @@ import { execFileSync } from 'node:child_process'
 import { readFile } from 'node:fs/promises'
 import { chromium, type Browser, type BrowserContextOptions, type Page } from 'playwright-core'
 import { BYTES } from '../../../examples/playground/measurements.js'
-import { play, type Playground } from './playground.js'
+import { play } from './playground.js'
 
 const executable =
   process.env['CHROMIUM'] ?? find('chromium') ?? find('chromium-browser') ?? find('google-chrome')
@@ -18,12 +18,6 @@ function find(name: string): string | undefined {
     return undefined
   }
 }
-
-let playground: Playground
-beforeAll(async () => {
-  playground = await play()
-})
-afterAll(() => playground.close())
 
 const describeInBrowser = executable === undefined && !process.env['CI'] ? describe.skip : describe
 
@@ -46,12 +40,14 @@ describeInBrowser(
     afterAll(() => browser.close())
 
     /**
-     * A tab on the page. What it complains of must be nothing, but for the connections that were cut.
+     * A tab on the page of a playground of its own, because a cut is for all who play, and the specs
+     * mostly wait, all at once. What it complains of must be nothing, but for the connections that were cut.
      */
     async function withPage(
       work: (page: Page) => Promise<void>,
       options: BrowserContextOptions = {}
     ): Promise<void> {
+      const playground = await play()
       const context = await browser.newContext(options)
       const faults: string[] = []
       try {
@@ -67,6 +63,7 @@ describeInBrowser(
         ).toEqual([])
       } finally {
         await context.close()
+        await playground.close()
       }
     }
 
@@ -89,23 +86,26 @@ describeInBrowser(
       )
     const count = (page: Page, selector: string): Promise<number> => page.locator(selector).count()
 
-    it('drops what runs when something else is started, and shows two calls that nobody cuts', () =>
-      withPage(async page => {
-        await page.click('#start-question')
-        await page.locator('#question').waitFor()
-        await page.click('#start-call')
-        expect(await page.locator('#question').isHidden()).toBe(true)
-        await Promise.all([ended(page, 'with', 'fine'), ended(page, 'without', 'fine')])
-        for (const side of ['with', 'without']) {
-          expect(await status(page, side)).toBe('✓ 30 pages read, each once and in order')
-          expect(await page.locator(`#${side} .received`).innerText()).toBe('30 of 30')
-          expect(await count(page, `#${side} circle.event`)).toBe(30)
-          expect(await count(page, `#${side} circle.result`)).toBe(1)
-          expect(await log(page, side)).toEqual(['POST /mcp tools/call → 200'])
-        }
-      }))
+    it.concurrent(
+      'drops what runs when something else is started, and shows two calls that nobody cuts',
+      () =>
+        withPage(async page => {
+          await page.click('#start-question')
+          await page.locator('#question').waitFor()
+          await page.click('#start-call')
+          expect(await page.locator('#question').isHidden()).toBe(true)
+          await Promise.all([ended(page, 'with', 'fine'), ended(page, 'without', 'fine')])
+          for (const side of ['with', 'without']) {
+            expect(await status(page, side)).toBe('✓ 30 pages read, each once and in order')
+            expect(await page.locator(`#${side} .received`).innerText()).toBe('30 of 30')
+            expect(await count(page, `#${side} circle.event`)).toBe(30)
+            expect(await count(page, `#${side} circle.result`)).toBe(1)
+            expect(await log(page, side)).toEqual(['POST /mcp tools/call → 200'])
+          }
+        })
+    )
 
-    it.each([
+    it.concurrent.each([
       ['FIN', 'error', /^✘ Lost: network error$/],
       ['RST', 'error', /^✘ Lost: network error$/],
       ['silence', 'idle', /^✘ Lost: nothing came for 3 s$/],
@@ -139,50 +139,53 @@ describeInBrowser(
       })
     )
 
-    it('hands a question off, holds nothing while it waits, and is answered from the keyboard alone', () =>
-      withPage(async page => {
-        /** Tab by tab, as somebody without a mouse goes there. */
-        const reach = async (id: string): Promise<void> => {
-          for (let i = 0; i < 20; i++) {
-            await page.keyboard.press('Tab')
-            if ((await page.evaluate('document.activeElement.id')) === id) return
+    it.concurrent(
+      'hands a question off, holds nothing while it waits, and is answered from the keyboard alone',
+      () =>
+        withPage(async page => {
+          /** Tab by tab, as somebody without a mouse goes there. */
+          const reach = async (id: string): Promise<void> => {
+            for (let i = 0; i < 20; i++) {
+              await page.keyboard.press('Tab')
+              if ((await page.evaluate('document.activeElement.id')) === id) return
+            }
+            throw new Error(`#${id} cannot be reached`)
           }
-          throw new Error(`#${id} cannot be reached`)
-        }
-        await reach('start-question')
-        await page.keyboard.press('Enter')
-        await page.locator('#question').waitFor()
-        expect(await page.evaluate('document.activeElement.name')).toBe('city')
-        await page.locator('#with rect.turn').waitFor()
-        await page.locator('#with .held', { hasText: /^0$/ }).waitFor()
-        await page.locator('#without .held', { hasText: /^1$/ }).waitFor()
-        expect((await log(page, 'with')).at(-1)).toMatch(/^GET \/mcp\?stream=ID after \S+ → 204$/)
+          await reach('start-question')
+          await page.keyboard.press('Enter')
+          await page.locator('#question').waitFor()
+          expect(await page.evaluate('document.activeElement.name')).toBe('city')
+          await page.locator('#with rect.turn').waitFor()
+          await page.locator('#with .held', { hasText: /^0$/ }).waitFor()
+          await page.locator('#without .held', { hasText: /^1$/ }).waitFor()
+          expect((await log(page, 'with')).at(-1)).toMatch(/^GET \/mcp\?stream=ID after \S+ → 204$/)
 
-        // There is nothing to cut on the one side.
-        await reach('cut-RST')
-        await page.keyboard.press('Space')
-        await ended(page, 'without', 'lost')
-        expect(await page.locator('#news').innerText()).toBe(
-          'The connection is reset. Connections cut: none with, 1 without.'
-        )
+          // There is nothing to cut on the one side.
+          await reach('cut-RST')
+          await page.keyboard.press('Space')
+          await ended(page, 'without', 'lost')
+          expect(await page.locator('#news').innerText()).toBe(
+            'The connection is reset. Connections cut: none with, 1 without.'
+          )
 
-        for (let i = 0; i < 3; i++) await page.keyboard.press('Tab')
-        expect(await page.evaluate('document.activeElement.name')).toBe('city')
-        await page.keyboard.type('Oslo')
-        await page.keyboard.press('Tab')
-        await page.keyboard.press('ArrowUp')
-        await page.keyboard.press('Enter')
-        await ended(page, 'with', 'fine')
-        expect(await status(page, 'with')).toBe('✓ Booked: 4 nights in Oslo')
-        expect((await log(page, 'with')).at(-1)).toMatch(
-          /^POST \/mcp\?stream=ID your answer after \S+ → 200$/
-        )
-        expect(await page.evaluate('document.activeElement.id')).toBe('start-question')
-        expect(await page.locator('#question').isHidden()).toBe(true)
-        expect(await count(page, '#with rect.turn')).toBe(1)
-      }))
+          for (let i = 0; i < 3; i++) await page.keyboard.press('Tab')
+          expect(await page.evaluate('document.activeElement.name')).toBe('city')
+          await page.keyboard.type('Oslo')
+          await page.keyboard.press('Tab')
+          await page.keyboard.press('ArrowUp')
+          await page.keyboard.press('Enter')
+          await ended(page, 'with', 'fine')
+          expect(await status(page, 'with')).toBe('✓ Booked: 4 nights in Oslo')
+          expect((await log(page, 'with')).at(-1)).toMatch(
+            /^POST \/mcp\?stream=ID your answer after \S+ → 200$/
+          )
+          expect(await page.evaluate('document.activeElement.id')).toBe('start-question')
+          expect(await page.locator('#question').isHidden()).toBe(true)
+          expect(await count(page, '#with rect.turn')).toBe(1)
+        })
+    )
 
-    it('takes the focus from nobody who has gone on, and takes a no for an answer', () =>
+    it.concurrent('takes the focus from nobody who has gone on, and takes a no for an answer', () =>
       withPage(async page => {
         await page.evaluate(
           "document.getElementById('start-question').click(); document.getElementById('cut-FIN').focus()"
@@ -193,9 +196,10 @@ describeInBrowser(
         await Promise.all([ended(page, 'with', 'fine'), ended(page, 'without', 'fine')])
         for (const side of ['with', 'without'])
           expect(await status(page, side)).toBe('✓ Nothing booked')
-      }))
+      })
+    )
 
-    it('downloads a file over a wire that is cut, and saves it whole', () =>
+    it.concurrent('downloads a file over a wire that is cut, and saves it whole', () =>
       withPage(async page => {
         await page.click('#start-download')
         await page.locator('#with circle.chunk').nth(3).waitFor()
@@ -210,9 +214,10 @@ describeInBrowser(
         expect(download.suggestedFilename()).toBe('measurements.csv')
         expect((await readFile(await download.path())).equals(BYTES)).toBe(true)
         expect(await page.locator('#without .file').isHidden()).toBe(true)
-      }))
+      })
+    )
 
-    it('fits on a phone', () =>
+    it.concurrent('fits on a phone', () =>
       withPage(
         async page => {
           await page.click('#start-question')
@@ -229,9 +234,10 @@ describeInBrowser(
           expect((await page.locator('#cut').boundingBox())!.y).toBe(0)
         },
         { viewport: { width: 340, height: 640 } }
-      ))
+      )
+    )
 
-    it('is light or dark, as its reader prefers', async () => {
+    it.concurrent('is light or dark, as its reader prefers', async () => {
       const colours: string[] = []
       for (const colorScheme of ['light', 'dark'] as const)
         await withPage(

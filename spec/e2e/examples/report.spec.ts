@@ -43,24 +43,27 @@ const between = (change: string) => `
 const WITHOUT = /^✘ without: no report: .*The server took too long$/m
 
 describe('the report example', () => {
-  it('gets its report through a proxy that allows a sixth of its time, and ends by itself', async () => {
-    const { code, stdout, stderr } = await run()
-    expect(stderr).toBe('')
-    const [, requests, longest] =
-      /^✔ with resume tokens: (\d+) requests, (\d\.\d) s at the most; the tool ran once; all pages are there$/m.exec(
-        stdout
-      )!
-    expect(Number(requests)).toBeGreaterThanOrEqual(9)
-    expect(Number(longest)).toBeLessThan(5)
-    expect(stdout.match(/^ {2}POST tools\/call/gm)).toHaveLength(Number(requests))
-    expect(stdout.match(/^ {4}(\w+): as expected$/gm)).toEqual(
-      ['Income', 'Costs', 'Staff', 'Outlook'].map(title => `    ${title}: as expected`)
-    )
-    expect(stdout).toMatch(WITHOUT)
-    expect(code).toBe(0)
-  })
+  it.concurrent(
+    'gets its report through a proxy that allows a sixth of its time, and ends by itself',
+    async () => {
+      const { code, stdout, stderr } = await run()
+      expect(stderr).toBe('')
+      const [, requests, longest] =
+        /^✔ with resume tokens: (\d+) requests, (\d\.\d) s at the most; the tool ran once; all pages are there$/m.exec(
+          stdout
+        )!
+      expect(Number(requests)).toBeGreaterThanOrEqual(9)
+      expect(Number(longest)).toBeLessThan(5)
+      expect(stdout.match(/^ {2}POST tools\/call/gm)).toHaveLength(Number(requests))
+      expect(stdout.match(/^ {4}(\w+): as expected$/gm)).toEqual(
+        ['Income', 'Costs', 'Staff', 'Outlook'].map(title => `    ${title}: as expected`)
+      )
+      expect(stdout).toMatch(WITHOUT)
+      expect(code).toBe(0)
+    }
+  )
 
-  it('fails where the tool runs twice, or a page is lost', async () => {
+  it.concurrent('fails where the tool runs twice, or a page is lost', async () => {
     const [twice, lost] = await Promise.all([
       run({
         preload: between(
@@ -81,7 +84,7 @@ describe('the report example', () => {
     expect(lost.stdout).toMatch(/^✘ with resume tokens: /m)
   })
 
-  it('fails where a token is not the one that was given', async () => {
+  it.concurrent('fails where a token is not the one that was given', async () => {
     const preload = between(
       `(_, init) => (init.body = init.body.replace(/("resumeToken":")[^"]/, '$1!'))`
     )

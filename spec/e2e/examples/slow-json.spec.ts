@@ -27,20 +27,23 @@ function run({ args = ['--seconds', '6'], preload = '' } = {}): Promise<Run> {
 }
 
 describe('the slow JSON example', () => {
-  it('arrives through a proxy that cuts what is silent, and ends by itself', async () => {
-    const { code, stdout, stderr } = await run()
-    expect(stderr).toBe('')
-    expect(stdout).toMatch(/ s {2}with {5}POST tools\/call {2}200 text\/event-stream$/m)
-    expect(stdout).not.toMatch(/ s {2}with {5}.*cut off/)
-    expect(stdout).toMatch(/ s {2}without {2}POST tools\/call {2}cut off: /m)
-    expect(stdout).toMatch(
-      /^✔ with the middleware: "All is well" after \d+\.\d s; the tool ran once$/m
-    )
-    expect(stdout).toMatch(/^✘ without: no summary: /m)
-    expect(code).toBe(0)
-  })
+  it.concurrent(
+    'arrives through a proxy that cuts what is silent, and ends by itself',
+    async () => {
+      const { code, stdout, stderr } = await run()
+      expect(stderr).toBe('')
+      expect(stdout).toMatch(/ s {2}with {5}POST tools\/call {2}200 text\/event-stream$/m)
+      expect(stdout).not.toMatch(/ s {2}with {5}.*cut off/)
+      expect(stdout).toMatch(/ s {2}without {2}POST tools\/call {2}cut off: /m)
+      expect(stdout).toMatch(
+        /^✔ with the middleware: "All is well" after \d+\.\d s; the tool ran once$/m
+      )
+      expect(stdout).toMatch(/^✘ without: no summary: /m)
+      expect(code).toBe(0)
+    }
+  )
 
-  it('fails where the tool runs twice', async () => {
+  it.concurrent('fails where the tool runs twice', async () => {
     const preload = `
       const { fetch } = globalThis
       globalThis.fetch = async (url, init) => {

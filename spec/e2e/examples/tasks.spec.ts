@@ -26,7 +26,7 @@ function run(args = ['--seconds', '4'], preload = ''): Promise<Run> {
 }
 
 describe('the tasks example', () => {
-  it('gets its report over a wire that is cut, and asks once', async () => {
+  it.concurrent('gets its report over a wire that is cut, and asks once', async () => {
     const { code, stdout, stderr } = await run()
     expect(stderr).toBe('')
     expect(stdout).toMatch(/^ {2}\[\.{10}\] {2}working$/m)
@@ -38,7 +38,7 @@ describe('the tasks example', () => {
     expect(code).toBe(0)
   })
 
-  it('fails where the job is begun twice', async () => {
+  it.concurrent('fails where the job is begun twice', async () => {
     const preload = `
       const { fetch } = globalThis
       globalThis.fetch = async (url, init) => {
