@@ -24,7 +24,7 @@ export interface SharedDirectorySettings {
 }
 
 /** As much of an instance's place on the backplane as its directory needs. */
-export type DirectoryLink = Pick<InstanceLink, 'tag' | 'look' | 'isClosed'> & {
+export type DirectoryLink = Pick<InstanceLink, 'tag' | 'look' | 'mayHaveLost' | 'isClosed'> & {
   readonly names: SharedNames
   readonly backplane: Pick<InstanceLink['backplane'], 'lease'>
 }
@@ -39,6 +39,7 @@ const LOOK_AGAIN = 100
 const PATIENCE = 2
 const TRIES = 6
 
+const LOST = 'What instances share may be lost'
 const UNREACHABLE: Place = { kind: 'unreachable' }
 
 export class SharedDirectory<S extends Shelves<S>> implements Directory<S> {
@@ -69,9 +70,17 @@ export class SharedDirectory<S extends Shelves<S>> implements Directory<S> {
   }
 
   claim(key: string, owner: string): Place | Promise<Place> {
-    const { names } = this.#link
+    const { names, tag } = this.#link
     if (names.has('k', key)) return HERE
-    return this.#patiently(() => names.claim('k', key, owner, LONGEST_CALL))
+    return this.#patiently(async () => {
+      const [mayHaveLost, holder] = await Promise.all([
+        this.#link.mayHaveLost(),
+        names.claim('k', key, owner, LONGEST_CALL)
+      ])
+      if (!mayHaveLost || holder !== tag) return holder
+      names.delete('k', key)
+      throw new Error(LOST)
+    })
   }
 
   keySettled(key: string, owner: string): void {
@@ -93,7 +102,11 @@ export class SharedDirectory<S extends Shelves<S>> implements Directory<S> {
   #whereKey(key: string): Place | Promise<Place> {
     const { names, tag } = this.#link
     if (names.has('k', key)) return HERE
-    return this.#patiently(async () => (await names.find('k', key)) ?? tag)
+    return this.#patiently(async () => {
+      const found = await names.find('k', key)
+      if (found === undefined) await this.#believeAbsence()
+      return found ?? tag
+    })
   }
 
   #whereSession(id: string): Place | Promise<Place> {
@@ -103,9 +116,16 @@ export class SharedDirectory<S extends Shelves<S>> implements Directory<S> {
     if (isHere) return HERE
     return this.#patiently(async () => {
       const found = (await names.find('s', id)) ?? (await this.#findAgain(id))
-      if (found === undefined) names.noteAbsent('s', id, now())
-      return found ?? tag
+      if (found !== undefined) return found
+      await this.#believeAbsence()
+      names.noteAbsent('s', id, now())
+      return tag
     })
+  }
+
+  /** Rejects where who has a name may be about to write it again. */
+  async #believeAbsence(): Promise<void> {
+    if (await this.#link.mayHaveLost()) throw new Error(LOST)
   }
 
   /** Its owner may be about to say so. */

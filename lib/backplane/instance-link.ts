@@ -146,6 +146,9 @@ export class InstanceLink {
     return this.#life.look(tag)
   }
 
+  /** Whether a name that is not there may be about to be written again. */
+  readonly mayHaveLost = (): Promise<boolean> => this.#life.mayHaveLost()
+
   /**
    * Notes that a client has been told that a stream is lost with its instance, which is to know if
    * it lives after all. `false`: it does live, and nobody is to be told.

@@ -1,5 +1,6 @@
 // Which instances live. Each says so by a key that lasts for a lease, and only while its own
 // messages come back to it: one whose listening connection is dead does not count as living.
+import { type Sign, Signs } from './signs.js'
 import type { Backplane } from './types.js'
 
 /** What is known of an instance. `unknown`: nothing can be said at the moment. */
@@ -37,11 +38,6 @@ const SLOW = 1 / 6
 const MOST = 10_000
 const MOST_LOOKS = 1000
 
-const SIGN = Uint8Array.of(1)
-/** It has left, and says so for as long as its clients may ask for it. */
-const FAREWELL = Uint8Array.of(0)
-const FAREWELL_FOR = 60 * 60 * 1000
-
 interface Peer {
   heardAt: number
   liveness: Liveness | undefined
@@ -52,6 +48,7 @@ interface Peer {
 export class Life {
   readonly #backplane: Backplane
   readonly #host: LifeHost
+  readonly #signs: Signs
   readonly #lease: number
   readonly #peers = new Map<string, Peer>()
   readonly #waits = new Set<{ readonly until: number; readonly done: () => void }>()
@@ -68,10 +65,13 @@ export class Life {
   #roundTrip = 0
   #isWritable = true
   #signedAt = -Infinity
+  /** When its own sign was found to be gone last. */
+  #lostAt = -Infinity
 
   constructor(backplane: Backplane, host: LifeHost) {
     this.#backplane = backplane
     this.#host = host
+    this.#signs = new Signs(backplane, host.keyOf)
     this.#lease = backplane.lease
     this.#unwatch = backplane.onUp(isUp => this.#changed(isUp))
   }
@@ -148,9 +148,7 @@ export class Life {
     for (const { done } of this.#waits) done()
     this.#waits.clear()
     if (!isUp) return
-    await this.#backplane
-      .command(['SET', this.#host.keyOf(this.#host.tag), FAREWELL, 'PX', FAREWELL_FOR])
-      .catch(() => undefined)
+    await this.#signs.leave(this.#host.tag).catch(() => undefined)
   }
 
   #changed(isUp: boolean): void {
@@ -168,26 +166,34 @@ export class Life {
   }
 
   #sign(): void {
-    const { tag, keyOf, now } = this.#host
+    const { tag, now } = this.#host
     const before = this.#signedAt
-    if (now() - before < this.#lease * SILENCE) this.#lookAtOwn()
+    if (before !== -Infinity) this.#lookAtOwn().catch(() => undefined)
     const signed = (): void => {
       this.#isWritable = true
       this.#signedAt = now()
       if (before !== -Infinity && this.#signedAt - before > this.#lease) this.#host.lapsed()
     }
-    this.#backplane
-      .command(['SET', keyOf(tag), SIGN, 'PX', this.#lease])
-      .then(signed, () => void (this.#isWritable = false))
+    this.#signs.give(tag).then(signed, () => void (this.#isWritable = false))
   }
 
-  /** Where its own key is not there any more, others may be lost, too: flushed, or evicted. */
-  #lookAtOwn(): void {
-    const { tag, keyOf, lost } = this.#host
-    this.#backplane.command(['GET', keyOf(tag)]).then(
-      found => void (found === null && lost()),
-      () => undefined
-    )
+  /** Where its own sign is gone before its time, names may be lost, too: flushed, or evicted. */
+  async #lookAtOwn(): Promise<void> {
+    const { tag, now, lost } = this.#host
+    const before = this.#signedAt
+    if ((await this.#signs.of(tag)) !== 'none') return
+    if (this.#lostAt < before && now() - before < this.#lease * SILENCE) lost()
+    this.#lostAt = now()
+  }
+
+  /**
+   * Whether a name that is not there may be lost, and its instance be about to write it again: each
+   * notices within a lease. Rejects where that cannot be known.
+   */
+  async mayHaveLost(): Promise<boolean> {
+    if (this.#signedAt === -Infinity) return false
+    await this.#lookAtOwn()
+    return this.#host.now() - this.#lostAt < this.#lease
   }
 
   /**
@@ -220,14 +226,11 @@ export class Life {
     return (await this.#signOf(tag)) === 'alive'
   }
 
-  async #signOf(tag: string): Promise<'alive' | 'left' | 'none'> {
-    const found = this.#backplane.command(['GET', this.#host.keyOf(tag)])
+  #signOf(tag: string): Promise<Sign> {
     const late = this.#wait(this.#lease * ANSWER).then(() => {
       throw new Error('Redis does not answer')
     })
-    const sign = await Promise.race([found, late])
-    if (!(sign instanceof Uint8Array)) return 'none'
-    return sign[0] === FAREWELL[0] ? 'left' : 'alive'
+    return Promise.race([this.#signs.of(tag), late])
   }
 
   #wait(time: number): Promise<void> {

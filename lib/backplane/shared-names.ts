@@ -120,7 +120,7 @@ export class SharedNames {
     }
     for (const key of this.#again.splice(0, AT_ONCE)) {
       const entry = this.#own.peek(key)
-      if (entry !== undefined) this.#write(key, entry.time).catch(() => undefined)
+      if (entry !== undefined) this.#write(key, entry.time).catch(() => this.#again.push(key))
     }
   }
 

@@ -209,6 +209,51 @@ describe('what instances share', () => {
     expect(endpoints.map(({ calls }) => calls.length)).toEqual([1, 0])
   })
 
+  it('is waited for by who looks for a session, before it is written again', async () => {
+    const endpoints = [0, 1].map(i => rawEndpoint(call => call.result(), { session: `s${i}` }))
+    const all = await cluster(i => endpoints[i] as RawEndpoint, {}, { lease: LEASE }, 2)
+    const opened = await post(all.members[0]!.url, initialize(VERSION))
+    await opened.ended
+    await settled(all as Anywhere)
+    all.hub.flush()
+    const headers = headersFor({ version: VERSION, session: 's0' })
+    const response = await post(all.members[1]!.url, callTool(1, 'any'), headers)
+    await response.ended
+    expect(endpoints.map(({ calls }) => calls.length)).toEqual([1, 0])
+  })
+
+  it.each([
+    ['flushed', (all: Anywhere) => all.hub.flush()],
+    [
+      'gone with a Redis that comes back empty, to one instance before the other',
+      (all: Anywhere) => {
+        const [first, second] = all.members.map(({ backplane }) => backplane)
+        first!.isUp = second!.isUp = false
+        all.hub.flush()
+        second!.isUp = true
+        setTimeout(() => (first!.isUp = true), LEASE / 2)
+      }
+    ]
+  ])('is not taken twice, if it is an Idempotency-Key, when it was %s', async (_, lose) => {
+    const all = await anywhere({}, { lease: LEASE })
+    const headers = {
+      ...headersFor({ version: VERSION }),
+      'idempotency-key': 'a-key-that-nobody-guesses'
+    }
+    const first = post(all.urls[0]!, callTool(1, 'any'), headers)
+    const call = await all.endpoints[0]!.calls.nth(1)
+    await settled(all)
+    lose(all)
+    const second = post(all.urls[1]!, callTool(1, 'any'), headers)
+    setTimeout(() => {
+      call.open()
+      call.result()
+    }, LEASE * 1.5)
+    for (const response of await Promise.all([first, second])) await response.ended
+    expect(all.endpoints.map(({ calls }) => calls.length)).toEqual([1, 0, 0])
+    expect(gist(await second)).toEqual([1])
+  })
+
   it('may refuse to be written: whoever answers lives', async () => {
     const all = await anywhere({}, { lease: LEASE })
     const { first, call, link } = await all.call()

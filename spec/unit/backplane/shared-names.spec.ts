@@ -52,6 +52,22 @@ describe('names that instances share', () => {
     }
   })
 
+  it('are written for as long as it takes, where that is refused', async () => {
+    const hub = new Hub()
+    const [own, other] = [names(hub, 'aaaaa'), names(hub, 'bbbbb')]
+    hub.isFull = true
+    own.add('s', 'a session', 'alice', HOUR)
+    for (let i = 0; i < 3; i++) {
+      await settled()
+      own.tick()
+    }
+    hub.isFull = false
+    await settled()
+    own.tick()
+    await settled()
+    expect(await other.find('s', 'a session')).toBe('aaaaa')
+  })
+
   it('are deleted by who has them only', async () => {
     const hub = new Hub()
     const [own, other] = [names(hub, 'aaaaa'), names(hub, 'bbbbb')]
