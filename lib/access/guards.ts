@@ -1,7 +1,7 @@
 // Who may touch a stream: the owner of a request, its session, and the page that it comes from.
 import { createHash } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
-import { isObject } from '../protocol/json-rpc.js'
+import { isObject, objectIn } from '../protocol/json-rpc.js'
 import { isLoopbackName } from '../protocol/loopback-name.js'
 
 /** Says who a request is from. `undefined` or '': nobody in particular. */
@@ -18,7 +18,7 @@ export type OwnerFunction = {
 export function defaultOwner(req: IncomingMessage): string | undefined {
   const { auth } = req as { auth?: unknown }
   if (isObject(auth) && typeof auth['clientId'] === 'string') {
-    const extra = isObject(auth['extra']) ? auth['extra'] : {}
+    const extra = objectIn(auth['extra'])
     const subject = [extra['sub'], extra['subject'], auth['sub'], auth['subject']].find(
       value => typeof value === 'string'
     )

@@ -3,6 +3,7 @@ import type { EndpointAnswer } from '../endpoint/endpoint-answer.js'
 import type { RequestContext } from '../endpoint/request-context.js'
 import { rewriteAnswer } from '../endpoint/rewrite-answer.js'
 import { isComparable } from '../protocol/comparable.js'
+import { metaOf } from '../protocol/envelope.js'
 import { isObject, isRequest, type Message } from '../protocol/json-rpc.js'
 import { spliceJson } from '../protocol/json-splice.js'
 
@@ -66,7 +67,7 @@ export function hinted(message: Message, hints: DurationHints): Message {
 function withHint(tool: Record<string, unknown>, hints: DurationHints): Record<string, unknown> {
   const hint = typeof tool['name'] === 'string' ? hints.get(tool['name']) : undefined
   if (hint === undefined) return tool
-  const meta = isObject(tool['_meta']) ? tool['_meta'] : {}
+  const meta = metaOf(tool)
   if (Object.hasOwn(meta, DURATION_HINT)) return tool
   return { ...tool, _meta: { [DURATION_HINT]: hint, ...meta } }
 }

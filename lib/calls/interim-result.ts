@@ -1,6 +1,6 @@
 // A result in the meantime: valid for its method and revision, so that a client that checks schemas
 // accepts it.
-import { isObject } from '../protocol/json-rpc.js'
+import { metaOf } from '../protocol/envelope.js'
 import { FIRST_STATELESS_REVISION } from '../protocol/revisions.js'
 
 /** The text of a result that is not the last, from a token and a part of the whole. */
@@ -36,7 +36,7 @@ function interimResult(
 ): string {
   const isModern = revision !== undefined && revision >= FIRST_STATELESS_REVISION
   const given = partial === undefined ? {} : (JSON.parse(partial) as Record<string, unknown>)
-  const meta = isObject(given['_meta']) ? given['_meta'] : {}
+  const meta = metaOf(given)
   return JSON.stringify({
     ...LEAST.get(method),
     ...(isModern && { resultType: 'complete' }),

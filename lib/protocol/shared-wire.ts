@@ -1,6 +1,13 @@
 // What both ends of a wire agree on that all streams share: a WebSocket, a pipe, a Unix socket.
 import { type EventId, parseEventId } from './event-id.js'
-import { isObject, isRequestId, type Message, paramsOf, type RequestId } from './json-rpc.js'
+import {
+  isObject,
+  isRequestId,
+  type Message,
+  objectIn,
+  paramsOf,
+  type RequestId
+} from './json-rpc.js'
 import { CLIENT_CAPABILITIES, metaOf } from './envelope.js'
 
 /**
@@ -200,7 +207,7 @@ export function declareStreams(message: WireMessage): WireMessage {
 
 /** The capabilities, with `experimental.streams` among them. */
 export function withStreams(capabilities: unknown): Record<string, unknown> {
-  const present = isObject(capabilities) ? capabilities : {}
-  const experimental = isObject(present['experimental']) ? present['experimental'] : {}
+  const present = objectIn(capabilities)
+  const experimental = objectIn(present['experimental'])
   return { ...present, experimental: { ...experimental, streams: experimental['streams'] ?? {} } }
 }

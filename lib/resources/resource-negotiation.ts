@@ -6,6 +6,7 @@ import {
   isObject,
   isRequest,
   type Message,
+  objectIn,
   paramsOf,
   type RequestId
 } from '../protocol/json-rpc.js'
@@ -116,9 +117,9 @@ export function isOfResources(method: string): boolean {
 }
 
 export function declarationIn(capabilities: unknown): ResourceStreaming | undefined {
-  const declared = isObject(capabilities) ? capabilities['resourceStreaming'] : undefined
+  const declared = objectIn(capabilities)['resourceStreaming']
   if (declared === undefined || declared === null || declared === false) return undefined
-  const max = (isObject(declared) ? declared['maxStreamSize'] : undefined) ?? Infinity
+  const max = objectIn(declared)['maxStreamSize'] ?? Infinity
   return { maxStreamSize: typeof max === 'number' && max >= 0 ? max : NaN }
 }
 
@@ -126,10 +127,6 @@ function declaringStream(result: Record<string, unknown>): Record<string, unknow
   const capabilities = objectIn(result['capabilities'])
   const resources = { ...objectIn(capabilities['resources']), stream: true }
   return { ...result, capabilities: { ...capabilities, resources } }
-}
-
-function objectIn(value: unknown): Record<string, unknown> {
-  return isObject(value) ? value : {}
 }
 
 function markedEntries(

@@ -1,6 +1,6 @@
 // The words of the core's experimental tasks (2025-11-25, SEP-1686): what a task looks like, what
 // belongs to it, and what declares it.
-import { isObject, type Message, paramsOf } from '../../protocol/json-rpc.js'
+import { isObject, type Message, objectIn, paramsOf } from '../../protocol/json-rpc.js'
 import { memberTexts, withMembers } from '../../protocol/json-splice.js'
 import { RELATED_TASK } from '../../protocol/tasks.js'
 import type { Task, TaskView } from './task.js'
@@ -64,7 +64,7 @@ export function markedTools(message: Message, isTask: (name: unknown) => boolean
 
 /** What the endpoint supports by itself stays; official servers say `forbidden` of all others. */
 function marked(tool: Record<string, unknown>): Record<string, unknown> {
-  const execution = isObject(tool['execution']) ? tool['execution'] : {}
+  const execution = objectIn(tool['execution'])
   const { taskSupport = 'forbidden' } = execution
   if (taskSupport !== 'forbidden') return tool
   return { ...tool, execution: { ...execution, taskSupport: 'optional' } }
