@@ -1,52 +1,39 @@
-// Tasks over any endpoint: which requests are about tasks, or become one, and what the endpoint's
-// declarations say of it.
+// Tasks over any endpoint: which requests are about tasks, or become one.
 import { revisionIn } from '../../protocol/envelope.js'
-import { isObject, isRequest, isResponse, type Message, paramsOf } from '../../protocol/json-rpc.js'
-import { FIRST_STATELESS_REVISION, parseRevision } from '../../protocol/revisions.js'
+import { isRequest, type Message, paramsOf } from '../../protocol/json-rpc.js'
+import { FIRST_STATELESS_REVISION } from '../../protocol/revisions.js'
 import { headerFault } from '../../protocol/standard-headers.js'
-import {
-  declaresTasks,
-  hasOwnTasks,
-  taskMethodOf,
-  TASKS_EXTENSION,
-  wantsToHearOfTasks
-} from '../../protocol/tasks.js'
+import { declaresTasks, taskMethodOf, wantsToHearOfTasks } from '../../protocol/tasks.js'
 import { headerOf } from '../../access/guards.js'
 import type { InstanceParts } from '../../endpoint/instance-parts.js'
 import type { RequestContext } from '../../endpoint/request-context.js'
-import { type ReadHeader, rewriteAnswer } from '../../endpoint/rewrite-answer.js'
 import { DueQueue } from '../../streams/due-queue.js'
 import { eachAnswer } from '../call-watch.js'
 import { requestStateOf } from '../request-state.js'
 import { askOf, hasToken } from '../token-request.js'
-import { declaringTasks, markedTools, wishOf } from './core.js'
+import { wishOf } from './core.js'
 import { answerCoreCall, beginCoreCall } from './core-calls.js'
 import { answerCoreMethod } from './core-methods.js'
 import { TaskAdmission } from './task-admission.js'
 import { settle, type TaskPost } from './task-answer.js'
 import { beginCall, type EndpointWork, policyOf, type TasksParts } from './task-calls.js'
+import { TaskDeclarations } from './task-declarations.js'
 import { answerMethod, refuseUndeclared } from './task-methods.js'
 import type { KeptTask } from './kept-task.js'
 import type { TasksSettings } from './task-settings.js'
 import { TaskStore } from './task-store.js'
 
-/** The one revision whose core has tasks. */
-const CORE_REVISION = '2025-11-25'
-/** Bytes of an answer that are looked through for what it declares. */
-const LONGEST_ANSWER = 1024 * 1024
-
 export class Tasks {
   readonly #shared: TasksParts
   readonly #parts: InstanceParts
   readonly #store: TaskStore
-  /** [2025-11-25] Some tools have been set to become tasks. */
-  readonly #hasTools: boolean
+  readonly #declarations: TaskDeclarations
 
   constructor(parts: InstanceParts, settings: TasksSettings) {
     this.#parts = parts
-    this.#hasTools = [...settings.tools.values()].some(policy => policy !== 'never')
     this.#store = new TaskStore(settings, parts.newId, parts.kept)
     const admission = new TaskAdmission(parts)
+    this.#declarations = new TaskDeclarations(settings, admission)
     this.#shared = {
       parts,
       settings,
@@ -72,7 +59,7 @@ export class Tasks {
     if (method === undefined && !isUndeclared(mine)) return false
     if (this.#shared.admission.hasOwnTasks(context) === true) return false
     if (isModern(mine)) return true
-    return method !== undefined && method !== 'tasks/update' && this.#isCore(context)
+    return method !== undefined && method !== 'tasks/update' && this.#declarations.isCore(context)
   }
 
   /**
@@ -95,7 +82,7 @@ export class Tasks {
    * where the endpoint waits for its body already; `undefined`: nothing does.
    */
   answerFor(context: RequestContext): (() => void) | undefined {
-    const mine = this.#isCore(context) ? asTaskPost(context) : undefined
+    const mine = this.#declarations.isCore(context) ? asTaskPost(context) : undefined
     return mine && this.#answerCore(mine)
   }
 
@@ -130,45 +117,17 @@ export class Tasks {
   }
 
   #asksForTask({ context, request }: TaskPost): boolean {
-    const isCall = request.method === 'tools/call' && this.#isCore(context)
-    return isCall && wishOf(request) !== undefined && this.#mayBeTask(paramsOf(request)['name'])
+    const isCall = request.method === 'tools/call' && this.#declarations.isCore(context)
+    return (
+      isCall &&
+      wishOf(request) !== undefined &&
+      this.#declarations.mayBeTask(paramsOf(request)['name'])
+    )
   }
 
   /** Adds to what the endpoint declares, and lists. To be called before it runs. */
   declare(context: RequestContext): void {
-    const { res, messages } = context
-    const isAsked = ({ method }: Message): boolean =>
-      method === 'server/discover' ||
-      (this.#hasTools && (method === 'initialize' || method === 'tools/list'))
-    if (!messages.some(isAsked)) return
-    const rewrite = (message: Message, header: ReadHeader): Message | undefined =>
-      isResponse(message) ? this.#declaring(context, message, header) : undefined
-    rewriteAnswer(res, { limit: LONGEST_ANSWER, rewrite })
-  }
-
-  #declaring(context: RequestContext, message: Message, header: ReadHeader): Message | undefined {
-    const { admission } = this.#shared
-    const { result } = message
-    if (!isObject(result)) return undefined
-    if (Array.isArray(result['tools']))
-      return this.#isCore(context) && admission.hasOwnTasks(context) !== true
-        ? markedTools(message, name => this.#mayBeTask(name))
-        : undefined
-    const { capabilities } = result
-    if (!isObject(capabilities)) return undefined
-    const isDiscovery = context.messages.some(({ method }) => method === 'server/discover')
-    const revision = isDiscovery
-      ? FIRST_STATELESS_REVISION
-      : parseRevision(result['protocolVersion'])
-    if (revision === undefined) return undefined
-    admission.note(context, capabilities, revision)
-    const mayList = context.owner !== '' || header('mcp-session-id') !== undefined
-    const all = isDiscovery
-      ? withExtension(capabilities)
-      : revision === CORE_REVISION
-        ? declaringTasks(capabilities, mayList)
-        : undefined
-    return all === undefined ? undefined : { ...message, result: { ...result, capabilities: all } }
+    this.#declarations.declare(context)
   }
 
   /** Hears which questions of the endpoint have been answered. */
@@ -177,16 +136,6 @@ export class Tasks {
     eachAnswer(context, this.#store, (task, id) =>
       this.#shared.relatedMessages.get(task)?.answered(id)
     )
-  }
-
-  #mayBeTask(name: unknown): boolean {
-    const policy = this.#shared.settings.tools.get(name as string)
-    return policy !== undefined && policy !== 'never'
-  }
-
-  /** A request of the revision whose core has tasks. */
-  #isCore({ revision }: RequestContext): boolean {
-    return revision === CORE_REVISION && this.#hasTools
   }
 
   counts(): { readonly tasks: number; readonly bytes: number } {
@@ -207,13 +156,6 @@ export class Tasks {
   close(): void {
     this.#store.close()
   }
-}
-
-/** What a server of 2026-07-28 declares, with tasks added. */
-function withExtension(capabilities: Record<string, unknown>): Record<string, unknown> | undefined {
-  if (hasOwnTasks(capabilities)) return undefined
-  const extensions = isObject(capabilities['extensions']) ? capabilities['extensions'] : {}
-  return { ...capabilities, extensions: { ...extensions, [TASKS_EXTENSION]: {} } }
 }
 
 /** Whether a request is one of 2026-07-28 or later. */
