@@ -152,7 +152,7 @@ function checkOrigins(value: unknown): string | undefined {
       isBareOrigin(new URL(origin), origin.toLowerCase()))
   return Array.isArray(value) && value.every(isOrigin)
     ? undefined
-    : "must be a list of origins such as 'https://app.example', or '*'"
+    : "must be a list of origins such as 'https://app.example', or ['*']"
 }
 
 /**

@@ -50,13 +50,17 @@ export interface Output {
 
 /** Runs the command; its exit code. */
 export async function command(args: string[], output: Output): Promise<number> {
-  let given: Arguments
+  let given: Arguments | 'help'
   try {
     given = parse(args)
   } catch (error) {
     if (!(error instanceof UsageError)) throw error
     output.err(error.message)
     return 2
+  }
+  if (given === 'help') {
+    output.out(USAGE)
+    return 0
   }
   const { url, headers, keepAlive, timeout, call } = given
   const endpoint = new Endpoint(url, headers, timeout)
@@ -90,11 +94,11 @@ interface Arguments {
   readonly timeout: number
 }
 
-function parse(args: string[]): Arguments {
+function parse(args: string[]): Arguments | 'help' {
   const { values, positionals } = optionsIn(args)
+  if (values.help) return 'help'
   const [command, address, ...more] = positionals
-  if (values.help || command !== 'check' || address === undefined || more.length > 0)
-    throw new UsageError(USAGE)
+  if (command !== 'check' || address === undefined || more.length > 0) throw new UsageError(USAGE)
   const url = URL.canParse(address) ? new URL(address) : undefined
   if (url === undefined || !/^https?:$/.test(url.protocol))
     throw new UsageError(`${address} is no http(s) URL`)

@@ -30,11 +30,13 @@ export function parseOptions<T extends object>(
       throw new TypeError(`${caller}: unknown option \`${name}\``)
     const type = typeof settings[name]
     const isNumber = type === 'number'
+    const mayBeNull = name === 'idleTimeout'
     const isOfType = (): boolean =>
-      typeof value === type
-        ? !isNumber || (value as number) >= 0
-        : name === 'idleTimeout' && value === null
-    const [isFine, words] = kinds[name] ?? [isOfType, isNumber ? NUMBER : `a ${type}`]
+      typeof value === type ? !isNumber || (value as number) >= 0 : mayBeNull && value === null
+    const [isFine, words] = kinds[name] ?? [
+      isOfType,
+      (isNumber ? NUMBER : `a ${type}`) + (mayBeNull ? ', or null' : '')
+    ]
     checkOption(caller, name, isFine(value), words)
     settings[name] = value
   }

@@ -428,9 +428,15 @@ describe('what cannot be checked', () => {
       /^--arguments \[1\]: a JSON object is wanted$/m
     ],
     [['check', 'http://127.0.0.1/', '--colour'], /Unknown option '--colour'/]
-  ])('explains how it is called: %j', async (args, message) => {
+  ])('explains what is wrong with how it is called: %j', async (args, message) => {
     const { code, stderr } = await check(...args)
     expect(stderr).toMatch(message)
     expect(code).toBe(2)
+  })
+
+  it.each([[['--help']], [['check', '--help']]])('says how it is called: %j', async args => {
+    const { code, lines, stderr } = await check(...args)
+    expect([code, stderr]).toEqual([0, ''])
+    expect(lines.join('\n')).toMatch(/^Usage: express-mcp-streams check <url>/)
   })
 })

@@ -336,7 +336,7 @@ describe('a bad argument', () => {
     ['fetch', {}, 'must be a function'],
     ['maxRetries', NaN, 'must be a number, 0 or more'],
     ['minTimeout', null, 'must be a number, 0 or more'],
-    ['idleTimeout', '1', 'must be a number, 0 or more'],
+    ['idleTimeout', '1', 'must be a number, 0 or more, or null'],
     ['toString', () => '', undefined],
     ['retries', 1, undefined]
   ])('such as the option %s: %p is a TypeError that says why', async (name, value, fault) => {
