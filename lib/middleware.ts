@@ -36,6 +36,7 @@ export interface McpStreams {
    * @throws {TypeError} naming the option, for an option that is unknown or has a bad value.
    */
   close(options?: CloseOptions): Promise<void>
+  /** Counts and sizes at this moment, and totals since the start. */
   stats(): McpStreamsStats
   /** Like `currentStream()`, for the streams of this instance only. */
   current(): CurrentStream | undefined

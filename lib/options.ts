@@ -102,9 +102,9 @@ export interface McpStreamsOptions {
     false | { readonly after: number; readonly every?: number | undefined } | undefined
   /**
    * Seconds (the Streams draft's unit). `min`: the least a client should wait before it resumes,
-   * and so the floor of `retry`.
-   * `max`: the time without a connection after which a stream is abandoned: the endpoint sees the
-   * close. Default: `{ min: 1, max: 600 }`; `min` is less where `retry` or `max` is.
+   * and so the floor of `retry`. `max`: the time without a connection after which a stream is
+   * abandoned: the endpoint sees the close. Default: `{ min: 1, max: 600 }`; `min` is less where
+   * `retry` or `max` is.
    */
   readonly resumeInterval?:
     { readonly min?: number | undefined; readonly max?: number | undefined } | undefined
@@ -145,14 +145,13 @@ export interface McpStreamsOptions {
    * Carries the owner in a signed cookie too, for what a browser asks for by itself: `new
    * EventSource(streamUrl)` and links to download URLs. Where `owner` gives one for a POST, the
    * answer sets it: `HttpOnly`, `SameSite=Strict`, `Secure` on https, for the path of the mount.
-   * Where
-   * `owner` gives none for a GET, a valid cookie is the owner. Default: no cookies.
+   * Where `owner` gives none for a GET, a valid cookie is the owner. Default: no cookies.
    */
   readonly cookie?: CookieOptions | undefined
   /**
    * Origins besides the server's own whose pages may use stream URLs, as browsers send them
-   * (`https://app.example`), or `*`. A request without an `Origin` header is not from a page.
-   * Default: none.
+   * (`https://app.example`), or `['*']` for all. A request without an `Origin` header is not from a
+   * page. Default: none.
    */
   readonly allowedOrigins?: readonly string[] | undefined
   /**

@@ -24,10 +24,9 @@ export interface ReconnectingTransport extends TransportLike {
 
 /**
  * A transport that comes back by itself. When a wire is lost it opens another, resumes the streams
- * that are open there (Streams draft,
- * `stream/resume`), and sends again what may not have arrived; the client above it notices nothing.
- * It declares `experimental.streams` for its client. Towards a server without
- * `resumableTransport()` it is the transport underneath, and closes with it.
+ * that are open there (Streams draft, `stream/resume`), and sends again what may not have arrived;
+ * the client above it notices nothing. It declares `experimental.streams` for its client. Towards a
+ * server without `resumableTransport()` it is the transport underneath, and closes with it.
  *
  * @param connect makes a transport of the official SDK, version 1 or 2, for the next wire; not
  * started yet

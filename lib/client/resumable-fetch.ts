@@ -31,11 +31,10 @@ import { withTasks } from './tasks/tasks-fetch.js'
  * ```
  *
  * It announces itself with `Prefer: rel=stream` and sends an `Idempotency-Key` with each POST. An
- * event stream with a
- * `rel="stream"` link of the same origin and path is resumed until its responses are there
- * (SEP-1335); everything else passes through. When a stream cannot go on, each request without a
- * response gets a JSON-RPC error in it, and the body breaks with a {@link ResumptionError}.
- * Aborting a call ends its stream on the server (`DELETE`).
+ * event stream with a `rel="stream"` link of the same origin and path is resumed until its
+ * responses are there (SEP-1335); everything else passes through. When a stream cannot go on, each
+ * request without a response gets a JSON-RPC error in it, and the body breaks with a
+ * {@link ResumptionError}. Aborting a call ends its stream on the server (`DELETE`).
  *
  * @throws {TypeError} naming the option, for a bad one.
  */

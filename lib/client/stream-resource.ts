@@ -29,13 +29,11 @@ export interface ResourceStream {
 /**
  * Asks an MCP server for the bytes of a resource by `resources/stream` (SEP-2532), and resolves
  * once they are about to come: in the answer itself, from where it redirects to, or from a download
- * URL. A transfer that breaks goes on where it was, by `Range` and
- * `If-Range`; where it cannot, the stream breaks with a {@link ResourceStreamError}, and so does
- * the promise before that.
+ * URL. A transfer that breaks goes on where it was, by `Range` and `If-Range`; where it cannot, the
+ * stream breaks with a {@link ResourceStreamError}, or the promise rejects with one.
  *
  * @param transportOrUrl an official `StreamableHTTPClientTransport`, v1 or v2; or the URL of an
- * endpoint, with all that it wants to
- *   see in `headers`
+ * endpoint, with all that it wants to see in `headers`
  * @param uri the resource, as `resources/list` names it
  * @throws {TypeError} for a bad argument, naming it
  */

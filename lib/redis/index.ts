@@ -15,7 +15,9 @@ export interface RedisClient {
   readonly duplicate: (...options: never[]) => unknown
 }
 
+/** Options of {@link redisBackplane}. */
 export interface RedisBackplaneOptions {
+  /** Where Redis is: a client whose settings are used for connections of its own. */
   readonly client: RedisClient
   /**
    * What all instances share and nobody else knows, 16 characters or more. A list: the first signs,

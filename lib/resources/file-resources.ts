@@ -6,6 +6,7 @@ import { insideOf } from './open-file.js'
 import { mimeTypeOf } from './resource-head.js'
 import type { IsStreamable, OpenResource, ResourceEntry } from './resource-types.js'
 
+/** Options of {@link fileResources}. */
 export interface FileResourcesOptions {
   /** What the URIs of all files begin with, such as `files:///`; a slash at its end is implied. */
   readonly baseUri: string

@@ -129,8 +129,8 @@ export interface ResourcesOptions {
   readonly publicUrl?: string | undefined
   /**
    * Which entries of the endpoint's lists are marked with `streamable: true`. The endpoint's own
-   * mark stands. Default: none; `fileResources` and
-   * `readThrough`, which know what they can send, bring their own.
+   * mark stands. Default: none; `fileResources` and `readThrough`, which know what they can send,
+   * bring their own.
    */
   readonly streamable?: boolean | IsStreamable | undefined
   /**
