@@ -30,76 +30,92 @@ export function passEarly(context: Context, late: LateBody, ours: readonly Route
   })
   late.isAnswered = () => !run.isUndecided
   late.isWanted = () => run.isUndecided || run.isAwaiting
-  late.onWhole = (body, text) => settle(context, whole(context, run, late, ours, [body, text]))
+  const post = new EarlyPost(context, run, late)
+  late.onWhole = (body, text) => settle(context, post.whole(body, text, ours))
   run.runEarly()
 }
 
-/** The body has come: `pass` or `withhold` lets its reader go on, or not. */
-function whole(
-  context: Context,
-  run: EndpointRun,
-  late: LateBody,
-  ours: readonly Route[],
-  [body, text]: readonly [body: unknown, text: string | undefined]
-): unknown {
-  const pass = (): void => {
-    context.release()
-    late.pass()
+class EarlyPost {
+  readonly #context: Context
+  readonly #run: EndpointRun
+  readonly #late: LateBody
+
+  constructor(context: Context, run: EndpointRun, late: LateBody) {
+    this.#context = context
+    this.#run = run
+    this.#late = late
   }
-  context.learn(body, text)
-  if (!run.isUndecided) {
-    run.learn()
-    return pass()
+
+  /** The body has come. */
+  whole(body: unknown, text: string | undefined, ours: readonly Route[]): unknown {
+    const context = this.#context
+    const run = this.#run
+    context.learn(body, text)
+    if (!run.isUndecided) {
+      run.learn()
+      return this.#pass()
+    }
+    if (!isMcpPost(context, body)) return this.#leave()
+    const answer = hasInexactId(context) ? undefined : firstAnswer(context, [...ours, calls])
+    return answer instanceof Promise
+      ? answer.then(found => this.#decided(found))
+      : this.#decided(answer)
   }
-  if (!isMcpPost(context, body)) {
-    run.leave()
-    return pass()
-  }
-  const withhold = (): void => {
-    run.leave()
-    late.withhold()
-  }
-  const goOn = (): void => {
-    learn(context, run)
-    pass()
-  }
-  const decided = (answer: Answer | undefined): unknown => {
-    if (run.isAnsweredEarly) return goOn()
+
+  #decided(answer: Answer | undefined): unknown {
+    const context = this.#context
+    if (this.#run.isAnsweredEarly) return this.#goOn()
     if (answer !== undefined) {
-      withhold()
+      this.#withhold()
       return answer()
     }
-    if (isTooMany(context.messages)) {
-      run.leave()
-      return pass()
-    }
+    if (isTooMany(context.messages)) return this.#leave()
     const { tasks, tokens } = context.instance
     const task = tasks?.beginFor(context)
-    if (task !== undefined) return task(whenKnown(run, goOn, withhold))
+    if (task !== undefined) return task(this.#work())
     const token = hasInexactId(context) ? undefined : tokens?.beginFor(context)
-    if (token === undefined) return goOn()
-    withhold()
+    if (token === undefined) return this.#goOn()
+    this.#withhold()
     return token(new CallRun(context), true)
   }
-  const answer = hasInexactId(context) ? undefined : firstAnswer(context, [...ours, calls])
-  return answer instanceof Promise ? answer.then(decided) : decided(answer)
-}
 
-/** The same for a call that may become a task: the endpoint has begun, and waits for its body. */
-function whenKnown(run: EndpointRun, goOn: () => void, withhold: () => void): EndpointWork {
-  return {
-    get isAnsweredEarly() {
-      return run.isAnsweredEarly
-    },
-    mayGoOnAlone: onAnswered => run.mayGoOnAlone(onAnswered),
-    run: goOn,
-    goOnAlone: (interim, askedAs) => run.goOnAlone(interim, askedAs),
-    withhold
+  /** For a call that may become a task: the endpoint has begun, and waits for its body. */
+  #work(): EndpointWork {
+    const run = this.#run
+    return {
+      get isAnsweredEarly() {
+        return run.isAnsweredEarly
+      },
+      mayGoOnAlone: onAnswered => run.mayGoOnAlone(onAnswered),
+      run: () => this.#goOn(),
+      goOnAlone: (interim, askedAs) => run.goOnAlone(interim, askedAs),
+      withhold: () => this.#withhold()
+    }
   }
-}
 
-function learn(context: Context, run: EndpointRun): void {
-  readAlong(context, true)
-  run.learn()
-  negotiate(context)
+  /** The endpoint works on it, and we on its answer. */
+  #goOn(): void {
+    readAlong(this.#context, true)
+    this.#run.learn()
+    negotiate(this.#context)
+    this.#pass()
+  }
+
+  /** It is the endpoint's alone. */
+  #leave(): void {
+    this.#run.leave()
+    this.#pass()
+  }
+
+  /** The endpoint does not get it: it is answered otherwise. */
+  #withhold(): void {
+    this.#run.leave()
+    this.#late.withhold()
+  }
+
+  /** The endpoint reads on. */
+  #pass(): void {
+    this.#context.release()
+    this.#late.pass()
+  }
 }
