@@ -13,10 +13,9 @@ import type { Reader } from '../streams/stream-types.js'
 
 /** What a reader needs of its wire. */
 export interface ReaderHost {
-  /**
-   * Resolves when the wire has taken the message; a wire that fails closes its readers. `bytes` are
-   * counted until then.
-   */
+  /** It owes so much that the rest has to wait: its readers are woken when there is room again. */
+  readonly isFull: boolean
+  /** A wire that fails closes its readers. `bytes` are counted until it has taken the message. */
   send(message: WireMessage, bytes: number): Promise<void>
   /** The reader is of no use any more. */
   readerClosed(reader: WireReader): void
@@ -35,18 +34,11 @@ export interface WireReaderOptions {
   readonly onDone?: ((status: StreamStatus) => void) | undefined
 }
 
-/**
- * Bytes that a wire may owe us at a time: below it nobody waits, so that messages leave in the turn
- * in which they were made.
- */
-const MOST_UNDERWAY = 256 * 1024
-
 export class WireReader implements Reader, SegmentReader {
   readonly stream: Stream
   #cursor: number
   #isClosed = false
   #isPumping = false
-  #underway = 0
   #hasSentEnd = false
   readonly #wire: ReaderHost
   readonly #options: WireReaderOptions
@@ -69,7 +61,7 @@ export class WireReader implements Reader, SegmentReader {
     if (this.#isPumping || this.#isClosed) return
     this.#isPumping = true
     if (this.#cursor + 1 < this.stream.log.first) this.#skip()
-    while (!this.#isClosed && this.#underway < MOST_UNDERWAY && this.#cursor < this.stream.last)
+    while (!this.#isClosed && !this.#wire.isFull && this.#cursor < this.stream.last)
       this.#sendBatch()
     this.#isPumping = false
     if (!this.#isClosed && this.stream.isEnded && this.#cursor === this.stream.last) this.#finish()
@@ -95,7 +87,7 @@ export class WireReader implements Reader, SegmentReader {
     const batch = this.stream.log.retain(this.#cursor, this)
     const fields = newFields()
     let from = 0
-    while (from < batch.bytes.length && !this.#isClosed && this.#underway < MOST_UNDERWAY) {
+    while (from < batch.bytes.length && !this.#isClosed && !this.#wire.isFull) {
       const to = readFields(batch.bytes, from, fields)
       const message = JSON.parse(dataOf(batch.bytes, from, to, fields)) as WireMessage
       this.#cursor++
@@ -115,13 +107,8 @@ export class WireReader implements Reader, SegmentReader {
   }
 
   #send(message: WireMessage, bytes: number): void {
-    this.#underway += bytes
     this.#hasSentEnd = message.method === 'notifications/stream/end'
-    void this.#wire.send(message, bytes).then(() => {
-      const hasWaited = this.#underway >= MOST_UNDERWAY
-      this.#underway -= bytes
-      if (hasWaited) this.wake()
-    })
+    void this.#wire.send(message, bytes)
   }
 
   #forWire(message: WireMessage): WireMessage {

@@ -33,6 +33,12 @@ export interface WireSession {
   cancel(): void
 }
 
+/**
+ * Bytes that a wire may owe its client at a time, of all streams together: below it nobody waits,
+ * so that messages leave in the turn in which they were made.
+ */
+const MOST_UNDERWAY = 256 * 1024
+
 export class Wire implements ReaderHost {
   /** Stands for it where it is not to be kept. */
   readonly key = Symbol()
@@ -87,7 +93,7 @@ export class Wire implements ReaderHost {
       const sent = this.transport.send(message)
       this.#lastSent = sent
       await sent
-      this.#count(-bytes)
+      this.#taken(bytes)
     } catch (error) {
       if (this.#isClosed) return
       this.#host.debug('wire closed, it takes nothing: %o', error)
@@ -169,6 +175,23 @@ export class Wire implements ReaderHost {
   async leave(session: WireSession): Promise<void> {
     this.#sessions.delete(session)
     if (session === this.session) await this.close()
+  }
+
+  get isFull(): boolean {
+    return this.#underway >= MOST_UNDERWAY
+  }
+
+  #taken(bytes: number): void {
+    const { isFull } = this
+    this.#count(-bytes)
+    if (!isFull) return
+    // In turn, so that none of them has all the room for itself.
+    for (const reader of [...this.#readers]) {
+      if (this.isFull) return
+      if (!this.#readers.delete(reader)) continue
+      this.#readers.add(reader)
+      reader.wake()
+    }
   }
 
   /** They are held already, and must go out: other things make room for them. */

@@ -556,6 +556,70 @@ describe('limits', () => {
     await transport.close()
   })
 
+  it('a slow wire is given of all its streams in turn', async () => {
+    const streams = mcpStreams()
+    closeLater(() => streams.close({ drain: 0 }))
+    const [texts, waiting]: [string[], (() => void)[]] = [[], []]
+    const wire: TransportLike = {
+      start: async () => undefined,
+      close: async () => undefined,
+      send: async message => {
+        const { method, params } = message as Json
+        if (method !== 'notifications/message') return
+        texts.push(params.text)
+        await new Promise<void>(resolve => waiting.push(resolve))
+      }
+    }
+    const goOn = async () => {
+      for (const resolve of waiting.splice(0)) resolve()
+      await new Promise(resolve => setImmediate(resolve))
+    }
+    const transport = resumableTransport(wire, streams)
+    await transport.start()
+    wire.onmessage?.(initialize('2025-11-25', DECLARED))
+    wire.onmessage?.(callTool(1, 'any'))
+    const say = (text: string, options?: object) => {
+      const params = { text, data: 'x'.repeat(1000) }
+      return transport.send(notification('notifications/message', params) as never, options)
+    }
+    for (let n = 0; n < 1000; n++) await say('own')
+    for (let n = 0; n < 100; n++) await say('of a call', { relatedRequestId: 1 })
+    expect(texts).not.toContain('of a call')
+    await goOn()
+    await goOn()
+    expect(texts.filter(text => text === 'of a call')).toHaveLength(100)
+    expect(texts.length).toBeLessThan(1000)
+    wire.onmessage?.(notification('notifications/cancelled', { requestId: 1 }))
+    await transport.close()
+  })
+
+  it('a wire that takes nothing is given no more, however often a stream is resumed on it', async () => {
+    const streams = mcpStreams()
+    closeLater(() => streams.close({ drain: 0 }))
+    const sent: Json[] = []
+    const wire: TransportLike = {
+      start: async () => undefined,
+      close: async () => undefined,
+      send: async message => {
+        sent.push(message)
+        if (sent.length > 10) await new Promise(() => undefined)
+      }
+    }
+    const transport = resumableTransport(wire, streams)
+    await transport.start()
+    wire.onmessage?.(initialize('2025-11-25', DECLARED))
+    const { streamId } = sent[0].params.stream
+    for (let n = 0; n < 100; n++)
+      await transport.send(
+        notification('notifications/message', { n, data: 'x'.repeat(1000) }) as never
+      )
+    for (let n = 0; n < 100; n++)
+      wire.onmessage?.(notification('stream/resume', { streamId, cursor: 0 }))
+    expect(sent.length).toBeGreaterThan(100)
+    expect(sent.length).toBeLessThan(500)
+    await transport.close()
+  })
+
   it('a wire that stays forgets the sessions that came back on it when they end', async () => {
     setFlagsFromString('--expose-gc')
     const collectGarbage = runInNewContext('gc') as () => void
