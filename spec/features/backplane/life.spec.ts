@@ -1,7 +1,7 @@
 // Instances that die, or seem to: each client that waits has an answer or an error, soon, and nobody
 // is taken for dead by who has lost the others himself.
 
-import { afterEach, describe, expect, it } from '@jest/globals'
+import { afterAll, afterEach, describe, expect, it } from '@jest/globals'
 import { closeAll } from '../../helpers/close-all.js'
 import type { RawEndpoint } from '../../helpers/endpoints/raw.js'
 import { callTool, get, headersFor, initialize, post } from '../../helpers/mcp.js'
@@ -10,7 +10,9 @@ import { cluster } from '../../helpers/backplane/cluster.js'
 import { rawEndpoint } from '../../helpers/endpoints/raw.js'
 import { anywhere, at, gist, lastId, note, VERSION, type Anywhere } from './setup.js'
 
+// Each has instances of its own and mostly waits for a lease: so most wait at once.
 afterEach(closeAll)
+afterAll(closeAll)
 
 const LEASE = 400
 const GONE = [{ id: 1, error: { code: expect.any(Number), data: { reason: 'owner-gone' } } }]
@@ -27,7 +29,7 @@ const kill = (all: Anywhere, i: number): void => {
 }
 
 describe('an instance that has died', () => {
-  it('leaves each client that waits elsewhere with an error for its call', async () => {
+  it.concurrent('leaves each client that waits elsewhere with an error for its call', async () => {
     const all = await anywhere({}, { lease: LEASE })
     const { first, call, link } = await all.call()
     call.emit(note('one'))
@@ -46,23 +48,26 @@ describe('an instance that has died', () => {
     expect(all.members[0]!.streams.stats().failures).toEqual({ 'owner-gone': 1 })
   })
 
-  it('leaves each client that comes back later with one, and nothing more after that', async () => {
-    const all = await anywhere({}, { lease: LEASE })
-    const { first, call } = await all.call()
-    call.emit(note('one'))
-    await first.nextMessage()
-    first.destroy()
-    await settled(all)
-    kill(all, 0)
-    const comeBack = (i: number, lastEventId: string) =>
-      get(all.urls[i]!, headersFor({ version: VERSION, lastEventId }))
-    const second = await comeBack(1, lastId(first))
-    await second.ended
-    expect(second.messages()).toMatchObject(GONE)
-    expect((await comeBack(2, lastId(second))).status).toBe(204)
-  })
+  it.concurrent(
+    'leaves each client that comes back later with one, and nothing more after that',
+    async () => {
+      const all = await anywhere({}, { lease: LEASE })
+      const { first, call } = await all.call()
+      call.emit(note('one'))
+      await first.nextMessage()
+      first.destroy()
+      await settled(all)
+      kill(all, 0)
+      const comeBack = (i: number, lastEventId: string) =>
+        get(all.urls[i]!, headersFor({ version: VERSION, lastEventId }))
+      const second = await comeBack(1, lastId(first))
+      await second.ended
+      expect(second.messages()).toMatchObject(GONE)
+      expect((await comeBack(2, lastId(second))).status).toBe(204)
+    }
+  )
 
-  it('leaves a stream URL gone', async () => {
+  it.concurrent('leaves a stream URL gone', async () => {
     const all = await anywhere({}, { lease: LEASE })
     const { first, link } = await all.call()
     first.destroy()
@@ -75,36 +80,39 @@ describe('an instance that has died', () => {
     expect((await get(at(link, all, 1))).status).toBe(410)
   })
 
-  it('leaves results that nobody had fetched to any other instance, and to their owner only', async () => {
-    const all = await anywhere({}, { lease: LEASE })
-    const { first, call, link } = await all.call({ authorization: 'Bearer one' })
-    call.emit(note('one'))
-    await first.nextMessage()
-    first.destroy()
-    await until(() => all.members[0]!.streams.stats().connections === 0)
-    call.emit(note('two'))
-    call.result()
-    await settled(all)
-    kill(all, 0)
-    const resume = (i: number, auth: string, lastEventId?: string) =>
-      get(at(link, all, i), headersFor({ auth, lastEventId }))
-    const rest = await resume(1, 'one', lastId(first))
-    await rest.ended
-    expect(gist(rest)).toEqual(['two', 1])
-    const whole = await resume(2, 'one')
-    await whole.ended
-    expect(gist(whole)).toEqual(['one', 'two', 1])
-    expect((await resume(2, 'one', lastId(whole))).status).toBe(204)
-    const name = new URL(link).searchParams.get('stream')!
-    const unknown = link.replace(name, `${name.slice(0, 5)}aaaaaaaaaaaaaaaa`)
-    const never = await get(at(unknown, all, 1), headersFor({ auth: 'two' }))
-    const theirs = await resume(1, 'two')
-    await Promise.all([never.ended, theirs.ended])
-    expect([theirs.status, theirs.text]).toEqual([never.status, never.text])
-    expect(theirs.status).toBe(410)
-  })
+  it.concurrent(
+    'leaves results that nobody had fetched to any other instance, and to their owner only',
+    async () => {
+      const all = await anywhere({}, { lease: LEASE })
+      const { first, call, link } = await all.call({ authorization: 'Bearer one' })
+      call.emit(note('one'))
+      await first.nextMessage()
+      first.destroy()
+      await until(() => all.members[0]!.streams.stats().connections === 0)
+      call.emit(note('two'))
+      call.result()
+      await settled(all)
+      kill(all, 0)
+      const resume = (i: number, auth: string, lastEventId?: string) =>
+        get(at(link, all, i), headersFor({ auth, lastEventId }))
+      const rest = await resume(1, 'one', lastId(first))
+      await rest.ended
+      expect(gist(rest)).toEqual(['two', 1])
+      const whole = await resume(2, 'one')
+      await whole.ended
+      expect(gist(whole)).toEqual(['one', 'two', 1])
+      expect((await resume(2, 'one', lastId(whole))).status).toBe(204)
+      const name = new URL(link).searchParams.get('stream')!
+      const unknown = link.replace(name, `${name.slice(0, 5)}aaaaaaaaaaaaaaaa`)
+      const never = await get(at(unknown, all, 1), headersFor({ auth: 'two' }))
+      const theirs = await resume(1, 'two')
+      await Promise.all([never.ended, theirs.ended])
+      expect([theirs.status, theirs.text]).toEqual([never.status, never.text])
+      expect(theirs.status).toBe(410)
+    }
+  )
 
-  it('leaves its sessions unknown, so that their clients begin anew', async () => {
+  it.concurrent('leaves its sessions unknown, so that their clients begin anew', async () => {
     const endpoints = [0, 1, 2].map(i =>
       rawEndpoint(({ res }) => res.writeHead(404).end(), { session: `s${i}` })
     )
@@ -122,29 +130,32 @@ describe('an instance that has died', () => {
     expect(endpoints[1]!.calls.length).toBe(1)
   })
 
-  it('aborts the calls that are lost to their clients, where it was paused only', async () => {
-    const all = await anywhere({}, { lease: LEASE })
-    const { first, call } = await all.call()
-    call.emit(note('one'))
-    await first.nextMessage()
-    first.destroy()
-    await settled(all)
-    kill(all, 0)
-    const told = await get(
-      all.urls[1]!,
-      headersFor({ version: VERSION, lastEventId: lastId(first) })
-    )
-    await told.ended
-    expect(told.messages()).toMatchObject(GONE)
-    expect(call.isClosed).toBe(false)
-    all.members[0]!.backplane.isUp = true
-    await call.closed
-    expect(all.members[0]!.streams.stats().failures).toEqual({ 'owner-gone': 1 })
-  })
+  it.concurrent(
+    'aborts the calls that are lost to their clients, where it was paused only',
+    async () => {
+      const all = await anywhere({}, { lease: LEASE })
+      const { first, call } = await all.call()
+      call.emit(note('one'))
+      await first.nextMessage()
+      first.destroy()
+      await settled(all)
+      kill(all, 0)
+      const told = await get(
+        all.urls[1]!,
+        headersFor({ version: VERSION, lastEventId: lastId(first) })
+      )
+      await told.ended
+      expect(told.messages()).toMatchObject(GONE)
+      expect(call.isClosed).toBe(false)
+      all.members[0]!.backplane.isUp = true
+      await call.closed
+      expect(all.members[0]!.streams.stats().failures).toEqual({ 'owner-gone': 1 })
+    }
+  )
 })
 
 describe('an instance that others cannot reach', () => {
-  it('does not notice, nor do its own clients', async () => {
+  it.concurrent('does not notice, nor do its own clients', async () => {
     const all = await anywhere({}, { lease: LEASE })
     await settled(all)
     kill(all, 0)
@@ -156,7 +167,7 @@ describe('an instance that others cannot reach', () => {
     expect(all.members[0]!.streams.stats().backplane).toMatchObject({ up: 0 })
   })
 
-  it('declares nobody dead, and its clients wait with comments', async () => {
+  it.concurrent('declares nobody dead, and its clients wait with comments', async () => {
     const all = await anywhere({}, { lease: LEASE })
     const { first, call, link } = await all.call()
     first.destroy()
@@ -174,7 +185,7 @@ describe('an instance that others cannot reach', () => {
     expect(gist(waiting)).toEqual(['one', 1])
   })
 
-  it('loses no message of a stream that is relayed meanwhile', async () => {
+  it.concurrent('loses no message of a stream that is relayed meanwhile', async () => {
     const all = await anywhere({}, { lease: LEASE })
     const { first, call, link } = await all.call()
     first.destroy()
@@ -192,7 +203,7 @@ describe('an instance that others cannot reach', () => {
 })
 
 describe('what instances share', () => {
-  it('may be lost: nobody is taken for dead, and sessions are found again', async () => {
+  it.concurrent('may be lost: nobody is taken for dead, and sessions are found again', async () => {
     const endpoints = [0, 1].map(i => rawEndpoint(call => call.result(), { session: `s${i}` }))
     const all = await cluster(i => endpoints[i] as RawEndpoint, {}, { lease: LEASE }, 2)
     const opened = await post(all.members[0]!.url, initialize(VERSION))
@@ -254,7 +265,7 @@ describe('what instances share', () => {
     expect(gist(await second)).toEqual([1])
   })
 
-  it('may refuse to be written: whoever answers lives', async () => {
+  it.concurrent('may refuse to be written: whoever answers lives', async () => {
     const all = await anywhere({}, { lease: LEASE })
     const { first, call, link } = await all.call()
     first.destroy()
@@ -273,28 +284,31 @@ describe('what instances share', () => {
 })
 
 describe('close() with a backplane', () => {
-  it('sends clients elsewhere, lets calls run on, and keeps what nobody fetched', async () => {
-    const all = await anywhere({ retry: 10, resumeInterval: { min: 0 } }, { lease: LEASE })
-    const { first, call, link } = await all.call()
-    call.emit(note('one'))
-    await first.nextMessage()
-    await settled(all)
-    const closed = all.members[0]!.streams.close()
-    expect(await first.ended).toBe('end')
-    const second = await get(at(link, all, 1), headersFor({ lastEventId: lastId(first) }))
-    call.emit(note('two'))
-    await second.nextMessage()
-    second.destroy()
-    await until(() => all.members[0]!.streams.stats().connections === 0)
-    call.emit(note('three'))
-    call.result()
-    await closed
-    const third = await get(at(link, all, 2), headersFor({ lastEventId: lastId(second) }))
-    await third.ended
-    expect(gist(third)).toEqual(['three', 1])
-  })
+  it.concurrent(
+    'sends clients elsewhere, lets calls run on, and keeps what nobody fetched',
+    async () => {
+      const all = await anywhere({ retry: 10, resumeInterval: { min: 0 } }, { lease: LEASE })
+      const { first, call, link } = await all.call()
+      call.emit(note('one'))
+      await first.nextMessage()
+      await settled(all)
+      const closed = all.members[0]!.streams.close()
+      expect(await first.ended).toBe('end')
+      const second = await get(at(link, all, 1), headersFor({ lastEventId: lastId(first) }))
+      call.emit(note('two'))
+      await second.nextMessage()
+      second.destroy()
+      await until(() => all.members[0]!.streams.stats().connections === 0)
+      call.emit(note('three'))
+      call.result()
+      await closed
+      const third = await get(at(link, all, 2), headersFor({ lastEventId: lastId(second) }))
+      await third.ended
+      expect(gist(third)).toEqual(['three', 1])
+    }
+  )
 
-  it('keeps an error for each call that is not done when its time is up', async () => {
+  it.concurrent('keeps an error for each call that is not done when its time is up', async () => {
     const all = await anywhere({ retry: 10, resumeInterval: { min: 0 } }, { lease: LEASE })
     const { first, call, link } = await all.call()
     call.emit(note('one'))
@@ -307,26 +321,29 @@ describe('close() with a backplane', () => {
     expect(second.messages()).toMatchObject([{ id: 1, error: { data: { reason: 'closing' } } }])
   })
 
-  it('says that the instance is down then, and lets nobody wait for what it cannot know', async () => {
-    // Who waited would do so for two leases.
-    const all = await anywhere({}, { lease: 60_000 })
-    const { streams, backplane } = all.members[0]!
-    // Ids and sessions are seen to by the others from now on.
-    await until(() => streams.stats().backplane.up === 1)
-    await streams.close({ drain: 0 })
-    expect(streams.stats().backplane).toMatchObject({ up: 0, degraded: 0 })
-    backplane.isUp = false
-    for (const headers of [
-      { 'idempotency-key': 'a key of the specs' },
-      { 'mcp-session-id': 's' }
-    ]) {
-      const refused = await post(all.urls[0]!, callTool(1, 'any'), {
-        ...headersFor({ version: VERSION }),
-        ...headers
-      })
-      expect(refused.status).toBe(503)
-      await refused.ended
-      expect(JSON.parse(refused.text).error.data).toEqual({ reason: 'owner-unreachable' })
+  it.concurrent(
+    'says that the instance is down then, and lets nobody wait for what it cannot know',
+    async () => {
+      // Who waited would do so for two leases.
+      const all = await anywhere({}, { lease: 60_000 })
+      const { streams, backplane } = all.members[0]!
+      // Ids and sessions are seen to by the others from now on.
+      await until(() => streams.stats().backplane.up === 1)
+      await streams.close({ drain: 0 })
+      expect(streams.stats().backplane).toMatchObject({ up: 0, degraded: 0 })
+      backplane.isUp = false
+      for (const headers of [
+        { 'idempotency-key': 'a key of the specs' },
+        { 'mcp-session-id': 's' }
+      ]) {
+        const refused = await post(all.urls[0]!, callTool(1, 'any'), {
+          ...headersFor({ version: VERSION }),
+          ...headers
+        })
+        expect(refused.status).toBe(503)
+        await refused.ended
+        expect(JSON.parse(refused.text).error.data).toEqual({ reason: 'owner-unreachable' })
+      }
     }
-  })
+  )
 })

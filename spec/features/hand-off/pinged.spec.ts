@@ -1,7 +1,7 @@
 // Before 2025-11-25 a client that keeps its answers until it is its turn looks like one that just
 // thinks. A ping tells them apart.
 
-import { afterEach, describe, expect, it } from '@jest/globals'
+import { afterAll, describe, expect, it } from '@jest/globals'
 import { ElicitRequestSchema } from '@modelcontextprotocol/sdk/types.js'
 import { connectV1 } from '../../helpers/clients.js'
 import { gate } from '../../helpers/gate.js'
@@ -28,7 +28,8 @@ import {
 } from './sdk-v1.js'
 import { SepClient } from './sep-client.js'
 
-afterEach(closeAll)
+// Each has an endpoint of its own and mostly waits for a ping: so they wait at once.
+afterAll(closeAll)
 
 const OPTIONS = { ...QUICK, handoffAfter: 20 }
 const isPing = ({ method }: Json): boolean => method === 'ping'
@@ -41,7 +42,7 @@ const RUNS = [
 ] as const
 
 describe.each(RUNS)('at %s', (version, runs) => {
-  it.each<RunName>(runs)(
+  it.concurrent.each<RunName>(runs)(
     'a client written from the text of SEP-1335, which says nothing of itself, answers %s',
     async run => {
       const endpoint = sdkThatAsks()
@@ -58,15 +59,18 @@ describe.each(RUNS)('at %s', (version, runs) => {
     }
   )
 
-  it('nor does one without event ids that keeps nothing but answers to questions wait for ever', async () => {
-    const { url } = await serve(sdkThatAsks(), OPTIONS)
-    const { headers } = await initializeSession(url, version, {}, CAPABILITIES)
-    const answer = (request: Json): Json => (isPing(request) ? undefined : reply(request))
-    const client = new SepClient(url, { headers, withoutIds: true, answer })
-    expect(outcomeOf((await client.call(callRun(1, 'once'))).response.result)).toBe('first')
-  })
+  it.concurrent(
+    'nor does one without event ids that keeps nothing but answers to questions wait for ever',
+    async () => {
+      const { url } = await serve(sdkThatAsks(), OPTIONS)
+      const { headers } = await initializeSession(url, version, {}, CAPABILITIES)
+      const answer = (request: Json): Json => (isPing(request) ? undefined : reply(request))
+      const client = new SepClient(url, { headers, withoutIds: true, answer })
+      expect(outcomeOf((await client.call(callRun(1, 'once'))).response.result)).toBe('first')
+    }
+  )
 
-  it('the official client stays connected, however long its human thinks', async () => {
+  it.concurrent('the official client stays connected, however long its human thinks', async () => {
     const { url, streams } = await serve(sdkThatAsks(), OPTIONS)
     const human = gate()
     const { client, errors } = await connectV1(url, { version, capabilities: CAPABILITIES })
@@ -96,17 +100,24 @@ describe('a client of which nothing is known', () => {
     return { ...served, endpoint, headers, call }
   }
 
-  it('is asked before it is asked for anything else, as it may be busy with that', async () => {
-    const { call } = await asked()
-    const first = await call(1)
-    await first.nextMessage()
-    expect(first.messages()).toEqual([
-      { jsonrpc: '2.0', id: expect.stringMatching(/^mcp-streams-ping-[\w-]{21}$/), method: 'ping' },
-      elicitation('of 1')
-    ])
-  })
+  it.concurrent(
+    'is asked before it is asked for anything else, as it may be busy with that',
+    async () => {
+      const { call } = await asked()
+      const first = await call(1)
+      await first.nextMessage()
+      expect(first.messages()).toEqual([
+        {
+          jsonrpc: '2.0',
+          id: expect.stringMatching(/^mcp-streams-ping-[\w-]{21}$/),
+          method: 'ping'
+        },
+        elicitation('of 1')
+      ])
+    }
+  )
 
-  it.each([undefined, 's'])(
+  it.concurrent.each([undefined, 's'])(
     'stays connected where it answers, and its endpoint does not hear of it: session %s',
     async session => {
       const { call, url, headers, endpoint } = await asked(OPTIONS, session)
@@ -126,33 +137,39 @@ describe('a client of which nothing is known', () => {
     }
   )
 
-  it('is not asked again in its session once it has answered, that or a question', async () => {
-    for (const answers of [(ping: Json) => pong(ping), () => yes('of 1')]) {
+  it.concurrent(
+    'is not asked again in its session once it has answered, that or a question',
+    async () => {
+      for (const answers of [(ping: Json) => pong(ping), () => yes('of 1')]) {
+        const { call, url, headers } = await asked(OPTIONS, 's')
+        const first = await call(1)
+        await (
+          await post(url, answers(first.messages()[0]), headers)
+        ).ended
+        const second = await call(2)
+        expect(second.messages()).toEqual([elicitation('of 2')])
+      }
+    }
+  )
+
+  it.concurrent(
+    'is disconnected once where it does not, with an id and a time to come back',
+    async () => {
       const { call, url, headers } = await asked(OPTIONS, 's')
       const first = await call(1)
-      await (
-        await post(url, answers(first.messages()[0]), headers)
-      ).ended
-      const second = await call(2)
-      expect(second.messages()).toEqual([elicitation('of 2')])
+      expect(await first.ended).toBe('end')
+      const { id, event, retry } = first.blocks.at(-1)!
+      expect([event, retry]).toEqual(['prime', 1])
+      const resumed = await get(url, { ...headers, 'last-event-id': id! })
+      await new Promise(resolve => setTimeout(resolve, 1200))
+      expect([resumed.status, resumed.ending]).toEqual([200, undefined])
+      await post(url, yes('of 1'), headers)
+      expect(await resumed.ended).toBe('end')
+      expect(resumed.messages()).toMatchObject([{ id: 1, result: {} }])
     }
-  })
+  )
 
-  it('is disconnected once where it does not, with an id and a time to come back', async () => {
-    const { call, url, headers } = await asked(OPTIONS, 's')
-    const first = await call(1)
-    expect(await first.ended).toBe('end')
-    const { id, event, retry } = first.blocks.at(-1)!
-    expect([event, retry]).toEqual(['prime', 1])
-    const resumed = await get(url, { ...headers, 'last-event-id': id! })
-    await new Promise(resolve => setTimeout(resolve, 1200))
-    expect([resumed.status, resumed.ending]).toEqual([200, undefined])
-    await post(url, yes('of 1'), headers)
-    expect(await resumed.ended).toBe('end')
-    expect(resumed.messages()).toMatchObject([{ id: 1, result: {} }])
-  })
-
-  it('is believed by its own answers only', async () => {
+  it.concurrent('is believed by its own answers only', async () => {
     const { call, url } = await asked(OPTIONS, 's')
     const first = await call(1)
     const foreign = headersFor({ version: '2025-06-18', session: 's', auth: 'other' })
@@ -162,7 +179,7 @@ describe('a client of which nothing is known', () => {
     expect(await first.ended).toBe('end')
   })
 
-  it.each([
+  it.concurrent.each([
     ['2025-11-25, where clients come back by themselves', { version: '2025-11-25' }, OPTIONS],
     [
       '2025-06-18, where it has announced itself',
