@@ -1,14 +1,10 @@
 // A Redis in trouble: calls whose client is at their own instance do not notice, others wait, and
 // nobody is taken for dead by mistake.
 
-import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals'
+import { afterAll, afterEach, describe, expect, it, jest } from '@jest/globals'
 import type { McpStreamsOptions } from '../../../lib/index.js'
 import { redisBackplane } from '../../../lib/redis/index.js'
-import {
-  isWithoutRedis,
-  startRedis,
-  type RedisServer
-} from '../../helpers/backplane/redis-server.js'
+import { isWithoutRedis, startRedis } from '../../helpers/backplane/redis-server.js'
 import { openWire, type Wire } from '../../helpers/backplane/wire.js'
 import { closeAll } from '../../helpers/close-all.js'
 import { rawEndpoint, type RawCall, type RawEndpoint } from '../../helpers/endpoints/raw.js'
@@ -20,6 +16,7 @@ import { gist, lastId, note, VERSION } from '../../features/backplane/setup.js'
 import { ioRedis, nodeRedis } from './clients.js'
 
 afterEach(closeAll)
+afterAll(closeAll)
 
 const LEASE = 600
 const describeHere = isWithoutRedis ? describe.skip : describe
@@ -30,8 +27,9 @@ interface Member extends Served {
   readonly endpoint: RawEndpoint
 }
 
-describeHere('two instances', () => {
-  let redis: RedisServer
+/** Two instances, each on a wire of its own to one Redis. */
+async function two() {
+  const redis = await startRedis()
   let home: Member
   let away: Member
 
@@ -57,12 +55,13 @@ describeHere('two instances', () => {
       )
     )
 
-  async function begin(lease = LEASE, options: McpStreamsOptions = {}): Promise<void> {
+  async function begin(lease = LEASE, options: McpStreamsOptions = {}): Promise<[Member, Member]> {
     home = await member(0, lease, options)
     away = await member(1, lease, options)
     await bothAre({ up: 1 })
     // Before that nobody judges.
     await sleep(lease * 1.1)
+    return [home, away]
   }
 
   /** A call at home, followed by a client of the other instance. */
@@ -115,22 +114,31 @@ describeHere('two instances', () => {
     }
   }
 
-  beforeEach(async () => void (redis = await startRedis()))
+  return { redis, begin, stats, bothAre, relayed, local, finish, session }
+}
 
-  it('go on over wires of 200 ms (at a lease of 6 s: here a fifth of both)', async () => {
-    await begin(1200)
-    for (const { wire } of [home, away]) wire.latency = 40
-    const { call, follower } = await relayed()
-    await local()
-    const ask = await session()
-    await ask()
-    await sleep(2 * 1200)
-    await finish(call, follower)
-    expect([stats(home).up, stats(away).up]).toEqual([1, 1])
-  })
+// Each has a Redis of its own and mostly waits: so they wait at once, but for the one that hears
+// the warnings of all.
+describeHere('two instances', () => {
+  it.concurrent(
+    'go on over wires of 200 ms (at a lease of 6 s: here a fifth of both)',
+    async () => {
+      const { begin, stats, relayed, local, finish, session } = await two()
+      const [home, away] = await begin(1200)
+      for (const { wire } of [home, away]) wire.latency = 40
+      const { call, follower } = await relayed()
+      await local()
+      const ask = await session()
+      await ask()
+      await sleep(2 * 1200)
+      await finish(call, follower)
+      expect([stats(home).up, stats(away).up]).toEqual([1, 1])
+    }
+  )
 
-  it('go on over half-open wires, once they have others', async () => {
-    await begin()
+  it.concurrent('go on over half-open wires, once they have others', async () => {
+    const { begin, bothAre, stats, relayed, local, finish } = await two()
+    const [home, away] = await begin()
     const { call, follower } = await relayed()
     for (const { wire } of [home, away]) wire.silence()
     await local()
@@ -139,18 +147,23 @@ describeHere('two instances', () => {
     await bothAre({ up: 1 })
   })
 
-  it('are nothing to calls whose clients stay, where there is no Redis at all', async () => {
-    await begin()
-    const { call, follower } = await relayed()
-    await redis.kill()
-    await local()
-    await sleep(2 * LEASE)
-    await redis.start()
-    await finish(call, follower)
-  })
+  it.concurrent(
+    'are nothing to calls whose clients stay, where there is no Redis at all',
+    async () => {
+      const { redis, begin, relayed, local, finish } = await two()
+      await begin()
+      const { call, follower } = await relayed()
+      await redis.kill()
+      await local()
+      await sleep(2 * LEASE)
+      await redis.start()
+      await finish(call, follower)
+    }
+  )
 
-  it('can be left while Redis says nothing', async () => {
-    await begin()
+  it.concurrent('can be left while Redis says nothing', async () => {
+    const { redis, begin, relayed } = await two()
+    const [home, away] = await begin()
     const { call, follower } = await relayed()
     redis.pause(true)
     await home.streams.close({ drain: 0 })
@@ -160,7 +173,8 @@ describeHere('two instances', () => {
     await call.closed
   })
 
-  it('take nobody for dead, and find all sessions again, after FLUSHALL', async () => {
+  it.concurrent('take nobody for dead, and find all sessions again, after FLUSHALL', async () => {
+    const { redis, begin, relayed, finish, session } = await two()
     await begin()
     const { call, follower } = await relayed()
     const ask = await session()
@@ -174,7 +188,8 @@ describeHere('two instances', () => {
     await finish(call, follower)
   })
 
-  it('go on while Redis takes nothing more, and say so', async () => {
+  it.concurrent('go on while Redis takes nothing more, and say so', async () => {
+    const { redis, begin, bothAre, relayed, local, finish, session } = await two()
     await begin()
     const { call, follower } = await relayed()
     const ask = await session()
@@ -190,6 +205,7 @@ describeHere('two instances', () => {
   })
 
   it('warn of a Redis that evicts their keys, and take nobody for dead', async () => {
+    const { redis, begin, relayed, local, finish } = await two()
     const warnings = jest.spyOn(process, 'emitWarning').mockReturnValue()
     await redis.command('CONFIG', 'SET', 'maxmemory-policy', 'allkeys-random')
     await redis.command('CONFIG', 'SET', 'maxmemory', '100mb')
@@ -210,8 +226,9 @@ describeHere('two instances', () => {
     await finish(call, follower)
   })
 
-  it('go on at a replica that has lost the tail', async () => {
-    await begin()
+  it.concurrent('go on at a replica that has lost the tail', async () => {
+    const { redis, begin, relayed, local, finish, session } = await two()
+    const [home, away] = await begin()
     const replica = await startRedis('--replicaof', '127.0.0.1', `${redis.port}`)
     await until(async () =>
       ((await replica.command('INFO')) as string).includes('master_link_status:up')
@@ -235,23 +252,27 @@ describeHere('two instances', () => {
     await finish(call, follower)
   })
 
-  it('are two until one of them is cut off, which only the other one mends', async () => {
-    await begin()
-    const { call, follower } = await relayed()
-    home.wire.target = undefined
-    home.wire.cut()
-    await local()
-    await follower.ended
-    // Its client has been told nothing of its call, or that it is lost.
-    const again = await get(
-      away.url,
-      headersFor({ version: VERSION, lastEventId: lastId(follower) })
-    )
-    await again.ended
-    const told = [...follower.messages(), ...again.messages()].filter(({ error }) => error)
-    expect(told).toMatchObject([{ id: 1, error: { data: { reason: 'owner-gone' } } }])
-    home.wire.target = redis.port
-    await call.closed
-    expect(home.streams.stats().failures).toEqual({ 'owner-gone': 1 })
-  })
+  it.concurrent(
+    'are two until one of them is cut off, which only the other one mends',
+    async () => {
+      const { redis, begin, relayed, local } = await two()
+      const [home, away] = await begin()
+      const { call, follower } = await relayed()
+      home.wire.target = undefined
+      home.wire.cut()
+      await local()
+      await follower.ended
+      // Its client has been told nothing of its call, or that it is lost.
+      const again = await get(
+        away.url,
+        headersFor({ version: VERSION, lastEventId: lastId(follower) })
+      )
+      await again.ended
+      const told = [...follower.messages(), ...again.messages()].filter(({ error }) => error)
+      expect(told).toMatchObject([{ id: 1, error: { data: { reason: 'owner-gone' } } }])
+      home.wire.target = redis.port
+      await call.closed
+      expect(home.streams.stats().failures).toEqual({ 'owner-gone': 1 })
+    }
+  )
 })

@@ -155,7 +155,7 @@ describe('calls that run', () => {
       await ask('who')
       rawCall.result()
     })
-    const served = await serve(endpoint, QUICK)
+    const served = await serve(endpoint, { ...QUICK, upgradeAfter: 50 })
     const response = await post(served.url, callTool(1, 'any'), ANNOUNCED)
     const down = served.streams.close()
     isClosing.open()
