@@ -1,7 +1,7 @@
 // The official clients, unmodified, in front of an SDK endpoint that answers in JSON and takes its
 // time.
 
-import { afterEach, describe, expect, it } from '@jest/globals'
+import { afterAll, afterEach, describe, expect, it } from '@jest/globals'
 import { Client } from '@modelcontextprotocol/sdk/client/index.js'
 import type { Revision } from '../../helpers/mcp.js'
 import { connectV1, connectV2, type ConnectedV1, type ConnectedV2 } from '../../helpers/clients.js'
@@ -128,9 +128,12 @@ describe('a stock client of a slow tool', () => {
 })
 
 describe("progress on the endpoint's behalf", () => {
+  // Each has an endpoint of its own and mostly waits: so they wait at once.
+  afterAll(closeAll)
+
   const TIMEOUT = 800
 
-  it.each<[string, EndpointName, Connect]>([
+  it.concurrent.each<[string, EndpointName, Connect]>([
     ['1.x', 'SDK 1.x with sessions', v1('2025-11-25')],
     ['2.x', 'SDK 2.x with sessions', v2('2025-11-25')],
     ['2.x', 'SDK 2.x of 2026-07-28', v2('2026-07-28')]

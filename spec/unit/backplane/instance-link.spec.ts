@@ -3,6 +3,7 @@ import { expect, it } from '@jest/globals'
 import { InstanceLink } from '../../../lib/backplane/instance-link.js'
 import type { BackplaneCommand } from '../../../lib/backplane/types.js'
 import { Hub } from '../../helpers/backplane/memory.js'
+import { gate } from '../../helpers/gate.js'
 import { until } from '../../helpers/happenings.js'
 
 const nothing = (): undefined => undefined
@@ -13,8 +14,12 @@ it('has left when the others can see it, however often it is told to leave', asy
   const command = backplane.command.bind(backplane)
   let write = nothing as () => void
   const written = new Promise<void>(resolve => (write = resolve))
+  const isWriting = gate()
   backplane.command = async (one: BackplaneCommand) => {
-    if (one[0] === 'SET' && one[2][0] === 0) await written
+    if (one[0] === 'SET' && one[2][0] === 0) {
+      isWriting.open()
+      await written
+    }
     return command(one)
   }
   const link = new InstanceLink(backplane, {
@@ -24,7 +29,9 @@ it('has left when the others can see it, however often it is told to leave', asy
   let left = 0
   const leaving = [link.close(), link.close()].map(closed => closed.then(() => left++))
   expect(link.isClosed).toBe(true)
-  await new Promise(resolve => setTimeout(resolve, 20))
+  await isWriting.opened
+  // Whatever does not wait for that would have come by now.
+  await new Promise(setImmediate)
   expect(left).toBe(0)
   write()
   await Promise.all(leaving)
