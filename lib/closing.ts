@@ -6,6 +6,7 @@ import type { InstanceParts } from './endpoint/instance-parts.js'
 import type { ResourceAnswers } from './resources/resource-answers.js'
 import type { ResumeTokens } from './calls/resume-tokens.js'
 import type { Tasks } from './calls/tasks/tasks.js'
+import type { RelayedCalls } from './routes/relayed-calls.js'
 import type { RelayedResponses } from './routes/relayed-responses.js'
 import type { SharedStreams } from './transport/shared-streams.js'
 
@@ -26,6 +27,8 @@ export interface ClosingParts extends InstanceParts {
   readonly transports: SharedStreams
   /** The way to other instances; `undefined`: it is alone. */
   readonly relay: { readonly responses: RelayedResponses } | undefined
+  /** Its place among them. */
+  readonly seat: { readonly calls: RelayedCalls } | undefined
 }
 
 const DRAIN = 20_000
@@ -69,7 +72,7 @@ export class Closing {
 
   async #begin(): Promise<void> {
     const instance = this.#instance
-    const { tokens, tasks, resources, transports, relay } = instance
+    const { tokens, tasks, resources, transports, relay, seat } = instance
     const retry = this.#retry ?? LISTEN_RETRY
     // Where others relay them, calls run on without a client of their own.
     const mayMove = relay !== undefined
@@ -90,7 +93,8 @@ export class Closing {
     if (resources !== undefined) waiting.push(resources.service.whenIdle())
     if (relay !== undefined) waiting.push(relay.responses.whenIdle())
     await Promise.race([
-      Promise.all(waiting),
+      // Others send calls here for as long as they know the way.
+      Promise.all(waiting).then(() => seat?.calls.whenIdle()),
       new Promise<void>(resolve => (this.#expired = resolve))
     ])
     instance.connections.callsOver()

@@ -11,10 +11,12 @@ import { debug, publishLink } from './diagnostics.js'
 import { serverOf } from './endpoint/endpoint-client.js'
 import type { InstanceParts } from './endpoint/instance-parts.js'
 import { isLoopback, isRelayed } from './endpoint/loopback.js'
+import { RelayedCalls } from './routes/relayed-calls.js'
 import { RelayedRequest } from './routes/relay-in.js'
 
 export class BackplaneSeat {
   readonly link: InstanceLink
+  readonly calls = new RelayedCalls()
   readonly #parts: Pick<InstanceParts, 'idempotency'>
   #server: Server | undefined
 
@@ -30,7 +32,8 @@ export class BackplaneSeat {
       accept: exchange => {
         const server = this.#server
         // Nobody has come here yet, so that nothing can be here.
-        return server === undefined ? undefined : new RelayedRequest(exchange, server, debug)
+        if (server === undefined) return undefined
+        return new RelayedRequest(exchange, server, this.calls, debug)
       },
       lapsed: () => void abortDead(this.link, parts).catch(report),
       changed: state => {

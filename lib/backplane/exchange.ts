@@ -10,6 +10,8 @@ export interface ExchangeUser extends Consumer {
    * does not live any more.
    */
   readonly broken: (why: 'reset' | 'gone') => void
+  /** The other end has all of it, or it was broken off by either end. */
+  readonly over?: () => void
 }
 
 /** What an exchange asks of the relay that it belongs to. */
@@ -140,5 +142,6 @@ export class Exchange {
     if (this.#isOver) return
     this.#isOver = true
     this.#host.over(this, isReset)
+    this.#user?.over?.()
   }
 }

@@ -166,13 +166,15 @@ export class Life {
   }
 
   #sign(): void {
-    const { tag, now } = this.#host
+    const { tag, now, lapsed, lost } = this.#host
     const before = this.#signedAt
     if (before !== -Infinity) this.#lookAtOwn().catch(() => undefined)
     const signed = (): void => {
       this.#isWritable = true
       this.#signedAt = now()
-      if (before !== -Infinity && this.#signedAt - before > this.#lease) this.#host.lapsed()
+      if (before === -Infinity || this.#signedAt - before <= this.#lease) return
+      lapsed()
+      lost()
     }
     this.#signs.give(tag).then(signed, () => void (this.#isWritable = false))
   }
@@ -182,14 +184,11 @@ export class Life {
     const { tag, now, lost } = this.#host
     const before = this.#signedAt
     if ((await this.#signs.of(tag)) !== 'none') return
-    if (this.#lostAt < before && now() - before < this.#lease * SILENCE) lost()
+    if (this.#lostAt < before && now() - before < this.#lease) lost()
     this.#lostAt = now()
   }
 
-  /**
-   * Whether a name that is not there may be lost, and its instance be about to write it again: each
-   * notices within a lease. Rejects where that cannot be known.
-   */
+  /** Whether names may be lost that others write again within a lease. Rejects if unknown. */
   async mayHaveLost(): Promise<boolean> {
     if (this.#signedAt === -Infinity) return false
     await this.#lookAtOwn()

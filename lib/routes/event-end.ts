@@ -8,16 +8,21 @@ const TAIL = 1024
  * Whether an event stream can go on with a new event: behind a blank line, and what needs none.
  */
 export function isAtEnd(bytes: Uint8Array, wasAtEnd: boolean): boolean {
-  const tail = Buffer.from(bytes.subarray(-TAIL)).toString('latin1')
+  const tail = tailOf(bytes)
   const blank = tail.lastIndexOf('\n\n')
   const rest = blank < 0 ? tail : tail.slice(blank + 2)
   const isWhole = blank >= 0 || (wasAtEnd && bytes.length <= TAIL)
   return isWhole && /^(?:(?::|retry:)[^\r\n]*\n)*$/.test(rest)
 }
 
+function tailOf(bytes: Uint8Array): string {
+  return Buffer.from(bytes.subarray(-TAIL)).toString('latin1')
+}
+
 export class PassedEvents {
   #isAtEnd = true
   #hasPassed = false
+  #hasIds = false
   readonly #silences: DueQueue | undefined
   readonly #silence: Waiting
 
@@ -43,10 +48,16 @@ export class PassedEvents {
     return this.#hasPassed
   }
 
+  /** Its client may come back for the rest, as far as can be seen. */
+  get hasIds(): boolean {
+    return this.#hasIds
+  }
+
   /** These bytes have been passed on. */
   passed(bytes: Uint8Array): void {
     this.#hasPassed = true
     this.#isAtEnd = isAtEnd(bytes, this.#isAtEnd)
+    this.#hasIds ||= /^id:/m.test(tailOf(bytes))
     this.#wait()
   }
 

@@ -5,11 +5,13 @@ import type { Exchange, ExchangeUser } from '../backplane/exchange.js'
 import { connect } from '../endpoint/endpoint-client.js'
 import { relayedConnection, type RelayedWire } from '../endpoint/loopback.js'
 import { passedOn } from '../endpoint/response-headers.js'
+import type { RelayedCalls } from './relayed-calls.js'
 import { encodeHead, HeadReader, type RequestHead, takesComments } from './relay-head.js'
 
 export class RelayedRequest implements ExchangeUser {
   readonly #exchange: Exchange
   readonly #server: Server
+  readonly #calls: RelayedCalls
   readonly #debug: (format: string, ...args: unknown[]) => void
   readonly #reader = new HeadReader<RequestHead>()
   #request: ClientRequest | undefined
@@ -18,10 +20,12 @@ export class RelayedRequest implements ExchangeUser {
   constructor(
     exchange: Exchange,
     server: Server,
+    calls: RelayedCalls,
     debug: (format: string, ...args: unknown[]) => void
   ) {
     this.#exchange = exchange
     this.#server = server
+    this.#calls = calls
     this.#debug = debug
   }
 
@@ -45,7 +49,10 @@ export class RelayedRequest implements ExchangeUser {
 
   readonly broken = (): void => void this.#request?.destroy()
 
+  readonly over = (): void => this.#calls.delete(this)
+
   #begin({ method, url, headers, socket }: RequestHead): ClientRequest {
+    if (method === 'POST') this.#calls.add(this)
     const { client, server, wire } = relayedConnection(socket)
     const relayed = request({
       createConnection: () => client,

@@ -22,7 +22,7 @@ import {
 import { sendBody } from './relay-body.js'
 import type { Relay } from './route.js'
 import { writeEventsHead } from '../endpoint/stream-headers.js'
-import { tellGone } from './tell-gone.js'
+import { tellBroken, tellGone } from './tell-gone.js'
 
 export interface RelayOptions {
   readonly relay: Relay
@@ -142,8 +142,10 @@ export class RelayedResponse implements ExchangeUser {
 
   /** A response that is not whole must not look as if it were. */
   #breakOff(): void {
-    if (this.#canGoOn) this.#res.end()
-    else this.#res.destroy()
+    const mayComeBack = this.#streamId !== undefined || this.#events?.hasIds === true
+    if (!this.#canGoOn) this.#res.destroy()
+    else if (mayComeBack) this.#res.end()
+    else tellBroken(this.#res, this.#options.requestIds)
   }
 
   #leaveAtEnd(): void {

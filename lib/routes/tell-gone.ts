@@ -29,6 +29,12 @@ export function tellGone(
   res.end(Buffer.concat(told))
 }
 
+/** Ends an event stream that nobody can come back to, with an error for each of its requests. */
+export function tellBroken(res: ServerResponse, requestIds: readonly RequestId[]): void {
+  const error = faultError('no-response')
+  res.end(Buffer.concat(requestIds.map(id => encodeMessage(errorResponse(id, error)))))
+}
+
 /** The response to a request whose call is lost. */
 export function goneError(id: RequestId): string {
   return errorResponse(id, faultError(OWNER_GONE))

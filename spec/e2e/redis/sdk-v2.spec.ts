@@ -4,6 +4,7 @@
 
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals'
 import { once } from 'node:events'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { callTask, resumableFetch, type TaskState } from '../../../lib/client/index.js'
 import { isWithoutRedis } from '../../helpers/backplane/redis-server.js'
 import { connectV2, type ConnectedV2, type ConnectV2Options } from '../../helpers/clients.js'
@@ -18,7 +19,11 @@ const reconnection = { maxRetries: 20 }
 let all: Three
 
 if (!isWithoutRedis) beforeAll(async () => void (all = await three(LEASE, 'instance-v2.js')))
-afterAll(closeAll)
+afterAll(async () => {
+  await closeAll()
+  // Clients that were about to come back find out that they are closed.
+  await sleep(500)
+})
 
 let keys = 0
 
@@ -61,7 +66,7 @@ describeHere('three processes with SDK v2 on one Redis', () => {
     const calls = [stock, resuming].map(connected => call(connected, 'count', 800))
     await until(() => allRuns() === before + 2)
     for (let i = 0; i < 5; i++) {
-      await new Promise(resolve => setTimeout(resolve, 100))
+      await sleep(100)
       all.cut()
     }
     for (const seen of await Promise.all(calls)) expect(seen).toEqual(counted(800))

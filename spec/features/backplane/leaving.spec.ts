@@ -90,6 +90,41 @@ describe('a client of an instance that leaves, whose stream another one has', ()
     return { calling, call: await endpoints[0]!.calls.nth(1), streams: away!.streams }
   }
 
+  /** A call that comes to an instance that is leaving, over another one. */
+  async function lateCall(drain: number) {
+    const { members, endpoints } = await sessions(({ open }) => open())
+    const [home, away] = members
+    const { headers } = await initializeSession(home!.url, VERSION)
+    const running = await post(home!.url, callTool(1, 'any'), headers)
+    const closed = home!.streams.close({ drain })
+    const opened = await post(away!.url, callTool(2, 'any'), headers)
+    const [first, call] = [await endpoints[0]!.calls.nth(1), await endpoints[0]!.calls.nth(2)]
+    first.result()
+    await running.ended
+    return { opened, call, closed }
+  }
+
+  it('has the answer to its call first, which came when the other one was leaving', async () => {
+    const { opened, call, closed } = await lateCall(20_000)
+    call.emit(note('one'))
+    await opened.nextMessage()
+    call.result()
+    await opened.ended
+    expect(gist(opened)).toEqual(['one', 2])
+    await closed
+  })
+
+  it('is told of such a call that takes too long, as nobody can come back for it', async () => {
+    const { opened, call, closed } = await lateCall(300)
+    call.emit(note('one'))
+    await closed
+    await opened.ended
+    expect(opened.messages()).toMatchObject([
+      { method: 'notifications/message' },
+      { id: 2, error: { data: { reason: 'no-response' } } }
+    ])
+  })
+
   it('has the answer to its call first', async () => {
     const { calling, call, streams } = await relayedCall(({ open }) => open())
     const opened = await calling

@@ -168,6 +168,18 @@ describe('the sign of life', () => {
     expect(scene.losses).toBe(2)
   })
 
+  it('that was refused for a lease may have been lost unseen', async () => {
+    const scene = await sound()
+    const before = scene.losses
+    scene.answers = new Error('no')
+    await scene.pass(LEASE)
+    scene.keys.clear()
+    await scene.pass(2000)
+    scene.answers = true
+    await scene.pass(2000)
+    expect(scene.losses).toBe(before + 1)
+  })
+
   it('is nothing to say by who has no connection', async () => {
     const scene = await sound()
     scene.isUp = false

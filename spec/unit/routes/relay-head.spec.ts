@@ -7,6 +7,7 @@ import {
   type ResponseHead,
   takesComments
 } from '../../../lib/routes/relay-head.js'
+import { RelayedCalls } from '../../../lib/routes/relayed-calls.js'
 import { RelayedRequest } from '../../../lib/routes/relay-in.js'
 
 const LINK: [string, string[]] = ['link', ['<?stream=abcdeabcdeabcdeabcdea>; rel="stream"']]
@@ -44,7 +45,7 @@ it('breaks a request off that has none', () => {
   const happened: string[] = []
   const exchange = { reset: () => void happened.push('reset') } as Partial<Exchange> as Exchange
   const debug = (format: string): void => void happened.push(format)
-  const request = new RelayedRequest(exchange, {} as Server, debug)
+  const request = new RelayedRequest(exchange, {} as Server, new RelayedCalls(), debug)
   expect(request.bytes(Buffer.alloc(4, 255))).toBe(true)
   expect(happened).toEqual(['a relayed request cannot be answered: %O', 'reset'])
 })
