@@ -1,5 +1,5 @@
-// The calls of clients of other instances that are answered here, for when this one leaves: they end
-// with its way to the others, whatever holds their answers.
+// The calls of clients of other instances that are answered here, for when this one leaves: their
+// answers end with its way to the others, whatever holds them.
 import { WhenIdle } from '../streams/when-idle.js'
 
 export class RelayedCalls {
