@@ -11,7 +11,7 @@ import {
   answerError,
   clearHead,
   type Failure,
-  type Refusal,
+  type HttpRefusal,
   ResourceError,
   usedUp
 } from './resource-errors.js'
@@ -23,7 +23,7 @@ import type { Source } from './resource-source.js'
 
 const DOWNLOAD_METHODS = 'GET, HEAD, OPTIONS'
 /** Of what JSON-RPC has its own errors for. */
-const NOT_FOUND: Refusal = { status: 404, fault: 'resource-not-found' }
+const NOT_FOUND: HttpRefusal = { status: 404, fault: 'resource-not-found' }
 
 export class ResourceDownloads {
   readonly tickets: DownloadTickets

@@ -14,7 +14,7 @@ const INVALID_PARAMS = -32602
 const RESOURCE_NOT_FOUND = -32002
 
 /** What HTTP says by its status. */
-export interface Refusal {
+export interface HttpRefusal {
   readonly status: number
   readonly fault: StreamFault
   readonly headers?: Record<string, string>
@@ -25,9 +25,9 @@ export class ResourceError extends Error {
   readonly code: number
   readonly data: unknown
   /** For what a POST is told by its status, too; all else is an answer of JSON-RPC. */
-  readonly refusal: Refusal | undefined
+  readonly refusal: HttpRefusal | undefined
 
-  constructor(code: number, message: string, data?: unknown, refusal?: Refusal) {
+  constructor(code: number, message: string, data?: unknown, refusal?: HttpRefusal) {
     super(message)
     this.name = 'ResourceError'
     this.code = code
@@ -98,7 +98,7 @@ export function rangeNotSatisfiable(uri: string, size: number): ResourceError {
   return refused({ status: 416, fault: 'range-not-satisfiable', headers }, { uri, size })
 }
 
-function refused(refusal: Refusal, data?: Record<string, unknown>): ResourceError {
+function refused(refusal: HttpRefusal, data?: Record<string, unknown>): ResourceError {
   const { fault } = refusal
   return new ResourceError(STREAM_ERROR, faultMessage(fault), { ...data, reason: fault }, refusal)
 }
