@@ -31,10 +31,9 @@ export function parseOptions<T extends object>(
     const type = typeof settings[name]
     const isNumber = type === 'number'
     const mayBeNull = name === 'idleTimeout'
-    const isOfType = (): boolean =>
-      typeof value === type ? !isNumber || (value as number) >= 0 : mayBeNull && value === null
     const [isFine, words] = kinds[name] ?? [
-      isOfType,
+      () =>
+        typeof value === type ? !isNumber || (value as number) >= 0 : mayBeNull && value === null,
       (isNumber ? NUMBER : `a ${type}`) + (mayBeNull ? ', or null' : '')
     ]
     checkOption(caller, name, isFine(value), words)

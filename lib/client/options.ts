@@ -96,7 +96,8 @@ export const RETRY_DEFAULTS = {
 
 /** Headers in one of their forms, or a function that makes them. */
 export const HEADERS: Kind = [
-  value => typeof value === 'function' || (typeof value === 'object' && value !== null),
+  // Of what is an object or a function already, it makes no other.
+  value => Object(value) === value,
   'headers, or a function'
 ]
 
