@@ -33,6 +33,8 @@ export interface RelayOptions {
   readonly debug: (format: string, ...args: unknown[]) => void
   /** Its body, where that has been read already. */
   readonly body?: string | undefined
+  /** The event that repeats its cursor: stock clients forget what no connection has told them. */
+  readonly primer: string
   /** The requests in it. */
   readonly requestIds: readonly RequestId[]
   /**
@@ -209,7 +211,10 @@ export class RelayedResponse implements ExchangeUser {
     const { lease } = link.backplane
     const res = this.#res
     if (this.#req.method === 'GET' && acceptsEvents(this.#req)) {
-      if (!this.#isWaiting && !writeEventsHead(res)) return
+      if (!this.#isWaiting) {
+        if (!writeEventsHead(res)) return
+        res.write(this.#options.primer)
+      }
       this.#isWaiting = true
       res.write(KEEP_ALIVE_COMMENT)
       return this.#timer.start(Math.min(keepAlive ?? Infinity, lease * SILENCE))

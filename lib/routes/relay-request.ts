@@ -1,5 +1,7 @@
 // A request for what another instance has goes there whole.
+import { parseEventId } from '../protocol/event-id.js'
 import { isRequest } from '../protocol/json-rpc.js'
+import { primerText } from '../protocol/sse-writer.js'
 import { readAhead } from '../endpoint/read-ahead.js'
 import { debugElsewhere } from '../endpoint/refusals.js'
 import { canAnswer } from '../endpoint/reply.js'
@@ -49,9 +51,16 @@ function send(context: Context, relay: Relay, tag: string, body: string | undefi
     maxBodyBytes,
     debug,
     body,
+    primer: primerOf(context),
     requestIds: messages.filter(isRequest).map(({ id }) => id),
     gone
   }).begin()
+}
+
+/** With the id that its client has come with. */
+function primerOf({ lastEventId = '', profile: { primer } }: Context): string {
+  if (primer === 'none' || parseEventId(lastEventId) === undefined) return ''
+  return primerText(primer, lastEventId, null)
 }
 
 function textOf({ text, body }: Context): string {

@@ -185,6 +185,23 @@ describe('an instance that others cannot reach', () => {
     expect(gist(waiting)).toEqual(['one', 1])
   })
 
+  it.concurrent('repeats the id of a client that waits, which stock ones forget else', async () => {
+    const all = await anywhere({}, { lease: LEASE })
+    const { first, call } = await all.call()
+    call.emit(note('one'))
+    await first.nextMessage()
+    first.destroy()
+    await settled(all)
+    kill(all, 1)
+    const lastEventId = lastId(first)
+    const waiting = await get(all.urls[1]!, headersFor({ version: VERSION, lastEventId }))
+    expect((await waiting.next(({ id }) => id !== undefined)).id).toBe(lastEventId)
+    all.members[1]!.backplane.isUp = true
+    call.result()
+    await waiting.ended
+    expect(gist(waiting)).toEqual([1])
+  })
+
   it.concurrent('loses no message of a stream that is relayed meanwhile', async () => {
     const all = await anywhere({}, { lease: LEASE })
     const { first, call, link } = await all.call()
