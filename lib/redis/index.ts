@@ -8,8 +8,8 @@ import { RedisBackplane } from './redis-backplane.js'
 export type { Backplane, BackplaneCommand } from '../backplane/types.js'
 
 /**
- * A client of `redis` (node-redis 5 or later) or `ioredis` (5 or later), or a cluster of either. It
- * is not used itself: two connections with its settings are opened.
+ * A client of `redis` (node-redis 5 or later) or `ioredis` (5 or later), or a cluster of either, or
+ * a Sentinel of `ioredis`. It is not used itself: two connections with its settings are opened.
  */
 export interface RedisClient {
   readonly duplicate: (...options: never[]) => unknown
@@ -51,6 +51,11 @@ export function redisBackplane(options: RedisBackplaneOptions): Backplane {
   const { client, secret, lease = 6000, prefix = 'mcps:', ...others } = options
   const [other] = Object.keys(others)
   if (other !== undefined) throw new TypeError(`redisBackplane: unknown option \`${other}\``)
+  if (isSentinel(client))
+    throw new TypeError(
+      'redisBackplane: option `client` must not be a Sentinel of redis, which does not connect ' +
+        'here; that of ioredis does'
+    )
   const connect = connectorFor(client)
   if (connect === undefined)
     throw new TypeError(
@@ -74,6 +79,11 @@ export function redisBackplane(options: RedisBackplaneOptions): Backplane {
 
 function isSecret(value: unknown): value is string {
   return typeof value === 'string' && value.length >= SHORTEST_SECRET
+}
+
+/** Of node-redis. That of ioredis is a client like any other. */
+function isSentinel(client: unknown): boolean {
+  return typeof client === 'object' && client !== null && 'getSentinelNode' in client
 }
 
 /** The two are told apart by what only one of them has. */

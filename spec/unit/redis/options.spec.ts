@@ -1,4 +1,5 @@
 import { describe, expect, it } from '@jest/globals'
+import { createSentinel } from 'redis'
 import { redisBackplane, type RedisBackplaneOptions } from '../../../lib/redis/index.js'
 import { ioRedis, nodeRedis } from '../../e2e/redis/clients.js'
 
@@ -43,6 +44,15 @@ describe('an option of redisBackplane()', () => {
       lease: options.lease ?? 6000
     })
   })
+})
+
+it('redisBackplane() refuses a Sentinel of node-redis, which would not connect', () => {
+  // It connects when it is told to.
+  const sentinel = createSentinel({
+    name: 'primary',
+    sentinelRootNodes: [{ host: '127.0.0.1', port: 1 }]
+  })
+  expect(() => redisBackplane({ client: sentinel, secret })).toThrow('Sentinel of redis')
 })
 
 it('redisBackplane() wants options', () => {
