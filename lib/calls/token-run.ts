@@ -49,13 +49,16 @@ export class TokenRun implements CapturedAnswerListener {
     const work = isLate ? run.askAnew(asked, this) : run.ask(asked, this)
     // It may have been answered at once, before it could say that it was over.
     if (call.stream.isEnded) return work.leave()
-    call.onDrain = () => work.drain()
-    call.onReleased = () => work.leave()
+    const drained = (): void => work.drain()
+    const released = (): void => work.leave()
+    call.onDrain = drained
+    call.onReleased = released
     // An endpoint with sessions knows cancellation only as a notification; the client's own names
     // an id that it never saw.
     if (session === undefined) return
     const cancelled = cancellation(id, 'The client has cancelled the request')
-    call.onCancelled = (by = req) => void tellEndpoint(parts, by, cancelled, { sessionId: session })
+    const tell = (by = req): void => void tellEndpoint(parts, by, cancelled, { sessionId: session })
+    call.onCancelled = tell
   }
 
   // CapturedAnswerListener

@@ -18,7 +18,8 @@ export class WireCall {
   constructor(call: Call, host: TokensHost) {
     this.call = call
     this.host = host
-    call.onDrain = () => this.drained()
+    const drained = (): void => this.drained()
+    call.onDrain = drained
   }
 
   /** Whether its client has been asked something under this id, and has not answered. */

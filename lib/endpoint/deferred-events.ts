@@ -136,7 +136,7 @@ export class DeferredEvents implements EventInterceptor {
     const req = held.#req
     const emitOnRequest = req.emit
 
-    req.emit = function emit(this: IncomingMessage, event: string, ...args: unknown[]): boolean {
+    const emit = (event: string, ...args: unknown[]): boolean => {
       if (event === 'close') held.#isClosed = true
       // While the body is read: who reads it waits for the close that follows its end.
       const isRead = event === 'close' && req.readableEnded && !held.#isBodyDropped
@@ -147,7 +147,8 @@ export class DeferredEvents implements EventInterceptor {
       // A body that has been read closes its request by itself: that is no news of the client.
       if (event !== 'close' || !req.complete) maskRequest(req)
       return held.#call(req, event, args, true)
-    } as IncomingMessage['emit']
+    }
+    req.emit = emit as IncomingMessage['emit']
   }
 
   /** Emits what is not held. */

@@ -98,8 +98,9 @@ export function watchSocket({ socket }: IncomingMessage, watcher: SocketWatcher)
  */
 export function watchRequest(req: IncomingMessage, watcher: RequestWatcher): void {
   const { destroy } = req
-  req.destroy = (error?: Error): IncomingMessage =>
+  const watched = (error?: Error): IncomingMessage =>
     watcher.requestDestroyed(error) ? req : destroy.call(req, error)
+  req.destroy = watched
 }
 
 /**

@@ -113,7 +113,7 @@ class ReadAhead implements LateBody {
     const req = this.#req
     const push = this.#push
     const isPromptPast = (): boolean => !this.#options.mustWait && this.#body.size > PROMPT_BYTES
-    req.push = (chunk: Buffer | null, encoding?: BufferEncoding): boolean => {
+    const observed = (chunk: Buffer | null, encoding?: BufferEncoding): boolean => {
       if (chunk === null) return this.#whole()
       const hasRoom = push.call(req, chunk, encoding)
       if (this.#isOver) return hasRoom
@@ -128,6 +128,7 @@ class ReadAhead implements LateBody {
       process.nextTick(() => (isFine ? this.#becomeLate() : this.#settle()))
       return hasRoom
     }
+    req.push = observed
   }
 
   get #length(): number {
@@ -171,7 +172,7 @@ class ReadAhead implements LateBody {
     else {
       // Who has not begun to read may refuse it still.
       const { read } = req
-      req.read = (size?: number) => {
+      const readLast = (size?: number): unknown => {
         const chunk = read.call(req, size) as unknown
         if (req.readableLength === 0) {
           req.read = read
@@ -179,6 +180,7 @@ class ReadAhead implements LateBody {
         }
         return chunk
       }
+      req.read = readLast
     }
     return true
   }

@@ -80,10 +80,13 @@ export class RunStream extends CaptureHost {
       return undefined
     }
     const due = this.dueBody
-    if (due !== undefined) stream.onResponse = ({ id }) => due.answered(id)
-    else if (initialize !== undefined)
-      stream.onResponse = message => noteRevision(instance, initialize, message)
-    else if (this.onAnswered !== undefined) stream.onResponse = this.onAnswered
+    const onResponse =
+      due !== undefined
+        ? ({ id }: Message) => due.answered(id)
+        : initialize !== undefined
+          ? (message: Message) => noteRevision(instance, initialize, message)
+          : this.onAnswered
+    if (onResponse !== undefined) stream.onResponse = onResponse
     // Node forgets who was at the other end once the socket is gone, unless it has been asked: the
     // endpoint may have to be told of its client then, as if by that client.
     void req.socket.remoteAddress

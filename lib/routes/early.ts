@@ -28,10 +28,11 @@ export function passEarly(context: Context, late: LateBody, ours: readonly Route
     late.drop()
     run.learn()
   })
-  late.isAnswered = () => !run.isUndecided
-  late.isWanted = () => run.isUndecided || run.isAwaiting
+  const isAnswered = (): boolean => !run.isUndecided
+  const isWanted = (): boolean => run.isUndecided || run.isAwaiting
   const post = new EarlyPost(context, run, late)
-  late.onWhole = (body, text) => settle(context, post.whole(body, text, ours))
+  const onWhole: LateBody['onWhole'] = (body, text) => settle(context, post.whole(body, text, ours))
+  Object.assign(late, { isAnswered, isWanted, onWhole })
   run.runEarly()
 }
 

@@ -68,18 +68,21 @@ export class Wire implements ReaderHost {
   start(receive: (message: WireMessage, extra: unknown) => void): Promise<void> {
     const { transport } = this
     const { onmessage, onclose, onerror } = transport
-    transport.onmessage = (message: WireMessage, extra?: unknown) => {
-      onmessage?.(message, extra)
-      if (!this.#isClosed) receive(message, extra)
+    const listeners: Pick<TransportLike, 'onmessage' | 'onclose' | 'onerror'> = {
+      onmessage: (message: WireMessage, extra) => {
+        onmessage?.(message, extra)
+        if (!this.#isClosed) receive(message, extra)
+      },
+      onclose: () => {
+        onclose?.()
+        this.#closed()
+      },
+      onerror: error => {
+        onerror?.(error)
+        this.session.onerror?.(error)
+      }
     }
-    transport.onclose = () => {
-      onclose?.()
-      this.#closed()
-    }
-    transport.onerror = error => {
-      onerror?.(error)
-      this.session.onerror?.(error)
-    }
+    Object.assign(transport, listeners)
     return transport.start()
   }
 

@@ -41,7 +41,8 @@ export class RelatedMessages {
   constructor(parts: InstanceParts, task: Task) {
     this.#parts = parts
     this.#task = task
-    task.onChange = () => this.#changed()
+    const changed = (): void => this.#changed()
+    task.onChange = changed
   }
 
   heard(message: Message, text: string): void {
