@@ -1,6 +1,6 @@
 // One body over many connections: what it hands up, when it comes back, and what it says of it.
 
-import { afterEach, describe, expect, it } from '@jest/globals'
+import { afterEach, describe, expect, it, jest } from '@jest/globals'
 import { resumableFetch, type Reconnection } from '../../../lib/client/index.js'
 import { closeAll } from '../../helpers/listen.js'
 import {
@@ -20,10 +20,12 @@ import {
   response,
   scripted,
   status,
-  whole
+  whole,
+  type ServerAnswer
 } from './scripted.js'
 
 afterEach(closeAll)
+afterEach(() => void jest.restoreAllMocks())
 
 describe('an event stream with a link', () => {
   it('is one response, with the head of the first', async () => {
@@ -244,28 +246,34 @@ describe('onReconnect', () => {
 })
 
 describe('a server that wants its client back at once', () => {
-  const delaysOf = async (text: (n: number) => string, count: number) => {
-    const answers = Array.from({ length: count }, (_, n) => whole(`retry: 0\n${text(n)}`))
+  /** The delays, where each connection takes `lasting` milliseconds. */
+  const delaysOf = async (text: (n: number) => string, { lasting = 0, maxTimeout = 1000 } = {}) => {
+    let time = performance.now()
+    jest.spyOn(performance, 'now').mockImplementation(() => time)
+    const answers = Array.from({ length: 7 }, (_, n): ServerAnswer => (res, req) => {
+      time += lasting
+      whole(`retry: 0\n${text(n)}`)(res, req)
+    })
     const { url } = await scripted(...answers, whole(response('last')))
     const delays: number[] = []
     const onReconnect = ({ delay }: Reconnection) => delays.push(delay)
-    expect(
-      (await readAll(await fetchOnce(url, { minTimeout: 40, onReconnect }))).error
-    ).toBeUndefined()
+    const { error } = await readAll(
+      await fetchOnce(url, { minTimeout: 40, maxTimeout, onReconnect })
+    )
+    expect(error).toBeUndefined()
     return delays
   }
 
   it('sees it less and less often, up to a bound, where it has nothing new', async () => {
-    const delays = await delaysOf(n => `id: ${n}\ndata:\n\n`, 7)
-    // Each counts from the opening of the connection before it.
-    for (const [n, most] of [4, 8, 16, 32, 64, 80, 80].entries())
-      expect(delays[n]).toBeLessThanOrEqual(most)
-    expect(delays.reduce((sum, delay) => sum + delay)).toBeGreaterThan(60)
+    const nothing = (n: number) => `id: ${n}\ndata:\n\n`
+    expect(await delaysOf(nothing)).toEqual([4, 8, 16, 32, 64, 80, 80])
+    expect(await delaysOf(nothing, { maxTimeout: 20 })).toEqual([4, 8, 16, 20, 20, 20, 20])
+    // Each counts from the opening of the connection before it, the first from the call's head.
+    expect(await delaysOf(nothing, { lasting: 10 })).toEqual([4, 0, 6, 22, 54, 70, 70])
   })
 
   it('sees it a little later where it has', async () => {
-    const delays = await delaysOf(n => note(`${n}`, n), 7)
-    for (const delay of delays) expect(delay).toBeLessThanOrEqual(8)
+    expect(await delaysOf(n => note(`${n}`, n))).toEqual(Array(7).fill(4))
   })
 })
 
