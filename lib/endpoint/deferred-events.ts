@@ -1,6 +1,7 @@
 // The events of a response and of its request: who hears what, and when, once a stream has taken
 // the place of their socket; and those behind us in the async context of their call, although Node
 // emits them from the socket's.
+import { EventEmitter } from 'node:events'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { dropsBody, maskRequest } from './node-internals.js'
 import type { EventInterceptor, ResponsePipeline } from './response-pipeline.js'
@@ -22,6 +23,8 @@ export interface DeferredEventsHost {
 
 type AnyFunction = (...args: never[]) => unknown
 
+/** As others patch `emit`, `on` and `off` where we and they meet: what traces requests does. */
+const NATIVE = { ...EventEmitter.prototype }
 const NOBODY: readonly unknown[] = []
 const NONE: readonly string[] = []
 const RESPONSE_EVENTS = ['close', 'finish']
@@ -129,7 +132,7 @@ export class DeferredEvents implements EventInterceptor {
     if (!this.#isHolding || !isHeld || !HELD_RESPONSE_EVENTS.includes(event))
       return this.#pipeline.emitOnWire(event, args)
     if (event === 'close') this.#host.gone()
-    return this.#call(this.#pipeline.res, event, args, true)
+    return this.#emitInFront(this.#pipeline.res, this.#pipeline.emitter, event, args)
   }
 
   static #patchRequest(held: DeferredEvents): void {
@@ -146,7 +149,7 @@ export class DeferredEvents implements EventInterceptor {
       held.#heldRequestEvents = withLast(held.#heldRequestEvents, event)
       // A body that has been read closes its request by itself: that is no news of the client.
       if (event !== 'close' || !req.complete) maskRequest(req)
-      return held.#call(req, event, args, true)
+      return held.#emitInFront(req, emitOnRequest, event, args)
     }
     req.emit = emit as IncomingMessage['emit']
   }
@@ -161,6 +164,26 @@ export class DeferredEvents implements EventInterceptor {
       return this.#host.runInside(emitAll)
     const hasCalled = this.#call(req, event, args, true)
     return this.#call(req, event, args, false) || hasCalled
+  }
+
+  /** Emits to those in front of us: to listeners, and to what stands there in place of `emit`. */
+  #emitInFront(
+    emitter: IncomingMessage | ServerResponse,
+    emit: AnyFunction,
+    event: string,
+    args: unknown[]
+  ): boolean {
+    const behind = emitter.rawListeners(event).filter(other => !this.#inFront.includes(other))
+    const isForNobody = emitter.listenerCount(event) === behind.length
+    // Without a listener an error would be thrown.
+    if (emit === NATIVE.emit || (event === 'error' && isForNobody))
+      return this.#call(emitter, event, args, true)
+    for (const listener of behind) NATIVE.off.call(emitter, event, listener as () => void)
+    try {
+      return Reflect.apply(emit, emitter, [event, ...args]) as boolean
+    } finally {
+      for (const listener of behind) NATIVE.on.call(emitter, event, listener as () => void)
+    }
   }
 
   /** Calls the listeners on one side of us. */

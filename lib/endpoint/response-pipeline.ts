@@ -45,10 +45,10 @@ export class ResponsePipeline implements Layer {
   #top: Layer = this
   /** The pipeline that stands furthest behind, set on the first one. */
   latest: ResponsePipeline = this
-  readonly #first: ResponsePipeline | undefined
   readonly #below: ResponsePipeline | undefined
   readonly #patches: ResponseMethods
-  readonly #emit: AnyMethod
+  /** What Node has for events, and what somebody in front of us has made of it. */
+  readonly emitter: AnyMethod
   #interceptor: EventInterceptor | undefined
   #showsHead = false
 
@@ -56,13 +56,14 @@ export class ResponsePipeline implements Layer {
     this.res = res
     this.isReusable = hasNativeWrite(res)
     this.methods = methodsOf(res)
-    this.#emit = res.emit as AnyMethod
-    this.#first = first
+    this.emitter = res.emit as AnyMethod
     this.#below = first?.latest
     this.#patches = first === undefined ? PATCHES : patchesOf(() => this.#top)
     if (first === undefined) (res as Piped)[PIPELINE] = this
     else first.latest = this
     Object.assign(res, this.#patches)
+    // Now, as whoever patches it behind us must keep their patch.
+    res.emit = first === undefined ? EMIT : (event, ...args: unknown[]) => this.emit(event, args)
   }
 
   /** Nobody has patched the response since. */
@@ -118,18 +119,16 @@ export class ResponsePipeline implements Layer {
   /** From now on events are emitted by an interceptor. */
   interceptEvents(interceptor: EventInterceptor): void {
     this.#interceptor = interceptor
-    this.res.emit =
-      this.#first === undefined ? EMIT : (event, ...args: unknown[]) => this.emit(event, args)
   }
 
-  /** Calls the interceptor. */
   emit(event: string | symbol, args: unknown[]): boolean {
-    return (this.#interceptor as EventInterceptor).emit(event as string, args)
+    if (this.#interceptor === undefined) return this.emitOnWire(event, args)
+    return this.#interceptor.emit(event as string, args)
   }
 
   /** Emits an event as Node does. */
-  emitOnWire(event: string, args: unknown[]): boolean {
-    return this.#emit.call(this.res, event, ...args) as boolean
+  emitOnWire(event: string | symbol, args: unknown[]): boolean {
+    return this.emitter.call(this.res, event, ...args) as boolean
   }
 
   /**
