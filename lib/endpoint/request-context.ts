@@ -51,8 +51,6 @@ export class RequestContext<Instance extends InstanceParts = InstanceParts> {
   readonly session: string | undefined
   /** As its client has sent it: endpoints rewrite it to please their SDK. */
   readonly accept: string
-  /** The event id that its client has last. */
-  readonly lastEventId: string | undefined
   /** The body of a POST, once it has been read; `undefined` where that could not be done. */
   body: unknown
   /** The JSON that it was parsed from, where that is known. */
@@ -81,7 +79,6 @@ export class RequestContext<Instance extends InstanceParts = InstanceParts> {
     this.identity = identity
     this.session = sessionOf(req)
     this.accept = req.headers.accept ?? ''
-    this.lastEventId = headerOf(req, 'last-event-id')
   }
 
   /** Whose it is; '': nobody's in particular. */
@@ -101,6 +98,11 @@ export class RequestContext<Instance extends InstanceParts = InstanceParts> {
   /** What the session has negotiated, else what the request says in its head. */
   get revision(): string | undefined {
     return this.#revisionOf(this.owner)
+  }
+
+  /** The event id that its client has last. */
+  get lastEventId(): string | undefined {
+    return headerOf(this.req, 'last-event-id')
   }
 
   /** What it prefers of how it is answered (RFC 7240). */

@@ -1,6 +1,5 @@
 // Requests that are for those behind us.
 import type { RequestContext } from '../endpoint/request-context.js'
-import { endpoint } from './endpoint.js'
 import { replaceHeader } from '../endpoint/request-body.js'
 import type { Answer, Context } from './route.js'
 
@@ -10,12 +9,10 @@ export function passNotMcp({ instance, method, next }: RequestContext): void {
   next()
 }
 
-/** Lets the endpoint answer a GET whose cursor means nothing to it. */
-export function passAfresh(context: Context, why: string): Answer {
-  return () => {
-    const { instance, req } = context
-    instance.debug('Last-Event-ID not resumed, passed on as a plain GET: %s', why)
-    replaceHeader(req, 'last-event-id', undefined)
-    return context.hasMcpHeaders ? endpoint(context)() : context.next()
-  }
+/** Makes a GET whose cursor means nothing to the endpoint a plain one, for the next routes. */
+export function forgetCursor(context: Context, why: string): Answer | undefined {
+  const { instance, req } = context
+  instance.debug('Last-Event-ID not resumed, passed on as a plain GET: %s', why)
+  replaceHeader(req, 'last-event-id', undefined)
+  return context.hasMcpHeaders ? undefined : () => context.next()
 }

@@ -5,7 +5,7 @@ import type { FoundStream } from '../streams/finished-streams.js'
 import { whyNotTheirs } from '../endpoint/not-theirs.js'
 import { refuseAndCount } from '../endpoint/refusals.js'
 import { canAnswer } from '../endpoint/reply.js'
-import { passAfresh } from './pass.js'
+import { forgetCursor } from './pass.js'
 import { follow } from './follow.js'
 import { tellLapsed } from './lapsed.js'
 import { hasMissedNothing, nothingLeft } from './resume.js'
@@ -45,7 +45,7 @@ async function find(context: Context, eventId: EventId): Promise<Answer | undefi
   return undefined
 }
 
-function answerFor(context: Context, found: FoundStream, cursor: number): Answer {
+function answerFor(context: Context, found: FoundStream, cursor: number): Answer | undefined {
   const { instance, lastEventId = '' } = context
   const { value: stream } = found
   const isListener = stream.kind === 'listen'
@@ -54,7 +54,7 @@ function answerFor(context: Context, found: FoundStream, cursor: number): Answer
       ? stream.isEnded && cursor === stream.last
       : hasMissedNothing(found.value, cursor)
   if (isListener && (hasAll || found.kind === 'ended'))
-    return passAfresh(context, 'its listen channel is over')
+    return forgetCursor(context, 'its listen channel is over')
   if (hasAll) return () => nothingLeft(context, stream)
   if (found.kind === 'local' && (isListener || !found.value.log.hasEvicted(cursor))) {
     // A listen channel owes nobody a response: there is no request whose error could tell of a

@@ -5,7 +5,7 @@ import { type EventId, formatGoneId, isGoneId, label } from '../protocol/event-i
 import { errorResponse } from '../protocol/json-rpc.js'
 import { encodeIdField, encodeMessage } from '../protocol/sse-writer.js'
 import { answer, canAnswer, noContent, relayAnswer } from '../endpoint/reply.js'
-import { passAfresh } from './pass.js'
+import { forgetCursor } from './pass.js'
 import { eventIdIn, mayBeOthers } from './resume-at-endpoint.js'
 import type { Answer, Context, Route } from './route.js'
 import { EVENT_STREAM_HEAD } from '../endpoint/stream-headers.js'
@@ -29,11 +29,15 @@ export const unknownStream: Route = context => {
   if (isGoneId(context.lastEventId ?? '')) return () => noContent(context.res)
   const { requestId } = eventId
   return requestId === undefined
-    ? passAfresh(context, 'not a stream of this client')
+    ? forgetCursor(context, 'not a stream of this client')
     : answerFor(context, eventId, requestId)
 }
 
-async function answerFor(context: Context, eventId: EventId, requestId: number): Promise<Answer> {
+async function answerFor(
+  context: Context,
+  eventId: EventId,
+  requestId: number
+): Promise<Answer | undefined> {
   const { instance, res } = context
   const admission = await instance.admissions.of(context, ADMITTED_FOR)
   if (admission.kind === 'refusal') {
@@ -41,7 +45,7 @@ async function answerFor(context: Context, eventId: EventId, requestId: number):
     return () => relayAnswer(admission.response, res)
   }
   if (!canAnswer(res)) return () => undefined
-  if (admission.kind === 'none') return passAfresh(context, 'the endpoint cannot be asked')
+  if (admission.kind === 'none') return forgetCursor(context, 'the endpoint cannot be asked')
   if (admission.kind === 'error') {
     const error = errorResponse(requestId, admission.error)
     return () => tell(context, eventId, error, 'as the endpoint refuses it')

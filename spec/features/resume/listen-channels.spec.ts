@@ -210,6 +210,23 @@ describe('an endpoint that allows one', () => {
     expect((await two.nextMessage()).params.data).toBe(1)
   })
 
+  it('attaches who comes back for a channel that is over to the one there is', async () => {
+    const mounted = await scene((call, n) => (n < 3 ? opens(call) : refuses(call)))
+    const { endpoint, listen } = mounted
+    const one = await listen()
+    endpoint.calls[0]!.emit(note(1))
+    await one.nextMessage()
+    endpoint.calls[0]!.res.end()
+    await one.ended
+    const two = await listen()
+    two.destroy()
+    await parked(mounted)
+    const again = await listen({ 'last-event-id': one.blocks.at(-1)!.id! })
+    expect([again.status, streamIdOf(again)]).toEqual([200, streamIdOf(two)])
+    endpoint.calls[1]!.emit(note(2))
+    expect((await again.nextMessage()).params.data).toBe(2)
+  })
+
   it.each([401, 404, 405, 500])('has any other answer passed on: %d', async status => {
     const { listen, endpoint } = await scene((call, n) =>
       n === 1 ? opens(call) : call.res.writeHead(status).end('no')
