@@ -67,50 +67,59 @@ export type ReadBody =
 export async function readBody(req: IncomingMessage, limit: number): Promise<ReadBody> {
   const { body } = req as ParsedRequest
   if (isParsed(req)) {
-    if (typeof body === 'string') return parseJson(Buffer.from(body))
-    return Buffer.isBuffer(body) ? parseJson(body) : { body, text: undefined }
+    if (typeof body !== 'string' && !Buffer.isBuffer(body)) return { body, text: undefined }
+    return readParsed(parseUtf8(Buffer.from(body)))
   }
   if (req.readableDidRead) return { fault: 'invalid-json', status: 400 }
-  // Also what is no object: the error is about its being no answer then.
+  return readParsed(await new Promise<Parsed>(resolve => decode(req, limit, resolve)))
+}
+
+function readParsed({ body, text, size, status }: Parsed): ReadBody {
+  if (size !== 'fine') return { fault: 'body-too-complex', status: 413 }
+  if (status === undefined) return { body, text }
+  if (status === 413) return { fault: 'body-too-large', status }
+  return status === 415
+    ? { fault: 'body-unreadable', status }
+    : { fault: 'invalid-json', status: 400 }
+}
+
+/** What has become of a body. */
+interface Parsed {
+  readonly body?: unknown
+  /** What it was parsed from, as it was written, where that is known. */
+  readonly text?: string | undefined
+  readonly size: JsonSize
+  /** Why it has not been parsed. */
+  readonly status?: number | undefined
+}
+
+function parseUtf8(bytes: Buffer): Parsed {
+  const size = sizeOf(bytes)
+  if (size !== 'fine') return { size }
+  const text = bytes.toString()
+  try {
+    return { body: JSON.parse(text) as unknown, text, size }
+  } catch {
+    return { size, status: 400 }
+  }
+}
+
+type HttpError = Error & { readonly status?: number }
+
+/** By body-parser, which knows encodings and charsets. JSON need not be an object. */
+function decode(req: ParsedRequest, limit: number, done: (parsed: Parsed) => void): void {
   let text: string | undefined
   let size: JsonSize = 'fine'
   const verify = (_req: unknown, _res: unknown, bytes: Buffer, charset: string): void => {
     size = sizeOf(bytes)
     if (size !== 'fine') throw new RangeError('Too much to be parsed')
-    text = textOf(bytes, charset)
+    // Without a mark in front.
+    if (charset === 'utf-8') text = bytes.toString('utf8').replace(/^\ufeff/, '')
   }
-  const anyJson = bodyParser.json({ limit, type: () => true, strict: false, verify })
-  const error = await new Promise<HttpError | undefined>(resolve =>
-    anyJson(req, undefined as never, resolve)
+  const parser = bodyParser.json({ limit, type: () => true, strict: false, verify })
+  parser(req, undefined as never, (error: HttpError | undefined) =>
+    done({ body: req.body, text, size, status: error && (error.status ?? 400) })
   )
-  if (isTooComplex(size)) return TOO_COMPLEX
-  if (error === undefined) return { body: (req as ParsedRequest).body, text }
-  if (error.status === 413) return { fault: 'body-too-large', status: 413 }
-  return error.status === 415
-    ? { fault: 'body-unreadable', status: 415 }
-    : { fault: 'invalid-json', status: 400 }
-}
-
-type HttpError = Error & { readonly status?: number }
-
-const TOO_COMPLEX: ReadBody = { fault: 'body-too-complex', status: 413 }
-
-/** A type guard would not see that `verify` has been called. */
-const isTooComplex = (size: JsonSize): boolean => size !== 'fine'
-
-function parseJson(bytes: Buffer): ReadBody {
-  if (isTooComplex(sizeOf(bytes))) return TOO_COMPLEX
-  const text = bytes.toString()
-  try {
-    return { body: JSON.parse(text) as unknown, text }
-  } catch {
-    return { fault: 'invalid-json', status: 400 }
-  }
-}
-
-/** As it was written, without a mark in front; `undefined` where it is in another charset. */
-function textOf(bytes: Buffer, charset: string): string | undefined {
-  return charset === 'utf-8' ? bytes.toString('utf8').replace(/^\ufeff/, '') : undefined
 }
 
 /**
@@ -160,34 +169,15 @@ export function parseBody(
   limit: number,
   done: (body: unknown, text?: string) => void
 ): void {
-  if (isPlain(headers)) {
-    const size = sizeOf(bytes)
-    if (size !== 'fine') return done(unparsed(size))
-    const text = bytes.toString('utf8')
-    let body: unknown
-    try {
-      body = JSON.parse(text)
-    } catch {
-      return done(undefined)
-    }
-    return done(body, text)
-  }
-  // Compressed, or in another charset: body-parser knows how. It reads a copy, so that the original
-  // stays unread.
-  const copy = Object.assign(Readable.from([bytes]), { headers }) as unknown as ParsedRequest
-  let text: string | undefined
-  let size: JsonSize = 'fine'
-  const verify = (_req: unknown, _res: unknown, decoded: Buffer, charset: string): void => {
-    size = sizeOf(decoded)
-    if (size !== 'fine') throw new RangeError('Too much to be parsed')
-    text = textOf(decoded, charset)
-  }
-  const parser = bodyParser.json({ limit, type: () => true, verify })
-  parser(copy, undefined as never, error => {
+  const parsed = ({ body, text, size, status }: Parsed): void => {
     if (size !== 'fine') done(unparsed(size))
-    else if (error === undefined) done(copy.body, text)
+    else if (status === undefined) done(body, text)
     else done(undefined)
-  })
+  }
+  if (isPlain(headers)) return parsed(parseUtf8(bytes))
+  // A copy, so that the original stays unread.
+  const copy = Object.assign(Readable.from([bytes]), { headers })
+  decode(copy as unknown as ParsedRequest, limit, parsed)
 }
 
 function isPlain(headers: IncomingHttpHeaders): boolean {
