@@ -32,7 +32,7 @@ const MARKS: Record<Mark, [sign: string, style: 'green' | 'red' | 'yellow']> = {
 const OPTIONS = {
   header: { type: 'string', multiple: true, default: [] },
   call: { type: 'string' },
-  arguments: { type: 'string', default: '{}' },
+  arguments: { type: 'string' },
   'keep-alive': { type: 'string', default: '20' },
   timeout: { type: 'string', default: '8' },
   help: { type: 'boolean', default: false }
@@ -122,8 +122,12 @@ function parse(args: string[]): Arguments | 'help' {
   }
 }
 
-function callOf(name: string | undefined, json: string): Call | undefined {
-  if (name === undefined) return undefined
+function callOf(name: string | undefined, json: string | undefined): Call | undefined {
+  if (name === undefined) {
+    if (json !== undefined) throw new UsageError('--arguments is for --call <tool>')
+    return undefined
+  }
+  if (json === undefined) return { name, arguments: {} }
   let given: unknown
   try {
     given = JSON.parse(json)

@@ -427,6 +427,7 @@ describe('what cannot be checked', () => {
       ['check', 'http://127.0.0.1/', '--call', 'count', '--arguments', '[1]'],
       /^--arguments \[1\]: a JSON object is wanted$/m
     ],
+    [['check', 'http://127.0.0.1/', '--arguments', '{}'], /^--arguments is for --call <tool>$/m],
     [['check', 'http://127.0.0.1/', '--colour'], /Unknown option '--colour'/]
   ])('explains what is wrong with how it is called: %j', async (args, message) => {
     const { code, stderr } = await check(...args)
