@@ -119,7 +119,7 @@ export class ClientMessages {
   }
 
   #done(id: RequestId | undefined, streamId: string): void {
-    void this.#wire.send(JSON.parse(endNotification(streamId)) as WireMessage)
+    void this.#wire.answer(JSON.parse(endNotification(streamId)) as WireMessage)
     this.#respond(id, { streamId, status: statusOf({ isEnded: true }) })
   }
 
@@ -150,7 +150,7 @@ export class ClientMessages {
 
   /** `id`, `undefined`: it was no request. */
   #respond(id: RequestId | undefined, result: object): void {
-    if (id !== undefined) void this.#wire.send({ jsonrpc: '2.0', id, result })
+    if (id !== undefined) void this.#wire.answer({ jsonrpc: '2.0', id, result })
   }
 
   #refuseLapsed(request: StreamRequest, fault: StreamFault, found?: FoundStream): void {

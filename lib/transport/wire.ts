@@ -38,6 +38,8 @@ export interface WireSession {
  * so that messages leave in the turn in which they were made.
  */
 const MOST_UNDERWAY = 256 * 1024
+/** The same of answers to what its client asks us: who takes none and asks on is cut off. */
+const MOST_ANSWERS = 1024 * 1024
 
 export class Wire implements ReaderHost {
   /** Stands for it where it is not to be kept. */
@@ -54,6 +56,8 @@ export class Wire implements ReaderHost {
   readonly #readers = new Set<WireReader>()
   /** Bytes of messages that the transport has not taken. */
   #underway = 0
+  /** Of these, bytes of answers of ours. */
+  #answers = 0
   #isClosed = false
   #lastSent: Promise<void> = Promise.resolve()
 
@@ -104,12 +108,24 @@ export class Wire implements ReaderHost {
     }
   }
 
+  /** Answers its client, who need not take anything to ask for more. */
+  async answer(message: WireMessage): Promise<void> {
+    if (this.#answers > MOST_ANSWERS) {
+      this.#host.debug('wire closed, its client asks and takes no answers')
+      return this.close()
+    }
+    const { length } = JSON.stringify(message)
+    this.#answers += length
+    await this.send(message, length)
+    this.#answers -= length
+  }
+
   /**
    * Without an id there is a `null`, as JSON-RPC wants it; the official SDK reads such a message
    * and drops it.
    */
   refuse(id: RequestId | undefined, { code, message, data }: ErrorObject): void {
-    void this.send({
+    void this.answer({
       jsonrpc: '2.0',
       id: id ?? null,
       error: { code, message, ...(data !== undefined && { data }) }

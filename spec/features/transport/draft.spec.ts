@@ -620,6 +620,31 @@ describe('limits', () => {
     await transport.close()
   })
 
+  it('a wire whose client asks on, and takes no answer, is closed, and what it held is given back', async () => {
+    const streams = mcpStreams()
+    closeLater(() => streams.close({ drain: 0 }))
+    let held = 0
+    let isClosed = false
+    const wire: TransportLike = {
+      start: async () => undefined,
+      close: async () => void (isClosed = true),
+      send: async message => {
+        held += JSON.stringify(message).length
+        if ((message as Json).id !== 0) await new Promise(() => undefined)
+      }
+    }
+    const transport = resumableTransport(wire, streams)
+    await transport.start()
+    wire.onmessage?.({ ...initialize('2025-11-25', DECLARED), id: 0 })
+    const before = streams.stats().bytes
+    for (let id = 1; id <= 50_000 && !isClosed; id++)
+      wire.onmessage?.({ jsonrpc: '2.0', id, method: 'stream/poll/all', params: {} })
+    expect(isClosed).toBe(true)
+    expect(held).toBeLessThan(1.1 * 1024 * 1024)
+    expect(streams.stats().bytes).toBeLessThanOrEqual(before)
+    await transport.close()
+  })
+
   it('a wire that stays forgets the sessions that came back on it when they end', async () => {
     setFlagsFromString('--expose-gc')
     const collectGarbage = runInNewContext('gc') as () => void
