@@ -48,7 +48,7 @@ export class WiresTokens implements WireTokens {
   }
 
   join(host: TokensHost): SessionTokens {
-    return new WireSession(this, host)
+    return new WireSessionTokens(this, host)
   }
 
   /** The call that waits for its client's answer under this id. */
@@ -58,7 +58,7 @@ export class WiresTokens implements WireTokens {
   }
 }
 
-class WireSession implements SessionTokens {
+class WireSessionTokens implements SessionTokens {
   readonly #wires: WiresTokens
   readonly #tokens: TokenCalls
   readonly #host: TokensHost

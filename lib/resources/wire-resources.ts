@@ -23,6 +23,38 @@ export function resourcesOnWires(
 ): WireResources | undefined {
   const { publicUrl, streamable } = service.settings
   if (publicUrl === undefined) return undefined
+  /** [SEP-2532, WebSocket Transport] A wire gets a download URL, whatever the mode is over HTTP. */
+  const resultOnWire = async (
+    message: ResourceMessage,
+    { owner, signal, capabilities, sessionId, ask }: WireClient
+  ): Promise<Record<string, unknown>> => {
+    service.throwIfClosing()
+    const { uri } = paramsOf(message)
+    if (!isUri(uri)) throw badUri()
+    const declaration = declarationOf(message, declarationIn(capabilities))
+    if (declaration === undefined) throw notDeclared(uri)
+    const wanted = {
+      uri,
+      owner,
+      sessionId: undefined,
+      revision: revisionIn(message),
+      envelope: envelopeOf(message),
+      maxStreamSize: maxStreamSizeOf(declaration)
+    }
+    const work = new Waiting()
+    const gone = (): void => work.gone()
+    signal.addEventListener('abort', gone)
+    try {
+      return await service.openOnWire(
+        work,
+        wanted,
+        ({ facts }) => downloads.ticketFor(wanted, facts, publicUrl, { sessionId, ask }),
+        ask
+      )
+    } finally {
+      signal.removeEventListener('abort', gone)
+    }
+  }
   return {
     isAbout: isOfResources,
     speakOf: (method, result) =>
@@ -30,7 +62,7 @@ export function resourcesOnWires(
     answer: async (message, wire) => {
       const { id } = message
       try {
-        const result = await resultOnWire(service, downloads, message, wire, publicUrl)
+        const result = await resultOnWire(message, wire)
         return { jsonrpc: '2.0', id, result }
       } catch (error) {
         const { uri } = paramsOf(message)
@@ -41,41 +73,5 @@ export function resourcesOnWires(
       }
     },
     ended: (sessionId, owner) => downloads.tickets.endSession(sessionId, owner)
-  }
-}
-
-/** [SEP-2532, WebSocket Transport] A wire gets a download URL, whatever the mode is over HTTP. */
-async function resultOnWire(
-  service: ResourceService,
-  downloads: ResourceDownloads,
-  message: ResourceMessage,
-  { owner, signal, capabilities, sessionId, ask }: WireClient,
-  publicUrl: string
-): Promise<Record<string, unknown>> {
-  service.throwIfClosing()
-  const { uri } = paramsOf(message)
-  if (!isUri(uri)) throw badUri()
-  const declaration = declarationOf(message, declarationIn(capabilities))
-  if (declaration === undefined) throw notDeclared(uri)
-  const wanted = {
-    uri,
-    owner,
-    sessionId: undefined,
-    revision: revisionIn(message),
-    envelope: envelopeOf(message),
-    maxStreamSize: maxStreamSizeOf(declaration)
-  }
-  const work = new Waiting()
-  const gone = (): void => work.gone()
-  signal.addEventListener('abort', gone)
-  try {
-    return await service.openOnWire(
-      work,
-      wanted,
-      ({ facts }) => downloads.ticketFor(wanted, facts, publicUrl, { sessionId, ask }),
-      ask
-    )
-  } finally {
-    signal.removeEventListener('abort', gone)
   }
 }
