@@ -4,6 +4,7 @@ import { Duplex, Readable } from 'node:stream'
 import bodyParser from 'body-parser'
 import { type JsonSize, sizeOfJson } from '../protocol/json-bounds.js'
 import { type Message, MOST_MESSAGES } from '../protocol/json-rpc.js'
+import { type BodyLimits, CountedBody } from './counted-body.js'
 
 type ParsedRequest = IncomingMessage & { body?: unknown; _body?: boolean }
 
@@ -62,16 +63,37 @@ export type ReadBody =
 
 /**
  * Reads the JSON body of a request that is ours to answer, wherever it is by now; whatever type it
- * calls itself. One that a parser has read before is taken as it is: its cost has been paid.
+ * calls itself. One that a parser has read before is taken as it is: its cost has been paid. While
+ * it comes it is counted.
  */
-export async function readBody(req: IncomingMessage, limit: number): Promise<ReadBody> {
+export async function readBody(req: IncomingMessage, limits: BodyLimits): Promise<ReadBody> {
   const { body } = req as ParsedRequest
   if (isParsed(req)) {
     if (typeof body !== 'string' && !Buffer.isBuffer(body)) return { body, text: undefined }
     return readParsed(parseUtf8(Buffer.from(body)))
   }
   if (req.readableDidRead) return { fault: 'invalid-json', status: 400 }
-  return readParsed(await new Promise<Parsed>(resolve => decode(req, limit, resolve)))
+  const counted = await gather(req, limits)
+  const { whole: bytes, isTooLarge } = counted
+  counted.dispose()
+  if (bytes === undefined) return { fault: 'body-too-large', status: isTooLarge ? 413 : 503 }
+  const { headers } = req
+  return readParsed(await new Promise(resolve => decode(bytes, headers, limits.limit, resolve)))
+}
+
+/** Resolves when all has come, or too much: the rest is read off then. */
+function gather(req: IncomingMessage, limits: BodyLimits): Promise<CountedBody> {
+  const body = new CountedBody(limits)
+  body.beginCounting()
+  return new Promise(resolve => {
+    const add = (chunk: Buffer | string): void => {
+      if (body.add(Buffer.from(chunk))) return
+      req.off('data', add).resume()
+      resolve(body)
+    }
+    req.on('data', add)
+    for (const event of ['end', 'close']) req.once(event, () => resolve(body))
+  })
 }
 
 function readParsed({ body, text, size, status }: Parsed): ReadBody {
@@ -107,7 +129,13 @@ function parseUtf8(bytes: Buffer): Parsed {
 type HttpError = Error & { readonly status?: number }
 
 /** By body-parser, which knows encodings and charsets. JSON need not be an object. */
-function decode(req: ParsedRequest, limit: number, done: (parsed: Parsed) => void): void {
+function decode(
+  encoded: Buffer,
+  headers: IncomingHttpHeaders,
+  limit: number,
+  done: (parsed: Parsed) => void
+): void {
+  const req = Object.assign(Readable.from([encoded]), { headers }) as unknown as ParsedRequest
   let text: string | undefined
   let size: JsonSize = 'fine'
   const verify = (_req: unknown, _res: unknown, bytes: Buffer, charset: string): void => {
@@ -174,10 +202,8 @@ export function parseBody(
     else if (status === undefined) done(body, text)
     else done(undefined)
   }
-  if (isPlain(headers)) return parsed(parseUtf8(bytes))
-  // A copy, so that the original stays unread.
-  const copy = Object.assign(Readable.from([bytes]), { headers })
-  decode(copy as unknown as ParsedRequest, limit, parsed)
+  if (isPlain(headers)) parsed(parseUtf8(bytes))
+  else decode(bytes, headers, limit, parsed)
 }
 
 function isPlain(headers: IncomingHttpHeaders): boolean {

@@ -354,6 +354,24 @@ describe('the size', () => {
     await expectNothingTaken()
   })
 
+  it('of what has not come whole is counted, and bounded by what there is room for: 503', async () => {
+    await start({ maxBytes: 4 * MEBIBYTE, maxBodyBytes: MEBIBYTE })
+    const { hostname, port, pathname, search } = new URL(link)
+    const socket = connect(Number(port), hostname)
+    closeLater(() => socket.destroy())
+    const lines = Object.entries(ALICE).map(([name, value]) => `${name}: ${value}`)
+    const head = [`POST ${pathname}${search} HTTP/1.1`, `host: ${hostname}`, ...lines]
+    const before = served.streams.stats().bytes
+    const part = 900_000
+    socket.write([...head, `content-length: ${part + 1}`, '', ' '.repeat(part)].join('\r\n'))
+    while (served.streams.stats().bytes < before + part) await new Promise(setImmediate)
+    const answers = `${JSON.stringify([yes(0), yes('b')])}${' '.repeat(200_000)}`
+    await expectRefused(await send(answers), 503, 'body-too-large')
+    socket.destroy()
+    while (served.streams.stats().bytes > before) await new Promise(setImmediate)
+    await expectNothingTaken()
+  })
+
   it('that is never reached keeps nothing: a client that leaves half-way has sent nothing', async () => {
     const { hostname, port, pathname, search } = new URL(link)
     const socket = connect(Number(port), hostname)
