@@ -110,6 +110,8 @@ export class IdempotentRequest {
   /** A client waits, for as long as its connection is open. */
   join(res: ServerResponse, onSettled: (outcome: Outcome) => void): void {
     if (this.#request === undefined) return
+    // It has left while another instance was asked who has the call: its close will not come again.
+    if (res.destroyed) return this.awaitClients()
     this.#waiting.set(res, onSettled)
     this.#release(this.#request)
     res.once('close', () => {

@@ -59,6 +59,17 @@ describe('a call without a client', () => {
     })
   })
 
+  it('is abandoned after its time where its clients had left before they could wait', () => {
+    const store = storeOf()
+    const begun = begin(store, 'a')
+    const outcomes: string[] = []
+    const left = Object.assign(new EventEmitter(), { destroyed: true })
+    begun.call.join(left as ServerResponse, ({ kind }) => void outcomes.push(kind))
+    expect([jest.getTimerCount(), store.bytes]).toEqual([1, 10])
+    jest.advanceTimersByTime(500)
+    expect([begun.told, outcomes, store.running]).toEqual([['stop', 'release'], [], 0])
+  })
+
   it('holds nothing more when its client is there again, whose leaving begins its time anew', () => {
     const store = storeOf()
     const begun = begin(store, 'a')
