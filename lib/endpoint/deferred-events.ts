@@ -173,11 +173,10 @@ export class DeferredEvents implements EventInterceptor {
     event: string,
     args: unknown[]
   ): boolean {
+    if (emit === NATIVE.emit) return this.#call(emitter, event, args, true)
     const behind = emitter.rawListeners(event).filter(other => !this.#inFront.includes(other))
-    const isForNobody = emitter.listenerCount(event) === behind.length
     // Without a listener an error would be thrown.
-    if (emit === NATIVE.emit || (event === 'error' && isForNobody))
-      return this.#call(emitter, event, args, true)
+    if (event === 'error' && emitter.listenerCount(event) === behind.length) return false
     for (const listener of behind) NATIVE.off.call(emitter, event, listener as () => void)
     try {
       return Reflect.apply(emit, emitter, [event, ...args]) as boolean
