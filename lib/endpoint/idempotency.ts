@@ -1,6 +1,7 @@
 // What makes a POST the same as one before: its `Idempotency-Key`, and its body.
 import { createHash } from 'node:crypto'
 import { isComparable } from '../protocol/comparable.js'
+import { isTooMany } from '../protocol/json-rpc.js'
 import { compactJson } from '../protocol/json-text.js'
 import type { RequestContext } from './request-context.js'
 
@@ -20,8 +21,19 @@ export function keyOf(context: RequestContext, key = context.idempotencyKey): st
   return context.scopeOf(key)
 }
 
+/** What a POST may be sent again under; `undefined`: nothing, or it would be another call. */
+export function keyedBy(
+  context: RequestContext
+): (BodyDigest & { readonly key: string }) | undefined {
+  const { messages, body, text, profile } = context
+  if (messages.length === 0 || isTooMany(messages) || !profile.taken) return undefined
+  const key = keyOf(context)
+  const digest = key === undefined ? undefined : digestOf(body, text)
+  return key === undefined || digest === undefined ? undefined : { key, ...digest }
+}
+
 /** What makes two bodies the same request. */
-export interface BodyDigest {
+interface BodyDigest {
   readonly hash: string
   /** Characters of its JSON. */
   readonly size: number

@@ -1,7 +1,7 @@
 // What another instance has: the request is answered there.
-import { isRequest, isTooMany } from '../protocol/json-rpc.js'
+import { isRequest } from '../protocol/json-rpc.js'
 import type { Place } from '../streams/directory.js'
-import { digestOf, keyOf } from '../endpoint/idempotency.js'
+import { keyedBy } from '../endpoint/idempotency.js'
 import { isRelayed } from '../endpoint/loopback.js'
 import { canAnswer } from '../endpoint/reply.js'
 import { namedByHead, namedByMessages } from './names.js'
@@ -39,12 +39,10 @@ export function elsewhereByBody(context: Context): Answer | undefined {
 
 /** By the key under which a request may have begun elsewhere: it is begun at one instance only. */
 export const elsewhereByKey: Route = context => {
-  const { instance, body, messages, owner } = context
+  const { instance, messages, owner } = context
   const relay = relayFor(context)
-  if (relay === undefined || !messages.some(isRequest) || isTooMany(messages)) return undefined
-  if (!context.profile.taken) return undefined
-  const key = keyOf(context)
-  if (key === undefined || digestOf(body, context.text) === undefined) return undefined
+  const key = relay && messages.some(isRequest) ? keyedBy(context)?.key : undefined
+  if (relay === undefined || key === undefined) return undefined
   const { directory, isClosing } = instance
   // What leaves begins nothing that others would have to wait for.
   const place = isClosing ? directory.where('key', key) : directory.claim(key, owner)

@@ -1,36 +1,37 @@
 // A POST that repeats an `Idempotency-Key`: it gets the response of the first, and runs nothing.
 import { label } from '../protocol/event-id.js'
-import { isRequest, isTooMany } from '../protocol/json-rpc.js'
+import { isRequest } from '../protocol/json-rpc.js'
 import { isKnown } from '../streams/directory.js'
-import { digestOf, keyOf } from '../endpoint/idempotency.js'
+import { keyedBy } from '../endpoint/idempotency.js'
 import type { Outcome } from '../endpoint/idempotent-request.js'
 import { repeatAnswer } from '../endpoint/recorded-answer.js'
 import { refuseAndCount } from '../endpoint/refusals.js'
 import { canAnswer, guarded, refuse } from '../endpoint/reply.js'
 import { followTurn } from './follow.js'
 import { tellLapsed } from './lapsed.js'
-import { type Answer, type Context, settle } from './route.js'
+import type { Answer, Context } from './route.js'
 
 export function repeated(context: Context): Answer | undefined {
-  const { instance, res, owner, body, messages } = context
-  if (messages.length === 0 || isTooMany(messages) || !context.profile.taken) return undefined
-  const key = keyOf(context)
-  const digest = key === undefined ? undefined : digestOf(body, context.text)
-  if (key === undefined || digest === undefined) return undefined
+  const { instance, res, owner, messages } = context
+  const keyed = keyedBy(context)
+  if (keyed === undefined) return undefined
   const { idempotency, directory, isClosing } = instance
-  const earlier = directory.here.key(key)
+  const earlier = directory.here.key(keyed.key)
   if (earlier.kind === 'unknown') {
     const requestIds = messages.filter(isRequest).map(({ id }) => id)
-    if (!isClosing) context.keyed = idempotency.begin({ key, owner, ...digest, requestIds })
+    if (!isClosing) context.keyed = idempotency.begin({ ...keyed, owner, requestIds })
     return undefined
   }
   // The answer is ours, and the endpoint's own check of the origin would not run.
   if (context.isForeign) return () => refuseAndCount(context, 403, 'foreign-origin')
-  if (earlier.value.hash !== digest.hash) return () => refuse(res, 409, 'key-reused')
-  return () => {
+  if (earlier.value.hash !== keyed.hash) return () => refuse(res, 409, 'key-reused')
+  return async () => {
     instance.debug('POST sent again under its key: nothing runs twice')
-    if (earlier.kind === 'ended') return answerAs(context, earlier.value.outcome)
-    return earlier.value.join(res, outcome => settle(context, answerAs(context, outcome)))
+    const outcome =
+      earlier.kind === 'ended'
+        ? earlier.value.outcome
+        : await new Promise<Outcome>(resolve => earlier.value.join(res, resolve))
+    return answerAs(context, outcome)
   }
 }
 
