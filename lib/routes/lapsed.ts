@@ -1,12 +1,13 @@
 // A client whose events are gone, and who cannot be told by a status: as an event.
 import { now } from '../protocol/clock.js'
 import { faultError, type StreamFault } from '../protocol/errors.js'
-import { formatGoneId, formatPrimerId, label } from '../protocol/event-id.js'
+import { formatPrimerId, label } from '../protocol/event-id.js'
 import { errorResponse } from '../protocol/json-rpc.js'
-import { encodeIdField, encodeMessage, primerText } from '../protocol/sse-writer.js'
+import { primerText } from '../protocol/sse-writer.js'
 import type { FoundStream } from '../streams/finished-streams.js'
 import type { Context } from './route.js'
 import { writeStreamHead } from '../endpoint/stream-headers.js'
+import { lastErrors } from './tell-gone.js'
 
 /** Gives it the one thing that settles its calls: an error for each of its request ids. */
 export function tellLapsed(context: Context, lapsed: FoundStream, cursor: number): void {
@@ -29,12 +30,8 @@ export function tellLapsed(context: Context, lapsed: FoundStream, cursor: number
       null
     )
   )
-  for (const [i, id] of found.requestIds.entries()) {
-    const isLast = i === found.requestIds.length - 1
-    if (isLast) res.write(encodeIdField(formatGoneId(found, cursor)))
-    res.write(encodeMessage(errorResponse(id, faultError(fault))))
-  }
-  res.end()
+  const errors = found.requestIds.map(id => errorResponse(id, faultError(fault)))
+  res.end(lastErrors(found, cursor, errors))
 }
 
 function faultOf({ kind, value }: FoundStream): StreamFault {

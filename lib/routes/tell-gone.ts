@@ -18,15 +18,21 @@ export function tellGone(
   requestIds: readonly RequestId[]
 ): void {
   const eventId = parseEventId(headerOf(req, 'last-event-id') ?? '')
-  const named = eventId?.requestId
-  const told: Uint8Array[] = []
-  if (eventId !== undefined && named !== undefined)
-    told.push(
-      encodeIdField(formatGoneId({ id: eventId.streamId, requestIds: [named] }, eventId.sequence))
-    )
-  for (const id of named === undefined ? requestIds : [named])
-    told.push(encodeMessage(goneError(id)))
-  res.end(Buffer.concat(told))
+  if (eventId?.requestId === undefined)
+    return void res.end(Buffer.concat(requestIds.map(goneError).map(encodeMessage)))
+  const { streamId: id, sequence, requestId } = eventId
+  res.end(lastErrors({ id, requestIds: [requestId] }, sequence, [goneError(requestId)]))
+}
+
+/** Errors for a stream's calls, the last one under an id that says that they have been told. */
+export function lastErrors(
+  stream: { readonly id: string; readonly requestIds: readonly RequestId[] },
+  sequence: number,
+  errors: readonly string[]
+): Buffer {
+  const events = errors.map(encodeMessage)
+  events.splice(-1, 0, encodeIdField(formatGoneId(stream, sequence)))
+  return Buffer.concat(events)
 }
 
 /** Ends an event stream that nobody can come back to, with an error for each of its requests. */

@@ -1,14 +1,14 @@
 // A client that comes back for a call that this process does not know: it was made before a
 // restart, or at another instance.
 import { faultError } from '../protocol/errors.js'
-import { type EventId, formatGoneId, isGoneId, label } from '../protocol/event-id.js'
+import { type EventId, isGoneId, label } from '../protocol/event-id.js'
 import { errorResponse } from '../protocol/json-rpc.js'
-import { encodeIdField, encodeMessage } from '../protocol/sse-writer.js'
 import { answer, canAnswer, noContent, relayAnswer } from '../endpoint/reply.js'
 import { forgetCursor } from './pass.js'
 import { eventIdIn, mayBeOthers } from './resume-at-endpoint.js'
 import type { Answer, Context, Route } from './route.js'
 import { EVENT_STREAM_HEAD } from '../endpoint/stream-headers.js'
+import { lastErrors } from './tell-gone.js'
 
 /**
  * Milliseconds for which the endpoint is not asked again about one who was admitted: clients come
@@ -73,6 +73,5 @@ function tell(
     requestId,
     why
   )
-  const told = [encodeIdField(formatGoneId(stream, sequence)), encodeMessage(error)]
-  answer(res, 200, EVENT_STREAM_HEAD, Buffer.concat(told))
+  answer(res, 200, EVENT_STREAM_HEAD, lastErrors(stream, sequence, [error]))
 }
