@@ -2,7 +2,14 @@
 // which they hear nothing.
 import { now } from '../protocol/clock.js'
 import { DueQueue, Waiting } from '../streams/due-queue.js'
-import { isObject, isRequest, isRequestId, type Message, paramsOf } from '../protocol/json-rpc.js'
+import {
+  isObject,
+  isRequest,
+  isRequestId,
+  type Message,
+  paramsOf,
+  type RequestId
+} from '../protocol/json-rpc.js'
 import { encodeMessage } from '../protocol/sse-writer.js'
 import { metaOf } from '../protocol/envelope.js'
 import type { Stream } from '../streams/stream.js'
@@ -16,19 +23,19 @@ export interface ProgressSettings {
 
 /** All that are due by time: one timer for each of the two delays. */
 export class ProgressReports {
-  readonly #settings: ProgressSettings
-  readonly #first: DueQueue
-  readonly #next: DueQueue
+  readonly after: number
+  readonly first: DueQueue
+  readonly next: DueQueue
 
-  constructor(settings: ProgressSettings) {
-    this.#settings = settings
-    this.#first = new DueQueue(settings.after)
-    this.#next = new DueQueue(settings.every)
+  constructor({ after, every }: ProgressSettings) {
+    this.after = after
+    this.first = new DueQueue(after)
+    this.next = new DueQueue(every)
   }
 
   close(): void {
-    this.#first.close()
-    this.#next.close()
+    this.first.close()
+    this.next.close()
   }
 
   /**
@@ -43,26 +50,8 @@ export class ProgressReports {
       const { progressToken } = metaOf(paramsOf(message))
       return isRequestId(progressToken) ? [progressToken] : []
     })
-    if (tokens.length === 0) return undefined
-    const { after } = this.#settings
-    return new ProgressReport({
-      stream,
-      tokens,
-      startedAt,
-      after,
-      first: this.#first,
-      next: this.#next
-    })
+    return tokens.length === 0 ? undefined : new ProgressReport(this, stream, tokens, startedAt)
   }
-}
-
-interface ReportFacts {
-  readonly stream: Stream
-  readonly tokens: readonly (string | number)[]
-  readonly startedAt: number
-  readonly after: number
-  readonly first: DueQueue
-  readonly next: DueQueue
 }
 
 /**
@@ -74,17 +63,25 @@ const SECONDS_IN_ONE = 1e9
 const decoder = new TextDecoder()
 
 export class ProgressReport {
-  readonly #facts: ReportFacts
-  #tokens: readonly (string | number)[]
+  readonly #reports: ProgressReports
+  readonly #stream: Stream
+  readonly #startedAt: number
+  #tokens: readonly RequestId[]
   #saidAt: number
   readonly #waiting = new Waiting(() => this.#due())
 
-  constructor(facts: ReportFacts) {
-    this.#facts = facts
-    this.#tokens = facts.tokens
-    this.#saidAt = facts.startedAt
-    if (now() - facts.startedAt >= facts.after) facts.next.add(this.#waiting)
-    else facts.first.add(this.#waiting)
+  constructor(
+    reports: ProgressReports,
+    stream: Stream,
+    tokens: readonly RequestId[],
+    startedAt: number
+  ) {
+    this.#reports = reports
+    this.#stream = stream
+    this.#tokens = tokens
+    this.#startedAt = this.#saidAt = startedAt
+    const isLate = now() - startedAt >= reports.after
+    ;(isLate ? reports.next : reports.first).add(this.#waiting)
   }
 
   /** The endpoint has said something: what it says of its progress is better than what we can. */
@@ -102,14 +99,16 @@ export class ProgressReport {
   }
 
   #due(): void {
-    const { stream, startedAt, after, first, next } = this.#facts
+    const { after, first, next } = this.#reports
+    const stream = this.#stream
     if (stream.isEnded) return
     const time = now()
     if (time - this.#saidAt < after) return first.add(this.#waiting)
-    const seconds = Math.round((time - startedAt) / 1000)
+    const seconds = (time - this.#startedAt) / 1000
+    const progress = seconds / SECONDS_IN_ONE
+    const message = `still running, ${Math.round(seconds)} s`
     for (const progressToken of this.#tokens) {
-      const progress = (time - startedAt) / 1000 / SECONDS_IN_ONE
-      const params = { progressToken, progress, message: `still running, ${seconds} s` }
+      const params = { progressToken, progress, message }
       // For a client that is connected now: it is no event, so nobody comes back for it.
       stream.readers.comment(
         encodeMessage(JSON.stringify({ jsonrpc: '2.0', method: 'notifications/progress', params }))
