@@ -16,7 +16,7 @@ export function abortWith(
   controller = new AbortController()
 ): { readonly controller: AbortController; readonly release: () => void } {
   const release = onAbort(signal, () => controller.abort(signal?.reason))
-  controller.signal.addEventListener('abort', release)
+  onAbort(controller.signal, release)
   return { controller, release }
 }
 
