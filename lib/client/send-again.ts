@@ -53,6 +53,8 @@ async function sendOnce(
     const response = await onConnection(controller, idleTimeout, sent, discard)
     if (isCut(response, url)) throw incomplete()
     const { status, body, headers } = response
+    // No other response can be made with such a one.
+    if (status > 599) return response
     // One of our streams sees to the signal itself.
     if (body === null || streamUrlOf(response, url) !== undefined) {
       release()

@@ -333,6 +333,12 @@ describe('a server that knows the key', () => {
     ])
   })
 
+  it('may answer with a status that no `Response` can be made with', async () => {
+    const { url, requests } = await scripted(greeting, status(799, KNOWN, 'odd'))
+    const answer = await (await acquainted(url))(url, POST)
+    expect([answer.status, await answer.text(), requests.length]).toEqual([799, 'odd', 2])
+  })
+
   it('gives other answers as it would without us', async () => {
     const { url } = await scripted(
       greeting,
