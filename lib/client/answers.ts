@@ -3,6 +3,7 @@
 import { now } from '../protocol/clock.js'
 import { isResponse, type RequestId } from '../protocol/json-rpc.js'
 import type { WrittenMessage } from '../protocol/json-splice.js'
+import { pause } from './pause.js'
 import type { Call } from './stream-request.js'
 
 /**
@@ -83,16 +84,13 @@ export async function answersOf(
   signal: AbortSignal
 ): Promise<readonly WrittenMessage[] | undefined> {
   const isComplete = (): boolean => ![...call.asked.values()].includes(undefined)
-  let timer
-  await new Promise<void>(resolve => {
-    timer = setTimeout(resolve, patience)
-    call.onAnswer = () => {
-      // Also where nothing is left to wait for.
-      if (isComplete() || signal.aborted) resolve()
-    }
-    call.onAnswer()
-  })
-  clearTimeout(timer)
+  const enough = new AbortController()
+  call.onAnswer = () => {
+    // Also where nothing is left to wait for.
+    if (isComplete() || signal.aborted) enough.abort()
+  }
+  call.onAnswer()
+  await pause(patience, enough.signal).catch(() => undefined)
   return isComplete() && call.asked.size > 0
     ? ([...call.asked.values()] as WrittenMessage[])
     : undefined

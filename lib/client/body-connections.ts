@@ -4,7 +4,7 @@ import { now } from '../protocol/clock.js'
 import type { RequestId } from '../protocol/json-rpc.js'
 import type { WrittenMessage } from '../protocol/json-splice.js'
 import { answersOf } from './answers.js'
-import type { ClientSettings, ReconnectReason } from './options.js'
+import type { ReconnectReason } from './options.js'
 import type { ReceivedBlocks } from './received-blocks.js'
 import { ResumptionError, type ResumptionErrorCode } from './resumption-error.js'
 import { isPassing, leastDelay, retryAfterOf, untilNextAttempt } from './retry-delay.js'
@@ -57,21 +57,13 @@ export class BodyConnections {
   #isTurnOver = false
   readonly #call: Call
   readonly #received: ReceivedBlocks
-  readonly #settings: ClientSettings
   /** Aborts when nothing more is handed up. */
   readonly #over: AbortSignal
 
-  constructor(
-    streamUrl: string,
-    call: Call,
-    received: ReceivedBlocks,
-    settings: ClientSettings,
-    over: AbortSignal
-  ) {
+  constructor(streamUrl: string, call: Call, received: ReceivedBlocks, over: AbortSignal) {
     this.#url = streamUrl
     this.#call = call
     this.#received = received
-    this.#settings = settings
     this.#over = over
   }
 
@@ -119,7 +111,7 @@ export class BodyConnections {
 
   /** Tells the server that nobody wants the rest. */
   cancelStream(): void {
-    cancelStream(this.#url, this.#call, this.#settings)
+    cancelStream(this.#url, this.#call)
   }
 
   failure(code: ResumptionErrorCode): ResumptionError {
@@ -133,7 +125,7 @@ export class BodyConnections {
     attempts.retryAfter = undefined
     if (isDue) return
     const received = this.#received
-    const settings = this.#settings
+    const { settings } = this.#call
     if (++received.attempt > settings.maxRetries) throw this.failure('retries-exhausted')
     const { attempt, lastEventId, retry, empty } = received
     const least = leastDelay(this.#openedAt, empty, settings)
@@ -142,7 +134,7 @@ export class BodyConnections {
   }
 
   get #signOfLife(): number {
-    const { idleTimeout, minTimeout } = this.#settings
+    const { idleTimeout, minTimeout } = this.#call.settings
     return Math.min(Math.max(idleTimeout ?? Infinity, minTimeout), SIGN_OF_LIFE)
   }
 
@@ -150,15 +142,8 @@ export class BodyConnections {
     this.#current = new AbortController()
     this.#openedAt = now()
     this.#received.empty++
-    return requestStream(
-      answers === undefined ? 'GET' : 'POST',
-      this.#url,
-      this.#call,
-      this.#settings,
-      this.#current,
-      this.#received.lastEventId,
-      answers
-    )
+    const { lastEventId } = this.#received
+    return requestStream(this.#call, this.#current, { url: this.#url, lastEventId, answers })
   }
 
   #opened(

@@ -19,7 +19,7 @@ export class ReceivedBlocks {
 
   constructor(call: Call) {
     this.#call = call
-    this.lastEventId = call.init.headers.get('last-event-id') ?? undefined
+    this.lastEventId = call.own.headers.get('last-event-id') ?? undefined
   }
 
   /** Every request has its response: only the end is missing. */

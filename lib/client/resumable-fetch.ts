@@ -47,9 +47,7 @@ export function resumableFetch(options?: ResumableFetchOptions): FetchLike {
 function unbrokenFetch(settings: ClientSettings): FetchLike {
   const { fetch } = settings
   const servers = new Map<string, ServerFacts>()
-  const open = new Set<Call>()
-  /** Calls whose response has not begun. */
-  const sent = new Set<Call>()
+  const calls = new Set<Call>()
 
   return async (input, init = {}) => {
     const headers = new Headers(init.headers)
@@ -65,10 +63,13 @@ function unbrokenFetch(settings: ClientSettings): FetchLike {
     const written = typeof init.body === 'string' ? writtenMessages(init.body) : []
     const messages = written.map(({ message }) => message)
     const requests = messages.filter(isRequest)
+    const own = { ...init, headers: new Headers(headers), body: null }
     const call: Call = {
+      settings,
       server,
       scope: `${endpoint} ${headers.get('mcp-session-id')}`,
-      init: { ...init, headers: new Headers(headers), body: null },
+      own,
+      init: own,
       hasRequests: requests.length > 0,
       pending: new Set(requests.map(({ id }) => id)),
       asked: new Map(),
@@ -78,16 +79,16 @@ function unbrokenFetch(settings: ClientSettings): FetchLike {
       // With the latest that is known of its credentials.
       send: async ({ text }) =>
         discard(await fetch(url, await postInit(call.init, settings, text, init.signal))),
-      open
+      all: calls
     }
-    for (const other of [...sent, ...open]) {
+    for (const other of calls) {
       if (other.scope !== call.scope) continue
       // What a newer call of the same client cancels is not waited for.
       for (const message of messages) other.pending.delete(cancelledRequest(message) as RequestId)
-      if (open.has(other)) other.init = call.init
+      other.init = own
     }
 
-    if (keepAnswers(open, written, call.scope)) return new Response(null, { status: 202 })
+    if (keepAnswers(calls, written, call.scope)) return new Response(null, { status: 202 })
 
     headers.append('Prefer', STREAM_PREFERENCE)
     const isKeyed =
@@ -98,24 +99,23 @@ function unbrokenFetch(settings: ClientSettings): FetchLike {
     const request = { ...init, headers }
     const sending =
       isKeyed && server.isOurs ? sendAgain(url, request, settings) : fetch(url, request)
-    sent.add(call)
-    const answered = untilAborted(init.signal, sending, discard)
-    const response = await answered
-      .finally(() => sent.delete(call))
-      .catch((error: unknown) => {
-        // It may run all the same, and as long as it has no stream its key stands for it.
-        if (init.signal?.aborted && isKeyed && server.isOurs)
-          cancelStream(`${url}${url.includes('?') ? '&' : '?'}stream=${key}`, call, settings)
-        throw error
-      })
+    calls.add(call)
+    const response = await untilAborted(init.signal, sending, discard).catch((error: unknown) => {
+      calls.delete(call)
+      // It may run all the same, and as long as it has no stream its key stands for it.
+      if (init.signal?.aborted && isKeyed && server.isOurs)
+        cancelStream(`${url}${url.includes('?') ? '&' : '?'}stream=${key}`, call)
+      throw error
+    })
     const applied = response.headers.get('preference-applied') ?? ''
     if (applied.includes(STREAM_PREFERENCE)) server.isOurs = true
     const mayHandOff = server.isOurs || server.handsOff !== false
     call.handsOff = mayHandOff && call.pending.size > 0 && !applied.includes('handoff=never')
 
     const streamUrl = streamUrlOf(response, url)
-    if (streamUrl === undefined) return response
-    return withBody(response, unbrokenBody(response, streamUrl, call, settings))
+    if (streamUrl !== undefined) return withBody(response, unbrokenBody(response, streamUrl, call))
+    calls.delete(call)
+    return response
   }
 }
 

@@ -4,7 +4,7 @@ import { errorResponse } from '../protocol/json-rpc.js'
 import { encodeMessage } from '../protocol/sse-writer.js'
 import { onAbort } from './aborting.js'
 import { BodyConnections } from './body-connections.js'
-import type { ClientSettings, ReconnectReason } from './options.js'
+import type { ReconnectReason } from './options.js'
 import { ReceivedBlocks } from './received-blocks.js'
 import { ResumptionError } from './resumption-error.js'
 import { within } from './retry-delay.js'
@@ -20,17 +20,13 @@ const PATIENCE_AFTER_RESPONSE = 1000
 export function unbrokenBody(
   first: Response,
   streamUrl: string,
-  call: Call,
-  settings: ClientSettings
+  call: Call
 ): ReadableStream<Uint8Array> {
-  return new ReadableStream(new UnbrokenBody(first, streamUrl, call, settings), {
-    highWaterMark: 0
-  })
+  return new ReadableStream(new UnbrokenBody(first, streamUrl, call), { highWaterMark: 0 })
 }
 
 class UnbrokenBody {
   readonly #call: Call
-  readonly #settings: ClientSettings
   readonly #received: ReceivedBlocks
   readonly #connections: BodyConnections
   /** Aborts when nothing more is handed up. */
@@ -39,24 +35,16 @@ class UnbrokenBody {
   /** Ends listening to what the caller aborts the call with. */
   #release: (() => void) | undefined
 
-  constructor(first: Response, streamUrl: string, call: Call, settings: ClientSettings) {
+  constructor(first: Response, streamUrl: string, call: Call) {
     this.#call = call
-    this.#settings = settings
     this.#reader = first.body?.getReader()
     this.#received = new ReceivedBlocks(call)
-    this.#connections = new BodyConnections(
-      streamUrl,
-      call,
-      this.#received,
-      settings,
-      this.#over.signal
-    )
+    this.#connections = new BodyConnections(streamUrl, call, this.#received, this.#over.signal)
   }
 
   start(controller: Controller): void {
-    const { signal } = this.#call.init
+    const { signal } = this.#call.own
     this.#call.isConnected = () => this.#reader !== undefined
-    this.#call.open.add(this.#call)
     this.#release = onAbort(signal, () => {
       this.#end(true)
       controller.error(signal?.reason)
@@ -96,7 +84,9 @@ class UnbrokenBody {
     let reason: ReconnectReason = 'end'
     let cause: unknown
     try {
-      const patience = received.isAnswered ? PATIENCE_AFTER_RESPONSE : this.#settings.idleTimeout
+      const patience = received.isAnswered
+        ? PATIENCE_AFTER_RESPONSE
+        : this.#call.settings.idleTimeout
       const { value } = await within(patience, from.read(), () => {
         reason = 'idle'
         this.#disconnect()
@@ -115,7 +105,7 @@ class UnbrokenBody {
 
   #take(chunk: Uint8Array): Uint8Array | undefined {
     const whole = this.#received.take(chunk)
-    if (whole === undefined && this.#received.pendingBytes > this.#settings.maxEventSize)
+    if (whole === undefined && this.#received.pendingBytes > this.#call.settings.maxEventSize)
       throw this.#connections.failure('event-too-large')
     return whole
   }
@@ -151,7 +141,7 @@ class UnbrokenBody {
     this.#over.abort('over')
     call.onAnswer?.()
     call.stopWaiting?.()
-    call.open.delete(call)
+    call.all.delete(call)
     this.#release?.()
     if (!isUnwanted) return
     this.#disconnect()

@@ -19,11 +19,14 @@ export interface ServerFacts {
 
 /** The call that a stream answers. */
 export interface Call {
+  readonly settings: ClientSettings
   readonly server: ServerFacts
   /** Its server and its session: calls that share them share their credentials. */
   readonly scope: string
+  /** What it was made with. */
+  readonly own: RequestInit & { readonly headers: Headers }
   /** What the latest call of the scope was made with. */
-  init: RequestInit & { readonly headers: Headers }
+  init: RequestInit
   /** It is no listen channel, which ends when its server says so. */
   readonly hasRequests: boolean
   /** The requests that still want a response. */
@@ -50,8 +53,8 @@ export interface Call {
   answeredItselfAt?: number
   /** Hears that an answer has come. */
   onAnswer?: () => void
-  /** All calls whose streams are open. */
-  readonly open: Set<Call>
+  /** All calls whose responses have not ended. */
+  readonly all: Set<Call>
 }
 
 /** Headers that say something about one call alone. */
@@ -86,36 +89,41 @@ export async function postInit(
   return { ...init, method: 'POST', headers, body, signal: signal ?? null }
 }
 
+interface StreamRequest {
+  readonly url: string
+  readonly method?: 'DELETE'
+  readonly lastEventId?: string | undefined
+  readonly answers?: readonly WrittenMessage[] | undefined
+}
+
 /**
  * Asks for a stream, or ends it; or goes on with it, with the client's answers. It may be silent
- * for as long as a connection may; `connection` closes it.
+ * for as long as a connection may, its headers included; `connection` closes it.
  */
-export async function requestStream(
-  method: 'GET' | 'POST' | 'DELETE',
-  url: string,
-  { init }: Call,
-  settings: ClientSettings,
+export function requestStream(
+  { init, settings }: Call,
   connection: AbortController,
-  lastEventId?: string,
-  answers?: readonly WrittenMessage[]
+  { url, method, lastEventId, answers }: StreamRequest
 ): Promise<Response> {
-  const headers = await callerHeaders(init, settings)
-  headers.set('Accept', 'text/event-stream')
-  if (answers !== undefined) headers.set('Content-Type', 'application/json')
-  headers.set('Prefer', STREAM_PREFERENCE)
   const { fetch, idleTimeout } = settings
-  setLastEventId(headers, lastEventId)
-  const response = fetch(url, {
-    ...init,
-    method,
-    headers,
-    body: answers === undefined ? null : `[${answers.map(({ text }) => text).join()}]`,
-    // Credentials must not follow a redirect to somewhere else, and a stream has no reason to move.
-    redirect: 'manual',
-    signal: connection.signal,
-    keepalive: method === 'DELETE'
-  })
-  return onConnection(connection, idleTimeout, response, discard)
+  const request = async (): Promise<Response> => {
+    const headers = await callerHeaders(init, settings)
+    headers.set('Accept', 'text/event-stream')
+    if (answers !== undefined) headers.set('Content-Type', 'application/json')
+    headers.set('Prefer', STREAM_PREFERENCE)
+    setLastEventId(headers, lastEventId)
+    return fetch(url, {
+      ...init,
+      method: method ?? (answers === undefined ? 'GET' : 'POST'),
+      headers,
+      body: answers === undefined ? null : `[${answers.map(({ text }) => text).join()}]`,
+      // Credentials must not follow a redirect to elsewhere, and a stream has no reason to move.
+      redirect: 'manual',
+      signal: connection.signal,
+      keepalive: method === 'DELETE'
+    })
+  }
+  return onConnection(connection, idleTimeout, request(), discard)
 }
 
 /**
@@ -135,8 +143,11 @@ const IN_A_HEADER = /^[\t\x20-\x7e\x80-\xff]*$/
  * Tells the server that nobody wants the rest. One that does not hear it abandons the stream by
  * itself in time.
  */
-export function cancelStream(url: string, call: Call, settings: ClientSettings): void {
-  requestStream('DELETE', url, call, settings, new AbortController()).then(discard, () => undefined)
+export function cancelStream(url: string, call: Call): void {
+  requestStream(call, new AbortController(), { url, method: 'DELETE' }).then(
+    discard,
+    () => undefined
+  )
 }
 
 /** Frees the connection of a response that is of no use. */

@@ -68,8 +68,9 @@ export class TaskServer {
       // Of its own, so that silence ends this attempt alone.
       const { controller, release } = abortWith(signal)
       try {
-        const init = await this.#request(method, taskId, more)
-        const sent = this.#send({ ...init, signal: controller.signal })
+        const sent = this.#request(method, taskId, more).then(init =>
+          this.#send({ ...init, signal: controller.signal })
+        )
         return await onConnection(controller, this.#settings.idleTimeout, sent)
       } finally {
         release()

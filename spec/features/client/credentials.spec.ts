@@ -169,6 +169,19 @@ describe('the option `headers`', () => {
     expect(requests.map(({ headers }) => headers['x-n'])).toEqual([undefined, '1', '2', '3'])
   })
 
+  it('that never comes to an end counts as silence', async () => {
+    const { url } = await scripted(cut(note('1', 1)), whole(response('2')))
+    const making = [() => new Promise<Record<string, string>>(() => undefined), () => ({})]
+    const reasons: string[] = []
+    const answer = await fetchOnce(url, {
+      headers: () => making.shift()!(),
+      idleTimeout: 50,
+      onReconnect: ({ reason }) => reasons.push(reason)
+    })
+    expect((await readAll(answer)).error).toBeUndefined()
+    expect(reasons).toEqual(['error', 'error'])
+  })
+
   it('that fails counts as a failed attempt', async () => {
     const { url } = await scripted(cut(note('1', 1)), whole(response('2')))
     const failing = [() => Promise.reject(new Error('no token')), () => ({})]
