@@ -1,5 +1,6 @@
 // Where the bytes of a resource come from: the endpoint itself, where it redirects to, or the
 // download URL that it gives (SEP-2532).
+import { isJsonType } from '../protocol/fields.js'
 import { isPassing } from './retry-delay.js'
 import { discard } from './stream-request.js'
 import type { Endpoint } from './stream-resource-endpoint.js'
@@ -83,7 +84,7 @@ export function sourceOf(
       const location = locationOf(response)
       if (location === undefined) {
         // Some storages say with 200 what went wrong.
-        if (response.ok && isJson(response) && !isJsonType(from.mimeType ?? JSON_TYPE))
+        if (response.ok && isJson(response) && !isJsonType(from.mimeType ?? 'application/json'))
           throw unexpected(`JSON in place of ${from.mimeType}`, response)
         return response
       }
@@ -103,7 +104,7 @@ export function sourceOf(
 
   /** The download URL in a JSON-RPC answer. */
   function pointerIn(answer: unknown, requestId: string, response: Response, from: URL): Pointer {
-    const { id, result, error } = (answer ?? {}) as {
+    const { id, result, error } = Object(answer) as {
       id?: unknown
       result?: Record<string, unknown>
       error?: unknown
@@ -141,9 +142,6 @@ function locationOf({ status, type, headers }: Response): string | undefined {
 /** 416 as well: it says where they end. */
 export const hasBytes = ({ status }: Response): boolean => [200, 206, 416].includes(status)
 
-const JSON_TYPE = 'application/json'
-/** Not `application/json-patch+json` and its like, which are types of their own. */
-const isJsonType = (type: string): boolean => /^application\/json\s*(?:;|$)/i.test(type)
 const isJson = ({ headers }: Response): boolean => isJsonType(headers.get('content-type') ?? '')
 
 /**

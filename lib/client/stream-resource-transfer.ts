@@ -1,7 +1,8 @@
 // One transfer of a resource: which bytes have come, which answer brings the next ones, and whether
 // it may.
+import { onAbort } from './aborting.js'
 import type { ReconnectReason } from './options.js'
-import { isPassing, retryAfterOf, untilNextAttempt, within } from './retry-delay.js'
+import { isPassing, onConnection, retryAfterOf, untilNextAttempt } from './retry-delay.js'
 import { failureOf, ResourceStreamError } from './stream-resource-error.js'
 import {
   extentOf,
@@ -12,10 +13,7 @@ import {
 } from './stream-resource-head.js'
 import type { ResourceSettings } from './stream-resource-options.js'
 import { discard } from './stream-request.js'
-import { untilAborted } from './aborting.js'
 import { type Found, hasBytes, type Source, unexpected } from './stream-resource-source.js'
-
-type ByteReader = ReadableStreamDefaultReader<Uint8Array>
 
 export interface Transfer {
   /** Resolves with the first answer that has bytes. */
@@ -24,6 +22,17 @@ export interface Transfer {
   readonly size: () => number | undefined
   /** The next bytes, `undefined` behind the last of them. */
   readonly read: () => Promise<Uint8Array | undefined>
+}
+
+/** An answer with bytes. */
+interface Answer {
+  readonly reader: ReadableStreamDefaultReader<Uint8Array> | undefined
+  /** Where its bytes end, where that is known. */
+  readonly end: number | undefined
+  /** A cut would not be taken for its end. */
+  readonly isFramed: boolean
+  /** Bytes that are to come once more, because it is the whole again. */
+  repeated: number
 }
 
 /** `over` aborts when the transfer is over, whatever came of it. */
@@ -35,8 +44,6 @@ export function transferOf(
   const { maxStreamSize, maxRetries, idleTimeout, headers, onProgress } = settings
   /** Bytes that were handed up. */
   let received = 0
-  /** Bytes that are to come once more, because the server sends the whole again. */
-  let repeated = 0
   let attempt = 0
   /**
    * Whether the endpoint was asked anew since the last answer with bytes, or the last one that was
@@ -47,18 +54,15 @@ export function transferOf(
   let size: number | undefined
   /** Those of the first answer. */
   let validators: Validators | undefined
-  /** Where the bytes of the present answer end, where that is known. */
-  let end: number | undefined
-  /** A cut of the present answer would not be taken for its end. */
-  let isFramed = true
   /** The bytes that were there when an answer without such a frame last ended. */
   let endedAt: number | undefined
-  let reader: ByteReader | undefined
+  /** The present one. */
+  let answer: Answer
   let connection = new AbortController()
   /** How the last connection was lost. */
   let reason: ReconnectReason = 'error'
 
-  over.addEventListener('abort', () => connection.abort(over.reason), { once: true })
+  onAbort(over, () => connection.abort(over.reason))
 
   const failure = (
     code: ResourceStreamError['code'],
@@ -66,17 +70,8 @@ export function transferOf(
     cause?: unknown
   ): ResourceStreamError => new ResourceStreamError(code, detail, { cause })
 
-  /** Waits for what the present connection brings. */
-  function patiently<T>(
-    from: AbortController,
-    work: Promise<T>,
-    discard?: (late: T) => void
-  ): Promise<T> {
-    return within(idleTimeout, untilAborted(from.signal, work, discard), silence => {
-      reason = 'idle'
-      from.abort(silence)
-    })
-  }
+  /** By an error that the present connection is lost with: by silence, it was ended here. */
+  const lost = (): ReconnectReason => (connection.signal.aborted ? 'idle' : 'error')
 
   /** Opens the next connection, the first one at once. Throws when there will be none. */
   async function connect(cause?: unknown): Promise<Found> {
@@ -94,10 +89,12 @@ export function transferOf(
             ? { Range: `bytes=${received}-`, 'If-Range': validators?.strong as string }
             : undefined
         const finding = source.find(range, connection.signal)
-        const found = await patiently(connection, finding, late => discard(late.response))
+        const found = await onConnection(connection, idleTimeout, finding, ({ response }) =>
+          discard(response)
+        )
         const { response } = found
         if (hasBytes(response)) {
-          accept(found)
+          answer = accept(found)
           return found
         }
         discard(response)
@@ -116,6 +113,7 @@ export function transferOf(
           // All of it may have left the server, and used up what it had pointed to, without a byte
           // arriving here.
           isRenewed = false
+          reason = lost()
         }
         cause = error
       }
@@ -143,7 +141,7 @@ export function transferOf(
   }
 
   /** Takes an answer whose bytes go on where the last one stopped; throws where they do not. */
-  function accept({ response, size: promised }: Found): void {
+  function accept({ response, size: promised }: Found): Answer {
     const extent = extentOf(response)
     if (extent === undefined) throw unexpected('a range that makes no sense', response)
     const found = validatorsOf(response)
@@ -160,39 +158,40 @@ export function transferOf(
       throw unexpected('another range than was asked for', response)
     ;[size] = sizes
     if ((size ?? 0) > maxStreamSize) throw failure('too-large', `${size} bytes`)
-    // It may say that there is more of it than there is of the whole.
-    end = size === undefined ? extent.end : Math.min(extent.end ?? size, size)
-    isFramed = !isWhole || isDelimited(response)
-    repeated = isWhole ? received : 0
     isRenewed = false
-    reader = undefined
+    // What comes with it is no part of the resource: nothing is left to read.
     if (response.status === 416) discard(response)
-    else reader = response.body?.getReader() as typeof reader
+    return {
+      reader: response.body?.getReader(),
+      // It may say that there is more of it than there is of the whole.
+      end: size === undefined ? extent.end : Math.min(extent.end ?? size, size),
+      isFramed: !isWhole || isDelimited(response),
+      repeated: isWhole ? received : 0
+    }
   }
 
   async function read(): Promise<Uint8Array | undefined> {
     for (;;) {
       let bytes: Uint8Array | undefined
       let cause: unknown
-      const from = reader
-      reason = 'end'
+      const { reader, end } = answer
       try {
         // Without a body there is nothing to wait for.
-        bytes = from && (await patiently(connection, from.read())).value
+        bytes = reader && (await onConnection(connection, idleTimeout, reader.read())).value
+        reason = 'end'
       } catch (error) {
-        from?.cancel(error).catch(() => undefined)
+        reader?.cancel(error).catch(() => undefined)
         over.throwIfAborted()
-        if (reason === 'end') reason = 'error'
+        reason = lost()
         cause = error
       }
       if (bytes === undefined) {
         if (isWhole(cause)) return undefined
-        reader = undefined
         await connect(cause ?? new Error('The connection ended early'))
         continue
       }
-      const fresh = bytes.subarray(repeated)
-      repeated -= bytes.length - fresh.length
+      const fresh = bytes.subarray(answer.repeated)
+      answer.repeated -= bytes.length - fresh.length
       if (fresh.length === 0) continue
       received += fresh.length
       attempt = 0
@@ -205,6 +204,7 @@ export function transferOf(
 
   /** Whether nothing is missing when an answer brings no more. */
   function isWhole(cause: unknown): boolean {
+    const { repeated, end, isFramed } = answer
     if (repeated > 0 && cause === undefined)
       throw failure('changed', 'it is shorter than when the transfer began')
     if (size !== undefined) return received === size

@@ -1,6 +1,6 @@
 // `streamResource`: one unbroken stream of a resource's bytes, over as many answers as the network
 // needs (SEP-2532).
-import { abortWith } from './aborting.js'
+import { abortWith, onAbort } from './aborting.js'
 import { endpointOf, type ResourceTransport } from './stream-resource-endpoint.js'
 import { fileNameOf } from './stream-resource-head.js'
 import { parseResourceOptions, type StreamResourceOptions } from './stream-resource-options.js'
@@ -74,9 +74,7 @@ function streamOf(transfer: Transfer, over: AbortController): ReadableStream<Uin
     {
       start(controller) {
         // At once, also where nobody reads.
-        over.signal.addEventListener('abort', () => controller.error(over.signal.reason), {
-          once: true
-        })
+        onAbort(over.signal, () => controller.error(over.signal.reason))
       },
       async pull(controller) {
         try {
