@@ -2,6 +2,7 @@
 // take once it is lost.
 import { now } from '../protocol/clock.js'
 import type { TransportLike, WireMessage } from '../protocol/shared-wire.js'
+import { untilAborted } from './aborting.js'
 import type { ReconnectReason } from './options.js'
 import { within } from './retry-delay.js'
 
@@ -16,9 +17,8 @@ export class ClientWire {
   readonly #transport: TransportLike
   readonly #listener: WireListener
   readonly #openedAt = now()
-  /** Those who wait for the transport to take a message. */
-  readonly #waiting = new Set<() => void>()
-  #isGone = false
+  /** Aborts when it is lost, or closed. */
+  readonly #over = new AbortController()
 
   constructor(transport: TransportLike, listener: WireListener) {
     this.#transport = transport
@@ -27,12 +27,12 @@ export class ClientWire {
     const { onmessage, onerror, onclose } = transport
     transport.onmessage = (message: WireMessage, extra?: unknown) => {
       onmessage?.(message, extra)
-      if (!this.#isGone) listener.messageCame(this, message, extra)
+      if (!this.isGone) listener.messageCame(this, message, extra)
     }
     transport.onerror = error => {
       onerror?.(error)
       // That of a wire which is lost with it is no news: another takes its place.
-      setTimeout(() => this.#isGone || listener.onerror?.(error))
+      setTimeout(() => this.isGone || listener.onerror?.(error))
     }
     transport.onclose = () => {
       onclose?.()
@@ -52,7 +52,7 @@ export class ClientWire {
 
   /** Lost, or closed. */
   get isGone(): boolean {
-    return this.#isGone
+    return this.#over.signal.aborted
   }
 
   /** Milliseconds for which it has been there. */
@@ -61,22 +61,14 @@ export class ClientWire {
   }
 
   /** Resolves once the transport has taken the message, or the wire is lost. */
-  send(message: WireMessage): Promise<void> {
-    return new Promise(resolve => {
-      if (this.#isGone) return resolve()
-      this.#waiting.add(resolve)
-      const sent = async (): Promise<void> => this.#transport.send(message)
-      sent()
-        .catch(() => this.lose('error'))
-        .finally(() => {
-          this.#waiting.delete(resolve)
-          resolve()
-        })
-    })
+  async send(message: WireMessage): Promise<void> {
+    if (this.isGone) return
+    const sent = async (): Promise<void> => this.#transport.send(message)
+    await untilAborted(this.#over.signal, sent()).catch(() => this.lose('error'))
   }
 
   lose(reason: ReconnectReason): void {
-    if (this.#isGone) return
+    if (this.isGone) return
     this.discard()
     this.#listener.wireLost(this, reason)
   }
@@ -87,8 +79,7 @@ export class ClientWire {
   }
 
   async close(): Promise<void> {
-    this.#isGone = true
-    for (const resolve of this.#waiting) resolve()
+    this.#over.abort()
     await this.#transport.close()
   }
 }
