@@ -61,6 +61,6 @@ export function checkCall(
 }
 
 function checkOptions(caller: string, options: unknown): void {
-  if (options !== undefined && (typeof options !== 'object' || options === null))
+  if (typeof options !== 'object' || options === null)
     throw new TypeError(`${caller}: options must be an object`)
 }

@@ -5,11 +5,7 @@ import type { ReconnectReason, RetrySettings } from './options.js'
 import { untilAborted } from './aborting.js'
 import { pause } from './pause.js'
 
-export interface RetryTimes {
-  readonly minTimeout: number
-  readonly maxTimeout: number
-  readonly timeoutFactor: number
-}
+type RetryTimes = Pick<RetrySettings, 'minTimeout' | 'maxTimeout' | 'timeoutFactor'>
 
 /**
  * The wait before an attempt, in milliseconds: what the server asked for, or a growing delay,
@@ -66,7 +62,7 @@ export function isPassing(status: number): boolean {
 }
 
 /** How long to wait before an attempt, beyond what the settings say. All are milliseconds. */
-export interface Wait {
+interface Wait {
   /** The stream's reconnection time, if it has named one. */
   readonly retry?: number | undefined
   /** The `Retry-After` of a refusal. */

@@ -6,6 +6,7 @@ import { onAbort } from '../aborting.js'
 import { checkCall, checkOption, isTime, NUMBER } from '../check-arguments.js'
 import { pause } from '../pause.js'
 import { FIRST_STATELESS_REVISION } from '../../protocol/revisions.js'
+import { pollDelay } from './follow-task.js'
 import { WATCH } from './task-calls.js'
 import { type TaskState, watchTask } from './task-watchers.js'
 
@@ -45,8 +46,6 @@ interface Sender {
 }
 
 const CALLER = 'callTask'
-const POLL_INTERVAL = 1000
-const SHORTEST_INTERVAL = 20
 const METHOD_NOT_FOUND = -32601
 
 /**
@@ -150,9 +149,7 @@ async function follow(
       result = askResult({ method: 'tasks/result', params })
       result.catch(() => undefined)
     }
-    const { pollInterval } = state
-    const asked = typeof pollInterval === 'number' ? pollInterval : POLL_INTERVAL
-    await pause(Math.max(SHORTEST_INTERVAL, asked), signal)
+    await pause(pollDelay(state['pollInterval']), signal)
     state = (await ask({ method: 'tasks/get', params })) as unknown as TaskState
   }
 }

@@ -12,6 +12,12 @@ import { type TaskState, watcherOf } from './task-watchers.js'
 /** Milliseconds between looks, where the server names none. */
 const POLL_INTERVAL = 1000
 const SHORTEST_INTERVAL = 20
+
+/** Milliseconds until the next look, of which the server has asked for `asked`. */
+export function pollDelay(asked: unknown): number {
+  return Math.max(SHORTEST_INTERVAL, typeof asked === 'number' ? asked : POLL_INTERVAL)
+}
+
 /**
  * Milliseconds after which a client is made to come again, before its own timer ends the call:
  * that of the official clients is a minute.
@@ -61,8 +67,7 @@ export async function followTask(follow: Follow, first: Seen): Promise<void> {
       reported = statusMessage
       if (call.progressToken !== undefined) say(progressOf(call, ++reports, statusMessage))
     }
-    const asked = typeof pollIntervalMs === 'number' ? pollIntervalMs : POLL_INTERVAL
-    const interval = Math.max(SHORTEST_INTERVAL, asked)
+    const interval = pollDelay(pollIntervalMs)
     const left = mustAnswerAt - now()
     // A client that comes again looks at once, however rarely the server wants it to.
     await pause(Math.max(0, Math.min(interval, left)), signal)
