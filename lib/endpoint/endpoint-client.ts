@@ -162,6 +162,8 @@ export function tellUnanswered(
 
 /** Gives a server a connection, as if it had come over the network. */
 export function connect(server: Server, socket: Duplex): void {
+  // A server of HTTP/2 that allows HTTP/1.1 looks for itself there, where others note themselves.
+  Object.assign(socket, { server })
   server.emit(server instanceof TlsServer ? 'secureConnection' : 'connection', socket)
 }
 

@@ -4,7 +4,13 @@
 import { afterEach, describe, expect, it } from '@jest/globals'
 import express, { type RequestHandler } from 'express'
 import express4 from 'express4'
-import { request as httpsRequest, createServer as createTlsServer } from 'node:https'
+import type { RequestListener } from 'node:http'
+import { createSecureServer } from 'node:http2'
+import {
+  request as httpsRequest,
+  createServer as createTlsServer,
+  type Server as HttpsServer
+} from 'node:https'
 import { mcpStreams } from '../../../lib/index.js'
 import {
   closeAll,
@@ -22,6 +28,8 @@ import { selfSigned } from './self-signed.js'
 import { SepClient } from './sep-client.js'
 
 afterEach(closeAll)
+
+type TlsPair = ReturnType<typeof selfSigned>
 
 const ALL = Object.entries(FRAMEWORKS).flatMap(([framework, mounts]) =>
   Object.entries(mounts as Record<string, Mount>).map(
@@ -156,8 +164,17 @@ it('a server that has been told to close still takes the answers of those who ar
   expect(endpoint.answers).toHaveLength(1)
 })
 
-it('over TLS', async () => {
-  const { key, cert } = selfSigned()
+it.each<[name: string, create: (app: RequestListener, pair: TlsPair) => HttpsServer]>([
+  ['node:https', (app, pair) => createTlsServer(pair, app)],
+  [
+    'a server of HTTP/2 that allows HTTP/1.1',
+    (app, pair) =>
+      createSecureServer(
+        { ...pair, allowHTTP1: true },
+        app as unknown as Parameters<typeof createSecureServer>[1]
+      ) as unknown as HttpsServer
+  ]
+])('over TLS, on %s', async (_name, create) => {
   const seen: unknown[] = []
   const endpoint = askingEndpoint(async (call, ask) => (await ask('a'), call.result()))
   const app = express().use(
@@ -169,10 +186,11 @@ it('over TLS', async () => {
     createStreams(QUICK),
     endpoint as unknown as RequestHandler
   )
-  const server = createTlsServer({ key, cert }, app)
+  const server = create(app, selfSigned())
   const port = await listenOnLoopback(server)
   closeLater(() => {
-    server.closeAllConnections()
+    // That of HTTP/2 has none.
+    server.closeAllConnections?.()
     return new Promise(resolve => server.close(resolve))
   })
   const send = (path: string, body: unknown) =>
