@@ -14,8 +14,6 @@ const PROMPT_BYTES = 64 * 1024
 const PROMPT = 25
 
 export interface ReadAheadOptions extends BodyLimits {
-  /** Nobody behind us may be called before the body is known, however long it takes. */
-  readonly mustWait: boolean
   /**
    * Called with the parsed JSON body, or with `undefined` where there is none to be had: invalid
    * JSON, too large, already read by somebody. What the endpoint then says about such a body is its
@@ -24,9 +22,9 @@ export interface ReadAheadOptions extends BodyLimits {
   readonly known: (body: unknown, text?: string) => void
   /**
    * Called instead, where the body takes its time: those behind us may refuse it, or read it,
-   * meanwhile.
+   * meanwhile. `undefined`: none of them may be called before it is known, however long it takes.
    */
-  readonly late: (body: LateBody) => void
+  readonly late?: ((body: LateBody) => void) | undefined
 }
 
 /** A body that is not there yet. */
@@ -112,7 +110,8 @@ class ReadAhead implements LateBody {
   #observe(): void {
     const req = this.#req
     const push = this.#push
-    const isPromptPast = (): boolean => !this.#options.mustWait && this.#body.size > PROMPT_BYTES
+    const mayBeLate = this.#options.late !== undefined
+    const isPromptPast = (): boolean => mayBeLate && this.#body.size > PROMPT_BYTES
     const observed = (chunk: Buffer | null, encoding?: BufferEncoding): boolean => {
       if (chunk === null) return this.#whole()
       const hasRoom = push.call(req, chunk, encoding)
@@ -142,7 +141,7 @@ class ReadAhead implements LateBody {
     if (req.destroyed) return this.#dispose()
     req.once('close', this.#dispose)
     if (!this.#body.beginCounting()) return this.#settle()
-    if (this.#options.mustWait) return
+    if (this.#options.late === undefined) return
     if (this.#length > PROMPT_BYTES) return this.#becomeLate()
     this.#timer = new Timer(() => this.#becomeLate())
     this.#timer.start(PROMPT)
@@ -154,7 +153,7 @@ class ReadAhead implements LateBody {
     this.#isLate = true
     this.#timer?.stop()
     this.#inFront = new Map(OF_READERS.map(event => [event, req.rawListeners(event)]))
-    this.#context.runInAsyncScope(() => this.#options.late(this))
+    this.#context.runInAsyncScope(() => this.#options.late?.(this))
   }
 
   /** All of it has come; its reader gets the end when it is known what it is. */

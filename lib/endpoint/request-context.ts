@@ -11,6 +11,7 @@ import {
   profileFor
 } from '../protocol/revisions.js'
 import { headerOf, isForeignOrigin, pathOf, sessionOf } from '../access/guards.js'
+import type { BodyLimits } from './counted-body.js'
 import { profileWith } from './declarations.js'
 import type { InstanceParts } from './instance-parts.js'
 import type { IdempotentRequest } from './idempotent-request.js'
@@ -189,6 +190,12 @@ export class RequestContext<Instance extends InstanceParts = InstanceParts> {
   /** Lets the answer carry the cookie of who has made it. */
   giveCookie(): void {
     if (this.owner !== '') this.instance.cookie?.addTo(this.req, this.res, this.owner)
+  }
+
+  /** Within what its body may be read. */
+  get bodyLimits(): BodyLimits {
+    const { bodies: budget, maxBodyBytes: limit } = this.instance
+    return { limit, budget, owner: this.owner }
   }
 
   /** Its body has been read, or could not be. */

@@ -28,7 +28,7 @@ export async function takeAnswers(
   found: FoundStream,
   name: StreamName
 ): Promise<void> {
-  const { instance, req, res, owner } = context
+  const { instance, req, res } = context
   if (found.kind === 'ended')
     return found.value.state === 'cancelled'
       ? noContent(res)
@@ -37,8 +37,7 @@ export async function takeAnswers(
   const lastEventId = context.lastEventId ?? ''
   const cursor = lastEventId === '' ? undefined : cursorOf(stream, lastEventId)
   if (lastEventId !== '' && cursor === undefined) return refuseUrl(context, 400, 'invalid-event-id')
-  const { bodies: budget, maxBodyBytes: limit } = instance
-  const read = await readBody(req, { limit, budget, owner })
+  const read = await readBody(req, context.bodyLimits)
   if (!canAnswer(res)) return
   if (read.fault !== undefined) return refuseUrl(context, read.status, read.fault)
   const answers = answersIn(read.body, read.text)

@@ -17,14 +17,5 @@ export function loopback(context: Context): Answer | undefined {
   }
   const carried = messageCarried(req)
   if (carried !== undefined) return () => known(carried)
-  const { bodies, maxBodyBytes } = instance
-  return () =>
-    readAhead(req, {
-      owner: context.owner,
-      budget: bodies,
-      limit: maxBodyBytes,
-      mustWait: true,
-      known,
-      late: known
-    })
+  return () => readAhead(req, { ...context.bodyLimits, known })
 }

@@ -20,14 +20,5 @@ export function ownerFailed(context: Context): Answer | undefined {
     return refuseIt
   const known = (body: unknown): void =>
     isMcpPost(context, body) ? refuseIt() : passNotMcp(context)
-  const { bodies, maxBodyBytes } = instance
-  return () =>
-    readAhead(req, {
-      owner: '',
-      budget: bodies,
-      limit: maxBodyBytes,
-      mustWait: true,
-      known,
-      late: known
-    })
+  return () => readAhead(req, { ...context.bodyLimits, known })
 }

@@ -16,15 +16,12 @@ export function post(ours: readonly Route[], routes: readonly Route[]): Route {
 }
 
 function read(context: Context, ours: readonly Route[], routes: readonly Route[]): void {
-  const { instance, req, res, owner } = context
-  const { bodies, maxBodyBytes } = instance
+  const { req, res } = context
+  // What its body is the same as, or its answer is to be in the meantime, decides whether the
+  // endpoint is called at all.
+  const mustWait = keyOf(context) !== undefined || respondAsync(context.prefer) !== undefined
   readAhead(req, {
-    owner,
-    budget: bodies,
-    limit: maxBodyBytes,
-    // What its body is the same as, or its answer is to be in the meantime, decides whether the
-    // endpoint is called at all.
-    mustWait: keyOf(context) !== undefined || respondAsync(context.prefer) !== undefined,
+    ...context.bodyLimits,
     known: (body, text) => {
       if (!isMcpPost(context, body)) return passNotMcp(context)
       // Somebody in front has answered while the body came: the endpoint need not begin.
@@ -33,6 +30,6 @@ function read(context: Context, ours: readonly Route[], routes: readonly Route[]
       context.learn(body, text)
       walk(context, routes)
     },
-    late: body => passEarly(context, body, ours)
+    late: mustWait ? undefined : body => passEarly(context, body, ours)
   })
 }

@@ -21,18 +21,12 @@ export function relayBody(context: Context, relay: Relay, tag: string): void {
 
 /** Its body is read here first: which requests it has says what is lost with the other instance. */
 export function readAndRelay(context: Context, relay: Relay, tag: string): void {
-  const { req, owner, instance } = context
-  const { bodies, maxBodyBytes } = instance
-  readAhead(req, {
-    owner,
-    budget: bodies,
-    limit: maxBodyBytes,
-    mustWait: true,
+  readAhead(context.req, {
+    ...context.bodyLimits,
     known: (body, text) => {
       context.learn(body, text)
       send(context, relay, tag, body === undefined ? undefined : textOf(context))
-    },
-    late: () => undefined
+    }
   })
 }
 
