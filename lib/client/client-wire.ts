@@ -1,8 +1,6 @@
 // One wire of a reconnecting transport: opened with patience, and nobody waits for what it does not
 // take once it is lost.
-import { now } from '../protocol/clock.js'
 import type { TransportLike, WireMessage } from '../protocol/shared-wire.js'
-import { untilAborted } from './aborting.js'
 import type { ReconnectReason } from './options.js'
 import { within } from './retry-delay.js'
 
@@ -13,62 +11,72 @@ export interface WireListener {
   onerror?: ((error: Error) => void) | undefined
 }
 
-export class ClientWire {
-  readonly #transport: TransportLike
-  readonly #listener: WireListener
-  readonly #openedAt = now()
-  /** Aborts when it is lost, or closed. */
-  readonly #over = new AbortController()
+/** Makes a transport that is not started yet. */
+export type Connect = () => TransportLike | Promise<TransportLike>
 
-  constructor(transport: TransportLike, listener: WireListener) {
-    this.#transport = transport
+export class ClientWire {
+  readonly #listener: WireListener
+  #transport: TransportLike | undefined
+  /** Those who wait for the transport to take a message: more than a signal has listeners for. */
+  readonly #waiting = new Set<() => void>()
+  #isGone = false
+
+  constructor(listener: WireListener) {
     this.#listener = listener
+  }
+
+  /** @param patience milliseconds that it may take; `null`: for ever */
+  async open(connect: Connect, patience: number | null): Promise<void> {
+    await within(patience, this.#start(connect)).catch((error: unknown) => {
+      this.discard()
+      throw error
+    })
+  }
+
+  async #start(connect: Connect): Promise<void> {
+    const transport = (this.#transport = await connect())
+    // Nobody waits for it any more.
+    if (this.#isGone) return transport.close()
     // What the user has hung on the transport stays there.
     const { onmessage, onerror, onclose } = transport
     transport.onmessage = (message: WireMessage, extra?: unknown) => {
       onmessage?.(message, extra)
-      if (!this.isGone) listener.messageCame(this, message, extra)
+      if (!this.#isGone) this.#listener.messageCame(this, message, extra)
     }
     transport.onerror = error => {
       onerror?.(error)
       // That of a wire which is lost with it is no news: another takes its place.
-      setTimeout(() => this.isGone || listener.onerror?.(error))
+      setTimeout(() => this.#isGone || this.#listener.onerror?.(error))
     }
     transport.onclose = () => {
       onclose?.()
       this.lose('end')
     }
-  }
-
-  /** @param patience milliseconds for which the transport may take to start; `null`: for ever */
-  async start(patience: number | null): Promise<void> {
-    try {
-      await within(patience, this.#transport.start())
-    } catch (error) {
-      this.discard()
-      throw error
-    }
+    await transport.start()
   }
 
   /** Lost, or closed. */
   get isGone(): boolean {
-    return this.#over.signal.aborted
-  }
-
-  /** Milliseconds for which it has been there. */
-  get age(): number {
-    return now() - this.#openedAt
+    return this.#isGone
   }
 
   /** Resolves once the transport has taken the message, or the wire is lost. */
-  async send(message: WireMessage): Promise<void> {
-    if (this.isGone) return
-    const sent = async (): Promise<void> => this.#transport.send(message)
-    await untilAborted(this.#over.signal, sent()).catch(() => this.lose('error'))
+  send(message: WireMessage): Promise<void> {
+    return new Promise(resolve => {
+      if (this.#isGone) return resolve()
+      this.#waiting.add(resolve)
+      const sent = async (): Promise<void> => this.#transport?.send(message)
+      sent()
+        .catch(() => this.lose('error'))
+        .finally(() => {
+          this.#waiting.delete(resolve)
+          resolve()
+        })
+    })
   }
 
   lose(reason: ReconnectReason): void {
-    if (this.isGone) return
+    if (this.#isGone) return
     this.discard()
     this.#listener.wireLost(this, reason)
   }
@@ -79,7 +87,8 @@ export class ClientWire {
   }
 
   async close(): Promise<void> {
-    this.#over.abort()
-    await this.#transport.close()
+    this.#isGone = true
+    for (const resolve of this.#waiting) resolve()
+    await this.#transport?.close()
   }
 }

@@ -2,10 +2,10 @@
 // messages.
 import type { EventId } from '../protocol/event-id.js'
 import {
-  isObject,
   isRequest,
   isResponse,
   type Message,
+  objectIn,
   paramsOf,
   type RequestId
 } from '../protocol/json-rpc.js'
@@ -62,8 +62,7 @@ export class OpenStreams {
     if (known?.taker !== undefined) return false
     if (known === undefined) this.#streams.set(streamId, { cursor: undefined, requestId })
     if (requestId === undefined) this.own ??= streamId
-    const { resumeInterval } = Object(paramsOf(message)['stream']) as { resumeInterval?: unknown }
-    const { min } = Object(resumeInterval) as { min?: unknown }
+    const { min } = objectIn(objectIn(paramsOf(message)['stream'])['resumeInterval'])
     if (typeof min === 'number') this.retry = min * 1000
     return true
   }
@@ -101,6 +100,6 @@ export function give(taker: Taker, message: Message): boolean {
 
 /** The error of a response, as something to throw: its `code` and `data` are JSON-RPC's. */
 export function asError(error: unknown): Error {
-  const { message, code, data } = isObject(error) ? error : { message: String(error) }
+  const { message = error, code, data } = objectIn(error)
   return Object.assign(new Error(String(message)), { code, data })
 }

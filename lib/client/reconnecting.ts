@@ -7,7 +7,8 @@ import {
   isObject,
   isRequest,
   isResponse,
-  type Message
+  type Message,
+  objectIn
 } from '../protocol/json-rpc.js'
 import {
   declareStreams,
@@ -15,7 +16,7 @@ import {
   type TransportLike,
   type WireMessage
 } from '../protocol/shared-wire.js'
-import { ClientWire, type WireListener } from './client-wire.js'
+import { ClientWire, type Connect, type WireListener } from './client-wire.js'
 import { Delivery } from './delivery.js'
 import { asError, give, OpenStreams } from './open-streams.js'
 import type { ReconnectReason, RetrySettings } from './options.js'
@@ -45,10 +46,10 @@ export class Reconnecting implements TransportLike, WireListener {
   #attemptedAt = 0
   readonly #silence: Silence
   readonly #over = new AbortController()
-  readonly #connect: () => TransportLike | Promise<TransportLike>
+  readonly #connect: Connect
   readonly #settings: RetrySettings
 
-  constructor(connect: () => TransportLike | Promise<TransportLike>, settings: RetrySettings) {
+  constructor(connect: Connect, settings: RetrySettings) {
     this.#connect = connect
     this.#settings = settings
     this.#silence = listenForSilence(settings.idleTimeout, {
@@ -103,8 +104,8 @@ export class Reconnecting implements TransportLike, WireListener {
 
   async #open(state: 'open' | 'connecting'): Promise<void> {
     this.#attemptedAt = now()
-    const wire = new ClientWire(await this.#connect(), this)
-    await wire.start(this.#settings.idleTimeout)
+    const wire = new ClientWire(this)
+    await wire.open(this.#connect, this.#settings.idleTimeout)
     if (this.#state === 'closed') return wire.discard()
     if (wire.isGone) throw new Error('The wire was lost')
     this.#outgoing.connected(wire)
@@ -118,7 +119,7 @@ export class Reconnecting implements TransportLike, WireListener {
     this.#silence.stop()
     this.#outgoing.disconnected()
     // Not one that has not even said that it knows the session.
-    if (this.#state === 'open' && wire.age > LONG_ENOUGH) this.#attempt = 0
+    if (this.#state === 'open' && now() - this.#attemptedAt > LONG_ENOUGH) this.#attempt = 0
     if (this.#streams.own === undefined && (this.#isPlain || !this.#outgoing.areHarmless))
       return void this.#end()
     if (this.#state !== 'open') return
@@ -174,8 +175,8 @@ export class Reconnecting implements TransportLike, WireListener {
     if (response === undefined || stream === undefined || this.#streams.get(streamId) !== stream)
       return
     if (response.error === undefined) {
-      const isOver = isObject(response.result) && response.result['status'] === 'completed'
-      return isOver ? this.#ended(streamId) : undefined
+      if (objectIn(response.result)['status'] === 'completed') this.#ended(streamId)
+      return
     }
     if (streamId === this.#streams.own) return this.#fail('stream-unknown', response.error)
     this.#streams.delete(streamId, asError(response.error))

@@ -343,6 +343,20 @@ describe('a wire that is lost while it opens', () => {
     // The first one is the caller's.
     await expect(reconnectingTransport(connect).start()).rejects.toThrow('lost')
   })
+
+  it('is given up where nothing comes of it, and closed where it comes later', async () => {
+    const late = gate<TransportLike>()
+    let isClosed = false
+    const wire: TransportLike = {
+      start: () => Promise.reject(new Error('started')),
+      send: () => Promise.resolve(),
+      close: () => Promise.resolve(void (isClosed = true))
+    }
+    const transport = reconnectingTransport(() => late.opened, { idleTimeout: 50 })
+    await expect(transport.start()).rejects.toThrow('Silence')
+    late.open(wire)
+    await until(() => isClosed)
+  })
 })
 
 describe('what comes twice', () => {
