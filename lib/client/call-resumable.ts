@@ -101,29 +101,42 @@ export async function callResumable(
   )
   const requestTimeout = timeout ?? (wait === undefined ? undefined : wait + ON_THE_WAY)
   let resumeToken: string | undefined
-  for (let failures = 0, empty = 0; ;) {
+
+  async function ask(): Promise<ResumableResult> {
     const { method, params } = request
-    const began = now()
-    const repeated = {
-      method,
-      params: { ...params, _meta: metaOf(client, params, call, wait, resumeToken) }
+    const asking = askingOf(client)
+    const _meta = {
+      ...(params?.['_meta'] as Meta | undefined),
+      // What the head cannot say where there is none.
+      ...(asking === 'meta' && { [WAIT]: wait ?? null }),
+      ...(resumeToken !== undefined && { resumeToken }),
+      ...(hasWire(client) && call.mark)
     }
-    const headers =
-      askingOf(client) === 'header'
-        ? { headers: withPreference(others['headers'], call.prefer) }
-        : {}
-    signal?.throwIfAborted()
     const { controller, release } = abortWith(signal)
     const unwatch = watchRequest(client, call)
+    try {
+      return await (client as Sender).request(
+        { method, params: { ...params, _meta } },
+        resultSchema,
+        {
+          ...others,
+          ...(asking === 'header' && { headers: withPreference(others['headers'], call.prefer) }),
+          ...(requestTimeout !== undefined && { timeout: requestTimeout }),
+          signal: controller.signal
+        }
+      )
+    } finally {
+      unwatch()
+      release()
+    }
+  }
+
+  for (let failures = 0, empty = 0; ;) {
+    const began = now()
+    signal?.throwIfAborted()
     let result: ResumableResult
     try {
-      const timing = requestTimeout === undefined ? {} : { timeout: requestTimeout }
-      result = await (client as Sender).request(repeated, resultSchema, {
-        ...others,
-        ...headers,
-        ...timing,
-        signal: controller.signal
-      })
+      result = await ask()
     } catch (error) {
       if (
         signal?.aborted ||
@@ -134,9 +147,6 @@ export async function callResumable(
         throw error
       await pause(Math.min(SHORTEST_PAUSE * 2 ** (failures - 1), LONGEST_PAUSE), signal)
       continue
-    } finally {
-      unwatch()
-      release()
     }
     failures = 0
     const next = result._meta?.['nextResumeToken']
@@ -153,26 +163,6 @@ export async function callResumable(
 
 const CALLER = 'callResumable'
 const WAIT = 'express-mcp-streams/wait'
-
-/**
- * `_meta` of a request: the caller's and the token, and what the head cannot say where there is
- * none.
- */
-function metaOf(
-  client: object,
-  params: ResumableRequest['params'],
-  call: CallOnWire,
-  wait: number | undefined,
-  resumeToken: string | undefined
-): Meta {
-  const isInHead = askingOf(client) !== 'meta'
-  return {
-    ...(params?.['_meta'] as Meta),
-    ...(!isInHead && { [WAIT]: wait ?? null }),
-    ...(resumeToken !== undefined && { resumeToken }),
-    ...(hasWire(client) && call.mark)
-  }
-}
 
 /** Headers of version 2 of the SDK for one request: a record. */
 function withPreference(given: unknown, preference: string): Readonly<Record<string, string>> {

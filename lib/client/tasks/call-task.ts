@@ -67,66 +67,70 @@ export async function callTask(
   options: CallTaskOptions = {}
 ): Promise<ResumableResult> {
   checkCall(CALLER, [client, request, options], 'name')
-  const { onStatus = () => undefined, ttl, ...others } = options
+  const { onStatus = () => undefined, ttl, resultSchema = ANYTHING, ...others } = options
   checkOption(CALLER, 'onStatus', typeof onStatus === 'function', 'a function')
   checkOption(CALLER, 'ttl', isTime(ttl), NUMBER)
   const sender = client as Sender
   const patient = { timeout: LONGEST_TIMEOUT, ...others }
-  if (isModern(sender)) return callModern(sender, request, onStatus, patient)
-  return hasTasks(sender)
-    ? callCore(sender, request, onStatus, ttl, patient)
-    : sender.request(callOf(request), schemaOf(patient), withoutSchema(patient))
+  const ask: Ask = (method, params, schema = resultSchema) =>
+    sender.request({ method, params }, schema, patient)
+  if (isModern(sender)) return callModern(ask, request, onStatus)
+  if (!hasTasks(sender)) return ask(CALL, request)
+  const { signal } = others
+  return callCore(sender, ask, request, { onStatus, ttl, signal })
 }
+
+const CALL = 'tools/call'
+
+/** Makes a request; the schema is that of the caller's result if none is given. */
+type Ask = (method: string, params: object, schema?: unknown) => Promise<ResumableResult>
+type OnStatus = (task: TaskState) => void
 
 /** The fetch below follows the task, and tells what it sees. */
 async function callModern(
-  sender: Sender,
+  ask: Ask,
   request: TaskRequest,
-  onStatus: (task: TaskState) => void,
-  options: CallTaskOptions
+  onStatus: OnStatus
 ): Promise<ResumableResult> {
   const watch = watchTask(onStatus)
-  const watched = { ...request, _meta: { ...request._meta, [WATCH]: watch.name } }
   try {
-    return await sender.request(callOf(watched), schemaOf(options), withoutSchema(options))
+    return await ask(CALL, { ...request, _meta: { ...request._meta, [WATCH]: watch.name } })
   } finally {
     watch.stop()
   }
 }
 
-type Ask = (message: object) => Promise<ResumableResult>
+interface Looking {
+  readonly onStatus: OnStatus
+  readonly ttl: number | undefined
+  readonly signal: AbortSignal | undefined
+}
 
 /** [2025-11-25] A task of the core, which its client asks for. */
 async function callCore(
   sender: Sender,
+  ask: Ask,
   request: TaskRequest,
-  onStatus: (task: TaskState) => void,
-  ttl: number | undefined,
-  options: CallTaskOptions
+  { onStatus, ttl, signal }: Looking
 ): Promise<ResumableResult> {
-  const plain = withoutSchema(options)
-  const ask: Ask = message => sender.request(message, ANYTHING, plain)
-  const askResult: Ask = message => sender.request(message, schemaOf(options), plain)
-  const call = callOf(request)
   const task = ttl === undefined ? {} : { ttl }
   let created: ResumableResult
   try {
-    created = await ask({ ...call, params: { ...call.params, task } })
+    created = await ask(CALL, { ...request, task }, ANYTHING)
   } catch (error) {
     // [2025-11-25, Tasks] What a tool answers that does not become a task.
     if ((error as { code?: unknown } | null)?.code !== METHOD_NOT_FOUND) throw error
-    return askResult(call)
+    return ask(CALL, request)
   }
   const state = created['task'] as TaskState | undefined
   if (typeof state?.taskId !== 'string') return created
-  const { signal } = options
   const cancellation = { method: 'tasks/cancel', params: { taskId: state.taskId } }
   const release = onAbort(
     signal,
     () => void sender.request(cancellation, ANYTHING, {}).catch(() => undefined)
   )
   try {
-    return await follow(state, onStatus, ask, askResult, signal)
+    return await follow(state, ask, onStatus, signal)
   } finally {
     release()
   }
@@ -134,9 +138,8 @@ async function callCore(
 
 async function follow(
   first: TaskState,
-  onStatus: (task: TaskState) => void,
   ask: Ask,
-  askResult: Ask,
+  onStatus: OnStatus,
   signal: AbortSignal | undefined
 ): Promise<ResumableResult> {
   const params = { taskId: first.taskId }
@@ -144,26 +147,14 @@ async function follow(
   let result: Promise<ResumableResult> | undefined
   for (let state = first; ;) {
     onStatus(state)
-    if (isOver(state)) return result ?? askResult({ method: 'tasks/result', params })
+    if (isOver(state)) return result ?? ask('tasks/result', params)
     if (state.status === 'input_required' && result === undefined) {
-      result = askResult({ method: 'tasks/result', params })
+      result = ask('tasks/result', params)
       result.catch(() => undefined)
     }
     await pause(pollDelay(state['pollInterval']), signal)
-    state = (await ask({ method: 'tasks/get', params })) as unknown as TaskState
+    state = (await ask('tasks/get', params, ANYTHING)) as unknown as TaskState
   }
-}
-
-function callOf(params: TaskRequest): { readonly method: string; readonly params: TaskRequest } {
-  return { method: 'tools/call', params }
-}
-
-function schemaOf({ resultSchema = ANYTHING }: CallTaskOptions): unknown {
-  return resultSchema
-}
-
-function withoutSchema({ resultSchema: _schema, ...options }: CallTaskOptions): object {
-  return options
 }
 
 function isModern(sender: Sender): boolean {
