@@ -40,6 +40,19 @@ export function headerOf(req: IncomingMessage, name: string): string | undefined
   return Array.isArray(value) ? value.join(', ') : value
 }
 
+/** A flat list of headers, as they were sent, without those whose names do not pass. */
+export function headersWhere(
+  rawHeaders: readonly string[],
+  passes: (name: string) => boolean
+): string[] {
+  const headers: string[] = []
+  for (let i = 0; i + 1 < rawHeaders.length; i += 2) {
+    const name = rawHeaders[i] as string
+    if (passes(name)) headers.push(name, rawHeaders[i + 1] as string)
+  }
+  return headers
+}
+
 /** The path of a request as its client has named it, wherever the middleware is mounted. */
 export function pathOf({ originalUrl, url }: IncomingMessage & { originalUrl?: string }): string {
   return ((originalUrl ?? url ?? '').split('?', 1) as [string])[0]

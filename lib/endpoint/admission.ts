@@ -11,7 +11,7 @@ import { writtenMessages } from '../protocol/json-splice.js'
 import { FIRST_STATELESS_REVISION, parseRevision } from '../protocol/revisions.js'
 import { FairStore } from '../streams/fair-store.js'
 import { Deadline } from '../streams/deadline.js'
-import { headerOf } from '../access/guards.js'
+import { headerOf, headersWhere } from '../access/guards.js'
 import { askEndpoint, type DebugLog, type Reply } from './endpoint-client.js'
 
 /** Bytes of what the endpoint says to a message that has no response. */
@@ -134,10 +134,7 @@ export class Admissions {
 /** All that a guard may know a client by. */
 function keyOf({ instance, req, owner }: Asking): string {
   const { rawHeaders, socket } = req
-  const headers: string[] = []
-  for (let i = 0; i + 1 < rawHeaders.length; i += 2)
-    if (!OF_ONE_REQUEST.test(rawHeaders[i] as string))
-      headers.push(rawHeaders[i] as string, rawHeaders[i + 1] as string)
+  const headers = headersWhere(rawHeaders, name => !OF_ONE_REQUEST.test(name))
   const { authorized } = socket as TLSSocket
   const certificate = authorized ? (socket as TLSSocket).getPeerCertificate().fingerprint256 : ''
   const url = req.originalUrl ?? req.url

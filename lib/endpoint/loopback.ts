@@ -98,14 +98,13 @@ export function memoryConnection(
   original: Socket,
   message?: unknown
 ): { readonly client: Duplex; readonly server: Duplex } {
-  const facts: Record<PropertyKey, unknown> = {}
   const source = original as unknown as Record<string, unknown>
-  for (const name of FACTS) facts[name] = source[name]
-  for (const name of QUESTIONS) {
+  const facts = FACTS.map(name => [name, source[name]] as const)
+  const questions = QUESTIONS.flatMap(name => {
     const question = source[name]
-    if (typeof question === 'function') facts[name] = question.bind(original)
-  }
-  return connected([...Object.entries(facts), [MARK, true], [CARRIED, message]])
+    return typeof question === 'function' ? [[name, question.bind(original)] as const] : []
+  })
+  return connected([...facts, ...questions, [MARK, true], [CARRIED, message]])
 }
 
 function connected(properties: readonly (readonly [PropertyKey, unknown])[]): {

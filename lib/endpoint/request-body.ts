@@ -2,6 +2,7 @@
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
 import { Duplex, Readable } from 'node:stream'
 import bodyParser from 'body-parser'
+import { headersWhere } from '../access/guards.js'
 import { type JsonSize, sizeOfJson } from '../protocol/json-bounds.js'
 import { type Message, MOST_MESSAGES } from '../protocol/json-rpc.js'
 import { type BodyLimits, CountedBody } from './counted-body.js'
@@ -41,11 +42,7 @@ export function replaceBody(req: IncomingMessage, message: object, text: string)
  * adapters rebuild headers from `rawHeaders`, so it must change in both.
  */
 export function replaceHeader(req: IncomingMessage, name: string, value: string | undefined): void {
-  const kept: string[] = []
-  for (let i = 0; i + 1 < req.rawHeaders.length; i += 2) {
-    const [other = '', given = ''] = req.rawHeaders.slice(i, i + 2)
-    if (other.toLowerCase() !== name) kept.push(other, given)
-  }
+  const kept = headersWhere(req.rawHeaders, other => other.toLowerCase() !== name)
   if (value === undefined) delete req.headers[name]
   else {
     req.headers[name] = value

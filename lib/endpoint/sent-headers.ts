@@ -1,5 +1,6 @@
 // The head of a message that is sent to the endpoint in the name of a request's client.
 import type { IncomingMessage } from 'node:http'
+import { headersWhere } from '../access/guards.js'
 import { isObject, type Message } from '../protocol/json-rpc.js'
 import { FIRST_STATELESS_REVISION, parseRevision } from '../protocol/revisions.js'
 import { nameIn } from '../protocol/standard-headers.js'
@@ -30,13 +31,11 @@ export function headersFor(
   length: number,
   { sessionId, revision, headers: others = [] }: Additions
 ): readonly string[] {
-  const headers: string[] = []
   const given = new Set(others.filter((_, i) => i % 2 === 0).map(name => name.toLowerCase()))
-  for (let i = 0; i + 1 < req.rawHeaders.length; i += 2) {
-    const name = req.rawHeaders[i] as string
-    if (!OF_THIS_REQUEST.test(name) && !given.has(name.toLowerCase()))
-      headers.push(name, req.rawHeaders[i + 1] as string)
-  }
+  const headers = headersWhere(
+    req.rawHeaders,
+    name => !OF_THIS_REQUEST.test(name) && !given.has(name.toLowerCase())
+  )
   headers.push('Accept', 'application/json, text/event-stream', 'Content-Type', 'application/json')
   headers.push('Content-Length', String(length), 'Connection', 'close')
   // HTTP/1.0 knows requests without.

@@ -1,6 +1,6 @@
 // What two instances say to each other ahead of a body: a head in JSON, with its length in front.
 import type { IncomingMessage } from 'node:http'
-import { headerOf } from '../access/guards.js'
+import { headerOf, headersWhere } from '../access/guards.js'
 import { factsOf, type SocketFacts } from '../endpoint/loopback.js'
 import { isPlainEncoding } from '../endpoint/response-headers.js'
 import { parseStreamName } from '../protocol/event-id.js'
@@ -86,24 +86,16 @@ export type MountedRequest = IncomingMessage & { readonly originalUrl?: string }
 /** @param body where it has been read already; `undefined`: it follows as it comes. */
 export function requestHead(req: MountedRequest, body: string | undefined): RequestHead {
   const hasBody = body !== undefined
-  const headers = headersToRelay(req.rawHeaders, hasBody ? OF_BODY : undefined)
+  const headers = headersWhere(
+    req.rawHeaders,
+    name => !OF_CONNECTION.test(name) && !(hasBody && OF_BODY.test(name))
+  )
   if (hasBody) {
     const length = String(Buffer.byteLength(body))
     headers.push('Content-Type', 'application/json', 'Content-Length', length)
   }
   const url = req.originalUrl ?? req.url ?? '/'
   return { method: req.method ?? 'GET', url, headers, socket: factsOf(req.socket) }
-}
-
-/** A request's headers as another instance gets them. `without`: more that do not go along. */
-export function headersToRelay(rawHeaders: readonly string[], without?: RegExp): string[] {
-  const headers: string[] = []
-  for (let i = 0; i + 1 < rawHeaders.length; i += 2) {
-    const name = rawHeaders[i] as string
-    if (!OF_CONNECTION.test(name) && without?.test(name) !== true)
-      headers.push(name, rawHeaders[i + 1] as string)
-  }
-  return headers
 }
 
 export function acceptsEvents(req: IncomingMessage): boolean {
