@@ -5,13 +5,20 @@ import { type NotTheirs, streamLabelIn } from './not-theirs.js'
 import { refuse } from './reply.js'
 import type { RequestContext } from './request-context.js'
 
+interface Details {
+  readonly headers?: Record<string, string>
+  /** For operators alone. */
+  readonly why?: NotTheirs | undefined
+  /** The one that it is about. */
+  readonly stream?: Stream | undefined
+}
+
 /** Refuses a request about a stream. */
 export function refuseUrl(
   { instance, method, req, res }: RequestContext,
   status: number,
   fault: StreamFault,
-  headers?: Record<string, string>,
-  why?: NotTheirs
+  { headers, why }: Details = {}
 ): void {
   instance.debug(
     '%s of stream %s refused with %d: %s%s',
@@ -29,11 +36,10 @@ export function refuseAndCount(
   context: RequestContext,
   status: number,
   fault: StreamFault,
-  stream?: Stream,
-  why?: NotTheirs
+  details: Details = {}
 ): void {
-  context.instance.count('refused', stream, fault)
-  refuseUrl(context, status, fault, undefined, why)
+  context.instance.count('refused', details.stream, fault)
+  refuseUrl(context, status, fault, details)
 }
 
 /** The line for a request about what another instance has, or had. */

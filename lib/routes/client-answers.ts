@@ -46,7 +46,7 @@ export async function takeAnswers(
   if (start === undefined) return refuseUrl(context, 400, 'unknown-answers')
 
   const from = cursor ?? Math.max(start, name.start)
-  if (stream.log.hasEvicted(from)) return refuseAndCount(context, 410, 'events-evicted', stream)
+  if (stream.log.hasEvicted(from)) return refuseAndCount(context, 410, 'events-evicted', { stream })
   stream.readers.signOfLife()
   const refusal = await sendAnswers(context, stream, answers)
   if (refusal !== undefined) return answerRefusal(res, null, refusal)

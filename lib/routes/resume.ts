@@ -16,7 +16,7 @@ export function resumeStream(context: Context, found: FoundStream, name: StreamN
     case 'invalid':
       return refuseUrl(context, 400, 'invalid-event-id')
     case 'gone':
-      return refuseAndCount(context, 410, next.fault, next.stream)
+      return refuseAndCount(context, 410, next.fault, { stream: next.stream })
     case 'nothing':
       return nothingLeft(context, found.value)
     case 'wait':

@@ -44,7 +44,7 @@ async function answerStreamUrl(context: Context, names: readonly string[]): Prom
   if (context.isForeign) return refuseAndCount(context, 403, 'foreign-origin')
   const methods = instance.handoff === 'never' ? METHODS.filter(name => name !== 'POST') : METHODS
   if (!methods.includes(method))
-    return refuseUrl(context, 405, 'method-not-allowed', { Allow: methods.join(', ') })
+    return refuseUrl(context, 405, 'method-not-allowed', { headers: { Allow: methods.join(', ') } })
 
   const [text = ''] = names
   const call = method === 'DELETE' ? callNamed(context, text) : UNKNOWN
@@ -55,7 +55,7 @@ async function answerStreamUrl(context: Context, names: readonly string[]): Prom
   if (!canAnswer(res)) return
   const why = whyNotTheirs(context, found, 'stream url', name?.start)
   if (name === undefined || !isKnown(found) || why !== undefined)
-    return refuseAndCount(context, 404, 'stream-unknown', undefined, why)
+    return refuseAndCount(context, 404, 'stream-unknown', { why })
   if (method === 'DELETE') return cancelStream(context, found)
   noteFollowsLinks(context, found)
   if (method === 'POST') return takeAnswers(context, found, name)
