@@ -93,6 +93,7 @@ function whyNotOurs(
 ): string | undefined {
   if (ResponseCapture.isTapped(res)) return 'an instance in front of this one sees to it'
   if (req.httpVersionMajor > 1) return 'HTTP/2'
+  if (res.headersSent) return 'somebody in front has written the head'
   if (isLoopback(req) || mayBeMcp(req) || streamNamesIn(req).length > 0) return undefined
   if ((resources?.downloads.namesIn(req) ?? []).length > 0) return undefined
   return req.method === 'DELETE' && streamParameters(req.url ?? '').length > 0

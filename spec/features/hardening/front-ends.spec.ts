@@ -124,6 +124,27 @@ describe('a response that somebody in front has answered', () => {
   })
 })
 
+describe('a response whose head somebody in front has written', () => {
+  it.each<[how: string, begin: (res: ServerResponse) => unknown]>([
+    ['writeHead()', res => res.writeHead(200, { 'Content-Type': 'text/event-stream' })],
+    ['flushHeaders()', res => res.setHeader('Content-Type', 'text/event-stream').flushHeaders()]
+  ])('by %s is for the endpoint to go on with', async (_how, begin) => {
+    const front: RequestHandler = (_req, res, next) => {
+      begin(res)
+      next()
+    }
+    const { url } = await serve(
+      rawEndpoint(call => call.result({ ran: true })),
+      {},
+      [front]
+    )
+    const response = await post(url, callTool(1, 'any'), HEADERS)
+    expect(await response.ended).toBe('end')
+    expect(response.messages()).toMatchObject([{ id: 1, result: { ran: true } }])
+    expect(response.headers.link).toBeUndefined()
+  })
+})
+
 describe('a response that somebody in front has ended', () => {
   it('follows its stream no longer; the stream goes on', async () => {
     const endpoint = listening(({ emit }) => emit(NEWS))
