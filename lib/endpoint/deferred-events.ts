@@ -13,6 +13,8 @@ export interface DeferredEventsHost {
   readonly isTaken: boolean | undefined
   /** The endpoint has ended it, and everything has been taken. */
   readonly isFinished: boolean
+  /** Node is to say so of the response on the wire, in a tick. */
+  readonly isFinishing: boolean
   /** The socket is gone. */
   gone(): void
   /** Whether the running code was called by the endpoint behind this response. */
@@ -47,6 +49,8 @@ export class DeferredEvents implements EventInterceptor {
    * and no faster.
    */
   #inFront: readonly unknown[]
+  /** Some of them are on the request, which is rare. */
+  readonly #isRequestHeard: boolean
   #heldRequestEvents: readonly string[] = NONE
 
   constructor(req: IncomingMessage, pipeline: ResponsePipeline, host: DeferredEventsHost) {
@@ -54,12 +58,10 @@ export class DeferredEvents implements EventInterceptor {
     this.#req = req
     this.#pipeline = pipeline
     this.#host = host
-    let inFront = NOBODY
-    for (const event of RESPONSE_EVENTS)
-      if (res.listenerCount(event) > 0) inFront = inFront.concat(res.rawListeners(event))
-    for (const event of REQUEST_EVENTS)
-      if (req.listenerCount(event) > 0) inFront = inFront.concat(req.rawListeners(event))
-    this.#inFront = inFront
+    const ofRequest = listenersOf(req, REQUEST_EVENTS)
+    this.#isRequestHeard = ofRequest.length > 0
+    const ofResponse = listenersOf(res, RESPONSE_EVENTS)
+    this.#inFront = this.#isRequestHeard ? ofResponse.concat(ofRequest) : ofResponse
     DeferredEvents.#patchRequest(this)
   }
 
@@ -108,16 +110,21 @@ export class DeferredEvents implements EventInterceptor {
     this.#isBodyDropped ||= dropsBody(this.#req)
   }
 
-  /** The stream is over: those behind us may hear the close now, and what else they have missed. */
-  release(): void {
+  /**
+   * The stream is over: those behind us may hear the close now, and what else they have missed.
+   * `show`: lets them see it before.
+   */
+  release(show: () => void): void {
     this.#isReleased = true
-    process.nextTick(() => {
+    const tell = (): void => {
+      show()
       if (this.#host.isFinished) this.emitBehind('finish')
       this.emitBehind('close')
       const held = this.#heldRequestEvents
       this.#heldRequestEvents = NONE
       for (const event of held) if (event !== 'error') this.#call(this.#req, event, [], false)
-    })
+    }
+    process.nextTick(() => (this.#host.isFinishing ? process.nextTick(tell) : tell()))
   }
 
   /** Calls the listeners behind us. */
@@ -159,6 +166,7 @@ export class DeferredEvents implements EventInterceptor {
     const req = this.#req
     const emitAll = (): boolean => emit.call(req, event, ...(args as []))
     if (!REQUEST_EVENTS.includes(event) || this.#host.isInsideHandler()) return emitAll()
+    if (!this.#isRequestHeard) return this.#host.runInside(emitAll)
     const listeners = req.rawListeners(event)
     if (!listeners.some(listener => this.#inFront.includes(listener)))
       return this.#host.runInside(emitAll)
@@ -202,4 +210,14 @@ export class DeferredEvents implements EventInterceptor {
     }
     return hasCalled
   }
+}
+
+function listenersOf(
+  emitter: IncomingMessage | ServerResponse,
+  events: readonly string[]
+): readonly unknown[] {
+  let listeners = NOBODY
+  for (const event of events)
+    if (emitter.listenerCount(event) > 0) listeners = listeners.concat(emitter.rawListeners(event))
+  return listeners
 }

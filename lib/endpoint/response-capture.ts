@@ -87,14 +87,12 @@ export class ResponseCapture extends CaptureStage implements CapturedWireHost, D
   /** The stream is over: those behind us may see the close now. */
   release(): void {
     if (this.events.isReleased) return
-    // Before those behind us are told. Where the response has ended on the wire by then, Node tells
-    // what we would.
-    process.nextTick(() => {
+    this.events.release(() => {
       const res = this.res
       if (this.wire.isGone) showState(res, this)
+      // Where the response has ended on the wire by then, Node tells what we would.
       else if (res.writableFinished !== this.isFinished) maskResponse(res)
     })
-    this.events.release()
   }
 
   /**
@@ -110,6 +108,15 @@ export class ResponseCapture extends CaptureStage implements CapturedWireHost, D
     if (this.wire.isGone) this.release()
     this.head.sendUntouched(this.next)
     return this.next.write([withheld])
+  }
+
+  // DeferredEventsHost
+
+  /** From Node 24 on a response does not call itself finished before. */
+  get isFinishing(): boolean {
+    const res = this.res
+    const isOver = !this.wire.isGone && this.isFinished && res.finished
+    return isOver && !res.writableFinished && this.wire.pending === 0
   }
 
   // CapturedWireHost
