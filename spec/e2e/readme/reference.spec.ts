@@ -121,7 +121,7 @@ describe('the words', () => {
       compiler.words(SERVER, 'StreamFault')
     )
     for (const [reason, where] of rows) {
-      expect(where).toMatch(/^(?:event(?:, \d{3})?|\d{3}|endpoint)$/)
+      expect(where).toMatch(/^(?:(?:event|\d{3})(?:, \d{3})?|endpoint)$/)
       expect(faultMessage(reason!.slice(1, -1) as StreamFault)).toEqual(expect.any(String))
     }
   })
