@@ -11,7 +11,7 @@ import { isKeptAlive, isRelayed } from './loopback.js'
 import { isWritable } from './reply.js'
 import { Connection, type ConnectionHost, type ConnectionOptions } from '../readers/connection.js'
 import type { Sink } from '../readers/sink.js'
-import { hasNativeWrite, isBroken, pendingBytes } from './node-internals.js'
+import { hasNativeWrite, isBroken, pendingBytes, writeChunk } from './node-internals.js'
 import { StallWatch, type Waiting } from '../readers/stall-watch.js'
 import { closeWhenIdle, whenClosed } from './socket-closed.js'
 
@@ -195,7 +195,9 @@ export function responseSink(
     cork: () => cork(req),
     uncork: () => uncork(req),
     write(bytes, onWritten) {
-      const hasRoom = res.write(bytes, (isReusable ? onWritten : undefined) as () => void)
+      const hasRoom = isReusable
+        ? writeChunk(res, onWritten === undefined ? [bytes] : [bytes, onWritten])
+        : res.write(bytes)
       ;(res as { flush?: () => void }).flush?.()
       return hasRoom
     },

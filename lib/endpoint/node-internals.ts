@@ -104,7 +104,7 @@ export const INTERIM_METHODS = [
 ] as const
 
 /** Where Node has it: what is loaded before us patches `ServerResponse`. */
-const NATIVE_WRITE = OutgoingMessage.prototype.write
+const NATIVE_WRITE = OutgoingMessage.prototype.write as ResponseMethods['write']
 
 /**
  * Whether nobody in front has patched `write`: then the memory of what is written may be used again
@@ -113,6 +113,42 @@ const NATIVE_WRITE = OutgoingMessage.prototype.write
  */
 export function hasNativeWrite(res: ServerResponse): boolean {
   return res.write === NATIVE_WRITE
+}
+
+/** Counts who holds back what is written. (Node 20's `writableCorked` counts the socket's, too.) */
+const CORKED = Object.getOwnPropertySymbols(new OutgoingMessage()).find(
+  ({ description }) => description === 'corked'
+) as keyof ServerResponse
+
+/** Bytes up to which a chunk is copied. */
+const MOST_FRAMED = 4096
+
+/**
+ * Writes to a response whose `write` is Node's own, as that does. Node hands a chunk to the socket
+ * in four pieces, with its size and two line breaks, which takes longer than all that we do for an
+ * event: small ones leave in one (Node 20, one event a tick: 15.1 us of CPU so far, 13.9 us so).
+ */
+export function writeChunk(res: ServerResponse, [bytes, ...others]: readonly unknown[]): boolean {
+  const isSmall = bytes instanceof Uint8Array && bytes.length > 0 && bytes.length <= MOST_FRAMED
+  if (!isSmall || !res.chunkedEncoding || !hasMadeHead(res) || (res[CORKED] as unknown) !== 0)
+    return NATIVE_WRITE.call(res, bytes, ...others)
+  // What is written in this state goes out as it is.
+  res.chunkedEncoding = false
+  try {
+    return NATIVE_WRITE.call(res, framed(bytes), ...others)
+  } finally {
+    res.chunkedEncoding = true
+  }
+}
+
+/** As a chunk of a body (RFC 9112, section 7.1). */
+function framed(bytes: Uint8Array): Buffer {
+  const size = `${bytes.length.toString(16)}\r\n`
+  const chunk = Buffer.allocUnsafe(size.length + bytes.length + 2)
+  chunk.write(size, 'latin1')
+  chunk.set(bytes, size.length)
+  chunk.write('\r\n', size.length + bytes.length, 'latin1')
+  return chunk
 }
 
 /** Node has made the head: from here on its own `headersSent` says so. */

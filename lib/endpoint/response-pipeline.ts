@@ -6,7 +6,8 @@ import {
   hasNativeWrite,
   METHOD_NAMES,
   methodsOf,
-  type ResponseMethods
+  type ResponseMethods,
+  writeChunk
 } from './node-internals.js'
 import { type Layer, type Stage, STAGE_ORDER } from './stage.js'
 
@@ -148,6 +149,7 @@ export class ResponsePipeline implements Layer {
   }
 
   write(args: readonly unknown[]): boolean {
+    if (this.isReusable) return writeChunk(this.res, args)
     return this.methods.write.apply(this.res, args as unknown[])
   }
 
