@@ -13,7 +13,14 @@ import {
   watchRequest,
   watchSocket
 } from './detached-socket.js'
-import { compact, isBroken, isReset, nextTurnListener, pendingBytes } from './node-internals.js'
+import {
+  compact,
+  isBroken,
+  isReset,
+  MOST_COPIED,
+  nextTurnListener,
+  pendingBytes
+} from './node-internals.js'
 import type { ResponsePipeline } from './response-pipeline.js'
 import { maskResponse } from './response-view.js'
 import { closeWhenIdle, whenClosed } from './socket-closed.js'
@@ -135,6 +142,10 @@ export class CapturedWire implements Sink, SocketWatcher, RequestWatcher {
 
   get tellsWritten(): boolean {
     return this.#pipeline.isReusable
+  }
+
+  get copies(): number {
+    return this.#pipeline.isReusable ? MOST_COPIED : 0
   }
 
   get pending(): number {

@@ -11,7 +11,13 @@ import { isKeptAlive, isRelayed } from './loopback.js'
 import { isWritable } from './reply.js'
 import { Connection, type ConnectionHost, type ConnectionOptions } from '../readers/connection.js'
 import type { Sink } from '../readers/sink.js'
-import { hasNativeWrite, isBroken, pendingBytes, writeChunk } from './node-internals.js'
+import {
+  hasNativeWrite,
+  isBroken,
+  MOST_COPIED,
+  pendingBytes,
+  writeChunk
+} from './node-internals.js'
 import { StallWatch, type Waiting } from '../readers/stall-watch.js'
 import { closeWhenIdle, whenClosed } from './socket-closed.js'
 
@@ -189,6 +195,7 @@ export function responseSink(
       return isKeptAlive(req)
     },
     tellsWritten: isReusable,
+    copies: isReusable ? MOST_COPIED : 0,
     get pending() {
       return pendingBytes(req, res)
     },

@@ -328,9 +328,11 @@ export class Connection implements Reader, SegmentReader, TimedConnection, Waiti
         this.#cut()
         return
       }
-      const batch = log.retain(this.#cursor, this)
+      const isCopied = log.sizeAfter(this.#cursor) <= (this.#sink.copies ?? 0)
+      const retained = isCopied ? undefined : log.retain(this.#cursor, this)
+      const batch = retained ?? log.read(this.#cursor)
       this.#cursor = batch.last
-      this.#write(batch.bytes, batch)
+      this.#write(batch.bytes, retained)
       stream.markWritten(batch, this.#writer.lastWriteAt)
     }
   }

@@ -17,6 +17,8 @@ export interface Sink {
    * nobody hears of it.
    */
   readonly tellsWritten: boolean
+  /** Bytes up to which it copies what it is given: those are nobody's to retain. Default: none. */
+  readonly copies?: number
   /** Bytes that its socket has not taken yet. */
   readonly pending: number
   /** What is written until `uncork` leaves together. */

@@ -50,6 +50,22 @@ it.each([0, 1, 15, 16, 4095, 4096, 4097, 70_000])('sends %d bytes as Node does',
   expect(await bodyOf((_req, res) => void (writeChunk(res, [many]), res.end()))).toBe(chunk + LAST)
 })
 
+it.each([
+  ['framed', 'GET / HTTP/1.1'],
+  ['not framed', 'GET / HTTP/1.0']
+])('copies what is small, %s', async (_what, request) => {
+  const body = await bodyOf((_req, res) => {
+    const lent = Buffer.from('lent')
+    res.writeHead(200).flushHeaders()
+    res.socket?.cork()
+    writeChunk(res, [lent])
+    lent.fill('x')
+    res.socket?.uncork()
+    res.end()
+  }, request)
+  expect(body).toContain('lent')
+})
+
 it('asks for a head where nobody has written one', async () => {
   expect(await bodyOf((_req, res) => void (writeChunk(res, [bytes]), res.end()))).toBe(CHUNK + LAST)
 })

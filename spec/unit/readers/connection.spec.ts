@@ -107,6 +107,20 @@ afterEach(() => {
   }
 })
 
+it('retains nothing that its sink copies', () => {
+  const sink: Sink = Object.assign(new MuteSink(), { copies: 1000 })
+  const { table, stream, connection } = connected(sink, [progress('one')])
+  append(stream, progress('two'))
+  connection.flush()
+  stream.log.clear()
+  expect([connection.cursor, table.counts().bytes]).toEqual([2, 0])
+  append(stream, progress('x'.repeat(2000)))
+  connection.flush()
+  stream.log.clear()
+  expect(connection.cursor).toBe(3)
+  expect(table.counts().bytes).toBeGreaterThan(2000)
+})
+
 describe('the first block', () => {
   it('leaves in one write with the few small events that there are, and retains nothing', () => {
     const sink = new MuteSink()
