@@ -44,6 +44,8 @@ export interface RelayOptions {
   readonly gone: () => void
 }
 
+/** Milliseconds for which the head of an event stream waits for the first bytes behind it. */
+const HEAD_ALONE = 100
 /** Parts of the lease: for which a client waits in silence, and for which a POST waits at all. */
 const SILENCE = 5 / 6
 const PATIENCE = 2
@@ -183,9 +185,19 @@ export class RelayedResponse implements ExchangeUser {
       if (!claim(res)) return this.#stop()
       res.statusCode = status
       for (const [name, value] of headers) res.setHeader(name, value)
-      res.flushHeaders()
+      if (isStream) this.#holdHead(status)
+      else res.flushHeaders()
     }
     if (isStream) this.#listen(head)
+  }
+
+  /**
+   * The head of an event stream leaves with its first bytes, as it did there: stock clients that
+   * are cut off between them forget where they were.
+   */
+  #holdHead(status: number): void {
+    this.#res.writeHead(status)
+    this.#timer.start(HEAD_ALONE)
   }
 
   #listen(head: ResponseHead): void {
@@ -207,6 +219,7 @@ export class RelayedResponse implements ExchangeUser {
 
   /** Nothing has come from the other instance, which may be gone, or out of reach. */
   #silent(): void {
+    if (this.#hasHead) return this.#res.flushHeaders()
     const { link, keepAlive } = this.#options.relay
     const { lease } = link.backplane
     const res = this.#res

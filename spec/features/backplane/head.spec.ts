@@ -1,0 +1,77 @@
+// The head of an event stream that comes from another instance leaves with the first bytes behind
+// it: a stock client that is cut off between them forgets where it was.
+
+import { afterEach, expect, it } from '@jest/globals'
+import type { Hub } from '../../helpers/backplane/memory.js'
+import { closeAll } from '../../helpers/close-all.js'
+import { get, headersFor, post, request } from '../../helpers/mcp.js'
+import { anywhere, at, gist, lastId, note, VERSION } from './setup.js'
+
+afterEach(closeAll)
+
+/** A head is larger than what else is said for a resumed stream that has nothing new. */
+const HEAD = 300
+
+/**
+ * What is said behind the head of the next response does not arrive, until `release`. `behind`:
+ * something is held back.
+ */
+function holdBack(hub: Hub) {
+  const { publish } = hub
+  const held: (() => void)[] = []
+  let asked: string | undefined
+  let hasHead = false
+  const behind = new Promise<void>(resolve => {
+    hub.publish = (channel, message) => {
+      const send = (): void => publish.call(hub, channel, message)
+      if (hasHead && channel !== asked) return resolve(void held.push(send))
+      send()
+      if (message.length <= HEAD) return
+      // The request comes first, and goes the other way.
+      asked ??= channel
+      hasHead = channel !== asked
+    }
+  })
+  const release = (): void => {
+    hub.publish = publish
+    for (const send of held) send()
+  }
+  return { behind, release }
+}
+
+it('leaves with the first bytes behind it', async () => {
+  const all = await anywhere({}, { lease: 600_000 })
+  const { first, call, link } = await all.call()
+  call.emit(note('one'))
+  await first.nextMessage()
+  first.destroy()
+  const { behind, release } = holdBack(all.hub)
+  let isThere = false
+  const headers = headersFor({ version: VERSION, lastEventId: lastId(first) })
+  const resumed = get(at(link, all, 1), headers)
+  void resumed.then(() => (isThere = true))
+  await behind
+  // As soon as this is answered, a head that had left would have come.
+  await (
+    await post(all.urls[1] as string, request(9, 'ping'), headersFor({}))
+  ).ended
+  expect(isThere).toBe(false)
+  release()
+  call.result()
+  await (
+    await resumed
+  ).ended
+  expect(gist(await resumed)).toEqual([1])
+})
+
+it('leaves alone where nothing comes behind it', async () => {
+  const all = await anywhere({}, { lease: 600_000 })
+  const { first, call, link } = await all.call()
+  first.destroy()
+  const { release } = holdBack(all.hub)
+  const resumed = await get(at(link, all, 1))
+  expect([resumed.status, resumed.text]).toEqual([200, ''])
+  expect(resumed.headers['content-type']).toBe('text/event-stream')
+  release()
+  call.result()
+})
