@@ -244,24 +244,13 @@ export function maskRequest(req: IncomingMessage): void {
 export type StateName =
   'closed' | 'writableEnded' | 'writableFinished' | 'writableNeedDrain' | 'errored'
 
-const masks = new WeakMap<object, WeakMap<object, object>>()
-
 /**
- * Lets getters of a response tell something else. One prototype serves all responses of a kind:
- * redefining five properties of each would cost more than all else that a small call needs.
+ * Lets getters of a response tell something else. They are its own, as Express gives a response
+ * another prototype with every application that it enters; and as from Node 24 on V8 makes a hash
+ * table (2.5 KB) of one that has a getter of its own and is given another prototype late.
  */
 export function maskState(res: ServerResponse, state: Record<StateName, PropertyDescriptor>): void {
-  const prototype = Object.getPrototypeOf(res) as object
-  let ofState = masks.get(state)
-  if (ofState === undefined) masks.set(state, (ofState = new WeakMap()))
-  let mask = ofState.get(prototype)
-  if (mask === undefined) {
-    mask = Object.create(prototype, state) as object
-    ofState.set(prototype, mask)
-    // A mask needs no other.
-    ofState.set(mask, mask)
-  }
-  if (mask !== prototype) Object.setPrototypeOf(res, mask)
+  if (!Object.hasOwn(res, 'closed')) Object.defineProperties(res, state)
 }
 
 /**
