@@ -3,17 +3,15 @@ import { nanoid } from 'nanoid'
 import { memberTexts, withMembers } from '../../protocol/json-splice.js'
 import { replaceBody } from '../../endpoint/request-body.js'
 import { createdText, wishOf } from './core.js'
-import { RelatedMessages } from './related-messages.js'
+import { isLetIn, leaveToEndpoint, send, type TaskPost } from './task-answer.js'
 import {
-  type Answering,
-  sendRefusal,
-  sendResult,
-  leaveToEndpoint,
-  onceAdmitted,
-  type TaskPost
-} from './task-answer.js'
-import { type EndpointWork, mayBecomeTask, openTask, type TasksParts } from './task-calls.js'
-import { badParams, NO_ROOM } from './task-refusal.js'
+  type EndpointWork,
+  mayBecomeTask,
+  openTask,
+  relatedMessagesOf,
+  type TasksParts
+} from './task-calls.js'
+import { badParams, NO_ROOM, type TaskRefusal } from './task-refusal.js'
 import { TaskRun } from './task-run.js'
 
 /** Lets the endpoint work on a call that asks to be a task, in its client's own request. */
@@ -23,7 +21,10 @@ export async function beginCoreCall(
   work: EndpointWork
 ): Promise<void> {
   const ttl = ttlOf(shared, post)
-  if (ttl === undefined) return work.withhold()
+  if (typeof ttl !== 'number') {
+    send(post, ttl)
+    return work.withhold()
+  }
   if (!(await mayBecomeTask(shared, post, work))) return
   const { req } = post.context
   // Another id than the client's: what it cancels by that is not its task.
@@ -41,7 +42,7 @@ export async function beginCoreCall(
     replaceBody(req, JSON.parse(text) as object, text)
     return work.run()
   }
-  if (detachment === 'no-room') sendRefusal(post, NO_ROOM)
+  if (detachment === 'no-room') send(post, NO_ROOM)
   work.withhold()
 }
 
@@ -49,43 +50,40 @@ export async function beginCoreCall(
  * Answers a call that asks to be a task while the endpoint waits for its body, which it does not
  * get: it is asked in another request.
  */
-export function answerCoreCall(shared: TasksParts, post: TaskPost): Answering {
+export async function answerCoreCall(shared: TasksParts, post: TaskPost): Promise<void> {
   const { admission } = shared
+  const { context, request } = post
   const ttl = ttlOf(shared, post)
-  if (ttl === undefined) return undefined
-  return onceAdmitted(admission, post, () => {
-    const { context, request } = post
-    if (admission.hasOwnTasks(context) === true) return leaveToEndpoint(post)
-    const run = newRun(shared, post, ttl)
-    if (run === undefined) return sendRefusal(post, NO_ROOM)
-    sendResult(context.res, request.id, createdText(run.task))
-    run.ask(context.req)
-  })
+  if (typeof ttl !== 'number') return send(post, ttl)
+  if (!isLetIn(post, await admission.ask(context, request))) return
+  if (admission.hasOwnTasks(context) === true) return leaveToEndpoint(post)
+  const run = newRun(shared, post, ttl)
+  if (run === undefined) return send(post, NO_ROOM)
+  send(post, { kind: 'result', text: createdText(run.task) })
+  run.ask(context.req)
 }
 
 /**
  * Milliseconds that its task is to last, and not for ever: what asks for that gets as much as there
- * is. `undefined`: it has been refused.
+ * is.
  */
-function ttlOf({ settings }: TasksParts, post: TaskPost): number | undefined {
+function ttlOf({ settings }: TasksParts, post: TaskPost): number | TaskRefusal {
   const { default: usual, max } = settings.ttl
   const wish = wishOf(post.request)?.['ttl']
   if (wish === undefined) return usual
   if (wish === null) return max
   if (typeof wish === 'number' && wish >= 1) return Math.min(Math.round(wish), max)
-  sendRefusal(post, badParams('`task.ttl` must be a number of milliseconds, 1 or more'))
-  return undefined
+  return badParams('`task.ttl` must be a number of milliseconds, 1 or more')
 }
 
 /** A task that the endpoint has not begun with; `undefined`: there is no room for it. */
 function newRun(shared: TasksParts, post: TaskPost, ttl: number): TaskRun | undefined {
-  const { parts, relatedMessages } = shared
+  const { parts } = shared
   const sent = post.text ?? JSON.stringify(post.request)
   const params = withMembers(memberTexts(sent).get('params') ?? '{}', { task: undefined })
   const text = withMembers(sent, { params })
   const task = openTask(shared, post, text, ttl)
   if (task === undefined) return undefined
-  const related = new RelatedMessages(parts, task)
-  relatedMessages.set(task, related)
+  const related = relatedMessagesOf(shared, task)
   return new TaskRun({ parts, task, text, related, headers: [] }, post.context.req)
 }

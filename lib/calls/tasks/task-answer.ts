@@ -1,5 +1,4 @@
-// Answers to requests about tasks, by HTTP.
-import type { ServerResponse } from 'node:http'
+// The way of a request about tasks, by HTTP, from its admission to its answer.
 import { errorResponse, type RequestId, type RequestMessage } from '../../protocol/json-rpc.js'
 import type { AskedAdmission } from '../../endpoint/admission.js'
 import { sendToEndpoint } from '../../endpoint/endpoint-client.js'
@@ -10,9 +9,6 @@ import type { TaskAdmission } from './task-admission.js'
 import type { TaskRefusal } from './task-refusal.js'
 import type { Outcome } from './task.js'
 
-/** What is under way until a request has its answer. */
-export type Answering = Promise<void> | void
-
 /** A POST of one request that is about tasks, or may become one. */
 export interface TaskPost {
   readonly context: RequestContext
@@ -21,60 +17,30 @@ export interface TaskPost {
   readonly text: string | undefined
 }
 
-/** Answers with a result that is JSON already. */
-export function sendResult(res: ServerResponse, id: RequestId, result: string): void {
-  sendOutcome(res, id, { kind: 'result', text: result })
-}
-
-/** Answers with what a request has come to. */
-export function sendOutcome(res: ServerResponse, id: RequestId, outcome: Outcome): void {
-  answerJson(res, 200, responseText(id, outcome))
-}
-
-/** The response to a request, as JSON. */
-export function responseText(id: RequestId, { kind, text }: Outcome): string {
-  return `{"jsonrpc":"2.0","id":${JSON.stringify(id)},"${kind}":${text}}`
-}
-
-export function sendRefusal(
-  { context, request }: TaskPost,
-  { status, ...error }: TaskRefusal
-): void {
-  const { instance, res } = context
-  instance.debug('%s refused: %s', request.method, error.message)
-  instance.count('refused', undefined, (error.data as { reason?: string } | undefined)?.reason)
-  answerJson(res, status, errorResponse(request.id, error))
-}
+/** What a request about tasks is answered with. */
+export type TaskReply = Outcome | TaskRefusal
 
 /**
  * Answers a request about tasks where the endpoint has none of its own, which would be for it to
  * answer.
+ *
+ * @param fault what is wrong with it, whatever client has sent it.
+ * @param replyTo makes the answer for a client that the endpoint lets in; `undefined`: it waits.
  */
-export function whereOurs(
+export async function answerPost(
   admission: TaskAdmission,
   post: TaskPost,
-  answer: () => Answering
-): Answering {
-  const { context } = post
+  fault: TaskRefusal | undefined,
+  replyTo: () => TaskReply | undefined
+): Promise<void> {
+  const { context, request } = post
   // Before any look-up, as on stream URLs.
   if (context.isForeign) return refuseAndCount(context, 403, 'foreign-origin')
-  const known = (): Answering =>
-    admission.hasOwnTasks(context) === true ? leaveToEndpoint(post) : answer()
-  return admission.hasOwnTasks(context) === undefined
-    ? onceAdmitted(admission, post, known)
-    : known()
-}
-
-/** Goes on once the endpoint has let this client in: at once, if it has just done so. */
-export function onceAdmitted(
-  admission: TaskAdmission,
-  post: TaskPost,
-  goOn: () => Answering
-): Answering {
-  const asked = admission.ask(post.context, post.request)
-  const known = (admission: AskedAdmission): Answering =>
-    isLetIn(post, admission) ? goOn() : undefined
-  return asked instanceof Promise ? asked.then(known) : known(asked)
+  if (fault !== undefined && admission.hasOwnTasks(context) === false) return send(post, fault)
+  if (!isLetIn(post, await admission.ask(context, request))) return
+  if (admission.hasOwnTasks(context) === true) return leaveToEndpoint(post)
+  const reply = fault ?? replyTo()
+  if (reply !== undefined) send(post, reply)
 }
 
 /** Whether the endpoint lets this client in; where it does not, it has been told so. */
@@ -93,8 +59,25 @@ export async function leaveToEndpoint({ context, request, text }: TaskPost): Pro
   relayAnswer(await sendToEndpoint(req, request, { text, signal: gone.signal }), res)
 }
 
+export function send({ context, request }: TaskPost, reply: TaskReply): void {
+  const { instance, res } = context
+  if (reply.kind !== 'refusal') return answerJson(res, 200, responseText(request.id, reply))
+  const { status, code, message, data } = reply
+  instance.debug('%s refused: %s', request.method, message)
+  instance.count('refused', undefined, (data as { reason?: string } | undefined)?.reason)
+  answerJson(res, status, errorResponse(request.id, { code, message, data }))
+}
+
+/** The response to a request, as JSON. */
+export function responseText(id: RequestId, { kind, text }: Outcome): string {
+  return `{"jsonrpc":"2.0","id":${JSON.stringify(id)},"${kind}":${text}}`
+}
+
 /** Breaks off what fails on the way: its client is told if it still can be. */
-export function settle({ instance, method, res }: RequestContext, answering: Answering): void {
+export function settle(
+  { instance, method, res }: RequestContext,
+  answering: Promise<void> | void
+): void {
   answering?.catch((error: unknown) => {
     instance.debug('%s: no answer: %o', method, error)
     if (canAnswer(res)) refuse(res, 502, 'endpoint-failed')

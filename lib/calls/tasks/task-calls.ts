@@ -7,10 +7,10 @@ import { type DueQueue, Waiting } from '../../streams/due-queue.js'
 import type { InstanceParts } from '../../endpoint/instance-parts.js'
 import type { Stream } from '../../streams/stream.js'
 import type { Detachment, Interim } from '../../endpoint/run-stream.js'
-import type { RelatedMessages } from './related-messages.js'
+import { RelatedMessages } from './related-messages.js'
 import { createdText } from './extension.js'
 import type { TaskAdmission } from './task-admission.js'
-import { sendRefusal, isLetIn, type TaskPost } from './task-answer.js'
+import { isLetIn, send, type TaskPost } from './task-answer.js'
 import { NO_ROOM, UNDECLARED } from './task-refusal.js'
 import { TaskRun } from './task-run.js'
 import { Task } from './task.js'
@@ -26,6 +26,16 @@ export interface TasksParts {
   readonly patience: DueQueue
   /** What the endpoint says on the way, at 2025-11-25. */
   readonly relatedMessages: WeakMap<Task, RelatedMessages>
+}
+
+/** What the endpoint says of a task on the way, at 2025-11-25. */
+export function relatedMessagesOf(
+  { parts, relatedMessages }: TasksParts,
+  task: Task
+): RelatedMessages {
+  let related = relatedMessages.get(task)
+  if (related === undefined) relatedMessages.set(task, (related = new RelatedMessages(parts, task)))
+  return related
 }
 
 /** The endpoint's own way to answer a call. */
@@ -77,7 +87,7 @@ async function beginAsked(
   const isDeclared = declaresTasks(post.request)
   const detachment = isDeclared ? call.become() : undefined
   if (detachment === 'detached') return work.run()
-  if (detachment !== 'too-late') sendRefusal(post, isDeclared ? NO_ROOM : UNDECLARED)
+  if (detachment !== 'too-late') send(post, isDeclared ? NO_ROOM : UNDECLARED)
   work.withhold()
 }
 

@@ -5,14 +5,7 @@ import { headerFault } from '../../protocol/standard-headers.js'
 import { declaresTasks, type TaskMethod, taskIdOf } from '../../protocol/tasks.js'
 import { headerOf } from '../../access/guards.js'
 import { ACKNOWLEDGED, taskText } from './extension.js'
-import {
-  type Answering,
-  sendRefusal,
-  sendResult,
-  onceAdmitted,
-  type TaskPost,
-  whereOurs
-} from './task-answer.js'
+import type { TaskPost, TaskReply } from './task-answer.js'
 import type { TasksParts } from './task-calls.js'
 import {
   badHeader,
@@ -26,49 +19,31 @@ import {
 import type { KeptTask } from './kept-task.js'
 import type { Task } from './task.js'
 
-/** Answers a request about a task; `kept`: what is left of it. */
-export function answerMethod(
-  shared: TasksParts,
-  post: TaskPost,
-  method: TaskMethod,
-  kept?: KeptTask
-): Answering {
-  const { admission } = shared
-  return whereOurs(admission, post, () => {
-    const fault = faultOf(post, method)
-    return fault === undefined
-      ? onceAdmitted(admission, post, () => answerAdmitted(shared, post, method, kept))
-      : sendRefusal(post, fault)
-  })
-}
-
-function answerAdmitted(
+/** What answers a request about a task; `kept`: what is left of it. */
+export function replyToMethod(
   { store }: TasksParts,
   post: TaskPost,
   method: TaskMethod,
   kept?: KeptTask
-): void {
+): TaskReply {
   const { context, request } = post
-  const { req, res } = context
   const scope = context.scopeOf()
-  // It has ended: there is nothing to cancel, nor to answer.
-  if (kept?.scope === scope)
-    return sendResult(res, request.id, method === 'tasks/get' ? taskText(kept) : ACKNOWLEDGED)
-  const task = store.find(taskIdOf(request), scope)
-  if (task === undefined) return sendRefusal(post, UNKNOWN_TASK)
-  if (method === 'tasks/get') return sendResult(res, request.id, taskText(task))
-  if (method === 'tasks/cancel') task.cancel(req)
-  if (method === 'tasks/update' && !takeAnswers(post, task)) return sendRefusal(post, NO_ROOM)
-  sendResult(res, request.id, ACKNOWLEDGED)
-}
-
-/** Refuses a request that wants to hear of tasks, and does not declare them. */
-export function refuseUndeclared({ admission }: TasksParts, post: TaskPost): Answering {
-  return whereOurs(admission, post, () => sendRefusal(post, UNDECLARED))
+  const isKept = kept?.scope === scope
+  const task = isKept ? undefined : store.find(taskIdOf(request), scope)
+  const known = isKept ? kept : task
+  if (known === undefined) return UNKNOWN_TASK
+  if (method === 'tasks/get') return { kind: 'result', text: taskText(known) }
+  // Of one that is kept there is nothing to cancel, nor to answer: it has ended.
+  if (method === 'tasks/cancel') task?.cancel(context.req)
+  else if (task !== undefined && !takeAnswers(post, task)) return NO_ROOM
+  return { kind: 'result', text: ACKNOWLEDGED }
 }
 
 /** What is wrong with a request, for any client. */
-function faultOf({ context, request }: TaskPost, method: TaskMethod): TaskRefusal | undefined {
+export function faultOf(
+  { context, request }: TaskPost,
+  method: TaskMethod
+): TaskRefusal | undefined {
   const { req } = context
   const disagreement = headerFault(name => headerOf(req, name), request)
   if (disagreement !== undefined) return badHeader(disagreement)

@@ -10,6 +10,7 @@ import {
 } from '../../protocol/tasks.js'
 
 export interface TaskRefusal {
+  readonly kind: 'refusal'
   readonly status: number
   readonly code: number
   readonly message: string
@@ -18,6 +19,7 @@ export interface TaskRefusal {
 
 /** Made up, forgotten, of another session, or somebody else's: which is not told apart. */
 export const UNKNOWN_TASK: TaskRefusal = {
+  kind: 'refusal',
   status: 200,
   code: INVALID_PARAMS,
   message: 'Invalid params: Task not found',
@@ -25,6 +27,7 @@ export const UNKNOWN_TASK: TaskRefusal = {
 }
 
 export const UNDECLARED: TaskRefusal = {
+  kind: 'refusal',
   status: 400,
   code: MISSING_CLIENT_CAPABILITY,
   message: 'The request does not declare the extension io.modelcontextprotocol/tasks',
@@ -32,6 +35,7 @@ export const UNDECLARED: TaskRefusal = {
 }
 
 export const NO_ROOM: TaskRefusal = {
+  kind: 'refusal',
   status: 200,
   code: STREAM_ERROR,
   message: 'Too many tasks: no more can be kept for this client now',
@@ -39,6 +43,7 @@ export const NO_ROOM: TaskRefusal = {
 }
 
 export const OVER: TaskRefusal = {
+  kind: 'refusal',
   status: 200,
   code: INVALID_PARAMS,
   message: 'Invalid params: The task has ended already',
@@ -46,6 +51,7 @@ export const OVER: TaskRefusal = {
 }
 
 export const CANCELLED: TaskRefusal = {
+  kind: 'refusal',
   status: 200,
   code: INVALID_PARAMS,
   message: 'The task was cancelled',
@@ -53,6 +59,7 @@ export const CANCELLED: TaskRefusal = {
 }
 
 export const NO_SUCH_METHOD: TaskRefusal = {
+  kind: 'refusal',
   status: 404,
   code: METHOD_NOT_FOUND,
   message: 'Method not found'
@@ -60,6 +67,7 @@ export const NO_SUCH_METHOD: TaskRefusal = {
 
 export function badParams(what: string): TaskRefusal {
   return {
+    kind: 'refusal',
     status: 200,
     code: INVALID_PARAMS,
     message: `Invalid params: ${what}`,
@@ -69,6 +77,7 @@ export function badParams(what: string): TaskRefusal {
 
 export function badHeader(what: string): TaskRefusal {
   return {
+    kind: 'refusal',
     status: 400,
     code: HEADER_MISMATCH,
     message: `The request's head and body disagree: ${what}`,

@@ -13,12 +13,13 @@ import { requestStateOf } from '../request-state.js'
 import { askOf, hasToken } from '../token-request.js'
 import { wishOf } from './core.js'
 import { answerCoreCall, beginCoreCall } from './core-calls.js'
-import { answerCoreMethod } from './core-methods.js'
+import { replyToCoreMethod } from './core-methods.js'
 import { TaskAdmission } from './task-admission.js'
-import { settle, type TaskPost } from './task-answer.js'
+import { answerPost, settle, type TaskPost, type TaskReply } from './task-answer.js'
 import { beginCall, type EndpointWork, policyOf, type TasksParts } from './task-calls.js'
 import { TaskDeclarations } from './task-declarations.js'
-import { answerMethod, refuseUndeclared } from './task-methods.js'
+import { faultOf, replyToMethod } from './task-methods.js'
+import { type TaskRefusal, UNDECLARED } from './task-refusal.js'
 import type { KeptTask } from './kept-task.js'
 import type { TasksSettings } from './task-settings.js'
 import { TaskStore } from './task-store.js'
@@ -69,12 +70,25 @@ export class Tasks {
   answerAbout(context: RequestContext, kept?: KeptTask): (() => void) | undefined {
     const mine = asTaskPost(context)
     if (mine === undefined || !this.#isAbout(mine)) return undefined
+    const shared = this.#shared
     const method = taskMethodOf(mine.request)
-    if (method === undefined) return () => settle(context, refuseUndeclared(this.#shared, mine))
-    if (isModern(mine)) return () => settle(context, answerMethod(this.#shared, mine, method, kept))
+    if (method === undefined) return this.#answer(mine, UNDECLARED)
+    if (isModern(mine))
+      return this.#answer(mine, faultOf(mine, method), () =>
+        replyToMethod(shared, mine, method, kept)
+      )
     // A result is waited for as that of a call: over a response that is captured.
     if (method === 'tasks/result' && kept === undefined) return undefined
-    return () => settle(context, answerCoreMethod(this.#shared, mine, method, kept))
+    return this.#answer(mine, undefined, () => replyToCoreMethod(shared, mine, method, kept))
+  }
+
+  #answer(
+    mine: TaskPost,
+    fault: TaskRefusal | undefined,
+    replyTo: () => TaskReply | undefined = () => fault
+  ): () => void {
+    const { admission } = this.#shared
+    return () => settle(mine.context, answerPost(admission, mine, fault, replyTo))
   }
 
   /**
@@ -110,7 +124,9 @@ export class Tasks {
     const { context, request } = mine
     if (this.#shared.admission.hasOwnTasks(context) === true) return undefined
     if (request.method === 'tasks/result')
-      return () => settle(context, answerCoreMethod(this.#shared, mine, 'tasks/result'))
+      return this.#answer(mine, undefined, () =>
+        replyToCoreMethod(this.#shared, mine, 'tasks/result')
+      )
     return this.#asksForTask(mine) && !this.#parts.isClosing
       ? () => settle(context, answerCoreCall(this.#shared, mine))
       : undefined

@@ -20,7 +20,7 @@ import {
 } from '../../helpers/mcp.js'
 import type { Json } from '../../helpers/open-stream.js'
 import { serve } from '../../helpers/serve.js'
-import { answer, answerOf, RESULT } from './setup.js'
+import { answer, answerOf, RESULT, send } from './setup.js'
 
 afterEach(() => {
   jest.restoreAllMocks()
@@ -37,6 +37,7 @@ async function session(tasks: TasksOptions = {}, stateless = false) {
     call => {
       const { method } = call.message ?? {}
       if (method === 'ping') return answer(call, {})
+      if (method === 'server/discover') return answer(call, { capabilities: { tools: {} } })
       if (call.req.method === 'GET') return call.open()
       if (call.req.method === 'DELETE') return void call.res.writeHead(200).end()
       calls.push(call)
@@ -142,6 +143,20 @@ describe('a call that asks to be a task', () => {
     expect(call.message.params.task).toEqual({})
     answer(call)
     expect((await other).result).toEqual(RESULT)
+  })
+
+  it('gives its result to who asks for it, though it was made by a client of 2026-07-28', async () => {
+    const { url, calls, headers } = await session({ tools: { report: 'always' } }, true)
+    const authorization = 'Bearer one'
+    const call = { name: 'report', arguments: {} }
+    const created = await answerOf(
+      await send(url, 'tools/call', call, { headers: { authorization } })
+    )
+    const { taskId } = created.result
+    const asking = request(1, 'tasks/result', { taskId })
+    const waiting = await post(url, asking, { ...headers, authorization })
+    answer(await calls.nth(1))
+    expect((await answerOf(waiting)).result).toEqual(RESULT)
   })
 
   it('fails where its tool reports an error, and says in words which', async () => {
