@@ -230,7 +230,8 @@ export class CapturedWire implements Sink, SocketWatcher, RequestWatcher {
     const host = this.#host
     const isOfWire = isReset(error)
     // Its body has come whole, and who reads it may have something else to do first.
-    if (isOfWire && host.isKept && req.complete && !req.readableEnded) return true
+    const goesOn = host.isKept || host.isRunning
+    if (isOfWire && goesOn && req.complete && !req.readableEnded) return true
     const mayEnd = !isOfWire && !this.#events.isBodyRead && this.isInsideHandler()
     return mayEnd && host.isRunning && host.abort()
   }
