@@ -34,6 +34,8 @@ export class CapturedWire implements Sink, SocketWatcher, RequestWatcher {
   /** We write ourselves: those in front of us see the wire, whatever the endpoint sees. */
   #isWriting = false
   #isGone = false
+  /** Nobody has told the request yet that its client has gone. */
+  #isBodyHeld = false
   /** Left before we end the connection. */
   #socketWatch: SocketWatch | undefined
   #closeListener: (() => void) | undefined
@@ -223,6 +225,13 @@ export class CapturedWire implements Sink, SocketWatcher, RequestWatcher {
     setImmediate(() => this.#forgetSocket())
   }
 
+  /** The stream is over: what has not been read of a body by now is not read any more. */
+  dropBody(): void {
+    if (!this.#isBodyHeld) return
+    this.#isBodyHeld = false
+    this.#req.destroy()
+  }
+
   // RequestWatcher
 
   requestDestroyed(error: Error | undefined): boolean {
@@ -230,8 +239,10 @@ export class CapturedWire implements Sink, SocketWatcher, RequestWatcher {
     const host = this.#host
     const isOfWire = isReset(error)
     // Its body has come whole, and who reads it may have something else to do first.
-    const goesOn = host.isKept || host.isRunning
-    if (isOfWire && goesOn && req.complete && !req.readableEnded) return true
+    if (isOfWire && (host.isKept || host.isRunning) && req.complete && !req.readableEnded) {
+      this.#isBodyHeld = true
+      return true
+    }
     const mayEnd = !isOfWire && !this.#events.isBodyRead && this.isInsideHandler()
     return mayEnd && host.isRunning && host.abort()
   }

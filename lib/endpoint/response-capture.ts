@@ -89,9 +89,13 @@ export class ResponseCapture extends CaptureStage implements CapturedWireHost, D
     if (this.events.isReleased) return
     this.events.release(() => {
       const res = this.res
-      if (this.wire.isGone) showState(res, this)
-      // Where the response has ended on the wire by then, Node tells what we would.
-      else if (res.writableFinished !== this.isFinished) maskResponse(res)
+      if (!this.wire.isGone) {
+        // Where the response has ended on the wire by then, Node tells what we would.
+        if (res.writableFinished !== this.isFinished) maskResponse(res)
+        return
+      }
+      showState(res, this)
+      this.wire.dropBody()
     })
   }
 
