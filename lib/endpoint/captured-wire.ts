@@ -34,6 +34,7 @@ export class CapturedWire implements Sink, SocketWatcher, RequestWatcher {
   /** We write ourselves: those in front of us see the wire, whatever the endpoint sees. */
   #isWriting = false
   #isGone = false
+  #isEnded = false
   /** Nobody has told the request yet that its client has gone. */
   #isBodyHeld = false
   /** Left before we end the connection. */
@@ -157,9 +158,24 @@ export class CapturedWire implements Sink, SocketWatcher, RequestWatcher {
   end(): void {
     this.#leaveSocket()
     this.#forgetConnection()
+    this.#isEnded = true
     this.#isWriting = true
     this.#host.next.end([])
     this.#isWriting = false
+  }
+
+  /**
+   * The endpoint has ended its response, and no wire is there to be ended: that is news for those
+   * in front of us who have patched `end` (express-session saves there).
+   */
+  endInFront(): void {
+    if (this.#isEnded) return
+    this.#isEnded = true
+    try {
+      this.#host.next.end([])
+    } catch {
+      // The process would get what it throws, and no client is there that it would concern.
+    }
   }
 
   destroy(): void {

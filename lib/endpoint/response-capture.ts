@@ -95,6 +95,7 @@ export class ResponseCapture extends CaptureStage implements CapturedWireHost, D
         return
       }
       showState(res, this)
+      this.#endInFront()
       this.wire.dropBody()
     })
   }
@@ -152,6 +153,7 @@ export class ResponseCapture extends CaptureStage implements CapturedWireHost, D
 
   wireGone(): void {
     if (!this.events.isReleased) showState(this.res, this)
+    else this.#endInFront()
     if (!this.isCaptured && !this.isEnded) this.drain()
   }
 
@@ -174,5 +176,9 @@ export class ResponseCapture extends CaptureStage implements CapturedWireHost, D
 
   protected get isAlone(): boolean {
     return this.events.isHolding && this.wire.isGone && !this.events.isReleased
+  }
+
+  #endInFront(): void {
+    if (this.isCaptured && this.isFinished) this.wire.endInFront()
   }
 }

@@ -26,10 +26,14 @@ declare module 'morgan' {
 declare module 'express-session' {
   import type { RequestHandler } from 'express'
   interface Options {
+    store?: MemoryStore
     secret: string
     genid: () => string
     resave: boolean
     saveUninitialized: boolean
+  }
+  export class MemoryStore {
+    all(callback: (error: unknown, sessions: Record<string, unknown>) => void): void
   }
   export default function session(options: Options): RequestHandler
 }
