@@ -72,7 +72,7 @@ describe('a patched `end`', () => {
   afterEach(() => void ends.splice(0))
 
   it.each<[what: string, end: (res: ServerResponse) => void, times: number]>([
-    ['is called once, whether the client is there or not', res => res.end(ANSWER), 1],
+    ['is called once behind a client that has gone', res => res.end(ANSWER), 1],
     ['is not called for an endpoint that breaks off', res => res.destroy(), 0]
   ])('%s', async (_what, end, times) => {
     const comeBack = await cutBefore(end, [counting])
