@@ -1,20 +1,30 @@
 // A call that has ended with nobody there, at an instance that is gone: what was kept of it.
 import type { SavedResult } from '../backplane/results.js'
-import { parseEventId, parseStreamName } from '../protocol/event-id.js'
+import { parseStreamName } from '../protocol/event-id.js'
+import { cursorOf } from '../protocol/stream-messages.js'
 import { streamNamesIn } from '../endpoint/mcp-request.js'
 import { isOfTheirSession } from '../endpoint/not-theirs.js'
-import { noContent } from '../endpoint/reply.js'
+import { refuseUrl } from '../endpoint/refusals.js'
+import { canAnswer, noContent } from '../endpoint/reply.js'
 import type { Answer, Context } from './route.js'
 import { writeEventsHead } from '../endpoint/stream-headers.js'
 import { tellGone } from './tell-gone.js'
 
-/** To its owner only. `undefined`: to others it is a stream that never was. */
+/**
+ * To its owner only. `undefined`: to others, and behind events that it never had, it is a stream
+ * that never was.
+ */
 export function answerSaved(context: Context, saved: SavedResult): Answer | undefined {
-  const { req, res, lastEventId } = context
+  const { req, res, lastEventId = '' } = context
   const isByUrl = streamNamesIn(req).length > 0
   if (!mayHave(context, saved, isByUrl ? 'stream url' : 'endpoint')) return undefined
-  const cursor = parseEventId(lastEventId ?? '')?.sequence ?? startIn(context)
-  if (cursor >= saved.last) return () => (res.headersSent ? res.end() : noContent(res))
+  const given = lastEventId === '' ? undefined : cursorOf(saved, lastEventId)
+  const isInvalid = lastEventId !== '' && given === undefined
+  if (isInvalid && isByUrl && canAnswer(res))
+    return () => refuseUrl(context, 400, 'invalid-event-id')
+  const cursor = given ?? startIn(context)
+  if (isInvalid || cursor > saved.last) return undefined
+  if (cursor === saved.last) return () => (res.headersSent ? res.end() : noContent(res))
   return () => {
     if (!res.headersSent && !writeEventsHead(res)) return
     const rest = saved.after(cursor)

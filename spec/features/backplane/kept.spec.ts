@@ -7,6 +7,7 @@ import { closeAll } from '../../helpers/close-all.js'
 import { rawEndpoint, type RawCall, type RawEndpoint } from '../../helpers/endpoints/raw.js'
 import {
   callTool,
+  get,
   headersFor,
   initializeSession,
   post,
@@ -178,6 +179,27 @@ describe('a stream of an instance that has gone', () => {
     expect(await resume(1, { cursor: lastId(first) })).toMatchObject([two, failed, ...end])
     expect(await resume(2, {})).toMatchObject([note('one'), two, failed, ...end])
     expect(await resume(2, { cursor: 3 })).toMatchObject(end)
+  })
+
+  it('is given by its URL behind a cursor of its own, and refuses any other as at home', async () => {
+    const all = await ended()
+    const [, url] = all.urls as [string, string]
+    const resume = async (lastEventId: string, query = all.streamId) => {
+      const response = await get(`${url}?stream=${query}`, headersFor({ lastEventId }))
+      await response.ended
+      return response
+    }
+    const own = lastId(all.first)
+    expect(gist(await resume(own))).toEqual(['two', 1])
+    const never = own.replace(/\.\d+/, '.9')
+    const anothers = own.replace(all.streamId, `${all.streamId.slice(0, -2)}zz`)
+    for (const id of [never, anothers, 'no id']) {
+      const { status, text } = await resume(id)
+      expect([id, status, text]).toEqual([id, 400, expect.stringContaining('invalid-event-id')])
+    }
+    const atEndpoint = await get(url, headersFor({ version: VERSION, lastEventId: never }))
+    await atEndpoint.ended
+    expect(atEndpoint.messages()).toMatchObject([{ id: 1, error: GONE }])
   })
 
   it('is refused from a cursor whose events were not kept any more', async () => {
