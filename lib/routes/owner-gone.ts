@@ -22,7 +22,8 @@ export async function answerLost(
   const { req, res, method, lastEventId = '' } = context
   const id = idNamed(context)?.name
   if (id === undefined) return undefined
-  const saved = method === 'GET' ? await link.results.find(id) : undefined
+  const mayRead = method === 'GET' || method === 'HEAD'
+  const saved = mayRead ? await link.results.find(id) : undefined
   const answer = saved && answerSaved(context, saved)
   if (answer !== undefined) return answer
   if (isGoneId(lastEventId) && !res.headersSent) return () => noContent(res)

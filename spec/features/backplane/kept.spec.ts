@@ -15,7 +15,7 @@ import {
   result
 } from '../../helpers/mcp.js'
 import { until } from '../../helpers/happenings.js'
-import type { Json, OpenStream } from '../../helpers/open-stream.js'
+import { openStream, type Json, type OpenStream } from '../../helpers/open-stream.js'
 import { cluster } from '../../helpers/backplane/cluster.js'
 import { open, requestText } from '../hardening/wire.js'
 import { answer, answerOf, ask, begin, getTask, RESULT } from '../tasks/setup.js'
@@ -191,6 +191,8 @@ describe('a stream of an instance that has gone', () => {
     }
     const own = lastId(all.first)
     expect(gist(await resume(own))).toEqual(['two', 1])
+    const head = await openStream(`${url}?stream=${all.streamId}`, { method: 'HEAD' })
+    expect([head.status, head.headers['content-type']]).toEqual([200, 'text/event-stream'])
     const never = own.replace(/\.\d+/, '.9')
     const anothers = own.replace(all.streamId, `${all.streamId.slice(0, -2)}zz`)
     for (const id of [never, anothers, 'no id']) {
