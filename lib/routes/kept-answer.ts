@@ -10,7 +10,7 @@ import { repeatAnswer } from '../endpoint/recorded-answer.js'
 import { canAnswer, refuse } from '../endpoint/reply.js'
 import { isStreamMethod } from '../protocol/stream-messages.js'
 import type { Answer, Context } from './route.js'
-import { answerSaved, mayHave } from './saved-result.js'
+import { giveSaved, mayHave } from './saved-result.js'
 import { answerStreamMethod } from './stream-methods.js'
 
 type Kept = Pick<InstanceLink, 'kept' | 'results'>
@@ -55,5 +55,7 @@ export async function answerKeptCall(
   if (outcome.kind === 'answer') return () => repeatAnswer(res, outcome.answer)
   if (outcome.kind === 'lost') return () => refuse(res, 409, 'answer-lost')
   const saved = await results.find(outcome.streamId)
-  return saved && answerSaved(context, saved)
+  // From the start, as at home, whatever else the request names.
+  const isTheirs = saved !== undefined && mayHave(context, saved, 'endpoint')
+  return isTheirs ? giveSaved(context, saved, 0) : undefined
 }

@@ -283,7 +283,31 @@ describe('a call under an Idempotency-Key, whose instance has gone', () => {
     const again = await post(all.urls[1]!, CALL, keyed)
     await again.ended
     expect(gist(again)).toEqual(['one', 1])
+    // As at home, whatever else it names.
+    const lastEventId = lastId(again)
+    const last = await post(all.urls[2]!, CALL, { ...keyed, 'last-event-id': lastEventId })
+    await last.ended
+    expect(gist(last)).toEqual(['one', 1])
     expect(all.endpoints.map(({ calls }) => calls.length)).toEqual([1, 0, 0])
+  })
+
+  it('is told an error, where some of its stream was not kept any more', async () => {
+    const all = await anywhere({ maxStreamBytes: 4096 })
+    const opened = post(all.urls[0]!, CALL, keyed)
+    const call = await all.endpoints[0]!.calls.nth(1)
+    call.open()
+    const first = await opened
+    for (let n = 0; n < 9; n++) {
+      call.emit(note('delivered'.padEnd(1000)))
+      await first.nextMessage()
+    }
+    first.destroy()
+    await until(() => all.members[0]!.streams.stats().connections === 0)
+    call.result()
+    await leave(all)
+    const again = await post(all.urls[1]!, CALL, keyed)
+    await again.ended
+    expect(again.messages()).toMatchObject([{ id: 1, error: GONE }])
   })
 
   it('is lost with an error, where nothing was kept', async () => {
