@@ -5,7 +5,7 @@ import { isRequest } from '../protocol/json-rpc.js'
 import { cursorOf } from '../protocol/stream-messages.js'
 import { streamNamesIn } from '../endpoint/mcp-request.js'
 import { isOfTheirSession } from '../endpoint/not-theirs.js'
-import { refuseUrl } from '../endpoint/refusals.js'
+import { refuseAndCount, refuseUrl } from '../endpoint/refusals.js'
 import { canAnswer, noContent } from '../endpoint/reply.js'
 import type { Answer, Context } from './route.js'
 import { writeEventsHead } from '../endpoint/stream-headers.js'
@@ -21,10 +21,12 @@ export function answerSaved(context: Context, saved: SavedResult): Answer | unde
   if (!mayHave(context, saved, isByUrl ? 'stream url' : 'endpoint')) return undefined
   const given = lastEventId === '' ? undefined : cursorOf(saved, lastEventId)
   const isInvalid = lastEventId !== '' && given === undefined
-  if (isInvalid && isByUrl && canAnswer(res))
-    return () => refuseUrl(context, 400, 'invalid-event-id')
+  const mayRefuse = isByUrl && canAnswer(res)
+  if (isInvalid && mayRefuse) return () => refuseUrl(context, 400, 'invalid-event-id')
   const cursor = given ?? startIn(context)
   if (isInvalid || cursor > saved.last) return undefined
+  if (mayRefuse && saved.after(cursor) === undefined)
+    return () => refuseAndCount(context, 410, 'events-evicted')
   return giveSaved(context, saved, cursor)
 }
 

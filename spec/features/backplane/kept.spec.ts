@@ -222,6 +222,9 @@ describe('a stream of an instance that has gone', () => {
       await send(all.urls[1]!, 'stream/resume', { streamId, cursor: 1 })
     )
     expect(error.data.reason).toBe('events-evicted')
+    const byUrl = await get(`${all.urls[1]!}?stream=${streamId}`)
+    await byUrl.ended
+    expect([byUrl.status, byUrl.text]).toEqual([410, expect.stringContaining('events-evicted')])
   })
 
   it('is kept as long as at home, where a window is for what was delivered', async () => {
