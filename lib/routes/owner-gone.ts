@@ -22,7 +22,10 @@ export async function answerLost(
   const { req, res, method, lastEventId = '' } = context
   const id = idNamed(context)?.name
   if (id === undefined) return undefined
-  const mayRead = method === 'GET' || method === 'HEAD'
+  // Answers to a stream that has ended have been taken, or are not wanted any more: their next turn
+  // is what is left of it.
+  const isAnswer = method === 'POST' && streamNamesIn(req).length > 0
+  const mayRead = method === 'GET' || method === 'HEAD' || isAnswer
   const saved = mayRead ? await link.results.find(id) : undefined
   const answer = saved && answerSaved(context, saved)
   if (answer !== undefined) return answer

@@ -95,4 +95,21 @@ describe('a question of another instance', () => {
     expect(gist(third)).toEqual([1])
     await closed
   })
+  it('is answered again once that instance has gone: what its call came to is the next turn', async () => {
+    const all = await anywhere()
+    const { call, link } = await asked(all)
+    const second = await answer(at(link, all, 1))
+    second.destroy()
+    await until(() => all.members[0]!.streams.stats().connections === 0)
+    call.emit(note('two'))
+    call.result()
+    await all.members[0]!.streams.close()
+    const third = await answer(at(link, all, 2))
+    await third.ended
+    expect([third.status, gist(third)]).toEqual([200, ['q', 'two', 1]])
+    const others = await answer(at(link, all, 2), headersFor({ auth: 'another' }))
+    await others.ended
+    expect(others.status).toBe(410)
+    expect(answersAt(all)).toEqual([1, 0, 0])
+  })
 })
