@@ -1,5 +1,5 @@
 // The socket side of a captured response: what its reader writes to, and when it is gone.
-import type { IncomingMessage, OutgoingHttpHeader, ServerResponse } from 'node:http'
+import type { IncomingMessage } from 'node:http'
 import type { Sink } from '../readers/sink.js'
 import type { CapturedWireHost } from './captured-wire-host.js'
 import { cork, uncork } from './connections.js'
@@ -25,11 +25,9 @@ import type { ResponsePipeline } from './response-pipeline.js'
 import { maskResponse } from './response-view.js'
 import { closeWhenIdle, whenClosed } from './socket-closed.js'
 import { isKeptAlive, isRelayed } from './loopback.js'
+import { WireHead } from './wire-head.js'
 
-export class CapturedWire implements Sink, SocketWatcher, RequestWatcher {
-  readonly #req: IncomingMessage
-  readonly #pipeline: ResponsePipeline
-  readonly #host: CapturedWireHost
+export class CapturedWire extends WireHead implements Sink, SocketWatcher, RequestWatcher {
   readonly #events: DeferredEvents
   /** We write ourselves: those in front of us see the wire, whatever the endpoint sees. */
   #isWriting = false
@@ -48,77 +46,37 @@ export class CapturedWire implements Sink, SocketWatcher, RequestWatcher {
     host: CapturedWireHost,
     events: DeferredEvents
   ) {
-    this.#req = req
-    this.#pipeline = pipeline
-    this.#host = host
+    super(req, pipeline, host)
     this.#events = events
-  }
-
-  get #res(): ServerResponse {
-    return this.#pipeline.res
   }
 
   get isWriting(): boolean {
     return this.#isWriting
   }
 
-  // Its head
-
-  /** Sends the head as the endpoint wanted it, with what `setHeaders` sets. */
-  sendHead(setHeaders: () => void): void {
-    const { head, next } = this.#host
-    head.send(next, setHeaders)
-  }
-
-  /** Sends a head of ours before the endpoint has given one. */
-  sendEarlyHead(contentType: string | undefined, setHeaders: () => void, status?: number): void {
-    const { head, next } = this.#host
-    head.sendEarly(this.#req, next, () => this.#setHeaders(contentType, setHeaders), status)
-  }
-
-  /**
-   * Sends a head of ours in the place of the one that the endpoint has given, of which nothing
-   * leaves.
-   */
-  replaceHead(contentType: string | undefined, setHeaders: () => void, status?: number): void {
-    const { head, next } = this.#host
-    head.replace(next, () => this.#setHeaders(contentType, setHeaders), status)
-    // It may have ended its response, whose wire goes on.
-    maskResponse(this.#res)
-  }
-
-  #setHeaders(contentType: string | undefined, setHeaders: () => void): void {
-    if (contentType !== undefined) this.setHeader('Content-Type', contentType)
-    setHeaders()
-  }
-
   /** Sends a head that nothing has been written after. */
   flushHead(): void {
     this.#isWriting = true
-    this.#host.next.flushHeaders()
+    this.host.next.flushHeaders()
     this.#isWriting = false
-  }
-
-  setHeader(name: string, value: OutgoingHttpHeader): void {
-    this.#host.next.setHeader(name, value)
   }
 
   // Sink
 
   cork(): void {
-    cork(this.#req)
+    cork(this.req)
   }
 
   uncork(): void {
-    uncork(this.#req)
+    uncork(this.req)
   }
 
   write(bytes: Uint8Array, onWritten?: () => void): boolean {
-    const res = this.#res
+    const res = this.res
     this.#isWriting = true
     try {
-      const hasRoom = this.#host.next.write(
-        onWritten !== undefined && this.#pipeline.isReusable ? [bytes, onWritten] : [bytes]
+      const hasRoom = this.host.next.write(
+        onWritten !== undefined && this.pipeline.isReusable ? [bytes, onWritten] : [bytes]
       )
       // Node waits for its drain, the endpoint for the stream's.
       if (!hasRoom) maskResponse(res)
@@ -132,27 +90,27 @@ export class CapturedWire implements Sink, SocketWatcher, RequestWatcher {
 
   /** Node's own word, underneath the view: somebody in front of us may have ended it. */
   get isOver(): boolean {
-    return this.#isGone || this.#res.finished || isBroken(this.#req)
+    return this.#isGone || this.res.finished || isBroken(this.req)
   }
 
   get isRelayed(): boolean {
-    return isRelayed(this.#req)
+    return isRelayed(this.req)
   }
 
   get isKeptAlive(): boolean {
-    return isKeptAlive(this.#req)
+    return isKeptAlive(this.req)
   }
 
   get tellsWritten(): boolean {
-    return this.#pipeline.isReusable
+    return this.pipeline.isReusable
   }
 
   get copies(): number {
-    return this.#pipeline.isReusable ? MOST_COPIED : 0
+    return this.pipeline.isReusable ? MOST_COPIED : 0
   }
 
   get pending(): number {
-    return pendingBytes(this.#req, this.#res)
+    return pendingBytes(this.req, this.res)
   }
 
   end(): void {
@@ -160,7 +118,7 @@ export class CapturedWire implements Sink, SocketWatcher, RequestWatcher {
     this.#forgetConnection()
     this.#isEnded = true
     this.#isWriting = true
-    this.#host.next.end([])
+    this.host.next.end([])
     this.#isWriting = false
   }
 
@@ -172,7 +130,7 @@ export class CapturedWire implements Sink, SocketWatcher, RequestWatcher {
     if (this.#isEnded) return
     this.#isEnded = true
     try {
-      this.#host.next.end([])
+      this.host.next.end([])
     } catch {
       // The process would get what it throws, and no client is there that it would concern.
     }
@@ -180,7 +138,7 @@ export class CapturedWire implements Sink, SocketWatcher, RequestWatcher {
 
   destroy(): void {
     this.#leaveSocket()
-    this.#host.next.destroy()
+    this.host.next.destroy()
   }
 
   get isGone(): boolean {
@@ -198,7 +156,7 @@ export class CapturedWire implements Sink, SocketWatcher, RequestWatcher {
   }
 
   closeSocket(onClosed: () => void): void {
-    const { socket } = this.#req
+    const { socket } = this.req
     if (socket.destroyed) return onClosed()
     this.#events.listen('finish', () => closeWhenIdle(socket))
     whenClosed(socket, onClosed)
@@ -208,8 +166,8 @@ export class CapturedWire implements Sink, SocketWatcher, RequestWatcher {
 
   /** Tells from now on what becomes of the socket, and who destroys what. */
   watch(): void {
-    watchRequest(this.#req, this)
-    this.#socketWatch = watchSocket(this.#req, this)
+    watchRequest(this.req, this)
+    this.#socketWatch = watchSocket(this.req, this)
   }
 
   /** Tells no more. */
@@ -220,23 +178,23 @@ export class CapturedWire implements Sink, SocketWatcher, RequestWatcher {
   // SocketWatcher
 
   isInsideHandler(): boolean {
-    return this.#host.isInsideHandler()
+    return this.host.isInsideHandler()
   }
 
   destroyed(): boolean {
-    this.#host.brokenOff()
-    return this.#host.isRunning && this.#host.abort()
+    this.host.brokenOff()
+    return this.host.isRunning && this.host.abort()
   }
 
   gone(): void {
     if (this.#isGone) return
     this.#isGone = true
-    if (!this.#req.socket.destroyed) this.#leaveSocket()
-    this.#host.wireGone()
+    if (!this.req.socket.destroyed) this.#leaveSocket()
+    this.host.wireGone()
     this.#closeListener?.()
     this.#forgetConnection()
-    if (!this.#host.isRunning) return
-    compact(this.#req, this.#res)
+    if (!this.host.isRunning) return
+    compact(this.req, this.res)
     // Not before all have been told of the close: those in front of us may know their sockets.
     setImmediate(() => this.#forgetSocket())
   }
@@ -245,14 +203,14 @@ export class CapturedWire implements Sink, SocketWatcher, RequestWatcher {
   dropBody(): void {
     if (!this.#isBodyHeld) return
     this.#isBodyHeld = false
-    this.#req.destroy()
+    this.req.destroy()
   }
 
   // RequestWatcher
 
   requestDestroyed(error: Error | undefined): boolean {
-    const req = this.#req
-    const host = this.#host
+    const req = this.req
+    const host = this.host
     const isOfWire = isReset(error)
     // Its body has come whole, and who reads it may have something else to do first.
     if (isOfWire && (host.isKept || host.isRunning) && req.complete && !req.readableEnded) {
@@ -267,14 +225,14 @@ export class CapturedWire implements Sink, SocketWatcher, RequestWatcher {
   #forgetConnection(): void {
     if (this.#drainListener !== undefined) this.#events.unlisten('drain', this.#drainListener)
     this.#closeListener = this.#drainListener = undefined
-    this.#host.connectionClosed()
+    this.host.connectionClosed()
   }
 
   #forgetSocket(): void {
-    if (!this.#host.isRunning || !forgetSocket(this.#req, this.#res, this)) return
+    if (!this.host.isRunning || !forgetSocket(this.req, this.res, this)) return
     this.#socketWatch?.delete(this)
     this.#socketWatch = undefined
-    const listener = nextTurnListener(this.#res)
+    const listener = nextTurnListener(this.res)
     if (listener !== undefined) this.#events.unlisten('finish', listener)
   }
 
@@ -282,7 +240,7 @@ export class CapturedWire implements Sink, SocketWatcher, RequestWatcher {
   #leaveSocket(): void {
     this.#events.leavingSocket()
     this.#socketWatch?.delete(this)
-    if (this.#host.isRunning && this.#socketWatch !== undefined) detachSocket(this.#req, this)
+    if (this.host.isRunning && this.#socketWatch !== undefined) detachSocket(this.req, this)
     this.#socketWatch = undefined
   }
 }

@@ -22,7 +22,7 @@ import {
 import { sendBody } from './relay-body.js'
 import type { Relay } from './route.js'
 import { writeEventsHead } from '../endpoint/stream-headers.js'
-import { tellBroken, tellGone } from './tell-gone.js'
+import { declareAndTell, tellBroken } from './tell-gone.js'
 
 export interface RelayOptions {
   readonly relay: Relay
@@ -135,8 +135,10 @@ export class RelayedResponse implements ExchangeUser {
     this.#options.debug('a relayed request broke off: %s', why)
     if (!this.#hasHead && why === 'gone') return this.#options.gone()
     if (!this.#hasHead && !this.#isWaiting) return refuse(this.#res, 502, 'endpoint-failed')
-    if (why === 'gone' && this.#canGoOn) void this.#tellGone()
-    else this.#breakOff()
+    if (why !== 'gone' || !this.#canGoOn) return this.#breakOff()
+    const { relay, tag, requestIds } = this.#options
+    const lost = { link: relay.link, tag, streamId: this.#streamId }
+    void declareAndTell(lost, this.#req, this.#res, requestIds)
   }
 
   /** An event of ours may follow what its client has. */
@@ -158,16 +160,6 @@ export class RelayedResponse implements ExchangeUser {
     this.#res.end()
   }
 
-  /** Its instance is to know that this client has been told, should it live after all. */
-  async #tellGone(): Promise<void> {
-    const { relay, tag, requestIds } = this.#options
-    const id = this.#streamId
-    const isGone = id === undefined || (await relay.link.declareGone(id, tag))
-    const res = this.#res
-    if (isGone && isWritable(res)) tellGone(this.#req, res, requestIds)
-    else if (isWritable(res)) res.end()
-  }
-
   #begin(head: ResponseHead): void {
     const res = this.#res
     this.#hasHead = true
@@ -185,19 +177,14 @@ export class RelayedResponse implements ExchangeUser {
       if (!claim(res)) return this.#stop()
       res.statusCode = status
       for (const [name, value] of headers) res.setHeader(name, value)
-      if (isStream) this.#holdHead(status)
-      else res.flushHeaders()
+      // That of an event stream leaves with its first bytes, as it did there: stock clients that
+      // are cut off between them forget where they were.
+      if (isStream) {
+        res.writeHead(status)
+        this.#timer.start(HEAD_ALONE)
+      } else res.flushHeaders()
     }
     if (isStream) this.#listen(head)
-  }
-
-  /**
-   * The head of an event stream leaves with its first bytes, as it did there: stock clients that
-   * are cut off between them forget where they were.
-   */
-  #holdHead(status: number): void {
-    this.#res.writeHead(status)
-    this.#timer.start(HEAD_ALONE)
   }
 
   #listen(head: ResponseHead): void {

@@ -5,8 +5,19 @@ import { formatGoneId, parseEventId } from '../protocol/event-id.js'
 import { errorResponse, type RequestId } from '../protocol/json-rpc.js'
 import { encodeIdField, encodeMessage } from '../protocol/sse-writer.js'
 import { headerOf } from '../access/guards.js'
+import type { InstanceLink } from '../backplane/instance-link.js'
+import { isWritable } from '../endpoint/reply.js'
 
 export const OWNER_GONE: StreamFault = 'owner-gone'
+
+/** What another instance was answering. */
+interface LostAnswer {
+  readonly link: InstanceLink
+  /** Of that instance. */
+  readonly tag: string
+  /** `undefined`: no stream that its client could come back to. */
+  readonly streamId: string | undefined
+}
 
 /**
  * Ends an event stream with an error for each call that is lost with another instance: the one that
@@ -22,6 +33,21 @@ export function tellGone(
     return void res.end(Buffer.concat(requestIds.map(goneError).map(encodeMessage)))
   const { streamId: id, sequence, requestId } = eventId
   res.end(lastErrors({ id, requestIds: [requestId] }, sequence, [goneError(requestId)]))
+}
+
+/**
+ * The same, unless the other instance lives after all. It is to know that this client has been
+ * told.
+ */
+export async function declareAndTell(
+  { link, tag, streamId }: LostAnswer,
+  req: IncomingMessage,
+  res: ServerResponse,
+  requestIds: readonly RequestId[]
+): Promise<void> {
+  const isGone = streamId === undefined || (await link.declareGone(streamId, tag))
+  if (isGone && isWritable(res)) tellGone(req, res, requestIds)
+  else if (isWritable(res)) res.end()
 }
 
 /** Errors for a stream's calls, the last one under an id that says that they have been told. */
