@@ -13,6 +13,11 @@ import { answerSaved } from './saved-result.js'
 import { writeEventsHead } from '../endpoint/stream-headers.js'
 import { goneError, OWNER_GONE, tellGone } from './tell-gone.js'
 
+/** What a stream URL is asked, beside a GET. */
+const OF_STREAMS = ['HEAD', 'POST', 'DELETE']
+
+const isByUrl = ({ req }: Context): boolean => streamNamesIn(req).length > 0
+
 /** What names what is lost is answered so; `undefined`: as what has never been here. */
 export async function answerLost(
   context: Context,
@@ -22,11 +27,8 @@ export async function answerLost(
   const { req, res, method, lastEventId = '' } = context
   const id = idNamed(context)?.name
   if (id === undefined) return undefined
-  // Answers to a stream that has ended have been taken, or are not wanted any more: their next turn
-  // is what is left of it.
-  const isAnswer = method === 'POST' && streamNamesIn(req).length > 0
-  const mayRead = method === 'GET' || method === 'HEAD' || isAnswer
-  const saved = mayRead ? await link.results.find(id) : undefined
+  const mayBeSaved = method === 'GET' || (OF_STREAMS.includes(method) && isByUrl(context))
+  const saved = mayBeSaved ? await link.results.find(id) : undefined
   const answer = saved && answerSaved(context, saved)
   if (answer !== undefined) return answer
   if (isGoneId(lastEventId) && !res.headersSent) return () => noContent(res)
@@ -39,7 +41,7 @@ export async function answerLost(
     return () => {
       if (writeEventsHead(res)) tellGone(req, res, [])
     }
-  return streamNamesIn(req).length > 0 ? () => refuse(res, 410, OWNER_GONE) : undefined
+  return isByUrl(context) ? () => refuse(res, 410, OWNER_GONE) : undefined
 }
 
 /** The other instance has gone before it has answered. */

@@ -16,9 +16,12 @@ import { tellGone } from './tell-gone.js'
  * that never was.
  */
 export function answerSaved(context: Context, saved: SavedResult): Answer | undefined {
-  const { req, res, lastEventId = '' } = context
+  const { req, res, method, lastEventId = '' } = context
   const isByUrl = streamNamesIn(req).length > 0
   if (!mayHave(context, saved, isByUrl ? 'stream url' : 'endpoint')) return undefined
+  // There is nothing left to be cancelled.
+  if (method === 'DELETE') return () => noContent(res)
+  // Answers to it have been taken, or are not wanted any more: their next turn is what is left.
   const given = lastEventId === '' ? undefined : cursorOf(saved, lastEventId)
   const isInvalid = lastEventId !== '' && given === undefined
   const mayRefuse = isByUrl && canAnswer(res)

@@ -191,8 +191,12 @@ describe('a stream of an instance that has gone', () => {
     }
     const own = lastId(all.first)
     expect(gist(await resume(own))).toEqual(['two', 1])
-    const head = await openStream(`${url}?stream=${all.streamId}`, { method: 'HEAD' })
+    const ask = (method: string, headers: Record<string, string> = {}) =>
+      openStream(`${url}?stream=${all.streamId}`, { method, headers })
+    const head = await ask('HEAD')
     expect([head.status, head.headers['content-type']]).toEqual([200, 'text/event-stream'])
+    expect((await ask('DELETE')).status).toBe(204)
+    expect((await ask('DELETE', { authorization: 'Bearer two' })).status).toBe(410)
     const never = own.replace(/\.\d+/, '.9')
     const anothers = own.replace(all.streamId, `${all.streamId.slice(0, -2)}zz`)
     for (const id of [never, anothers, 'no id']) {
