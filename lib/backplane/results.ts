@@ -1,5 +1,6 @@
 // Streams that have ended with nobody there: what any instance finds of them, for as long as the
 // events of a finished stream are kept.
+import type { RequestId } from '../protocol/json-rpc.js'
 import type { Stream } from '../streams/stream.js'
 import type { Envelopes } from './envelope.js'
 import type { KeptValues } from './kept-values.js'
@@ -17,6 +18,7 @@ export interface SavedResult {
   readonly lastError: number
   /** Where a client goes on that has no cursor. */
   readonly unsentFrom: number
+  readonly requestIds: readonly RequestId[]
   /** Its end is one of its events. */
   readonly isAnnounced: boolean
   /** Its events after a cursor; `undefined`: some of them had gone before it ended. */
@@ -37,6 +39,7 @@ interface Head {
   readonly lastRequest: number
   readonly lastError: number
   readonly unsentFrom: number
+  readonly requestIds: readonly RequestId[]
   readonly isAnnounced: boolean
 }
 
@@ -55,7 +58,7 @@ export class Results {
   /** Keeps what a stream has, which has ended. `false`: it is too much. */
   save(stream: Stream): boolean {
     const { log, id, owner, sessionId, written, lastRequest, lastError } = stream
-    const { unsentFrom, isAnnounced } = stream
+    const { unsentFrom, requestIds, isAnnounced } = stream
     const chunks: Uint8Array[] = []
     const ends: number[] = []
     let size = 0
@@ -79,6 +82,7 @@ export class Results {
       lastRequest,
       lastError,
       unsentFrom,
+      requestIds,
       isAnnounced
     }
     return this.#kept.keep(id, head, chunks, this.#time)

@@ -1,7 +1,6 @@
 // A call that has ended with nobody there, at an instance that is gone: what was kept of it.
 import type { SavedResult } from '../backplane/results.js'
 import { parseStreamName } from '../protocol/event-id.js'
-import { isRequest } from '../protocol/json-rpc.js'
 import { cursorOf } from '../protocol/stream-messages.js'
 import { streamNamesIn } from '../endpoint/mcp-request.js'
 import { isOfTheirSession } from '../endpoint/not-theirs.js'
@@ -34,16 +33,12 @@ export function answerSaved(context: Context, saved: SavedResult): Answer | unde
 }
 
 /** Gives what lies behind a cursor. */
-export function giveSaved(context: Context, saved: SavedResult, cursor: number): Answer {
-  const { req, res, messages } = context
+export function giveSaved({ req, res }: Context, saved: SavedResult, cursor: number): Answer {
   if (cursor === saved.last) return () => (res.headersSent ? res.end() : noContent(res))
   return () => {
     if (!res.headersSent && !writeEventsHead(res)) return
     const rest = saved.after(cursor)
-    if (rest === undefined) {
-      const requestIds = messages.filter(isRequest).map(({ id }) => id)
-      return tellGone(req, res, requestIds)
-    }
+    if (rest === undefined) return tellGone(req, res, saved.requestIds)
     res.end(rest)
   }
 }

@@ -231,6 +231,27 @@ describe('a stream of an instance that has gone', () => {
     expect([byUrl.status, byUrl.text]).toEqual([410, expect.stringContaining('events-evicted')])
   })
 
+  it('is told as an error of its request, whose id no event id says, where some of it had gone', async () => {
+    const all = await anywhere({ maxStreamBytes: 4096 })
+    const opened = post(all.urls[0]!, callTool('an id of text', 'any'), version)
+    const call = await all.endpoints[0]!.calls.nth(1)
+    call.open()
+    const first = await opened
+    for (let n = 0; n < 9; n++) {
+      call.emit(note('delivered'.padEnd(1000)))
+      await first.nextMessage()
+    }
+    const lastEventId = first.blocks.find(({ id }) => /\.1$/.test(id ?? ''))!.id!
+    first.destroy()
+    await until(() => all.members[0]!.streams.stats().connections === 0)
+    call.result()
+    await leave(all)
+    const headers = headersFor({ version: VERSION, lastEventId })
+    const again = await get(all.urls[1]!, headers)
+    await again.ended
+    expect(again.messages()).toMatchObject([{ id: 'an id of text', error: GONE }])
+  })
+
   it('is kept as long as at home, where a window is for what was delivered', async () => {
     const { hub } = await ended({ window: 1, resumeInterval: { max: 60 } })
     const [, kept] = [...hub.keys].find(([key]) => key.startsWith('r:'))!
