@@ -4,7 +4,7 @@ import { isGoneId, parseEventId } from '../protocol/event-id.js'
 import { isRequest } from '../protocol/json-rpc.js'
 import { keyOf } from '../endpoint/idempotency.js'
 import { streamNamesIn } from '../endpoint/mcp-request.js'
-import { debugElsewhere } from '../endpoint/refusals.js'
+import { debugElsewhere, refuseAndCount } from '../endpoint/refusals.js'
 import { answerJson, noContent, refuse } from '../endpoint/reply.js'
 import { answerKept, answerKeptCall } from './kept-answer.js'
 import { idNamed, namedByMessages } from './names.js'
@@ -60,6 +60,8 @@ export async function goneMeanwhile(
 
 /** Answers a POST about what an instance had that has gone, by what was kept of it. */
 export async function answerLostPost(context: Context, link: InstanceLink): Promise<void> {
+  // The endpoint's own check of the origin would not run.
+  if (context.isForeign) return refuseAndCount(context, 403, 'foreign-origin')
   const named = namedByMessages(context)
   const key = named === undefined ? keyOf(context) : undefined
   const answer =

@@ -302,6 +302,21 @@ describe('a call under an Idempotency-Key, whose instance has gone', () => {
     expect(all.endpoints.map(({ calls }) => calls.length)).toEqual([1, 0, 0])
   })
 
+  it('is refused to a page of elsewhere, whether or not something was kept', async () => {
+    const foreign = { ...keyed, origin: 'https://evil.example' }
+    for (const isKept of [true, false]) {
+      const all = await anywhere()
+      const call = await sendAndLeave(all)
+      if (isKept) json(call)
+      await all.members[0]!.streams.close({ drain: 0 })
+      const refused = await post(all.urls[1]!, CALL, foreign)
+      expect(refused.status).toBe(403)
+      expect(await refused.json()).toMatchObject({ error: { data: { reason: 'foreign-origin' } } })
+      expect(all.endpoints.map(({ calls }) => calls.length)).toEqual([1, 0, 0])
+      call.res.destroy()
+    }
+  })
+
   it('is its stream, where it has become one', async () => {
     const all = await anywhere()
     const call = await sendAndLeave(all)
