@@ -50,7 +50,7 @@ class AnswerRecorder extends ObservedBody {
   }
 
   override writeHead(args: readonly unknown[]): ServerResponse {
-    if (this.#isRecording) this.#head = this.#read(args[0] as number, headersIn(args))
+    if (this.#isRecording) this.#head = this.#read(args[0], headersIn(args))
     return this.next.writeHead(args)
   }
 
@@ -66,11 +66,12 @@ class AnswerRecorder extends ObservedBody {
     super.stop()
   }
 
-  #read(status: number, given?: unknown): Omit<RecordedAnswer, 'body'> {
+  /** @param status as Node takes it: a number, or digits. */
+  #read(status: unknown, given?: unknown): Omit<RecordedAnswer, 'body'> {
     // Before anything in front of us, such as compression, adds its own.
     const headers = { ...this.#res.getHeaders() }
     foldHeaders(given, (name, value) => (headers[name.toLowerCase()] = value))
-    return { status, headers }
+    return { status: Number(status), headers }
   }
 
   /**

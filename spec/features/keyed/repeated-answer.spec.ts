@@ -94,6 +94,19 @@ describe('an endpoint that is a gateway', () => {
     expect([(await send()).status, (await send()).status]).toEqual([code, 200])
     expect(calls.length).toBe(2)
   })
+
+  it.each(['writeHead', 'statusCode'])('and says so in a string: %s', async by => {
+    const { send, calls } = await mount(({ res }) => {
+      const status = (calls.length === 1 ? '503' : '204') as unknown as number
+      if (by === 'writeHead') res.writeHead(status)
+      else res.statusCode = status
+      res.end()
+    })
+    const answers = [await send(), await send(), await send()]
+    expect(answers.map(({ status }) => status)).toEqual([503, 204, 204])
+    expect(answers[2]!.headers).not.toHaveProperty('content-length')
+    expect(calls.length).toBe(2)
+  })
 })
 
 describe('`resumableFetch`', () => {
