@@ -45,7 +45,7 @@ class AskedClient {
       if (response.status === 204) this.onTurn?.()
       return response
     }
-    this.#fetch = handsOff ? resumableFetch({ fetch: watched }) : fetch
+    this.#fetch = handsOff ? resumableFetch({ fetch: watched, minTimeout: 1 }) : fetch
   }
 
   async #openSession() {
