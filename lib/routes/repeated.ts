@@ -27,6 +27,8 @@ export function repeated(context: Context): Answer | undefined {
   if (earlier.value.hash !== keyed.hash) return () => refuse(res, 409, 'key-reused')
   return async () => {
     instance.debug('POST sent again under its key: nothing runs twice')
+    // Its time begins anew here, and so for all instances.
+    if (earlier.kind === 'ended') directory.keySettled(keyed.key, owner)
     const outcome =
       earlier.kind === 'ended'
         ? earlier.value.outcome

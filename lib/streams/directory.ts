@@ -45,7 +45,10 @@ export interface Directory<S> {
   where(kind: NameKind, name: string): Place | Promise<Place>
   /** Takes a key for this instance, if nobody has it, and says who has it then. */
   claim(key: string, owner: string): Place | Promise<Place>
-  /** The call under a key of this instance has been answered: it is remembered for a while. */
+  /**
+   * The call under a key of this instance has been answered, or its answer asked for again: it is
+   * remembered for a while from now on.
+   */
   keySettled(key: string, owner: string): void
   /** It has not begun: the next request that names it begins it. */
   keyForgotten(key: string): void

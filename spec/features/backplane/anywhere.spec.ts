@@ -223,6 +223,29 @@ describe('a call of another instance', () => {
     expect(left()).toBeGreaterThan(window / 2)
   })
 
+  it('is remembered anew with each repetition, by all as at home', async () => {
+    const all = await anywhere()
+    const headers = {
+      ...headersFor({ version: VERSION }),
+      'idempotency-key': 'a-key-that-nobody-guesses'
+    }
+    const end = (): number => {
+      const [, entry] = [...all.hub.keys].find(([key]) => key.startsWith('k:'))!
+      return entry.until
+    }
+    const first = post(all.urls[0]!, callTool(1, 'any'), headers)
+    json(await all.endpoints[0]!.calls.nth(1))
+    await ended(first)
+    for (const url of all.urls) {
+      const earlier = end()
+      const askedAt = Date.now()
+      await until(() => Date.now() > askedAt + 1)
+      await ended(post(url, callTool(1, 'any'), headers))
+      expect(end()).toBeGreaterThan(earlier)
+    }
+    expect(all.endpoints.map(({ calls }) => calls.length)).toEqual([1, 0, 0])
+  })
+
   it('does not run again elsewhere as long as its answer is kept, however short the window', async () => {
     const all = await anywhere({ window: 1 })
     const headers = {
