@@ -189,7 +189,7 @@ export class ClientReply implements Producer {
     if (keyed === undefined) return
     const added = headers.map(([name, value]) => [name.toLowerCase(), value] as const)
     const all = { ...res.getHeaders(), 'content-type': type, ...Object.fromEntries(added) }
-    keyed.settle({ kind: 'answer', answer: { status, headers: all, body } })
+    keyed.settle({ kind: 'answer', status, headers: all, body })
   }
 
   /** `false`: nobody is there, or somebody in front of us has answered. */

@@ -170,12 +170,12 @@ export class IdempotencyStore implements IdempotencyHost {
     this.#running.delete(key)
     this.#sweep.begin()
     this.#idle.check()
-    const isForgotten = outcome.kind === 'answer' && NOT_STARTED.includes(outcome.answer.status)
+    const isForgotten = outcome.kind === 'answer' && NOT_STARTED.includes(outcome.status)
     if (isForgotten) return this.#limits.names?.keyForgotten(key)
     this.#limits.names?.keySettled(key, owner)
     const call: SettledCall = { hash, outcome }
     if (outcome.kind !== 'answer') return void this.#settled.set(key, owner, call)
-    const { status } = outcome.answer
+    const { status } = outcome
     if (isUnread) this.#keepForOthers(key, call)
     if (status >= 400 && status < 500 && this.#refused.set(key, owner, call)) return
     if (!this.#answered.set(key, owner, call)) call.outcome = LOST
@@ -202,5 +202,5 @@ export class IdempotencyStore implements IdempotencyHost {
 }
 
 function sizeOfCall({ outcome }: SettledCall): number {
-  return outcome.kind === 'answer' ? sizeOfAnswer(outcome.answer) : 1
+  return outcome.kind === 'answer' ? sizeOfAnswer(outcome) : 1
 }

@@ -5,7 +5,9 @@ import { type DueQueue, Waiting } from '../streams/due-queue.js'
 import type { CallRoom } from './call-room.js'
 import type { ObservedBody } from './observe-body.js'
 
+/** What it was answered with, to be given again. */
 export interface RecordedAnswer {
+  readonly kind: 'answer'
   readonly status: number
   readonly headers: OutgoingHttpHeaders
   readonly body: Buffer
@@ -14,7 +16,7 @@ export interface RecordedAnswer {
 /** What became of a call. */
 export type Outcome =
   | { readonly kind: 'stream'; readonly streamId: string }
-  | { readonly kind: 'answer'; readonly answer: RecordedAnswer }
+  | RecordedAnswer
   /** It ran, and there is no answer to give: too large to keep, or nobody wanted it. */
   | { readonly kind: 'lost' }
 

@@ -1,19 +1,15 @@
 // What became of a call under an `Idempotency-Key`, as any instance can say it again once the one
 // that ran it has gone.
 import type { Keeper, KeptValue } from '../streams/keeper.js'
-import type { Outcome, RecordedAnswer } from './idempotent-request.js'
+import type { Outcome, RecordedAnswer, SettledCall } from './idempotent-request.js'
 
-export interface KeptOutcome {
-  /** A digest of its body. */
-  readonly hash: string
-  readonly outcome: Outcome
-}
+/** What can be given again. */
+type KeptOutcome = Exclude<Outcome, { readonly kind: 'lost' }>
 
 interface Head {
   readonly kind: 'key'
   readonly hash: string
-  readonly streamId?: string
-  readonly answer?: Omit<RecordedAnswer, 'body'>
+  readonly outcome: Exclude<KeptOutcome, RecordedAnswer> | Omit<RecordedAnswer, 'body'>
 }
 
 const NOTHING = new Uint8Array(0)
@@ -22,28 +18,23 @@ const NOTHING = new Uint8Array(0)
 export function keepOutcome(
   keeper: Keeper,
   key: string,
-  { hash, outcome }: KeptOutcome,
+  { hash, outcome }: SettledCall,
   time: number
 ): void {
   if (outcome.kind === 'lost') return
-  const head: Head =
-    outcome.kind === 'stream'
-      ? { kind: 'key', hash, streamId: outcome.streamId }
-      : {
-          kind: 'key',
-          hash,
-          answer: { status: outcome.answer.status, headers: outcome.answer.headers }
-        }
-  const body = outcome.kind === 'answer' ? outcome.answer.body : NOTHING
+  const { body, ...said } = outcome.kind === 'answer' ? outcome : { ...outcome, body: NOTHING }
+  const head: Head = { kind: 'key', hash, outcome: said }
   keeper.keep(key, head, [body], time)
 }
 
 /** `undefined`: it is no call under a key. */
-export function keptOutcomeIn({ head, bytes }: KeptValue): KeptOutcome | undefined {
-  const { kind, hash, streamId, answer } = head as Head
+export function keptOutcomeIn({
+  head,
+  bytes
+}: KeptValue): { readonly hash: string; readonly outcome: KeptOutcome } | undefined {
+  const { kind, hash, outcome } = head as Head
   if (kind !== 'key') return undefined
-  if (streamId !== undefined) return { hash, outcome: { kind: 'stream', streamId } }
-  if (answer === undefined) return undefined
+  if (outcome.kind === 'stream') return { hash, outcome }
   const body = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
-  return { hash, outcome: { kind: 'answer', answer: { ...answer, body } } }
+  return { hash, outcome: { ...outcome, body } }
 }

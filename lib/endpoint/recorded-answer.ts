@@ -6,6 +6,8 @@ import { claim } from './reply.js'
 import { foldHeaders, headersIn } from './response-headers.js'
 import { pipelineOf } from './response-pipeline.js'
 
+type RecordedHead = Pick<RecordedAnswer, 'status' | 'headers'>
+
 /** Bytes that an answer takes beside its head and its body. */
 const ANSWER_SIZE = 256
 
@@ -28,7 +30,7 @@ class AnswerRecorder extends ObservedBody {
   readonly #res: ServerResponse
   readonly #call: IdempotentRequest
   readonly #onEnd: () => void
-  #head: Omit<RecordedAnswer, 'body'> | undefined
+  #head: RecordedHead | undefined
   #isRecording = true
 
   constructor(res: ServerResponse, limit: number, call: IdempotentRequest, onEnd: () => void) {
@@ -67,7 +69,7 @@ class AnswerRecorder extends ObservedBody {
   }
 
   /** @param status as Node takes it: a number, or digits. */
-  #read(status: unknown, given?: unknown): Omit<RecordedAnswer, 'body'> {
+  #read(status: unknown, given?: unknown): RecordedHead {
     // Before anything in front of us, such as compression, adds its own.
     const headers = { ...this.#res.getHeaders() }
     foldHeaders(given, (name, value) => (headers[name.toLowerCase()] = value))
@@ -81,7 +83,7 @@ class AnswerRecorder extends ObservedBody {
   #settle(body: Buffer): void {
     if (!this.#isRecording) return
     const head = this.#head ?? this.#read(this.#res.statusCode)
-    this.#call.settle({ kind: 'answer', answer: { ...head, body: ownCopy(body) } })
+    this.#call.settle({ kind: 'answer', ...head, body: ownCopy(body) })
     this.#onEnd()
   }
 }

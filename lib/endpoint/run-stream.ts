@@ -151,10 +151,7 @@ export class RunStream extends CaptureHost {
     if (current !== undefined) current.endWith(answer)
     else {
       this.interim = Buffer.from(answer)
-      keyed?.settle({
-        kind: 'answer',
-        answer: { status: 200, headers: JSON_HEAD, body: this.interim }
-      })
+      keyed?.settle({ kind: 'answer', status: 200, headers: JSON_HEAD, body: this.interim })
       this.handler.isUntaken = false
       this.response.takeEarly(capture)
     }

@@ -52,8 +52,7 @@ export async function answerKeptCall(
   if (call === undefined) return undefined
   if (call.hash !== digestOf(body, text)?.hash) return () => refuse(res, 409, 'key-reused')
   const { outcome } = call
-  if (outcome.kind === 'answer') return () => repeatAnswer(res, outcome.answer)
-  if (outcome.kind === 'lost') return () => refuse(res, 409, 'answer-lost')
+  if (outcome.kind === 'answer') return () => repeatAnswer(res, outcome)
   const saved = await results.find(outcome.streamId)
   // From the start, as at home, whatever else the request names.
   const isTheirs = saved !== undefined && mayHave(context, saved, 'endpoint')

@@ -119,10 +119,15 @@ describe('a call without a client', () => {
 })
 
 describe('a call that is over', () => {
-  const answer = { status: 200, headers: {}, body: Buffer.from('done') }
+  const answer = {
+    kind: 'answer' as const,
+    status: 200,
+    headers: {},
+    body: Buffer.from('done')
+  }
 
   it.each<[string, (call: IdempotentRequest) => unknown, string, string[]]>([
-    ['answered', call => call.settle({ kind: 'answer', answer }), 'answer', ['stop']],
+    ['answered', call => call.settle(answer), 'answer', ['stop']],
     ['a stream', call => call.settle({ kind: 'stream', streamId: 'any' }), 'stream', ['stop']],
     ['given up', call => call.giveUp(), 'lost', ['stop', 'detach']],
     ['abandoned', call => call.abandon(), 'lost', ['stop', 'release']]
@@ -135,7 +140,7 @@ describe('a call that is over', () => {
     expect(begun.call.grow(400)).toBe(true)
     end(begun.call)
     begun.call.abandon()
-    begun.call.settle({ kind: 'answer', answer })
+    begun.call.settle(answer)
     expect([outcomes, begun.told]).toEqual([[outcome, outcome], expected])
     expect([store.running, store.room.bytes, begun.call.grow(1)]).toEqual([0, 0, false])
   })
@@ -160,7 +165,7 @@ describe('a call that is over', () => {
     await new Promise(setImmediate)
     const found = store.find('a')
     const outcome = found.kind === 'ended' ? found.value.outcome : undefined
-    const body = outcome?.kind === 'answer' ? outcome.answer.body.toString() : undefined
+    const body = outcome?.kind === 'answer' ? outcome.body.toString() : undefined
     expect({ kind: outcome?.kind, body, ends }).toEqual(expected)
     expect(store.room.bytes).toBe(0)
   })
