@@ -17,7 +17,7 @@ import {
   type SettledCall
 } from './idempotent-request.js'
 import { keepOutcome } from './kept-outcome.js'
-import { recordAnswer, sizeOfAnswer } from './recorded-answer.js'
+import { ownCopy, recordAnswer, sizeOfAnswer } from './recorded-answer.js'
 
 /** Bytes of one answer that is kept for a repetition. */
 const LONGEST_ANSWER = 1024 * 1024
@@ -173,8 +173,8 @@ export class IdempotencyStore implements IdempotencyHost {
     const isForgotten = outcome.kind === 'answer' && NOT_STARTED.includes(outcome.status)
     if (isForgotten) return this.#limits.names?.keyForgotten(key)
     this.#limits.names?.keySettled(key, owner)
-    const call: SettledCall = { hash, outcome }
-    if (outcome.kind !== 'answer') return void this.#settled.set(key, owner, call)
+    if (outcome.kind !== 'answer') return void this.#settled.set(key, owner, { hash, outcome })
+    const call: SettledCall = { hash, outcome: ownCopy(outcome) }
     const { status } = outcome
     if (isUnread) this.#keepForOthers(key, call)
     if (status >= 400 && status < 500 && this.#refused.set(key, owner, call)) return

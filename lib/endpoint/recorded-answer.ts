@@ -83,7 +83,7 @@ class AnswerRecorder extends ObservedBody {
   #settle(body: Buffer): void {
     if (!this.#isRecording) return
     const head = this.#head ?? this.#read(this.#res.statusCode)
-    this.#call.settle({ kind: 'answer', ...head, body: ownCopy(body) })
+    this.#call.settle({ kind: 'answer', ...head, body })
     this.#onEnd()
   }
 }
@@ -103,16 +103,19 @@ export function repeatAnswer(res: ServerResponse, { status, headers, body }: Rec
   res.end(body)
 }
 
+/**
+ * The same, with memory of its own: a small one would keep all that is in the same piece of Node's
+ * pool.
+ */
+export function ownCopy(answer: RecordedAnswer): RecordedAnswer {
+  const body = Buffer.allocUnsafeSlow(answer.body.length)
+  answer.body.copy(body)
+  return { ...answer, body }
+}
+
 /** Bytes that an answer takes while it is kept. */
 export function sizeOfAnswer({ headers, body }: RecordedAnswer): number {
   let size = ANSWER_SIZE + body.length
   for (const [name, value] of Object.entries(headers)) size += name.length + String(value).length
   return size
-}
-
-/** In memory of its own: a small one would keep all that is in the same piece of Node's pool. */
-function ownCopy(body: Buffer): Buffer {
-  const copy = Buffer.allocUnsafeSlow(body.length)
-  body.copy(copy)
-  return copy
 }

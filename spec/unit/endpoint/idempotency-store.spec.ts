@@ -145,6 +145,16 @@ describe('a call that is over', () => {
     expect([store.running, store.room.bytes, begun.call.grow(1)]).toEqual([0, 0, false])
   })
 
+  it('keeps no memory but its own, whatever its answer was a part of', () => {
+    const store = storeOf()
+    const body = Buffer.from('some more than done').subarray(-4)
+    begin(store, 'a').call.settle({ ...answer, body })
+    const found = store.find('a')
+    const outcome = found.kind === 'ended' ? found.value.outcome : undefined
+    expect(outcome).toEqual({ ...answer, body })
+    expect(outcome?.kind === 'answer' && outcome.body.buffer.byteLength).toBe(4)
+  })
+
   it.each<[string, (call: IdempotentRequest) => unknown, unknown]>([
     ['an answer once it is whole', () => undefined, { kind: 'answer', body: 'some more', ends: 1 }],
     [
