@@ -53,8 +53,7 @@ export class EndpointRun implements ResponseCaptureHost, WaitingRun {
     const { instance, res } = this.#request
     applyPreference(this.#request, (name, value) => res.setHeader(name, value))
     this.#response.keep()
-    const run = { release: () => this.#response.release(), detach: () => this.#response.detach() }
-    instance.idempotency.record(keyed, res, run, () => this.#response.untakenEnded())
+    instance.idempotency.record(keyed, res, this.#response)
   }
 
   /** @param ours what answers in the endpoint's place, and says when. */

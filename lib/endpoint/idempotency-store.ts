@@ -11,13 +11,12 @@ import {
   type IdempotencyHost,
   IdempotentRequest,
   type KeyedRequest,
-  type KeyedRun,
   LOST,
   type Outcome,
   type SettledCall
 } from './idempotent-request.js'
 import { keepOutcome } from './kept-outcome.js'
-import { ownCopy, recordAnswer, sizeOfAnswer } from './recorded-answer.js'
+import { ownCopy, recordAnswer, type RecordedRun, sizeOfAnswer } from './recorded-answer.js'
 
 /** Bytes of one answer that is kept for a repetition. */
 const LONGEST_ANSWER = 1024 * 1024
@@ -156,12 +155,9 @@ export class IdempotencyStore implements IdempotencyHost {
     for (const call of [...this.#running.values()]) call.giveUp()
   }
 
-  /**
-   * Records the answer of a call, unless it becomes a stream. `onEnd`: the endpoint has given it.
-   */
-  record(call: IdempotentRequest, res: ServerResponse, run: KeyedRun, onEnd: () => void): void {
-    const limit = Math.min(LONGEST_ANSWER, this.#limits.maxBytes)
-    call.runs(run, recordAnswer(res, limit, call, onEnd))
+  /** The endpoint begins to work on a call: records its answer, unless that becomes a stream. */
+  record(call: IdempotentRequest, res: ServerResponse, run: RecordedRun): void {
+    recordAnswer(res, Math.min(LONGEST_ANSWER, this.#limits.maxBytes), call, run)
   }
 
   // IdempotencyHost

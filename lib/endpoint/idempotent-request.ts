@@ -91,6 +91,10 @@ export class IdempotentRequest {
     return this.#request?.key
   }
 
+  get isSettled(): boolean {
+    return this.#request === undefined
+  }
+
   get requestIds(): readonly RequestId[] {
     return this.#request?.requestIds ?? []
   }

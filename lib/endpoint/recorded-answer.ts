@@ -1,6 +1,6 @@
 // An answer that is written down while it is given, and given once more.
 import type { ServerResponse } from 'node:http'
-import type { IdempotentRequest, RecordedAnswer } from './idempotent-request.js'
+import type { IdempotentRequest, KeyedRun, RecordedAnswer } from './idempotent-request.js'
 import { ObservedBody } from './observe-body.js'
 import { claim } from './reply.js'
 import { foldHeaders, headersIn } from './response-headers.js'
@@ -11,36 +11,38 @@ type RecordedHead = Pick<RecordedAnswer, 'status' | 'headers'>
 /** Bytes that an answer takes beside its head and its body. */
 const ANSWER_SIZE = 256
 
-/**
- * Records what a call is answered with, up to so many bytes. `onEnd`: the endpoint has given it
- * all.
- */
+/** The endpoint at work on a call whose answer is recorded. */
+export interface RecordedRun extends KeyedRun {
+  /** It has given its answer, and that is no stream. */
+  untakenEnded(): void
+}
+
+/** Records what a call is answered with, up to so many bytes. */
 export function recordAnswer(
   res: ServerResponse,
   limit: number,
   call: IdempotentRequest,
-  onEnd: () => void
-): ObservedBody {
-  const stage = new AnswerRecorder(res, limit, call, onEnd)
+  run: RecordedRun
+): void {
+  const stage = new AnswerRecorder(res, limit, call, run)
+  call.runs(run, stage)
   pipelineOf(res).add(stage)
-  return stage
 }
 
 class AnswerRecorder extends ObservedBody {
   readonly #res: ServerResponse
   readonly #call: IdempotentRequest
-  readonly #onEnd: () => void
+  readonly #run: RecordedRun
   #head: RecordedHead | undefined
-  #isRecording = true
 
-  constructor(res: ServerResponse, limit: number, call: IdempotentRequest, onEnd: () => void) {
+  constructor(res: ServerResponse, limit: number, call: IdempotentRequest, run: RecordedRun) {
     super(
       {
         limit,
         onEnd: body => body === undefined || process.nextTick(() => this.#settle(body)),
         mayGrow: bytes => {
           const hasRoom = bytes !== undefined && call.grow(bytes)
-          if (!hasRoom) process.nextTick(() => this.#isRecording && call.giveUp())
+          if (!hasRoom) process.nextTick(() => call.giveUp())
           return hasRoom
         }
       },
@@ -48,11 +50,11 @@ class AnswerRecorder extends ObservedBody {
     )
     this.#res = res
     this.#call = call
-    this.#onEnd = onEnd
+    this.#run = run
   }
 
   override writeHead(args: readonly unknown[]): ServerResponse {
-    if (this.#isRecording) this.#head = this.#read(args[0], headersIn(args))
+    if (!this.#call.isSettled) this.#head = this.#read(args[0], headersIn(args))
     return this.next.writeHead(args)
   }
 
@@ -63,7 +65,6 @@ class AnswerRecorder extends ObservedBody {
   }
 
   override stop(): void {
-    this.#isRecording = false
     this.#head = undefined
     super.stop()
   }
@@ -81,10 +82,10 @@ class AnswerRecorder extends ObservedBody {
    * not.
    */
   #settle(body: Buffer): void {
-    if (!this.#isRecording) return
+    if (this.#call.isSettled) return
     const head = this.#head ?? this.#read(this.#res.statusCode)
     this.#call.settle({ kind: 'answer', ...head, body })
-    this.#onEnd()
+    this.#run.untakenEnded()
   }
 }
 

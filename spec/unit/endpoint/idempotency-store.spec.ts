@@ -167,7 +167,7 @@ describe('a call that is over', () => {
     const call = store.begin({ key: 'a', owner: '', hash: 'hash', size: 10, requestIds: [1] })
     const res = new ServerResponse(new IncomingMessage(new Socket()))
     let ends = 0
-    store.record(call, res, { release() {}, detach() {} }, () => void ends++)
+    store.record(call, res, { release() {}, detach() {}, untakenEnded: () => void ends++ })
     res.write('some ')
     expect(store.room.bytes).toBe(5)
     meanwhile(call)
