@@ -101,6 +101,11 @@ export class IdempotentRequest {
 
   /** The endpoint begins to work on it. `recording`: of its answer, where it is recorded. */
   runs(run: KeyedRun, recording?: Recording): void {
+    if (this.isSettled) {
+      // Its client had left, and there was no room for it: the endpoint has yet to listen for that.
+      recording?.stop()
+      return process.nextTick(() => run.release())
+    }
     this.#run = run
     this.#recording = recording
   }

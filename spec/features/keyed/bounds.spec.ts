@@ -2,10 +2,15 @@
 // have been asked.
 
 import { afterEach, describe, expect, it } from '@jest/globals'
+import express, { type RequestHandler } from 'express'
 import { Readable } from 'node:stream'
+import { rawEndpoint } from '../../helpers/endpoints/raw.js'
+import { Awaitable } from '../../helpers/gate.js'
 import { until } from '../../helpers/happenings.js'
 import { closeAll } from '../../helpers/listen.js'
 import { callTool, notification, post, result } from '../../helpers/mcp.js'
+import { serve } from '../../helpers/serve.js'
+import { open, requestText } from '../hardening/wire.js'
 import { answerJson, CALL, KEY, keyed, mount } from './setup.js'
 
 afterEach(closeAll)
@@ -104,6 +109,28 @@ describe('calls that run', () => {
     expect(calls[5]!.isClosed).toBe(false)
     expect((await send(as('one', 4))).status).toBe(409)
     expect(calls.length).toBe(6)
+  })
+
+  it('whose client had left before they began see it go as well, where there is no room', async () => {
+    const arrived = new Awaitable<unknown>()
+    const whenGone: RequestHandler = (req, res, next) => {
+      res.once('close', () => next())
+      arrived.push(req)
+    }
+    const endpoint = rawEndpoint(() => undefined)
+    const { url, streams } = await serve(endpoint, { maxStreams: 2 }, [express.json(), whenGone])
+    const { calls } = endpoint
+    for (let n = 0; n < 2; n++) {
+      const wire = open(Number(new URL(url).port))
+      const headers = keyed(as('one', n))
+      wire.socket.write(requestText({ method: 'POST', path: '/mcp', headers }, CALL))
+      await arrived.nth(n + 1)
+      await wire.leave()
+      await calls.nth(n + 1)
+    }
+    await calls[1]!.closed
+    expect(calls[0]!.isClosed).toBe(false)
+    expect(streams.stats()).toMatchObject({ keyed: 1, refusals: 1 })
   })
 
   it('without a client hold so many bytes at the most', async () => {
