@@ -3,6 +3,7 @@ import { createHash } from 'node:crypto'
 import { isComparable } from '../protocol/comparable.js'
 import { isTooMany } from '../protocol/json-rpc.js'
 import { compactJson } from '../protocol/json-text.js'
+import type { Keyed } from './idempotent-request.js'
 import type { RequestContext } from './request-context.js'
 
 /**
@@ -22,30 +23,21 @@ export function keyOf(context: RequestContext, key = context.idempotencyKey): st
 }
 
 /** What a POST may be sent again under; `undefined`: nothing, or it would be another call. */
-export function keyedBy(
-  context: RequestContext
-): (BodyDigest & { readonly key: string }) | undefined {
+export function keyedBy(context: RequestContext): Keyed | undefined {
   const { messages, body, text, profile } = context
   if (messages.length === 0 || isTooMany(messages) || !profile.taken) return undefined
   const key = keyOf(context)
-  const digest = key === undefined ? undefined : digestOf(body, text)
-  return key === undefined || digest === undefined ? undefined : { key, ...digest }
-}
-
-/** What makes two bodies the same request. */
-interface BodyDigest {
-  readonly hash: string
-  /** Characters of its JSON. */
-  readonly size: number
+  const json = key === undefined ? undefined : comparableText(body, text)
+  if (key === undefined || json === undefined) return undefined
+  return { key, hash: createHash('sha256').update(json).digest('base64url'), size: json.length }
 }
 
 /**
- * Of the text that a body was parsed from, for that tells numbers apart that are one for
- * JavaScript. A body that was parsed in front of us is written again: `undefined` where it has too
- * many parts for that, or is nested too deeply, for a key to be heeded.
+ * The text that a body was parsed from, for that tells numbers apart that are one for JavaScript. A
+ * body that was parsed in front of us is written again: `undefined` where it has too many parts for
+ * that, or is nested too deeply, for a key to be heeded.
  */
-export function digestOf(body: unknown, parsed: string | undefined): BodyDigest | undefined {
-  if (parsed === undefined && !isComparable(body)) return undefined
-  const text = parsed === undefined ? JSON.stringify(body) : compactJson(parsed)
-  return { hash: createHash('sha256').update(text).digest('base64url'), size: text.length }
+function comparableText(body: unknown, parsed: string | undefined): string | undefined {
+  if (parsed !== undefined) return compactJson(parsed)
+  return isComparable(body) ? JSON.stringify(body) : undefined
 }

@@ -32,14 +32,19 @@ export interface SettledCall {
   outcome: Outcome
 }
 
-/** A request by its key, body and owner. */
-export interface KeyedRequest {
+/** What makes two requests the same. */
+export interface Keyed {
+  /** It says whose it is, too. */
   readonly key: string
-  readonly owner: string
   /** A digest of its body. */
   readonly hash: string
   /** Characters of its body. */
   readonly size: number
+}
+
+/** A request by its key, body and owner. */
+export interface KeyedRequest extends Keyed {
+  readonly owner: string
   readonly requestIds: readonly RequestId[]
 }
 

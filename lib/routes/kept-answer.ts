@@ -4,7 +4,7 @@ import type { InstanceLink } from '../backplane/instance-link.js'
 import { keptCallIn } from '../calls/kept-call.js'
 import { keptTaskIn } from '../calls/tasks/kept-task.js'
 import { CallRun } from '../endpoint/call-run.js'
-import { digestOf } from '../endpoint/idempotency.js'
+import type { Keyed } from '../endpoint/idempotent-request.js'
 import { keptOutcomeIn } from '../endpoint/kept-outcome.js'
 import { repeatAnswer } from '../endpoint/recorded-answer.js'
 import { canAnswer, refuse } from '../endpoint/reply.js'
@@ -44,13 +44,13 @@ export async function answerKept(
 export async function answerKeptCall(
   context: Context,
   { kept, results }: Kept,
-  key: string
+  { key, hash }: Keyed
 ): Promise<Answer | undefined> {
-  const { res, body, text } = context
+  const { res } = context
   const value = await kept.find(key)
   const call = value && keptOutcomeIn(value)
   if (call === undefined) return undefined
-  if (call.hash !== digestOf(body, text)?.hash) return () => refuse(res, 409, 'key-reused')
+  if (call.hash !== hash) return () => refuse(res, 409, 'key-reused')
   const { outcome } = call
   if (outcome.kind === 'answer') return () => repeatAnswer(res, outcome)
   const saved = await results.find(outcome.streamId)

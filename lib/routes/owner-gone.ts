@@ -2,7 +2,7 @@
 import type { InstanceLink } from '../backplane/instance-link.js'
 import { isGoneId, parseEventId } from '../protocol/event-id.js'
 import { isRequest } from '../protocol/json-rpc.js'
-import { keyOf } from '../endpoint/idempotency.js'
+import { keyedBy } from '../endpoint/idempotency.js'
 import { streamNamesIn } from '../endpoint/mcp-request.js'
 import { debugElsewhere, refuseAndCount } from '../endpoint/refusals.js'
 import { answerJson, noContent, refuse } from '../endpoint/reply.js'
@@ -63,11 +63,11 @@ export async function answerLostPost(context: Context, link: InstanceLink): Prom
   // The endpoint's own check of the origin would not run.
   if (context.isForeign) return refuseAndCount(context, 403, 'foreign-origin')
   const named = namedByMessages(context)
-  const key = named === undefined ? keyOf(context) : undefined
+  const keyed = named === undefined ? keyedBy(context) : undefined
   const answer =
-    key === undefined
+    keyed === undefined
       ? named && (await answerKept(context, link, named.name))
-      : await answerKeptCall(context, link, key)
+      : await answerKeptCall(context, link, keyed)
   if (answer === undefined) tellLost(context)
   else await answer()
 }
