@@ -172,6 +172,8 @@ export class ResponseCapture extends CaptureStage implements CapturedWireHost, D
     this.pipeline.showHead()
     this.events.hold()
     this.wire.watch()
+    // Its client has left while something was asked for it: its close will not come again.
+    if (this.res.destroyed) this.wire.gone()
   }
 
   protected get isAlone(): boolean {
