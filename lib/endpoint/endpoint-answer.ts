@@ -6,6 +6,7 @@ import { spliceJson, writtenMessages } from '../protocol/json-splice.js'
 import { dataOf } from '../protocol/sse-fields.js'
 import { BlockSplitter } from '../protocol/sse-parser.js'
 import { Timer } from '../streams/timer.js'
+import { GatheredBytes } from './gathered-bytes.js'
 import { decoded, isTooLarge } from './late-answer.js'
 import { isPlainEncoding } from './response-headers.js'
 
@@ -90,8 +91,7 @@ export class AnswerReader {
   readonly #listener: AnswerListener
   /** Set where it is an event stream. */
   readonly #events: BlockSplitter | undefined
-  #chunks: Buffer[] = []
-  #size = 0
+  readonly #body = new GatheredBytes()
   #isAnswered = false
   #isDecoding = false
 
@@ -120,8 +120,8 @@ export class AnswerReader {
 
   end(): void {
     if (this.#events !== undefined) return this.#fail('no-response')
-    const body = Buffer.concat(this.#chunks)
-    this.#chunks = []
+    const body = this.#body.whole()
+    this.#body.clear()
     if (this.#isAnswered) return
     if (isPlainEncoding(this.#header('content-encoding'))) return this.#whole(this.#head, body)
     this.#isDecoding = true
@@ -151,9 +151,8 @@ export class AnswerReader {
   }
 
   #collect(bytes: Uint8Array): void {
-    this.#size += bytes.length
-    if (this.#size <= this.#limit) return void this.#chunks.push(Buffer.from(bytes))
-    this.#chunks = []
+    if (this.#body.size + bytes.length <= this.#limit) return this.#body.add(bytes)
+    this.#body.clear()
     this.#fail('overflow')
   }
 

@@ -13,12 +13,12 @@ import {
 } from './late-answer.js'
 import type { CaptureHost } from './capture-host.js'
 import type { LateHead } from './capture-types.js'
+import { GatheredBytes } from './gathered-bytes.js'
 
 export class LateBody {
   readonly #head: LateHead
   readonly #host: CaptureHost
-  #chunks: Buffer[] = []
-  #size = 0
+  readonly #body = new GatheredBytes()
 
   constructor(head: LateHead, host: CaptureHost) {
     this.#head = head
@@ -27,21 +27,19 @@ export class LateBody {
 
   /** `false`: there is no room for it, and what has come is dropped. */
   add(bytes: Buffer): boolean {
-    const size = this.#size + bytes.length
+    const size = this.#body.size + bytes.length
     if (size > this.#host.maxAnswerBytes || !this.#host.budget.reserve(bytes.length)) {
       this.dispose()
       return false
     }
-    this.#size = size
-    // A copy: the memory of short writes is used again.
-    this.#chunks.push(Buffer.from(bytes))
+    this.#body.add(bytes)
     return true
   }
 
   /** The endpoint has ended its answer: its messages go into the stream, which ends. */
   end(stream: Stream): void {
     if (stream.isEnded) return this.dispose()
-    const answer: LateAnswer = { ...this.#head, body: Buffer.concat(this.#chunks) }
+    const answer: LateAnswer = { ...this.#head, body: this.#body.whole() }
     const missed = missedHeaders(answer)
     if (missed.length > 0) this.#host.missed(missed, answer.header('mcp-session-id'))
     if (!isEncoded(answer)) return this.#settle(stream, messagesIn(answer, stream.owed))
@@ -56,9 +54,8 @@ export class LateBody {
   }
 
   dispose(): void {
-    this.#host.budget.unreserve(this.#size)
-    this.#chunks = []
-    this.#size = 0
+    this.#host.budget.unreserve(this.#body.size)
+    this.#body.clear()
   }
 
   #settle(stream: Stream, messages: readonly string[]): void {

@@ -1,6 +1,7 @@
 // Reads along while a response is written, and changes no byte of it.
 import type { ServerResponse } from 'node:http'
-import { encodingIn } from './chunk.js'
+import { withBytes } from './chunk.js'
+import { GatheredBytes } from './gathered-bytes.js'
 import { pipelineOf } from './response-pipeline.js'
 import { Stage } from './stage.js'
 
@@ -22,8 +23,7 @@ export interface BodyObserver {
 export class ObservedBody extends Stage {
   readonly kind: 'observe' | 'record'
   readonly #observer: BodyObserver
-  #chunks: Buffer[] | undefined = []
-  #size = 0
+  #body: GatheredBytes | undefined = new GatheredBytes()
   #isObserving = true
 
   constructor(observer: BodyObserver, kind: 'observe' | 'record' = 'observe') {
@@ -41,8 +41,7 @@ export class ObservedBody extends Stage {
     if (this.#isObserving) {
       this.#isObserving = false
       this.#keep(args[0], args[1])
-      const chunks = this.#chunks
-      this.#observer.onEnd(chunks === undefined ? undefined : Buffer.concat(chunks))
+      this.#observer.onEnd(this.#body?.whole())
     }
     return this.next.end(args)
   }
@@ -50,21 +49,19 @@ export class ObservedBody extends Stage {
   /** Ends the reading along, and drops what has been kept. */
   stop(): void {
     this.#isObserving = false
-    this.#chunks = undefined
+    this.#body = undefined
   }
 
   #keep(chunk: unknown, encoding: unknown): void {
-    const chunks = this.#chunks
-    if (chunks === undefined || (typeof chunk !== 'string' && !(chunk instanceof Uint8Array)))
-      return
-    const bytes =
-      typeof chunk === 'string' ? Buffer.from(chunk, encodingIn(encoding)) : Buffer.from(chunk)
+    const body = this.#body
+    if (body === undefined || (typeof chunk !== 'string' && !(chunk instanceof Uint8Array))) return
     const { limit } = this.#observer
-    this.#size += bytes.length
-    const isInside = this.#size <= limit
-    const mayGrow = this.#observer.mayGrow?.(isInside ? bytes.length : undefined) ?? true
-    if (mayGrow && isInside) chunks.push(bytes)
-    else this.#chunks = undefined
+    withBytes(chunk, encoding, bytes => {
+      const isInside = body.size + bytes.length <= limit
+      const mayGrow = this.#observer.mayGrow?.(isInside ? bytes.length : undefined) ?? true
+      if (mayGrow && isInside) body.add(bytes)
+      else this.#body = undefined
+    })
   }
 }
 

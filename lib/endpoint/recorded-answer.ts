@@ -109,6 +109,7 @@ export function repeatAnswer(res: ServerResponse, { status, headers, body }: Rec
  * pool.
  */
 export function ownCopy(answer: RecordedAnswer): RecordedAnswer {
+  if (answer.body.buffer.byteLength === answer.body.length) return answer
   const body = Buffer.allocUnsafeSlow(answer.body.length)
   answer.body.copy(body)
   return { ...answer, body }

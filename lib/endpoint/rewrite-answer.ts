@@ -4,6 +4,7 @@ import type { ServerResponse } from 'node:http'
 import { isJsonType } from '../protocol/fields.js'
 import type { Message } from '../protocol/json-rpc.js'
 import { callbackIn, encodingIn, headersSentError, swallow, withBytes } from './chunk.js'
+import { GatheredBytes } from './gathered-bytes.js'
 import {
   foldHeaders,
   headerIn,
@@ -58,8 +59,7 @@ class RewrittenAnswer extends Stage {
   /** While a head is held it counts as sent: an error handler must not start another answer. */
   #isHeadHeld = false
   /** Of a JSON body. */
-  #held: Buffer[] = []
-  #size = 0
+  readonly #held = new GatheredBytes()
   /** Of an event stream. */
   readonly #events: RewrittenEvents
 
@@ -176,8 +176,8 @@ class RewrittenAnswer extends Stage {
    * at.
    */
   #holdJson(bytes: Buffer): Buffer {
-    this.#hold(bytes)
-    if (this.#size <= this.#rewriting.limit) return NOTHING
+    this.#held.add(bytes)
+    if (this.#held.size <= this.#rewriting.limit) return NOTHING
     this.#state = 'untouched'
     this.#isHeadHeld = false
     if (this.#head !== undefined) this.next.writeHead(this.#head)
@@ -185,7 +185,7 @@ class RewrittenAnswer extends Stage {
   }
 
   #wholeJson(last: Buffer): Buffer {
-    this.#hold(last)
+    this.#held.add(last)
     const body = this.#takeHeld()
     const changed = body.length > this.#rewriting.limit ? undefined : this.#changed(body)
     const head = this.#head
@@ -222,17 +222,10 @@ class RewrittenAnswer extends Stage {
     return rewrittenJson(json, message => this.#rewriting.rewrite(message, this.#header))
   }
 
-  #hold(bytes: Buffer): void {
-    // A copy: the memory of short writes is used again.
-    if (bytes.length > 0) this.#held.push(Buffer.from(bytes))
-    this.#size += bytes.length
-  }
-
   #takeHeld(): Buffer {
-    const held = this.#held.length === 1 ? (this.#held[0] as Buffer) : Buffer.concat(this.#held)
-    this.#held = []
-    this.#size = 0
-    return held
+    const bytes = this.#held.whole()
+    this.#held.clear()
+    return bytes
   }
 }
 
