@@ -28,7 +28,7 @@ export interface ClosingParts extends InstanceParts {
   /** The way to other instances; `undefined`: it is alone. */
   readonly relay: { readonly responses: RelayedResponses } | undefined
   /** Its place among them. */
-  readonly seat: { readonly calls: RelayedCalls } | undefined
+  readonly seat: { readonly calls: RelayedCalls; beginClosing(time: number): void } | undefined
 }
 
 const DRAIN = 20_000
@@ -76,8 +76,10 @@ export class Closing {
     const retry = this.#retry ?? LISTEN_RETRY
     // Where others relay them, calls run on without a client of their own.
     const mayMove = relay !== undefined
-    const abandonAfter = mayMove ? Infinity : 2 * (this.#retry ?? 0) + CLOSING_GRACE
+    const comesBackWithin = 2 * (this.#retry ?? 0) + CLOSING_GRACE
+    const abandonAfter = mayMove ? Infinity : comesBackWithin
     instance.isClosing = true
+    seat?.beginClosing(comesBackWithin)
     instance.table.beginClosing(abandonAfter)
     instance.idempotency.beginClosing(abandonAfter)
     instance.slow.close()

@@ -17,7 +17,8 @@ import { RelayedRequest } from './routes/relay-in.js'
 export class BackplaneSeat {
   readonly link: InstanceLink
   readonly calls = new RelayedCalls()
-  readonly #parts: Pick<InstanceParts, 'idempotency'>
+  readonly #parts: Pick<InstanceParts, 'table' | 'idempotency'>
+  #isLeaving = false
   #server: Server | undefined
 
   constructor(
@@ -56,18 +57,31 @@ export class BackplaneSeat {
     return shared
   }
 
-  /** A stream has ended: what nobody reads here is kept where others find it. */
+  /** A stream has ended: what nobody reads here is kept where others find it, or all of it. */
   ended(stream: Stream): void {
-    if (!stream.readers.isConnecting) return this.#keep(stream)
+    const { readers, hasReader } = stream
+    if (this.#isLeaving) return this.#keep(stream)
+    if (!readers.isConnecting) return hasReader ? undefined : this.#keep(stream)
     // Answered in one go: its connection follows at once, if its client is there.
     setImmediate(() => {
-      if (stream.readers.count === 0) this.#keep(stream)
+      if (readers.count === 0) this.#keep(stream)
     })
   }
 
+  /**
+   * This instance is about to go: where a wire loses what a client is given now, or has been given
+   * in the last `time` milliseconds, there is nothing here to come back for.
+   */
+  beginClosing(time: number): void {
+    this.#isLeaving = true
+    const { table, idempotency } = this.#parts
+    for (const stream of table.endedSince(time)) this.#keep(stream)
+    idempotency.keepSince(time)
+  }
+
   #keep(stream: Stream): void {
-    const { kind, isHandshake, isEphemeral, hasReader, log, callKey } = stream
-    if (hasReader || kind !== 'request' || isHandshake || isEphemeral || log.last === 0) return
+    const { kind, isHandshake, isEphemeral, log, callKey } = stream
+    if (kind !== 'request' || isHandshake || isEphemeral || log.last === 0) return
     if (this.link.results.save(stream)) {
       if (callKey !== undefined) this.#parts.idempotency.keepStream(callKey)
     } else

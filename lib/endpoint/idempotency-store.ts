@@ -69,6 +69,7 @@ export class IdempotencyStore implements IdempotencyHost {
   readonly #refused: FairStore<SettledCall>
   readonly #sweep: Sweep
   #evictions = 0
+  #isClosing = false
 
   constructor(limits: IdempotencyLimits) {
     const { maxCalls, window: ttl, maxBytes } = limits
@@ -137,6 +138,7 @@ export class IdempotencyStore implements IdempotencyHost {
 
   /** The process is about to end: a call whose client does not come back soon is abandoned. */
   beginClosing(abandonAfter: number): void {
+    this.#isClosing = true
     this.#sweep.close()
     this.abandonments = new DueQueue(Math.min(abandonAfter, this.#limits.abandonAfter))
     for (const call of [...this.#running.values()]) call.awaitClients()
@@ -172,7 +174,7 @@ export class IdempotencyStore implements IdempotencyHost {
     if (outcome.kind !== 'answer') return void this.#settled.set(key, owner, { hash, outcome })
     const call: SettledCall = { hash, outcome: ownCopy(outcome) }
     const { status } = outcome
-    if (isUnread) this.#keepForOthers(key, call)
+    if (isUnread || this.#isClosing) this.#keepForOthers(key, call)
     if (status >= 400 && status < 500 && this.#refused.set(key, owner, call)) return
     if (!this.#answered.set(key, owner, call)) call.outcome = LOST
     this.#settled.set(key, owner, call)
@@ -182,6 +184,11 @@ export class IdempotencyStore implements IdempotencyHost {
   keepStream(key: string): void {
     const call = this.#settled.peek(key)
     if (call !== undefined) this.#keepForOthers(key, call)
+  }
+
+  /** What was given in the last `time` milliseconds is kept for other instances, all of it. */
+  keepSince(time: number): void {
+    for (const [key, call] of this.#settled.since(time)) this.#keepForOthers(key, call)
   }
 
   #keepForOthers(key: string, call: SettledCall): void {

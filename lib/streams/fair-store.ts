@@ -103,6 +103,14 @@ export class FairStore<V extends object> {
     return true
   }
 
+  /** What was set, or used where that counts, in the last `time` milliseconds: the latest first. */
+  *since(time: number): Generator<readonly [key: string, value: V]> {
+    for (const [key, { value }] of this.#entries.entries()) {
+      if (this.#entries.ttl - this.#entries.getRemainingTTL(key) > time) return
+      yield [key, value]
+    }
+  }
+
   keys(): Iterable<string> {
     return this.#entries.keys()
   }

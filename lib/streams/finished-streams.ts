@@ -103,6 +103,14 @@ export class FinishedStreams {
     return this.#kept.has(id)
   }
 
+  /** Those that are still to be given, or have been in the last `time` milliseconds. */
+  since(time: number): Stream[] {
+    const oldest = now() + this.#limits.window - time
+    return [...this.#kept.values()].filter(
+      ({ keptUntil, log }) => keptUntil >= oldest || log.written < log.last
+    )
+  }
+
   /** Keeps a stream, in the place that its reader and its log call for now. */
   keep(stream: Stream): void {
     const rank = rankOf(stream)

@@ -103,6 +103,11 @@ export class StreamRegistry implements StreamHost<Stream> {
     return stream === undefined ? this.#finished.find(id) : { kind: 'local', value: stream }
   }
 
+  /** Streams that have ended, of which a client may have been given something just now. */
+  endedSince(time: number): Stream[] {
+    return this.#finished.since(time)
+  }
+
   /** All streams that have not ended. */
   get running(): Pick<RunningStreams, 'failCalls' | 'whenCallsOver' | typeof Symbol.iterator> {
     return this.#running

@@ -49,6 +49,24 @@ describe('a fair store', () => {
   }, 5000)
 })
 
+it('tells what was set or used lately, the latest first', () => {
+  let time = 1000
+  jest.spyOn(performance, 'now').mockImplementation(() => time)
+  const store = new FairStore<object>({ maxSize: 10, ttl: 60_000, updateAgeOnGet: true })
+  for (const key of ['a', 'b', 'c', 'd']) {
+    time += 1000
+    store.set(key, 'owner', { key })
+  }
+  time += 1000
+  store.get('a')
+  time += 1000
+  expect([...store.since(2500)]).toEqual([
+    ['a', { key: 'a' }],
+    ['d', { key: 'd' }]
+  ])
+  expect([...store.since(500)]).toEqual([])
+})
+
 describe('an entry whose time is over', () => {
   it('is not found, however soon after another look', () => {
     let time = 1000

@@ -60,6 +60,22 @@ function kept(table: StreamRegistry, streams: Stream[]): string[] {
 }
 
 describe('the table', () => {
+  it('tells which streams have been given lately, or are still to be', () => {
+    const { table } = newTable()
+    finished(table, 'long ago', { isDelivered: true })
+    finished(table, 'not read', { isDelivered: false })
+    jest.advanceTimersByTime(7000)
+    finished(table, 'lately', { isDelivered: true })
+    const { stream } = open(table, { id: streamId('read') })
+    stream.attach(new FakeReader(), 0)
+    complete(stream)
+    open(table, { id: streamId('running') })
+    jest.advanceTimersByTime(3000)
+    const names = ['not read', 'lately', 'read'].map(streamId)
+    expect(table.endedSince(5000).map(({ id }) => id)).toEqual(names)
+    expect(table.endedSince(0).map(({ id }) => id)).toEqual([names[0], names[2]])
+  })
+
   it('finds a stream while it runs, while it is kept, and what is left of it then', async () => {
     const { table } = newTable()
     const { stream } = open(table, { id: streamId('a') })

@@ -1,0 +1,63 @@
+// What a client had just been given when its instance left: where the wire has lost it, there is
+// nobody left there to ask, so the other instances have it.
+
+import { afterEach, expect, it } from '@jest/globals'
+import { closeAll } from '../../helpers/close-all.js'
+import { callTool, get, headersFor, post, result } from '../../helpers/mcp.js'
+import { anywhere, at, gist, lastId, note, VERSION, type Anywhere } from './setup.js'
+
+afterEach(closeAll)
+
+const CALL = callTool(1, 'any')
+const keyed = {
+  ...headersFor({ version: VERSION, prefer: 'rel=stream' }),
+  'idempotency-key': 'a-key-that-nobody-guesses'
+}
+const runs = ({ endpoints }: Anywhere): number[] => endpoints.map(({ calls }) => calls.length)
+
+it.each([
+  ['before it left', true],
+  ['while it was leaving', false]
+])('a stream that ended %s', async (_when, isBefore) => {
+  const all = await anywhere()
+  const { first, call, link } = await all.call()
+  call.emit(note('one'))
+  await first.nextMessage()
+  const lastEventId = lastId(first)
+  const closing = isBefore ? undefined : all.members[0]!.streams.close()
+  call.emit(note('two'))
+  call.result()
+  await first.ended
+  await (closing ?? all.members[0]!.streams.close())
+  const again = await get(at(link, all, 1), headersFor({ lastEventId }))
+  await again.ended
+  expect(gist(again)).toEqual(['two', 1])
+  expect(runs(all)).toEqual([1, 0, 0])
+})
+
+it.each([
+  ['as a stream, before it left', true, true],
+  ['as a stream, while it was leaving', true, false],
+  ['as JSON, before it left', false, true],
+  ['as JSON, while it was leaving', false, false]
+])('an answer to a call under a key, given %s', async (_how, isStream, isBefore) => {
+  const all = await anywhere()
+  const sent = post(all.urls[0]!, CALL, keyed)
+  const call = await all.endpoints[0]!.calls.nth(1)
+  if (isStream) call.open()
+  const closing = isBefore ? undefined : all.members[0]!.streams.close()
+  if (isStream) call.result()
+  else
+    call.res
+      .writeHead(200, { 'Content-Type': 'application/json' })
+      .end(JSON.stringify(result(1, {})))
+  await (
+    await sent
+  ).ended
+  await (closing ?? all.members[0]!.streams.close())
+  const again = await post(all.urls[1]!, CALL, keyed)
+  await again.ended
+  expect([again.status, again.text]).toEqual([200, expect.stringContaining('"id":1')])
+  expect(again.text).not.toContain('owner-gone')
+  expect(runs(all)).toEqual([1, 0, 0])
+})
