@@ -133,6 +133,8 @@ describeInBrowser('in a browser (needs chromium; SKIPPED without it, but not in 
       type: 'module',
       content: `${scripts['/client.js']!}; globalThis.loaded = true`
     })
+    // An inline module runs when it can, and not when it is added.
+    await tab.waitForFunction('globalThis.loaded')
     expect(await tab.evaluate('[typeof process, typeof Buffer, globalThis.loaded]')).toEqual([
       'undefined',
       'undefined',
