@@ -9,6 +9,9 @@ export interface BodyLimits {
   readonly owner: string
 }
 
+/** Bytes that a piece counts for at the least: each is an object, here and in the request. */
+const SMALLEST_PIECE = 256
+
 export class CountedBody {
   readonly #limits: BodyLimits
   #chunks: Buffer[] = []
@@ -30,7 +33,7 @@ export class CountedBody {
 
   /** All of it, in one piece; `undefined`: there was no room for it. */
   get whole(): Buffer | undefined {
-    if (this.isTooLarge || (this.#counted !== undefined && this.#counted < this.#size))
+    if (this.isTooLarge || (this.#counted !== undefined && this.#counted < this.#held))
       return undefined
     const chunks = this.#chunks
     return chunks.length === 1 ? chunks[0] : Buffer.concat(chunks)
@@ -57,11 +60,16 @@ export class CountedBody {
     return true
   }
 
+  /** Bytes that it takes: a client may send single ones. */
+  get #held(): number {
+    return Math.max(this.#size, (this.#chunks.length - 1) * SMALLEST_PIECE)
+  }
+
   #count(): boolean {
     const { budget, owner } = this.#limits
-    const more = this.#size - (this.#counted ?? 0)
-    if (!budget.take(owner, more)) return false
-    this.#counted = this.#size
+    const held = this.#held
+    if (!budget.take(owner, held - (this.#counted ?? 0))) return false
+    this.#counted = held
     return true
   }
 }

@@ -174,6 +174,24 @@ describe('what is held of bodies that never end', () => {
     other.socket.destroy()
     await until(() => streams.stats().bytes < 100_000)
   })
+
+  it('is counted by its pieces where they are small, as each takes more than its bytes', async () => {
+    const { seen, chain } = recording((_req, res) => void res.writeHead(200).end())
+    const { port, streams } = await serve(chain, { maxBytes: 8_000_000, maxBodyBytes: 400_000 })
+    const headers = { 'Transfer-Encoding': 'chunked', 'Idempotency-Key': 'k'.repeat(20) }
+    const upload = new Upload(port, headers)
+    const send = (pieces: number) => upload.socket.write('1\r\n \r\n'.repeat(pieces))
+    send(1)
+    await until(() => streams.stats().bytes === 1)
+    send(1000)
+    await until(() => streams.stats().bytes >= 999 * 256)
+    expect(seen.heads).toBe(0)
+    send(20_000)
+    // There is no room for so many: they pass as they are.
+    await until(() => seen.heads === 1 && streams.stats().bytes < 100_000)
+    upload.socket.destroy()
+    await until(() => streams.stats().bytes === 0)
+  })
 })
 
 describe('a call whose body comes while the endpoint runs', () => {
