@@ -18,13 +18,7 @@ export interface TaskRefusal {
 }
 
 /** Made up, forgotten, of another session, or somebody else's: which is not told apart. */
-export const UNKNOWN_TASK: TaskRefusal = {
-  kind: 'refusal',
-  status: 200,
-  code: INVALID_PARAMS,
-  message: 'Invalid params: Task not found',
-  data: { reason: 'task-unknown' }
-}
+export const UNKNOWN_TASK = invalidParams('Invalid params: Task not found', 'task-unknown')
 
 export const UNDECLARED: TaskRefusal = {
   kind: 'refusal',
@@ -42,21 +36,9 @@ export const NO_ROOM: TaskRefusal = {
   data: { reason: 'too-many-tasks' }
 }
 
-export const OVER: TaskRefusal = {
-  kind: 'refusal',
-  status: 200,
-  code: INVALID_PARAMS,
-  message: 'Invalid params: The task has ended already',
-  data: { reason: 'task-ended' }
-}
+export const OVER = invalidParams('Invalid params: The task has ended already', 'task-ended')
 
-export const CANCELLED: TaskRefusal = {
-  kind: 'refusal',
-  status: 200,
-  code: INVALID_PARAMS,
-  message: 'The task was cancelled',
-  data: { reason: 'task-cancelled' }
-}
+export const CANCELLED = invalidParams('The task was cancelled', 'task-cancelled')
 
 export const NO_SUCH_METHOD: TaskRefusal = {
   kind: 'refusal',
@@ -66,13 +48,7 @@ export const NO_SUCH_METHOD: TaskRefusal = {
 }
 
 export function badParams(what: string): TaskRefusal {
-  return {
-    kind: 'refusal',
-    status: 200,
-    code: INVALID_PARAMS,
-    message: `Invalid params: ${what}`,
-    data: { reason: 'invalid-params' }
-  }
+  return invalidParams(`Invalid params: ${what}`, 'invalid-params')
 }
 
 export function badHeader(what: string): TaskRefusal {
@@ -83,6 +59,10 @@ export function badHeader(what: string): TaskRefusal {
     message: `The request's head and body disagree: ${what}`,
     data: { reason: 'header-mismatch' }
   }
+}
+
+function invalidParams(message: string, reason: string): TaskRefusal {
+  return { kind: 'refusal', status: 200, code: INVALID_PARAMS, message, data: { reason } }
 }
 
 /** What a request comes to that gets no answer, as JSON. */
