@@ -14,7 +14,7 @@ const PAGE = 50
 
 /**
  * What answers a request about a task, or about all of a client's; `undefined`: it waits for the
- * task's end. `kept`: what is left of the task.
+ * task's end. `kept`: what is left of the task, where it is this client's.
  */
 export function replyToCoreMethod(
   shared: TasksParts,
@@ -27,11 +27,9 @@ export function replyToCoreMethod(
   if (method === 'tasks/list') return listFor(store, context, paramsOf(request)['cursor'])
   const id = taskIdOf(request)
   if (id === undefined) return badParams('`taskId` must be a string')
-  const scope = context.scopeOf()
   // What is left of a task is answered for like the task itself.
-  const isKept = kept?.scope === scope
-  const task = isKept ? undefined : store.find(id, scope)
-  const known = isKept ? kept : task
+  const task = kept === undefined ? store.find(id, context.scopeOf()) : undefined
+  const known = kept ?? task
   if (known === undefined) return UNKNOWN_TASK
   const isResult = method === 'tasks/result'
   if (isResult && known.status === 'cancelled') return CANCELLED

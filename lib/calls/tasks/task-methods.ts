@@ -19,7 +19,7 @@ import {
 import type { KeptTask } from './kept-task.js'
 import type { Task } from './task.js'
 
-/** What answers a request about a task; `kept`: what is left of it. */
+/** What answers a request about a task; `kept`: what is left of it, where it is this client's. */
 export function replyToMethod(
   { store }: TasksParts,
   post: TaskPost,
@@ -27,10 +27,9 @@ export function replyToMethod(
   kept?: KeptTask
 ): TaskReply {
   const { context, request } = post
-  const scope = context.scopeOf()
-  const isKept = kept?.scope === scope
-  const task = isKept ? undefined : store.find(taskIdOf(request), scope)
-  const known = isKept ? kept : task
+  const id = taskIdOf(request)
+  const task = kept === undefined ? store.find(id, context.scopeOf()) : undefined
+  const known = kept ?? task
   if (known === undefined) return UNKNOWN_TASK
   if (method === 'tasks/get') return { kind: 'result', text: taskText(known) }
   // Of one that is kept there is nothing to cancel, nor to answer: it has ended.

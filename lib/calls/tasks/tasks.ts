@@ -65,7 +65,7 @@ export class Tasks {
 
   /**
    * What answers a request about a task; `undefined`: it is none, or not ours. `kept`: what is left
-   * of one of an instance that has gone.
+   * of this client's, which ran at an instance that has gone.
    */
   answerAbout(context: RequestContext, kept?: KeptTask): (() => void) | undefined {
     const mine = asTaskPost(context)
