@@ -96,8 +96,14 @@ export class Tasks {
    * where the endpoint waits for its body already; `undefined`: nothing does.
    */
   answerFor(context: RequestContext): (() => void) | undefined {
+    const shared = this.#shared
     const mine = this.#declarations.isCore(context) ? asTaskPost(context) : undefined
-    return mine && this.#answerCore(mine)
+    if (mine === undefined || shared.admission.hasOwnTasks(context) === true) return undefined
+    if (mine.request.method === 'tasks/result')
+      return this.#answer(mine, undefined, () => replyToCoreMethod(shared, mine, 'tasks/result'))
+    return this.#asksForTask(mine) && !this.#parts.isClosing
+      ? () => settle(context, answerCoreCall(shared, mine))
+      : undefined
   }
 
   /** What lets the endpoint work on a call that may become a task; `undefined`: it may not. */
@@ -119,19 +125,7 @@ export class Tasks {
     return work => settle(context, beginCall(this.#shared, mine, policy, work))
   }
 
-  /** At 2025-11-25: a call that asks to be a task, or a request for the result of one. */
-  #answerCore(mine: TaskPost): (() => void) | undefined {
-    const { context, request } = mine
-    if (this.#shared.admission.hasOwnTasks(context) === true) return undefined
-    if (request.method === 'tasks/result')
-      return this.#answer(mine, undefined, () =>
-        replyToCoreMethod(this.#shared, mine, 'tasks/result')
-      )
-    return this.#asksForTask(mine) && !this.#parts.isClosing
-      ? () => settle(context, answerCoreCall(this.#shared, mine))
-      : undefined
-  }
-
+  /** [2025-11-25] It is a call that asks to be a task. */
   #asksForTask({ context, request }: TaskPost): boolean {
     const isCall = request.method === 'tools/call' && this.#declarations.isCore(context)
     return (
