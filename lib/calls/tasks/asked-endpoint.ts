@@ -1,9 +1,8 @@
 // A request of a task that the middleware makes itself: a further round, or a call whose own
 // request has been answered.
 import type { IncomingMessage } from 'node:http'
-import type { Message, RequestId } from '../../protocol/json-rpc.js'
+import type { Message } from '../../protocol/json-rpc.js'
 import { writtenMessages } from '../../protocol/json-splice.js'
-import type { StreamFault } from '../../protocol/errors.js'
 import type { EndpointAnswer } from '../../endpoint/endpoint-answer.js'
 import { readAnswer } from '../../endpoint/endpoint-answer.js'
 import { sendToEndpoint } from '../../endpoint/endpoint-client.js'
@@ -21,28 +20,20 @@ interface AskedFacts {
   /** Whose credentials the endpoint gets. */
   readonly req: IncomingMessage
   /** The id of the request, and its JSON. */
-  readonly id: RequestId & string
+  readonly id: string
   readonly text: string
   readonly headers: readonly string[]
 }
 
-/** Hears what a stream says, and why there is no response. */
-interface Listener extends TaskListener {
-  unanswered(fault?: StreamFault): void
-}
-
 export class AskedEndpoint {
-  readonly #facts: AskedFacts
-  readonly #listener: Listener
+  readonly #id: string
+  readonly #listener: TaskListener
   readonly #gone = new AbortController()
 
-  constructor(facts: AskedFacts, listener: Listener) {
-    this.#facts = facts
+  /** Asks it. */
+  constructor({ parts, task, req, id, text, headers }: AskedFacts, listener: TaskListener) {
+    this.#id = id
     this.#listener = listener
-  }
-
-  begin(): void {
-    const { parts, task, req, id, text, headers } = this.#facts
     const { signal } = this.#gone
     const message = JSON.parse(text) as Message
     const send = (): Promise<IncomingMessage> =>
@@ -50,12 +41,12 @@ export class AskedEndpoint {
     runInContext(new TaskContext(parts, task, signal), send).then(
       response =>
         readAnswer(response, id, task.maxBytes, {
-          message: (said, written) => this.#listener.heard(said, written),
+          message: (said, written) => listener.heard(said, written),
           answered: answer => this.#answered(answer)
         }),
       (error: unknown) => {
         parts.debug('the endpoint did not answer: %o', error)
-        this.#listener.unanswered('endpoint-failed')
+        listener.unanswered('endpoint-failed')
       }
     )
   }
@@ -70,7 +61,7 @@ export class AskedEndpoint {
     if (answer.kind === 'response') return this.#listener.answered(answer.message, answer.text)
     const { status, headers, body } = answer
     const header = (name: string): string | undefined => stringOf(headers[name])
-    const [said = ''] = messagesIn({ status, header, body }, [this.#facts.id])
+    const [said = ''] = messagesIn({ status, header, body }, [this.#id])
     for (const { message, text } of writtenMessages(said)) this.#listener.answered(message, text)
   }
 }

@@ -1,5 +1,6 @@
 // Reads the stream of a call that has become a task: in its client's place, and to its end.
 import { now } from '../../protocol/clock.js'
+import type { StreamFault } from '../../protocol/errors.js'
 import { isResponse, type Message } from '../../protocol/json-rpc.js'
 import { writtenMessages } from '../../protocol/json-splice.js'
 import { dataOf, newFields, readBlocks } from '../../protocol/sse-fields.js'
@@ -13,8 +14,8 @@ export interface TaskListener {
   heard(message: Message, text: string): void
   /** The response. */
   answered(message: Message, text: string): void
-  /** There will be none. */
-  unanswered(): void
+  /** There will be none. Default: the endpoint has ended without. */
+  unanswered(fault?: StreamFault): void
 }
 
 /** Milliseconds for which the end of a stream is awaited once the response is there. */

@@ -11,7 +11,7 @@ import { tellEndpoint } from '../../endpoint/endpoint-client.js'
 import type { InstanceParts } from '../../endpoint/instance-parts.js'
 import { AskedEndpoint } from './asked-endpoint.js'
 import type { RelatedMessages } from './related-messages.js'
-import { TaskReader } from './task-reader.js'
+import { type TaskListener, TaskReader } from './task-reader.js'
 import type { Outcome, Task, TaskWork } from './task.js'
 import type { Round } from './task-input.js'
 
@@ -35,7 +35,7 @@ interface Source {
   leave(): void
 }
 
-export class TaskRun implements TaskWork {
+export class TaskRun implements TaskWork, TaskListener {
   readonly #facts: RunFacts
   /** Whose credentials the endpoint has got last. */
   #req: IncomingMessage
@@ -77,9 +77,7 @@ export class TaskRun implements TaskWork {
     const id = nanoid()
     this.#requestId = id
     const text = withMembers(request, { id: JSON.stringify(id) })
-    const source = new AskedEndpoint({ parts, task, req, id, text, headers }, this)
-    this.#source = source
-    source.begin()
+    this.#source = new AskedEndpoint({ parts, task, req, id, text, headers }, this)
   }
 
   // TaskWork
