@@ -28,7 +28,6 @@ export class TaskInput {
   /** The endpoint asks: its questions by its own keys, and its state, as JSON. */
   ask(questions: ReadonlyMap<string, string>, requestState: string | undefined): void {
     this.#round++
-    this.#given.clear()
     this.#requestState = requestState
     for (const [key, text] of questions) this.#open.set(`r${this.#round}.${key}`, { key, text })
   }
@@ -57,16 +56,11 @@ export class TaskInput {
     return { taken, round: taken > 0 && !this.isOpen ? this.#take() : undefined }
   }
 
-  clear(): void {
-    this.#open.clear()
-    this.#given.clear()
-    this.#requestState = undefined
-  }
-
   #take(): Round {
     const given = [...this.#given].map(([key, text]) => `${JSON.stringify(key)}:${text}`)
     const round = { inputResponses: `{${given.join()}}`, requestState: this.#requestState }
-    this.clear()
+    this.#given.clear()
+    this.#requestState = undefined
     return round
   }
 }
