@@ -1,7 +1,7 @@
 // A result in the meantime: valid for its method and revision, so that a client that checks schemas
 // accepts it.
 import { metaOf } from '../protocol/envelope.js'
-import { FIRST_STATELESS_REVISION } from '../protocol/revisions.js'
+import { isStateless } from '../protocol/revisions.js'
 
 /** The text of a result that is not the last, from a token and a part of the whole. */
 export type Interim = (nextResumeToken: string, partial: string | undefined) => string
@@ -34,7 +34,7 @@ function interimResult(
   nextResumeToken: string,
   partial: string | undefined
 ): string {
-  const isModern = revision !== undefined && revision >= FIRST_STATELESS_REVISION
+  const isModern = isStateless(revision)
   const given = partial === undefined ? {} : (JSON.parse(partial) as Record<string, unknown>)
   const meta = metaOf(given)
   return JSON.stringify({

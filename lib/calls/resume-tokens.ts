@@ -3,7 +3,7 @@
 import { LONGEST_TIMEOUT } from '../protocol/clock.js'
 import { revisionIn } from '../protocol/envelope.js'
 import { isRequest, isRequestId, type Message, type RequestMessage } from '../protocol/json-rpc.js'
-import { FIRST_STATELESS_REVISION } from '../protocol/revisions.js'
+import { isStateless } from '../protocol/revisions.js'
 import { declaresStreams } from '../protocol/streams-capability.js'
 import type { WireTokens } from '../protocol/shared-wire.js'
 import type { CallRun } from '../endpoint/call-run.js'
@@ -118,9 +118,7 @@ export class ResumeTokens {
   #shedding(post: RequestContext, request: RequestMessage): Ask | undefined {
     if (this.#settings.shedAfter === null || !mayBeShed(request) || post.prefersStream)
       return undefined
-    const revision = revisionOf(post, request)
-    if (revision === undefined || revision < FIRST_STATELESS_REVISION || declaresStreams(request))
-      return undefined
+    if (!isStateless(revisionOf(post, request)) || declaresStreams(request)) return undefined
     const state = requestStateOf(request)
     const rounds = state?.kind === 'endpoint' ? state.rounds : 0
     return { isByHeader: false, wait: undefined, rounds }

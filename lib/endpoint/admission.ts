@@ -8,7 +8,7 @@ import { EndpointError } from '../protocol/endpoint-error.js'
 import { CLIENT_CAPABILITIES, envelopeIn, metaOf, PROTOCOL_VERSION } from '../protocol/envelope.js'
 import { type Message, paramsOf } from '../protocol/json-rpc.js'
 import { writtenMessages } from '../protocol/json-splice.js'
-import { FIRST_STATELESS_REVISION, parseRevision } from '../protocol/revisions.js'
+import { isStateless, parseRevision } from '../protocol/revisions.js'
 import { FairStore } from '../streams/fair-store.js'
 import { Deadline } from '../streams/deadline.js'
 import { headerOf, headersWhere } from '../access/guards.js'
@@ -173,7 +173,7 @@ function questionFor(
   message: Message | undefined
 ): { readonly method: string; readonly params?: Record<string, unknown> } {
   const revision = parseRevision(headerOf(req, 'mcp-protocol-version'))
-  if (revision === undefined || revision < FIRST_STATELESS_REVISION) return { method: 'ping' }
+  if (revision === undefined || !isStateless(revision)) return { method: 'ping' }
   if (message === undefined)
     return { method: 'server/discover', params: { _meta: envelopeFor(revision) } }
   const envelope = envelopeIn(metaOf(paramsOf(message)))

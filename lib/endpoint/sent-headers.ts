@@ -2,7 +2,7 @@
 import type { IncomingMessage } from 'node:http'
 import { headersWhere } from '../access/guards.js'
 import { isObject, type Message } from '../protocol/json-rpc.js'
-import { FIRST_STATELESS_REVISION, parseRevision } from '../protocol/revisions.js'
+import { isStateless, parseRevision } from '../protocol/revisions.js'
 import { nameIn } from '../protocol/standard-headers.js'
 
 /** Headers that speak of the request that came, or of its connection, and not of who sent it. */
@@ -52,8 +52,7 @@ export function headersFor(
 
 function namesMethods({ method, headers }: IncomingMessage, known: string | undefined): boolean {
   if (method === 'POST') return headers['mcp-method'] !== undefined
-  const revision = parseRevision(headers['mcp-protocol-version']?.toString() ?? known)
-  return revision !== undefined && revision >= FIRST_STATELESS_REVISION
+  return isStateless(parseRevision(headers['mcp-protocol-version']?.toString() ?? known))
 }
 
 /** [2026-07-28, Streamable HTTP] `Mcp-Name`; in base64 where it could not stand in a head. */

@@ -33,6 +33,11 @@ export function parseRevision(value: unknown): string | undefined {
   return typeof value === 'string' && REVISION.test(value) ? value : undefined
 }
 
+/** Whether there are no sessions, and each request speaks for itself. */
+export function isStateless(revision: string | undefined): boolean {
+  return revision !== undefined && revision >= FIRST_STATELESS_REVISION
+}
+
 /** How a client is treated whose stream lasts no longer than its connection. */
 export const ONE_CONNECTION: ClientProfile = {
   taken: false,
@@ -53,7 +58,7 @@ export const ONE_CONNECTION: ClientProfile = {
  */
 export function profileFor(revision: string | undefined, announced: boolean): ClientProfile {
   const handoff = announced ? 'when-quiet' : 'when-links-followed'
-  if (revision !== undefined && revision >= FIRST_STATELESS_REVISION) {
+  if (isStateless(revision)) {
     return announced ? { taken: true, primer: 'empty', reconnects: true, handoff } : ONE_CONNECTION
   }
   if (revision !== undefined && revision >= FIRST_POLLING_REVISION)

@@ -5,7 +5,7 @@ import { EndpointError } from '../protocol/endpoint-error.js'
 import { withEnvelope } from '../protocol/envelope.js'
 import { isObject } from '../protocol/json-rpc.js'
 import { withoutStream } from '../protocol/link-header.js'
-import { FIRST_STATELESS_REVISION } from '../protocol/revisions.js'
+import { isStateless } from '../protocol/revisions.js'
 import { type Admission, admissionIn } from '../endpoint/admission.js'
 import { askEndpoint, type Question, type Reply } from '../endpoint/endpoint-client.js'
 import { withoutDownload } from './download-url.js'
@@ -27,7 +27,7 @@ export class EndpointQuestions {
 
   /** Whether it admits the requester. */
   async admissionOf(request: ResourceRequest, requester: Requester): Promise<Admission> {
-    const method = isStateless(requester) ? 'server/discover' : 'ping'
+    const method = isStateless(requester.revision) ? 'server/discover' : 'ping'
     return admissionIn(await this.#ask(request, requester, method, undefined, LONGEST_ADMISSION))
   }
 
@@ -59,7 +59,7 @@ export class EndpointQuestions {
     const { envelope = {}, sessionId } = requester
     const question = {
       method,
-      params: isStateless(requester) ? withEnvelope(params, envelope) : params,
+      params: isStateless(requester.revision) ? withEnvelope(params, envelope) : params,
       sessionId,
       signal: request.signal,
       limit,
@@ -69,10 +69,6 @@ export class EndpointQuestions {
       if (late.kind === 'refusal') late.response.destroy()
     })
   }
-}
-
-function isStateless({ revision }: Requester): boolean {
-  return revision !== undefined && revision >= FIRST_STATELESS_REVISION
 }
 
 /**

@@ -3,7 +3,7 @@ import type { ServerResponse } from 'node:http'
 import type { EndpointError } from '../protocol/endpoint-error.js'
 import { faultMessage, type StreamFault, STREAM_ERROR } from '../protocol/errors.js'
 import { type ErrorObject, errorResponse, type RequestId } from '../protocol/json-rpc.js'
-import { FIRST_STATELESS_REVISION } from '../protocol/revisions.js'
+import { isStateless } from '../protocol/revisions.js'
 import { answerJson as giveJson, canAnswer } from '../endpoint/reply.js'
 
 // [SEP-2532, Error Handling]
@@ -41,9 +41,8 @@ export type Failure = ResourceError | EndpointError
 
 /** [2026-07-28] "Resource not found" became an invalid parameter. */
 export function notFound(uri: string, revision: string | undefined): ResourceError {
-  const isStateless = revision !== undefined && revision >= FIRST_STATELESS_REVISION
   return new ResourceError(
-    isStateless ? INVALID_PARAMS : RESOURCE_NOT_FOUND,
+    isStateless(revision) ? INVALID_PARAMS : RESOURCE_NOT_FOUND,
     'Resource not found',
     { uri }
   )

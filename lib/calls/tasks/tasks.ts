@@ -1,7 +1,7 @@
 // Tasks over any endpoint: which requests are about tasks, or become one.
 import { revisionIn } from '../../protocol/envelope.js'
 import { isRequest, type Message, paramsOf } from '../../protocol/json-rpc.js'
-import { FIRST_STATELESS_REVISION } from '../../protocol/revisions.js'
+import { isStateless } from '../../protocol/revisions.js'
 import { headerFault } from '../../protocol/standard-headers.js'
 import { declaresTasks, taskMethodOf, wantsToHearOfTasks } from '../../protocol/tasks.js'
 import { headerOf } from '../../access/guards.js'
@@ -170,8 +170,7 @@ export class Tasks {
 
 /** Whether a request is one of 2026-07-28 or later. */
 function isModern({ context, request }: TaskPost): boolean {
-  const revision = context.revision ?? revisionIn(request)
-  return revision !== undefined && revision >= FIRST_STATELESS_REVISION
+  return isStateless(context.revision ?? revisionIn(request))
 }
 
 /** It wants to hear of tasks, and does not declare them. */
