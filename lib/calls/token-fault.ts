@@ -1,8 +1,5 @@
 // Why a resume token is refused: one word each, which says nothing about anybody else's call.
-import { errorResponse, type RequestId } from '../protocol/json-rpc.js'
-
-/** JSON-RPC's "Invalid params": what the Resuming draft answers to a token that is not valid. */
-const INVALID_PARAMS = -32602
+import { errorResponse, INVALID_PARAMS, type RequestId } from '../protocol/json-rpc.js'
 
 /**
  * The `reason` in the `data` of the error (-32602) that answers a request with a resume token:
@@ -44,7 +41,7 @@ export function tokenFaultMessage(fault: ResumeTokenFault): string {
   return `Invalid params: ${MESSAGES[fault]}`
 }
 
-/** The error that answers a request with a resume token, as JSON. */
+/** The Resuming draft's error that answers a request with a resume token, as JSON. */
 export function refusalOf(id: RequestId | null, reason: ResumeTokenFault): string {
   return errorResponse(id, {
     code: INVALID_PARAMS,

@@ -6,7 +6,7 @@ import type { TLSSocket } from 'node:tls'
 import { now } from '../protocol/clock.js'
 import { EndpointError } from '../protocol/endpoint-error.js'
 import { CLIENT_CAPABILITIES, envelopeIn, metaOf, PROTOCOL_VERSION } from '../protocol/envelope.js'
-import { type Message, paramsOf } from '../protocol/json-rpc.js'
+import { type Message, METHOD_NOT_FOUND, paramsOf } from '../protocol/json-rpc.js'
 import { writtenMessages } from '../protocol/json-splice.js'
 import { isStateless, parseRevision } from '../protocol/revisions.js'
 import { FairStore } from '../streams/fair-store.js'
@@ -50,8 +50,6 @@ export type Admission =
   | { readonly kind: 'refusal'; readonly response: IncomingMessage }
   /** By a JSON-RPC error, whatever the status. */
   | { readonly kind: 'error'; readonly error: EndpointError }
-
-const METHOD_NOT_FOUND = -32601
 
 export function admissionIn(reply: Reply): Admission {
   if (reply.kind === 'refusal') return reply

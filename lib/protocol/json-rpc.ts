@@ -13,6 +13,11 @@ export interface Message {
   readonly error?: unknown
 }
 
+// Codes of JSON-RPC's own errors.
+export const INVALID_REQUEST = -32600
+export const METHOD_NOT_FOUND = -32601
+export const INVALID_PARAMS = -32602
+
 /** What a JSON-RPC response has in the place of a result. */
 export interface ErrorObject {
   readonly code: number

@@ -4,6 +4,8 @@ import { parseEventId } from './event-id.js'
 import { faultError, type StreamFault } from './errors.js'
 import {
   type ErrorObject,
+  INVALID_PARAMS,
+  INVALID_REQUEST,
   isObject,
   isRequestId,
   type Message,
@@ -53,11 +55,6 @@ export interface PolledStream {
   /** The sequence of the last error; 0: there was none. */
   readonly lastError: number
 }
-
-/** JSON-RPC's code for bad parameters. */
-export const INVALID_PARAMS = -32602
-/** JSON-RPC's code for a message that is no request. */
-export const INVALID_REQUEST = -32600
 
 /** The first message of a stream, as JSON. */
 export function createNotification(streamId: string, { min, max }: ResumeInterval): string {

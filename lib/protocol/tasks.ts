@@ -9,8 +9,6 @@ export const RELATED_TASK = 'io.modelcontextprotocol/related-task'
 
 /** [2026-07-28] The client has not declared what the request needs. */
 export const MISSING_CLIENT_CAPABILITY = -32021
-export const INVALID_PARAMS = -32602
-export const METHOD_NOT_FOUND = -32601
 
 export type TaskStatus = 'working' | 'input_required' | 'completed' | 'failed' | 'cancelled'
 

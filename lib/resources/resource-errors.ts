@@ -2,7 +2,12 @@
 import type { ServerResponse } from 'node:http'
 import type { EndpointError } from '../protocol/endpoint-error.js'
 import { faultMessage, type StreamFault, STREAM_ERROR } from '../protocol/errors.js'
-import { type ErrorObject, errorResponse, type RequestId } from '../protocol/json-rpc.js'
+import {
+  type ErrorObject,
+  errorResponse,
+  INVALID_PARAMS,
+  type RequestId
+} from '../protocol/json-rpc.js'
 import { isStateless } from '../protocol/revisions.js'
 import { answerJson as giveJson, canAnswer } from '../endpoint/reply.js'
 
@@ -10,7 +15,6 @@ import { answerJson as giveJson, canAnswer } from '../endpoint/reply.js'
 const STREAM_NOT_SUPPORTED = -32003
 const RESOURCE_TOO_LARGE = -32004
 const INTERNAL_ERROR = -32603
-const INVALID_PARAMS = -32602
 const RESOURCE_NOT_FOUND = -32002
 
 /** What HTTP says by its status. */

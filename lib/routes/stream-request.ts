@@ -3,10 +3,14 @@
 import type { SavedResult } from '../backplane/results.js'
 import type { StreamFault } from '../protocol/errors.js'
 import { label } from '../protocol/event-id.js'
-import { type ErrorObject, isRequestId, type RequestId } from '../protocol/json-rpc.js'
+import {
+  type ErrorObject,
+  INVALID_REQUEST,
+  isRequestId,
+  type RequestId
+} from '../protocol/json-rpc.js'
 import {
   INVALID_CURSOR,
-  INVALID_REQUEST,
   isStreamMethod,
   lapsed,
   pollResult,

@@ -4,6 +4,7 @@ import { nanoid } from 'nanoid'
 import { isComparable } from '../protocol/comparable.js'
 import { faultError } from '../protocol/errors.js'
 import {
+  INVALID_REQUEST,
   isObject,
   isOversizedId,
   type Message,
@@ -13,7 +14,6 @@ import {
 import type { ClientProfile } from '../protocol/revisions.js'
 import { type WireMessage, withStreams } from '../protocol/shared-wire.js'
 import { encodeMessage } from '../protocol/sse-writer.js'
-import { INVALID_REQUEST } from '../protocol/stream-messages.js'
 import { appendBlock } from '../streams/append-block.js'
 import type { Stream } from '../streams/stream.js'
 import type { Producer, StreamKind } from '../streams/stream-types.js'

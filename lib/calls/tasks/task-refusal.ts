@@ -1,13 +1,9 @@
 // What a request about tasks is refused with: each names what was wrong, and says nothing about
 // anybody else's tasks.
 import { faultError, STREAM_ERROR, type StreamFault } from '../../protocol/errors.js'
+import { INVALID_PARAMS, METHOD_NOT_FOUND } from '../../protocol/json-rpc.js'
 import { HEADER_MISMATCH } from '../../protocol/standard-headers.js'
-import {
-  INVALID_PARAMS,
-  METHOD_NOT_FOUND,
-  MISSING_CLIENT_CAPABILITY,
-  TASKS_EXTENSION
-} from '../../protocol/tasks.js'
+import { MISSING_CLIENT_CAPABILITY, TASKS_EXTENSION } from '../../protocol/tasks.js'
 
 export interface TaskRefusal {
   readonly kind: 'refusal'
