@@ -83,15 +83,15 @@ export class Closing {
     instance.table.beginClosing(abandonAfter)
     instance.idempotency.beginClosing(abandonAfter)
     instance.slow.close()
-    tokens?.beginClosing(abandonAfter)
+    tokens?.store.beginClosing(abandonAfter)
     tasks?.beginClosing()
     transports.beginClosing()
     const spread = (): number => Math.round(retry * (0.8 + 0.4 * Math.random()))
     instance.connections.beginClosing(spread, mayMove)
     relay?.responses.beginClosing()
     const waiting = [instance.table.running.whenCallsOver(), instance.idempotency.whenIdle()]
-    if (tokens !== undefined) waiting.push(tokens.whenIdle())
-    if (tasks !== undefined) waiting.push(tasks.whenIdle())
+    if (tokens !== undefined) waiting.push(tokens.store.whenIdle())
+    if (tasks !== undefined) waiting.push(tasks.store.whenIdle())
     if (resources !== undefined) waiting.push(resources.service.whenIdle())
     if (relay !== undefined) waiting.push(relay.responses.whenIdle())
     await Promise.race([
@@ -124,8 +124,8 @@ export class Closing {
     this.#expired = undefined
     this.#deadline.stop()
     // Calls with a token first: their answers are what is remembered of them under a key.
-    tokens?.close()
-    tasks?.close()
+    tokens?.store.close()
+    tasks?.store.close()
     instance.table.running.failCalls('closing')
     instance.idempotency.close()
     resources?.service.close()

@@ -56,8 +56,12 @@ export interface McpStreamsStats extends Totals {
 export function statsOf(instance: Instance): McpStreamsStats {
   const { table, connections, idempotency, bodies, tokens, resources, observations } = instance
   const { bytes, remembered, evictions, ...streams } = table.counts()
-  const { calls = 0, bytes: callBytes = 0, evictions: callEvictions = 0 } = tokens?.counts() ?? {}
-  const tasks = instance.tasks?.counts()
+  const {
+    calls = 0,
+    bytes: callBytes = 0,
+    evictions: callEvictions = 0
+  } = tokens?.store.counts() ?? {}
+  const tasks = instance.tasks?.store.counts()
   return {
     ...streams,
     calls,

@@ -13,7 +13,7 @@ import { refuseAndCount } from '../endpoint/refusals.js'
 import type { RequestContext } from '../endpoint/request-context.js'
 import { answerJson } from '../endpoint/reply.js'
 import type { CallFacts } from './call-host.js'
-import type { CallCounts } from './call-store.js'
+import type { CallStore } from './call-store.js'
 import { eachAnswer, watchEndings } from './call-watch.js'
 import { addHints } from './duration-hints.js'
 import { interimOf } from './interim-result.js'
@@ -35,17 +35,18 @@ import { WiresTokens } from './wire-tokens.js'
 export type BeginCall = (run: CallRun, isLate?: boolean) => void
 
 export class ResumeTokens {
-  readonly #parts: InstanceParts
-  readonly #settings: ResumeTokensSettings
   readonly #calls: TokenCalls
   /** The same for sessions that have not come by HTTP. */
   readonly onWires: WireTokens
 
   constructor(parts: InstanceParts, settings: ResumeTokensSettings) {
-    this.#parts = parts
-    this.#settings = settings
     this.#calls = new TokenCalls(parts, settings)
     this.onWires = new WiresTokens(this.#calls)
+  }
+
+  /** All calls that have tokens. */
+  get store(): CallStore {
+    return this.#calls.store
   }
 
   /** What answers a POST in the endpoint's place, from any client; `undefined`: nothing does. */
@@ -74,7 +75,7 @@ export class ResumeTokens {
     const [request] = messages
     if (isBatch || request === undefined || !isRequest(request)) return undefined
     if (this.#isKnown(request)) return ({ reply }) => this.#resume(post, request, reply)
-    if (this.#parts.isClosing) return undefined
+    if (this.#calls.parts.isClosing) return undefined
     const ask = this.#calls.askOf(request, post.prefer) ?? this.#shedding(post, request)
     if (ask === undefined) return undefined
     const place = { owner, sessionId: session, scope: post.scopeOf() }
@@ -84,7 +85,7 @@ export class ResumeTokens {
 
   /** It names a call of ours, if there is one. */
   #isKnown(message: Message): boolean {
-    const { areOn, shedAfter } = this.#settings
+    const { areOn, shedAfter } = this.#calls.settings
     return (
       (areOn && hasToken(message)) ||
       (shedAfter !== null && requestStateOf(message)?.kind === 'call')
@@ -107,7 +108,7 @@ export class ResumeTokens {
 
   /** Adds to what the endpoint says of its tools. */
   addHints(context: RequestContext): void {
-    const { hints, limits } = this.#settings
+    const { hints, limits } = this.#calls.settings
     addHints(context, hints, limits.maxCallBytes)
   }
 
@@ -116,7 +117,7 @@ export class ResumeTokens {
    * `undefined`: it is not.
    */
   #shedding(post: RequestContext, request: RequestMessage): Ask | undefined {
-    if (this.#settings.shedAfter === null || !mayBeShed(request) || post.prefersStream)
+    if (this.#calls.settings.shedAfter === null || !mayBeShed(request) || post.prefersStream)
       return undefined
     if (!isStateless(revisionOf(post, request)) || declaresStreams(request)) return undefined
     const state = requestStateOf(request)
@@ -126,36 +127,13 @@ export class ResumeTokens {
 
   /** Hears what the endpoint says about cancelled requests and ended sessions. */
   watch(context: RequestContext): void {
-    watchEndings(this.#calls.store, context)
+    watchEndings(this.store, context)
   }
 
   /** Hears, from wherever they come, which requests of the endpoint have been answered. */
   noteAnswers(context: RequestContext): void {
-    const { store } = this.#calls
+    const { store } = this
     if (store.isBusy) eachAnswer(context, store, (call, id) => call.answered(id))
-  }
-
-  /** What is held at this moment, and results that had to make room before their time. */
-  counts(): CallCounts {
-    return this.#calls.store.counts()
-  }
-
-  /**
-   * The process is about to end: no new calls are taken, and one whose client does not come back
-   * soon is abandoned.
-   */
-  beginClosing(abandonAfter: number): void {
-    this.#calls.store.beginClosing(abandonAfter)
-  }
-
-  /** Resolves when no call runs any more. */
-  whenIdle(): Promise<void> {
-    return this.#calls.store.whenIdle()
-  }
-
-  /** Its time is up: the requests that wait are told so. */
-  close(): void {
-    this.#calls.store.close()
   }
 
   #begin(
@@ -202,8 +180,8 @@ export class ResumeTokens {
    */
   #waitOf(call: Call, ask: Ask): number {
     const { rounds } = call
-    if (rounds === undefined) return waitOf(this.#settings, ask)
-    const { shedAfter, maxRounds } = this.#settings
+    if (rounds === undefined) return waitOf(this.#calls.settings, ask)
+    const { shedAfter, maxRounds } = this.#calls.settings
     return rounds < maxRounds ? (shedAfter ?? 0) : LONGEST_TIMEOUT
   }
 
@@ -213,7 +191,7 @@ export class ResumeTokens {
    */
   #refuseBatch({ res }: RequestContext, asking: readonly Message[]): void {
     const reason = 'token-in-batch'
-    this.#parts.count('refused', undefined, reason)
+    this.#calls.parts.count('refused', undefined, reason)
     answerJson(
       res,
       200,

@@ -26,26 +26,28 @@ import { TaskStore } from './task-store.js'
 
 export class Tasks {
   readonly #shared: TasksParts
-  readonly #parts: InstanceParts
-  readonly #store: TaskStore
   readonly #declarations: TaskDeclarations
 
   constructor(parts: InstanceParts, settings: TasksSettings) {
-    this.#parts = parts
-    this.#store = new TaskStore(settings, parts.newId, parts.kept)
+    const store = new TaskStore(settings, parts.newId, parts.kept)
     const admission = new TaskAdmission(parts)
     this.#declarations = new TaskDeclarations(settings, admission)
     this.#shared = {
       parts,
       settings,
-      store: this.#store,
+      store,
       admission,
       patience: new DueQueue(settings.after),
       relatedMessages: new WeakMap()
     }
     parts.sessionEnded.add((sessionId, owner) => {
-      for (const task of this.#store.listFor(sessionId, owner)) this.#store.forget(task)
+      for (const task of store.listFor(sessionId, owner)) store.forget(task)
     })
+  }
+
+  /** All tasks. */
+  get store(): TaskStore {
+    return this.#shared.store
   }
 
   /** Whether a request is about tasks, and they are ours. */
@@ -101,28 +103,28 @@ export class Tasks {
     if (mine === undefined || shared.admission.hasOwnTasks(context) === true) return undefined
     if (mine.request.method === 'tasks/result')
       return this.#answer(mine, undefined, () => replyToCoreMethod(shared, mine, 'tasks/result'))
-    return this.#asksForTask(mine) && !this.#parts.isClosing
+    return this.#asksForTask(mine) && !shared.parts.isClosing
       ? () => settle(context, answerCoreCall(shared, mine))
       : undefined
   }
 
   /** What lets the endpoint work on a call that may become a task; `undefined`: it may not. */
   beginFor(context: RequestContext): ((work: EndpointWork) => void) | undefined {
+    const shared = this.#shared
+    const { parts, settings, admission } = shared
     const mine = asTaskPost(context)
-    if (mine?.request.method !== 'tools/call' || this.#parts.isClosing) return undefined
-    const { settings, admission } = this.#shared
+    if (mine?.request.method !== 'tools/call' || parts.isClosing) return undefined
     const { req } = context
     const { request } = mine
     if (admission.hasOwnTasks(context) === true) return undefined
-    if (this.#asksForTask(mine))
-      return work => settle(context, beginCoreCall(this.#shared, mine, work))
+    if (this.#asksForTask(mine)) return work => settle(context, beginCoreCall(shared, mine, work))
     const policy = policyOf(settings, mine) ?? 'after'
     const isDeclared = declaresTasks(request)
     if (policy === 'never' || !(isDeclared || policy === 'required')) return undefined
     if (!isModern(mine) || isForTokens(context, request)) return undefined
     // It is the endpoint's to refuse.
     if (headerFault(name => headerOf(req, name), request) !== undefined) return undefined
-    return work => settle(context, beginCall(this.#shared, mine, policy, work))
+    return work => settle(context, beginCall(shared, mine, policy, work))
   }
 
   /** [2025-11-25] It is a call that asks to be a task. */
@@ -142,29 +144,16 @@ export class Tasks {
 
   /** Hears which questions of the endpoint have been answered. */
   noteAnswers(context: RequestContext): void {
-    if (this.#store.counts().tasks === 0) return
-    eachAnswer(context, this.#store, (task, id) =>
+    if (this.store.counts().tasks === 0) return
+    eachAnswer(context, this.store, (task, id) =>
       this.#shared.relatedMessages.get(task)?.answered(id)
     )
-  }
-
-  counts(): { readonly tasks: number; readonly bytes: number } {
-    return this.#store.counts()
   }
 
   /** The process is about to end: no more calls become tasks. */
   beginClosing(): void {
     this.#shared.patience.close()
-    this.#store.beginClosing()
-  }
-
-  /** Resolves when the endpoint works on none. */
-  whenIdle(): Promise<void> {
-    return this.#store.whenIdle()
-  }
-
-  close(): void {
-    this.#store.close()
+    this.store.beginClosing()
   }
 }
 
