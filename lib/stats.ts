@@ -56,21 +56,17 @@ export interface McpStreamsStats extends Totals {
 export function statsOf(instance: Instance): McpStreamsStats {
   const { table, connections, idempotency, bodies, tokens, resources, observations } = instance
   const { bytes, remembered, evictions, ...streams } = table.counts()
-  const {
-    calls = 0,
-    bytes: callBytes = 0,
-    evictions: callEvictions = 0
-  } = tokens?.store.counts() ?? {}
+  const calls = tokens?.store.counts()
   const tasks = instance.tasks?.store.counts()
   return {
     ...streams,
-    calls,
+    calls: calls?.calls ?? 0,
     tasks: tasks?.tasks ?? 0,
     keyed: idempotency.running,
     transfers: resources?.service.requests ?? 0,
-    bytes: bytes + callBytes + (tasks?.bytes ?? 0) + idempotency.bytes + bodies.taken,
+    bytes: bytes + (calls?.bytes ?? 0) + (tasks?.bytes ?? 0) + idempotency.bytes + bodies.taken,
     remembered: remembered + (resources?.downloads.tickets.bytes ?? 0),
-    evictions: evictions + callEvictions + idempotency.evictions,
+    evictions: evictions + (calls?.evictions ?? 0) + idempotency.evictions,
     connections: connections.size,
     backplane: instance.seat?.link.stats ?? {},
     ...observations.totals()
