@@ -4,7 +4,7 @@ import type { RequestContext } from '../endpoint/request-context.js'
 import { rewriteAnswer } from '../endpoint/rewrite-answer.js'
 import { isComparable } from '../protocol/comparable.js'
 import { metaOf } from '../protocol/envelope.js'
-import { isObject, isRequest, type Message } from '../protocol/json-rpc.js'
+import { isObject, type Message } from '../protocol/json-rpc.js'
 import { spliceJson } from '../protocol/json-splice.js'
 
 /** How long a call of a tool takes, in milliseconds. */
@@ -26,13 +26,12 @@ const DURATION_HINT = 'durationHint'
  * @param limit bytes of an answer that is looked at; a longer one has no hints.
  */
 export function addHints(
-  { req, res, messages, isBatch }: RequestContext,
+  { req, res, soleRequest: request }: RequestContext,
   hints: DurationHints,
   limit: number
 ): void {
-  const [request] = messages
-  if (hints.size === 0 || isBatch || request === undefined || !isRequest(request)) return
-  if (request.method !== 'tools/list' || !isComparable(request.params)) return
+  if (hints.size === 0 || request?.method !== 'tools/list') return
+  if (!isComparable(request.params)) return
   // What has been compressed behind us could not be read.
   delete req.headers['accept-encoding']
   const rewrite = (answer: Message): Message | undefined => {

@@ -2,7 +2,7 @@
 // without a connection.
 import { LONGEST_TIMEOUT } from '../protocol/clock.js'
 import { revisionIn } from '../protocol/envelope.js'
-import { isRequest, isRequestId, type Message, type RequestMessage } from '../protocol/json-rpc.js'
+import { isRequestId, type Message, type RequestMessage } from '../protocol/json-rpc.js'
 import { isStateless } from '../protocol/revisions.js'
 import { declaresStreams } from '../protocol/streams-capability.js'
 import type { WireTokens } from '../protocol/shared-wire.js'
@@ -60,10 +60,7 @@ export class ResumeTokens {
     // It is answered here, so the endpoint's own guard is not asked.
     if (post.isForeign) return () => refuseAndCount(post, 403, 'foreign-origin')
     if (isBatch) return () => this.#refuseBatch(post, asking)
-    const [request] = messages
-    return request !== undefined && isRequest(request)
-      ? undefined
-      : () => this.#refuseId(post, request)
+    return post.soleRequest === undefined ? () => this.#refuseId(post) : undefined
   }
 
   /**
@@ -71,9 +68,8 @@ export class ResumeTokens {
    * is the endpoint's alone. To be asked where nothing else answers.
    */
   beginFor(post: RequestContext): BeginCall | undefined {
-    const { owner, session, messages, isBatch } = post
-    const [request] = messages
-    if (isBatch || request === undefined || !isRequest(request)) return undefined
+    const { owner, session, soleRequest: request } = post
+    if (request === undefined) return undefined
     if (this.#isKnown(request)) return ({ reply }) => this.#resume(post, request, reply)
     if (this.#calls.parts.isClosing) return undefined
     const ask = this.#calls.askOf(request, post.prefer) ?? this.#shedding(post, request)
@@ -97,8 +93,8 @@ export class ResumeTokens {
    * gone.
    */
   answerKept(post: RequestContext, kept: KeptCall, reply: ClientReply): void {
-    const [request] = post.messages
-    if (request === undefined || !isRequest(request)) return this.#refuseId(post, request)
+    const { soleRequest: request } = post
+    if (request === undefined) return this.#refuseId(post)
     const ask = askOf(post.prefer, request, 'always') as Ask
     const answered = new HttpReply(post, request, ask.isByHeader, reply)
     const fault = whyAnother(request, kept, post.scopeOf(), post.text)
@@ -169,8 +165,10 @@ export class ResumeTokens {
     found.join(token, waiting, this.#waitOf(found, ask))
   }
 
-  #refuseId({ res }: RequestContext, request: Message | undefined): void {
-    this.#calls.refuse({ method: request?.method }, 'token-invalid')
+  /** Its id is none. */
+  #refuseId({ res, messages }: RequestContext): void {
+    const [request = {}] = messages
+    this.#calls.refuse(request, 'token-invalid')
     answerJson(res, 200, refusalOf(null, 'token-invalid'))
   }
 

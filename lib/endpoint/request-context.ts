@@ -2,7 +2,14 @@
 // it.
 import { createHash } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { isObject, isOversizedId, type Message, messagesOf } from '../protocol/json-rpc.js'
+import {
+  isObject,
+  isOversizedId,
+  isRequest,
+  type Message,
+  messagesOf,
+  type RequestMessage
+} from '../protocol/json-rpc.js'
 import { prefersStream } from '../protocol/prefer.js'
 import {
   type ClientProfile,
@@ -94,6 +101,12 @@ export class RequestContext<Instance extends InstanceParts = InstanceParts> {
   /** The path as its client has named it, wherever the middleware is mounted. */
   get path(): string {
     return (this.#path ??= pathOf(this.req))
+  }
+
+  /** The request that it brings; `undefined`: it brings something else, or a batch. */
+  get soleRequest(): RequestMessage | undefined {
+    const [message] = this.messages
+    return message !== undefined && !this.isBatch && isRequest(message) ? message : undefined
   }
 
   /** What the session has negotiated, else what the request says in its head. */

@@ -1,6 +1,6 @@
 // Tasks over any endpoint: which requests are about tasks, or become one.
 import { revisionIn } from '../../protocol/envelope.js'
-import { isRequest, type Message, paramsOf } from '../../protocol/json-rpc.js'
+import { type Message, paramsOf } from '../../protocol/json-rpc.js'
 import { isStateless } from '../../protocol/revisions.js'
 import { headerFault } from '../../protocol/standard-headers.js'
 import { declaresTasks, taskMethodOf, wantsToHearOfTasks } from '../../protocol/tasks.js'
@@ -169,11 +169,8 @@ function isUndeclared({ request }: TaskPost): boolean {
 
 /** A POST of one request. What is in a batch is the endpoint's to refuse. */
 function asTaskPost(context: RequestContext): TaskPost | undefined {
-  const { messages, isBatch, text } = context
-  const [request] = messages
-  return request === undefined || isBatch || !isRequest(request)
-    ? undefined
-    : { context, request, text }
+  const { soleRequest: request, text } = context
+  return request && { context, request, text }
 }
 
 /** Its client collects its result with resume tokens. */
