@@ -110,7 +110,7 @@ function abortWith(signal: AbortSignal, abort: AbortController): void {
 }
 
 /** The JSON of a partial result. */
-export function partialText(result: object): string {
+function partialText(result: object): string {
   const text = isObject(result) ? (JSON.stringify(result) as string | undefined) : undefined
   // What has a `toJSON` may become anything.
   if (text?.startsWith('{') !== true) throw new TypeError('partial: `result` must be an object')

@@ -1,7 +1,7 @@
 // `currentStream()` for a handler that works on a task's further rounds: there is no stream to a
-// client behind it.
+// client behind it, so nobody to send away, nor to give parts of a result.
 import type { StreamState } from '../../streams/stream-types.js'
-import { HandlerContext, partialText } from '../../endpoint/handler-context.js'
+import { HandlerContext } from '../../endpoint/handler-context.js'
 import type { InstanceParts } from '../../endpoint/instance-parts.js'
 import type { Task } from './task.js'
 
@@ -22,16 +22,5 @@ export class TaskContext extends HandlerContext {
 
   override get signal(): AbortSignal {
     return this.#signal
-  }
-
-  /** Nobody waits on a connection that could be ended for it to come back. */
-  override disconnect(): void {
-    // A client looks in on its task when it will.
-  }
-
-  /** A task has one result, which is whole. */
-  override partial(result: object): boolean {
-    partialText(result)
-    return false
   }
 }
