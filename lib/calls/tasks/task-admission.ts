@@ -15,7 +15,7 @@ const MOST_ENDPOINTS = 1000
 
 export class TaskAdmission {
   readonly #parts: InstanceParts
-  readonly #hasOwn = new LRUCache<string, { readonly value: boolean }>({ max: MOST_ENDPOINTS })
+  readonly #hasOwn = new LRUCache<string, boolean>({ max: MOST_ENDPOINTS })
 
   constructor(parts: InstanceParts) {
     this.#parts = parts
@@ -23,17 +23,17 @@ export class TaskAdmission {
 
   /** Whether the endpoint has tasks of its own; `undefined`: it has not said so yet. */
   hasOwnTasks(context: RequestContext): boolean | undefined {
-    return this.#hasOwn.get(placeOf(context))?.value
+    return this.#hasOwn.get(placeOf(context))
   }
 
   /** What the endpoint has declared, before anything of ours was added. */
   note(context: RequestContext, capabilities: unknown, revision = context.revision): void {
     if (!isObject(capabilities)) return
-    const value = hasOwnTasks(capabilities)
+    const hasOwn = hasOwnTasks(capabilities)
     const place = placeOf({ path: context.path, revision })
-    if (value && this.#hasOwn.get(place)?.value !== true)
+    if (hasOwn && this.#hasOwn.get(place) !== true)
       this.#parts.debug('no tasks for %s: the endpoint has tasks of its own', context.path)
-    this.#hasOwn.set(place, { value })
+    this.#hasOwn.set(place, hasOwn)
   }
 
   /**
