@@ -1,6 +1,5 @@
 // All tasks of this process. A task that has been let in stays for its whole time: who has too
 // many, or too much, gets no more, and nobody's are given up for another's.
-import { now } from '../../protocol/clock.js'
 import { Groups } from '../../streams/groups.js'
 import { Quota, timesTheRest } from '../../streams/quota.js'
 import { Sweep, sweepPeriod } from '../../streams/sweep.js'
@@ -125,15 +124,12 @@ export class TaskStore implements TaskKeeper {
     if (!this.#tasks.delete(task.id)) return
     task.forget()
     this.#byClient.delete(clientOf(task.facts), task)
-    this.#running.delete(task)
     this.#places.release(task.facts.owner, 1)
-    this.#idle.check()
   }
 
   /** `false`: there is nothing left. */
   #expire(): boolean {
-    const time = now()
-    for (const task of [...this.#tasks.values()]) if (task.expiresAt <= time) this.#drop(task)
+    for (const task of [...this.#tasks.values()]) if (task.isOver) this.#drop(task)
     return this.#tasks.size > 0
   }
 }
