@@ -30,16 +30,12 @@ export interface RunFacts {
   readonly related?: RelatedMessages | undefined
 }
 
-/** What the endpoint makes of a task's request; `leave` lets it see that nobody wants it. */
-interface Source {
-  leave(): void
-}
-
 export class TaskRun implements TaskWork, TaskListener {
   readonly #facts: RunFacts
   /** Whose credentials the endpoint has got last. */
   #req: IncomingMessage
-  #source: Source | undefined
+  /** What reads the endpoint's answer. */
+  #source: TaskReader | AskedEndpoint | undefined
   /** The id of the request that it works on, where that is one of ours. */
   #requestId: string | undefined
   #pause = FIRST_PAUSE
