@@ -2,17 +2,9 @@
 import { dataOf, newFields, readFields } from '../protocol/sse-fields.js'
 import { onOneLine } from '../protocol/sse-writer.js'
 import type { EventLog } from '../streams/event-log.js'
-import type { StreamInit } from '../streams/stream-types.js'
-import { ONE_CONNECTION } from '../protocol/revisions.js'
 import type { WrittenAnswer } from '../endpoint/endpoint-answer.js'
-import type { CallFacts } from './call-host.js'
 
 const encoder = new TextEncoder()
-
-/** Whatever is said on it, each request for it is answered in that request's own name. */
-export function streamInit({ owner, sessionId }: CallFacts, id: string): StreamInit {
-  return { id, kind: 'request', owner, sessionId, requestIds: [], profile: ONE_CONNECTION }
-}
 
 /** A part of the result, as JSON on one line. */
 export function encodePart(text: string): Uint8Array {

@@ -6,9 +6,9 @@ import { FairStore } from '../streams/fair-store.js'
 import type { Stream } from '../streams/stream.js'
 import { StreamRegistry } from '../streams/stream-registry.js'
 import type { Message, RequestId } from '../protocol/json-rpc.js'
+import { ONE_CONNECTION } from '../protocol/revisions.js'
 import type { Call } from './call.js'
 import type { CallHost } from './call-host.js'
-import { streamInit } from './call-events.js'
 import { keepCall } from './kept-call.js'
 import type { ResumeTokenFault } from './token-fault.js'
 import { tokenOf, whyAnother } from './token-request.js'
@@ -175,7 +175,13 @@ export class CallStore implements CallHost<Call> {
   // CallHost
 
   open(call: Call): Stream {
-    const stream = this.#streams.open(streamInit(call.facts, this.#newId()), call)
+    const { owner, sessionId } = call.facts
+    const id = this.#newId()
+    // Each request for it is answered in that request's own name.
+    const stream = this.#streams.open(
+      { id, kind: 'request', owner, sessionId, requestIds: [], profile: ONE_CONNECTION },
+      call
+    )
     if (stream === undefined) throw new Error('No room for a call')
     this.#calls.set(stream, call)
     return stream
