@@ -25,28 +25,20 @@ const CACHEABLE = /^(?:tools|prompts|resources|resources\/templates)\/(?:list|re
 const NOT_TO_BE_KEPT = { ttlMs: 0, cacheScope: 'private' }
 
 /**
- * The text of a result that is not the last. It has no `structuredContent` unless `partial` has:
- * nothing could be made up that fits a tool's `outputSchema`.
+ * What makes the interim results of a call, with which nothing of its request is kept. They have no
+ * `structuredContent` unless `partial` has: nothing could be made up that fits a tool's
+ * `outputSchema`.
  */
-function interimResult(
-  method: string,
-  revision: string | undefined,
-  nextResumeToken: string,
-  partial: string | undefined
-): string {
-  const isModern = isStateless(revision)
-  const given = partial === undefined ? {} : (JSON.parse(partial) as Record<string, unknown>)
-  const meta = metaOf(given)
-  return JSON.stringify({
-    ...LEAST.get(method),
-    ...(isModern && { resultType: 'complete' }),
-    ...(isModern && CACHEABLE.test(method) && NOT_TO_BE_KEPT),
-    ...given,
-    _meta: { ...meta, nextResumeToken }
-  })
-}
-
-/** Nothing of the request that a call began with is kept with what makes its interim answers. */
 export function interimOf(method: string, revision: string | undefined): Interim {
-  return (token, partial) => interimResult(method, revision, token, partial)
+  const isModern = isStateless(revision)
+  return (nextResumeToken, partial) => {
+    const given = partial === undefined ? {} : (JSON.parse(partial) as Record<string, unknown>)
+    return JSON.stringify({
+      ...LEAST.get(method),
+      ...(isModern && { resultType: 'complete' }),
+      ...(isModern && CACHEABLE.test(method) && NOT_TO_BE_KEPT),
+      ...given,
+      _meta: { ...metaOf(given), nextResumeToken }
+    })
+  }
 }
