@@ -4,7 +4,6 @@ import { stringify } from 'safe-stable-stringify'
 import { isComparable } from '../protocol/comparable.js'
 import { metaOf as metaIn } from '../protocol/envelope.js'
 import { isObject, isRequest, type Message, paramsOf } from '../protocol/json-rpc.js'
-import { spliceJson } from '../protocol/json-splice.js'
 import { longNumbers, partsOf, skipSpace } from '../protocol/json-text.js'
 import { respondAsync } from '../protocol/respond-async.js'
 import type { CallFacts } from './call-host.js'
@@ -97,11 +96,6 @@ export function endpointRequest(message: Message, id: string): Message {
         id,
         params: withEndpointState(message, without(paramsOf(message), [TOKEN, WAIT]))
       }
-}
-
-/** The same as JSON: of a request whose text is known with nothing else changed in it. */
-export function endpointText(text: string | undefined, message: Message, request: Message): string {
-  return text === undefined ? JSON.stringify(request) : spliceJson(text, message, request)
 }
 
 /** Members of `params` that differ each time that a call is made again. */

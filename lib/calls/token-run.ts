@@ -8,11 +8,12 @@ import { tellEndpoint, tellUnanswered } from '../endpoint/endpoint-client.js'
 import { endSession } from '../endpoint/outcome.js'
 import type { RequestContext } from '../endpoint/request-context.js'
 import { cancellation, isRequest, type Message, type RequestMessage } from '../protocol/json-rpc.js'
+import { spliceJson } from '../protocol/json-splice.js'
 import type { Call } from './call.js'
 import { withHints } from './duration-hints.js'
 import { withRounds } from './request-state.js'
 import type { TokenCalls } from './token-calls.js'
-import { endpointRequest, endpointText } from './token-request.js'
+import { endpointRequest } from './token-request.js'
 
 export class TokenRun implements CapturedAnswerListener {
   readonly #calls: TokenCalls
@@ -41,7 +42,7 @@ export class TokenRun implements CapturedAnswerListener {
     const asked: EndpointCall = {
       message: own,
       requestId: id,
-      text: endpointText(text, request, own),
+      text: text === undefined ? JSON.stringify(own) : spliceJson(text, request, own),
       limit: settings.limits.maxCallBytes,
       stream: call.stream,
       collector: call
