@@ -95,7 +95,7 @@ export class ResumeTokens {
   answerKept(post: RequestContext, kept: KeptCall, reply: ClientReply): void {
     const { soleRequest: request } = post
     if (request === undefined) return this.#refuseId(post)
-    const ask = askOf(post.prefer, request, 'always') as Ask
+    const ask = askOf(post.prefer, request)
     const answered = new HttpReply(post, request, ask.isByHeader, reply)
     const fault = whyAnother(request, kept, post.scopeOf(), post.text)
     if (fault === undefined) return answered.answer(kept.answer)
@@ -155,7 +155,7 @@ export class ResumeTokens {
 
   /** A request with a token never reaches the endpoint: an old token must not run a tool again. */
   #resume(post: RequestContext, request: RequestMessage, reply: ClientReply): void {
-    const ask = askOf(post.prefer, request, 'always') as Ask
+    const ask = askOf(post.prefer, request)
     const waiting = new HttpReply(post, request, ask.isByHeader, reply)
     const found = this.#calls.find(request, post.scopeOf(), post.text, waiting)
     if (found === undefined) return

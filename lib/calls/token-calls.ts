@@ -6,7 +6,7 @@ import { type CallReply, refusalFor } from './call-reply.js'
 import { CallStore } from './call-store.js'
 import type { Call } from './call.js'
 import type { ResumeTokenFault } from './token-fault.js'
-import { type Ask, askOf, parametersOf } from './token-request.js'
+import { type Ask, askOf, asksForTokens, parametersOf } from './token-request.js'
 import { mayGetTokens, type ResumeTokensSettings } from './token-settings.js'
 
 /** Whose a call is, and where its tokens hold. */
@@ -25,9 +25,10 @@ export class TokenCalls {
 
   /** What a request asks for; `undefined`: it asks for no tokens, or may have none. */
   askOf(request: RequestMessage, prefer: string | undefined): Ask | undefined {
-    return mayGetTokens(this.settings, request)
-      ? askOf(prefer, request, this.settings.offer)
-      : undefined
+    const { settings } = this
+    if (!mayGetTokens(settings, request)) return undefined
+    const isOffered = settings.offer === 'always' || asksForTokens(prefer, request)
+    return isOffered ? askOf(prefer, request) : undefined
   }
 
   /** What a call is begun with; `undefined`: it gets no tokens. */

@@ -37,7 +37,7 @@ export function tokenOf(message: Message): string | undefined {
   return typeof token === 'string' ? token : undefined
 }
 
-/** Whether a request asks for tokens, and how many milliseconds it wants to wait. */
+/** How a request has asked for tokens, and how many milliseconds it wants to wait. */
 export interface Ask {
   /** It asks in its head. */
   readonly isByHeader: boolean
@@ -50,20 +50,18 @@ export interface Ask {
 }
 
 /**
- * What a request asks for: by `Prefer: respond-async` (RFC 7240), where it has a head, or by a
- * `resumeToken` or a wait of its own in `_meta`; or, where tokens are offered `always`, by being
- * made.
+ * Whether a request asks for tokens: by `Prefer: respond-async` (RFC 7240), where it has a head, or
+ * by a `resumeToken` or a wait of its own in `_meta`.
  */
-export function askOf(
-  prefer: string | undefined,
-  message: Message,
-  offer: 'asked' | 'always'
-): Ask | undefined {
-  const preference = respondAsync(prefer)
+export function asksForTokens(prefer: string | undefined, message: Message): boolean {
   const meta = metaOf(message)
-  const hasAsked = preference !== undefined || [TOKEN, WAIT].some(name => Object.hasOwn(meta, name))
-  if (offer === 'asked' && !hasAsked) return undefined
-  const wait = meta[WAIT]
+  return respondAsync(prefer) !== undefined || [TOKEN, WAIT].some(name => Object.hasOwn(meta, name))
+}
+
+/** How a request wants to wait for its answer, whether it has asked for tokens or been offered. */
+export function askOf(prefer: string | undefined, message: Message): Ask {
+  const preference = respondAsync(prefer)
+  const wait = metaOf(message)[WAIT]
   const isTime = typeof wait === 'number' && wait >= 0
   return { isByHeader: preference !== undefined, wait: isTime ? wait : preference?.wait }
 }

@@ -169,8 +169,7 @@ class WireSessionTokens implements SessionTokens {
     }
     const reply = this.#replyTo(request)
     const found = this.#tokens.find(request, this.#place.scope, undefined, reply)
-    const ask = askOf(undefined, request, 'always') as Ask
-    found?.join(tokenOf(request), reply, waitOf(settings, ask))
+    found?.join(tokenOf(request), reply, waitOf(settings, askOf(undefined, request)))
   }
 
   #replyTo(request: RequestMessage): WireReply {

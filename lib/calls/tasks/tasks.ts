@@ -10,7 +10,7 @@ import type { RequestContext } from '../../endpoint/request-context.js'
 import { DueQueue } from '../../streams/due-queue.js'
 import { eachAnswer } from '../call-watch.js'
 import { requestStateOf } from '../request-state.js'
-import { askOf, hasToken } from '../token-request.js'
+import { asksForTokens } from '../token-request.js'
 import { wishOf } from './core.js'
 import { answerCoreCall, beginCoreCall } from './core-calls.js'
 import { replyToCoreMethod } from './core-methods.js'
@@ -175,9 +175,5 @@ function asTaskPost(context: RequestContext): TaskPost | undefined {
 
 /** Its client collects its result with resume tokens. */
 function isForTokens({ prefer }: RequestContext, request: Message): boolean {
-  return (
-    hasToken(request) ||
-    requestStateOf(request)?.kind === 'call' ||
-    askOf(prefer, request, 'asked') !== undefined
-  )
+  return requestStateOf(request)?.kind === 'call' || asksForTokens(prefer, request)
 }
