@@ -44,7 +44,7 @@ export interface Seen {
 export function seenIn(result: string): Seen {
   const state: unknown = JSON.parse(result)
   if (!isObject(state) || typeof state['taskId'] !== 'string')
-    throw new Error('The server answers with something that is no task')
+    throw new Error('The server answers with no task')
   return { state: state as TaskState, members: memberTexts(result) }
 }
 
@@ -53,9 +53,8 @@ export async function followTask(follow: Follow, first: Seen): Promise<void> {
   const { server, call, signal, say } = follow
   const { taskId } = first.state
   const watcher = watcherOf(call.watch)
-  const isPatient = watcher !== undefined || roundsOf(call) >= MOST_ROUNDS
+  const isPatient = watcher !== undefined || call.rounds >= MOST_ROUNDS
   const mustAnswerAt = isPatient ? Infinity : now() + COME_AGAIN_AFTER
-  let reports = 0
   let reported: string | undefined
   for (let seen = first; ; seen = seenIn(await server.get(taskId, signal))) {
     const { state } = seen
@@ -65,7 +64,7 @@ export async function followTask(follow: Follow, first: Seen): Promise<void> {
     const { statusMessage, pollIntervalMs } = state
     if (typeof statusMessage === 'string' && statusMessage !== reported) {
       reported = statusMessage
-      if (call.progressToken !== undefined) say(progressOf(call, ++reports, statusMessage))
+      if (call.progressToken !== undefined) say(progressOf(call, statusMessage))
     }
     const interval = pollDelay(pollIntervalMs)
     const left = mustAnswerAt - now()
@@ -100,18 +99,13 @@ function answerTo(call: ToolCall, { state, members }: Seen): string | undefined 
 
 /** Its client asks people, or does nothing but repeat the call: both by itself. */
 function comeAgain(call: ToolCall, taskId: string, inputRequests?: string): string {
-  const state = JSON.stringify(stateFor(taskId, roundsOf(call) + 1))
+  const state = JSON.stringify(stateFor(call, taskId))
   const asked = inputRequests === undefined ? '' : `,"inputRequests":${inputRequests}`
   return answerWith(
     call,
     'result',
     `{"resultType":"input_required","requestState":${state}${asked}}`
   )
-}
-
-/** How often its client has come already. */
-function roundsOf({ again }: ToolCall): number {
-  return again?.rounds ?? 0
 }
 
 function answerWith({ id }: ToolCall, member: 'result' | 'error', json: string): string {
@@ -124,7 +118,7 @@ function ended({ status, statusMessage }: TaskState): string {
   return JSON.stringify({ code: STREAM_ERROR, message, data: { reason: `task-${status}` } })
 }
 
-function progressOf({ progressToken }: ToolCall, progress: number, message: string): string {
-  const params = { progressToken, progress, message }
+function progressOf(call: ToolCall, message: string): string {
+  const params = { progressToken: call.progressToken, progress: ++call.progress, message }
   return JSON.stringify({ jsonrpc: '2.0', method: 'notifications/progress', params })
 }

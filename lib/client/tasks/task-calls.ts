@@ -22,6 +22,10 @@ export interface ToolCall {
   readonly again: ComingAgain | undefined
   /** What its client wants progress reported with. */
   readonly progressToken: unknown
+  /** How often it has come already. */
+  readonly rounds: number
+  /** The progress that it was told last: the next must be more. */
+  progress: number
   /** Names who looks on, if anybody does. */
   readonly watch: string | undefined
 }
@@ -30,6 +34,8 @@ export interface ComingAgain {
   readonly taskId: string
   /** How often it has come already. */
   readonly rounds: number
+  /** What it was told last. */
+  readonly progress: number
   /** Its answers to the task's questions, as JSON. */
   readonly inputResponses: string | undefined
 }
@@ -52,29 +58,31 @@ export function toolCallIn(body: unknown): ToolCall | undefined {
   const revision = parseRevision(meta[PROTOCOL_VERSION])
   if (revision === undefined || revision < FIRST_STATELESS_REVISION) return undefined
   const envelope = envelopeIn({ ...meta, [CLIENT_CAPABILITIES]: declaring(meta) })
+  const again = comingAgain(body, params)
   return {
     id: message.id,
     text: declared(body, JSON.stringify(envelope[CLIENT_CAPABILITIES])),
     envelope,
-    again: comingAgain(body, params),
+    again,
     progressToken,
+    rounds: again?.rounds ?? 0,
+    progress: again?.progress ?? 0,
     watch: typeof watch === 'string' ? watch : undefined
   }
 }
 
 /** The state that makes a client come again for its task. */
-export function stateFor(taskId: string, rounds: number): string {
-  return `express-mcp-streams:task:${rounds}:${taskId}`
+export function stateFor({ rounds, progress }: ToolCall, taskId: string): string {
+  return STATE + JSON.stringify({ taskId, rounds: rounds + 1, progress })
 }
 
-const STATE = /^express-mcp-streams:task:(\d+):(.*)$/s
+const STATE = 'express-mcp-streams:task:'
 
 function comingAgain(body: string, params: Record<string, unknown>): ComingAgain | undefined {
-  const state = params['requestState']
-  const [, rounds, taskId] = (typeof state === 'string' && STATE.exec(state)) || []
-  if (taskId === undefined) return undefined
+  const state = String(params['requestState'])
+  if (!state.startsWith(STATE)) return undefined
   const inputResponses = memberTexts(memberTexts(body).get('params') ?? '{}').get('inputResponses')
-  return { taskId, rounds: Number(rounds), inputResponses }
+  return { ...(JSON.parse(state.slice(STATE.length)) as ComingAgain), inputResponses }
 }
 
 function declaring(meta: Record<string, unknown>): Record<string, unknown> {

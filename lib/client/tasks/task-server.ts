@@ -16,7 +16,7 @@ export class TaskError extends Error {
 
   /** @param error as JSON. */
   constructor(error: string) {
-    super('The task cannot be followed')
+    super()
     this.error = error
   }
 }

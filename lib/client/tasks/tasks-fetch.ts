@@ -55,6 +55,7 @@ function untilTask(
   for (const { text, before } of eventsIn(whole)) {
     const task = taskIn(text, call)
     if (task !== undefined) return [before, task]
+    call.progress = Number(/"progress": ?([-+.\deE]+)/.exec(text)?.[1] ?? call.progress)
   }
   return [whole, undefined]
 }

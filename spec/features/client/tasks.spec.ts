@@ -12,6 +12,8 @@ import {
 import { connectV2, type ConnectV2Options } from '../../helpers/clients.js'
 import { sdkV2Handler } from '../../helpers/endpoints/sdk-v2.js'
 import { closeAll } from '../../helpers/listen.js'
+import { callTool } from '../../helpers/mcp.js'
+import type { Json } from '../../helpers/open-stream.js'
 import { serve } from '../../helpers/serve.js'
 import { answer, RESULT, serveTasks } from '../tasks/setup.js'
 
@@ -110,6 +112,55 @@ describe('client.callTool', () => {
     expect((await done).content).toEqual(text('counted to 2'))
   })
 
+  it('hears of more progress each time, however it comes', async () => {
+    const task = { resultType: 'task', taskId: 'T', status: 'working', pollIntervalMs: 1 }
+    const looks = [
+      { ...task, statusMessage: 'one' },
+      { ...task, statusMessage: 'two' },
+      { ...task, status: 'input_required', inputRequests: {} },
+      { ...task, statusMessage: 'three' },
+      { ...task, status: 'completed', result: {} }
+    ]
+    const progress = (progressToken: string, progress: number) =>
+      `data: ${JSON.stringify({ jsonrpc: '2.0', method: 'notifications/progress', params: { progressToken, progress } })}\n\n`
+    const server: FetchLike = (_input, init) => {
+      const { id, method } = JSON.parse(String(init?.body))
+      const answer = (result: object): string => JSON.stringify({ jsonrpc: '2.0', id, result })
+      return Promise.resolve(
+        method === 'tools/call'
+          ? new Response(
+              `${progress('p', 7)}data: {"progress":"none"}\n\n${progress('p', 40.5)}data: ${answer(task)}\n\n`,
+              { headers: { 'content-type': 'text/event-stream' } }
+            )
+          : new Response(answer(looks.shift()!), {
+              headers: { 'content-type': 'application/json' }
+            })
+      )
+    }
+    const fetched = resumableFetch({ fetch: server, tasks: true, ...QUICK })
+    const call = async (more: object): Promise<Json[]> => {
+      const { params } = callTool(1, 'any')
+      const _meta = { 'io.modelcontextprotocol/protocolVersion': '2026-07-28', progressToken: 'p' }
+      const response = await fetched('http://127.0.0.1/mcp', {
+        method: 'POST',
+        headers: { accept: 'application/json, text/event-stream' },
+        body: JSON.stringify({ ...callTool(1, 'any'), params: { ...params, ...more, _meta } })
+      })
+      return (await response.text()).split('\n\n').flatMap(block => {
+        const data = /^data: ?(.*)$/m.exec(block)?.[1]
+        return data === undefined ? [] : JSON.parse(data)
+      })
+    }
+    const heard = (messages: Json[]): unknown[] =>
+      messages.flatMap(({ method, params }) => (method === undefined ? [] : params.progress))
+    const first = await call({})
+    expect(heard(first)).toEqual([7, 40.5, 41.5, 42.5])
+    const { requestState } = first.at(-1)!.result
+    const second = await call({ requestState })
+    expect(heard(second)).toEqual([43.5])
+    expect(second.at(-1)!.result).toEqual({})
+  })
+
   it('cancels the task where it is aborted, and says so in no other way', async () => {
     const { client, of, endpoint } = await served()
     const abort = new AbortController()
@@ -177,11 +228,11 @@ describe('a call that takes longer than any timer of its client', () => {
       const { content } = await client.callTool({ name: 'report', arguments: {} })
       expect(content).toEqual(RESULT.content)
       expect(came[0]).toBeUndefined()
-      const [, ...states] = came.map(state =>
-        /^express-mcp-streams:task:(\d):(.+)$/.exec(`${state}`)
-      )
-      expect(states.map(state => state?.[1])).toEqual([...'123456789'])
-      expect(new Set(states.map(state => state?.[2])).size).toBe(1)
+      const states = came
+        .slice(1)
+        .map(state => JSON.parse(`${state}`.replace('express-mcp-streams:task:', '')))
+      expect(states.map(({ rounds }) => rounds)).toEqual([1, 2, 3, 4, 5, 6, 7, 8, 9])
+      expect(new Set(states.map(({ taskId }) => taskId)).size).toBe(1)
       // What it comes again with never leaves the fetch.
       expect(calls).toHaveLength(1)
     } finally {
