@@ -57,7 +57,7 @@ export class ClientReply implements Producer {
     this.#context = context
     this.#response = response
     this.#id = id
-    this.#isKept = context.isKeyed
+    this.#isKept = context.keyed !== undefined
     this.#startedAt = context.instance.progress === undefined ? 0 : now()
   }
 

@@ -81,9 +81,8 @@ export class IdempotentRequest {
   #recorded = 0
   /** Who waits for the outcome, by their responses. */
   #waiting = new Map<ServerResponse, (outcome: Outcome) => void>()
-  /** Set once it has been without a client. */
+  /** Set while it is held without a client. */
   #abandonment: Waiting | undefined
-  #isHeld = false
 
   constructor(request: KeyedRequest, host: IdempotencyHost) {
     this.#request = request
@@ -143,9 +142,10 @@ export class IdempotentRequest {
   awaitClients(): void {
     const request = this.#request
     if (request === undefined || this.#waiting.size > 0) return
-    this.#isHeld ||= this.#host.room.hold(request.owner, request.size)
-    if (!this.#isHeld) return this.abandon()
-    this.#host.abandonments.add((this.#abandonment ??= new Waiting(() => this.abandon())))
+    const { abandonments, room } = this.#host
+    if (this.#abandonment === undefined && !room.hold(request.owner, request.size))
+      return this.abandon()
+    abandonments.add((this.#abandonment ??= new Waiting(() => this.abandon())))
   }
 
   /** Nobody came back, or nobody wants it any more. */
@@ -178,8 +178,9 @@ export class IdempotentRequest {
 
   /** It is not held for a client that is to come again. */
   #release(request: KeyedRequest): void {
-    this.#abandonment?.stop()
-    if (this.#isHeld) this.#host.room.release(request.owner, request.size)
-    this.#isHeld = false
+    if (this.#abandonment === undefined) return
+    this.#abandonment.stop()
+    this.#abandonment = undefined
+    this.#host.room.release(request.owner, request.size)
   }
 }

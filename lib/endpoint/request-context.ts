@@ -149,11 +149,6 @@ export class RequestContext<Instance extends InstanceParts = InstanceParts> {
     return isOversizedId(this.session)
   }
 
-  /** It may be sent again under its `Idempotency-Key`. */
-  get isKeyed(): boolean {
-    return this.keyed !== undefined
-  }
-
   /** It comes from a page that must not read streams. */
   get isForeign(): boolean {
     return isForeignOrigin(this.req, this.instance.allowedOrigins)
