@@ -46,12 +46,8 @@ class Watch {
   readAlong(): void {
     if (this.hasError !== undefined) return
     this.hasError = false
-    observeBody(this.#res, {
-      limit: LONGEST_REPLY,
-      onEnd: body => {
-        const isEmpty = body === undefined || body.length === 0
-        this.hasError = !isEmpty && errorInText(body.toString('utf8')) !== undefined
-      }
+    observeBody(this.#res, LONGEST_REPLY, body => {
+      this.hasError = body.length > 0 && errorInText(body.toString('utf8')) !== undefined
     })
   }
 }

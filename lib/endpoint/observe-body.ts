@@ -5,31 +5,24 @@ import { GatheredBytes } from './gathered-bytes.js'
 import { pipelineOf } from './response-pipeline.js'
 import { Stage } from './stage.js'
 
-export interface BodyObserver {
-  /** Bytes of a body that are kept. */
-  readonly limit: number
-  /**
-   * The response is ended, and its last bytes have not left: the whole body, or `undefined` where
-   * it is not kept.
-   */
-  onEnd(body: Buffer | undefined): void
-  /**
-   * Hears of each piece before it is kept, and of `undefined` where the limit has been passed.
-   * `false`: no more is kept. Default: yes.
-   */
-  mayGrow?(bytes: number | undefined): boolean
-}
-
-export class ObservedBody extends Stage {
-  readonly kind: 'observe' | 'record'
-  readonly #observer: BodyObserver
+export abstract class ObservedBody extends Stage {
+  abstract override readonly kind: 'observe' | 'record'
+  readonly #limit: number
+  /** `undefined`: no more is kept. */
   #body: GatheredBytes | undefined = new GatheredBytes()
-  #isObserving = true
 
-  constructor(observer: BodyObserver, kind: 'observe' | 'record' = 'observe') {
+  /** @param limit bytes up to which a body is kept. */
+  constructor(limit: number) {
     super()
-    this.kind = kind
-    this.#observer = observer
+    this.#limit = limit
+  }
+
+  /** The response is ended, and its last bytes have not left: its whole body, where it is kept. */
+  protected abstract ended(body: Buffer): void
+
+  /** `bytes` more are to be kept; `undefined`: the limit has been passed. `false`: no more is. */
+  protected mayGrow(_bytes: number | undefined): boolean {
+    return true
   }
 
   override write(args: readonly unknown[]): boolean {
@@ -38,36 +31,44 @@ export class ObservedBody extends Stage {
   }
 
   override end(args: readonly unknown[]): ServerResponse {
-    if (this.#isObserving) {
-      this.#isObserving = false
-      this.#keep(args[0], args[1])
-      this.#observer.onEnd(this.#body?.whole())
-    }
+    this.#keep(args[0], args[1])
+    const body = this.#body
+    this.#body = undefined
+    if (body !== undefined) this.ended(body.whole())
     return this.next.end(args)
   }
 
   /** Ends the reading along, and drops what has been kept. */
   stop(): void {
-    this.#isObserving = false
     this.#body = undefined
   }
 
   #keep(chunk: unknown, encoding: unknown): void {
     const body = this.#body
     if (body === undefined || (typeof chunk !== 'string' && !(chunk instanceof Uint8Array))) return
-    const { limit } = this.#observer
     withBytes(chunk, encoding, bytes => {
-      const isInside = body.size + bytes.length <= limit
-      const mayGrow = this.#observer.mayGrow?.(isInside ? bytes.length : undefined) ?? true
-      if (mayGrow && isInside) body.add(bytes)
+      const isInside = body.size + bytes.length <= this.#limit
+      if (this.mayGrow(isInside ? bytes.length : undefined) && isInside) body.add(bytes)
       else this.#body = undefined
     })
   }
 }
 
-/** Reads a body along. Returns a function that ends that. */
-export function observeBody(res: ServerResponse, observer: BodyObserver): () => void {
-  const stage = new ObservedBody(observer)
-  pipelineOf(res).add(stage)
-  return () => stage.stop()
+/** Calls back with a body of so many bytes at the most, before its last bytes leave. */
+export function observeBody(
+  res: ServerResponse,
+  limit: number,
+  onEnd: (body: Buffer) => void
+): void {
+  pipelineOf(res).add(new Observer(limit, onEnd))
+}
+
+class Observer extends ObservedBody {
+  readonly kind = 'observe'
+  protected readonly ended: (body: Buffer) => void
+
+  constructor(limit: number, onEnd: (body: Buffer) => void) {
+    super(limit)
+    this.ended = onEnd
+  }
 }

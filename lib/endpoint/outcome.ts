@@ -96,14 +96,11 @@ export function watchInitializeJson(
   hasStreams: boolean
 ): InitializeAnswer {
   const answer: InitializeAnswer = { owner, sessionId: undefined, hasStreams }
-  observeBody(res, {
-    limit: LONGEST_INITIALIZE,
-    onEnd(body) {
-      if (answer.sessionId === undefined || body === undefined) return
-      // An event stream is no JSON: its response is read from the stream.
-      for (const { message } of writtenMessages(body.toString('utf8')))
-        noteRevision(parts, answer, message)
-    }
+  observeBody(res, LONGEST_INITIALIZE, body => {
+    if (answer.sessionId === undefined) return
+    // An event stream is no JSON: its response is read from the stream.
+    for (const { message } of writtenMessages(body.toString('utf8')))
+      noteRevision(parts, answer, message)
   })
   return answer
 }

@@ -30,24 +30,14 @@ export function recordAnswer(
 }
 
 class AnswerRecorder extends ObservedBody {
+  readonly kind = 'record'
   readonly #res: ServerResponse
   readonly #call: IdempotentRequest
   readonly #run: RecordedRun
   #head: RecordedHead | undefined
 
   constructor(res: ServerResponse, limit: number, call: IdempotentRequest, run: RecordedRun) {
-    super(
-      {
-        limit,
-        onEnd: body => body === undefined || process.nextTick(() => this.#settle(body)),
-        mayGrow: bytes => {
-          const hasRoom = bytes !== undefined && call.grow(bytes)
-          if (!hasRoom) process.nextTick(() => call.giveUp())
-          return hasRoom
-        }
-      },
-      'record'
-    )
+    super(limit)
     this.#res = res
     this.#call = call
     this.#run = run
@@ -67,6 +57,16 @@ class AnswerRecorder extends ObservedBody {
   override stop(): void {
     this.#head = undefined
     super.stop()
+  }
+
+  protected override mayGrow(bytes: number | undefined): boolean {
+    const hasRoom = bytes !== undefined && this.#call.grow(bytes)
+    if (!hasRoom) process.nextTick(() => this.#call.giveUp())
+    return hasRoom
+  }
+
+  protected ended(body: Buffer): void {
+    process.nextTick(() => this.#settle(body))
   }
 
   /** @param status as Node takes it: a number, or digits. */
