@@ -1,7 +1,6 @@
 // What another instance has: the request is answered there.
 import { isRequest } from '../protocol/json-rpc.js'
 import type { Place } from '../streams/directory.js'
-import { keyedBy } from '../endpoint/idempotency.js'
 import { isRelayed } from '../endpoint/loopback.js'
 import { canAnswer } from '../endpoint/reply.js'
 import { namedByHead, namedByMessages } from './names.js'
@@ -38,11 +37,13 @@ export function elsewhereByBody(context: Context): Answer | undefined {
 }
 
 /** By the key under which a request may have begun elsewhere: it is begun at one instance only. */
-export const elsewhereByKey: Route = context => {
+export function elsewhereByKey(
+  context: Context,
+  key: string
+): Promise<Answer | undefined> | undefined {
   const { instance, messages, owner } = context
   const relay = relayFor(context)
-  const key = relay && messages.some(isRequest) ? keyedBy(context)?.key : undefined
-  if (relay === undefined || key === undefined) return undefined
+  if (relay === undefined || !messages.some(isRequest)) return undefined
   const { directory, isClosing } = instance
   // What leaves begins nothing that others would have to wait for.
   const place = isClosing ? directory.where('key', key) : directory.claim(key, owner)

@@ -1,6 +1,6 @@
 // How a request can be answered: the first of these that has an answer gives it.
 import { downloadUrl } from './download-url.js'
-import { elsewhere, elsewhereByBody, elsewhereByKey } from './elsewhere.js'
+import { elsewhere, elsewhereByBody } from './elsewhere.js'
 import { endpoint } from './endpoint.js'
 import { listen } from './listen.js'
 import { loopback } from './loopback.js'
@@ -41,7 +41,7 @@ export const routes: readonly Route[] = [
   streamUrl,
   downloadUrl,
   // From here on by messages, once they have come.
-  post(ours, [inexact, ...ours, oversized, elsewhereByKey, repeated, endpoint]),
+  post(ours, [inexact, ...ours, oversized, repeated, endpoint]),
   oversized,
   // A GET with `Last-Event-ID`.
   resume,

@@ -1,20 +1,28 @@
-// A POST that repeats an `Idempotency-Key`: it gets the response of the first, and runs nothing.
+// A POST that repeats an `Idempotency-Key`: it gets the response of the first, wherever that has
+// begun, and runs nothing.
 import { label } from '../protocol/event-id.js'
 import { isRequest } from '../protocol/json-rpc.js'
 import { isKnown } from '../streams/directory.js'
 import { keyedBy } from '../endpoint/idempotency.js'
-import type { Outcome } from '../endpoint/idempotent-request.js'
+import type { Keyed, Outcome } from '../endpoint/idempotent-request.js'
 import { repeatAnswer } from '../endpoint/recorded-answer.js'
 import { refuseAndCount } from '../endpoint/refusals.js'
 import { canAnswer, guarded, refuse } from '../endpoint/reply.js'
+import { elsewhereByKey } from './elsewhere.js'
 import { followTurn } from './follow.js'
 import { tellLapsed } from './lapsed.js'
-import type { Answer, Context } from './route.js'
+import type { Answer, Context, Route } from './route.js'
 
-export function repeated(context: Context): Answer | undefined {
-  const { instance, res, owner, messages } = context
+export const repeated: Route = context => {
   const keyed = keyedBy(context)
   if (keyed === undefined) return undefined
+  const elsewhere = elsewhereByKey(context, keyed.key)
+  if (elsewhere === undefined) return repeatedHere(context, keyed)
+  return elsewhere.then(answer => answer ?? repeatedHere(context, keyed))
+}
+
+function repeatedHere(context: Context, keyed: Keyed): Answer | undefined {
+  const { instance, res, owner, messages } = context
   const { idempotency, directory, isClosing } = instance
   const earlier = directory.here.key(keyed.key)
   if (earlier.kind === 'unknown') {
