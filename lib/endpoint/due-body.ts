@@ -1,6 +1,6 @@
 // A body that comes while the endpoint answers already: what waits until it is known what has been
 // asked.
-import { isRequest, type Message } from '../protocol/json-rpc.js'
+import { type Message, requestIdsIn } from '../protocol/json-rpc.js'
 import type { Stream } from '../streams/stream.js'
 
 export class DueBody {
@@ -19,8 +19,7 @@ export class DueBody {
 
   /** The body has come: the stream owes what has not been answered by now. */
   known(stream: Stream, messages: readonly Message[]): void {
-    const requestIds = messages.filter(isRequest).map(({ id }) => id)
-    stream.owe(requestIds.filter(id => !this.#answered.has(id)))
+    stream.owe(requestIdsIn(messages).filter(id => !this.#answered.has(id)))
     for (const listener of this.#onKnown) listener()
   }
 }

@@ -1,5 +1,5 @@
 // The stream of a call whose client is answered before its endpoint has begun to.
-import { isRequest } from '../protocol/json-rpc.js'
+import { requestIdsIn } from '../protocol/json-rpc.js'
 import { ONE_CONNECTION } from '../protocol/revisions.js'
 import type { Stream } from '../streams/stream.js'
 import type { Producer } from '../streams/stream-types.js'
@@ -24,7 +24,7 @@ export function openEarlyStream(
       id,
       kind: 'request',
       owner,
-      requestIds: messages.filter(isRequest).map(({ id }) => id),
+      requestIds: requestIdsIn(messages),
       sessionId: session,
       profile: isDurable ? profile : ONE_CONNECTION,
       isEphemeral: !isDurable,

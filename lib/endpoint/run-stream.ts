@@ -1,7 +1,7 @@
 // The stream that the response to a request becomes: how it is opened, whether the endpoint has
 // begun to answer or not; and how its call goes on without its client.
 import { label } from '../protocol/event-id.js'
-import { isRequest, type Message, type RequestId } from '../protocol/json-rpc.js'
+import { type Message, type RequestId, requestIdsIn } from '../protocol/json-rpc.js'
 import { ONE_CONNECTION } from '../protocol/revisions.js'
 import type { Stream } from '../streams/stream.js'
 import { EndpointCapture } from './capture.js'
@@ -62,7 +62,7 @@ export class RunStream extends CaptureHost {
         id: this.handler.id,
         kind: req.method === 'GET' ? 'listen' : 'request',
         owner,
-        requestIds: messages.filter(isRequest).map(({ id }) => id),
+        requestIds: requestIdsIn(messages),
         sessionId,
         profile,
         isEphemeral: !profile.taken,
@@ -124,7 +124,7 @@ export class RunStream extends CaptureHost {
     const capture =
       current === undefined ? new EndpointCapture(this.response, this, true) : this.capture
     if (current?.isEnded === true || capture === undefined) return 'too-late'
-    const requestIds = messages.filter(isRequest).map(({ id }) => id)
+    const requestIds = requestIdsIn(messages)
     const stream = instance.table.open(
       {
         id: instance.newId(),

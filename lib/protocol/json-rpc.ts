@@ -33,6 +33,11 @@ export function isRequestId(value: unknown): value is RequestId {
   return typeof value === 'string' || typeof value === 'number'
 }
 
+/** The ids of the requests among messages. */
+export function requestIdsIn(messages: readonly Message[]): RequestId[] {
+  return messages.filter(isRequest).map(({ id }) => id)
+}
+
 /**
  * Characters of a request id or a session id: nobody needs as many, and each is kept with its
  * stream, and for an hour after it. What has more passes as it would without us.

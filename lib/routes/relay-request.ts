@@ -1,6 +1,6 @@
 // A request for what another instance has goes there whole.
 import { parseEventId } from '../protocol/event-id.js'
-import { isRequest } from '../protocol/json-rpc.js'
+import { requestIdsIn } from '../protocol/json-rpc.js'
 import { primerText } from '../protocol/sse-writer.js'
 import { readAhead } from '../endpoint/read-ahead.js'
 import { debugElsewhere } from '../endpoint/refusals.js'
@@ -46,7 +46,7 @@ function send(context: Context, relay: Relay, tag: string, body: string | undefi
     debug,
     body,
     primer: primerOf(context),
-    requestIds: messages.filter(isRequest).map(({ id }) => id),
+    requestIds: requestIdsIn(messages),
     gone
   }).begin()
 }

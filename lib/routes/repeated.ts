@@ -1,7 +1,7 @@
 // A POST that repeats an `Idempotency-Key`: it gets the response of the first, wherever that has
 // begun, and runs nothing.
 import { label } from '../protocol/event-id.js'
-import { isRequest } from '../protocol/json-rpc.js'
+import { requestIdsIn } from '../protocol/json-rpc.js'
 import { isKnown } from '../streams/directory.js'
 import { keyedBy } from '../endpoint/idempotency.js'
 import type { Keyed, Outcome } from '../endpoint/idempotent-request.js'
@@ -26,8 +26,8 @@ function repeatedHere(context: Context, keyed: Keyed): Answer | undefined {
   const { idempotency, directory, isClosing } = instance
   const earlier = directory.here.key(keyed.key)
   if (earlier.kind === 'unknown') {
-    const requestIds = messages.filter(isRequest).map(({ id }) => id)
-    if (!isClosing) context.keyed = idempotency.begin({ ...keyed, owner, requestIds })
+    if (!isClosing)
+      context.keyed = idempotency.begin({ ...keyed, owner, requestIds: requestIdsIn(messages) })
     return undefined
   }
   // The answer is ours, and the endpoint's own check of the origin would not run.
