@@ -8,7 +8,7 @@ import { isMcpPost } from '../endpoint/mcp-request.js'
 import { watchOutcome } from '../endpoint/outcome.js'
 import type { LateBody } from '../endpoint/read-ahead.js'
 import { canAnswer } from '../endpoint/reply.js'
-import { calls } from './calls.js'
+import { type Worker, workerFor } from './calls.js'
 import { hasInexactId } from './oversized.js'
 import { passNotMcp } from './pass.js'
 import { negotiate, readAlong } from './read-along.js'
@@ -57,7 +57,8 @@ class EarlyPost {
       return this.#pass()
     }
     if (!isMcpPost(context, body)) return this.#leave()
-    const answer = hasInexactId(context) ? undefined : firstAnswer(context, [...ours, calls])
+    if (hasInexactId(context)) return this.#goOn()
+    const answer = firstAnswer(context, ours)
     return answer instanceof Promise
       ? answer.then(found => this.#decided(found))
       : this.#decided(answer)
@@ -66,24 +67,25 @@ class EarlyPost {
   #decided(answer: Answer | undefined): unknown {
     const context = this.#context
     if (this.#run.isAnsweredEarly) return this.#goOn()
-    if (answer !== undefined) {
+    const worker: Worker =
+      answer === undefined ? workerFor(context) : { kind: 'endpoint', inItsPlace: answer }
+    if (worker.kind === 'task') return worker.begin(this.#work())
+    if (worker.kind === 'token') {
       this.#withhold()
-      return answer()
+      return worker.begin(new CallRun(context), true)
     }
-    if (isTooMany(context.messages)) return this.#leave()
-    const { tasks, tokens } = context.instance
-    const task = tasks?.beginFor(context)
-    if (task !== undefined) return task(this.#work())
-    const token = hasInexactId(context) ? undefined : tokens?.beginFor(context)
-    if (token === undefined) return this.#goOn()
-    this.#withhold()
-    return token(new CallRun(context), true)
+    if (worker.inItsPlace !== undefined) {
+      this.#withhold()
+      return worker.inItsPlace()
+    }
+    return isTooMany(context.messages) ? this.#leave() : this.#goOn()
   }
 
   /** For a call that may become a task: the endpoint has begun, and waits for its body. */
   #work(): EndpointWork {
     const run = this.#run
     return {
+      hasBegun: true,
       get isAnsweredEarly() {
         return run.isAnsweredEarly
       },

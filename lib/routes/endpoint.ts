@@ -2,7 +2,7 @@
 import { isInitialize, isRequest, isTooMany } from '../protocol/json-rpc.js'
 import { CallRun } from '../endpoint/call-run.js'
 import { EndpointRun } from '../endpoint/endpoint-run.js'
-import { calls } from './calls.js'
+import { type Worker, workerFor } from './calls.js'
 import { negotiate, readAlong } from './read-along.js'
 import type { Answer, Context } from './route.js'
 
@@ -12,38 +12,31 @@ export function endpoint(context: Context): Answer {
 
 function ask(context: Context): void {
   const { instance, method, messages, next } = context
-  const { tasks, tokens } = instance
-  // What is answered in the endpoint's place goes the way that its own answer would.
-  const task = tasks?.beginFor(context)
-  const inItsPlace = task === undefined ? calls(context) : undefined
-  const token = (task ?? inItsPlace) === undefined ? tokens?.beginFor(context) : undefined
+  const worker = workerFor(context)
   if (isTooMany(messages)) {
     instance.debug('%s passed on untouched: a batch of %d', method, messages.length)
+    const inItsPlace = worker.kind === 'endpoint' ? worker.inItsPlace : undefined
     return void (inItsPlace ?? next)()
   }
   readAlong(context)
-  const begin =
-    token === undefined
-      ? runFor(context, task, inItsPlace)
-      : token.bind(undefined, new CallRun(context))
+  const begin = beginFor(context, worker)
   // Behind all that reads along, so that what is kept is what the client has been told.
   negotiate(context)
   begin()
 }
 
-/** The endpoint runs, or what answers in its place; captured, where that may become a stream. */
-function runFor(
-  context: Context,
-  task: ((run: EndpointRun) => unknown) | undefined,
-  inItsPlace: Answer | undefined
-): Answer {
-  const why = task === undefined ? whyUntouched(context) : undefined
-  if (why !== undefined) {
-    context.instance.debug('%s passed on untouched: %s', context.method, why)
-    return inItsPlace ?? (() => context.next())
+/** What is answered in the endpoint's place goes the way that its own answer would. */
+function beginFor(context: Context, worker: Worker): Answer {
+  if (worker.kind === 'token') return worker.begin.bind(undefined, new CallRun(context))
+  if (worker.kind === 'task') return worker.begin.bind(undefined, new EndpointRun(context))
+  const { inItsPlace } = worker
+  const why = whyUntouched(context)
+  if (why === undefined) {
+    const run = new EndpointRun(context)
+    return () => run.run(inItsPlace)
   }
-  const run = new EndpointRun(context)
-  return () => (task === undefined ? run.run(inItsPlace) : task(run))
+  context.instance.debug('%s passed on untouched: %s', context.method, why)
+  return inItsPlace ?? (() => context.next())
 }
 
 function whyUntouched(context: Context): string | undefined {

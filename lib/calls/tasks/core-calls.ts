@@ -20,6 +20,10 @@ export async function beginCoreCall(
   post: TaskPost,
   work: EndpointWork
 ): Promise<void> {
+  if (work.hasBegun) {
+    work.withhold()
+    return answerCoreCall(shared, post)
+  }
   const ttl = ttlOf(shared, post)
   if (typeof ttl !== 'number') {
     send(post, ttl)
@@ -50,7 +54,7 @@ export async function beginCoreCall(
  * Answers a call that asks to be a task while the endpoint waits for its body, which it does not
  * get: it is asked in another request.
  */
-export async function answerCoreCall(shared: TasksParts, post: TaskPost): Promise<void> {
+async function answerCoreCall(shared: TasksParts, post: TaskPost): Promise<void> {
   const { admission } = shared
   const { context, request } = post
   const ttl = ttlOf(shared, post)

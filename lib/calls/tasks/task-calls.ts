@@ -40,6 +40,8 @@ export function relatedMessagesOf(
 
 /** The endpoint's own way to answer a call. */
 export interface EndpointWork {
+  /** It has begun, and waits for the body of the request. */
+  readonly hasBegun?: true
   /** It has answered before it had all of the request: that is the answer. */
   readonly isAnsweredEarly: boolean
   /** `onAnswered`: the call will not go on without its client, as the endpoint answers it. */

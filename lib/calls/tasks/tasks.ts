@@ -12,7 +12,7 @@ import { eachAnswer } from '../call-watch.js'
 import { requestStateOf } from '../request-state.js'
 import { asksForTokens } from '../token-request.js'
 import { wishOf } from './core.js'
-import { answerCoreCall, beginCoreCall } from './core-calls.js'
+import { beginCoreCall } from './core-calls.js'
 import { replyToCoreMethod } from './core-methods.js'
 import { TaskAdmission } from './task-admission.js'
 import { answerPost, settle, type TaskPost, type TaskReply } from './task-answer.js'
@@ -93,19 +93,13 @@ export class Tasks {
     return () => settle(mine.context, answerPost(admission, mine, fault, replyTo))
   }
 
-  /**
-   * What answers a request for a task's result (2025-11-25), and a call that asks to be a task
-   * where the endpoint waits for its body already; `undefined`: nothing does.
-   */
+  /** What answers a request for a task's result (2025-11-25); `undefined`: nothing does. */
   answerFor(context: RequestContext): (() => void) | undefined {
     const shared = this.#shared
     const mine = this.#declarations.isCore(context) ? asTaskPost(context) : undefined
-    if (mine === undefined || shared.admission.hasOwnTasks(context) === true) return undefined
-    if (mine.request.method === 'tasks/result')
-      return this.#answer(mine, undefined, () => replyToCoreMethod(shared, mine, 'tasks/result'))
-    return this.#asksForTask(mine) && !shared.parts.isClosing
-      ? () => settle(context, answerCoreCall(shared, mine))
-      : undefined
+    if (mine?.request.method !== 'tasks/result' || shared.admission.hasOwnTasks(context) === true)
+      return undefined
+    return this.#answer(mine, undefined, () => replyToCoreMethod(shared, mine, 'tasks/result'))
   }
 
   /** What lets the endpoint work on a call that may become a task; `undefined`: it may not. */

@@ -3,7 +3,7 @@
 import { afterEach, describe, expect, it } from '@jest/globals'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { currentStream, type CurrentStream } from '../../../lib/index.js'
-import { rawEndpoint } from '../../helpers/endpoints/raw.js'
+import { type RawCall, rawEndpoint } from '../../helpers/endpoints/raw.js'
 import { gate } from '../../helpers/gate.js'
 import { closeAll } from '../../helpers/listen.js'
 import { happenings } from '../../helpers/happenings.js'
@@ -138,6 +138,13 @@ describe('a call that becomes a task', () => {
     answer(call)
     await until(url, created.result.taskId, 'completed')
     expect(calls).toHaveLength(1)
+  })
+
+  it('is none under an id that JavaScript cannot hold, though its body takes its time', async () => {
+    const script = (call: RawCall): void => answer(call)
+    const { url } = await serveTasks({ tools: { report: 'always' } }, { script })
+    const params = { name: 'report', arguments: { text: 'x'.repeat(300_000) } }
+    expect((await ask(url, 'tools/call', params, { id: 2 ** 60 })).result).toEqual(RESULT)
   })
 
   it('is the answer to what a client comes back for whose wire was cut before', async () => {
