@@ -122,13 +122,9 @@ export class RelatedMessages {
 
   /** To who waits for the result, else to the session's listen channel. */
   #send(text: string): Stream | 'result' | undefined {
-    if (this.#requests.areListening) {
-      this.#requests.send(text)
-      return 'result'
-    }
-    const listening = this.#listening()
-    if (listening !== undefined) appendBlock(listening, encodeJson(text))
-    return listening
+    if (!this.#requests.areListening) return this.#sendToListening(text)
+    this.#requests.send(text)
+    return 'result'
   }
 
   #ended(): void {
@@ -137,10 +133,12 @@ export class RelatedMessages {
     this.#requests.answer(outcome ?? CANCELLED_OUTCOME)
   }
 
-  #listening(): Stream | undefined {
+  #sendToListening(text: string): Stream | undefined {
     const { owner, sessionId } = this.#task.facts
     if (sessionId === undefined) return undefined
-    return this.#parts.table.index.findListening(sessionId, owner)[0]
+    const [listening] = this.#parts.table.index.findListening(sessionId, owner)
+    if (listening !== undefined) appendBlock(listening, encodeJson(text))
+    return listening
   }
 
   /** Clients must not rely on it: without a listen channel there is none. */
@@ -151,8 +149,7 @@ export class RelatedMessages {
     if (!isNews && now() - this.#notifiedAt < NOTIFY_EVERY) return
     this.#status = task.status
     this.#notifiedAt = now()
-    const listening = this.#listening()
-    if (listening !== undefined) appendBlock(listening, encodeJson(statusNotification(task)))
+    this.#sendToListening(statusNotification(task))
   }
 }
 
