@@ -9,7 +9,6 @@ import {
 import { memberTexts, withMembers } from '../../protocol/json-splice.js'
 import { STREAM_ERROR } from '../../protocol/errors.js'
 import { encodeJson } from '../../protocol/sse-writer.js'
-import { progressText } from '../../protocol/tasks.js'
 import { now } from '../../protocol/clock.js'
 import { appendBlock } from '../../streams/append-block.js'
 import type { Stream } from '../../streams/stream.js'
@@ -46,14 +45,11 @@ export class RelatedMessages {
   }
 
   heard(message: Message, text: string): void {
-    const task = this.#task
-    if (task.isEnded) return
-    const params = withRelatedTask(memberTexts(text).get('params') ?? '{}', task)
+    const params = withRelatedTask(memberTexts(text).get('params') ?? '{}', this.#task)
     const own = withMembers(text, { params })
     if (isRequest(message)) return this.#asked(message.id, own)
     const withdrawn = cancelledRequest(message)
     if (withdrawn !== undefined) this.answered(withdrawn)
-    if (message.method === 'notifications/progress') task.changed(progressText(message))
     this.#send(own)
   }
 

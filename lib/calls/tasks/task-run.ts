@@ -104,10 +104,11 @@ export class TaskRun implements TaskWork, TaskListener {
 
   heard(message: Message, text: string): void {
     const { task, related } = this.#facts
-    if (related !== undefined) return related.heard(message, text)
-    const isProgress = message.method === 'notifications/progress' && !task.isEnded
+    if (task.isEnded) return
+    const isProgress = message.method === 'notifications/progress'
     const status = isProgress ? progressText(message) : undefined
     if (status !== undefined) task.changed(status)
+    related?.heard(message, text)
   }
 
   answered(message: Message, text: string): void {
