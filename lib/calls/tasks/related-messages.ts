@@ -126,7 +126,7 @@ export class RelatedMessages {
   #ended(): void {
     const { outcome } = this.#task
     this.#questions = undefined
-    this.#requests.answer(outcome ?? CANCELLED_OUTCOME)
+    this.#requests.answer(outcome ?? CANCELLED)
   }
 
   #sendToListening(text: string): Stream | undefined {
@@ -149,9 +149,4 @@ export class RelatedMessages {
   }
 }
 
-/** What answers requests that wait for the result of a task that is cancelled. */
-const CANCELLED_OUTCOME: Outcome = {
-  kind: 'error',
-  text: JSON.stringify({ code: CANCELLED.code, message: CANCELLED.message, data: CANCELLED.data })
-}
 const CANNOT_ASK = 'The tool asks its client something, which takes a session'

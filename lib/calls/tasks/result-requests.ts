@@ -5,8 +5,7 @@ import type { RequestId } from '../../protocol/json-rpc.js'
 import { encodeJson } from '../../protocol/sse-writer.js'
 import { answerJson, canAnswer, claim, guarded, isWritable } from '../../endpoint/reply.js'
 import type { RequestContext } from '../../endpoint/request-context.js'
-import { responseText } from './task-answer.js'
-import type { Outcome } from './task.js'
+import { responseText, type TaskReply } from './task-answer.js'
 
 const NOBODY: readonly ResultRequest[] = []
 
@@ -35,10 +34,10 @@ export class ResultRequests {
     for (const request of this.#waiting) request.send(text)
   }
 
-  answer(outcome: Outcome): void {
+  answer(reply: TaskReply): void {
     const waiting = this.#waiting
     this.#waiting = NOBODY
-    for (const request of waiting) request.answer(outcome)
+    for (const request of waiting) request.answer(reply)
   }
 }
 
@@ -71,9 +70,9 @@ class ResultRequest {
     if (this.acceptsEvents) this.#write(text)
   }
 
-  answer(outcome: Outcome): void {
+  answer(reply: TaskReply): void {
     const res = this.#res
-    const text = responseText(this.#id, outcome)
+    const text = responseText(this.#id, reply)
     if (!this.acceptsEvents) return guarded(res, () => answerJson(res, 200, text))
     this.#write(text)
     if (isWritable(res)) guarded(res, () => res.end())

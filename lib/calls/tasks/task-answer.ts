@@ -61,16 +61,19 @@ export async function leaveToEndpoint({ context, request, text }: TaskPost): Pro
 
 export function send({ context, request }: TaskPost, reply: TaskReply): void {
   const { instance, res } = context
-  if (reply.kind !== 'refusal') return answerJson(res, 200, responseText(request.id, reply))
-  const { status, code, message, data } = reply
+  const text = responseText(request.id, reply)
+  if (reply.kind !== 'refusal') return answerJson(res, 200, text)
+  const { status, message, data } = reply
   instance.debug('%s refused: %s', request.method, message)
   instance.count('refused', undefined, (data as { reason?: string } | undefined)?.reason)
-  answerJson(res, status, errorResponse(request.id, { code, message, data }))
+  answerJson(res, status, text)
 }
 
 /** The response to a request, as JSON. */
-export function responseText(id: RequestId, { kind, text }: Outcome): string {
-  return `{"jsonrpc":"2.0","id":${JSON.stringify(id)},"${kind}":${text}}`
+export function responseText(id: RequestId, reply: TaskReply): string {
+  return reply.kind === 'refusal'
+    ? errorResponse(id, reply)
+    : `{"jsonrpc":"2.0","id":${JSON.stringify(id)},"${reply.kind}":${reply.text}}`
 }
 
 /** Breaks off what fails on the way: its client is told if it still can be. */
