@@ -3,7 +3,7 @@ import { nanoid } from 'nanoid'
 import { memberTexts, withMembers } from '../../protocol/json-splice.js'
 import { replaceBody } from '../../endpoint/request-body.js'
 import { createdText, wishOf } from './core.js'
-import { isLetIn, leaveToEndpoint, send, type TaskPost } from './task-answer.js'
+import { send, type TaskPost } from './task-answer.js'
 import {
   type EndpointWork,
   mayBecomeTask,
@@ -14,16 +14,15 @@ import {
 import { badParams, NO_ROOM, type TaskRefusal } from './task-refusal.js'
 import { TaskRun } from './task-run.js'
 
-/** Lets the endpoint work on a call that asks to be a task, in its client's own request. */
+/**
+ * Lets the endpoint work on a call that asks to be a task, in its client's own request; in another
+ * one where it waits for the body of that already, which it does not get then.
+ */
 export async function beginCoreCall(
   shared: TasksParts,
   post: TaskPost,
   work: EndpointWork
 ): Promise<void> {
-  if (work.hasBegun) {
-    work.withhold()
-    return answerCoreCall(shared, post)
-  }
   const ttl = ttlOf(shared, post)
   if (typeof ttl !== 'number') {
     send(post, ttl)
@@ -31,6 +30,12 @@ export async function beginCoreCall(
   }
   if (!(await mayBecomeTask(shared, post, work))) return
   const { req } = post.context
+  if (work.hasBegun) {
+    const run = newRun(shared, post, ttl)
+    send(post, run === undefined ? NO_ROOM : { kind: 'result', text: createdText(run.task) })
+    work.withhold()
+    return run?.ask(req)
+  }
   // Another id than the client's: what it cancels by that is not its task.
   const requestId = nanoid()
   let text = ''
@@ -48,23 +53,6 @@ export async function beginCoreCall(
   }
   if (detachment === 'no-room') send(post, NO_ROOM)
   work.withhold()
-}
-
-/**
- * Answers a call that asks to be a task while the endpoint waits for its body, which it does not
- * get: it is asked in another request.
- */
-async function answerCoreCall(shared: TasksParts, post: TaskPost): Promise<void> {
-  const { admission } = shared
-  const { context, request } = post
-  const ttl = ttlOf(shared, post)
-  if (typeof ttl !== 'number') return send(post, ttl)
-  if (!isLetIn(post, await admission.ask(context, request))) return
-  if (admission.hasOwnTasks(context) === true) return leaveToEndpoint(post)
-  const run = newRun(shared, post, ttl)
-  if (run === undefined) return send(post, NO_ROOM)
-  send(post, { kind: 'result', text: createdText(run.task) })
-  run.ask(context.req)
 }
 
 /**

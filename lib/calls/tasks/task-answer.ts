@@ -52,7 +52,7 @@ export function isLetIn({ context, request }: TaskPost, asked: AskedAdmission): 
 }
 
 /** Lets the endpoint answer, now that it is known that this is its own. */
-export async function leaveToEndpoint({ context, request, text }: TaskPost): Promise<void> {
+async function leaveToEndpoint({ context, request, text }: TaskPost): Promise<void> {
   const { req, res } = context
   const gone = new AbortController()
   res.once('close', () => gone.abort())
