@@ -16,6 +16,7 @@ import { HeadWait, type WaitingRun } from './head-wait.js'
 import type { IdempotentRequest } from './idempotent-request.js'
 import { type InitializeAnswer, watchInitializeJson } from './outcome.js'
 import { parsedBody } from './request-body.js'
+import { recordAnswer } from './recorded-answer.js'
 import type { RequestContext } from './request-context.js'
 import { ResponseCapture } from './response-capture.js'
 import { whyNoStream } from './run-in-words.js'
@@ -50,10 +51,10 @@ export class EndpointRun implements ResponseCaptureHost, WaitingRun {
    * it is no stream.
    */
   #keep(keyed: IdempotentRequest): void {
-    const { instance, res } = this.#request
+    const { res } = this.#request
     applyPreference(this.#request, (name, value) => res.setHeader(name, value))
     this.#response.keep()
-    instance.idempotency.record(keyed, res, this.#response)
+    recordAnswer(keyed, res, this.#response)
   }
 
   /** @param ours what answers in the endpoint's place, and says when. */

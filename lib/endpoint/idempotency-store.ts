@@ -1,5 +1,4 @@
 // All calls under an `Idempotency-Key`: those that run, and what is remembered of the rest.
-import type { ServerResponse } from 'node:http'
 import { DueQueue } from '../streams/due-queue.js'
 import { type Directory, type Here, UNKNOWN } from '../streams/directory.js'
 import { FairStore } from '../streams/fair-store.js'
@@ -16,7 +15,7 @@ import {
   type SettledCall
 } from './idempotent-request.js'
 import { keepOutcome } from './kept-outcome.js'
-import { ownCopy, recordAnswer, type RecordedRun, sizeOfAnswer } from './recorded-answer.js'
+import { ownCopy, sizeOfAnswer } from './recorded-answer.js'
 
 /** Bytes of one answer that is kept for a repetition. */
 const LONGEST_ANSWER = 1024 * 1024
@@ -56,6 +55,7 @@ export interface IdempotencyLimits {
 export class IdempotencyStore implements IdempotencyHost {
   abandonments: DueQueue
   readonly room: CallRoom
+  readonly longestAnswer: number
   readonly #limits: IdempotencyLimits
   readonly #running = new Map<string, IdempotentRequest>()
   readonly #idle = new WhenIdle(() => this.#running.size === 0)
@@ -77,6 +77,7 @@ export class IdempotencyStore implements IdempotencyHost {
     this.abandonments = new DueQueue(limits.abandonAfter)
     this.#sweep = new Sweep(sweepPeriod(ttl), () => this.#expire())
     this.room = new CallRoom(maxCalls, maxBytes, limits.onFull)
+    this.longestAnswer = Math.min(LONGEST_ANSWER, maxBytes)
     this.#settled = new FairStore({
       maxSize: maxCalls,
       ttl,
@@ -155,11 +156,6 @@ export class IdempotencyStore implements IdempotencyHost {
    */
   close(): void {
     for (const call of [...this.#running.values()]) call.giveUp()
-  }
-
-  /** The endpoint begins to work on a call: records its answer, unless that becomes a stream. */
-  record(call: IdempotentRequest, res: ServerResponse, run: RecordedRun): void {
-    recordAnswer(res, Math.min(LONGEST_ANSWER, this.#limits.maxBytes), call, run)
   }
 
   // IdempotencyHost

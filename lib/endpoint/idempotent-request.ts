@@ -53,6 +53,8 @@ export interface IdempotencyHost {
   /** Calls without a client, until they are abandoned. */
   readonly abandonments: DueQueue
   readonly room: CallRoom
+  /** Bytes of one answer that are recorded. */
+  readonly longestAnswer: number
   /** `isUnread`: nobody waits for it. */
   settled(request: KeyedRequest, outcome: Outcome, isUnread: boolean): void
 }
@@ -116,9 +118,11 @@ export class IdempotentRequest {
 
   /** More of its answer is recorded. `false`: there is no room for it. */
   grow(bytes: number): boolean {
-    const owner = this.#request?.owner
-    if (owner === undefined || !this.#host.room.grow(owner, bytes)) return false
-    this.#recorded += bytes
+    const recorded = this.#recorded + bytes
+    const { longestAnswer, room } = this.#host
+    if (this.#request === undefined || recorded > longestAnswer) return false
+    if (!room.grow(this.#request.owner, bytes)) return false
+    this.#recorded = recorded
     return true
   }
 

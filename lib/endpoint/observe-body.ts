@@ -7,23 +7,14 @@ import { Stage } from './stage.js'
 
 export abstract class ObservedBody extends Stage {
   abstract override readonly kind: 'observe' | 'record'
-  readonly #limit: number
   /** `undefined`: no more is kept. */
   #body: GatheredBytes | undefined = new GatheredBytes()
-
-  /** @param limit bytes up to which a body is kept. */
-  constructor(limit: number) {
-    super()
-    this.#limit = limit
-  }
 
   /** The response is ended, and its last bytes have not left: its whole body, where it is kept. */
   protected abstract ended(body: Buffer): void
 
-  /** `bytes` more are to be kept; `undefined`: the limit has been passed. `false`: no more is. */
-  protected mayGrow(_bytes: number | undefined): boolean {
-    return true
-  }
+  /** Whether so many bytes may be kept, with `more` that have come; if not, no more are. */
+  protected abstract mayKeep(size: number, more: number): boolean
 
   override write(args: readonly unknown[]): boolean {
     this.#keep(args[0], args[1])
@@ -47,8 +38,7 @@ export abstract class ObservedBody extends Stage {
     const body = this.#body
     if (body === undefined || (typeof chunk !== 'string' && !(chunk instanceof Uint8Array))) return
     withBytes(chunk, encoding, bytes => {
-      const isInside = body.size + bytes.length <= this.#limit
-      if (this.mayGrow(isInside ? bytes.length : undefined) && isInside) body.add(bytes)
+      if (this.mayKeep(body.size + bytes.length, bytes.length)) body.add(bytes)
       else this.#body = undefined
     })
   }
@@ -66,9 +56,15 @@ export function observeBody(
 class Observer extends ObservedBody {
   readonly kind = 'observe'
   protected readonly ended: (body: Buffer) => void
+  readonly #limit: number
 
   constructor(limit: number, onEnd: (body: Buffer) => void) {
-    super(limit)
+    super()
+    this.#limit = limit
     this.ended = onEnd
+  }
+
+  protected mayKeep(size: number): boolean {
+    return size <= this.#limit
   }
 }

@@ -17,29 +17,24 @@ export interface RecordedRun extends KeyedRun {
   untakenEnded(): void
 }
 
-/** Records what a call is answered with, up to so many bytes. */
-export function recordAnswer(
-  res: ServerResponse,
-  limit: number,
-  call: IdempotentRequest,
-  run: RecordedRun
-): void {
-  const stage = new AnswerRecorder(res, limit, call, run)
+/** The endpoint begins to work on a call: records its answer, unless that becomes a stream. */
+export function recordAnswer(call: IdempotentRequest, res: ServerResponse, run: RecordedRun): void {
+  const stage = new AnswerRecorder(call, res, run)
   call.runs(run, stage)
   pipelineOf(res).add(stage)
 }
 
 class AnswerRecorder extends ObservedBody {
   readonly kind = 'record'
-  readonly #res: ServerResponse
   readonly #call: IdempotentRequest
+  readonly #res: ServerResponse
   readonly #run: RecordedRun
   #head: RecordedHead | undefined
 
-  constructor(res: ServerResponse, limit: number, call: IdempotentRequest, run: RecordedRun) {
-    super(limit)
-    this.#res = res
+  constructor(call: IdempotentRequest, res: ServerResponse, run: RecordedRun) {
+    super()
     this.#call = call
+    this.#res = res
     this.#run = run
   }
 
@@ -59,8 +54,8 @@ class AnswerRecorder extends ObservedBody {
     super.stop()
   }
 
-  protected override mayGrow(bytes: number | undefined): boolean {
-    const hasRoom = bytes !== undefined && this.#call.grow(bytes)
+  protected mayKeep(_size: number, more: number): boolean {
+    const hasRoom = this.#call.grow(more)
     if (!hasRoom) process.nextTick(() => this.#call.giveUp())
     return hasRoom
   }

@@ -7,6 +7,7 @@ import { IncomingMessage, ServerResponse } from 'node:http'
 import { Socket } from 'node:net'
 import { IdempotencyStore } from '../../../lib/endpoint/idempotency-store.js'
 import type { IdempotentRequest } from '../../../lib/endpoint/idempotent-request.js'
+import { recordAnswer } from '../../../lib/endpoint/recorded-answer.js'
 import { stopTheClock } from '../../features/limits/setup.js'
 
 beforeEach(stopTheClock)
@@ -167,7 +168,7 @@ describe('a call that is over', () => {
     const call = store.begin({ key: 'a', owner: '', hash: 'hash', size: 10, requestIds: [1] })
     const res = new ServerResponse(new IncomingMessage(new Socket()))
     let ends = 0
-    store.record(call, res, { release() {}, detach() {}, untakenEnded: () => void ends++ })
+    recordAnswer(call, res, { release() {}, detach() {}, untakenEnded: () => void ends++ })
     res.write('some ')
     expect(store.room.bytes).toBe(5)
     meanwhile(call)
