@@ -1,6 +1,6 @@
 // From a task to what its caller waits for: the messages that a call's response would have had
 // without a task, made from looking at it again and again.
-import { errorResponse, isObject } from '../../protocol/json-rpc.js'
+import { errorResponse, isObject, objectIn } from '../../protocol/json-rpc.js'
 import { memberTexts } from '../../protocol/json-splice.js'
 import { STREAM_ERROR } from '../../protocol/errors.js'
 import { pause } from '../pause.js'
@@ -76,22 +76,31 @@ export async function followTask(follow: Follow, first: Seen): Promise<void> {
 
 /** What a failure on the way to a task is to its caller, as JSON. */
 export function failureOf(call: ToolCall, error: unknown): string {
-  if (error instanceof TaskError) return answerWith(call, 'error', error.error)
   const why = error instanceof Error ? error.message : String(error)
-  const message = `The task cannot be followed: ${why}`
-  return errorResponse(call.id, { code: STREAM_ERROR, message, data: { reason: 'task-lost' } })
+  const json = error instanceof TaskError ? why : undefined
+  return refusal(call, json, `The task cannot be followed: ${why}`, 'task-lost')
 }
 
 /** The answer to the call, where a task has come to one. */
 function answerTo(call: ToolCall, { state, members }: Seen): string | undefined {
-  switch (state.status) {
+  const { status, statusMessage, taskId } = state
+  switch (status) {
     case 'completed':
-      return answerWith(call, 'result', members.get('result') ?? '{}')
+      return answerWith(
+        call,
+        'result',
+        isObject(state['result']) ? (members.get('result') as string) : '{}'
+      )
     case 'failed':
     case 'cancelled':
-      return answerWith(call, 'error', members.get('error') ?? ended(state))
+      return refusal(
+        call,
+        members.get('error'),
+        typeof statusMessage === 'string' ? statusMessage : `Task ${status}`,
+        `task-${status}`
+      )
     case 'input_required':
-      return comeAgain(call, state.taskId, members.get('inputRequests'))
+      return comeAgain(call, taskId, members.get('inputRequests'))
     default:
       return undefined
   }
@@ -112,10 +121,22 @@ function answerWith({ id }: ToolCall, member: 'result' | 'error', json: string):
   return `{"jsonrpc":"2.0","id":${JSON.stringify(id)},"${member}":${json}}`
 }
 
-function ended({ status, statusMessage }: TaskState): string {
-  const message =
-    statusMessage ?? `The task ${status === 'failed' ? 'has failed' : 'was cancelled'}`
-  return JSON.stringify({ code: STREAM_ERROR, message, data: { reason: `task-${status}` } })
+/**
+ * An error as the server has written it, or one of ours in its place: the client above takes
+ * nothing that is no error of JSON-RPC for an answer, and would wait on.
+ */
+function refusal(
+  call: ToolCall,
+  json: string | undefined,
+  message: string,
+  reason: string
+): string {
+  const given = objectIn(JSON.parse(json ?? '0'))
+  return json !== undefined &&
+    Number.isInteger(given['code']) &&
+    typeof given['message'] === 'string'
+    ? answerWith(call, 'error', json)
+    : errorResponse(call.id, { code: STREAM_ERROR, message, data: { reason } })
 }
 
 function progressOf(call: ToolCall, message: string): string {

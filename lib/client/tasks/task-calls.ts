@@ -1,7 +1,7 @@
 // Which POSTs of a client are calls that may become tasks, and what is said in them on the client's
 // behalf.
 import { isObject, isRequest, objectIn, paramsOf, type RequestId } from '../../protocol/json-rpc.js'
-import { FIRST_STATELESS_REVISION, parseRevision } from '../../protocol/revisions.js'
+import { FIRST_STATELESS_REVISION } from '../../protocol/revisions.js'
 import {
   CLIENT_CAPABILITIES,
   envelopeIn,
@@ -27,7 +27,7 @@ export interface ToolCall {
   /** The progress that it was told last: the next must be more. */
   progress: number
   /** Names who looks on, if anybody does. */
-  readonly watch: string | undefined
+  readonly watch: unknown
 }
 
 export interface ComingAgain {
@@ -55,19 +55,20 @@ export function toolCallIn(body: unknown): ToolCall | undefined {
   if (!isObject(message) || !isRequest(message) || message.method !== 'tools/call') return undefined
   const params = paramsOf(message)
   const { progressToken, [WATCH]: watch, ...meta } = metaOf(params)
-  const revision = parseRevision(meta[PROTOCOL_VERSION])
-  if (revision === undefined || revision < FIRST_STATELESS_REVISION) return undefined
+  const revision = meta[PROTOCOL_VERSION]
+  if (typeof revision !== 'string' || revision < FIRST_STATELESS_REVISION) return undefined
   const envelope = envelopeIn({ ...meta, [CLIENT_CAPABILITIES]: declaring(meta) })
   const again = comingAgain(body, params)
   return {
+    rounds: 0,
+    progress: 0,
+    ...again,
     id: message.id,
     text: declared(body, JSON.stringify(envelope[CLIENT_CAPABILITIES])),
     envelope,
     again,
     progressToken,
-    rounds: again?.rounds ?? 0,
-    progress: again?.progress ?? 0,
-    watch: typeof watch === 'string' ? watch : undefined
+    watch
   }
 }
 
@@ -81,8 +82,13 @@ const STATE = 'express-mcp-streams:task:'
 function comingAgain(body: string, params: Record<string, unknown>): ComingAgain | undefined {
   const state = String(params['requestState'])
   if (!state.startsWith(STATE)) return undefined
-  const inputResponses = memberTexts(memberTexts(body).get('params') ?? '{}').get('inputResponses')
+  const inputResponses = memberTexts(paramsIn(body)).get('inputResponses')
   return { ...(JSON.parse(state.slice(STATE.length)) as ComingAgain), inputResponses }
+}
+
+/** As JSON. A call whose revision is known has them, and `_meta` in them. */
+function paramsIn(body: string): string {
+  return memberTexts(body).get('params') as string
 }
 
 function declaring(meta: Record<string, unknown>): Record<string, unknown> {
@@ -92,8 +98,8 @@ function declaring(meta: Record<string, unknown>): Record<string, unknown> {
 
 /** Nothing else changes: numbers that JavaScript cannot hold stay what they were. */
 function declared(body: string, capabilities: string): string {
-  const params = memberTexts(body).get('params') ?? '{}'
-  const meta = withMembers(memberTexts(params).get('_meta') ?? '{}', {
+  const params = paramsIn(body)
+  const meta = withMembers(memberTexts(params).get('_meta') as string, {
     [WATCH]: undefined,
     [CLIENT_CAPABILITIES]: capabilities
   })

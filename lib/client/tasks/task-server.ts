@@ -10,16 +10,8 @@ import { discard, isEventStream, postInit } from '../stream-request.js'
 import { eventsIn } from './events-in.js'
 import type { ToolCall } from './task-calls.js'
 
-/** An error that the server has answered with. */
-export class TaskError extends Error {
-  readonly error: string
-
-  /** @param error as JSON. */
-  constructor(error: string) {
-    super()
-    this.error = error
-  }
-}
+/** An error that the server has answered with; its message is that error, as JSON. */
+export class TaskError extends Error {}
 
 interface Answer {
   readonly status: number
@@ -113,7 +105,7 @@ function resultOf(response: string): string {
   const members = memberTexts(response)
   const error = members.get('error')
   if (error !== undefined) throw new TaskError(error)
-  return members.get('result') ?? '{}'
+  return members.get('result') as string
 }
 
 /** What could not stand in a head as it is goes there in base64. */

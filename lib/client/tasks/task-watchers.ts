@@ -24,6 +24,6 @@ export function watchTask(watcher: TaskWatcher): { readonly name: string; stop()
   return { name, stop: () => void watchers.delete(name) }
 }
 
-export function watcherOf(name: string | undefined): TaskWatcher | undefined {
-  return watchers.get(name ?? '')
+export function watcherOf(name: unknown): TaskWatcher | undefined {
+  return watchers.get(name as string)
 }

@@ -135,6 +135,7 @@ class Following {
       if (taskId !== undefined) this.#server.cancel(taskId)
       this.#gone.abort(this.#caller?.reason)
     })
+    const say = (json: string): void => controller.enqueue(encodeJson(json))
     try {
       const seen = await first
       taskId = seen.state.taskId
@@ -144,19 +145,17 @@ class Following {
           server: this.#server,
           call: this.#call,
           signal,
-          say: json => controller.enqueue(encodeJson(json))
+          say
         },
         seen
       )
-      controller.close()
     } catch (error) {
-      // Which is nothing to a stream that its reader has cancelled.
-      if (signal.aborted) return controller.error(signal.reason)
-      controller.enqueue(encodeJson(failureOf(this.#call, error)))
-      controller.close()
-    } finally {
-      release()
+      if (!signal.aborted) say(failureOf(this.#call, error))
     }
+    release()
+    // Which is nothing to a stream that its reader has cancelled.
+    if (signal.aborted) controller.error(signal.reason)
+    else controller.close()
   }
 }
 

@@ -1,4 +1,5 @@
-// What a server says of a task is held whole: no more of it than `maxEventSize`.
+// What a server says of a task is held whole: no more of it than `maxEventSize`. What is no answer in
+// it is none to the caller.
 
 import { describe, expect, it } from '@jest/globals'
 import { resumableFetch } from '../../../lib/client/index.js'
@@ -47,6 +48,13 @@ async function errorIn(response: Response): Promise<unknown> {
   return JSON.parse(data).error
 }
 
+/** What a call comes to whose task comes to this. */
+async function answerTo(end: unknown): Promise<unknown> {
+  const fetch = fetchWith(json(result(1, TASK)), json(end))
+  const [, data = ''] = /^data: (.*)$/m.exec(await (await fetch('http://a/mcp', INIT)).text()) ?? []
+  return JSON.parse(data)
+}
+
 describe('a reply about a task', () => {
   it.each([
     ['JSON', '{"jsonrpc":"2.0","id":"1:1","result":{"x":"', 'application/json'],
@@ -85,5 +93,52 @@ describe('the answer to a call that may be a task', () => {
     })
     expect(read.chunks).toBeLessThanOrEqual(MAX / 1000 + 1)
     expect(read.isCancelled).toBe(true)
+  })
+})
+
+// The official client drops what is no response of JSON-RPC, and waits on.
+describe('the end of a task', () => {
+  it.each([
+    [{ error: null }, 'Task failed'],
+    [{ error: 'x' }, 'Task failed'],
+    [{ error: { message: 'x' } }, 'Task failed'],
+    [{ error: { code: 1.5, message: 'x' } }, 'Task failed'],
+    [{ error: { code: 1 }, statusMessage: 'Why' }, 'Why'],
+    [{ statusMessage: { no: 'text' } }, 'Task failed']
+  ])('is an error of ours where that of the task is none: %j', async (members, message) => {
+    expect(await answerTo(result('1:1', { ...TASK, status: 'failed', ...members }))).toEqual({
+      jsonrpc: '2.0',
+      id: 1,
+      error: { code: -31000, message, data: { reason: 'task-failed' } }
+    })
+  })
+
+  it.each([null, [], 'x'])('is an empty result where that of the task is none: %j', async value => {
+    expect(await answerTo(result('1:1', { ...TASK, status: 'completed', result: value }))).toEqual({
+      jsonrpc: '2.0',
+      id: 1,
+      result: {}
+    })
+  })
+
+  it('is an error of ours where the server refuses to tell of it by none', async () => {
+    const refused = { jsonrpc: '2.0', id: '1:1', error: { message: 'no code' } }
+    expect(await answerTo(refused)).toEqual({
+      jsonrpc: '2.0',
+      id: 1,
+      error: {
+        code: -31000,
+        message: 'The task cannot be followed: {"message":"no code"}',
+        data: { reason: 'task-lost' }
+      }
+    })
+  })
+
+  it('is the error of the task as it was written', async () => {
+    const error = { code: -32000, message: 'Out of paper', data: { tray: 2 } }
+    const refused = { jsonrpc: '2.0', id: '1:1', error }
+    const failed = result('1:1', { ...TASK, status: 'failed', error })
+    for (const end of [refused, failed])
+      expect(await answerTo(end)).toEqual({ jsonrpc: '2.0', id: 1, error })
   })
 })
