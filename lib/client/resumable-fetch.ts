@@ -60,7 +60,9 @@ function unbrokenFetch(settings: ClientSettings): FetchLike {
     const [endpoint = ''] = url.split(/[?#]/)
     const server = servers.get(endpoint) ?? { isOurs: false }
     servers.set(endpoint, server)
-    const written = typeof init.body === 'string' ? writtenMessages(init.body) : []
+    const { body } = init
+    const isText = typeof body === 'string'
+    const written = isText ? writtenMessages(body) : []
     const messages = written.map(({ message }) => message)
     const requests = messages.filter(isRequest)
     const own = { ...init, headers: new Headers(headers), body: null }
@@ -91,14 +93,15 @@ function unbrokenFetch(settings: ClientSettings): FetchLike {
     if (keepAnswers(calls, written, call.scope)) return new Response(null, { status: 202 })
 
     headers.append('Prefer', STREAM_PREFERENCE)
-    const isKeyed =
-      method === 'POST' && typeof init.body === 'string' && init.body.length <= LONGEST_REPEATED
+    const isKeyed = isText && method === 'POST' && body.length <= LONGEST_REPEATED
     // Digits only, so that it can stand in a URL.
     const key = crypto.getRandomValues(new Uint8Array(16)).join('')
     if (isKeyed) headers.set('Idempotency-Key', key)
     const request = { ...init, headers }
     const sending =
-      isKeyed && server.isOurs ? sendAgain(url, request, settings) : fetch(url, request)
+      isKeyed && server.isOurs
+        ? sendAgain(url, request, settings, call.hasRequests)
+        : fetch(url, request)
     calls.add(call)
     const response = await untilAborted(init.signal, sending, discard).catch((error: unknown) => {
       calls.delete(call)

@@ -12,14 +12,19 @@ import { discard, isEventStream, streamUrlOf } from './stream-request.js'
  */
 const NOT_THROUGH = [502, 503, 504]
 
-/** Sends a request with a key until it has got through, or `maxRetries` are used up. */
+/**
+ * Sends a request with a key until it has got through, or `maxRetries` are used up.
+ *
+ * @param hasRequests there is something to respond to: an empty body is half of an answer
+ */
 export function sendAgain(
   url: string,
   init: RequestInit,
-  settings: ClientSettings
+  settings: ClientSettings,
+  hasRequests: boolean
 ): Promise<Response> {
   const send = async (isLast: boolean): Promise<Response> => {
-    const response = await sendOnce(url, init, settings)
+    const response = await sendOnce(url, init, settings, hasRequests)
     const { status, headers } = response
     // The server has kept this answer, and would only repeat it: a gateway has not set the header.
     const isRemembered = status !== 503 && headers.has('preference-applied')
@@ -44,19 +49,21 @@ const TYPES = ['text/event-stream', 'application/json']
 async function sendOnce(
   url: string,
   init: RequestInit,
-  settings: ClientSettings
+  settings: ClientSettings,
+  hasRequests: boolean
 ): Promise<Response> {
   const { fetch, idleTimeout, maxEventSize } = settings
   const { controller, release } = abortWith(init.signal)
   try {
     const sent = fetch(url, { ...init, signal: controller.signal })
     const response = await onConnection(controller, idleTimeout, sent, discard)
-    if (isCut(response, url)) throw incomplete()
+    const streamUrl = streamUrlOf(response, url)
+    if (isCut(response, streamUrl)) throw incomplete()
     const { status, body, headers } = response
     // No other response can be made with such a one.
     if (status > 599) return response
     // One of our streams sees to the signal itself.
-    if (body === null || streamUrlOf(response, url) !== undefined) {
+    if (body === null || streamUrl !== undefined) {
       release()
       return response
     }
@@ -68,7 +75,7 @@ async function sendOnce(
       chunk => onConnection(controller, idleTimeout, chunk),
       release
     )
-    if (read instanceof Blob && read.size === 0) throw incomplete()
+    if (hasRequests && read instanceof Blob && read.size === 0) throw incomplete()
     return withBody(response, read)
   } catch (error) {
     controller.abort(error)
@@ -79,11 +86,10 @@ async function sendOnce(
 const incomplete = (): Error => new Error('Incomplete response')
 
 /** Whether a head was cut off: within its type, or before the link of one of our streams. */
-function isCut(response: Response, url: string): boolean {
+function isCut(response: Response, streamUrl: string | undefined): boolean {
   const { status, headers } = response
   const type = headers.get('content-type') ?? ''
-  if (isEventStream(response))
-    return headers.has('preference-applied') && streamUrlOf(response, url) === undefined
+  if (isEventStream(response)) return headers.has('preference-applied') && streamUrl === undefined
   return (
     status === 200 && type !== '' && TYPES.some(whole => whole !== type && whole.startsWith(type))
   )

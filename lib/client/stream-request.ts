@@ -168,8 +168,9 @@ export function streamUrlOf(response: Response, requestUrl: string): string | un
   if (!isEventStream(response)) return undefined
   const base = response.url === '' ? requestUrl : response.url
   const url = findLink(response.headers.get('link'), STREAM_RELATION, base)
-  if (url === undefined) return undefined
-  const isOwn =
-    url.origin === new URL(requestUrl, base).origin && url.pathname === new URL(base).pathname
-  return isOwn ? url.href : undefined
+  return url !== undefined &&
+    url.origin === new URL(requestUrl, base).origin &&
+    url.pathname === new URL(base).pathname
+    ? url.href
+    : undefined
 }

@@ -260,6 +260,17 @@ describe('a server that knows the key', () => {
     }
   )
 
+  it.each([{}, { 'Content-Length': '0' }, { 'Content-Type': 'application/json' }])(
+    'is not asked again for nothing behind a head where nothing was asked: %j',
+    async headers => {
+      const { url, requests } = await scripted(greeting, status(200, headers))
+      const fetch = await acquainted(url)
+      const body = JSON.stringify({ jsonrpc: '2.0', method: 'notifications/initialized' })
+      const answer = await fetch(url, { ...POST, body })
+      expect([answer.status, await answer.text(), requests.length]).toEqual([200, '', 2])
+    }
+  )
+
   it('may answer by an event stream that cannot be resumed, or by anything else', async () => {
     const events = Array.from({ length: 50 }, (_, i) => note(String(i), i)).join('')
     const { url } = await scripted(
