@@ -184,7 +184,8 @@ export class IdempotencyStore implements IdempotencyHost {
 
   /** What was given in the last `time` milliseconds is kept for other instances, all of it. */
   keepSince(time: number): void {
-    for (const [key, call] of this.#settled.since(time)) this.#keepForOthers(key, call)
+    for (const store of [this.#settled, this.#refused])
+      for (const [key, call] of store.since(time)) this.#keepForOthers(key, call)
   }
 
   #keepForOthers(key: string, call: SettledCall): void {

@@ -15,8 +15,8 @@ afterEach(() => {
   jest.useRealTimers()
 })
 
-const storeOf = (maxCalls = 100) =>
-  new IdempotencyStore({ maxCalls, window: 1000, maxBytes: 1000, abandonAfter: 500, onFull() {} })
+const LIMITS = { maxCalls: 100, window: 1000, maxBytes: 1000, abandonAfter: 500, onFull() {} }
+const storeOf = (maxCalls = LIMITS.maxCalls) => new IdempotencyStore({ ...LIMITS, maxCalls })
 
 interface Begun {
   call: IdempotentRequest
@@ -144,6 +144,18 @@ describe('a call that is over', () => {
     begun.call.settle(answer)
     expect([outcomes, begun.told]).toEqual([[outcome, outcome], expected])
     expect([store.running, store.room.bytes, begun.call.grow(1)]).toEqual([0, 0, false])
+  })
+
+  it.each([200, 400])('is kept for others where its instance goes just after: %d', status => {
+    const names: string[] = []
+    const kept = { keep: (name: string) => names.push(name) > 0, delete() {} }
+    const store = new IdempotencyStore({ ...LIMITS, maxBytes: 10_000, kept })
+    const begun = begin(store, 'a')
+    wait(begun)
+    begun.call.settle({ ...answer, status })
+    expect(names).toEqual([])
+    store.keepSince(LIMITS.window)
+    expect(names).toEqual(['a'])
   })
 
   it('keeps no memory but its own, whatever its answer was a part of', () => {
