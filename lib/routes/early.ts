@@ -8,7 +8,7 @@ import { isMcpPost } from '../endpoint/mcp-request.js'
 import { watchOutcome } from '../endpoint/outcome.js'
 import type { LateBody } from '../endpoint/read-ahead.js'
 import { canAnswer } from '../endpoint/reply.js'
-import { type Worker, workerFor } from './calls.js'
+import { workerFor } from './calls.js'
 import { hasInexactId } from './oversized.js'
 import { passNotMcp } from './pass.js'
 import { negotiate, readAlong } from './read-along.js'
@@ -67,18 +67,11 @@ class EarlyPost {
   #decided(answer: Answer | undefined): unknown {
     const context = this.#context
     if (this.#run.isAnsweredEarly) return this.#goOn()
-    const worker: Worker =
-      answer === undefined ? workerFor(context) : { kind: 'endpoint', inItsPlace: answer }
+    const worker = answer === undefined ? workerFor(context) : ({ kind: 'answer', answer } as const)
+    if (worker === undefined) return isTooMany(context.messages) ? this.#leave() : this.#goOn()
     if (worker.kind === 'task') return worker.begin(this.#work())
-    if (worker.kind === 'token') {
-      this.#withhold()
-      return worker.begin(new CallRun(context), true)
-    }
-    if (worker.inItsPlace !== undefined) {
-      this.#withhold()
-      return worker.inItsPlace()
-    }
-    return isTooMany(context.messages) ? this.#leave() : this.#goOn()
+    this.#withhold()
+    return worker.kind === 'answer' ? worker.answer() : worker.begin(new CallRun(context), true)
   }
 
   /** For a call that may become a task: the endpoint has begun, and waits for its body. */

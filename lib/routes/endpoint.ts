@@ -2,21 +2,29 @@
 import { isInitialize, isRequest, isTooMany } from '../protocol/json-rpc.js'
 import { CallRun } from '../endpoint/call-run.js'
 import { EndpointRun } from '../endpoint/endpoint-run.js'
-import { type Worker, workerFor } from './calls.js'
+import type { BeginCall } from '../calls/resume-tokens.js'
+import type { EndpointWork } from '../calls/tasks/task-calls.js'
 import { negotiate, readAlong } from './read-along.js'
 import type { Answer, Context } from './route.js'
 
+/** Who works on what a POST asks for, where that is not the endpoint alone. */
+export type Worker =
+  /** The endpoint, on a call that may become a task. */
+  | { readonly kind: 'task'; readonly begin: (work: EndpointWork) => unknown }
+  /** The endpoint, on a call that its client collects with resume tokens; or what comes of one. */
+  | { readonly kind: 'token'; readonly begin: BeginCall }
+  /** What answers in the endpoint's place, over a response that is captured like its own. */
+  | { readonly kind: 'answer'; readonly answer: Answer }
+
 export function endpoint(context: Context): Answer {
-  return () => ask(context)
+  return () => workOn(context)
 }
 
-function ask(context: Context): void {
+export function workOn(context: Context, worker?: Worker): void {
   const { instance, method, messages, next } = context
-  const worker = workerFor(context)
   if (isTooMany(messages)) {
     instance.debug('%s passed on untouched: a batch of %d', method, messages.length)
-    const inItsPlace = worker.kind === 'endpoint' ? worker.inItsPlace : undefined
-    return void (inItsPlace ?? next)()
+    return void (worker?.kind === 'answer' ? worker.answer : next)()
   }
   readAlong(context)
   const begin = beginFor(context, worker)
@@ -25,18 +33,16 @@ function ask(context: Context): void {
   begin()
 }
 
-/** What is answered in the endpoint's place goes the way that its own answer would. */
-function beginFor(context: Context, worker: Worker): Answer {
-  if (worker.kind === 'token') return worker.begin.bind(undefined, new CallRun(context))
-  if (worker.kind === 'task') return worker.begin.bind(undefined, new EndpointRun(context))
-  const { inItsPlace } = worker
+function beginFor(context: Context, worker: Worker | undefined): Answer {
+  if (worker?.kind === 'token') return worker.begin.bind(undefined, new CallRun(context))
+  if (worker?.kind === 'task') return worker.begin.bind(undefined, new EndpointRun(context))
   const why = whyUntouched(context)
   if (why === undefined) {
     const run = new EndpointRun(context)
-    return () => run.run(inItsPlace)
+    return () => run.run(worker?.answer)
   }
   context.instance.debug('%s passed on untouched: %s', context.method, why)
-  return inItsPlace ?? (() => context.next())
+  return worker?.answer ?? (() => context.next())
 }
 
 function whyUntouched(context: Context): string | undefined {

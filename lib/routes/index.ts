@@ -1,4 +1,5 @@
 // How a request can be answered: the first of these that has an answer gives it.
+import { calls } from './calls.js'
 import { downloadUrl } from './download-url.js'
 import { elsewhere, elsewhereByBody } from './elsewhere.js'
 import { endpoint } from './endpoint.js'
@@ -41,7 +42,7 @@ export const routes: readonly Route[] = [
   streamUrl,
   downloadUrl,
   // From here on by messages, once they have come.
-  post(ours, [inexact, ...ours, oversized, repeated, endpoint]),
+  post(ours, [inexact, ...ours, oversized, repeated, calls, endpoint]),
   oversized,
   // A GET with `Last-Event-ID`.
   resume,
