@@ -5,7 +5,7 @@ import type { Keeper } from '../streams/keeper.js'
 import { FairStore } from '../streams/fair-store.js'
 import type { Stream } from '../streams/stream.js'
 import { StreamRegistry } from '../streams/stream-registry.js'
-import type { Message, RequestId } from '../protocol/json-rpc.js'
+import type { RequestId, RequestMessage } from '../protocol/json-rpc.js'
 import { ONE_CONNECTION } from '../protocol/revisions.js'
 import type { Call } from './call.js'
 import type { CallHost } from './call-host.js'
@@ -104,33 +104,19 @@ export class CallStore implements CallHost<Call> {
   }
 
   /**
-   * The call that a client's token stands for, or why there is none. One that was given out
-   * elsewhere is as one that never was: it is looked for in the same places, and what is found
-   * there is not touched.
+   * The call that a request's token stands for, or why there is none; `text` is the request's JSON,
+   * where that is known. A token that was given out elsewhere is as one that never was: it is
+   * looked for in the same places, and what is found there is not touched.
    */
-  find(token: string | undefined, scope: string): Call | ResumeTokenFault {
-    const found = this.#byToken.get(token ?? '')
-    const retired = this.#retired.peek(token ?? '')
-    const call = found?.facts.scope === scope ? found : undefined
-    // Looked for where it would be found to be out of date.
-    if (call !== undefined && this.#streams.find(call.stream.id).kind === 'local') return call
-    // It may have been retired just now.
-    const known = call === undefined ? retired : this.#retired.peek(token ?? '')
-    return known?.scope === scope ? known.reason : 'token-invalid'
-  }
-
-  /**
-   * The same for a request, which must be the one that the token was given for; `text` is its JSON,
-   * where that is known.
-   */
-  findFor(
-    request: Message & { readonly method: string },
-    scope: string,
-    text?: string
-  ): Call | ResumeTokenFault {
-    const found = this.find(tokenOf(request), scope)
-    if (typeof found === 'string') return found
-    return whyAnother(request, found.facts, scope, text) ?? found
+  find(request: RequestMessage, scope: string, text?: string): Call | ResumeTokenFault {
+    const token = tokenOf(request) ?? ''
+    const call = this.#byToken.get(token)
+    // Looked for where it would be found to be out of date: then it has been retired just now.
+    const isKept =
+      call?.facts.scope === scope && this.#streams.find(call.stream.id).kind === 'local'
+    if (isKept) return whyAnother(request, call.facts, scope, text) ?? call
+    const retired = this.#retired.peek(token)
+    return retired?.scope === scope ? retired.reason : 'token-invalid'
   }
 
   /** The calls that requests wait for; not where two calls are waited for under the same id. */

@@ -52,7 +52,7 @@ export class TokenCalls {
     text: string | undefined,
     reply: CallReply
   ): Call | undefined {
-    const found = this.store.findFor(request, scope, text)
+    const found = this.store.find(request, scope, text)
     if (typeof found !== 'string') return found
     this.refuse(request, found, reply)
     return undefined
