@@ -24,6 +24,7 @@ export class WireReply implements CallReply {
   /** A wire carries messages at any time. */
   readonly acceptsEvents = true
   readonly isKept = false
+  isOver = false
   /** Its wire closes when it has been answered. */
   readonly mayComeBack = false
   readonly #host: WireReplyHost
@@ -32,16 +33,11 @@ export class WireReply implements CallReply {
   #onGone: (isCancelled: boolean) => void = () => undefined
   #onDrain: () => void = () => undefined
   #underway = 0
-  #isOver = false
 
   constructor(request: Message & { readonly id: RequestId }, host: WireReplyHost) {
     this.requestId = request.id
     this.#progressToken = progressTokenOf(request)
     this.#host = host
-  }
-
-  get isOver(): boolean {
-    return this.#isOver
   }
 
   get isFull(): boolean {
@@ -59,14 +55,14 @@ export class WireReply implements CallReply {
 
   /** Its client has left, or wants no more of it. */
   gone(isCancelled: boolean): void {
-    if (this.#isOver) return
+    if (this.isOver) return
     this.#setOver()
     this.#onGone(isCancelled)
   }
 
   send(message: Message, text: string): void {
     const own = inWordsOf(message, this.#progressToken)
-    if (own !== undefined && !this.#isOver) this.#send(own, text.length)
+    if (own !== undefined && !this.isOver) this.#send(own, text.length)
   }
 
   answer(answer: CallAnswer): void {
@@ -85,14 +81,14 @@ export class WireReply implements CallReply {
   }
 
   #end(answer: Message): void {
-    if (this.#isOver) return
+    if (this.isOver) return
     this.#setOver()
     // One that cannot be sent any more is there to be asked for again.
     this.#host.send({ ...answer, jsonrpc: '2.0', id: this.requestId }).catch(() => undefined)
   }
 
   #setOver(): void {
-    this.#isOver = true
+    this.isOver = true
     this.#host.over(this)
   }
 }
