@@ -4,8 +4,9 @@ import type { RequestContext } from '../endpoint/request-context.js'
 import { rewriteAnswer } from '../endpoint/rewrite-answer.js'
 import { isComparable } from '../protocol/comparable.js'
 import { metaOf } from '../protocol/envelope.js'
-import { isObject, type Message } from '../protocol/json-rpc.js'
+import type { Message } from '../protocol/json-rpc.js'
 import { spliceJson } from '../protocol/json-splice.js'
+import { withTools } from './tool-list.js'
 
 /** How long a call of a tool takes, in milliseconds. */
 export interface DurationHint {
@@ -52,14 +53,7 @@ export function withHints(answer: EndpointAnswer, hints: DurationHints): Endpoin
 
 /** The same for a message: it itself where there is nothing to add to. */
 export function hinted(message: Message, hints: DurationHints): Message {
-  if (!isObject(message.result)) return message
-  const tools: unknown = message.result['tools']
-  if (!Array.isArray(tools)) return message
-  const withThem: unknown[] = tools.map(tool =>
-    isObject(tool) ? withHint(tool, hints) : (tool as unknown)
-  )
-  if (withThem.every((tool, i) => tool === tools[i])) return message
-  return { ...message, result: { ...message.result, tools: withThem } }
+  return withTools(message, tool => withHint(tool, hints))
 }
 
 /** What the endpoint says itself is not overwritten. */

@@ -52,18 +52,11 @@ export function declaringTasks(
   return { ...capabilities, tasks }
 }
 
-/** A list of tools with what may become a task marked as such. */
-export function markedTools(message: Message, isTask: (name: unknown) => boolean): Message {
-  const { result } = message
-  if (!isObject(result) || !Array.isArray(result['tools'])) return message
-  const tools = (result['tools'] as unknown[]).map(tool =>
-    isObject(tool) && isTask(tool['name']) ? marked(tool) : tool
-  )
-  return { ...message, result: { ...result, tools } }
-}
-
-/** What the endpoint supports by itself stays; official servers say `forbidden` of all others. */
-function marked(tool: Record<string, unknown>): Record<string, unknown> {
+/**
+ * A tool of a list, marked as one that may become a task. What the endpoint supports by itself
+ * stays; official servers say `forbidden` of all others.
+ */
+export function markedTool(tool: Record<string, unknown>): Record<string, unknown> {
   const execution = objectIn(tool['execution'])
   const { taskSupport = 'forbidden' } = execution
   if (taskSupport !== 'forbidden') return tool

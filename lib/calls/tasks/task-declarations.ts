@@ -4,7 +4,8 @@ import { FIRST_STATELESS_REVISION, parseRevision } from '../../protocol/revision
 import { hasOwnTasks, TASKS_EXTENSION } from '../../protocol/tasks.js'
 import type { RequestContext } from '../../endpoint/request-context.js'
 import { type ReadHeader, rewriteAnswer } from '../../endpoint/rewrite-answer.js'
-import { declaringTasks, markedTools } from './core.js'
+import { withTools } from '../tool-list.js'
+import { declaringTasks, markedTool } from './core.js'
 import type { TaskAdmission } from './task-admission.js'
 import type { TasksSettings } from './task-settings.js'
 
@@ -52,7 +53,7 @@ export class TaskDeclarations {
     if (!isObject(result)) return undefined
     if (Array.isArray(result['tools']))
       return this.isCore(context) && this.#admission.hasOwnTasks(context) !== true
-        ? markedTools(message, name => this.mayBeTask(name))
+        ? withTools(message, tool => (this.mayBeTask(tool['name']) ? markedTool(tool) : tool))
         : undefined
     const { capabilities } = result
     if (!isObject(capabilities)) return undefined
