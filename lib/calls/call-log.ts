@@ -117,19 +117,14 @@ export class CallLog {
   release(given: number | undefined): void {
     const stream = this.#stream
     const { log, openRequests } = stream
-    const isGiven = this.isFinal(given)
-    const kept = [given || this.#due[0] || Infinity, ...openRequests.values()]
-    const upTo = Math.min(this.#cursor, (given || this.#due[0] || Infinity) - 1)
-    this.#noteGiven(isGiven ? log.last : upTo)
-    if (!stream.isEnded) log.evict(Infinity, Math.min(this.#cursor, Math.min(...kept) - 1))
-  }
-
-  #noteGiven(upTo: number): void {
-    const { log } = this.#stream
+    const next = given || this.#due[0] || Infinity
+    const passedOn = Math.min(this.#cursor, next - 1)
+    const upTo = this.isFinal(given) ? log.last : passedOn
     while (log.written < upTo) {
       const batch = log.read(Math.max(log.written, log.first - 1))
-      this.#stream.markWritten({ ...batch, last: Math.min(batch.last, upTo) }, now())
+      stream.markWritten({ ...batch, last: Math.min(batch.last, upTo) }, now())
     }
+    if (!stream.isEnded) log.evict(Infinity, Math.min(passedOn + 1, ...openRequests.values()) - 1)
   }
 
   #appendDue(block: Uint8Array): boolean {
