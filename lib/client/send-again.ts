@@ -24,11 +24,11 @@ export function sendAgain(
   hasRequests: boolean
 ): Promise<Response> {
   const send = async (isLast: boolean): Promise<Response> => {
-    const response = await sendOnce(url, init, settings, hasRequests)
+    const response = await sendOnce(url, init, settings, hasRequests && !isLast)
     const { status, headers } = response
     // The server has kept this answer, and would only repeat it: a gateway has not set the header.
     const isRemembered = status !== 503 && headers.has('preference-applied')
-    if (isLast || isRemembered || !NOT_THROUGH.includes(status)) return response
+    if (isRemembered || isLast || !NOT_THROUGH.includes(status)) return response
     discard(response)
     throw new Refused(response)
   }
@@ -45,12 +45,15 @@ const TYPES = ['text/event-stream', 'application/json']
 /**
  * One attempt. A JSON body is read to its end here, so that one that is cut off half-way is asked
  * for again.
+ *
+ * @param mayAskAgain what seems to be half of an answer is not taken. The last one is: it may be
+ *   all that gets through, as where a proxy takes links out
  */
 async function sendOnce(
   url: string,
   init: RequestInit,
   settings: ClientSettings,
-  hasRequests: boolean
+  mayAskAgain: boolean
 ): Promise<Response> {
   const { fetch, idleTimeout, maxEventSize } = settings
   const { controller, release } = abortWith(init.signal)
@@ -58,12 +61,12 @@ async function sendOnce(
     const sent = fetch(url, { ...init, signal: controller.signal })
     const response = await onConnection(controller, idleTimeout, sent, discard)
     const streamUrl = streamUrlOf(response, url)
-    if (isCut(response, streamUrl)) throw incomplete()
+    if (mayAskAgain && isCut(response, streamUrl)) throw incomplete()
     const { status, body, headers } = response
     // No other response can be made with such a one.
     if (status > 599) return response
     // One of our streams sees to the signal itself.
-    if (body === null || streamUrl !== undefined) {
+    if (streamUrl !== undefined || body === null) {
       release()
       return response
     }
@@ -75,7 +78,7 @@ async function sendOnce(
       chunk => onConnection(controller, idleTimeout, chunk),
       release
     )
-    if (hasRequests && read instanceof Blob && read.size === 0) throw incomplete()
+    if (mayAskAgain && read instanceof Blob && read.size === 0) throw incomplete()
     return withBody(response, read)
   } catch (error) {
     controller.abort(error)

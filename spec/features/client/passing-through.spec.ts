@@ -271,6 +271,15 @@ describe('a server that knows the key', () => {
     }
   )
 
+  it('is taken at its word at last where a proxy takes its links out', async () => {
+    const bare = whole(response('1'), { ...KNOWN, Link: '' })
+    const { url, requests } = await scripted(greeting, bare, bare, bare)
+    const fetch = await acquainted(url, { maxRetries: 2 })
+    expect(await (await fetch(url, POST)).text()).toBe(response('1'))
+    expect(new Set(requests.slice(1).map(({ headers }) => headers['idempotency-key'])).size).toBe(1)
+    expect(requests.length).toBe(4)
+  })
+
   it('may answer by an event stream that cannot be resumed, or by anything else', async () => {
     const events = Array.from({ length: 50 }, (_, i) => note(String(i), i)).join('')
     const { url } = await scripted(
