@@ -1,6 +1,6 @@
 // What goes out on the wires of a client, in order, for nothing overtakes anything on a wire: its
 // messages, kept until they have arrived for certain, and requests of ours.
-import type { Message, RequestId } from '../protocol/json-rpc.js'
+import { isRequest, type Message, type RequestId } from '../protocol/json-rpc.js'
 import type { WireMessage } from '../protocol/shared-wire.js'
 import type { ClientWire } from './client-wire.js'
 import { within } from './retry-delay.js'
@@ -12,14 +12,20 @@ const HARMLESS = ['initialize', 'server/discover', 'ping']
 
 export class Outgoing {
   /** What the client has sent and what may not have arrived. */
-  readonly messages: WireMessage[] = []
+  messages: WireMessage[] = []
   /** The last of them that has gone out on the present wire. */
   #lastSent: WireMessage | undefined
   /** Requests of ours on the present wire; `undefined` in the place of a response: it was lost. */
   readonly #asked = new Map<RequestId, (response: Message | undefined) => void>()
   #count = 0
+  readonly #pending: ReadonlySet<RequestId>
   /** The wire that the client is on; `undefined`: it has none at this moment. */
   wire: ClientWire | undefined
+
+  /** @param pending requests of the client's without a response. */
+  constructor(pending: ReadonlySet<RequestId>) {
+    this.#pending = pending
+  }
 
   /** Whether a server may get all of them twice. */
   get areHarmless(): boolean {
@@ -83,8 +89,15 @@ export class Outgoing {
     return this.#asked.delete(response.id)
   }
 
-  /** A message has arrived, if it is one of them, and so has everything before it. */
+  /**
+   * A message has arrived, if it is one of them, and so has everything before it. Of a request
+   * among that which has no stream nothing is kept, so it is sent again as long as it is pending:
+   * the server knows it, and says what has become of it.
+   */
   #arrived(message: WireMessage | undefined): void {
-    this.messages.splice(0, this.messages.indexOf(message as WireMessage) + 1)
+    const at = this.messages.indexOf(message as WireMessage)
+    this.messages = this.messages.filter(
+      (other, i) => i > at || (i < at && isRequest(other) && this.#pending.has(other.id))
+    )
   }
 }

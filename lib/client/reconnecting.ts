@@ -38,8 +38,8 @@ export class Reconnecting implements TransportLike, WireListener {
   /** The server answers, and knows no streams. */
   #isPlain = false
   readonly #streams = new OpenStreams()
-  readonly #outgoing = new Outgoing()
   readonly #delivery = new Delivery(this)
+  readonly #outgoing = new Outgoing(this.#delivery.pending)
   /** Attempts at a wire since the last one that was good for something. */
   #attempt = 0
   /** When the last of them was made. */
@@ -62,7 +62,7 @@ export class Reconnecting implements TransportLike, WireListener {
   }
 
   async start(): Promise<void> {
-    if (this.#state !== 'new') throw new Error('The transport has been started already')
+    if (this.#state !== 'new') throw new Error('Started already')
     this.#state = 'connecting'
     await this.#open('open')
   }
@@ -91,7 +91,7 @@ export class Reconnecting implements TransportLike, WireListener {
     return new Promise((resolve, reject) => {
       this.#assertConnected()
       if (!this.#streams.take(streamId, { resolve, reject, onNotification }))
-        throw new Error('The stream is followed here already')
+        throw new Error('The stream is followed already')
       if (this.#state === 'open') void this.#resume(streamId)
     })
   }
@@ -107,7 +107,7 @@ export class Reconnecting implements TransportLike, WireListener {
     const wire = new ClientWire(this)
     await wire.open(this.#connect, this.#settings.idleTimeout)
     if (this.#state === 'closed') return wire.discard()
-    if (wire.isGone) throw new Error('The wire was lost')
+    if (wire.isGone) throw new Error('Wire lost')
     this.#outgoing.connected(wire)
     this.#state = state
     this.#silence.broken()
@@ -166,7 +166,7 @@ export class Reconnecting implements TransportLike, WireListener {
   #comeBack(): void {
     this.#state = 'open'
     for (const streamId of this.#streams.ids) void this.#resume(streamId)
-    for (const message of [...this.#outgoing.messages]) void this.#outgoing.dispatch(message)
+    for (const message of this.#outgoing.messages) void this.#outgoing.dispatch(message)
   }
 
   async #resume(streamId: string): Promise<void> {

@@ -9,6 +9,8 @@ import type { TransportLike } from '../../../lib/index.js'
 import { closeAll, listen } from '../../helpers/listen.js'
 import { gate } from '../../helpers/gate.js'
 import { until } from '../../helpers/happenings.js'
+import { request, result } from '../../helpers/mcp.js'
+import type { Json } from '../../helpers/open-stream.js'
 import { connectWire, serveWires, SETUPS, WebSocketTransport } from './web-socket.js'
 
 afterEach(closeAll)
@@ -440,6 +442,58 @@ describe('what may not have arrived', () => {
     servers[0]!.sendToolListChanged()
     await client.ping()
     expect(sent.slice(before).filter(method => method === 'notifications/progress')).toEqual([])
+  })
+
+  it('is sent again; so is a request without a stream, for the server to say what came of it', async () => {
+    const wires: TransportLike[] = []
+    const sent: Json[][] = []
+    const nextWire = (): TransportLike => {
+      const own: Json[] = []
+      const wire: TransportLike = {
+        start: async () => undefined,
+        send: async message => void own.push(message as Json),
+        close: async () => undefined
+      }
+      wires.push(wire)
+      sent.push(own)
+      return wire
+    }
+    const transport = reconnectingTransport(nextWire, { idleTimeout: null, minTimeout: 1 })
+    const handed: Json[] = []
+    transport.onmessage = (message: unknown) => handed.push(message as Json)
+    await transport.start()
+    const streamIds = ['s', 'a'].map(name => name.repeat(21))
+    const create = (n: number, requestId?: number) => ({
+      jsonrpc: '2.0',
+      method: 'notifications/stream/create',
+      params: {
+        _meta: {
+          'express-mcp-streams/eventId': `${streamIds[n]}.1`,
+          ...(requestId !== undefined && { 'express-mcp-streams/requestId': requestId })
+        }
+      }
+    })
+    const come = (n: number, message: Json): void => wires[n]!.onmessage?.(message)
+    come(0, create(0))
+    // Of the second, the server could keep nothing.
+    for (const id of [1, 2, 3, 4]) await transport.send(request(id, 'tools/call') as never)
+    await transport.send({ jsonrpc: '2.0', id: 2, result: {} } as never)
+    come(0, create(1, 1))
+    come(0, result(3, {}))
+    wires[0]!.onclose?.()
+    await until(() => sent[1]?.length === 1)
+    come(1, result(sent[1]![0]!.id, { status: 'working' }))
+    const again = () => sent[1]!.filter(({ method }) => method !== 'stream/resume').slice(1)
+    await until(() => again().length === 3)
+    expect(again()).toEqual([
+      request(2, 'tools/call'),
+      request(4, 'tools/call'),
+      { jsonrpc: '2.0', id: 2, result: {} }
+    ])
+    come(1, { jsonrpc: '2.0', id: 2, error: { code: -31_000, message: 'lost' } })
+    await until(() => handed.length === 3)
+    expect(handed.map(({ id }) => id)).toEqual([undefined, 3, 2])
+    await transport.close()
   })
 
   it('is not sent again where something has arrived that was sent later', async () => {
