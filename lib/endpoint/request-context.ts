@@ -217,12 +217,17 @@ export class RequestContext<Instance extends InstanceParts = InstanceParts> {
 
   /** The endpoint has been asked: what it needed for that is not kept while it works. */
   release(): void {
+    this.dropBody()
+    this.next = OVER
+  }
+
+  /** What it has been sent with is not kept: enough is known of it. */
+  dropBody(): void {
     // One that was parsed in front has no text, and is held there.
     if (this.text !== undefined && this.text.length > LARGE)
       this.messages = this.messages.map(withoutArguments)
     this.body = undefined
     this.text = undefined
-    this.next = OVER
   }
 
   #revisionOf(owner: string): string | undefined {

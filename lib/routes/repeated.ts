@@ -4,7 +4,7 @@ import { label } from '../protocol/event-id.js'
 import { requestIdsIn } from '../protocol/json-rpc.js'
 import { isKnown } from '../streams/directory.js'
 import { keyedBy } from '../endpoint/idempotency.js'
-import type { Keyed, Outcome } from '../endpoint/idempotent-request.js'
+import type { IdempotentRequest, Keyed, Outcome } from '../endpoint/idempotent-request.js'
 import { repeatAnswer } from '../endpoint/recorded-answer.js'
 import { refuseAndCount } from '../endpoint/refusals.js'
 import { canAnswer, guarded, refuse } from '../endpoint/reply.js'
@@ -38,11 +38,16 @@ function repeatedHere(context: Context, keyed: Keyed): Answer | undefined {
     // Its time begins anew here, and so for all instances.
     if (earlier.kind === 'ended') directory.keySettled(keyed.key, owner)
     const outcome =
-      earlier.kind === 'ended'
-        ? earlier.value.outcome
-        : await new Promise<Outcome>(resolve => earlier.value.join(res, resolve))
+      earlier.kind === 'ended' ? earlier.value.outcome : await outcomeOf(earlier.value, context)
     return answerAs(context, outcome)
   }
+}
+
+/** What it has been sent with is not kept for as long as the first takes. */
+function outcomeOf(call: IdempotentRequest, context: Context): Promise<Outcome> {
+  context.dropBody()
+  context.req.resume()
+  return new Promise(resolve => call.join(context.res, resolve))
 }
 
 /** Answers with what the first POST under the key has come to. */

@@ -2,12 +2,16 @@
 // request that it came with.
 
 import { afterEach, describe, expect, it } from '@jest/globals'
+import type { IncomingMessage } from 'node:http'
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { rawEndpoint } from '../../helpers/endpoints/raw.js'
+import { until } from '../../helpers/happenings.js'
 import { closeAll } from '../../helpers/listen.js'
 import { callTool, post, result } from '../../helpers/mcp.js'
 import { serve } from '../../helpers/serve.js'
+import { open, requestText } from '../hardening/wire.js'
+import { answerJson, keyed, mount } from './setup.js'
 
 afterEach(closeAll)
 
@@ -56,4 +60,30 @@ describe('settled calls', () => {
       expect((await memory()) - before).toBeLessThan((CALLS * SIZE) / 4)
     }
   )
+})
+
+describe('calls that are sent again while the first runs', () => {
+  it('keep nothing of what they were sent with', async () => {
+    const { url, server, calls } = await mount(() => undefined)
+    const head = { method: 'POST', path: '/mcp', headers: keyed() }
+    const text = requestText(head, callTool(1, 'any', { text: 'x'.repeat(10 * SIZE) }))
+    const send = () => {
+      const wire = open(Number(new URL(url).port))
+      wire.socket.write(text)
+      return wire
+    }
+    const first = send()
+    const call = await calls.nth(1)
+    const before = await memory()
+    const requests: IncomingMessage[] = []
+    server.on('request', (req: IncomingMessage) => requests.push(req))
+    const others = Array.from({ length: 20 }, send)
+    await until(() => requests.length === 20 && requests.every(({ complete }) => complete))
+    // All of them would be 60 MB: as bytes, as text and parsed.
+    expect((await memory()) - before).toBeLessThan(10_000_000)
+    answerJson(call, result(1, 'for all'))
+    for (const { text: answer } of [first, ...others])
+      await until(() => answer().includes('for all'))
+    expect(calls.length).toBe(1)
+  })
 })
