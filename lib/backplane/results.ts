@@ -27,6 +27,8 @@ export interface SavedResult {
   isOwnedBy(owner: string): boolean
   /** `undefined`: of none. */
   isOfSession(session: string | undefined): boolean
+  /** Its client wants none of it. */
+  drop(): void
 }
 
 interface Head {
@@ -105,7 +107,8 @@ export class Results {
         cursor < first - 1 ? undefined : found.bytes.subarray(ends[cursor - first] ?? 0),
       isOwnedBy: one => names(one).includes(owner),
       isOfSession: session =>
-        session === undefined ? ofSession === null : names(session).includes(ofSession ?? '')
+        session === undefined ? ofSession === null : names(session).includes(ofSession ?? ''),
+      drop: () => this.#kept.delete(id)
     }
   }
 }

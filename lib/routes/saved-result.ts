@@ -18,8 +18,11 @@ export function answerSaved(context: Context, saved: SavedResult): Answer | unde
   const { req, res, method, lastEventId = '' } = context
   const isByUrl = streamNamesIn(req).length > 0
   if (!mayHave(context, saved, isByUrl ? 'stream url' : 'endpoint')) return undefined
-  // There is nothing left to be cancelled.
-  if (method === 'DELETE') return () => noContent(res)
+  if (method === 'DELETE')
+    return () => {
+      saved.drop()
+      noContent(res)
+    }
   // Answers to it have been taken, or are not wanted any more: their next turn is what is left.
   const given = lastEventId === '' ? undefined : cursorOf(saved, lastEventId)
   const isInvalid = lastEventId !== '' && given === undefined
