@@ -1,7 +1,7 @@
 // A Redis in trouble: calls whose client is at their own instance do not notice, others wait, and
 // nobody is taken for dead by mistake.
 
-import { afterAll, afterEach, describe, expect, it, jest } from '@jest/globals'
+import { afterAll, describe, expect, it, jest } from '@jest/globals'
 import type { McpStreamsOptions } from '../../../lib/index.js'
 import { redisBackplane } from '../../../lib/redis/index.js'
 import { isWithoutRedis, startRedis } from '../../helpers/backplane/redis-server.js'
@@ -15,7 +15,7 @@ import { serve, streamUrl, type Served } from '../../helpers/serve.js'
 import { gist, lastId, note, VERSION } from '../../features/backplane/setup.js'
 import { ioRedis, nodeRedis } from './clients.js'
 
-afterEach(closeAll)
+// Not after each: some wait while another one ends.
 afterAll(closeAll)
 
 const LEASE = 600
