@@ -1,10 +1,8 @@
 // Which instances live. Each says so by a key that lasts for a lease, and only while its own
 // messages come back to it: one whose listening connection is dead does not count as living.
+import { type Liveness, type Peer, Peers } from './peers.js'
 import { type Sign, Signs } from './signs.js'
 import type { Backplane } from './types.js'
-
-/** What is known of an instance. `unknown`: nothing can be said at the moment. */
-export type Liveness = 'alive' | 'gone' | 'unknown'
 
 /** `degraded`: what comes back takes its time, or keys cannot be written. */
 export type LinkState = 'up' | 'degraded' | 'down'
@@ -29,34 +27,30 @@ const BEAT = 1 / 3
 const SILENCE = 2 / 3
 /** For which an instance is given time to answer, whose key is gone. */
 const ANSWER = 5 / 12
+/** Between two ticks: a process for which it is more was asleep, or busy. */
+const AWAKE = 1 / 3
 /** For which that is believed. */
 const ALIVE_FOR = 1 / 6
 const GONE_FOR = 1
 /** A round trip to which Redis counts as slow. */
 const SLOW = 1 / 6
-/** Instances of which that is remembered, and that may be waited for. */
-const MOST = 10_000
+/** Instances that may be waited for. */
 const MOST_LOOKS = 1000
-
-interface Peer {
-  heardAt: number
-  liveness: Liveness | undefined
-  judgedAt: number
-  look: Promise<Liveness> | undefined
-}
 
 export class Life {
   readonly #backplane: Backplane
   readonly #host: LifeHost
   readonly #signs: Signs
   readonly #lease: number
-  readonly #peers = new Map<string, Peer>()
-  readonly #waits = new Set<{ readonly until: number; readonly done: () => void }>()
+  readonly #peers = new Peers()
+  readonly #waits = new Set<{ until: number; readonly done: () => void }>()
   readonly #unwatch: () => void
   #looks = 0
   #isUp = false
   #isOver = false
   #upAt = -Infinity
+  #tickedAt: number
+  #wokenAt = -Infinity
   #beatAt = -Infinity
   #pingedAt = -Infinity
   /** When one's own message came back last, and since when they have without a break. */
@@ -73,6 +67,7 @@ export class Life {
     this.#host = host
     this.#signs = new Signs(backplane, host.keyOf)
     this.#lease = backplane.lease
+    this.#tickedAt = host.now()
     this.#unwatch = backplane.onUp(isUp => this.#changed(isUp))
   }
 
@@ -93,7 +88,7 @@ export class Life {
       this.#host.lost()
       return this.#sign()
     }
-    const peer = this.#peer(tag)
+    const peer = this.#peers.get(tag)
     peer.heardAt = now
     peer.liveness = undefined
   }
@@ -101,6 +96,7 @@ export class Life {
   /** Time has passed. */
   tick(): void {
     const now = this.#host.now()
+    this.#noteSleep(now)
     for (const wait of [...this.#waits])
       if (wait.until <= now) {
         this.#waits.delete(wait)
@@ -108,7 +104,8 @@ export class Life {
       }
     if (!this.#isUp || now - this.#beatAt < this.#lease * BEAT) return
     this.#beatAt = now
-    const isSilent = now - Math.max(this.#echoAt, this.#upAt) > this.#lease * SILENCE
+    const since = Math.max(this.#echoAt, this.#upAt, this.#wokenAt)
+    const isSilent = now - since > this.#lease * SILENCE
     if (isSilent) {
       this.#soundSince = Infinity
       this.#upAt = now
@@ -118,10 +115,19 @@ export class Life {
     if (this.#soundSince !== Infinity) this.#sign()
   }
 
+  /** What has come meanwhile is read only now: nobody else was silent for so long. */
+  #noteSleep(now: number): void {
+    const time = now - this.#tickedAt
+    this.#tickedAt = now
+    if (time <= this.#lease * AWAKE) return
+    this.#wokenAt = now
+    for (const wait of this.#waits) wait.until += time
+  }
+
   /** Whether an instance lives: asked of Redis only where nothing was heard of it just now. */
   look(tag: string): Promise<Liveness> {
     const now = this.#host.now()
-    const peer = this.#peer(tag)
+    const peer = this.#peers.get(tag)
     const age = (now - peer.judgedAt) / this.#lease
     if (now - peer.heardAt < this.#lease * BEAT) return Promise.resolve('alive')
     if (peer.liveness === 'gone' && age < GONE_FOR) return Promise.resolve('gone')
@@ -235,15 +241,5 @@ export class Life {
   #wait(time: number): Promise<void> {
     if (this.#isOver) return Promise.resolve()
     return new Promise(done => this.#waits.add({ until: this.#host.now() + time, done }))
-  }
-
-  #peer(tag: string): Peer {
-    let peer = this.#peers.get(tag)
-    if (peer !== undefined) return peer
-    peer = { heardAt: -Infinity, liveness: undefined, judgedAt: -Infinity, look: undefined }
-    this.#peers.set(tag, peer)
-    const [oldest] = this.#peers.keys()
-    if (this.#peers.size > MOST) this.#peers.delete(oldest as string)
-    return peer
   }
 }

@@ -140,6 +140,23 @@ describe('the sign of life', () => {
     expect(scene.signs()).toBe(1)
   })
 
+  it('is given at once by a process that was asleep, whose connection is as it was', async () => {
+    const scene = await sound()
+    scene.signs()
+    scene.now += 10 * LEASE
+    // Its timers are first: what has come meanwhile has not been read.
+    scene.life.tick()
+    expect(scene.renewals).toBe(0)
+    expect(scene.life.state).toBe('up')
+    expect(scene.signs()).toBe(1)
+    // Silence counts from then on.
+    scene.echoes = false
+    await scene.pass(4000)
+    expect(scene.renewals).toBe(0)
+    await scene.pass(2000)
+    expect(scene.renewals).toBe(1)
+  })
+
   it('says that others may have taken it for dead, where it comes later than a lease', async () => {
     const scene = await sound()
     scene.isUp = false
@@ -276,6 +293,18 @@ describe('another instance', () => {
     expect(known).toBe('gone')
     // Once more, in case it has written its sign meanwhile.
     expect(scene.commands.filter(command => command === 'GET other')).toHaveLength(2)
+  })
+
+  it('has its time to answer from when the one who asks is awake again', async () => {
+    const scene = await sound()
+    const looked = scene.life.look('other')
+    await settled()
+    scene.now += LEASE
+    scene.life.tick()
+    await settled()
+    scene.life.heard('other')
+    await scene.pass(2500)
+    expect(await looked).toBe('alive')
   })
 
   it('lives without a sign that answers', async () => {
