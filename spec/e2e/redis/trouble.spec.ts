@@ -15,7 +15,6 @@ import { serve, streamUrl, type Served } from '../../helpers/serve.js'
 import { gist, lastId, note, VERSION } from '../../features/backplane/setup.js'
 import { ioRedis, nodeRedis } from './clients.js'
 
-// Not after each: some wait while another one ends.
 afterAll(closeAll)
 
 const LEASE = 600
@@ -103,13 +102,17 @@ async function two() {
     await opened.ended
     return async () => {
       const before = away.endpoint.requests.length
-      const response = await post(
-        away.url,
-        { jsonrpc: '2.0', id: 5, method: 'quick' },
-        headersFor({ version: VERSION, session: 's0' })
-      )
-      await response.ended
-      expect(gist(response)).toEqual([5])
+      const ask = async (): Promise<OpenStream> => {
+        const response = await post(
+          away.url,
+          { jsonrpc: '2.0', id: 5, method: 'quick' },
+          headersFor({ version: VERSION, session: 's0' })
+        )
+        await response.ended
+        // On a busy machine both sleep for longer than such a lease at times, and say so.
+        return response.status === 503 ? ask() : response
+      }
+      expect(gist(await ask())).toEqual([5])
       expect(away.endpoint.requests).toHaveLength(before)
     }
   }
@@ -216,12 +219,14 @@ describeHere('two instances', () => {
     ])
     warnings.mockRestore()
     const { call, follower } = await relayed()
-    // No key is let live for long.
-    await redis.command('CONFIG', 'SET', 'maxmemory', '1')
+    // No key is let live for long. On a busy machine they are gone at times by themselves.
+    await until(async () => {
+      await redis.command('CONFIG', 'SET', 'maxmemory', '1')
+      if (/evicted_keys:[1-9]/.test((await redis.command('INFO', 'stats')) as string)) return true
+      await redis.command('CONFIG', 'SET', 'maxmemory', '100mb')
+      return false
+    })
     await sleep(3 * LEASE)
-    expect(Number(/evicted_keys:(\d+)/.exec((await redis.command('INFO')) as string)![1])).not.toBe(
-      0
-    )
     await local()
     await finish(call, follower)
   })
