@@ -1,12 +1,15 @@
 // The playground as its visitor uses it: headless Chromium presses its buttons, and the side
 // without the middleware loses what the other keeps.
 
-import { afterAll, beforeAll, describe, expect, it } from '@jest/globals'
+import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals'
 import { execFileSync } from 'node:child_process'
 import { readFile } from 'node:fs/promises'
 import { chromium, type Browser, type BrowserContextOptions, type Page } from 'playwright-core'
 import { BYTES } from '../../../examples/playground/measurements.js'
 import { play } from './playground.js'
+
+// Pages of one browser, all at once: some 10 s each where nothing else runs.
+jest.setTimeout(60_000)
 
 const executable =
   process.env['CHROMIUM'] ?? find('chromium') ?? find('chromium-browser') ?? find('google-chrome')
