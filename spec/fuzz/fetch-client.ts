@@ -36,9 +36,13 @@ export async function followFetch(context: ClientContext): Promise<End> {
   const post = (body: Json, signal?: AbortSignal): Promise<Response> =>
     ours(url, { method: 'POST', headers, body: JSON.stringify(body), ...(signal && { signal }) })
 
-  // The first answer shows what the server is; only then is a POST safe to repeat.
+  // The first answer shows what the server is; only then is a POST safe to repeat. Where there is no
+  // room it passes untouched, and shows nothing.
+  let isShown: boolean
   try {
-    await (await post(client.initializeBody(plan))).text()
+    const first = await post(client.initializeBody(plan))
+    isShown = first.headers.has('preference-applied')
+    await first.text()
   } catch (error) {
     // Where there is no room, that may be lost too.
     if (context.scenario.isCalm) throw error
@@ -61,12 +65,16 @@ export async function followFetch(context: ClientContext): Promise<End> {
   }
 
   let response: Response
+  // Nobody watches over what cannot be sent again.
+  const patience = isShown ? undefined : setTimeout(() => leaving.abort(), client.PATIENCE * 10)
   try {
     response = await post(client.bodyOf(plan), leaving.signal)
   } catch (error) {
     if (client.isStreamed(plan) && context.scenario.isCalm)
       throw new Violation(`${plan.key} (fetch): ${String(error)}`)
     return 'lost'
+  } finally {
+    clearTimeout(patience)
   }
   const isTaken = response.headers.get('link')?.includes('rel="stream"') === true
   const isStream = response.headers.get('content-type')?.startsWith('text/event-stream') === true
