@@ -1,5 +1,5 @@
 // What `stats()` says.
-import type { BackplaneStats } from './backplane/instance-link.js'
+import type { BackplaneStats } from './backplane/types.js'
 import type { Instance } from './instance.js'
 import type { Totals } from './observations.js'
 

@@ -44,3 +44,30 @@ export interface Backplane {
    */
   renew(): void
 }
+
+/** What the backplane says of itself, in numbers. */
+export interface BackplaneStats {
+  /** 1 while there is a connection, and what is sent over it comes back; else 0. */
+  readonly up: number
+  /** 1 while it takes its time, or keys cannot be written; else 0. */
+  readonly degraded: number
+  /** Requests of clients that other instances answer now. */
+  readonly forwarded: number
+  /** Requests that other instances have sent here, and that are answered now. */
+  readonly accepted: number
+  /** Bytes that are kept until another instance has used them. */
+  readonly bytes: number
+  /** Total of messages sent, and received. */
+  readonly sent: number
+  readonly received: number
+  /** Total of messages that could not be sent: there is no connection, or too much waits for it. */
+  readonly unsent: number
+  /**
+   * Total of messages that were dropped: cut or made up, of another release, not signed with a
+   * secret of ours, or seen before.
+   */
+  readonly malformed: number
+  readonly version: number
+  readonly forged: number
+  readonly replayed: number
+}
