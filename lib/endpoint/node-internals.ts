@@ -120,6 +120,9 @@ const CORKED = Object.getOwnPropertySymbols(new OutgoingMessage()).find(
   ({ description }) => description === 'corked'
 ) as keyof ServerResponse
 
+/** Whether Node makes one chunk of what is written in a tick, as it does from 26.9 on. */
+const GATHERS_CHUNKS = String(OutgoingMessage.prototype.end).includes('kChunkedBuffer')
+
 /** Bytes up to which `writeChunk` copies what it is given. */
 export const MOST_COPIED = 4096
 
@@ -132,7 +135,9 @@ export function writeChunk(res: ServerResponse, args: readonly unknown[]): boole
   const [bytes, ...others] = args
   const isSmall = bytes instanceof Uint8Array && bytes.length > 0 && bytes.length <= MOST_COPIED
   if (!isSmall) return NATIVE_WRITE.apply(res, args as unknown[])
-  if (!res.chunkedEncoding || !hasMadeHead(res) || (res[CORKED] as unknown) !== 0)
+  // With what follows in this tick: the beginning of a response that is none of ours, say.
+  const isFirst = GATHERS_CHUNKS && !hasSentHead(res)
+  if (!res.chunkedEncoding || !hasMadeHead(res) || isFirst || (res[CORKED] as unknown) !== 0)
     return NATIVE_WRITE.call(res, Buffer.from(bytes), ...others)
   // What is written in this state goes out as it is.
   res.chunkedEncoding = false
@@ -156,6 +161,11 @@ function framed(bytes: Uint8Array): Buffer {
 /** Node has made the head: from here on its own `headersSent` says so. */
 export function hasMadeHead(res: ServerResponse): boolean {
   return (res as unknown as { readonly _header: string | null })._header !== null
+}
+
+/** The head has left with the first bytes behind it, or by itself. */
+function hasSentHead(res: ServerResponse): boolean {
+  return (res as unknown as { readonly _headerSent: boolean })._headerSent
 }
 
 /** The response whose turn it is on a connection. */

@@ -19,7 +19,7 @@ const CLASSES: Record<string, { readonly prototype: object }> = {
   Socket
 }
 
-/** Where it is, what we rely upon, and digests of its text from Node 20.0 to 24.21. */
+/** Where it is, what we rely upon, and digests of its text from Node 20.0 to 26.10. */
 const KNOWN: readonly [place: string, what: string, digests: string][] = [
   [
     'ServerResponse.writeHead',
@@ -37,7 +37,7 @@ const KNOWN: readonly [place: string, what: string, digests: string][] = [
   [
     'OutgoingMessage.end',
     'asks for a head by this._implicitHeader, computes the length of a body that comes with it, and does not call this.write',
-    'xB4rr0_flAtI -iTic-4m-1of kRYHIBINidYP'
+    'xB4rr0_flAtI -iTic-4m-1of kRYHIBINidYP hrIt-a6sCwj8 i-9sZH2XRjAi'
   ],
   ['OutgoingMessage.flushHeaders', 'asks for a head by this._implicitHeader', '6Salaodqs9Dn'],
   [
@@ -53,7 +53,7 @@ const KNOWN: readonly [place: string, what: string, digests: string][] = [
   [
     'OutgoingMessage.destroy',
     'sets destroyed, and destroys the socket',
-    'TuaaQGgR58KE Yo0TlGMawGrV 0gW1DOK-jmOC'
+    'TuaaQGgR58KE Yo0TlGMawGrV 0gW1DOK-jmOC _dkXONkI3YLT'
   ],
   ['OutgoingMessage.get headersSent', 'is whether there is a _header', 'nMZNgnMKnQqY'],
   ['OutgoingMessage.get writableEnded', 'is finished', 'p8Zm5CywqjVP'],
@@ -68,23 +68,23 @@ const KNOWN: readonly [place: string, what: string, digests: string][] = [
   [
     'OutgoingMessage.get writableLength',
     'counts what the socket holds too',
-    '9lcmpGc2K6gD Xw9fpZZKeVo3'
+    '9lcmpGc2K6gD Xw9fpZZKeVo3 kP1wA8MCXKQ4'
   ],
   [
     'IncomingMessage._destroy',
     'sets aborted, and destroys the socket of a body that was not read',
-    'sGunn_Au0OHt Xbqsg5j92Rxv'
+    'sGunn_Au0OHt Xbqsg5j92Rxv uIGX1lrn8Zs3'
   ],
   [
     'IncomingMessage._dump',
     'drops a body that nobody reads, with the end of the response',
-    'a1MN9KMHNEIe'
+    'a1MN9KMHNEIe 7MCAXAn5SVK6'
   ],
   ['Socket.destroySoon', 'destroys once what was written has left', 'cxtIpFV21rMR']
 ]
 
 /** What a fresh response keeps as plain properties of its own. */
-const PLAIN = ['destroyed', 'finished', 'sendDate', '_header', '_closed']
+const PLAIN = ['destroyed', 'finished', 'sendDate', '_header', '_headerSent', '_closed']
 
 function digestOf(place: string): string | undefined {
   const [, owner, accessor, name] = /^(\w+)\.(get )?(\w+)$/.exec(place)!

@@ -72,17 +72,24 @@ it('asks for a head where nobody has written one', async () => {
 
 it('calls back once it is written, and leaves what follows to Node', async () => {
   const onWritten = jest.fn()
-  const body = await bodyOf((_req, res) => {
-    res.writeHead(200, { Trailer: 'X-End' })
-    writeChunk(res, [bytes, onWritten])
-    writeChunk(res, [bytes, 'utf8', onWritten])
-    res.write('next')
-    res.addTrailers({ 'X-End': 'yes' })
-    res.end('last')
-  })
-  const trailers = '0\r\nX-End: yes\r\n\r\n'
-  expect(body).toBe(`${CHUNK}${CHUNK}4\r\nnext\r\n4\r\nlast\r\n${trailers}`)
+  const followedBy =
+    (write: (res: ServerResponse, args: [Buffer, ...unknown[]]) => unknown): RequestListener =>
+    (_req, res) => {
+      res.writeHead(200, { Trailer: 'X-End' })
+      write(res, [bytes, onWritten])
+      write(res, [bytes, 'utf8', onWritten])
+      res.write('next')
+      res.addTrailers({ 'X-End': 'yes' })
+      res.end('last')
+    }
+  const byNode = await bodyOf(followedBy((res, args) => Reflect.apply(res.write, res, args)))
+  server.close()
+  onWritten.mockClear()
+  expect(await bodyOf(followedBy(writeChunk))).toBe(byNode)
   expect(onWritten).toHaveBeenCalledTimes(2)
+  const content = `${bytes.toString()}${bytes.toString()}nextlast`
+  expect(byNode.replace(/\r\n[\da-f]+\r\n|^[\da-f]+\r\n/g, '')).toContain(content)
+  expect(byNode).toMatch(/0\r\nX-End: yes\r\n\r\n$/)
 })
 
 it('sends what Node would where somebody holds the response back', async () => {
