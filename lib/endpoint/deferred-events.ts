@@ -3,6 +3,7 @@
 // emits them from the socket's.
 import { EventEmitter } from 'node:events'
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import { runOutsideContext } from './handler-context.js'
 import { dropsBody, maskRequest } from './node-internals.js'
 import type { EventInterceptor, ResponsePipeline } from './response-pipeline.js'
 import { withLast } from './with-last.js'
@@ -165,12 +166,13 @@ export class DeferredEvents implements EventInterceptor {
   #emitOnRequest(emit: IncomingMessage['emit'], event: string, args: unknown[]): boolean {
     const req = this.#req
     const emitAll = (): boolean => emit.call(req, event, ...(args as []))
-    if (!REQUEST_EVENTS.includes(event) || this.#host.isInsideHandler()) return emitAll()
-    if (!this.#isRequestHeard) return this.#host.runInside(emitAll)
-    const listeners = req.rawListeners(event)
+    if (!REQUEST_EVENTS.includes(event)) return emitAll()
+    const isInside = this.#host.isInsideHandler()
+    const listeners = this.#isRequestHeard ? req.rawListeners(event) : NOBODY
     if (!listeners.some(listener => this.#inFront.includes(listener)))
-      return this.#host.runInside(emitAll)
-    const hasCalled = this.#call(req, event, args, true)
+      return isInside ? emitAll() : this.#host.runInside(emitAll)
+    const callInFront = (): boolean => this.#call(req, event, args, true)
+    const hasCalled = isInside ? runOutsideContext(callInFront) : callInFront()
     return this.#call(req, event, args, false) || hasCalled
   }
 

@@ -120,11 +120,18 @@ function partialText(result: object): string {
 // One storage for all copies of this module: an application may load the middleware as CJS and
 // `currentStream` as ESM.
 const STORAGE = Symbol.for('express-mcp-streams.context')
-const globals = globalThis as { [STORAGE]?: AsyncLocalStorage<HandlerContext> }
-const storage = (globals[STORAGE] ??= new AsyncLocalStorage<HandlerContext>())
+type Contexts = AsyncLocalStorage<HandlerContext | undefined>
+const globals = globalThis as { [STORAGE]?: Contexts }
+const storage: Contexts = (globals[STORAGE] ??= new AsyncLocalStorage())
 
 export function runInContext<T>(context: HandlerContext, work: () => T): T {
   return storage.run(context, work)
+}
+
+/** Runs what is in front of us, although what is behind has called it. */
+export function runOutsideContext<T>(work: () => T): T {
+  // Not `exit`: on Node 20 that turns the hooks of the whole process off and on again.
+  return storage.run(undefined, work)
 }
 
 export function currentContext(): HandlerContext | undefined {

@@ -69,18 +69,18 @@ describe.each(Object.keys(WAYS))('an endpoint that reads its request by %s', way
   })
 })
 
-it('is not where somebody in front hears the same event', async () => {
+it.each<[string, (req: IncomingMessage, read: () => void) => unknown]>([
+  ['as it comes', (_req, read) => read()],
+  ['when all of it is there', (req, read) => until(() => req.complete).then(read)]
+])('is not where somebody in front hears the same event, read %s', async (_when, begin) => {
   const seen: unknown[] = []
-  const { url } = await serve(
-    begunBy("on('end')", (_req, res) => void res.end()),
-    {},
-    [
-      (req, _res, next) => {
-        req.on('end', () => seen.push(currentStream()))
-        next()
-      }
-    ]
-  )
+  const endpoint = begunBy("on('end')", (_req, res) => void res.end())
+  const { url } = await serve((req, res) => void begin(req, () => endpoint(req, res)), {}, [
+    (req, _res, next) => {
+      req.on('end', () => seen.push(currentStream()))
+      next()
+    }
+  ])
   await (
     await post(url, callTool(1, 'any'), headers)
   ).ended
