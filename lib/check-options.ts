@@ -3,6 +3,7 @@ import type { McpStreamsOptions, ResumeTokensOptions } from './options.js'
 import { MOST_ROUNDS } from './calls/request-state.js'
 import {
   type Checks,
+  isBoolean,
   isFunction,
   membersOf,
   oneOf,
@@ -61,6 +62,7 @@ export const CHECKS: Checks<McpStreamsOptions> = {
   tasks: checkTasks,
   backplane: checkBackplane,
   sessions: oneOf('forward', 'local'),
+  currentStream: isBoolean,
   onError: isFunction
 }
 

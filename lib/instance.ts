@@ -85,6 +85,7 @@ export class Instance implements RoutesInstance {
   readonly maxBodyBytes: number
   readonly maxEventBytes: number
   readonly maxAnswerBytes: number
+  readonly followsContext: boolean
   readonly primer: Settings['primer']
   readonly handoff: Settings['handoff']
   readonly notifications: Settings['notifications']
@@ -100,6 +101,7 @@ export class Instance implements RoutesInstance {
     this.maxBodyBytes = settings.maxBodyBytes
     this.maxEventBytes = maxBytes
     this.maxAnswerBytes = maxStreamBytes
+    this.followsContext = settings.currentStream
     this.primer = settings.primer
     this.handoff = settings.handoff
     this.notifications = settings.notifications

@@ -198,6 +198,12 @@ export interface McpStreamsOptions {
    */
   readonly sessions?: 'forward' | 'local' | undefined
   /**
+   * Whether `currentStream()` and `current()` find the stream of the handler that calls them.
+   * `false`: they give `undefined`, and small calls take less up to Node 22, where following the
+   * context costs every promise of the process something. Default: `true`.
+   */
+  readonly currentStream?: boolean | undefined
+  /**
    * Hears of streams that fail or are abandoned, of resources that fail, and of an `owner` that
    * throws. It must not throw itself. Default: nobody hears.
    */

@@ -48,6 +48,7 @@ export interface Settings {
   readonly tasks: false | TasksValues
   readonly backplane: Backplane | undefined
   readonly sessions: 'forward' | 'local'
+  readonly currentStream: boolean
   readonly onError: (
     error: Error | StreamError,
     context: { readonly streamId: string | undefined }
@@ -118,6 +119,7 @@ export function parseOptions(options: McpStreamsOptions = {}): Settings {
     tasks: parseTasks(options.tasks),
     backplane: options.backplane,
     sessions: options.sessions ?? 'forward',
+    currentStream: options.currentStream ?? true,
     onError: options.onError ?? (() => undefined)
   }
 }

@@ -10,8 +10,8 @@ import { ClientReply } from './client-reply.js'
 import { readAnswer } from './endpoint-answer.js'
 import { sendToEndpoint } from './endpoint-client.js'
 import {
-  currentContext,
   HandlerContext,
+  isInContext,
   type PartsCollector,
   runInContext
 } from './handler-context.js'
@@ -159,8 +159,8 @@ export class CallRun implements ResponseCaptureHost {
     return this.#capture
   }
 
-  isInsideHandler(): boolean {
-    return currentContext() === this.#handler
+  isInsideHandler(): boolean | undefined {
+    return isInContext(this.#handler)
   }
 
   runInside<T>(work: () => T): T {

@@ -10,8 +10,8 @@ export interface CapturedWireHost {
   readonly isRunning: boolean
   /** Somebody may ask for the response again. */
   readonly isKept: boolean
-  /** Whether the running code was called by the endpoint. */
-  isInsideHandler(): boolean
+  /** Whether the running code was called by the endpoint; `undefined`: nobody follows that. */
+  isInsideHandler(): boolean | undefined
   /** The endpoint has destroyed what it has. `false`: it has ended before. */
   abort(): boolean
   /** The endpoint has destroyed the socket. */

@@ -177,7 +177,7 @@ export class CapturedWire extends WireHead implements Sink, SocketWatcher, Reque
 
   // SocketWatcher
 
-  isInsideHandler(): boolean {
+  isInsideHandler(): boolean | undefined {
     return this.host.isInsideHandler()
   }
 
@@ -217,7 +217,7 @@ export class CapturedWire extends WireHead implements Sink, SocketWatcher, Reque
       this.#isBodyHeld = true
       return true
     }
-    const mayEnd = !isOfWire && !this.#events.isBodyRead && this.isInsideHandler()
+    const mayEnd = !isOfWire && !this.#events.isBodyRead && this.isInsideHandler() !== false
     return mayEnd && host.isRunning && host.abort()
   }
 

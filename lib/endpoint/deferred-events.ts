@@ -18,8 +18,11 @@ export interface DeferredEventsHost {
   readonly isFinishing: boolean
   /** The socket is gone. */
   gone(): void
-  /** Whether the running code was called by the endpoint behind this response. */
-  isInsideHandler(): boolean
+  /**
+   * Whether the running code was called by the endpoint behind this response; `undefined`: nobody
+   * follows that.
+   */
+  isInsideHandler(): boolean | undefined
   /** Runs a listener of those behind us. */
   runInside<T>(work: () => T): T
 }
@@ -168,6 +171,7 @@ export class DeferredEvents implements EventInterceptor {
     const emitAll = (): boolean => emit.call(req, event, ...(args as []))
     if (!REQUEST_EVENTS.includes(event)) return emitAll()
     const isInside = this.#host.isInsideHandler()
+    if (isInside === undefined) return emitAll()
     const listeners = this.#isRequestHeard ? req.rawListeners(event) : NOBODY
     if (!listeners.some(listener => this.#inFront.includes(listener)))
       return isInside ? emitAll() : this.#host.runInside(emitAll)

@@ -1,13 +1,23 @@
 // The socket under a response, and its request: who destroys them, and when the socket is gone.
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
-import { closedSockets, isDestroyedByNode, replaceSocket, standInFor } from './node-internals.js'
+import {
+  closedSockets,
+  isCalledByNode,
+  isDestroyedByNode,
+  replaceSocket,
+  standInFor
+} from './node-internals.js'
+import { closeWhenIdle } from './socket-closed.js'
 import { withLast } from './with-last.js'
 
 /** A response that wants to know. */
 export interface SocketWatcher {
-  /** Whether the running code was called by the endpoint behind this response. */
-  isInsideHandler(): boolean
+  /**
+   * Whether the running code was called by the endpoint behind this response; `undefined`: nobody
+   * follows that.
+   */
+  isInsideHandler(): boolean | undefined
   /**
    * The endpoint destroys the socket. Tells whether there was anything left to end: then the socket
    * stays.
@@ -66,12 +76,21 @@ export class SocketWatch {
   /** Somebody destroys the socket. `true`: it stays, as it was the endpoint. */
   destroyed(socket: Socket, error: Error | undefined): boolean {
     if (isDestroyedByNode(socket, error)) return false
-    return this.#watchers.find(watcher => watcher.isInsideHandler())?.destroyed() === true
+    const watcher = this.#watchers.find(one => isByEndpoint(one, this.#patch))
+    if (watcher?.destroyed() !== true) return false
+    // It may have been somebody else, who wants it closed.
+    if (watcher.isInsideHandler() === undefined) closeWhenIdle(socket)
+    return true
   }
 
   gone(): void {
     for (const watcher of this.#watchers) watcher.gone()
   }
+}
+
+/** Whether it is the endpoint that calls `destroy`: where nobody knows, whoever is not Node. */
+function isByEndpoint(watcher: SocketWatcher, destroy: Socket['destroy']): boolean {
+  return watcher.isInsideHandler() ?? !isCalledByNode(destroy)
 }
 
 function patchOf(watch: SocketWatch, original: Socket['destroy']): Socket['destroy'] {
@@ -127,7 +146,7 @@ class DetachedSocket implements ProxyHandler<Socket> {
     if (name !== 'destroy') return Reflect.get(socket, name)
     const watcher = this.#watcher
     return function destroy(this: Socket, error?: Error): Socket {
-      if (watcher.isInsideHandler()) watcher.destroyed()
+      if (isByEndpoint(watcher, destroy)) watcher.destroyed()
       else socket.destroy(error)
       return this
     }
@@ -142,7 +161,7 @@ interface ClosedSocket {
 
 const CLOSED_SOCKETS = closedSockets(function destroy(this: Socket & ClosedSocket): Socket {
   const watcher = this[WATCHER]
-  if (watcher.isInsideHandler()) watcher.destroyed()
+  if (isByEndpoint(watcher, destroy)) watcher.destroyed()
   return this
 }) as Socket & ClosedSocket
 

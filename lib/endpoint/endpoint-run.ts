@@ -11,7 +11,7 @@ import {
 import { declaresStreams } from '../protocol/streams-capability.js'
 import type { Capture, ResponseCaptureHost, ResponseHead } from './capture-types.js'
 import { declareInReturn } from './declarations.js'
-import { currentContext, HandlerContext, runInContext } from './handler-context.js'
+import { HandlerContext, isInContext, runInContext } from './handler-context.js'
 import { HeadWait, type WaitingRun } from './head-wait.js'
 import type { IdempotentRequest } from './idempotent-request.js'
 import { type InitializeAnswer, watchInitializeJson } from './outcome.js'
@@ -155,8 +155,8 @@ export class EndpointRun implements ResponseCaptureHost, WaitingRun {
 
   // ResponseCaptureHost
 
-  isInsideHandler(): boolean {
-    return currentContext() === this.#handler
+  isInsideHandler(): boolean | undefined {
+    return isInContext(this.#handler)
   }
 
   runInside<T>(work: () => T): T {

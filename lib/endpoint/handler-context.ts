@@ -38,9 +38,15 @@ export interface PartsCollector {
   partial(text: string): boolean
 }
 
+/** What a request is of. */
+export interface ContextOwner {
+  /** Option `currentStream`: the context of its requests is followed. */
+  readonly followsContext: boolean
+}
+
 /** One request on its way through the endpoint. */
 export class HandlerContext implements CurrentStream {
-  readonly instance: object
+  readonly instance: ContextOwner
   readonly id: string
   /** Set when the response is taken. */
   stream: Stream | undefined
@@ -51,7 +57,7 @@ export class HandlerContext implements CurrentStream {
   #pendingDisconnect: { retry: number | undefined } | undefined
   #abort: AbortController | undefined
 
-  constructor(instance: object, id: string) {
+  constructor(instance: ContextOwner, id: string) {
     this.instance = instance
     this.id = id
   }
@@ -124,14 +130,23 @@ type Contexts = AsyncLocalStorage<HandlerContext | undefined>
 const globals = globalThis as { [STORAGE]?: Contexts }
 const storage: Contexts = (globals[STORAGE] ??= new AsyncLocalStorage())
 
+/**
+ * Runs what is behind us. Up to Node 22 the first context that is followed costs every promise of
+ * the process something, so an instance whose handlers do not ask for it can do without.
+ */
 export function runInContext<T>(context: HandlerContext, work: () => T): T {
-  return storage.run(context, work)
+  return context.instance.followsContext ? storage.run(context, work) : work()
 }
 
 /** Runs what is in front of us, although what is behind has called it. */
 export function runOutsideContext<T>(work: () => T): T {
   // Not `exit`: on Node 20 that turns the hooks of the whole process off and on again.
   return storage.run(undefined, work)
+}
+
+/** Whether the running code works for a request; `undefined`: its context is not followed. */
+export function isInContext(context: HandlerContext): boolean | undefined {
+  return context.instance.followsContext ? storage.getStore() === context : undefined
 }
 
 export function currentContext(): HandlerContext | undefined {

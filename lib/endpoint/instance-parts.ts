@@ -63,6 +63,8 @@ export interface InstanceParts {
   readonly maxEventBytes: number
   /** Bytes that an answer may have that becomes an event once it is whole. */
   readonly maxAnswerBytes: number
+  /** Option `currentStream`. */
+  readonly followsContext: boolean
   readonly primer: 'auto' | 'always' | 'never'
   readonly handoff: 'auto' | 'always' | 'never'
   readonly notifications: 'auto' | 'always' | 'never'

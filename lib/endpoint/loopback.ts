@@ -150,8 +150,8 @@ class MemorySocket extends Duplex {
     const { peer } = this
     this.peer = undefined
     // A tick later, as from a wire: what destroys this end is not in the middle of the other
-    // one's events.
-    if (peer !== undefined) process.nextTick(() => peer.destroy())
+    // one's events. And not by the method that is patched there, as it is nobody of that side.
+    if (peer !== undefined) process.nextTick(() => Duplex.prototype.destroy.call(peer))
     callback(error)
   }
 

@@ -213,6 +213,30 @@ export function isDestroyedByNode(socket: Socket, error: Error | undefined): boo
   return error === undefined ? socket.writableFinished && !socket.destroyed : 'code' in error
 }
 
+const firstFile: typeof Error.prepareStackTrace = (_, sites) => sites[0]?.getFileName()
+
+/** Throws nothing where an application has frozen them. */
+function setTraces(limit: number, prepare: typeof Error.prepareStackTrace): void {
+  Reflect.set(Error, 'stackTraceLimit', limit)
+  Reflect.set(Error, 'prepareStackTrace', prepare)
+}
+
+/**
+ * Whether it is Node that has called a function which runs now, and not what is loaded by Node: its
+ * own modules have names with `node:`.
+ */
+export function isCalledByNode(callee: (...args: never[]) => unknown): boolean {
+  const { prepareStackTrace, stackTraceLimit } = Error
+  const at: { stack?: unknown } = {}
+  try {
+    setTraces(1, firstFile)
+    Error.captureStackTrace(at, callee)
+    return String(at.stack).startsWith('node:')
+  } finally {
+    setTraces(stackTraceLimit, prepareStackTrace)
+  }
+}
+
 /**
  * With the end of a response Node drops a body that nobody has begun to read: the request is
  * destroyed then, which is no news of its client.

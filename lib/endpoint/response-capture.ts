@@ -135,7 +135,7 @@ export class ResponseCapture extends CaptureStage implements CapturedWireHost, D
     return isTaken && !this.isEnded && !this.events.isReleased
   }
 
-  isInsideHandler(): boolean {
+  isInsideHandler(): boolean | undefined {
     return this.#host.isInsideHandler()
   }
 

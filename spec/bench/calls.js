@@ -8,6 +8,12 @@ import { printRow, printTitle } from './table.js'
 const kinds = [
   { name: 'SDK with McpServer, SSE', endpoint: 'sdkStateless', full: true },
   {
+    name: 'the same, nobody asks for currentStream()',
+    endpoint: 'sdkStateless',
+    full: true,
+    streams: { currentStream: false }
+  },
+  {
     name: 'SDK with McpServer, JSON',
     endpoint: 'sdkStateless',
     full: true,

@@ -3,10 +3,16 @@
 
 import { afterEach, describe, expect, it, jest } from '@jest/globals'
 import express, { type RequestHandler } from 'express'
+import { AsyncLocalStorage } from 'node:async_hooks'
 import { EventEmitter } from 'node:events'
 import { setImmediate as turn, setTimeout as sleep } from 'node:timers/promises'
-import { currentStream, mcpStreams, type CurrentStream } from '../../../lib/index.js'
-import { rawEndpoint, type RawCall } from '../../helpers/endpoints/raw.js'
+import {
+  currentStream,
+  mcpStreams,
+  type CurrentStream,
+  type McpStreams
+} from '../../../lib/index.js'
+import { rawEndpoint, type RawCall, type RawEndpoint } from '../../helpers/endpoints/raw.js'
 import { sdkV1Stateful, sdkV1Stateless } from '../../helpers/endpoints/sdk-v1.js'
 import { sdkV2Handler, sdkV2Stateful } from '../../helpers/endpoints/sdk-v2.js'
 import { gate } from '../../helpers/gate.js'
@@ -15,6 +21,7 @@ import { closeAll, closeLater, listen } from '../../helpers/listen.js'
 import {
   callTool,
   del,
+  get,
   headersFor,
   initializeSession,
   post,
@@ -127,6 +134,14 @@ describe('outside', () => {
   })
 })
 
+/** One endpoint behind two instances, at `/one` and `/two`. */
+async function mountBoth(one: McpStreams, two: McpStreams, endpoint: RawEndpoint): Promise<string> {
+  for (const streams of [one, two]) closeLater(() => streams.close({ drain: 0 }))
+  const handle = endpoint as RequestHandler
+  const app = express().use('/one', one).all('/one', handle).use('/two', two).all('/two', handle)
+  return (await listen(app)).url
+}
+
 describe('inside', () => {
   it('follows the code through promises, timers and emitters', async () => {
     const ids: (string | undefined)[] = []
@@ -153,18 +168,12 @@ describe('inside', () => {
 
   it('is of the one instance that the request came through', async () => {
     const [one, two] = [mcpStreams(), mcpStreams()]
-    for (const streams of [one, two]) closeLater(() => streams.close({ drain: 0 }))
     const seen: (string | undefined)[][] = []
     const endpoint = rawEndpoint(({ result }) => {
       seen.push([currentStream()?.id, one.current()?.id, two.current()?.id])
       result()
-    }) as RequestHandler
-    const app = express()
-      .use('/one', one)
-      .all('/one', endpoint)
-      .use('/two', two)
-      .all('/two', endpoint)
-    const { url } = await listen(app)
+    })
+    const url = await mountBoth(one, two, endpoint)
     const ids: string[] = []
     for (const path of ['/one', '/two']) {
       const response = await post(`${url}${path}`, callTool(1, 'x'), headers)
@@ -282,5 +291,67 @@ describe('state and signal', () => {
     go.open()
     await second.ended
     expect(states).toEqual(['live', false])
+  })
+})
+
+describe('with `currentStream: false`', () => {
+  const options = { currentStream: false }
+
+  it('there is none, no context is followed, and the call can be resumed as ever', async () => {
+    const run = jest.spyOn(AsyncLocalStorage.prototype, 'run')
+    const seen: unknown[] = []
+    const endpoint = rawEndpoint(async ({ emit, result }) => {
+      seen.push(currentStream(), streams.current())
+      emit({ jsonrpc: '2.0', method: 'notifications/x' })
+      await turn()
+      seen.push(currentStream())
+      await go.opened
+      result()
+    })
+    const go = gate()
+    const { url, streams } = await serve(endpoint, options)
+    const response = await post(url, callTool(1, 'x'), headers)
+    await response.nextMessage()
+    response.reset()
+    await until(() => streams.stats().connections === 0)
+    go.open()
+    const again = await get(streamUrl(response, url), headers)
+    await again.ended
+    expect(again.messages()).toHaveLength(2)
+    await endpoint.calls[0]!.closed
+    expect(seen).toEqual([undefined, undefined, undefined])
+    expect(run).not.toHaveBeenCalled()
+    run.mockRestore()
+  })
+
+  it('a handler of another instance has its own', async () => {
+    const [one, two] = [mcpStreams(options), mcpStreams()]
+    const seen: unknown[] = []
+    const endpoint = rawEndpoint(({ result }) => {
+      seen.push(currentStream()?.id)
+      result()
+    })
+    const url = await mountBoth(one, two, endpoint)
+    const [first, second] = [
+      await post(`${url}/one`, callTool(1, 'x'), headers),
+      await post(`${url}/two`, callTool(1, 'x'), headers)
+    ]
+    await Promise.all([first.ended, second.ended])
+    expect(streamId(first)).toEqual(expect.any(String))
+    expect(seen).toEqual([undefined, streamId(second)])
+  })
+
+  it('a result is not given in parts, as its handler has nobody to give them to', async () => {
+    const seen: unknown[] = []
+    const endpoint = rawEndpoint(({ result }) => {
+      seen.push(currentStream()?.partial({ content: [] }))
+      result({ content: [] })
+    })
+    const { url } = await serve(endpoint, options)
+    const asked = { ...headers, prefer: 'respond-async' }
+    const response = await post(url, callTool(1, 'x'), asked)
+    await response.ended
+    expect(JSON.parse(response.text)).toMatchObject({ id: 1, result: { content: [] } })
+    expect(seen).toEqual([undefined])
   })
 })

@@ -2,7 +2,7 @@
 // instance, which must not notice.
 
 import { expect } from '@jest/globals'
-import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import type { McpStreams, McpStreamsOptions } from '../../../lib/index.js'
 import { type Gate, gate } from '../../helpers/gate.js'
 import { closeLater, listen } from '../../helpers/listen.js'
@@ -33,6 +33,7 @@ export const RESULT = blockOf(result(1, {}))
 export interface Case {
   url: string
   port: number
+  server: Server
   streams: McpStreams
   /** Calls the misbehaving endpoint; request id 1. */
   call(headers?: Record<string, string>): Promise<OpenStream>
@@ -62,13 +63,14 @@ export async function serveCase(
     res.writeHead(200, SSE_TYPE).write(NOTE)
     return go.opened.then(() => res.end(NOTE + RESULT))
   }
-  const { url: origin, port } = await listen(mount([streams, endpoint]))
+  const { url: origin, port, server } = await listen(mount([streams, endpoint]))
   const url = `${origin}/mcp`
   const neighbour = await post(url, callTool(1, 'any'), { ...HEADERS, 'x-neighbour': '1' })
   await neighbour.nextMessage()
   return {
     url,
     port,
+    server,
     streams,
     call: headers => post(url, callTool(1, 'any'), { ...HEADERS, ...headers }),
     async again(response) {

@@ -7,6 +7,7 @@ import { Socket } from 'node:net'
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { closedSockets, OF_NODE, standInFor } from '../../../lib/endpoint/node-internals.js'
+import type { McpStreamsOptions } from '../../../lib/index.js'
 import { gate } from '../../helpers/gate.js'
 import { until } from '../../helpers/happenings.js'
 import { closeAll } from '../../helpers/listen.js'
@@ -46,7 +47,8 @@ const told = ({ socket }: { readonly socket: Socket }) => ({
 /** A call whose client has gone, and whose endpoint does `then` once its socket is forgotten. */
 async function forgotten(
   then: (req: IncomingMessage, res: ServerResponse) => unknown,
-  before: Behave = () => undefined
+  before: Behave = () => undefined,
+  options: McpStreamsOptions = {}
 ) {
   const go = gate()
   const ended = gate()
@@ -58,7 +60,7 @@ async function forgotten(
     await until(() => req.socket !== original.deref())
     await then(req, res)
     ended.open()
-  })
+  }, options)
   const response = await served.call()
   await response.nextMessage()
   response.destroy()
@@ -125,9 +127,11 @@ describe('the socket of a call whose client has gone', () => {
     ['res.destroy()', (_req, res) => res.destroy()],
     ['req.destroy()', req => req.destroy()]
   ])('ends the call where the endpoint calls %s', async (_name, destroy) => {
-    const { served, messages } = await forgotten(destroy)
-    expect(messages).toEqual([note(1), errorFor(1)])
-    await served.expectNeighbourUnharmed()
+    for (const options of [{}, { currentStream: false }]) {
+      const { served, messages } = await forgotten(destroy, undefined, options)
+      expect(messages).toEqual([note(1), errorFor(1)])
+      await served.expectNeighbourUnharmed()
+    }
   })
 
   it('does not end it where somebody else destroys it', async () => {

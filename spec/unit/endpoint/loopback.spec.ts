@@ -1,7 +1,7 @@
 // A connection in memory: what goes in at one end comes out at the other, as on a wire, and it ends
 // as one does.
 
-import { afterEach, describe, expect, it } from '@jest/globals'
+import { afterEach, describe, expect, it, jest } from '@jest/globals'
 import { once } from 'node:events'
 import { createServer, request, type IncomingMessage } from 'node:http'
 import { connect, Socket } from 'node:net'
@@ -71,6 +71,15 @@ describe.each<[from: 'client' | 'server', to: 'client' | 'server']>([
     expect(ends[to].destroyed).toBe(false)
     await closed
     expect([ends[to].destroyed, errors]).toEqual([true, []])
+  })
+
+  it('one end that is destroyed takes the other along in nobody’s name: a patch there is not called', async () => {
+    const ends = pair()
+    const destroy = jest.fn(ends[to].destroy)
+    ends[to].destroy = destroy
+    ends[from].destroy()
+    await once(ends[to], 'close')
+    expect(destroy).not.toHaveBeenCalled()
   })
 
   it('what nobody reads any more goes nowhere, and does not fail', async () => {
