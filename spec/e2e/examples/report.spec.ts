@@ -1,7 +1,7 @@
 // The report example as its reader runs it, and its check: what is lost or runs twice must fail the
 // run.
 
-import { describe, expect, it } from '@jest/globals'
+import { describe, expect, it, jest } from '@jest/globals'
 import { execFile } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 
@@ -13,14 +13,19 @@ interface Run {
   stderr: string
 }
 
-/** Runs the example; `preload` is a module that is imported first. */
-function run({ args = ['--seconds', '9'], preload = '' } = {}): Promise<Run> {
+jest.setTimeout(60_000)
+
+/**
+ * Runs the example; `preload` is a module that is imported first. The proxy allows 3.5 s, so that
+ * an answer which takes 1.4 comes in time on a busy machine, too.
+ */
+function run({ args = ['--seconds', '21'], preload = '' } = {}): Promise<Run> {
   const imports = ['--import', `data:text/javascript,${encodeURIComponent(preload)}`]
   return new Promise(resolve => {
     const child = execFile(
       process.execPath,
       [...imports, 'examples/report/index.js', ...args],
-      { cwd: root, timeout: 28_000, env: { ...process.env, NODE_OPTIONS: '' } },
+      { cwd: root, timeout: 58_000, env: { ...process.env, NODE_OPTIONS: '' } },
       (_, stdout, stderr) => resolve({ code: child.exitCode, stdout, stderr })
     )
   })
@@ -53,7 +58,7 @@ describe('the report example', () => {
           stdout
         )!
       expect(Number(requests)).toBeGreaterThanOrEqual(9)
-      expect(Number(longest)).toBeLessThan(5)
+      expect(Number(longest)).toBeLessThan(10)
       expect(stdout.match(/^ {2}POST tools\/call/gm)).toHaveLength(Number(requests))
       expect(stdout.match(/^ {4}(\w+): as expected$/gm)).toEqual(
         ['Income', 'Costs', 'Staff', 'Outlook'].map(title => `    ${title}: as expected`)

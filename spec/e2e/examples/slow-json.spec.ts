@@ -1,7 +1,7 @@
 // The example of a slow JSON answer as its reader runs it, and its check: what runs twice must fail
 // the run.
 
-import { describe, expect, it } from '@jest/globals'
+import { describe, expect, it, jest } from '@jest/globals'
 import { execFile } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 
@@ -13,14 +13,19 @@ interface Run {
   stderr: string
 }
 
-/** Runs the example; `preload` is a module that is imported first. */
-function run({ args = ['--seconds', '6'], preload = '' } = {}): Promise<Run> {
+jest.setTimeout(60_000)
+
+/**
+ * Runs the example; `preload` is a module that is imported first. The proxy bears 4 s of silence,
+ * so that a busy machine breaks it in time, too.
+ */
+function run({ args = ['--seconds', '16'], preload = '' } = {}): Promise<Run> {
   const imports = ['--import', `data:text/javascript,${encodeURIComponent(preload)}`]
   return new Promise(resolve => {
     const child = execFile(
       process.execPath,
       [...imports, 'examples/slow-json/index.js', ...args],
-      { cwd: root, timeout: 28_000, env: { ...process.env, NODE_OPTIONS: '' } },
+      { cwd: root, timeout: 58_000, env: { ...process.env, NODE_OPTIONS: '' } },
       (_, stdout, stderr) => resolve({ code: child.exitCode, stdout, stderr })
     )
   })
