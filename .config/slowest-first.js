@@ -46,7 +46,7 @@ const WAITING = {
   'e2e/redis/trouble': 15,
   'e2e/examples/servers': 15,
   'e2e/check/': 15,
-  'e2e/examples/tasks': 10,
+  'e2e/examples/tasks': 15,
   'features/backplane/life': 10,
   'e2e/redis/': 10,
   'features/slow-json/come-again': 10

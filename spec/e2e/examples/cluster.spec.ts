@@ -1,35 +1,18 @@
 // The example of several instances as its reader runs it.
 
 import { afterEach, describe, expect, it } from '@jest/globals'
-import { execFile, execFileSync, spawn, spawnSync } from 'node:child_process'
+import { execFileSync, spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { request, type IncomingMessage } from 'node:http'
 import { connect } from 'node:net'
-import { fileURLToPath } from 'node:url'
 import { isWithoutRedis, startRedis } from '../../helpers/backplane/redis-server.js'
 import { closeAll, closeLater } from '../../helpers/close-all.js'
 import { until } from '../../helpers/happenings.js'
+import { root, type Run, runExample, type RunOptions } from './run-example.js'
 
 afterEach(closeAll)
 
-const root = fileURLToPath(new URL('../../..', import.meta.url))
-
-interface Run {
-  code: number | null
-  stdout: string
-  stderr: string
-}
-
-function run(args: readonly string[] = [], env: Record<string, string> = {}): Promise<Run> {
-  return new Promise(resolve => {
-    const child = execFile(
-      process.execPath,
-      ['examples/cluster/index.js', ...args],
-      { cwd: root, timeout: 50_000, env: { ...process.env, NODE_OPTIONS: '', ...env } },
-      (_, stdout, stderr) => resolve({ code: child.exitCode, stdout, stderr })
-    )
-  })
-}
+const run = (options?: RunOptions): Promise<Run> => runExample('cluster/index.js', options)
 
 if (isWithoutRedis)
   describe.skip('without redis-server: the cluster example', () =>
@@ -49,7 +32,7 @@ else
         /^✔ lost: nothing of the first call; the second one, with an explicit/m
       )
       expect(code).toBe(0)
-    }, 60_000)
+    })
 
     it('answers what is on its way to an instance that is told to leave', async () => {
       const redis = await startRedis()
@@ -133,16 +116,16 @@ function isRunning(pid: number): boolean {
 
 describe('the cluster example, where it cannot be run', () => {
   it('says what is missing', async () => {
-    const { code, stdout, stderr } = await run([], { REDIS_SERVER: 'no-redis-of-this-name' })
+    const { code, stdout, stderr } = await run({ env: { REDIS_SERVER: 'no-redis-of-this-name' } })
     expect({ code, stdout }).toEqual({ code: 1, stdout: '' })
     expect(stderr).toMatch(/^There is no redis-server here/)
   })
 
   it('explains itself, and refuses what it does not understand', async () => {
-    const help = await run(['--help'])
+    const help = await run({ args: ['--help'] })
     expect(help).toMatchObject({ code: 0, stderr: '' })
     expect(help.stdout).toContain('REDIS_SERVER')
-    const { code, stdout, stderr } = await run(['--nope'])
+    const { code, stdout, stderr } = await run({ args: ['--nope'] })
     expect({ code, stdout }).toEqual({ code: 2, stdout: '' })
     expect(stderr).toContain('npm run cluster')
   })

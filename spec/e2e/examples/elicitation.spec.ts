@@ -2,30 +2,10 @@
 // must fail the run.
 
 import { describe, expect, it } from '@jest/globals'
-import { execFile } from 'node:child_process'
-import { fileURLToPath } from 'node:url'
+import { type Run, runExample, type RunOptions } from './run-example.js'
 
-const root = fileURLToPath(new URL('../../..', import.meta.url))
-
-interface Run {
-  code: number | null
-  stdout: string
-  stderr: string
-}
-
-/** Runs the example; `preload` is a module that is imported first, `input` is what is typed. */
-function run({ args = ['--yes'], preload = '', input = '' } = {}): Promise<Run> {
-  const imports = ['--import', `data:text/javascript,${encodeURIComponent(preload)}`]
-  return new Promise(resolve => {
-    const child = execFile(
-      process.execPath,
-      [...imports, 'examples/elicitation/index.js', ...args],
-      { cwd: root, timeout: 28_000, env: { ...process.env, NODE_OPTIONS: '' } },
-      (_, stdout, stderr) => resolve({ code: child.exitCode, stdout, stderr })
-    )
-    child.stdin!.end(input)
-  })
-}
+const run = (options: RunOptions = {}): Promise<Run> =>
+  runExample('elicitation/index.js', { args: ['--yes'], ...options })
 
 /** What happened on the wire, without what differs from run to run. */
 const linesOf = (stdout: string, kind: RegExp) =>

@@ -1,37 +1,17 @@
 // The example with files as a newcomer runs it, and its command line against a server of its own.
 
 import { afterEach, beforeAll, describe, expect, it } from '@jest/globals'
-import { execFile, execFileSync, spawn } from 'node:child_process'
+import { execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import { bytesOf } from '../../features/client/resource-server.js'
 import { createCutProxy, type CutBy } from '../../helpers/cut-proxy.js'
 import { closeAll, closeLater } from '../../helpers/listen.js'
+import { environment, root, type Run, runExample } from './run-example.js'
 
-const root = fileURLToPath(new URL('../../..', import.meta.url))
-const environment = { ...process.env, NODE_OPTIONS: '' }
-
-interface Run {
-  code: number | null
-  stdout: string
-  stderr: string
-}
-
-const run = (file: string, ...args: string[]): Promise<Run> => runWith([], file, ...args)
-
-function runWith(flags: string[], file: string, ...args: string[]): Promise<Run> {
-  return new Promise(resolve => {
-    const child = execFile(
-      process.execPath,
-      [...flags, `examples/files/${file}`, ...args],
-      { cwd: root, timeout: 28_000, env: environment },
-      (_, stdout, stderr) => resolve({ code: child.exitCode, stdout, stderr })
-    )
-  })
-}
+const run = (file: string, ...args: string[]): Promise<Run> => runExample(`files/${file}`, { args })
 
 const count = (text: string, pattern: RegExp) => text.match(pattern)?.length ?? 0
 
@@ -80,8 +60,10 @@ const spoiling = `
 
 describe('the check of the example', () => {
   it('fails where a byte is another', async () => {
-    const preload = ['--import', `data:text/javascript,${encodeURIComponent(spoiling)}`]
-    const { code, stdout } = await runWith(preload, 'index.js', '--size', '0.1')
+    const { code, stdout } = await runExample('files/index.js', {
+      args: ['--size', '0.1'],
+      preload: spoiling
+    })
     expect(count(stdout, /✘ streamed: 104858 bytes, OTHERS/g)).toBe(3)
     expect(code).toBe(1)
   })

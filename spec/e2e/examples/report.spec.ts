@@ -1,35 +1,14 @@
 // The report example as its reader runs it, and its check: what is lost or runs twice must fail the
 // run.
 
-import { describe, expect, it, jest } from '@jest/globals'
-import { execFile } from 'node:child_process'
-import { fileURLToPath } from 'node:url'
-
-const root = fileURLToPath(new URL('../../..', import.meta.url))
-
-interface Run {
-  code: number | null
-  stdout: string
-  stderr: string
-}
-
-jest.setTimeout(60_000)
+import { describe, expect, it } from '@jest/globals'
+import { type Run, runExample, type RunOptions } from './run-example.js'
 
 /**
- * Runs the example; `preload` is a module that is imported first. The proxy allows 3.5 s, so that
- * an answer which takes 1.4 comes in time on a busy machine, too.
+ * The proxy allows 3.5 s, so that an answer which takes 1.4 comes in time on a busy machine, too.
  */
-function run({ args = ['--seconds', '21'], preload = '' } = {}): Promise<Run> {
-  const imports = ['--import', `data:text/javascript,${encodeURIComponent(preload)}`]
-  return new Promise(resolve => {
-    const child = execFile(
-      process.execPath,
-      [...imports, 'examples/report/index.js', ...args],
-      { cwd: root, timeout: 58_000, env: { ...process.env, NODE_OPTIONS: '' } },
-      (_, stdout, stderr) => resolve({ code: child.exitCode, stdout, stderr })
-    )
-  })
-}
+const run = (options: RunOptions = {}): Promise<Run> =>
+  runExample('report/index.js', { args: ['--seconds', '21'], ...options })
 
 /**
  * A module that comes between the client and the network: `change` sees each `init` of a tool call

@@ -1,35 +1,12 @@
 // The example of a slow JSON answer as its reader runs it, and its check: what runs twice must fail
 // the run.
 
-import { describe, expect, it, jest } from '@jest/globals'
-import { execFile } from 'node:child_process'
-import { fileURLToPath } from 'node:url'
+import { describe, expect, it } from '@jest/globals'
+import { type Run, runExample, type RunOptions } from './run-example.js'
 
-const root = fileURLToPath(new URL('../../..', import.meta.url))
-
-interface Run {
-  code: number | null
-  stdout: string
-  stderr: string
-}
-
-jest.setTimeout(60_000)
-
-/**
- * Runs the example; `preload` is a module that is imported first. The proxy bears 4 s of silence,
- * so that a busy machine breaks it in time, too.
- */
-function run({ args = ['--seconds', '16'], preload = '' } = {}): Promise<Run> {
-  const imports = ['--import', `data:text/javascript,${encodeURIComponent(preload)}`]
-  return new Promise(resolve => {
-    const child = execFile(
-      process.execPath,
-      [...imports, 'examples/slow-json/index.js', ...args],
-      { cwd: root, timeout: 58_000, env: { ...process.env, NODE_OPTIONS: '' } },
-      (_, stdout, stderr) => resolve({ code: child.exitCode, stdout, stderr })
-    )
-  })
-}
+/** The proxy bears 4 s of silence, so that a busy machine breaks it in time, too. */
+const run = (options: RunOptions = {}): Promise<Run> =>
+  runExample('slow-json/index.js', { args: ['--seconds', '16'], ...options })
 
 describe('the slow JSON example', () => {
   it.concurrent(

@@ -1,29 +1,10 @@
 // The example of a task as its reader runs it.
 
 import { describe, expect, it } from '@jest/globals'
-import { execFile } from 'node:child_process'
-import { fileURLToPath } from 'node:url'
+import { type Run, runExample, type RunOptions } from './run-example.js'
 
-const root = fileURLToPath(new URL('../../..', import.meta.url))
-
-interface Run {
-  code: number | null
-  stdout: string
-  stderr: string
-}
-
-/** Runs the example; `preload` is a module that is imported first. */
-function run(args = ['--seconds', '4'], preload = ''): Promise<Run> {
-  const imports = ['--import', `data:text/javascript,${encodeURIComponent(preload)}`]
-  return new Promise(resolve => {
-    const child = execFile(
-      process.execPath,
-      [...imports, 'examples/tasks/index.js', ...args],
-      { cwd: root, timeout: 28_000, env: { ...process.env, NODE_OPTIONS: '' } },
-      (_, stdout, stderr) => resolve({ code: child.exitCode, stdout, stderr })
-    )
-  })
-}
+const run = (options: RunOptions = {}): Promise<Run> =>
+  runExample('tasks/index.js', { args: ['--seconds', '12'], ...options })
 
 describe('the tasks example', () => {
   it.concurrent('gets its report over a wire that is cut, and asks once', async () => {
@@ -47,17 +28,17 @@ describe('the tasks example', () => {
         if (init?.body?.includes('"tools/call"')) void fetch(url, { ...init, headers }).catch(() => {})
         return fetch(url, init)
       }`
-    const { code, stdout } = await run(undefined, preload)
+    const { code, stdout } = await run({ preload })
     expect(stdout).toMatch(/^✘ .*the job was begun [2-9] times/m)
     expect(code).toBe(1)
   })
 
   it('explains itself, and refuses what it does not understand', async () => {
-    const help = await run(['--help'])
+    const help = await run({ args: ['--help'] })
     expect(help).toMatchObject({ code: 0, stderr: '' })
     expect(help.stdout).toContain('--seconds')
     for (const args of [['--nope'], ['--seconds', '0']]) {
-      const { code, stdout, stderr } = await run(args)
+      const { code, stdout, stderr } = await run({ args })
       expect({ code, stdout }).toEqual({ code: 2, stdout: '' })
       expect(stderr).toContain('npm run tasks')
     }
