@@ -35,7 +35,6 @@ const html = `<!doctype html>
 </html>`
 site.get('/', (_req, res) => res.type('html').send(html))
 site.get('/page.js', (_req, res) => res.sendFile(new URL('page.js', import.meta.url).pathname))
-console.log(`Open ${origin}/ and press the button. Ctrl+C ends it.`)
 
 const stop = async () => {
   await close()
@@ -45,3 +44,5 @@ const stop = async () => {
   }
 }
 process.once('SIGINT', stop).once('SIGTERM', stop)
+
+console.log(`Open ${origin}/ and press the button. Ctrl+C ends it.`)

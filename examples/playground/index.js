@@ -44,9 +44,6 @@ async function main({ open, port, pace }) {
   }
   site = await createSite({ url: page.url, sides, pace })
 
-  console.log(`The playground is at ${page.url}/ (Ctrl+C ends it)`)
-  if (open) openBrowser(`${page.url}/`)
-
   const close = async () => {
     page.close()
     for (const { server, listener, proxy } of Object.values(sides)) {
@@ -56,6 +53,9 @@ async function main({ open, port, pace }) {
     }
   }
   for (const signal of ['SIGINT', 'SIGTERM']) process.once(signal, close)
+
+  console.log(`The playground is at ${page.url}/ (Ctrl+C ends it)`)
+  if (open) openBrowser(`${page.url}/`)
 }
 
 async function listen(app, port = 0) {

@@ -29,7 +29,8 @@ export async function play(
     }
   )
   const close = closeLater(async () => {
-    const exited = child.exitCode === null ? once(child, 'exit') : undefined
+    if (child.exitCode !== null || child.signalCode !== null) return
+    const exited = once(child, 'exit')
     child.kill()
     await exited
   })

@@ -23,7 +23,7 @@ const kindAt = (offset: number): CutBy =>
   offset % 23 === 22 ? 'silence' : offset % 2 === 0 ? 'fin' : 'rst'
 const AT_ONCE = 12
 /** Longer than a busy machine is silent by itself. */
-const IDLE = 1_200
+const IDLE = 2_500
 
 const server = { upgradeAfter: 0 }
 
