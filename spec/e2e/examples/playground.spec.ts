@@ -9,7 +9,7 @@ import { BYTES } from '../../../examples/playground/measurements.js'
 import { play } from './playground.js'
 
 // Pages of one browser, all at once: some 10 s each where nothing else runs.
-jest.setTimeout(60_000)
+jest.setTimeout(90_000)
 
 const executable =
   process.env['CHROMIUM'] ?? find('chromium') ?? find('chromium-browser') ?? find('google-chrome')
@@ -71,7 +71,7 @@ describeInBrowser(
     }
 
     const ended = (page: Page, side: string, state: string): Promise<void> =>
-      page.locator(`#${side}[data-state="${state}"]`).waitFor({ timeout: 20_000 })
+      page.locator(`#${side}[data-state="${state}"]`).waitFor({ timeout: 60_000 })
     const status = (page: Page, side: string): Promise<string> =>
       page.locator(`#${side} .status`).innerText()
     const log = async (page: Page, side: string): Promise<string[]> =>
