@@ -153,7 +153,7 @@ describe('the heap', () => {
       await load.call('events', { ...plan, count: 1000 })
       const bytes = ((await heapOf(server)) - before) / 20_000
       const own = eventMaker(200)(500).length
-      expectAbout(bytes - own, said(/an event that is kept (\d+) bytes beside its own/), 0.25)
+      expectAbout(bytes - own, said(/an event that is kept takes (\d+) bytes beside its own/), 0.25)
     } finally {
       await server.stop()
     }
