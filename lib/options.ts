@@ -13,50 +13,52 @@ import type { TasksOptions } from './tasks-options.js'
  */
 export interface McpStreamsOptions {
   /**
-   * Milliseconds for which events stay after they were written to a connection: a write that the
-   * kernel accepted is not yet one that arrived, and a client that sleeps reads nothing. Default:
-   * as long as `resumeInterval.max`, ten minutes.
+   * Milliseconds for which events are kept after they were written to a connection: what was
+   * written may not have arrived, and a client that sleeps reads nothing. Default: as long as
+   * `resumeInterval.max`, ten minutes.
    */
   readonly window?: number | undefined
   /**
-   * Bytes of events kept per stream. Older events that have been written go first; with this many
-   * bytes unwritten, the endpoint's `write()` returns `false`, and what it still writes fails the
-   * stream with an explicit error. Default: 16 MiB.
+   * Bytes of events kept per stream. Older events that have been written go first. With this many
+   * bytes unwritten, the endpoint's `write()` returns `false` while a client is connected; what it
+   * still writes, or writes without a client, fails the stream with an explicit error. Default: 16
+   * MiB, never more than `maxBytes`.
    */
   readonly maxStreamBytes?: number | undefined
   /**
-   * Bytes of events kept in all streams together. Finished streams make room first. Default: 256
-   * MiB.
+   * Bytes of events kept in all streams together, and the greatest size of one event. Finished
+   * streams make room first. Default: 256 MiB.
    */
   readonly maxBytes?: number | undefined
   /**
    * Streams kept, running and finished together, at most 1,000,000. Finished ones of the owner that
-   * has most make room first; when all are running, or as many as one owner may have (eight times
-   * what is left for the others), a new response passes through as it would without the middleware.
-   * Default: 10,000.
+   * has most make room first. When all are running, or when one owner has as many running as it may
+   * (eight times what is left for the others), a new response passes through as it would without
+   * the middleware. Default: 10,000.
    */
   readonly maxStreams?: number | undefined
   /**
-   * Bytes up to which the JSON body of a `POST` is read along with the endpoint, for the ids of its
-   * requests. Of a longer one they are not known: its stream is resumable, but no error can take
-   * the place of a response. Set it to what the endpoint accepts. Default: 4 MiB, what the official
-   * SDK accepts.
+   * Bytes up to which the JSON body of a `POST` is read, beside the endpoint, for the ids of its
+   * requests. The ids in a longer one are not known: its stream is resumable, but no error can take
+   * the place of a response. Set it to what the endpoint accepts. Default: 4 MiB, which is what the
+   * official SDK accepts.
    */
   readonly maxBodyBytes?: number | undefined
   /**
    * Limits on what no connection has been given yet, in messages and in bytes, for one stream, for
    * one session's streams together and for one owner's (the Streams draft's protection against
-   * clients that leave and never read). At a limit `write()` returns `false`, and what the endpoint
-   * still writes fails that stream with an explicit error. Those of session and owner stop only
-   * streams that have no connection; nobody in particular is no owner. Default: 100,000 messages
-   * per stream, session and owner; bytes `maxStreamBytes` per stream, a quarter of `maxBytes` per
-   * session and half of it per owner, and never less there than per stream.
+   * clients that leave and never read). At a limit `write()` returns `false` while a client is
+   * connected; what the endpoint still writes, or writes without a client, fails that stream with
+   * an explicit error. The limits of session and owner stop only streams that have no connection;
+   * requests of nobody in particular have no limit per owner. Default: 100,000 messages per stream,
+   * session and owner; in bytes `maxStreamBytes` per stream, a quarter of `maxBytes` per session
+   * and half of it per owner, but not less than `maxStreamBytes`.
    */
   readonly maxUnsent?: MaxUnsent | undefined
   /**
-   * The reconnection time in milliseconds that clients are told when a stream starts. Stock clients
-   * wait this long after a cut, and try twice: it should outlast a restart. `null` sends none.
-   * Default: 3,000.
+   * The reconnection time in milliseconds that clients are told when a connection starts. Stock
+   * clients wait this long after a cut, and try twice: it should be longer than a restart takes.
+   * `null`: none is sent. Default: 3,000.
    */
   readonly retry?: number | null | undefined
   /**
@@ -65,55 +67,59 @@ export interface McpStreamsOptions {
    */
   readonly keepAlive?: number | null | undefined
   /**
-   * The greatest age of a connection in milliseconds: then it is closed at will (SEP-1335), towards
-   * clients that come back. For proxies and platforms that limit the total duration of a response.
-   * A stock client of 2026-07-28 is told to come again by a `requestState` then (load shedding),
-   * for `tools/call`, `prompts/get` and `resources/read`. `null`: no limit. Default: `null`.
+   * The greatest age of a connection in milliseconds. At this age it is closed at will (SEP-1335),
+   * if its client comes back. For proxies and platforms that limit the total duration of a
+   * response. A stock client of 2026-07-28 is told by a `requestState` to send its request again
+   * (load shedding), for `tools/call`, `prompts/get` and `resources/read`. `null`: no limit.
+   * Default: `null`.
    */
   readonly disconnectAfter?: number | null | undefined
   /**
-   * How often a call of such a client is answered with a `requestState` before it is held open for
-   * as long as its wire allows, 1 to 1,000. Official clients repeat a request ten times at most,
-   * and then fail the call. An endpoint's own rounds count. Default: 9.
+   * How often a call of such a client (2026-07-28) is answered with a `requestState` before it is
+   * held open for as long as its connection lasts, 1 to 1,000. Official clients repeat a request
+   * ten times at most, and then fail the call. Rounds that the endpoint asks for itself count.
+   * Default: 9.
    */
   readonly maxRounds?: number | undefined
   /**
-   * Milliseconds without a head after which a client that accepts event streams gets one in the
-   * endpoint's place: with link, first id and comments, and the late answer as its event. A client
-   * that has only claimed to read event streams, by its `Accept`, is given five times as long; not
-   * `initialize`. From 2026-07-28 on the stream has no ids, and a cut still cancels. `null`: never.
-   * Default: 5,000.
+   * Milliseconds without a response head after which a client that accepts event streams is given
+   * one in the endpoint's place: with link, first id and comments, and the late answer as its
+   * event. It is five times as long for a client that has only claimed to read event streams, by
+   * its `Accept`. This is not done for `initialize`. From 2026-07-28 on the stream has no
+   * ids, and a cut still cancels, unless the client has announced itself. `null`: never. Default:
+   * 5,000.
    */
   readonly upgradeAfter?: number | null | undefined
   /**
-   * Milliseconds without a head after which a client that takes only JSON gets `200` and a space,
-   * and another one as often until the answer is there (RFC 8259, 2): its status then cannot be
-   * another one, so an endpoint's refusal becomes a JSON-RPC error. `null`: never. Default: `null`.
+   * Milliseconds without a response head after which a client that accepts only JSON is sent `200`
+   * and a space, and another space each time that so long has passed, until the answer is there
+   * (RFC 8259, 2). The status cannot change after that, so an endpoint's refusal becomes a JSON-RPC
+   * error. `null`: never. Default: `null`.
    */
   readonly jsonKeepAlive?: number | null | undefined
   /**
-   * Progress on the endpoint's behalf (MCP, "Progress"): a request with a `progressToken` of which
-   * the endpoint has said nothing for `after` milliseconds gets `notifications/progress` with a
-   * growing value each `every` milliseconds, until the endpoint reports progress itself. For
+   * Progress in the endpoint's place (MCP, "Progress"): for a request with a `progressToken` about
+   * which the endpoint has said nothing for `after` milliseconds, `notifications/progress` with a
+   * growing value is sent each `every` milliseconds, until the endpoint reports progress itself. For
    * clients that reset their timeout on progress. `false`: none. Default: `false`; `every` is
    * `after` where it is absent.
    */
   readonly progress?:
     false | { readonly after: number; readonly every?: number | undefined } | undefined
   /**
-   * Seconds (the Streams draft's unit). `min`: the least a client should wait before it resumes,
-   * and so the floor of `retry`. `max`: the time without a connection after which a stream is
-   * abandoned: the endpoint sees the close. Default: `{ min: 1, max: 600 }`; `min` is less where
-   * `retry` or `max` is.
+   * In seconds (the Streams draft's unit). `min`: the least time that a client should wait before
+   * it resumes; `retry` is never less. `max`: the time without a connection after which a stream is
+   * abandoned, and the endpoint sees the close. Default: `{ min: 1, max: 600 }`; `min` is lowered
+   * to `retry` or `max` where one of these is less.
    */
   readonly resumeInterval?:
     { readonly min?: number | undefined; readonly max?: number | undefined } | undefined
   /**
    * Whether a stream that waits for its client's answers (elicitation, sampling, roots) is handed
-   * off to it, SEP-1335's multi-turn requests: the server disconnects, answers 204, and takes all
-   * answers in one POST. `auto`: to clients that announced themselves or have fetched a stream URL;
-   * `always`: to all, where all clients follow SEP-1335; `never`: answers come to the endpoint
-   * only. Default: `auto`.
+   * off to it (SEP-1335's multi-turn requests): the server disconnects, answers 204, and takes all
+   * answers in one POST. `auto`: for clients that have announced themselves or have fetched a
+   * stream URL; `always`: for all, if all your clients follow SEP-1335; `never`: answers are taken
+   * at the endpoint only. Default: `auto`.
    */
   readonly handoff?: 'auto' | 'always' | 'never' | undefined
   /**
@@ -124,28 +130,30 @@ export interface McpStreamsOptions {
   /**
    * The same for a client that has not shown yet whether it follows links: it is disconnected once,
    * and shows it by how it comes back. Before 2025-11-25, where stock clients do not come back,
-   * only one that has left a `ping` unanswered for a second at least. Default: 10,000.
+   * this is done only to a client that has left a `ping` unanswered for at least a second. Default:
+   * 10,000.
    */
   readonly handoffAfter?: number | undefined
   /**
    * Whether streams begin with `notifications/stream/create` and end with
-   * `notifications/stream/end` (the Streams draft). `auto`: towards clients that declare
-   * `experimental.streams`; `always`: towards all, but never on the response to `initialize`;
-   * `never`: towards none, and it is not declared either. `stream/resume`, `stream/poll` and
+   * `notifications/stream/end` (the Streams draft). `auto`: for clients that declare
+   * `experimental.streams`; `always`: for all, but never on the response to `initialize`;
+   * `never`: for none, and the draft is not declared either. `stream/resume`, `stream/poll` and
    * `stream/poll/all` are answered in any case. Default: `auto`.
    */
   readonly notifications?: 'auto' | 'always' | 'never' | undefined
   /**
    * Says who a request is from; only the same owner may resume, cancel or see a stream. May be
-   * asynchronous. A rejection answers the request with 500. Default: the client and subject of
+   * asynchronous. If it throws or rejects, the request is answered with 500. Default: the client and subject of
    * `req.auth`, else a hash of `Authorization`, else nobody.
    */
   readonly owner?: OwnerFunction | undefined
   /**
    * Carries the owner in a signed cookie too, for what a browser asks for by itself: `new
    * EventSource(streamUrl)` and links to download URLs. Where `owner` gives one for a POST, the
-   * answer sets it: `HttpOnly`, `SameSite=Strict`, `Secure` on https, for the path of the mount.
-   * Where `owner` gives none for a GET, a valid cookie is the owner. Default: no cookies.
+   * answer sets the cookie: `HttpOnly`, `SameSite=Strict`, `Secure` on https, for the path of the
+   * mount. Where `owner` gives none for a GET or HEAD, a valid cookie says who the owner is.
+   * Default: no cookies.
    */
   readonly cookie?: CookieOptions | undefined
   /**
@@ -192,20 +200,20 @@ export interface McpStreamsOptions {
    */
   readonly backplane?: Backplane | undefined
   /**
-   * With a backplane: what becomes of a request in a session that another instance has opened.
-   * `forward`: it is sent there whole, and its response comes back. `local`: the endpoint gets it
-   * here, for endpoints that share their sessions. Default: `forward`.
+   * With a backplane: what happens to a request in a session that another instance has opened.
+   * `forward`: it is sent there whole, and its response comes back. `local`: the endpoint of this
+   * instance gets it, for endpoints that share their sessions. Default: `forward`.
    */
   readonly sessions?: 'forward' | 'local' | undefined
   /**
    * Whether `currentStream()` and `current()` find the stream of the handler that calls them.
-   * `false`: they give `undefined`, and small calls take less up to Node 22, where following the
-   * context costs every promise of the process something. Default: `true`.
+   * `false`: they return `undefined`. Up to Node 22 this makes small calls cheaper, as following
+   * the async context makes each promise of the process a little slower there. Default: `true`.
    */
   readonly currentStream?: boolean | undefined
   /**
-   * Hears of streams that fail or are abandoned, of resources that fail, and of an `owner` that
-   * throws. It must not throw itself. Default: nobody hears.
+   * Called when a stream fails or is abandoned, when a resource fails, and when `owner` throws or
+   * rejects. It must not throw itself. Default: none.
    */
   readonly onError?:
     ((error: Error, context: { readonly streamId: string | undefined }) => void) | undefined
@@ -220,18 +228,18 @@ export interface ResumeTokensOptions {
   readonly after?: number | undefined
   /**
    * Who gets tokens. `asked`: requests that ask for them. `always`: all requests, as in the draft's
-   * own text, which has no way to ask; only where every client knows tokens, for any other takes
-   * the answer in the meantime for its result. Default: `asked`.
+   * own text, which has no way to ask. Use it only if every client knows tokens: any other takes
+   * the interim answer for its result. Default: `asked`.
    */
   readonly offer?: 'asked' | 'always' | undefined
   /**
    * The methods whose requests may get tokens; `'all'`: every method but `initialize`. Default:
-   * `tools/call` alone.
+   * `['tools/call']`.
    */
   readonly methods?: readonly string[] | 'all' | undefined
   /**
    * How long tools take, in milliseconds, by their names: added to `tools/list` as
-   * `_meta.durationHint`. Default: nothing is said.
+   * `_meta.durationHint`. Default: none.
    */
   readonly hints?: Readonly<Record<string, DurationHint>> | undefined
 }

@@ -11,23 +11,23 @@ export interface TasksOptions {
    */
   readonly after?: number | undefined
   /**
-   * Milliseconds from its creation for which a task can be asked for; whatever of it still runs
-   * then is given up. `max`: the most that a client may ask for. Default: an hour, and a day, or
-   * `default` where that is longer.
+   * Milliseconds from its creation for which a task can be asked for; a call that still runs then
+   * is given up. `max`: the most that a client may ask for. Default: an hour, and a day; each is
+   * adjusted to the other where only one is set.
    */
   readonly ttl?:
     { readonly default?: number | undefined; readonly max?: number | undefined } | undefined
-  /** Milliseconds that clients are told to wait from one look to the next. Default: 1,000. */
+  /** Milliseconds that clients are told to wait between polls. Default: 1,000. */
   readonly pollInterval?: number | undefined
   /**
-   * Tasks that one owner may have at a time. A call beyond that is answered without a task, or
-   * refused where its tool makes it one at once. Default: 1,000.
+   * Tasks that one owner may have at a time. A call beyond that is answered without a task, or is
+   * refused where its tool would make it a task at once. Default: 1,000.
    */
   readonly maxPerOwner?: number | undefined
   /**
-   * By a tool's name, when its call becomes a task. `never`: it does not. `after`: when it has no
-   * result after so many milliseconds. `always`: at once. `required`: at once, and a client that
-   * does not declare the extension is refused. Default: `after`.
+   * By a tool's name: when a call of it becomes a task. `never`: it does not. `after`: when it has
+   * no result after the time of option `after`. `always`: at once. `required`: at once, and a client
+   * that does not declare the extension is refused. Default: `after`.
    */
   readonly tools?: Readonly<Record<string, TaskPolicy>> | undefined
 }
