@@ -21,27 +21,27 @@ export interface ResumableRequest {
  */
 export interface CallResumableOptions {
   /**
-   * Hears each part of the result that comes before the last one, which is what the call returns.
-   * May be asynchronous. Default: nobody.
+   * Called with each part of the result but the last one, which is what the call returns. May be
+   * asynchronous. Default: none.
    */
   readonly onPartial?: ((result: ResumableResult) => unknown) | undefined
   /**
-   * Milliseconds for which the server may hold one request open, 60,000 at the most; over HTTP in
-   * whole seconds, rounded down. Default: the server's choice.
+   * Milliseconds for which the server should hold one request open, 60,000 at the most; over HTTP
+   * in whole seconds, rounded down. Default: the server's choice.
    */
   readonly wait?: number | undefined
   /** Ends the call: no further request is made, and the one that is open is cancelled. */
   readonly signal?: AbortSignal | undefined
   /**
-   * Milliseconds for which one request is waited for. Default: the SDK's 60,000, or `wait` and ten
-   * seconds.
+   * Milliseconds for which one request is waited for. Default: the SDK's 60,000; with `wait`, ten
+   * seconds more than that.
    */
   readonly timeout?: number | undefined
-  /** Requests in a row without an answer, after which the call is given up. Default: 5. */
+  /** After this many requests in a row without an answer, the call is given up. Default: 5. */
   readonly maxRetries?: number | undefined
   /**
-   * A schema for each result, as `client.request` takes it. The results before the last must pass
-   * it too. Default: none, all pass.
+   * A schema for each result, as `client.request` takes it. Parts must pass it, too. Default: none,
+   * everything passes.
    */
   readonly resultSchema?: unknown
   readonly [option: string]: unknown
@@ -64,12 +64,12 @@ const LONGEST_INTERVAL = 1000
 const LONGEST_PAUSE = 5000
 
 /**
- * Makes a request that the server may answer in parts, or later: for as long as an answer carries a
- * `nextResumeToken`, the request is repeated with it, and nothing else changed (the Resuming
- * draft). A repeated request runs nothing a second time, so one whose answer was lost is made
- * again; the first one is not, unless `resumableFetch` sees to it. Over HTTP it asks in its head
- * (`Prefer: respond-async`); where there are no heads, by `express-mcp-streams/wait` in `_meta`.
- * What the draft names stays out of the first request.
+ * Makes a request that the server may answer in parts, or later: as long as an answer carries a
+ * `nextResumeToken`, the request is repeated with that token, and nothing else changed (the
+ * Resuming draft). A request with a token runs nothing a second time, so it is made again if its
+ * answer was lost; the first request, without a token, is not, unless `resumableFetch` does it. Over
+ * HTTP it asks for tokens in a header (`Prefer: respond-async`), on other wires by
+ * `express-mcp-streams/wait` in `_meta`. The first request has none of the draft's own members.
  *
  * ```ts
  * const result = await callResumable(client, { method: 'tools/call', params: { name: 'report' } },

@@ -18,7 +18,7 @@ export interface Reconnection {
   readonly attempt: number
   /** Milliseconds until it is made. */
   readonly delay: number
-  /** The id that it will resume after; `undefined` before the first. */
+  /** The id of the event that it will resume after; `undefined`: there is none yet. */
   readonly lastEventId: string | undefined
   readonly reason: ReconnectReason
 }
@@ -26,47 +26,50 @@ export interface Reconnection {
 /** Options of {@link resumableFetch}. Durations are milliseconds, sizes are bytes. */
 export interface ResumableFetchOptions {
   /**
-   * The fetch underneath, called as a plain function: browsers refuse theirs with a foreign `this`.
-   * Default: the global one.
+   * The fetch that requests are made with. It is called as a plain function: browsers refuse theirs
+   * with a foreign `this`. Default: the global one.
    */
   readonly fetch?: FetchLike | undefined
   /**
-   * Headers for reconnections, on top of those of the latest call: an object, or a function that
-   * makes them afresh each time (a token that expires). Default: none; the latest call's headers
-   * are the freshest known.
+   * Headers for reconnections, on top of those of the latest call: an object, or a function that is
+   * called each time (for a token that expires). Default: none; the headers of the latest call are
+   * used.
    */
   readonly headers?: HeadersLike | (() => HeadersLike | Promise<HeadersLike>) | undefined
-  /** Attempts in a row without a new event, after which the stream is given up. Default: 5. */
+  /**
+   * After this many attempts in a row without a new event id, the stream is given up. Default: 5.
+   */
   readonly maxRetries?: number | undefined
   /**
-   * The first delay, where the server has named no reconnection time. Whatever it names,
-   * connections are a tenth of this apart, and up to twice this where one after the other brings
+   * The first delay, if the server has named no reconnection time. Whatever it names, connections
+   * are opened at least a tenth of this apart, and up to twice this if one after the other brings
    * nothing new. Default: 500.
    */
   readonly minTimeout?: number | undefined
   /** The greatest delay, whatever the server says. Default: 30,000. */
   readonly maxTimeout?: number | undefined
-  /** What each delay grows by. Default: 2. */
+  /** The factor by which each delay grows. Default: 2. */
   readonly timeoutFactor?: number | undefined
   /**
-   * Silence after which a connection counts as lost; comments count as a sign of life. `null`:
-   * never. Default: 45,000.
+   * Silence after which a connection counts as lost. Comments count as signs of life, so keep it
+   * above the server's `keepAlive`. `null`: never. Default: 45,000.
    */
   readonly idleTimeout?: number | null | undefined
   /**
-   * Bytes that one event or a reply about a task may have, and those of a JSON answer that are read
-   * ahead so that it can be asked for again. Default: 64 MiB.
+   * Greatest size of one event, or of a reply about a task. Of a JSON answer, as much is read before
+   * it is handed on, so that it can be asked for again. Default: 64 MiB.
    */
   readonly maxEventSize?: number | undefined
   /**
-   * Declares the extension `io.modelcontextprotocol/tasks` in calls of tools from 2026-07-28 on,
-   * and follows the task that one becomes: its caller gets progress, is asked the task's questions
-   * by its own client, and gets a plain result. Aborting a call cancels its task. Default: `false`.
+   * Declares the extension `io.modelcontextprotocol/tasks` in tool calls from 2026-07-28 on. If a
+   * call becomes a task, it follows the task: the caller gets progress, is asked the task's
+   * questions by its own client, and gets a plain result. Aborting a call cancels its task. Default:
+   * `false`.
    */
   readonly tasks?: boolean | undefined
   /**
-   * Hears of each reconnection before it is made, and of each request that is sent again. It must
-   * not throw.
+   * Called before each reconnection, and before a request is sent again. It must not throw.
+   * Default: none.
    */
   readonly onReconnect?: ((reconnection: Reconnection) => void) | undefined
 }

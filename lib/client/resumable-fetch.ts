@@ -23,8 +23,8 @@ import {
 import { withTasks } from './tasks/tasks-fetch.js'
 
 /**
- * A `fetch` for MCP clients: above it one unbroken response, below it as many connections as the
- * network needs. Use one per transport:
+ * A `fetch` for MCP clients: its caller sees one unbroken response, underneath it opens as many
+ * connections as the network needs. Use one per transport:
  *
  * ```ts
  * new StreamableHTTPClientTransport(url, { fetch: resumableFetch() })
@@ -33,7 +33,7 @@ import { withTasks } from './tasks/tasks-fetch.js'
  * It announces itself with `Prefer: rel=stream` and sends an `Idempotency-Key` with each POST. An
  * event stream with a `rel="stream"` link of the same origin and path is resumed until its
  * responses are there (SEP-1335); everything else passes through. When a stream cannot go on, each
- * request without a response gets a JSON-RPC error in it, and the body breaks with a
+ * request without a response gets a JSON-RPC error in it, and the body fails with a
  * {@link ResumptionError}. Aborting a call ends its stream on the server (`DELETE`).
  *
  * @throws {TypeError} naming the option, for a bad one.

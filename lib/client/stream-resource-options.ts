@@ -11,7 +11,7 @@ import {
 } from './options.js'
 
 export interface ResourceProgress {
-  /** Bytes of the resource that were handed up so far. */
+  /** Bytes of the resource that were handed on so far. */
   readonly received: number
   /** Bytes that it has in all; `undefined` where the server has not said. */
   readonly size: number | undefined
@@ -22,7 +22,7 @@ export interface ResourceReconnection {
   readonly attempt: number
   /** Milliseconds until it is made. */
   readonly delay: number
-  /** The byte that it goes on with. */
+  /** Bytes that were handed on so far: it goes on behind them. */
   readonly received: number
   readonly reason: ReconnectReason
 }
@@ -40,38 +40,39 @@ export interface StreamResourceOptions {
    */
   readonly signal?: AbortSignal | undefined
   /**
-   * Headers for the MCP server, on top of those of the transport: an object, or a function that
-   * makes them afresh for each request to the endpoint. They never go to another origin. Default:
-   * none.
+   * Headers for the MCP server, on top of those of the transport: an object, or a function that is
+   * called for each request to the endpoint. They never go to another origin. Default: none.
    */
   readonly headers?: HeadersLike | (() => HeadersLike | Promise<HeadersLike>) | undefined
-  /** Hears of each chunk that is handed up. It must not throw. */
+  /** Called for each chunk that is handed on. It must not throw. Default: none. */
   readonly onProgress?: ((progress: ResourceProgress) => void) | undefined
   /**
-   * Other origins whose download URLs are followed, without credentials; `'*'`: all. Where it is
-   * given, redirects are followed to these only. Default: download URLs of the MCP server's own
-   * origin, redirects to any (they are how SEP-2532 points to storage).
+   * Other origins whose download URLs are followed, without credentials; `'*'`: all. If it is given,
+   * redirects to other origins are followed to these only. Default: download URLs of the MCP
+   * server's own origin only, redirects to any (they are how SEP-2532 points to storage).
    */
   readonly trustedOrigins?: readonly string[] | undefined
   /**
-   * The fetch underneath, for the MCP server and for where it points: it must not add credentials
-   * by itself. Default: the transport's for the MCP server, the global one for other origins.
+   * The fetch for every origin, the MCP server's and those that it points to: it must not add
+   * credentials by itself. Default: the transport's for the MCP server, the global one for others.
    */
   readonly fetch?: FetchLike | undefined
-  /** Attempts in a row without a new byte, after which the transfer is given up. Default: 5. */
+  /**
+   * After this many attempts in a row without a new byte, the transfer is given up. Default: 5.
+   */
   readonly maxRetries?: number | undefined
   /** The first delay. Default: 500. */
   readonly minTimeout?: number | undefined
   /** The greatest delay, whatever the server says. Default: 30,000. */
   readonly maxTimeout?: number | undefined
-  /** What each delay grows by. Default: 2. */
+  /** The factor by which each delay grows. Default: 2. */
   readonly timeoutFactor?: number | undefined
   /**
-   * Silence after which a connection counts as lost, while bytes are wanted of it. It has to cover
-   * the time that the server needs to open the resource. `null`: never. Default: 45,000.
+   * Silence after which a connection counts as lost, while bytes are being read. It must be longer
+   * than the server needs to open the resource. `null`: never. Default: 45,000.
    */
   readonly idleTimeout?: number | null | undefined
-  /** Hears of each attempt to go on before it is made. It must not throw. */
+  /** Called before each attempt to go on. It must not throw. Default: none. */
   readonly onReconnect?: ((reconnection: ResourceReconnection) => void) | undefined
 }
 

@@ -10,9 +10,9 @@ import { type Transfer, transferOf } from './stream-resource-transfer.js'
 /** A resource whose bytes are on their way. */
 export interface ResourceStream {
   /**
-   * The bytes, pulled from the network as they are read. It ends only behind the last of them, and
-   * breaks with a {@link ResourceStreamError} where they cannot be had. Read it to its end, or
-   * cancel it.
+   * The bytes, pulled from the network as they are read. It ends only after the last of them, and
+   * fails with a {@link ResourceStreamError} if they cannot be had. Read it to its end, or cancel
+   * it.
    */
   readonly stream: ReadableStream<Uint8Array>
   readonly mimeType: string
@@ -29,11 +29,11 @@ export interface ResourceStream {
 /**
  * Asks an MCP server for the bytes of a resource by `resources/stream` (SEP-2532), and resolves
  * once they are about to come: in the answer itself, from where it redirects to, or from a download
- * URL. A transfer that breaks goes on where it was, by `Range` and `If-Range`; where it cannot, the
- * stream breaks with a {@link ResourceStreamError}, or the promise rejects with one.
+ * URL. A transfer that breaks goes on where it was, by `Range` and `If-Range`; if it cannot, the
+ * stream fails with a {@link ResourceStreamError}, or the promise rejects with one.
  *
  * @param transportOrUrl an official `StreamableHTTPClientTransport`, v1 or v2; or the URL of an
- * endpoint, with all that it wants to see in `headers`
+ * endpoint, with the headers that it needs in option `headers`
  * @param uri the resource, as `resources/list` names it
  * @throws {TypeError} for a bad argument, naming it
  */

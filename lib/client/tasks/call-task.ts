@@ -23,17 +23,17 @@ export interface TaskRequest {
  */
 export interface CallTaskOptions {
   /**
-   * Hears of the task each time that it is looked at, from its creation on; never, where the server
-   * makes none. It must not throw. Default: nobody.
+   * Called with the task when it is created and after each poll; never, if the server makes none.
+   * It must not throw. Default: none.
    */
   readonly onStatus?: ((task: TaskState) => void) | undefined
   /**
-   * Milliseconds for which the task should be kept: a wish, at 2025-11-25 alone. Default: none.
+   * Milliseconds for which the server is asked to keep the task, at 2025-11-25 only. Default: none.
    */
   readonly ttl?: number | undefined
   /** Ends the call: its task is cancelled. */
   readonly signal?: AbortSignal | undefined
-  /** A schema for the result, as `client.request` takes it. Default: none, all pass. */
+  /** A schema for the result, as `client.request` takes it. Default: none, everything passes. */
   readonly resultSchema?: unknown
   readonly [option: string]: unknown
 }
@@ -51,7 +51,7 @@ const METHOD_NOT_FOUND = -32601
 /**
  * Calls a tool, and waits for its result however long it takes. From 2026-07-28 on the transport of
  * the client needs `resumableFetch({ tasks: true })`, which declares and follows the task; at
- * 2025-11-25 the task is asked for, where the server has tasks. A server without any answers as it
+ * 2025-11-25 a task is asked for, if the server has tasks. A server without tasks answers as it
  * always does.
  *
  * ```ts

@@ -1,11 +1,11 @@
 // Who looks on at a call, above the official client, as the fetch below it follows its task.
 
-/** A task as its server tells it. */
+/** A task as its server describes it. */
 export interface TaskState {
   readonly taskId: string
   /** `working`, `input_required`, `completed`, `failed` or `cancelled`. */
   readonly status: string
-  /** What goes on, in words. */
+  /** What the task is doing, in words. */
   readonly statusMessage?: string | undefined
   readonly [member: string]: unknown
 }
