@@ -100,8 +100,8 @@ export interface McpStreamsOptions {
   /**
    * Progress in the endpoint's place (MCP, "Progress"): for a request with a `progressToken` about
    * which the endpoint has said nothing for `after` milliseconds, `notifications/progress` with a
-   * growing value is sent each `every` milliseconds, until the endpoint reports progress itself. For
-   * clients that reset their timeout on progress. `false`: none. Default: `false`; `every` is
+   * growing value is sent each `every` milliseconds, until the endpoint reports progress itself.
+   * For clients that reset their timeout on progress. `false`: none. Default: `false`; `every` is
    * `after` where it is absent.
    */
   readonly progress?:
@@ -144,8 +144,8 @@ export interface McpStreamsOptions {
   readonly notifications?: 'auto' | 'always' | 'never' | undefined
   /**
    * Says who a request is from; only the same owner may resume, cancel or see a stream. May be
-   * asynchronous. If it throws or rejects, the request is answered with 500. Default: the client and subject of
-   * `req.auth`, else a hash of `Authorization`, else nobody.
+   * asynchronous. If it throws or rejects, the request is answered with 500. Default: the client
+   * and subject of `req.auth`, else a hash of `Authorization`, else nobody.
    */
   readonly owner?: OwnerFunction | undefined
   /**

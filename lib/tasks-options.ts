@@ -26,8 +26,8 @@ export interface TasksOptions {
   readonly maxPerOwner?: number | undefined
   /**
    * By a tool's name: when a call of it becomes a task. `never`: it does not. `after`: when it has
-   * no result after the time of option `after`. `always`: at once. `required`: at once, and a client
-   * that does not declare the extension is refused. Default: `after`.
+   * no result after the time of option `after`. `always`: at once. `required`: at once, and a
+   * client that does not declare the extension is refused. Default: `after`.
    */
   readonly tools?: Readonly<Record<string, TaskPolicy>> | undefined
 }

@@ -67,8 +67,8 @@ const LONGEST_PAUSE = 5000
  * Makes a request that the server may answer in parts, or later: as long as an answer carries a
  * `nextResumeToken`, the request is repeated with that token, and nothing else changed (the
  * Resuming draft). A request with a token runs nothing a second time, so it is made again if its
- * answer was lost; the first request, without a token, is not, unless `resumableFetch` does it. Over
- * HTTP it asks for tokens in a header (`Prefer: respond-async`), on other wires by
+ * answer was lost; the first request, without a token, is not, unless `resumableFetch` does it.
+ * Over HTTP it asks for tokens in a header (`Prefer: respond-async`), on other wires by
  * `express-mcp-streams/wait` in `_meta`. The first request has none of the draft's own members.
  *
  * ```ts

@@ -56,15 +56,15 @@ export interface ResumableFetchOptions {
    */
   readonly idleTimeout?: number | null | undefined
   /**
-   * Greatest size of one event, or of a reply about a task. Of a JSON answer, as much is read before
-   * it is handed on, so that it can be asked for again. Default: 64 MiB.
+   * Greatest size of one event, or of a reply about a task. Of a JSON answer, as much is read
+   * before it is handed on, so that it can be asked for again. Default: 64 MiB.
    */
   readonly maxEventSize?: number | undefined
   /**
    * Declares the extension `io.modelcontextprotocol/tasks` in tool calls from 2026-07-28 on. If a
    * call becomes a task, it follows the task: the caller gets progress, is asked the task's
-   * questions by its own client, and gets a plain result. Aborting a call cancels its task. Default:
-   * `false`.
+   * questions by its own client, and gets a plain result. Aborting a call cancels its task.
+   * Default: `false`.
    */
   readonly tasks?: boolean | undefined
   /**

@@ -26,8 +26,8 @@ export interface ReconnectingTransport extends TransportLike {
  * A transport that comes back by itself. When a wire is lost it opens another, resumes the streams
  * that are open on the server (Streams draft, `stream/resume`), and sends again what may not have
  * arrived; the client above it notices nothing. It declares `experimental.streams` for its client.
- * With a server that has no `resumableTransport()` it works like the transport that `connect` makes,
- * and closes with it.
+ * With a server that has no `resumableTransport()` it works like the transport that `connect`
+ * makes, and closes with it.
  *
  * @param connect makes a transport of the official SDK, version 1 or 2, for the next wire; not
  * started yet

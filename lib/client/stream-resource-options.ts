@@ -47,8 +47,8 @@ export interface StreamResourceOptions {
   /** Called for each chunk that is handed on. It must not throw. Default: none. */
   readonly onProgress?: ((progress: ResourceProgress) => void) | undefined
   /**
-   * Other origins whose download URLs are followed, without credentials; `'*'`: all. If it is given,
-   * redirects to other origins are followed to these only. Default: download URLs of the MCP
+   * Other origins whose download URLs are followed, without credentials; `'*'`: all. If it is
+   * given, redirects to other origins are followed to these only. Default: download URLs of the MCP
    * server's own origin only, redirects to any (they are how SEP-2532 points to storage).
    */
   readonly trustedOrigins?: readonly string[] | undefined
