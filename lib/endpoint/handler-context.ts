@@ -6,26 +6,27 @@ import type { StreamState } from '../streams/stream-types.js'
 
 /** The stream behind the running handler. */
 export interface CurrentStream {
-  /** The id in the stream URL. It is as good as a key to the stream's messages: do not log it. */
+  /** The id in the stream URL. Whoever has it may be able to read the stream: do not log it. */
   readonly id: string
   readonly state: StreamState
   /**
    * Aborts when the stream fails, is cancelled or is abandoned: nobody will read what the handler
-   * still makes. A client that merely disconnects aborts nothing.
+   * returns. A client that merely loses its connection does not abort it.
    */
   readonly signal: AbortSignal
   /**
    * Closes the client's connection at will (SEP-1335): the stream goes on, the client comes back
-   * after `retry` milliseconds (default: the smaller of option `retry` and one second). Does
-   * nothing towards a client that would not come back, nor while the process is about to end
-   * (`close()`): who is sent away then might not find it again.
+   * after `retry` milliseconds. Default: one second, or option `retry` if that is less, but never
+   * less than `resumeInterval.min`. Does nothing if the client would not come back, or while the
+   * process is about to end (`close()`): a client that is disconnected then might not find it
+   * again.
    */
   disconnect(options?: { readonly retry?: number }): void
   /**
    * Hands a part of the result to a client that collects it with resume tokens (the Resuming
    * draft's "large result sets"): its next answer carries `result`, for a tool `{ content: [...]
    * }`. Parts come in order, each in an answer of its own, and before what the handler returns.
-   * `false`: nobody collects parts, so all of it belongs into the result.
+   * `false`: nobody collects parts, so the part must be in what the handler returns.
    *
    * @throws {TypeError} where `result` is no object that JSON can hold.
    */
