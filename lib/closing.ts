@@ -10,11 +10,11 @@ import type { RelayedCalls } from './routes/relayed-calls.js'
 import type { RelayedResponses } from './routes/relayed-responses.js'
 import type { SharedStreams } from './transport/shared-streams.js'
 
-/** How the process is to be left. */
+/** Options of `close()`. */
 export interface CloseOptions {
   /**
-   * Milliseconds for which calls that run are waited for, a whole number, 0 or more. Then each of
-   * their clients gets an error. Default: 20,000.
+   * Milliseconds for which running calls are waited for, a whole number, 0 or more. After that,
+   * each of their clients gets an error. Default: 20,000.
    */
   readonly drain?: number | undefined
 }

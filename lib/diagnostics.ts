@@ -12,20 +12,20 @@ import type { StreamKind, StreamState } from './streams/stream-types.js'
 /** What a channel's subscribers get. */
 export interface StreamMessage {
   /**
-   * The id in the stream URL: as good as a key to the stream's messages. `undefined` where no
-   * stream was found or made.
+   * The id in the stream URL. Whoever has it may be able to read the stream: keep it private.
+   * `undefined`: no stream was found or made.
    */
   readonly streamId: string | undefined
-  /** `request`: it answers a POST. `listen`: the GET of a session. */
+  /** `request`: the stream answers a POST. `listen`: it is the GET of a session. */
   readonly kind: StreamKind | undefined
   readonly state: StreamState | undefined
   readonly sessionId: string | undefined
   /**
-   * Why: of `failed` and `abandoned` the reason of the error; of `refused` that, that of a resume
-   * token, or `full` for lack of room.
+   * Why it happened. For `failed` and `abandoned`, the reason of the error; for `refused`, the
+   * reason of the error or why a resume token is not valid, or `full` for lack of room.
    */
   readonly reason: string | undefined
-  /** Of `resumed`: milliseconds since the connection before it was lost. */
+  /** For `resumed`: milliseconds since the previous connection was lost. */
   readonly delay: number | undefined
 }
 

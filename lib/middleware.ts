@@ -27,11 +27,12 @@ import { share } from './transport/shared-streams.js'
 export interface McpStreams {
   (req: IncomingMessage, res: ServerResponse, next: (error?: unknown) => void): void
   /**
-   * For a restart, after `server.close()`. Responses from now on pass untouched. Listen channels
-   * end at once, with the time to come back (`retry`, spread by a fifth). Calls that run keep their
-   * connections until they have been answered, and so do transfers; those that are not within
-   * `drain` milliseconds (20,000) end with an error for their client. Resolves when the sockets are
-   * closed, half a second after that at the latest. It may be called again, with a shorter time.
+   * For a restart, to be called after `server.close()`. New responses pass untouched. Listen
+   * channels end at once, with a time to come back (`retry`, spread by a fifth). Running calls keep
+   * their connections until they have been answered, and so do transfers; those that are not done
+   * within `drain` milliseconds (20,000) end with an error for their client. Resolves when the
+   * sockets are closed, half a second after that at the latest; with a backplane, when the other
+   * instances have been told as well. It may be called again with a shorter time.
    *
    * @throws {TypeError} naming the option, for an option that is unknown or has a bad value.
    */
@@ -43,7 +44,8 @@ export interface McpStreams {
 }
 
 /**
- * Makes the SSE responses of the MCP endpoint behind it survive their connections.
+ * Makes the responses of the MCP endpoint behind it survive their connections: event streams, and
+ * slow JSON answers.
  *
  * @throws {TypeError} naming the option, for an option that is unknown or has a bad value.
  */

@@ -11,16 +11,16 @@ export interface Totals {
   readonly resumes: number
   /** Total of connections that broke while their stream had more to send. */
   readonly lostConnections: number
-  /** Of them, those whose client has come back. */
+  /** How many of these had a client that came back. */
   readonly recoveries: number
-  /** Milliseconds that these took to come back, all together. */
+  /** Milliseconds that these clients took to come back, added up. */
   readonly recoveryTime: number
   /**
    * Total of refusals: responses left alone for lack of room, and requests for streams that are not
    * the client's, or gone.
    */
   readonly refusals: number
-  /** Of them, those for lack of room: a sign that limits are too low. */
+  /** How many of these were for lack of room: a sign that limits are too low. */
   readonly refusalsForRoom: number
   /**
    * Total of streams that failed or were abandoned, by reason; reasons that have not occurred are

@@ -5,15 +5,15 @@ import type { Totals } from './observations.js'
 
 /** Counts and sizes at this moment, and totals since the start. */
 export interface McpStreamsStats extends Totals {
-  /** Streams whose endpoint still writes, or may: `answering` and `listening` together. */
+  /** Streams whose endpoint still writes, or may write: `answering` and `listening` together. */
   readonly live: number
-  /** Of them, those that answer requests: calls that run. */
+  /** How many of these answer requests: running calls. */
   readonly answering: number
-  /** Of them, listen channels: the GET by which a session hears what belongs to no call. */
+  /** How many of these are listen channels: the GET on which a session gets other messages. */
   readonly listening: number
   /** Bytes of events of running streams that no connection has been given yet, within `bytes`. */
   readonly undelivered: number
-  /** Streams that wait for input from their client. */
+  /** Live streams that wait for their client's answers. */
   readonly waiting: number
   /** Ended streams that are kept for clients that come back. */
   readonly finished: number
@@ -39,9 +39,9 @@ export interface McpStreamsStats extends Totals {
    */
   readonly bytes: number
   /**
-   * Bytes of what is remembered of streams that are gone, for an hour, so that who comes back for
-   * one is told why; and of download URLs. Bounded by `maxStreams`, and beside `maxBytes`: it does
-   * not fall to 0 when all is over.
+   * Bytes of what is remembered for an hour of streams that are gone, so that a client that comes
+   * back is told why, and of download URLs. Limited by `maxStreams`, and not part of `maxBytes`. It
+   * does not fall to 0 when nothing runs any more.
    */
   readonly remembered: number
   /**
@@ -49,7 +49,7 @@ export interface McpStreamsStats extends Totals {
    * time.
    */
   readonly evictions: number
-  /** Of the connection to other instances; empty without option `backplane`. */
+  /** Figures of the connection to other instances; empty without option `backplane`. */
   readonly backplane: Partial<BackplaneStats>
 }
 

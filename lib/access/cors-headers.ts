@@ -3,8 +3,8 @@
 /**
  * The headers that browsers must be allowed to send and to read, for clients on pages of other
  * origins: those of MCP over HTTP, of stream links, of `resumableFetch` and of `streamResource`.
- * Made for the `cors` package: `cors({ origin, ...corsHeaders })`. Both lists are frozen; add to a
- * copy, such as the `Mcp-Param-*` headers that tools of 2026-07-28 may ask for.
+ * Made for the `cors` package: `cors({ origin, ...corsHeaders })`. Both lists are frozen. Add to a
+ * copy, for instance the `Mcp-Param-*` headers that tools of 2026-07-28 may ask for.
  */
 export const corsHeaders: { readonly allowedHeaders: string[]; readonly exposedHeaders: string[] } =
   Object.freeze({

@@ -4,7 +4,7 @@ import type { IncomingMessage } from 'node:http'
 import { isObject, objectIn } from '../protocol/json-rpc.js'
 import { isLoopbackName } from '../protocol/loopback-name.js'
 
-/** Says who a request is from. `undefined` or '': nobody in particular. */
+/** Says who a request is from; `undefined` or `''`: nobody in particular. */
 export type OwnerFunction = {
   // A method, not a property: then a function of a framework's own request is one, too.
   owner(req: IncomingMessage): string | undefined | Promise<string | undefined>

@@ -10,13 +10,13 @@ export type BackplaneCommand =
   | readonly ['SET', key: string, value: Uint8Array, 'PX', time: number, 'NX']
 
 /**
- * Connects the instances of a service. Nothing is asked of its messages but that most of them
- * arrive: what is lost, doubled or reordered is noticed and mended above.
+ * Connects the instances of a service. Its messages only need to arrive as a rule: those that are
+ * lost, doubled or reordered are noticed and dealt with by its user.
  */
 export interface Backplane {
   /**
-   * What all instances know and nobody else does: the first signs, all are accepted. At least one,
-   * of 16 characters or more.
+   * Secrets that all instances share, and nobody else knows: the first one signs, all are accepted.
+   * At least one, of 16 characters or more.
    */
   readonly secrets: readonly string[]
   /** Milliseconds without a sign of life after which an instance counts as gone. */
@@ -28,8 +28,8 @@ export interface Backplane {
    */
   send(channel: string, message: Uint8Array): void
   /**
-   * Listens to a channel, across lost connections, and also where there is none yet. What it
-   * resolves with ends that.
+   * Listens to a channel, across lost connections, and also while there is no connection yet. It
+   * resolves with a function that ends this.
    */
   listen(channel: string, listener: (message: Uint8Array) => void): Promise<() => void>
   /**
@@ -37,7 +37,10 @@ export interface Backplane {
    * taken, and with anything else otherwise. Rejects where it cannot be carried out.
    */
   command(command: BackplaneCommand): Promise<unknown>
-  /** Hears at once, and then whenever it changes, whether there is a connection. */
+  /**
+   * Calls the listener at once, and then at each change, with whether there is a connection. What
+   * it returns ends this.
+   */
   onUp(listener: (isUp: boolean) => void): () => void
   /**
    * Nothing has come back for so long that the connection must be taken for dead: makes another.
@@ -49,7 +52,7 @@ export interface Backplane {
 export interface BackplaneStats {
   /** 1 while there is a connection, and what is sent over it comes back; else 0. */
   readonly up: number
-  /** 1 while it takes its time, or keys cannot be written; else 0. */
+  /** 1 while it is slow, or keys cannot be written; else 0. */
   readonly degraded: number
   /** Requests of clients that other instances answer now. */
   readonly forwarded: number
@@ -63,8 +66,8 @@ export interface BackplaneStats {
   /** Total of messages that could not be sent: there is no connection, or too much waits for it. */
   readonly unsent: number
   /**
-   * Total of messages that were dropped: cut or made up, of another release, not signed with a
-   * secret of ours, or seen before.
+   * Totals of messages that were dropped: in no valid form, of another release, not signed with one
+   * of the secrets, or seen before.
    */
   readonly malformed: number
   readonly version: number

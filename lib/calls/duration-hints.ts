@@ -10,9 +10,9 @@ import { withTools } from './tool-list.js'
 
 /** How long a call of a tool takes, in milliseconds. */
 export interface DurationHint {
-  /** As a rule. */
+  /** How long a call takes as a rule. */
   readonly typical?: number | undefined
-  /** At the most. */
+  /** How long a call takes at the most. */
   readonly max?: number | undefined
 }
 

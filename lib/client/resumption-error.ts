@@ -1,7 +1,8 @@
 // The one error that a stream's reader can get from us.
 
 /**
- * - `stream-unknown` (404), `events-evicted` (410): the server does not have it any more.
+ * - `stream-unknown` (404), `events-evicted` (410): the server does not have the stream, or its
+ *   events, any more.
  * - `unauthorized` (401, also with fresh headers), `refused` (any other 4xx, or a redirect).
  * - `retries-exhausted`: `maxRetries` attempts in a row brought nothing new; `cause` is what the
  *   last one met.

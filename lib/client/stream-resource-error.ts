@@ -5,12 +5,12 @@
  * - `not-streamable`: the server does not stream it, or does not know the method (-32003, -32601,
  *   406): use `resources/read`.
  * - `too-large`: larger than `maxStreamSize`, said beforehand or found out on the way (-32004).
- * - `unauthorized`: 401 or 403 of the endpoint, also with fresh credentials.
+ * - `unauthorized`: the endpoint answers 401 or 403, also with fresh credentials.
  * - `refused`: any other JSON-RPC error or status; see `rpcError` and `status`.
  * - `untrusted-url`: the server points to where its client must not follow.
  * - `unexpected-answer`: neither the resource nor an answer that SEP-2532 knows.
  * - `wrong-size`: more bytes, or other sizes, than were promised.
- * - `changed`: the resource is another one than when the transfer began.
+ * - `changed`: the resource has changed since the transfer began.
  * - `incomplete`: the transfer broke off, and nothing (a strong `ETag`, a `Last-Modified`) says
  *   that the rest would fit.
  * - `retries-exhausted`: `maxRetries` attempts in a row brought nothing; `cause` is what the last
@@ -43,7 +43,7 @@ export interface FailureDetails {
   readonly rpcError?: RpcError | undefined
 }
 
-/** A resource that cannot be had, or not to its end. */
+/** A resource that cannot be had, or not as a whole. */
 export class ResourceStreamError extends Error {
   override readonly name = 'ResourceStreamError'
   readonly code: ResourceStreamErrorCode

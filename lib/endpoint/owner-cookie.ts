@@ -13,8 +13,8 @@ import { Stage } from './stage.js'
 /** Option `cookie` of `McpStreamsOptions`. */
 export interface CookieOptions {
   /**
-   * What cookies are signed with. Of a list, the first one signs and all are tried: put a new one
-   * in front, take the old one out later.
+   * The secret that cookies are signed with. In a list, the first one signs and all are accepted:
+   * to change the secret, put a new one in front, and take the old one out later.
    */
   readonly secret: string | readonly string[]
   /** The cookie's name. Default: `mcp-streams`. */

@@ -91,7 +91,7 @@ export function faultError(fault: StreamFault): ErrorObject {
   return { code: STREAM_ERROR, message: faultMessage(fault), data: { reason: fault } }
 }
 
-/** What `onError` hears: a stream that failed, or a fault of the options' own functions. */
+/** What `onError` is called with: a stream that failed, or a function of the options that did. */
 export class StreamError extends Error {
   readonly code: StreamFault
 

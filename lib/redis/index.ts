@@ -17,12 +17,12 @@ export interface RedisClient {
 
 /** Options of {@link redisBackplane}. */
 export interface RedisBackplaneOptions {
-  /** Where Redis is: a client whose settings are used for connections of its own. */
+  /** A client of Redis, whose settings are used for two connections of the backplane's own. */
   readonly client: RedisClient
   /**
-   * What all instances share and nobody else knows, 16 characters or more. A list: the first signs,
-   * all are accepted. To change it, add the new one behind the old one everywhere, then put it
-   * first, then take the old one away.
+   * A secret that all instances share and nobody else knows, 16 characters or more; or a list,
+   * whose first one signs while all are accepted. To change it, add the new one behind the old one
+   * at all instances, then put it first, then take the old one away.
    */
   readonly secret: string | readonly string[]
   /**
@@ -30,7 +30,7 @@ export interface RedisBackplaneOptions {
    * lost, 200 to 3,600,000. The same in all instances. Default: 6,000.
    */
   readonly lease?: number | undefined
-  /** What its keys and channels begin with. Default: `mcps:`. */
+  /** The prefix of its keys and channels. Default: `mcps:`. */
   readonly prefix?: string | undefined
 }
 

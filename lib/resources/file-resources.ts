@@ -24,11 +24,11 @@ export interface FileResources {
 }
 
 /**
- * Serves the files below a folder as resources: `files:///a/b.pdf` is `<root>/a/b.pdf`. Files and
- * folders whose names begin with a dot do not exist, nor does what a link leads to outside of the
- * folder, nor what is not a file.
+ * Serves the files below a folder as resources: `files:///a/b.pdf` is `<root>/a/b.pdf`. Not found
+ * are files and folders whose names begin with a dot, targets of links outside of the folder, and
+ * what is not a file.
  *
- * @throws {TypeError} for a root or a base that can be none, and for an option that is unknown.
+ * @throws {TypeError} for a root or a `baseUri` that cannot be one, and for an unknown option.
  */
 export function fileResources(root: string, options: FileResourcesOptions): FileResources {
   if (typeof root !== 'string' || root === '' || root.includes('\0'))

@@ -2,36 +2,36 @@
 import type { IncomingHttpHeaders } from 'node:http'
 
 /**
- * What `open` returns for a resource that exists and cannot be streamed: its client is pointed to
+ * What `open` returns for a resource that exists but cannot be streamed: the client is told to use
  * `resources/read`.
  */
 export const NOT_STREAMABLE: unique symbol = Symbol.for('express-mcp-streams.not-streamable')
 
-/** Bytes, at once or as they come: a web stream or one of Node's. */
+/** Bytes, at once or as they come: a web stream or a Node stream. */
 export type ResourceBytes = Uint8Array | ReadableStream<Uint8Array> | NodeJS.ReadableStream
 
 /**
- * What a resource is, in one of four ways: `path`, `body`, `range` or `redirect`. Everything else
- * says more of it, and may be left out.
+ * What a resource is: it has one of `path`, `body`, `range` and `redirect`. All other members say
+ * more about it, and may be left out.
  */
 export interface Resource {
-  /** A file of this machine. Its size, its time and its validator are read from the file itself. */
+  /** A file on this machine. Size, time and validator are read from the file itself. */
   readonly path?: string | undefined
   /**
-   * The folder that the file at `path` must lie in once it is open, whatever has been moved or
-   * linked meanwhile, and under names that do not begin with a dot. `path` must then be free of
-   * links. Default: none, `path` is taken as it is, and links are followed.
+   * The folder that the file at `path` must lie in once it is open, even if something was moved or
+   * linked meanwhile, and under names that do not begin with a dot. `path` must then have no links.
+   * Default: none; `path` is taken as it is, and links are followed.
    */
   readonly root?: string | undefined
   /**
    * The bytes, a stream of them, or a function that opens one. The function is called only when
-   * bytes are sent: not for `HEAD`, and not to make out a download URL. A stream is destroyed when
+   * bytes are sent: not for `HEAD`, and not when a download URL is made. A stream is destroyed when
    * its client goes.
    */
   readonly body?: ResourceBytes | (() => ResourceBytes | Promise<ResourceBytes>) | undefined
   /**
-   * The bytes from `start` to `end`, both included. Needs `size`. Makes the resource resumable
-   * where it has an `etag` or `lastModified`.
+   * Returns the bytes from `start` to `end`, both included. Needs `size`. Makes the resource
+   * resumable if it has an `etag` or `lastModified`.
    */
   readonly range?:
     ((start: number, end: number) => ResourceBytes | Promise<ResourceBytes>) | undefined
@@ -40,21 +40,21 @@ export interface Resource {
    * Answered with 302.
    */
   readonly redirect?: string | URL | undefined
-  /** Default: by the ending of the name, else `application/octet-stream`. */
+  /** Default: by the extension of the name, else `application/octet-stream`. */
   readonly mimeType?: string | undefined
   /** A file name for `Content-Disposition`. Default: the last part of the path or of the URI. */
   readonly name?: string | undefined
   /**
-   * Bytes of the whole resource. A source that gives fewer or more breaks the connection. Default:
-   * unknown, but of a file or bytes.
+   * Bytes of the whole resource. If the source gives fewer or more, the connection is destroyed.
+   * Default: that of the file or of the bytes, else unknown.
    */
   readonly size?: number | undefined
   /**
-   * A strong validator, with its quotes or without (RFC 9110, 8.8.3). Default: made from a file's
-   * facts, or from the bytes.
+   * A strong validator, with its quotes or without (RFC 9110, 8.8.3). Default: made from the facts
+   * of the file, or from the bytes.
    */
   readonly etag?: string | undefined
-  /** Default: unknown, but of a file. */
+  /** Default: that of the file, else unknown. */
   readonly lastModified?: Date | undefined
 }
 
@@ -62,11 +62,11 @@ export interface Resource {
 export interface ResourceContext {
   /** What the option `owner` says; `undefined`: nobody in particular. */
   readonly owner: string | undefined
-  /** The MCP session of the request, or of the request that made out the download URL. */
+  /** The MCP session of the request, or of the request for the download URL. */
   readonly sessionId: string | undefined
-  /** Headers of the request that bytes are sent to. */
+  /** Headers of the request that is answered with the bytes. */
   readonly headers: IncomingHttpHeaders
-  /** The most bytes that the client takes, as it has declared. */
+  /** The most bytes that the client accepts, as it has declared. */
   readonly maxStreamSize: number | undefined
   /** Aborts when the client goes, when its time is up, and when the server closes. */
   readonly signal: AbortSignal
@@ -74,8 +74,7 @@ export interface ResourceContext {
    * Sends a request to the endpoint as this client would, through everything in front of it.
    * Resolves with the result.
    *
-   * @throws where the endpoint answers with an error: the client gets that error, unless it is
-   * caught.
+   * @throws if the endpoint answers with an error: the client gets that error, unless it is caught.
    */
   readonly askEndpoint: (
     method: string,
@@ -84,19 +83,19 @@ export interface ResourceContext {
 }
 
 /**
- * What `open` may say of a URI: a resource, `NOT_STREAMABLE`, or nothing, which means not found.
+ * What `open` may return: a resource, `NOT_STREAMABLE`, or nothing, which means not found.
  */
 export type OpenedResource = Resource | typeof NOT_STREAMABLE | undefined | null
 
-/** Tells what a URI stands for. */
+/** Says what a URI stands for. */
 export type OpenResource = (
   uri: string,
   context: ResourceContext
 ) => OpenedResource | Promise<OpenedResource>
 
 /**
- * Tells whether an entry of `resources/list` (by its `uri`) or of `resources/templates/list` (by
- * its `uriTemplate`) can be streamed.
+ * Says whether an entry of `resources/list` (by its `uri`) or of `resources/templates/list` (by its
+ * `uriTemplate`) can be streamed.
  */
 export type IsStreamable = (uri: string, entry: Readonly<Record<string, unknown>>) => boolean
 
@@ -112,39 +111,40 @@ export interface ResourceEntry {
 /** The option `resources` of {@link mcpStreams}. */
 export interface ResourcesOptions {
   /**
-   * Tells what a URI stands for. What it throws is told to `onError`; the client gets an internal
-   * error that says nothing of it.
+   * Says what a URI stands for. If it throws, `onError` is called with the error; the client gets
+   * an internal error without details.
    */
   readonly open: OpenResource
   /**
-   * How bytes reach the client: in the response to its POST, or at a download URL of its own (which
-   * needs `publicUrl`). A `redirect` is a redirect in both. Default: `direct`.
+   * How bytes reach the client: in the response to its POST (`direct`), or from a download URL that
+   * is made for it (`download`, which needs `publicUrl`). A `redirect` is a redirect in both modes.
+   * Default: `direct`.
    */
   readonly mode?: 'direct' | 'download' | undefined
   /**
    * The URL of the endpoint as clients see it; `https:` outside of loopback. Download URLs are made
-   * from it and never from what a request says of its host. In `direct` mode it serves clients that
-   * do not accept the bytes in a response to POST. Default: none.
+   * from it, and never from the host that a request names. In `direct` mode they are for clients
+   * that do not accept the bytes in a response to POST. Default: none.
    */
   readonly publicUrl?: string | undefined
   /**
-   * Which entries of the endpoint's lists are marked with `streamable: true`. The endpoint's own
-   * mark stands. Default: none; `fileResources` and `readThrough`, which know what they can send,
-   * bring their own.
+   * Which entries of the endpoint's lists are marked with `streamable: true`. An entry that the
+   * endpoint has marked itself stays as it is. Default: none; `fileResources` and `readThrough`,
+   * which know what they can send, bring their own.
    */
   readonly streamable?: boolean | IsStreamable | undefined
   /**
-   * Milliseconds for which a download URL is good, unless it has been used up before. Default:
+   * Milliseconds for which a download URL is valid, unless it has been used up before. Default:
    * 300,000.
    */
   readonly ticketTtl?: number | undefined
   /**
-   * Milliseconds for which nothing may happen: `open` says nothing, its source gives nothing, or
-   * the client takes nothing. Then the transfer is broken off. `null`: no limit. Default: 120,000.
+   * Milliseconds without progress after which a transfer is broken off: `open` does not answer, its
+   * source gives nothing, or the client takes nothing. `null`: no limit. Default: 120,000.
    */
   readonly timeout?: number | null | undefined
   /**
-   * What `fileResources` brings along for the endpoint's own `resources/list`. Not used by the
+   * What `fileResources` provides for the endpoint's own `resources/list`. Not used by the
    * middleware.
    */
   readonly list?: (() => Promise<readonly ResourceEntry[]>) | undefined

@@ -11,11 +11,11 @@ import type { UndeliveredLimits, UndeliveredQuota } from './undelivered-quota.js
 
 /**
  * - `live`: the endpoint writes, or may write.
- * - `waiting`: for input from the client, nothing held.
- * - `completed`: the endpoint ended it, all responses given.
- * - `failed`: it ended without; a JSON-RPC error took the place of each missing response.
- * - `cancelled`: the client said that it wants no more.
- * - `abandoned`: no client came back in time.
+ * - `waiting`: it waits for its client's answers, and no connection is held.
+ * - `completed`: it has ended, with all its responses.
+ * - `failed`: it has ended without; a JSON-RPC error took the place of each missing response.
+ * - `cancelled`: its client has cancelled it.
+ * - `abandoned`: its client did not come back in time.
  */
 export type StreamState = 'live' | 'waiting' | 'completed' | 'failed' | 'cancelled' | 'abandoned'
 

@@ -8,13 +8,13 @@ import { sharedStreamsOf, type StreamsHandle } from './shared-streams.js'
 export interface ResumableTransportOptions {
   /**
    * Who is at the other end of this wire; only the same owner may resume or poll a stream, or list
-   * those of other sessions of theirs. Default: nobody in particular, so that a stream's id alone
-   * opens it.
+   * the streams of their other sessions. Default: nobody in particular, so that whoever has the id
+   * of a stream can resume it.
    */
   readonly owner?: string | undefined
   /**
-   * Whether `resources/stream` is declared and answered on this wire, where option `resources` of
-   * the middleware has a `publicUrl`: `false` for clients that reach no HTTP, or that have the
+   * Whether `resources/stream` is declared and answered on this wire, if option `resources` of the
+   * middleware has a `publicUrl`. Set `false` for clients that cannot use HTTP, or that have the
    * files themselves. Default: `true`, except on the standard input and output of this process
    * (SEP-2532, stdio Transport).
    */
@@ -24,16 +24,16 @@ export interface ResumableTransportOptions {
 /**
  * Wraps one wire of an MCP server (a WebSocket, a socket, a pipe), so that what its client has
  * asked for survives the loss of the wire. Give the result to the official SDK's
- * `server.connect()`, a server of its own for each wire. When a wire is lost the server hears
- * nothing of it: the client comes back on another wire, wrapped likewise, and sends
- * `stream/resume`; the server's `onclose` comes when it has not done so for
- * `resumeInterval.max`. To a client that does not declare `experimental.streams`, the transport is
- * what it was without us.
+ * `server.connect()`, with a server of its own for each wire. When a wire is lost, the server does
+ * not notice: the client comes back on another wire, which is wrapped in the same way, and sends
+ * `stream/resume`. The server's `onclose` is called if it has not done so for `resumeInterval.max`.
+ * For a client that does not declare `experimental.streams`, the transport works as if it were not
+ * wrapped.
  *
  * @param transport a server transport of the official SDK, version 1 or 2, that has not been
  * started
- * @param streams what `mcpStreams()` returns; it need not be mounted anywhere. All wires that a
- * client may come back on share it
+ * @param streams what `mcpStreams()` returns; it need not be mounted anywhere. It must be the same
+ * for all wires that a client may come back on
  * @throws {TypeError} for anything else, and for a bad option
  */
 export function resumableTransport(

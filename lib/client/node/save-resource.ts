@@ -23,8 +23,8 @@ export interface SavedResource {
 
 /**
  * Streams a resource ({@link streamResource}) to a file. The bytes go to a temporary file in the
- * same folder, which takes the place of `path` only once it is whole and on the disk; where
- * anything fails it is removed, and what was at `path` stays.
+ * same folder, which takes the place of `path` only once it is whole and on the disk; if anything
+ * fails it is removed, and what was at `path` stays.
  *
  * @param path of the file, or its `file:` URL; the folder must be there
  * @throws {ResourceStreamError} when the resource cannot be had, or not to its end; errors of the
