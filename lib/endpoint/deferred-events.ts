@@ -175,8 +175,7 @@ export class DeferredEvents implements EventInterceptor {
     const listeners = this.#isRequestHeard ? req.rawListeners(event) : NOBODY
     if (!listeners.some(listener => this.#inFront.includes(listener)))
       return isInside ? emitAll() : this.#host.runInside(emitAll)
-    const callInFront = (): boolean => this.#call(req, event, args, true)
-    const hasCalled = isInside ? runOutsideContext(callInFront) : callInFront()
+    const hasCalled = this.#call(req, event, args, true)
     return this.#call(req, event, args, false) || hasCalled
   }
 
@@ -193,7 +192,7 @@ export class DeferredEvents implements EventInterceptor {
     if (event === 'error' && emitter.listenerCount(event) === behind.length) return false
     for (const listener of behind) NATIVE.off.call(emitter, event, listener as () => void)
     try {
-      return Reflect.apply(emit, emitter, [event, ...args]) as boolean
+      return runOutsideContext(() => Reflect.apply(emit, emitter, [event, ...args]) as boolean)
     } finally {
       for (const listener of behind) NATIVE.on.call(emitter, event, listener as () => void)
     }
@@ -211,7 +210,7 @@ export class DeferredEvents implements EventInterceptor {
       if (this.#inFront.includes(listener) !== areInFront) continue
       hasCalled = true
       const call = (): unknown => Reflect.apply(listener, emitter, args)
-      if (areInFront) call()
+      if (areInFront) runOutsideContext(call)
       else this.#host.runInside(call)
     }
     return hasCalled

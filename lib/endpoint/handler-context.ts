@@ -139,8 +139,9 @@ export function runInContext<T>(context: HandlerContext, work: () => T): T {
   return context.instance.followsContext ? storage.run(context, work) : work()
 }
 
-/** Runs what is in front of us, although what is behind has called it. */
+/** Runs what is in front of us, although what is behind may have called it. */
 export function runOutsideContext<T>(work: () => T): T {
+  if (storage.getStore() === undefined) return work()
   // Not `exit`: on Node 20 that turns the hooks of the whole process off and on again.
   return storage.run(undefined, work)
 }

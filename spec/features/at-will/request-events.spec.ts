@@ -87,6 +87,68 @@ it.each<[string, (req: IncomingMessage, read: () => void) => unknown]>([
   expect(seen).toEqual([undefined])
 })
 
+describe('somebody in front is outside of the call that ends', () => {
+  /** Whose streams are seen in front when the response finishes and closes. */
+  async function seenInFront(
+    endpoint: Then,
+    front: (res: ServerResponse, hear: (event: string) => void) => void,
+    more: Record<string, string> = {}
+  ): Promise<unknown[]> {
+    const seen = new Awaitable<[event: string, stream: unknown]>()
+    const { url } = await serve(endpoint, {}, [
+      (_req, res, next) => {
+        front(res, event => seen.push([event, currentStream()]))
+        next()
+      }
+    ])
+    await (
+      await post(url, callTool(1, 'any'), { ...headers, ...more })
+    ).ended
+    await seen.nth(2)
+    return [...seen]
+  }
+
+  const listen = (res: ServerResponse, hear: (event: string) => void): void => {
+    for (const event of ['finish', 'close']) res.on(event, () => hear(event))
+  }
+
+  const patchEmit = (res: ServerResponse, hear: (event: string) => void): void => {
+    const { emit } = res
+    res.emit = (event: string, ...args: unknown[]) => {
+      if (event === 'finish' || event === 'close') hear(event)
+      return emit.call(res, event, ...args)
+    }
+  }
+
+  const destroyed: Then = (_req, res) => {
+    res.writeHead(200, { 'Content-Type': 'text/event-stream' })
+    res.write(NOTE)
+    void Promise.resolve().then(() => res.destroy())
+  }
+  const ended: Then = (_req, res) => {
+    res.writeHead(200, { 'Content-Type': 'text/event-stream' })
+    res.end(`data: ${JSON.stringify({ jsonrpc: '2.0', id: 1, result: {} })}\n\n`)
+  }
+  const json: Then = (_req, res) => {
+    res.writeHead(200, { 'Content-Type': 'application/json' })
+    res.end(JSON.stringify({ jsonrpc: '2.0', id: 1, result: {} }))
+  }
+  const OUTSIDE = ['finish', 'close'].map(event => [event, undefined])
+
+  it.each<[string, Then]>([
+    ['that the endpoint ends', ended],
+    ['that the endpoint destroys', destroyed],
+    ['that is left alone', json]
+  ])('where it hears a response %s', async (_what, endpoint) => {
+    expect(await seenInFront(endpoint, listen)).toEqual(OUTSIDE)
+    expect(await seenInFront(endpoint, patchEmit)).toEqual(OUTSIDE)
+  })
+
+  it('where it hears one that is kept under a key', async () => {
+    expect(await seenInFront(json, listen, { 'Idempotency-Key': 'k' })).toEqual(OUTSIDE)
+  })
+})
+
 it('is inside its call when its response drains, and when it closes', async () => {
   const seen = new Awaitable<[event: string, id: string | undefined]>()
   const { url } = await serve(
