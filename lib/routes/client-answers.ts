@@ -127,7 +127,7 @@ async function sendOnce(
   // Another connection may have sent the same answer: whether the endpoint accepts it is not known
   // before it responds.
   while (sending.has(id)) await sending.get(id)
-  if (!stream.openRequests.has(id)) return undefined
+  if (stream.inputWait?.requests.mayAwait(id) !== true) return undefined
   const sent = send(context, stream, received)
   sending.set(id, sent)
   const refusal = await sent

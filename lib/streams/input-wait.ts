@@ -160,6 +160,14 @@ export class InputWait {
   }
 
   /**
+   * The last event, up to one, that may go for its age: none that lies behind a request without an
+   * answer. A listen channel waits for none, and may be there for weeks.
+   */
+  lastBeforeOpen(upTo: number): number {
+    return this.#host.kind === 'listen' ? upTo : this.requests.lastBeforeOpen(upTo)
+  }
+
+  /**
    * Stops for the answers if it has been quiet for long enough, or looks again when it may have
    * been.
    */

@@ -5,6 +5,7 @@ import {
   isObject,
   isRequest,
   isResponse,
+  mayConcernRequests,
   mayHaveId,
   type Message,
   messagesOf,
@@ -56,9 +57,9 @@ export class OutstandingRequests {
   read(bytes: Uint8Array, from: number, to: number, fields: BlockFields): readonly Message[] {
     // While nothing is asked, notifications are of no concern; then one of them may take a request
     // back.
-    const mayMatter = fields.dataLines > 1 || this.open.size > 0
-    if (!fields.isMessage || (!mayMatter && !mayHaveId(bytes, fields.dataFrom, fields.dataTo)))
-      return NO_MESSAGES
+    const mayMatter = this.open.size > 0 ? mayConcernRequests : mayHaveId
+    const { isMessage, dataLines, dataFrom, dataTo } = fields
+    if (!isMessage || (dataLines === 1 && !mayMatter(bytes, dataFrom, dataTo))) return NO_MESSAGES
     let body: unknown
     try {
       body = JSON.parse(dataOf(bytes, from, to, fields))

@@ -54,6 +54,7 @@ export class Retention {
   /** Evicts events whose time is over. Requests without an answer stay, whatever their age. */
   expire(now: number): void {
     this.#log.evict(now - this.#limits.window, this.#lastBeforeOpen)
+    this.#noteEvicted()
   }
 
   /** Memory is short: so many bytes of what has been written go, as far as there are. */
@@ -75,12 +76,17 @@ export class Retention {
     const left = bytes - (held - log.bytes)
     if (left > 0) events += log.evict(Infinity, log.written, left)
     if (events > 0) this.#host.evictedEarly()
-    this.#outstanding.inputWait?.requests.evictedBefore(log.first)
+    this.#noteEvicted()
   }
 
   /** The last event that may go for its age: no request without an answer lies at or before it. */
   get #lastBeforeOpen(): number {
     const { written } = this.#log
-    return this.#outstanding.inputWait?.requests.lastBeforeOpen(written) ?? written
+    return this.#outstanding.inputWait?.lastBeforeOpen(written) ?? written
+  }
+
+  #noteEvicted(): void {
+    const { first, last } = this.#log
+    this.#outstanding.inputWait?.requests.evictedBefore(first, last)
   }
 }

@@ -1,6 +1,6 @@
 // What a stream has asked its client: which of its requests await an answer, and where the turn
 // after an answer begins.
-import type { RequestId } from '../protocol/json-rpc.js'
+import { isOversizedId, type RequestId } from '../protocol/json-rpc.js'
 
 interface Closed {
   /** The cursor from which the client goes on that has given the answer. */
@@ -9,14 +9,17 @@ interface Closed {
   readonly isHandedOver: boolean
 }
 
+/** Requests that await an answer: of one that asks and asks, the oldest are forgotten. */
+const MOST_OPEN = 1000
 /** Requests without an open end that are remembered: for answers that come again, or too late. */
 const MOST_CLOSED = 10_000
-/** Requests that await an answer still although their events are gone. */
+/** Requests of either kind that are remembered still although their events are gone. */
 const MOST_EVICTED = 100
 
 export class ServerRequests {
-  /** Requests without an answer, and the sequences of their events. */
+  /** Requests without an answer, and the sequences of their events, the lowest first. */
   readonly #open = new Map<RequestId, number>()
+  #hasForgotten = false
   /**
    * Made with the first of them: an empty map takes more than the rest of what a call that waits
    * holds here.
@@ -33,7 +36,11 @@ export class ServerRequests {
 
   asked(id: RequestId, sequence: number): void {
     this.#closed?.delete(id)
+    // At the end, also where one of this id is open.
+    this.#open.delete(id)
     this.#open.set(id, sequence)
+    const [oldest] = this.#open.keys()
+    if (this.#open.size > MOST_OPEN && oldest !== undefined) this.#forget(oldest)
   }
 
   /** A request of our own, in which the endpoint has no part: its answer goes no further. */
@@ -61,6 +68,11 @@ export class ServerRequests {
     return this.answered(id, false)
   }
 
+  /** Whether an answer is for the endpoint: what has been forgotten may have asked for it. */
+  mayAwait(id: RequestId): boolean {
+    return this.#open.has(id) || (this.#hasForgotten && this.#closed?.has(id) !== true)
+  }
+
   wasHandedOver(id: RequestId): boolean {
     return this.#closed?.get(id)?.isHandedOver ?? false
   }
@@ -84,20 +96,27 @@ export class ServerRequests {
 
   /** The last sequence, up to one, that no open request that is kept lies at or before. */
   lastBeforeOpen(upTo: number): number {
-    let last = upTo
     for (const sequence of this.#open.values())
-      if (sequence >= this.#first) last = Math.min(last, sequence - 1)
-    return last
+      if (sequence >= this.#first) return Math.min(upTo, sequence - 1)
+    return upTo
   }
 
   /**
-   * Events before a sequence are gone. A client may have them, and answer; of very many requests
-   * the oldest are forgotten.
+   * Events before a sequence are gone, and there is one after them up to `last`. A client may have
+   * them, and answer; of very many requests the oldest are forgotten.
    */
-  evictedBefore(first: number): void {
+  evictedBefore(first: number, last: number): void {
+    if (first === this.#first) return
     this.#first = first
     const gone = [...this.#open].filter(([, sequence]) => sequence < first)
-    for (const [id] of gone.slice(0, -MOST_EVICTED)) this.#open.delete(id)
+    gone.forEach(([id], i) => {
+      if (i < gone.length - MOST_EVICTED || isOversizedId(id)) this.#forget(id)
+    })
+    // Who would go on from there is refused, whatever has been answered.
+    const over = [...(this.#closed ?? [])].filter(
+      ([, { cursor }]) => cursor + 1 < first && cursor < last
+    )
+    for (const [id] of over.slice(0, -MOST_EVICTED)) this.#closed?.delete(id)
   }
 
   /** The stream is over: nothing is awaited. */
@@ -105,8 +124,14 @@ export class ServerRequests {
     for (const id of [...this.#open.keys()]) this.withdrawn(id)
   }
 
+  #forget(id: RequestId): void {
+    this.#open.delete(id)
+    this.#hasForgotten = true
+  }
+
   #close(id: RequestId, closed: Closed): void {
     this.#open.delete(id)
+    if (isOversizedId(id)) return
     this.#closed ??= new Map<RequestId, Closed>()
     this.#closed.set(id, closed)
     if (this.#closed.size <= MOST_CLOSED) return

@@ -113,9 +113,9 @@ export class SessionStreams {
    */
   answered(id: RequestId): boolean {
     this.requests.questions.delete(id)
-    const stream = this.all.find(({ openRequests }) => openRequests.has(id))
-    stream?.answered(id)
-    return stream !== undefined || this.#own === undefined || this.requests.hasUnkept
+    const isAwaited = this.all.some(({ inputWait }) => inputWait?.requests.mayAwait(id) === true)
+    this.all.find(({ openRequests }) => openRequests.has(id))?.answered(id)
+    return isAwaited || this.#own === undefined || this.requests.hasUnkept
   }
 
   /**

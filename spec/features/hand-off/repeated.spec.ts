@@ -427,3 +427,24 @@ describe('an answer to the endpoint, without a session,', () => {
     expect(await afterAnswer(ALICE, links[1])).toEqual([200, 0])
   })
 })
+
+it('an answer to a question that is too old to be remembered reaches the endpoint with the others', async () => {
+  const ids = Array.from({ length: 1002 }, (_, i) => i + 1)
+  const endpoint = askingEndpoint(async (call, ask) => {
+    await Promise.all([1, 1002].map(id => ask(id)).concat(ids.slice(1, -1).map(id => ask(id))))
+    call.result({ done: true })
+  })
+  const { url } = await serve(endpoint, QUICK)
+  const first = await post(url, callTool(1, 'any'), ANNOUNCED)
+  await first.ended
+  const response = await post(
+    linkOf(first, url),
+    ids.map(id => yes(id)),
+    ANNOUNCED
+  )
+  expect(response.status).toBe(200)
+  await response.ended
+  expect(response.messages().at(-1)).toMatchObject({ id: 1, result: { done: true } })
+  const seen = endpoint.answers.map(({ message }) => message.id)
+  expect(seen.sort((a, b) => a - b)).toEqual(ids)
+})

@@ -160,6 +160,20 @@ describe('a client that declares streams', () => {
     expect(errors).toEqual([])
   })
 
+  it('is heard also with the answer to a question that a thousand have followed', async () => {
+    const { url, servers } = await serveWires('v1')
+    const wire = await openSession(url)
+    const { server } = servers[0]!
+    const pongs = Array.from({ length: 1001 }, () => server.ping())
+    const isPing = ({ method }: Json): boolean => method === 'ping'
+    await until(() => wire.messages.filter(isPing).length === pongs.length)
+    const [first] = wire.messages.filter(isPing)
+    wire.send(result(first.id, {}))
+    expect(await pongs[0]).toEqual({})
+    for (const { id } of wire.messages.filter(isPing).slice(1)) wire.send(result(id, {}))
+    await Promise.all(pongs)
+  })
+
   it('does not run a call twice that it sends again on a new wire', async () => {
     const { url, log } = await serveWires('v1')
     const wire = await openSession(url)

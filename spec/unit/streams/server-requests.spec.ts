@@ -144,7 +144,7 @@ describe('what must stay in the log', () => {
   it('if it goes all the same, its answer is awaited still, and it holds nothing more in the log', () => {
     requests.asked('a', 4)
     requests.asked('b', 7)
-    requests.evictedBefore(5)
+    requests.evictedBefore(5, 10)
     expect([open(), requests.cursorAfter(['a']), requests.lastBeforeOpen(10)]).toEqual([
       [
         ['a', 4],
@@ -158,9 +158,82 @@ describe('what must stay in the log', () => {
 
   it('of very many that have gone, the oldest are forgotten', () => {
     for (let id = 1; id <= 150; id++) requests.asked(id, id)
-    requests.evictedBefore(141)
+    requests.evictedBefore(141, 150)
     expect([...requests.open.keys()]).toEqual(Array.from({ length: 110 }, (_, i) => i + 41))
     expect([requests.cursorAfter([40]), requests.answered(40, true)]).toEqual([undefined, false])
+  })
+})
+
+describe('whether an answer is for the endpoint', () => {
+  it('is certain of what is open, and of what is not', () => {
+    requests.asked('open', 1)
+    requests.asked('closed', 2)
+    requests.answered('closed', false)
+    expect(['open', 'closed', 'unheard of'].map(id => requests.mayAwait(id))).toEqual([
+      true,
+      false,
+      false
+    ])
+  })
+
+  it('is not where some have been forgotten: it may be to one of those', () => {
+    for (let id = 1; id <= 150; id++) requests.asked(id, id)
+    requests.answered(150, false)
+    requests.evictedBefore(151, 151)
+    expect([1, 149, 150].map(id => [requests.open.has(id), requests.mayAwait(id)])).toEqual([
+      [false, true],
+      [true, true],
+      [false, false]
+    ])
+  })
+})
+
+describe('of a stream that asks and asks', () => {
+  it('the newest thousand requests are open, and hold what follows them in the log', () => {
+    for (let id = 1; id <= 1500; id++) requests.asked(id, id)
+    expect([...requests.open.keys()]).toEqual(Array.from({ length: 1000 }, (_, i) => i + 501))
+    expect(requests.lastBeforeOpen(1500)).toBe(500)
+  })
+
+  it('one that has been asked again is among the newest', () => {
+    requests.asked('again', 1)
+    requests.asked('first', 2)
+    requests.asked('again', 3)
+    expect([open(), requests.lastBeforeOpen(9)]).toEqual([
+      [
+        ['first', 2],
+        ['again', 3]
+      ],
+      1
+    ])
+  })
+
+  it('answers are remembered for as long as the turn after them is kept, and a hundred beyond', () => {
+    const ids = Array.from({ length: 200 }, (_, i) => i + 1)
+    for (const id of ids) {
+      requests.asked(id, 10 * id)
+      requests.answered(id, true)
+    }
+    const remembered = () => ids.filter(id => requests.cursorAfter([id]) !== undefined)
+    requests.evictedBefore(1501, 9999)
+    expect(remembered()).toEqual(ids.slice(49))
+    requests.evictedBefore(1502, 9999)
+    expect(remembered()).toEqual(ids.slice(50))
+    // Nothing has come after the last: its turn is whole, although nothing is kept of the log.
+    requests.evictedBefore(2001, 2000)
+    expect(remembered()).toEqual(ids.slice(99))
+  })
+
+  it('ids of absurd length are not kept longer than their events', () => {
+    const long = (id: number) => `${id}`.padEnd(2000, 'x')
+    requests.asked(long(1), 1)
+    requests.asked(long(2), 2)
+    expect([requests.answered(long(2), true), requests.wasHandedOver(long(2))]).toEqual([
+      true,
+      false
+    ])
+    requests.evictedBefore(2, 5)
+    expect([open(), requests.mayAwait(long(1))]).toEqual([[], true])
   })
 })
 

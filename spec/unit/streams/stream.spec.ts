@@ -2,7 +2,7 @@
 // back.
 
 import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals'
-import { eventId } from '../../helpers/mcp.js'
+import { cancelled, eventId } from '../../helpers/mcp.js'
 import type { Stream } from '../../../lib/streams/stream.js'
 import type { StreamState } from '../../../lib/streams/stream-types.js'
 import {
@@ -553,6 +553,20 @@ describe('the events of a stream', () => {
     expect(stream.log.first).toBe(5)
   })
 
+  it('of a listen channel go after the window, whatever has not been answered: it may be there for weeks', () => {
+    const { stream } = open(newTable({ window: 1000 }).table, { kind: 'listen', requestIds: [] })
+    stream.attach(new FakeReader(), 0)
+    for (let at = 1000; at <= 1_000_000; at += 1000) {
+      append(stream, { jsonrpc: '2.0', id: `ping ${at}`, method: 'ping' })
+      append(stream, progress('x'.repeat(200)))
+      deliver(stream, stream.log.last - 2, at)
+      stream.retention.expire(at)
+    }
+    expect(stream.log.bytes).toBeLessThan(200_000)
+    expect(stream.openRequests.size).toBeLessThan(500)
+    expect(stream.openRequests.has('ping 1000000')).toBe(true)
+  })
+
   it('go at the limit, unanswered requests after all the others', () => {
     const { stream } = open(newTable({ maxStreamBytes: 350_000 }).table)
     append(stream, large())
@@ -570,6 +584,17 @@ describe('the events of a stream', () => {
     append(stream, large())
     expect(stream.log.first).toBe(3)
   })
+})
+
+it('notifications are not parsed while a request is open, but for those that may take it back', () => {
+  const { stream } = open(newTable().table)
+  append(stream, { jsonrpc: '2.0', id: 'ask', method: 'ping' })
+  const parse = jest.spyOn(JSON, 'parse')
+  append(stream, progress('one'))
+  expect(parse).not.toHaveBeenCalled()
+  append(stream, cancelled('ask'))
+  expect([parse.mock.calls.length, stream.openRequests.size]).toEqual([1, 0])
+  parse.mockRestore()
 })
 
 describe('the readers of a stream', () => {
