@@ -1,8 +1,9 @@
 // `currentStream()`: the stream of the request that the running code works for, without plumbing.
-import { AsyncLocalStorage } from 'node:async_hooks'
+import { AsyncLocalStorage, AsyncResource } from 'node:async_hooks'
 import { isObject } from '../protocol/json-rpc.js'
 import type { Stream } from '../streams/stream.js'
 import type { StreamState } from '../streams/stream-types.js'
+import { runOutsideBy } from '../streams/timer.js'
 
 /** The stream behind the running handler. */
 export interface CurrentStream {
@@ -130,6 +131,10 @@ const STORAGE = Symbol.for('express-mcp-streams.context')
 type Contexts = AsyncLocalStorage<HandlerContext | undefined>
 const globals = globalThis as { [STORAGE]?: Contexts }
 const storage: Contexts = (globals[STORAGE] ??= new AsyncLocalStorage())
+
+/** Stands for what no call has begun; that is so for the contexts of others too. */
+const NO_CALL = new AsyncResource('express-mcp-streams')
+runOutsideBy(work => NO_CALL.runInAsyncScope(work))
 
 /**
  * Runs what is behind us. Up to Node 22 the first context that is followed costs every promise of

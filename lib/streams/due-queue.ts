@@ -1,6 +1,7 @@
 // One timer for all that becomes due the same time after it began: a call that is over before costs
 // a place in a list, and no timer.
 import { LONGEST_TIMEOUT, now } from '../protocol/clock.js'
+import { outsideOfCalls } from './timer.js'
 
 /** Something that waits. It stands in one queue at a time. */
 export class Waiting {
@@ -76,7 +77,8 @@ export class DueQueue {
    * it fires.
    */
   #start(delay: number): void {
-    this.#timer = setTimeout(() => this.#fire(), Math.min(delay, LONGEST_TIMEOUT))
+    const fire = (): void => this.#fire()
+    this.#timer = outsideOfCalls(() => setTimeout(fire, Math.min(delay, LONGEST_TIMEOUT)))
     this.#timer.unref?.()
   }
 

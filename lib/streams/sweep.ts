@@ -1,6 +1,6 @@
 // Looks again and again at what ends by time: one timer for all of it, and none while there is
 // nothing.
-import { Timer } from './timer.js'
+import { outsideOfCalls, Timer } from './timer.js'
 
 const SHORTEST = 1000
 const LONGEST = 30_000
@@ -27,7 +27,7 @@ export class Sweep {
   begin(): void {
     if (this.#isSet || this.#isClosed) return
     this.#isSet = true
-    this.#timer.start(this.#period)
+    outsideOfCalls(() => this.#timer.start(this.#period))
   }
 
   /** There is nothing any more. */

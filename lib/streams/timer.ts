@@ -25,3 +25,19 @@ export class Timer {
     this.#timer = undefined
   }
 }
+
+/** Runs what starts a timer that many calls share: see `outsideOfCalls`. */
+let outside: <T>(work: () => T) => T = work => work()
+
+/**
+ * A timer that many calls share is of none of them: what it ends would be heard of in the async
+ * context of the one call that has started it, and that would be kept for as long as it runs.
+ */
+export function outsideOfCalls<T>(work: () => T): T {
+  return outside(work)
+}
+
+/** Called where there are async contexts. */
+export function runOutsideBy(run: <T>(work: () => T) => T): void {
+  outside = run
+}

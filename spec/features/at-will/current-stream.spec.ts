@@ -355,3 +355,27 @@ describe('with `currentStream: false`', () => {
     expect(seen).toEqual([undefined])
   })
 })
+
+it('a connection that is kept alive is written to outside of other calls', async () => {
+  const calls = new AsyncLocalStorage<string>()
+  const seen: (string | undefined)[] = []
+  const endpoint = rawEndpoint(call => void call.open())
+  const { url } = await serve(endpoint, { keepAlive: 20 }, [
+    (req, res, next) => {
+      const { write } = res
+      res.write = (...args: unknown[]) => {
+        if (Buffer.from(args[0] as Uint8Array).at(0) === 0x3a) seen.push(calls.getStore())
+        return Reflect.apply(write, res, args) as boolean
+      }
+      calls.run(req.get('Authorization')!, next)
+    }
+  ])
+  const two = await Promise.all(
+    ['one', 'two'].map(auth =>
+      post(url, callTool(1, 'any'), { ...headers, ...headersFor({ auth }) })
+    )
+  )
+  await until(() => seen.length >= 4)
+  for (const response of two) response.destroy()
+  expect(new Set(seen)).toEqual(new Set([undefined]))
+})
