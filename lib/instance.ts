@@ -22,6 +22,7 @@ import { OwnIds } from './endpoint/own-ids.js'
 import { OwnerCookie } from './endpoint/owner-cookie.js'
 import { ProgressReports } from './endpoint/progress-reports.js'
 import { SlowAnswers } from './endpoint/slow-answers.js'
+import { Unanswered } from './endpoint/unanswered.js'
 import { ResumeTokens } from './calls/resume-tokens.js'
 import { Tasks } from './calls/tasks/tasks.js'
 import { ResourceAnswers } from './resources/resource-answers.js'
@@ -60,6 +61,7 @@ export class Instance implements RoutesInstance {
   readonly listenRules = new ListenRules()
   readonly slow: SlowAnswers
   readonly progress: ProgressReports | undefined
+  readonly unanswered: Unanswered
 
   // What is answered in its place.
   readonly resources: ResourceAnswers | undefined
@@ -124,6 +126,7 @@ export class Instance implements RoutesInstance {
     this.bodies = bodyQuota(settings)
     this.slow = new SlowAnswers({ ...settings, maxSessions: maxStreams })
     this.progress = progress === false ? undefined : new ProgressReports(progress)
+    this.unanswered = new Unanswered(this, maxStreams)
     this.resources =
       resources &&
       new ResourceAnswers(resources, this, maxStreams, error => this.report(error, undefined))

@@ -4,7 +4,7 @@ import { nanoid } from 'nanoid'
 import type { CapturedAnswerListener } from '../endpoint/answer-capture.js'
 import type { CallRun, EndpointCall } from '../endpoint/call-run.js'
 import type { EndpointAnswer } from '../endpoint/endpoint-answer.js'
-import { tellEndpoint, tellUnanswered } from '../endpoint/endpoint-client.js'
+import { tellEndpoint } from '../endpoint/endpoint-client.js'
 import { endSession } from '../endpoint/outcome.js'
 import type { RequestContext } from '../endpoint/request-context.js'
 import { cancellation, isRequest, type Message, type RequestMessage } from '../protocol/json-rpc.js'
@@ -71,7 +71,7 @@ export class TokenRun implements CapturedAnswerListener {
   message(message: Message, text: string): void {
     const { req, session } = this.#post
     if (this.#acceptsEvents) this.#call.append(text)
-    else if (isRequest(message)) tellUnanswered(this.#calls.parts, req, message.id, session)
+    else if (isRequest(message)) this.#calls.parts.unanswered.tell(req, [message.id], session)
   }
 
   answered(answer: EndpointAnswer): void {

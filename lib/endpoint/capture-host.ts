@@ -8,7 +8,6 @@ import type { Stream } from '../streams/stream.js'
 import type { Connection } from '../readers/connection.js'
 import { JsonReply } from '../readers/json-reply.js'
 import type { DueBody } from './due-body.js'
-import { tellUnanswered } from './endpoint-client.js'
 import type { HandlerContext } from './handler-context.js'
 import { keepBody } from './node-internals.js'
 import type { InitializeAnswer } from './outcome.js'
@@ -164,8 +163,7 @@ export class CaptureHost {
   unanswered(requestIds: readonly RequestId[]): void {
     const { instance, req } = this.request
     const { sessionId } = this.handler.stream ?? {}
-    instance.debug('no answer to %d requests: the endpoint is told', requestIds.length)
-    for (const id of requestIds) tellUnanswered(instance, req, id, sessionId)
+    instance.unanswered.tell(req, requestIds, sessionId)
   }
 
   /** The stream is not ours. */

@@ -10,7 +10,6 @@ import type { Stream } from '../streams/stream.js'
 import type { Producer } from '../streams/stream-types.js'
 import type { Capture } from './capture-types.js'
 import { openEarlyStream } from './early-stream.js'
-import { tellUnanswered } from './endpoint-client.js'
 import { keepBody } from './node-internals.js'
 import type { ProgressReport } from './progress-reports.js'
 import type { RequestContext } from './request-context.js'
@@ -260,7 +259,7 @@ export class ClientReply implements Producer {
 
   unanswered(requestIds: readonly RequestId[]): void {
     const { instance, req, session } = this.#context
-    for (const id of requestIds) tellUnanswered(instance, req, id, session)
+    instance.unanswered.tell(req, requestIds, session)
   }
 
   /** Its stream is over. A client that could not come back has merely left. */

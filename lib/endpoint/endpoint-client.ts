@@ -4,8 +4,8 @@ import { type IncomingMessage, request, Server, type ServerResponse } from 'node
 import type { Duplex } from 'node:stream'
 import { Server as TlsServer } from 'node:tls'
 import { nanoid } from 'nanoid'
-import { faultError, faultMessage } from '../protocol/errors.js'
-import type { Message, RequestId } from '../protocol/json-rpc.js'
+import { faultMessage } from '../protocol/errors.js'
+import type { Message } from '../protocol/json-rpc.js'
 import { withoutStream } from '../protocol/link-header.js'
 import { Timer } from '../streams/timer.js'
 import { type EndpointAnswer, readAnswer } from './endpoint-answer.js'
@@ -133,31 +133,22 @@ export interface DebugLog {
 
 /**
  * Tells the endpoint something that its client does not: what it says to that is for nobody.
- * Resolves when it has heard it, or will not.
+ * Resolves when it has heard it; with `false`, when it has not answered.
  */
 export async function tellEndpoint(
   { debug }: DebugLog,
   req: IncomingMessage,
   message: object,
   options: InjectOptions
-): Promise<void> {
+): Promise<boolean> {
   try {
     const answer = await sendToEndpoint(req, message, { patience: PATIENCE, ...options })
     answer.destroy()
+    return true
   } catch (error) {
     debug('the endpoint did not take it: %o', error)
+    return false
   }
-}
-
-/** Nobody answers a request of the endpoint. */
-export function tellUnanswered(
-  log: DebugLog,
-  req: IncomingMessage,
-  id: RequestId,
-  sessionId: string | undefined
-): void {
-  const error = faultError('unanswered')
-  void tellEndpoint(log, req, { jsonrpc: '2.0', id, error }, { sessionId })
 }
 
 /** Gives a server a connection, as if it had come over the network. */

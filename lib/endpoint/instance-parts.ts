@@ -18,6 +18,7 @@ import type { IdempotencyStore } from './idempotency-store.js'
 import type { ProgressReports } from './progress-reports.js'
 import type { OwnerCookie } from './owner-cookie.js'
 import type { SlowAnswers } from './slow-answers.js'
+import type { Unanswered } from './unanswered.js'
 
 /** Something that a client did with a stream, or was refused. */
 export type ClientEventName = 'connection-lost' | 'resumed' | 'taken-over' | 'refused'
@@ -41,6 +42,8 @@ export interface InstanceParts {
   /** What the endpoint has said of clients. */
   readonly admissions: Admissions
   readonly connections: Connections
+  /** Tells endpoints of requests of theirs that nobody will answer. */
+  readonly unanswered: Unanswered
   /** Where other instances find results that nobody has fetched; `undefined`: there are none. */
   readonly kept: Keeper | undefined
   readonly idempotency: IdempotencyStore

@@ -1,0 +1,83 @@
+// Requests of endpoints that nobody will answer: each endpoint is told so, by a message that comes
+// as its client's would.
+import type { IncomingMessage } from 'node:http'
+import { faultError } from '../protocol/errors.js'
+import type { RequestId } from '../protocol/json-rpc.js'
+import { outsideOfCalls } from '../streams/timer.js'
+import { type DebugLog, tellEndpoint } from './endpoint-client.js'
+
+/**
+ * Told at a time. After an outage many clients are given up in one moment, each with all that it
+ * has been asked meanwhile: nobody else must wait until all of that is told.
+ */
+const MOST_AT_ONCE = 8
+
+/** What one client has been asked. */
+interface Asked {
+  readonly req: IncomingMessage
+  readonly ids: RequestId[]
+  readonly sessionId: string | undefined
+}
+
+export class Unanswered {
+  /** In turn: many requests of one endpoint do not keep those of others waiting. */
+  readonly #asked = new Set<Asked>()
+  #telling = 0
+  #isGoingOn = false
+  readonly #log: DebugLog
+  readonly #most: number
+
+  /** @param most clients whose endpoints may wait for their turn; beyond it the oldest hear nothing. */
+  constructor(log: DebugLog, most: number) {
+    this.#log = log
+    this.#most = most
+  }
+
+  /** Tells the endpoint that a request came to, for each of its own requests. */
+  tell(
+    req: IncomingMessage,
+    requestIds: readonly RequestId[],
+    sessionId: string | undefined
+  ): void {
+    this.#log.debug('no answer to %d requests: the endpoint is told', requestIds.length)
+    this.#asked.add({ req, ids: [...requestIds].reverse(), sessionId })
+    const [oldest] = this.#asked
+    if (this.#asked.size > this.#most && oldest !== undefined) {
+      this.#log.debug('too many endpoints are to be told that nobody answers: one is not')
+      this.#asked.delete(oldest)
+    }
+    this.#tellNext()
+  }
+
+  #tellNext(): void {
+    for (const asked of this.#asked) {
+      if (this.#telling >= MOST_AT_ONCE) return
+      this.#asked.delete(asked)
+      const id = asked.ids.pop()
+      if (id === undefined) continue
+      this.#asked.add(asked)
+      this.#telling++
+      void this.#tellOne(asked, id)
+    }
+  }
+
+  async #tellOne(asked: Asked, id: RequestId): Promise<void> {
+    const { req, sessionId } = asked
+    const answer = { jsonrpc: '2.0', id, error: faultError('unanswered') }
+    const isHeard = await outsideOfCalls(() => tellEndpoint(this.#log, req, answer, { sessionId }))
+    this.#telling--
+    // An endpoint that says nothing to one would keep all others waiting, for each of the rest.
+    if (!isHeard) this.#asked.delete(asked)
+    this.#goOn()
+  }
+
+  /** Whoever else has something to do has a turn first: all of this may be done in memory. */
+  #goOn(): void {
+    if (this.#isGoingOn) return
+    this.#isGoingOn = true
+    setImmediate(() => {
+      this.#isGoingOn = false
+      this.#tellNext()
+    })
+  }
+}
