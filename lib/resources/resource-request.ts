@@ -1,6 +1,7 @@
 // One request for a resource: how long it may last, and what is to be let go when it is over.
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { Timer } from '../streams/timer.js'
+import { responseOnTurn } from '../endpoint/node-internals.js'
 import { whenClosed } from '../endpoint/socket-closed.js'
 import { ClientGone } from './send-bytes.js'
 
@@ -85,6 +86,18 @@ export class ResourceRequest extends Waiting {
     res.once('close', this.#onClose)
     this.#unwatchSocket = whenClosed(req.socket, this.#onClose)
     if (res.destroyed || req.socket.destroyed) this.#onClose()
+  }
+
+  /**
+   * Resolves when no other response is in front of its own: where requests are pipelined, a file
+   * that is opened before would be held for nothing, and nobody would hear that its client has gone.
+   */
+  async turn(): Promise<void> {
+    const { req, res } = this
+    const isQueued = res.socket === null && !res.writableEnded
+    if (!isQueued || responseOnTurn(req.socket) === undefined) return
+    const begins = new Promise(resolve => res.once('socket', resolve))
+    await this.wait(begins, null, () => undefined)
   }
 
   /** Its answer has been given: what comes now is no news. */

@@ -174,6 +174,7 @@ export class ResourceService {
     leaveUncompressed(request.req)
     this.#requests.add(request)
     try {
+      await request.turn()
       this.throwIfClosing()
       await work()
     } catch (error) {

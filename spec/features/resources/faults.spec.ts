@@ -540,6 +540,31 @@ it('a dozen requests on one connection cost no listener each', async () => {
   expect(Math.max(...listeners)).toBeLessThan(10)
 })
 
+it('requests that are pipelined are looked at one after another, and let go when their client leaves', async () => {
+  const opened: string[] = []
+  const { source } = endless()
+  const { url, headers, errors, streams } = await serveResources({
+    open: uri => (opened.push(uri), { body: source }),
+    timeout: null
+  })
+  const socket = connect(Number(new URL(url).port), '127.0.0.1').pause()
+  const head = Object.entries({ ...headers, host: 'x', 'content-type': 'application/json' })
+  const fields = head.map(([name, value]) => `${name}: ${value}\r\n`).join('')
+  for (let i = 1; i <= 50; i++) {
+    const body = JSON.stringify(request(i, 'resources/stream', { uri: `a:${i}` }))
+    socket.write(`POST /mcp HTTP/1.1\r\n${fields}content-length: ${body.length}\r\n\r\n${body}`)
+  }
+  await until(() => opened.length > 0 && streams.stats().transfers === 50)
+  // Time for all of them.
+  await sleep(50)
+  expect(opened).toEqual(['a:1'])
+  const gone = closed(source)
+  socket.destroy()
+  await gone
+  await until(() => streams.stats().transfers === 0)
+  expect([opened, errors]).toEqual([['a:1'], []])
+})
+
 describe('close()', () => {
   it('finds no timer that would keep the process alive', async () => {
     const timers = () => process.getActiveResourcesInfo().filter(name => name === 'Timeout').length
