@@ -2,6 +2,7 @@
 // somebody in front may have given or ended it meanwhile, and what fails in it must not end the
 // process.
 import type { IncomingMessage, OutgoingHttpHeaders, ServerResponse } from 'node:http'
+import { Socket } from 'node:net'
 import { faultError, type StreamFault } from '../protocol/errors.js'
 import { type ErrorObject, errorResponse, type RequestId } from '../protocol/json-rpc.js'
 import { passedOn } from './response-headers.js'
@@ -37,6 +38,25 @@ export function guarded(res: ServerResponse, write: () => unknown): void {
     write()
   } catch {
     res.destroy()
+  }
+}
+
+/**
+ * Breaks off what has been begun, so that nobody takes it for the whole. Where neither a length nor
+ * chunks say how much there is, as over HTTP/1.0, which proxies such as nginx speak to the servers
+ * behind them, an end of the connection is the end of the body: there it is reset.
+ */
+export function breakOff(res: ServerResponse): void {
+  const isFramed = res.chunkedEncoding || res.hasHeader('Content-Length')
+  if (!isFramed && res.socket instanceof Socket) reset(res.socket)
+  res.destroy()
+}
+
+function reset(socket: Socket): void {
+  try {
+    socket.resetAndDestroy()
+  } catch {
+    // Such as under TLS, where Node resets none.
   }
 }
 

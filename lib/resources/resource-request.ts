@@ -2,6 +2,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { Timer } from '../streams/timer.js'
 import { responseOnTurn } from '../endpoint/node-internals.js'
+import { breakOff } from '../endpoint/reply.js'
 import { whenClosed } from '../endpoint/socket-closed.js'
 import { ClientGone } from './send-bytes.js'
 
@@ -112,7 +113,7 @@ export class ResourceRequest extends Waiting {
    */
   breakOff(reason: Error): void {
     this.controller.abort(reason)
-    if (this.res.headersSent) this.res.destroy()
+    if (this.res.headersSent) breakOff(this.res)
   }
 }
 

@@ -6,7 +6,7 @@ import { withEnvelope } from '../protocol/envelope.js'
 import { StreamError } from '../protocol/errors.js'
 import { WhenIdle } from '../streams/when-idle.js'
 import type { InstanceParts } from '../endpoint/instance-parts.js'
-import { canAnswer, claim, relayAnswer } from '../endpoint/reply.js'
+import { breakOff, canAnswer, claim, relayAnswer } from '../endpoint/reply.js'
 import { closeWhenIdle } from '../endpoint/socket-closed.js'
 import { deliver, type Delivery } from './deliver.js'
 import { EndpointQuestions } from './endpoint-questions.js'
@@ -230,7 +230,7 @@ export class ResourceService {
     // What was broken off fails in many ways, for one reason.
     const error: unknown = signal.aborted ? signal.reason : thrown
     const failure = this.failureOf(error)
-    if (res.headersSent) return void (request.isSending && res.destroy())
+    if (res.headersSent) return void (request.isSending && breakOff(res))
     if (!canAnswer(res) || error instanceof ClientGone) return void res.destroy()
     answer(failure)
   }

@@ -5,7 +5,7 @@ import type { Exchange, ExchangeUser } from '../backplane/exchange.js'
 import type { StreamFault } from '../protocol/errors.js'
 import type { RequestId } from '../protocol/json-rpc.js'
 import { KEEP_ALIVE_COMMENT } from '../protocol/sse-writer.js'
-import { canAnswer, claim, isWritable, refuse } from '../endpoint/reply.js'
+import { breakOff, canAnswer, claim, isWritable, refuse } from '../endpoint/reply.js'
 import { Timer } from '../streams/timer.js'
 import { PassedEvents } from './event-end.js'
 import {
@@ -149,7 +149,7 @@ export class RelayedResponse implements ExchangeUser {
   /** A response that is not whole must not look as if it were. */
   #breakOff(): void {
     const mayComeBack = this.#streamId !== undefined || this.#events?.hasIds === true
-    if (!this.#canGoOn) this.#res.destroy()
+    if (!this.#canGoOn) breakOff(this.#res)
     else if (mayComeBack) this.#res.end()
     else tellBroken(this.#res, this.#options.requestIds)
   }

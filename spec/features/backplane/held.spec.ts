@@ -2,6 +2,8 @@
 // channel, a call of its session, a download.
 
 import { afterEach, expect, it } from '@jest/globals'
+import { connect } from 'node:net'
+import { PassThrough } from 'node:stream'
 import type { McpStreamsOptions } from '../../../lib/index.js'
 import { cluster } from '../../helpers/backplane/cluster.js'
 import { closeAll } from '../../helpers/close-all.js'
@@ -171,4 +173,32 @@ it('a download is fetched at another instance, from where its ticket was made ou
   url.searchParams.set('download', `${made.slice(0, 5)}aaaaaaaaaaaaaaaa`)
   const unknown = await get(url, { ...headers, accept: '*/*' })
   expect(unknown.status).toBe(404)
+})
+
+it('a download that breaks off at another instance is not taken for the whole over HTTP/1.0', async () => {
+  const source = new PassThrough()
+  source.write('a part')
+  const resources = {
+    mode: 'download' as const,
+    publicUrl: 'https://mcp.example/mcp',
+    open: () => ({ body: () => source })
+  }
+  const { urls, headers } = await sessionAnywhere(answerJson, { resources }, DECLARED)
+  const response = await post(urls[0]!, request(1, 'resources/stream', { uri: 'a:1' }), {
+    ...headers,
+    accept: 'application/json, text/event-stream, */*'
+  })
+  await response.ended
+  const { downloadUrl } = JSON.parse(response.text).result
+  const fields = Object.entries({ ...headers, accept: '*/*' }).map(
+    ([name, value]) => `${name}: ${value}\r\n`
+  )
+  const socket = connect(Number(new URL(urls[1]!).port), '127.0.0.1')
+  let got = ''
+  socket.on('data', chunk => (got += chunk))
+  const broken = new Promise(resolve => socket.once('error', resolve).once('end', resolve))
+  socket.write(`GET /mcp${new URL(downloadUrl).search} HTTP/1.0\r\n${fields.join('')}\r\n`)
+  await until(() => got.endsWith('a part'))
+  source.destroy(new Error('why'))
+  expect(await broken).toMatchObject({ code: 'ECONNRESET' })
 })

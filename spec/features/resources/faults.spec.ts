@@ -301,6 +301,28 @@ describe('a source that', () => {
     expect(source.destroyed).toBe(true)
   })
 
+  it.each([
+    ['of unknown size', undefined],
+    ['of a known size', 5000]
+  ])('fails half-way, %s, is not taken for the whole over HTTP/1.0', async (_what, size) => {
+    const source = new PassThrough()
+    const { url, headers } = await start(source, size)
+    const socket = connect(Number(new URL(url).port), '127.0.0.1')
+    const body = JSON.stringify(request(1, 'resources/stream', { uri: 'a:1' }))
+    const head = { ...headers, 'content-type': 'application/json', 'content-length': body.length }
+    const fields = Object.entries(head).map(([name, value]) => `${name}: ${value}\r\n`)
+    let got = 0
+    let ending: unknown = 'end'
+    socket.on('data', chunk => (got += chunk.length))
+    socket.on('error', ({ code }: NodeJS.ErrnoException) => (ending = code))
+    socket.write(`POST /mcp HTTP/1.0\r\n${fields.join('')}\r\n${body}`)
+    await until(() => got > 1000)
+    source.destroy(new Error('why'))
+    await closed(socket)
+    // A length says how much there should have been; without one only a reset can.
+    expect(ending).toBe(size === undefined ? 'ECONNRESET' : 'end')
+  })
+
   it('gives more than its client takes, of unknown size, is broken off', async () => {
     const { source } = endless(600)
     const { ask, errors } = await serveResources(() => ({ body: source }), {
