@@ -3,6 +3,7 @@
 import type { ServerResponse } from 'node:http'
 import type { Readable } from 'node:stream'
 import { Timer } from '../streams/timer.js'
+import { pendingBytes } from '../endpoint/node-internals.js'
 import { isWritable } from '../endpoint/reply.js'
 
 export interface Shipment {
@@ -58,6 +59,8 @@ class Transfer {
   #hasEnded = false
   /** The last bytes that were promised, until it is certain that they are the last. */
   #held: Uint8Array | undefined
+  /** Bytes that the client had yet to take when that was looked at last. */
+  #pending = 0
   readonly #silence = new Timer(() => this.#timedOut())
 
   constructor(
@@ -124,6 +127,7 @@ class Transfer {
     const hasRoom =
       onTaken === undefined ? this.#res.write(bytes) : this.#res.write(bytes, () => onTaken(bytes))
     onBytes(bytes.length)
+    if (!hasRoom) this.#pending = this.#notTaken()
     return hasRoom
   }
 
@@ -160,6 +164,7 @@ class Transfer {
     this.#sent += held.length
     this.#shipment.onBytes(held.length)
     this.#res.end(held)
+    this.#pending = this.#notTaken()
   }
 
   readonly #onSourceClosed = (): void => {
@@ -179,11 +184,18 @@ class Transfer {
     if (!this.#hasBegun) this.#settle(this.#shipment.signal.reason as Error)
   }
 
+  #notTaken(): number {
+    return pendingBytes(this.#res.req, this.#res)
+  }
+
   #timedOut(): void {
     const isClients = this.#hasEnded || this.#res.writableNeedDrain
-    this.#settle(
-      isClients ? new ClientGone() : new Error('The source has given nothing for too long')
-    )
+    if (!isClients) return this.#settle(new Error('The source has given nothing for too long'))
+    const pending = this.#notTaken()
+    // However large a piece is: a client that takes some of it is there.
+    if (pending >= this.#pending) return this.#settle(new ClientGone())
+    this.#pending = pending
+    this.#silence.refresh()
   }
 
   #settle(error: Error | undefined): void {

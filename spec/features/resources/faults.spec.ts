@@ -498,6 +498,24 @@ describe('a client that', () => {
     expect(contexts[0]!.signal.aborted).toBe(false)
   })
 
+  it('takes one large piece slowly is waited for, as long as it takes some of it', async () => {
+    const size = 32 * MEBIBYTE
+    const { ask, errors } = await serveResources({
+      open: () => ({ body: Readable.from([Buffer.alloc(size, 7)]), size }),
+      timeout: 600
+    })
+    const { response, ended } = await ask('a:1')
+    let taken = 0
+    response.on('data', chunk => {
+      taken += chunk.length
+      if (taken < MEBIBYTE) return
+      taken = 0
+      response.pause()
+      setTimeout(() => response.resume(), 50)
+    })
+    expect([await ended, errors]).toEqual(['end', []])
+  })
+
   it('stalls holds its source back, costs no memory, and is let go in the end', async () => {
     const { source, given } = endless()
     const { ask, errors } = await serveResources({ open: () => ({ body: source }), timeout: 300 })
