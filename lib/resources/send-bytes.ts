@@ -97,6 +97,8 @@ class Transfer {
     if (source.destroyed) return this.#onSourceClosed()
     source.on('end', this.#onEnd)
     source.on('data', this.#onData)
+    // One that was paused before would stay so.
+    source.resume()
   }
 
   readonly #onData = (chunk: unknown): void => {

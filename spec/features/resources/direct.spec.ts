@@ -51,6 +51,12 @@ const SOURCES: [kind: string, resource: () => Resource, sized: boolean, ranges: 
     true,
     false
   ],
+  [
+    'a stream of Node that was paused',
+    () => ({ body: Readable.from(chunks()).pause() }),
+    false,
+    false
+  ],
   ['a web stream', () => ({ body: web() }), false, false],
   ['a web stream, of known size', () => ({ body: web(), size: CONTENT.length }), true, false],
   [
