@@ -42,7 +42,7 @@ export async function deliver(
   if (source.kind === 'redirect') return redirect(request, source)
   const { req, res } = request
   const { uri } = source.facts
-  const part = partOf(req.headers, source.facts, delivery.isDownload)
+  const part = partOf(req, source.facts)
   if (part.status === 412) throw preconditionFailed(uri)
   if (part.status === 416) throw rangeNotSatisfiable(uri, part.size)
   if (part.status === 304 || req.method === 'HEAD') {

@@ -1,6 +1,6 @@
 // Which part of a resource a request asks for: `Range`, `If-Range` and the other conditions (RFC
 // 9110, 13 and 14).
-import type { IncomingHttpHeaders } from 'node:http'
+import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
 import fresh from 'fresh'
 import parseRange from 'range-parser'
 import type { ResourceFacts } from './resource-head.js'
@@ -16,13 +16,18 @@ export type Part =
 type Validators = Pick<ResourceFacts, 'etag' | 'lastModified'>
 type Sized = Validators & Pick<ResourceFacts, 'size'>
 
-/** `isRead`: the request is a GET or HEAD, which have conditions that a POST has not. */
-export function partOf(headers: IncomingHttpHeaders, facts: ResourceFacts, isRead: boolean): Part {
-  const { size, etag, lastModified, acceptsRanges } = facts
+/** A GET and a HEAD have conditions that a POST has not. */
+export function partOf(
+  { method, headers }: Pick<IncomingMessage, 'method' | 'headers'>,
+  facts: ResourceFacts
+): Part {
+  const { size, acceptsRanges } = facts
   const whole: Part = { status: 200, start: 0, end: size }
+  const isRead = method !== 'POST'
   if (isPreconditionFailed(headers, facts, isRead)) return { status: 412 }
-  if (isRead && fresh(headers, { etag, 'last-modified': lastModified })) return { status: 304 }
-  const range = freshRange(headers, facts)
+  if (isRead && isNotModified(headers, facts)) return { status: 304 }
+  // [RFC 9110, 14.2] A HEAD has no ranges.
+  const range = method === 'HEAD' ? undefined : freshRange(headers, facts)
   if (range === undefined || size === undefined || !acceptsRanges) return whole
   // [RFC 9110, 14.2] What cannot be read, and more than one range, gets the whole.
   const ranges = parseRange(size, range, { combine: true })
@@ -42,12 +47,9 @@ function freshRange(headers: IncomingHttpHeaders, facts: Sized): string | undefi
   // [RFC 9110, 14.1.2] More of the end than there is, is all of it; range-parser takes it for
   // nothing.
   const [, last] = /^ *bytes= *-(\d+) *$/.exec(range) ?? []
-  return last !== undefined &&
-    facts.size !== undefined &&
-    facts.size > 0 &&
-    Number(last) > facts.size
-    ? 'bytes=0-'
-    : range
+  if (last === undefined || facts.size === undefined || Number(last) <= facts.size) return range
+  // Of nothing that is nothing, which no range can name.
+  return facts.size === 0 ? undefined : 'bytes=0-'
 }
 
 /**
@@ -57,6 +59,18 @@ function freshRange(headers: IncomingHttpHeaders, facts: Sized): string | undefi
 function matchesIfRange(ifRange: string, { etag, lastModified }: Validators): boolean {
   if (ifRange.includes('"')) return ifRange === etag && !ifRange.startsWith('W/')
   return lastModified !== undefined && Date.parse(ifRange) === Date.parse(lastModified)
+}
+
+/**
+ * [RFC 9110, 13.1.2 and 13.1.3] Whatever else the request says: `fetch` adds `Cache-Control:
+ * no-cache` to each with a condition, and that asks for nothing but this answer.
+ */
+function isNotModified(
+  { 'if-none-match': noneMatch, 'if-modified-since': since }: IncomingHttpHeaders,
+  { etag, lastModified }: Validators
+): boolean {
+  const conditions = { 'if-none-match': noneMatch, 'if-modified-since': since }
+  return fresh(conditions, { etag, 'last-modified': lastModified })
 }
 
 /** [RFC 9110, 13.1.1 and 13.1.4] The date counts only without `If-Match`. */

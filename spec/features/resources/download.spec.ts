@@ -148,6 +148,15 @@ describe.each(SOURCES)('a download of %s', (_kind, resource, hasRanges) => {
     expect((await whole(fetchUrl(local, credentials))).bytes.length).toBe(SIZE)
   })
 
+  it('is looked at as a whole, whatever range is asked for', async () => {
+    const { local, credentials } = await download({ open: resource })
+    for (const range of ['bytes=5-9', `bytes=${SIZE}-`]) {
+      const { status, headers } = await whole(fetchUrl(local, { ...credentials, range }, 'HEAD'))
+      expect([status, headers['content-range']]).toEqual([200, undefined])
+      if (hasRanges) expect(headers['content-length']).toBe(String(SIZE))
+    }
+  })
+
   it('is over after one complete delivery', async () => {
     const { local, credentials } = await download({ open: resource })
     await whole(fetchUrl(local, credentials))
@@ -169,6 +178,9 @@ describe.each(SOURCES)('a download of %s', (_kind, resource, hasRanges) => {
         undefined
       ])
     }
+    // As `fetch` asks.
+    const asked = { ...credentials, 'if-none-match': '"v1"', 'cache-control': 'no-cache' }
+    expect((await whole(fetchUrl(local, asked))).status).toBe(304)
     expect((await whole(fetchUrl(local, credentials))).status).toBe(200)
   })
 })

@@ -180,6 +180,20 @@ it.each([
   expect([response.status, response.headers.etag]).toEqual([200, 'W/"v1"'])
 })
 
+it.each<[kind: string, resource: Resource]>([
+  ['bytes', { body: Buffer.alloc(0) }],
+  ['a function of a range', { size: 0, range: () => Buffer.alloc(0) }]
+])(
+  'the end of nothing, of %s, is nothing; its first byte is not there',
+  async (_kind, resource) => {
+    const { ask } = await serveResources(() => resource)
+    const { status, bytes, headers } = await whole(ask('a:1', { range: 'bytes=-5' }))
+    expect([status, bytes.length, headers['content-range']]).toEqual([200, 0, undefined])
+    for (const range of ['bytes=-0', 'bytes=0-'])
+      expect((await whole(ask('a:1', { range }))).status).toBe(416)
+  }
+)
+
 describe('of a stream', () => {
   it('there are none: the whole comes, and says so', async () => {
     const { ask } = await serveResources(() => ({
