@@ -194,7 +194,8 @@ export class EndpointRun implements ResponseCaptureHost, WaitingRun {
     // time.
     if (initialize === undefined && this.#stream.isNumbered(sessionId)) return this.#leave(OWN_IDS)
     // A body that could not be read ahead may have been parsed since.
-    const messages = known.length > 0 ? known : messagesOf(parsedBody(req))
+    const messages =
+      known.length > 0 ? known : messagesOf(parsedBody(req, instance.maxBodyBytes).body)
     if (isTooMany(messages) || messages.some(isOversizedRequest))
       return this.#leave('more requests, or longer ids, than can be answered with errors')
     return this.#stream.open(sessionId, messages) ?? this.#leave('everything is live and full')

@@ -53,7 +53,10 @@ export interface LateBody {
  * finds all of them.
  */
 export function readAhead(req: IncomingMessage, options: ReadAheadOptions): void {
-  if (isParsed(req)) return options.known(parsedBody(req))
+  if (isParsed(req)) {
+    const { body, text } = parsedBody(req, options.limit)
+    return options.known(body, text)
+  }
   if (req.readableDidRead || req.destroyed || !mayBeMessage(req, options.limit))
     return options.known(undefined)
   new ReadAhead(req, options).begin()

@@ -9,15 +9,25 @@ import { type BodyLimits, CountedBody } from './counted-body.js'
 
 type ParsedRequest = IncomingMessage & { body?: unknown; _body?: boolean }
 
-/** The body that a parser in front of us, or since, has left on the request. */
-export function parsedBody(req: IncomingMessage): unknown {
-  return (req as ParsedRequest).body
-}
-
-/** Whether a parser has left it there already. */
+/**
+ * Whether a parser has left it there already. For a body that it does not parse, body-parser 1,
+ * which is in Express 4, leaves an empty object, and the bytes where they are.
+ */
 export function isParsed(req: IncomingMessage): boolean {
   const { body, _body } = req as ParsedRequest
-  return body !== undefined && (_body === true || req.readableEnded || req.complete)
+  if (body === undefined) return false
+  return _body === true || req.readableEnded || (req.complete && req.readableLength === 0)
+}
+
+/**
+ * The body that a parser in front of us, or since, has left on the request. What it has left as text
+ * or as bytes is parsed here, unless they are more than `limit`.
+ */
+export function parsedBody(req: IncomingMessage, limit: number): KnownBody {
+  const { body } = req as ParsedRequest
+  if (typeof body !== 'string' && !Buffer.isBuffer(body)) return { body }
+  const bytes = Buffer.from(body)
+  return bytes.length > limit ? { body: undefined } : knownOf(parseUtf8(bytes))
 }
 
 /**
@@ -25,7 +35,10 @@ export function isParsed(req: IncomingMessage): boolean {
  */
 export function replaceBody(req: IncomingMessage, message: object, text: string): void {
   const bytes = Buffer.from(text)
-  if (isParsed(req)) (req as ParsedRequest).body = message
+  const parsed = req as ParsedRequest
+  if (isParsed(req))
+    parsed.body =
+      typeof parsed.body === 'string' ? text : Buffer.isBuffer(parsed.body) ? bytes : message
   else req.unshift(typeof req.read() === 'string' ? text : bytes)
   const { headers, rawHeaders } = req
   delete headers['content-encoding']
@@ -115,12 +128,17 @@ interface Parsed {
 function parseUtf8(bytes: Buffer): Parsed {
   const size = sizeOf(bytes)
   if (size !== 'fine') return { size }
-  const text = bytes.toString()
+  const text = withoutMark(bytes.toString())
   try {
     return { body: JSON.parse(text) as unknown, text, size }
   } catch {
     return { size, status: 400 }
   }
+}
+
+/** [RFC 8259, 8.1] Some begin a text with a byte order mark, and parsers pass over it. */
+function withoutMark(text: string): string {
+  return text.replace(/^\ufeff/, '')
 }
 
 type HttpError = Error & { readonly status?: number }
@@ -138,8 +156,7 @@ function decode(
   const verify = (_req: unknown, _res: unknown, bytes: Buffer, charset: string): void => {
     size = sizeOf(bytes)
     if (size !== 'fine') throw new RangeError('Too much to be parsed')
-    // Without a mark in front.
-    if (charset === 'utf-8') text = bytes.toString('utf8').replace(/^\ufeff/, '')
+    if (charset === 'utf-8') text = withoutMark(bytes.toString('utf8'))
   }
   const parser = bodyParser.json({ limit, type: () => true, strict: false, verify })
   parser(req, undefined as never, (error: HttpError | undefined) =>
@@ -179,6 +196,16 @@ function sizeOf(bytes: Buffer): JsonSize {
   return bytes.length <= SMALL ? 'fine' : sizeOfJson(bytes, BOUNDS)
 }
 
+interface KnownBody {
+  readonly body: unknown
+  readonly text?: string | undefined
+}
+
+function knownOf({ body, text, size, status }: Parsed): KnownBody {
+  if (size !== 'fine') return { body: unparsed(size) }
+  return status === undefined ? { body, text } : { body: undefined }
+}
+
 /** What stands for a body that is not parsed: there is no need to know more of it. */
 function unparsed(size: 'large-batch' | 'large'): unknown {
   return size === 'large-batch' ? OVERSIZED_BATCH : undefined
@@ -194,10 +221,9 @@ export function parseBody(
   limit: number,
   done: (body: unknown, text?: string) => void
 ): void {
-  const parsed = ({ body, text, size, status }: Parsed): void => {
-    if (size !== 'fine') done(unparsed(size))
-    else if (status === undefined) done(body, text)
-    else done(undefined)
+  const parsed = (all: Parsed): void => {
+    const { body, text } = knownOf(all)
+    done(body, text)
   }
   if (isPlain(headers)) parsed(parseUtf8(bytes))
   else decode(bytes, headers, limit, parsed)

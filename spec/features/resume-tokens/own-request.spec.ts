@@ -7,7 +7,7 @@ import { once } from 'node:events'
 import { connect } from 'node:net'
 import { gzipSync } from 'node:zlib'
 import { mcpStreams } from '../../../lib/index.js'
-import { closeAll, closeLater, listen } from '../../helpers/listen.js'
+import { closeAll, closeLater, type Handler, listen } from '../../helpers/listen.js'
 import { headersFor, initializeSession, notification, post, request } from '../../helpers/mcp.js'
 import { rawEndpoint, type RawCall } from '../../helpers/endpoints/raw.js'
 import { gate } from '../../helpers/gate.js'
@@ -57,6 +57,25 @@ describe('the request of a call', () => {
       const { message: seen, req } = await endpoint.calls.nth(1)
       expect(seen.params).toEqual({ name: 'report', arguments: { name: 'Zoë' } })
       expect(req.headers['content-type']).toBe('application/json')
+    }
+  )
+
+  it.each([
+    ['text', express.text({ type: () => true })],
+    ['bytes', express.raw({ type: () => true })]
+  ])(
+    'has the body that was left as %s in front, and its endpoint sees as such',
+    async (_as, parser) => {
+      const seen = gate<unknown>()
+      const endpoint: Handler = req => seen.open((req as { body?: unknown }).body)
+      const { url } = await serve(endpoint, { resumeTokens: { after: SOON } }, [parser])
+      const response = await fetch(url, {
+        method: 'POST',
+        body: JSON.stringify(report(1, { resumeToken: null })),
+        headers: { 'Content-Type': 'application/json' }
+      })
+      tokenOf((await response.json()) as object)
+      expect(JSON.parse(String(await seen.opened))).toMatchObject({ params: { name: 'report' } })
     }
   )
 

@@ -420,9 +420,10 @@ describe('other streams', () => {
 describe('the request ids of a call', () => {
   /** An endpoint that never answers; what it owes shows who was understood. */
   const silent =
-    (parsers: Middleware[]): Mount =>
+    (parsers: Middleware[], inFront: Middleware[]): Mount =>
     () =>
       FRAMEWORKS['Express 5']['app.use']([
+        ...inFront,
         createStreams(),
         ...parsers,
         (_req, res) => res.writeHead(200, SSE_TYPE).end(NOTE)
@@ -431,8 +432,39 @@ describe('the request ids of a call', () => {
     [...text.matchAll(/^data: (\{.*"error".*\})$/gm)].map(([, data]) => JSON.parse(data!))
   const raw: Middleware[] = []
 
-  it.each<[string, Send, Middleware[], unknown[]]>([
+  /** A parser of Express 4 that the body is not for, and somebody who takes a while. */
+  const another = [
+    express4.urlencoded({ extended: false }) as Middleware,
+    async (_req, _res, next) => {
+      await pause(5)
+      next()
+    }
+  ] satisfies Middleware[]
+
+  it.each<[string, Send, Middleware[], unknown[], inFront?: Middleware[]]>([
     ['a call', requestOf(JSON_CALL), raw, [errorFor(1)]],
+    ['a call behind a byte order mark', requestOf(`\ufeff${JSON_CALL}`), raw, [errorFor(1)]],
+    [
+      'a call that is not for the parser in front',
+      requestOf(JSON_CALL),
+      raw,
+      [errorFor(1)],
+      another
+    ],
+    [
+      'a call that express.text() has read in front',
+      requestOf(JSON_CALL),
+      raw,
+      [errorFor(1)],
+      [express.text({ type: () => true }) as Middleware]
+    ],
+    [
+      'a call that express.raw() has read in front',
+      requestOf(JSON_CALL),
+      raw,
+      [errorFor(1)],
+      [express.raw({ type: () => true }) as Middleware]
+    ],
     ['a call in pieces', inPieces(JSON_CALL, 9), raw, [errorFor(1)]],
     ['a call in chunks', inChunks(JSON_CALL, 9), raw, [errorFor(1)]],
     [
@@ -459,8 +491,8 @@ describe('the request ids of a call', () => {
       [express.json({ limit: '10mb' }) as Middleware],
       [errorFor(1)]
     ]
-  ])('in %s', async (_name, send, parsers, errors) => {
-    const { port } = await listen(silent(parsers)([]))
+  ])('in %s', async (_name, send, parsers, errors, inFront = []) => {
+    const { port } = await listen(silent(parsers, inFront)([]))
     const headers = 'MCP-Protocol-Version: 2025-11-25\r\n'
     const text = await exchange(port, socket => {
       const write = socket.write.bind(socket)
