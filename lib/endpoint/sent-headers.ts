@@ -8,7 +8,9 @@ import { nameIn } from '../protocol/standard-headers.js'
 /** Headers that speak of the request that came, or of its connection, and not of who sent it. */
 const OF_THIS_REQUEST = new RegExp(
   '^(?:accept|accept-encoding|connection|content-.*|expect|idempotency-key|if-.*|keep-alive|' +
-    'last-event-id|mcp-(?:method|name)|prefer|range|te|trailer|transfer-encoding|upgrade)$',
+    'last-event-id|mcp-(?:method|name)|prefer|range|te|trailer|transfer-encoding|upgrade|' +
+    // What stands for another method than POST: a cancelled stream would end its session.
+    'x-http-method(?:-override)?|x-method-override)$',
   'i'
 )
 

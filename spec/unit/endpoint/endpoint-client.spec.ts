@@ -112,7 +112,11 @@ describe('a message', () => {
           TE: 'trailers',
           'Accept-Encoding': 'gzip'
         },
-        ...{ 'Mcp-Name': 'of the call', 'Transfer-Encoding': 'chunked' }
+        ...{
+          'Mcp-Name': 'of the call',
+          'Transfer-Encoding': 'chunked',
+          'X-HTTP-Method-Override': 'DELETE'
+        }
       }
     })
     const { headers, rawHeaders, body } = received[0]!
@@ -134,7 +138,8 @@ describe('a message', () => {
       'te',
       'accept-encoding',
       'mcp-name',
-      'transfer-encoding'
+      'transfer-encoding',
+      'x-http-method-override'
     ])
       expect(headers).not.toHaveProperty(name)
     expect(rawHeaders.filter(name => name === 'x-many')).toHaveLength(2)
