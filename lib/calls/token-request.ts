@@ -4,7 +4,7 @@ import { stringify } from 'safe-stable-stringify'
 import { isComparable } from '../protocol/comparable.js'
 import { metaOf as metaIn } from '../protocol/envelope.js'
 import { isObject, isRequest, type Message, paramsOf } from '../protocol/json-rpc.js'
-import { longNumbers, partsOf, skipSpace } from '../protocol/json-text.js'
+import { longNumbers, partsOf } from '../protocol/json-text.js'
 import { respondAsync } from '../protocol/respond-async.js'
 import type { CallFacts } from './call-host.js'
 import { requestStateOf, withEndpointState } from './request-state.js'
@@ -130,7 +130,7 @@ export function whyAnother(
 
 /** The numbers of a message's `params` that JavaScript may not tell apart, as they are written. */
 function exactIn(text: string): readonly string[] {
-  const params = partsOf(text, skipSpace(text, 0)).findLast(({ key }) => key === 'params')
+  const params = partsOf(text).findLast(({ key }) => key === 'params')
   if (params === undefined) return []
   return partsOf(text, params.valueAt)
     .filter(({ key }) => !OF_ONE_TIME.includes(key))

@@ -1,4 +1,5 @@
 // A body that is read before it is handed on, as far as a limit allows.
+import { addPiece } from '../protocol/bytes.js'
 
 type Chunk = Uint8Array<ArrayBuffer>
 type Reader = ReadableStreamDefaultReader<Chunk>
@@ -25,7 +26,7 @@ export async function readAhead(
       over()
       return new Blob(chunks)
     }
-    chunks.push(value)
+    addPiece(chunks, value)
     size += value.length
   }
   return passedOn(chunks, reader, over)

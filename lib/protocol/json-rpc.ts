@@ -1,5 +1,6 @@
 // JSON-RPC 2.0 messages: told apart by their members, never by a schema; what the endpoint accepts
 // is the endpoint's affair.
+import { startsWith, utf8 } from './bytes.js'
 
 /** A JSON-RPC request id. */
 export type RequestId = string | number
@@ -103,11 +104,7 @@ export function paramsOf(message: Message): Record<string, unknown> {
 
 /** The text of a JSON-RPC error response. An unknown request id is `null`, as JSON-RPC wants it. */
 export function errorResponse(id: RequestId | null, { code, message, data }: ErrorObject): string {
-  return JSON.stringify({
-    jsonrpc: '2.0',
-    id,
-    error: data === undefined ? { code, message } : { code, message, data }
-  })
+  return JSON.stringify({ jsonrpc: '2.0', id, error: { code, message, data } })
 }
 
 /** Takes a request back. */
@@ -129,7 +126,7 @@ export function cancelledRequest(message: Message): RequestId | undefined {
 const NOTIFICATION_STARTS = /* @__PURE__ */ [
   '{"jsonrpc":"2.0","method":"notifications/',
   '{"method":"notifications/'
-].map(start => Uint8Array.from(start, character => character.charCodeAt(0)))
+].map(start => utf8(start))
 
 /**
  * Whether the JSON between two offsets could be a request or a response, and so is worth parsing.
@@ -151,12 +148,6 @@ const FIRST_OF_CANCELLED = 0x63
 /** Where the rest of its method begins; `undefined` where it may be no notification. */
 function kindOfNotification(bytes: Uint8Array, from: number, to: number): number | undefined {
   for (const start of NOTIFICATION_STARTS)
-    if (startsWith(bytes, from, to, start)) return from + start.length
+    if (to - from >= start.length && startsWith(bytes, from, start)) return from + start.length
   return undefined
-}
-
-function startsWith(bytes: Uint8Array, from: number, to: number, start: Uint8Array): boolean {
-  if (to - from < start.length) return false
-  for (let i = 0; i < start.length; i++) if (bytes[from + i] !== start[i]) return false
-  return true
 }

@@ -33,7 +33,7 @@ export function writtenMessages(text: string): readonly WrittenMessage[] {
   }
   if (isObject(body)) return [{ message: body, text }]
   if (!Array.isArray(body)) return []
-  return partsOf(text, skipSpace(text, 0)).flatMap(({ valueAt, end }, i) => {
+  return partsOf(text).flatMap(({ valueAt, end }, i) => {
     const message: unknown = (body as unknown[])[i]
     return isObject(message) ? [{ message, text: text.slice(valueAt, end) }] : []
   })
@@ -41,9 +41,8 @@ export function writtenMessages(text: string): readonly WrittenMessage[] {
 
 /** The members of the object that a JSON text is, each as it was written. */
 export function memberTexts(text: string): ReadonlyMap<string, string> {
-  const at = skipSpace(text, 0)
-  if (text[at] !== '{') return new Map()
-  return new Map(partsOf(text, at).map(({ key, valueAt, end }) => [key, text.slice(valueAt, end)]))
+  const parts = text.trimStart().startsWith('{') ? partsOf(text) : []
+  return new Map(parts.map(({ key, valueAt, end }) => [key, text.slice(valueAt, end)]))
 }
 
 /**
@@ -54,7 +53,7 @@ export function withMembers(
   text: string,
   members: Readonly<Record<string, string | undefined>>
 ): string {
-  const kept = partsOf(text, skipSpace(text, 0)).flatMap(({ key, from, end }) =>
+  const kept = partsOf(text).flatMap(({ key, from, end }) =>
     Object.hasOwn(members, key) ? [] : [text.slice(from, end)]
   )
   const added = Object.entries(members).flatMap(([name, value]) =>

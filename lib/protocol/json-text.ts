@@ -23,7 +23,7 @@ export interface Part {
 }
 
 /** The members or elements of what begins at an offset. */
-export function partsOf(text: string, at: number): Part[] {
+export function partsOf(text: string, at = skipSpace(text, 0)): Part[] {
   const hasKeys = text.charCodeAt(at) === OPEN_BRACE
   const parts: Part[] = []
   let from = skipSpace(text, at + 1)

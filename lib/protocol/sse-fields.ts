@@ -1,9 +1,6 @@
 // The blocks of an event stream once their line ends are LF: where they end, and what their fields
 // say.
-
-export const LF = 10
-export const CR = 13
-export const COLON = 58
+import { COLON, LF, startsWith, utf8 } from './bytes.js'
 
 /**
  * Hears each whole block: its bytes in `bytes[from, to)`, line ends as LF, blank line included; and
@@ -111,16 +108,15 @@ function valuesOf(bytes: Uint8Array, from: number, to: number, field: Uint8Array
 
 // A byte order mark inside a value is data like any other.
 const decoder = /* @__PURE__ */ new TextDecoder('utf-8', { ignoreBOM: true })
-const encoder = /* @__PURE__ */ new TextEncoder()
-export const DATA = /* @__PURE__ */ encoder.encode('data')
-const EVENT = /* @__PURE__ */ encoder.encode('event')
-export const ID = /* @__PURE__ */ encoder.encode('id')
-export const RETRY = /* @__PURE__ */ encoder.encode('retry')
-const MESSAGE = /* @__PURE__ */ encoder.encode('message')
+export const DATA = /* @__PURE__ */ utf8('data')
+const EVENT = /* @__PURE__ */ utf8('event')
+export const ID = /* @__PURE__ */ utf8('id')
+export const RETRY = /* @__PURE__ */ utf8('retry')
+const MESSAGE = /* @__PURE__ */ utf8('message')
 
 export function isField(bytes: Uint8Array, line: number, end: number, name: Uint8Array): boolean {
-  for (let i = 0; i < name.length; i++) if (bytes[line + i] !== name[i]) return false
-  return line + name.length === end || bytes[line + name.length] === COLON
+  const nameEnd = line + name.length
+  return startsWith(bytes, line, name) && (nameEnd === end || bytes[nameEnd] === COLON)
 }
 
 export function valueStart(bytes: Uint8Array, colon: number, end: number): number {
@@ -129,8 +125,5 @@ export function valueStart(bytes: Uint8Array, colon: number, end: number): numbe
 }
 
 function isMessageType(bytes: Uint8Array, from: number, to: number): boolean {
-  if (to - from === 0) return true
-  if (to - from !== MESSAGE.length) return false
-  for (let i = 0; i < MESSAGE.length; i++) if (bytes[from + i] !== MESSAGE[i]) return false
-  return true
+  return to === from || (to - from === MESSAGE.length && startsWith(bytes, from, MESSAGE))
 }

@@ -1,6 +1,7 @@
 // Blocks of an event stream with some of their lines left out, or others in their place. Line ends
 // are LF, as they come out of the parser.
-import { COLON, DATA, ID, isField, LF, RETRY } from './sse-fields.js'
+import { COLON, LF, utf8 } from './bytes.js'
+import { DATA, ID, isField, RETRY } from './sse-fields.js'
 
 /** The lines of a block that are to be kept. */
 function linesOf(
@@ -41,8 +42,6 @@ export function withoutIds(bytes: Uint8Array, from: number, to: number): Uint8Ar
   return linesOf(bytes, from, to, (line, end) => !isField(bytes, line, end, ID))
 }
 
-const encoder = /* @__PURE__ */ new TextEncoder()
-
 /** A block with other data: its lines stand where the first of the old ones stood. */
 export function withData(bytes: Uint8Array, from: number, to: number, data: string): Uint8Array {
   let first = -1
@@ -52,7 +51,7 @@ export function withData(bytes: Uint8Array, from: number, to: number, data: stri
     return false
   })
   // A text of several lines has them still.
-  const lines = encoder.encode(
+  const lines = utf8(
     data
       .split('\n')
       .map(line => `data: ${line}\n`)

@@ -1,6 +1,7 @@
 // Server-sent events as bytes: an event stream goes in, whole blocks and what their fields say come
 // out.
-import { type BlockListener, CR, LF, newFields, readBlocks, readFields } from './sse-fields.js'
+import { CR, LF } from './bytes.js'
+import { type BlockListener, newFields, readBlocks, readFields } from './sse-fields.js'
 
 const BOM = /* @__PURE__ */ Uint8Array.of(0xef, 0xbb, 0xbf)
 

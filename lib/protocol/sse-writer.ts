@@ -1,13 +1,12 @@
 // The few blocks and fields that are ours to write into an event stream.
-
-const encoder = new TextEncoder()
+import { utf8 } from './bytes.js'
 
 /**
  * A block with one message, as the official SDKs write it. The text must have no line end, as
  * what `JSON.stringify` makes.
  */
 export function encodeMessage(json: string): Uint8Array {
-  return encoder.encode(`event: message\ndata: ${json}\n\n`)
+  return utf8(`event: message\ndata: ${json}\n\n`)
 }
 
 /** The same for JSON that somebody else has written, on many lines perhaps. */
@@ -33,7 +32,7 @@ export function primerText(primer: 'named' | 'empty', id: string, retry: number 
 
 /** An `id` field without a blank line: it becomes part of the block that follows. */
 export function encodeIdField(id: string): Uint8Array {
-  return encoder.encode(`id: ${id}\n`)
+  return utf8(`id: ${id}\n`)
 }
 
 /** A `retry` field without a blank line: it becomes part of the block that follows. */
@@ -45,4 +44,4 @@ export function retryFieldText(retry: number): string {
  * A comment without a blank line: parsers that remember the last id (Python's httpx-sse) would take
  * the blank line for the end of an empty event.
  */
-export const KEEP_ALIVE_COMMENT: Uint8Array = /* @__PURE__ */ encoder.encode(': keep-alive\n')
+export const KEEP_ALIVE_COMMENT: Uint8Array = /* @__PURE__ */ utf8(': keep-alive\n')

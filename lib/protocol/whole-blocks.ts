@@ -1,6 +1,7 @@
 // An event stream as it comes in, cut behind its last blank line: what is whole goes on, the rest
 // waits for what follows.
-import { type BlockListener, CR, LF, newFields, readBlocks } from './sse-fields.js'
+import { addPiece, CR, joined, LF, utf8 } from './bytes.js'
+import { type BlockListener, newFields, readBlocks } from './sse-fields.js'
 
 /**
  * One per connection: what is unfinished when it breaks is gone with it, and comes again, whole, on
@@ -27,7 +28,7 @@ export class WholeBlocks {
     this.#before = [...this.#before, ...chunk.subarray(-2)].slice(-2)
     this.pending += chunk.length
     if (end === 0) {
-      this.#held.push(chunk)
+      addPiece(this.#held, chunk)
       return undefined
     }
     const head = chunk.subarray(0, end)
@@ -86,20 +87,8 @@ export function* blocksIn(whole: Uint8Array): Iterable<Uint8Array> {
  */
 export function readWholeBlocks(whole: Uint8Array, onBlock: BlockListener): void {
   const isPlain = !whole.includes(CR) && whole[0] !== FIRST_OF_BOM
-  const bytes = isPlain
-    ? whole
-    : new TextEncoder().encode(new TextDecoder().decode(whole).replace(/\r\n?/g, '\n'))
+  const bytes = isPlain ? whole : utf8(new TextDecoder().decode(whole).replace(/\r\n?/g, '\n'))
   readBlocks(bytes, 0, newFields(), onBlock)
 }
 
 const FIRST_OF_BOM = 0xef
-
-function joined(pieces: readonly Uint8Array[]): Uint8Array {
-  const whole = new Uint8Array(pieces.reduce((sum, { length }) => sum + length, 0))
-  let offset = 0
-  for (const piece of pieces) {
-    whole.set(piece, offset)
-    offset += piece.length
-  }
-  return whole
-}

@@ -1,6 +1,6 @@
 // The `id` line of an event, as its log writes it.
 import { eventIdPrefix, type Identified } from '../protocol/event-id.js'
-import { LF } from '../protocol/sse-fields.js'
+import { LF } from '../protocol/bytes.js'
 
 const ZERO = 48
 

@@ -1,6 +1,8 @@
 // Chunks in, whole blocks out.
 
 import { describe, expect, it, jest } from '@jest/globals'
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
 import { fc, times } from '../../helpers/property.js'
 import { blocksIn, WholeBlocks } from '../../../lib/protocol/whole-blocks.js'
 
@@ -135,4 +137,17 @@ describe('what goes on in one chunk', () => {
     set.mockRestore()
     expect(copied).toBe(size + 2)
   })
+})
+
+it('what is unfinished takes little beside its bytes, however small its pieces are', () => {
+  setFlagsFromString('--expose-gc')
+  const collectGarbage = runInNewContext('gc') as () => void
+  const blocks = new WholeBlocks()
+  collectGarbage()
+  const before = process.memoryUsage().heapUsed
+  const COUNT = 200_000
+  for (let i = 0; i < COUNT; i++) blocks.push(Uint8Array.of(120))
+  collectGarbage()
+  expect(process.memoryUsage().heapUsed - before).toBeLessThan(COUNT * 40)
+  expect(blocks.takePending()).toHaveLength(COUNT)
 })
