@@ -74,24 +74,27 @@ function waitForTurn(call: Call): void {
   if (call.stopWaiting === undefined) wait(Math.max(0, call.askedAt + TURN_PATIENCE - now()))
 }
 
+/** Milliseconds after which a server that waits for answers hears from us, at the latest. */
+const SIGN_OF_LIFE = 45_000
+
 /**
  * All answers to what a stream has asked; `undefined` where there are none to give, or some are
- * missing still when the patience, in milliseconds, is over.
+ * missing still when the server has to hear from us.
  */
 export async function answersOf(
   call: Call,
-  patience: number,
   signal: AbortSignal
 ): Promise<readonly WrittenMessage[] | undefined> {
-  const isComplete = (): boolean => ![...call.asked.values()].includes(undefined)
+  const { idleTimeout, minTimeout } = call.settings
+  const answers = (): unknown[] => [...call.asked.values()]
+  const isComplete = (): boolean => !answers().includes(undefined)
   const enough = new AbortController()
   call.onAnswer = () => {
     // Also where nothing is left to wait for.
     if (isComplete() || signal.aborted) enough.abort()
   }
   call.onAnswer()
+  const patience = Math.min(Math.max(idleTimeout ?? Infinity, minTimeout), SIGN_OF_LIFE)
   await pause(patience, enough.signal).catch(() => undefined)
-  return isComplete() && call.asked.size > 0
-    ? ([...call.asked.values()] as WrittenMessage[])
-    : undefined
+  return isComplete() && call.asked.size > 0 ? (answers() as WrittenMessage[]) : undefined
 }

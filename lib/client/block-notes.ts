@@ -1,12 +1,5 @@
 // What stands in whole blocks, as far as it matters to a client that may have to come back.
-import {
-  cancelledRequest,
-  isRequest,
-  isResponse,
-  mayConcernRequests,
-  messagesOf,
-  type RequestId
-} from '../protocol/json-rpc.js'
+import { mayConcernRequests, type Message, messagesOf } from '../protocol/json-rpc.js'
 import { dataOf, fieldOf } from '../protocol/sse-fields.js'
 import { readWholeBlocks } from '../protocol/whole-blocks.js'
 
@@ -17,17 +10,13 @@ export interface BlockNotes {
   retry?: number
   /** There is an event with a message, and not only one that brings its id. */
   hasData: boolean
-  /** The requests whose responses are among them. */
-  readonly answered: RequestId[]
-  /** The requests of the server among them. */
-  readonly asked: RequestId[]
-  /** Requests of the server that it takes back, among holes. */
-  readonly withdrawn: (RequestId | undefined)[]
+  /** Those that answer a request, make one, or take one back; others may be among them. */
+  readonly messages: Message[]
 }
 
 /** Reads whole blocks, as they came. */
 export function notesOf(blocks: Uint8Array): BlockNotes {
-  const notes: BlockNotes = { hasData: false, answered: [], asked: [], withdrawn: [] }
+  const notes: BlockNotes = { hasData: false, messages: [] }
   readWholeBlocks(blocks, (bytes, from, to, fields) => {
     const id = fields.hasId ? fieldOf(bytes, from, to, 'id') : undefined
     if (id !== undefined && !id.includes('\0')) notes.id = id
@@ -42,13 +31,9 @@ export function notesOf(blocks: Uint8Array): BlockNotes {
   return notes
 }
 
-function noteMessages(data: string, { answered, asked, withdrawn }: BlockNotes): void {
+function noteMessages(data: string, { messages }: BlockNotes): void {
   try {
-    for (const message of messagesOf(JSON.parse(data))) {
-      if (isResponse(message)) answered.push(message.id)
-      else if (isRequest(message)) asked.push(message.id)
-      else withdrawn.push(cancelledRequest(message))
-    }
+    for (const message of messagesOf(JSON.parse(data))) messages.push(message)
   } catch {
     // Not JSON: it is the reader's to complain about.
   }

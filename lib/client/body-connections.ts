@@ -22,8 +22,6 @@ import {
  * gives its endpoint for each.
  */
 const PATIENCE_WITH_ANSWERS = 30_000
-/** Milliseconds after which a server that waits for answers hears from us, at the latest. */
-const SIGN_OF_LIFE = 45_000
 
 const CODES: Partial<Record<number, ResumptionErrorCode>> = {
   204: 'no-response',
@@ -77,18 +75,14 @@ export class BodyConnections {
     for (;;) {
       await this.#wait(attempts)
       // Where they take long, it hears from us all the same, and may have something to say by then.
-      const answers = attempts.isOurTurn
-        ? await answersOf(this.#call, this.#signOfLife, this.#over)
-        : undefined
+      const answers = attempts.isOurTurn ? await answersOf(this.#call, this.#over) : undefined
       // A server whose turn it never is again answers 204 without end.
       this.#over.throwIfAborted()
       try {
         const response = await this.#request(answers)
-        if (isEventStream(response)) {
-          const reader = this.#opened(response, answers)
-          if (reader !== undefined) return reader
-          this.lost('end')
-          continue
+        if (isEventStream(response) && response.body) {
+          this.#opened(response, answers)
+          return response.body.getReader()
         }
         discard(response)
         if (response.status === 204 && this.#call.pending.size === 0) return undefined
@@ -133,11 +127,6 @@ export class BodyConnections {
     await untilNextAttempt(told, { retry, retryAfter, least }, settings, this.#over)
   }
 
-  get #signOfLife(): number {
-    const { idleTimeout, minTimeout } = this.#call.settings
-    return Math.min(Math.max(idleTimeout ?? Infinity, minTimeout), SIGN_OF_LIFE)
-  }
-
   #request(answers: readonly WrittenMessage[] | undefined): Promise<Response> {
     this.#current = new AbortController()
     this.#openedAt = now()
@@ -146,15 +135,11 @@ export class BodyConnections {
     return requestStream(this.#call, this.#current, { url: this.#url, lastEventId, answers })
   }
 
-  #opened(
-    response: Response,
-    answers: readonly WrittenMessage[] | undefined
-  ): ReadableStreamDefaultReader<Uint8Array> | undefined {
+  #opened(response: Response, answers: readonly WrittenMessage[] | undefined): void {
     this.#isTurnOver = false
     this.#cause = undefined
     for (const { message } of answers ?? []) this.#call.asked.delete(message.id as RequestId)
     this.#url = streamUrlOf(response, this.#url) ?? this.#url
-    return response.body?.getReader()
   }
 
   /**

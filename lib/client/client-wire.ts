@@ -19,7 +19,8 @@ export class ClientWire {
   #transport: TransportLike | undefined
   /** Those who wait for the transport to take a message: more than a signal has listeners for. */
   readonly #waiting = new Set<() => void>()
-  #isGone = false
+  /** Lost, or closed. */
+  isGone = false
 
   constructor(listener: WireListener) {
     this.#listener = listener
@@ -36,17 +37,17 @@ export class ClientWire {
   async #start(connect: Connect): Promise<void> {
     const transport = (this.#transport = await connect())
     // Nobody waits for it any more.
-    if (this.#isGone) return transport.close()
+    if (this.isGone) return transport.close()
     // What the user has hung on the transport stays there.
     const { onmessage, onerror, onclose } = transport
     transport.onmessage = (message: WireMessage, extra?: unknown) => {
       onmessage?.(message, extra)
-      if (!this.#isGone) this.#listener.messageCame(this, message, extra)
+      if (!this.isGone) this.#listener.messageCame(this, message, extra)
     }
     transport.onerror = error => {
       onerror?.(error)
       // That of a wire which is lost with it is no news: another takes its place.
-      setTimeout(() => this.#isGone || this.#listener.onerror?.(error))
+      setTimeout(() => this.isGone || this.#listener.onerror?.(error))
     }
     transport.onclose = () => {
       onclose?.()
@@ -55,15 +56,10 @@ export class ClientWire {
     await transport.start()
   }
 
-  /** Lost, or closed. */
-  get isGone(): boolean {
-    return this.#isGone
-  }
-
   /** Resolves once the transport has taken the message, or the wire is lost. */
   send(message: WireMessage): Promise<void> {
     return new Promise(resolve => {
-      if (this.#isGone) return resolve()
+      if (this.isGone) return resolve()
       this.#waiting.add(resolve)
       const sent = async (): Promise<void> => this.#transport?.send(message)
       sent()
@@ -76,7 +72,7 @@ export class ClientWire {
   }
 
   lose(reason: ReconnectReason): void {
-    if (this.#isGone) return
+    if (this.isGone) return
     this.discard()
     this.#listener.wireLost(this, reason)
   }
@@ -87,7 +83,7 @@ export class ClientWire {
   }
 
   async close(): Promise<void> {
-    this.#isGone = true
+    this.isGone = true
     for (const resolve of this.#waiting) resolve()
     await this.#transport?.close()
   }

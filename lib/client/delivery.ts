@@ -6,7 +6,8 @@ export class Delivery {
   /** Requests of the client's without a response. */
   readonly pending = new Set<RequestId>()
   readonly #client: Pick<TransportLike, 'onmessage' | 'onerror'>
-  #last: Promise<void> = Promise.resolve()
+  /** Resolves when everything has been handed up. */
+  settled: Promise<void> = Promise.resolve()
 
   constructor(client: Pick<TransportLike, 'onmessage' | 'onerror'>) {
     this.#client = client
@@ -17,7 +18,7 @@ export class Delivery {
    * client drops a progress notification that it has not got round to when the response is there.
    */
   deliver(message: WireMessage, extra?: unknown): void {
-    this.#last = this.#last
+    this.settled = this.settled
       .then(() => this.#client.onmessage?.(message, extra))
       .catch((error: Error) => this.#client.onerror?.(error))
   }
@@ -28,11 +29,6 @@ export class Delivery {
   }
 
   failAll(error: unknown): void {
-    for (const id of [...this.pending]) this.fail(id, error)
-  }
-
-  /** Resolves when everything has been handed up. */
-  get settled(): Promise<void> {
-    return this.#last
+    for (const id of this.pending) this.fail(id, error)
   }
 }

@@ -69,17 +69,16 @@ export class Outgoing {
   }
 
   /** Sends a request of ours. `undefined`: the wire was lost. */
-  async ask(method: string, streamId: string, cursor?: number): Promise<Message | undefined> {
+  ask(method: string, streamId: string, cursor?: number): Promise<Message | undefined> {
     const last = this.#lastSent
-    const params = { streamId, ...(cursor !== undefined && { cursor }) }
-    if (this.wire === undefined) return undefined
     return new Promise(resolve => {
+      if (this.wire === undefined) return resolve(undefined)
       const id = `stream:${++this.#count}`
       this.#asked.set(id, response => {
         if (response !== undefined) this.#arrived(last)
         resolve(response)
       })
-      void this.write({ jsonrpc: '2.0', id, method, params })
+      void this.write({ jsonrpc: '2.0', id, method, params: { streamId, cursor } })
     })
   }
 

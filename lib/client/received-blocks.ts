@@ -1,7 +1,7 @@
 // What has come of a stream's body: whole blocks for the caller, and where the next connection goes
 // on.
 import { now } from '../protocol/clock.js'
-import type { RequestId } from '../protocol/json-rpc.js'
+import { cancelledRequest, isRequest, isResponse, type RequestId } from '../protocol/json-rpc.js'
 import { WholeBlocks } from '../protocol/whole-blocks.js'
 import { notesOf } from './block-notes.js'
 import type { Call } from './stream-request.js'
@@ -45,16 +45,19 @@ export class ReceivedBlocks {
   }
 
   #note(whole: Uint8Array): void {
-    const { pending, asked } = this.#call
-    const notes = notesOf(whole)
-    if (notes.hasData) this.empty = 0
-    if (notes.id !== undefined && notes.id !== this.lastEventId) this.attempt = 0
-    this.lastEventId = notes.id ?? this.lastEventId
-    this.retry = notes.retry ?? this.retry
-    for (const id of notes.answered) pending.delete(id)
-    if (this.#call.hasRequests)
-      for (const id of notes.asked) if (!asked.has(id)) asked.set(id, undefined)
-    if (notes.asked.length > 0) this.#call.askedAt = now()
-    for (const id of notes.withdrawn) asked.delete(id as RequestId)
+    const { pending, asked, hasRequests } = this.#call
+    const { hasData, messages, id = this.lastEventId, retry = this.retry } = notesOf(whole)
+    if (hasData) this.empty = 0
+    if (id !== this.lastEventId) this.attempt = 0
+    this.lastEventId = id
+    this.retry = retry
+    for (const message of messages) {
+      if (isResponse(message)) pending.delete(message.id)
+      else if (!isRequest(message)) asked.delete(cancelledRequest(message) as RequestId)
+      else {
+        this.#call.askedAt = now()
+        if (hasRequests && !asked.has(message.id)) asked.set(message.id, undefined)
+      }
+    }
   }
 }

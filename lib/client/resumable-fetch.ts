@@ -52,9 +52,8 @@ function unbrokenFetch(settings: ClientSettings): FetchLike {
   return async (input, init = {}) => {
     const headers = new Headers(init.headers)
     const method = init.method?.toUpperCase() ?? 'GET'
-    const isOurs =
-      /^(GET|POST)$/.test(method) && headers.get('accept')?.includes('text/event-stream')
-    if (isOurs !== true) return untilAborted(init.signal, fetch(input, init), discard)
+    if (!/^(GET|POST)$/.test(method) || !headers.get('accept')?.includes('text/event-stream'))
+      return untilAborted(init.signal, fetch(input, init), discard)
 
     const url = String(input)
     const [endpoint = ''] = url.split(/[?#]/)

@@ -3,7 +3,7 @@
 import { describe, expect, it } from '@jest/globals'
 import { notesOf } from '../../../lib/client/block-notes.js'
 
-const NOTHING = { hasData: false, answered: [], asked: [], withdrawn: [] }
+const NOTHING = { hasData: false, messages: [] }
 const read = (text: string) => notesOf(new TextEncoder().encode(text))
 const data = (message: object) => `data: ${JSON.stringify(message)}\n\n`
 
@@ -21,13 +21,19 @@ describe('of blocks', () => {
     expect(read(text)).toEqual({ ...NOTHING, ...notes })
   })
 
-  it('are noted the requests that are answered, asked and taken back', () => {
+  it('are noted the messages that answer a request, make one or take one back', () => {
+    const answer = { jsonrpc: '2.0', id: 1, result: {} }
+    const failure = { jsonrpc: '2.0', id: 'a', error: {} }
+    const request = { jsonrpc: '2.0', id: 2, method: 'elicitation/create' }
+    const method = 'notifications/cancelled'
+    const cancelled = { jsonrpc: '2.0', method, params: { requestId: 2 } }
+    const other = { method, params: { requestId: 3 }, jsonrpc: '2.0' }
     const text = [
-      data({ jsonrpc: '2.0', id: 1, result: {} }),
-      data({ jsonrpc: '2.0', id: 'a', error: {} }),
-      data({ jsonrpc: '2.0', id: 2, method: 'elicitation/create' }),
-      data({ jsonrpc: '2.0', method: 'notifications/cancelled', params: { requestId: 2 } }),
-      data({ method: 'notifications/cancelled', params: { requestId: 3 }, jsonrpc: '2.0' }),
+      data(answer),
+      data(failure),
+      data(request),
+      data(cancelled),
+      data(other),
       data({ jsonrpc: '2.0', method: 'notifications/progress', params: { requestId: 9 } }),
       'data: {"jsonrpc":"2.0",\ndata: "id":4,"result":{}}\n\n',
       `event: other\n${data({ jsonrpc: '2.0', id: 5, result: {} })}`,
@@ -36,9 +42,7 @@ describe('of blocks', () => {
     for (const blocks of [text, text.replaceAll('\n', '\r\n'), text.replaceAll('\n', '\r')])
       expect(read(blocks)).toEqual({
         hasData: true,
-        answered: [1, 'a', 4],
-        asked: [2],
-        withdrawn: [2, 3]
+        messages: [answer, failure, request, cancelled, other, { ...answer, id: 4 }]
       })
   })
 })
