@@ -88,7 +88,7 @@ export function failureOf(status: number, answer?: unknown, cause?: unknown): Re
       : 'refused'
   const rpcError = isRpc ? { code, message, data } : undefined
   return new ResourceStreamError(
-    CODES[rpcError?.code ?? 0] ?? byStatus,
+    CODES[rpcError?.code as number] ?? byStatus,
     rpcError?.message ?? `HTTP ${status}`,
     { cause, status, rpcError }
   )

@@ -2,8 +2,8 @@
 
 /** The bytes behind a head. */
 export interface Extent {
-  /** The first of them, counted in the whole resource. */
-  readonly start: number
+  /** The first of them, counted in the whole resource, if that is said. */
+  readonly start: number | undefined
   /** Where they end, if that is said. */
   readonly end: number | undefined
   /** What the whole resource has, if that is said. */
@@ -18,7 +18,7 @@ export function extentOf({ status, headers }: Response): Extent | undefined {
   if (status === 200) return { start: 0, end: length, size: length }
   const [, first, last, total] = CONTENT_RANGE.exec(headers.get('content-range') ?? '') ?? []
   const size = numberIn(total)
-  if (status === 416) return { start: size ?? 0, end: size, size }
+  if (status === 416) return { start: size, end: size, size }
   const start = numberIn(first)
   const end = numberIn(last)
   // Each part of a multipart answer has a range of its own: nobody has asked for several.
@@ -67,7 +67,8 @@ function isEncoded(headers: Headers): boolean {
 }
 
 function numberIn(text: string | null | undefined): number | undefined {
-  return /^\d{1,15}$/.test(text ?? '') ? Number(text) : undefined
+  // What is not there has no digits either.
+  return /^\d{1,15}$/.test(text as string) ? Number(text) : undefined
 }
 
 const PARAMETER = /;\s*([\w*-]+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^;"]*))/g

@@ -146,6 +146,7 @@ describe('an answer', () => {
     ],
     ['nothing', res => res.writeHead(204).end()],
     ['accepted', res => res.writeHead(202).end()],
+    ['no range, without having been asked for one', res => res.writeHead(416).end()],
     [
       'half of JSON',
       res => res.writeHead(200, { 'Content-Type': 'application/json' }).end('{"jsonrpc":')
