@@ -6,8 +6,9 @@ export type Signal = AbortSignal | null | undefined
 /** Calls `listener` when a signal aborts, at once where it has, until the result is called. */
 export function onAbort(signal: Signal, listener: () => void): () => void {
   if (signal?.aborted) listener()
-  else signal?.addEventListener('abort', listener)
-  return () => signal?.removeEventListener('abort', listener)
+  // What is no signal is for the function that it was meant for to complain about.
+  else signal?.addEventListener?.('abort', listener)
+  return () => signal?.removeEventListener?.('abort', listener)
 }
 
 /** Aborts a controller of our own when a signal aborts; until that has aborted, or `release`. */

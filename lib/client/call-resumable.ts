@@ -1,9 +1,9 @@
 // Repeats a request with resume tokens until its result is there: the client's side of the Resuming
 // draft.
 import { checkCall, checkOption, isTime, NUMBER } from './check-arguments.js'
-import { now } from '../protocol/clock.js'
+import { LONGEST_TIMEOUT, now } from '../protocol/clock.js'
 import { ASYNC_PREFERENCE } from '../protocol/respond-async.js'
-import { abortWith } from './aborting.js'
+import { abortWith, untilAborted } from './aborting.js'
 import { pause } from './pause.js'
 import { ANYTHING, type RequestingClient, type ResumableResult } from './requesting-client.js'
 import { isPassing } from './retry-delay.js'
@@ -21,8 +21,8 @@ export interface ResumableRequest {
  */
 export interface CallResumableOptions {
   /**
-   * Called with each part of the result but the last one, which is what the call returns. May be
-   * asynchronous. Default: none.
+   * Hears each part of the result that comes before the last one, which is what the call returns.
+   * It is waited for; what it throws, or rejects with, ends the call. Default: nobody.
    */
   readonly onPartial?: ((result: ResumableResult) => unknown) | undefined
   /**
@@ -121,7 +121,9 @@ export async function callResumable(
         {
           ...others,
           ...(asking === 'header' && { headers: withPreference(others['headers'], call.prefer) }),
-          ...(requestTimeout !== undefined && { timeout: requestTimeout }),
+          ...(requestTimeout !== undefined && {
+            timeout: Math.min(requestTimeout, LONGEST_TIMEOUT)
+          }),
           signal: controller.signal
         }
       )
@@ -154,7 +156,7 @@ export async function callResumable(
     if (typeof next !== 'string') return result
     resumeToken = next
     const isPart = hasContent(result)
-    if (isPart) await onPartial(result)
+    if (isPart) await untilAborted(signal, Promise.resolve(onPartial(result)))
     empty = isPart ? 0 : empty + 1
     const interval = Math.min(LEAST_INTERVAL * 2 ** empty, LONGEST_INTERVAL)
     await pause(Math.max(0, began + interval - now()), signal)

@@ -5,6 +5,11 @@ export type Kind = readonly [isFine: (value: unknown) => boolean, words: string]
 
 export const NUMBER = 'a number, 0 or more'
 
+export const SIGNAL: Kind = [
+  value => typeof (value as Partial<AbortSignal> | null)?.addEventListener === 'function',
+  'an AbortSignal'
+]
+
 /** Whether an option is such a number, and not for ever, or is not given. */
 export function isTime(value: unknown = 0): boolean {
   return Number.isFinite(value) && (value as number) >= 0
@@ -58,9 +63,15 @@ export function checkCall(
   if (typeof (request as Record<string, unknown> | null | undefined)?.[member] !== 'string')
     throw new TypeError(`${caller}: \`request\` must be an object with a string \`${member}\``)
   checkOptions(caller, options)
+  const { signal } = options
+  const [isSignal, words] = SIGNAL
+  checkOption(caller, 'signal', signal === undefined || isSignal(signal), words)
 }
 
-function checkOptions(caller: string, options: unknown): void {
+function checkOptions(
+  caller: string,
+  options: unknown
+): asserts options is Readonly<Record<string, unknown>> {
   if (typeof options !== 'object' || options === null)
     throw new TypeError(`${caller}: options must be an object`)
 }

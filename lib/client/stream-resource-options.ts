@@ -1,5 +1,5 @@
 // The options of `streamResource`, their defaults and their checks.
-import { parseOptions } from './check-arguments.js'
+import { parseOptions, SIGNAL } from './check-arguments.js'
 import { urlIn } from './url-in.js'
 import {
   type FetchLike,
@@ -44,8 +44,11 @@ export interface StreamResourceOptions {
    * called for each request to the endpoint. They never go to another origin. Default: none.
    */
   readonly headers?: HeadersLike | (() => HeadersLike | Promise<HeadersLike>) | undefined
-  /** Called for each chunk that is handed on. It must not throw. Default: none. */
-  readonly onProgress?: ((progress: ResourceProgress) => void) | undefined
+  /**
+   * Hears of each chunk before it is handed up. It is waited for; what it throws, or rejects with,
+   * ends the transfer.
+   */
+  readonly onProgress?: ((progress: ResourceProgress) => unknown) | undefined
   /**
    * Other origins whose download URLs are followed, without credentials; `'*'`: all. If it is
    * given, redirects to other origins are followed to these only. Default: download URLs of the MCP
@@ -72,8 +75,11 @@ export interface StreamResourceOptions {
    * than the server needs to open the resource. `null`: never. Default: 45,000.
    */
   readonly idleTimeout?: number | null | undefined
-  /** Called before each attempt to go on. It must not throw. Default: none. */
-  readonly onReconnect?: ((reconnection: ResourceReconnection) => void) | undefined
+  /**
+   * Hears of each attempt to go on before it is made. It is waited for; what it throws, or rejects
+   * with, ends the transfer.
+   */
+  readonly onReconnect?: ((reconnection: ResourceReconnection) => unknown) | undefined
 }
 
 type MayBeMissing = 'signal' | 'trustedOrigins'
@@ -97,10 +103,7 @@ export function parseResourceOptions(options?: StreamResourceOptions): ResourceS
   }
   return parseOptions('streamResource', defaults, options, {
     headers: HEADERS,
-    signal: [
-      value => typeof (value as Partial<AbortSignal> | null)?.addEventListener === 'function',
-      'an AbortSignal'
-    ],
+    signal: SIGNAL,
     trustedOrigins: [
       value => Array.isArray(value) && value.every(isOrigin),
       "a list of origins, or ['*']"

@@ -7,6 +7,7 @@ import {
   reconnectingTransport,
   resumableFetch
 } from '../../../lib/client/index.js'
+import { POST } from './scripted.js'
 import { HandlerContext } from '../../../lib/endpoint/handler-context.js'
 
 /** As from JavaScript. */
@@ -35,12 +36,36 @@ describe.each([
     const error = `${name}: options must be an object`
     await expect(call(client, { [member]: 'any' }, given)).rejects.toThrow(new TypeError(error))
   })
+
+  it.each([...NO_OBJECTS, {}])('refuses %p as its signal', async signal => {
+    const error = `${name}: option \`signal\` must be an AbortSignal`
+    const called = call(client, { [member]: 'any' }, { signal })
+    await expect(called).rejects.toThrow(new TypeError(error))
+  })
 })
 
 it.each(NO_OBJECTS)('resumableFetch refuses %p as its options', given => {
   const error = new TypeError('resumableFetch: options must be an object')
   expect(() => (resumableFetch as Any)(given)).toThrow(error)
 })
+
+it.each(['text', {}])('%p as the signal of a call is for fetch to refuse, once', async signal => {
+  const refused = { message: expect.stringContaining('AbortSignal') }
+  for (const init of [{}, POST]) {
+    const called = (resumableFetch() as Any)('http://127.0.0.1:9/', { ...init, signal })
+    await expect(called).rejects.toMatchObject(refused)
+  }
+})
+
+it.each([{ timeout: 2 ** 31 }, { wait: 2 ** 31 }, { timeout: 1e300 }])(
+  'callResumable waits no shorter for %p than for what a timer can hold',
+  async options => {
+    const given: unknown[] = []
+    const asking = { request: async (...args: unknown[]) => (given.push(args[2]), {}) }
+    await callResumable(asking as never, { method: 'any' }, options)
+    expect(given).toMatchObject([{ timeout: 2 ** 31 - 1 }])
+  }
+)
 
 it.each([undefined, ...NO_OBJECTS, {}])('reconnectingTransport refuses to connect by %p', given => {
   const error = new TypeError('reconnectingTransport: `connect` must be a function')
