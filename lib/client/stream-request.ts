@@ -1,4 +1,5 @@
 // Requests about a stream, made with the freshest credentials that its caller has shown.
+import { utf8 } from '../protocol/bytes.js'
 import { findLink, STREAM_RELATION } from '../protocol/link-header.js'
 import type { RequestId } from '../protocol/json-rpc.js'
 import type { WrittenMessage } from '../protocol/json-splice.js'
@@ -132,8 +133,14 @@ export function requestStream(
  */
 function setLastEventId(headers: Headers, id: string | undefined): void {
   if (!id) return
-  const bytes = Array.from(new TextEncoder().encode(id), byte => String.fromCharCode(byte)).join('')
+  // Of a longer one no server takes as much in a head: it refuses that.
+  const bytes = byteString(id.slice(0, 100_000))
   if (IN_A_HEADER.test(bytes)) headers.set('Last-Event-ID', bytes)
+}
+
+/** A text in UTF-8, with a character for each byte. */
+export function byteString(text: string): string {
+  return Array.from(utf8(text), byte => String.fromCharCode(byte)).join('')
 }
 
 /** RFC 9110, 5.5: no control character but a tab. */

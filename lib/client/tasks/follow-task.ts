@@ -12,10 +12,13 @@ import { type TaskState, watcherOf } from './task-watchers.js'
 /** Milliseconds between looks, where the server names none. */
 const POLL_INTERVAL = 1000
 const SHORTEST_INTERVAL = 20
+/** A person may be waiting for what comes of it. */
+const LONGEST_INTERVAL = 60_000
 
 /** Milliseconds until the next look, of which the server has asked for `asked`. */
 export function pollDelay(asked: unknown): number {
-  return Math.max(SHORTEST_INTERVAL, typeof asked === 'number' ? asked : POLL_INTERVAL)
+  const interval = typeof asked === 'number' ? asked : POLL_INTERVAL
+  return Math.min(Math.max(SHORTEST_INTERVAL, interval), LONGEST_INTERVAL)
 }
 
 /**
@@ -41,11 +44,21 @@ export interface Seen {
 }
 
 /** The task in a result, as JSON. */
-export function seenIn(result: string): Seen {
-  const state: unknown = JSON.parse(result)
-  if (!isObject(state) || typeof state['taskId'] !== 'string')
-    throw new Error('The server answers with no task')
-  return { state: state as TaskState, members: memberTexts(result) }
+export function seenIn(result: string, taskId?: string): Seen {
+  return { state: taskIn(JSON.parse(result), taskId), members: memberTexts(result) }
+}
+
+/**
+ * The task that a result is; `taskId`: which one it has to be.
+ *
+ * @throws where it is none, or another one.
+ */
+export function taskIn(result: unknown, taskId?: string): TaskState {
+  const state = objectIn(result)
+  const id = state['taskId']
+  if (typeof id !== 'string' || id !== (taskId ?? id) || typeof state['status'] !== 'string')
+    throw new Error('The server answers with no such task')
+  return state as unknown as TaskState
 }
 
 /** Looks at a task until there is something to answer its call with, which `say` takes last. */
@@ -56,7 +69,7 @@ export async function followTask(follow: Follow, first: Seen): Promise<void> {
   const isPatient = watcher !== undefined || call.rounds >= MOST_ROUNDS
   const mustAnswerAt = isPatient ? Infinity : now() + COME_AGAIN_AFTER
   let reported: string | undefined
-  for (let seen = first; ; seen = seenIn(await server.get(taskId, signal))) {
+  for (let seen = first; ; seen = seenIn(await server.get(taskId, signal), taskId)) {
     const { state } = seen
     watcher?.(state)
     const answer = answerTo(call, seen)
@@ -76,7 +89,7 @@ export async function followTask(follow: Follow, first: Seen): Promise<void> {
 
 /** What a failure on the way to a task is to its caller, as JSON. */
 export function failureOf(call: ToolCall, error: unknown): string {
-  const why = error instanceof Error ? error.message : String(error)
+  const { message: why = String(error) } = Object(error) as Partial<Error>
   const json = error instanceof TaskError ? why : undefined
   return refusal(call, json, `The task cannot be followed: ${why}`, 'task-lost')
 }

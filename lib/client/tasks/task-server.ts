@@ -1,23 +1,20 @@
 // Requests about a task (2026-07-28), made as its call was, and again where the wire has lost them:
 // none of them runs anything twice.
-import { isObject } from '../../protocol/json-rpc.js'
+import { isObject, type Message } from '../../protocol/json-rpc.js'
 import { memberTexts, writtenMessages } from '../../protocol/json-splice.js'
 import { abortWith } from '../aborting.js'
 import type { ClientSettings } from '../options.js'
 import { readAhead } from '../read-ahead.js'
 import { isPassing, onConnection, Refused, retrying } from '../retry-delay.js'
-import { discard, isEventStream, postInit } from '../stream-request.js'
+import { byteString, discard, isEventStream, postInit } from '../stream-request.js'
 import { eventsIn } from './events-in.js'
 import type { ToolCall } from './task-calls.js'
 
 /** An error that the server has answered with; its message is that error, as JSON. */
 export class TaskError extends Error {}
 
-interface Answer {
-  readonly status: number
-  /** As JSON; `undefined`: it has none. */
-  readonly reply: string | undefined
-}
+/** A reply, as JSON; or the status of an answer without one. */
+type Answer = string | number
 
 export class TaskServer {
   readonly #url: string
@@ -68,10 +65,10 @@ export class TaskServer {
         release()
       }
     }
-    const { status, reply } = await retrying(attempt, this.#settings, signal)
-    if (reply === undefined)
-      throw new Error(`HTTP ${status} without a JSON-RPC response within \`maxEventSize\``)
-    return resultOf(reply)
+    const answer = await retrying(attempt, this.#settings, signal)
+    if (typeof answer === 'number')
+      throw new Error(`HTTP ${answer} without a JSON-RPC response within \`maxEventSize\``)
+    return resultOf(answer)
   }
 
   async #send(init: RequestInit): Promise<Answer> {
@@ -83,9 +80,9 @@ export class TaskServer {
       throw new Refused(response)
     }
     const body = response.body && (await readAhead(response.body, maxEventSize, chunk => chunk))
-    if (body instanceof Blob) return { status, reply: await replyIn(response, body) }
+    if (body instanceof Blob) return (await replyIn(response, body, init)) ?? status
     discard({ body })
-    return { status, reply: undefined }
+    return status
   }
 
   async #request(method: string, taskId: string, more: string): Promise<RequestInit> {
@@ -111,14 +108,23 @@ function resultOf(response: string): string {
 /** What could not stand in a head as it is goes there in base64. */
 function inHeader(name: string): string {
   if (/^[\x21-\x7e]+$/.test(name) && !name.startsWith('=?base64?')) return name
-  return `=?base64?${btoa(String.fromCharCode(...new TextEncoder().encode(name)))}?=`
+  return `=?base64?${btoa(byteString(name))}?=`
 }
 
-/** The response in an answer, be it JSON or an event stream. */
-async function replyIn(response: Response, body: Blob): Promise<string | undefined> {
+/** The response to a request in an answer, be it JSON or an event stream. */
+async function replyIn(
+  response: Response,
+  body: Blob,
+  request: RequestInit
+): Promise<string | undefined> {
+  const { id } = JSON.parse(request.body as string) as Message
   const texts = isEventStream(response)
     ? eventsIn(new Uint8Array(await body.arrayBuffer())).map(({ text }) => text)
     : [await body.text()]
   const messages = texts.flatMap(writtenMessages)
-  return messages.find(({ message }) => isObject(message.result) || isObject(message.error))?.text
+  // Where the server could not read it, it answers nobody by name.
+  return messages.find(
+    ({ message }) =>
+      (message.id ?? id) === id && (isObject(message.result) || isObject(message.error))
+  )?.text
 }

@@ -30,19 +30,20 @@ export function withTasks(inner: FetchLike, settings: ClientSettings): FetchLike
     if (isEventStream(response)) return withBody(response, following.unlessTask(body, maxEventSize))
     // Clients read it whole too.
     const read = await readAhead(body, maxEventSize, chunk => untilAborted(init.signal, chunk))
-    const task = read instanceof Blob ? taskIn(await read.text(), call) : undefined
+    const task = read instanceof Blob ? answerIn(await read.text(), call) : undefined
     if (task === undefined) return withBody(response, read)
     return following.response(task)
   }
 }
 
 /** The task that answers a call, in a JSON text; `undefined`: something else does. */
-function taskIn(text: string, { id }: ToolCall): Seen | undefined {
+function answerIn(text: string, { id }: ToolCall): Promise<Seen> | undefined {
   if (!text.includes('"task"')) return undefined
   for (const { message, text: written } of writtenMessages(text)) {
     if (!isResponse(message) || message.id !== id) continue
     const { resultType } = Object(message.result) as { resultType?: unknown }
-    if (resultType === 'task') return seenIn(memberTexts(written).get('result') ?? '{}')
+    if (resultType === 'task')
+      return Promise.resolve(memberTexts(written).get('result') as string).then(seenIn)
   }
   return undefined
 }
@@ -51,9 +52,9 @@ function taskIn(text: string, { id }: ToolCall): Seen | undefined {
 function untilTask(
   whole: Uint8Array,
   call: ToolCall
-): readonly [before: Uint8Array, task: Seen | undefined] {
+): readonly [before: Uint8Array, task: Promise<Seen> | undefined] {
   for (const { text, before } of eventsIn(whole)) {
-    const task = taskIn(text, call)
+    const task = answerIn(text, call)
     if (task !== undefined) return [before, task]
     call.progress = Number(/"progress": ?([-+.\deE]+)/.exec(text)?.[1] ?? call.progress)
   }
@@ -79,11 +80,11 @@ class Following {
   async comeAgain({ taskId, inputResponses }: NonNullable<ToolCall['again']>): Promise<Seen> {
     const { signal } = this.#gone
     if (inputResponses !== undefined) await this.#server.update(taskId, inputResponses, signal)
-    return seenIn(await this.#server.get(taskId, signal))
+    return seenIn(await this.#server.get(taskId, signal), taskId)
   }
 
   /** An event stream in the place of the answer. */
-  response(first: Seen | Promise<Seen>): Response {
+  response(first: Promise<Seen>): Response {
     const body = new ReadableStream<Uint8Array>({
       start: controller => void this.#follow(controller, first),
       cancel: () => this.#gone.abort()
@@ -114,7 +115,8 @@ class Following {
         if (before.length > 0) controller.enqueue(before)
         if (task !== undefined) {
           // It has nothing more to say: read on to its end, it is no call that is given up.
-          void drain(reader)
+          reader.releaseLock()
+          body.pipeTo(new WritableStream()).catch(() => undefined)
           return this.#follow(controller, task)
         }
         return
@@ -127,7 +129,7 @@ class Following {
     return new ReadableStream({ pull, cancel }, { highWaterMark: 0 })
   }
 
-  async #follow(controller: Controller, first: Seen | Promise<Seen>): Promise<void> {
+  async #follow(controller: Controller, first: Promise<Seen>): Promise<void> {
     const { signal } = this.#gone
     let taskId = this.#call.again?.taskId
     // [SEP-2663] A task is cancelled by `tasks/cancel`: the end of a connection says nothing.
@@ -156,13 +158,5 @@ class Following {
     // Which is nothing to a stream that its reader has cancelled.
     if (signal.aborted) controller.error(signal.reason)
     else controller.close()
-  }
-}
-
-async function drain(reader: ReadableStreamDefaultReader<Uint8Array>): Promise<void> {
-  try {
-    while (!(await reader.read()).done);
-  } catch {
-    // Its connection has gone, and nobody needs it.
   }
 }

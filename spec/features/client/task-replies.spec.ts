@@ -96,6 +96,37 @@ describe('the answer to a call that may be a task', () => {
   })
 })
 
+describe('an answer that is not about the task of the call', () => {
+  const done = { ...TASK, status: 'completed', result: { content: [] } }
+
+  it.each([
+    ['of another request', result('1:2', done), 'without a JSON-RPC response'],
+    ['of another task', result('1:1', { ...done, taskId: 'U' }), 'no such task'],
+    ['without a status', result('1:1', { taskId: 'T' }), 'no such task']
+  ])('is none: %s', async (_name, answer, why) => {
+    expect(await answerTo(answer)).toMatchObject({
+      error: { message: expect.stringContaining(why), data: { reason: 'task-lost' } }
+    })
+  })
+
+  it('is one where the server could not say which request it answers', async () => {
+    const error = { code: -32_700, message: 'Parse error' }
+    expect(await answerTo({ jsonrpc: '2.0', id: null, error })).toMatchObject({ error })
+  })
+
+  it.each(['application/json', 'text/event-stream'])(
+    'makes no task of one without a name: %s',
+    async type => {
+      const json = JSON.stringify(result(1, { resultType: 'task' }))
+      const text = type === 'text/event-stream' ? `data: ${json}\n\n` : json
+      const response = new Response(text, { headers: { 'Content-Type': type } })
+      expect(await errorIn(await fetchWith(response)('http://a/mcp', INIT))).toMatchObject({
+        message: expect.stringContaining('no such task')
+      })
+    }
+  )
+})
+
 // The official client drops what is no response of JSON-RPC, and waits on.
 describe('the end of a task', () => {
   it.each([

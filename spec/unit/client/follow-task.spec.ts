@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, it, jest } from '@jest/globals'
-import { followTask, seenIn } from '../../../lib/client/tasks/follow-task.js'
+import { followTask, pollDelay, seenIn } from '../../../lib/client/tasks/follow-task.js'
 import { toolCallIn } from '../../../lib/client/tasks/task-calls.js'
 import type { TaskServer } from '../../../lib/client/tasks/task-server.js'
 import { callTool, withEnvelope } from '../../helpers/mcp.js'
@@ -36,4 +36,17 @@ it('a task that is to be looked at rarely makes its client come again when that 
     }
   ])
   expect(looks).toBe(0)
+})
+
+it.each([
+  [undefined, 1000],
+  ['5', 1000],
+  [-1, 20],
+  [0, 20],
+  [300, 300],
+  [60_001, 60_000],
+  [2 ** 31, 60_000],
+  [Infinity, 60_000]
+])('a server that asks for %p ms is asked again in %p', (asked, delay) => {
+  expect(pollDelay(asked)).toBe(delay)
 })
