@@ -24,7 +24,7 @@ export interface OpenStream {
 export interface Taker {
   readonly resolve: (result: unknown) => void
   readonly reject: (error: Error) => void
-  readonly onNotification: ((notification: Message) => void) | undefined
+  readonly onNotification: ((notification: Message) => unknown) | undefined
 }
 
 export class OpenStreams {
@@ -47,11 +47,10 @@ export class OpenStreams {
     return this.own !== undefined && this.#streams.size === 0
   }
 
-  /** `false`: it is followed already. */
-  take(streamId: string, taker: Taker): boolean {
-    if (this.#streams.has(streamId)) return false
+  /** @throws where it is followed already. */
+  take(streamId: string, taker: Taker): void {
+    if (this.#streams.has(streamId)) throw new Error('The stream is followed already')
     this.#streams.set(streamId, { cursor: undefined, taker })
-    return true
   }
 
   /** The server has created a stream. `false`: it is none of this client's requests. */
@@ -84,18 +83,22 @@ export class OpenStreams {
     stream?.taker?.reject(error)
   }
 
+  /** Gives a message to the caller of `resume`; `false`: it is not for one. */
+  give(streamId: string, message: Message): boolean {
+    const taker = this.#streams.get(streamId)?.taker
+    if (taker === undefined || isRequest(message)) return false
+    if (!isResponse(message))
+      Promise.resolve()
+        .then(() => taker.onNotification?.(message))
+        .catch((error: Error) => this.delete(streamId, error))
+    else if (message.error === undefined) taker.resolve(message.result)
+    else taker.reject(asError(message.error))
+    return true
+  }
+
   deleteAll(): void {
     for (const streamId of this.ids) this.delete(streamId)
   }
-}
-
-/** Gives a message to the caller of `resume`; `false`: it is not for them. */
-export function give(taker: Taker, message: Message): boolean {
-  if (isRequest(message)) return false
-  if (!isResponse(message)) taker.onNotification?.(message)
-  else if (message.error === undefined) taker.resolve(message.result)
-  else taker.reject(asError(message.error))
-  return true
 }
 
 /** The error of a response, as something to throw: its `code` and `data` are JSON-RPC's. */

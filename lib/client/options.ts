@@ -18,8 +18,8 @@ export interface Reconnection {
   readonly attempt: number
   /** Milliseconds until it is made. */
   readonly delay: number
-  /** The id of the event that it will resume after; `undefined`: there is none yet. */
-  readonly lastEventId: string | undefined
+  /** The id that it will resume after; `undefined` before the first. */
+  readonly lastEventId?: string | undefined
   readonly reason: ReconnectReason
 }
 
@@ -68,10 +68,10 @@ export interface ResumableFetchOptions {
    */
   readonly tasks?: boolean | undefined
   /**
-   * Called before each reconnection, and before a request is sent again. It must not throw.
-   * Default: none.
+   * Hears of each reconnection before it is made, and of each request that is sent again. It is
+   * waited for; what it throws, or rejects with, ends the call.
    */
-  readonly onReconnect?: ((reconnection: Reconnection) => void) | undefined
+  readonly onReconnect?: ((reconnection: Reconnection) => unknown) | undefined
 }
 
 /** The options, or their defaults. */

@@ -18,7 +18,7 @@ import {
 } from '../protocol/shared-wire.js'
 import { ClientWire, type Connect, type WireListener } from './client-wire.js'
 import { Delivery } from './delivery.js'
-import { asError, give, OpenStreams } from './open-streams.js'
+import { asError, OpenStreams } from './open-streams.js'
 import type { ReconnectReason, RetrySettings } from './options.js'
 import { Outgoing } from './outgoing.js'
 import { ResumptionError } from './resumption-error.js'
@@ -87,11 +87,10 @@ export class Reconnecting implements TransportLike, WireListener {
     await this.#end()
   }
 
-  resume(streamId: string, onNotification?: (notification: Message) => void): Promise<unknown> {
+  resume(streamId: string, onNotification?: (notification: Message) => unknown): Promise<unknown> {
     return new Promise((resolve, reject) => {
       this.#assertConnected()
-      if (!this.#streams.take(streamId, { resolve, reject, onNotification }))
-        throw new Error('The stream is followed already')
+      this.#streams.take(streamId, { resolve, reject, onNotification })
       if (this.#state === 'open') void this.#resume(streamId)
     })
   }
@@ -133,12 +132,13 @@ export class Reconnecting implements TransportLike, WireListener {
       const settings = this.#settings
       const attempt = ++this.#attempt
       if (attempt > settings.maxRetries) return this.#fail('retries-exhausted', cause)
-      const least = leastDelay(this.#attemptedAt, attempt - 1, settings)
-      const told = { attempt, lastEventId: undefined, reason }
       try {
         await untilNextAttempt(
-          told,
-          { retry: this.#streams.retry, least },
+          { attempt, reason },
+          {
+            retry: this.#streams.retry,
+            least: leastDelay(this.#attemptedAt, attempt - 1, settings)
+          },
           settings,
           this.#over.signal
         )
@@ -202,7 +202,7 @@ export class Reconnecting implements TransportLike, WireListener {
       if (stream === undefined) return
       this.#attempt = 0
       if (isEnd) this.#ended(eventId.streamId)
-      else if (stream.taker !== undefined && give(stream.taker, plain)) return
+      else if (this.#streams.give(eventId.streamId, plain)) return
       // What is said of a stream that answers no request of the client's is between the server and
       // us.
       if ((isCreate || isEnd) && stream.requestId === undefined) return

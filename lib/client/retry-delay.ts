@@ -43,7 +43,7 @@ export function leastDelay(
   { minTimeout, maxTimeout }: RetryTimes
 ): number {
   const least = Math.min((minTimeout / 10) * 2 ** Math.min(empty, 5), 2 * minTimeout, maxTimeout)
-  return Math.max(0, Math.ceil(least - (now() - openedAt)))
+  return Math.max(0, Math.ceil(openedAt + least - now()))
 }
 
 /**
@@ -71,17 +71,17 @@ interface Wait {
 }
 
 /**
- * Tells `onReconnect` of an attempt, and waits until it is due; rejects with the signal's reason as
- * soon as it aborts.
+ * Tells `onReconnect` of an attempt, and waits until it is due; rejects as soon as that fails, or
+ * with the signal's reason as soon as it aborts.
  */
-export function untilNextAttempt<Told extends { readonly attempt: number }>(
+export async function untilNextAttempt<Told extends { readonly attempt: number }>(
   told: Told,
   { retry, retryAfter, least = 0 }: Wait,
-  settings: RetryTimes & { onReconnect(reconnection: Told & { readonly delay: number }): void },
+  settings: RetryTimes & { onReconnect(reconnection: Told & { readonly delay: number }): unknown },
   signal: AbortSignal | null | undefined
 ): Promise<void> {
   const delay = Math.max(retryDelay(told.attempt, retry, retryAfter, settings), least)
-  settings.onReconnect({ ...told, delay })
+  await settings.onReconnect({ ...told, delay })
   return pause(delay, signal)
 }
 
@@ -114,8 +114,7 @@ export async function retrying<T>(
       if (isLast || signal?.aborted) throw error
       const isRefused = error instanceof Refused
       const reason: ReconnectReason = isRefused ? 'status' : 'error'
-      const told = { attempt: count, lastEventId: undefined, reason }
-      await untilNextAttempt(told, isRefused ? error : {}, settings, signal)
+      await untilNextAttempt({ attempt: count, reason }, isRefused ? error : {}, settings, signal)
     }
   }
 }

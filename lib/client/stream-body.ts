@@ -116,12 +116,11 @@ class UnbrokenBody {
    */
   #fail(error: unknown, controller: Controller): void {
     this.#end(this.#reader !== undefined)
-    if (error instanceof ResumptionError)
-      for (const id of this.#call.pending) {
-        const { message, code } = error
-        const response = errorResponse(id, { code: STREAM_ERROR, message, data: { reason: code } })
-        controller.enqueue(encodeMessage(response))
-      }
+    const { message = String(error), code } = Object(error) as Partial<ResumptionError>
+    for (const id of this.#call.pending) {
+      const response = errorResponse(id, { code: STREAM_ERROR, message, data: { reason: code } })
+      controller.enqueue(encodeMessage(response))
+    }
     // A broken stream drops what its readers have not taken out of it.
     setTimeout(() => controller.error(error))
   }

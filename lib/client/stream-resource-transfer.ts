@@ -197,7 +197,7 @@ export function transferOf(
       attempt = 0
       if (received > maxStreamSize) throw failure('too-large', `more than ${maxStreamSize} bytes`)
       if (received > (end ?? Infinity)) throw failure('wrong-size', `more than ${end} bytes`)
-      onProgress({ received, size })
+      await onProgress({ received, size })
       return fresh
     }
   }

@@ -1,6 +1,6 @@
 // `streamResource`: one unbroken stream of a resource's bytes, over as many answers as the network
 // needs (SEP-2532).
-import { abortWith, onAbort } from './aborting.js'
+import { abortWith, onAbort, untilAborted } from './aborting.js'
 import { endpointOf, type ResourceTransport } from './stream-resource-endpoint.js'
 import { fileNameOf } from './stream-resource-head.js'
 import { parseResourceOptions, type StreamResourceOptions } from './stream-resource-options.js'
@@ -52,12 +52,14 @@ export async function streamResource(
     over.signal
   )
   try {
-    const { response, uri: canonical, mimeType } = await transfer.connect()
-    over.signal.throwIfAborted()
-    const type = response.headers.get('content-type')
+    const {
+      response,
+      uri: canonical,
+      mimeType
+    } = await untilAborted(over.signal, transfer.connect())
     return {
       stream: streamOf(transfer, over),
-      mimeType: mimeType ?? (type || 'application/octet-stream'),
+      mimeType: mimeType || response.headers.get('content-type') || 'application/octet-stream',
       name: fileNameOf(response),
       size: transfer.size(),
       uri: canonical

@@ -2,11 +2,12 @@
 // that have none.
 import { LONGEST_TIMEOUT } from '../../protocol/clock.js'
 import { ANYTHING, type RequestingClient, type ResumableResult } from '../requesting-client.js'
-import { onAbort } from '../aborting.js'
+import { abortWith, onAbort } from '../aborting.js'
 import { checkCall, checkOption, isTime, NUMBER } from '../check-arguments.js'
+import { notify } from '../notify.js'
 import { pause } from '../pause.js'
 import { FIRST_STATELESS_REVISION } from '../../protocol/revisions.js'
-import { pollDelay } from './follow-task.js'
+import { pollDelay, taskIn } from './follow-task.js'
 import { WATCH } from './task-calls.js'
 import { type TaskState, watchTask } from './task-watchers.js'
 
@@ -23,10 +24,11 @@ export interface TaskRequest {
  */
 export interface CallTaskOptions {
   /**
-   * Called with the task when it is created and after each poll; never, if the server makes none.
-   * It must not throw. Default: none.
+   * Hears of the task each time that it is looked at, from its creation on, once a minute at least;
+   * never, where the server makes none. What it throws, or rejects with, ends the call, and cancels
+   * the task. Default: nobody.
    */
-  readonly onStatus?: ((task: TaskState) => void) | undefined
+  readonly onStatus?: ((task: TaskState) => unknown) | undefined
   /**
    * Milliseconds for which the server is asked to keep the task, at 2025-11-25 only. Default: none.
    */
@@ -67,17 +69,31 @@ export async function callTask(
   options: CallTaskOptions = {}
 ): Promise<ResumableResult> {
   checkCall(CALLER, [client, request, options], 'name')
-  const { onStatus = () => undefined, ttl, resultSchema = ANYTHING, ...others } = options
+  const { onStatus = () => undefined, ttl, signal, resultSchema = ANYTHING, ...others } = options
   checkOption(CALLER, 'onStatus', typeof onStatus === 'function', 'a function')
   checkOption(CALLER, 'ttl', isTime(ttl), NUMBER)
   const sender = client as Sender
-  const patient = { timeout: LONGEST_TIMEOUT, ...others }
+  const { controller, release } = abortWith(signal)
+  const over = controller.signal
+  const told: OnStatus = state =>
+    notify(
+      () => onStatus(state),
+      error => controller.abort(error)
+    )
+  const patient = { timeout: LONGEST_TIMEOUT, ...others, signal: over }
   const ask: Ask = (method, params, schema = resultSchema) =>
     sender.request({ method, params }, schema, patient)
-  if (isModern(sender)) return callModern(ask, request, onStatus)
-  if (!hasTasks(sender)) return ask(CALL, request)
-  const { signal } = others
-  return callCore(sender, ask, request, { onStatus, ttl, signal })
+  try {
+    if (isModern(sender)) return await callModern(ask, request, told)
+    if (!hasTasks(sender)) return await ask(CALL, request)
+    return await callCore(sender, ask, request, { onStatus: told, ttl, signal: over })
+  } catch (error) {
+    // Whatever its client has made of the reason.
+    over.throwIfAborted()
+    throw error
+  } finally {
+    release()
+  }
 }
 
 const CALL = 'tools/call'
@@ -103,7 +119,7 @@ async function callModern(
 interface Looking {
   readonly onStatus: OnStatus
   readonly ttl: number | undefined
-  readonly signal: AbortSignal | undefined
+  readonly signal: AbortSignal
 }
 
 /** [2025-11-25] A task of the core, which its client asks for. */
@@ -140,7 +156,7 @@ async function follow(
   first: TaskState,
   ask: Ask,
   onStatus: OnStatus,
-  signal: AbortSignal | undefined
+  signal: AbortSignal
 ): Promise<ResumableResult> {
   const params = { taskId: first.taskId }
   /** Questions may come on it alone; it ends with the result. */
@@ -153,7 +169,7 @@ async function follow(
       result.catch(() => undefined)
     }
     await pause(pollDelay(state['pollInterval']), signal)
-    state = (await ask('tasks/get', params, ANYTHING)) as unknown as TaskState
+    state = taskIn(await ask('tasks/get', params, ANYTHING), first.taskId)
   }
 }
 

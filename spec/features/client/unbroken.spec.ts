@@ -233,15 +233,24 @@ describe('onReconnect', () => {
     ])
   })
 
-  it('breaks the body with what it throws', async () => {
-    const { url } = await scripted(cut(note('1', 1)))
-    const broken = new Error('from onReconnect')
-    const answer = await fetchOnce(url, {
-      onReconnect: () => {
+  const broken = new Error('from onReconnect')
+
+  it.each<[string, () => unknown]>([
+    [
+      'throws',
+      () => {
         throw broken
       }
-    })
-    expect(await readAll(answer)).toEqual({ text: note('1', 1), error: broken })
+    ],
+    ['rejects with', () => Promise.reject(broken)]
+  ])('fails the call and breaks the body with what it %s', async (_how, onReconnect) => {
+    const { url, requests } = await scripted(cut(note('1', 1)), cut(''))
+    const { text, error } = await readAll(await fetchOnce(url, { onReconnect }))
+    expect(error).toBe(broken)
+    const failure = { code: -31_000, message: broken.message, data: {} }
+    const message = JSON.stringify({ jsonrpc: '2.0', id: 1, error: failure })
+    expect(text).toBe(`${note('1', 1)}event: message\ndata: ${message}\n\n`)
+    expect(requests.filter(({ method }) => method === 'GET')).toEqual([])
   })
 })
 
