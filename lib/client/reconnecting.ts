@@ -22,7 +22,7 @@ import { asError, OpenStreams } from './open-streams.js'
 import type { ReconnectReason, RetrySettings } from './options.js'
 import { Outgoing } from './outgoing.js'
 import { ResumptionError } from './resumption-error.js'
-import { leastDelay, untilNextAttempt } from './retry-delay.js'
+import { leastDelay, untilNextAttempt, within } from './retry-delay.js'
 import { listenForSilence, type Silence } from './silence.js'
 
 /** Messages of unknown fate after which the server is asked for a sign that it has them. */
@@ -159,7 +159,11 @@ export class Reconnecting implements TransportLike, WireListener {
   /** Asks whether the server still has the session, if there is one. `undefined`: no answer. */
   async #poll(): Promise<Message | undefined> {
     const { own } = this.#streams
-    return own === undefined ? {} : this.#outgoing.ask('stream/poll', own)
+    if (own === undefined) return {}
+    // A wire that brings other things, and no answer, is of no use either.
+    return within(this.#settings.idleTimeout, this.#outgoing.ask('stream/poll', own), () =>
+      this.#outgoing.wire?.lose('idle')
+    )
   }
 
   /** A new wire goes on where the last one stopped. */

@@ -523,6 +523,33 @@ describe('what may not have arrived', () => {
 })
 
 describe('silence', () => {
+  it('about what is asked is a loss, too, whatever else comes', async () => {
+    const wires: TransportLike[] = []
+    const transport = reconnectingTransport(
+      () => {
+        const wire: TransportLike = {
+          start: async () => undefined,
+          send: async () => undefined,
+          close: async () => clearInterval(talking)
+        }
+        const come = (): void =>
+          wire.onmessage?.({ jsonrpc: '2.0', method: 'notifications/message' })
+        const talking = setInterval(come, 5)
+        wires.push(wire)
+        return wire
+      },
+      { idleTimeout: 50, minTimeout: 1, maxRetries: 2 }
+    )
+    await transport.start()
+    const _meta = { 'express-mcp-streams/eventId': `${'s'.repeat(21)}.1` }
+    const create = { method: 'notifications/stream/create', params: { _meta } }
+    wires[0]!.onmessage?.({ jsonrpc: '2.0', ...create })
+    wires[0]!.onclose?.()
+    await wires[0]!.close()
+    await until(() => wires.length === 3)
+    await transport.close()
+  })
+
   it('is a loss, once the server does not answer that it is there', async () => {
     const { url, log, proxy, sockets } = await serveWires('v1')
     const { call } = await connectWire('v1', url, { idleTimeout: 500 })
