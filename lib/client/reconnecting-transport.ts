@@ -15,9 +15,9 @@ export type ReconnectingTransportOptions = Pick<ResumableFetchOptions, keyof Ret
 export interface ReconnectingTransport extends TransportLike {
   /**
    * Takes over a stream that somebody else has opened, such as this process before it died, and
-   * resolves with the result of its request. Its notifications go to `onNotification`: what that
-   * throws, or rejects with, the promise rejects with, and the stream is not followed any more. What
-   * the server asks goes to the client that holds this transport. Rejects for a stream that is
+   * resolves with the result of its request. Its notifications go to `onNotification`: with what
+   * that throws, or rejects with, the promise rejects, and the stream is not followed any more.
+   * What the server asks goes to the client that holds this transport. Rejects for a stream that is
    * unknown, and for one that is followed here already.
    */
   resume(streamId: string, onNotification?: (notification: Message) => unknown): Promise<unknown>
