@@ -48,7 +48,7 @@ export class SharedNames {
   /** This instance has it. `time`: milliseconds for which that is remembered. */
   add(kind: NameClass, name: string, owner: string, time: number): void {
     const key = this.#keyOf(kind, name)
-    this.#own.set(key, owner, { time }, time)
+    this.#own.set(key, owner, { time }, isRenewed(key) ? undefined : time)
     this.#absent.delete(key)
     this.#write(key, time).catch(() => this.#again.push(key))
   }
@@ -115,7 +115,7 @@ export class SharedNames {
   tick(): void {
     if (now() - this.#renewedAt > RENEWED_EVERY) {
       this.#renewedAt = now()
-      const sessions = [...this.#own.keys()].filter(key => key.startsWith('s:'))
+      const sessions = [...this.#own.keys()].filter(isRenewed)
       this.#again = [...new Set([...this.#again, ...sessions])]
     }
     for (const key of this.#again.splice(0, AT_ONCE)) {
@@ -145,4 +145,9 @@ export class SharedNames {
   #keyOf(kind: NameClass, name: string): string {
     return `${kind}:${this.#envelopes.nameOf(name)}`
   }
+}
+
+/** It lasts for as long as what it names: until that has ended, or has to make room. */
+function isRenewed(key: string): boolean {
+  return key.startsWith('s:')
 }

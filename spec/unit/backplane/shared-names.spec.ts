@@ -52,6 +52,27 @@ describe('names that instances share', () => {
     }
   })
 
+  it('are this instance’s, and written again, for longer than their time in Redis', async () => {
+    const time = jest.spyOn(performance, 'now').mockReturnValue(0)
+    try {
+      const hub = new Hub()
+      const own = names(hub, 'aaaaa')
+      own.add('s', 'a session', 'alice', 24 * HOUR)
+      await own.claim('k', 'a key', 'alice', 24 * HOUR)
+      await settled()
+      time.mockReturnValue(25 * HOUR)
+      hub.flush()
+      own.tick()
+      await settled()
+      expect([own.has('s', 'a session'), own.has('k', 'a key')]).toEqual([true, false])
+      expect(await names(hub, 'bbbbb').find('s', 'a session')).toBe('aaaaa')
+      own.delete('s', 'a session')
+      expect(await names(hub, 'bbbbb').find('s', 'a session')).toBeUndefined()
+    } finally {
+      time.mockRestore()
+    }
+  })
+
   it('are written for as long as it takes, where that is refused', async () => {
     const hub = new Hub()
     const [own, other] = [names(hub, 'aaaaa'), names(hub, 'bbbbb')]
