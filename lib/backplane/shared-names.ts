@@ -11,8 +11,14 @@ export type NameClass = 's' | 'k'
 const TAG = /^[\w-]{5}$/
 /** The kind of what is sealed, besides those of messages. */
 const ENTRY = 16
-/** Entries that are written again in one go. */
+/** Entries that are written again in one go, at the least and at the most: 2 ms for a hundred. */
 const AT_ONCE = 500
+const MOST_AT_ONCE = 5000
+/**
+ * Ticks in which all are. Others wait for a name that may be lost for a lease, twice as many, and
+ * then believe that nobody has it.
+ */
+const TICKS_FOR_ALL = 6
 /** Milliseconds for which it is believed that a name is not there. */
 const ABSENT_FOR = 1000
 
@@ -31,6 +37,7 @@ export class SharedNames {
   /** Names that were looked for in vain, and when. */
   readonly #absent = new Map<string, number>()
   #again: string[] = []
+  #atOnce = AT_ONCE
   #renewedAt = now()
 
   constructor(backplane: Backplane, envelopes: Envelopes, tag: string, max: number) {
@@ -110,6 +117,8 @@ export class SharedNames {
   /** What is shared may be lost: everything is written again, some of it with each `tick`. */
   writeAgain(): void {
     this.#again = [...this.#own.keys()]
+    const share = Math.ceil(this.#again.length / TICKS_FOR_ALL)
+    this.#atOnce = Math.min(Math.max(AT_ONCE, share), MOST_AT_ONCE)
   }
 
   tick(): void {
@@ -118,7 +127,7 @@ export class SharedNames {
       const sessions = [...this.#own.keys()].filter(isRenewed)
       this.#again = [...new Set([...this.#again, ...sessions])]
     }
-    for (const key of this.#again.splice(0, AT_ONCE)) {
+    for (const key of this.#again.splice(0, this.#atOnce)) {
       const entry = this.#own.peek(key)
       if (entry !== undefined) this.#write(key, entry.time).catch(() => this.#again.push(key))
     }

@@ -7,8 +7,13 @@ import { Hub } from '../../helpers/backplane/memory.js'
 const HOUR = 60 * 60 * 1000
 const settled = (): Promise<void> => new Promise(resolve => setImmediate(resolve))
 
-function names(hub: Hub, tag: string, secrets = ['the first secret of all']): SharedNames {
-  return new SharedNames(hub.join(), new Envelopes(secrets), tag, 1000)
+function names(
+  hub: Hub,
+  tag: string,
+  secrets = ['the first secret of all'],
+  max = 1000
+): SharedNames {
+  return new SharedNames(hub.join(), new Envelopes(secrets), tag, max)
 }
 
 describe('names that instances share', () => {
@@ -156,6 +161,22 @@ describe('names that instances share', () => {
     own.tick()
     await settled()
     expect(hub.keys.size).toBe(501)
+  })
+
+  it('are all written again in half a lease, however many there are', async () => {
+    const hub = new Hub()
+    const own = names(hub, 'aaaaa', undefined, 10_000)
+    for (let i = 0; i < 10_000; i++) own.add('s', `session ${i}`, 'alice', HOUR)
+    await settled()
+    hub.flush()
+    own.writeAgain()
+    const written: number[] = []
+    for (let i = 0; i < 6; i++) {
+      own.tick()
+      await settled()
+      written.push(hub.keys.size)
+    }
+    expect(written).toEqual([1667, 3334, 5001, 6668, 8335, 10_000])
   })
 
   it('are known not to be there for a second, or until they are here', () => {
