@@ -53,11 +53,11 @@ export class KeptValues implements Keeper {
     this.#backplane.command(['DEL', key]).catch(() => undefined)
   }
 
-  /** `undefined`: there is none, or it cannot be known. */
+  /** `undefined`: there is none. Rejects where that cannot be known. */
   async find(name: string): Promise<KeptValue | undefined> {
     for (const digest of this.#envelopes.namesOf(name)) {
       const key = keyOf(digest)
-      const value = await this.#backplane.command(['GET', key]).catch(() => undefined)
+      const value = await this.#backplane.command(['GET', key])
       if (value instanceof Uint8Array) return this.#open(key, value)
     }
     return undefined

@@ -130,7 +130,8 @@ export class Life {
     const peer = this.#peers.get(tag)
     const age = (now - peer.judgedAt) / this.#lease
     if (now - peer.heardAt < this.#lease * BEAT) return Promise.resolve('alive')
-    if (peer.liveness === 'gone' && age < GONE_FOR) return Promise.resolve('gone')
+    // What is left of it can be found only where there is a connection.
+    if (peer.liveness === 'gone' && age < GONE_FOR && this.#isUp) return Promise.resolve('gone')
     if (peer.liveness === 'alive' && age < ALIVE_FOR) return Promise.resolve('alive')
     if (peer.look !== undefined) return peer.look
     if (this.#looks >= MOST_LOOKS) return Promise.resolve('unknown')

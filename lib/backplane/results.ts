@@ -90,7 +90,7 @@ export class Results {
     return this.#kept.keep(id, head, chunks, this.#time)
   }
 
-  /** What is kept of a stream; `undefined`: nothing, or it cannot be known. */
+  /** What is kept of a stream; `undefined`: nothing. Rejects where that cannot be known. */
   async find(id: string): Promise<SavedResult | undefined> {
     const found = await this.#kept.find(id)
     const head = found?.head as Head | undefined

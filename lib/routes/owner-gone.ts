@@ -28,13 +28,17 @@ export async function answerLost(
   const id = idNamed(context)?.name
   if (id === undefined) return undefined
   const mayBeSaved = method === 'GET' || (OF_STREAMS.includes(method) && isByUrl(context))
-  const saved = mayBeSaved ? await link.results.find(id) : undefined
-  const answer = saved && answerSaved(context, saved)
+  let answer: Answer | undefined
+  try {
+    const saved = mayBeSaved ? await link.results.find(id) : undefined
+    answer = saved && answerSaved(context, saved)
+  } catch {
+    return comeAgain(context)
+  }
   if (answer !== undefined) return answer
   if (isGoneId(lastEventId) && !res.headersSent) return () => noContent(res)
   // It was taken for dead, and is not: its client comes again.
-  if (!(await link.declareGone(id, tag)))
-    return () => void (res.headersSent ? res.end() : refuseUnreachable(context))
+  if (!(await link.declareGone(id, tag))) return comeAgain(context)
   countGone(context)
   if (res.headersSent) return () => tellGone(req, res, [])
   if (method === 'GET' && parseEventId(lastEventId)?.requestId !== undefined)
@@ -64,10 +68,15 @@ export async function answerLostPost(context: Context, link: InstanceLink): Prom
   if (context.isForeign) return refuseAndCount(context, 403, 'foreign-origin')
   const named = namedByMessages(context)
   const keyed = named === undefined ? keyedBy(context) : undefined
-  const answer =
-    keyed === undefined
-      ? named && (await answerKept(context, link, named.name))
-      : await answerKeptCall(context, link, keyed)
+  let answer: Answer | undefined
+  try {
+    answer =
+      keyed === undefined
+        ? named && (await answerKept(context, link, named.name))
+        : await answerKeptCall(context, link, keyed)
+  } catch {
+    answer = comeAgain(context)
+  }
   if (answer === undefined) tellLost(context)
   else await answer()
 }
@@ -84,6 +93,12 @@ function tellLost(context: Context): void {
 function countGone(context: Context): void {
   debugElsewhere(context, 'which has gone: %s', OWNER_GONE)
   context.instance.count('refused', undefined, OWNER_GONE)
+}
+
+/** What is left of it cannot be known now, or it is not lost after all. */
+function comeAgain(context: Context): Answer {
+  const { res } = context
+  return () => void (res.headersSent ? res.end() : refuseUnreachable(context))
 }
 
 /** Who has it cannot be known now: the client is to come again. */

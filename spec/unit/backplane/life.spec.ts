@@ -268,6 +268,18 @@ describe('another instance', () => {
     expect(await scene.life.look('other')).toBe('alive')
   })
 
+  it('that has gone is unknown where nobody could look for what is left of it', async () => {
+    const scene = await sound()
+    scene.keys.set('other', 0)
+    expect(await scene.life.look('other')).toBe('gone')
+    scene.isUp = false
+    scene.answers = new Error('There is no connection')
+    expect(await scene.life.look('other')).toBe('unknown')
+    scene.isUp = true
+    scene.answers = true
+    expect(await scene.life.look('other')).toBe('gone')
+  })
+
   it('that was taken for gone lives as soon as it is heard of', async () => {
     const scene = await sound()
     scene.keys.set('other', 0)

@@ -1,0 +1,132 @@
+// What the instances share, while one of them cannot ask for it: nobody is told by mistake that it
+// is lost.
+import { afterEach, describe, expect, it } from '@jest/globals'
+import { closeAll } from '../../helpers/close-all.js'
+import { rawEndpoint } from '../../helpers/endpoints/raw.js'
+import { get, headersFor, initialize, post, request } from '../../helpers/mcp.js'
+import { until } from '../../helpers/happenings.js'
+import { openStream, type Json } from '../../helpers/open-stream.js'
+import { cluster } from '../../helpers/backplane/cluster.js'
+import type { MemoryBackplane } from '../../helpers/backplane/memory.js'
+import { answer, begin, getTask, RESULT } from '../tasks/setup.js'
+import { anywhere, at, lastId, note, VERSION } from './setup.js'
+
+afterEach(closeAll)
+
+const isKept = ({ keys }: { keys: Map<string, unknown> }): boolean =>
+  [...keys.keys()].some(key => key.startsWith('r:'))
+
+/** Its next command is not carried out. */
+function failOnce(backplane: MemoryBackplane): void {
+  const command = backplane.command.bind(backplane)
+  backplane.command = () => {
+    backplane.command = command
+    return Promise.reject(new Error('LOADING'))
+  }
+}
+
+describe('a stream of an instance that has left', () => {
+  /** Nobody has had its end, and another instance knows already whose it was. */
+  async function left() {
+    const all = await anywhere()
+    const { first, call, link } = await all.call()
+    call.emit(note('one'))
+    await first.nextMessage()
+    first.destroy()
+    await until(() => all.members[0]!.streams.stats().connections === 0)
+    call.result()
+    await all.members[0]!.streams.close()
+    const url = at(link, all, 1)
+    expect((await openStream(url, { method: 'HEAD' })).status).toBe(200)
+    const away = all.members[1]!.backplane
+    return { away, resume: () => get(url, headersFor({ lastEventId: lastId(first) })) }
+  }
+
+  it('is waited for where there is no connection, and is there with it', async () => {
+    const { away, resume } = await left()
+    away.isUp = false
+    const waiting = await resume()
+    expect(waiting.status).toBe(200)
+    away.isUp = true
+    await waiting.ended
+    expect(waiting.messages()).toMatchObject([{ id: 1, result: {} }])
+  })
+
+  it('is to be asked for again where it could not be looked for', async () => {
+    const { away, resume } = await left()
+    failOnce(away)
+    const refused = await resume()
+    await refused.ended
+    expect([refused.status, refused.headers['retry-after']]).toEqual([503, '1'])
+    expect(refused.text).toContain('owner-unreachable')
+    const again = await resume()
+    await again.ended
+    expect(again.messages()).toMatchObject([{ id: 1, result: {} }])
+  })
+})
+
+describe('a task of an instance that has left', () => {
+  async function left() {
+    const endpoint = rawEndpoint(call => {
+      if (call.message?.method === 'server/discover')
+        answer(call, { supportedVersions: ['2026-07-28'], capabilities: { tools: {} } })
+      else answer(call)
+    })
+    const tasks = { tools: { report: 'always' as const } }
+    const { members, hub } = await cluster(() => endpoint, { tasks }, {}, 2)
+    const [home, away] = members
+    const taskId = await begin(home!.url)
+    await until(() => isKept(hub))
+    await home!.streams.close()
+    const task = (): Promise<Json> => getTask(away!.url, taskId)
+    expect((await task()).result.status).toBe('completed')
+    return { away: away!.backplane, task }
+  }
+
+  it('is waited for where there is no connection, and is there with it', async () => {
+    const { away, task } = await left()
+    away.isUp = false
+    const waiting = task()
+    setTimeout(() => (away.isUp = true), 50)
+    expect((await waiting).result).toMatchObject({ status: 'completed', result: RESULT })
+  })
+
+  it('is to be asked for again where it could not be looked for', async () => {
+    const { away, task } = await left()
+    failOnce(away)
+    expect((await task()).error.data.reason).toBe('owner-unreachable')
+    expect((await task()).result).toMatchObject({ status: 'completed', result: RESULT })
+  })
+})
+
+describe('a session that begins where there is no connection', () => {
+  it('is unknown to the others until there is one, and then it is found', async () => {
+    const endpoints = [0, 1].map(i =>
+      rawEndpoint(
+        call => {
+          if (call.req.headers['mcp-session-id'] === `s${i}`) call.result()
+          else call.res.writeHead(404).end()
+        },
+        { session: `s${i}` }
+      )
+    )
+    const { members } = await cluster(i => endpoints[i]!, {}, {}, 2)
+    const [home, away] = members
+    await until(() => members.every(({ streams }) => streams.stats().backplane.up === 1))
+    home!.backplane.isUp = false
+    await (
+      await post(home!.url, initialize(VERSION))
+    ).ended
+    const ask = async ({ url }: { url: string }): Promise<number> => {
+      const headers = headersFor({ version: VERSION, session: 's0' })
+      const response = await post(url, request(2, 'any'), headers)
+      await response.ended
+      return response.status
+    }
+    expect([await ask(home!), await ask(away!)]).toEqual([200, 404])
+    home!.backplane.isUp = true
+    await until(async () => (await ask(away!)) === 200)
+    expect(endpoints[1]!.calls.length).toBeGreaterThan(0)
+    expect(await ask(home!)).toBe(200)
+  })
+})
