@@ -33,8 +33,10 @@ export type DirectoryLink = Pick<InstanceLink, 'tag' | 'look' | 'mayHaveLost' | 
 const SESSION_TIME = 24 * 60 * 60 * 1000
 /** Milliseconds for which a call under a key is nobody else's before it has been answered. */
 const LONGEST_CALL = 24 * 60 * 60 * 1000
-/** Milliseconds after which a session is looked for once more that has just been opened. */
+/** Milliseconds after which a session is looked for once more that may have just been opened. */
 const LOOK_AGAIN = 100
+/** Part of a lease for which it is: a connection that takes longer counts as slow. */
+const OPENING = 1 / 6
 /** How long is waited for what the instances share, in leases, and how often it is asked in one. */
 const PATIENCE = 2
 const TRIES = 6
@@ -128,10 +130,17 @@ export class SharedDirectory<S extends Shelves<S>> implements Directory<S> {
     if (await this.#link.mayHaveLost()) throw new Error(LOST)
   }
 
-  /** Its owner may be about to say so. */
+  /** Its owner may be about to say so: each pause is as long as all before it. */
   async #findAgain(id: string): Promise<string | undefined> {
-    await pause(LOOK_AGAIN, undefined, { ref: false })
-    return this.#link.names.find('s', id)
+    const { names, backplane } = this.#link
+    const end = backplane.lease * OPENING
+    for (let waited = 0; ;) {
+      const time = Math.max(LOOK_AGAIN, Math.min(waited, end - waited))
+      await pause(time, undefined, { ref: false })
+      waited += time
+      const found = await names.find('s', id)
+      if (found !== undefined || waited >= end) return found
+    }
   }
 
   /**

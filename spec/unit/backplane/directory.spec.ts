@@ -96,6 +96,20 @@ describe('the directory of several instances', () => {
     expect(await other.directory.where('session', 'its own')).toEqual({ kind: 'here' })
   })
 
+  it('finds a session that has just been opened, over a connection that is not slow yet', async () => {
+    const hub = new Hub({ lease: 6000 })
+    const owners = hub.join()
+    const owner = await memberOn(owners, EMPTY)
+    const { directory } = await memberOn(hub.join(), EMPTY)
+    const command = owners.command.bind(owners)
+    owners.command = async one => {
+      await new Promise(resolve => setTimeout(resolve, 250))
+      return command(one)
+    }
+    owner.sessionOpened('just now')
+    expect(await directory.where('session', 'just now')).toMatchObject({ kind: 'remote' })
+  })
+
   it('says that what is shared is out of reach, once it has been asked for long enough', async () => {
     const hub = new Hub({ lease: 60 })
     const backplane = hub.join()
