@@ -80,7 +80,8 @@ export class SharedDirectory<S extends Shelves<S>> implements Directory<S> {
         names.claim('k', key, owner, LONGEST_CALL)
       ])
       if (!mayHaveLost || holder !== tag) return holder
-      names.delete('k', key)
+      // Who has it may be writing it now, over what stands there.
+      names.disclaim('k', key)
       throw new Error(LOST)
     })
   }

@@ -79,6 +79,11 @@ export class SharedNames {
     if (this.has(kind, name)) this.add(kind, name, owner, time)
   }
 
+  /** Whether this instance has it is not certain: what stands there is left to others. */
+  disclaim(kind: NameClass, name: string): void {
+    this.#own.delete(this.#keyOf(kind, name))
+  }
+
   delete(kind: NameClass, name: string): void {
     const key = this.#keyOf(kind, name)
     if (this.#own.peek(key) === undefined) return

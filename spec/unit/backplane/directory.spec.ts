@@ -2,7 +2,7 @@
 import { afterEach, describe, expect, it } from '@jest/globals'
 import { SharedDirectory } from '../../../lib/backplane/directory.js'
 import { InstanceLink } from '../../../lib/backplane/instance-link.js'
-import type { Backplane } from '../../../lib/backplane/types.js'
+import type { Backplane, BackplaneCommand } from '../../../lib/backplane/types.js'
 import { LocalDirectory, UNKNOWN } from '../../../lib/streams/directory.js'
 import { Hub } from '../../helpers/backplane/memory.js'
 import {
@@ -108,6 +108,28 @@ describe('the directory of several instances', () => {
     }
     owner.sessionOpened('just now')
     expect(await directory.where('session', 'just now')).toMatchObject({ kind: 'remote' })
+  })
+
+  it('leaves a key to who writes it again while it is claimed', async () => {
+    const hub = new Hub({ lease: 200 })
+    const [backplane, owners] = [hub.join(), hub.join()]
+    const { directory } = await memberOn(backplane, EMPTY)
+    const owner = await memberOn(owners, EMPTY)
+    await owner.directory.claim('a key', 'alice')
+    const [name, value] = [...hub.keys].find(([key]) => key.startsWith('k:'))!
+    hub.flush()
+    // The owner writes it once, just behind the other one's claim.
+    const writes = (one: BackplaneCommand): boolean => one[0] === 'SET' && one[1] === name
+    const [command, ownersCommand] = [backplane, owners].map(one => one.command.bind(one))
+    owners.command = async one => (writes(one) ? 'OK' : ownersCommand!(one))
+    let isWritten = false
+    backplane.command = async one => {
+      const answer = await command!(one)
+      if (writes(one) && !isWritten) hub.keys.set(name, value)
+      isWritten ||= writes(one)
+      return answer
+    }
+    expect(await directory.claim('a key', 'alice')).toMatchObject({ kind: 'remote' })
   })
 
   it('says that what is shared is out of reach, once it has been asked for long enough', async () => {
