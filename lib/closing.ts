@@ -91,12 +91,14 @@ export class Closing {
     relay?.responses.beginClosing()
     const waiting = [instance.table.running.whenCallsOver(), instance.idempotency.whenIdle()]
     if (tokens !== undefined) waiting.push(tokens.store.whenIdle())
-    if (tasks !== undefined) waiting.push(tasks.store.whenIdle())
     if (resources !== undefined) waiting.push(resources.service.whenIdle())
     if (relay !== undefined) waiting.push(relay.responses.whenIdle())
     await Promise.race([
-      // Others send calls here for as long as they know the way.
-      Promise.all(waiting).then(() => seat?.calls.whenIdle()),
+      Promise.all(waiting)
+        // One that has waited for its client goes on with the answers, whatever else is waited for.
+        .then(() => tasks?.store.whenIdle())
+        // Others send calls here for as long as they know the way.
+        .then(() => seat?.calls.whenIdle()),
       new Promise<void>(resolve => (this.#expired = resolve))
     ])
     instance.connections.callsOver()

@@ -5,9 +5,11 @@ import { rawEndpoint } from '../../helpers/endpoints/raw.js'
 import { gate } from '../../helpers/gate.js'
 import { happenings } from '../../helpers/happenings.js'
 import { closeAll } from '../../helpers/listen.js'
+import { headersFor, post, request } from '../../helpers/mcp.js'
 import { serve } from '../../helpers/serve.js'
 import {
   answer,
+  ask,
   begin,
   callTool,
   elicitation,
@@ -105,6 +107,28 @@ describe('the end of the process', () => {
     answer(await calls.nth(1), inputRequired({ q: elicitation('Which?') }))
     await closing
     expect(await getTask(url, taskId)).toMatchObject({ result: { status: 'input_required' } })
+  })
+
+  it('waits for a task that goes on with what its client has answered meanwhile', async () => {
+    const { url, streams, calls } = await serveTasks()
+    const taskId = await begin(url)
+    answer(await calls.nth(1), inputRequired({ q: elicitation('Which?') }))
+    await until(url, taskId, 'input_required')
+    const opened = post(url, request(2, 'tools/call'), headersFor({ version: '2025-11-25' }))
+    const other = await calls.nth(2)
+    other.open()
+    const stream = await opened
+    let isClosed = false
+    const closing = streams.close({ drain: 10_000 }).then(() => (isClosed = true))
+    await ask(url, 'tasks/update', { taskId, inputResponses: { 'r1.q': {} } })
+    const round = await calls.nth(3)
+    other.result()
+    await stream.ended
+    expect((await getTask(url, taskId)).result.status).toBe('working')
+    expect(isClosed).toBe(false)
+    answer(round)
+    await closing
+    expect((await getTask(url, taskId)).result.status).toBe('completed')
   })
 
   it('makes no task of a call whose client is being asked about, and no refusal', async () => {
