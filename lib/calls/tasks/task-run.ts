@@ -159,7 +159,9 @@ function inputIn({ result }: Message, text: string | undefined): Input | undefin
   if (!isObject(result) || result['resultType'] !== 'input_required') return undefined
   const members = memberTexts(text ?? '{}')
   const questions = memberTexts(members.get('inputRequests') ?? '{}')
-  return { questions, requestState: members.get('requestState') }
+  const requestState = members.get('requestState')
+  // Some write what they do not have.
+  return { questions, requestState: requestState === 'null' ? undefined : requestState }
 }
 
 function outcomeIn({ error }: Message, members: ReadonlyMap<string, string>): Outcome {

@@ -149,6 +149,20 @@ describe('an endpoint that asks', () => {
     await until(url, taskId, 'failed')
   })
 
+  it('without a state, in so many words, gets none back, and is not asked again for it', async () => {
+    const { url, calls } = await serveTasks()
+    const none = { resultType: 'input_required', requestState: null }
+    const taskId = await begin(url)
+    answer(await calls.nth(1), { ...none, inputRequests: { q: elicitation('who?') } })
+    await until(url, taskId, 'input_required')
+    await update(url, taskId, { 'r1.q': accept('me') })
+    const { message } = await calls.nth(2)
+    expect(message.params).not.toHaveProperty('requestState')
+    answer(calls[1]!, { ...none, inputRequests: null })
+    expect((await until(url, taskId, 'failed')).error.data.reason).toBe('endpoint-failed')
+    expect(calls).toHaveLength(2)
+  })
+
   it('in the round that a client has begun before, gets its answers once', async () => {
     const { url, calls } = await serveTasks()
     const params = { name: 'report', inputResponses: { a: accept(1) }, requestState: 'one' }
