@@ -5,6 +5,7 @@ import { type Connect, type Emitter, watch } from './connection.js'
 export interface IoRedis extends Emitter {
   readonly status: string
   readonly isCluster?: boolean
+  readonly options?: { readonly keyPrefix?: string | Buffer | undefined }
   duplicate(...overrides: readonly object[]): IoRedis
   disconnect(): void
   getBuffer(key: string): Promise<Buffer | null>
@@ -27,6 +28,8 @@ const OPTIONS = { maxRetriesPerRequest: 1, lazyConnect: false, disconnectTimeout
 
 export function connectIoRedis(client: IoRedis): Connect {
   const isCluster = client.isCluster === true
+  // The channels of a cluster belong to slots, as keys do: its prefix is put in front of both.
+  const { length } = isCluster ? (client.options?.keyPrefix ?? '').toString() : ''
   return changed => {
     const open = (): IoRedis => {
       const own = isCluster
@@ -39,7 +42,7 @@ export function connectIoRedis(client: IoRedis): Connect {
     const listening = isCluster ? commands : open()
     const listeners = new Map<string, (message: Uint8Array) => void>()
     const heard = (channel: Buffer, message: Buffer): void =>
-      listeners.get(channel.toString())?.(message)
+      listeners.get(channel.toString().slice(length))?.(message)
     listening.on(isCluster ? 'smessageBuffer' : 'messageBuffer', heard)
     return {
       get isUp() {

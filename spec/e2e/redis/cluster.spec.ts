@@ -25,10 +25,10 @@ else {
 
   const byNodeRedis = (servers: readonly RedisServer[]): RedisClient =>
     createCluster({ rootNodes: servers.map(({ url }) => ({ url })) })
-  const byIoRedis = (servers: readonly RedisServer[]): RedisClient =>
+  const byIoRedis = (servers: readonly RedisServer[], keyPrefix?: string): RedisClient =>
     new Cluster(
       servers.map(({ port }) => ({ host: '127.0.0.1', port })),
-      { lazyConnect: true }
+      { lazyConnect: true, ...(keyPrefix && { keyPrefix }) }
     )
   const joining = (clientOf: typeof byNodeRedis) => async () => {
     nodes ??= startRedisCluster()
@@ -38,6 +38,9 @@ else {
   }
   describeBackplane('a cluster by node-redis', { join: joining(byNodeRedis) })
   describeBackplane('a cluster by ioredis', { join: joining(byIoRedis) })
+  describeBackplane('a cluster by ioredis, under a prefix of its own', {
+    join: joining(servers => byIoRedis(servers, 'äpp:'))
+  })
 
   it('two instances on a cluster relay calls and sessions to each other, by either client', async () => {
     nodes ??= startRedisCluster()
