@@ -3,6 +3,8 @@
 /** The connections of one backplane: one for commands, one to listen. */
 export interface RedisConnection {
   readonly isUp: boolean
+  /** Its client has given one of them up, and does not try again. */
+  readonly isGivenUp: boolean
   publish(channel: string, message: Buffer): Promise<unknown>
   get(key: string): Promise<Uint8Array | null>
   del(key: string): Promise<unknown>

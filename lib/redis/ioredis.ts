@@ -48,6 +48,9 @@ export function connectIoRedis(client: IoRedis): Connect {
       get isUp() {
         return commands.status === 'ready' && listening.status === 'ready'
       },
+      get isGivenUp() {
+        return commands.status === 'end' || listening.status === 'end'
+      },
       publish: (channel, message) =>
         isCluster ? commands.spublish(channel, message) : commands.publish(channel, message),
       get: key => commands.getBuffer(key),

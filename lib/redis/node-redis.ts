@@ -49,6 +49,9 @@ export function connectNodeRedis(client: NodeRedis): Connect {
       get isUp() {
         return commands.isReady && listening.isReady
       },
+      get isGivenUp() {
+        return !commands.isOpen || !listening.isOpen
+      },
       publish: (channel, message) =>
         isCluster ? commands.sPublish(channel, message) : commands.publish(channel, message),
       get: key => bytes.get(key),

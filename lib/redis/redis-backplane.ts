@@ -9,6 +9,8 @@ import { EvictionWatch } from './eviction.js'
 const MOST_WAITING = 16 * 1024 * 1024
 /** Milliseconds between two tries to listen to a channel. */
 const LISTEN_AGAIN = 500
+/** Milliseconds after which others take the place of connections that were given up. */
+const OPEN_AGAIN = 1000
 
 export interface RedisBackplaneSettings {
   readonly secrets: readonly string[]
@@ -111,6 +113,13 @@ export class RedisBackplane implements Backplane {
     const { isUp } = connection
     if (isUp && !this.#wasUp) void this.#eviction.look(connection)
     if (isUp !== this.#wasUp) this.#tell(isUp)
+    if (connection.isGivenUp) void this.#openAgain(connection)
+  }
+
+  /** A client may be set to try a few times only; an instance tries for as long as it lives. */
+  async #openAgain(connection: RedisConnection): Promise<void> {
+    await pause(OPEN_AGAIN, undefined, { ref: false })
+    if (this.#connection === connection && connection.isGivenUp) this.renew()
   }
 
   #tell(isUp: boolean): void {

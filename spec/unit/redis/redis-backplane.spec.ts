@@ -10,6 +10,7 @@ const MEBIBYTE = 2 ** 20
 function connection(published: (() => void)[]): RedisConnection {
   return {
     isUp: true,
+    isGivenUp: false,
     publish: () => new Promise<void>(resolve => published.push(resolve)),
     subscribe: () => Promise.resolve(),
     unsubscribe: () => Promise.resolve(),
@@ -34,6 +35,26 @@ it('a backplane whose connections are renewed lets as many bytes wait for Redis 
   expect(backplane.dropped).toBe(0)
   backplane.send('a', new Uint8Array(10 * MEBIBYTE))
   expect(backplane.dropped).toBe(1)
+})
+
+it('connections that their clients have given up are opened anew after a second', async () => {
+  const opened: RedisConnection[] = []
+  const settings = { secrets: ['a secret of the specs'], lease: 6000, prefix: '' }
+  const backplane = new RedisBackplane(settings, changed => {
+    const isGivenUp = opened.length === 0
+    opened.push({ ...connection([]), isUp: !isGivenUp, isGivenUp })
+    // Each event of its two clients.
+    for (let i = 0; i < 3; i++) queueMicrotask(changed)
+    return opened.at(-1) as RedisConnection
+  })
+  const isUp = new Promise<void>(resolve => backplane.onUp(up => (up ? resolve() : undefined)))
+  const leave = await backplane.listen('a', () => undefined)
+  await new Promise(resolve => setTimeout(resolve, 500))
+  expect(opened).toHaveLength(1)
+  await isUp
+  await new Promise(resolve => setTimeout(resolve, 200))
+  expect(opened).toHaveLength(2)
+  leave()
 })
 
 it('a channel that is listened to again while Redis is away is subscribed to once', async () => {
