@@ -140,9 +140,19 @@ export class RedisBackplane implements Backplane {
           this.#listeners.get(name)?.(message)
         ))
       } catch {
-        await pause(LISTEN_AGAIN, undefined, { ref: false })
+        await this.#connectedOrLater()
       }
     }
+  }
+
+  /** Resolves once there is a connection, or after a while: what there is now does not do. */
+  async #connectedOrLater(): Promise<void> {
+    const connected = new AbortController()
+    const listener = (isUp: boolean): void => (isUp ? connected.abort() : undefined)
+    this.#onUp.add(listener)
+    const { signal } = connected
+    await pause(LISTEN_AGAIN, undefined, { ref: false, signal }).catch(() => undefined)
+    this.#onUp.delete(listener)
   }
 }
 

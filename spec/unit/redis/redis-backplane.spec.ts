@@ -77,6 +77,28 @@ it('a channel that is listened to again while Redis is away is subscribed to onc
   expect(subscribed.sort()).toEqual(['a', 'other'])
 })
 
+it('a channel is listened to as soon as there is a connection, and not a while later', async () => {
+  let isUp = false
+  let change = (): void => undefined
+  const subscribed: string[] = []
+  const subscribe = async (name: string): Promise<void> => {
+    if (!isUp) throw new Error('away')
+    subscribed.push(name)
+  }
+  const settings = { secrets: ['a secret of the specs'], lease: 6000, prefix: '' }
+  const backplane = new RedisBackplane(settings, changed => {
+    change = changed
+    return Object.defineProperty({ ...connection([]), subscribe }, 'isUp', { get: () => isUp })
+  })
+  await backplane.listen('a', () => undefined)
+  await new Promise(resolve => setImmediate(resolve))
+  isUp = true
+  change()
+  await new Promise(resolve => setImmediate(resolve))
+  await new Promise(resolve => setImmediate(resolve))
+  expect(subscribed).toEqual(['a'])
+})
+
 it('ioredis brings messages of channels whose prefix is no ASCII', async () => {
   const clients: EventEmitter[] = []
   const client = {
