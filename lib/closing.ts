@@ -83,6 +83,7 @@ export class Closing {
     instance.table.beginClosing(abandonAfter)
     instance.idempotency.beginClosing(abandonAfter)
     instance.slow.close()
+    tokens?.store.keepSince(comesBackWithin)
     tokens?.store.beginClosing(abandonAfter)
     tasks?.beginClosing()
     transports.beginClosing()

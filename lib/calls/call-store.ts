@@ -60,6 +60,8 @@ export class CallStore implements CallHost<Call> {
   readonly #calls = new WeakMap<Stream, Call>()
   readonly #byToken = new Map<string, Call>()
   readonly #retired: FairStore<Retired>
+  /** This instance is about to go: what a client is given now it cannot ask for again here. */
+  #isLeaving = false
 
   /** @param keeper where other instances find answers; `undefined`: there is none. */
   constructor(limits: CallStoreLimits, newId: () => string = nanoid, keeper?: Keeper) {
@@ -143,6 +145,15 @@ export class CallStore implements CallHost<Call> {
     return streams.flatMap(stream => (stream.isEnded ? [] : (this.#calls.get(stream) ?? [])))
   }
 
+  /** What is given from now on, or has been in the last `time` milliseconds, is kept for others. */
+  keepSince(time: number): void {
+    this.#isLeaving = true
+    for (const stream of this.#streams.endedSince(time)) {
+      const call = this.#calls.get(stream)
+      if (call !== undefined) this.#keepForOthers(call)
+    }
+  }
+
   /** The process is about to end: a call whose client does not come back soon is abandoned. */
   beginClosing(abandonAfter: number): void {
     this.#streams.beginClosing(abandonAfter)
@@ -192,9 +203,10 @@ export class CallStore implements CallHost<Call> {
   }
 
   #keepForOthers(call: Call): void {
-    const unread = this.#keeper && call.unread
-    if (this.#keeper === undefined || unread === undefined) return
+    const keeper = this.#keeper
+    const answer = keeper && (call.unread ?? (this.#isLeaving ? call.given : undefined))
+    if (keeper === undefined || answer === undefined) return
     const { tokens, facts } = call
-    for (const token of tokens) keepCall(this.#keeper, token, facts, unread, this.#keptFor)
+    for (const token of tokens) keepCall(keeper, token, facts, answer, this.#keptFor)
   }
 }

@@ -52,6 +52,11 @@ export class Call extends SoleReader implements Producer {
     return this.#log.isAtEnd ? this.#log.final : undefined
   }
 
+  /** The same, where it has been given. */
+  get given(): WrittenAnswer | undefined {
+    return this.#isDelivered ? this.#log.final : undefined
+  }
+
   /** All tokens that are valid. */
   get tokens(): string[] {
     return [this.#step.token, this.#nextToken].filter(token => token !== undefined)

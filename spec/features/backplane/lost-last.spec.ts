@@ -3,7 +3,10 @@
 
 import { afterEach, expect, it } from '@jest/globals'
 import { closeAll } from '../../helpers/close-all.js'
-import { callTool, get, headersFor, post, result } from '../../helpers/mcp.js'
+import { callTool, get, headersFor, post, request, result } from '../../helpers/mcp.js'
+import type { OpenStream } from '../../helpers/open-stream.js'
+import { tokenOf } from '../resume-tokens/setup.js'
+import { answerOf } from '../tasks/setup.js'
 import { anywhere, at, gist, lastId, note, VERSION, type Anywhere } from './setup.js'
 
 afterEach(closeAll)
@@ -59,5 +62,25 @@ it.each([
   await again.ended
   expect([again.status, again.text]).toEqual([200, expect.stringContaining('"id":1')])
   expect(again.text).not.toContain('owner-gone')
+  expect(runs(all)).toEqual([1, 0, 0])
+})
+
+it('an answer to a request with a resume token, given before it left', async () => {
+  const all = await anywhere({ resumeTokens: {} })
+  const report = async (i: number, id: number, resumeToken: string | null): Promise<OpenStream> => {
+    const wait = resumeToken === null ? 0 : 10_000
+    const params = { name: 'report', _meta: { resumeToken, 'express-mcp-streams/wait': wait } }
+    return post(all.urls[i]!, request(id, 'tools/call', params), headersFor({ version: VERSION }))
+  }
+  const token = tokenOf(await answerOf(await report(0, 1, null)))
+  const call = await all.endpoints[0]!.calls.nth(1)
+  const asked = report(0, 2, token)
+  call.emit(note('one'))
+  const given = await asked
+  await given.nextMessage()
+  call.result()
+  expect(await answerOf(given)).toEqual(result(2, {}))
+  await all.members[0]!.streams.close()
+  expect(await answerOf(await report(1, 3, token))).toEqual(result(3, {}))
   expect(runs(all)).toEqual([1, 0, 0])
 })

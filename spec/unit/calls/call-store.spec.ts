@@ -4,6 +4,7 @@ import { afterEach, describe, expect, it, jest } from '@jest/globals'
 import { CallStore } from '../../../lib/calls/call-store.js'
 import { Call } from '../../../lib/calls/call.js'
 import type { CallReply } from '../../../lib/calls/call-reply.js'
+import type { Keeper } from '../../../lib/streams/keeper.js'
 
 const reply = {
   acceptsEvents: false,
@@ -56,6 +57,45 @@ describe('a result', () => {
     expect(jest.getTimerCount()).toBe(0)
     keep(calls)
     expect(jest.getTimerCount()).toBe(0)
+  })
+})
+
+describe('an answer is kept for other instances', () => {
+  afterEach(() => void jest.useRealTimers())
+
+  const facts = { owner: '', sessionId: undefined, scope: '', method: 'tools/call', parameters: '' }
+  const limits = {
+    maxCalls: 9,
+    maxCallBytes: 999,
+    maxBytes: 9999,
+    window: 10_000,
+    abandonAfter: 60_000,
+    keptFor: 60_000
+  }
+
+  it('where nobody has had it, or had it just before this one leaves, or while it does', () => {
+    jest.useFakeTimers()
+    const kept: string[] = []
+    const keeper: Keeper = { keep: name => kept.push(name) > 0, delete: () => undefined }
+    const calls = new CallStore(limits, undefined, keeper)
+    const mayComeBack = { ...reply, mayComeBack: true } as unknown as CallReply
+    /** The token of a call that has ended. */
+    const ended = (isWaitedFor: boolean): string => {
+      const call = new Call(facts, calls, token => token)
+      call.join(undefined, mayComeBack, 1000)
+      call.disconnect()
+      const [token] = call.tokens as [string]
+      if (isWaitedFor) call.join(token, mayComeBack, 1000)
+      call.settle({ kind: 'response', requestId: 'x', text: '{}', message: {}, headers: {} })
+      return token
+    }
+    const [unread, given] = [ended(false), ended(true)]
+    expect(kept).toEqual([unread])
+    calls.keepSince(1000)
+    expect(new Set(kept)).toEqual(new Set([unread, given]))
+    calls.beginClosing(Infinity)
+    const last = ended(true)
+    expect(kept.at(-1)).toBe(last)
   })
 })
 
