@@ -1,15 +1,15 @@
-// Which JSON values are compared with others, by a digest of what they are when written again.
+// Whether a JSON value is small enough to be serialised and hashed, for a comparison with others.
 
-/** Levels that a value may have. */
+/** Levels of nesting that a value may have. */
 const MOST_LEVELS = 100
-/** Values that it may consist of: of so many, a digest takes milliseconds. */
+/** Values that it may consist of: to hash so many takes milliseconds. */
 const MOST_VALUES = 50_000
-/** Of them, members of objects, which are sorted and copied. */
+/** Of these, members of objects, which cost more: they may have to be sorted and copied. */
 const MOST_MEMBERS = 10_000
 
 /**
- * Whether a parsed JSON value is small enough to be written again for a comparison. It stops at
- * what is one too many.
+ * Whether a parsed JSON value is small enough to be serialised for a comparison. Stops as soon as a
+ * limit is exceeded, so that a huge value costs no more.
  */
 export function isComparable(value: unknown): boolean {
   let level: readonly unknown[] = [value]

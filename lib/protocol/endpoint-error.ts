@@ -12,7 +12,10 @@ export class EndpointError extends Error {
     this.data = data
   }
 
-  /** The error in a message, where it has one that JSON-RPC would know. */
+  /**
+   * The error in a message; `undefined` where it has none. A code that is not an integer becomes
+   * -32603 (internal error).
+   */
   static in(message: Message | undefined): EndpointError | undefined {
     const error = message?.error
     if (!isObject(error)) return undefined
@@ -24,7 +27,7 @@ export class EndpointError extends Error {
     )
   }
 
-  /** By its name: a wire may be served by another copy of this package. */
+  /** Checks the name and not the class: the wire may be served by another copy of this package. */
   static is(error: unknown): error is EndpointError {
     return error instanceof Error && error.name === 'EndpointError'
   }

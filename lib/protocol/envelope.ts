@@ -1,12 +1,12 @@
-// What each request from 2026-07-28 on says of its client, as there is no `initialize` any more:
-// its envelope, which is a part of its `_meta`.
+// The envelope: the part of `_meta` in which each request from 2026-07-28 on describes its client,
+// as there is no `initialize` any more.
 import { type Message, objectIn, paramsOf } from './json-rpc.js'
 import { parseRevision } from './revisions.js'
 
 export const PROTOCOL_VERSION = 'io.modelcontextprotocol/protocolVersion'
-/** Where requests say what their client is called. */
+/** The name and version of the client. */
 export const CLIENT_INFO = 'io.modelcontextprotocol/clientInfo'
-/** Where requests say what their client can do. */
+/** The capabilities of the client. */
 export const CLIENT_CAPABILITIES = 'io.modelcontextprotocol/clientCapabilities'
 
 export type Envelope = Record<string, unknown>
@@ -28,7 +28,7 @@ export function envelopeIn(meta: Record<string, unknown>): Envelope {
   )
 }
 
-/** The params of another request in the name of a client; what they say themselves stands. */
+/** The params of another request on behalf of a client. Its own `_meta` takes precedence. */
 export function withEnvelope(
   params: Record<string, unknown> | undefined,
   envelope: Envelope

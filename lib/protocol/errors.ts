@@ -1,4 +1,4 @@
-// The words for what goes wrong: one code each, the same in JSON-RPC errors, in logs and in events.
+// What can go wrong: one code each, the same in JSON-RPC errors, in logs and in `onError`.
 import type { ErrorObject } from './json-rpc.js'
 
 /** Why a stream ended without all its responses, or why a request about a stream was refused. */
@@ -38,9 +38,9 @@ export type StreamFault =
   | 'owner-unreachable'
 
 /**
- * The JSON-RPC code of every error of ours, on every wire; `data.reason` says which. It lies
+ * The JSON-RPC code of our own errors, on every wire; `data.reason` says which one it is. It lies
  * outside of -32768 to -32000, which JSON-RPC reserves: MCP asks new implementations to stay out of
- * the first twenty of those, and clients take -32000 for a connection that has closed.
+ * the first twenty codes of that range, and clients take -32000 for a closed connection.
  */
 export const STREAM_ERROR = -31000
 
@@ -81,12 +81,12 @@ const MESSAGES: Record<StreamFault, string> = {
   'owner-unreachable': 'The instance that has it cannot be reached at the moment'
 }
 
-/** The sentence for a fault. */
+/** The message of a fault. */
 export function faultMessage(fault: StreamFault): string {
   return MESSAGES[fault]
 }
 
-/** The JSON-RPC error that says a fault. */
+/** The JSON-RPC error for a fault. */
 export function faultError(fault: StreamFault): ErrorObject {
   return { code: STREAM_ERROR, message: faultMessage(fault), data: { reason: fault } }
 }

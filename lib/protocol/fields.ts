@@ -1,13 +1,12 @@
-// Fields of heads.
+// What header fields have in common.
 
 /**
- * Characters that a list in a head, or a query, may have for us to look into it. Node takes no
- * longer heads, unless it is told to, and nobody needs as many. What has more is as if it were not
- * there.
+ * Characters of a header field or a query that are parsed at most; a longer one is ignored. Node
+ * accepts no larger heads by default.
  */
 export const LONGEST_FIELD = 16 * 1024
 
-/** Not `application/json-patch+json` and its like, which are types of their own. */
+/** Whether a content type is JSON. `application/json-patch+json` and the like are other types. */
 export function isJsonType(contentType: string): boolean {
   return /^\s*application\/json\s*(?:;|$)/i.test(contentType)
 }

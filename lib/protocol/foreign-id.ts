@@ -1,5 +1,4 @@
-// Ids for requests of a server that go over another session's wire, where its own ids may mean
-// something else.
+// Ids for requests that a server sends over another session's wire, where its own ids could clash.
 import {
   cancelledRequest,
   isRequest,
@@ -12,18 +11,20 @@ import {
 const FOREIGN_ID = /^([A-Za-z0-9_-]{21})~(.+)$/s
 
 export interface ForeignId {
-  /** Of the stream or the call that the request belongs to. */
+  /** The stream or the call that the request belongs to. */
   readonly originId: string
-  /** The server's own. */
+  /** The id that the server gave its request. */
   readonly id: RequestId
 }
 
-/** It says whose request it is, so that nobody has to remember it. */
+/**
+ * Makes such an id. It contains all that is needed to route the answer, so nothing has to be kept.
+ */
 export function foreignId(originId: string, id: RequestId): string {
   return `${originId}~${JSON.stringify(id)}`
 }
 
-/** A message of a server's with such ids for its requests, and where it withdraws one. */
+/** A message of a server with a foreign id for its request, or for the request that it cancels. */
 export function withForeignIds<M extends Message>(message: M, originId: string): M {
   if (isRequest(message)) return { ...message, id: foreignId(originId, message.id) }
   const withdrawn = cancelledRequest(message)
@@ -32,7 +33,7 @@ export function withForeignIds<M extends Message>(message: M, originId: string):
   return { ...message, params: { ...paramsOf(message), requestId } }
 }
 
-/** Reads such an id; `undefined` for any other. */
+/** Parses such an id; `undefined` for any other. */
 export function parseForeignId(value: unknown): ForeignId | undefined {
   const match = typeof value === 'string' ? FOREIGN_ID.exec(value) : null
   if (match === null) return undefined

@@ -1,17 +1,17 @@
-// What parsing a JSON text would cost, by a look at its bytes: a few megabytes can take a second to
-// parse, and nobody else is served meanwhile.
+// Estimates from its bytes what it would cost to parse a JSON text: a few megabytes can block the
+// event loop for a second.
 
 export interface JsonBounds {
   /**
-   * Objects and arrays count as two, strings as one, and members of objects as one more: each costs
-   * up to a microsecond, and memory.
+   * Objects and arrays count as two, strings as one, and each member of an object as one more: each
+   * costs up to a microsecond, and memory.
    */
   readonly parts: number
-  /** Commas: elements that are none of the above cost little. */
+  /** Commas: they count the elements that are none of the above, which cost little. */
   readonly elements: number
 }
 
-/** Within the bounds; or a batch that is not, or anything else that is not. */
+/** Whether a JSON text is within the bounds; one that is not may be a batch. */
 export type JsonSize = 'fine' | 'large-batch' | 'large'
 
 const QUOTE = 0x22
@@ -21,7 +21,9 @@ const OPEN_BRACKET = 0x5b
 const BACKSLASH = 0x5c
 const OPEN_BRACE = 0x7b
 
-/** Which bytes mean anything outside of strings: a look-up for each of millions. */
+/**
+ * The bytes that count outside of strings. A table, because each of millions of bytes is looked up.
+ */
 const IS_SIGN = /* @__PURE__ */ signs()
 
 function signs(): Uint8Array {
@@ -32,8 +34,8 @@ function signs(): Uint8Array {
 }
 
 /**
- * Counts what stands outside of strings in JSON of UTF-8; of anything else the answer means
- * nothing, but comes in the same time. It stops at what is one too many.
+ * Counts what stands outside of strings in JSON as UTF-8, until a bound is exceeded. For anything
+ * but JSON the result has no meaning, but takes no longer.
  */
 export function sizeOfJson(bytes: Uint8Array, bounds: JsonBounds): JsonSize {
   let parts = 0
@@ -56,10 +58,12 @@ export function sizeOfJson(bytes: Uint8Array, bounds: JsonBounds): JsonSize {
   return 'fine'
 }
 
-/** Bytes that are looked at one by one before the runtime is asked for the next quote. */
+/**
+ * Bytes of a string to loop over before `indexOf` is called, which is faster for long strings only.
+ */
 const SHORT = 64
 
-/** The offset of the closing quote, or behind the last byte where there is none. */
+/** The offset of the closing quote, or the length of `bytes` if there is none. */
 function endOfString(bytes: Uint8Array, from: number): number {
   let i = from + 1
   for (let stop = i + SHORT; ; stop = i + SHORT) {
@@ -68,7 +72,8 @@ function endOfString(bytes: Uint8Array, from: number): number {
       if (byte === QUOTE || byte === undefined) return i
       if (byte === BACKSLASH) i++
     }
-    // Behind an escape the next byte has been passed by already: it may be a quote.
+    // If the loop stopped behind an escape, `i` is already past the escaped byte, which may be a
+    // quote.
     const next = bytes.indexOf(QUOTE, i)
     if (next < 0) return bytes.length
     let escapes = next

@@ -19,7 +19,7 @@ export const INVALID_REQUEST = -32600
 export const METHOD_NOT_FOUND = -32601
 export const INVALID_PARAMS = -32602
 
-/** What a JSON-RPC response has in the place of a result. */
+/** The `error` of a JSON-RPC response. */
 export interface ErrorObject {
   readonly code: number
   readonly message: string
@@ -40,14 +40,14 @@ export function requestIdsIn(messages: readonly Message[]): RequestId[] {
 }
 
 /**
- * Characters of a request id or a session id: nobody needs as many, and each is kept with its
- * stream, and for an hour after it. What has more passes as it would without us.
+ * The most characters of a request id or a session id. Each id is kept with its stream, and for an
+ * hour longer in a tombstone. Over HTTP, a request with a longer one passes untouched.
  */
 export const MOST_ID_LENGTH = 1024
 
 /**
- * Whether a request id or a session id is too long to be remembered, or a number that is not what
- * its client has written: JavaScript cannot hold it, so nobody could be answered under it.
+ * Whether a request id or a session id is too long to be kept, or a number that JavaScript cannot
+ * hold exactly, so that a response could not name it.
  */
 export function isOversizedId(id: unknown): boolean {
   return isInexactId(id) || (typeof id === 'string' && id.length > MOST_ID_LENGTH)
@@ -58,18 +58,15 @@ export function isInexactId(id: unknown): boolean {
   return typeof id === 'number' && Math.abs(id) > Number.MAX_SAFE_INTEGER
 }
 
-/** A body's messages: the objects of a batch (2025-03-26), or the one message. */
+/** The messages of a body: the objects of a batch (2025-03-26), or the single message. */
 export function messagesOf(body: unknown): readonly Message[] {
   return Array.isArray(body) ? body.filter(isObject) : isObject(body) ? [body] : []
 }
 
-/** Messages that one body may have for us to keep its response. Official servers take as many. */
+/** The most messages in a body whose response is kept. Official servers accept as many. */
 export const MOST_MESSAGES = 100
 
-/**
- * Whether a batch is too large to be kept account of: what comes of it is between its client and
- * the endpoint.
- */
+/** Whether a batch is too large to be tracked: it passes to the endpoint untouched. */
 export function isTooMany(messages: readonly Message[]): boolean {
   return messages.length > MOST_MESSAGES
 }
@@ -92,7 +89,7 @@ export function isInitialize(message: Message): boolean {
   return message.method === 'initialize'
 }
 
-/** An object, or an empty one in its place. */
+/** The value if it is an object, else an empty object. */
 export function objectIn(value: unknown): Record<string, unknown> {
   return isObject(value) ? value : {}
 }
@@ -102,17 +99,19 @@ export function paramsOf(message: Message): Record<string, unknown> {
   return objectIn(message.params)
 }
 
-/** The text of a JSON-RPC error response. An unknown request id is `null`, as JSON-RPC wants it. */
+/**
+ * The text of a JSON-RPC error response. JSON-RPC requires `null` where the request id is unknown.
+ */
 export function errorResponse(id: RequestId | null, { code, message, data }: ErrorObject): string {
   return JSON.stringify({ jsonrpc: '2.0', id, error: { code, message, data } })
 }
 
-/** Takes a request back. */
+/** The notification that cancels a request. */
 export function cancellation(requestId: RequestId, reason: string): Message & { jsonrpc: '2.0' } {
   return { jsonrpc: '2.0', method: 'notifications/cancelled', params: { requestId, reason } }
 }
 
-/** The request that a `notifications/cancelled` is about; `undefined` for any other message. */
+/** The request that a `notifications/cancelled` names; `undefined` for any other message. */
 export function cancelledRequest(message: Message): RequestId | undefined {
   if (message.method !== 'notifications/cancelled' || isRequest(message)) return undefined
   const { requestId } = paramsOf(message)
@@ -130,14 +129,14 @@ const NOTIFICATION_STARTS = /* @__PURE__ */ [
 
 /**
  * Whether the JSON between two offsets could be a request or a response, and so is worth parsing.
- * MCP's notifications all have methods under `notifications/`, so their first bytes settle it;
- * everything else says yes.
+ * All notifications of MCP have methods under `notifications/`, so the first bytes are enough to
+ * tell them; anything else may have an id.
  */
 export function mayHaveId(bytes: Uint8Array, from: number, to: number): boolean {
   return kindOfNotification(bytes, from, to) === undefined
 }
 
-/** The same of a message that may also take a request back: `notifications/cancelled`. */
+/** The same, but also true for `notifications/cancelled`, which names a request. */
 export function mayConcernRequests(bytes: Uint8Array, from: number, to: number): boolean {
   const kind = kindOfNotification(bytes, from, to)
   return kind === undefined || bytes[kind] === FIRST_OF_CANCELLED
@@ -145,7 +144,9 @@ export function mayConcernRequests(bytes: Uint8Array, from: number, to: number):
 
 const FIRST_OF_CANCELLED = 0x63
 
-/** Where the rest of its method begins; `undefined` where it may be no notification. */
+/**
+ * The offset behind `notifications/` in the method; `undefined` if it may not be a notification.
+ */
 function kindOfNotification(bytes: Uint8Array, from: number, to: number): number | undefined {
   for (const start of NOTIFICATION_STARTS)
     if (to - from >= start.length && startsWith(bytes, from, start)) return from + start.length

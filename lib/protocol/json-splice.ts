@@ -1,14 +1,14 @@
-// Writes a changed value into the JSON text that it was parsed from: what has not changed keeps its
-// bytes, numbers that JavaScript cannot hold among them.
+// Writes a changed value into the JSON text that it was parsed from. What has not changed keeps its
+// bytes, even numbers that JavaScript cannot hold exactly.
 import { isObject, type Message } from './json-rpc.js'
 import { endOfValue, partsOf, skipSpace } from './json-text.js'
 
 /**
- * The JSON text `text`, of which `before` was parsed, with what differs in `after`. Objects and
- * arrays that are the same in both are not looked into, so a change should be made in copies along
- * its path. A member that is `undefined` is taken out.
+ * `text`, which `before` was parsed from, with the changes that `after` has. Objects and arrays
+ * that are identical (`===`) in both are skipped, so a change should be made in copies along its
+ * path. A member that is `undefined` in `after` is removed.
  *
- * @throws {RangeError} for a new value that is nested too deeply to be written.
+ * @throws {RangeError} for a new value that is nested too deeply to be serialised.
  */
 export function spliceJson(text: string, before: unknown, after: unknown): string {
   return new Splice(text).apply(before, after)
@@ -21,8 +21,8 @@ export interface WrittenMessage {
 }
 
 /**
- * The objects of a JSON text: those of a batch (2025-03-26), or the one message; none where it is
- * no JSON.
+ * The messages of a JSON text: the objects of a batch (2025-03-26), or the single message; none if
+ * it is not JSON.
  */
 export function writtenMessages(text: string): readonly WrittenMessage[] {
   let body: unknown
@@ -39,15 +39,15 @@ export function writtenMessages(text: string): readonly WrittenMessage[] {
   })
 }
 
-/** The members of the object that a JSON text is, each as it was written. */
+/** The members of the object that a JSON text contains, with their values as they are written. */
 export function memberTexts(text: string): ReadonlyMap<string, string> {
   const parts = text.trimStart().startsWith('{') ? partsOf(text) : []
   return new Map(parts.map(({ key, valueAt, end }) => [key, text.slice(valueAt, end)]))
 }
 
 /**
- * The JSON text of an object with some members put in the place of those it has, or taken out where
- * they are `undefined`. All others keep their bytes.
+ * The JSON text of an object in which some members are replaced, added, or removed where they are
+ * `undefined`. All others keep their bytes.
  */
 export function withMembers(
   text: string,
@@ -67,7 +67,7 @@ type Members = Readonly<Record<string, unknown>>
 class Splice {
   readonly #text: string
   readonly #pieces: string[] = []
-  /** What comes before has been copied or replaced. */
+  /** All text before this offset has been copied or replaced. */
   #done = 0
 
   constructor(text: string) {
@@ -94,9 +94,12 @@ class Splice {
 
   #changeMembers(at: number, before: Members, after: Members): void {
     const parts = partsOf(this.#text, at)
-    // Of a name that is there twice the last one has been parsed, but other readers take the first.
+    // If a name occurs twice, `JSON.parse` has taken the last one. The others are removed, because
+    // other parsers take the first.
     const last = new Map(parts.map(({ key }, i) => [key, i]))
     let hasKept = false
+    // A removed member takes one comma with it: the one before it if a member is kept there, else
+    // the one after it.
     parts.forEach(({ from, key, valueAt, end }, i) => {
       const value = last.get(key) === i ? own(after, key) : undefined
       if (value !== undefined) {

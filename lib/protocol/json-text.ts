@@ -1,5 +1,5 @@
-// Finds its way in JSON texts that have been parsed before, without parsing them: where values
-// begin and end, and what of a text means nothing.
+// Finds where values begin and end in a JSON text without parsing it again. The text must be valid
+// JSON: it has been parsed before.
 
 const QUOTE = 0x22
 const BACKSLASH = 0x5c
@@ -15,7 +15,7 @@ const DIGIT_9 = 0x39
 
 /** A member of an object, or an element of an array: offsets into the text. */
 export interface Part {
-  /** Of the key, where it has one. */
+  /** Where the key begins, or the value if there is no key. */
   readonly from: number
   readonly key: string
   readonly valueAt: number
@@ -50,7 +50,7 @@ export function endOfValue(text: string, at: number): number {
 }
 
 /**
- * Counts, and does not call itself: what can be parsed may be nested more deeply than calls can be.
+ * Counts levels instead of calling itself: `JSON.parse` accepts deeper nesting than the call stack.
  */
 function endOfNested(text: string, at: number): number {
   let depth = 0
@@ -86,7 +86,7 @@ function isBehindLiteral(code: number): boolean {
   return code <= SPACE || code === COMMA || isClosing(code)
 }
 
-/** A text without the white space between its values. */
+/** A JSON text without the white space between its values. */
 export function compactJson(text: string): string {
   const pieces: string[] = []
   let done = 0
@@ -102,12 +102,11 @@ export function compactJson(text: string): string {
   return done === 0 ? text : pieces.join('') + text.slice(done)
 }
 
-/** Digits behind which JavaScript may take one number for another. */
+/** Numbers with more digits than this may become equal in JavaScript although they differ. */
 const EXACT_DIGITS = 15
 
 /**
- * The numbers of a text, in their order, that have more digits than JavaScript tells apart, as they
- * are written.
+ * The numbers of a text, in order and as written, that may have more digits than JavaScript keeps.
  */
 export function longNumbers(text: string): readonly string[] {
   if (!/[\d.]{16}/.test(text)) return []

@@ -9,20 +9,20 @@ export const STREAM_RELATION = 'stream'
 export const STREAM_PARAMETER = 'stream'
 
 /**
- * What may not stand between the angle brackets of a link target, or could be read differently by a
- * proxy (RFC 3986, 2).
+ * What is not allowed between the angle brackets of a link target, or could be read differently by
+ * a proxy (RFC 3986, 2).
  */
 const UNSAFE_IN_TARGET = /[^A-Za-z0-9\-._~:/?[\]@!$&'()*+,;=%]/gu
 
 /**
- * Characters of the rest of a query in the target of a link: clients do not take heads of more than
- * about twice as many.
+ * Characters that the other parts of a query may have in a link target: clients accept heads of
+ * about twice that size.
  */
 const LONGEST_REST = 8192
 
 /**
- * The target of a stream link: a relative, query-only reference, the other parts of the query kept,
- * unless they are absurdly long. It holds no host and no path, so it is same-origin by construction
+ * The target of a stream link: a relative, query-only reference. It keeps the other parts of the
+ * query unless they are too long. It has no host and no path, so it is same-origin by construction
  * and survives any prefix that a proxy strips (RFC 3986, 5.2.2).
  */
 export function streamTarget(requestUrl: string, streamId: string): string {
@@ -33,8 +33,8 @@ export function streamTarget(requestUrl: string, streamId: string): string {
 }
 
 /**
- * A request's URL as it is without a stream; `name` is one that the request calls a stream by
- * besides, such as a key.
+ * A request's URL without the parameter that names a stream. `name` is a further value by which the
+ * request names its stream, such as a key.
  */
 export function withoutStream(requestUrl: string, name?: string): string {
   const query = otherParts(requestUrl, name).join('&')
@@ -42,7 +42,7 @@ export function withoutStream(requestUrl: string, name?: string): string {
 }
 
 /**
- * The parts of a query that do not name a stream. A stream parameter in another form belongs to the
+ * The parts of a query that do not name a stream. A stream parameter of another form belongs to the
  * endpoint.
  */
 function otherParts(requestUrl: string, name?: string): string[] {
@@ -60,9 +60,8 @@ export function formatLink(target: string, relation: string): string {
 }
 
 /**
- * The values of the stream parameter in a request's URL, decoded where they can be; empty where it
- * has none. Which of them name a stream, their form tells: the endpoint may have a parameter of the
- * same name.
+ * The values of the stream parameter in a request's URL, decoded where possible; empty if it has
+ * none. The caller must check their form, because the endpoint may have a parameter of this name.
  */
 export function streamParameters(requestUrl: string): string[] {
   const mark = requestUrl.indexOf('?')
@@ -77,9 +76,9 @@ export function streamParameters(requestUrl: string): string[] {
 }
 
 /**
- * The URL of the first link with a relation type in a `Link` value, resolved against the URL that
- * sent it; `undefined` where there is none. What cannot be read as RFC 8288 wants it is passed over
- * up to the next comma outside of quotes.
+ * The URL of the first link with a relation type in a `Link` value, resolved against the URL of the
+ * response; `undefined` if there is none. What does not conform to RFC 8288 is skipped up to the
+ * next comma outside of quotes.
  */
 export function findLink(value: string | null, relation: string, base: string): URL | undefined {
   for (const [target, parameters] of linksIn(value ?? '')) {
@@ -90,10 +89,10 @@ export function findLink(value: string | null, relation: string, base: string): 
   return undefined
 }
 
-/** Links of a `Link` value that are looked at, and what may be one but cannot be read as one. */
+/** The most places of a `Link` value at which a link is looked for. */
 const MOST_LINKS = 100
 
-/** Target and parameters of each link. Each place where one may begin is looked at once. */
+/** Target and parameters of each link. Each `<` is tried once, so the time is linear. */
 function* linksIn(value: string): Iterable<[target: string, parameters: string]> {
   const pattern = new RegExp(LINK_VALUE, 'y')
   let at = value.indexOf('<')
@@ -143,8 +142,8 @@ function escapeUnsafe(part: string): string {
 }
 
 /**
- * What `encodeURIComponent` throws at. Node's own parser lets none through, but a URL may have been
- * set by anybody in front.
+ * `encodeURIComponent` throws for these. Node's parser lets none through, but earlier middleware
+ * may have set the URL.
  */
 const LONE_SURROGATE = /^[\ud800-\udfff]$/u
 const REPLACEMENT = '%EF%BF%BD'

@@ -1,11 +1,11 @@
-// The `Prefer` header of RFC 7240, as far as clients announce themselves with it.
+// The `Prefer` header of RFC 7240, with which clients announce themselves.
 import { LONGEST_FIELD } from './fields.js'
 
 const NONE: ReadonlyMap<string, string> = new Map()
 
 /**
- * The preferences of a `Prefer` value: names in lower case, and '' for one without a value. Of one
- * that is there twice the first counts (RFC 7240, 2).
+ * The preferences of a `Prefer` value: names in lower case, and '' for one without a value. If one
+ * occurs twice, the first counts (RFC 7240, 2).
  */
 export function preferencesIn(prefer: string | undefined): ReadonlyMap<string, string> {
   if (prefer === undefined || prefer.length > LONGEST_FIELD) return NONE
@@ -19,7 +19,7 @@ export function preferencesIn(prefer: string | undefined): ReadonlyMap<string, s
   return preferences
 }
 
-/** A `Prefer` value without some preferences; `undefined`: nothing is left of it. */
+/** A `Prefer` value without some preferences; `undefined` if none is left. */
 export function withoutPreferences(prefer: string, names: ReadonlySet<string>): string | undefined {
   const others = partsOf(prefer).filter(part => {
     const name = PREFERENCE.exec(part)?.[1]
@@ -28,25 +28,26 @@ export function withoutPreferences(prefer: string, names: ReadonlySet<string>): 
   return others.length === 0 ? undefined : others.join(',').trim()
 }
 
-// A comma in a quoted string parts nothing.
+// A comma in a quoted string does not separate preferences.
 const partsOf = (prefer: string): string[] => prefer.match(/(?:[^,"]|"(?:[^"\\]|\\.)*"?)+/g) ?? []
 
-// White space behind a value only where there is one: else much of it would be read in every way.
+// White space after a value is matched only where there is a value: otherwise a long run of it
+// would be matched in many ways.
 const PREFERENCE = /^\s*([^\s=;"]+)\s*(?:=\s*(?:([^\s;"]+|"(?:[^"\\]|\\.)*")\s*)?)?(?:;|$)/
 
 /**
- * Whether a `Prefer` value holds `rel=stream`: I follow stream links, buffer my answers until the
- * 204, and cancel by DELETE.
+ * Whether a `Prefer` value holds `rel=stream`: the client follows stream links, buffers its answers
+ * until the 204, and cancels by DELETE.
  */
 export function prefersStream(prefer: string | undefined): boolean {
   return preferencesIn(prefer).get('rel')?.toLowerCase() === 'stream'
 }
 
-/** The value of `Preference-Applied` for it. */
+/** The `Preference-Applied` that answers it. */
 export const STREAM_PREFERENCE = 'rel=stream'
 
 /**
- * The same of a server that takes answers at its endpoint only: what a client buffers for a 204
- * would wait for ever.
+ * The same from a server that takes answers at its endpoint only: a client that buffered its
+ * answers until a 204 would wait for ever.
  */
 export const NO_HAND_OFF = 'rel=stream; handoff=never'

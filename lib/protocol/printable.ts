@@ -1,9 +1,11 @@
-// Texts of others on a line of ours: a log's, or a terminal's.
+// Makes text from outside safe to print on one line of a log or a terminal.
 
-/** What could end a line, command a terminal, or turn the direction of what follows. */
+/**
+ * What could end the line, control a terminal, or reverse the direction of the text that follows.
+ */
 const UNPRINTABLE = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}]/gu
 
-/** A text as it may be printed: what could act on who reads it escaped, and no longer than that. */
+/** Cuts a text to `longest` characters, and escapes those that could act on a log or a terminal. */
 export function escaped(text: string, longest: number): string {
   const shown = text.length > longest ? `${text.slice(0, longest)}…` : text
   return shown.replace(UNPRINTABLE, character =>

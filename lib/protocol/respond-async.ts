@@ -1,13 +1,13 @@
-// `Prefer: respond-async` and `wait` of RFC 7240: an answer in the meantime will do.
+// `Prefer: respond-async` and `wait` of RFC 7240: the client accepts an interim answer.
 import { preferencesIn, withoutPreferences } from './prefer.js'
 
 export interface AsyncPreference {
-  /** Milliseconds for which the client is willing to wait; `undefined` where it does not say. */
+  /** Milliseconds that the client is willing to wait; `undefined` if it does not say. */
   readonly wait: number | undefined
 }
 
 /**
- * Reads both from a `Prefer` value (RFC 7240, 4.1 and 4.3); `undefined` where it does not hold
+ * Reads both from a `Prefer` value (RFC 7240, 4.1 and 4.3); `undefined` if it has no
  * `respond-async`.
  */
 export function respondAsync(prefer: string | undefined): AsyncPreference | undefined {
@@ -17,7 +17,7 @@ export function respondAsync(prefer: string | undefined): AsyncPreference | unde
   return { wait: SECONDS.test(wait) ? Number(wait) * 1000 : undefined }
 }
 
-/** A `Prefer` value without both; `undefined`: nothing is left of it. */
+/** A `Prefer` value without both; `undefined` if nothing is left. */
 export const withoutAsync = (prefer: string): string | undefined =>
   withoutPreferences(prefer, OF_ASYNC)
 
@@ -25,5 +25,5 @@ const OF_ASYNC: ReadonlySet<string> = new Set(['respond-async', 'wait'])
 
 const SECONDS = /^\d{1,9}$/
 
-/** The value of `Preference-Applied` for it. */
+/** The `Preference-Applied` that answers it. */
 export const ASYNC_PREFERENCE = 'respond-async'

@@ -1,4 +1,4 @@
-// What each protocol revision gets (the table of README.md here, section "Revisions").
+// What each protocol revision gets (README.md in this folder, section "Revisions").
 
 /**
  * How a primer looks: the event that carries the first id of a connection before any message
@@ -8,7 +8,10 @@ export type Primer = 'none' | 'named' | 'empty'
 
 /** How one client is treated. */
 export interface ClientProfile {
-  /** Whether the response is touched at all: ids, link, held close. */
+  /**
+   * Whether streams outlive their connections: with event ids, a link, and no `close` at a
+   * disconnect.
+   */
   readonly taken: boolean
   readonly primer: Primer
   /** Whether the client comes back by itself after the server has closed its connection. */
@@ -33,12 +36,12 @@ export function parseRevision(value: unknown): string | undefined {
   return typeof value === 'string' && REVISION.test(value) ? value : undefined
 }
 
-/** Whether there are no sessions, and each request speaks for itself. */
+/** Whether a revision has no sessions, so that each request describes its client itself. */
 export function isStateless(revision: string | undefined): boolean {
   return revision !== undefined && revision >= FIRST_STATELESS_REVISION
 }
 
-/** How a client is treated whose stream lasts no longer than its connection. */
+/** For a client whose stream lasts no longer than its connection. */
 export const ONE_CONNECTION: ClientProfile = {
   taken: false,
   primer: 'none',
@@ -49,12 +52,12 @@ export const ONE_CONNECTION: ClientProfile = {
 /**
  * How a client of a revision is treated.
  *
- * - Before 2025-11-25: an unnamed event with empty data breaks clients, a named one is skipped,
- *   and primes those that can resume; only a client that has announced itself, or has fetched a
- *   stream URL, comes back after a clean close.
- * - 2025-11-25: primer and closing at will are in the revision.
- * - From 2026-07-28 on, a close *is* the cancellation and event ids are gone: untouched, unless
- *   the client announced itself.
+ * - Before 2025-11-25: an unnamed event with empty data breaks clients. A named one is skipped, but
+ *   gives its id to those that can resume. Only a client that has announced itself, or has fetched
+ *   a stream URL, comes back after a clean close.
+ * - 2025-11-25: the revision has primers and disconnects at will.
+ * - From 2026-07-28 on, a disconnect cancels the call and there are no event ids: the response is
+ *   left alone unless the client has announced itself.
  */
 export function profileFor(revision: string | undefined, announced: boolean): ClientProfile {
   const handoff = announced ? 'when-quiet' : 'when-links-followed'

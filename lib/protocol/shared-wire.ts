@@ -1,4 +1,5 @@
-// What both ends of a wire agree on that all streams share: a WebSocket, a pipe, a Unix socket.
+// What both ends of a wire that all streams share (a WebSocket, a pipe, a Unix socket) have in
+// common.
 import { type EventId, parseEventId } from './event-id.js'
 import {
   isObject,
@@ -11,12 +12,12 @@ import {
 import { CLIENT_CAPABILITIES, metaOf } from './envelope.js'
 
 /**
- * A function that is called with less than its type says: the SDKs' own message types differ from
+ * A function whose parameters are compared bivariantly: the SDKs' own message types differ from
  * version to version.
  */
 type Callback<Args extends unknown[]> = { call(...args: Args): void }['call']
 
-/** A transport of the official SDK, version 1 or 2: as much of it as matters here. */
+/** A transport of the official SDK, version 1 or 2: the part of it that is used here. */
 export interface TransportLike {
   start(): Promise<void>
   send(
@@ -34,18 +35,18 @@ export interface TransportLike {
   setSupportedProtocolVersions?: ((versions: string[]) => void) | undefined
 }
 
-/** A message as transports take it. */
+/** A message as transports accept it. */
 export type WireMessage = Message & { readonly jsonrpc: '2.0' }
 
-/** Whose request for a resource has come over a wire. */
+/** The client whose request for a resource has come over a wire. */
 export interface WireClient {
   readonly owner: string
   readonly sessionId: string
   /** What it has declared in `initialize`. */
   readonly capabilities: unknown
-  /** Aborts when it wants no answer any more, or its session ends. */
+  /** Aborts when the client cancels the request, or its session ends. */
   readonly signal: AbortSignal
-  /** Asks the server behind the wire, as this client would. */
+  /** Sends the server behind the wire a request on behalf of this client. */
   readonly ask: (
     method: string,
     params?: Record<string, unknown>
@@ -53,90 +54,90 @@ export interface WireClient {
 }
 
 /**
- * `resources/stream` on wires that carry no bytes: they get download URLs (SEP-2532, WebSocket
+ * `resources/stream` on wires that carry no bytes: clients get download URLs (SEP-2532, WebSocket
  * Transport).
  */
 export interface WireResources {
-  /** Whether the result of a method speaks of resources. */
+  /** Whether the result of a method describes resources. */
   isAbout(method: string): boolean
-  /** Says in such a result what can be streamed. */
+  /**
+   * Such a result with a mark on each resource that can be streamed; `undefined` if nothing
+   * changes.
+   */
   speakOf(method: string, result: Record<string, unknown>): Record<string, unknown> | undefined
   answer(message: Message & { readonly id: RequestId }, client: WireClient): Promise<WireMessage>
-  /** A session is over, and its download URLs with it. */
+  /** Ends the download URLs of a session that is over. */
   ended(sessionId: string, owner: string): void
 }
 
-/** How the ids of our own requests to the server behind a wire begin. */
+/** The prefix of the ids of our own requests to the server behind a wire. */
 export const OUR_ID = 'mcp-streams-'
 
-/** Whether an id is of a request of ours. */
+/** Whether an id is that of one of our own requests. */
 export function isOurId(id: unknown): boolean {
   return typeof id === 'string' && id.startsWith(OUR_ID) && id.length === OUR_ID.length + 21
 }
 
-/** A session on a wire, as resume tokens see it. */
+/** What resume tokens need of a session on a wire. */
 export interface TokensHost {
   readonly owner: string
-  /** Sends the server a message, as if its client had sent it. */
+  /** Gives the server a message as if its client had sent it. */
   sendToServer(message: WireMessage, extra: unknown): void
   /**
-   * Sends the client a message; `requestId`: the request of the client's that it belongs to.
-   * Rejects where there is no wire.
+   * Sends the client a message that belongs to its request `requestId`. Rejects if there is no
+   * wire.
    */
   sendToClient(message: WireMessage, requestId: RequestId | undefined): Promise<void>
-  /** A call has ended: the session may have stayed for it alone. */
+  /** Says that a call has ended, because the session may have been kept for it alone. */
   settled(): void
 }
 
-/** The calls of one session that are collected with resume tokens. */
+/** The calls of one session that are resumed with tokens. */
 export interface SessionTokens {
-  /** Calls of its server run. */
+  /** Whether its server still runs any of these calls. */
   readonly isBusy: boolean
-  /** A message with a method comes in. `true`: it is answered here. */
+  /** The client has sent a request or a notification. `true`: it is handled here. */
   takeFromClient(message: Message, extra: unknown): boolean
   /**
-   * The server's answer to a request that is not ours, with what the options say of how long its
-   * tools take.
+   * A response of the server to any other request, with the duration hints of the options added if
+   * it is a list of tools.
    */
   hinted(message: WireMessage): WireMessage
-  /** The server sends a message. `undefined`: it is not about one of these calls. */
+  /** The server has sent a message. `undefined`: it does not belong to one of these calls. */
   takeFromServer(
     message: WireMessage,
     relatedRequestId: RequestId | undefined
   ): Promise<void> | undefined
-  /** The client answers a question of one of these calls, which may be another session's. */
+  /** The client answers a request of one of these calls, which may belong to another session. */
   answered(message: Message & { readonly id: RequestId }, extra: unknown): void
   /**
-   * Nobody waits for the answer to a request any more; `isCancelled`: nor wants it. `false`: it is
-   * not one of these calls.
+   * The client no longer waits for the response to a request; `isCancelled`: it has cancelled it.
+   * `false`: the request is not one of these calls.
    */
   gone(requestId: RequestId, isCancelled: boolean): boolean
-  /** The wire is lost, and with it the answers that are not kept for the next one. */
+  /** The wire is lost, and with it all responses except those that are kept for the next wire. */
   wireLost(isKept: (requestId: RequestId) => boolean): void
-  /** The session is over; `isCancelled`: because its client wants no more of it. */
+  /** The session is over; `isCancelled`: its client has ended it. */
   end(isCancelled: boolean): void
 }
 
-/** Resume tokens on wires (the Resuming draft is agnostic of transports). */
+/** Resume tokens on wires (the Resuming draft is independent of transports). */
 export interface WireTokens {
   join(host: TokensHost): SessionTokens
 }
 
 /**
- * In the `_meta` of each message of a stream: its event id. A wire that is shared does not say
- * otherwise which stream a message is of, and the client could not name its cursor.
+ * In the `_meta` of each message of a stream: its event id. On a shared wire nothing else says
+ * which stream a message belongs to, and what the client's cursor is.
  */
 const EVENT_ID = 'express-mcp-streams/eventId'
 /**
- * In the `_meta` of `notifications/stream/create`: the request that the stream answers. The stream
- * of the session itself has none.
+ * In the `_meta` of `notifications/stream/create`: the request that the stream answers. It is
+ * absent for the session's own stream, the listen channel.
  */
 const REQUEST_ID = 'express-mcp-streams/requestId'
 
-/**
- * Says of a message which event of which stream it is. Only an error whose `data` is no object has
- * no place for that.
- */
+/** Tags a message with its event id. An error whose `data` is not an object cannot be tagged. */
 export function withTags(
   message: WireMessage,
   eventId: string,
@@ -162,7 +163,7 @@ export interface Tags {
   readonly requestId?: RequestId | undefined
 }
 
-/** Takes the tags off a message. */
+/** Separates a message from its tags. */
 export function takeTags(message: WireMessage): [WireMessage, Tags] {
   const { method, error } = message
   const member = method === undefined ? 'result' : 'params'
@@ -189,8 +190,8 @@ function withoutTags(holder: unknown): [unknown, Tags] {
 }
 
 /**
- * Declares `experimental.streams` in a message that says what its client can do: `initialize`, and
- * from 2026-07-28 on each request.
+ * Declares `experimental.streams` in a message that has the client's capabilities: `initialize`,
+ * and from 2026-07-28 on each request.
  */
 export function declareStreams(message: WireMessage): WireMessage {
   const params = paramsOf(message)
@@ -205,7 +206,7 @@ export function declareStreams(message: WireMessage): WireMessage {
   }
 }
 
-/** The capabilities, with `experimental.streams` among them. */
+/** The capabilities with `experimental.streams` added. */
 export function withStreams(capabilities: unknown): Record<string, unknown> {
   const present = objectIn(capabilities)
   const experimental = objectIn(present['experimental'])

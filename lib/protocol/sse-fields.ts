@@ -3,8 +3,8 @@
 import { COLON, LF, startsWith, utf8 } from './bytes.js'
 
 /**
- * Hears each whole block: its bytes in `bytes[from, to)`, line ends as LF, blank line included; and
- * what its fields say. Both are valid during the call only.
+ * Called with each whole block: its bytes are `bytes[from, to)`, line ends as LF, blank line
+ * included. Both `bytes` and `fields` are valid during the call only.
  */
 export type BlockListener = (
   bytes: Uint8Array,
@@ -13,19 +13,19 @@ export type BlockListener = (
   fields: BlockFields
 ) => void
 
-/** What the fields of a block say, without its text. */
+/** What the fields of a block say, without their text. */
 export interface BlockFields {
-  /** It has an `id` field. */
+  /** Whether it has an `id` field. */
   hasId: boolean
   /**
    * How many `data` lines it has. A block without any is not an event: it is a comment, or a bare
    * `retry` [WHATWG 9.2.6].
    */
   dataLines: number
-  /** Where the value of its first `data` line lies. */
+  /** The offsets of the value of its first `data` line. */
   dataFrom: number
   dataTo: number
-  /** Its event type is `message`, said or implied. */
+  /** Whether its event type is `message`, explicitly or by default. */
   isMessage: boolean
 }
 
@@ -35,9 +35,9 @@ export function newFields(): BlockFields {
 }
 
 /**
- * Reads the fields of the block that starts at an offset, and finds its end: the offset behind its
- * blank line, or -1 where that has not come. Line ends must be LF. Fills `fields`, which the caller
- * keeps for the next block: this runs once per event.
+ * Reads the fields of the block that starts at an offset. Returns the offset behind its blank line,
+ * or -1 if the block is not complete. Line ends must be LF. Fills `fields`, which the caller
+ * reuses: this runs once per event, and should not allocate.
  */
 export function readFields(bytes: Uint8Array, from: number, fields: BlockFields): number {
   fields.hasId = false
@@ -62,7 +62,9 @@ export function readFields(bytes: Uint8Array, from: number, fields: BlockFields)
   return line + 1
 }
 
-/** Reads what is whole from an offset on. Line ends must be LF. Returns where the rest begins. */
+/**
+ * Reads all complete blocks from an offset on. Line ends must be LF. Returns where the rest begins.
+ */
 export function readBlocks(
   bytes: Uint8Array,
   start: number,
@@ -98,7 +100,7 @@ function valuesOf(bytes: Uint8Array, from: number, to: number, field: Uint8Array
   const values: string[] = []
   for (let line = from, end; line < to; line = end + 1) {
     end = bytes.indexOf(LF, line)
-    // These bytes are no block.
+    // The last line has no end: this is not a whole block.
     if (end < 0) break
     if (isField(bytes, line, end, field))
       values.push(decoder.decode(bytes.subarray(valueStart(bytes, line + field.length, end), end)))

@@ -3,7 +3,7 @@
 import { COLON, LF, utf8 } from './bytes.js'
 import { DATA, ID, isField, RETRY } from './sse-fields.js'
 
-/** The lines of a block that are to be kept. */
+/** The lines of a block that `isKept` accepts, copied. */
 function linesOf(
   bytes: Uint8Array,
   from: number,
@@ -24,9 +24,9 @@ function linesOf(
 }
 
 /**
- * What is worth passing on of a block that is no event: its comments and its reconnection time, as
- * lines of the block that follows. Not its blank line, for the reason at `KEEP_ALIVE_COMMENT`; and
- * no other field, which would become one of the next event.
+ * What is passed on of a block that is not an event: its comments and its reconnection time, as
+ * lines of the block that follows. Its blank line is left out, for the reason at
+ * `KEEP_ALIVE_COMMENT`, and so are all other fields, which would become fields of the next event.
  */
 export function transientLines(bytes: Uint8Array, from: number, to: number): Uint8Array {
   return linesOf(

@@ -6,18 +6,20 @@ import { type BlockListener, newFields, readBlocks, readFields } from './sse-fie
 const BOM = /* @__PURE__ */ Uint8Array.of(0xef, 0xbb, 0xbf)
 
 /**
- * Cuts an event stream into blocks, wherever the writes fall: between two bytes of a character,
- * between CR and LF, inside a byte order mark. Blocks come out with LF line ends; whole blocks that
- * already have them are handed on without a copy.
+ * Cuts an event stream into blocks, wherever its chunks are split: between two bytes of a
+ * character, between CR and LF, inside a byte order mark. Blocks come out with LF line ends; whole
+ * blocks that already have them are passed on without a copy.
  */
 export class BlockSplitter {
-  /** The start of a block whose end has not come yet, normalised. */
+  /** The start of an unfinished block, with LF line ends. */
   #held: Uint8Array = NOTHING
   #length = 0
   #lineIsEmpty = true
-  /** The last byte was a CR: an LF that follows belongs to the same line end. */
+  /** Whether the last byte was a CR: an LF that follows belongs to the same line end. */
   #afterCr = false
-  /** How many bytes of a byte order mark have been seen at the very start, or -1 once past it. */
+  /**
+   * How many bytes of a byte order mark have been seen at the very start; -1 once that is decided.
+   */
   #bom = 0
   readonly #fields = newFields()
 
@@ -26,7 +28,7 @@ export class BlockSplitter {
     return this.#length
   }
 
-  /** Takes the unfinished block out. */
+  /** Removes the unfinished block and returns it. */
   takePending(): Uint8Array {
     const pending = this.#held.subarray(0, this.#length)
     this.#held = NOTHING
@@ -53,7 +55,8 @@ export class BlockSplitter {
     }
     if (i === bytes.length && this.#bom < BOM.length) return i
     if (this.#bom > 0 && this.#bom < BOM.length) {
-      // A false start belongs to the first line, which then is a field that nobody knows.
+      // It was no byte order mark: the bytes belong to the first line, which then is an unknown
+      // field.
       this.#hold(BOM, 0, this.#bom)
       this.#lineIsEmpty = false
     }
@@ -63,8 +66,8 @@ export class BlockSplitter {
 
   #pushSlowly(bytes: Uint8Array, start: number, onBlock: BlockListener): void {
     let i = start
-    // Each is looked for again only once it has been passed: a megabyte of short lines must not be
-    // searched once a line.
+    // Each is searched again only once it has been passed: otherwise the whole chunk would be
+    // searched for a CR at every line.
     let cr = bytes.indexOf(CR, i)
     let lf = bytes.indexOf(LF, i)
     while (i < bytes.length) {
@@ -124,5 +127,7 @@ export class BlockSplitter {
 
 const NOTHING = /* @__PURE__ */ new Uint8Array(0)
 const LINE_END = /* @__PURE__ */ Uint8Array.of(LF)
+/** Bytes of the largest buffer that is kept for the next block. */
 const KEPT_CAPACITY = 64 * 1024
+/** Bytes that a growing buffer may have beyond those that are needed. */
 const GREATEST_SLACK = 8 * 1024 * 1024

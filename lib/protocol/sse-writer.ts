@@ -2,26 +2,26 @@
 import { utf8 } from './bytes.js'
 
 /**
- * A block with one message, as the official SDKs write it. The text must have no line end, as
- * what `JSON.stringify` makes.
+ * A block with one message, as the official SDKs write it. The text must be on one line, as from
+ * `JSON.stringify`.
  */
 export function encodeMessage(json: string): Uint8Array {
   return utf8(`event: message\ndata: ${json}\n\n`)
 }
 
-/** The same for JSON that somebody else has written, on many lines perhaps. */
+/** The same for JSON of another origin, which may be on many lines. */
 export function encodeJson(json: string): Uint8Array {
   return encodeMessage(onOneLine(json))
 }
 
-/** Line ends in JSON are white space: inside of strings there are none. */
+/** Line ends in JSON are only white space: strings cannot contain them. */
 export function onOneLine(json: string): string {
   return json.replace(/[\r\n]+/g, ' ')
 }
 
 /**
- * A primer: an id before any message. `data:` has no trailing space: clients differ in what a lone
- * space means.
+ * A primer: an event that carries an id before there is a message. `data:` has no trailing space,
+ * because clients read a lone space differently.
  */
 export function primerText(primer: 'named' | 'empty', id: string, retry: number | null): string {
   const retryLine = retry === null ? '' : `retry: ${retry}\n`

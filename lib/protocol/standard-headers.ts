@@ -1,11 +1,11 @@
-// [2026-07-28, Streamable HTTP] What a request says in its head of what stands in its body:
-// `Mcp-Method` and `Mcp-Name`, for what routes it by its head alone.
+// [2026-07-28, Streamable HTTP] The headers `Mcp-Method` and `Mcp-Name`, which repeat parts of the
+// body for proxies that route by headers alone.
 import { type Message, paramsOf } from './json-rpc.js'
 
-/** [2026-07-28] Head and body of a request do not agree. */
+/** [2026-07-28] The error code for headers that do not agree with the body. */
 export const HEADER_MISMATCH = -32020
 
-/** The member of its parameters that a request's `Mcp-Name` repeats, by its method. */
+/** The member of `params` that `Mcp-Name` repeats, by method. */
 const NAMED_BY: Readonly<Record<string, string>> = {
   'tools/call': 'name',
   'prompts/get': 'name',
@@ -15,7 +15,10 @@ const NAMED_BY: Readonly<Record<string, string>> = {
   'tasks/cancel': 'taskId'
 }
 
-/** What a message is about; `undefined` where its method has nothing of the kind, or it is none. */
+/**
+ * The value that `Mcp-Name` must have; `undefined` if the method has none, or its member is
+ * missing.
+ */
 export function nameIn(message: Message): string | undefined {
   const method = message.method as string
   const member = Object.hasOwn(NAMED_BY, method) ? NAMED_BY[method] : undefined
@@ -23,7 +26,7 @@ export function nameIn(message: Message): string | undefined {
   return typeof name === 'string' ? name : undefined
 }
 
-/** What is wrong with the head of a request; `undefined`: nothing. */
+/** What is wrong with these headers of a request; `undefined` if nothing is. */
 export function headerFault(
   header: (name: string) => string | undefined,
   message: Message
@@ -40,7 +43,10 @@ export function headerFault(
   return decoded === name ? undefined : 'Mcp-Name is not what the body names'
 }
 
-/** A value that could not stand in a head as it is comes as `=?base64?...?=`. */
+/**
+ * Decodes `=?base64?...?=`, the form of a value that a header cannot hold as it is; `undefined` if
+ * it is invalid.
+ */
 function decoded64(value: string): string | undefined {
   const [, base64] = /^=\?base64\?(.*)\?=$/.exec(value) ?? []
   if (base64 === undefined) return value

@@ -1,5 +1,5 @@
-// The messages of the Streams draft: what creates and ends a stream, what asks after one, and what
-// is answered.
+// The messages of the Streams draft: those that begin and end a stream, requests about streams, and
+// their results.
 import { parseEventId } from './event-id.js'
 import { faultError, type StreamFault } from './errors.js'
 import {
@@ -15,34 +15,34 @@ import {
 
 /** When a client may come back for a stream, in seconds (Streams draft, "Creation"). */
 export interface ResumeInterval {
-  /** The least that a client should wait. */
+  /** How long a client should wait at least. */
   readonly min: number
-  /** The most: the stream counts as abandoned after it. */
+  /** After this time without its client, the stream is abandoned. */
   readonly max: number
 }
 
 /**
- * Where a stream stands (Streams draft, "Polling"); a stream that failed is completed, its
- * `hasError` is set.
+ * The status of a stream (Streams draft, "Polling"). A stream that has failed is completed, and has
+ * `hasError` set.
  */
 export type StreamStatus = 'live' | 'completed'
 
 /**
- * What `stream/poll` answers (Streams draft, "Polling"): all of it is about what lies after the
+ * The result of `stream/poll` (Streams draft, "Polling"). Its flags are about what lies after the
  * client's cursor.
  */
 export interface StreamPollResult {
   readonly streamId: string
   readonly status: StreamStatus
-  /** There are messages after the cursor. */
+  /** Whether there are messages after the cursor. */
   readonly pendingMessages: boolean
-  /** One of them is a request of the server's. */
+  /** Whether one of them is a request of the server. */
   readonly hasRequest: boolean
-  /** One of them is an error: a JSON-RPC error, or the result of a tool that says `isError`. */
+  /** Whether one of them is a JSON-RPC error, or a tool's result with `isError`. */
   readonly hasError: boolean
 }
 
-/** What is known of a stream, or is left of it, and of what lies in its log. */
+/** What a poll reads of a stream, or of its tombstone. */
 export interface PolledStream {
   readonly id: string
   readonly isEnded: boolean
@@ -50,9 +50,9 @@ export interface PolledStream {
   readonly last: number
   /** The sequence of the last event that its last connection was given. */
   readonly written: number
-  /** The sequence of the last request of the server's; 0: there was none. */
+  /** The sequence of the last request of the server; 0 if there was none. */
   readonly lastRequest: number
-  /** The sequence of the last error; 0: there was none. */
+  /** The sequence of the last error; 0 if there was none. */
   readonly lastError: number
 }
 
@@ -84,7 +84,7 @@ const STREAM_METHODS = ['stream/resume', 'stream/poll', 'stream/poll/all'] as co
 
 export type StreamMethod = (typeof STREAM_METHODS)[number]
 
-/** Whether a message is for the streams, and not for what produces them. */
+/** Whether a message is about streams, and so not for the endpoint. */
 export function isStreamMethod(
   message: Message
 ): message is Message & { readonly method: StreamMethod } {
@@ -94,25 +94,25 @@ export function isStreamMethod(
 /** A message about one stream. */
 interface OfOneStream {
   readonly streamId: string
-  /** What the client says that it has; to be read with {@link requestCursor}. */
+  /** The cursor as the client has sent it; to be parsed with {@link requestCursor}. */
   readonly cursor: unknown
 }
 
-/** A message about streams that can be read. */
+/** A valid message about streams. */
 export type StreamRequest =
-  /** `id`, `undefined`: as in the draft's example. It gets no result. */
+  /** Without an id, as in the draft's example, it gets no result. */
   | ({ readonly method: 'stream/resume'; readonly id: RequestId | undefined } & OfOneStream)
   | ({ readonly method: 'stream/poll'; readonly id: RequestId } & OfOneStream)
   | { readonly method: 'stream/poll/all'; readonly id: RequestId }
 
-/** What a message about streams asks for, or what is wrong with it. */
+/** A parsed message about streams, or the error that refuses it. */
 export type ReadRequest =
   | { readonly kind: 'request'; readonly request: StreamRequest }
   | { readonly kind: 'refused'; readonly error: ErrorObject }
 
 /**
- * An unknown stream, somebody else's, an abandoned one: the same answer to all, for a difference
- * would tell whose ids are good. The wording in `data` is the draft's ("Disconnection and
+ * For a stream that is unknown, abandoned, or not this client's: the same error for all, because a
+ * difference would tell which ids exist. The text of `detail` is the draft's ("Disconnection and
  * Resumption", 3).
  */
 export const UNKNOWN_STREAM: ErrorObject = {
@@ -121,7 +121,7 @@ export const UNKNOWN_STREAM: ErrorObject = {
   data: { reason: 'stream-unknown', detail: 'The stream ID is invalid (e.g., abandoned)' }
 }
 
-/** The cursor is no place in this stream. */
+/** For a cursor that is not one of this stream. */
 export const INVALID_CURSOR: ErrorObject = {
   code: INVALID_PARAMS,
   message:
@@ -129,12 +129,12 @@ export const INVALID_CURSOR: ErrorObject = {
   data: { reason: 'invalid-cursor' }
 }
 
-/** What is asked for is no longer kept. */
+/** For messages or a stream that are no longer kept. */
 export function lapsed(fault: StreamFault): ErrorObject {
   return { ...faultError(fault), code: INVALID_PARAMS }
 }
 
-/** Reads a message about streams. */
+/** Parses and checks a message about streams. */
 export function readStreamRequest(
   message: Message & { readonly method: StreamMethod }
 ): ReadRequest {
@@ -158,9 +158,8 @@ export function readStreamRequest(
 }
 
 /**
- * Reads a cursor: an event id of the stream, or, where messages carry no ids, how many of its
- * messages the client has.
- * `undefined`: it is neither.
+ * Parses a cursor: an event id of the stream, or, where messages carry no ids, the number of its
+ * messages that the client has; `undefined` if it is neither.
  */
 export function cursorOf(
   stream: { readonly id: string; readonly last: number },
@@ -181,9 +180,10 @@ export function cursorOf(
 }
 
 /**
- * The cursor of a request, which may come with it in another place; `undefined`: it has none.
+ * The cursor of a request; `undefined` if it has none.
  *
- * @param beside counts if it is an event id of the stream.
+ * @param beside the `Last-Event-ID`, which counts if the request has no cursor and this is an event
+ *   id of the stream.
  */
 export function requestCursor(
   stream: { readonly id: string; readonly last: number },
@@ -200,8 +200,8 @@ export function statusOf({ isEnded }: { readonly isEnded: boolean }): StreamStat
 }
 
 /**
- * What is to be said of a stream to a client with a cursor; without one, it is where its last
- * connection stopped.
+ * The result of a poll for a client's cursor; without one, for the place where the last connection
+ * stopped.
  */
 export function pollResult(stream: PolledStream, cursor = stream.written): StreamPollResult {
   return {

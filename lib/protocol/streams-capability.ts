@@ -1,11 +1,8 @@
-// `experimental.streams`: how a client says that it speaks the Streams draft.
+// `experimental.streams`: the capability with which a client declares the Streams draft.
 import { CLIENT_CAPABILITIES, metaOf } from './envelope.js'
 import { isInitialize, isObject, type Message, paramsOf } from './json-rpc.js'
 
-/**
- * Whether a message declares the draft for its client: as `initialize` does, or as each request of
- * 2026-07-28.
- */
+/** Whether a message declares the draft: `initialize` does, or each request from 2026-07-28 on. */
 export function declaresStreams(message: Message): boolean {
   const params = paramsOf(message)
   return (

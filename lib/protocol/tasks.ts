@@ -4,58 +4,61 @@ import { isObject, type Message, paramsOf } from './json-rpc.js'
 import { CLIENT_CAPABILITIES, metaOf } from './envelope.js'
 
 export const TASKS_EXTENSION = 'io.modelcontextprotocol/tasks'
-/** [2025-11-25] Which task a message belongs to. */
+/** [2025-11-25] The member of `_meta` that says which task a message belongs to. */
 export const RELATED_TASK = 'io.modelcontextprotocol/related-task'
 
-/** [2026-07-28] The client has not declared what the request needs. */
+/**
+ * [2026-07-28] The error code for a request that needs a capability which its client has not
+ * declared.
+ */
 export const MISSING_CLIENT_CAPABILITY = -32021
 
 export type TaskStatus = 'working' | 'input_required' | 'completed' | 'failed' | 'cancelled'
 
-/** The requests of both generations. */
+/** The methods of both versions. */
 const METHODS = ['tasks/get', 'tasks/update', 'tasks/cancel', 'tasks/result', 'tasks/list'] as const
 export type TaskMethod = (typeof METHODS)[number]
 
-/** The method of a message that is about tasks; `undefined`: it is about something else. */
+/** The method of a message about tasks; `undefined` for any other message. */
 export function taskMethodOf({ method }: Message): TaskMethod | undefined {
   return METHODS.find(name => name === method)
 }
 
-/** Whether a request of 2026-07-28 declares the extension: each one speaks for itself alone. */
+/** Whether a request of 2026-07-28 declares the extension; it does so for itself alone. */
 export function declaresTasks(message: Message): boolean {
   return hasExtension(metaOf(paramsOf(message))[CLIENT_CAPABILITIES])
 }
 
-/** Whether capabilities, of a client or a server, hold the extension. */
+/** Whether the capabilities of a client or a server have the extension. */
 export function hasExtension(capabilities: unknown): boolean {
   const extensions = isObject(capabilities) ? capabilities['extensions'] : undefined
   return isObject(extensions) && isObject(extensions[TASKS_EXTENSION])
 }
 
-/** Whether a server has tasks of its own, of either generation. */
+/** Whether a server has tasks of its own, of either version. */
 export function hasOwnTasks(capabilities: unknown): boolean {
   return (
     hasExtension(capabilities) || (isObject(capabilities) && capabilities['tasks'] !== undefined)
   )
 }
 
-/** [2026-07-28] Whether a request wants to hear of tasks on its stream. */
+/** [2026-07-28] Whether a request subscribes to notifications about tasks. */
 export function wantsToHearOfTasks(message: Message): boolean {
   if (message.method !== 'subscriptions/listen') return false
   const { notifications } = paramsOf(message)
   return isObject(notifications) && notifications['taskIds'] !== undefined
 }
 
-/** The id of the task that a request is about; `undefined`: it names none. */
+/** The id of the task that a request names; `undefined` if it names none. */
 export function taskIdOf(message: Message): string | undefined {
   const { taskId } = paramsOf(message)
   return typeof taskId === 'string' ? taskId : undefined
 }
 
-/** Characters of a status message: it travels with each poll. */
+/** Characters of a status message, which is sent again with each poll. */
 const LONGEST_STATUS = 500
 
-/** What a progress notification comes to in words: `"<message> (3/10)"`. */
+/** A progress notification as a status message: `"<message> (3/10)"`. */
 export function progressText(message: Message): string | undefined {
   const { message: text, progress, total } = paramsOf(message)
   const count = typeof progress === 'number' ? `${progress}` : undefined

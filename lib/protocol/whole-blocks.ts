@@ -4,7 +4,7 @@ import { addPiece, CR, joined, LF, utf8 } from './bytes.js'
 import { type BlockListener, newFields, readBlocks } from './sse-fields.js'
 
 /**
- * One per connection: what is unfinished when it breaks is gone with it, and comes again, whole, on
+ * One per connection: an unfinished block is lost with its connection, and sent again as a whole on
  * the next.
  */
 export class WholeBlocks {
@@ -14,7 +14,7 @@ export class WholeBlocks {
   /** The last two bytes of what came before. */
   #before = [0, 0]
 
-  /** Takes the unfinished block out. */
+  /** Removes the unfinished block and returns it. */
   takePending(): Uint8Array {
     const pending = joined(this.#held)
     this.#held = []
@@ -22,7 +22,7 @@ export class WholeBlocks {
     return pending
   }
 
-  /** The blocks that a chunk completes, in one piece; `undefined` where it completes none. */
+  /** The blocks that a chunk completes, in one piece; `undefined` if it completes none. */
   push(chunk: Uint8Array): Uint8Array | undefined {
     const end = this.#endOfBlocks(chunk)
     this.#before = [...this.#before, ...chunk.subarray(-2)].slice(-2)
@@ -60,8 +60,8 @@ export class WholeBlocks {
 }
 
 /**
- * The blocks of what is whole, each with the blank line behind it, in the bytes in which they came.
- * What blank lines there are besides are blocks without a line.
+ * Separates whole blocks: each is yielded with its blank line, byte for byte. A further blank line
+ * is yielded as a block of its own.
  */
 export function* blocksIn(whole: Uint8Array): Iterable<Uint8Array> {
   let from = 0
@@ -82,8 +82,8 @@ export function* blocksIn(whole: Uint8Array): Iterable<Uint8Array> {
 }
 
 /**
- * Reads whole blocks as they came, whatever their line ends, and without a byte order mark, which
- * most streams do not have.
+ * Reads whole blocks with any line ends, and without the byte order mark that a stream may begin
+ * with.
  */
 export function readWholeBlocks(whole: Uint8Array, onBlock: BlockListener): void {
   const isPlain = !whole.includes(CR) && whole[0] !== FIRST_OF_BOM

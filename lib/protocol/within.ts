@@ -1,8 +1,8 @@
-// Waiting for what may not come.
+// A time limit for a promise.
 
-/** What a promise comes to within so many milliseconds; `undefined`: nothing, so far. */
+/** The value of a promise; `undefined` if it has not settled within so many milliseconds. */
 export async function within<T>(milliseconds: number, promise: Promise<T>): Promise<T | undefined> {
-  // The caller ends what it has stopped waiting for, and a failure then is no news.
+  // A rejection after the time limit must not become an unhandled one.
   promise.catch(() => undefined)
   let timer: ReturnType<typeof setTimeout> | undefined
   const late = new Promise<undefined>(resolve => {
