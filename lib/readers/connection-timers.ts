@@ -1,22 +1,22 @@
-// The silence of a connection and its age, each with a limit of its own.
+// The two timers of a connection: for its silence and for its age.
 import { type DueQueue, Waiting } from '../streams/due-queue.js'
 
-/** Where connections wait. */
+/** The queues that time all connections. */
 export interface ConnectionQueues {
-  /** For the silence to have lasted; `undefined`: a connection is silent for ever. */
+  /** For `keepAlive`; `undefined`: silence is never broken. */
   readonly silences: DueQueue | undefined
-  /** For the greatest age; `undefined`: there is none. */
+  /** For `disconnectAfter`; `undefined`: the age has no limit. */
   readonly ages: DueQueue | undefined
 }
 
 /** The connection that is timed. */
 export interface TimedConnection {
   /**
-   * Nothing has been written for as long as may be. `false`: nothing can be written now, and the
-   * silence lasts.
+   * Nothing has been written for as long as allowed. `false`: nothing can be written now, so the
+   * silence is timed again.
    */
   breakSilence(): boolean
-  /** It is as old as it may get. */
+  /** It has reached its greatest age. */
   hasAged(): void
 }
 
@@ -36,7 +36,7 @@ export class ConnectionTimers {
     this.written()
   }
 
-  /** The silence begins anew. */
+  /** Something has been written: the silence is timed from now on. */
   written(): void {
     if (this.#silence !== undefined) this.#queues.silences?.add(this.#silence)
   }

@@ -1,5 +1,5 @@
 // One client connection: a cursor that pulls from a stream's log. A slow or absent client only
-// lags; it owns no queue. Longer than most files: all changes of its state are here.
+// lags; no queue is kept for it. Longer than most files, because all changes of its state are here.
 import { label } from '../protocol/event-id.js'
 import type { ClientProfile } from '../protocol/revisions.js'
 import { KEEP_ALIVE_COMMENT } from '../protocol/sse-writer.js'
@@ -19,11 +19,11 @@ import { SocketRelease } from './socket-release.js'
 import type { Waiting } from './stall-watch.js'
 
 export interface ConnectionOptions {
-  /** Reconnection time of the first block, in milliseconds; `null` sends none. */
+  /** Reconnection time in the first block, in milliseconds; `null` sends none. */
   readonly retry: number | null
-  /** Reconnection time sent right before the server closes at will, in milliseconds. */
+  /** Reconnection time sent when the connection is disconnected at will, in milliseconds. */
   readonly retryAtWill: number
-  /** Told of a stream whose connection broke while it had more to send. */
+  /** Called with a stream whose connection broke while it had more to send. */
   readonly lost: (stream: Stream) => void
   /** A line for `DEBUG=mcp-streams`. */
   readonly debug: (format: string, ...args: unknown[]) => void
@@ -31,10 +31,10 @@ export interface ConnectionOptions {
 
 /**
  * - `idle`: nothing to do until the stream wakes it.
- * - `scheduled`: will write at the end of this tick, everything that has gathered by then in one
- *   go.
- * - `blocked`: the socket takes no more; it lags until `drain`.
- * - `superseded`: a newer one follows the stream; it writes no more, and ends with `takeOver`.
+ * - `scheduled`: at the end of this tick it writes all that has been appended by then.
+ * - `blocked`: the socket is full; it lags until `drain`.
+ * - `superseded`: a newer connection follows the stream; it writes no more, and ends with
+ *   `takeOver`.
  * - `leaving`: disconnected while blocked; the stream goes on without it, its last block waits for
  *   `drain`.
  * - `closed`: for good.
@@ -42,34 +42,34 @@ export interface ConnectionOptions {
 type ConnectionState = 'idle' | 'scheduled' | 'blocked' | 'superseded' | 'leaving' | 'closed'
 
 /**
- * Bytes of events that are copied behind a connection's first block: one write costs less than
- * another write of memory that is retained.
+ * Up to so many bytes of events are copied behind the first block, to be one write: a second write,
+ * with memory to retain, costs more.
  */
 const MOST_COPIED = 1024
 
-/** Who keeps the connection. */
+/** What a connection needs of its keeper. */
 export interface ConnectionHost extends ConnectionQueues {
-  /** It has closed, from either side. Called once. */
+  /** It has closed, from either side. Called once for each connection. */
   closed(connection: Connection): void
-  /** It waits for its socket. */
+  /** Its socket has not taken everything. */
   waits(connection: Connection): void
-  /** It does not wait any more. */
+  /** Its socket has drained or closed. */
   goesOn(connection: Connection): void
 }
 
 export class Connection implements Reader, SegmentReader, TimedConnection, Waiting {
   readonly stream: Stream
   #state: ConnectionState = 'idle'
-  /** Set while it waits for its socket in order to leave. */
+  /** Set by `disconnect`, and written at `drain` if the socket is full. */
   #lastBlock: Uint8Array | undefined
   #cursor: number
-  /** Nothing has been written yet: the first block carries the reconnection time. */
+  /** The first block, with the reconnection time, is still to be written. */
   #isFirst = true
-  /** It has waited for its socket, and listens for `drain`. */
+  /** It has been blocked before, and listens for `drain`. */
   #hasBlocked = false
-  /** Set with its first events: most connections are closed by then. */
+  /** Set after the first events, because most connections are closed by then. */
   #timers: ConnectionTimers | undefined
-  /** Set when the process is about to end. */
+  /** Set once the process is about to end. */
   #release: SocketRelease | undefined
   readonly #sink: Sink
   readonly #writer: SinkWriter
@@ -96,7 +96,7 @@ export class Connection implements Reader, SegmentReader, TimedConnection, Waiti
     this.#options = options
     this.#host = host
     if (sink.isGone) {
-      // Taking the stream over would end the connection of a client that is there.
+      // The client has gone: to take over would end the connection of another that is still there.
       this.#state = 'closed'
       stream.missed()
       return
@@ -113,7 +113,7 @@ export class Connection implements Reader, SegmentReader, TimedConnection, Waiti
     return reconnects && (primer !== 'none' || this.#cursor > 0)
   }
 
-  /** The sequence of the last event that it has written, or that its client had before. */
+  /** The sequence of the last event that it has written, or that its client had already. */
   get cursor(): number {
     return this.#cursor
   }
@@ -126,7 +126,7 @@ export class Connection implements Reader, SegmentReader, TimedConnection, Waiti
     return this.#writer.lastWriteAt > 0
   }
 
-  /** Its client has come by another instance. */
+  /** Whether its client is connected to another instance, which relays. */
   get isRelayed(): boolean {
     return this.#sink.isRelayed === true
   }
@@ -137,7 +137,7 @@ export class Connection implements Reader, SegmentReader, TimedConnection, Waiti
     process.nextTick(flush, this)
   }
 
-  /** Writes what there is, without waiting for the end of the tick. */
+  /** Writes what has been appended, without waiting for the end of the tick. */
   flush(): void {
     if (this.#state !== 'idle' && this.#state !== 'scheduled') return
     this.#state = 'idle'
@@ -160,7 +160,7 @@ export class Connection implements Reader, SegmentReader, TimedConnection, Waiti
   comment(bytes: Uint8Array, retained: Retained): void {
     if (this.#state === 'scheduled') this.flush()
     if (this.#state === 'idle') {
-      // What the endpoint says of reconnection times comes after ours, and so it counts.
+      // The first block goes first, so that the endpoint's `retry` overrides ours.
       const first = this.#takeFirst(true)
       if (first !== '') this.#write(Buffer.from(first, 'latin1'))
       this.#write(bytes, retained)
@@ -169,9 +169,9 @@ export class Connection implements Reader, SegmentReader, TimedConnection, Waiti
   }
 
   /**
-   * The server closes at will: an id to come back with, a reconnection time, and a clean end
-   * (SEP-1335). `false`: this client would not come back, or not to this call if the process is
-   * about to end, so it stays connected; the former not if `isPresumed`.
+   * Disconnects the client at will: an id to come back with, a reconnection time, and a clean end
+   * (SEP-1335). `false`: it stays connected, because its client would not come back (not checked if
+   * `isPresumed`), or could not come back to this call as the process is about to end.
    */
   disconnect(retry: number = this.#options.retryAtWill, isPresumed = false): boolean {
     const { debug } = this.#options
@@ -194,28 +194,28 @@ export class Connection implements Reader, SegmentReader, TimedConnection, Waiti
     return true
   }
 
-  /** The process is about to end: who only listens goes elsewhere. */
+  /** The process is about to end: the client of a listen channel is sent elsewhere. */
   stopListening(retry: number): void {
     if (this.isClosed || this.stream.kind !== 'listen') return
     if (!this.disconnect(retry)) this.stream.fail('closing')
   }
 
   /**
-   * The process is about to end: the socket closes with the response, and a call keeps it until
-   * then.
+   * The process is about to end: the socket closes together with the response, which a call keeps
+   * open until it is answered.
    */
   beginClosing(onReleased: () => void): void {
     this.#release = new SocketRelease(this.#sink, onReleased)
   }
 
-  /** Waits for the socket no longer than so many milliseconds. */
+  /** Cuts the connection if the socket has not closed within so many milliseconds. */
   cutAfter(patience: number): void {
     this.#release?.within(patience, () => this.#cut())
   }
 
   /**
-   * Leaves the response to somebody else: what there is goes out, however slow the client, and
-   * nothing is ended.
+   * Stops following the stream, and leaves the response open for other code to write to. All events
+   * are written first, even to a full socket.
    */
   detach(): void {
     this.flush()
@@ -234,7 +234,7 @@ export class Connection implements Reader, SegmentReader, TimedConnection, Waiti
   }
 
   takeOver(): void {
-    // A dead socket must not retain memory, and the client of a living one sees a clean end.
+    // A socket that takes nothing must not retain memory; any other client gets a clean end.
     const isStuck =
       this.#state === 'blocked' || (this.#state === 'superseded' && this.#sink.pending > 0)
     if (isStuck) return this.#cut()
@@ -244,7 +244,7 @@ export class Connection implements Reader, SegmentReader, TimedConnection, Waiti
 
   // SegmentReader
 
-  /** Memory is short, or nobody wants these bytes any more. */
+  /** The memory is needed before the socket has taken it, or is no longer wanted. */
   recalled(): void {
     if (this.#sink.pending > 0) this.#cut()
   }
@@ -268,7 +268,7 @@ export class Connection implements Reader, SegmentReader, TimedConnection, Waiti
   // TimedConnection
 
   breakSilence(): boolean {
-    // It may become silent again once something is written.
+    // The relay breaks the silence. It is timed again once something has been written.
     if (this.#sink.isKeptAlive === true) return true
     if (this.#state !== 'idle') return false
     this.#write(KEEP_ALIVE_COMMENT)
@@ -281,7 +281,7 @@ export class Connection implements Reader, SegmentReader, TimedConnection, Waiti
 
   // Writing
 
-  /** What stands in front of all events, once; '': nothing, or nothing yet. */
+  /** The first block, once; '' if there is none, or none yet. */
   #takeFirst(hasMore = this.#cursor < this.stream.log.last): string {
     if (!this.#isFirst) return ''
     const { retry } = this.#options
@@ -291,8 +291,8 @@ export class Connection implements Reader, SegmentReader, TimedConnection, Waiti
   }
 
   /**
-   * Writes the first block with the events that there are, where they are few and small. `false`:
-   * it has been written alone.
+   * Writes the first block in one piece with all events, if these are small. `false`: the first
+   * block was written alone.
    */
   #writeTogether(first: string): boolean {
     const { stream } = this
@@ -323,8 +323,8 @@ export class Connection implements Reader, SegmentReader, TimedConnection, Waiti
     const { log } = stream
     while (this.#state === 'idle' && this.#cursor < log.last && !this.#hasLost()) {
       if (this.#cursor + 1 < log.first) {
-        // Its events were evicted while it lagged. A clean end would look like the whole: its
-        // client comes back, and gets an error.
+        // Events that it has not read were evicted. A clean end would make the stream look
+        // complete; after a cut, its client comes back and gets an error.
         this.#cut()
         return
       }
@@ -359,7 +359,10 @@ export class Connection implements Reader, SegmentReader, TimedConnection, Waiti
 
   // Its end
 
-  /** Its socket takes nothing now. What is in it comes first, but nobody waits for that. */
+  /**
+   * The socket is full: the stream goes on without waiting for it, and the last block follows at
+   * `drain`.
+   */
   #leave(): void {
     this.#state = 'leaving'
     this.#stopTimers()
@@ -379,8 +382,8 @@ export class Connection implements Reader, SegmentReader, TimedConnection, Waiti
   }
 
   /**
-   * What was retained is released when the socket is gone: where nobody says so, the next sweep
-   * finds out.
+   * Retained memory is released when the socket has closed; if the sink does not report that, the
+   * next sweep of the stall watch finds out.
    */
   #cut(): void {
     this.#sink.destroy()
@@ -388,7 +391,7 @@ export class Connection implements Reader, SegmentReader, TimedConnection, Waiti
     if (this.#writer.isRetaining) this.#host.waits(this)
   }
 
-  /** Its socket is gone: nobody reads what was retained for it. */
+  /** The socket has closed: what was retained for it is not read any more. */
   #gone(): void {
     this.#noteLoss()
     this.#writer.release()
@@ -397,14 +400,15 @@ export class Connection implements Reader, SegmentReader, TimedConnection, Waiti
   }
 
   /**
-   * Somebody in front of us has ended the response: to its stream it is as if its client had left.
+   * Whether it is closed. If earlier middleware has ended the response, it is closed now, as if the
+   * client had left.
    */
   #hasLost(): boolean {
     if (this.#sink.isOver) this.#close()
     return this.#state === 'closed'
   }
 
-  /** Only where it is this one that the stream's client reads. */
+  /** Reports a loss, unless another connection follows the stream by now. */
   #noteLoss(): void {
     const { stream } = this
     if (stream.readers.current !== this || stream.isEphemeral) return
@@ -412,7 +416,9 @@ export class Connection implements Reader, SegmentReader, TimedConnection, Waiti
     this.#options.lost(stream)
   }
 
-  /** `closedCleanlyAt`: it has written everything up to there, and its client sees the end. */
+  /**
+   * `closedCleanlyAt`: all events up to there have been written, and the client sees a clean end.
+   */
   #close(closedCleanlyAt?: number): void {
     if (this.#state === 'closed') return
     this.#state = 'closed'
@@ -421,7 +427,7 @@ export class Connection implements Reader, SegmentReader, TimedConnection, Waiti
     this.#host.closed(this)
   }
 
-  /** What its socket has not taken is the affair of what watches for progress. */
+  /** Hands the connection to the stall watch while its socket has not taken everything. */
   #watch(): void {
     if (this.#state === 'blocked' || (this.#state === 'closed' && this.#sink.pending > 0))
       this.#host.waits(this)

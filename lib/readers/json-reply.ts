@@ -1,5 +1,5 @@
-// One answer in JSON to a client that takes nothing else: white space while the endpoint is silent,
-// then what it has said.
+// One JSON reply to a client that accepts nothing else: white space while the endpoint is silent,
+// then its response.
 import { now } from '../protocol/clock.js'
 import { type DueQueue, Waiting } from '../streams/due-queue.js'
 import { isResponse } from '../protocol/json-rpc.js'
@@ -9,11 +9,11 @@ import type { Stream } from '../streams/stream.js'
 import type { Sink } from './sink.js'
 import { SoleReader } from './sole-reader.js'
 
-/** [RFC 8259, 2] White space may stand in front of any JSON text. */
+/** [RFC 8259, 2] White space may precede any JSON text. */
 const SPACE = Buffer.from(' ')
 
 export interface JsonReplyHost {
-  /** The answer has been given to the end, and its socket has not taken all of it. */
+  /** The reply has been written, but its socket has not taken all of it. */
   watchEnd(sink: Sink, owner: string): void
 }
 
@@ -92,7 +92,7 @@ export class JsonReply extends SoleReader {
   }
 }
 
-/** Each as it was written. */
+/** The responses in a JSON text, as they are written. */
 function responsesIn(text: string): string[] {
   return writtenMessages(text).flatMap(({ message, text }) => (isResponse(message) ? [text] : []))
 }

@@ -1,17 +1,17 @@
-// Writes into a sink, and retains what it was given until the socket has taken it.
+// Writes to a sink, and retains the memory of each write until the socket has taken it.
 import { now } from '../protocol/clock.js'
 import { type Retained, RetainedQueue } from '../streams/retained.js'
 import type { Sink } from './sink.js'
 
-/** Writes are done with in their order. */
+/** A socket takes writes in order, so each callback is for the oldest. */
 class InFlight extends RetainedQueue {
   readonly written = (): void => this.releaseFirst()
 }
 
 export class SinkWriter {
-  /** When it has written last; 0: never. */
+  /** When it last wrote, by `now()`; 0: never. */
   lastWriteAt = 0
-  /** Set with the first write that retains something: most calls are over before. */
+  /** Set with the first write that retains memory: most calls are over before. */
   #inFlight: InFlight | undefined
   readonly #sink: Sink
 
@@ -19,12 +19,12 @@ export class SinkWriter {
     this.#sink = sink
   }
 
-  /** Memory is retained still: the socket has not taken it, or nobody says so. */
+  /** Whether memory is still retained: the socket has not taken it, or the sink does not say so. */
   get isRetaining(): boolean {
     return this.#inFlight?.isEmpty === false
   }
 
-  /** `false`: the socket takes no more. `retained`: the memory that the bytes lie in. */
+  /** `retained` is the memory of the bytes. `false`: the socket is full. */
   write(bytes: Uint8Array, retained?: Retained): boolean {
     const sink = this.#sink
     this.lastWriteAt = now()
@@ -39,12 +39,15 @@ export class SinkWriter {
     return hasRoom
   }
 
-  /** Where the sink does not say what has left, room for more says that all of it has. */
+  /** The socket has room: all of it has been taken, if the sink does not report single writes. */
   hasRoom(): void {
     if (!this.#sink.tellsWritten) this.release()
   }
 
-  /** The socket is gone, or has taken everything. */
+  /**
+   * The socket has closed or taken everything. Memory is reused only if the sink reports what is
+   * taken.
+   */
   release(): void {
     this.#inFlight?.releaseAll(this.#sink.tellsWritten)
   }

@@ -1,39 +1,39 @@
 // What a reader writes to.
 
-/**
- * The response that a connection writes to: the endpoint's own, underneath its capture, or ours.
- */
+/** The response that a reader writes to: the endpoint's own, underneath its capture, or ours. */
 export interface Sink {
-  /** Its client has come by another instance. */
+  /** Whether its client is connected to another instance, which relays. */
   readonly isRelayed?: boolean
-  /** What passes it on to its client writes comments where it is silent. */
+  /** Whether the relay writes the comments that break silence. */
   readonly isKeptAlive?: boolean
-  /** It takes nothing any more: somebody in front of us has ended it, or its client has gone. */
+  /** Whether it takes nothing any more: earlier middleware has ended it, or its client has gone. */
   readonly isOver: boolean
-  /** Writes, and flushes what compresses on the way. `false`: wait for `onDrain`. */
+  /** Writes, and flushes any compression on the way. `false`: wait for `onDrain`. */
   write(bytes: Uint8Array, onWritten?: () => void): boolean
   /**
-   * It says when the bytes of a write are not needed any more. Otherwise they may be kept, and
-   * nobody hears of it.
+   * Whether `onWritten` tells when the bytes of a write are not needed any more. If not, they may
+   * be kept for an unknown time.
    */
   readonly tellsWritten: boolean
-  /** Bytes up to which it copies what it is given: those are nobody's to retain. Default: none. */
+  /**
+   * Writes of up to so many bytes are copied, so their memory need not be retained. Default: none.
+   */
   readonly copies?: number
   /** Bytes that its socket has not taken yet. */
   readonly pending: number
-  /** What is written until `uncork` leaves together. */
+  /** Holds back what is written until `uncork`, to send it together. */
   cork(): void
   uncork(): void
   end(): void
   /** Ends it without waiting for a client that takes nothing. */
   destroy(): void
-  /** Its client has gone: nothing that is written to it goes anywhere. */
+  /** Whether its client has gone, so that nothing written to it goes anywhere. */
   readonly isGone: boolean
   onDrain(listener: () => void): void
   onClose(listener: () => void): void
   /**
-   * Closes the socket once the response has ended, which changes nothing before: it would wait for
-   * a next request otherwise.
+   * Makes the socket close after the response, instead of waiting for another request. Nothing
+   * changes before that.
    */
   closeSocket(onClosed: () => void): void
 }

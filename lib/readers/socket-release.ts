@@ -1,4 +1,4 @@
-// The process is about to end: a socket closes with its response, or when nobody waits any longer.
+// Closes a socket when the process is about to end: with its response, or at a deadline.
 import { Timer } from '../streams/timer.js'
 import type { Sink } from './sink.js'
 
@@ -6,18 +6,18 @@ export class SocketRelease {
   #deadline: Timer | undefined
   #onReleased: (() => void) | undefined
 
-  /** @param onReleased called when the socket has closed, or is somebody else's. */
+  /** @param onReleased called when the socket has closed, or is left to other code. */
   constructor(sink: Sink, onReleased: () => void) {
     this.#onReleased = onReleased
     sink.closeSocket(() => this.released())
   }
 
-  /** The socket is still waited for. */
+  /** Whether the socket is still waited for. */
   get isPending(): boolean {
     return this.#onReleased !== undefined
   }
 
-  /** Waits no longer than so many milliseconds; `cut` destroys the response. */
+  /** Sets the deadline, in milliseconds; `cut` destroys the response. */
   within(patience: number, cut: () => void): void {
     this.#deadline ??= new Timer(() => {
       cut()

@@ -1,5 +1,5 @@
-// Reads a stream to its end, in its client's place or for one answer to it: nobody else does, and
-// there is no connection that could be ended for the client to come back.
+// A reader that takes a stream to its end, for its client or for one answer. No other reads the
+// stream, and the client cannot be disconnected to come back.
 import type { Retained } from '../streams/retained.js'
 import type { Reader } from '../streams/stream-types.js'
 
@@ -18,7 +18,7 @@ export abstract class SoleReader implements Reader {
     this.takeOver()
   }
 
-  /** A comment keeps a wire open, and there is none. */
+  /** Comments are for event streams, and this is none. */
   comment(_bytes: Uint8Array, retained: Retained): void {
     retained.release()
   }

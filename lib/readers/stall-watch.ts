@@ -1,4 +1,4 @@
-// Connections whose sockets take no more: those that make no progress for their deadline are
+// Watches connections whose sockets are full: those that make no progress within a deadline are
 // destroyed.
 import { Sweep } from '../streams/sweep.js'
 
@@ -6,9 +6,9 @@ import { Sweep } from '../streams/sweep.js'
 export interface Waiting {
   /** Bytes that its socket has not taken yet. */
   readonly pending: number
-  /** It has said everything, and waits for nothing but the last byte to leave. */
+  /** Everything has been written, and only the last byte has to leave. */
   readonly isClosed: boolean
-  /** The last byte has left, or the socket is gone. */
+  /** The last byte has left, or the socket has closed. */
   settled(): void
   /** Its deadline has passed. */
   stalled(): void
@@ -19,17 +19,15 @@ interface Progress {
   sweeps: number
 }
 
+/** Milliseconds from one sweep to the next. */
 const SHORTEST_SWEEP = 250
 const LONGEST_SWEEP = 30_000
-/**
- * How many sweeps a deadline has: what stalls is noticed a quarter of its deadline late at the
- * most.
- */
+/** Sweeps in one deadline: a stall is noticed at most a quarter of the deadline late. */
 const SWEEPS = 4
 
 /**
- * One sweep for all of them, while there are any. Sweeps are counted and no clock is asked: one
- * that is set back must not give a client more time, nor one that is set forward less.
+ * One sweep for all connections, while there are any. It counts sweeps and does not read a clock,
+ * so a clock that is changed gives a client neither more time nor less.
  */
 export class StallWatch {
   readonly #waiting = new Map<Waiting, Progress>()
@@ -56,7 +54,7 @@ export class StallWatch {
     if (this.#waiting.delete(connection) && this.#waiting.size === 0) this.#sweep.stop()
   }
 
-  /** The process is about to end: its connections are closed by a deadline of its own. */
+  /** The process is about to end: connections get another deadline. */
   close(): void {
     this.#sweep.close()
   }
