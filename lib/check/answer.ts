@@ -1,4 +1,4 @@
-// What a server has answered to a request, whichever form its response takes.
+// Finds the JSON-RPC response in an HTTP response, whether it is JSON or an event stream.
 import { isObject } from '../protocol/json-rpc.js'
 import { blocksOf, isEventStream, textOf } from './body.js'
 import { quoted } from './unusable.js'
@@ -6,7 +6,7 @@ import { quoted } from './unusable.js'
 /** A JSON-RPC response. */
 export type Answer = Record<string, unknown>
 
-/** The response in an answer, in whichever form it comes; `undefined` where there is none. */
+/** The JSON-RPC response in an HTTP response; `undefined` if it has none. */
 export async function answerIn(response: Response): Promise<Answer | undefined> {
   for await (const text of messagesOf(response)) {
     const message = parsed(text)
@@ -15,13 +15,13 @@ export async function answerIn(response: Response): Promise<Answer | undefined> 
   return undefined
 }
 
-/** Its result, where it has one. */
+/** The result of a JSON-RPC response; `undefined` if it has none. */
 export function resultIn(answer: Answer | undefined): Record<string, unknown> | undefined {
   const result = answer?.['result']
   return isObject(result) ? result : undefined
 }
 
-/** What an answer that is none consists of. */
+/** Describes a response that is not the expected one: by its error, else by its content type. */
 export function contentOf({ headers }: Response, answer: Answer | undefined): string {
   const error = answer?.['error']
   if (isObject(error)) return `, with the error "${quoted(String(error['message']))}"`

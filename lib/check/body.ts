@@ -1,19 +1,19 @@
-// The body of a response, as a text or as the blocks of an event stream: neither without an end.
+// Reads the body of a response, as text or as blocks of an event stream, up to a limit.
 import { dataOf, fieldOf } from '../protocol/sse-fields.js'
 import { BlockSplitter } from '../protocol/sse-parser.js'
 import { Unusable } from './unusable.js'
 
 /** One block of an event stream. */
 export interface Block {
-  /** Its event id, where it has one. */
+  /** Its event id; `undefined` if it has none. */
   readonly id: string | undefined
-  /** Its data; `undefined` where it is no event but a comment or a bare `retry`. */
+  /** Its data; `undefined` if it is a comment or a bare `retry`, and so not an event. */
   readonly data: string | undefined
-  /** Its event type is `message`, said or implied. */
+  /** Whether its event type is `message`, explicitly or by default. */
   readonly isMessage: boolean
 }
 
-/** Bytes that are read of one response: what is checked needs far less. */
+/** The most bytes that are read of one response: a check needs far less. */
 const LONGEST_BODY = 4 * 1024 * 1024
 
 export const isEventStream = ({ headers }: Response): boolean =>
@@ -43,7 +43,7 @@ export async function textOf(response: Response): Promise<string> {
   return text + decoder.decode()
 }
 
-/** Lets go of a body that nobody reads. */
+/** Cancels a body that is not read. */
 export async function discard(response: Response): Promise<void> {
   await response.body?.cancel().catch(() => undefined)
 }

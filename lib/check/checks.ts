@@ -1,4 +1,4 @@
-// What is checked of an endpoint, one question each, and what the answers mean.
+// The checks of an endpoint, and what their results mean.
 import { corsHeaders } from '../access/cors-headers.js'
 import { parseEventId } from '../protocol/event-id.js'
 import { FIRST_POLLING_REVISION } from '../protocol/revisions.js'
@@ -9,8 +9,9 @@ import { openStreamFindings, type OpenStreamOptions } from './open-stream.js'
 import { proxyOf } from './proxy.js'
 
 /**
- * Looks an endpoint over, finding by finding. Throws where there is nothing to look at; why, the
- * endpoint says of the error.
+ * Checks an endpoint, and yields its findings one by one.
+ *
+ * @throws if the endpoint cannot be checked; `endpoint.reasonOf` explains the error.
  */
 export async function* check(
   endpoint: Endpoint,
@@ -41,7 +42,7 @@ export async function* check(
   yield* openStreamFindings(endpoint, greeting, options)
 }
 
-/** What the answer to a request shows that came as an event stream. */
+/** Findings on a response that came as an event stream. */
 async function* streamFindings(
   endpoint: Endpoint,
   greeting: Greeting,
@@ -100,8 +101,8 @@ async function* resumeFindings(
 }
 
 /**
- * [2025-11-25, Streamable HTTP] From there on a stream begins with an id and empty data; older
- * clients need a name for it.
+ * [2025-11-25, Streamable HTTP] From this revision on, a stream begins with an id and empty data;
+ * older clients need an event name there.
  */
 function primerFinding([first]: readonly Block[], revision: string): Finding {
   if (first?.id === undefined) return failed('no event id before the first message')
@@ -147,7 +148,9 @@ async function* corsFindings(endpoint: Endpoint): AsyncGenerator<Finding> {
     : failed(`CORS does not expose ${missing.join(', ')}: use corsHeaders`)
 }
 
-/** What clients on pages read of every response; the rest of the list is for resources. */
+/**
+ * The headers that clients on pages read of every response; the rest of the list is for resources.
+ */
 const NEEDED_BY_PAGES = corsHeaders.exposedHeaders.slice(0, 5)
 
 function listOf(value: string | null): Set<string> {

@@ -1,4 +1,4 @@
-// `express-mcp-streams check <url>`: what its arguments are, and what it prints.
+// The command `express-mcp-streams check <url>`: parses its arguments and prints the findings.
 import { parseArgs, type ParseArgsConfig, styleText } from 'node:util'
 import { isObject } from '../protocol/json-rpc.js'
 import { check } from './checks.js'
@@ -38,17 +38,17 @@ const OPTIONS = {
   help: { type: 'boolean', default: false }
 } satisfies ParseArgsConfig['options']
 
-/** What the command line asks for cannot be; its message says why. */
+/** The command line is invalid; the message says why. */
 class UsageError extends Error {}
 
-/** Where lines go to. */
+/** Where lines are printed. */
 export interface Output {
   out(line: string): void
   err(line: string): void
   readonly isColoured: boolean
 }
 
-/** Runs the command; its exit code. */
+/** Runs the command, and returns its exit code. */
 export async function command(args: string[], output: Output): Promise<number> {
   let given: Arguments | 'help'
   try {
@@ -132,7 +132,7 @@ function callOf(name: string | undefined, json: string | undefined): Call | unde
   try {
     given = JSON.parse(json)
   } catch {
-    // Told below.
+    // Reported below.
   }
   if (!isObject(given)) throw new UsageError(`--arguments ${json}: a JSON object is wanted`)
   return { name, arguments: given }

@@ -1,4 +1,4 @@
-// Speaks to a running MCP endpoint, as a client of either kind of revision would.
+// Talks to a running MCP endpoint, as a legacy or as a modern client.
 import { now } from '../protocol/clock.js'
 import {
   CLIENT_CAPABILITIES,
@@ -15,12 +15,12 @@ import { answerIn, contentOf, resultIn } from './answer.js'
 import { discard } from './body.js'
 import { reasonOf, refusalOf, Unusable } from './unusable.js'
 
-/** How an endpoint has answered the first request. */
+/** How an endpoint has answered the first request that it understood. */
 export interface Greeting {
   /** The revision that it speaks. */
   readonly revision: string
   readonly sessionId: string | undefined
-  /** What its answer's head says. */
+  /** The headers of its answer. */
   readonly head: Headers
 }
 
@@ -33,13 +33,13 @@ export class Endpoint {
   readonly #deadline: number
   #greeting: Greeting | undefined
   #lastId = 0
-  /** What was asked for last, and whether an answer has begun. */
+  /** The last request, for error messages, and whether its response has begun. */
   #asked = ''
   #hasBegun = false
 
   /**
-   * @param patience milliseconds from now on that its answers may take, all together, bodies
-   * included. A request with a signal of its own goes by that.
+   * @param patience milliseconds from now on that all answers together may take, bodies included. A
+   *   request with a signal of its own is not limited by it.
    */
   constructor(url: URL, headers: Headers, patience: number) {
     this.url = url
@@ -48,7 +48,11 @@ export class Endpoint {
     this.#deadline = now() + patience
   }
 
-  /** Begins to talk: by `initialize`, else, where that is not known, by `server/discover`. */
+  /**
+   * Sends `initialize`, or `server/discover` if the endpoint does not know that.
+   *
+   * @throws {Unusable} if it answers neither.
+   */
   async greet(): Promise<Greeting> {
     const initialize = await this.request('initialize', {
       protocolVersion: FIRST_POLLING_REVISION,
@@ -96,7 +100,10 @@ export class Endpoint {
     return this.#fetch(url, { headers: { Accept: EVENT_STREAM, ...headers } }, signal)
   }
 
-  /** Whether a POST meets the middleware first: nothing else says that there is no such stream. */
+  /**
+   * Whether the middleware is in front of the endpoint: only it has an error of its own for an
+   * unknown stream.
+   */
   async isBehindMiddleware(): Promise<boolean> {
     this.#asked = 'a POST to a stream that there is not'
     const url = new URL(this.url)
@@ -106,7 +113,7 @@ export class Endpoint {
     return isObject(error) && error['code'] === STREAM_ERROR
   }
 
-  /** The preflight request of a page. */
+  /** Sends the preflight request of a page (CORS). */
   preflight(origin: string): Promise<Response> {
     this.#asked = 'OPTIONS'
     const headers = { Origin: origin, ...PREFLIGHT }
@@ -114,8 +121,7 @@ export class Endpoint {
   }
 
   /**
-   * The target of a response's stream link; `undefined` where it has none, or one that leads
-   * elsewhere.
+   * The target of a response's stream link; `undefined` if it has none, or one to another origin.
    */
   linkOf(response: Response): URL | undefined {
     const link = findLink(response.headers.get('link'), STREAM_RELATION, this.url.href)
@@ -129,11 +135,11 @@ export class Endpoint {
       const signal = AbortSignal.timeout(COURTESY)
       await discard(await this.#fetch(this.url, { method: 'DELETE' }, signal))
     } catch {
-      // It was a courtesy.
+      // The findings do not depend on it.
     }
   }
 
-  /** What an error in talking to it says, in words. */
+  /** Explains an error of one of these methods. */
   reasonOf(error: unknown): string {
     if (error instanceof Unusable) return error.message
     const { name } = error as Error
@@ -174,7 +180,7 @@ export class Endpoint {
     return this.#fetch(url, { method: 'POST', headers, body }, signal)
   }
 
-  /** @param signal takes the place of our patience. */
+  /** @param signal is used instead of the common deadline. */
   async #fetch(
     url: URL,
     init: RequestInit,
@@ -193,16 +199,16 @@ export class Endpoint {
   }
 }
 
-/** Milliseconds for a goodbye. */
+/** Milliseconds for the request that ends the session. */
 const COURTESY = 1000
 const CLIENT = { name: 'express-mcp-streams check', version: '1' }
-/** [2026-07-28, Base Protocol] What every request says of its client. */
+/** [2026-07-28, Base Protocol] What every request says about its client. */
 const ENVELOPE = {
   [PROTOCOL_VERSION]: FIRST_STATELESS_REVISION,
   [CLIENT_INFO]: CLIENT,
   [CLIENT_CAPABILITIES]: {}
 }
-/** In the form of an id, and none that is given out. */
+/** A stream id in the right form that is never given out. */
 const NO_STREAM = '-'.repeat(21)
 const PREFLIGHT = {
   'Access-Control-Request-Method': 'POST',

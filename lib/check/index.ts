@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-// `npx express-mcp-streams check <url>`: looks over a running endpoint, from where its clients are.
+// `npx express-mcp-streams check <url>`: checks a running endpoint from where its clients are.
 import { command } from './command.js'
 
 void command(process.argv.slice(2), {

@@ -1,5 +1,5 @@
-// What only a stream that stays open shows: whether bytes come through at once, and whether silence
-// is broken. The listen channel is one; a call that takes its time is another.
+// Checks on a stream that stays open: whether bytes come through at once, and whether silence is
+// broken. It is the listen channel, or a call that takes some time.
 import { now } from '../protocol/clock.js'
 import { FIRST_POLLING_REVISION } from '../protocol/revisions.js'
 import { within } from '../protocol/within.js'
@@ -19,7 +19,7 @@ export interface Call {
   readonly arguments: Record<string, unknown>
 }
 
-/** Milliseconds within which the first bytes of a stream that stays open must be there. */
+/** Milliseconds within which the first bytes of an open stream must have come. */
 const FIRST_BYTES_WITHIN = 2000
 
 const ENDED = failed('the open stream was ended, with nobody asking for it')
@@ -67,7 +67,9 @@ export async function* openStreamFindings(
   }
 }
 
-/** The listen channel; from 2026-07-28 on there is none, as if it were refused. */
+/**
+ * Opens the listen channel. From 2026-07-28 on there is none: the result is the same as a refusal.
+ */
 function listen(
   endpoint: Endpoint,
   { revision }: Greeting,
@@ -94,6 +96,7 @@ async function keepAliveFinding(
   let heard = begin
   const decoder = new TextDecoder()
   for (;;) {
+    // Waits for `keepAlive` of silence, and gives up after twice that time if bytes keep coming.
     const until = Math.min(heard, begin + keepAlive) + keepAlive
     const read = await within(Math.max(1, until - now()), reader.read())
     if (read === undefined)
@@ -112,7 +115,7 @@ async function keepAliveFinding(
   }
 }
 
-/** Whether bytes of a call's stream have its response in them. */
+/** Whether the bytes of a call's stream contain its response. */
 function isAnswer(bytes: Uint8Array): boolean {
   return /"(?:result|error)":/.test(new TextDecoder().decode(bytes))
 }

@@ -1,6 +1,6 @@
-// Guesses from a response's head what stands between the client and the endpoint.
+// Guesses from the headers of a response which proxy stands in front of the endpoint.
 
-/** Headers that give a proxy away, the most telling first. */
+/** Headers that identify a proxy, the most specific first. */
 const SIGNS: readonly (readonly [name: string, value: RegExp, proxy: string])[] = [
   ['cf-ray', /./, 'Cloudflare'],
   ['x-amz-cf-id', /./, 'Amazon CloudFront'],
@@ -25,7 +25,7 @@ const SIGNS: readonly (readonly [name: string, value: RegExp, proxy: string])[] 
   ['via', /./, 'a proxy that calls itself by "Via"']
 ]
 
-/** The proxy's name; `undefined` where nothing gives one away. */
+/** The name of the proxy; `undefined` if no header identifies one. */
 export function proxyOf(head: Headers): string | undefined {
   return SIGNS.find(([name, value]) => value.test(head.get(name) ?? ''))?.[2]
 }

@@ -1,18 +1,20 @@
-// Why an endpoint cannot be checked, in words for who runs the check.
+// Explains why an endpoint cannot be checked, for the person who runs the check.
 import { escaped } from '../protocol/printable.js'
 
-/** There is nothing to look at; its message says why. */
+/** The endpoint cannot be checked; the message says why. */
 export class Unusable extends Error {
   override readonly name = 'Unusable'
 }
 
-/** Characters that are printed of what a server says. */
+/** Characters of a server's text that are printed. */
 const LONGEST_QUOTE = 200
 
-/** What a server says, as it may be printed. */
+/** A server's text, made safe to print. */
 export const quoted = (text: string): string => escaped(text, LONGEST_QUOTE)
 
-/** What the status of the first answer says of the endpoint; `undefined`: read on. */
+/**
+ * Why an endpoint whose first answer this is cannot be checked; `undefined`: it may be possible.
+ */
 export function refusalOf(
   { status, headers }: Response,
   url: URL,
@@ -46,9 +48,9 @@ function targetOf(headers: Headers, { href }: URL): string {
 }
 
 /**
- * What went wrong below HTTP.
+ * Explains an error below HTTP: of DNS, TCP or TLS, or of parsing.
  *
- * @param what was asked for.
+ * @param what the request that failed.
  */
 export function reasonOf(error: unknown, what: string): string {
   const { cause, message } = error as Error & { cause?: { code?: string; message?: string } }
