@@ -39,7 +39,7 @@ export const corsHeaders: { readonly allowedHeaders: string[]; readonly exposedH
     ])
   })
 
-/** The type stays that of a list that could change, because `cors` takes no other. */
+/** The type is that of a mutable list, because `cors` accepts no other. */
 function frozen(names: string[]): string[] {
   Object.freeze(names)
   return names

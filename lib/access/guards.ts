@@ -40,7 +40,9 @@ export function headerOf(req: IncomingMessage, name: string): string | undefined
   return Array.isArray(value) ? value.join(', ') : value
 }
 
-/** A flat list of headers, as they were sent, without those whose names do not pass. */
+/**
+ * The headers whose names pass, from a flat list of names and values (`rawHeaders`) into another.
+ */
 export function headersWhere(
   rawHeaders: readonly string[],
   passes: (name: string) => boolean
@@ -53,7 +55,7 @@ export function headersWhere(
   return headers
 }
 
-/** The path of a request as its client has named it, wherever the middleware is mounted. */
+/** The path of a request as its client sent it, wherever the middleware is mounted. */
 export function pathOf({ originalUrl, url }: IncomingMessage & { originalUrl?: string }): string {
   return ((originalUrl ?? url ?? '').split('?', 1) as [string])[0]
 }
