@@ -1,5 +1,5 @@
-// What comes in on a wire: `stream/resume`, `stream/poll` and `stream/poll/all`, which never reach
-// the SDK's server, and the rest for the session that it is meant for.
+// Handles what a client sends on a wire. `stream/resume`, `stream/poll` and `stream/poll/all` are
+// answered here and never reach the SDK's server; the rest goes to the session that it is for.
 import type { StreamFault } from '../protocol/errors.js'
 import { label } from '../protocol/event-id.js'
 import { parseForeignId } from '../protocol/foreign-id.js'
@@ -69,7 +69,10 @@ export class ClientMessages {
     else this.#resume(request, found, cursor)
   }
 
-  /** No other instance has the streams of a wire. `undefined`: it is not this client's to see. */
+  /**
+   * Finds a stream. Streams of wires are on this instance only. `undefined`: unknown, or not this
+   * client's.
+   */
   #find(streamId: string): FoundStream | undefined {
     const found = this.#shared.host.table.find(streamId)
     const isTheirs =
@@ -82,7 +85,10 @@ export class ClientMessages {
     this.#respond(id, pollResult(found.value, cursor))
   }
 
-  /** All of the wire's own session, and where clients have names, all of this client's. */
+  /**
+   * Polls all streams of the wire's session, and those of the owner's other sessions if there is an
+   * owner.
+   */
   #pollAll({ id }: StreamRequest): void {
     const { session } = this.#wire
     const { sessions, host } = this.#shared
@@ -123,10 +129,7 @@ export class ClientMessages {
     this.#respond(id, { streamId, status: statusOf({ isEnded: true }) })
   }
 
-  /**
-   * A client that ends a stream wants no more of it: the session's own stream stands for the
-   * session.
-   */
+  /** A client that ends a stream cancels it; with the session's own stream, it ends the session. */
   #cancel(message: Message): void {
     const { streamId } = paramsOf(message)
     const found = typeof streamId === 'string' ? this.#find(streamId) : undefined
@@ -137,18 +140,17 @@ export class ClientMessages {
     else stream.cancel()
   }
 
-  /** The client answers a request of the server's, or of another session's server. */
+  /** The client answers a request of the server, or of another session's server. */
   #answered(message: Message & { readonly id: RequestId }, extra: unknown): void {
     const { session } = this.#wire
     const foreign = parseForeignId(message.id)
     const stream = foreign && this.#wire.followed(foreign.originId)
-    // If no stream is followed here, it may be to a question of a call that is collected with
-    // tokens, which is the session's to know.
+    // Otherwise it may be for a call that is resumed with tokens, which the session finds.
     if (foreign === undefined || stream === undefined) return session.answered(message, extra)
     this.#shared.sessionOf(stream)?.answered({ ...message, id: foreign.id }, extra)
   }
 
-  /** `id`, `undefined`: it was no request. */
+  /** A message without an id was not a request and gets no response. */
   #respond(id: RequestId | undefined, result: object): void {
     if (id !== undefined) void this.#wire.answer({ jsonrpc: '2.0', id, result })
   }
@@ -163,7 +165,7 @@ export class ClientMessages {
     reason: StreamFault,
     found?: FoundStream
   ): void {
-    // An operator is told of the stream, as long as there is more than a memory of it.
+    // Operators see which stream it was, unless only a tombstone is left.
     const stream = found?.kind === 'local' ? found.value : undefined
     this.#shared.host.count('refused', stream, reason)
     this.#wire.refuse(id, error)

@@ -3,7 +3,7 @@ import { nanoid } from 'nanoid'
 
 const SESSION_ID = 'transport:'
 
-/** Unlike any session id of an HTTP endpoint's. */
+/** Makes a session id that no HTTP endpoint would make. */
 export function newSessionId(): string {
   return SESSION_ID + nanoid()
 }

@@ -1,20 +1,20 @@
-// The requests of a session's client: those that run, and those that are known again when a client
-// sends them once more.
+// Tracks the requests of a session's client: those that run, and ended ones, to recognise them if
+// the client sends them again.
 import { LRUCache } from 'lru-cache'
 import type { RequestId } from '../protocol/json-rpc.js'
 import type { Stream } from '../streams/stream.js'
 
-/** A request of the client's. */
+/** A request of the client. */
 export interface TrackedRequest {
   readonly id: RequestId
-  /** Its result says what the server can do. */
+  /** Whether its result has the server's capabilities. */
   readonly isAboutServer: boolean
   /**
-   * A hash of the request, to know it again: the request itself may be long, and lives as long as
-   * the session. `undefined`: it is too large, or nested too deeply, to be known again.
+   * A hash to recognise the request by: the request itself may be large, and this lives as long as
+   * the session. `undefined`: it is too large, or nested too deeply, to be hashed.
    */
   readonly hash: string | undefined
-  /** Stands for the wire that it came in on. */
+  /** The `key` of the wire that it came on. */
   readonly wire: symbol | undefined
   /** `undefined`: there was no room for it, so its messages are not kept. */
   stream: Stream | undefined
@@ -27,7 +27,7 @@ export interface EarlierRequest extends Pick<TrackedRequest, 'hash' | 'wire'> {
 }
 
 /**
- * Ended requests that are known again, in case their client has lost the wire before it knew their
+ * Ended requests that are remembered, in case their client lost the wire before it knew their
  * streams.
  */
 const MOST_ENDED = 1000
@@ -35,23 +35,20 @@ const MOST_QUESTIONS = 1000
 
 export class RequestTracker {
   readonly #running = new Map<RequestId, TrackedRequest>()
-  // Counted by size: with `max` the cache lays out its tables at once, for sessions that may never
-  // end a request.
+  // `maxSize` and not `max`: with that, the cache allocates its tables at once, also for sessions
+  // that never end a request.
   readonly #ended = new LRUCache<RequestId, EarlierRequest>({
     maxSize: MOST_ENDED,
     sizeCalculation: () => 1
   })
 
-  /**
-   * Requests that came before the client had said that it knows streams, and that have no response
-   * yet.
-   */
+  /** Requests that came before the client declared streams, and have no response yet. */
   readonly early = new Set<RequestId>()
 
-  /** Requests of the server that its client has not answered, while nothing is kept. */
+  /** Requests of the server without an answer, for as long as the session is not resumable. */
   readonly questions = new Set<RequestId>()
 
-  /** Its answer may never come: only the newest are remembered. */
+  /** Notes such a request. Only the newest are remembered, because an answer may never come. */
   noteQuestion(id: RequestId): void {
     this.questions.add(id)
     const [oldest] = this.questions
@@ -62,7 +59,7 @@ export class RequestTracker {
     this.#running.set(request.id, request)
   }
 
-  /** `false`: it has ended already. */
+  /** Notes that a request has ended. `false`: it had ended before. */
   end(request: TrackedRequest): boolean {
     if (this.#running.get(request.id) !== request) return false
     this.#running.delete(request.id)
@@ -76,8 +73,8 @@ export class RequestTracker {
   }
 
   /**
-   * The same request, that has come in on another wire: its client cannot know whether it has
-   * arrived.
+   * The same request, if it came before on another wire. A client that loses its wire cannot know
+   * whether a request has arrived, and may send it again.
    */
   findEarlier({ id, hash, wire }: TrackedRequest): EarlierRequest | undefined {
     const running = this.#running.get(id)
@@ -86,7 +83,7 @@ export class RequestTracker {
     return known.hash === hash ? known : undefined
   }
 
-  /** Of those that run. */
+  /** The streams of the requests that run. */
   get streams(): Stream[] {
     return [...this.#running.values()]
       .map(({ stream }) => stream)
@@ -97,7 +94,7 @@ export class RequestTracker {
     return this.#running.size === 0 && this.early.size === 0
   }
 
-  /** Some run whose messages are not kept. */
+  /** Whether any request runs whose messages are not kept. */
   get hasUnkept(): boolean {
     return (
       this.early.size > 0 || [...this.#running.values()].some(({ stream }) => stream === undefined)
@@ -105,7 +102,7 @@ export class RequestTracker {
   }
 }
 
-/** Neither its stream nor its wire is kept for it. */
+/** What is remembered of an ended request: its stream must not be kept in memory for it. */
 function traceOf({ hash, wire, stream }: TrackedRequest): EarlierRequest {
   return { hash, wire, streamId: stream?.id }
 }

@@ -49,7 +49,7 @@ export function resumableTransport(
     throw new TypeError('resumableTransport: options must be an object')
   const { owner = '', resources = !isStdio(transport), ...others } = options
   const [other] = Object.keys(others)
-  // With `owners` in the place of `owner`, everybody would be admitted.
+  // A misspelt `owner` must not pass, because it would admit everybody.
   if (other !== undefined) throw new TypeError(`resumableTransport: unknown option \`${other}\``)
   if (typeof owner !== 'string')
     throw new TypeError('resumableTransport: option `owner` must be a string')
@@ -59,8 +59,8 @@ export function resumableTransport(
 }
 
 /**
- * Whether a transport reads or writes the standard streams of this process, whatever its class is
- * called: Node gives those the number of their file, and the same class may as well be on a socket.
+ * Whether a transport uses the standard input or output of this process. Their file descriptors
+ * tell; the transport's class does not, because it may use a socket as well.
  */
 function isStdio(transport: object): boolean {
   return Object.values(transport).some(

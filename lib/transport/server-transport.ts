@@ -1,5 +1,5 @@
-// The transport that the SDK's server has been given: what it says of the wire's, and what reaches
-// the server through it.
+// The transport that the SDK's server is given: it shows the properties of the wire's transport,
+// and gives messages to the server.
 import { faultError } from '../protocol/errors.js'
 import { parseForeignId } from '../protocol/foreign-id.js'
 import { cancellation, type RequestId } from '../protocol/json-rpc.js'
@@ -41,15 +41,15 @@ export abstract class ServerTransport implements TransportLike {
     if (!this.isClosed) this.onmessage?.(message, extra)
   }
 
-  /** Cancels a request of the client's at the server. */
+  /** Cancels a request of the client at the server. */
   protected cancelAtServer(requestId: RequestId, reason: string): void {
     this.sendToServer(cancellation(requestId, reason))
   }
 
-  /** Nobody will answer these requests of the server's. */
+  /** Tells the server that its client will not answer these requests. */
   unanswered(ids: readonly RequestId[]): void {
     const error = faultError('unanswered')
-    // A call that is collected with tokens asks again, or ends itself.
+    // A call that is resumed with tokens asks again, or ends by itself.
     for (const id of ids)
       if (parseForeignId(id) === undefined) this.sendToServer({ jsonrpc: '2.0', id, error })
   }

@@ -1,5 +1,5 @@
-// `resources/stream` in a session on a wire: asked here, answered with a download URL, and the
-// bytes come by HTTP.
+// `resources/stream` in a session on a wire: it is answered with a download URL, whose bytes come
+// over HTTP.
 import { nanoid } from 'nanoid'
 import { EndpointError } from '../protocol/endpoint-error.js'
 import { faultError } from '../protocol/errors.js'
@@ -26,17 +26,17 @@ export interface ResourcesHost {
   readonly owner: string
   readonly onerror?: ((error: Error) => void) | undefined
   sendToServer(message: WireMessage): void
-  /** Rejects where there is no wire, or it does not take the message. */
+  /** Rejects if there is no wire, or if it does not take the message. */
   sendToClient(message: WireMessage): Promise<void>
 }
 
 type Answered = (message: Message) => void
 
-/** Requests of a client whose answers are to come: what would be one more is not looked at. */
+/** Requests whose results may have to be rewritten, at a time. Those beyond are not tracked. */
 const MOST_REQUESTS = 100
 /**
- * Resources that are opened for one session at a time: each may hold a file, or a request to
- * somewhere else.
+ * Resources that one session may open at a time: each may hold a file, or a request to another
+ * server.
  */
 const MOST_OPENING = 20
 
@@ -46,9 +46,9 @@ export class SessionResources {
   readonly #ended = new AbortController()
   /** Resources that are being opened, by the requests for them. */
   readonly #opening = new Map<RequestId, AbortController>()
-  /** Methods of the client's requests whose answers speak of resources. */
+  /** The methods of the client's requests whose results describe resources. */
   readonly #methods = new Map<RequestId, string>()
-  /** What we have asked the server. */
+  /** Our own requests to the server. */
   readonly #asked = new Map<RequestId, Answered>()
   #capabilities: unknown
 
@@ -57,7 +57,7 @@ export class SessionResources {
     this.#host = host
   }
 
-  /** A request comes in. `true`: it is answered here. */
+  /** The client has sent a request. `true`: it is answered here. */
   take(request: RequestMessage): boolean {
     const { id, method } = request
     if (isInitialize(request)) this.#capabilities = paramsOf(request)['capabilities']
@@ -70,8 +70,8 @@ export class SessionResources {
   }
 
   /**
-   * The client does not want the answer to a request any more. `true`: it was one for a resource,
-   * of which the server knows nothing.
+   * The client has cancelled a request. `true`: it was one for a resource, of which the server
+   * knows nothing.
    */
   cancel(id: RequestId): boolean {
     this.#methods.delete(id)
@@ -80,7 +80,7 @@ export class SessionResources {
     return opening !== undefined
   }
 
-  /** An answer goes out: as it is to be sent, or `undefined` where it is to a question of ours. */
+  /** The server's message as it is to be sent; `undefined` if it answers a request of our own. */
   rewriteAnswer(message: WireMessage): WireMessage | undefined {
     if (!isResponse(message)) return message
     const answered = this.#asked.get(message.id)
@@ -100,8 +100,8 @@ export class SessionResources {
     const { id: sessionId, owner } = this.#host
     const opening = new AbortController()
     this.#opening.set(id, opening)
-    // What is opened later, for a download, asks as well: cancelling this request does not end
-    // that.
+    // A later download asks, too. A cancellation of this request does not reach it, because the
+    // request is not in `#opening` any more.
     const ask: WireClient['ask'] = (method, params) => this.#ask(method, params, opening.signal)
     const client = {
       owner,
@@ -112,7 +112,7 @@ export class SessionResources {
     }
     const answer = await this.#resources.answer(request, client)
     this.#opening.delete(id)
-    // Else nobody wants to be told any more.
+    // A client that has cancelled expects no response.
     if (!opening.signal.aborted) this.#send(answer)
   }
 
@@ -131,7 +131,11 @@ export class SessionResources {
     this.#resources.ended(this.#host.id, this.#host.owner)
   }
 
-  /** @throws what the server answers, where that is an error. */
+  /**
+   * Sends the server a request of our own.
+   *
+   * @throws the error that the server answers, or the reason of an abort.
+   */
   async #ask(
     method: string,
     params: Record<string, unknown> | undefined,
@@ -143,7 +147,7 @@ export class SessionResources {
     const withdraw = ({ target }: Event): void => {
       const reason = (target as AbortSignal).reason as Error
       fail(reason)
-      // Where the session has ended, its server hears no more.
+      // Nothing is sent any more if the session has ended.
       this.#host.sendToServer(cancellation(id, reason.message))
     }
     try {

@@ -1,5 +1,5 @@
-// The streams of one session: one for each call of its client, and its own for all else that the
-// server says.
+// The streams of one session: one for each call of its client, and its own for all other messages
+// of the server.
 import { nanoid } from 'nanoid'
 import { isComparable } from '../protocol/comparable.js'
 import { faultError } from '../protocol/errors.js'
@@ -21,32 +21,32 @@ import { type EarlierRequest, RequestTracker, type TrackedRequest } from './requ
 import type { StreamsHost } from './streams-host.js'
 import type { Wire } from './wire.js'
 
-/** What is to be known of the session. */
+/** What these streams need of their session. */
 export interface StreamsSession {
   readonly id: string
   readonly owner: string
-  /** The wire that its client is on now. */
+  /** The wire that its client is connected by now. */
   readonly wire: Wire | undefined
-  /** A request's stream is over. `hadResponse`: nobody wants one any more. */
+  /** A request's stream has ended. `hadResponse`: with its response, or the client wants none. */
   requestOver(id: RequestId, stream: Stream, hadResponse: boolean): void
   /** A request has been answered. */
   leaveIfIdle(): void
   /** Its own stream is over. */
   settled(): void
-  /** Its client will not answer these any more. */
+  /** The client will not answer these requests of the server. */
   unanswered(ids: readonly RequestId[]): void
 }
 
-/** A wire has no revisions to heed, no primers, and nothing to hand off. */
+/** Wires have neither primers nor hand-offs, at any revision. */
 const PROFILE: ClientProfile = { taken: true, primer: 'none', reconnects: true, handoff: 'never' }
 
 export class SessionStreams {
   readonly requests = new RequestTracker()
   readonly #host: StreamsHost
   readonly #session: StreamsSession
-  /** What belongs to no request of its client's. */
+  /** The stream of messages that belong to no request of the client. */
   #own: Stream | undefined
-  /** Those who wait for room in a stream. */
+  /** What waits for room in a stream. */
   readonly #waiting = new Map<Stream, (() => void)[]>()
 
   constructor(host: StreamsHost, session: StreamsSession) {
@@ -67,13 +67,16 @@ export class SessionStreams {
     return this.all.every(({ isEnded }) => isEnded)
   }
 
-  /** What the server says without being asked is kept from now on. `false`: there is no room. */
+  /**
+   * Opens the session's own stream, which keeps what the server sends unasked. `false`: there is no
+   * room.
+   */
   openOwn(): boolean {
     this.#own = this.#open('listen', [], () => this.#session.settled())
     return this.#own !== undefined
   }
 
-  /** A request comes in. `false`: it is not to be passed on. */
+  /** The client has sent a request. `false`: it is not to be passed on. */
   begin(message: WireMessage & { readonly id: RequestId; readonly method: string }): boolean {
     const { id, method } = message
     if (typeof id === 'string' && isOversizedId(id))
@@ -98,7 +101,7 @@ export class SessionStreams {
     return true
   }
 
-  /** Its client does not want the answer to a request any more. */
+  /** The client has cancelled a request. */
   cancel(id: RequestId): void {
     this.requests.early.delete(id)
     const request = this.requests.get(id)
@@ -108,8 +111,8 @@ export class SessionStreams {
   }
 
   /**
-   * The client answers a request of the server's. `false`: for certain none that waits; of what has
-   * gone out without being kept, that is not known.
+   * The client answers a request of the server. `false`: certainly none that waits. Of requests
+   * that were sent without being kept, this is not known.
    */
   answered(id: RequestId): boolean {
     this.requests.questions.delete(id)
@@ -119,8 +122,8 @@ export class SessionStreams {
   }
 
   /**
-   * Gives the client a message that belongs to a request of its own, or to none. Waits where the
-   * stream is full: until its client reads again, or until there is no stream any more.
+   * Sends the client a message that belongs to one of its requests, or to none. Waits while the
+   * stream is full, until its client reads again or the stream ends.
    */
   async write(message: WireMessage, relatedRequestId: RequestId | undefined): Promise<void> {
     const request = this.requests.get(relatedRequestId)
@@ -150,7 +153,7 @@ export class SessionStreams {
     return sent
   }
 
-  /** A request that is sent again on a new wire: it does not run twice. */
+  /** Answers a request that was sent again on a new wire, without running it twice. */
   #again(id: RequestId, { streamId = '' }: EarlierRequest): false {
     const { wire } = this.#session
     const found = this.#host.table.find(streamId)
@@ -165,7 +168,7 @@ export class SessionStreams {
     return false
   }
 
-  /** `undefined`: there is no room for it. `over` is told when it has ended. */
+  /** Opens a stream; `undefined` if there is no room. `over` is called when it has ended. */
   #open(
     kind: StreamKind,
     requestIds: readonly RequestId[],
@@ -195,12 +198,12 @@ export class SessionStreams {
   }
 }
 
-/** `false`: the stream is full, or over. */
+/** `false`: the stream is full, or has ended. */
 function append(stream: Stream, message: WireMessage): boolean {
   return appendBlock(stream, encodeMessage(JSON.stringify(message)))
 }
 
-/** The server declares streams to clients that have declared them. */
+/** Adds the declaration of streams to the server's capabilities. */
 function declared(message: Message): Message {
   if (!isObject(message.result)) return message
   const { result } = message

@@ -1,4 +1,4 @@
-// What the SDK's server holds for its transport: it outlives its wires.
+// A session on wires: the transport that the SDK's server holds, which outlives each wire.
 import { parseForeignId } from '../protocol/foreign-id.js'
 import {
   cancelledRequest,
@@ -30,7 +30,7 @@ export class Session
 {
   readonly id = newSessionId()
   readonly owner: string
-  /** `fresh`: nothing has come in. `resumable`: its client has said that it knows streams. */
+  /** `fresh`: nothing has come in. `plain`: streams are not declared. `resumable`: they are. */
   #state: 'fresh' | 'plain' | 'resumable' | 'closed' = 'fresh'
   #isEnding = false
   #wire: Wire | undefined
@@ -75,7 +75,7 @@ export class Session
     return this.#deliver(this.#tokens?.hinted(message) ?? message, options)
   }
 
-  /** Sends the client a message that is made here, or of a call that is collected with tokens. */
+  /** Sends the client a message that is made here, or that is of a call with resume tokens. */
   sendToClient(message: WireMessage, relatedRequestId?: RequestId): Promise<void> {
     return this.#deliver(message, { relatedRequestId })
   }
@@ -84,7 +84,7 @@ export class Session
     if (this.#state === 'closed') return
     const message =
       this.#resources === undefined ? original : this.#resources.rewriteAnswer(original)
-    // Or it answers a request of ours that nobody waits for any more.
+    // Both are answers to requests of our own; nobody waits for the second any more.
     if (message === undefined || (isResponse(message) && isOurId(message.id))) return
     if (isResponse(message) && this.#streams.requests.early.delete(message.id)) {
       await this.#wire?.transport.send(message, options)
@@ -95,9 +95,9 @@ export class Session
     return this.#streams.write(message, options?.relatedRequestId)
   }
 
-  /** As if we were not there. */
+  /** Sends a message as the transport would without being wrapped. */
   async #pass(message: WireMessage, options?: SendOptions): Promise<void> {
-    // It stays for calls alone whose client comes back with a token.
+    // Without a wire, this session remains only for calls that are resumed with tokens.
     if (this.#wire === undefined) throw new Error('Not connected')
     if (isRequest(message)) this.#streams.requests.noteQuestion(message.id)
     return this.transport.send(message, options)
@@ -111,13 +111,13 @@ export class Session
   async #end(isCancelled: boolean): Promise<void> {
     if (this.#state === 'closed' || this.#isEnding) return
     this.#isEnding = true
-    // While its client can be told, and its server.
+    // First, while client and server can still be told.
     this.#tokens?.end(isCancelled)
     const streams = this.#streams.all
     this.#state = 'closed'
     this.#shared.sessions.delete(this.id)
     this.#resources?.end()
-    // Its own stream last: it stands for the session.
+    // Its own stream is the last, because it stands for the session.
     for (const stream of streams.reverse()) {
       if (isCancelled) stream.cancel()
       else stream.producerEnded()
@@ -138,16 +138,16 @@ export class Session
     return this.#wire
   }
 
-  /** Its client wants no more of anything. */
+  /** Ends the session for its client, which wants nothing more of it. */
   cancel(): void {
     this.#end(true).catch((error: Error) => this.onerror?.(error))
   }
 
-  /** While the process is about to end, a client that is idle is made to come back elsewhere. */
+  /** While the process is about to end: disconnects an idle client, to come back elsewhere. */
   leaveIfIdle(): void {
     const mayLeave = this.#state === 'resumable' && this.#shared.host.isClosing
     const wire = this.#wire
-    // What comes in on the wire of another session is not known here.
+    // If the wire is another session's, calls that run there are not known here.
     if (!mayLeave || !this.#streams.requests.isIdle || wire?.session !== this) return
     if (!wire.isGivingCalls) void wire.closeWhenSent()
   }
@@ -167,7 +167,7 @@ export class Session
     this.#streams.cancel(cancelled)
   }
 
-  /** An answer to a request of the server's. One that comes again goes no further. */
+  /** The client answers a request of the server. A repeated answer is dropped. */
   answered(message: Message & { readonly id: RequestId }, extra: unknown): void {
     const isAwaited = this.#streams.answered(message.id)
     if (parseForeignId(message.id) !== undefined) this.#tokens?.answered(message, extra)
@@ -175,8 +175,8 @@ export class Session
   }
 
   /**
-   * Its client is on this wire now. `except`: a stream that is followed from a cursor of the
-   * client's.
+   * The client is connected by this wire now. `except`: a stream that the caller follows itself,
+   * from the client's cursor.
    */
   follow(wire: Wire, except: Stream): void {
     const older = this.#wire
@@ -195,14 +195,14 @@ export class Session
     if (this.#wire !== wire) return
     this.#wire = undefined
     this.#tokens?.wireLost(id => this.#streams.requests.get(id)?.stream !== undefined)
-    // What is not collected with tokens ends, as it would with the session.
+    // All but the calls with tokens ends, as it would with the session.
     if (this.#state === 'plain' && this.#tokens?.isBusy === true) this.#endPlain()
     this.settled()
   }
 
   // What it is to its client
 
-  /** It becomes resumable with the first message that says that its client knows streams. */
+  /** The session becomes resumable with the first message that declares streams. */
   #readDeclaration(message: WireMessage): void {
     const { notifications, isClosing, debug } = this.#shared.host
     const knowsStreams =
@@ -213,7 +213,7 @@ export class Session
     this.#shared.sessions.set(this.id, this)
   }
 
-  /** A request's stream is over. Unless it has its response, nobody wants that any more. */
+  /** A request's stream has ended. Without a response, the request is cancelled at the server. */
   requestOver(id: RequestId, { state }: Stream, hadAnswer: boolean): void {
     const hadResponse = hadAnswer || this.#state === 'closed'
     const isForServer = !hadResponse && !this.#isCancelledHere(id, state === 'cancelled')
@@ -222,7 +222,7 @@ export class Session
     this.leaveIfIdle()
   }
 
-  /** Nobody waits for an answer any more. `true`: the server knows nothing of the request. */
+  /** The client no longer waits for a response. `true`: the server knows nothing of the request. */
   #isCancelledHere(requestId: RequestId, isCancelled: boolean): boolean {
     return (
       this.#resources?.cancel(requestId) === true ||
@@ -231,8 +231,8 @@ export class Session
   }
 
   /**
-   * Something is over that it was kept for: it lives for as long as its client may come back for
-   * one of its streams, or for a call with a token.
+   * Something that the session was kept for has ended. Without a wire, it lasts only as long as its
+   * client may come back for one of its streams, or for a call with a token.
    */
   settled(): void {
     if (this.#state === 'closed' || this.#wire !== undefined || this.#tokens?.isBusy === true)

@@ -1,5 +1,5 @@
-// What the transports share with the middleware that `mcpStreams()` returns: one table, its limits
-// and its life.
+// What all transports share with the middleware that `mcpStreams()` returns: its streams, its
+// limits and its end.
 import type { WireResources, WireTokens } from '../protocol/shared-wire.js'
 import type { StreamsHost } from './streams-host.js'
 import type { WireSession } from './wire.js'
@@ -21,7 +21,7 @@ export class SharedStreams {
     this.tokens = tokens
   }
 
-  /** The session that a stream is of, if its client may come back to it. */
+  /** The session of a stream, if its client may come back to it. */
   sessionOf({
     sessionId = ''
   }: {
@@ -31,29 +31,29 @@ export class SharedStreams {
   }
 
   /**
-   * The process is about to end: clients that may come back are disconnected as soon as none of
-   * their calls runs, and the others keep their wires.
+   * The process is about to end: resumable clients are disconnected as soon as none of their calls
+   * runs; others keep their wires.
    */
   beginClosing(): void {
     for (const session of [...this.sessions.values()]) session.leaveIfIdle()
   }
 
-  /** Its time is up: the sessions stay for clients that come back, and their wires close. */
+  /** Time is up: the wires close, and the sessions remain for clients that come back. */
   close(): void {
     for (const session of [...this.sessions.values()])
       if (session.wire?.session === session) void session.wire.close()
   }
 }
 
-/** What `mcpStreams()` returns, as far as a transport needs to know it. */
+/** What `mcpStreams()` returns, as far as callers must know its type. */
 export interface StreamsHandle {
   close(options?: { readonly drain?: number | undefined }): Promise<void>
   stats(): object
 }
 
-// On the middleware itself, under one name for all copies of this module: an application may load
-// it as ESM and as CJS. The number is that of the members that both sides use: copies that do not
-// agree on them refuse each other when they meet.
+// A property of the middleware, under the same symbol for all copies of this module, because an
+// application may load it as ESM and as CJS. The number stands for the members that both sides use:
+// copies that differ in these refuse each other.
 const SHARED = Symbol.for('express-mcp-streams.shared/1')
 
 export function share(streams: object, shared: SharedStreams): void {

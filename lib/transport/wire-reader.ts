@@ -1,5 +1,5 @@
 // Follows a stream and sends its messages over a wire. It pulls from the log, and so it lags behind
-// a slow wire without a queue of its own.
+// a slow wire without a queue.
 import { now } from '../protocol/clock.js'
 import { faultError } from '../protocol/errors.js'
 import type { Batch, SegmentReader } from '../streams/segment.js'
@@ -13,23 +13,25 @@ import type { Reader } from '../streams/stream-types.js'
 
 /** What a reader needs of its wire. */
 export interface ReaderHost {
-  /** It owes so much that the rest has to wait: its readers are woken when there is room again. */
+  /** Whether so much is unsent that readers have to wait, until they are woken again. */
   readonly isFull: boolean
-  /** A wire that fails closes its readers. `bytes` are counted until it has taken the message. */
+  /**
+   * Sends a message; a wire that fails closes its readers. `bytes` are counted until it has taken
+   * the message.
+   */
   send(message: WireMessage, bytes: number): Promise<void>
-  /** The reader is of no use any more. */
+  /** The reader has closed. */
   readerClosed(reader: WireReader): void
 }
 
 export interface WireReaderOptions {
   /**
-   * The stream is another session's than the wire's own: ids of its requests are made unlike those
-   * of the wire's own session.
+   * Whether the stream belongs to another session than the wire: its requests then get ids that
+   * cannot clash with those of the wire's session.
    */
   readonly isForeign: boolean
   /**
-   * Told when there is nothing more to come on this wire: the stream has ended, or another wire
-   * follows it.
+   * Called when nothing more comes on this wire: the stream has ended, or another wire follows it.
    */
   readonly onDone?: ((status: StreamStatus) => void) | undefined
 }
@@ -57,7 +59,7 @@ export class WireReader implements Reader, SegmentReader {
   }
 
   wake(): void {
-    // What a message brings about may wake its own reader: the loop that runs already sees to it.
+    // Sending a message may wake this reader again: the loop that is running handles that.
     if (this.#isPumping || this.#isClosed) return
     this.#isPumping = true
     if (this.#cursor + 1 < this.stream.log.first) this.#skip()
@@ -72,8 +74,8 @@ export class WireReader implements Reader, SegmentReader {
   }
 
   /**
-   * Its events are gone from under it. Of a stream that was cancelled nothing is wanted; any other
-   * owes its client word of it.
+   * Skips events that were evicted. Unless the stream was cancelled, an error answers each of its
+   * requests.
    */
   #skip(): void {
     const { stream } = this
@@ -99,7 +101,7 @@ export class WireReader implements Reader, SegmentReader {
   }
 
   recalled(): void {
-    // It has read them in a moment.
+    // `#sendBatch` is synchronous and releases its batch at once.
   }
 
   #markWritten(batch: Batch): void {
@@ -119,7 +121,7 @@ export class WireReader implements Reader, SegmentReader {
     return withTags(own, eventId, isCreate ? stream.requestIds[0] : undefined)
   }
 
-  /** The stream has ended: the client is told, where the log does not say so itself. */
+  /** The stream has ended: tells the client, unless the log ended with such a message. */
   #finish(): void {
     const { stream } = this
     const end = JSON.parse(endNotification(stream.id)) as WireMessage
@@ -134,12 +136,12 @@ export class WireReader implements Reader, SegmentReader {
     this.#options.onDone?.(statusOf(this.stream))
   }
 
-  /** Its client is told on a wire that stays, and does not come back by itself. */
+  /** Ends without delay: the wire stays open, and its client does not reconnect by itself. */
   giveWay(): void {
     this.takeOver()
   }
 
-  /** Nobody is told, as where the wire is gone. */
+  /** Ends without telling anybody, for instance because the wire is gone. */
   close(): void {
     if (this.#isClosed) return
     this.#isClosed = true
@@ -152,7 +154,7 @@ export class WireReader implements Reader, SegmentReader {
     retained.release()
   }
 
-  /** A wire carries more than this stream: it stays. */
+  /** A wire carries more than this stream, so it stays open. */
   disconnect(): boolean {
     return false
   }

@@ -1,5 +1,5 @@
-// One wire to a client, and the sessions that it carries: what goes out comes from the streams that
-// it follows.
+// One wire to a client, with the sessions that it carries. What is sent comes from the streams that
+// are followed on it.
 import { type ErrorObject, type Message, type RequestId } from '../protocol/json-rpc.js'
 import type { TransportLike, WireMessage } from '../protocol/shared-wire.js'
 import type { StreamStatus } from '../protocol/stream-messages.js'
@@ -7,56 +7,55 @@ import type { Stream } from '../streams/stream.js'
 import type { StreamsHost } from './streams-host.js'
 import { type ReaderHost, WireReader } from './wire-reader.js'
 
-/** A session, as its wires know it. */
+/** What a wire needs of a session. */
 export interface WireSession {
   readonly id: string
   readonly owner: string
   readonly onerror?: ((error: Error) => void) | undefined
-  /** Nothing has been passed on yet. */
+  /** Whether nothing has come in yet. */
   readonly isFresh: boolean
-  /** The wire that its client is on now. */
+  /** The wire that its client is connected by now. */
   readonly wire: Wire | undefined
-  /** `extra`: what the transport knows of the message besides, who has sent it for example. */
+  /** `extra`: what else the transport knows of the message, such as who has sent it. */
   receive(message: WireMessage, extra: unknown): void
-  /** An answer to a request of the server's. */
+  /** The client answers a request of the server. */
   answered(message: Message & { readonly id: RequestId }, extra: unknown): void
   /**
-   * Its client is on this wire now. `except`: a stream that is followed from a cursor of the
-   * client's.
+   * The client is connected by this wire now. `except`: a stream that the caller follows itself,
+   * from the client's cursor.
    */
   follow(wire: Wire, except: Stream): void
   signOfLife(): void
   wireLost(wire: Wire): void
-  /** While the process is about to end, a client that is idle is made to come back elsewhere. */
+  /** While the process is about to end: disconnects an idle client, to come back elsewhere. */
   leaveIfIdle(): void
-  /** Its client wants no more of anything. */
+  /** Ends the session for its client, which wants nothing more of it. */
   cancel(): void
 }
 
 /**
- * Bytes that a wire may owe its client at a time, of all streams together: below it nobody waits,
- * so that messages leave in the turn in which they were made.
+ * Bytes that may be unsent on a wire, of all its streams together. Below that no reader waits, so
+ * messages are sent in the tick in which they are made.
  */
 const MOST_UNDERWAY = 256 * 1024
-/** The same of answers to what its client asks us: who takes none and asks on is cut off. */
+/** The same for answers of our own. A client that keeps asking and never reads is cut off. */
 const MOST_ANSWERS = 1024 * 1024
 
 export class Wire implements ReaderHost {
-  /** Stands for it where it is not to be kept. */
+  /** Identifies the wire without keeping it in memory. */
   readonly key = Symbol()
-  /** Whose requests come in here. */
+  /** The session that gets the requests of this wire. */
   session: WireSession
   readonly transport: TransportLike
   readonly #host: StreamsHost
   /**
-   * The sessions that are followed here: the wire's own, and those of which a stream was resumed
-   * here.
+   * The sessions that are followed here: the wire's own, and those whose streams were resumed here.
    */
   readonly #sessions = new Set<WireSession>()
   readonly #readers = new Set<WireReader>()
-  /** Bytes of messages that the transport has not taken. */
+  /** Bytes of messages that the transport has not taken yet. */
   #underway = 0
-  /** Of these, bytes of answers of ours. */
+  /** Of these, bytes of our own answers. */
   #answers = 0
   #isClosed = false
   #lastSent: Promise<void> = Promise.resolve()
@@ -68,7 +67,7 @@ export class Wire implements ReaderHost {
     this.#sessions.add(session)
   }
 
-  /** Opens it. What the user has hung on the transport stays there. */
+  /** Starts the transport. Listeners that the user has set on it are still called. */
   start(receive: (message: WireMessage, extra: unknown) => void): Promise<void> {
     const { transport } = this
     const { onmessage, onclose, onerror } = transport
@@ -91,7 +90,8 @@ export class Wire implements ReaderHost {
   }
 
   /**
-   * A wire that has lost a message is no use: its client comes back, and gets that message again.
+   * Sends a message. If that fails, the wire is closed, so that its client comes back and gets the
+   * message again.
    */
   async send(message: WireMessage, bytes = 0): Promise<void> {
     if (this.#isClosed) return
@@ -108,7 +108,7 @@ export class Wire implements ReaderHost {
     }
   }
 
-  /** Answers its client, who need not take anything to ask for more. */
+  /** Sends an answer of our own. Their size is limited: a client can ask without reading. */
   async answer(message: WireMessage): Promise<void> {
     if (this.#answers > MOST_ANSWERS) {
       this.#host.debug('wire closed, its client asks and takes no answers')
@@ -121,8 +121,8 @@ export class Wire implements ReaderHost {
   }
 
   /**
-   * Without an id there is a `null`, as JSON-RPC wants it; the official SDK reads such a message
-   * and drops it.
+   * Answers with an error. JSON-RPC requires `null` where there is no id; the official SDK drops
+   * such a message.
    */
   refuse(id: RequestId | undefined, { code, message, data }: ErrorObject): void {
     void this.answer({
@@ -132,12 +132,12 @@ export class Wire implements ReaderHost {
     })
   }
 
-  /** Closes it behind what is being sent: some transports drop that when they are closed. */
+  /** Closes the wire after what is being sent: some transports drop that when they are closed. */
   async closeWhenSent(): Promise<void> {
     try {
       await this.#lastSent
     } catch {
-      // Its sender sees to that.
+      // `send` handles the error.
     }
     await this.close()
   }
@@ -151,18 +151,18 @@ export class Wire implements ReaderHost {
     }
   }
 
-  /** The events of a call are still on their way. */
+  /** Whether streams of calls are still followed here. */
   get isGivingCalls(): boolean {
     return [...this.#readers].some(({ stream }) => stream.kind === 'request')
   }
 
-  /** The stream with an id, if its client is being given it here. */
+  /** The stream with an id, if it is followed here. */
   followed(streamId: string): Stream | undefined {
     return [...this.#readers].find(({ stream }) => stream.id === streamId)?.stream
   }
 
   /**
-   * Gives its client a stream from a cursor on. `onDone` hears when no more of it will come here.
+   * Sends its client a stream from a cursor on. `onDone` is called when no more of it comes here.
    */
   follow(stream: Stream, cursor: number, onDone?: (status: StreamStatus) => void): void {
     const isForeign = stream.sessionId !== this.session.id
@@ -176,7 +176,10 @@ export class Wire implements ReaderHost {
     if (!this.#isClosed) for (const session of [...this.#sessions]) session.leaveIfIdle()
   }
 
-  /** Brings the client of a session back to it: at once as its own, if it is nobody else's yet. */
+  /**
+   * Reconnects a session, one of whose streams was resumed here. It replaces the wire's own session
+   * if that is unused; otherwise it is added, unless it has a wire.
+   */
   adopt(session: WireSession, except: Stream): void {
     const fresh = this.session
     if (fresh.isFresh && fresh !== session) {
@@ -188,8 +191,8 @@ export class Wire implements ReaderHost {
   }
 
   /**
-   * A session has ended, or lives on another wire from now on. A wire without a session of its own
-   * is closed.
+   * A session has ended, or is connected by another wire now. A wire that loses its own session is
+   * closed.
    */
   async leave(session: WireSession): Promise<void> {
     this.#sessions.delete(session)
@@ -204,7 +207,7 @@ export class Wire implements ReaderHost {
     const { isFull } = this
     this.#count(-bytes)
     if (!isFull) return
-    // In turn, so that none of them has all the room for itself.
+    // Each woken reader moves to the end, so that none takes all the room.
     for (const reader of [...this.#readers]) {
       if (this.isFull) return
       if (!this.#readers.delete(reader)) continue
@@ -213,7 +216,7 @@ export class Wire implements ReaderHost {
     }
   }
 
-  /** They are held already, and must go out: other things make room for them. */
+  /** Counts unsent bytes: even beyond the limit, because they are held already. */
   #count(bytes: number): void {
     const { budget } = this.#host.table
     if (this.#isClosed) return
