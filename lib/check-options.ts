@@ -1,4 +1,4 @@
-// What is wrong with a bad option.
+// The checks of all options: what is wrong with a bad value.
 import type { McpStreamsOptions, ResumeTokensOptions } from './options.js'
 import { MOST_ROUNDS } from './calls/request-state.js'
 import {
@@ -104,7 +104,8 @@ function checkCookie(value: unknown): string | undefined {
 }
 
 /**
- * [RFC 6265, 4.1.1] `__Host-` cookies are for the path `/`, and ours are for the path of the mount.
+ * A token [RFC 6265, 4.1.1]. `__Host-` cookies must be for the path `/`, but ours are for the path
+ * of the mount.
  */
 const COOKIE_NAME = /^(?!__host-)[\w!#$%&'*+.^`|~-]+$/i
 
@@ -158,8 +159,8 @@ function checkOrigins(value: unknown): string | undefined {
 }
 
 /**
- * Also of schemes that the URL standard knows no origin for, which browsers send all the same
- * (`chrome-extension://<id>`).
+ * Whether `text` is the origin of its URL and nothing more. `URL.origin` is of no use here: it is
+ * 'null' for schemes such as `chrome-extension:`, whose origins browsers send all the same.
  */
 function isBareOrigin({ protocol, host }: URL, text: string): boolean {
   return host !== '' && `${protocol}//${host}` === text

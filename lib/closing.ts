@@ -1,5 +1,5 @@
-// `close()`: the process is about to end. Calls that run keep their connections until they have
-// been answered, or their time is up.
+// `close()`, for a process that is about to end: running calls keep their connections until they
+// are answered, or until a deadline.
 import { now } from './protocol/clock.js'
 import { Timer } from './streams/timer.js'
 import type { InstanceParts } from './endpoint/instance-parts.js'
@@ -19,15 +19,15 @@ export interface CloseOptions {
   readonly drain?: number | undefined
 }
 
-/** What has to come to its end. */
+/** The parts of an instance that have to end. */
 export interface ClosingParts extends InstanceParts {
   readonly tokens: ResumeTokens | undefined
   readonly tasks: Tasks | undefined
   readonly resources: ResourceAnswers | undefined
   readonly transports: SharedStreams
-  /** The way to other instances; `undefined`: it is alone. */
+  /** The way to other instances; `undefined`: there is no backplane. */
   readonly relay: { readonly responses: RelayedResponses } | undefined
-  /** Its place among them. */
+  /** Its place on the backplane; `undefined`: there is none. */
   readonly seat: { readonly calls: RelayedCalls; beginClosing(time: number): void } | undefined
 }
 
@@ -35,11 +35,11 @@ const DRAIN = 20_000
 /** Reconnection time for clients of listen channels where `retry` is off, in milliseconds. */
 const LISTEN_RETRY = 1000
 /**
- * Time for which clients are waited for when the process closes, beyond twice their reconnection
- * time.
+ * Milliseconds beyond twice their reconnection time for which clients may stay away while the
+ * process closes.
  */
 const CLOSING_GRACE = 1000
-/** Milliseconds after which sockets are cut that do not take what is written last. */
+/** Milliseconds that a socket has to take what is written last, before it is cut. */
 const CLOSING_PATIENCE = 500
 
 export class Closing {
@@ -47,7 +47,7 @@ export class Closing {
   readonly #retry: number | null
   #closed: Promise<void> | undefined
   #expired: (() => void) | undefined
-  // It keeps no process alive: where there is a client to be told, its socket does.
+  // It does not keep the process alive: as long as a client has to be told, its socket does.
   readonly #deadline = new Timer(() => this.#expire())
   #due = Infinity
 
@@ -58,7 +58,7 @@ export class Closing {
   }
 
   /**
-   * Resolves when nothing is held any more. The first of several deadlines counts.
+   * Resolves when nothing is held any more. The earliest of several deadlines counts.
    *
    * @throws {TypeError} naming the option, for an option that is unknown or has a bad value.
    */
@@ -74,7 +74,7 @@ export class Closing {
     const instance = this.#instance
     const { tokens, tasks, resources, transports, relay, seat } = instance
     const retry = this.#retry ?? LISTEN_RETRY
-    // Where others relay them, calls run on without a client of their own.
+    // With other instances to relay them, running calls need no client here.
     const mayMove = relay !== undefined
     const comesBackWithin = 2 * (this.#retry ?? 0) + CLOSING_GRACE
     const abandonAfter = mayMove ? Infinity : comesBackWithin
@@ -118,7 +118,7 @@ export class Closing {
     this.#deadline.start(drain)
   }
 
-  /** Time is up: clients that still wait are told so. */
+  /** Time is up: clients that still wait get an error. */
   #expire(): void {
     if (this.#expired === undefined) return
     const instance = this.#instance
@@ -126,7 +126,7 @@ export class Closing {
     this.#expired()
     this.#expired = undefined
     this.#deadline.stop()
-    // Calls with a token first: their answers are what is remembered of them under a key.
+    // Calls with tokens come first: what they are answered with is kept under their keys.
     tokens?.store.close()
     tasks?.store.close()
     instance.table.running.failCalls('closing')

@@ -1,4 +1,5 @@
-// What an operator can see: a channel per event, and a line per decision.
+// What operators can observe: a diagnostics channel for each event, and a debug line for each
+// decision.
 import { channel } from 'node:diagnostics_channel'
 import { inspect } from 'node:util'
 import debugFactory from 'debug'
@@ -88,17 +89,19 @@ export function publish(
 
 const backplaneChannel = channel('mcp-streams:backplane')
 
-/** Publishes that the connection to the other instances is in another state. */
+/** Publishes a new state of the connection to the other instances. */
 export function publishLink(state: BackplaneMessage['state'], instance: string): void {
   if (backplaneChannel.hasSubscribers) backplaneChannel.publish({ state, instance })
 }
 
 const log = debugFactory('mcp-streams')
 
-/** When the streams have begun that somebody reads about. */
+/** When each stream began, while debug lines are printed. */
 const begun = new WeakMap<Stream, number>()
 
-/** The line for what has become of a stream: at its end with how long it took, over what. */
+/**
+ * Prints what has happened to a stream; at its end, how long it took and over how many connections.
+ */
 export function debugStream(name: DiagnosticName, stream: Stream, error: Error | undefined): void {
   if (!log.enabled) return
   const why = error === undefined ? '' : `: ${error.message}`
@@ -112,14 +115,15 @@ export function debugStream(name: DiagnosticName, stream: Stream, error: Error |
 }
 
 /**
- * Lines for `DEBUG=mcp-streams`: one for each call, whatever clients and endpoints put into what is
- * printed. A function is called only where the line is printed.
+ * Prints a line for `DEBUG=mcp-streams`. Its arguments are escaped, because clients and endpoints
+ * may have put line ends into them. An argument that is a function is called only if the line is
+ * printed.
  */
 export function debug(format: string, ...args: unknown[]): void {
   if (log.enabled) log(format, ...args.map(printable))
 }
 
-/** Characters of a text that are printed. A stack takes more than a method does. */
+/** Characters that are printed of a string, and of an inspected object such as an error's stack. */
 const LONGEST_TEXT = 200
 const LONGEST_INSPECTED = 4000
 

@@ -1,4 +1,4 @@
-// The door: everything that is public on the server.
+// The main entry point: everything that is public on the server.
 export type { CloseOptions } from './closing.js'
 export { mcpStreams, type McpStreams } from './middleware.js'
 export type { McpStreamsStats } from './stats.js'

@@ -42,7 +42,7 @@ import {
 import type { Settings } from './settings.js'
 
 export class Instance implements RoutesInstance {
-  // Who asks.
+  // Who a request is from.
   readonly owner: OwnerFunction
   readonly cookie: OwnerCookie | undefined
   readonly allowedOrigins: ReadonlySet<string>
@@ -63,7 +63,7 @@ export class Instance implements RoutesInstance {
   readonly progress: ProgressReports | undefined
   readonly unanswered: Unanswered
 
-  // What is answered in its place.
+  // What is answered in place of the endpoint.
   readonly resources: ResourceAnswers | undefined
   readonly tokens: ResumeTokens | undefined
   readonly tasks: Tasks | undefined
@@ -149,7 +149,7 @@ export class Instance implements RoutesInstance {
     this.observations.count(name, stream, reason)
   }
 
-  /** A listener that throws must not break the stream that it is told about. */
+  /** Calls `onError`. An error that it throws is uncaught, and does not break the stream. */
   report(error: Error, streamId: string | undefined): void {
     try {
       this.#onError(error, { streamId })

@@ -1,5 +1,5 @@
-// What one instance needs to be one of several: its place on the backplane, and the way in for what
-// others send it.
+// Makes an instance one of several: connects it to the backplane, and lets in what the others
+// relay.
 import type { IncomingMessage, Server } from 'node:http'
 import { SharedDirectory, type SharedDirectorySettings } from './backplane/directory.js'
 import { InstanceLink, type InstanceLinkHost } from './backplane/instance-link.js'
@@ -32,7 +32,7 @@ export class BackplaneSeat {
       ...limits,
       accept: exchange => {
         const server = this.#server
-        // Nobody has come here yet, so that nothing can be here.
+        // No request has come to this instance yet, so it can have nothing that others look for.
         if (server === undefined) return undefined
         return new RelayedRequest(exchange, server, this.calls, debug)
       },
@@ -45,7 +45,7 @@ export class BackplaneSeat {
     })
   }
 
-  /** Where what this instance and the others have is found. */
+  /** The directory of what this instance and the others have. */
   directory<S extends Shelves<S>>(
     here: LocalDirectory<S>,
     { sessions, sessionEnded }: Pick<InstanceParts, 'sessions' | 'sessionEnded'>,
@@ -57,20 +57,24 @@ export class BackplaneSeat {
     return shared
   }
 
-  /** A stream has ended: what nobody reads here is kept where others find it, or all of it. */
+  /**
+   * A stream has ended. If no client reads it here, or this instance is about to end, its events
+   * are kept where other instances find them.
+   */
   ended(stream: Stream): void {
     const { readers, hasReader } = stream
     if (this.#isLeaving) return this.#keep(stream)
     if (!readers.isConnecting) return hasReader ? undefined : this.#keep(stream)
-    // Answered in one go: its connection follows at once, if its client is there.
+    // Its connection follows at once if the client is still there.
     setImmediate(() => {
       if (readers.count === 0) this.#keep(stream)
     })
   }
 
   /**
-   * This instance is about to go: where a wire loses what a client is given now, or has been given
-   * in the last `time` milliseconds, there is nothing here to come back for.
+   * This instance is about to end. What clients get from now on, or got in the last `time`
+   * milliseconds, may be lost with a connection, and they could not come back here for it. So it is
+   * kept for the other instances.
    */
   beginClosing(time: number): void {
     this.#isLeaving = true
@@ -88,7 +92,7 @@ export class BackplaneSeat {
       debug('stream %s: too much for others to find once this instance has gone', label(stream))
   }
 
-  /** Requests of other instances enter by the server that this one came to. */
+  /** Remembers the server that a request came to: requests of other instances enter by it. */
   noteServer(req: IncomingMessage): void {
     if (isLoopback(req) || isRelayed(req)) return
     const { server } = req.socket as { server?: Server }

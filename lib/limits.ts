@@ -1,4 +1,4 @@
-// What each part of an instance may take of what the settings allow for all.
+// Divides what the settings allow among the parts of an instance.
 import type { ResumeTokensSettings } from './calls/token-settings.js'
 import type { TasksSettings } from './calls/tasks/task-settings.js'
 import { atMost, Quota } from './streams/quota.js'
@@ -6,29 +6,29 @@ import type { RegistryLimits } from './streams/stream-types.js'
 import type { Settings } from './settings.js'
 
 /**
- * Reconnection time of a disconnect at will, in milliseconds: the highest, and the one where
- * `retry` is off.
+ * Reconnection time after a disconnect at will, in milliseconds: the upper limit of `retry`, and
+ * its value where `retry` is off.
  */
 const AT_WILL_RETRY = 1000
-/** What is kept beside streams may take this part of what they may take. */
+/** Answers under keys, calls with tokens, and tasks may each take an eighth of `maxBytes`. */
 const ANSWERS_SHARE = 8
 /**
- * Bodies that are read ahead may take these parts of what streams may take, all and one owner's;
- * but one always may be read.
+ * Bodies that are read ahead may take a quarter of `maxBytes` together, and a quarter of that for
+ * one owner, but always one body of the greatest size.
  */
 const BODIES_SHARE = 4
 const OWNER_SHARE = 4
 
 const NO_TOKENS = { after: 0, offer: 'asked', methods: [], hints: {} } as const
 
-/** Milliseconds without a connection after which what runs is abandoned. */
+/** Milliseconds without a connection after which a running call is abandoned. */
 export function abandonAfterOf({ resumeInterval }: Settings): number {
   return Math.ceil(resumeInterval.max * 1000)
 }
 
 /**
- * Milliseconds for which what calls have come to is kept, delivered or not: at other instances, and
- * under keys.
+ * Milliseconds for which the results of calls are kept for other instances and under keys,
+ * delivered or not.
  */
 export function keptFor(settings: Settings): number {
   return Math.max(1, settings.window, abandonAfterOf(settings))
@@ -54,7 +54,7 @@ export function retryAtWill({ retry, resumeInterval }: Settings): number {
   return Math.max(highest, Math.round(resumeInterval.min * 1000))
 }
 
-/** Of answers that are kept for requests under a key. */
+/** The limits of answers that are kept under an `Idempotency-Key`. */
 export function answerLimits(
   settings: Settings
 ): Record<'maxCalls' | 'window' | 'maxBytes', number> {
@@ -65,7 +65,7 @@ export function answerLimits(
   }
 }
 
-/** `undefined`: there are no tokens. */
+/** `undefined`: there are neither resume tokens nor the rounds of `disconnectAfter`. */
 export function tokensSettings(settings: Settings): ResumeTokensSettings | undefined {
   const { disconnectAfter, maxRounds, maxStreams, maxStreamBytes, window } = settings
   if (settings.resumeTokens === false && disconnectAfter === null) return undefined
@@ -101,7 +101,7 @@ export function tasksSettings(settings: Settings): TasksSettings | undefined {
   return { ...tasks, tools: new Map(Object.entries(tasks.tools)), limits }
 }
 
-/** Of bodies that have not come whole, in bytes. */
+/** The quota of bodies that have not arrived completely, in bytes. */
 export function bodyQuota({ maxBytes, maxBodyBytes }: Settings): Quota {
   const all = Math.max(maxBodyBytes, Math.floor(maxBytes / BODIES_SHARE))
   return new Quota(all, atMost(Math.max(maxBodyBytes, Math.floor(all / OWNER_SHARE))))

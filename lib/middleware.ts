@@ -1,5 +1,5 @@
-// Options in, middleware out: which requests are ours at all, and who they are from. What is then
-// done with them is in routes/.
+// The factory `mcpStreams()`. The middleware decides here which requests it handles and who they
+// are from; routes/ does the rest.
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { CloseOptions } from './closing.js'
 import { debug } from './diagnostics.js'
@@ -73,7 +73,7 @@ function handle(instance: Instance, req: IncomingMessage, res: ServerResponse, n
     debug('%s passed on: %s', req.method, why)
     return next()
   }
-  // Before more is read of them: behind Express' prototypes each has a hidden class of its own.
+  // Before more is read of them: `expectProperties` says what this saves behind Express.
   expectPatches(req, res)
   instance.seat?.noteServer(req)
   const identity = identify(instance, req)
@@ -81,13 +81,13 @@ function handle(instance: Instance, req: IncomingMessage, res: ServerResponse, n
     walk(new RequestContext(instance, req, res, next, known), routes)
   if (!(identity instanceof Promise)) return answer(identity)
   const answered = identity.then(known => {
-    // Somebody in front has answered meanwhile, or the client has left.
+    // Earlier middleware may have answered meanwhile, or the client may have left.
     if (canAnswer(res)) answer(known)
   })
   settle({ instance, res, next }, answered)
 }
 
-/** The middleware may stand in front of more than an MCP endpoint. */
+/** Why a request is passed on: the middleware may stand in front of more than an MCP endpoint. */
 function whyNotOurs(
   { resources }: Instance,
   req: IncomingMessage,

@@ -1,4 +1,4 @@
-// What an instance counts since its start, and tells its subscribers.
+// Counts the events of an instance since its start, and publishes them.
 import { now } from './protocol/clock.js'
 import type { StreamFault } from './protocol/errors.js'
 import type { Stream } from './streams/stream.js'
@@ -37,7 +37,7 @@ export class Observations {
   #refusals = 0
   #refusalsForRoom = 0
   readonly #failures: { [reason in StreamFault]?: number } = {}
-  /** When streams have lost their connections whose clients have not come back yet. */
+  /** When streams lost their connections, until their clients come back. */
   readonly #lostAt = new WeakMap<Stream, number>()
 
   count(name: ClientEventName, stream: Stream | undefined, reason: string | undefined): void {

@@ -1,10 +1,10 @@
-// What checks of options are made of.
+// The building blocks of option checks.
 import { isObject } from './protocol/json-rpc.js'
 
 /** Says what is wrong with a value, to be read after its name; `undefined`: nothing is. */
 export type Check = (value: unknown) => string | undefined
 
-/** One line per option: a new one cannot be forgotten, it would not compile. */
+/** A check for every option: the type does not compile without one. */
 export type Checks<Options> = { readonly [name in keyof Required<Options>]: Check }
 
 export function wholeNumber(least: number, most = Number.MAX_SAFE_INTEGER): Check {
@@ -37,10 +37,10 @@ export function isBoolean(value: unknown): string | undefined {
 }
 
 /**
- * An object whose members are options of their own.
+ * Checks an object whose members are options of their own.
  *
- * @param otherwise what it must be instead of something else.
- * @param hasOther what is wrong where it has one more, to be read before that one's name.
+ * @param otherwise the fault of a value that is not an object.
+ * @param hasOther the fault of an object with an unknown member, to be read before its name.
  */
 export function membersOf<Options>(
   checks: Checks<Options>,
@@ -58,7 +58,7 @@ export function membersOf<Options>(
   }
 }
 
-/** `false`, or what else is checked. */
+/** Accepts `false` beside what a check accepts. */
 export function orFalse(check: Check): Check {
   return value => (value === false ? undefined : check(value))
 }

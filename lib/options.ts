@@ -1,5 +1,5 @@
-// The options: what they mean, and what they default to. One interface with its documentation, and
-// so in one file, however long that is.
+// The options: what they mean, and what their defaults are. One interface with its documentation,
+// and so one file, however long it is.
 import type { Backplane } from './backplane/types.js'
 import type { OwnerFunction } from './access/guards.js'
 import type { DurationHint } from './calls/duration-hints.js'

@@ -1,4 +1,4 @@
-// Option `resources`: what is wrong with a bad one, and the defaults.
+// Option `resources`: its checks and its defaults.
 import { LONGEST_TIMEOUT } from './protocol/clock.js'
 import { isLoopbackName } from './protocol/loopback-name.js'
 import {
@@ -43,7 +43,7 @@ export function resourceSettings(options: ResourcesOptions): ResourceSettings {
   const { mode = 'direct', publicUrl, streamable = false } = options
   const { ticketTtl = 300_000, timeout = 120_000 } = options
   return {
-    // Called as a method: a provider may be an object of its own.
+    // Called as a method, because a provider may be an object that uses `this`.
     open: (uri, context) => options.open(uri, context),
     mode,
     publicUrl,

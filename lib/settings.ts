@@ -12,7 +12,7 @@ import type { ResourceSettings } from './resources/resource-types.js'
 import type { UndeliveredLimit, UndeliveredLimits } from './streams/undelivered-quota.js'
 import { parseTasks, type TasksValues } from './tasks-options.js'
 
-/** What the code runs on. */
+/** All options as the code reads them. */
 export interface Settings {
   readonly window: number
   readonly maxStreamBytes: number
@@ -65,8 +65,9 @@ const DEFAULT_MAX_RESUME_SECONDS = 600
 const SECONDS_OF_A_DAY = 86_400
 
 /**
- * Checks the options and fills in the defaults. Throws a `TypeError` that names the option at
- * fault.
+ * Checks the options and fills in the defaults.
+ *
+ * @throws {TypeError} naming the option, for an option that is unknown or has a bad value.
  */
 export function parseOptions(options: McpStreamsOptions = {}): Settings {
   if (typeof options !== 'object' || options === null)
@@ -124,7 +125,7 @@ export function parseOptions(options: McpStreamsOptions = {}): Settings {
   }
 }
 
-/** A framework has called the factory in the place of the middleware. */
+/** Whether a framework has called the factory as if it were the middleware. */
 function isRequestOfHttp(options: object): boolean {
   return 'headers' in options && 'method' in options && 'url' in options
 }

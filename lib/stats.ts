@@ -1,4 +1,4 @@
-// What `stats()` says.
+// The figures that `stats()` returns.
 import type { BackplaneStats } from './backplane/types.js'
 import type { Instance } from './instance.js'
 import type { Totals } from './observations.js'

@@ -1,4 +1,4 @@
-// Option `tasks`: what it means, what it defaults to, and what is wrong with a bad one.
+// Option `tasks`: its meaning, its defaults and its checks.
 import { LONGEST_TIMEOUT } from './protocol/clock.js'
 import { isObject } from './protocol/json-rpc.js'
 import { type Checks, membersOf, orFalse, wholeNumber } from './option-checks.js'
