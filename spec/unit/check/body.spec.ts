@@ -13,13 +13,13 @@ it.each([
   expect(isEventStream(response('', type))).toBe(is)
 })
 
-it('more than 4 MiB are not read of an answer', async () => {
+it('reads no more than 4 MiB of an answer', async () => {
   const long = ':'.repeat(4 * 1024 * 1024)
   expect(await textOf(response(long, 'text/plain'))).toHaveLength(long.length)
   await expect(textOf(response(`${long}:`, 'text/plain'))).rejects.toThrow('more than 4 MiB')
 })
 
-it('of a block its id, its data and its type are known', async () => {
+it('reads the id, the data and the type of each block', async () => {
   const blocks = []
   const text = 'id: 1\ndata: a\n\nevent: prime\nid: 2\ndata: {}\n\n: comment\n\n'
   for await (const block of blocksOf(response(text, 'text/event-stream'))) blocks.push(block)

@@ -1,4 +1,4 @@
-// What is compared with other values: nothing that would take long to be written again.
+// Only values that can be serialised quickly are compared with others.
 
 import { describe, expect, it } from '@jest/globals'
 import { isComparable } from '../../../lib/protocol/comparable.js'
@@ -35,7 +35,7 @@ describe('a value', () => {
     expect(isComparable(value)).toBe(false)
   })
 
-  it('is not looked at any further then', () => {
+  it('that is too large is not walked through to its end', () => {
     let looks = 0
     const counted = (value: unknown[]) =>
       new Proxy(value, { get: (of, key) => (looks++, Reflect.get(of, key) as unknown) })

@@ -1,4 +1,4 @@
-// Ids come back from a client's hands: each has one spelling, and anything else is nobody's.
+// Clients send ids back: each id can be written in one way only, and anything else is refused.
 
 import { describe, expect, it } from '@jest/globals'
 import { nanoid } from 'nanoid'
@@ -61,13 +61,13 @@ describe('an event id', () => {
     })
   })
 
-  it('says the cursor where it was sent without an event, whatever the count', () => {
+  it('that was sent without an event says the cursor, whatever its count', () => {
     expect(formatPrimerId(CHANNEL, 0, 1)).toBe(`${ID}.0.1`)
     expect(parseEventId(`${ID}.0.1`)).toEqual({ streamId: ID, sequence: 0 })
     expect(parseEventId(`${ID}.7.1000000000`)).toEqual({ streamId: ID, sequence: 7 })
   })
 
-  it('says of a client that it has been told of a hole, as no other id does', () => {
+  it('marks the error for missing events, as no other id does', () => {
     const told = formatGoneId(CHANNEL, 7)
     expect(parseEventId(told)).toEqual({ streamId: ID, sequence: 7 })
     expect(isGoneId(told)).toBe(true)
@@ -196,7 +196,7 @@ describe('an event id', () => {
     expect(parseEventId(text)).toBeUndefined()
   })
 
-  it('has one spelling only', () => {
+  it('can be written in one way only', () => {
     const near = fc.tuple(
       fc.constantFrom(ID, ID.slice(1), 'x'),
       fc.string({ unit: fc.constantFrom(...'.r019- x') })

@@ -1,4 +1,4 @@
-// How much a JSON text is, before it is parsed.
+// The size of a JSON text in parts and elements, without parsing it.
 
 import { describe, expect, it } from '@jest/globals'
 import { fc } from '../../helpers/property.js'
@@ -8,7 +8,7 @@ const EVERYTHING = { parts: Infinity, elements: Infinity }
 const sizeOf = (text: string, bounds: object) =>
   sizeOfJson(Buffer.from(text), { ...EVERYTHING, ...bounds })
 
-/** The parts of a value, by walking through it. */
+/** Counts the parts of a parsed value. */
 function partsIn(value: unknown): number {
   if (typeof value === 'string') return 1
   if (Array.isArray(value)) return value.reduce<number>((sum, one) => sum + partsIn(one), 2)
@@ -47,14 +47,14 @@ describe('a JSON text', () => {
     expect(sizeOf(text, { parts: parts - 1 })).not.toBe('fine')
   })
 
-  it('has elements', () => {
+  it('has no more elements than are allowed', () => {
     expect(sizeOf('{"a":[1,2,3]}', { elements: 2 })).toBe('fine')
     expect(sizeOf('{"a":[1,2,3,4]}', { elements: 2 })).toBe('large')
     expect(sizeOf(' [1,2,3,4]', { elements: 2 })).toBe('large-batch')
   })
 
   it.each(['', '"', '"\\', '[', ']}}', 'no JSON, "at all', `"${'x'.repeat(100)}`])(
-    'that breaks off, or is none, comes to an end: %j',
+    'that is cut off, or is not JSON, is read to its end: %j',
     text => {
       expect(sizeOf(text, {})).toBe('fine')
     }

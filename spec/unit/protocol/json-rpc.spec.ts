@@ -58,7 +58,7 @@ describe('a message', () => {
     expect([isRequest(message), isResponse(message)]).toEqual([request, response])
   })
 
-  it('has params, if only empty ones', () => {
+  it('without params has an empty object in their place', () => {
     expect(paramsOf(REQUEST)).toEqual({ name: 'x' })
     for (const params of [undefined, null, [1], 'a', 1]) expect(paramsOf({ params })).toEqual({})
   })

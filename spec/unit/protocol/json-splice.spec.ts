@@ -1,4 +1,4 @@
-// JSON whose members change, and whose other bytes stay.
+// Members of a JSON text change, and all other bytes stay.
 
 import { describe, expect, it } from '@jest/globals'
 import { fc, times } from '../../helpers/property.js'
@@ -69,7 +69,7 @@ describe('a JSON text', () => {
     })
   })
 
-  it('with a name that is there twice has the one that counts, where the object around it changes', () => {
+  it('with a name that occurs twice keeps the last one, if the object around it changes', () => {
     expect(changed('{"a":{"b":1,"b":2},"c":1.0}', v => ({ ...v, a: { b: 3 } }))).toBe(
       '{"a":{"b":3},"c":1.0}'
     )
@@ -79,14 +79,14 @@ describe('a JSON text', () => {
     )
   })
 
-  it('may be nested more deeply than calls can be', () => {
+  it('may be nested more deeply than the call stack allows', () => {
     const deep = '['.repeat(200_000) + ']'.repeat(200_000)
     expect(changed(`{"a":${deep},"b":1}`, value => ({ ...value, b: 2 }))).toBe(
       `{"a":${deep},"b":2}`
     )
   })
 
-  it('means what it should after any change of any value, however it is spaced', () => {
+  it('has the new value after any change, whatever its white space', () => {
     const value = fc.jsonValue({ maxDepth: 4 })
     fc.assert(
       fc.property(value, value, fc.constantFrom(0, 1, '\t'), (before, after, space) => {
@@ -99,7 +99,7 @@ describe('a JSON text', () => {
     )
   })
 
-  it('means what it should after members have gone, come and changed', () => {
+  it('has the new value after members were removed, added and changed', () => {
     // Not a quote alone beside a backslash alone: JSON.parse of Node 24.21 takes one for the other,
     // once it has seen both.
     const members = fc.dictionary(
@@ -132,7 +132,7 @@ describe('messages', () => {
 })
 
 describe('members as they were written', () => {
-  it('are told by their names, the last of a name counting', () => {
+  it('are found by their names; if a name occurs twice, the last counts', () => {
     const text = ' { "a" : 1.0, "b":{"c":[1,2]}, "a":12345678901234567890 } '
     expect([...memberTexts(text)]).toEqual([
       ['a', '12345678901234567890'],
@@ -142,7 +142,7 @@ describe('members as they were written', () => {
     expect(memberTexts('{}').size).toBe(0)
   })
 
-  it('are put in the place of others, or taken out, and the rest keeps its bytes', () => {
+  it('replace others, or are removed, and the rest keeps its bytes', () => {
     const text = '{ "n": 1.00, "id": 5, "x" : [ 1 ] }'
     expect(withMembers(text, { id: '"new"', gone: undefined })).toBe(
       '{"n": 1.00,"x" : [ 1 ],"id":"new"}'

@@ -1,11 +1,11 @@
-// What a JSON text says beside what can be parsed of it.
+// White space and long numbers in JSON texts, which parsing would not preserve.
 
 import { describe, expect, it } from '@jest/globals'
 import { fc } from '../../helpers/property.js'
 import { compactJson, longNumbers } from '../../../lib/protocol/json-text.js'
 
 describe('a text without white space', () => {
-  it('is what would be written', () => {
+  it('is the same as from JSON.stringify', () => {
     fc.assert(
       fc.property(fc.jsonValue(), fc.constantFrom(0, 1, 4, '\t'), (value, indent) => {
         expect(compactJson(JSON.stringify(value, undefined, indent))).toBe(JSON.stringify(value))

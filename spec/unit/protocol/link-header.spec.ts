@@ -1,5 +1,4 @@
-// A link must lead back to the same endpoint of the same origin, whatever stands in the URL that it
-// is made from.
+// A link must lead back to the same endpoint of the same origin, whatever URL it is made from.
 
 import { describe, expect, it } from '@jest/globals'
 import { fc, times } from '../../helpers/property.js'
@@ -15,7 +14,7 @@ import {
 const ID = 'V1StGXR8_Z5jdHi6B-myT'
 const OLD = 'old_stream-0123456789'
 const isName = (value: string): boolean => parseStreamName(value) !== undefined
-/** What a target between angle brackets may hold without anybody reading it in two ways. */
+/** Characters that nobody reads in two ways in a target between angle brackets. */
 const SAFE = /^\?[A-Za-z0-9\-._~:/?[\]@!$&'()*+,;=%]*$/
 
 describe('the target of a stream link', () => {
@@ -123,14 +122,14 @@ describe('the target of a stream link', () => {
     )
   })
 
-  it('has no others where those are absurdly long', () => {
+  it('leaves out the other parameters if they are too long', () => {
     expect(streamTarget(`/mcp?a=${'x'.repeat(8000)}`, ID)).toMatch(/^\?a=x{8000}&stream=/)
     expect(streamTarget(`/mcp?a=${'x'.repeat(9000)}`, ID)).toBe(`?stream=${ID}`)
     expect(streamTarget(`/mcp?a=${'"'.repeat(5000)}`, ID)).toBe(`?stream=${ID}`)
     expect(streamTarget(`/mcp?${'a&'.repeat(500_000)}`, ID)).toBe(`?stream=${ID}`)
   })
 
-  it('keeps the other parameters, in their order, as they mean', () => {
+  it('keeps the other parameters, in their order and with their meaning', () => {
     const pair = fc.tuple(
       fc.string({ minLength: 1, unit: 'grapheme' }),
       fc.string({ unit: 'grapheme' })
@@ -160,7 +159,7 @@ describe('a URL without its stream', () => {
     expect(withoutStream(url)).toBe(without)
   })
 
-  it('is without what else the stream is called by', () => {
+  it('has no other name of the stream either', () => {
     expect(withoutStream('/mcp?stream=a&stream=a-key', 'a-key')).toBe('/mcp?stream=a')
   })
 })
@@ -192,7 +191,7 @@ describe('the stream parameter of a URL', () => {
     expect(streamParameters(url)).toEqual(values)
   })
 
-  it('may be thousands of characters long, and is not looked for in a URL of more', () => {
+  it('may be thousands of characters long, and is not looked for in a longer URL', () => {
     const long = 'x'.repeat(15 * 1024)
     expect(streamParameters(`/mcp?stream=${long}`)).toEqual([long])
     expect(streamParameters(`/mcp?stream=${long}${long}`)).toEqual([])
@@ -201,12 +200,12 @@ describe('the stream parameter of a URL', () => {
 })
 
 describe('a link', () => {
-  it('is written as RFC 8288 has it', () => {
+  it('has the form of RFC 8288', () => {
     expect(formatLink(`?stream=${ID}`, 'stream')).toBe(`<?stream=${ID}>; rel="stream"`)
   })
 
   it.each(['<> "\\"', '<>"', '<>;"a', '<', '<a>;"'])(
-    'is looked for in as many places as anybody needs, of %j',
+    'is looked for in a limited number of places, of %j',
     part => {
       const own = formatLink(streamTarget('/mcp', ID), 'stream')
       const find = (value: string) => findLink(value, 'stream', 'https://host.example/mcp')

@@ -1,4 +1,4 @@
-// `Prefer: rel=stream` among whatever else a client prefers.
+// `Prefer: rel=stream`, alone or beside other preferences.
 
 import { describe, expect, it } from '@jest/globals'
 import { prefersStream, STREAM_PREFERENCE } from '../../../lib/protocol/prefer.js'

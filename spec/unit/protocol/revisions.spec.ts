@@ -1,4 +1,4 @@
-// What each protocol revision gets, as far as it is decided without a wire.
+// How clients of each protocol revision are treated.
 
 import { describe, expect, it } from '@jest/globals'
 import { profileFor, parseRevision } from '../../../lib/protocol/revisions.js'

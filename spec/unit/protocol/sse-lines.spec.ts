@@ -1,4 +1,4 @@
-// Blocks whose data is another.
+// Blocks whose data is replaced.
 
 import { describe, expect, it } from '@jest/globals'
 import { withData } from '../../../lib/protocol/sse-lines.js'

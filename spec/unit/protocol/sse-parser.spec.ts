@@ -1,4 +1,4 @@
-// Blocks must not depend on where the writes fall, and must mean to us what they mean to a client.
+// Blocks must not depend on how the stream is cut, and must mean the same to us as to a client.
 
 import { describe, expect, it } from '@jest/globals'
 import { createParser } from 'eventsource-parser'
@@ -17,7 +17,7 @@ import {
 interface Fixture {
   name: string
   stream: string | Buffer
-  /** The blocks that come out, line ends as LF. */
+  /** The blocks that are expected, with LF line ends. */
   blocks: string[]
 }
 
@@ -158,7 +158,7 @@ interface Meaning {
   hasId: boolean
 }
 
-/** The blocks, and what we make of them. */
+/** The blocks, and how we read them. */
 function cut(pieces: Iterable<Uint8Array>): { blocks: Buffer[]; meanings: Meaning[] } {
   const splitter = new BlockSplitter()
   const blocks: Buffer[] = []
@@ -175,7 +175,7 @@ function cut(pieces: Iterable<Uint8Array>): { blocks: Buffer[]; meanings: Meanin
 
 const blocksOf = (pieces: Iterable<Uint8Array>): Buffer[] => cut(pieces).blocks
 
-/** What a client makes of the stream. */
+/** How a client reads the stream. */
 function meaningToClients(stream: Buffer): Meaning[] {
   const meanings: Meaning[] = []
   const parser = createParser({
@@ -187,8 +187,7 @@ function meaningToClients(stream: Buffer): Meaning[] {
       })
   })
   const text = new TextDecoder('utf-8', { ignoreBOM: true }).decode(stream).replace(/^\uFEFF/, '')
-  // It would wait behind a CR at the end for the LF that might follow; and it would skip a second
-  // byte order mark.
+  // After a CR at the end it would wait for an LF, and it would skip a second byte order mark.
   parser.feed(`\n${text.replaceAll(/\r\n?/g, '\n')}`)
   return meanings
 }
@@ -259,7 +258,7 @@ describe('the block splitter', () => {
     )
   })
 
-  it('hands whole blocks with LF on without a copy', () => {
+  it('passes whole blocks with LF on without a copy', () => {
     const splitter = new BlockSplitter()
     const bytes = Buffer.from('data: a\n\n\ndata: b\n\n')
     const seen: [Uint8Array, number, number][] = []
@@ -317,7 +316,7 @@ describe('the block splitter', () => {
   })
 
   it.each(['\n', '\r', '\r\n'])(
-    'takes a megabyte of short lines in one write in passing (%j)',
+    'takes a megabyte of short lines in one write within a second (%j)',
     end => {
       const bytes = Buffer.from(`data: abc${end}`.repeat(100_000) + end)
       const spent = processorTime()
@@ -361,7 +360,7 @@ describe('the fields of a block', () => {
     'data: one\n',
     'data: one\ndata: two',
     'data: one\ndata: two\n'
-  ])('are those of no block where its end has not come: %j', text => {
+  ])('are incomplete without the end of the block: %j', text => {
     expect(read(text).end).toBe(-1)
   })
 
@@ -372,7 +371,7 @@ describe('the fields of a block', () => {
     expect(fields).toMatchObject({ hasId: false, isMessage: true, dataLines: 1 })
   })
 
-  it('may be asked for one by one', () => {
+  it('can be read one by one', () => {
     const bytes = Buffer.from('id: 1\nretry: 5\ndata: id: 2\nid: 3\nretry\n\n')
     const field = (name: 'id' | 'retry') => fieldOf(bytes, 0, bytes.length, name)
     expect([field('id'), field('retry')]).toEqual(['3', ''])
@@ -383,7 +382,7 @@ describe('the fields of a block', () => {
 describe('the blocks of our own', () => {
   const text = (bytes: Uint8Array) => Buffer.from(bytes).toString()
 
-  it('are written as agreed', () => {
+  it('have the form that clients expect', () => {
     expect(text(encodeMessage('{"a":"ü"}'))).toBe('event: message\ndata: {"a":"ü"}\n\n')
     expect(primerText('empty', 'x.0.1', 3000)).toBe('id: x.0.1\nretry: 3000\ndata:\n\n')
     expect(primerText('empty', 'x.0.1', null)).toBe('id: x.0.1\ndata:\n\n')
@@ -399,7 +398,7 @@ describe('the blocks of our own', () => {
 
 function* chunksOf(bytes: Buffer, sizes: number[]): Iterable<Buffer> {
   for (let i = 0, n = 0; i < bytes.length; n++) {
-    // Sizes may be 0; only so many times in a row.
+    // Sizes may be 0, but not for ever.
     const size = n % 50 === 49 ? 1 : (sizes[n % sizes.length] as number)
     yield bytes.subarray(i, i + size)
     i += size
@@ -407,7 +406,7 @@ function* chunksOf(bytes: Buffer, sizes: number[]): Iterable<Buffer> {
 }
 
 describe('the data of bytes that are no block', () => {
-  it.each([0, 2])('are none, without an end of a line (%d data lines)', dataLines => {
+  it.each([0, 2])('is empty where no line ends (%d data lines)', dataLines => {
     const bytes = Buffer.from('raw bytes')
     expect(dataOf(bytes, 0, bytes.length, { ...newFields(), dataLines })).toBe('')
   })

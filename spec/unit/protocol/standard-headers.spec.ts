@@ -1,4 +1,4 @@
-// What a request's head repeats of its body (2026-07-28).
+// The headers that repeat parts of the body (2026-07-28).
 
 import { describe, expect, it } from '@jest/globals'
 import { headerFault, nameIn } from '../../../lib/protocol/standard-headers.js'
@@ -22,11 +22,11 @@ describe('the name of a request', () => {
 })
 
 describe('a head', () => {
-  it('that agrees has no fault, plain or encoded', () => {
+  it('that agrees with the body has no fault, plain or encoded', () => {
     expect(fault({ 'mcp-method': 'tools/call', 'mcp-name': base64('grüße') })).toBeUndefined()
     expect(fault({ 'mcp-method': 'tools/call', 'mcp-name': 'grüße' })).toBeUndefined()
     expect(fault({ 'mcp-method': 'ping' }, { method: 'ping' })).toBeUndefined()
-    // There is nothing to agree with: the body's fault is another one.
+    // Nothing has to agree here: the body has another fault.
     expect(fault({ 'mcp-method': 'tools/call' }, { method: 'tools/call' })).toBeUndefined()
   })
 

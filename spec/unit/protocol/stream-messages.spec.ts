@@ -1,4 +1,4 @@
-// The messages of the Streams draft: as the draft writes them, and read back strictly.
+// The messages of the Streams draft: written as in the draft, and parsed strictly.
 
 import { describe, expect, it } from '@jest/globals'
 import {
@@ -20,8 +20,8 @@ const read = (message: object) => {
   return result.kind === 'request' ? result.request : undefined
 }
 
-describe('what the draft shows', () => {
-  it('is what is written', () => {
+describe('the messages in the draft', () => {
+  it('are written in the same way', () => {
     expect(JSON.parse(createNotification(ID, { min: 5, max: 3600 }))).toEqual({
       jsonrpc: '2.0',
       method: 'notifications/stream/create',
@@ -35,7 +35,7 @@ describe('what the draft shows', () => {
     expect(resultResponse(2, {})).toBe('{"jsonrpc":"2.0","id":2,"result":{}}')
   })
 
-  it('is what is read', () => {
+  it('can be parsed', () => {
     const params = { streamId: ID }
     expect(read({ jsonrpc: '2.0', method: 'stream/resume', params })).toEqual({
       method: 'stream/resume',

@@ -9,13 +9,13 @@ import { blocksIn, WholeBlocks } from '../../../lib/protocol/whole-blocks.js'
 const bytesOf = (text: string): Uint8Array => new TextEncoder().encode(text)
 const textOf = (bytes: Uint8Array): string => new TextDecoder().decode(bytes)
 
-/** What comes out of each chunk; '' where nothing does. */
+/** What each chunk completes; '' for nothing. */
 function pushed(chunks: Uint8Array[]): string[] {
   const blocks = new WholeBlocks()
   return chunks.map(chunk => textOf(blocks.push(chunk) ?? new Uint8Array()))
 }
 
-/** Up to where a text is whole, as the standard says it: behind its last blank line. */
+/** Where the whole blocks of a text end, by the standard: behind its last blank line. */
 const wholeIn = (text: string): string =>
   /^[^]*(?:\r\n|\n|\r(?!\n))(?:\r\n|\n|\r)/.exec(text)?.[0] ?? ''
 
@@ -51,7 +51,7 @@ describe.each(STREAMS)('%j', stream => {
     bytes.forEach((_byte, i) => {
       out += textOf(blocks.push(bytes.slice(i, i + 1)) ?? new Uint8Array())
       const before = textOf(bytes.slice(0, i + 1))
-      // The LF of a CRLF may stay behind: to whoever reads on it is no line of its own.
+      // The LF of a CRLF may come later: a reader does not take it for a line of its own.
       expect([before, out.replace(/\n$/, '')]).toEqual([before, wholeIn(before).replace(/\n$/, '')])
       expect(blocks.pending).toBe(i + 1 - bytesOf(out).length)
     })

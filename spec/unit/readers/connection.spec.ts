@@ -1,5 +1,5 @@
-// A connection over sockets that behave like none that a spec can open at will: what it
-// retained is released whatever becomes of them.
+// A connection over sockets that a spec cannot get from Node at will: whatever happens to them,
+// retained memory is released.
 
 import { afterEach, describe, expect, it } from '@jest/globals'
 import type { IncomingMessage, ServerResponse } from 'node:http'
@@ -12,7 +12,7 @@ import { append, complete, MANNERS, newTable, open, progress } from '../streams/
 
 const none = (): void => undefined
 
-/** A socket that takes what it is given, and says no more of it. */
+/** A socket that takes all bytes and reports nothing. */
 class MuteSink implements Sink {
   isOver = false
   isGone = false
@@ -38,7 +38,7 @@ class MuteSink implements Sink {
     this.corks++
   }
 
-  /** What the connection listens with, each time that it does. */
+  /** The listeners for `drain` that the connection has added. */
   readonly drains: (() => void)[] = []
   hasRoom = true
   isKeptAlive = false
@@ -75,7 +75,7 @@ function connected(sink: Sink, messages: readonly object[] = [], profile = MANNE
   return { ...rest, stream, table, connection }
 }
 
-it('does not end cleanly on a socket that is broken, and releases what that has not taken', () => {
+it('does not end cleanly on a broken socket, and releases what the socket has not taken', () => {
   const sink = new MuteSink()
   const { table, stream, connection } = connected(sink)
   append(stream, progress('one'))
@@ -86,13 +86,13 @@ it('does not end cleanly on a socket that is broken, and releases what that has 
   expect([sink.ends, connection.isClosed]).toEqual([0, true])
   table.drop(stream)
   expect(table.counts().bytes).toBeGreaterThan(0)
-  // Nobody is ever called back for what was written.
+  // No callback is ever called for what was written.
   sink.close()
   expect(table.counts().bytes).toBe(0)
 })
 
 it.each([{ destroyed: true }, { destroyed: false, errored: new Error('ECONNRESET') }])(
-  'is over as soon as its socket is broken, before anybody is told: %j',
+  'a sink is over as soon as its socket is broken, before any event: %j',
   socket => {
     const res = { writableEnded: false, destroyed: false } as ServerResponse
     const over = (state: object) => responseSink({ socket: state } as IncomingMessage, res).isOver
@@ -122,7 +122,7 @@ it('retains nothing that its sink copies', () => {
 })
 
 describe('the first block', () => {
-  it('leaves in one write with the few small events that there are, and retains nothing', () => {
+  it('is written together with small events, and retains nothing', () => {
     const sink = new MuteSink()
     const { table, stream, connection } = connected(sink, [progress('one'), progress('two')])
     expect(sink.written).toEqual([
@@ -133,7 +133,7 @@ describe('the first block', () => {
     expect(table.counts().bytes).toBe(0)
   })
 
-  it('leaves alone where there is nothing yet, or more than is worth a copy', () => {
+  it('is written alone if there are no events yet, or large ones', () => {
     const [silent, large] = [new MuteSink(), new MuteSink()]
     connected(silent)
     connected(large, [progress('x'.repeat(2000))])
@@ -154,7 +154,7 @@ describe('the first block', () => {
 describe('a connection', () => {
   const text = (sink: MuteSink): string => sink.written.join('')
 
-  it('writes what gathers in a tick in one go, at its end', async () => {
+  it('writes all events of a tick together, at its end', async () => {
     const sink = new MuteSink()
     const { stream } = connected(sink)
     const { length } = sink.written
@@ -165,7 +165,7 @@ describe('a connection', () => {
     expect([text(sink), sink.corks]).toEqual([expect.stringMatching(/"one"[^]*"two"/), corks + 1])
   })
 
-  it('waits for each drain with one listener, and writes on then', () => {
+  it('waits for every drain with the same listener, and then writes on', () => {
     const sink = new MuteSink()
     const { stream, connection } = connected(sink)
     sink.hasRoom = false
@@ -183,7 +183,7 @@ describe('a connection', () => {
     expect(sink.drains).toHaveLength(1)
   })
 
-  it('breaks its silence where it can write, and leaves that to what keeps its wire open', () => {
+  it('breaks its silence if it can write, and if the relay does not do that', () => {
     const sink = new MuteSink()
     const { connection } = connected(sink)
     sink.written.length = 0
@@ -195,7 +195,7 @@ describe('a connection', () => {
     expect([connection.breakSilence(), sink.written.length]).toEqual([false, 1])
   })
 
-  it('that has made way writes no more, and ends when it is its time', () => {
+  it('that is superseded writes no more, and ends when it is taken over', () => {
     const sink = new MuteSink()
     const { stream, connection } = connected(sink)
     sink.pending = 0
@@ -207,7 +207,7 @@ describe('a connection', () => {
     expect([connection.isClosed, sink.ends]).toEqual([true, 1])
   })
 
-  it('is disconnected at its age only where its client comes back, by an id or by the link', () => {
+  it('is disconnected at its age only if its client comes back, by an id or by the link', () => {
     const aged = (reconnects: boolean, follows: boolean): number => {
       const sink = new MuteSink()
       const { stream, connection } = connected(sink, [], { ...MANNERS, reconnects })
@@ -218,13 +218,13 @@ describe('a connection', () => {
     expect([aged(true, false), aged(false, true), aged(false, false)]).toEqual([1, 1, 0])
   })
 
-  it('once disconnected, it is so', () => {
+  it('can be disconnected twice, and ends once', () => {
     const sink = new MuteSink()
     const { connection } = connected(sink)
     expect([connection.disconnect(), connection.disconnect(), sink.ends]).toEqual([true, true, 1])
   })
 
-  it('says what has gathered before it is disconnected', () => {
+  it('writes all events before it is disconnected', () => {
     const sink = new MuteSink()
     const { stream, connection } = connected(sink)
     append(stream, progress('one'))
@@ -232,7 +232,7 @@ describe('a connection', () => {
     expect(text(sink)).toMatch(/"one"[^]*retry: 7\n/)
   })
 
-  it('of a call stays when those that only listen are ended', () => {
+  it('of a call stays open when listen channels are ended', () => {
     const sink = new MuteSink()
     const { stream, connection } = connected(sink)
     connection.stopListening(7)

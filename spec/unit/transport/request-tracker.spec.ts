@@ -9,7 +9,7 @@ import type { Stream } from '../../../lib/streams/stream.js'
 const FIRST_WIRE = Symbol()
 const SECOND_WIRE = Symbol()
 
-it('knows a request of an earlier wire again, and keeps nothing of its stream', async () => {
+it('recognises a request of an earlier wire, and keeps nothing of its stream', async () => {
   setFlagsFromString('--expose-gc')
   const collectGarbage = runInNewContext('gc') as () => void
   const tracker = new RequestTracker()
