@@ -91,7 +91,9 @@ export function faultError(fault: StreamFault): ErrorObject {
   return { code: STREAM_ERROR, message: faultMessage(fault), data: { reason: fault } }
 }
 
-/** What `onError` is called with: a stream that failed, or a function of the options that did. */
+/**
+ * The error with which `onError` is called when a stream or a function of the options has failed.
+ */
 export class StreamError extends Error {
   readonly code: StreamFault
 
