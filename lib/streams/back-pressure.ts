@@ -1,5 +1,5 @@
-// What may lie in a stream that no connection has been given: when its producer is to wait, and
-// when what it writes on is too much.
+// How much of a stream may be undelivered: when its producer is to wait, and when what it still
+// writes is too much.
 import type { EventLog } from './event-log.js'
 import { LARGEST_SEGMENT } from './segment.js'
 import type { StreamLimits } from './stream-types.js'
@@ -8,7 +8,7 @@ import type { UndeliveredShare } from './undelivered-quota.js'
 
 /**
  * Milliseconds for which the producer of a full stream waits for a client that has lost its
- * connection: a reconnection time, a few tries, and a network that changes.
+ * connection: enough for a reconnection time, a few tries and a change of network.
  */
 const GRACE = 10_000
 
@@ -17,7 +17,7 @@ export interface BackPressureHost {
   /** A reader makes room in it, or is about to. */
   readonly isFollowed: boolean
   readonly isEnded: boolean
-  /** Memory is short: what is left of it is for those who are being read. */
+  /** Memory is short: what is left is for streams that are being read. */
   readonly isTight: boolean
   /** The producer need not wait any more. */
   drain(): void
@@ -46,20 +46,20 @@ export class BackPressure {
   }
 
   /**
-   * There is more that is unread than there may be, and a connection that makes room: the producer
-   * should wait for `drain`.
+   * More is unread than may be, and a connection is there to read it: the producer should wait for
+   * `drain`.
    */
   get isFull(): boolean {
     return this.#isFull
   }
 
   /**
-   * A full stream takes no more, but for one event before anybody has been asked to wait, and as
-   * much again of the write that it came in.
+   * Whether the stream takes one more event. With a connection and too much unread, it takes one if
+   * its producer has not been asked to wait; and, as the producer cannot be asked in the middle of
+   * a `write()`, more events of the same one, up to twice the limit.
    */
   mayTake(isSameWrite: boolean): boolean {
-    // Where memory is short, what is left of it is for those who are being read, and for small
-    // streams.
+    // When memory is short, what is left is for streams that are being read, and for small ones.
     if (!this.#isConnected)
       return !this.#hasTooMuch(false) && !(this.#isLarge && this.#host.isTight)
     if (!this.#hasTooMuch(true)) return true
@@ -90,8 +90,8 @@ export class BackPressure {
   }
 
   /**
-   * Nobody makes room any more. A client that comes back soon does: until then the producer waits,
-   * as what it would write now is more than may be kept.
+   * No reader makes room now, but a client that comes back soon will. Until then the producer
+   * waits, as there is no room for what it would write.
    */
   readerLeft(): void {
     if (!this.#isFull || this.#host.isEnded || this.#grace !== undefined) return
@@ -99,7 +99,7 @@ export class BackPressure {
     this.#grace.start(GRACE)
   }
 
-  /** Nobody is waited for any more. */
+  /** Stops waiting for a client to come back. */
   stop(): void {
     this.#grace?.stop()
     this.#grace = undefined
@@ -110,7 +110,7 @@ export class BackPressure {
     this.#share?.leave()
   }
 
-  /** Nobody has come: the producer goes on, up to the limits. */
+  /** No client has come back in time: the producer goes on, up to the limits. */
   #goOnAlone(): void {
     this.stop()
     if (this.#isFull) this.#drain()
@@ -145,7 +145,7 @@ export class BackPressure {
     return this.#log.unwrittenBytes >= LARGEST_SEGMENT
   }
 
-  /** Less than half of what there may be: who waited may go on. */
+  /** Less than half of the limit is used: a producer that waits may go on. */
   get #hasRoom(): boolean {
     const { maxStreamBytes } = this.#limits
     return this.#log.unwrittenBytes < maxStreamBytes / 2 && this.#share?.hasRoom !== false

@@ -1,9 +1,9 @@
-// A signal for what is awaited for a time.
+// An `AbortSignal` that aborts after a time.
 import { Timer } from './timer.js'
 
 /**
- * Unlike `AbortSignal.timeout`, its timer goes as soon as nothing is awaited any more: many are
- * over within milliseconds.
+ * Unlike `AbortSignal.timeout`, it does not keep its timer when the wait is over, which is often
+ * after milliseconds.
  */
 export class Deadline {
   readonly #controller = new AbortController()
@@ -18,13 +18,13 @@ export class Deadline {
     return this.#controller.signal
   }
 
-  /** Nobody waits for it any more. */
+  /** Aborts now, as nobody waits any more. */
   readonly abort = (): void => {
     this.#timer.stop()
     this.#controller.abort()
   }
 
-  /** It has come. */
+  /** The wait is over: the signal does not abort. */
   clear(): void {
     this.#timer.stop()
   }

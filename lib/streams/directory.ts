@@ -1,5 +1,5 @@
-// Where what clients name is found: streams, sessions, keys, tokens, tasks and download URLs. The
-// directory of one process is here; that of several instances is a backplane's.
+// Finds what clients name: streams, sessions, keys, tokens, tasks and download URLs. This is the
+// directory of one process; that of several instances is in `backplane`.
 
 /** It is in this process. */
 export interface Local<T> {
@@ -24,9 +24,9 @@ export type Here<T, Left = never> = Local<T> | Ended<Left> | Unknown
 export type Elsewhere =
   /** Another instance has it, and answers for it. */
   | { readonly kind: 'remote'; readonly instance: string }
-  /** An instance had it that is gone. */
+  /** An instance had it, and is gone. */
   | { readonly kind: 'lost'; readonly instance: string }
-  /** Who has it cannot be known at the moment. */
+  /** It cannot be known at the moment which instance has it. */
   | { readonly kind: 'unreachable' }
 
 /** Where a name leads. `here`: to this process, whether or not it has anything under it. */
@@ -35,34 +35,34 @@ export type Place = { readonly kind: 'here' } | Elsewhere
 /** What may be named. */
 export type NameKind = 'stream' | 'session' | 'token' | 'task' | 'ticket' | 'key'
 
-/** What this process has, by kind: each is asked by name, and answers at once. */
+/** What this process has: for each kind a synchronous look-up by name. */
 export type Shelves<S> = { readonly [K in keyof S]: (name: string) => Here<unknown, unknown> }
 
 export interface Directory<S> {
-  /** What this process has: for what must not be begun twice, as nothing can come between. */
+  /** What this process has. Synchronous, so that nothing comes between a look-up and its use. */
   readonly here: S
-  /** Where a name leads: at once, wherever nobody has to be asked. */
+  /** Where a name leads. Not a promise if no other instance has to be asked. */
   where(kind: NameKind, name: string): Place | Promise<Place>
-  /** Takes a key for this instance, if nobody has it, and says who has it then. */
+  /** Takes a key for this instance if no instance has it, and says which one has it then. */
   claim(key: string, owner: string): Place | Promise<Place>
   /**
-   * The call under a key of this instance has been answered, or its answer asked for again: it is
-   * remembered for a while from now on.
+   * The call under a key of this instance has been answered, or its answer has been asked for
+   * again: from now on, the key is remembered for a while.
    */
   keySettled(key: string, owner: string): void
-  /** It has not begun: the next request that names it begins it. */
+  /** The call under a key was not begun: the next request with that key begins it. */
   keyForgotten(key: string): void
   /** What a name stands for. */
   find<K extends keyof S & NameKind>(kind: K, name: string): Promise<FoundIn<S, K> | Elsewhere>
 }
 
-/** What the shelf of a kind may say. */
+/** What the look-up of a kind returns. */
 export type FoundIn<S, K extends keyof S> = S[K] extends (name: string) => infer H ? H : never
 
 export const HERE: Place = { kind: 'here' }
 export const UNKNOWN: Unknown = { kind: 'unknown' }
 
-/** Of one process: nothing is anywhere else, and nobody is asked. */
+/** The directory of one process: everything is here, and no other instance is asked. */
 export class LocalDirectory<S extends Shelves<S>> implements Directory<S> {
   readonly here: S
 

@@ -1,5 +1,5 @@
-// One timer for all that becomes due the same time after it began: a call that is over before costs
-// a place in a list, and no timer.
+// One timer for all waits of the same length: a call that ends before its wait is over has cost a
+// place in a list, and no timer of its own.
 import { LONGEST_TIMEOUT, now } from '../protocol/clock.js'
 import { outsideOfCalls } from './timer.js'
 
@@ -38,7 +38,7 @@ export class DueQueue {
   }
 
   add(waiting: Waiting): void {
-    // One that waits here goes to the end, with the timer as it is: that happens for each event.
+    // One that waits here already moves to the end, and the timer stays: this runs for each event.
     if (waiting.queue === this) this.#unlink(waiting)
     else waiting.stop()
     if (this.#isClosed) return
@@ -57,7 +57,7 @@ export class DueQueue {
     if (this.isEmpty) this.#stop()
   }
 
-  /** Nothing of it becomes due any more, and nothing that is added later. */
+  /** Nothing becomes due any more, neither what waits now nor what is added later. */
   close(): void {
     this.#isClosed = true
     for (let first = this.#first; first !== undefined; first = this.#first) this.remove(first)
@@ -73,8 +73,8 @@ export class DueQueue {
   }
 
   /**
-   * The timer is not moved when what it was set for has gone and others wait: it looks again when
-   * it fires.
+   * When the entry that the timer was set for goes and others wait, the timer is not moved: when it
+   * fires, it starts again for the next one.
    */
   #start(delay: number): void {
     const fire = (): void => this.#fire()
@@ -90,7 +90,7 @@ export class DueQueue {
   #fire(): void {
     this.#timer = undefined
     const time = now()
-    // Who is due may wait anew: that is later than all that are due now.
+    // A callback may add its entry again: it is due later than now, so that this loop ends.
     for (let first = this.#first; first !== undefined && first.dueAt <= time; first = this.#first) {
       this.#unlink(first)
       first.due()

@@ -14,20 +14,20 @@ import {
 /** Memory that several logs share. */
 export interface ByteBudget extends SegmentKeeper {
   /**
-   * Asks for room for an owner; the answer may have cost other streams their events. `false`: there
-   * is none. Never so when it is urgent.
+   * Reserves bytes for an owner, which may evict events of other streams. `false`: there is no
+   * room; never if it is urgent.
    */
   reserve(bytes: number, isUrgent?: boolean, owner?: string): boolean
-  /** What was reserved for other than a segment is not needed any more. */
+  /** Gives back what was reserved for something other than a segment. */
   unreserve(bytes: number, owner?: string): void
 }
 
 const SMALLEST_SEGMENT = 512
 
 /**
- * An append-only log with eviction from its start. An event is copied once, into a segment, its
- * `id` line in front; a replay is a few writes of segments, whatever the number of events, and
- * costs nothing for the events that it skips.
+ * An append-only log with eviction from its start. An event is copied once, into a segment, behind
+ * its `id` line. A replay is a few writes of segments, however many events there are, and costs
+ * nothing for the events that it skips.
  */
 export class EventLog {
   /** The oldest sequence still kept. */
@@ -41,19 +41,19 @@ export class EventLog {
   written = 0
   /** Bytes of memory held. */
   bytes = 0
-  /** The stream that events to come are named after; `undefined` where nobody needs their ids. */
+  /** The stream that is named in the ids of new events; `undefined`: they have no ids. */
   named: Identified | undefined
   readonly #budget: ByteBudget
   readonly #owner: string
   readonly #largest: number
   #segments: Segment[] = []
-  /** Bytes of the newest `id` line up to its sequence; 0: the next one is not to be like it. */
+  /** Bytes of the newest `id` line up to its sequence; 0: the next one cannot be a copy of it. */
   #prefixSize = 0
   /** Bytes of all events so far, kept or not; and of those up to `written`. */
   #appendedBytes = 0
   #writtenBytes = 0
 
-  /** @param most bytes that may be kept of it: a segment is a part of them, as it goes whole. */
+  /** @param most bytes that the log may hold. A segment is part of them, as it is evicted whole. */
   constructor(named: Identified | undefined, budget: ByteBudget, owner = '', most = Infinity) {
     this.named = named
     this.#budget = budget
@@ -72,7 +72,7 @@ export class EventLog {
   }
 
   /**
-   * Adds an event. `false`: there is no memory for it, and the log is as it was. An urgent one
+   * Adds an event. `false`: there is no memory for it, and the log is unchanged. An urgent event
    * always finds room.
    */
   append(bytes: Uint8Array, from: number, to: number, isUrgent = false): boolean {
@@ -94,21 +94,21 @@ export class EventLog {
     return true
   }
 
-  /** What the stream's events are named after has changed. */
+  /** What the event ids name has changed: the next `id` line is not a copy. */
   renamed(): void {
     this.#prefixSize = 0
   }
 
   /**
-   * The events after a cursor, as many as lie together: for who has read them before the log
-   * changes. The caller has checked that the cursor is inside the log.
+   * The events after a cursor, up to the end of their segment, to be used before the log changes.
+   * The caller has checked that the cursor is inside the log.
    */
   read(after: number): Batch {
     const segment = this.#segmentOf(after + 1)
     return { bytes: segment.after(after), last: segment.last, segment }
   }
 
-  /** The same for who reads them later, and releases them then. */
+  /** The same for a reader that uses them later, and then releases them. */
   retain(after: number, reader: SegmentReader): RetainedBatch {
     return new RetainedBatch(this.#segmentOf(after + 1), after, reader)
   }
@@ -130,8 +130,8 @@ export class EventLog {
   }
 
   /**
-   * The newest reader starts after a cursor: what comes next counts as unwritten, although another
-   * reader may have written it; and what lies before counts as written, although the reader before
+   * The newest reader starts after a cursor: what follows counts as unwritten, although an older
+   * reader may have written it; and what lies before counts as written, although the older reader
    * may not have come so far.
    */
   startFrom(cursor: number): void {
@@ -145,8 +145,8 @@ export class EventLog {
   }
 
   /**
-   * Evicts whole segments from the start: of events that went out before `writtenBefore`, and none
-   * above `upTo`. Returns how many events went.
+   * Evicts whole segments from the start, of events that were written before `writtenBefore` and
+   * are not above `upTo`, until `enoughBytes` are freed. Returns how many events were evicted.
    */
   evict(writtenBefore: number, upTo: number, enoughBytes = Infinity): number {
     let events = 0
@@ -164,8 +164,8 @@ export class EventLog {
   }
 
   /**
-   * Forgets everything; sequences go on from where they are. `isRecall`: readers
-   * that still retain some of it are cut off.
+   * Drops all events; sequences go on from where they are. `isRecall`: readers that still retain
+   * some of the events are cut off.
    */
   clear(isRecall = false): void {
     const segments = this.#segments
@@ -189,7 +189,7 @@ export class EventLog {
   #writeId({ bytes, used, newest }: Segment, end: number): void {
     const at = writeSequence(bytes, this.last, end)
     const size = at - used
-    // All but the sequence is as in the line before: a copy of that costs a third of a new string.
+    // Only the sequence differs from the line before: a copy costs a third of writing a string.
     if (this.#prefixSize === size && newest >= 0) bytes.copyWithin(used, newest, newest + size)
     else bytes.write(idPrefix(this.named as Identified), used, 'latin1')
     this.#prefixSize = size
@@ -209,20 +209,20 @@ export class EventLog {
       this.#owner
     )
     this.#segments[this.#segments.length - 1]?.seal()
-    // As in a segment: most logs have one.
+    // A literal, as in `Segment.endAt`: most logs have one segment.
     if (this.#segments.length === 0) this.#segments = [segment]
     else this.#segments.push(segment)
     this.bytes += capacity
     return segment
   }
 
-  /** Bytes of the next segment, but for what its first event takes. */
+  /** Bytes of the next segment, if its first event does not take more. */
   get #wanted(): number {
-    // Many calls have one event: it has memory of its own size, until there is a second.
+    // Many calls have one event only: the first segment is just as large as that.
     if (this.last === 0) return 0
     const first = this.#segments[0]?.bytes.length ?? 0
-    // From there on they double, as if there were no such small one: else the last segment of a
-    // long stream is as likely to be empty as full.
+    // From then on the log doubles in powers of two: a small first segment is not counted, as the
+    // later sizes would depend on it.
     return Math.max(SMALLEST_SEGMENT, this.bytes - (first < SMALLEST_SEGMENT ? first : 0))
   }
 

@@ -1,14 +1,14 @@
-// Who has how much of what is bounded, and what goes where room is wanted: something of the owner
-// that has the most, so that nobody drives out another's.
+// How much each owner has of what is bounded, and what to evict next: something of the owner that
+// has most, so that no owner drives out another's.
 import { LinkedList, Member } from './linked-list.js'
 
 /** What one owner has. */
 class Share<T extends Member<T>> extends Member<Share<T>> {
   size = 0
-  /** Of what may go, by rank: the lower goes first, and of one rank what was used longest ago. */
+  /** What may be evicted, by rank: the lowest first, and within it what was used longest ago. */
   readonly ranks: (LinkedList<T> | undefined)[] = []
   count = 0
-  /** Where it stands in the index; -1: it does not. */
+  /** Its place in the index; -1: it is not there. */
   magnitude = -1
   readonly owner: string
 
@@ -21,8 +21,8 @@ class Share<T extends Member<T>> extends Member<Share<T>> {
 export class FairShares<T extends Member<T>> {
   readonly #shares = new Map<string, Share<T>>()
   /**
-   * Shares with something that may go, by size in powers of two: finding one of the largest must
-   * not cost a look at all.
+   * Shares with something that may be evicted, by size in powers of two, so that one of the largest
+   * is found without a look at all of them.
    */
   readonly #byMagnitude: (LinkedList<Share<T>> | undefined)[] = []
 
@@ -31,21 +31,21 @@ export class FairShares<T extends Member<T>> {
     return this.#shares.get(owner)?.size ?? 0
   }
 
-  /** How much the owner has that has most of what may go, as a power of two; -1: nothing may. */
+  /** The magnitude of the largest share with something that may be evicted; -1: there is none. */
   get most(): number {
     let magnitude = this.#byMagnitude.length - 1
     while (magnitude >= 0 && this.#byMagnitude[magnitude]?.isEmpty !== false) magnitude--
     return magnitude
   }
 
-  /** An owner has more, or less. */
+  /** An owner has more, or less if `by` is negative. */
   grow(owner: string, by: number): void {
     const share = this.#of(owner)
     share.size += by
     this.#index(share)
   }
 
-  /** Something of an owner's may go from now on, after all else that it has of this rank. */
+  /** Something of an owner's may be evicted from now on, as the last of its rank. */
   put(owner: string, member: T, rank = 0): void {
     const share = this.#of(owner)
     if (member.list === undefined) share.count++
@@ -54,7 +54,7 @@ export class FairShares<T extends Member<T>> {
     this.#index(share)
   }
 
-  /** It may not, or has gone. */
+  /** Something may no longer be evicted, or is gone. */
   drop(owner: string, member: T): void {
     const share = this.#shares.get(owner)
     if (share === undefined || member.list === undefined) return
@@ -64,9 +64,9 @@ export class FairShares<T extends Member<T>> {
   }
 
   /**
-   * What is to go next. `wantedBy`: who wants the room; it makes room itself where it is among
-   * those that have most, and nobody makes room for it that has much less. Sizes count as equal up
-   * to a factor of two.
+   * What to evict next. `wantedBy`: the owner that wants the room. If it is among those that have
+   * most, it makes room itself; an owner that has much less makes no room for it. Sizes count as
+   * equal up to a factor of two.
    */
   next(wantedBy?: string): T | undefined {
     const largest = this.#byMagnitude[this.most]
@@ -99,7 +99,7 @@ export class FairShares<T extends Member<T>> {
   }
 }
 
-/** 0 for nothing, and one more for each doubling from there on. */
+/** 0 for nothing, 1 for a size of 1, and one more for each doubling. */
 function magnitudeOf(size: number): number {
   return size <= 0 ? 0 : Math.floor(Math.log2(size)) + 1
 }

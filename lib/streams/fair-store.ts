@@ -1,22 +1,22 @@
-// What is kept for clients, within bounds: at the limit the owner that has the most makes room, so
-// that nobody evicts another's.
+// A store with limits in size, number and time: at a limit, the owner that has most makes room, so
+// that no owner evicts another's.
 import { LRUCache } from 'lru-cache'
 import { CLOCK, now } from '../protocol/clock.js'
 import { FairShares } from './fair-shares.js'
 import { Member } from './linked-list.js'
 
 export interface FairStoreOptions<V> {
-  /** The most that all sizes together may be. */
+  /** The largest sum of all sizes. */
   readonly maxSize: number
-  /** The most entries that there may be. Default: as many as `maxSize` lets in. */
+  /** The most entries that there may be. Default: as many as fit into `maxSize`. */
   readonly max?: number
-  /** Milliseconds for which an entry stays. Default: for ever. */
+  /** Milliseconds for which an entry is kept. Default: for ever. */
   readonly ttl?: number
-  /** Its time begins anew with each use. Default: `false`. */
+  /** Whether an entry's time starts again with each `get`. Default: `false`. */
   readonly updateAgeOnGet?: boolean
-  /** Asked once, when an entry is set. Default: each counts as one. */
+  /** Called once, when an entry is set. Default: each counts as one. */
   readonly sizeOf?: (value: V) => number
-  /** Hears of entries that had to make room (`isEviction`), or whose time is over. */
+  /** Called for entries that were evicted (`isEviction`), or have expired. */
   readonly onEvict?: (value: V, key: string, isEviction: boolean) => void
 }
 
@@ -31,7 +31,7 @@ class Entry<V> extends Member<Entry<V>> {
   }
 }
 
-/** Milliseconds between looks for entries whose time is over, where room is wanted. */
+/** Milliseconds between looks for expired entries when there is no room: a look visits them all. */
 const PURGE_EVERY = 1000
 
 export class FairStore<V extends object> {
@@ -54,7 +54,7 @@ export class FairStore<V extends object> {
       sizeCalculation: ({ size }) => size,
       ttl,
       perf: CLOCK,
-      // The cache would find what expires within a millisecond after another look.
+      // By default, the cache reuses a reading of the clock for a millisecond.
       ttlResolution: 0,
       updateAgeOnGet,
       dispose: (entry, _key, why) => {
@@ -82,14 +82,14 @@ export class FairStore<V extends object> {
     return entry.value
   }
 
-  /** The same, without using it. */
+  /** The same, without counting as a use. */
   peek(key: string): V | undefined {
     return this.#entries.peek(key)?.value
   }
 
   /**
-   * `false`: it is larger than all may be together, and is not kept. `ttl`: milliseconds for which
-   * this one stays.
+   * `false`: the value alone is larger than `maxSize`, and is not kept. `ttl`: milliseconds for
+   * which this entry is kept. Default: those of the store.
    */
   set(key: string, owner: string, value: V, ttl?: number): boolean {
     this.#entries.delete(key)
@@ -103,7 +103,7 @@ export class FairStore<V extends object> {
     return true
   }
 
-  /** What was set, or used where that counts, in the last `time` milliseconds: the latest first. */
+  /** Entries whose time has started in the last `time` milliseconds, the latest first. */
   *since(time: number): Generator<readonly [key: string, value: V]> {
     for (const [key, { value }] of this.#entries.entries()) {
       if (this.#entries.ttl - this.#entries.getRemainingTTL(key) > time) return
@@ -119,7 +119,7 @@ export class FairStore<V extends object> {
     this.#entries.delete(key)
   }
 
-  /** Removes entries whose time is over. */
+  /** Removes expired entries. */
   purgeStale(): void {
     this.#entries.purgeStale()
   }

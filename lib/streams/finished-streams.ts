@@ -1,5 +1,5 @@
-// The streams that have ended: those that are kept for clients that come back, and what is
-// remembered of the rest.
+// The streams that have ended: those that are kept for clients that come back, and tombstones of
+// the others.
 import { now } from '../protocol/clock.js'
 import { type Ended, type Here, type Local, UNKNOWN } from './directory.js'
 import type { FairShares } from './fair-shares.js'
@@ -8,7 +8,7 @@ import type { RequestId } from '../protocol/json-rpc.js'
 import type { Stream } from './stream.js'
 import type { StreamIdentity, StreamState } from './stream-types.js'
 
-/** What outlives a stream's events. */
+/** What is remembered of a stream when its events are gone. */
 export interface Tombstone extends StreamIdentity {
   readonly sessionId: string | undefined
   readonly state: StreamState
@@ -31,21 +31,21 @@ export interface StreamShelf {
 }
 
 const TOMBSTONE_TTL = 60 * 60 * 1000
-/** Characters that all tombstones may have, beyond what is usual for each. */
+/** Characters that all tombstones may have together, beyond `TOMBSTONE_SIZE` for each. */
 const TOMBSTONE_ROOM = 4 * 1024 * 1024
 const TOMBSTONE_SIZE = 256
 
 /** How much is kept, and for how long. */
 export interface FinishedLimits {
-  /** Milliseconds for which a stream stays whose events went out. */
+  /** Milliseconds for which a stream is kept whose events have all been written. */
   readonly window: number
-  /** Milliseconds for which a stream stays with events that no connection has been given. */
+  /** Milliseconds for which a stream is kept that has events no connection has been given. */
   readonly abandonAfter: number
   /** Streams that may be kept, and as many tombstones. */
   readonly maxStreams: number
 }
 
-/** What goes first where room is wanted: the order of an owner's streams. */
+/** The ranks of an owner's streams: the lowest is evicted first. */
 const DELIVERED = 0
 const UNDELIVERED = 1
 const BEING_READ = 2
@@ -59,7 +59,7 @@ export class FinishedStreams {
 
   /**
    * @param shares what each owner has, of running streams too.
-   * @param replace what is done with a stream that is not kept any more: evicted, or expired.
+   * @param replace called with a stream that is evicted, or has expired.
    */
   constructor(
     limits: FinishedLimits,
@@ -82,7 +82,7 @@ export class FinishedStreams {
     return this.#kept.size
   }
 
-  /** Bytes of what is remembered of the rest. */
+  /** Size of all tombstones together. */
   get remembered(): number {
     return this.#tombstones.size
   }
@@ -103,7 +103,7 @@ export class FinishedStreams {
     return this.#kept.has(id)
   }
 
-  /** Those that are still to be given, or have been in the last `time` milliseconds. */
+  /** Those that are yet to be delivered, or were in the last `time` milliseconds. */
   since(time: number): Stream[] {
     const oldest = now() + this.#limits.window - time
     return [...this.#kept.values()].filter(
@@ -111,7 +111,7 @@ export class FinishedStreams {
     )
   }
 
-  /** Keeps a stream, in the place that its reader and its log call for now. */
+  /** Keeps a stream, with the rank and the time that its reader and its log now give it. */
   keep(stream: Stream): void {
     const rank = rankOf(stream)
     stream.keptUntil = now() + this.#timeOf(rank)
@@ -124,8 +124,8 @@ export class FinishedStreams {
   }
 
   /**
-   * Disposes of a stream's events, and remembers the rest. `isRecall`: readers that still retain
-   * some of them are cut off.
+   * Drops a stream's events, and keeps a tombstone. `isRecall`: readers that still retain some of
+   * the events are cut off.
    */
   replaceWithTombstone(stream: Stream, isRecall: boolean): void {
     const { id, kind, owner, requestIds, sessionId, state, last, written, lastRequest, lastError } =
@@ -147,9 +147,9 @@ export class FinishedStreams {
   }
 
   /**
-   * Makes room, `wantedBy` an owner: a stream of the owner that has most goes, the delivered ones
-   * first and those being read last, of each kind the one used longest ago. `false`: there is none,
-   * or the owner that wants the room has much more than who has any.
+   * Evicts a stream of the owner that has most: delivered ones first and those being read last, and
+   * within a rank the one used longest ago. `false`: there is none, or the owner that wants the
+   * room (`wantedBy`) has much more than any owner of one.
    */
   evict(wantedBy?: string): boolean {
     const stream = this.#shares.next(wantedBy)
@@ -166,22 +166,22 @@ export class FinishedStreams {
   }
 
   #timeOf(rank: number): number {
-    // Its time does not run while a connection is being given the rest, however slowly it reads.
+    // Its time does not run while a connection reads the rest, however slowly.
     if (rank === BEING_READ) return Infinity
     return Math.max(1, rank === DELIVERED ? this.#limits.window : this.#limits.abandonAfter)
   }
 }
 
 /**
- * Streams with events that no connection has been given yet go behind those whose events went out,
- * kept in case the wire lost them.
+ * Undelivered streams are evicted after delivered ones, which are kept only in case the wire has
+ * lost something.
  */
 function rankOf(stream: Stream): number {
   if (stream.hasReader) return BEING_READ
   return stream.log.written === stream.log.last ? DELIVERED : UNDELIVERED
 }
 
-/** A client chooses its request ids, and may choose long ones. */
+/** Ids count, because a client chooses its request ids, and may choose long ones. */
 function sizeOfTombstone({ requestIds, sessionId = '', owner }: Tombstone): number {
   return requestIds.reduce<number>(addLength, TOMBSTONE_SIZE + sessionId.length + owner.length)
 }

@@ -1,4 +1,4 @@
-// Things that have something in common, by its name.
+// Sets of members, found by the name that each set has in common.
 
 export class Groups<T> {
   readonly #groups = new Map<string, Set<T>>()
@@ -9,7 +9,7 @@ export class Groups<T> {
     else group.add(member)
   }
 
-  /** With its last member, a group goes. */
+  /** Removes a member, and with the last one its group. */
   delete(name: string, member: T): void {
     const group = this.#groups.get(name)
     group?.delete(member)

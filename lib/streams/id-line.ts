@@ -4,19 +4,19 @@ import { LF } from '../protocol/bytes.js'
 
 const ZERO = 48
 
-/** Every `id` line of a stream up to the sequence. All of it is ASCII. */
+/** The `id` line of any event of a stream, up to the sequence: ASCII only. */
 export function idPrefix(named: Identified): string {
   return `id: ${eventIdPrefix(named)}`
 }
 
-/** Characters of a sequence. */
+/** How many digits a sequence has. */
 export function digitsOf(sequence: number): number {
   let digits = 1
   for (let rest = sequence; rest >= 10; rest = Math.floor(rest / 10)) digits++
   return digits
 }
 
-/** Writes a sequence and the end of its line, up to an offset. Returns where it begins. */
+/** Writes a sequence and its LF so that they end at `end`. Returns where they begin. */
 export function writeSequence(bytes: Uint8Array, sequence: number, end: number): number {
   let at = end - 1
   bytes[at] = LF

@@ -1,5 +1,4 @@
-// What is left where other instances find it once this one has gone: results that nobody has
-// fetched.
+// Keeps results that were not fetched, where other instances find them when this one is gone.
 
 /** A value as it was kept: a head in JSON, and bytes. */
 export interface KeptValue {
@@ -9,8 +8,8 @@ export interface KeptValue {
 
 export interface Keeper {
   /**
-   * Keeps a value under a name that only who it is for can have. `time`: milliseconds. `false`: it
-   * is too much.
+   * Keeps a value under a name that only its recipient can know, for `time` milliseconds. `false`:
+   * there is no room for it.
    */
   keep(name: string, head: object, chunks: readonly Uint8Array[], time: number): boolean
   /** Deletes what has been kept under a name. */

@@ -1,7 +1,7 @@
-// A list whose members know their neighbours: to add one or take one away costs the same, wherever
-// it stands and however many there are.
+// A doubly linked list whose members hold the links: adding and removing take constant time, and
+// allocate nothing.
 
-/** It stands in one list at a time. */
+/** It is in one list at a time. */
 export class Member<T extends Member<T>> {
   earlier: T | undefined
   later: T | undefined
@@ -28,7 +28,7 @@ export class LinkedList<T extends Member<T>> {
     this.#last = member
   }
 
-  /** Takes a member away that is in this list. */
+  /** Removes a member, which must be in this list. */
   delete(member: T): void {
     const { earlier, later } = member
     if (earlier === undefined) this.first = later

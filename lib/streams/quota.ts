@@ -1,18 +1,18 @@
-// What is taken of something for a time, counted by owner: within a bound for all, and one for
-// each.
+// Counts by owner what is taken for a time and given back: within a limit for all owners together,
+// and one for each.
 
-/** The most that an owner may have, where so much is left for all. */
+/** The most that an owner may have while `left` is free. */
 export type MostOfOwner = (left: number, owner: string) => number
 
 /**
- * An owner may have so many times what is left for the others; alone, it gets that part of all: 1
- * is half, 8 is 8/9. So nobody is kept out.
+ * An owner may have `factor` times what is left for the others, so that none is kept out. Alone, it
+ * gets `factor / (factor + 1)` of all: half for 1, 8/9 for 8.
  */
 export function timesTheRest(factor: number): MostOfOwner {
   return left => factor * left
 }
 
-/** The same for every owner. Strangers ('') share nothing but what there is for all. */
+/** A fixed amount for each owner. Unknown owners ('') are limited only by what all may have. */
 export function atMost(amount: number): MostOfOwner {
   return (_left, owner) => (owner === '' ? Infinity : amount)
 }
@@ -23,7 +23,7 @@ export class Quota {
   readonly #byOwner = new Map<string, number>()
   #taken = 0
 
-  /** @param mostOfOwner as much as is left for the others, unless it is said. */
+  /** @param mostOfOwner default: as much as is left for the others. */
   constructor(max: number, mostOfOwner: MostOfOwner = timesTheRest(1)) {
     this.#max = max
     this.#mostOfOwner = mostOfOwner
@@ -33,14 +33,14 @@ export class Quota {
     return this.#taken
   }
 
-  /** Whether there is so much more for this owner now. */
+  /** Whether this owner may take so much more now. */
   has(owner: string, amount: number): boolean {
     const theirs = (this.#byOwner.get(owner) ?? 0) + amount
     const left = this.#max - this.#taken
     return amount <= left && theirs <= this.#mostOfOwner(left, owner)
   }
 
-  /** `false`: there is no more for this owner now. */
+  /** `false`: this owner may not take so much more now. */
   take(owner: string, amount: number): boolean {
     if (!this.has(owner, amount)) return false
     this.#byOwner.set(owner, (this.#byOwner.get(owner) ?? 0) + amount)

@@ -1,14 +1,14 @@
-// Memory that somebody still reads: it counts, and is not used again, until it is released.
+// Memory that a reader still uses: until it is released, it counts and is not reused.
 
 export abstract class Retained {
-  /** What the same reader has retained after it. */
+  /** What the same reader retained next. */
   next: Retained | undefined
   #isReleased = false
 
   /**
-   * Once, however often it is called: two owners of one memory would read each other's messages.
-   * `mayReuse`: nobody can read it any more. Otherwise it only counts no more, and is left to the
-   * garbage collector.
+   * Only the first call counts: a second one could free memory that another reader still uses, and
+   * so show it another owner's messages. `mayReuse`: nothing can read the memory any more. `false`:
+   * it stops counting, and is left to the garbage collector.
    */
   release(mayReuse = true): void {
     if (this.#isReleased) return
@@ -19,7 +19,7 @@ export abstract class Retained {
   protected abstract released(mayReuse: boolean): void
 }
 
-/** What one reader has retained, in the order in which it will have read it. */
+/** What one reader retains, in the order in which it will be done with it. */
 export class RetainedQueue {
   #first: Retained | undefined
   #last: Retained | undefined
@@ -34,7 +34,7 @@ export class RetainedQueue {
     this.#last = retained
   }
 
-  /** It has read the first. */
+  /** The reader is done with the first. */
   releaseFirst(): void {
     const first = this.#first
     if (first === undefined) return

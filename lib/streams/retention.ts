@@ -1,4 +1,4 @@
-// What a stream keeps of what was said, and what goes when there is no room.
+// Which events a stream keeps, and which are evicted when there is no room.
 import type { BackPressure } from './back-pressure.js'
 import type { OutstandingRequests } from './outstanding-requests.js'
 import type { EventLog } from './event-log.js'
@@ -7,7 +7,7 @@ import type { StreamLimits } from './stream-types.js'
 
 /** The stream whose events they are. */
 export interface RetentionHost {
-  /** Events had to go before their time. */
+  /** Events were evicted before their time was over. */
   evictedEarly(): void
 }
 
@@ -32,7 +32,7 @@ export class Retention {
     this.#host = host
   }
 
-  /** Keeps an event, at the cost of older ones. `false`: not even so. */
+  /** Keeps an event, if need be at the cost of older ones. `false`: there is no room even so. */
   keep(bytes: Uint8Array, from: number, to: number): boolean {
     const excess = this.#log.bytes + (to - from) - this.#limits.maxStreamBytes
     if (excess > 0) this.#makeRoom(excess)
@@ -42,8 +42,7 @@ export class Retention {
   }
 
   /**
-   * Keeps a message of our own, however full everything is: without it its client would wait for
-   * ever.
+   * Keeps a message of our own, even beyond the limits: without it, the client would wait for ever.
    */
   keepAnyway(json: string): void {
     const block = encodeMessage(json)
@@ -51,24 +50,24 @@ export class Retention {
     this.#backPressure.count()
   }
 
-  /** Evicts events whose time is over. Requests without an answer stay, whatever their age. */
+  /** Evicts events whose time is over. An open request stays, and so do all events after it. */
   expire(now: number): void {
     this.#log.evict(now - this.#limits.window, this.#lastBeforeOpen)
     this.#noteEvicted()
   }
 
-  /** Memory is short: so many bytes of what has been written go, as far as there are. */
+  /** Memory is short: evicts written events until this many bytes are freed, or none is left. */
   evictWritten(bytes: number): void {
     this.#makeRoom(bytes)
   }
 
-  /** Nothing is kept any longer. `isRecall`: readers that still retain some are cut off. */
+  /** Drops all events. `isRecall`: readers that still retain some of them are cut off. */
   dispose(isRecall: boolean): void {
     this.#log.clear(isRecall)
     this.#backPressure.leave()
   }
 
-  /** Makes room among the written events, whatever their age; unanswered requests go last. */
+  /** Evicts written events, whatever their age; open requests last. */
   #makeRoom(bytes: number): void {
     const log = this.#log
     const held = log.bytes
@@ -79,7 +78,7 @@ export class Retention {
     this.#noteEvicted()
   }
 
-  /** The last event that may go for its age: no request without an answer lies at or before it. */
+  /** The last written event before the oldest open request. */
   get #lastBeforeOpen(): number {
     const { written } = this.#log
     return this.#outstanding.inputWait?.lastBeforeOpen(written) ?? written

@@ -1,4 +1,4 @@
-// The streams that have not ended: how many there are, of whom, and which may make room.
+// The streams that have not ended: how many each owner has, and which may be evicted.
 import type { StreamFault } from '../protocol/errors.js'
 import type { FairShares } from './fair-shares.js'
 import { Quota, timesTheRest } from './quota.js'
@@ -6,8 +6,8 @@ import type { Stream } from './stream.js'
 import { WhenIdle } from './when-idle.js'
 
 /**
- * An owner's running streams may be so many times what is left for the others: alone it gets 8/9,
- * and nobody is kept out.
+ * An owner may have so many times the running streams that are left for the others: alone, it gets
+ * 8/9 of all, and no owner is kept out.
  */
 const FACTOR = 8
 
@@ -60,7 +60,7 @@ export class RunningStreams implements Iterable<Stream> {
     if (stream.kind === 'listen') this.#listening++
   }
 
-  /** `false`: it was none of them. */
+  /** `false`: the stream was not among them. */
   delete(stream: Stream): boolean {
     if (!this.#streams.delete(stream.id)) return false
     if (stream.kind === 'listen') this.#listening--
@@ -69,8 +69,8 @@ export class RunningStreams implements Iterable<Stream> {
   }
 
   /**
-   * A parked listen channel with nothing to say: its client loses nothing, the endpoint opens it a
-   * new one. Not one whose owner has less than the one that wants the room.
+   * A listen channel without a client and with nothing to deliver: its client loses nothing, as the
+   * endpoint opens a new one. Not one whose owner has less than the owner that wants the room.
    */
   idleListener(wantedBy: string): Stream | undefined {
     const most = this.#shares.sizeOf(wantedBy)
@@ -99,7 +99,7 @@ export class RunningStreams implements Iterable<Stream> {
     for (const stream of [...this]) if (stream.kind === 'request') stream.fail(fault)
   }
 
-  /** Some may have ended, all that was to be done about that included. */
+  /** Calls may have ended, and all that follows from their end has been done. */
   checkCalls(): void {
     this.#callsOver.check()
   }

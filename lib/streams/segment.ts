@@ -1,31 +1,31 @@
-// A segment: memory for a run of events, retained by sockets while they write it, and used again
-// after that.
+// A segment: memory for a run of events, retained by sockets while they write it, and reused
+// afterwards.
 import { Retained } from './retained.js'
 
-/** Bytes of a full-grown segment; only these are used again. */
+/** Bytes up to which segments grow; only memory of exactly this size is reused. */
 export const LARGEST_SEGMENT = 64 * 1024
-/** Memory that is kept for new events: fresh memory costs more than the copy that fills it. */
+/** How many free segments are kept: new memory costs more than the copy that fills it. */
 const MOST_FREE = 256
 
 const free: Buffer[] = []
 const NO_ENDS: number[] = []
-/** So many numbers take less in an array of 16 bits each, whatever that takes by itself. */
+/** From this many on, numbers take less memory in a `Uint16Array`, in spite of its own size. */
 const MANY_ENDS = 64
 
 /** Where the memory of segments is counted. */
 export interface SegmentKeeper {
-  /** Its memory is nobody's any more. */
+  /** Its memory counts no longer. */
   uncount(segment: Segment): void
   /**
-   * Its events are gone, and somebody still reads them: it counts until they are released, or
+   * Its events are evicted, but readers still retain them: it counts until they are released or
    * recalled.
    */
   lingers(segment: Segment): void
 }
 
-/** Who retains memory of a segment. */
+/** A reader that retains memory of a segment. */
 export interface SegmentReader {
-  /** The memory is wanted back before it was released. */
+  /** The memory is needed before the reader has released it: it is to give it up soon. */
   recalled(): void
 }
 
@@ -38,7 +38,7 @@ export interface Batch {
   readonly segment: Segment
 }
 
-/** The same, whose bytes do not change until it is released: they are written without a copy. */
+/** A batch whose bytes do not change until its release, so that they are written without a copy. */
 export class RetainedBatch extends Retained implements Batch {
   readonly bytes: Uint8Array
   readonly last: number
@@ -66,30 +66,30 @@ export class Segment {
   readonly bytes: Buffer
   /** The sequence of its first event. */
   readonly first: number
-  /** Bytes of all events of its log before its first. */
+  /** Bytes of all events that its log has had before its first. */
   readonly offset: number
-  /** Where each event ends but the last, which ends at `used`. */
+  /** Where each event ends except the last, which ends at `used`. */
   #ends: number[] | Uint16Array = NO_ENDS
   /** How many events there are. */
   count = 0
   used = 0
   /** When the newest of its written events went out; 0 before. */
   writtenAt = 0
-  /** The newest of those that retain it. */
+  /** The newest batch that retains it; the others are linked to it. */
   #retained: RetainedBatch | undefined
   #isEvicted = false
   #isCounted = true
   #mayReuse = true
   readonly #keeper: SegmentKeeper
-  /** For whom it is counted. */
+  /** The owner for whom it counts. */
   readonly owner: string
 
   constructor(capacity: number, first: number, offset: number, keeper: SegmentKeeper, owner = '') {
     this.#keeper = keeper
     this.owner = owner
     const recycled = capacity === LARGEST_SEGMENT ? free.pop() : undefined
-    // Never from Node's pool, which would keep other people's bytes alive with ours; never cleared,
-    // it is filled before it is read.
+    // Not from Node's pool, where one slice keeps all others in memory; and not zeroed, as it is
+    // written before it is read.
     this.bytes = recycled ?? Buffer.allocUnsafeSlow(capacity)
     this.first = first
     this.offset = offset
@@ -107,15 +107,15 @@ export class Segment {
 
   /** Notes that an event ends there. */
   endAt(end: number): void {
-    // The second without `push`, which makes room for 17 at once: most segments of a call that
-    // waits have few.
+    // A literal for the first end: `push` on an empty array makes room for 17, and most segments of
+    // a call that waits have few events.
     if (this.count === 1) this.#ends = [this.used]
     else if (this.count > 1) (this.#ends as number[]).push(this.used)
     this.used = end
     this.count++
   }
 
-  /** There will be no more events in it. What is larger than 16 bits can tell has but one. */
+  /** No event is added any more. Above 64 KiB it has one event only: all `#ends` fit 16 bits. */
   seal(): void {
     if (this.#ends.length >= MANY_ENDS) this.#ends = Uint16Array.from(this.#ends)
   }
@@ -151,8 +151,8 @@ export class Segment {
   }
 
   /**
-   * Its events are no longer kept. `isRecallable`: who still reads them may be cut off where memory
-   * is short. Not so while the stream runs: its reader would come back, and find them gone.
+   * Its events are no longer kept. `isRecallable`: readers that retain them may be cut off when
+   * memory is short. Not while the stream runs: the client would come back and find them gone.
    */
   evict(isRecallable = true): void {
     this.#isEvicted = true
@@ -161,12 +161,11 @@ export class Segment {
   }
 
   /**
-   * Wants the bytes back from all readers. It counts no more from here on, as their memory is free
-   * in a moment.
+   * Asks all readers to give the memory back. It stops counting at once, as it is free in a moment.
    */
   recall(): void {
     this.#uncount()
-    // They may release it at once.
+    // Collected first: a reader may release its batch at once, which unlinks it.
     const readers: SegmentReader[] = []
     for (let batch = this.#retained; batch !== undefined; batch = batch.earlier)
       readers.push(batch.reader)

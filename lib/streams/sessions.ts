@@ -3,17 +3,17 @@
 import { FairStore } from './fair-store.js'
 import { isOversizedId } from '../protocol/json-rpc.js'
 
-/** What a client has declared of the streams that it takes (SEP-2532). */
+/** What a client has declared about receiving resources as streams (SEP-2532). */
 export interface ResourceStreaming {
-  /** Bytes; `Infinity`: it has named no limit; `NaN`: it has named one that is none. */
+  /** In bytes. `Infinity`: the client has set no limit; `NaN`: it has sent an invalid one. */
   readonly maxStreamSize: number
 }
 
 interface SessionFacts {
   readonly revision: string | undefined
-  /** Its client has fetched a stream URL: it follows links, whether it announced that or not. */
+  /** Its client has fetched a stream URL, so it follows links, whether it announced that or not. */
   readonly followsLinks: boolean
-  /** Its client has sent an answer at once: it keeps none until it is its turn. */
+  /** Its client has sent an answer at once, so it does not keep answers until the hand-off. */
   readonly isDirect: boolean
   readonly resourceStreaming: ResourceStreaming | undefined
   /** Its client has declared the Streams draft in `initialize`. */
@@ -29,12 +29,12 @@ const NOTHING: SessionFacts = {
 }
 
 /**
- * A bounded memory: of a session that was forgotten, the protocol version header still tells the
- * revision. A session id alone says nothing, as anybody may name any: what one owner does in a
- * session is not true of another's.
+ * Bounded: when the facts of a session are evicted, the revision is read from
+ * `MCP-Protocol-Version`. Facts are kept by owner and session id, because a client can send any
+ * session id, and must not change what is known of another owner's session.
  */
 export class Sessions {
-  /** Hears of each session that an endpoint has opened. */
+  /** Called for each session that an endpoint has opened. */
   onOpened: (sessionId: string, owner: string) => void = () => undefined
   readonly #facts: FairStore<SessionFacts>
 
@@ -72,7 +72,7 @@ export class Sessions {
     this.onOpened(sessionId, owner)
   }
 
-  /** Its client has said in `initialize` whether it can receive resources as streams. */
+  /** Notes what its client has said in `initialize` about receiving resources as streams. */
   declare(
     owner: string,
     sessionId: string,

@@ -1,26 +1,27 @@
-// The bytes that all logs together may hold, and who gives some up where room is wanted.
+// The bytes that all logs together may hold, and what is evicted when there is no room.
 import type { ByteBudget } from './event-log.js'
 import { FairShares } from './fair-shares.js'
 import { LARGEST_SEGMENT, type Segment } from './segment.js'
 import type { Stream } from './stream.js'
 
-/**
- * The part of all bytes from which on endpoints are asked to wait, before anything has to fail.
- */
+/** From this part of all bytes on, endpoints are asked to wait, before any stream has to fail. */
 const TIGHT = 7 / 8
 
 export class SharedBytes implements ByteBudget {
-  /** What each owner has: bytes, and for each stream as many more as it gets on the average. */
+  /**
+   * What each owner has: its bytes, and `maxBytes / maxStreams` more for each stream. What may be
+   * evicted of it are its finished streams.
+   */
   readonly shares = new FairShares<Stream>()
-  /** The same, of running streams with events that have been written. */
+  /** The same sizes; what may be evicted are the written events of running streams. */
   readonly #written = new FairShares<Stream>()
-  /** Memory of events that are gone, and that sockets have not taken yet; the oldest first. */
+  /** Segments whose events are evicted, but not yet taken by all sockets; the oldest first. */
   readonly #lingering = new Set<Segment>()
   readonly #max: number
   readonly #evictFinished: (wantedBy: string | undefined) => boolean
   #taken = 0
 
-  /** @param evictFinished evicts a finished stream. `false`: none may, for who wants the room. */
+  /** @param evictFinished evicts a finished stream. `false`: none may be, for this owner. */
   constructor(max: number, evictFinished: (wantedBy: string | undefined) => boolean) {
     this.#max = max
     this.#evictFinished = evictFinished
@@ -30,30 +31,30 @@ export class SharedBytes implements ByteBudget {
     return this.#taken
   }
 
-  /** They are nearly used up, and nobody would make room for this owner. */
+  /** The bytes are nearly used up, and nothing may be evicted for this owner. */
   isTight(owner: string): boolean {
     const isNearlyFull = this.#taken > this.#max * TIGHT
     return isNearlyFull && (this.shares.next(owner) ?? this.#written.next(owner)) === undefined
   }
 
-  /** Makes room for something more of an owner's, if there is none. `false`: none can be made. */
+  /** Makes room for one more stream of an owner, if there is none. `false`: none can be made. */
   makeRoom(owner: string): boolean {
     while (this.#taken >= this.#max) if (!this.#evict(owner)) return false
     return true
   }
 
-  /** An owner's share is another one. */
+  /** An owner's share grows, or shrinks. */
   grow(owner: string, by: number): void {
     this.shares.grow(owner, by)
     this.#written.grow(owner, by)
   }
 
-  /** A running stream has events that have been written: they may go. It is in no other list. */
+  /** A running stream has written events, which may be evicted. It is in no other list. */
   mayEvict(stream: Stream): void {
     this.#written.put(stream.owner, stream)
   }
 
-  /** It has none, or does not run any more. */
+  /** The stream has no such events, or no longer runs. */
   mayNotEvict(stream: Stream): void {
     this.#written.drop(stream.owner, stream)
   }
@@ -62,7 +63,7 @@ export class SharedBytes implements ByteBudget {
 
   reserve(bytes: number, isUrgent = false, owner = ''): boolean {
     while (this.#taken + bytes > this.#max) {
-      // What is urgent is short, and is not refused: then the owner that has most makes room.
+      // Urgent events are small and never refused: whichever owner has most makes room for them.
       if (this.#evict(isUrgent ? undefined : owner)) continue
       if (!isUrgent) return false
       break
@@ -89,7 +90,7 @@ export class SharedBytes implements ByteBudget {
     this.grow(owner, bytes)
   }
 
-  /** `false`: nothing is left that could go, for the owner that wants the room. */
+  /** `false`: nothing is left that may be evicted for this owner. */
   #evict(owner: string | undefined): boolean {
     const isRunningFirst = this.#written.most > this.shares.most
     if (isRunningFirst && this.#evictWritten(owner)) return true
@@ -100,7 +101,7 @@ export class SharedBytes implements ByteBudget {
     return oldest !== undefined
   }
 
-  /** Drops what a running stream has written: of one of the owner's that has most. */
+  /** Evicts written events of a running stream, one of the owner that has most. */
   #evictWritten(wantedBy: string | undefined): boolean {
     for (;;) {
       const stream = this.#written.next(wantedBy)

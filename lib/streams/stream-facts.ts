@@ -1,10 +1,10 @@
-// What a stream is from its beginning to its end.
+// The facts of a stream, which are known when it is opened.
 import { Member } from './linked-list.js'
 import type { RequestId } from '../protocol/json-rpc.js'
 import type { ClientProfile } from '../protocol/revisions.js'
 import type { StreamIdentity, StreamInit, StreamKind } from './stream-types.js'
 
-/** `Self`: the stream itself, which stands in a list of those that may make room. */
+/** `Self`: the stream itself, as a member of a list of what may be evicted. */
 export class StreamFacts<Self extends Member<Self>> extends Member<Self> implements StreamIdentity {
   readonly id: string
   readonly kind: StreamKind
@@ -18,7 +18,7 @@ export class StreamFacts<Self extends Member<Self>> extends Member<Self> impleme
   readonly isHandshake: boolean
   /** It lasts no longer than its one connection. */
   readonly isEphemeral: boolean
-  /** What its call is kept by, if that has an `Idempotency-Key`. */
+  /** What its call is kept under, if that has an `Idempotency-Key`. */
   readonly callKey: string | undefined
 
   constructor(init: StreamInit) {

@@ -1,5 +1,5 @@
-// How streams are found by what they have in common, where nobody names their ids: by session, by
-// owner, by the requests that they answer, by a ping.
+// Finds streams where their ids are not given: by session, by owner, by the requests that they
+// answer, by a ping.
 import { nanoid } from 'nanoid'
 import type { RequestId } from '../protocol/json-rpc.js'
 import { Groups } from './groups.js'
@@ -7,7 +7,7 @@ import type { Stream } from './stream.js'
 
 export class StreamIndex {
   readonly #bySession = new Groups<Stream>()
-  /** Of streams without a session; those of nobody in particular are not listed to anybody. */
+  /** Streams without a session. Those of an unknown owner are left out: nobody can list them. */
   readonly #byOwner = new Groups<Stream>()
   /** Streams whose clients have been sent a ping of ours, by its id. */
   readonly #pinged = new Map<string, Stream>()
@@ -25,14 +25,14 @@ export class StreamIndex {
     else this.#bySession.delete(sessionId, stream)
   }
 
-  /** Names a ping of ours that goes out on a stream. */
+  /** Makes the id of a ping that we send on a stream. */
   namePing(stream: Stream): string {
     const id = `mcp-streams-ping-${nanoid()}`
     this.#pinged.set(id, stream)
     return id
   }
 
-  /** The stream that a ping of ours went out on. */
+  /** The stream on which we have sent a ping with this id. */
   findPinged(id: RequestId): Stream | undefined {
     return typeof id === 'string' ? this.#pinged.get(id) : undefined
   }
@@ -54,8 +54,8 @@ export class StreamIndex {
   }
 
   /**
-   * One owner's live streams that answer requests, by request id; none where it is not certain
-   * which one does.
+   * One owner's running streams that answer these requests, by request id. An id that two streams
+   * answer is left out.
    */
   findByRequests(
     requestIds: readonly RequestId[],

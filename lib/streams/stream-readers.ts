@@ -1,5 +1,5 @@
-// Who follows a stream: the newest reader, those that make way for it, and for how long the stream
-// may be without one.
+// The readers of a stream: the newest one, older ones that make way for it, and how long the stream
+// may be without any.
 import { type DueQueue, Waiting } from './due-queue.js'
 import type { ByteBudget } from './event-log.js'
 import { Retained } from './retained.js'
@@ -14,21 +14,21 @@ export interface StreamReadersHost {
   readonly budget: ByteBudget
   /** Where it waits for a reader or a sign of life before it is abandoned. */
   readonly abandonments: DueQueue
-  /** Nobody came back. */
+  /** No client came back in time. */
   abandon(): void
 }
 
 export class StreamReaders {
-  /** Who follows the stream now. */
+  /** The reader that follows the stream now. */
   current: Reader | undefined
-  /** How many there have been: makes the ids of primers advance. */
+  /** How many readers there have been: makes the ids of primers advance. */
   count = 0
-  /** Where the newest one started: what a client without a cursor may have missed. */
+  /** The cursor of the newest one: a client without a cursor may have missed all that follows. */
   start = 0
-  /** The connection of the request that has opened the stream has not followed yet. */
+  /** The connection of the request that has opened the stream is yet to follow it. */
   isConnecting: boolean
   #takeOvers: TakeOvers | undefined
-  /** Waits while there is no reader: most streams have one to their end. */
+  /** Waits while there is no reader. Made on demand: most streams have a reader to their end. */
   #abandonment: Waiting | undefined
   readonly #host: StreamReadersHost
 
@@ -37,7 +37,7 @@ export class StreamReaders {
     this.#host = host
   }
 
-  /** The newest reader follows. Returns the one before, which is to make way for it. */
+  /** A new reader follows. Returns the one before it, which is to make way. */
   follow(reader: Reader, cursor: number): Reader | undefined {
     const older = this.current
     this.current = reader
@@ -53,7 +53,7 @@ export class StreamReaders {
     this.#takeOvers.makeWay(older)
   }
 
-  /** Passes a block without an event on to the one that there is now. */
+  /** Passes a block without an event on to the current reader, if there is one. */
   comment(bytes: Uint8Array): void {
     const { budget, owner } = this.#host
     const size = bytes.length
@@ -75,13 +75,13 @@ export class StreamReaders {
     host.abandonments.add((this.#abandonment ??= new Waiting(() => host.abandon())))
   }
 
-  /** Nobody is waited for any more. */
+  /** Stops waiting for a reader. */
   stop(): void {
     this.#abandonment?.stop()
     this.#abandonment = undefined
   }
 
-  /** The stream is over: those that make way need not wait for their end. */
+  /** The stream has ended: readers that make way need not wait any longer. */
   endOlder(): void {
     this.#takeOvers?.endAll()
   }

@@ -1,4 +1,4 @@
-// All streams of this process: who is alive, who is finished, and how many there may be.
+// All streams of this process: which of them run, which have ended, and how many there may be.
 import { now } from '../protocol/clock.js'
 import type { StreamError } from '../protocol/errors.js'
 import type { Here } from './directory.js'
@@ -41,17 +41,18 @@ export class StreamRegistry implements StreamHost<Stream> {
   readonly #sessions: Pick<Sessions, 'answersDirectly'> | undefined
   readonly #remember: ((stream: Stream) => void) | undefined
   readonly #running: RunningStreams
+  /** Bytes that each stream counts for beside its events: what it gets of `maxBytes` on average. */
   readonly #place: number
   readonly #finished: FinishedStreams
   #evictions = 0
   readonly #sweep: Sweep
   #isClosing = false
-  /** Clients that are disconnected can come back by another instance, which relays them. */
+  /** Clients that are disconnected can come back through another instance, which relays them. */
   #mayMove = false
 
   /**
-   * @param sessions what is known of how their clients answer.
-   * @param remember is given each stream that is kept no longer. Default: a tombstone stays.
+   * @param sessions says of which sessions the clients send their answers at once.
+   * @param remember called with each stream that is no longer kept. Default: leave a tombstone.
    */
   constructor(
     limits: RegistryLimits,
@@ -74,10 +75,7 @@ export class StreamRegistry implements StreamHost<Stream> {
     )
   }
 
-  /**
-   * Opens a stream, or refuses: with everything live and full, or as much of it this owner's as may
-   * be, the response is better left alone than kept by halves.
-   */
+  /** Opens a stream. `undefined`: there is no room, and the response is better left untouched. */
   open(init: StreamInit, producer: Producer): Stream | undefined {
     const { owner } = init
     if (!this.hasRoom(owner)) return undefined
@@ -92,7 +90,7 @@ export class StreamRegistry implements StreamHost<Stream> {
     return stream
   }
 
-  /** Tells operators of a stream that its client does not know of: it is to be kept after all. */
+  /** Tells operators of a stream. Called by the opener for `isUnknown` ones, once they are kept. */
   announce(stream: Stream): void {
     this.#notify('created', stream, undefined)
   }
@@ -103,7 +101,7 @@ export class StreamRegistry implements StreamHost<Stream> {
     return stream === undefined ? this.#finished.find(id) : { kind: 'local', value: stream }
   }
 
-  /** Streams that have ended, of which a client may have been given something just now. */
+  /** Ended streams that are yet to be delivered, or were in the last `time` milliseconds. */
   endedSince(time: number): Stream[] {
     return this.#finished.since(time)
   }
@@ -120,7 +118,7 @@ export class StreamRegistry implements StreamHost<Stream> {
     this.#running.checkCalls()
   }
 
-  /** Lets a finished stream go before its time. */
+  /** Drops a finished stream before its time is over. */
   drop(stream: Stream): void {
     this.#keepNoLonger(stream, false)
   }
@@ -136,9 +134,9 @@ export class StreamRegistry implements StreamHost<Stream> {
   }
 
   /**
-   * The process is about to end: no sweep any more, and a stream whose client does not come back
-   * soon is abandoned, so that its endpoint does not keep the process alive. What is kept stays
-   * readable meanwhile. `abandonAfter`: `Infinity` where other instances let clients in.
+   * The process is about to end: sweeps stop, and a stream whose client does not come back within
+   * `abandonAfter` milliseconds is abandoned, so that its endpoint does not keep the process alive.
+   * What is kept can still be read. `Infinity`: clients can come back through other instances.
    */
   beginClosing(abandonAfter: number): void {
     this.#sweep.close()
@@ -193,13 +191,13 @@ export class StreamRegistry implements StreamHost<Stream> {
   }
 
   #keep(stream: Stream): void {
-    // Nobody can come back for one that lasts no longer than its connection.
+    // No client can come back to a stream that lasts no longer than its connection.
     if (stream.isEphemeral && !stream.hasReader) return this.#keepNoLonger(stream, false)
     this.#finished.keep(stream)
     this.#sweep.begin()
   }
 
-  /** Whether a stream of this owner's may be opened; makes room for it where that can be done. */
+  /** Whether this owner may open a stream; makes room for it if it must and can. */
   hasRoom(owner: string): boolean {
     const { maxStreams } = this.limits
     while (!this.#running.hasRoom(owner)) if (!this.#evictIdleListener(owner)) return false
@@ -209,7 +207,7 @@ export class StreamRegistry implements StreamHost<Stream> {
     return this.budget.makeRoom(owner)
   }
 
-  /** `false`: there is none that may go. */
+  /** `false`: there is none that may be evicted for this owner. */
   #evictIdleListener(owner: string): boolean {
     const stream = this.#running.idleListener(owner)
     if (stream === undefined) return false
@@ -226,7 +224,7 @@ export class StreamRegistry implements StreamHost<Stream> {
     if (isEviction) this.evicted(stream)
   }
 
-  /** It does not run any more. */
+  /** The stream no longer runs. */
   #leave(stream: Stream): void {
     if (this.#running.delete(stream)) this.budget.mayNotEvict(stream)
   }
@@ -240,7 +238,7 @@ export class StreamRegistry implements StreamHost<Stream> {
     this.budget.grow(stream.owner, -this.#place)
   }
 
-  /** `false`: there is nothing left. */
+  /** `false`: nothing is left that may expire. */
   #expire(): boolean {
     const at = now()
     for (const stream of this.#running) stream.retention.expire(at)

@@ -1,5 +1,5 @@
-// What a stream is to those around it: its states, the facts it is born with, who reads and writes
-// it, and who keeps it.
+// The types around a stream: its states, what it is opened with, its reader and its producer, its
+// limits and its host.
 import type { StreamError } from '../protocol/errors.js'
 import type { DueQueue } from './due-queue.js'
 import type { ByteBudget } from './event-log.js'
@@ -13,7 +13,7 @@ import type { UndeliveredLimits, UndeliveredQuota } from './undelivered-quota.js
  * - `live`: the endpoint writes, or may write.
  * - `waiting`: it waits for its client's answers, and no connection is held.
  * - `completed`: it has ended, with all its responses.
- * - `failed`: it has ended without; a JSON-RPC error took the place of each missing response.
+ * - `failed`: it has ended without all of them; each missing one was replaced by a JSON-RPC error.
  * - `cancelled`: its client has cancelled it.
  * - `abandoned`: its client did not come back in time.
  */
@@ -29,7 +29,7 @@ export const TRANSITIONS: Record<StreamState, readonly StreamState[]> = {
   abandoned: []
 }
 
-/** Of such a stream nothing is kept, and nobody may know whose it was. */
+/** Nothing is kept of such a stream: the Streams draft's methods answer as if it were unknown. */
 export function isForgotten({ state }: { readonly state: StreamState }): boolean {
   return state === 'abandoned' || state === 'cancelled'
 }
@@ -37,11 +37,11 @@ export function isForgotten({ state }: { readonly state: StreamState }): boolean
 /** What a stream is for: the responses to requests, or a session's listen channel (GET). */
 export type StreamKind = 'request' | 'listen'
 
-/** The facts that a stream is born with, and that its tombstone keeps. */
+/** The facts that a stream is opened with, and that its tombstone keeps. */
 export interface StreamIdentity {
   readonly id: string
   readonly kind: StreamKind
-  /** Who may resume it; '' for nobody in particular. */
+  /** Who may resume it; '' if the owner is unknown. */
   readonly owner: string
   /** The requests that it answers; empty for a listen channel. */
   readonly requestIds: readonly RequestId[]
@@ -54,8 +54,8 @@ export interface StreamInit extends StreamIdentity {
   /** How the client that asked for it is treated. */
   readonly profile: ClientProfile
   /**
-   * Set where the client is told of its stream in messages (Streams draft):
-   * `notifications/stream/create` first, `end` last.
+   * Set if messages tell the client of its stream (Streams draft): `notifications/stream/create`
+   * first, `notifications/stream/end` last.
    */
   readonly resumeInterval?: ResumeInterval | undefined
   /**
@@ -64,21 +64,21 @@ export interface StreamInit extends StreamIdentity {
    */
   readonly isEphemeral?: boolean | undefined
   /**
-   * Its client has been given something else for its call, and does not know of it: no request
-   * names it, and operators hear of it once it is announced.
+   * Its client gets an interim result and never learns of this stream, so it is in no index.
+   * Operators are told of it by `announce`, once it is certain that it is kept.
    */
   readonly isUnknown?: boolean | undefined
-  /** It answers `initialize`: once that is done, nobody wants to hear of it in a list. */
+  /** It answers `initialize`; clients that list their streams are not told of it. */
   readonly isHandshake?: boolean | undefined
-  /** A connection follows it before anything else happens; `missed` is called where it cannot. */
+  /** A connection is about to follow it; `missed` is called if it cannot. */
   readonly isConnecting?: boolean | undefined
-  /** Its call has an `Idempotency-Key`: what it is kept by. */
+  /** What its call is kept under, if that has an `Idempotency-Key`. */
   readonly callKey?: string | undefined
 }
 
 /**
- * Follows a stream: one client connection, or another consumer. It pulls; the stream only
- * says when there is something.
+ * Follows a stream: one client connection, or another consumer. It pulls: the stream only tells it
+ * when there is something to read.
  */
 export interface Reader {
   /**
@@ -86,22 +86,23 @@ export interface Reader {
    */
   wake(): void
   /**
-   * The stream has ended: what there is goes out now, because the producer may close the server
-   * next, or end the process.
+   * The stream has ended: what is left is written now, because the producer may close the server or
+   * end the process next.
    */
   finish(): void
   /** A newer reader has taken this one's place: it ends. */
   takeOver(): void
-  /** The same, but it ends later: `takeOver` follows. */
+  /** A newer reader has taken this one's place: it ends later, when `takeOver` is called. */
   giveWay(): void
   /**
-   * A block without an event, from the producer: worth passing on now, never worth keeping. It
-   * counts until it is released.
+   * A block without an event, from the producer: passed on now or never, and not kept. It counts
+   * until `retained` is released.
    */
   comment(bytes: Uint8Array, retained: Retained): void
   /**
-   * The server wants it gone, and back after `retry` milliseconds. `false`: it would not come back,
-   * so it stays. `isPresumed`: it comes back, whatever its revision says.
+   * Ends the connection; its client is to come back after `retry` milliseconds. `false`: the client
+   * would not come back, so the connection stays. `isPresumed`: the client is presumed to come
+   * back, whatever its revision says.
    */
   disconnect(retry?: number, isPresumed?: boolean): boolean
 }
@@ -110,22 +111,18 @@ export interface Reader {
 export interface Producer {
   /** There is room again after `append` had returned `false`. */
   drain(): void
-  /**
-   * Nobody will answer these requests of the producer's any more: its stream has been abandoned.
-   */
+  /** These requests of the producer will not be answered: its stream has been abandoned. */
   unanswered(requestIds: readonly RequestId[]): void
   /** The stream has ended, in any state: nothing more is wanted from the producer. */
   release(): void
 }
 
 export interface StreamLimits {
-  /** Milliseconds for which written events stay. */
+  /** Milliseconds for which written events are kept. */
   readonly window: number
   /** Bytes of one stream's events; unwritten ones beyond it fail the stream. */
   readonly maxStreamBytes: number
-  /**
-   * What may lie in the log that no connection was given. Absent: `maxStreamBytes` alone counts.
-   */
+  /** How much of the log may be undelivered. Absent: only `maxStreamBytes` limits that. */
   readonly unsent?: UndeliveredLimits | undefined
   /** Bytes of one event. */
   readonly maxEventBytes: number
@@ -135,8 +132,8 @@ export interface StreamLimits {
    */
   readonly handoffQuiet: number
   /**
-   * The same for a client of which that is not known: it is disconnected, and shows it by how it
-   * comes back.
+   * The same for a client of which it is not known whether it follows links: it is disconnected,
+   * and shows that by how it comes back.
    */
   readonly handoffAfter: number
 }
@@ -150,14 +147,14 @@ export interface RegistryLimits extends StreamLimits {
   readonly maxStreams: number
 }
 
-/** What a stream needs of the table that it lives in. */
+/** What a stream needs from the registry that it is in. */
 export interface StreamHost<Stream> {
   readonly limits: StreamLimits
   readonly budget: ByteBudget
   readonly unsent: UndeliveredQuota | undefined
   /**
-   * All streams together are close to their limit, and none would make room for this owner's: who
-   * can wait should.
+   * All streams together are close to their limit, and nothing may be evicted for this owner:
+   * producers that can wait should do so.
    */
   isTight(owner: string): boolean
   /** Where running streams wait for a reader or a sign of life before they are abandoned. */
@@ -172,10 +169,10 @@ export interface StreamHost<Stream> {
   waiting(stream: Stream): void
   /** It has left `live` or `waiting` for good. */
   ended(stream: Stream, error: StreamError | undefined): void
-  /** Some of its events have been written, and are kept in case the wire has lost them. */
+  /** Some of its events have been written, and are now kept only in case the wire has lost them. */
   written(stream: Stream): void
   /** Its reader came or went. */
   readerChanged(stream: Stream): void
-  /** Events that were still inside the window had to go. */
+  /** Events were evicted that were still inside the window. */
   evicted(stream: Stream): void
 }

@@ -4,7 +4,7 @@ import { outsideOfCalls, Timer } from './timer.js'
 
 const SHORTEST = 1000
 const LONGEST = 30_000
-/** What is kept for a time is kept a quarter of it longer at the most. */
+/** Looks in a lifetime: what expires goes at most a quarter of it late, or `SHORTEST` if longer. */
 const SWEEPS = 4
 
 export class Sweep {
@@ -36,7 +36,7 @@ export class Sweep {
     this.#timer.stop()
   }
 
-  /** Nothing is ended by time from now on. */
+  /** Nothing expires by this sweep from now on. */
   close(): void {
     this.#isClosed = true
     this.stop()
@@ -48,7 +48,7 @@ export class Sweep {
   }
 }
 
-/** Milliseconds between looks at what is kept for so many milliseconds. */
+/** Milliseconds between looks at what is kept for `lifetime` milliseconds. */
 export function sweepPeriod(lifetime: number): number {
   return Math.min(LONGEST, Math.max(SHORTEST, lifetime / SWEEPS))
 }

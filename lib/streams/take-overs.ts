@@ -1,5 +1,5 @@
-// How the readers of a stream make way for newer ones: at once, but for clients that keep taking
-// each other's place.
+// How the readers of a stream make way for newer ones: at once, or later and later if clients keep
+// taking each other's place.
 import { now } from '../protocol/clock.js'
 import { Timer } from './timer.js'
 import type { Reader } from './stream-types.js'
@@ -7,15 +7,15 @@ import type { Reader } from './stream-types.js'
 /** Milliseconds: a reader that is taken over sooner was short-lived. */
 const SHORT_LIFE = 5000
 /**
- * So many short-lived readers in a row end at once: a client behind a bad network comes back often,
- * and to nobody's harm.
+ * How many short-lived readers in a row end at once: on a bad network, a client may well come back
+ * often.
  */
 const FREE = 5
 const FIRST_DELAY = 250
 const LONGEST_DELAY = 30_000
 /**
- * Readers that wait for their end at a time: a client that does not wait for it must not hold any
- * number of sockets.
+ * How many readers may wait for their end at a time: a client that keeps coming back must not hold
+ * any number of sockets.
  */
 const MOST_WAITING = 4
 
@@ -32,8 +32,8 @@ export class TakeOvers {
   readonly #waiting = new Set<Superseded>()
 
   /**
-   * Two clients of one stream end each other, and come back as soon as they see it: so they are
-   * ended later and later.
+   * Two clients of one stream take each other's place, and each comes back as soon as it is ended:
+   * to slow that down, each is ended later than the one before.
    */
   makeWay(older: Reader): void {
     const delay = this.#nextDelay()
@@ -46,7 +46,7 @@ export class TakeOvers {
     older.giveWay()
   }
 
-  /** The stream is over: nobody comes back to it for more. */
+  /** The stream has ended: no client comes back to it for more. */
   endAll(): void {
     for (const superseded of [...this.#waiting]) this.#end(superseded)
   }
@@ -59,7 +59,7 @@ export class TakeOvers {
 
   #nextDelay(): number {
     const at = now()
-    // The client that is to come back waits for its delay, so the newer reader lives longer.
+    // A delayed reader comes back later by its delay, so the newer one lives longer by as much.
     const isShort = this.#row === 0 || at - this.#lastAt < SHORT_LIFE + 2 * this.#delay
     this.#row = isShort ? this.#row + 1 : 1
     this.#lastAt = at

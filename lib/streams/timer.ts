@@ -15,7 +15,7 @@ export class Timer {
     this.#timer.unref?.()
   }
 
-  /** The same time once more, from now on: cheaper than a start. */
+  /** Starts the same time again from now on, at less cost than `start`. */
   refresh(): void {
     this.#timer?.refresh?.()
   }

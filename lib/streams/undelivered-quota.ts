@@ -21,7 +21,7 @@ export interface UndeliveredLimits {
 class Tally {
   messages = 0
   bytes = 0
-  /** Streams that count towards it; with the last one it goes. */
+  /** How many streams count towards it; the tally is deleted with the last one. */
   streams = 0
   readonly name: string
   readonly #limit: UndeliveredLimit
@@ -45,7 +45,7 @@ class Tally {
 
 /** Whose streams they are. */
 export interface UndeliveredOwner {
-  /** '' is nobody in particular: strangers do not share a limit. */
+  /** '' if it is unknown: strangers do not share a limit. */
   readonly owner: string
   readonly sessionId: string | undefined
 }
@@ -65,12 +65,12 @@ export class UndeliveredQuota {
     return this.#sessions.size + this.#owners.size
   }
 
-  /** The part that a new stream has in them. */
+  /** Adds a new stream to its tallies, and returns its share of them. */
   share({ owner, sessionId }: UndeliveredOwner): UndeliveredShare {
     const { stream, session, owner: ofOwner } = this.#limits
     return new UndeliveredShare(
       stream,
-      // With the owner, who proves who he is: a session id may be of the client's choosing.
+      // By owner and id: a client may choose its session id, but has to prove its owner.
       sessionId === undefined
         ? undefined
         : join(this.#sessions, `${owner.length}:${owner}${sessionId}`, session),
@@ -85,7 +85,7 @@ function join(tallies: Map<string, Tally>, name: string, limit: UndeliveredLimit
   return tally
 }
 
-/** One stream's part. */
+/** What one stream has unread, as part of its tallies. */
 export class UndeliveredShare {
   #messages = 0
   #bytes = 0
@@ -120,15 +120,15 @@ export class UndeliveredShare {
     return this.#messages >= this.#limit.messages || this.#bytes >= this.#limit.bytes
   }
 
-  /** Less than half of that: who waited may go on. */
+  /** Less than half of that is used: a producer that waits may go on. */
   get hasRoom(): boolean {
     return this.#messages < this.#limit.messages / 2 && this.#bytes < this.#limit.bytes / 2
   }
 
   /**
-   * All streams of its session, or of its owner, have as much as they may. One that has nothing
-   * unsent itself may be given one event all the same: a call must not fail for what others have
-   * left unread.
+   * The streams of its session, or of its owner, have together as much as they may. A stream that
+   * has nothing unsent itself may still take one event: a call must not fail because other calls
+   * were left unread.
    */
   get isCrowded(): boolean {
     if (this.#messages === 0) return false
