@@ -1,5 +1,5 @@
-// Whether the endpoint has taken what a request brings that has no response: answers, and
-// cancellations. The rule is that of all admissions: it refuses by a status or a JSON-RPC error.
+// Whether the endpoint has accepted messages that have no response: answers, and cancellations. As
+// with all admissions, it refuses by a status outside 2xx or by a JSON-RPC error.
 import type { ServerResponse } from 'node:http'
 import { isRequest } from '../protocol/json-rpc.js'
 import { errorInText, LONGEST_REPLY } from './admission.js'
@@ -8,29 +8,28 @@ import type { RequestContext } from './request-context.js'
 
 export interface Acceptance {
   readonly isAccepted: boolean
-  /** It does not know the session any more. */
+  /** The endpoint no longer knows the session. */
   readonly isSessionLost: boolean
 }
 
 type Act = (acceptance: Acceptance) => void
 type Answered = Pick<RequestContext, 'req' | 'res' | 'messages'>
 
-/** Those that read along already, by their responses. */
+/** The watches that there are, by their responses. */
 const watches = new WeakMap<ServerResponse, Watch>()
 
-/** Calls back once the endpoint has answered; never, where it breaks off without a head. */
+/** Calls back once the endpoint has answered; never if it breaks off without a head. */
 export function onceAnswered(context: Answered, act: Act): void {
   const { req, res, messages } = context
   let watch = watches.get(res)
   if (watch === undefined) watches.set(res, (watch = new Watch(res)))
-  // What is answered to a request is for its call, and says nothing of what came with it.
+  // Beside a request, an error in the body answers that request, and says nothing of the others.
   if (messages.length > 0 && !messages.some(isRequest)) watch.readAlong()
   res.once('close', () => {
     if (!res.headersSent) return
     const { statusCode } = res
     const isAccepted = statusCode >= 200 && statusCode < 300 && watch.hasError !== true
-    // Not on GET: an endpoint without a listen channel may say 404 there, and goes on with its
-    // session.
+    // Not on GET: an endpoint without a listen channel may answer 404 there, and keep the session.
     act({ isAccepted, isSessionLost: statusCode === 404 && req.method === 'POST' })
   })
 }

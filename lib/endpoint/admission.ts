@@ -14,12 +14,12 @@ import { Deadline } from '../streams/deadline.js'
 import { headerOf, headersWhere } from '../access/guards.js'
 import { askEndpoint, type DebugLog, type Reply } from './endpoint-client.js'
 
-/** Bytes of what the endpoint says to a message that has no response. */
+/** Bytes that are read of the endpoint's answer to a message that has no response. */
 export const LONGEST_REPLY = 64 * 1024
 
 /**
- * The JSON-RPC error with which the endpoint refuses a message that has no response, though by a
- * status that accepts it.
+ * The JSON-RPC error in the endpoint's answer to a message that has no response: it refuses the
+ * message in spite of a status that accepts it.
  */
 export async function errorIn(response: IncomingMessage): Promise<EndpointError | undefined> {
   const chunks: Buffer[] = []
@@ -43,24 +43,24 @@ export function errorInText(text: string): EndpointError | undefined {
   return errors.find(error => error !== undefined)
 }
 
-/** What the endpoint makes of who asks. */
+/** Whether the endpoint admits a client. */
 export type Admission =
   | { readonly kind: 'admitted'; readonly message?: Message | undefined }
-  /** By a status that is the caller's to pass on. */
+  /** Refused by a status, which the caller is to pass on. */
   | { readonly kind: 'refusal'; readonly response: IncomingMessage }
-  /** By a JSON-RPC error, whatever the status. */
+  /** Refused by a JSON-RPC error, whatever the status. */
   | { readonly kind: 'error'; readonly error: EndpointError }
 
 export function admissionIn(reply: Reply): Admission {
   if (reply.kind === 'refusal') return reply
   const error = EndpointError.in(reply.message)
-  // Not to know this method says nothing of who asks.
+  // An endpoint that does not know the method says nothing about the client.
   return error === undefined || error.code === METHOD_NOT_FOUND
     ? { kind: 'admitted', message: reply.message }
     : { kind: 'error', error }
 }
 
-/** A request whose client is to be known. */
+/** A request whose client is to be admitted. */
 export interface Asking {
   readonly instance: DebugLog & { readonly hash: (text: string) => string }
   readonly req: IncomingMessage & { originalUrl?: string }
@@ -68,21 +68,21 @@ export interface Asking {
   readonly owner: string
 }
 
-/** What an endpoint that is asked makes of them, if it says anything. */
+/** Whether the endpoint admits a client, if it answers the question. */
 export type AskedAdmission =
   | Admission
-  /** It says nothing. */
+  /** It does not answer. */
   | { readonly kind: 'none' }
 
 /** Milliseconds that the endpoint may take to answer. */
 const PATIENCE = 10_000
-/** Bytes that it may have. */
+/** Bytes that its answer may have. */
 const LONGEST_ANSWER = 1024 * 1024
-/** Milliseconds for which a client stays admitted. */
+/** Milliseconds for which an admission is kept. */
 const KEPT_FOR = 5000
 const MOST_CLIENTS = 10_000
 
-/** Headers that are another in each request, and say nothing of who makes it. */
+/** Headers that differ from request to request, and say nothing about the client. */
 const OF_ONE_REQUEST = new RegExp(
   '^(?:accept.*|content-.*|connection|date|mcp-(?:method|name|param-.*)|idempotency-key|' +
     'last-event-id|traceparent|tracestate|baggage|b3|x-b3-.*|x-request-id|x-correlation-id|' +
@@ -90,21 +90,21 @@ const OF_ONE_REQUEST = new RegExp(
   'i'
 )
 
-/** Which clients the endpoint has admitted: that holds for a while, where that is wanted. */
+/** Which clients the endpoint has admitted: an admission may be used again for a few seconds. */
 export class Admissions {
   readonly #admitted = new FairStore<{ readonly at: number }>({
     maxSize: MOST_CLIENTS,
     ttl: KEPT_FOR
   })
-  /** Those that wait to hear of the same client. */
+  /** Questions that the endpoint has yet to answer, by client. */
   readonly #asking = new Map<string, Promise<AskedAdmission>>()
 
   /**
-   * Asks the endpoint, and whatever guards it, whether it knows this client. The message that the
-   * client has sent, if any, does not go there. A refusal is the caller's to pass on. Where an
-   * earlier admission will do, its answer is there at once: polling is to cost no promise.
+   * Asks the endpoint, and whatever guards it, whether it admits this client. The message that the
+   * client has sent, if any, is not passed on. A refusal is the caller's to pass on. If an earlier
+   * admission will do, no promise is made, so that polling costs none.
    *
-   * @param believedFor milliseconds for which one will do, 5,000 at most.
+   * @param believedFor milliseconds for which an earlier admission will do; at most 5,000.
    */
   of(
     context: Asking,
@@ -118,7 +118,7 @@ export class Admissions {
 
   async #ask(key: string, context: Asking, message?: Message): Promise<AskedAdmission> {
     const other = await this.#asking.get(key)
-    // The request that came first may be refused for a reason of its own: its client has left, say.
+    // Only an admission is shared: the other request may be refused for a reason of its own.
     if (other?.kind === 'admitted') return other
     const asked = askAdmission(context, message)
     this.#asking.set(key, asked)
@@ -129,7 +129,7 @@ export class Admissions {
   }
 }
 
-/** All that a guard may know a client by. */
+/** A digest of all that a guard may know a client by. */
 function keyOf({ instance, req, owner }: Asking): string {
   const { rawHeaders, socket } = req
   const headers = headersWhere(rawHeaders, name => !OF_ONE_REQUEST.test(name))
@@ -139,7 +139,7 @@ function keyOf({ instance, req, owner }: Asking): string {
   return instance.hash(JSON.stringify([owner, url, socket.remoteAddress, certificate, headers]))
 }
 
-/** Asks anew, whatever has been said before. */
+/** Asks the endpoint, whatever it has answered before. */
 export async function askAdmission(
   { instance, req, res }: Asking,
   message?: Message
@@ -178,7 +178,7 @@ function questionFor(
   return { method: 'server/discover', params: { _meta: envelope } }
 }
 
-/** What every request has to say from 2026-07-28 on, for a client that has sent none. */
+/** The envelope that each request needs from 2026-07-28 on, for a client that has sent none. */
 function envelopeFor(revision: string): Record<string, unknown> {
   return { [PROTOCOL_VERSION]: revision, [CLIENT_CAPABILITIES]: {} }
 }

@@ -1,12 +1,12 @@
-// The endpoint's answer to a call whose client is answered by us: its response, captured whatever
-// it is, and read as it comes.
+// Captures the endpoint's response to a call whose client we answer ourselves, whatever kind of
+// response it is, and reads it as it comes.
 import type { OutgoingHttpHeader, OutgoingHttpHeaders } from 'node:http'
 import { Timer } from '../streams/timer.js'
 import { type AnswerListener, AnswerReader } from './endpoint-answer.js'
 import type { Capture, LateHead } from './capture-types.js'
 
 export interface CapturedAnswerListener extends AnswerListener {
-  /** The endpoint had better wait for `drain`. */
+  /** The endpoint should wait for `drain`. */
   readonly isFull: boolean
 }
 
@@ -24,7 +24,7 @@ export class AnswerCapture implements Capture {
   isRefusal = false
   #isAnswered = false
   #isEnded = false
-  /** Runs once nobody wants more of it. */
+  /** Runs once no more of the response is wanted. */
   #patience: Timer | undefined
 
   constructor(
@@ -39,7 +39,7 @@ export class AnswerCapture implements Capture {
     this.#release = release
   }
 
-  /** Nobody wants more of it. An endpoint that has answered may end its response as it would. */
+  /** No more of it is wanted. An endpoint that has answered is given time to end its response. */
   leave(): void {
     if (!this.#isAnswered || this.#isEnded) return this.#release()
     this.#patience = new Timer(this.#release)
@@ -49,12 +49,12 @@ export class AnswerCapture implements Capture {
   // Capture
 
   begin(): void {
-    // Its client gets a head of ours, when there is something to say.
+    // The client gets a head of ours, once there is something to send.
   }
 
   lateHead({ status, headers }: LateHead): void {
     this.isRefusal = status !== 200
-    // What was understood of one request is not told to others that fetch the answer.
+    // It concerns the preference of this request, and not of others that fetch the answer.
     const { 'preference-applied': _applied, ...given } = distinct(headers())
     const head = { status, headers: given }
     this.#reader = new AnswerReader(head, this.#requestId, this.#limit, {
@@ -89,7 +89,7 @@ export class AnswerCapture implements Capture {
   }
 
   connectionClosed(): void {
-    // Its client is not the endpoint's.
+    // The connection is that of our own answer, which does not concern the endpoint.
   }
 
   #over(): void {
@@ -99,7 +99,7 @@ export class AnswerCapture implements Capture {
   }
 }
 
-/** As Node gives those of a request. */
+/** Headers in the form of Node's `headersDistinct`. */
 function distinct(headers: OutgoingHttpHeaders): NodeJS.Dict<string[]> {
   return Object.fromEntries(
     Object.entries(headers).map(([name, value]) => [name.toLowerCase(), listed(value)])

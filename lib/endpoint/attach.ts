@@ -7,7 +7,7 @@ import type { Sink } from '../readers/sink.js'
 import type { Stream } from '../streams/stream.js'
 import type { InstanceParts } from './instance-parts.js'
 
-/** Attaches a client that has come back. Its connection is to be flushed. */
+/** Attaches a client that has come back. The caller has to flush the connection. */
 export function attach(
   parts: InstanceParts,
   stream: Stream,
@@ -29,9 +29,9 @@ export function attach(
 }
 
 /**
- * Where a client without a cursor starts. For a call, at the beginning: it has seen nothing. A
- * listen channel goes on where its last connection stopped; if that one is open still, its socket
- * may be a dead one, and nothing on it may have arrived.
+ * The cursor of a client that has none. For a call, it is the start of the turn, as the client may
+ * have seen nothing. A listen channel goes on where its last connection stopped; if that is still
+ * open, where it began, as its socket may be dead, and nothing on it may have arrived.
  */
 export function startOf(
   stream: Stream,

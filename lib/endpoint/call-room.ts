@@ -1,5 +1,5 @@
-// What calls under an `Idempotency-Key` hold that have not been answered: something is always left
-// for owners who have little.
+// Limits what unanswered calls under an `Idempotency-Key` hold: something is always left for owners
+// that have little.
 import { Quota } from '../streams/quota.js'
 
 export class CallRoom {
@@ -8,7 +8,7 @@ export class CallRoom {
   readonly #bytes: Quota
   readonly #onFull: () => void
 
-  /** @param onFull called where a call cannot go on without its client. */
+  /** @param onFull called when a call cannot go on without its client. */
   constructor(maxCalls: number, maxBytes: number, onFull: () => void) {
     this.#calls = new Quota(maxCalls)
     this.#bytes = new Quota(maxBytes)
@@ -20,7 +20,7 @@ export class CallRoom {
   }
 
   /**
-   * A call goes on without a client, and its request with it, of so many characters. `false`: there
+   * A call goes on without a client, and its request of `size` characters is held. `false`: there
    * is no room for that.
    */
   hold(owner: string, size: number): boolean {
@@ -31,7 +31,7 @@ export class CallRoom {
     return false
   }
 
-  /** A client waits for it again, or it is over. */
+  /** A client waits for the call again, or the call is over. */
   release(owner: string, size: number): void {
     this.#calls.release(owner, 1)
     this.shrink(owner, size)
@@ -42,7 +42,7 @@ export class CallRoom {
     return this.#bytes.take(owner, bytes)
   }
 
-  /** So much of it is not there any more, or is kept elsewhere. */
+  /** So much of an answer has been dropped, or is kept elsewhere. */
   shrink(owner: string, bytes: number): void {
     this.#bytes.release(owner, bytes)
   }

@@ -1,5 +1,5 @@
-// One request whose client is answered by us: at once, or by what its endpoint says, whenever that
-// comes.
+// One request whose client we answer ourselves: at once, or with what the endpoint answers,
+// whenever that comes.
 import type { IncomingMessage, OutgoingHttpHeaders } from 'node:http'
 import type { Message } from '../protocol/json-rpc.js'
 import { withoutAsync } from '../protocol/respond-async.js'
@@ -21,25 +21,25 @@ import { ResponseCapture } from './response-capture.js'
 import { foldHeaders, validateHead } from './response-headers.js'
 import { applyPreference } from './stream-headers.js'
 
-/** A call as its endpoint is to have it. */
+/** A call as the endpoint gets it. */
 export interface EndpointCall {
   readonly message: Message
-  /** The id that it has there. */
+  /** The request id that the endpoint gets. */
   readonly requestId: string
-  /** The same as JSON. */
+  /** The message as JSON. */
   readonly text: string
   /** Bytes that a message of its answer may have. */
   readonly limit: number
-  /** What its handler is told of. */
+  /** The stream behind `currentStream()` in its handler. */
   readonly stream: Stream
   readonly collector: PartsCollector
 }
 
-/** What has been asked of an endpoint. */
+/** The endpoint at work on a call. */
 export interface EndpointAtWork {
   /** There is room for more of its answer. */
   drain(): void
-  /** Nobody wants more of its answer. */
+  /** No more of its answer is wanted. */
   leave(): void
 }
 
@@ -55,7 +55,7 @@ export class CallRun implements ResponseCaptureHost {
     const { instance, req, res, keyed } = context
     this.#context = context
     this.#handler = new HandlerContext(instance, instance.newId())
-    // Before its capture, so that it hears of the client itself.
+    // Before the capture, which hides the client's `close` from listeners that are added later.
     keyed?.join(res, () => undefined)
     this.#response = new ResponseCapture(req, res, this)
     if (keyed !== undefined) applyPreference(context, (name, value) => res.setHeader(name, value))
@@ -68,7 +68,7 @@ export class CallRun implements ResponseCaptureHost {
     })
   }
 
-  /** Lets the endpoint work on a call, in its client's own request. */
+  /** Passes a call to the endpoint in the client's own request. */
   ask(call: EndpointCall, listener: CapturedAnswerListener): EndpointAtWork {
     const { req, next } = this.#context
     const { message, requestId, text, limit } = call
@@ -76,8 +76,8 @@ export class CallRun implements ResponseCaptureHost {
     const capture = new AnswerCapture(requestId, limit, listener, () => response.release())
     this.#capture = this.reply.capture = capture
     response.hear(capture)
-    // Node forgets who was at the other end once the socket is gone, unless it has been asked: the
-    // endpoint may have to be told of its client then, as if by that client.
+    // Node forgets the addresses of a socket that is gone, unless they have been read before. They
+    // are needed for what is sent to the endpoint in the name of its client.
     void req.socket.remoteAddress
     void req.socket.localAddress
     this.#prepare(message, text)
@@ -87,7 +87,7 @@ export class CallRun implements ResponseCaptureHost {
     return { drain: () => response.drain(), leave: () => capture.leave() }
   }
 
-  /** The same by a request of our own. */
+  /** Passes a call to the endpoint in a request of our own. */
   askAnew(call: EndpointCall, listener: CapturedAnswerListener): EndpointAtWork {
     const { req, instance } = this.#context
     const { message, requestId, text, limit, stream } = call
@@ -115,7 +115,7 @@ export class CallRun implements ResponseCaptureHost {
     return { drain: () => coming?.resume(), leave: () => undefined }
   }
 
-  /** Nobody waits for the endpoint any more. */
+  /** The call is over already: the endpoint does not get it. */
   withhold(): void {
     this.#context.release()
   }
@@ -125,7 +125,7 @@ export class CallRun implements ResponseCaptureHost {
     this.#handler.take(stream)
   }
 
-  /** Takes out of the call, for those behind us, how its client is to be answered. */
+  /** Gives those behind us the call without what it says of how its client is to be answered. */
   #prepare(message: object, text: string): void {
     const { req, accept, prefer } = this.#context
     const { 'content-type': type } = req.headers
@@ -140,11 +140,11 @@ export class CallRun implements ResponseCaptureHost {
   take(head: ResponseHead): Capture | undefined {
     const { res, keyed } = this.#context
     if (this.#capture === undefined) {
-      // Somebody in front answers in our place.
+      // Middleware in front of us answers in our place.
       keyed?.settle({ kind: 'lost' })
       return undefined
     }
-    // It leaves later, when nobody could catch what Node throws at it.
+    // The head is sent later, when nobody could catch what Node throws at an invalid one.
     validateHead(undefined, head.given)
     const { status, header } = head
     this.#capture.lateHead({
@@ -172,5 +172,5 @@ export class CallRun implements ResponseCaptureHost {
   }
 }
 
-/** What servers want to be accepted, the official ones among them. */
+/** What servers, those of the official SDKs among them, require in `Accept`. */
 const BOTH = ['application/json', 'text/event-stream']

@@ -1,5 +1,5 @@
-// What the capture of a response asks of its request: heads, connections, limits, and whether the
-// stream is ours.
+// What the capture of a response needs from its request: heads, connections, limits, and whether
+// the stream is ours.
 import { now } from '../protocol/clock.js'
 import type { RequestId } from '../protocol/json-rpc.js'
 import type { ClientProfile } from '../protocol/revisions.js'
@@ -18,14 +18,14 @@ import type { ResponseCapture } from './response-capture.js'
 import { setStreamHeaders, setUnbuffered } from './stream-headers.js'
 import { warnOfIds, warnOfMissed } from './warnings.js'
 
-/** What a client gets that waits for a slow endpoint. */
+/** What a client gets while it waits for a slow endpoint. */
 export type InTheMeantime = 'event stream' | 'connection' | 'json'
 
 export const OWN_IDS = 'the endpoint numbers its events itself'
 
 /**
- * Why a response that looked like ours is none: the endpoint numbers its events itself; or it is
- * one of the old HTTP+SSE transport.
+ * Why a response that was taken is not ours: the endpoint numbers its events itself, or uses the
+ * old HTTP+SSE transport.
  */
 export type NotOurs = 'own ids' | 'HTTP+SSE'
 
@@ -35,7 +35,7 @@ export class CaptureHost {
   protected readonly request: RequestContext
   protected readonly handler: HandlerContext
   protected readonly response: ResponseCapture
-  /** Set while the body has not come whole. */
+  /** Set until the whole body has come. */
   protected dueBody: DueBody | undefined
   protected meantime: InTheMeantime | undefined
   /** The answer to a call that goes on without its client. */
@@ -55,18 +55,18 @@ export class CaptureHost {
     this.#startedAt = request.instance.progress === undefined ? 0 : now()
   }
 
-  /** Whether the endpoint numbers its events itself, there. */
+  /** Whether the endpoint numbers the events of this session itself. */
   isNumbered(sessionId: string | undefined): boolean {
     return this.request.instance.ownIds.isNumbered(this.#originOf(sessionId))
   }
 
-  /** Calls back once it is known what has been asked: what is owed cannot be told before. */
+  /** Calls back once the request's messages are known: before, it is not known what is owed. */
   whenKnown(listener: () => void): void {
     if (this.dueBody === undefined) return listener()
     this.dueBody.whenKnown(listener)
     const { req } = this.request
-    // With the end of a response Node drops a body that nobody reads; this one does not end before
-    // it.
+    // Node drops an unread body when its response ends. This response waits for the body, so
+    // somebody has to read that.
     if (req.readableFlowing === null && req.listenerCount('readable') === 0) req.resume()
   }
 
@@ -85,15 +85,15 @@ export class CaptureHost {
     return this.request.instance.table.budget
   }
 
-  /** An answer has headers that its client does not get any more. */
+  /** An answer has headers that come too late for its client. */
   missed(headers: readonly string[], sessionId: string | undefined): void {
     const isOwn = sessionId === undefined || sessionId === this.request.session
     warnOfMissed(headers.filter(name => name !== 'mcp-session-id' || !isOwn))
   }
 
   /**
-   * Sends our head in the place of the endpoint's, which has not begun, and opens the stream's
-   * first reader on the socket.
+   * Sends a head of ours before the endpoint has given one, and opens the stream's first reader on
+   * the socket. `undefined`: the client gets one answer, and not a connection.
    */
   beginEarly(stream: Stream): Connection | undefined {
     if (this.interim !== undefined) {
@@ -126,7 +126,7 @@ export class CaptureHost {
   /** Sets our headers on the response. */
   setHeaders(): void {
     const { res } = this.request
-    // Nobody could come back to it.
+    // Without a link: no client could come back to it.
     if (this.handler.stream?.isEphemeral === true)
       return setUnbuffered(res, (name, value) => this.response.wire.setHeader(name, value))
     setStreamHeaders(this.request, this.handler.id, (name, value) =>
@@ -159,14 +159,14 @@ export class CaptureHost {
     return connection
   }
 
-  /** Tells the endpoint that nobody will answer these requests of its own. */
+  /** Tells the endpoint that these requests of its own will not be answered. */
   unanswered(requestIds: readonly RequestId[]): void {
     const { instance, req } = this.request
     const { sessionId } = this.handler.stream ?? {}
     instance.unanswered.tell(req, requestIds, sessionId)
   }
 
-  /** The stream is not ours. */
+  /** The response turned out not to be ours. */
   stepAside(stream: Stream, why: NotOurs): void {
     const { table, debug } = this.request.instance
     this.handler.isUntaken = true
@@ -191,7 +191,7 @@ export class CaptureHost {
   #answerInterim(body: Buffer): void {
     const { req } = this.request
     const { wire } = this.response
-    // The endpoint may not have read its request yet.
+    // The endpoint may read the body later, and Node would drop it with the end of the response.
     keepBody(req)
     wire.sendEarlyHead('application/json', () => {
       wire.setHeader('Cache-Control', 'no-store')

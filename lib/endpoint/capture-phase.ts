@@ -1,28 +1,28 @@
-// How far an endpoint has come with a response that is captured, or was not.
+// How far an endpoint has come with its response, whether that is captured or not.
 
 /**
  * - `undecided`: its head is not due yet.
  * - `untaken`: everything passes; the response is as it would be without us.
- * - `passed`: so it was, and it has been ended.
- * - `headed`: taken: the endpoint has given its head, which leaves at the end of the tick at the
+ * - `passed`: untaken, and ended.
+ * - `headed`: taken; the endpoint has given its head, which is sent at the end of the tick at the
  *   latest.
- * - `early`: taken before the endpoint has given its head: the wire has one of ours.
+ * - `early`: taken before the endpoint has given its head; the wire has one of ours.
  * - `running`: taken, and the wire has a head: the endpoint writes its body.
  * - `ended`, `broken`: taken, and the endpoint has called `end` or `destroy`.
  *
- * Whether the socket is there still is for the wire to say, and who hears of it for the events:
- * each of them may change in any of these.
+ * Whether the socket is still open (`CapturedWire`) and who hears of its close (`DeferredEvents`)
+ * may change in any phase.
  */
 export type CapturePhase =
   'undecided' | 'untaken' | 'passed' | 'headed' | 'early' | 'running' | 'ended' | 'broken'
 
 /**
  * - `leave`: the response is left alone.
- * - `take`: its head is that of a stream. `takeEarly`: it is taken without one.
- * - `begin`: the head leaves; from `early` on, the endpoint gives it to nobody.
- * - `stepAside`: what is written shows that it was not ours to take.
- * - `end`, `break`: the endpoint calls `end`, or destroys what it has; before its head that is one
- *   where all that it does is heard.
+ * - `take`: the response is taken when its head is due. `takeEarly`: it is taken before.
+ * - `begin`: the head is sent; or, in `early`, the endpoint gives a head that is not sent.
+ * - `stepAside`: what is written shows that the response was not ours to take.
+ * - `end`, `break`: the endpoint calls `end`, or destroys the response. Before the head, `break` is
+ *   a step only of a response that a capture hears from the beginning.
  */
 export type CaptureStep = 'leave' | 'take' | 'takeEarly' | 'begin' | 'stepAside' | 'end' | 'break'
 
@@ -47,7 +47,7 @@ const TRANSITIONS: Readonly<
   broken: {}
 }
 
-/** The phase after a step; `undefined`: the step means nothing any more. */
+/** The phase after a step; `undefined`: the step has no effect in this phase. */
 export function phaseAfter(phase: CapturePhase, step: CaptureStep): CapturePhase | undefined {
   return TRANSITIONS[phase][step]
 }

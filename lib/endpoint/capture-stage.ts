@@ -1,5 +1,5 @@
-// What the endpoint does to a response that may be captured: taken, it goes to a stream, else on
-// to the wire.
+// The stage of a response that may be captured: if it is taken, what the endpoint does to it goes
+// to a capture, else on to the wire.
 import type { OutgoingHttpHeader, ServerResponse } from 'node:http'
 import type { Capture, ResponseHead } from './capture-types.js'
 import { type CapturePhase, type CaptureStep, isCaptured, phaseAfter } from './capture-phase.js'
@@ -32,11 +32,11 @@ export abstract class CaptureStage extends Stage implements ResponseView {
     this.head = new CapturedHead(pipeline)
   }
 
-  /** Whether the response is taken, now that its head is due. */
+  /** Decides whether the response is taken, when its head is due. */
   protected abstract take(head: ResponseHead): Capture | undefined
   /** Whatever the response will be, it passes. */
   abstract leave(): void
-  /** Those in front of us hear the socket; those behind us hear nothing until `release`. */
+  /** From now on, those behind us hear no events of the socket until `release`. */
   protected abstract holdEvents(): void
   /**
    * Kept for a client that has gone: what is written goes nowhere, and must not wait for room in a
@@ -48,7 +48,7 @@ export abstract class CaptureStage extends Stage implements ResponseView {
     return this.pipeline.res
   }
 
-  /** `false`: the step means nothing any more. */
+  /** `false`: the step has no effect in this phase. */
   protected step(step: CaptureStep): boolean {
     const phase = phaseAfter(this.phase, step)
     if (phase === undefined) return false
@@ -60,7 +60,7 @@ export abstract class CaptureStage extends Stage implements ResponseView {
     return isCaptured(this.phase)
   }
 
-  /** Whatever the endpoint does is for a capture, which has no head of it yet. */
+  /** All that the endpoint does is for a capture, although its head is not due yet. */
   protected get isHeard(): boolean {
     return this.phase === 'undecided' && this.capture !== undefined
   }
@@ -85,7 +85,7 @@ export abstract class CaptureStage extends Stage implements ResponseView {
     return this.events.isReleased && this.wire.isGone
   }
 
-  /** The endpoint destroys what it has. `false`: it has ended before. */
+  /** The endpoint destroys its response. `false`: it has ended it before. */
   abort(): boolean {
     const isHeadDue = this.phase === 'headed'
     if (this.events.isReleased || !this.step('break')) return false
@@ -141,7 +141,7 @@ export abstract class CaptureStage extends Stage implements ResponseView {
     return isToBeTaken ? untransformed(value) : value
   }
 
-  /** Where Node's own head is missing, while ours leaves a tick later. */
+  /** Node asks for a missing head. In the phase `headed` there is one, which is sent later. */
   override implicitHeader(): void {
     if (this.head.own !== undefined) this.#decideImplicitly()
     else if (this.phase !== 'headed') this.next.implicitHeader()
@@ -159,7 +159,7 @@ export abstract class CaptureStage extends Stage implements ResponseView {
     return isGiven || ((own === undefined || this.wire.isWriting) && this.next.hasHead)
   }
 
-  /** The endpoint may still give its head, to a response that was taken before. */
+  /** The response was taken early, and the endpoint may still give its head. */
   get #isHeadDueLate(): boolean {
     return this.phase === 'early' && this.head.own !== undefined
   }
@@ -171,7 +171,7 @@ export abstract class CaptureStage extends Stage implements ResponseView {
     return this.res
   }
 
-  /** Through whatever is patched behind us, as Node itself would. */
+  /** By `writeHead` of the response, as Node does it: those behind us may have patched that. */
   #decideImplicitly(): void {
     const res = this.res
     if (this.#isHeadDueLate) {
@@ -180,7 +180,7 @@ export abstract class CaptureStage extends Stage implements ResponseView {
       return
     }
     if (this.phase !== 'undecided') return
-    // Only if it matters: Node computes a length for what is ended without an explicit head.
+    // Only if it may be taken: without an explicit head, Node computes the length of a body.
     if (looksLikeStream(res, res.getHeader('Content-Type'))) res.writeHead(res.statusCode)
     if (this.phase === 'undecided') this.#decide([res.statusCode])
   }
@@ -192,15 +192,15 @@ export abstract class CaptureStage extends Stage implements ResponseView {
     this.capture = capture
     this.head.accept(args)
     this.holdEvents()
-    // An endpoint may write its head and then nothing for minutes: the link must be out by then.
+    // An endpoint may write its head and then nothing for minutes: the link must be sent now.
     process.nextTick(() => {
       if (this.phase !== 'headed') return
       this.step('begin')
       try {
         capture.begin()
       } catch (error) {
-        // A hook on the head, in front of us, has thrown; the endpoint is not there any more to
-        // hear of it.
+        // Middleware in front of us has thrown when the head was sent; the endpoint has returned,
+        // and cannot catch it.
         this.abort()
         this.next.destroy(error as Error)
       }

@@ -1,5 +1,5 @@
-// What stands around a tapped response: who decides whether it is taken, and who takes what the
-// endpoint writes.
+// The types around a response that may be captured: the host, which decides whether it is taken,
+// and the capture, which takes what the endpoint writes.
 import type { OutgoingHttpHeaders } from 'node:http'
 
 /** What is known of a response when its head is due. */
@@ -15,7 +15,7 @@ export interface ResponseHead {
   readonly given: unknown
 }
 
-/** The endpoint's head, where the wire has had another one. */
+/** The endpoint's head, if the wire has had another one before. */
 export interface LateHead {
   readonly status: number
   /** A header, by its lower-case name. */
@@ -48,8 +48,8 @@ export interface ResponseCaptureHost {
   /** Whether a response is taken. Called once, when its head is due. */
   take(head: ResponseHead): Capture | undefined
   /**
-   * Whether the running code was called by the endpoint behind this capture; `undefined`: nobody
-   * follows that.
+   * Whether the running code was called by the endpoint behind this capture; `undefined`: the async
+   * context is not followed.
    */
   isInsideHandler(): boolean | undefined
   /** Runs something as if the endpoint had called it. */

@@ -36,7 +36,7 @@ export class EndpointCapture implements Capture, Producer {
   readonly #response: ResponseCapture
   readonly #host: CaptureHost
   readonly #splitter: CountedSplitter
-  /** Blocks from the one on that showed that the response is not ours. */
+  /** The block that showed that the response is not ours, and all after it. */
   #withheld: Uint8Array[] | undefined
   #notOurs: NotOurs = 'own ids'
   /** Events of the endpoint's have gone into the stream. */
@@ -45,7 +45,7 @@ export class EndpointCapture implements Capture, Producer {
   #events = 0
   /** The response was taken before the endpoint had begun to answer. */
   readonly #isEarly: boolean
-  /** What the endpoint then answers instead of an event stream. */
+  /** What the endpoint then answers, if that is no event stream. */
   #body: LateBody | undefined
   #progress: ProgressReport | undefined
 
@@ -64,7 +64,7 @@ export class EndpointCapture implements Capture, Producer {
     this.#hasConnected = true
     this.#progress = this.#host.reportProgress(this.stream)
     if (connection === undefined) return
-    // What its client is told first may have been that it is to come back.
+    // The handler may have asked for a disconnect, which happens as soon as there is a connection.
     if (!connection.isClosed) this.#connection = connection
     this.#response.wire.cork()
     try {
@@ -90,8 +90,8 @@ export class EndpointCapture implements Capture, Producer {
   }
 
   /**
-   * Its stream has ended with something else for its client, and what the endpoint still says goes
-   * to another one.
+   * The stream has ended with an interim result for its client; what the endpoint still writes goes
+   * to another stream.
    */
   goOnIn(stream: Stream): void {
     this.#progress?.stop()
@@ -116,7 +116,7 @@ export class EndpointCapture implements Capture, Producer {
     this.#splitter.push(bytes, this.#onBlock)
     if (this.#withheld !== undefined) return this.#stepAside(this.#withheld)
     if (this.#splitter.pending > this.#host.maxEventBytes) return stream.fail('event-too-large')
-    // Where it takes most of the room by itself, no room that others leave would do.
+    // Without room, a block of more than half of the limit fails for its own size.
     const isTooLarge = this.#splitter.pending > this.#host.maxEventBytes / 2
     if (!this.#splitter.count()) return stream.fail(isTooLarge ? 'event-too-large' : 'overflow')
     return !stream.isFull && !stream.isEnded
@@ -151,7 +151,7 @@ export class EndpointCapture implements Capture, Producer {
   }
 
   release(): void {
-    // The endpoint may hold on to its response; what it has begun to say need not stay with it.
+    // The endpoint may keep its response for long: what is unfinished must not stay with it.
     this.#splitter.takePending()
     this.#body?.dispose()
     this.#progress?.stop()
@@ -185,8 +185,8 @@ export class EndpointCapture implements Capture, Producer {
   }
 
   /**
-   * Its client has a head of ours; or one of our ids, and has left with it, or has come back by it:
-   * this response stays ours to its end.
+   * This response stays ours to its end: its client has a head of ours, or has left with one of our
+   * ids, by which it may have come back.
    */
   get #isFollowedElsewhere(): boolean {
     return this.#isEarly || (this.#hasConnected && this.#connection === undefined)
@@ -196,7 +196,7 @@ export class EndpointCapture implements Capture, Producer {
     if (notOurs === 'own ids' && this.stream !== undefined) this.#host.numbered(this.stream)
     const block = withoutIds(bytes, from, to)
     const fields = newFields()
-    // Of a block that was nothing but an id, a blank line is left.
+    // Of a block that had only an id, a blank line is left.
     if (readFields(block, 0, fields) > 1) this.#take(block, 0, block.length, fields)
   }
 
@@ -231,7 +231,7 @@ export class EndpointCapture implements Capture, Producer {
   }
 }
 
-/** A real copy: `slice` of a Buffer is a view, and the memory is used again for the next write. */
+/** A real copy: `slice` of a Buffer is a view, and its memory is reused by the next write. */
 function copyOf(bytes: Uint8Array, from: number, to: number): Uint8Array {
   return Uint8Array.from(bytes.subarray(from, to))
 }

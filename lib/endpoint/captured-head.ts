@@ -1,4 +1,4 @@
-// The head of a captured response: what the endpoint says of it, and what the wire gets.
+// The head of a captured response: the one that the endpoint gives, and the one that is sent.
 import {
   type IncomingMessage,
   type OutgoingHttpHeader,
@@ -22,13 +22,13 @@ import {
 import type { ResponsePipeline } from './response-pipeline.js'
 import type { Layer } from './stage.js'
 
-/** In the place of a head that has left: its headers are not kept until the call ends. */
+/** Replaces a head that has been sent, so that its headers are not kept until the call ends. */
 const SENT: HeadArguments = [200]
 
 /**
  * What a head says.
  *
- * @throws what Node would throw at the head of an event stream: it leaves later, when nobody could
+ * @throws what Node would throw at the head of an event stream: it is sent later, when nobody could
  * catch that.
  */
 export function readHead(res: ServerResponse, args: HeadArguments): ResponseHead {
@@ -57,7 +57,7 @@ export function isCacheControl(name: string): boolean {
   return /^cache-control$/i.test(name)
 }
 
-/** A `Cache-Control` as `compression`, behind us, is to see it: it leaves `no-transform` alone. */
+/** The `Cache-Control` that `compression` behind us sees: it does not touch `no-transform`. */
 export function untransformed(cacheControl: OutgoingHttpHeader | undefined): string {
   return withDirectives(stringOf(cacheControl), ['no-transform'])
 }
@@ -66,8 +66,8 @@ export class CapturedHead {
   readonly #pipeline: ResponsePipeline
   #given: HeadArguments | undefined
   /**
-   * Set where the response was taken before the endpoint had begun to answer: its head, which the
-   * wire never sees.
+   * The endpoint's head, which is never sent. Set if the response was taken before the endpoint had
+   * begun to answer.
    */
   #own: OwnHead | undefined
 
@@ -75,22 +75,22 @@ export class CapturedHead {
     this.#pipeline = pipeline
   }
 
-  /** The endpoint has given its head, which may have left or not. */
+  /** The endpoint has given its head, which may have been sent or not. */
   get isGiven(): boolean {
     return this.#given !== undefined
   }
 
-  /** The endpoint's head, where the wire has had another one. */
+  /** The endpoint's head, if the wire has had another one. */
   get own(): OwnHead | undefined {
     return this.#own
   }
 
-  /** Takes the endpoint's head, which is to leave. */
+  /** Takes the endpoint's head, which is to be sent. */
   accept(args: HeadArguments): void {
     this.#given = args
   }
 
-  /** Takes the endpoint's head where the wire has had another one. */
+  /** Takes the endpoint's head, which is not sent, as the wire has had another one. */
   acceptLate(args: HeadArguments): LateHead {
     const { res } = this.#pipeline
     const own = this.#own as OwnHead

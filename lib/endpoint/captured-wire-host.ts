@@ -1,18 +1,18 @@
-// What the socket side of a captured response asks of the endpoint's side.
+// What the socket side of a captured response needs from the endpoint's side.
 import type { CapturedHead } from './captured-head.js'
 import type { Layer } from './stage.js'
 
 export interface CapturedWireHost {
   readonly head: CapturedHead
-  /** What stands nearer to the wire. */
+  /** The next layer towards the wire. */
   readonly next: Layer
-  /** The endpoint has something to end still. */
+  /** The response is captured, and the endpoint has not ended it. */
   readonly isRunning: boolean
-  /** Somebody may ask for the response again. */
+  /** A client may ask for the response again. */
   readonly isKept: boolean
-  /** Whether the running code was called by the endpoint; `undefined`: nobody follows that. */
+  /** Whether the endpoint has called the running code; `undefined`: no context is followed. */
   isInsideHandler(): boolean | undefined
-  /** The endpoint has destroyed what it has. `false`: it has ended before. */
+  /** The endpoint has destroyed its response. `false`: it has ended it before. */
   abort(): boolean
   /** The endpoint has destroyed the socket. */
   brokenOff(): void

@@ -29,13 +29,13 @@ import { WireHead } from './wire-head.js'
 
 export class CapturedWire extends WireHead implements Sink, SocketWatcher, RequestWatcher {
   readonly #events: DeferredEvents
-  /** We write ourselves: those in front of us see the wire, whatever the endpoint sees. */
+  /** We are writing: `headersSent` then tells the state of the wire, for those in front of us. */
   #isWriting = false
   #isGone = false
   #isEnded = false
-  /** Nobody has told the request yet that its client has gone. */
+  /** The request was not destroyed when its client left, as its body may still be read. */
   #isBodyHeld = false
-  /** Left before we end the connection. */
+  /** Ended before we end the connection ourselves. */
   #socketWatch: SocketWatch | undefined
   #closeListener: (() => void) | undefined
   #drainListener: (() => void) | undefined
@@ -54,7 +54,7 @@ export class CapturedWire extends WireHead implements Sink, SocketWatcher, Reque
     return this.#isWriting
   }
 
-  /** Sends a head that nothing has been written after. */
+  /** Sends a head after which nothing has been written yet. */
   flushHead(): void {
     this.#isWriting = true
     this.host.next.flushHeaders()
@@ -78,9 +78,9 @@ export class CapturedWire extends WireHead implements Sink, SocketWatcher, Reque
       const hasRoom = this.host.next.write(
         onWritten !== undefined && this.pipeline.isReusable ? [bytes, onWritten] : [bytes]
       )
-      // Node waits for its drain, the endpoint for the stream's.
+      // The wire is full, and the stream need not be: the endpoint is to see the stream's state.
       if (!hasRoom) maskResponse(res)
-      // What compresses in front of us holds bytes back until it is told.
+      // `compression` in front of us holds bytes back until `flush`.
       ;(res as { flush?: () => void }).flush?.()
       return hasRoom
     } finally {
@@ -88,7 +88,7 @@ export class CapturedWire extends WireHead implements Sink, SocketWatcher, Reque
     }
   }
 
-  /** Node's own word, underneath the view: somebody in front of us may have ended it. */
+  /** By Node's own `finished`, not by the view: middleware in front may have ended the response. */
   get isOver(): boolean {
     return this.#isGone || this.res.finished || isBroken(this.req)
   }
@@ -123,8 +123,8 @@ export class CapturedWire extends WireHead implements Sink, SocketWatcher, Reque
   }
 
   /**
-   * The endpoint has ended its response, and no wire is there to be ended: that is news for those
-   * in front of us who have patched `end` (express-session saves there).
+   * The endpoint has ended its response, and there is no wire any more. Middleware in front of us
+   * that has patched `end` must still see that (express-session saves there).
    */
   endInFront(): void {
     if (this.#isEnded) return
@@ -132,7 +132,7 @@ export class CapturedWire extends WireHead implements Sink, SocketWatcher, Reque
     try {
       this.host.next.end([])
     } catch {
-      // The process would get what it throws, and no client is there that it would concern.
+      // Nobody could catch what it throws, and there is no client that it would concern.
     }
   }
 
@@ -164,13 +164,13 @@ export class CapturedWire extends WireHead implements Sink, SocketWatcher, Reque
 
   // The socket
 
-  /** Tells from now on what becomes of the socket, and who destroys what. */
+  /** From now on, the host hears when the socket is gone, and who destroys it or the request. */
   watch(): void {
     watchRequest(this.req, this)
     this.#socketWatch = watchSocket(this.req, this)
   }
 
-  /** Tells no more. */
+  /** The host hears no more of the socket. */
   unwatch(): void {
     this.#socketWatch?.delete(this)
   }
@@ -195,11 +195,11 @@ export class CapturedWire extends WireHead implements Sink, SocketWatcher, Reque
     this.#forgetConnection()
     if (!this.host.isRunning) return
     compact(this.req, this.res)
-    // Not before all have been told of the close: those in front of us may know their sockets.
+    // After all `close` listeners: those in front of us may know their requests by the socket.
     setImmediate(() => this.#forgetSocket())
   }
 
-  /** The stream is over: what has not been read of a body by now is not read any more. */
+  /** The stream is over: a body that has not been read by now is dropped. */
   dropBody(): void {
     if (!this.#isBodyHeld) return
     this.#isBodyHeld = false
@@ -212,7 +212,7 @@ export class CapturedWire extends WireHead implements Sink, SocketWatcher, Reque
     const req = this.req
     const host = this.host
     const isOfWire = isReset(error)
-    // Its body has come whole, and who reads it may have something else to do first.
+    // The whole body has come, and the endpoint may read it later.
     if (isOfWire && (host.isKept || host.isRunning) && req.complete && !req.readableEnded) {
       this.#isBodyHeld = true
       return true
@@ -221,7 +221,7 @@ export class CapturedWire extends WireHead implements Sink, SocketWatcher, Reque
     return mayEnd && host.isRunning && host.abort()
   }
 
-  /** It is over, and the call may go on for much longer. */
+  /** The connection is over, and the call may go on for much longer. */
   #forgetConnection(): void {
     if (this.#drainListener !== undefined) this.#events.unlisten('drain', this.#drainListener)
     this.#closeListener = this.#drainListener = undefined
@@ -236,7 +236,7 @@ export class CapturedWire extends WireHead implements Sink, SocketWatcher, Reque
     if (listener !== undefined) this.#events.unlisten('finish', listener)
   }
 
-  /** Before we end the connection ourselves: the endpoint may go on. */
+  /** Called before we end the connection ourselves, while the endpoint may go on. */
   #leaveSocket(): void {
     this.#events.leavingSocket()
     this.#socketWatch?.delete(this)

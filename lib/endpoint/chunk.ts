@@ -1,20 +1,16 @@
-// What an endpoint hands to `write` and `end`: its bytes, its callback, and what Node says of the
-// rest.
+// The arguments of `write` and `end`: their bytes, their callback, and Node's errors about them.
 
-/**
- * Short strings are encoded here: fresh memory costs more than the copy that keeps what is worth
- * keeping.
- */
+/** Short strings are encoded here: new memory for each costs more than a copy of what is kept. */
 const scratch = Buffer.allocUnsafeSlow(64 * 1024)
 let isScratchTaken = false
 
 /**
- * Calls `use` with the bytes of a chunk, valid during the call. Throws what Node throws at a chunk
- * that is none. `second`: what stood behind it, its encoding or something else.
+ * Calls `use` with the bytes of a chunk, which are valid during the call. Throws what Node throws
+ * at an invalid chunk. `second`: the argument after it, an encoding or something else.
  */
 export function withBytes<T>(chunk: unknown, second: unknown, use: (bytes: Buffer) => T): T {
   const encoding = encodingIn(second)
-  // What listens to an event inside the call may write to another response.
+  // A listener that is called by `use` may write to another response.
   if (isScratchTaken || typeof chunk !== 'string' || chunk.length * 3 > scratch.length)
     return use(toBytes(chunk, encoding))
   isScratchTaken = true
@@ -25,7 +21,7 @@ export function withBytes<T>(chunk: unknown, second: unknown, use: (bytes: Buffe
   }
 }
 
-/** The encoding of a chunk, from what stood behind it. */
+/** The encoding of a chunk, from the argument after it. */
 export function encodingIn(second: unknown): BufferEncoding {
   return typeof second === 'string' ? (second as BufferEncoding) : 'utf8'
 }

@@ -1,6 +1,6 @@
-// The client's side of a request that is answered by us, whatever its endpoint does meanwhile: one
-// answer, or an event stream that ends with it. Longer than most files: that it is answered once,
-// by the one or the other, can be seen only where both are.
+// The client's side of a request that we answer ourselves, whatever its endpoint does meanwhile:
+// one answer, or an event stream that ends with it. Longer than most files: only with both in one
+// place can it be seen that the client is answered once.
 import { appendBlock } from '../streams/append-block.js'
 import type { OutgoingHttpHeader } from 'node:http'
 import { now } from '../protocol/clock.js'
@@ -22,7 +22,7 @@ export type Headers = readonly (readonly [string, OutgoingHttpHeader])[]
 const NOTHING = (): void => undefined
 const EVENT_STREAM = 'text/event-stream'
 
-/** Of a response that no endpoint writes. */
+/** The capture of a response that no endpoint writes. */
 const NOBODY: Capture = {
   isFull: false,
   begin: NOTHING,
@@ -34,14 +34,14 @@ const NOBODY: Capture = {
 }
 
 export class ClientReply implements Producer {
-  /** Takes what the endpoint writes that works on the request. */
+  /** Takes what the endpoint writes, once it works on the request. */
   capture: Capture & { readonly isRefusal?: boolean } = NOBODY
   readonly #context: RequestContext
   readonly #response: ResponseCapture
   readonly #id: string
   /** Its client may send the request again, under its key. */
   #isKept: boolean
-  /** The events that have been sent; `undefined`: none, or nobody could come back to them. */
+  /** The stream of the events that have been sent; `undefined`: none, or they are not kept. */
   #stream: Stream | undefined
   #hasEvents = false
   #isFull = false
@@ -64,7 +64,7 @@ export class ClientReply implements Producer {
     return this.#isKept
   }
 
-  /** It has been given its answer, or has gone. */
+  /** The client has its answer, or has gone. */
   get isOver(): boolean {
     return this.#isOver
   }
@@ -80,8 +80,8 @@ export class ClientReply implements Producer {
   }
 
   /**
-   * It must not go before what is under way: its client has been asked something, or is being
-   * refused by its endpoint, or by what stands in front of us.
+   * It must not be answered yet: its client has been asked something, or is being refused by the
+   * endpoint, or by a guard in front of that.
    */
   get mustStay(): boolean {
     const stream = this.#stream
@@ -89,14 +89,14 @@ export class ClientReply implements Producer {
     return !stream.isEnded && stream.openRequests.size > 0
   }
 
-  /** A header of the answer, as far as those in front have said it, or the endpoint. */
+  /** A header of the answer, as those in front of us or the endpoint have set it. */
   header(name: string): OutgoingHttpHeader | undefined {
     return this.#context.res.getHeader(name)
   }
 
   /**
-   * Calls `onGone` if the client leaves before it has its answer; `isCancelled`: it wants no more.
-   * Calls `onDrain` when it is full no more.
+   * Calls `onGone` if the client leaves before it has its answer; `isCancelled`: it has cancelled
+   * the call. Calls `onDrain` when it is no longer full.
    */
   watch(onGone: (isCancelled: boolean) => void, onDrain: () => void): void {
     this.#onGone = onGone
@@ -145,7 +145,7 @@ export class ClientReply implements Producer {
     this.#over()
   }
 
-  /** Its client has gone for good; `isCancelled`: it has said so. */
+  /** The client has gone for good; `isCancelled`: it has cancelled the call. */
   gone(isCancelled = false): void {
     if (this.#isOver) return
     this.#isOver = true
@@ -153,7 +153,7 @@ export class ClientReply implements Producer {
     this.#over()
   }
 
-  /** Nobody may ask for it again after all. */
+  /** The answer cannot be asked for again after all. */
   detach(): void {
     this.#isKept = false
     if (this.#response.wire.isGone) this.#closed()
@@ -165,18 +165,18 @@ export class ClientReply implements Producer {
   }
 
   #over(): void {
-    // What else has been promised by its stream is for that.
+    // Its stream has yet to end, and calls `release` then.
     if (this.#stream !== undefined && !this.#stream.isEnded) return
     this.#progress?.stop()
     if (this.capture === NOBODY) this.#response.release()
   }
 
-  /** What is written here is written outside of any handler: an error would be the process's. */
+  /** Writes outside of any handler, where an error that is thrown would end the process. */
   #guarded(write: () => void): void {
     try {
       write()
     } catch {
-      // A hook on the head, in front of us, has thrown.
+      // Middleware in front of us has thrown when the head was sent.
       this.#response.wire.destroy()
       this.#stream?.producerEnded()
     }
@@ -191,12 +191,12 @@ export class ClientReply implements Producer {
     keyed.settle({ kind: 'answer', status, headers: all, body })
   }
 
-  /** `false`: nobody is there, or somebody in front of us has answered. */
+  /** `false`: the client has gone, or middleware in front of us has answered. */
   #sendHead(status: number, type: string | undefined, setHeaders: () => void): boolean {
     const response = this.#response
     const { wire } = response
     if (wire.isOver || response.isTaken === false) return false
-    // The endpoint may not have read its request yet.
+    // The endpoint may read the body later, and Node would drop it with the end of the response.
     keepBody(this.#context.req)
     if (response.isTaken === true) wire.replaceHead(type, setHeaders, status)
     else if (response.takeEarly(this.capture)) wire.sendEarlyHead(type, setHeaders, status)
@@ -262,7 +262,7 @@ export class ClientReply implements Producer {
     instance.unanswered.tell(req, requestIds, session)
   }
 
-  /** Its stream is over. A client that could not come back has merely left. */
+  /** The stream is over. A client that could not come back has left, but not cancelled. */
   release(): void {
     const stream = this.#stream
     this.#progress?.stop()

@@ -24,7 +24,7 @@ import { closeWhenIdle, whenClosed } from './socket-closed.js'
 export interface ConnectionsOptions extends ConnectionOptions {
   /** Silence in milliseconds after which a comment goes out; `null`: never. */
   readonly keepAlive: number | null
-  /** Greatest age in milliseconds, towards clients that come back; `null`: none. */
+  /** Milliseconds after which a connection ends if its client would come back; `null`: never. */
   readonly disconnectAfter: number | null
 }
 
@@ -35,15 +35,15 @@ export class Connections implements ConnectionHost {
   readonly #budget: ByteBudget
   readonly #open = new Set<Connection>()
   readonly #stalls: StallWatch
-  /** Set when the process is about to end: reconnection times for those who listen. */
+  /** Set when the process is about to end: gives each listening client its reconnection time. */
   #retry: (() => number) | undefined
-  /** Then clients go on by other instances. */
+  /** Whether clients can then come back through other instances. */
   #mayMove = false
-  /** Then nothing is left but who listens. */
+  /** Whether all calls are over then, and only listen channels are left. */
   #isLast = false
-  /** Set when its time is up: milliseconds for which sockets are waited for. */
+  /** Set when the time for closing is up: milliseconds for which sockets are still waited for. */
   #patience: number | undefined
-  /** Connections whose sockets close with them, until these have. */
+  /** Connections whose sockets close with them, until the sockets have closed. */
   readonly #closing = new Set<Connection>()
   readonly #idle = new WhenIdle(() => this.#closing.size === 0)
 
@@ -70,7 +70,7 @@ export class Connections implements ConnectionHost {
     this.#open.add(connection)
     const retry = this.#retry
     if (retry !== undefined) {
-      // First it is given what there is.
+      // A tick later, so that the client is first given what there is.
       process.nextTick(() => this.#send(connection, retry))
     }
     return connection
@@ -78,8 +78,9 @@ export class Connections implements ConnectionHost {
 
   /**
    * The process is about to end: sockets close with their responses, now or when a client comes
-   * back. Who listens is disconnected; `retry` says when each is to come back, in milliseconds.
-   * `mayMove`: so is who waits for a call, and comes back by another instance.
+   * back. Clients that listen are disconnected; `retry` gives each its reconnection time in
+   * milliseconds. `mayMove`: so are those that wait for a call, to come back through other
+   * instances.
    */
   beginClosing(retry: () => number, mayMove = false): void {
     this.#retry = retry
@@ -87,7 +88,7 @@ export class Connections implements ConnectionHost {
     for (const connection of [...this.#open]) this.#send(connection, retry)
   }
 
-  /** Who has come by another instance already stays for as long as there is something to do. */
+  /** A client that has already come through another instance stays until all calls are over. */
   #send(connection: Connection, retry: () => number): void {
     if (connection.isClosed) return
     const hasMoved = this.#mayMove && connection.isRelayed
@@ -96,7 +97,7 @@ export class Connections implements ConnectionHost {
     if (!hasMoved || this.#isLast) connection.stopListening(retry())
   }
 
-  /** All calls are over: who still listens is disconnected, too. */
+  /** All calls are over: clients that still listen are disconnected, too. */
   callsOver(): void {
     this.#isLast = true
     const retry = this.#retry
@@ -104,14 +105,14 @@ export class Connections implements ConnectionHost {
     for (const connection of [...this.#open]) connection.stopListening(retry())
   }
 
-  /** Sockets are waited for no longer than so many milliseconds from now on. */
+  /** From now on, sockets are waited for `patience` milliseconds at most. */
   cutAfter(patience: number): void {
     this.#patience = patience
     this.#stalls.close()
     for (const connection of this.#closing) connection.cutAfter(patience)
   }
 
-  /** There will be none any more. */
+  /** No connection will be opened any more. */
   close(): void {
     this.silences?.close()
     this.ages?.close()
@@ -131,7 +132,7 @@ export class Connections implements ConnectionHost {
     if (this.#patience !== undefined) connection.cutAfter(this.#patience)
   }
 
-  /** An answer has been given to the end, and its socket has not taken all of it. */
+  /** A whole answer has been written, and its socket has not taken all of it. */
   watchEnd(sink: Sink, owner: string): void {
     this.#stalls.add(new EndedAnswer(sink, owner, this.#budget))
   }
@@ -151,7 +152,7 @@ export class Connections implements ConnectionHost {
   }
 }
 
-/** What is left of an answer is counted, and cut off where its client takes nothing. */
+/** Counts what is left of an answer, and cuts it off if its client takes nothing. */
 class EndedAnswer implements Waiting {
   readonly isClosed = true
   readonly #sink: Sink
@@ -164,7 +165,7 @@ class EndedAnswer implements Waiting {
     this.#owner = owner
     this.#budget = budget
     this.#size = sink.pending
-    // It has been written already: others make room for it.
+    // Urgent, as it has been written already: others make room for it.
     budget.reserve(this.#size, true, owner)
   }
 
@@ -238,7 +239,7 @@ export function responseSink(
   }
 }
 
-/** Gathers writes in the socket, where it is a real one: what injects requests has others. */
+/** Gathers writes in the socket. Tools that inject requests may have sockets without `cork`. */
 export function cork({ socket }: { readonly socket: Partial<Socket> }): void {
   socket.cork?.()
 }

@@ -1,10 +1,10 @@
-// What has come of a request's body: within a limit, and counted once it is waited for.
+// The part of a request's body that has come: limited, and counted once it is waited for.
 import type { Quota } from '../streams/quota.js'
 
 export interface BodyLimits {
   /** Bytes up to which a body is read. */
   readonly limit: number
-  /** Where bytes are counted that are waited for. */
+  /** Where the bytes of bodies that are waited for are counted. */
   readonly budget: Quota
   readonly owner: string
 }
@@ -16,7 +16,7 @@ export class CountedBody {
   readonly #limits: BodyLimits
   #chunks: Buffer[] = []
   #size = 0
-  /** Bytes that the budget knows of; `undefined`: the body came with its head. */
+  /** Bytes that the budget knows of; `undefined`: the body is not waited for. */
   #counted: number | undefined
 
   constructor(limits: BodyLimits) {
@@ -46,7 +46,7 @@ export class CountedBody {
     return !this.isTooLarge && (this.#counted === undefined || this.#count())
   }
 
-  /** It takes its time, so it is counted. `false`: there is no room for it. */
+  /** The body takes its time, so it is counted from now on. `false`: there is no room for it. */
   beginCounting(): boolean {
     this.#counted = 0
     return this.#count()
@@ -60,7 +60,7 @@ export class CountedBody {
     return true
   }
 
-  /** Bytes that it takes: a client may send single ones. */
+  /** Bytes of memory that it takes: a client may send single bytes. */
   get #held(): number {
     return Math.max(this.#size, (this.#chunks.length - 1) * SMALLEST_PIECE)
   }

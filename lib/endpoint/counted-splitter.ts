@@ -1,11 +1,10 @@
-// An event stream cut into blocks, and the block that is not whole yet counted.
+// Cuts an event stream into blocks, and counts the bytes of the unfinished one.
 import type { BlockListener } from '../protocol/sse-fields.js'
 import { BlockSplitter } from '../protocol/sse-parser.js'
 import type { ByteBudget } from '../streams/event-log.js'
 
 /**
- * An unfinished event is counted in whole steps: what a call says in whole events costs no
- * counting.
+ * An unfinished event is counted in steps of so many bytes, so that whole events cost no counting.
  */
 const COUNTED_STEP = 4096
 

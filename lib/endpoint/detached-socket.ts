@@ -11,15 +11,15 @@ import {
 import { closeWhenIdle } from './socket-closed.js'
 import { withLast } from './with-last.js'
 
-/** A response that wants to know. */
+/** A response that is told about its socket. */
 export interface SocketWatcher {
   /**
-   * Whether the running code was called by the endpoint behind this response; `undefined`: nobody
-   * follows that.
+   * Whether the running code was called by the endpoint behind this response; `undefined`: the
+   * async context is not followed.
    */
   isInsideHandler(): boolean | undefined
   /**
-   * The endpoint destroys the socket. Tells whether there was anything left to end: then the socket
+   * The endpoint destroys the socket. `true`: it has ended its response by that, and the socket
    * stays.
    */
   destroyed(): boolean
@@ -30,9 +30,9 @@ export interface SocketWatcher {
   gone(): void
 }
 
-/** A response that wants to know of its request. */
+/** A response that is told when its request is destroyed. */
 export interface RequestWatcher {
-  /** Somebody destroys the request. `true`: it stays all the same. */
+  /** The request is about to be destroyed. `true`: it is not. */
   requestDestroyed(error: Error | undefined): boolean
 }
 
@@ -73,12 +73,12 @@ export class SocketWatch {
     if (this.#socket.destroy === this.#patch) this.#socket.destroy = this.#original
   }
 
-  /** Somebody destroys the socket. `true`: it stays, as it was the endpoint. */
+  /** The socket is about to be destroyed. `true`: it stays, as the endpoint has destroyed it. */
   destroyed(socket: Socket, error: Error | undefined): boolean {
     if (isDestroyedByNode(socket, error)) return false
     const watcher = this.#watchers.find(one => isByEndpoint(one, this.#patch))
     if (watcher?.destroyed() !== true) return false
-    // It may have been somebody else, who wants it closed.
+    // Without a context, it may have been other code, which wants the socket closed.
     if (watcher.isInsideHandler() === undefined) closeWhenIdle(socket)
     return true
   }
@@ -88,7 +88,7 @@ export class SocketWatch {
   }
 }
 
-/** Whether it is the endpoint that calls `destroy`: where nobody knows, whoever is not Node. */
+/** Whether the endpoint calls `destroy`. Without a context, that is every caller but Node. */
 function isByEndpoint(watcher: SocketWatcher, destroy: Socket['destroy']): boolean {
   return watcher.isInsideHandler() ?? !isCalledByNode(destroy)
 }
@@ -112,8 +112,8 @@ export function watchSocket({ socket }: IncomingMessage, watcher: SocketWatcher)
 }
 
 /**
- * Node ends the connection with a request that is destroyed before its body has been read: an
- * endpoint may end its stream so.
+ * An endpoint may end its stream by destroying the request, because Node ends the connection of a
+ * request that is destroyed before its body has been read.
  */
 export function watchRequest(req: IncomingMessage, watcher: RequestWatcher): void {
   const { destroy } = req
@@ -142,7 +142,7 @@ class DetachedSocket implements ProxyHandler<Socket> {
   }
 
   get(socket: Socket, name: string | symbol): unknown {
-    // As if it were the socket itself: its getters know no other.
+    // Without the proxy as receiver: the getters work on the socket itself only.
     if (name !== 'destroy') return Reflect.get(socket, name)
     const watcher = this.#watcher
     return function destroy(this: Socket, error?: Error): Socket {
@@ -166,8 +166,8 @@ const CLOSED_SOCKETS = closedSockets(function destroy(this: Socket & ClosedSocke
 }) as Socket & ClosedSocket
 
 /**
- * Gives a call that goes on without its client a light stand-in for the socket, of which 2 KB would
- * stay as long as the call. `false`: it keeps that.
+ * Gives a call that goes on without its client a light stand-in for the socket, which would take 2
+ * KB as long as the call runs. `false`: it keeps the socket.
  */
 export function forgetSocket(
   req: IncomingMessage,

@@ -1,15 +1,15 @@
-// Clients that send their answers at once, and so do not wait until it is their turn: their pings,
-// and what they answer, tell.
+// Notes which clients send their answers at once, and do not wait for the hand-off: those that
+// answer our pings, or requests of the endpoint, at the endpoint.
 import { isResponse } from '../protocol/json-rpc.js'
 import type { Stream } from '../streams/stream.js'
 import type { InstanceParts } from './instance-parts.js'
 import type { RequestContext } from './request-context.js'
 
 /**
- * The client of a stream has answered a request of its at the endpoint, and not at the stream URL.
+ * The client of a stream has answered one of its requests at the endpoint, not at the stream URL.
  */
 export function noteDirectAnswer(parts: InstanceParts, stream: Stream): void {
-  // One that follows links does both: what it hands over counts.
+  // A client that follows links may do both; it counts as one that waits.
   if (stream.followsLinks) return
   stream.noteDirectAnswer()
   if (stream.sessionId !== undefined)

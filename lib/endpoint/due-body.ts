@@ -1,5 +1,5 @@
-// A body that comes while the endpoint answers already: what waits until it is known what has been
-// asked.
+// A body that comes while the endpoint already answers: what has to wait until the request's
+// messages are known.
 import { type Message, requestIdsIn } from '../protocol/json-rpc.js'
 import type { Stream } from '../streams/stream.js'
 

@@ -1,4 +1,4 @@
-// The stream of a call whose client is answered before its endpoint has begun to.
+// Opens the stream of a call whose client is answered before the endpoint has begun to answer.
 import { requestIdsIn } from '../protocol/json-rpc.js'
 import { ONE_CONNECTION } from '../protocol/revisions.js'
 import type { Stream } from '../streams/stream.js'

@@ -10,19 +10,19 @@ import { GatheredBytes } from './gathered-bytes.js'
 import { decoded, isTooLarge } from './late-answer.js'
 import { isPlainEncoding } from './response-headers.js'
 
-/** What a request came to. */
+/** What the endpoint has answered to a request. */
 export type EndpointAnswer =
   /** A JSON-RPC response, as it was written. */
   | {
       readonly kind: 'response'
-      /** The id that we have asked under. */
+      /** The request id that we have used. */
       readonly requestId: string
       readonly text: string
       readonly message: Message
-      /** What its head said besides. */
+      /** The headers of the HTTP response. */
       readonly headers: NodeJS.Dict<string[]>
     }
-  /** An HTTP answer that carries none: a status of the endpoint, or of a guard in front of it. */
+  /** Another HTTP answer: a status of the endpoint, or of a guard in front of it. */
   | {
       readonly kind: 'relay'
       readonly requestId: string
@@ -32,10 +32,10 @@ export type EndpointAnswer =
       /** The response in its body, if it has one all the same. */
       readonly message: Message | undefined
     }
-  /** None, or one that was too large. */
+  /** No answer, or one that was too large. */
   | { readonly kind: 'fault'; readonly fault: StreamFault }
 
-/** An answer as it was written: what has been parsed of it takes several times the memory. */
+/** An answer as it was written: the parsed message would take several times the memory. */
 export type WrittenAnswer = Written<EndpointAnswer>
 type Written<Answer> = Answer extends { readonly message: unknown }
   ? Omit<Answer, 'message'>
@@ -48,7 +48,7 @@ export interface AnswerListener {
   answered(answer: EndpointAnswer): void
 }
 
-/** The head of an answer, with all that it says under lower-case names. */
+/** The head of an answer; the names of headers are in lower case. */
 export interface AnswerHead {
   readonly status: number
   readonly headers: NodeJS.Dict<string[]>
@@ -105,7 +105,7 @@ export class AnswerReader {
     this.#events = isStream ? new BlockSplitter() : undefined
   }
 
-  /** The memory of `bytes` may be used again. */
+  /** The memory of `bytes` may be reused after the call. */
   push(bytes: Uint8Array): void {
     const splitter = this.#events
     if (this.#isAnswered) return
@@ -183,7 +183,7 @@ function answerIn(
   const messages = writtenMessages(body.toString('utf8'))
   const own = messages.find(({ message }) => isResponseTo(message, requestId))
   if (status === 200 && own !== undefined) return { kind: 'response', requestId, ...own, headers }
-  // An error that names no request is this one's: there is no other.
+  // An error without an id answers our request, as there is no other.
   const error =
     status === 200
       ? messages.find(({ message }) => 'error' in message && (message.id ?? null) === null)

@@ -1,5 +1,5 @@
-// Says something to the endpoint as the client of a request would have said it: through the
-// application's guards, with its credentials.
+// Sends messages to the endpoint as the client of a request would send them: through the
+// application's guards, with the client's credentials.
 import { type IncomingMessage, request, Server, type ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { Server as TlsServer } from 'node:tls'
@@ -12,7 +12,7 @@ import { type EndpointAnswer, readAnswer } from './endpoint-answer.js'
 import { memoryConnection } from './loopback.js'
 import { type Additions, headersFor } from './sent-headers.js'
 
-/** What the endpoint says: an answer, or a status of its own which is the caller's to pass on. */
+/** What the endpoint says: an answer, or a refusing status, which the caller is to pass on. */
 export type Reply =
   | { readonly kind: 'answer'; readonly message: Message | undefined }
   | { readonly kind: 'refusal'; readonly response: IncomingMessage }
@@ -25,20 +25,17 @@ export interface Question extends Pick<InjectOptions, 'sessionId' | 'revision' |
   readonly limit: number
 }
 
-/** Whether its status is no refusal. */
+/** Whether a response's status is no refusal. */
 export function isAccepted({ statusCode = 0 }: IncomingMessage): boolean {
   return statusCode >= 200 && statusCode < 300
 }
 
 export interface InjectOptions extends Additions {
-  /**
-   * The message in JSON, where its bytes are to stay what they were. Default: what JavaScript makes
-   * of it.
-   */
+  /** The message in JSON, if its bytes are to stay as they were. Default: by `JSON.stringify`. */
   readonly text?: string | undefined
-  /** Its URL. Default: that of the request, without streams. */
+  /** The URL to send it to. Default: that of the request, without its stream names. */
   readonly path?: string | undefined
-  /** What the URL calls a stream by, besides names of ours: the endpoint does not get it. */
+  /** A further name of a stream in the URL, such as a key, that the endpoint does not get. */
   readonly name?: string | undefined
   /** Gives up on the endpoint's answer. */
   readonly signal?: AbortSignal | undefined
@@ -47,10 +44,10 @@ export interface InjectOptions extends Additions {
 }
 
 /**
- * Sends a message to the endpoint with the headers of `req`, and resolves with the head of what it
- * answers; the body is the caller's to read or to destroy. It comes to the server that `req` came
- * to like any other request, over a connection in memory, so everything in front of the endpoint
- * has its say. Rejects where there is no answer.
+ * Sends a message to the endpoint with the headers of `req`, and resolves with the head of the
+ * answer; the caller must read or destroy the body. It arrives at the server of `req` like any
+ * other request, over a connection in memory, so everything in front of the endpoint has its say.
+ * Rejects if there is no answer.
  */
 export async function sendToEndpoint(
   req: IncomingMessage,
@@ -74,7 +71,7 @@ export async function sendToEndpoint(
     for (const event of ['response', 'close']) injected.once(event, () => timer.stop())
     injected.once('response', resolve)
     injected.once('error', reject)
-    // Also where it answers in another protocol: 101 is no response to Node.
+    // Also after 101, which Node does not report as a response.
     injected.once('close', () => reject(new Error('The endpoint has closed the connection')))
     injected.end(body)
     connect(owner, server)
@@ -82,8 +79,8 @@ export async function sendToEndpoint(
 }
 
 /**
- * Asks the endpoint something, and reads what it says, in JSON or as an event stream. Rejects where
- * there is no answer: the endpoint breaks off, says too much, or the signal aborts.
+ * Asks the endpoint something, and reads its answer, in JSON or as an event stream. Rejects if
+ * there is no answer: the endpoint breaks off, answers too much, or the signal aborts.
  */
 export async function askEndpoint(
   req: IncomingMessage,
@@ -100,8 +97,7 @@ export async function askEndpoint(
 }
 
 /**
- * The response to our request; `undefined` where the endpoint has accepted it, and says nothing
- * more.
+ * The response to our request; `undefined`: the endpoint has accepted it, and says nothing more.
  */
 function messageIn(
   response: IncomingMessage,
@@ -110,7 +106,7 @@ function messageIn(
 ): Promise<Message | undefined> {
   return new Promise((resolve, reject) => {
     const answered = (answer: EndpointAnswer): void => {
-      // What else it says is heard to its end, as it expects, but not for long.
+      // The rest is read to its end, as the endpoint expects, but not for long.
       if (answer.kind !== 'fault') return resolve(answer.message)
       response.destroy()
       reject(new Error(faultMessage(answer.fault)))
@@ -120,12 +116,12 @@ function messageIn(
 }
 
 /**
- * Milliseconds after which an endpoint that says nothing is left alone: its request holds a
- * connection, and all that is in front of it.
+ * Milliseconds after which an endpoint that does not answer is given up: the request holds a
+ * connection, and what the middleware in front of the endpoint keeps for it.
  */
 const PATIENCE = 30_000
 
-/** Where it is noted what the endpoint has not taken. */
+/** Where it is logged that the endpoint has not taken something. */
 export interface DebugLog {
   /** A line for `DEBUG=mcp-streams`. */
   readonly debug: (format: string, ...args: unknown[]) => void
@@ -153,7 +149,7 @@ export async function tellEndpoint(
 
 /** Gives a server a connection, as if it had come over the network. */
 export function connect(server: Server, socket: Duplex): void {
-  // A server of HTTP/2 that allows HTTP/1.1 looks for itself there, where others note themselves.
+  // Other servers set this themselves; one of HTTP/2 that allows HTTP/1.1 expects it to be set.
   Object.assign(socket, { server })
   server.emit(server instanceof TlsServer ? 'secureConnection' : 'connection', socket)
 }
@@ -163,8 +159,8 @@ function urlOf(req: IncomingMessage & { originalUrl?: string }, name: string | u
 }
 
 /**
- * The server that a request came to. What is tested without one, or runs in somebody else's, still
- * has its application.
+ * The server that a request came to; without one, as in a test that injects requests, a new one for
+ * its Express application. Throws if there is neither.
  */
 export function serverOf(req: IncomingMessage): Server {
   const { server } = req.socket as { server?: Server }

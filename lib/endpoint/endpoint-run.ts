@@ -38,7 +38,7 @@ export class EndpointRun implements ResponseCaptureHost, WaitingRun {
     this.#handler = new HandlerContext(instance, instance.newId())
     this.#handler.isUntaken = !request.profile.taken
     const initialize = watchInitialize(request)
-    // Before its capture, so that it hears of the client itself.
+    // Before the capture, which hides the client's `close` from listeners that are added later.
     keyed?.join(res, () => undefined)
     this.#response = new ResponseCapture(req, res, this)
     this.#stream = new RunStream(request, this.#handler, this.#response, initialize)
@@ -57,7 +57,7 @@ export class EndpointRun implements ResponseCaptureHost, WaitingRun {
     recordAnswer(keyed, res, this.#response)
   }
 
-  /** @param ours what answers in the endpoint's place, and says when. */
+  /** @param ours answers in the endpoint's place. Default: the endpoint answers. */
   run(ours?: () => unknown): void {
     const request = this.#request
     runInContext(this.#handler, ours ?? request.next)
@@ -67,15 +67,15 @@ export class EndpointRun implements ResponseCaptureHost, WaitingRun {
   }
 
   /**
-   * The call may go on without its client, by `goOnAlone`. To be said before it runs. `onAnswered`:
-   * it will not, as the endpoint answers it.
+   * The call may go on without its client, by `goOnAlone`. Must be called before `run`.
+   * `onAnswered` is called if the call will not, as the endpoint answers it.
    */
   mayGoOnAlone(onAnswered: () => void): void {
     this.#stream.onAnswered = onAnswered
     this.#handler.isUntaken = false
   }
 
-  /** Something else has answered. */
+  /** The request is answered otherwise: the endpoint does not get it. */
   withhold(): void {
     this.#request.release()
   }
@@ -87,7 +87,7 @@ export class EndpointRun implements ResponseCaptureHost, WaitingRun {
   goOnAlone(interim: Interim, askedAs?: RequestId): Detachment {
     const { isUndecided } = this
     const { keyed, res } = this.#request
-    // Its client has left, and does not come back.
+    // Its client has left, and cannot come back.
     if (isUndecided && keyed === undefined && res.destroyed) return 'too-late'
     if (!isUndecided && this.#handler.stream === undefined) return 'too-late'
     const detachment = this.#stream.goOnAlone(interim, askedAs)
@@ -119,12 +119,12 @@ export class EndpointRun implements ResponseCaptureHost, WaitingRun {
     return this.#response.isTaken === undefined && !this.#request.res.headersSent
   }
 
-  /** It has begun before its body was there, for whatever was asked. */
+  /** The endpoint has begun to answer before the body was there. */
   get isAnsweredEarly(): boolean {
     return this.#stream.isBodyDue && !this.isUndecided
   }
 
-  /** It has, with a stream, and it is not known yet what has been asked. */
+  /** It has done so with a stream, and the request's messages are not known yet. */
   get isAwaiting(): boolean {
     return this.#stream.isBodyDue && this.#handler.stream !== undefined
   }
@@ -147,7 +147,7 @@ export class EndpointRun implements ResponseCaptureHost, WaitingRun {
     this.#stream.openInTheMeantime(meantime)
   }
 
-  /** What it waited with is not to stay as long as the call. */
+  /** Ends the wait for the head, and drops what it holds, as the call may take long. */
   stopWaiting(): void {
     this.#wait?.stop()
     this.#wait = undefined
@@ -190,8 +190,8 @@ export class EndpointRun implements ResponseCaptureHost, WaitingRun {
       return this.#leave('revision without resumption')
     if (instance.isClosing) return this.#leave('closing')
     if (isOversized) return this.#leave('a session id that is too long to be remembered')
-    // Nothing of ours goes out before the answer to `initialize`, so that can be looked at each
-    // time.
+    // Not for `initialize`: nothing of ours is sent before its answer, so each answer can be looked
+    // at.
     if (initialize === undefined && this.#stream.isNumbered(sessionId)) return this.#leave(OWN_IDS)
     // A body that could not be read ahead may have been parsed since.
     const messages =
@@ -201,12 +201,12 @@ export class EndpointRun implements ResponseCaptureHost, WaitingRun {
     return this.#stream.open(sessionId, messages) ?? this.#leave('everything is live and full')
   }
 
-  /** @param why '': what is left alone as a matter of course has no line. */
+  /** @param why for the debug log; '': no line, as nobody would expect a stream. */
   #leave(why: string, isStream = true): undefined {
     this.#handler.isUntaken = true
     this.#stream.onAnswered?.()
-    // An event stream that is not kept cannot be given again: its client's leaving is for the
-    // endpoint to see.
+    // An event stream that is not kept cannot be given again, so the endpoint is to see when its
+    // client leaves.
     const { instance, method, res, keyed } = this.#request
     if (isStream && keyed !== undefined) {
       withdrawPreference(res)
@@ -220,7 +220,7 @@ function isOversizedRequest(message: Message): boolean {
   return isRequest(message) && isOversizedId(message.id)
 }
 
-/** Looks over the answer to an `initialize`; `undefined`: the request is none. */
+/** Watches the answer to an `initialize`; `undefined`: the request is another one. */
 function watchInitialize(request: RequestContext): InitializeAnswer | undefined {
   const { instance, res, owner, messages } = request
   return messages.some(isInitialize)

@@ -1,5 +1,5 @@
-// A body that is collected while it comes: in one piece of memory, however small the pieces are
-// that it comes in. Kept apart they would take a hundred bytes each that nobody counts.
+// Collects a body in one piece of memory, however small the chunks are that it comes in: kept
+// apart, each would take a hundred bytes more, which are not counted.
 
 const NOTHING = Buffer.alloc(0)
 
@@ -11,7 +11,7 @@ export class GatheredBytes {
     return this.#size
   }
 
-  /** A copy: the memory of short writes is used again. */
+  /** Copies the bytes, because the memory of short writes is reused. */
   add(bytes: Uint8Array): void {
     const size = this.#size + bytes.length
     if (size > this.#memory.length) this.#resize(this.#size === 0 ? size : size + (size >> 2))
@@ -19,7 +19,7 @@ export class GatheredBytes {
     this.#size = size
   }
 
-  /** All that has come, in memory of its own, which is no larger. */
+  /** All that has come, in memory of just its size. */
   whole(): Buffer {
     if (this.#size < this.#memory.length) this.#resize(this.#size)
     return this.#memory
@@ -31,7 +31,7 @@ export class GatheredBytes {
   }
 
   #resize(size: number): void {
-    // Not of Node's pool, which would keep other people's bytes with ours.
+    // Not from Node's pool, where one slice keeps all others in memory.
     const memory = Buffer.allocUnsafeSlow(size)
     this.#memory.copy(memory, 0, 0, this.#size)
     this.#memory = memory

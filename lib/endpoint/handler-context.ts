@@ -25,9 +25,9 @@ export interface CurrentStream {
   disconnect(options?: { readonly retry?: number }): void
   /**
    * Hands a part of the result to a client that collects it with resume tokens (the Resuming
-   * draft's "large result sets"): its next answer carries `result`, for a tool `{ content: [...]
-   * }`. Parts come in order, each in an answer of its own, and before what the handler returns.
-   * `false`: nobody collects parts, so the part must be in what the handler returns.
+   * draft's "large result sets"): its next answer carries `result`, for a tool an object with
+   * `content`. Parts come in order, each in an answer of its own, and before what the handler
+   * returns. `false`: no client collects parts, so the part must be in what the handler returns.
    *
    * @throws {TypeError} where `result` is no object that JSON can hold.
    */
@@ -36,11 +36,11 @@ export interface CurrentStream {
 
 /** Gives a client the parts of a result. */
 export interface PartsCollector {
-  /** `false`: nobody collects it any more. */
+  /** `false`: no client collects it any more. */
   partial(text: string): boolean
 }
 
-/** What a request is of. */
+/** The instance that a request belongs to. */
 export interface ContextOwner {
   /** Option `currentStream`: the context of its requests is followed. */
   readonly followsContext: boolean
@@ -96,8 +96,8 @@ export class HandlerContext implements CurrentStream {
   }
 
   /**
-   * The response has been taken: what the handler asked for before its head takes effect. Again
-   * where it goes on in another stream.
+   * The response has been taken: what the handler asked for before takes effect. Called again when
+   * the call goes on in another stream.
    */
   take(stream: Stream): void {
     this.stream = stream
@@ -111,7 +111,7 @@ export class HandlerContext implements CurrentStream {
   }
 }
 
-/** A handler keeps its signal, while what it answers may go on in another stream. */
+/** A handler keeps one signal, although its call may go on in another stream. */
 function abortWith(signal: AbortSignal, abort: AbortController): void {
   if (signal.aborted) return abort.abort(signal.reason)
   signal.addEventListener('abort', () => abort.abort(signal.reason), { once: true })
@@ -120,7 +120,7 @@ function abortWith(signal: AbortSignal, abort: AbortController): void {
 /** The JSON of a partial result. */
 function partialText(result: object): string {
   const text = isObject(result) ? (JSON.stringify(result) as string | undefined) : undefined
-  // What has a `toJSON` may become anything.
+  // An object with a `toJSON` may become anything.
   if (text?.startsWith('{') !== true) throw new TypeError('partial: `result` must be an object')
   return text
 }
@@ -137,8 +137,8 @@ const NO_CALL = new AsyncResource('express-mcp-streams')
 runOutsideBy(work => NO_CALL.runInAsyncScope(work))
 
 /**
- * Runs what is behind us. Up to Node 22 the first context that is followed costs every promise of
- * the process something, so an instance whose handlers do not ask for it can do without.
+ * Runs what is behind us. Up to Node 22, the first context that is followed slows down every
+ * promise of the process, so an instance whose handlers do not need it can do without.
  */
 export function runInContext<T>(context: HandlerContext, work: () => T): T {
   return context.instance.followsContext ? storage.run(context, work) : work()

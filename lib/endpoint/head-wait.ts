@@ -22,7 +22,7 @@ export class HeadWait extends Waiting {
   readonly #queue: DueQueue
   #hasWaitedLonger = false
 
-  /** `undefined`: this request is left to wait for as long as the endpoint takes. */
+  /** `undefined`: this request just waits for the endpoint, however long that takes. */
   static begin(request: RequestContext, run: WaitingRun): HeadWait | undefined {
     const { instance, messages } = request
     const queue = maySlow(messages) ? instance.slow.queueFor(request) : undefined
@@ -45,7 +45,7 @@ export class HeadWait extends Waiting {
     const run = this.#run
     if (!run.isUndecided || isClosing) return
     if (this.#queue === slow.json) {
-      // What is recorded for a repetition is the endpoint's own answer.
+      // Under a key, the endpoint's own answer is recorded, so the client has to wait for it.
       return keyed === undefined ? run.openInTheMeantime('json') : run.stopWaiting()
     }
     if (!slow.mayUpgrade(accept) || run.isNumbered(session)) return

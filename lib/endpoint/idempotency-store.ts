@@ -19,11 +19,11 @@ import { ownCopy, sizeOfAnswer } from './recorded-answer.js'
 
 /** Bytes of one answer that is kept for a repetition. */
 const LONGEST_ANSWER = 1024 * 1024
-/** Answers that say that nothing was done may take this part of what the others may take. */
+/** Refusals (4xx) may take one part in so many of what other answers may take. */
 const REFUSED_SHARE = 8
 /**
- * What an endpoint says that has not begun: the next attempt is a fresh one. Not 502 or 504: a
- * gateway behind us says so of a server that may be at work still.
+ * Statuses of an endpoint that has not begun the call, so that the next attempt begins it. Not 502
+ * or 504, which a gateway behind us sends for a server that may still be at work.
  */
 const NOT_STARTED = [429, 503]
 
@@ -44,11 +44,11 @@ export interface IdempotencyLimits {
    * gone.
    */
   readonly abandonAfter: number
-  /** A call had to be given up, as there is no room for it without its client. */
+  /** Called when a call is given up, as there is no room for it without its client. */
   readonly onFull: () => void
-  /** Where other instances find what nobody has fetched; `undefined`: there are none. */
+  /** Where other instances find answers that were not fetched; `undefined`: there are none. */
   readonly kept?: Keeper | undefined
-  /** What other instances know of keys. */
+  /** Tells other instances what has become of the call under a key. */
   readonly names?: Pick<Directory<object>, 'keySettled' | 'keyForgotten'>
 }
 
@@ -63,8 +63,8 @@ export class IdempotencyStore implements IdempotencyHost {
   /** The calls whose answers are kept. */
   readonly #answered: FairStore<SettledCall>
   /**
-   * Who is refused must not take room from those who are not: anybody can be refused, under as many
-   * names as they like.
+   * Refused calls, apart from the others so as to take no room from them: a client can be refused
+   * under as many names as it likes.
    */
   readonly #refused: FairStore<SettledCall>
   readonly #sweep: Sweep
@@ -116,7 +116,7 @@ export class IdempotencyStore implements IdempotencyHost {
     return this.#answered.size + this.#refused.size + this.room.bytes
   }
 
-  /** Total of answers that had to make room before their time. */
+  /** Total of answers that were evicted before their time was over. */
   get evictions(): number {
     return this.#evictions
   }
@@ -126,7 +126,7 @@ export class IdempotencyStore implements IdempotencyHost {
     if (running !== undefined) return { kind: 'local', value: running }
     const settled = this.#settled.get(key) ?? this.#refused.get(key)
     if (settled === undefined) return UNKNOWN
-    // What is used last is the last to go.
+    // A use of its answer, too: what was used last is evicted last.
     this.#answered.get(key)
     return { kind: 'ended', value: settled }
   }
@@ -151,8 +151,8 @@ export class IdempotencyStore implements IdempotencyHost {
   }
 
   /**
-   * Its time is up: clients that have sent a call again are told that its answer is lost, and the
-   * endpoint still answers the first one.
+   * The time for closing is up: clients that have sent a call again are told that its answer is
+   * lost, and the endpoint still answers the first one.
    */
   close(): void {
     for (const call of [...this.#running.values()]) call.giveUp()
@@ -176,13 +176,13 @@ export class IdempotencyStore implements IdempotencyHost {
     this.#settled.set(key, owner, call)
   }
 
-  /** A stream is kept for other instances: so is what its call has come to. */
+  /** A stream is kept for other instances, so the outcome of its call is kept, too. */
   keepStream(key: string): void {
     const call = this.#settled.peek(key)
     if (call !== undefined) this.#keepForOthers(key, call)
   }
 
-  /** What was given in the last `time` milliseconds is kept for other instances, all of it. */
+  /** Keeps for other instances every answer that was given in the last `time` milliseconds. */
   keepSince(time: number): void {
     for (const store of [this.#settled, this.#refused])
       for (const [key, call] of store.since(time)) this.#keepForOthers(key, call)
@@ -193,7 +193,7 @@ export class IdempotencyStore implements IdempotencyHost {
     if (kept !== undefined) keepOutcome(kept, key, call, window)
   }
 
-  /** `false`: there is nothing left. */
+  /** `false`: nothing is left that may expire. */
   #expire(): boolean {
     this.#settled.purgeStale()
     this.#refused.purgeStale()

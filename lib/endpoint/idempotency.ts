@@ -6,23 +6,20 @@ import { compactJson } from '../protocol/json-text.js'
 import type { Keyed } from './idempotent-request.js'
 import type { RequestContext } from './request-context.js'
 
-/**
- * Keys shorter than this are not unguessable, so they prove nothing about who sends them: they are
- * not heeded.
- */
+/** Shorter keys may be guessed, so they prove nothing about who sends them, and are ignored. */
 const SHORTEST_KEY = 16
 const LONGEST_KEY = 256
 
 /**
- * The key of a request, bound to its owner, session and path; `undefined` where it has none worth
- * heeding.
+ * The key of a request, bound to its owner, session and path; `undefined`: it has none, or one that
+ * is ignored.
  */
 export function keyOf(context: RequestContext, key = context.idempotencyKey): string | undefined {
   if (key === undefined || key.length < SHORTEST_KEY || key.length > LONGEST_KEY) return undefined
   return context.scopeOf(key)
 }
 
-/** What a POST may be sent again under; `undefined`: nothing, or it would be another call. */
+/** What identifies a POST when it is sent again; `undefined`: it has no key that counts. */
 export function keyedBy(context: RequestContext): Keyed | undefined {
   const { messages, body, text, profile } = context
   if (messages.length === 0 || isTooMany(messages) || !profile.taken) return undefined
@@ -33,9 +30,9 @@ export function keyedBy(context: RequestContext): Keyed | undefined {
 }
 
 /**
- * The text that a body was parsed from, for that tells numbers apart that are one for JavaScript. A
- * body that was parsed in front of us is written again: `undefined` where it has too many parts for
- * that, or is nested too deeply, for a key to be heeded.
+ * The text that a body was parsed from, which tells numbers apart that are equal in JavaScript. A
+ * body that was parsed in front of us is written again; `undefined`: it has too many parts or
+ * levels for that, and its key is ignored.
  */
 function comparableText(body: unknown, parsed: string | undefined): string | undefined {
   if (parsed !== undefined) return compactJson(parsed)

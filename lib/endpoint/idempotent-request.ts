@@ -17,7 +17,7 @@ export interface RecordedAnswer {
 export type Outcome =
   | { readonly kind: 'stream'; readonly streamId: string }
   | RecordedAnswer
-  /** It ran, and there is no answer to give: too large to keep, or nobody wanted it. */
+  /** It ran, and there is no answer to give: it was too large to keep, or was not wanted. */
   | { readonly kind: 'lost' }
 
 export const LOST: Outcome = { kind: 'lost' }
@@ -34,7 +34,7 @@ export interface SettledCall {
 
 /** What makes two requests the same. */
 export interface Keyed {
-  /** It says whose it is, too. */
+  /** Bound to its owner, session and path. */
   readonly key: string
   /** A digest of its body. */
   readonly hash: string
@@ -55,7 +55,7 @@ export interface IdempotencyHost {
   readonly room: CallRoom
   /** Bytes of one answer that are recorded. */
   readonly longestAnswer: number
-  /** `isUnread`: nobody waits for it. */
+  /** `isUnread`: no client waits for the outcome. */
   settled(request: KeyedRequest, outcome: Outcome, isUnread: boolean): void
 }
 
@@ -63,15 +63,14 @@ type Recording = Pick<ObservedBody, 'stop'>
 
 /** The endpoint at work on a call. */
 export interface KeyedRun {
-  /** Lets the endpoint see that nobody is there any more. */
+  /** Lets the endpoint see that its client has gone. */
   release(): void
-  /** Lets the endpoint see when its own client leaves: nobody can ask again. */
+  /** Lets the endpoint see when its own client leaves, as the answer cannot be asked for again. */
   detach(): void
 }
 
 /**
- * A call that has not been answered yet. What is known of it goes once it has been: its request may
- * be large.
+ * A call that has not been answered yet. Once it has, its request is dropped, which may be large.
  */
 export class IdempotentRequest {
   readonly #host: IdempotencyHost
@@ -81,7 +80,7 @@ export class IdempotentRequest {
   #recording: Recording | undefined
   /** Bytes of its answer so far. */
   #recorded = 0
-  /** Who waits for the outcome, by their responses. */
+  /** Called with the outcome, for each client that waits, by its response. */
   #waiting = new Map<ServerResponse, (outcome: Outcome) => void>()
   /** Set while it is held without a client. */
   #abandonment: Waiting | undefined
@@ -92,7 +91,7 @@ export class IdempotentRequest {
     this.#host = host
   }
 
-  /** What it is kept by; `undefined`: it has been settled. */
+  /** What it is kept under; `undefined`: it has been settled. */
   get key(): string | undefined {
     return this.#request?.key
   }
@@ -108,7 +107,7 @@ export class IdempotentRequest {
   /** The endpoint begins to work on it. `recording`: of its answer, where it is recorded. */
   runs(run: KeyedRun, recording?: Recording): void {
     if (this.isSettled) {
-      // Its client had left, and there was no room for it: the endpoint has yet to listen for that.
+      // Its client had left, and there was no room for it. The endpoint has yet to listen for that.
       recording?.stop()
       return process.nextTick(() => run.release())
     }
@@ -140,8 +139,8 @@ export class IdempotentRequest {
   }
 
   /**
-   * Without a client, the time until the call is abandoned starts now; where there is no room for
-   * it, it is over.
+   * Without a client, the time until the call is abandoned starts now; without room for it, the
+   * call is abandoned at once.
    */
   awaitClients(): void {
     const request = this.#request
@@ -152,12 +151,12 @@ export class IdempotentRequest {
     abandonments.add((this.#abandonment ??= new Waiting(() => this.abandon())))
   }
 
-  /** Nobody came back, or nobody wants it any more. */
+  /** No client came back, or the answer is not wanted any more. */
   abandon(): void {
     this.settle(LOST)?.release()
   }
 
-  /** Its answer is kept for nobody: the endpoint gives it to its own client alone. */
+  /** Its answer is not kept: the endpoint gives it to its own client alone. */
   giveUp(): void {
     this.settle(LOST)?.detach()
   }
@@ -180,7 +179,7 @@ export class IdempotentRequest {
     return run
   }
 
-  /** It is not held for a client that is to come again. */
+  /** The call is no longer held for a client that may come back. */
   #release(request: KeyedRequest): void {
     if (this.#abandonment === undefined) return
     this.#abandonment.stop()

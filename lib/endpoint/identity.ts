@@ -8,7 +8,7 @@ import type { Identity } from './request-context.js'
 const BAD_OWNER = 'mcpStreams: option `owner` must return a string or undefined'
 const NOBODY: Identity = { kind: 'nobody', owner: '' }
 
-/** At once, where the application knows at once. */
+/** Not a promise if option `owner` does not return one. */
 export function identify(
   instance: InstanceParts,
   req: IncomingMessage
@@ -31,7 +31,7 @@ function identityOf(instance: InstanceParts, req: IncomingMessage, owner: unknow
     : failed(new TypeError(BAD_OWNER))
 }
 
-/** A foreign page is not let in by what the browser adds to its requests. */
+/** The cookie of a foreign page's request proves nothing: the browser adds it by itself. */
 function byCookie({ cookie, allowedOrigins }: InstanceParts, req: IncomingMessage): Identity {
   const owner = cookie === undefined || isLoopback(req) ? undefined : cookie.ownerIn(req)
   if (owner === undefined || isForeignOrigin(req, allowedOrigins)) return NOBODY

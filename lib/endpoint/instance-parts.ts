@@ -23,23 +23,23 @@ import type { Unanswered } from './unanswered.js'
 /** Something that a client did with a stream, or was refused. */
 export type ClientEventName = 'connection-lost' | 'resumed' | 'taken-over' | 'refused'
 
-/** What everything finds here by name. */
+/** What is found by name in this instance. */
 export interface InstanceShelves extends StreamShelf {
   readonly key: (key: string) => Here<IdempotentRequest, SettledCall>
 }
 
 export interface InstanceParts {
-  /** Where what clients name is found, here or at another instance. */
+  /** Finds what clients name, here or at another instance. */
   readonly directory: Directory<InstanceShelves>
   /** Makes the id of a stream, a token or a ticket: unguessable, and naming its instance. */
   readonly newId: () => string
   /** Says who a request is from. */
   readonly owner: OwnerFunction
-  /** What else may say so. */
+  /** The signed cookie that may also say so; `undefined`: there is none. */
   readonly cookie: OwnerCookie | undefined
   readonly table: StreamRegistry
   readonly sessions: Sessions
-  /** What the endpoint has said of clients. */
+  /** Which clients the endpoint has admitted. */
   readonly admissions: Admissions
   readonly connections: Connections
   /** Tells endpoints of requests of theirs that nobody will answer. */
@@ -56,7 +56,7 @@ export interface InstanceParts {
   readonly progress: ProgressReports | undefined
   /** Bodies that are read ahead of the endpoint. */
   readonly bodies: Quota
-  /** Bytes up to which one is. */
+  /** Bytes up to which a body is read ahead. */
   readonly maxBodyBytes: number
   /** The process is about to end: responses pass untouched. */
   isClosing: boolean

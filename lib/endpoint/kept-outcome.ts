@@ -1,9 +1,9 @@
-// What became of a call under an `Idempotency-Key`, as any instance can say it again once the one
-// that ran it has gone.
+// The outcome of a call under an `Idempotency-Key`, in the form in which any instance can give it
+// again when the one that ran the call is gone.
 import type { Keeper, KeptValue } from '../streams/keeper.js'
 import type { Outcome, RecordedAnswer, SettledCall } from './idempotent-request.js'
 
-/** What can be given again. */
+/** The outcomes that can be given again. */
 type KeptOutcome = Exclude<Outcome, { readonly kind: 'lost' }>
 
 interface Head {
@@ -14,7 +14,7 @@ interface Head {
 
 const NOTHING = new Uint8Array(0)
 
-/** @param key as calls are kept by it: it says whose it is. */
+/** @param key what the call is kept under, bound to its owner, session and path. */
 export function keepOutcome(
   keeper: Keeper,
   key: string,
@@ -27,7 +27,7 @@ export function keepOutcome(
   keeper.keep(key, head, [body], time)
 }
 
-/** `undefined`: it is no call under a key. */
+/** `undefined`: the value is not the outcome of a call under a key. */
 export function keptOutcomeIn({
   head,
   bytes

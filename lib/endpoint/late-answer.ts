@@ -86,7 +86,7 @@ function textOf(body: Buffer, contentType: string | undefined): string {
   try {
     return new TextDecoder(charset).decode(body)
   } catch {
-    return '' // A charset that nobody knows.
+    return '' // An unknown charset.
   }
 }
 

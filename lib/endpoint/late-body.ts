@@ -1,5 +1,5 @@
-// The body of an answer that comes when its client has been given an event stream already:
-// collected, and made messages of.
+// Collects the body of an answer whose client has been given an event stream already, and makes
+// messages of it.
 import { newFields, readFields } from '../protocol/sse-fields.js'
 import { encodeMessage } from '../protocol/sse-writer.js'
 import type { Stream } from '../streams/stream.js'
@@ -64,7 +64,7 @@ export class LateBody {
       const block = encodeMessage(message)
       const fields = newFields()
       readFields(block, 0, fields)
-      // All in one write, as far as its reader is concerned: nobody could be told in between.
+      // As if in one write, because the endpoint could not be asked to wait in between.
       stream.append(block, 0, block.length, fields, i > 0)
     }
     stream.producerEnded()

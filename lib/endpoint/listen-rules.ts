@@ -1,7 +1,7 @@
-// How many listen channels endpoints allow a session: their answers to a second one tell.
+// How many listen channels an endpoint allows a session, learnt from its answer to a second one.
 import { FairStore } from '../streams/fair-store.js'
 
-/** Whom an endpoint has answered. */
+/** Where a rule holds: for an owner, at a path. */
 export interface ListenPlace {
   readonly owner: string
   /** The URL of the request, without its query. */
@@ -20,7 +20,7 @@ const MOST_BYTES = 1024 * 1024
 /** What an entry takes besides its key. */
 const ENTRY_SIZE = 256
 
-/** At the limit the owner of the most entries makes room: what is forgotten is asked again. */
+/** At the limit, the owner with most entries makes room: what is evicted is learnt again. */
 export class ListenRules {
   readonly #learned = new FairStore<Learned>({ maxSize: MOST_BYTES, sizeOf: ({ size }) => size })
 

@@ -3,7 +3,7 @@
 import { Duplex } from 'node:stream'
 import type { Socket } from 'node:net'
 
-/** Who is at the other end of a socket: what guards ask it for. */
+/** Properties that guards read from a socket, such as who is at its other end. */
 const FACTS = [
   'remoteAddress',
   'remotePort',
@@ -29,13 +29,13 @@ const QUESTIONS = [
 /** Marks the server's end, for all copies of this module. */
 const MARK = Symbol.for('express-mcp-streams.memory-socket')
 
-/** What is said over it, where that need not be read again. */
+/** The parsed message that is sent over it, so that its bytes need not be parsed. */
 const CARRIED = Symbol.for('express-mcp-streams.memory-message')
 
 /** Marks the server's end of a connection that a request of another instance comes over. */
 const RELAYED = Symbol.for('express-mcp-streams.relayed-socket')
 
-/** What guards ask a socket for, as far as it can be told to another process. */
+/** What guards read from a socket, as far as it can be told to another process. */
 export type SocketFacts = Readonly<Record<string, string | number | boolean>>
 
 /** What is agreed about the response to a request of another instance. */
@@ -84,7 +84,7 @@ export function isLoopback({ socket }: { readonly socket: object }): boolean {
 }
 
 /**
- * The parsed body of a request that came over a connection of ours; `undefined`: it is to be read.
+ * The parsed body of a request that came over a connection of ours; `undefined`: it must be read.
  */
 export function messageCarried({ socket }: { readonly socket: object }): unknown {
   return (socket as { readonly [CARRIED]?: unknown })[CARRIED]
@@ -92,7 +92,7 @@ export function messageCarried({ socket }: { readonly socket: object }): unknown
 
 /**
  * Two ends of one connection. To the server it looks as if it came from where `original` comes
- * from. `message`: what its one request says.
+ * from. `message`: the parsed body of its one request.
  */
 export function memoryConnection(
   original: Socket,
@@ -122,7 +122,10 @@ function connected(properties: readonly (readonly [PropertyKey, unknown])[]): {
 
 class MemorySocket extends Duplex {
   peer: MemorySocket | undefined
-  /** What is written is kept for longer than the write lasts, and its memory may be used again. */
+  /**
+   * Whether to copy what is written: it is kept for longer than the write lasts, and its memory may
+   * be reused.
+   */
   isCopying = false
   /** Asks the writer at the other end for more. */
   #wantMore: (() => void) | undefined
@@ -135,7 +138,7 @@ class MemorySocket extends Duplex {
 
   override _write(chunk: Buffer, _encoding: BufferEncoding, callback: () => void): void {
     const { peer } = this
-    // What nobody reads any more goes nowhere, as on a wire.
+    // Bytes for an end that is closed go nowhere, as on a wire.
     if (peer === undefined || peer.destroyed) return callback()
     if (peer.push(this.isCopying ? Buffer.from(chunk) : chunk)) callback()
     else peer.#wantMore = callback
@@ -149,8 +152,8 @@ class MemorySocket extends Duplex {
   override _destroy(error: Error | null, callback: (error?: Error | null) => void): void {
     const { peer } = this
     this.peer = undefined
-    // A tick later, as from a wire: what destroys this end is not in the middle of the other
-    // one's events. And not by the method that is patched there, as it is nobody of that side.
+    // A tick later, as on a wire, and so not in the middle of the other end's events. And not by
+    // the method that is patched there, because no code of that side destroys it.
     if (peer !== undefined) process.nextTick(() => Duplex.prototype.destroy.call(peer))
     callback(error)
   }

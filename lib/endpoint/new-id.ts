@@ -1,4 +1,4 @@
-// Ids that nobody can guess, as plain strings.
+// Unguessable ids, as flat strings.
 import { random, urlAlphabet } from 'nanoid'
 
 /** Characters, six random bits each. */
@@ -8,8 +8,8 @@ const codes = Buffer.from(urlAlphabet, 'latin1')
 const characters = Buffer.allocUnsafeSlow(LENGTH)
 
 /**
- * What `nanoid()` makes, at once: it adds one character after the other, and V8 keeps each of these
- * strings for as long as the last one.
+ * The same as `nanoid()`, but made at once: that appends one character after the other, and V8
+ * keeps each of the strings in between for as long as the result.
  */
 export function newId(): string {
   const bytes = random(LENGTH)

@@ -17,9 +17,9 @@ export type HeadArguments = [
 ]
 
 /**
- * The methods that stand between an endpoint and its head and body. Overloads are of no use here:
- * arguments are handed on as they came. `_implicitHeader` is how Node, and what takes after it
- * (express-session), asks for a head that nobody has written.
+ * The methods by which an endpoint writes its head and body. Overloads are of no use here, as
+ * arguments are passed on as they came. By `_implicitHeader`, Node and middleware that imitates it
+ * (express-session) ask for a missing head.
  */
 export interface ResponseMethods {
   readonly writeHead: (this: ServerResponse, ...args: unknown[]) => ServerResponse
@@ -47,10 +47,10 @@ export const METHOD_NAMES: readonly (keyof ResponseMethods)[] = [
   '_implicitHeader'
 ]
 
-/** What stood in the last response: mostly the same as in this one, so a waiting call shares it. */
+/** The methods of the last response: mostly those of the next, so waiting calls share them. */
 let latest: ResponseMethods | undefined
 
-/** The methods of a response as they stand. */
+/** The methods of a response as they are now. */
 export function methodsOf(res: ServerResponse): ResponseMethods {
   const { writeHead, write, end, flushHeaders, setHeader, getHeader, destroy, _implicitHeader } =
     res as unknown as ResponseMethods
@@ -82,8 +82,8 @@ export function methodsOf(res: ServerResponse): ResponseMethods {
 }
 
 /**
- * The methods of a response that have to do with its head only. Some are younger than the oldest
- * Node that we run on.
+ * The methods of a response that concern its head only. The oldest Node that we run on does not
+ * have all of them.
  */
 export const HEAD_METHODS = [
   'removeHeader',
@@ -95,7 +95,7 @@ export const HEAD_METHODS = [
   'setHeaders'
 ] as const
 
-/** Interim answers. */
+/** The methods that send interim responses (1xx). */
 export const INTERIM_METHODS = [
   'writeContinue',
   'writeProcessing',
@@ -103,19 +103,19 @@ export const INTERIM_METHODS = [
   'writeInformation'
 ] as const
 
-/** Where Node has it: what is loaded before us patches `ServerResponse`. */
+/** From where Node defines it: code that was loaded before us may have patched `ServerResponse`. */
 const NATIVE_WRITE = OutgoingMessage.prototype.write as ResponseMethods['write']
 
 /**
- * Whether nobody in front has patched `write`: then the memory of what is written may be used again
- * once Node is done with it. What logs responses keeps their chunks, and would find other clients'
- * messages in them.
+ * Whether `write` has not been patched in front of us: then the memory of what is written may be
+ * reused once Node is done with it. A logger that patches `write` keeps chunks, and would find
+ * other clients' messages in them.
  */
 export function hasNativeWrite(res: ServerResponse): boolean {
   return res.write === NATIVE_WRITE
 }
 
-/** Counts who holds back what is written. (Node 20's `writableCorked` counts the socket's, too.) */
+/** Counts `cork` calls of the response. (Node 20's `writableCorked` counts the socket's, too.) */
 const CORKED = Object.getOwnPropertySymbols(new OutgoingMessage()).find(
   ({ description }) => description === 'corked'
 ) as keyof ServerResponse
@@ -129,17 +129,17 @@ export const MOST_COPIED = 4096
 /**
  * Writes to a response whose `write` is Node's own, as that does. Node hands a chunk to the socket
  * in four pieces, with its size and two line breaks, which takes longer than all that we do for an
- * event: small ones leave in one (Node 20, one event a tick: 15.1 us of CPU so far, 13.9 us so).
+ * event; here, small chunks go in one piece (Node 20, one event a tick: 13.9 us of CPU, not 15.1).
  */
 export function writeChunk(res: ServerResponse, args: readonly unknown[]): boolean {
   const [bytes, ...others] = args
   const isSmall = bytes instanceof Uint8Array && bytes.length > 0 && bytes.length <= MOST_COPIED
   if (!isSmall) return NATIVE_WRITE.apply(res, args as unknown[])
-  // With what follows in this tick: the beginning of a response that is none of ours, say.
+  // Node sends the first chunk with what follows in this tick, which may not come through us.
   const isFirst = GATHERS_CHUNKS && !hasSentHead(res)
   if (!res.chunkedEncoding || !hasMadeHead(res) || isFirst || (res[CORKED] as unknown) !== 0)
     return NATIVE_WRITE.call(res, Buffer.from(bytes), ...others)
-  // What is written in this state goes out as it is.
+  // Without `chunkedEncoding`, Node sends what is written as it is.
   res.chunkedEncoding = false
   try {
     return NATIVE_WRITE.call(res, framed(bytes), ...others)
@@ -185,29 +185,30 @@ export function pendingBytes({ socket }: IncomingMessage, res: ServerResponse): 
 }
 
 /**
- * Nothing that is written reaches the client any more, although nobody has been told yet: Node
- * tells in a later tick, and calls back for nothing that was written in between.
+ * Nothing that is written reaches the client any more, although there was no event yet: Node emits
+ * it in a later tick, and never calls back for what was written in between.
  */
 export function isBroken({ socket }: IncomingMessage): boolean {
   return socket.destroyed || Boolean(socket.errored)
 }
 
 /**
- * From Node 24 on, a socket that closes destroys the responses whose turn has not come: its client
- * has left, and we hear of that ourselves.
+ * From Node 24 on, a socket that closes destroys the responses that are queued on it: its client
+ * has left, of which we hear ourselves.
  */
 export function isAbortedByNode(error: Error | undefined): boolean {
   return isReset(error) && error?.message === 'aborted'
 }
 
-/** What Node destroys a request with whose connection has gone. */
+/** Whether it is the error with which Node destroys a request whose connection has gone. */
 export function isReset(error: Error | undefined): boolean {
   return error !== undefined && 'code' in error && error.code === 'ECONNRESET'
 }
 
 /**
- * Node destroys a socket too, and does it in the name of whoever wrote last: when it fails, with an
- * error that has a code; and when its client has ended it and the last byte is out.
+ * Whether Node itself destroys a socket, which it does in the async context of the last writer:
+ * when the socket fails, with an error that has a code; and when its client has ended it and the
+ * last byte is out, without an error.
  */
 export function isDestroyedByNode(socket: Socket, error: Error | undefined): boolean {
   return error === undefined ? socket.writableFinished && !socket.destroyed : 'code' in error
@@ -215,15 +216,15 @@ export function isDestroyedByNode(socket: Socket, error: Error | undefined): boo
 
 const firstFile: typeof Error.prepareStackTrace = (_, sites) => sites[0]?.getFileName()
 
-/** Throws nothing where an application has frozen them. */
+/** By `Reflect.set`, which does not throw if an application has frozen these properties. */
 function setTraces(limit: number, prepare: typeof Error.prepareStackTrace): void {
   Reflect.set(Error, 'stackTraceLimit', limit)
   Reflect.set(Error, 'prepareStackTrace', prepare)
 }
 
 /**
- * Whether it is Node that has called a function which runs now, and not what is loaded by Node: its
- * own modules have names with `node:`.
+ * Whether the function that runs now, `callee`, was called by Node itself: the names of its own
+ * modules begin with `node:`.
  */
 export function isCalledByNode(callee: (...args: never[]) => unknown): boolean {
   const { prepareStackTrace, stackTraceLimit } = Error
@@ -238,27 +239,27 @@ export function isCalledByNode(callee: (...args: never[]) => unknown): boolean {
 }
 
 /**
- * With the end of a response Node drops a body that nobody has begun to read: the request is
- * destroyed then, which is no news of its client.
+ * Whether Node drops the body when the response ends, as nothing has begun to read it. Node
+ * destroys the request then, which says nothing about its client.
  */
 export function dropsBody(req: IncomingMessage): boolean {
   if ((req as ReadRequest)._consuming === true) return false
   return !req.readableEnded && req.readableFlowing === null && req.listenerCount('readable') === 0
 }
 
-/** Whether somebody has begun to read a body: what Node asks before it drops one. */
+/** `_consuming`: the body is being read, so Node does not drop it. */
 interface ReadRequest extends IncomingMessage {
   _consuming?: boolean
 }
 
-/** A body that has come whole stays for who reads it behind the end of the response. */
+/** Keeps a body that has come whole for an endpoint that reads it after the response has ended. */
 export function keepBody(req: IncomingMessage): void {
   if (req.complete) (req as ReadRequest)._consuming = true
 }
 
 /**
- * What a response keeps as plain values, and does not look at any more once its socket is gone.
- * They are set, not redefined, because that would cost every waiting call some kilobytes.
+ * Sets properties that are plain values, which Node does not read any more once the socket is gone.
+ * They are not redefined, because that would cost every waiting call some kilobytes.
  */
 export function setEnds(res: ServerResponse, isEnded: boolean, isClosed: boolean): void {
   res.destroyed = isClosed
@@ -266,43 +267,43 @@ export function setEnds(res: ServerResponse, isEnded: boolean, isClosed: boolean
 }
 
 /**
- * A request whose client has gone looks as it did before; the response's close tells when it is
- * over.
+ * Makes a request look as it did before its client left: the `close` of the response tells when it
+ * is over.
  */
 export function maskRequest(req: IncomingMessage): void {
   req.aborted = false
   req.destroyed = false
 }
 
-/** A response's getters that tell of its socket. Its prototypes have them, and not it itself. */
+/** Getters of a response that tell the state of its socket. They are on its prototypes. */
 export type StateName =
   'closed' | 'writableEnded' | 'writableFinished' | 'writableNeedDrain' | 'errored'
 
 /**
- * Lets getters of a response tell something else. They are its own, as Express gives a response
- * another prototype with every application that it enters; and as from Node 24 on V8 makes a hash
- * table (2.5 KB) of one that has a getter of its own and is given another prototype late.
+ * Replaces getters of a response. They go on the response itself, as Express gives it another
+ * prototype with every application that it enters; and as from Node 24 on V8 makes a hash table
+ * (2.5 KB) of an object that has a getter of its own and is given another prototype late.
  */
 export function maskState(res: ServerResponse, state: Record<StateName, PropertyDescriptor>): void {
   if (!Object.hasOwn(res, 'closed')) Object.defineProperties(res, state)
 }
 
 /**
- * Where an object that has been given another prototype shares its hidden classes, as all others
- * do: from Node 24 on.
+ * Whether objects that have been given another prototype share hidden classes, as all others do:
+ * from Node 24 on.
  */
 const SHARES_CLASSES = Number.parseInt(process.versions.v8) > 12
 
 /**
  * Express gives each request and each response another prototype. Before Node 24, V8 then copies
- * the hidden class of that one object, with all its fifty properties, for each property that
- * anybody adds, and nothing that is optimised for a class knows the next object. A property that is
- * deleted and set again (2 us) makes the object a plain hash table, in which the next ones cost
- * little: a small call behind us takes 165 us of CPU so, and 275 us without (Node 20, Express 5, a
- * hand-written endpoint that takes 60 us by itself, connections in memory).
+ * the hidden class of that one object, with all its fifty properties, for each property that is
+ * added, and code that is optimised for a class does not fit the next object. Deleting a property
+ * and setting it again (2 us) makes the object a plain hash table, in which further properties cost
+ * little: with this, a small call behind us takes 165 us of CPU, and 275 us without (Node 20,
+ * Express 5, a hand-written endpoint that takes 60 us by itself, connections in memory).
  *
- * @param born the prototype of one that was given no other: its hidden classes are shared.
- * @param property one that it has itself.
+ * @param born the prototype of objects that were given no other: they share hidden classes.
+ * @param property an own property of the object.
  */
 export function expectProperties(object: object, born: object, property: string): void {
   if (SHARES_CLASSES || Object.getPrototypeOf(object) === born) return
@@ -318,37 +319,40 @@ export function expectPatches(req: IncomingMessage, res: ServerResponse): void {
   expectProperties(res, ServerResponse.prototype, 'sendDate')
 }
 
-/** V8 makes a plain object again of a hash table behind which it finds a property of another. */
+/**
+ * V8 turns a hash table into a plain object when a property is read through an object inheriting
+ * from it.
+ */
 const readThrough = (object: { readonly destroyed?: unknown }): unknown => object.destroyed
 
 /**
- * A request and its response go on for long behind a client that has gone, and hardly anybody adds
- * anything to them any more: their memory shall be no larger than it has to be.
+ * Makes a request and its response as small as possible: they may stay for long after their client
+ * has gone, and hardly anything is added to them any more.
  */
 export function compact(req: IncomingMessage, res: ServerResponse): void {
   compactHead(res)
-  // Else they are no hash tables.
+  // In these cases they are no hash tables.
   if (SHARES_CLASSES || Object.getPrototypeOf(req) === IncomingMessage.prototype) return
   // As hash tables they would take 1.4 KB more (Node 20). This takes 6 to 20 us.
   for (const object of [req, res]) readThrough(Object.create(object) as object)
 }
 
 /**
- * Node puts a head together from some thirty strings, and keeps them all. V8 makes one of them, of
- * 0.2 KB in place of 1 KB, as soon as its bytes are counted.
+ * Node concatenates a head from some thirty strings, all of which stay in memory. V8 makes one
+ * string of them, of 0.2 KB instead of 1 KB, as soon as its bytes are counted.
  */
 function compactHead(res: ServerResponse): void {
   const { _header: head } = res as unknown as { readonly _header: string | null }
   if (head !== null) Buffer.byteLength(head)
 }
 
-/** One that is closed: the streams of all closed sockets look alike. */
+/** A closed socket: the stream states of all closed sockets look alike. */
 const CLOSED = new Socket().destroy() as Socket & {
   readonly _readableState: unknown
   readonly _writableState: unknown
 }
 
-/** The prototype of stand-ins for sockets that have closed, which are destroyed as it says. */
+/** The prototype of stand-ins for sockets that have closed; `destroy` is their method. */
 export function closedSockets(destroy: Socket['destroy']): object {
   const { _readableState, _writableState } = CLOSED
   return Object.create(Socket.prototype, {
@@ -358,7 +362,7 @@ export function closedSockets(destroy: Socket['destroy']): object {
   }) as object
 }
 
-/** What Node's sockets have of their own, and what its server for HTTP adds. */
+/** Own properties of Node's sockets, and those that its HTTP server adds. */
 export const OF_NODE: ReadonlySet<PropertyKey> = new Set([
   ...Reflect.ownKeys(CLOSED),
   ...[
@@ -372,12 +376,13 @@ export const OF_NODE: ReadonlySet<PropertyKey> = new Set([
     'destroy'
   ]
 ])
-/** Of these, what is told of a socket when it has closed. */
+/** Those of them that a stand-in keeps, as they are still read from a closed socket. */
 const TOLD = /^(?:server|_server|_peername|_sockname|timeout|Symbol\(kBytes\w+\))$/
 
 /**
- * Makes a stand-in for a socket that has closed: it tells what that one would, and what others have
- * noted on it, and keeps nothing else of it. `undefined`: it is of a kind that says more.
+ * Makes a stand-in for a socket that has closed: it has what is still read from that, and what
+ * other code has set on it, and keeps nothing else of it. `undefined`: it is not closed, or is of
+ * another kind, which has more to keep.
  *
  * @param prototype from `closedSockets`.
  */
@@ -397,11 +402,11 @@ const NOTHING = (): void => undefined
 /** Lets go of a socket where Node keeps it for a request and its response. */
 export function replaceSocket(req: IncomingMessage, res: ServerResponse, socket: Socket): void {
   Object.assign(req, { socket, client: socket })
-  // Tells the socket how much waits for it.
+  // `_onPendingData` refers to the socket, to tell it how much waits for it.
   Object.assign(res, { socket, _onPendingData: NOTHING })
 }
 
-/** What makes way, at the end of a response, for the next one of its socket. */
+/** Node's listener that, at the end of a response, gives the socket to the next one. */
 export function nextTurnListener(res: ServerResponse): (() => void) | undefined {
   const listeners = res.listeners('finish') as (() => void)[]
   return listeners.find(({ name }) => name === 'bound resOnFinish')

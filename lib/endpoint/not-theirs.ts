@@ -1,5 +1,5 @@
-// Whether a client gets the stream that it asks for. Why not is for operators alone: clients are
-// told the same in each case.
+// Whether a client gets the stream that it asks for. The reason why not is for operators alone:
+// clients are told the same in each case.
 import type { IncomingMessage } from 'node:http'
 import { label, parseEventId } from '../protocol/event-id.js'
 import { streamParameters } from '../protocol/link-header.js'
@@ -15,15 +15,15 @@ import type { RequestContext } from './request-context.js'
 export type NotTheirs =
   'unknown here' | 'another owner' | 'another session' | 'an event that it has not had'
 
-/** What a client names a stream by. */
+/** By what a client has named a stream. */
 type By = 'stream url' | 'endpoint'
 
 /**
- * Whether what is of a session is of the client's. By a stream URL, a session that only one of them
- * names is no other one, as the id names the stream and the credentials name its owner; at the
- * endpoint it is.
+ * Whether the session of a stream is that of the request. At a stream URL it may also be that only
+ * one of them names a session, as the URL names the stream and the credentials name its owner; at
+ * the endpoint it may not.
  *
- * @param isOf asked, as of what another instance has kept there is only a digest.
+ * @param isOf compares sessions: of what another instance has kept, only a digest is known.
  */
 export function isOfTheirSession(
   { session }: RequestContext,
@@ -34,7 +34,7 @@ export function isOfTheirSession(
 }
 
 /**
- * `undefined`: it is theirs.
+ * Why a client does not get a stream; `undefined`: it does.
  *
  * @param sequence of an event that the client says that it has had.
  */

@@ -7,13 +7,13 @@ import { Stage } from './stage.js'
 
 export abstract class ObservedBody extends Stage {
   abstract override readonly kind: 'observe' | 'record'
-  /** `undefined`: no more is kept. */
+  /** The body so far; `undefined`: nothing is kept any more. */
   #body: GatheredBytes | undefined = new GatheredBytes()
 
-  /** The response is ended, and its last bytes have not left: its whole body, where it is kept. */
+  /** Called with the whole body, if it is kept, at the end and before its last bytes are sent. */
   protected abstract ended(body: Buffer): void
 
-  /** Whether so many bytes may be kept, with `more` that have come; if not, no more are. */
+  /** Whether `size` bytes may be kept, `more` of them new; if not, nothing is kept any more. */
   protected abstract mayKeep(size: number, more: number): boolean
 
   override write(args: readonly unknown[]): boolean {
@@ -44,7 +44,7 @@ export abstract class ObservedBody extends Stage {
   }
 }
 
-/** Calls back with a body of so many bytes at the most, before its last bytes leave. */
+/** Calls back with a body of up to `limit` bytes, before its last bytes are sent. */
 export function observeBody(
   res: ServerResponse,
   limit: number,

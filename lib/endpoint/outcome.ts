@@ -23,18 +23,18 @@ const LONGEST_INITIALIZE = 1024 * 1024
 
 /**
  * Acts on the endpoint's answer to a request, once it has been given. `isSessionWatched`: what it
- * says of the session is heard already, as the messages were not there yet.
+ * says about the session is watched already, from before the messages were known.
  */
 export function watchOutcome(context: RequestContext, isSessionWatched = false): void {
   const { instance: parts, req, res, messages, owner, session } = context
   const cancelled = messages.flatMap(message => cancelledRequest(message) ?? [])
-  // Who sends one from here knows whose answer it is: another stream may have asked under the same
-  // id.
+  // Not for our own requests: we know whose answers we send, and another stream may have asked
+  // under the same id.
   const answers = isLoopback(req) ? [] : messages.filter(isResponse)
   if ((session === undefined || isSessionWatched) && cancelled.length === 0 && answers.length === 0)
     return
-  // With an answer the call may end, and nobody is asking any more when the endpoint says that it
-  // has taken it.
+  // Looked up now: the call may end with the answer, and then no longer asks when the endpoint says
+  // that it has taken that.
   const answered = answers.length > 0 ? askingFor(parts, answers, session, owner) : []
   // The endpoint may end the session's streams before it answers.
   const ending =
@@ -79,15 +79,14 @@ export function noteRevision(
 /** The answer to `initialize`, as far as its head has told. */
 export interface InitializeAnswer {
   readonly owner: string
-  /** The one that the endpoint has named: what its client has named may be another's. */
+  /** The session that the endpoint has named: one that the client names may be another's. */
   sessionId: string | undefined
   /** The client has declared the Streams draft. */
   readonly hasStreams: boolean
 }
 
 /**
- * Looks over a JSON answer to `initialize` without touching a byte of it. The session is for the
- * caller to fill in.
+ * Reads a JSON answer to `initialize` without changing it. The caller has to fill in the session.
  */
 export function watchInitializeJson(
   parts: InstanceParts,
@@ -105,7 +104,7 @@ export function watchInitializeJson(
   return answer
 }
 
-/** The streams that have asked what these are the answers to. */
+/** The streams whose requests these messages answer, by request id. */
 function askingFor(
   parts: InstanceParts,
   answers: readonly Message[],
@@ -126,7 +125,7 @@ function askingFor(
   })
 }
 
-/** A session is over; `isLost`: its endpoint does not know it any more. */
+/** Ends a session; `isLost`: its endpoint no longer knows it. */
 export function endSession(
   parts: InstanceParts,
   session: string,

@@ -1,5 +1,5 @@
-// The head that the endpoint makes once the wire has got another one: Node checks it as ever, and
-// nothing of it is sent.
+// The head that the endpoint makes after the wire has had another one: Node checks it as always,
+// but nothing of it is sent.
 import { type IncomingMessage, type OutgoingHttpHeader, ServerResponse } from 'node:http'
 import { callbackIn } from './chunk.js'
 import { type HeadArguments, HEAD_METHODS, INTERIM_METHODS } from './node-internals.js'
@@ -7,9 +7,9 @@ import { foldHeaders, headersIn } from './response-headers.js'
 import type { ResponsePipeline } from './response-pipeline.js'
 
 /**
- * What the wire's own head says of its body; the endpoint's goes with the endpoint's head. Not
- * `Transfer-Encoding`: once it has been removed, Node sends a body without a length and without
- * chunks, and a cut in it passes for its end.
+ * Headers about the endpoint's body, which is not the one that is sent. Not `Transfer-Encoding`:
+ * once it has been removed, Node sends a body without a length and without chunks, and a cut in it
+ * looks like its end.
  */
 const OF_BODY = [
   'Content-Length',
@@ -20,7 +20,7 @@ const OF_BODY = [
   'Trailer'
 ]
 
-/** Removes what has been said of a body that does not leave. */
+/** Removes the headers about a body that is not sent. */
 export function dropBodyHeaders(res: ServerResponse): void {
   for (const name of OF_BODY) res.removeHeader(name)
 }
@@ -46,7 +46,7 @@ const METHODS = new Map([
         }
       ] as const
   ),
-  // There is nobody to hear of interim answers any more.
+  // After a final head, interim responses cannot be sent any more.
   ...INTERIM_METHODS.map(
     name =>
       [
@@ -61,12 +61,12 @@ const METHODS = new Map([
 
 export class OwnHead {
   readonly #req: IncomingMessage
-  /** What the endpoint had said before: most say nothing more until their call is done. */
+  /** The headers so far. `#made` is made on demand: most endpoints set no more for a long time. */
   readonly #headers: readonly (readonly [string, OutgoingHttpHeader | undefined])[]
   #made: ServerResponse | undefined
   #status: number | undefined
 
-  /** Takes over what the endpoint has said so far, before anything of ours is set. */
+  /** Takes over what the endpoint has set so far, before anything of ours is set. */
   constructor(req: IncomingMessage, res: ServerResponse) {
     this.#req = req
     this.#headers = Object.entries(res.getHeaders())

@@ -21,10 +21,10 @@ const MOST_BYTES = 4 * 1024 * 1024
 const ENTRY_SIZE = 256
 
 /**
- * What responses have shown: an event with an id of the endpoint's own, or one without. It is true
- * of the session that it was shown in; of sessions that have shown nothing yet, and of requests
- * without one, what was shown last on their path is assumed. At the limit the owner of the most
- * sessions makes room; a path belongs to nobody, and so counts as an owner of its own.
+ * What responses have shown: an event with an id of the endpoint's own, or one without. It holds
+ * for the session that has shown it. For sessions that have shown nothing yet, and for requests
+ * without a session, what was shown last on their path is assumed. At the limit, the owner with
+ * most sessions makes room; a path has no owner, and so counts as one of its own.
  */
 export class OwnIds {
   readonly #shown = new FairStore<Shown>({ maxSize: MOST_BYTES, sizeOf: ({ size }) => size })
@@ -42,7 +42,7 @@ export class OwnIds {
     this.#set(keyOfPath(origin), keyOfPath(origin), true)
   }
 
-  /** A response has shown an event without: worth keeping only where something else is assumed. */
+  /** A response has shown an event without an id. Kept only if an id would be assumed otherwise. */
   unnumbered(origin: Origin): void {
     if (!this.isNumbered(origin)) return
     if (origin.sessionId === undefined) this.#set(keyOfPath(origin), keyOfPath(origin), false)
@@ -63,7 +63,7 @@ function keyOfPath({ path, sessionId }: Origin): string {
   return JSON.stringify([path, sessionId === undefined])
 }
 
-/** No path is written like this. */
+/** With a prefix, so that no owner has the key of a path. */
 function ownerOf({ owner }: Origin): string {
   return `owner:${owner}`
 }

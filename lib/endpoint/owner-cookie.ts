@@ -1,5 +1,5 @@
-// The owner in a signed cookie, for what a browser asks for by itself: an EventSource and a link
-// carry no header of the page's.
+// The owner in a signed cookie, for requests that a browser makes by itself: an `EventSource` or a
+// link cannot carry headers that the page sets.
 import cookie from 'cookie'
 import cookieParser from 'cookie-parser'
 import signature from 'cookie-signature'
@@ -73,7 +73,7 @@ export class OwnerCookie {
    * then.
    */
   addTo(req: IncomingMessage, res: ServerResponse, owner: string): void {
-    // An answer to a POST is stored by no cache, and no client reads before it has posted.
+    // Only on POST: no cache stores the answer, and every client posts before it reads.
     if (req.method !== 'POST' || res.headersSent) return
     const path = mountOf(req)
     if (path === undefined) return

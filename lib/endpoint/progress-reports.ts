@@ -1,5 +1,5 @@
-// Progress on the endpoint's behalf: that a call still runs, for clients that give up on one of
-// which they hear nothing.
+// Progress notifications in the endpoint's place, which say that a call still runs: some clients
+// give up on a call of which they hear nothing.
 import { now } from '../protocol/clock.js'
 import { DueQueue, Waiting } from '../streams/due-queue.js'
 import {
@@ -21,7 +21,7 @@ export interface ProgressSettings {
   readonly every: number
 }
 
-/** All that are due by time: one timer for each of the two delays. */
+/** All reports of an instance: one timer for each of the two delays. */
 export class ProgressReports {
   readonly after: number
   readonly first: DueQueue
@@ -55,8 +55,8 @@ export class ProgressReports {
 }
 
 /**
- * The endpoint counts in units that nobody knows beforehand, and mostly from 1: what is reported in
- * its place stays below that, so that the values of one token only grow.
+ * The endpoint counts in units that are not known beforehand, and mostly from 1. What is reported
+ * in its place stays below that, so that the values of one token only grow.
  */
 const SECONDS_IN_ONE = 1e9
 
@@ -84,7 +84,7 @@ export class ProgressReport {
     ;(isLate ? reports.next : reports.first).add(this.#waiting)
   }
 
-  /** The endpoint has said something: what it says of its progress is better than what we can. */
+  /** The endpoint has sent an event. Where it reports progress itself, we report no more. */
   heard(block: Uint8Array): void {
     this.#saidAt = now()
     const text = decoder.decode(block)
@@ -109,7 +109,7 @@ export class ProgressReport {
     const message = `still running, ${Math.round(seconds)} s`
     for (const progressToken of this.#tokens) {
       const params = { progressToken, progress, message }
-      // For a client that is connected now: it is no event, so nobody comes back for it.
+      // Only for a client that is connected now: it is not kept, so it cannot be resumed.
       stream.readers.comment(
         encodeMessage(JSON.stringify({ jsonrpc: '2.0', method: 'notifications/progress', params }))
       )

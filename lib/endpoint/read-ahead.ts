@@ -15,14 +15,14 @@ const PROMPT = 25
 
 export interface ReadAheadOptions extends BodyLimits {
   /**
-   * Called with the parsed JSON body, or with `undefined` where there is none to be had: invalid
-   * JSON, too large, already read by somebody. What the endpoint then says about such a body is its
-   * own affair. `text` is the JSON that it was parsed from, where that is known.
+   * Called with the parsed JSON body, or with `undefined` if there is none to be had: invalid JSON,
+   * too large, already read. What the endpoint then says about such a body is its own affair.
+   * `text` is the JSON that it was parsed from, where that is known.
    */
   readonly known: (body: unknown, text?: string) => void
   /**
-   * Called instead, where the body takes its time: those behind us may refuse it, or read it,
-   * meanwhile. `undefined`: none of them may be called before it is known, however long it takes.
+   * Called instead if the body takes its time, so that those behind us may refuse it, or read it,
+   * meanwhile. `undefined`: they may not be called before the body is known, however long it takes.
    */
   readonly late?: ((body: LateBody) => void) | undefined
 }
@@ -30,11 +30,11 @@ export interface ReadAheadOptions extends BodyLimits {
 /** A body that is not there yet. */
 export interface LateBody {
   /**
-   * Hears the body, or `undefined`, as above, once its reader has had all of it but its end:
-   * `pass` or `withhold` must be called. Not where its client leaves before.
+   * Called with the body, or `undefined`, as above, once its reader has had all of it but its end;
+   * `pass` or `withhold` must follow. Not called if the client leaves before.
    */
   onWhole: (body: unknown, text?: string) => void
-  /** Whether it is of any concern still. */
+  /** Whether the body is still wanted. */
   isWanted: () => boolean
   /** Whether the endpoint has begun to answer. */
   isAnswered: () => boolean
@@ -42,9 +42,7 @@ export interface LateBody {
   drop(): void
   /** Lets its reader have the end. */
   pass(): void
-  /**
-   * Its reader does not hear of its end, nor of anything else: the request is answered elsewhere.
-   */
+  /** Keeps its end, and all other events, from its reader: the request is answered elsewhere. */
   withhold(): void
 }
 
@@ -99,16 +97,16 @@ class ReadAhead implements LateBody {
     // Most bodies come with their head, and are whole by then.
     process.nextTick(() => {
       if (this.#isOver) return
-      // All of it is here, and Node will say so behind this tick: no timer for that.
+      // All of it is here, and Node reports the end after this tick: that needs no timer.
       if (body.size === this.#length) setImmediate(() => this.#wait())
       else this.#wait()
     })
   }
 
   /**
-   * The parser pushes what arrives into the request's buffer; looking over its shoulder consumes
-   * nothing. While nobody behind us has been called it must not stop at the buffer's mark, for
-   * nobody reads yet.
+   * The parser pushes what arrives into the request's buffer; observing `push` consumes nothing.
+   * Until those behind us have been called, the parser must not stop at the high-water mark, as
+   * nothing reads yet.
    */
   #observe(): void {
     const req = this.#req
@@ -125,8 +123,8 @@ class ReadAhead implements LateBody {
         return hasRoom
       }
       if (isFine && !isPromptPast()) return true
-      // Not before the parser has heard that there is no room: it would stop a socket that the
-      // endpoint has just started.
+      // After the parser has been told that there is no room: else it would pause a socket that the
+      // endpoint has just resumed.
       process.nextTick(() => (isFine ? this.#becomeLate() : this.#settle()))
       return hasRoom
     }
@@ -137,7 +135,7 @@ class ReadAhead implements LateBody {
     return Number(this.#req.headers['content-length'])
   }
 
-  /** It takes its time, so it is counted. */
+  /** The body takes its time, so it is counted. */
   #wait(): void {
     const req = this.#req
     if (this.#isOver || this.#isLate) return
@@ -159,7 +157,7 @@ class ReadAhead implements LateBody {
     this.#context.runInAsyncScope(() => this.#options.late?.(this))
   }
 
-  /** All of it has come; its reader gets the end when it is known what it is. */
+  /** All of it has come; its reader gets the end only when it is known what the body is. */
   #whole(): boolean {
     const req = this.#req
     if (!this.#isLate) {
@@ -169,10 +167,10 @@ class ReadAhead implements LateBody {
       return hasRoom
     }
     if (this.#isOver) return this.#push.call(req, null)
-    // Who has answered need not read it.
+    // An endpoint that has answered need not read it.
     if (req.readableLength === 0 || this.isAnswered()) this.#settleLate()
     else {
-      // Who has not begun to read may refuse it still.
+      // An endpoint that has not read all of it may still refuse it.
       const { read } = req
       const readLast = (size?: number): unknown => {
         const chunk = read.call(req, size) as unknown
@@ -206,7 +204,7 @@ class ReadAhead implements LateBody {
     parseBody(bytes, this.#req.headers, this.#options.limit, done)
   }
 
-  /** It is not to be known, or not wanted any more: its reader has it alone. */
+  /** The body is too large, or not wanted any more: only its reader gets it. */
   #giveUp(): void {
     this.#dispose()
     this.#req.push = this.#push
@@ -236,8 +234,8 @@ class ReadAhead implements LateBody {
       for (const listener of req.rawListeners(event))
         if (!inFront.includes(listener)) req.removeListener(event, listener as AnyListener)
     this.pass()
-    // Node asks only then whether anybody listens; and the connection is good for a next request
-    // only behind the end of this one.
+    // A tick later, when Node has seen that nothing listens any more. The connection can serve a
+    // next request only after the end of this one.
     process.nextTick(() => req.resume())
   }
 }

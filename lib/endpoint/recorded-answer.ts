@@ -1,4 +1,4 @@
-// An answer that is written down while it is given, and given once more.
+// Records an answer while it is given, and gives it again.
 import type { ServerResponse } from 'node:http'
 import type { IdempotentRequest, KeyedRun, RecordedAnswer } from './idempotent-request.js'
 import { ObservedBody } from './observe-body.js'
@@ -44,7 +44,7 @@ class AnswerRecorder extends ObservedBody {
   }
 
   override destroy(error?: Error): ServerResponse {
-    // It has broken off.
+    // The endpoint has broken off.
     this.#call.abandon()
     return this.next.destroy(error)
   }
@@ -73,8 +73,7 @@ class AnswerRecorder extends ObservedBody {
   }
 
   /**
-   * A response that is ended without a head of its own is only now found out to be a stream, or
-   * not.
+   * Only now is it known whether a response that was ended without an explicit head is a stream.
    */
   #settle(body: Buffer): void {
     if (this.#call.isSettled) return
@@ -84,24 +83,24 @@ class AnswerRecorder extends ObservedBody {
   }
 }
 
-/** How the body went over the first connection. */
+/** Headers about how the body was sent over the first connection. */
 const OF_FIRST_BODY = /^(?:content-length|trailer|transfer-encoding)$/i
 const WITHOUT_BODY = [204, 304]
 
-/** Gives a recorded answer once more. */
+/** Gives a recorded answer again. */
 export function repeatAnswer(res: ServerResponse, { status, headers, body }: RecordedAnswer): void {
   if (!claim(res)) return
   for (const [name, value] of Object.entries(headers))
     if (value !== undefined && !OF_FIRST_BODY.test(name)) res.setHeader(name, value)
-  // Without it, where the connection ends is where the body does: a cut would pass for the whole.
+  // Without a length, the body would end with the connection, and a cut would look like its end.
   if (status >= 200 && !WITHOUT_BODY.includes(status)) res.setHeader('Content-Length', body.length)
   res.writeHead(status)
   res.end(body)
 }
 
 /**
- * The same, with memory of its own: a small one would keep all that is in the same piece of Node's
- * pool.
+ * The same answer in memory of its own: a small body would keep all that is in the same piece of
+ * Node's pool.
  */
 export function ownCopy(answer: RecordedAnswer): RecordedAnswer {
   if (answer.body.buffer.byteLength === answer.body.length) return answer

@@ -9,7 +9,7 @@ interface Details {
   readonly headers?: Record<string, string>
   /** For operators alone. */
   readonly why?: NotTheirs | undefined
-  /** The one that it is about. */
+  /** The stream that the request is about. */
   readonly stream?: Stream | undefined
 }
 
@@ -31,7 +31,7 @@ export function refuseUrl(
   refuse(res, status, fault, headers)
 }
 
-/** The same, of a stream that is not the client's, or gone: an operator wants to know how often. */
+/** The same for a stream that is not the client's, or is gone, which operators want to count. */
 export function refuseAndCount(
   context: RequestContext,
   status: number,

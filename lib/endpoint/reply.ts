@@ -1,13 +1,13 @@
 // Answers of ours, and the rules for every response that is written after an asynchronous step:
-// somebody in front may have given or ended it meanwhile, and what fails in it must not end the
-// process.
+// middleware in front may have answered or ended it meanwhile, and what fails in it must not end
+// the process.
 import type { IncomingMessage, OutgoingHttpHeaders, ServerResponse } from 'node:http'
 import { Socket } from 'node:net'
 import { faultError, type StreamFault } from '../protocol/errors.js'
 import { type ErrorObject, errorResponse, type RequestId } from '../protocol/json-rpc.js'
 import { passedOn } from './response-headers.js'
 
-/** Whether an answer can still be given: nobody has begun or ended one, and the client is there. */
+/** Whether an answer can still be given: none has been begun, and the client is there. */
 export function canAnswer(res: ServerResponse): boolean {
   return !res.headersSent && isWritable(res)
 }
@@ -18,9 +18,9 @@ export function isWritable(res: ServerResponse): boolean {
 }
 
 /**
- * Takes a response that we answer ourselves, to be asked for before its head. `false`: there is no
- * answer to give any more. Node reports a write that comes too late as an `error` of the response,
- * which nobody else would listen to.
+ * Takes a response that we answer ourselves; must be called before its head is written. `false`: it
+ * cannot be answered any more. Node reports a write that comes too late as an `error` of the
+ * response, to which nothing else might listen.
  */
 export function claim(res: ServerResponse): boolean {
   if (!canAnswer(res)) return false
@@ -29,10 +29,10 @@ export function claim(res: ServerResponse): boolean {
 }
 
 function ignore(): void {
-  // The connection's end tells the rest of us.
+  // We hear of the end of the connection by other events.
 }
 
-/** Writes where nobody is left to catch what it throws: a hook on the head, in front of us, may. */
+/** Writes where nothing catches what middleware in front of us may throw when the head is sent. */
 export function guarded(res: ServerResponse, write: () => unknown): void {
   try {
     write()
@@ -89,8 +89,8 @@ export function answerJson(
 }
 
 /**
- * Gives a JSON-RPC error. What is no request has no response that could carry it, so the status
- * says it.
+ * Gives a JSON-RPC error. Without a request (`id` is `null`) it is no response to anything, so the
+ * status has to say that it is an error.
  */
 export function answerError(res: ServerResponse, id: RequestId | null, error: ErrorObject): void {
   answerJson(res, id === null ? 400 : 200, errorResponse(id, error))
@@ -134,14 +134,12 @@ export function relayAnswer(answer: IncomingMessage, res: ServerResponse): void 
   res.statusCode = answer.statusCode ?? 502
   for (const [name, value] of passedOn(answer.headersDistinct)) res.setHeader(name, value)
   answer.once('error', () => res.destroy())
-  // Also where somebody in front ends it: what is piped on then fails.
+  // On `error` as well: if middleware in front ends the response, what is piped on fails.
   for (const event of ['close', 'error']) res.once(event, () => answer.destroy())
   answer.pipe(res)
 }
 
-/**
- * Nothing to say, and nothing to come: browsers' EventSource and the official clients stop on it.
- */
+/** Answers that nothing will come: `EventSource` and the official clients then do not reconnect. */
 export function noContent(res: ServerResponse): void {
   answer(res, 204, { 'Cache-Control': 'no-store' })
 }

@@ -1,4 +1,4 @@
-// What a request's body is, wherever it is by now.
+// The body of a request, whether it has been parsed in front of us or not.
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
 import { Duplex, Readable } from 'node:stream'
 import bodyParser from 'body-parser'
@@ -72,9 +72,9 @@ export type ReadBody =
     }
 
 /**
- * Reads the JSON body of a request that is ours to answer, wherever it is by now; whatever type it
- * calls itself. One that a parser has read before is taken as it is: its cost has been paid. While
- * it comes it is counted.
+ * Reads the JSON body of a request that we answer ourselves, whatever its `Content-Type`. One that
+ * a parser has read before is taken as it is, as its cost has been paid. While it comes it is
+ * counted.
  */
 export async function readBody(req: IncomingMessage, limits: BodyLimits): Promise<ReadBody> {
   const { body } = req as ParsedRequest
@@ -91,7 +91,7 @@ export async function readBody(req: IncomingMessage, limits: BodyLimits): Promis
   return readParsed(await new Promise(resolve => decode(bytes, headers, limits.limit, resolve)))
 }
 
-/** Resolves when all has come, or too much: the rest is read off then. */
+/** Resolves when all has come, or too much: the rest is then read and dropped. */
 function gather(req: IncomingMessage, limits: BodyLimits): Promise<CountedBody> {
   const body = new CountedBody(limits)
   body.beginCounting()
@@ -115,7 +115,7 @@ function readParsed({ body, text, size, status }: Parsed): ReadBody {
     : { fault: 'invalid-json', status: 400 }
 }
 
-/** What has become of a body. */
+/** A body that has been parsed, or why it has not been. */
 interface Parsed {
   readonly body?: unknown
   /** What it was parsed from, as it was written, where that is known. */
@@ -143,7 +143,7 @@ function withoutMark(text: string): string {
 
 type HttpError = Error & { readonly status?: number }
 
-/** By body-parser, which knows encodings and charsets. JSON need not be an object. */
+/** Parses with body-parser, which knows encodings and charsets. JSON need not be an object. */
 function decode(
   encoded: Buffer,
   headers: IncomingHttpHeaders,
@@ -170,8 +170,7 @@ function decode(
  */
 export function mayBeMessage({ headers, socket }: IncomingMessage, limit: number): boolean {
   const type = headers['content-type']
-  // One that is pulled, such as that of a request in a test without a server, comes to who reads it
-  // alone.
+  // A body that is pulled, as in a test without a server, comes only when the endpoint reads it.
   const isPushed = socket instanceof Duplex
   return (
     isPushed &&
@@ -182,9 +181,9 @@ export function mayBeMessage({ headers, socket }: IncomingMessage, limit: number
 
 const IS_JSON = /^\s*[\w!#$&^.+-]+\/(?:[\w!#$&^.+-]+\+)?json\s*(?:;|$)/i
 
-/** What is parsed beside the endpoint: 4 MiB of whatever take less than 50 ms then. */
+/** Bounds on what we parse beside the endpoint: with them, any 4 MiB take less than 50 ms. */
 const BOUNDS = { parts: 100_000, elements: 250_000 }
-/** Stands for a batch of more: nobody looks at messages of so many. */
+/** Stands for every batch of too many messages, which are not looked at. */
 const OVERSIZED_BATCH: readonly (Message & { readonly jsonrpc: string })[] = Array.from(
   { length: MOST_MESSAGES + 1 },
   () => ({ jsonrpc: '2.0' })
@@ -236,7 +235,7 @@ function isPlain(headers: IncomingHttpHeaders): boolean {
   )
 }
 
-/** Whether a `Content-Type` is that of text in UTF-8, which JSON is in where it says nothing. */
+/** Whether a `Content-Type` names UTF-8, or no charset: JSON is in UTF-8 by default. */
 export function isUtf8(contentType: string): boolean {
   const charset = /;\s*charset\s*=\s*"?([^\s;"]+)/i.exec(contentType)?.[1] ?? 'utf-8'
   return /^utf-?8$/i.test(charset)

@@ -1,5 +1,4 @@
-// One request, as far as it has told about itself: built once, and asked by all that is done for
-// it.
+// What a request says about itself: read once, and used by everything that is done for the request.
 import { createHash } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import {
@@ -28,11 +27,11 @@ export type Next = (error?: unknown) => void
 
 /** Who a request is from. */
 export type Identity =
-  /** As the application says. */
+  /** Named by the application. */
   | { readonly kind: 'owner'; readonly owner: string }
-  /** By nothing but our cookie, which a browser adds by itself. */
+  /** Named by nothing but our cookie, which a browser adds by itself. */
   | { readonly kind: 'cookie'; readonly owner: string }
-  /** Nobody in particular. */
+  /** Unknown. */
   | { readonly kind: 'nobody'; readonly owner: '' }
   /** The application could not tell. */
   | { readonly kind: 'failed'; readonly owner: ''; readonly cause: unknown }
@@ -89,7 +88,7 @@ export class RequestContext<Instance extends InstanceParts = InstanceParts> {
     this.accept = req.headers.accept ?? ''
   }
 
-  /** Whose it is; '': nobody's in particular. */
+  /** Who it is from; '' if that is unknown. */
   get owner(): string {
     return this.identity.owner
   }
@@ -114,7 +113,7 @@ export class RequestContext<Instance extends InstanceParts = InstanceParts> {
     return this.#revisionOf(this.owner)
   }
 
-  /** The event id that its client has last. */
+  /** The id of the last event that its client has. */
   get lastEventId(): string | undefined {
     return headerOf(this.req, 'last-event-id')
   }
@@ -134,7 +133,7 @@ export class RequestContext<Instance extends InstanceParts = InstanceParts> {
     return prefersStream(this.prefer)
   }
 
-  /** What its client has sent it under, to be able to send it again. */
+  /** The key under which its client has sent it, to be able to send it again. */
   get idempotencyKey(): string | undefined {
     return headerOf(this.req, 'idempotency-key')
   }
@@ -169,38 +168,39 @@ export class RequestContext<Instance extends InstanceParts = InstanceParts> {
   }
 
   /**
-   * How it is treated on a stream: by that one's owner, as a cookie's request may have another. A
-   * client that comes back and says nothing is treated as the one that opened the stream.
+   * How its client is treated on a stream: by the stream's owner, as a request with a cookie may
+   * have another. A client that comes back without naming a revision that resumes is treated as the
+   * one that opened the stream.
    */
   profileOn({ owner, profile }: Opened): ClientProfile {
     return this.#profileOf(owner, profile)
   }
 
   /**
-   * Whether it may have what is somebody's. What is nobody's in particular is not kept from a
-   * browser for a cookie that it cannot help but send.
+   * Whether it may read what has an owner. What has none is not kept from a browser because of a
+   * cookie, which the browser cannot help but send.
    *
-   * @param isOwnedBy asked, as of what another instance has kept there is only a digest.
+   * @param isOwnedBy compares owners: of what another instance has kept, only a digest is known.
    */
   mayRead(isOwnedBy: (owner: string) => boolean): boolean {
     return isOwnedBy(this.owner) || (this.cameByCookie && isOwnedBy(''))
   }
 
   /**
-   * Whose a key or a token is, and where it holds: a digest of owner, session and path, and of the
-   * key. One endpoint's is not another's, and what a client makes long is not kept.
+   * Binds a key or a token to its owner, session and path, so that it does not hold at another
+   * endpoint. A digest, so that long names of a client are not kept.
    */
   scopeOf(key = ''): string {
     const scope = JSON.stringify([this.owner, this.session ?? null, this.path, key])
     return createHash('sha256').update(scope).digest('base64url')
   }
 
-  /** Lets the answer carry the cookie of who has made it. */
+  /** Lets the answer carry the owner's cookie. */
   giveCookie(): void {
     if (this.owner !== '') this.instance.cookie?.addTo(this.req, this.res, this.owner)
   }
 
-  /** Within what its body may be read. */
+  /** The limits within which its body may be read. */
   get bodyLimits(): BodyLimits {
     const { bodies: budget, maxBodyBytes: limit } = this.instance
     return { limit, budget, owner: this.owner }
@@ -215,13 +215,13 @@ export class RequestContext<Instance extends InstanceParts = InstanceParts> {
     this.#profile = undefined
   }
 
-  /** The endpoint has been asked: what it needed for that is not kept while it works. */
+  /** The endpoint has been called: what was needed for that is not kept while it works. */
   release(): void {
     this.dropBody()
     this.next = OVER
   }
 
-  /** What it has been sent with is not kept: enough is known of it. */
+  /** Drops the body, of which enough is known. */
   dropBody(): void {
     // One that was parsed in front has no text, and is held there.
     if (this.text !== undefined && this.text.length > LARGE)
@@ -255,7 +255,7 @@ export class RequestContext<Instance extends InstanceParts = InstanceParts> {
 
 const FORCED_PRIMER: Record<'always' | 'never', Primer> = { always: 'empty', never: 'none' }
 
-/** What a request asks for, without what the endpoint needs for that. */
+/** A message without its arguments, which only the endpoint needs. */
 function withoutArguments(message: Message): Message {
   if (!isObject(message.params)) return message
   const { arguments: _ofEndpoint, ...params } = message.params

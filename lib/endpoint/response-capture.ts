@@ -1,5 +1,5 @@
-// Whether a response is taken, for how long, and who hears of its close: what the endpoint does to
-// `res` goes to a stream then, what the socket does stays with us.
+// Captures a response: once it is taken, what the endpoint does to `res` goes to a stream, and
+// those behind us do not hear of the socket until the stream is over.
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { CaptureStage } from './capture-stage.js'
 import type { Capture, ResponseCaptureHost, ResponseHead } from './capture-types.js'
@@ -34,13 +34,13 @@ export class ResponseCapture extends CaptureStage implements CapturedWireHost, D
     return this.phase === 'undecided' ? undefined : this.isCaptured
   }
 
-  /** Holds the close from now on: somebody may ask for the response again, whatever it will be. */
+  /** Holds the close from now on: a client may ask for the response again, whatever it will be. */
   keep(): void {
     this.#isKept = true
     this.holdEvents()
   }
 
-  /** Whatever the endpoint answers is for this capture, its breaking off as well. */
+  /** Gives this capture all that the endpoint does, also if it breaks off before its head. */
   hear(capture: Capture): void {
     this.capture = capture
   }
@@ -52,7 +52,7 @@ export class ResponseCapture extends CaptureStage implements CapturedWireHost, D
     if (this.events.isHolding) this.release()
   }
 
-  /** Nobody will ask for a kept response again after all: those behind us may see its close. */
+  /** A kept response will not be asked for again after all: those behind us may see its close. */
   detach(): void {
     if (this.wire.isGone) this.release()
     else this.events.passOn()
@@ -67,7 +67,7 @@ export class ResponseCapture extends CaptureStage implements CapturedWireHost, D
 
   /**
    * Takes the response before the endpoint has begun to answer: the wire gets a head of ours, and
-   * the endpoint makes its own in peace. `false`: it has begun, or there is nobody to answer.
+   * that of the endpoint is not sent. `false`: the endpoint has begun, or the client has gone.
    */
   takeEarly(capture: Capture): boolean {
     const res = this.res
@@ -90,7 +90,7 @@ export class ResponseCapture extends CaptureStage implements CapturedWireHost, D
     this.events.release(() => {
       const res = this.res
       if (!this.wire.isGone) {
-        // Where the response has ended on the wire by then, Node tells what we would.
+        // If the response has ended on the wire, too, Node's own state is what we would tell.
         if (res.writableFinished !== this.isFinished) maskResponse(res)
         return
       }
@@ -109,7 +109,7 @@ export class ResponseCapture extends CaptureStage implements CapturedWireHost, D
     this.events.passOn()
     this.wire.unwatch()
     this.pipeline.remove(this)
-    // Its client has gone meanwhile: time to say so.
+    // Its client has gone meanwhile, which those behind us may hear now.
     if (this.wire.isGone) this.release()
     this.head.sendUntouched(this.next)
     return this.next.write([withheld])
@@ -117,7 +117,7 @@ export class ResponseCapture extends CaptureStage implements CapturedWireHost, D
 
   // DeferredEventsHost
 
-  /** From Node 24 on a response does not call itself finished before. */
+  /** All is written, but from Node 24 on `writableFinished` becomes true only a tick later. */
   get isFinishing(): boolean {
     const res = this.res
     const isOver = !this.wire.isGone && this.isFinished && res.finished
@@ -172,7 +172,7 @@ export class ResponseCapture extends CaptureStage implements CapturedWireHost, D
     this.pipeline.showHead()
     this.events.hold()
     this.wire.watch()
-    // Its client has left while something was asked for it: its close will not come again.
+    // The client has left during an asynchronous step before: its close will not come again.
     if (this.res.destroyed) this.wire.gone()
   }
 

@@ -1,4 +1,4 @@
-// Headers in the forms that Node takes them: reading them before they are set, and adding to them.
+// Headers in the forms that Node accepts: reads them before they are set, and adds to them.
 import {
   type OutgoingHttpHeader,
   type OutgoingHttpHeaders,
@@ -32,7 +32,7 @@ export function headerIn(headers: unknown, name: string): string | undefined {
   return undefined
 }
 
-/** The form that most endpoints use: it is looked through without a copy. */
+/** The form that most endpoints use, which is searched without a copy. */
 function isPlainObject(headers: unknown): headers is OutgoingHttpHeaders {
   return typeof headers === 'object' && headers !== null && !Array.isArray(headers)
 }
@@ -105,7 +105,7 @@ export function isPlainEncoding(value: string | undefined): boolean {
 
 /** Adds directives to a `Cache-Control` value that it does not have yet (RFC 9111, 5.2). */
 export function withDirectives(value: string | undefined, directives: readonly string[]): string {
-  // An endpoint's responses mostly say the same.
+  // The responses of an endpoint mostly have the same value.
   if (value === latest?.value && directives === latest?.directives) return latest.result
   const result = value === undefined ? directives.join(', ') : added(value, directives)
   latest = { value, directives, result }
@@ -132,12 +132,12 @@ function added(value: string, directives: readonly string[]): string {
 }
 
 /**
- * Of one connection, or of how a body went over it (RFC 9110, 7.6.1). A `Trailer` too: Node throws
- * at one where the body has a length, or goes to HTTP/1.0.
+ * Headers of one connection, or of how a body was sent over it (RFC 9110, 7.6.1). `Trailer`, too:
+ * Node throws at one if the body has a length, or goes to HTTP/1.0.
  */
 const OF_CONNECTION = /^(?:connection|date|keep-alive|trailer|transfer-encoding)$/i
 
-/** The headers of an answer that go with it where it is passed on. */
+/** The headers of an answer that are passed on with it. */
 export function passedOn(headers: NodeJS.Dict<string[]>): [string, string[]][] {
   return Object.entries(headers).filter(
     (entry): entry is [string, string[]] => entry[1] !== undefined && !OF_CONNECTION.test(entry[0])

@@ -1,4 +1,4 @@
-// The one place where a response is patched: what is done to it goes through the stages, from the
+// The one place where a response is patched: what is done to it passes through the stages, from the
 // endpoint to the wire.
 import type { OutgoingHttpHeader, ServerResponse } from 'node:http'
 import {
@@ -21,13 +21,13 @@ type AnyMethod = (...args: unknown[]) => unknown
 const PIPELINE = Symbol('express-mcp-streams.pipeline')
 
 interface Piped {
-  /** The first one; others stand behind it. */
+  /** The first pipeline of the response; others are behind it. */
   [PIPELINE]?: ResponsePipeline
 }
 
 /**
- * The pipeline that a stage can be added to now: the one there is, unless somebody has patched the
- * response since, and so stands between its stages and what is added now.
+ * The pipeline to which a stage can be added now: the one there is, or a new one if the response
+ * has been patched since, as that patch has to stay between the earlier stages and the new one.
  */
 export function pipelineOf(res: ServerResponse): ResponsePipeline {
   const first = (res as Piped)[PIPELINE]
@@ -37,18 +37,18 @@ export function pipelineOf(res: ServerResponse): ResponsePipeline {
 
 export class ResponsePipeline implements Layer {
   readonly res: ServerResponse
-  /** The wire, and what somebody in front of us has made of it. */
+  /** Node's methods, or what those in front of us have patched over them. */
   readonly methods: ResponseMethods
-  /** What is written may be used again once Node is done with it. */
+  /** The memory of what is written may be reused once Node is done with it. */
   readonly isReusable: boolean
   /** From the endpoint to the wire. */
   #stages: readonly Stage[] = []
   #top: Layer = this
-  /** The pipeline that stands furthest behind, set on the first one. */
+  /** The pipeline that is nearest to the endpoint; only the first one knows it. */
   latest: ResponsePipeline = this
   readonly #below: ResponsePipeline | undefined
   readonly #patches: ResponseMethods
-  /** What Node has for events, and what somebody in front of us has made of it. */
+  /** Node's `emit`, or what those in front of us have patched over it. */
   readonly emitter: AnyMethod
   #interceptor: EventInterceptor | undefined
   #showsHead = false
@@ -63,11 +63,11 @@ export class ResponsePipeline implements Layer {
     if (first === undefined) (res as Piped)[PIPELINE] = this
     else first.latest = this
     Object.assign(res, this.#patches)
-    // Now, as whoever patches it behind us must keep their patch.
+    // Patched now and not on demand, so as not to replace a patch from behind us later.
     res.emit = first === undefined ? EMIT : (event, ...args: unknown[]) => this.emit(event, args)
   }
 
-  /** Nobody has patched the response since. */
+  /** The response has not been patched since. */
   get isOnTop(): boolean {
     const { res } = this
     return METHOD_NAMES.every(
@@ -75,12 +75,12 @@ export class ResponsePipeline implements Layer {
     )
   }
 
-  /** What the endpoint speaks to. */
+  /** The layer that the endpoint's calls go to. */
   get top(): Layer {
     return this.#top
   }
 
-  /** Of two stages of a kind the one that is added later stands nearer to the endpoint. */
+  /** Of two stages of one kind, the one that is added later is nearer to the endpoint. */
   add(stage: Stage): void {
     const order = STAGE_ORDER.indexOf(stage.kind)
     let at = 0
@@ -91,8 +91,8 @@ export class ResponsePipeline implements Layer {
   }
 
   /**
-   * A stage has nothing to say any more. With the last one the response gets its methods back,
-   * where nobody has patched on top of ours.
+   * Removes a stage. With the last one the response gets its methods back, except those that have
+   * been patched on top of ours.
    */
   remove(stage: Stage): void {
     if (!this.#stages.includes(stage)) return
@@ -133,8 +133,7 @@ export class ResponsePipeline implements Layer {
   }
 
   /**
-   * Puts a method in the place of Node's own, where Node has one. What somebody has patched stays
-   * theirs.
+   * Replaces a method of Node's, if Node has it. One that other code has patched stays as it is.
    */
   replace(name: string, method: AnyMethod): void {
     const { res } = this

@@ -1,12 +1,12 @@
-// What the endpoint sees of its response while the socket tells another story than the stream.
+// What the endpoint sees of its response while the state of the socket is not that of the stream.
 import type { ServerResponse } from 'node:http'
 import { maskState, setEnds, type StateName } from './node-internals.js'
 
-/** The stream's story. */
+/** The state of a response as the endpoint is to see it: that of its stream. */
 export interface ResponseView {
   /** The endpoint has ended its response. */
   readonly isEnded: boolean
-  /** It has ended it, and everything has been taken. */
+  /** The endpoint has ended its response, and everything has been taken. */
   readonly isFinished: boolean
   /** There is no room in the stream: `drain` will tell when there is. */
   readonly needsDrain: boolean
@@ -29,7 +29,7 @@ export function setView(res: ServerResponse, view: ResponseView): void {
   ;(res as Viewed)[VIEW] = view
 }
 
-/** From here on the endpoint sees how its stream is doing, where Node tells how its socket is. */
+/** From now on, the getters of the response tell the state of its stream, not of its socket. */
 export function maskResponse(res: ServerResponse): void {
   maskState(res, STATE)
 }

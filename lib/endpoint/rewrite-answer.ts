@@ -26,8 +26,8 @@ export interface Rewriting {
   /** Bytes of an answer, or of one event, that are looked at. What is larger stays as it is. */
   readonly limit: number
   /**
-   * Gives a message as it is to be, what has not changed in it shared with what it was;
-   * `undefined`: it stays.
+   * Returns a message as it is to be, which shares its unchanged parts with the original;
+   * `undefined`: the message stays as it is.
    */
   readonly rewrite: (message: Message, header: ReadHeader) => Message | undefined
 }
@@ -42,7 +42,7 @@ type HeadArguments = readonly [status: number, reason?: unknown, headers?: unkno
  */
 type State = 'undecided' | 'untouched' | 'json' | 'events'
 
-/** Of a body that it is no longer the one of. */
+/** Headers that are wrong once the body has been changed. */
 const OF_BODY = ['ETag', 'Content-MD5', 'Digest', 'Content-Digest', 'Repr-Digest']
 
 export function rewriteAnswer(res: ServerResponse, rewriting: Rewriting): void {
@@ -58,9 +58,9 @@ class RewrittenAnswer extends Stage {
   #head: HeadArguments | undefined
   /** While a head is held it counts as sent: an error handler must not start another answer. */
   #isHeadHeld = false
-  /** Of a JSON body. */
+  /** What has come of a JSON body. */
   readonly #held = new GatheredBytes()
-  /** Of an event stream. */
+  /** Rewrites the events of an event stream. */
   readonly #events: RewrittenEvents
 
   constructor(pipeline: ResponsePipeline, rewriting: Rewriting) {
@@ -120,7 +120,7 @@ class RewrittenAnswer extends Stage {
   #decideImplicitly(): void {
     if (this.#state !== 'undecided') return
     const res = this.#res
-    // A length that was set is not that of what will be sent.
+    // A length that was set is not that of the body that will be sent.
     if (this.#decide([res.statusCode]) === 'events' && !res.headersSent)
       res.removeHeader('Content-Length')
   }
@@ -167,13 +167,13 @@ class RewrittenAnswer extends Stage {
 
   override flushHeaders(): void {
     this.#decideImplicitly()
-    // A JSON answer is in one piece: its head has nothing to say before it.
+    // The head of a JSON answer is of no use to the client before the body, and may change with it.
     if (this.#state !== 'json') this.next.flushHeaders()
   }
 
   /**
-   * Returns nothing while there is more to come, or all of what has become too large to be looked
-   * at.
+   * Returns nothing while there is more to come; or all that is held, once it is too large to be
+   * looked at.
    */
   #holdJson(bytes: Buffer): Buffer {
     this.#held.add(bytes)

@@ -1,5 +1,5 @@
-// The events of an answer as they are to be: each is held until it is whole, and every other byte
-// stays as it is.
+// Rewrites the events of an answer: each is held until it is whole, and every other byte stays as
+// it is.
 import { blocksIn, WholeBlocks } from '../protocol/whole-blocks.js'
 import { rewrittenEvent } from './rewritten.js'
 
@@ -11,7 +11,7 @@ export class RewrittenEvents {
   readonly #limit: number
   readonly #changed: (json: Buffer) => Buffer | undefined
   readonly #blocks = new WholeBlocks()
-  /** A block that was rewritten has ended with half a CRLF: the other half is to come. */
+  /** A block that was rewritten has ended with the CR of a CRLF, whose LF is to come. */
   #isLineFeedDue = false
 
   /**
@@ -30,7 +30,7 @@ export class RewrittenEvents {
 
   /** Returns the events that are whole. */
   push(bytes: Buffer): Buffer {
-    // A copy: the memory of short writes is used again.
+    // A copy: the memory of short writes is reused.
     const whole = this.#blocks.push(Buffer.from(bytes)) ?? NOTHING
     return Buffer.concat(Array.from(blocksIn(whole), block => this.#rewritten(block)))
   }

@@ -1,5 +1,5 @@
-// A JSON text or an event with its messages changed; nothing where there is nothing to change, so
-// that bytes stay what they were.
+// Changes the messages in a JSON text or an event; `undefined` if there is nothing to change, so
+// that the bytes stay what they were.
 import { isObject, type Message } from '../protocol/json-rpc.js'
 import { spliceJson } from '../protocol/json-splice.js'
 import { dataOf } from '../protocol/sse-fields.js'
@@ -7,8 +7,8 @@ import { BlockSplitter } from '../protocol/sse-parser.js'
 import { withData } from '../protocol/sse-lines.js'
 
 /**
- * Gives a message as it is to be, what has not changed in it shared with what it was; `undefined`:
- * it stays.
+ * Returns a message as it is to be, which shares its unchanged parts with the original;
+ * `undefined`: the message stays as it is.
  */
 export type Rewrite = (message: Message) => Message | undefined
 
@@ -36,7 +36,7 @@ export function rewrittenJson(json: Buffer, rewrite: Rewrite): Buffer | undefine
   }
 }
 
-/** All lines of a block stay, and others take the place of those that held the message. */
+/** All lines of a block stay, except that new ones replace those that held the message. */
 export function rewrittenEvent(
   block: Uint8Array,
   change: (data: Buffer) => Buffer | undefined

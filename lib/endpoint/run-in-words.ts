@@ -1,11 +1,11 @@
-// What `DEBUG=mcp-streams` says of a request and of its response.
+// What `DEBUG=mcp-streams` says about a request and its response.
 import type { Message } from '../protocol/json-rpc.js'
 import type { ResponseHead } from './capture-types.js'
 
-/** Messages of a batch that are named. */
+/** How many messages of a batch are named. */
 const MOST_NAMED = 3
 
-/** `tools/call report`, say: what a request wants, as far as its body is known. */
+/** What a request asks for, such as `tools/call report`, as far as its body is known. */
 export function inWords(messages: readonly Message[]): string {
   if (messages.length === 0) return 'a request whose body is not known'
   const named = messages.slice(0, MOST_NAMED).map(({ method, params }) => {
@@ -17,7 +17,7 @@ export function inWords(messages: readonly Message[]): string {
   return rest > 0 ? `${named.join(', ')} and ${rest} more` : named.join(', ')
 }
 
-/** Why a response is no stream; '' where nobody would expect one. */
+/** Why a response is no stream; '' if nobody would expect one. */
 export function whyNoStream({ status, header }: ResponseHead): string {
   if (status === 202 || status === 204 || status === 304) return ''
   if (status !== 200) return `status ${status}`

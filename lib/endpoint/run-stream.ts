@@ -14,8 +14,8 @@ import { type InTheMeantime, CaptureHost } from './capture-host.js'
 import { inWords } from './run-in-words.js'
 
 /**
- * Takes over the stream of a call, in whose place its client gets a result in the meantime: its
- * JSON. `undefined`: there is no room for that.
+ * Takes over the stream of a call that goes on without its client, and returns the JSON of the
+ * interim result that the client gets. `undefined`: there is no room for that.
  */
 export type Interim = (stream: Stream) => string | undefined
 
@@ -29,7 +29,7 @@ export type Detachment =
 const JSON_HEAD = { 'content-type': 'application/json', 'cache-control': 'no-store' }
 
 export class RunStream extends CaptureHost {
-  /** Set where the call may go on without its client: told that it is answered. */
+  /** Set if the call may go on without its client; called when the endpoint answers it. */
   onAnswered: (() => void) | undefined
   protected capture: EndpointCapture | undefined
 
@@ -87,8 +87,8 @@ export class RunStream extends CaptureHost {
           ? (message: Message) => noteRevision(instance, initialize, message)
           : this.onAnswered
     if (onResponse !== undefined) stream.onResponse = onResponse
-    // Node forgets who was at the other end once the socket is gone, unless it has been asked: the
-    // endpoint may have to be told of its client then, as if by that client.
+    // Node forgets the addresses of a socket that is gone, unless they have been read before. They
+    // are needed for what is sent to the endpoint in the name of its client.
     void req.socket.remoteAddress
     void req.socket.localAddress
     if (stream.kind === 'listen' && sessionId !== undefined) instance.slow.shown(owner, sessionId)

@@ -5,6 +5,6 @@ import type { ResponseCapture } from './response-capture.js'
 export interface SecondChannel {
   /** The endpoint has opened a channel beside the one there is. */
   allowed(): void
-  /** It has answered 409. `undefined`: that is for the client to see. */
+  /** The endpoint has answered 409. `undefined`: its client is to see that. */
   refused(response: ResponseCapture): Capture | undefined
 }

@@ -11,7 +11,7 @@ import { setStreamHeaders } from './stream-headers.js'
 
 export class SecondListener implements SecondChannel {
   readonly #context: RequestContext
-  /** What it follows if the endpoint refuses it. */
+  /** The channel that the client follows if the endpoint refuses it another. */
   readonly #channel: Stream
   /** The session has no other one: an endpoint that refuses another allows only one. */
   readonly #isOnly: boolean
@@ -55,7 +55,7 @@ export class SecondListener implements SecondChannel {
   }
 }
 
-/** Takes a refusal that its client does not get to see. */
+/** Takes a refusal that the client does not get to see. */
 class RefusalCapture implements Capture {
   readonly isFull = false
   readonly #response: ResponseCapture

@@ -5,7 +5,7 @@ import { isObject, type Message } from '../protocol/json-rpc.js'
 import { isStateless, parseRevision } from '../protocol/revisions.js'
 import { nameIn } from '../protocol/standard-headers.js'
 
-/** Headers that speak of the request that came, or of its connection, and not of who sent it. */
+/** Headers about the request that came, or its connection, and not about its client. */
 const OF_THIS_REQUEST = new RegExp(
   '^(?:accept|accept-encoding|connection|content-.*|expect|idempotency-key|if-.*|keep-alive|' +
     'last-event-id|mcp-(?:method|name)|prefer|range|te|trailer|transfer-encoding|upgrade|' +
@@ -20,13 +20,13 @@ export interface Additions {
   /** The revision that its client speaks, where the request may come without it. */
   readonly revision?: string | undefined
   /**
-   * Headers that the endpoint is to have besides, names and values in turn, in place of those of
-   * the request by the same names.
+   * Further headers, names and values in turn, which replace those of the request by the same
+   * names.
    */
   readonly headers?: readonly string[] | undefined
 }
 
-/** A flat list, as they were sent: what is repeated stays so. */
+/** A flat list of names and values, in which repeated headers stay repeated. */
 export function headersFor(
   req: IncomingMessage,
   message: unknown,
@@ -40,7 +40,7 @@ export function headersFor(
   )
   headers.push('Accept', 'application/json, text/event-stream', 'Content-Type', 'application/json')
   headers.push('Content-Length', String(length), 'Connection', 'close')
-  // HTTP/1.0 knows requests without.
+  // HTTP/1.0 allows requests without `Host`.
   if (req.headers.host === undefined) headers.push('Host', '')
   if (sessionId !== undefined && req.headers['mcp-session-id'] === undefined)
     headers.push('Mcp-Session-Id', sessionId)

@@ -1,5 +1,5 @@
-// Endpoints that are slow to begin their answer: who waits, for how long, and what its client gets
-// in the meantime.
+// Endpoints that are slow to begin their answer: which requests wait, for how long, and what their
+// clients get in the meantime.
 import accepts from 'accepts'
 import type { IncomingMessage } from 'node:http'
 import { DueQueue } from '../streams/due-queue.js'
@@ -12,8 +12,8 @@ export interface SlowAnswersSettings {
   /** Milliseconds without a head after which a client gets an event stream; `null`: never. */
   readonly upgradeAfter: number | null
   /**
-   * Milliseconds without a head after which a client that takes only JSON gets one, and a space as
-   * often; `null`: never.
+   * Milliseconds without a head after which a client that takes only JSON gets one, and between the
+   * spaces that it gets from then on; `null`: never.
    */
   readonly jsonKeepAlive: number | null
   /** Sessions that are remembered. */
@@ -21,8 +21,8 @@ export interface SlowAnswersSettings {
 }
 
 /**
- * Who has only claimed to read event streams waits so many times as long: scripts claim it to
- * please the server.
+ * A client that has only claimed to read event streams waits so many times as long: scripts claim
+ * it because servers require it.
  */
 const UNSHOWN = 5
 const EVENT_STREAM = 'text/event-stream'
@@ -39,7 +39,7 @@ const KNOWN_CLIENTS = new RegExp(
   'i'
 )
 
-/** Who waits. */
+/** The request that waits. */
 interface Asking {
   readonly req: IncomingMessage
   /** As its client has sent it. */
@@ -52,9 +52,9 @@ interface Asking {
 }
 
 export class SlowAnswers {
-  /** Where clients wait that have shown that they read event streams, and at first all others. */
+  /** Where clients wait that have shown that they read event streams; others wait here first. */
   readonly soon: DueQueue | undefined
-  /** Where those others wait for the rest of their time. */
+  /** Where the others wait for the rest of their time. */
   readonly later: DueQueue | undefined
   /** Where clients wait that take only JSON. */
   readonly json: DueQueue | undefined
@@ -70,14 +70,14 @@ export class SlowAnswers {
     this.#readers = new FairStore({ maxSize: maxSessions })
   }
 
-  /** The process is about to end: who waits waits for the endpoint. */
+  /** The process is about to end: clients that wait get nothing in the meantime. */
   close(): void {
     for (const queue of [this.soon, this.later, this.json]) queue?.close()
   }
 
   /**
-   * The queue in which a request waits for its answer to begin; `undefined`: it is left to wait for
-   * itself.
+   * The queue in which a request waits for its answer to begin; `undefined`: it just waits for the
+   * endpoint.
    */
   queueFor({ req, accept }: Asking): DueQueue | undefined {
     if (req.method !== 'POST' || (req.httpVersionMajor === 1 && req.httpVersionMinor === 0))

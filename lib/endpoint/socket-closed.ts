@@ -2,12 +2,12 @@
 import type { Socket } from 'node:net'
 import { responseOnTurn } from './node-internals.js'
 
-/** One listener for all who watch a socket, however many are pipelined. */
+/** One `close` listener for each socket, however many responses are pipelined on it. */
 const watchers = new WeakMap<Socket, Set<() => void>>()
 
 /**
- * A response that is queued behind another one on its connection hears nothing of a client that
- * leaves. Returns how to stop.
+ * Calls back when a socket closes: a response that is queued behind another one on its connection
+ * does not hear of a client that leaves. Returns a function that removes the listener.
  */
 export function whenClosed(socket: Socket, listener: () => void): () => void {
   let listeners = watchers.get(socket)

@@ -14,7 +14,7 @@ export const STAGE_ORDER = ['rewrite', 'record', 'capture', 'observe', 'cookie']
 
 export type StageKind = (typeof STAGE_ORDER)[number]
 
-/** What a response can be told. Arguments are those of Node's methods. */
+/** What can be done to a response. Arguments are those of Node's methods. */
 export interface Layer {
   writeHead(args: readonly unknown[]): ServerResponse
   write(args: readonly unknown[]): boolean
@@ -23,16 +23,16 @@ export interface Layer {
   setHeader(name: string, value: OutgoingHttpHeader): ServerResponse
   getHeader(name: string): OutgoingHttpHeader | undefined
   destroy(error?: Error): ServerResponse
-  /** Asks for a head that nobody has written. */
+  /** Node asks for a head that has not been written. */
   implicitHeader(): void
   /** Whether there is a head, as far as those behind this layer are concerned. */
   readonly hasHead: boolean
 }
 
-/** Hands everything on; a stage overrides what it has a say in. */
+/** Passes everything on; a stage overrides what it changes or observes. */
 export abstract class Stage implements Layer {
   abstract readonly kind: StageKind
-  /** What stands nearer to the wire. Set by the pipeline. */
+  /** The next layer towards the wire. Set by the pipeline. */
   next!: Layer
 
   writeHead(args: readonly unknown[]): ServerResponse {

@@ -9,21 +9,19 @@ import { claim } from './reply.js'
 import type { RequestContext } from './request-context.js'
 import { stringOf, withDirectives } from './response-headers.js'
 
-/** Of responses that are to come through as they are written. */
+/** Directives for responses that are to reach the client as they are written. */
 const UNBUFFERED = ['no-cache', 'no-transform']
 
 type SetHeader = (name: string, value: string) => void
 
-/** Of an event stream that no client comes back to. */
+/** The headers of an event stream that no client comes back to. */
 export const EVENT_STREAM_HEAD = {
   'Content-Type': 'text/event-stream',
   'Cache-Control': 'no-cache, no-transform',
   'X-Accel-Buffering': 'no'
 }
 
-/**
- * Writes the head of an event stream without a link. `false`: there is no answer to give any more.
- */
+/** Writes the head of an event stream without a link. `false`: no answer can be given any more. */
 export function writeEventsHead(res: ServerResponse): boolean {
   if (!claim(res)) return false
   res.writeHead(200, EVENT_STREAM_HEAD)
@@ -31,8 +29,8 @@ export function writeEventsHead(res: ServerResponse): boolean {
 }
 
 /**
- * Writes the head of a stream; `name` is what the link calls it. `false`: there is no answer to
- * give any more.
+ * Writes the head of a stream; `name` is its name in the link. `false`: no answer can be given any
+ * more.
  */
 export function writeStreamHead(
   context: RequestContext,
@@ -62,7 +60,7 @@ export function setStreamHeaders(
   applyPreference(context, setHeader)
 }
 
-/** The headers of every response that is to come through as it is written. */
+/** The headers of every response that is to reach the client as it is written. */
 export function setUnbuffered(res: ServerResponse, setHeader: SetHeader): void {
   setHeader('Cache-Control', withDirectives(stringOf(res.getHeader('Cache-Control')), UNBUFFERED))
   setHeader('X-Accel-Buffering', 'no')
@@ -78,8 +76,8 @@ export function applyPreference(context: RequestContext, setHeader: SetHeader): 
 }
 
 /**
- * The response is an event stream that is not kept after all: a client takes what claims to be, and
- * has no link, for half a head.
+ * For an event stream that is not kept after all: with the preference applied and without a link, a
+ * client would take the head for an incomplete one.
  */
 export function withdrawPreference(res: ServerResponse): void {
   if (String(res.getHeader('Preference-Applied')).startsWith(STREAM_PREFERENCE))

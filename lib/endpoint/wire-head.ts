@@ -38,7 +38,7 @@ export abstract class WireHead {
   replaceHead(contentType: string | undefined, setHeaders: () => void, status?: number): void {
     const { head, next } = this.host
     head.replace(next, () => this.#setHeaders(contentType, setHeaders), status)
-    // It may have ended its response, whose wire goes on.
+    // The endpoint may have ended its response, while the wire goes on.
     maskResponse(this.res)
   }
 
