@@ -20,8 +20,8 @@ export function isParsed(req: IncomingMessage): boolean {
 }
 
 /**
- * The body that a parser in front of us, or since, has left on the request. What it has left as text
- * or as bytes is parsed here, unless they are more than `limit`.
+ * The body that a parser has left on the request, in front of the middleware or behind it. Text
+ * and bytes are parsed here, unless there are more than `limit` bytes.
  */
 export function parsedBody(req: IncomingMessage, limit: number): KnownBody {
   const { body } = req as ParsedRequest

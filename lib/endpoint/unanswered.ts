@@ -27,7 +27,10 @@ export class Unanswered {
   readonly #log: DebugLog
   readonly #most: number
 
-  /** @param most clients whose endpoints may wait for their turn; beyond it the oldest hear nothing. */
+  /**
+   * @param most clients whose endpoints may wait for their turn; beyond that, the one that has
+   *   waited longest is told nothing.
+   */
   constructor(log: DebugLog, most: number) {
     this.#log = log
     this.#most = most

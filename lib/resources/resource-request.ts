@@ -90,8 +90,8 @@ export class ResourceRequest extends Waiting {
   }
 
   /**
-   * Resolves when no other response is in front of its own: where requests are pipelined, a file
-   * that is opened before would be held for nothing, and nobody would hear that its client has gone.
+   * Resolves when no other response is in front of its own. With pipelined requests, a file that is
+   * opened earlier would be held for nothing, and a client that leaves would go unnoticed.
    */
   async turn(): Promise<void> {
     const { req, res } = this
