@@ -1,5 +1,6 @@
 // One call of the endpoint, and the requests by which its client collects what comes of it: the
 // Resuming draft's operation. What is said, and what it comes to, is a stream; this is its reader.
+// Longer than most files: all changes of its state are here.
 import type { IncomingMessage } from 'node:http'
 import type { StreamFault } from '../protocol/errors.js'
 import type { RequestId } from '../protocol/json-rpc.js'

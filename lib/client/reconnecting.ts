@@ -1,5 +1,5 @@
 // The wires of a reconnecting transport, one after the other: what is kept over the loss of one,
-// and how the next goes on.
+// and how the next goes on. Longer than most files: all changes of its state are here.
 import { now } from '../protocol/clock.js'
 import { STREAM_ERROR } from '../protocol/errors.js'
 import {
