@@ -5,6 +5,8 @@ import { isRequest } from '../protocol/json-rpc.js'
 import { errorInText, LONGEST_REPLY } from './admission.js'
 import { observeBody } from './observe-body.js'
 import type { RequestContext } from './request-context.js'
+import { pipelineOf } from './response-pipeline.js'
+import { Stage } from './stage.js'
 
 export interface Acceptance {
   readonly isAccepted: boolean
@@ -21,11 +23,10 @@ const watches = new WeakMap<ServerResponse, Watch>()
 /** Calls back once the endpoint has answered; never if it breaks off without a head. */
 export function onceAnswered(context: Answered, act: Act): void {
   const { req, res, messages } = context
-  let watch = watches.get(res)
-  if (watch === undefined) watches.set(res, (watch = new Watch(res)))
+  const watch = watchOver(res)
   // Beside a request, an error in the body answers that request, and says nothing of the others.
   if (messages.length > 0 && !messages.some(isRequest)) watch.readAlong()
-  res.once('close', () => {
+  watch.onceOver(() => {
     if (!res.headersSent) return
     const { statusCode } = res
     const isAccepted = statusCode >= 200 && statusCode < 300 && watch.hasError !== true
@@ -34,12 +35,36 @@ export function onceAnswered(context: Answered, act: Act): void {
   })
 }
 
+/** Calls back once a response is over. */
+export function onceOver(res: ServerResponse, listener: () => void): void {
+  watchOver(res).onceOver(listener)
+}
+
+function watchOver(res: ServerResponse): Watch {
+  const known = watches.get(res)
+  if (known !== undefined) return known
+  const watch = new Watch(res)
+  watches.set(res, watch)
+  return watch
+}
+
 class Watch {
   hasError: boolean | undefined
+  /** Set where its client has left before the endpoint was called. */
+  #end: EndOfAnswer | undefined
   readonly #res: ServerResponse
 
   constructor(res: ServerResponse) {
     this.#res = res
+  }
+
+  onceOver(listener: () => void): void {
+    const res = this.#res
+    if (!res.destroyed) return void res.once('close', listener)
+    // While another instance was asked, say: its close will not come again, and what the endpoint
+    // answers counts all the same.
+    if (this.#end === undefined) pipelineOf(res).add((this.#end = new EndOfAnswer()))
+    this.#end.listeners.push(listener)
   }
 
   readAlong(): void {
@@ -48,5 +73,26 @@ class Watch {
     observeBody(this.#res, LONGEST_REPLY, body => {
       this.hasError = body.length > 0 && errorInText(body.toString('utf8')) !== undefined
     })
+  }
+}
+
+class EndOfAnswer extends Stage {
+  readonly kind = 'record'
+  listeners: (() => void)[] = []
+
+  override end(args: readonly unknown[]): ServerResponse {
+    this.#isOver()
+    return this.next.end(args)
+  }
+
+  override destroy(error?: Error): ServerResponse {
+    this.#isOver()
+    return this.next.destroy(error)
+  }
+
+  #isOver(): void {
+    const { listeners } = this
+    this.listeners = []
+    process.nextTick(() => listeners.forEach(listener => listener()))
   }
 }

@@ -11,7 +11,7 @@ import {
 import { writtenMessages } from '../protocol/json-splice.js'
 import { parseRevision } from '../protocol/revisions.js'
 import type { Stream } from '../streams/stream.js'
-import { type Acceptance, onceAnswered } from './acceptance.js'
+import { type Acceptance, onceAnswered, onceOver } from './acceptance.js'
 import { noteDirectAnswer } from './direct-answers.js'
 import type { InstanceParts } from './instance-parts.js'
 import { isLoopback } from './loopback.js'
@@ -44,7 +44,7 @@ export function watchOutcome(context: RequestContext, isSessionWatched = false):
   for (const stream of ending) stream.sessionEnding()
   onceAnswered(context, act)
   if (ending.length > 0)
-    res.once('close', () => {
+    onceOver(res, () => {
       for (const stream of ending) stream.sessionKept()
     })
 
