@@ -50,7 +50,7 @@ function watchOver(res: ServerResponse): Watch {
 
 class Watch {
   hasError: boolean | undefined
-  /** Set where its client has left before the endpoint was called. */
+  /** Set if the client left before the endpoint was called. */
   #end: EndOfAnswer | undefined
   readonly #res: ServerResponse
 
@@ -61,8 +61,8 @@ class Watch {
   onceOver(listener: () => void): void {
     const res = this.#res
     if (!res.destroyed) return void res.once('close', listener)
-    // While another instance was asked, say: its close will not come again, and what the endpoint
-    // answers counts all the same.
+    // The client has left already, for example while another instance was asked. `close` is not
+    // emitted again, and the endpoint's answer counts all the same.
     if (this.#end === undefined) pipelineOf(res).add((this.#end = new EndOfAnswer()))
     this.#end.listeners.push(listener)
   }

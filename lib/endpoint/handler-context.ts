@@ -132,7 +132,7 @@ type Contexts = AsyncLocalStorage<HandlerContext | undefined>
 const globals = globalThis as { [STORAGE]?: Contexts }
 const storage: Contexts = (globals[STORAGE] ??= new AsyncLocalStorage())
 
-/** Stands for what no call has begun; that is so for the contexts of others too. */
+/** Created outside of any call, so it leaves the async contexts of other packages, too. */
 const NO_CALL = new AsyncResource('express-mcp-streams')
 runOutsideBy(work => NO_CALL.runInAsyncScope(work))
 

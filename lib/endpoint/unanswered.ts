@@ -1,5 +1,5 @@
-// Requests of endpoints that nobody will answer: each endpoint is told so, by a message that comes
-// as its client's would.
+// Requests of endpoints that no client will answer any more: each endpoint gets an error for each
+// of its requests, in a message that looks as if its client had sent it.
 import type { IncomingMessage } from 'node:http'
 import { faultError } from '../protocol/errors.js'
 import type { RequestId } from '../protocol/json-rpc.js'
@@ -7,8 +7,8 @@ import { outsideOfCalls } from '../streams/timer.js'
 import { type DebugLog, tellEndpoint } from './endpoint-client.js'
 
 /**
- * Told at a time. After an outage many clients are given up in one moment, each with all that it
- * has been asked meanwhile: nobody else must wait until all of that is told.
+ * Errors that are on their way at a time. After an outage many streams are abandoned at once, each
+ * with many open requests: other work must not wait until all of these errors are sent.
  */
 const MOST_AT_ONCE = 8
 
@@ -20,7 +20,7 @@ interface Asked {
 }
 
 export class Unanswered {
-  /** In turn: many requests of one endpoint do not keep those of others waiting. */
+  /** They take turns, so that many requests of one client do not delay those of others. */
   readonly #asked = new Set<Asked>()
   #telling = 0
   #isGoingOn = false
@@ -69,12 +69,13 @@ export class Unanswered {
     const answer = { jsonrpc: '2.0', id, error: faultError('unanswered') }
     const isHeard = await outsideOfCalls(() => tellEndpoint(this.#log, req, answer, { sessionId }))
     this.#telling--
-    // An endpoint that says nothing to one would keep all others waiting, for each of the rest.
+    // An endpoint that does not take one error would hold a place until the time limit, for each of
+    // the rest.
     if (!isHeard) this.#asked.delete(asked)
     this.#goOn()
   }
 
-  /** Whoever else has something to do has a turn first: all of this may be done in memory. */
+  /** Other work comes first: requests over memory connections would never yield to it. */
   #goOn(): void {
     if (this.#isGoingOn) return
     this.#isGoingOn = true

@@ -9,11 +9,11 @@ interface Closed {
   readonly isHandedOver: boolean
 }
 
-/** Requests that await an answer: of one that asks and asks, the oldest are forgotten. */
+/** Requests of one stream that may await an answer. Beyond that, the oldest are forgotten. */
 const MOST_OPEN = 1000
-/** Requests without an open end that are remembered: for answers that come again, or too late. */
+/** Answered requests that are remembered, for answers that come again or too late. */
 const MOST_CLOSED = 10_000
-/** Requests of either kind that are remembered still although their events are gone. */
+/** Requests of either kind that are still remembered after their events were evicted. */
 const MOST_EVICTED = 100
 
 export class ServerRequests {
@@ -68,7 +68,7 @@ export class ServerRequests {
     return this.answered(id, false)
   }
 
-  /** Whether an answer is for the endpoint: what has been forgotten may have asked for it. */
+  /** Whether an answer may be for the endpoint: it may be to a request that was forgotten. */
   mayAwait(id: RequestId): boolean {
     return this.#open.has(id) || (this.#hasForgotten && this.#closed?.has(id) !== true)
   }
@@ -112,7 +112,7 @@ export class ServerRequests {
     gone.forEach(([id], i) => {
       if (i < gone.length - MOST_EVICTED || isOversizedId(id)) this.#forget(id)
     })
-    // Who would go on from there is refused, whatever has been answered.
+    // A client that would resume from there is refused in any case.
     const over = [...(this.#closed ?? [])].filter(
       ([, { cursor }]) => cursor + 1 < first && cursor < last
     )

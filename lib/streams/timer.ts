@@ -26,18 +26,18 @@ export class Timer {
   }
 }
 
-/** Runs what starts a timer that many calls share: see `outsideOfCalls`. */
+/** How `outsideOfCalls` runs its work. This folder knows no async contexts, so it is given one. */
 let outside: <T>(work: () => T) => T = work => work()
 
 /**
- * A timer that many calls share is of none of them: what it ends would be heard of in the async
- * context of the one call that has started it, and that would be kept for as long as it runs.
+ * Starts a timer that many calls share outside of the async context of the call that happens to
+ * start it: the timer would retain that context, and its callbacks would run in it.
  */
 export function outsideOfCalls<T>(work: () => T): T {
   return outside(work)
 }
 
-/** Called where there are async contexts. */
+/** Sets how work is run outside of the async contexts of calls. */
 export function runOutsideBy(run: <T>(work: () => T) => T): void {
   outside = run
 }

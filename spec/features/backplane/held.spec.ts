@@ -4,7 +4,7 @@
 import { afterEach, expect, it } from '@jest/globals'
 import { connect } from 'node:net'
 import { PassThrough } from 'node:stream'
-import type { McpStreamsOptions } from '../../../lib/index.js'
+import type { McpStreamsOptions, Resource } from '../../../lib/index.js'
 import { cluster } from '../../helpers/backplane/cluster.js'
 import { closeAll } from '../../helpers/close-all.js'
 import { rawEndpoint, type RawCall, type RawEndpoint } from '../../helpers/endpoints/raw.js'
@@ -152,11 +152,12 @@ it('a call of a session is cancelled by a notification to another instance', asy
   expect(methods[1]).toEqual([])
 })
 
-it('a download is fetched at another instance, from where its ticket was made out', async () => {
+/** The URL of a download that the first of some instances has made out. */
+async function downloadAnywhere(body: Resource['body']) {
   const resources = {
     mode: 'download' as const,
     publicUrl: 'https://mcp.example/mcp',
-    open: () => ({ body: Buffer.from('the bytes') })
+    open: () => ({ body })
   }
   const { urls, headers } = await sessionAnywhere(answerJson, { resources }, DECLARED)
   const response = await post(urls[0]!, request(1, 'resources/stream', { uri: 'a:1' }), {
@@ -165,6 +166,11 @@ it('a download is fetched at another instance, from where its ticket was made ou
   })
   await response.ended
   const { downloadUrl } = JSON.parse(response.text).result
+  return { urls, headers, downloadUrl: downloadUrl as string }
+}
+
+it('a download is fetched at another instance, from where its ticket was made out', async () => {
+  const { urls, headers, downloadUrl } = await downloadAnywhere(Buffer.from('the bytes'))
   const url = new URL(new URL(downloadUrl).search, urls[1])
   const first = await get(url, { ...headers, accept: '*/*', range: 'bytes=4-' })
   await first.ended
@@ -178,18 +184,7 @@ it('a download is fetched at another instance, from where its ticket was made ou
 it('a download that breaks off at another instance is not taken for the whole over HTTP/1.0', async () => {
   const source = new PassThrough()
   source.write('a part')
-  const resources = {
-    mode: 'download' as const,
-    publicUrl: 'https://mcp.example/mcp',
-    open: () => ({ body: () => source })
-  }
-  const { urls, headers } = await sessionAnywhere(answerJson, { resources }, DECLARED)
-  const response = await post(urls[0]!, request(1, 'resources/stream', { uri: 'a:1' }), {
-    ...headers,
-    accept: 'application/json, text/event-stream, */*'
-  })
-  await response.ended
-  const { downloadUrl } = JSON.parse(response.text).result
+  const { urls, headers, downloadUrl } = await downloadAnywhere(() => source)
   const fields = Object.entries({ ...headers, accept: '*/*' }).map(
     ([name, value]) => `${name}: ${value}\r\n`
   )
