@@ -12,6 +12,7 @@ import { promisify } from 'node:util'
 import { fileURLToPath } from 'node:url'
 import { command } from '../../../lib/check/command.js'
 import { corsHeaders, mcpStreams } from '../../../lib/index.js'
+import { freePort } from '../../helpers/free-port.js'
 import { closeAll, closeLater, listen, listenOnLoopback } from '../../helpers/listen.js'
 import { sdkV1Stateful, sdkV1Stateless, type SdkV1Options } from '../../helpers/endpoints/sdk-v1.js'
 import { sdkV2Handler } from '../../helpers/endpoints/sdk-v2.js'
@@ -402,9 +403,8 @@ describe('what cannot be checked', () => {
   })
 
   it('says that nobody listens', async () => {
-    const { url, close } = await listen(express())
-    await close()
-    expect(await look(`${url}/mcp`)).toMatchObject({ code: 2, stderr: '✗ nobody listens there\n' })
+    const url = `http://127.0.0.1:${await freePort()}/mcp`
+    expect(await look(url)).toMatchObject({ code: 2, stderr: '✗ nobody listens there\n' })
   })
 
   it.each([

@@ -5,11 +5,12 @@ import { execFileSync, spawn, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { chownSync } from 'node:fs'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
-import { connect, createServer } from 'node:net'
+import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { closeLater, listenOnLoopback } from '../../helpers/listen.js'
+import { closeLater } from '../../helpers/close-all.js'
+import { freePort } from '../../helpers/free-port.js'
 
 /** Debian's `nobody`, when we are root. */
 const NOBODY = 65_534
@@ -105,13 +106,6 @@ async function untilListening(port: number, child: ChildProcess): Promise<undefi
   }
   // Its end is told by 'close', when all of its output is there.
   return new Promise(() => {})
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer()
-  const port = await listenOnLoopback(server)
-  await new Promise(resolve => server.close(resolve))
-  return port
 }
 
 /** Replaces what stands in a configuration; a text that is not there is a mistake. */

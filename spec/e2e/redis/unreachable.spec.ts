@@ -1,27 +1,18 @@
 import { afterEach, describe, expect, it } from '@jest/globals'
-import { createServer } from 'node:net'
 import { mcpStreams } from '../../../lib/index.js'
 import { redisBackplane } from '../../../lib/redis/index.js'
 import { closeAll } from '../../helpers/close-all.js'
-import { listenOnLoopback } from '../../helpers/listen.js'
+import { freePort } from '../../helpers/free-port.js'
 import { ioRedis, nodeRedis } from './clients.js'
 
 afterEach(closeAll)
-
-/** Where nobody listens. */
-async function nowhere(): Promise<string> {
-  const probe = createServer()
-  const port = await listenOnLoopback(probe)
-  await new Promise(resolve => probe.close(resolve))
-  return `redis://127.0.0.1:${port}`
-}
 
 describe.each([
   ['node-redis', nodeRedis],
   ['ioredis', ioRedis]
 ])('a Redis that cannot be reached, by %s', (_, clientOf) => {
   it('keeps none of several instances on one backplane from closing, nor the process from ending', async () => {
-    const client = clientOf(await nowhere())
+    const client = clientOf(`redis://127.0.0.1:${await freePort()}`)
     const backplane = redisBackplane({ client, secret: 'a secret of the specs' })
     const instances = [1, 2, 3].map(() => mcpStreams({ backplane }))
     await Promise.all(instances.map(streams => streams.close()))

@@ -6,7 +6,8 @@ import { once } from 'node:events'
 import { WebSocket } from 'ws'
 import { reconnectingTransport } from '../../../lib/client/index.js'
 import type { TransportLike } from '../../../lib/index.js'
-import { closeAll, listen } from '../../helpers/listen.js'
+import { closeAll } from '../../helpers/close-all.js'
+import { freePort } from '../../helpers/free-port.js'
 import { gate } from '../../helpers/gate.js'
 import { until } from '../../helpers/happenings.js'
 import { request, result } from '../../helpers/mcp.js'
@@ -276,9 +277,8 @@ describe('giving up', () => {
   })
 
   it("begins with the first wire: one that does not open is the caller's to hear of", async () => {
-    const { port, close } = await listen((_req, res) => res.end())
-    await close()
-    await expect(connectWire('v1', `ws://127.0.0.1:${port}`)).rejects.toThrow('ECONNREFUSED')
+    const url = `ws://127.0.0.1:${await freePort()}`
+    await expect(connectWire('v1', url)).rejects.toThrow('ECONNREFUSED')
   })
 
   it('takes no bad option', () => {

@@ -1,12 +1,11 @@
 // A Redis server of one's own, on a free port of 127.0.0.1, with nothing kept on disk.
 import { spawn, spawnSync, type ChildProcess } from 'node:child_process'
 import { mkdtempSync, rmSync } from 'node:fs'
-import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createClient } from 'redis'
 import { closeLater } from '../close-all.js'
-import { listenOnLoopback } from '../listen.js'
+import { freePort } from '../free-port.js'
 
 const isThere = (name: string): boolean =>
   spawnSync('sh', ['-c', `command -v ${name}`]).status === 0
@@ -45,9 +44,7 @@ export function startValkey(...options: readonly string[]): Promise<RedisServer>
 }
 
 async function startServer(program: string, options: readonly string[]): Promise<RedisServer> {
-  const probe = createServer()
-  const port = await listenOnLoopback(probe)
-  await new Promise(resolve => probe.close(resolve))
+  const port = await freePort()
   const dir = mkdtempSync(join(tmpdir(), 'redis-'))
   let child: ChildProcess | undefined
   const kill = async (): Promise<void> => {
@@ -65,14 +62,16 @@ async function startServer(program: string, options: readonly string[]): Promise
       { cwd: dir, stdio: ['ignore', 'pipe', 'inherit'] }
     )
     child = started
+    let output = ''
     await new Promise<void>((resolve, reject) => {
       started.once('error', reject)
-      started.once('exit', code => reject(new Error(`${program} ended with ${code}`)))
+      started.once('close', code => reject(new Error(`${program} ended with ${code}: ${output}`)))
       started.stdout?.on('data', (text: Buffer) => {
-        if (/Ready to accept connections/.test(text.toString())) resolve()
+        output += text.toString()
+        if (output.includes('Ready to accept connections')) resolve()
       })
     })
-    started.removeAllListeners('exit')
+    started.removeAllListeners('close')
   }
   closeLater(async () => {
     await kill()
