@@ -10,25 +10,32 @@ const programs = process.env.REDIS_SERVER
 
 /** `undefined`: there is none on this machine. */
 export async function startRedis() {
-  const port = await freePort()
-  const options = ['--port', port, '--bind', '127.0.0.1', '--save', '', '--appendonly', 'no']
   for (const program of programs) {
-    const child = spawnChild(program, options, { stdio: ['ignore', 'pipe', 'inherit'] })
-    if (!(await hasBegun(child))) continue
-    return { url: `redis://127.0.0.1:${port}`, close: () => void child.kill() }
+    for (let attempt = 1; attempt <= 3; attempt++) {
+      const port = await freePort()
+      const options = ['--port', port, '--bind', '127.0.0.1', '--save', '', '--appendonly', 'no']
+      const child = spawnChild(program, options, { stdio: ['ignore', 'pipe', 'inherit'] })
+      const said = await firstWords(child)
+      if (said === undefined) break
+      if (READY.test(said)) return { url: `redis://127.0.0.1:${port}`, close: () => child.kill() }
+      // Somebody else may take the free port before Redis does.
+      if (!/already in use/i.test(said)) throw new Error(`${program} has ended:\n${said}`)
+    }
   }
   return undefined
 }
 
-/** Resolves once it accepts connections; with `false` where there is no such program. */
-function hasBegun(child) {
+const READY = /Ready to accept connections/
+
+/** Until it accepts connections, or has ended; `undefined` where there is no such program. */
+function firstWords(child) {
   return new Promise((resolve, reject) => {
-    child.once('error', error => (error.code === 'ENOENT' ? resolve(false) : reject(error)))
-    child.once('exit', code => reject(new Error(`Redis has ended with exit code ${code}`)))
+    child.once('error', error => (error.code === 'ENOENT' ? resolve(undefined) : reject(error)))
     let said = ''
+    child.once('close', () => resolve(said))
     child.stdout.on('data', text => {
       said += text
-      if (said.includes('Ready to accept connections')) resolve(true)
+      if (READY.test(said)) resolve(said)
     })
   })
 }
