@@ -57,7 +57,7 @@ const tools = {
     const { inputResponses } = mcpReq
     const answer = acceptedContent(inputResponses, 'user_name', z.object({ name: z.string() }))
     if (answer) {
-      await delay(500)
+      await delay(3000)
       return says(`Hello, ${answer.name}!`)
     }
     return inputRequired({
@@ -86,8 +86,10 @@ function createServer() {
 const endpoint = toNodeHandler(createMcpHandler(createServer, { legacy: 'reject' }))
 serve(createMcpExpressApp(), (req, res) => endpoint(req, res, req.body), {
   tasks: {
-    after: 200,
+    // A busy machine may take a second and more for what is answered at once.
+    after: 2500,
     tools: {
+      slow_compute: 'always',
       greet: 'never',
       failing_job: 'required',
       protocol_error_job: 'always',
