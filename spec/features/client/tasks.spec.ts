@@ -54,7 +54,8 @@ const text = (answer: string) => [{ type: 'text', text: answer }]
 describe('client.callTool', () => {
   it('gets a plain result, of a call that was a task', async () => {
     const { client, of, streams, errors } = await served()
-    const { content } = await client.callTool({ name: 'slow', arguments: { ms: 150 } })
+    // Long enough for two looks, on a machine that stands still for two seconds, too.
+    const { content } = await client.callTool({ name: 'slow', arguments: { ms: 2500 } })
     expect(content).toEqual(text('slow but sure'))
     expect(errors).toEqual([])
     expect(streams.stats().tasks).toBe(1)
@@ -177,7 +178,7 @@ describe('client.callTool', () => {
   it('does not notice that the wire breaks between looks', async () => {
     let cuts = 0
     const { client } = await served({}, ({ method }) => method === 'tasks/get' && ++cuts % 3 !== 0)
-    const { content } = await client.callTool({ name: 'slow', arguments: { ms: 100 } })
+    const { content } = await client.callTool({ name: 'slow', arguments: { ms: 2500 } })
     expect(content).toEqual(text('slow but sure'))
     expect(cuts).toBeGreaterThan(2)
   })
@@ -263,7 +264,7 @@ describe('callTask', () => {
     const seen: TaskState[] = []
     const { content } = await callTask(
       client,
-      { name: 'slow', arguments: { ms: 120 } },
+      { name: 'slow', arguments: { ms: 2500 } },
       { onStatus: task => seen.push(task) }
     )
     expect(content).toEqual(text('slow but sure'))
