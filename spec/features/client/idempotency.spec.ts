@@ -1,10 +1,12 @@
 // The server's half: a POST with a key that is known attaches to what the first one started, and
 // nothing runs twice.
 
-import { afterEach, describe, expect, it } from '@jest/globals'
+import { afterEach, describe, expect, it, jest } from '@jest/globals'
 import compression from 'compression'
 import express, { type RequestHandler } from 'express'
-import { request } from 'node:http'
+import { once } from 'node:events'
+import { request, type IncomingMessage, type Server } from 'node:http'
+import type { Socket } from 'node:net'
 import { Readable } from 'node:stream'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { McpStreamsOptions } from '../../../lib/index.js'
@@ -26,8 +28,12 @@ import {
   withEnvelope
 } from '../../helpers/mcp.js'
 import { serve, type Served } from '../../helpers/serve.js'
+import { stopTheClock, turn } from '../limits/setup.js'
 
-afterEach(closeAll)
+afterEach(() => {
+  jest.useRealTimers()
+  return closeAll()
+})
 
 const KEY = 'a-key-that-nobody-guesses'
 const CALL = callTool(1, 'any')
@@ -56,13 +62,17 @@ async function mount(
   }
 }
 
-/** Sends the call, and goes away without having read a byte of the answer. */
+/**
+ * Sends the call, and goes away without having read a byte of the answer. Resolves when the server
+ * has learned of it.
+ */
 async function sendAndVanish(
-  url: string,
+  { url, server }: Served,
   by: 'fin' | 'rst',
   arrived: Promise<unknown>,
   body: unknown = CALL
 ): Promise<void> {
+  const accepted = once(server, 'connection') as Promise<[Socket]>
   const outgoing = request(url, {
     method: 'POST',
     agent: false,
@@ -75,12 +85,17 @@ async function sendAndVanish(
   outgoing.on('error', () => undefined)
   outgoing.end(JSON.stringify(body))
   await arrived
-  const gone = new Promise(resolve => outgoing.once('close', resolve))
+  const [socket] = await accepted
   if (by === 'rst') outgoing.socket?.resetAndDestroy()
   else outgoing.destroy()
-  await gone
-  // The server learns of it a little later.
-  await sleep(30)
+  await until(() => socket.closed)
+}
+
+/** The next request has arrived, whole, and the middleware has seen what it is. */
+async function arrival(server: Server): Promise<void> {
+  const [req] = (await once(server, 'request')) as [IncomingMessage]
+  await until(() => req.readableEnded)
+  await turn()
 }
 
 const json = (call: RawCall, value: unknown, status = 200): void => {
@@ -171,11 +186,15 @@ describe('a POST sent again under its key', () => {
       text => JSON.parse(/^data: (.*"result".*)$/m.exec(text)![1]!)
     ]
   ])('waits for the answer that is to come: %s', async (_name, answer, read) => {
-    const { url, calls } = await mount(() => undefined)
+    const { url, server, calls } = await mount(() => undefined)
     const first = post(url, CALL, keyed())
     const call = await calls.nth(1)
-    const others = [post(url, CALL, keyed()), post(url, CALL, keyed())]
-    await sleep(30)
+    const others = []
+    for (let i = 0; i < 2; i++) {
+      const arrived = arrival(server)
+      others.push(post(url, CALL, keyed()))
+      await arrived
+    }
     answer(call)
     const [, ...repeated] = await Promise.all([first, ...others])
     // Of those that follow one stream, the newest has it.
@@ -252,14 +271,16 @@ describe('a client that vanished before the head', () => {
           .end(`data: ${JSON.stringify(result(1, 'done'))}\n\n`)
     ]
   ])('by %s comes back with the key and gets it: %s', async (by, _name, answer) => {
-    const { url, calls } = await mount(() => undefined)
-    await sendAndVanish(url, by, calls.nth(1))
+    const served = await mount(() => undefined)
+    const { url, calls } = served
+    await sendAndVanish(served, by, calls.nth(1))
     const [call] = calls
     expect(call!.isClosed).toBe(false)
     expect([call!.res.destroyed, call!.res.writableEnded]).toEqual([false, false])
     // Once while it is undecided, and once when it is not.
+    const arrived = arrival(served.server)
     const waiting = post(url, CALL, keyed())
-    await sleep(20)
+    await arrived
     answer(call!)
     for (const repeated of [await waiting, await post(url, CALL, keyed())]) {
       await repeated.ended
@@ -271,8 +292,9 @@ describe('a client that vanished before the head', () => {
 
   it('gets a JSON answer that waited for room in its dead socket', async () => {
     const chunk = `${'x'.repeat(1023)}\n`
-    const { url, calls } = await mount(() => undefined)
-    await sendAndVanish(url, 'rst', calls.nth(1))
+    const served = await mount(() => undefined)
+    const { url, calls } = served
+    await sendAndVanish(served, 'rst', calls.nth(1))
     const { res } = calls[0]!
     res.writeHead(200, { 'Content-Type': 'application/json' })
     Readable.from(Array.from({ length: 512 }, () => chunk)).pipe(res)
@@ -284,7 +306,7 @@ describe('a client that vanished before the head', () => {
   it('gets a JSON answer in whose midst it vanished, while the endpoint waited for room', async () => {
     const chunk = `${'x'.repeat(1023)}\n`
     const opened = gate()
-    const { url, calls } = await mount(async ({ res }) => {
+    const served = await mount(async ({ res }) => {
       res.writeHead(200, { 'Content-Type': 'application/json' })
       for (let i = 0; i < 1000; i++) {
         if (!res.write(chunk)) {
@@ -294,7 +316,8 @@ describe('a client that vanished before the head', () => {
       }
       res.end()
     })
-    await sendAndVanish(url, 'rst', opened.opened)
+    const { url, calls } = served
+    await sendAndVanish(served, 'rst', opened.opened)
     const repeated = await post(url, CALL, keyed())
     await repeated.ended
     expect(repeated.text).toBe(chunk.repeat(1000))
@@ -310,8 +333,9 @@ describe('a client that vanished before the head', () => {
     }
     const endpoint = rawEndpoint(call => json(call, call.message))
     const app = express().use(guard).use(express.json()).use(endpoint)
-    const { url } = await serve(app)
-    await sendAndVanish(url, 'rst', seen.opened)
+    const served = await serve(app)
+    const { url } = served
+    await sendAndVanish(served, 'rst', seen.opened)
     opened.open()
     const repeated = await post(url, CALL, keyed())
     await repeated.ended
@@ -320,12 +344,17 @@ describe('a client that vanished before the head', () => {
   })
 
   it('and does not come back: the endpoint sees the close when its time is over', async () => {
-    const { url, calls } = await mount(() => undefined, {
-      resumeInterval: { min: 0, max: 0.5 },
-      window: 60_000
+    stopTheClock()
+    const served = await mount(() => undefined, {
+      resumeInterval: { min: 0, max: 5 },
+      window: 60_000,
+      upgradeAfter: null
     })
-    await sendAndVanish(url, 'rst', calls.nth(1))
+    const { url, calls } = served
+    await sendAndVanish(served, 'rst', calls.nth(1))
+    jest.advanceTimersByTime(4900)
     expect(calls[0]!.isClosed).toBe(false)
+    jest.advanceTimersByTime(1000)
     await calls[0]!.closed
     const late = await post(url, CALL, keyed())
     await late.ended
@@ -334,17 +363,27 @@ describe('a client that vanished before the head', () => {
   })
 
   it('and waits again: the time starts anew when it has left', async () => {
-    const { url, calls } = await mount(() => undefined, { resumeInterval: { min: 0, max: 0.8 } })
-    await sendAndVanish(url, 'rst', calls.nth(1))
-    await sendAndVanish(url, 'rst', sleep(1000))
+    stopTheClock()
+    const served = await mount(() => undefined, {
+      resumeInterval: { min: 0, max: 5 },
+      upgradeAfter: null
+    })
+    const { server, calls } = served
+    await sendAndVanish(served, 'rst', calls.nth(1))
+    jest.advanceTimersByTime(4000)
+    const waits = arrival(server).then(() => jest.advanceTimersByTime(6000))
+    await sendAndVanish(served, 'rst', waits)
+    jest.advanceTimersByTime(4000)
     expect(calls[0]!.isClosed).toBe(false)
+    jest.advanceTimersByTime(1000)
     await calls[0]!.closed
     expect(calls.length).toBe(1)
   })
 
   it('is not waited for when the process ends', async () => {
-    const { url, calls, streams } = await mount(() => undefined)
-    await sendAndVanish(url, 'rst', calls.nth(1))
+    const served = await mount(() => undefined)
+    const { calls, streams } = served
+    await sendAndVanish(served, 'rst', calls.nth(1))
     await streams.close()
     await calls[0]!.closed
   })
@@ -537,12 +576,13 @@ describe('what has run', () => {
   })
 
   it('may break off for those who wait, too', async () => {
-    const { url, calls } = await mount(() => undefined)
+    const { url, server, calls } = await mount(() => undefined)
     const first = post(url, CALL, keyed())
     first.catch(() => undefined)
     await calls.nth(1)
+    const arrived = arrival(server)
     const waiting = post(url, CALL, keyed())
-    await sleep(30)
+    await arrived
     calls[0]!.res.destroy()
     await expect(first).rejects.toThrow()
     expect((await waiting).status).toBe(409)

@@ -11,6 +11,7 @@ import { freePort } from '../../helpers/free-port.js'
 import { gate } from '../../helpers/gate.js'
 import { until } from '../../helpers/happenings.js'
 import { request, result } from '../../helpers/mcp.js'
+import { stopTheClock } from '../limits/setup.js'
 import type { Json } from '../../helpers/open-stream.js'
 import { connectWire, serveWires, SETUPS, WebSocketTransport } from './web-socket.js'
 
@@ -562,9 +563,23 @@ describe('silence', () => {
   })
 
   it('is none where there is just nothing to say', async () => {
-    const { url, sockets } = await serveWires('v1')
-    const { call } = await connectWire('v1', url, { idleTimeout: 400 })
-    expect(await call('slow', { ms: 900 })).toMatchObject({ text: 'slow but sure' })
-    expect(sockets).toHaveLength(1)
+    stopTheClock()
+    try {
+      const { url, log, sockets } = await serveWires('v1')
+      const { call, sockets: own } = await connectWire('v1', url, { idleTimeout: 1000 })
+      const called = call('count', { key: 'a', n: 1, paced: true })
+      await log.calls.nth(1)
+      for (let n = 1; n <= 5; n++) {
+        const answered = once(own[0]!, 'message')
+        // Half of it, and the client asks whether the server is there.
+        jest.advanceTimersByTime(500)
+        await answered
+      }
+      log.release('a', 2)
+      expect(await called).toMatchObject({ text: 'counted to 1' })
+      expect(sockets).toHaveLength(1)
+    } finally {
+      jest.useRealTimers()
+    }
   })
 })

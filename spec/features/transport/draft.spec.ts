@@ -1,7 +1,7 @@
 // The Streams draft over WebSocket, message by message: a client of its own words, and the official
 // SDK's server.
 
-import { afterEach, describe, expect, it } from '@jest/globals'
+import { afterEach, describe, expect, it, jest } from '@jest/globals'
 import { once } from 'node:events'
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
@@ -22,10 +22,14 @@ import {
 } from '../../helpers/mcp.js'
 import type { Json } from '../../helpers/open-stream.js'
 import { serve, streamId as streamIdOf } from '../../helpers/serve.js'
+import { stopTheClock } from '../limits/setup.js'
 import { bare, DECLARED, isCreate, isEnd, openSession, openWire } from './raw-wire.js'
 import { serveWires } from './web-socket.js'
 
-afterEach(closeAll)
+afterEach(() => {
+  jest.useRealTimers()
+  return closeAll()
+})
 
 const UNKNOWN = {
   code: -32602,
@@ -357,18 +361,20 @@ describe('stream/poll', () => {
   })
 
   it('keeps a stream and its session, as a sign of life', async () => {
-    const { url, closed } = await serveWires('v1', { resumeInterval: { max: 0.7 } })
+    stopTheClock()
+    const { url, closed, sockets } = await serveWires('v1', { resumeInterval: { max: 60 } })
     const wire = await openSession(url)
     const own = (await wire.find(isCreate)).params.stream.streamId
     const streamId = await wire.call(1, 'hang', { key: 'a' })
     const other = await openWire(url)
+    const dropped = once(sockets[0]!, 'close')
     await wire.drop()
-    const start = Date.now()
-    for (let i = 0; Date.now() - start < 1000; i++) {
+    await dropped
+    for (let i = 0; i < 3; i++) {
+      jest.advanceTimersByTime(40_000)
       expect((await other.ask(i, 'stream/poll', { streamId })).result).toMatchObject({
         status: 'live'
       })
-      await new Promise(resolve => setTimeout(resolve, 20))
     }
     expect(closed).toHaveLength(0)
     expect((await other.ask('own', 'stream/poll', { streamId: own })).result).toMatchObject({
