@@ -14,7 +14,7 @@ import { rawEndpoint, type RawScript } from '../../helpers/endpoints/raw.js'
 import { sdkV1Stateful } from '../../helpers/endpoints/sdk-v1.js'
 import { sdkV2Handler } from '../../helpers/endpoints/sdk-v2.js'
 import { gate } from '../../helpers/gate.js'
-import { happenings, until } from '../../helpers/happenings.js'
+import { arrival, happenings, until } from '../../helpers/happenings.js'
 import { closeAll } from '../../helpers/listen.js'
 import {
   callTool,
@@ -62,7 +62,7 @@ const answered = (id: number) => ({ jsonrpc: '2.0', id, result: {} })
  * Longer than the grace of half a second for sockets, shorter than the time for which calls are
  * waited for.
  */
-const SOON = 5000
+const SOON = 15_000
 
 const closed = (server: Server) => new Promise<void>(resolve => server.close(() => resolve()))
 
@@ -246,13 +246,14 @@ describe('when the time is up', () => {
 
   it('a call under a key is answered to its own client alone', async () => {
     const endpoint = rawEndpoint(() => undefined)
-    const { url, streams } = await serve(endpoint)
+    const { url, streams, server } = await serve(endpoint)
     const send = () =>
       post(url, callTool(1, 'x'), { ...POLLING, 'idempotency-key': 'a-key-of-its-own-4711' })
     const first = send()
     const { res, closed: gone, ...call } = await endpoint.calls.nth(1)
+    const arrived = arrival(server)
     const again = send()
-    await new Promise(resolve => setTimeout(resolve, 50))
+    await arrived
     await streams.close({ drain: 0 })
     // Whoever would run it elsewhere must not: it runs here.
     expect((await again).status).toBe(409)

@@ -47,6 +47,8 @@ describe('a server that is closed when its transports have been', () => {
   it('waits for no connection that a client keeps alive', async () => {
     const served = await held()
     const { endpoint, server } = served
+    // Node would let go of a connection that becomes idle later then.
+    server.keepAliveTimeout = 600_000
     const agent = new Agent({ keepAlive: true })
     closeLater(() => agent.destroy())
     const { port } = server.address() as AddressInfo
@@ -56,11 +58,8 @@ describe('a server that is closed when its transports have been', () => {
       .end()
     const { res } = await endpoint.calls.nth(1)
     await until(() => served.streams.stats().connections === 1)
-    const start = performance.now()
     res.end()
     await closed(server)
-    // Node lets go of a connection that has become idle later after five seconds.
-    expect(performance.now() - start).toBeLessThan(4000)
   })
 })
 

@@ -63,7 +63,7 @@ describe('aborting a call', () => {
       { ...POST, signal: controller.signal }
     )
     expect((await readAll(answer)).error).toMatchObject({ name: 'AbortError' })
-    expect(performance.now() - start).toBeLessThan(2000)
+    expect(performance.now() - start).toBeLessThan(LONG.minTimeout)
     expect((await requests.nth(2)).method).toBe('DELETE')
   })
 
@@ -143,6 +143,7 @@ describe('aborting a call', () => {
     controller.abort()
     expect((await readAll(doomed)).error).toMatchObject({ name: 'AbortError' })
     expect(await readAll(other)).toEqual({ text: note('1', 1) + response('2'), error: undefined })
+    await requests.nth(3)
     expect(requests.filter(({ method }) => method === 'DELETE')).toHaveLength(1)
   })
 
@@ -264,7 +265,7 @@ describe('aborting a call that has no head yet', () => {
     await expect(fetch(url, { ...POST, signal: controller.signal })).rejects.toMatchObject({
       name: 'AbortError'
     })
-    expect(performance.now() - start).toBeLessThan(2000)
+    expect(performance.now() - start).toBeLessThan(LONG.minTimeout)
     expect((await requests.nth(3)).method).toBe('DELETE')
   })
 

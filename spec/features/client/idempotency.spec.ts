@@ -5,7 +5,7 @@ import { afterEach, describe, expect, it, jest } from '@jest/globals'
 import compression from 'compression'
 import express, { type RequestHandler } from 'express'
 import { once } from 'node:events'
-import { request, type IncomingMessage, type Server } from 'node:http'
+import { request } from 'node:http'
 import type { Socket } from 'node:net'
 import { Readable } from 'node:stream'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -17,7 +17,7 @@ import {
   type RawEndpoint,
   type RawScript
 } from '../../helpers/endpoints/raw.js'
-import { until } from '../../helpers/happenings.js'
+import { arrival, until } from '../../helpers/happenings.js'
 import { closeAll } from '../../helpers/listen.js'
 import {
   callTool,
@@ -28,7 +28,7 @@ import {
   withEnvelope
 } from '../../helpers/mcp.js'
 import { serve, type Served } from '../../helpers/serve.js'
-import { stopTheClock, turn } from '../limits/setup.js'
+import { stopTheClock } from '../limits/setup.js'
 
 afterEach(() => {
   jest.useRealTimers()
@@ -89,13 +89,6 @@ async function sendAndVanish(
   if (by === 'rst') outgoing.socket?.resetAndDestroy()
   else outgoing.destroy()
   await until(() => socket.closed)
-}
-
-/** The next request has arrived, whole, and the middleware has seen what it is. */
-async function arrival(server: Server): Promise<void> {
-  const [req] = (await once(server, 'request')) as [IncomingMessage]
-  await until(() => req.readableEnded)
-  await turn()
 }
 
 const json = (call: RawCall, value: unknown, status = 200): void => {

@@ -142,7 +142,7 @@ export const status =
     res.writeHead(code, headers).end()
 
 /** Without pauses worth mentioning. */
-export const FAST: StreamResourceOptions = { minTimeout: 1, maxTimeout: 20, idleTimeout: 1000 }
+export const FAST: StreamResourceOptions = { minTimeout: 1, maxTimeout: 20, idleTimeout: 20_000 }
 
 export const stream = (url: string, options: StreamResourceOptions = {}): Promise<ResourceStream> =>
   streamResource(url, RESOURCE, { ...FAST, ...options })

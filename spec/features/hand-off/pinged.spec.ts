@@ -32,6 +32,9 @@ import { SepClient } from './sep-client.js'
 afterAll(closeAll)
 
 const OPTIONS = { ...QUICK, handoffAfter: 20 }
+/** For a client that answers pings: a busy process may stand still for seconds until it reads. */
+const PATIENT = { ...QUICK, handoffAfter: 4000 }
+const LONGER = 4500
 const isPing = ({ method }: Json): boolean => method === 'ping'
 const pong = (ping: Json): Json => ({ jsonrpc: '2.0', id: ping.id, result: {} })
 const asksOnce: Tool = async (call, ask) => (await ask(`of ${call.message.id}`), call.result())
@@ -71,7 +74,7 @@ describe.each(RUNS)('at %s', (version, runs) => {
   )
 
   it.concurrent('the official client stays connected, however long its human thinks', async () => {
-    const { url, streams } = await serve(sdkThatAsks(), OPTIONS)
+    const { url, streams } = await serve(sdkThatAsks(), PATIENT)
     const human = gate()
     const { client, errors } = await connectV1(url, { version, capabilities: CAPABILITIES })
     client.setRequestHandler(ElicitRequestSchema, async () => {
@@ -79,7 +82,7 @@ describe.each(RUNS)('at %s', (version, runs) => {
       return { action: 'accept', content: { name: 'Ada' } }
     })
     const value = client.callTool(callRun(1, 'once').params)
-    setTimeout(human.open, 1200)
+    setTimeout(human.open, LONGER)
     expect(outcomeOf(await value)).toBe('Ada')
     expect(errors).toEqual([])
     expect(streams.stats().resumes).toBe(0)
@@ -120,12 +123,12 @@ describe('a client of which nothing is known', () => {
   it.concurrent.each([undefined, 's'])(
     'stays connected where it answers, and its endpoint does not hear of it: session %s',
     async session => {
-      const { call, url, headers, endpoint } = await asked(OPTIONS, session)
+      const { call, url, headers, endpoint } = await asked(PATIENT, session)
       const first = await call(1)
       const answer = await post(url, pong(first.messages()[0]), headers)
       await answer.ended
       expect([answer.status, answer.text]).toEqual([202, ''])
-      await new Promise(resolve => setTimeout(resolve, 1200))
+      await new Promise(resolve => setTimeout(resolve, LONGER))
       expect(first.ending).toBeUndefined()
       await post(url, yes('of 1'), headers)
       expect(await first.ended).toBe('end')

@@ -502,7 +502,7 @@ describe('a client that', () => {
     const size = 32 * MEBIBYTE
     const { ask, errors } = await serveResources({
       open: () => ({ body: Readable.from([Buffer.alloc(size, 7)]), size }),
-      timeout: 600
+      timeout: 2000
     })
     const { response, ended } = await ask('a:1')
     let taken = 0
@@ -511,7 +511,7 @@ describe('a client that', () => {
       if (taken < MEBIBYTE) return
       taken = 0
       response.pause()
-      setTimeout(() => response.resume(), 50)
+      setTimeout(() => response.resume(), 100)
     })
     expect([await ended, errors]).toEqual(['end', []])
   })

@@ -1,6 +1,6 @@
 // The end of a call: abandoned, cancelled, failed, refused, or cut short by the end of the process.
 
-import { afterEach, describe, expect, it } from '@jest/globals'
+import { afterEach, describe, expect, it, jest } from '@jest/globals'
 import express from 'express'
 import { connect } from 'node:net'
 import { currentStream, mcpStreams } from '../../../lib/index.js'
@@ -16,6 +16,7 @@ import {
   type HeaderOptions
 } from '../../helpers/mcp.js'
 import { serve, streamUrl } from '../../helpers/serve.js'
+import { stopTheClock, turn } from '../limits/setup.js'
 import { answerJson, answerOf, ask, report, serveTokens, SOON, TEXT, tokenOf } from './setup.js'
 
 afterEach(closeAll)
@@ -44,11 +45,24 @@ describe('a call that nobody asks for any more', () => {
   })
 
   it('is not, as long as its client comes back', async () => {
-    const { url, endpoint } = await serveTokens({ resumeInterval: { max: 1 } })
+    const { url, endpoint } = await serveTokens({ resumeInterval: { max: 60 } })
     let answer = await ask(url, report(1, { resumeToken: null }))
-    for (let n = 0; n < 5; n++) {
-      await new Promise(resolve => setTimeout(resolve, 220))
-      answer = await ask(url, report(2, { resumeToken: tokenOf(answer) }))
+    stopTheClock()
+    try {
+      for (let n = 0; n < 5; n++) {
+        jest.advanceTimersByTime(40_000)
+        const next = ask(url, report(2, { resumeToken: tokenOf(answer) }))
+        let isAnswered = false
+        void next.finally(() => (isAnswered = true))
+        // The token that follows is given when some time has passed.
+        while (!isAnswered) {
+          jest.advanceTimersByTime(1)
+          await turn()
+        }
+        answer = await next
+      }
+    } finally {
+      jest.useRealTimers()
     }
     expect(endpoint.calls[0]!.isClosed).toBe(false)
   })

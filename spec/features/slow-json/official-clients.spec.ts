@@ -1,7 +1,7 @@
 // The official clients, unmodified, in front of an SDK endpoint that answers in JSON and takes its
 // time.
 
-import { afterAll, afterEach, describe, expect, it } from '@jest/globals'
+import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals'
 import { Client } from '@modelcontextprotocol/sdk/client/index.js'
 import type { Revision } from '../../helpers/mcp.js'
 import { connectV1, connectV2, type ConnectedV1, type ConnectedV2 } from '../../helpers/clients.js'
@@ -12,6 +12,7 @@ import { Awaitable } from '../../helpers/gate.js'
 import { closeAll } from '../../helpers/listen.js'
 import { serve } from '../../helpers/serve.js'
 import type { McpStreamsOptions } from '../../../lib/index.js'
+import { stopTheClock } from '../limits/setup.js'
 
 afterEach(closeAll)
 
@@ -128,34 +129,38 @@ describe('a stock client of a slow tool', () => {
 })
 
 describe("progress on the endpoint's behalf", () => {
-  // Each has an endpoint of its own and mostly waits: so they wait at once.
-  afterAll(closeAll)
+  beforeEach(stopTheClock)
+  afterEach(() => void jest.useRealTimers())
 
-  const TIMEOUT = 800
+  const TIMEOUT = 1000
+  const EVERY = 400
 
-  it.concurrent.each<[string, EndpointName, Connect]>([
+  it.each<[string, EndpointName, Connect]>([
     ['1.x', 'SDK 1.x with sessions', v1('2025-11-25')],
     ['2.x', 'SDK 2.x with sessions', v2('2025-11-25')],
     ['2.x', 'SDK 2.x of 2026-07-28', v2('2026-07-28')]
   ])('keeps the call of a client alive beyond its timeout: %s, %s', async (_, name, connect) => {
-    const { url, log } = await slow(name, { progress: { after: 40, every: 40 } })
+    const { url, log } = await slow(name, { progress: { after: EVERY } })
     const connected = await connect(url, {})
     const impatient = call(connected, 'impatient', { timeout: TIMEOUT })
     const failed = expect(impatient).rejects.toThrow(/timed out/i)
-    const reports: number[] = []
+    const reports = new Awaitable<number>()
     const result = call(connected, 'k', {
       timeout: TIMEOUT,
       resetTimeoutOnProgress: true,
       onprogress: ({ progress }) => void reports.push(progress)
     })
+    await log.calls.nth(2)
+    // Each is an event stream by then: five times `upgradeAfter`.
+    jest.advanceTimersByTime(100)
+    for (let n = 1; n <= 6; n++) {
+      jest.advanceTimersByTime(EVERY)
+      await reports.nth(n)
+    }
     await failed
-    // The other one, begun no later, has hit its limit by now; this one is let go beyond it.
-    const seen = reports.length
-    expect(seen).toBeGreaterThan(1)
-    while (reports.length < seen + 3) await new Promise(resolve => setTimeout(resolve, 10))
     log.release('k')
     expect(await result).toEqual(DONE)
-    expect(reports).toEqual([...new Set(reports)].sort((a, b) => a - b))
+    expect([...reports]).toEqual([...new Set(reports)].sort((a, b) => a - b))
     log.release('impatient')
   })
 })
