@@ -62,16 +62,12 @@ describe('an endpoint that writes its head first and reads its body then', () =>
         res.end(RESULT)
       }
     ]
-  ])(
-    '%s, comes to its end',
-    async (_how, behave) => {
-      const { call } = await serveCase(behave)
-      const response = await call()
-      expect(await response.ended).toBe('end')
-      expect(response.messages()).toEqual([note('tools/call'), result(1, {})])
-    },
-    5000
-  )
+  ])('%s, comes to its end', async (_how, behave) => {
+    const { call } = await serveCase(behave)
+    const response = await call()
+    expect(await response.ended).toBe('end')
+    expect(response.messages()).toEqual([note('tools/call'), result(1, {})])
+  })
 })
 
 describe('the async context of a middleware in front', () => {

@@ -44,7 +44,7 @@ describe('an endpoint without a listen channel', () => {
     for (let n = 1; (await over.nth(n)) !== 'GET 404'; n++);
     endpoint.log.release('slow', 2)
     expect(await answer).toMatchObject({ content: [{ type: 'text', text: 'counted to 1' }] })
-  }, 5000)
+  })
 
   it.each([
     ['GET', false],
@@ -100,5 +100,5 @@ describe('a batch of which one request is cancelled', () => {
     callOf(1).res.end()
     expect(await first!.ended).toBe('end')
     expect(first!.messages()).toEqual([result(2, {})])
-  }, 5000)
+  })
 })

@@ -62,6 +62,5 @@ it.each(['stream', 'json'])(
       expect(bare).toMatchObject({ head: { ':status': 200 }, text: RESULT })
       expect(await answerTo(true, headers)).toEqual(bare)
     }
-  },
-  5000
+  }
 )

@@ -39,6 +39,5 @@ it.each<[what: string, answer: (res: ServerResponse) => unknown]>([
     expect(await failed.nth(1)).toMatchObject({ state: 'failed', reason: 'no-response' })
     await closed.opened
     await expectNeighbourUnharmed()
-  },
-  5000
+  }
 )

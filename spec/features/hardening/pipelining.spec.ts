@@ -41,7 +41,7 @@ describe('calls that are pipelined', () => {
     expect(others).toEqual([])
     expect(own!.destroy).toBe(Socket.prototype.destroy)
     expect(listenersOf(own!)).toEqual(before)
-  }, 10_000)
+  })
 })
 
 describe('when their socket dies', () => {
@@ -58,7 +58,7 @@ describe('when their socket dies', () => {
     await until(() => streams.stats().connections === 0)
     expect(streams.stats().live).toBe(5)
     await streams.close({ drain: 0 })
-  }, 5000)
+  }, 15_000)
 
   it('resumed streams that are pipelined all lose their reader, and closing waits for none of them', async () => {
     const endpoint = rawEndpoint(({ open }) => open())
@@ -78,5 +78,5 @@ describe('when their socket dies', () => {
     await until(() => streams.stats().connections === 0)
     expect(streams.stats()).toMatchObject({ live: 3, resumes: 3 })
     await streams.close({ drain: 0 })
-  }, 5000)
+  }, 15_000)
 })

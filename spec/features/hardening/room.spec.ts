@@ -80,8 +80,7 @@ describe('a response whose client was blocked when it left', () => {
       const rest = await again(response)
       expect(rest.messages().slice(COUNT)).toEqual([note(1), result(1, {})])
       await expectNeighbourUnharmed()
-    },
-    10_000
+    }
   )
 })
 
@@ -144,7 +143,7 @@ describe('when all streams together are close to their limit', () => {
     }
     await hogsEnd.nth(HOGS.length)
     expect(reasons).toEqual(HOGS.map(() => 'overflow'))
-  }, 15_000)
+  })
 
   it('a large stream without a reader fails before the memory is used up', () => {
     stopTheClock()

@@ -272,7 +272,7 @@ describe("the endpoint's verdict", () => {
       { reason: 'endpoint-failed' }
     ])
     // Less than we wait for a verdict that nobody waits for.
-  }, 5000)
+  }, 9000)
 
   it.each([
     ['SDK v1, stateful', () => sdkV1Stateful()],
