@@ -119,7 +119,11 @@ describeInBrowser('in a browser (needs chromium; SKIPPED without it, but not in 
 
     it('ends a call that is aborted', async () => {
       const { tab, log } = await open(sdk, setup)
-      await expect(call(tab, 'doomed', { n: 1, paced: true }, 100)).rejects.toThrow()
+      const doomed = call(tab, 'doomed', { n: 1, paced: true })
+      const failed = expect(doomed).rejects.toThrow()
+      await log.calls.nth(1)
+      await tab.evaluate('page.abort()')
+      await failed
       await until(() => log.aborted('doomed') === 1)
     })
   })
@@ -176,7 +180,7 @@ async function open(sdk: Sdk, setup: typeof V1, options: object = {}): Promise<O
   tab.on('pageerror', error => faults.push(String(error)))
   await tab.goto(origin, { waitUntil: 'load' })
   await tab.waitForFunction('typeof resumableFetch === "function" && typeof page === "object"')
-  const settings = { minTimeout: 5, maxTimeout: 50, maxRetries: 20, idleTimeout: 400, ...options }
+  const settings = { minTimeout: 5, maxTimeout: 50, maxRetries: 20, idleTimeout: 1000, ...options }
   await tab.evaluate(
     ([url, sdk, settings]) =>
       (globalThis as unknown as { page: Page }).page.connect(url, sdk, settings),
@@ -185,10 +189,9 @@ async function open(sdk: Sdk, setup: typeof V1, options: object = {}): Promise<O
   return { tab, proxy, log: endpoint.log, faults }
 }
 
-function call(tab: Tab, key: string, args: object, abortAfter?: number): Promise<PageResult> {
+function call(tab: Tab, key: string, args: object): Promise<PageResult> {
   return tab.evaluate(
-    ([key, args, abortAfter]) =>
-      (globalThis as unknown as { page: Page }).page.call(key, args, abortAfter),
-    [key, args, abortAfter] as const
+    ([key, args]) => (globalThis as unknown as { page: Page }).page.call(key, args),
+    [key, args] as const
   )
 }

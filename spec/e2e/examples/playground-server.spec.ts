@@ -103,7 +103,7 @@ describe('the command line of the playground', () => {
     }
     const args = more.length > 0 ? more : ['--open']
     const { url, child } = await play(args, { PATH: `${folder}:${process.env['PATH']}` }, script)
-    const patience = Date.now() + 10_000
+    const patience = Date.now() + 25_000
     let text: string | undefined
     while (text === undefined && Date.now() < patience)
       text = await readFile(opened, 'utf8').catch(

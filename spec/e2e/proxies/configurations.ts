@@ -7,8 +7,11 @@ import { adapt, find, start, type Daemon } from './daemon.js'
 
 /** The prefix that both take off. */
 export const PREFIX = '/gateway'
-/** Silence that both cut at, in seconds. */
-export const LIMIT = 2
+/**
+ * Silence that both cut at, in seconds: longer than what a busy machine makes of half a second
+ * between comments.
+ */
+export const LIMIT = 4
 
 export type Change = readonly [from: string, to: string]
 

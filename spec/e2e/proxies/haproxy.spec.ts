@@ -1,4 +1,4 @@
-// Through HAProxy, with the README's configuration: it takes a prefix off, and bears two seconds of
+// Through HAProxy, with the README's configuration: it takes a prefix off, and bears four seconds of
 // silence.
 
 import { describe } from '@jest/globals'

@@ -1,5 +1,5 @@
 // Through nginx, with the README's configuration: it buffers by default, takes a prefix off, and
-// bears two seconds of silence.
+// bears four seconds of silence.
 
 import { describe } from '@jest/globals'
 import { readFileSync } from 'node:fs'

@@ -17,7 +17,8 @@ afterAll(async () => {
   await sleep(500)
 })
 
-const LEASE = 900
+/** A process may stand still for two seconds on a busy machine, and is not dead then. */
+const LEASE = 3000
 const LEASE_BY_DEFAULT = 6000
 const describeHere = isWithoutRedis ? describe.skip : describe
 const text = (result: unknown): string =>
@@ -53,7 +54,7 @@ describeHere('three processes on one Redis', () => {
       const asked = await connected.client.callTool({ name: 'ask', arguments: {} })
       expect(text(asked)).toMatch(/^me at /)
     },
-    60_000
+    120_000
   )
 
   it.concurrent(
@@ -73,7 +74,7 @@ describeHere('three processes on one Redis', () => {
       const again = await connectV1(all.url, { reconnection })
       expect(text(await count(again, 3, 5))).toMatch(/^3 at /)
     },
-    60_000
+    120_000
   )
 
   it.concurrent(
@@ -98,7 +99,7 @@ describeHere('three processes on one Redis', () => {
       await again.ended
       expect(again.messages().at(-1)).toMatchObject({ id: 2, result: {} })
     },
-    60_000
+    120_000
   )
 
   it.concurrent(
@@ -118,7 +119,7 @@ describeHere('three processes on one Redis', () => {
       expect(seen).toEqual(Array.from({ length: 80 }, (_, i) => i + 1))
       expect(text(await count(connected, 2, 1))).toMatch(/^2 at /)
     },
-    60_000
+    120_000
   )
 
   it.concurrent(
@@ -128,7 +129,7 @@ describeHere('three processes on one Redis', () => {
       const clients = await Promise.all(
         Array.from({ length: 12 }, () => connectV1(all.url, { reconnection }))
       )
-      const calls = clients.map(client => count(client, 30, 100))
+      const calls = clients.map(client => count(client, 80, 100))
       await sleep(LEASE * 1.3)
       for (const one of [...all.processes].slice(0, 2)) {
         await all.start()
@@ -137,8 +138,8 @@ describeHere('three processes on one Redis', () => {
         one.child.kill('SIGTERM')
         expect((await exited)[0]).toBe(0)
       }
-      for (const call of calls) expect(text(await call)).toMatch(/^30 at /)
+      for (const call of calls) expect(text(await call)).toMatch(/^80 at /)
     },
-    60_000
+    120_000
   )
 })

@@ -19,13 +19,16 @@ export interface PageResult {
  */
 export interface Page {
   connect(url: string, sdk: Sdk, options: ResumableFetchOptions): Promise<void>
-  call(key: string, args: object, abortAfter?: number): Promise<PageResult>
+  call(key: string, args: object): Promise<PageResult>
+  /** Aborts the call that was begun last. */
+  abort(): void
   close(): Promise<void>
 }
 
 declare const resumableFetch: (options: ResumableFetchOptions) => FetchLike
 
 let client: Client | v2.Client
+let last = new AbortController()
 
 const page: Page = {
   async connect(url, sdk, options) {
@@ -45,11 +48,12 @@ const page: Page = {
       await client.connect(new v2.StreamableHTTPClientTransport(new URL(url), { fetch }))
     }
   },
-  async call(key, args, abortAfter) {
+  async call(key, args) {
     const steps: number[] = []
+    last = new AbortController()
     const options = {
       onprogress: ({ progress }: { progress: number }) => void steps.push(progress),
-      ...(abortAfter !== undefined && { signal: AbortSignal.timeout(abortAfter) })
+      signal: last.signal
     }
     const params = { name: 'count', arguments: { key, ...args } }
     const result =
@@ -59,6 +63,7 @@ const page: Page = {
     const [content] = result.content as { text: string }[]
     return { text: content?.text ?? '', steps }
   },
+  abort: () => last.abort(),
   close: () => client.close()
 }
 
