@@ -176,9 +176,9 @@ describe('Error Handling', () => {
   })
 
   it('a token may be invalid due to the completion state, the time elapsed, or a validation error', async () => {
-    const { url, endpoint } = await serveTokens({ window: 30, resumeInterval: { max: 0.15 } })
-    const reasonOf = async (message: Json): Promise<unknown> =>
-      (await ask(url, message)).error.data.reason
+    const { url, endpoint } = await serveTokens({ window: 30 })
+    const reasonOf = async (message: Json, at = url): Promise<unknown> =>
+      (await ask(at, message)).error.data.reason
 
     const completed = tokenOf(await ask(url, report(1, { resumeToken: null })))
     answerJson(endpoint.calls[0]!, TEXT)
@@ -186,9 +186,11 @@ describe('Error Handling', () => {
     await new Promise(resolve => setTimeout(resolve, 60))
     expect(await reasonOf(report(1, { resumeToken: completed }))).toBe('token-completed')
 
-    const late = tokenOf(await ask(url, report(2, { resumeToken: null })))
-    await endpoint.calls[1]!.closed
-    expect(await reasonOf(report(2, { resumeToken: late }))).toBe('token-expired')
+    const impatient = await serveTokens({ resumeInterval: { max: 0.15 } })
+    const late = tokenOf(await ask(impatient.url, report(2, { resumeToken: null })))
+    await impatient.endpoint.calls[0]!.closed
+    const expired = reasonOf(report(2, { resumeToken: late }), impatient.url)
+    expect(await expired).toBe('token-expired')
 
     expect(await reasonOf(report(3, { resumeToken: 'adef50' }))).toBe('token-invalid')
     const other = tokenOf(await ask(url, report(4, { resumeToken: null })))
