@@ -34,8 +34,8 @@ afterEach(closeAll)
 /** Long enough to be noticed if it were waited for. */
 const LONG = { minTimeout: 20_000, maxTimeout: 20_000 }
 
-describe('aborting a call', () => {
-  it('breaks its body with the reason, closes its connection, and ends its stream with its own credentials', async () => {
+describe('aborting a call of resumableFetch', () => {
+  it("fails the body with the abort's reason, closes the connection, and sends DELETE with the call's credentials", async () => {
     const { url, requests } = await scripted(open(note('1', 1)), status(204))
     const controller = new AbortController()
     const headers = { ...POST.headers, Authorization: 'Bearer mine', 'Mcp-Session-Id': 'A' }
@@ -52,7 +52,7 @@ describe('aborting a call', () => {
     })
   })
 
-  it('does not wait for the next attempt', async () => {
+  it('takes effect during the pause before a reconnection', async () => {
     const { url, requests } = await scripted(cut(note('1', 1)), status(204))
     const controller = new AbortController()
     const start = performance.now()
@@ -67,7 +67,7 @@ describe('aborting a call', () => {
     expect((await requests.nth(2)).method).toBe('DELETE')
   })
 
-  it('does not wait for the head of a reconnection', async () => {
+  it('takes effect while a reconnection has no response head yet', async () => {
     const { url, requests } = await scripted(cut(note('1', 1)), () => undefined, status(204))
     const controller = new AbortController()
     let reconnections = 0
@@ -83,7 +83,7 @@ describe('aborting a call', () => {
     expect(reconnections).toBe(1)
   })
 
-  it('does not wait for headers that are still being made, and opens no connection with them', async () => {
+  it('takes effect while the option `headers` still computes, and opens no connection afterwards', async () => {
     const { url, requests } = await scripted(cut(note('1', 1)), status(204))
     const controller = new AbortController()
     let give!: (headers: Record<string, string>) => void
@@ -101,7 +101,7 @@ describe('aborting a call', () => {
     expect(requests.length).toBe(2)
   })
 
-  it('that nobody reads ends it as well', async () => {
+  it('ends the stream also where nobody reads the body', async () => {
     const { url, requests } = await scripted(open(note('1', 1)), status(204))
     const controller = new AbortController()
     const answer = await fetchOnce(url, {}, { ...POST, signal: controller.signal })
@@ -110,7 +110,7 @@ describe('aborting a call', () => {
     expect((await readAll(answer)).error).toMatchObject({ name: 'AbortError' })
   })
 
-  it('that has its response ends nothing on the server', async () => {
+  it('sends no DELETE once the response has arrived', async () => {
     const { url, requests } = await scripted(open(response('1')), open(response('1')))
     const controller = new AbortController()
     const answer = await fetchOnce(url, {}, { ...POST, signal: controller.signal })
@@ -121,7 +121,7 @@ describe('aborting a call', () => {
     expect(requests.length).toBe(1)
   })
 
-  it('that is over does nothing', async () => {
+  it('sends nothing once the call is over', async () => {
     const { url, requests } = await scripted(whole(response('1')))
     const controller = new AbortController()
     await readAll(await fetchOnce(url, {}, { ...POST, signal: controller.signal }))
@@ -130,7 +130,7 @@ describe('aborting a call', () => {
     expect(requests.length).toBe(1)
   })
 
-  it('ends no other call of the same fetch', async () => {
+  it('leaves other calls of the same fetch running', async () => {
     const { url, requests } = await scripted(open(note('1', 1)), async (res, req) => {
       open(note('1', 1))(res, req)
       await new Promise(resolve => setTimeout(resolve, 60))
@@ -147,7 +147,7 @@ describe('aborting a call', () => {
     expect(requests.filter(({ method }) => method === 'DELETE')).toHaveLength(1)
   })
 
-  it('is no worry where the DELETE is lost, or refused', async () => {
+  it('reports no error where the DELETE is lost or refused', async () => {
     for (const answer of [status(500), status(404)]) {
       const { url, requests } = await scripted(open(note('1', 1)), answer)
       const controller = new AbortController()
@@ -157,7 +157,7 @@ describe('aborting a call', () => {
     }
   })
 
-  it('is heard before it is even sent', async () => {
+  it('before the request is sent rejects, and sends nothing', async () => {
     const { url, requests } = await scripted()
     await expect(
       fetchOnce(url, {}, { ...POST, signal: AbortSignal.abort() })
@@ -167,7 +167,7 @@ describe('aborting a call', () => {
     expect(requests.length).toBe(0)
   })
 
-  it('takes its listener off a signal that lives on', async () => {
+  it('leaves no listener on a signal that outlives the call', async () => {
     const { url } = await scripted(
       whole(response('1')),
       cut(note('1', 1)),
@@ -203,8 +203,8 @@ describe('aborting a call', () => {
   })
 })
 
-describe('a signal that lives on, of a transport', () => {
-  it('is listened to no more once what is passed on has ended, read or not', async () => {
+describe("an abort signal that outlives its calls, as that of an SDK's transport", () => {
+  it('has no listener of ours once a response that is passed on has ended, read or not', async () => {
     const { url } = await scripted(
       greeting,
       status(202, KNOWN),
@@ -224,8 +224,8 @@ describe('a signal that lives on, of a transport', () => {
   })
 })
 
-describe('a body that its reader cancels', () => {
-  it('ends its stream', async () => {
+describe('cancelling the body of a call', () => {
+  it('ends its stream on the server by DELETE', async () => {
     const { url, requests } = await scripted(open(note('1', 1)), status(204))
     const answer = await fetchOnce(url)
     await answer.body!.cancel()
@@ -233,15 +233,15 @@ describe('a body that its reader cancels', () => {
     expect(await requests.nth(2)).toMatchObject({ method: 'DELETE', url: '/mcp?stream=S' })
   })
 
-  it('ends its stream where it is a listen channel, too', async () => {
+  it('ends the stream of a listen channel, too', async () => {
     const { url, requests } = await scripted(open(note('1', 1)), status(204))
     await (await fetchOnce(url, {}, LISTEN)).body!.cancel()
     expect(await requests.nth(2)).toMatchObject({ method: 'DELETE', url: '/mcp?stream=S' })
   })
 })
 
-describe('aborting a call that has no head yet', () => {
-  it('ends it by its key, at a server that knows the key', async () => {
+describe('aborting a call before its response head', () => {
+  it('sends DELETE with its Idempotency-Key, to a server that has shown that it knows keys', async () => {
     const { url, requests } = await scripted(greeting, () => undefined, status(204))
     const fetch = await acquainted(`${url}?tenant=a`)
     const controller = new AbortController()
@@ -256,7 +256,7 @@ describe('aborting a call that has no head yet', () => {
     })
   })
 
-  it('ends it by its key between two attempts, at once', async () => {
+  it('sends DELETE with its Idempotency-Key during the pause between two attempts', async () => {
     const { url, requests } = await scripted(greeting, status(503), status(204))
     const controller = new AbortController()
     const onReconnect = () => void setTimeout(() => controller.abort(), 10)
@@ -269,7 +269,7 @@ describe('aborting a call that has no head yet', () => {
     expect((await requests.nth(3)).method).toBe('DELETE')
   })
 
-  it('sends nothing to another server: there, DELETE would end the session', async () => {
+  it('sends no DELETE to a server that may not know keys, as that would end the session', async () => {
     const { url, requests } = await scripted(() => undefined)
     const controller = new AbortController()
     const pending = fetchOnce(url, {}, { ...POST, signal: controller.signal })
@@ -280,7 +280,7 @@ describe('aborting a call that has no head yet', () => {
     expect(requests.length).toBe(1)
   })
 
-  it('sends nothing either where the request fails for another reason', async () => {
+  it('is told from a failure of the network, after which no DELETE is sent', async () => {
     const { url, requests } = await scripted(greeting)
     const fetch = await acquainted(url, { maxRetries: 0 })
     await expect(fetch('http://127.0.0.1:1/mcp', POST)).rejects.toThrow()
@@ -288,8 +288,8 @@ describe('aborting a call that has no head yet', () => {
   })
 })
 
-describe('aborting a call whose answer is nothing that goes on', () => {
-  it('still cuts off its body', async () => {
+describe('aborting a call whose response cannot be resumed', () => {
+  it('still closes its body', async () => {
     const endless = open(note('1', 1), { Link: '' })
     const { url, requests } = await scripted(greeting, endless, json('unused'))
     const fetch = await acquainted(url)
@@ -302,8 +302,8 @@ describe('aborting a call whose answer is nothing that goes on', () => {
   })
 })
 
-describe('aborting a call that the server refuses', () => {
-  it('cuts off the body of the refusal', async () => {
+describe('aborting a call whose response is a refusal', () => {
+  it('closes the body of the refusal', async () => {
     const refusal: ServerAnswer = res =>
       res.writeHead(409, { 'Content-Type': 'application/json' }).write('{')
     const { url, requests } = await scripted(greeting, refusal)
@@ -317,8 +317,8 @@ describe('aborting a call that the server refuses', () => {
   })
 })
 
-describe('a notification that cancels a call', () => {
-  it('is enough for its stream to end without an error', async () => {
+describe('notifications/cancelled for a call', () => {
+  it('lets its stream end without an error and without a reconnection', async () => {
     const { url, requests } = await scripted(async (res, req) => {
       open(note('1', 1))(res, req)
       await requests.nth(2)
@@ -336,7 +336,7 @@ describe('a notification that cancels a call', () => {
     expect(requests.length).toBe(2)
   })
 
-  it('is enough for one that comes before the head of its response', async () => {
+  it('does so also before the head of the response', async () => {
     const { url, requests } = await scripted(async (res, req) => {
       await requests.nth(2)
       whole(note('1', 1))(res, req)
@@ -355,7 +355,7 @@ describe('a notification that cancels a call', () => {
   })
 })
 
-describe('a fetch that does not listen to its signal', () => {
+describe('a custom fetch that ignores the abort signal', () => {
   /** Never answers, or never goes on with its body. */
   const deaf = (response?: Response) => () =>
     response === undefined ? new Promise<Response>(() => undefined) : Promise.resolve(response)
@@ -368,7 +368,7 @@ describe('a fetch that does not listen to its signal', () => {
     ['a call', {}, POST],
     ['a call that may be a task', { tasks: true }, { ...POST, body: MODERN }],
     ['a request of another kind', {}, { method: 'DELETE' }]
-  ])('does not keep %s from ending', async (_name, options, init) => {
+  ])('does not keep an abort from ending %s', async (_name, options, init) => {
     const controller = new AbortController()
     const { signal } = controller
     const answer = fetchOnce('http://a/mcp', { fetch: deaf(), ...options }, { ...init, signal })
@@ -377,7 +377,7 @@ describe('a fetch that does not listen to its signal', () => {
     await expect(answer).rejects.toBe(reason)
   })
 
-  it('does not keep a call to a server of ours from ending, before its head or in its body', async () => {
+  it('does not keep an abort from ending a call to a server with the middleware, before the head or in the body', async () => {
     let next = deaf(new Response(JSON.stringify(result(1, 'hello')), { headers: JSON_TYPE }))
     const fetch = await acquainted('http://a/mcp', {
       fetch: (_url, init) =>
@@ -394,7 +394,7 @@ describe('a fetch that does not listen to its signal', () => {
     }
   })
 
-  it('does not keep the answer from ending that may be a task', async () => {
+  it('does not keep an abort from ending a response that is read because it may be a task', async () => {
     const controller = new AbortController()
     const { signal } = controller
     const fetch = deaf(endless({ 'Content-Type': 'application/json' }))
@@ -405,7 +405,7 @@ describe('a fetch that does not listen to its signal', () => {
     await expect(answer).rejects.toBe(reason)
   })
 
-  it('gives up what comes too late', async () => {
+  it('has a response that comes after the abort cancelled', async () => {
     const cancelled = new Awaitable<unknown>()
     let give!: (response: Response) => void
     const fetch = () => new Promise<Response>(resolve => (give = resolve))

@@ -30,7 +30,7 @@ const FAILING: [string, () => unknown][] = [
 ]
 
 describe.each(FAILING)('what %s', (_how, fail) => {
-  it('as onProgress ends the transfer', async () => {
+  it('as onProgress fails the transfer', async () => {
     const { url, requests } = await server(direct(bytesOf(100_000)))
     expect(await drain(await stream(url, { onProgress: fail }))).toMatchObject({ error: mine })
     await requests[0]!.closed
@@ -97,7 +97,7 @@ describe.each(FAILING)('what %s', (_how, fail) => {
   })
 })
 
-describe('an abort ends a call whose', () => {
+describe('an abort ends a call also where', () => {
   const aborted = (): AbortController => {
     const caller = new AbortController()
     setImmediate(() => setTimeout(() => caller.abort(mine), 20))

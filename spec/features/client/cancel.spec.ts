@@ -93,7 +93,7 @@ describe.each(Object.keys(ENDPOINTS) as Name[])('%s', name => {
     expect(call.signal.aborted).toBe(false)
   })
 
-  it('leaves its other calls alone', async () => {
+  it('does not cancel other calls of the same session', async () => {
     const { log, url, headers, body } = await start(name)
     const other = { ...body, id: 8 }
     const answers = [await post(url, body, headers), await post(url, other, headers)]
@@ -132,7 +132,7 @@ describe('a call that has no response yet', () => {
     await until(() => call.signal.aborted)
   })
 
-  it('that has been answered meanwhile, or was never there, is nothing to cancel', async () => {
+  it('is not cancelled by DELETE once it has been answered; a DELETE that names no known key goes to the endpoint', async () => {
     const endpoint = rawEndpoint(
       ({ res }) => void res.writeHead(200, { 'Content-Type': 'application/json' }).end('{}')
     )
@@ -155,7 +155,7 @@ describe('a call that has no response yet', () => {
     ])
   })
 
-  it('cannot be read by its key, only cancelled', async () => {
+  it('cannot be read by GET with its key, only cancelled', async () => {
     const endpoint = rawEndpoint(call =>
       call.req.method === 'POST' ? call.open() : call.res.writeHead(405).end()
     )
@@ -168,7 +168,7 @@ describe('a call that has no response yet', () => {
 })
 
 describe('the notification that an endpoint with sessions gets', () => {
-  it('comes as the client would have sent it: by POST, through the guards behind, with its credentials', async () => {
+  it("is a POST with the client's credentials, which passes the guards behind the middleware", async () => {
     const endpoint = rawEndpoint(call => call.open(), { session: 'S' })
     const seen: unknown[] = []
     const guarded: RequestHandler = (req, res, next) => {
@@ -226,7 +226,7 @@ describe('the notification that an endpoint with sessions gets', () => {
     await endpoint.calls[0]!.closed
   })
 
-  it('is a batch where the call was one', async () => {
+  it('is a batch where the call was a batch', async () => {
     const endpoint = rawEndpoint(call =>
       call.message[0].id === undefined ? void call.res.writeHead(202).end() : call.open()
     )
@@ -245,7 +245,7 @@ describe('the notification that an endpoint with sessions gets', () => {
     ['knows its session no more', 404],
     ['breaks', 500]
   ])(
-    'is for the endpoint alone: where it %s, the client hears 204 all the same',
+    'does not change the 204 that the client gets, where the endpoint %s',
     async (_name, status) => {
       const endpoint = rawEndpoint(call =>
         call.message.id === undefined ? call.res.writeHead(status).end('no') : call.open()

@@ -70,7 +70,7 @@ describe('a reconnection', () => {
       expect(requests[2]?.headers).not.toHaveProperty(name)
   })
 
-  it('never carries those of another session, or of another server', async () => {
+  it('never carries headers of another session or another server', async () => {
     const a = cutLater(note('1', 1))
     const b = cutLater(note('1', 1))
     const other = await scripted(status(202))
@@ -107,7 +107,7 @@ describe('a reconnection', () => {
     ])
   })
 
-  it('of one fetch knows nothing of another', async () => {
+  it('carries no headers of another resumableFetch', async () => {
     const first = cutLater(note('1', 1))
     const { url, requests } = await scripted(first.answer, status(202), whole(response('2')))
     const answer = await resumableFetch(FAST)(
@@ -138,7 +138,7 @@ describe('the option `headers`', () => {
       () => Promise.resolve(new Headers({ Authorization: 'Bearer option', 'X-More': 'yes' }))
     ]
   ])(
-    'may be %s, and goes before those of the call, on reconnections alone',
+    "may be %s, and overrides the call's headers on reconnections only",
     async (_name, headers) => {
       const { url, requests } = await scripted(cut(note('1', 1)), whole(response('2')))
       await readAll(
@@ -157,7 +157,7 @@ describe('the option `headers`', () => {
     }
   )
 
-  it('is asked afresh for each attempt', async () => {
+  it('is evaluated anew for each attempt', async () => {
     const { url, requests } = await scripted(
       cut(note('1', 1)),
       status(503),
@@ -169,7 +169,7 @@ describe('the option `headers`', () => {
     expect(requests.map(({ headers }) => headers['x-n'])).toEqual([undefined, '1', '2', '3'])
   })
 
-  it('that never comes to an end counts as silence', async () => {
+  it('counts as silence where its promise never settles', async () => {
     const { url } = await scripted(cut(note('1', 1)), whole(response('2')))
     const making = [() => new Promise<Record<string, string>>(() => undefined), () => ({})]
     const reasons: string[] = []
@@ -182,7 +182,7 @@ describe('the option `headers`', () => {
     expect(reasons).toEqual(['error', 'error'])
   })
 
-  it('that fails counts as a failed attempt', async () => {
+  it('counts as a failed attempt where it throws or rejects', async () => {
     const { url } = await scripted(cut(note('1', 1)), whole(response('2')))
     const failing = [() => Promise.reject(new Error('no token')), () => ({})]
     expect(

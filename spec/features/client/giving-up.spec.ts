@@ -36,7 +36,7 @@ const CALL_OF_TWO = JSON.stringify([
   { jsonrpc: '2.0', id: 2, method: 'y' }
 ])
 
-describe('a body that cannot go on', () => {
+describe('a stream that cannot be resumed', () => {
   it.each<[code: string, answer: ServerAnswer, cause: string]>([
     ['stream-unknown', status(404), 'HTTP 404'],
     ['events-evicted', status(410), 'HTTP 410'],
@@ -45,7 +45,7 @@ describe('a body that cannot go on', () => {
     ['refused', status(405), 'HTTP 405'],
     ['refused', status(302, { Location: '/elsewhere' }), 'HTTP 302'],
     ['no-response', status(204), 'HTTP 204']
-  ])('errors with %s', async (code, answer, cause) => {
+  ])('fails its body with the error %s', async (code, answer, cause) => {
     const { url, requests } = await scripted(cut(note('1', 1)), answer)
     const { text, error } = await readAll(await fetchOnce(url, {}, { ...POST, body: CALL_OF_TWO }))
     expect(error).toBeInstanceOf(ResumptionError)
@@ -62,27 +62,27 @@ describe('a body that cannot go on', () => {
     expect(requests.length).toBe(2)
   })
 
-  it('says nothing to a request that has its response', async () => {
+  it('does not fail a request that already has its response', async () => {
     const first = block('1', '{"jsonrpc":"2.0","id":"a","result":{}}')
     const { url } = await scripted(cut(first), status(404))
     const { text } = await readAll(await fetchOnce(url, {}, { ...POST, body: CALL_OF_TWO }))
     expect(errorsIn(text)).toEqual([expect.objectContaining({ id: 2 })])
   })
 
-  it('names what the last attempt met when all are used up', async () => {
+  it('fails with the cause of the last attempt once maxRetries is reached', async () => {
     const { url, requests } = await scripted(cut(note('1', 1)), status(500), reset, status(503))
     const { error } = await readAll(await fetchOnce(url, { maxRetries: 3 }))
     expect(error).toMatchObject({ code: 'retries-exhausted', cause: { message: 'HTTP 503' } })
     expect(requests.length).toBe(4)
   })
 
-  it('names the error of the network', async () => {
+  it('fails with the error of the network as its cause', async () => {
     const { url } = await scripted(cut(note('1', 1)), reset)
     const { error } = await readAll(await fetchOnce(url, { maxRetries: 1 }))
     expect((error as ResumptionError).cause).toMatchObject({ name: 'TypeError' })
   })
 
-  it('tries not once where maxRetries is 0', async () => {
+  it('makes no attempt where maxRetries is 0', async () => {
     const { url, requests } = await scripted(cut(note('1', 1)))
     const { error } = await readAll(await fetchOnce(url, { maxRetries: 0 }))
     expect(error).toMatchObject({ code: 'retries-exhausted' })
@@ -97,7 +97,7 @@ describe('a body that cannot go on', () => {
     }
   )
 
-  it('gives its errors to a reader who is late', async () => {
+  it('gives its error to both branches of a body that was teed', async () => {
     const { url } = await scripted(cut(note('1', 1)), status(404))
     const { body } = await fetchOnce(url)
     const [one, two] = body!.tee()
@@ -110,7 +110,7 @@ describe('a body that cannot go on', () => {
 })
 
 describe('401 on a reconnection', () => {
-  it('gets one try with fresh headers', async () => {
+  it('is tried once more with fresh headers', async () => {
     const { url, requests } = await scripted(cut(note('1', 1)), status(401), whole(response('2')))
     let token = 1
     const headers = () => Promise.resolve({ Authorization: `Bearer ${token++}` })
@@ -122,7 +122,7 @@ describe('401 on a reconnection', () => {
     ])
   })
 
-  it('and then it is an error', async () => {
+  it('is an error where the second attempt gets 401, too', async () => {
     const { url, requests } = await scripted(cut(note('1', 1)), status(401), status(401))
     const { text, error } = await readAll(await fetchOnce(url))
     expect(error).toMatchObject({ code: 'unauthorized', cause: { message: 'HTTP 401' } })
@@ -130,7 +130,7 @@ describe('401 on a reconnection', () => {
     expect(requests.length).toBe(3)
   })
 
-  it('gets a try each time that it comes back', async () => {
+  it('is tried once more each time that it comes after a success', async () => {
     const { url } = await scripted(
       cut(note('1', 1)),
       status(401),
@@ -141,7 +141,7 @@ describe('401 on a reconnection', () => {
     expect((await readAll(await fetchOnce(url))).error).toBeUndefined()
   })
 
-  it('waits for a passing trouble in between', async () => {
+  it('gets no second attempt for other failures in between', async () => {
     const { url } = await scripted(cut(note('1', 1)), status(401), status(503), status(401))
     expect((await readAll(await fetchOnce(url))).error).toMatchObject({ code: 'unauthorized' })
   })
@@ -206,7 +206,7 @@ describe('a link', () => {
     expect(server.requests[1]?.url).toBe('/mcp?stream=S')
   })
 
-  it('of 16 KB takes no time', async () => {
+  it('of 16 KB is parsed in little processor time', async () => {
     for (const link of [
       '<>'.repeat(7000) + '"',
       '<a>;'.repeat(3500),
@@ -221,13 +221,13 @@ describe('a link', () => {
   })
 })
 
-describe('credentials', () => {
+describe('credentials across redirects and links', () => {
   const secret = {
     ...POST,
     headers: { ...POST.headers, Authorization: 'Bearer secret', 'X-Api-Key': 'secret' }
   }
 
-  it('do not follow a redirect of a stream URL to another origin', async () => {
+  it('are not sent where a stream URL redirects to another origin', async () => {
     const thief = await scripted(whole(response('2')))
     const { url } = await scripted(
       cut(note('1', 1)),
@@ -238,7 +238,7 @@ describe('credentials', () => {
     expect(thief.requests.length).toBe(0)
   })
 
-  it('do not follow the link of a server that the call was redirected to', async () => {
+  it('are not sent to the link of another origin that the call was redirected to', async () => {
     const other = await scripted(cut(note('1', 1)), whole(response('2')))
     const { url } = await scripted(status(307, { Location: other.url }))
     const { error } = await readAll(await fetchOnce(url, {}, secret))
@@ -247,7 +247,7 @@ describe('credentials', () => {
     expect(other.requests.map(({ headers }) => headers.authorization)).toEqual([undefined])
   })
 
-  it('follow the link of the same server after a redirect', async () => {
+  it('are sent to the link of the same origin after a redirect', async () => {
     const { url, requests } = await scripted(
       status(307, { Location: '/other/mcp?a=1' }),
       cut(note('1', 1)),
@@ -263,8 +263,8 @@ describe('credentials', () => {
   })
 })
 
-describe('a server that means harm', () => {
-  it('cannot fill the memory with an event that never ends', async () => {
+describe('a malicious server', () => {
+  it('cannot fill the memory with an endless event', async () => {
     let written = 0
     function* endless(): Generator<Buffer> {
       for (; written < 64 * 1024 * 1024; written += 64 * 1024) yield Buffer.alloc(64 * 1024, 'x')
@@ -285,7 +285,7 @@ describe('a server that means harm', () => {
     expect((await requests.nth(2)).method).toBe('DELETE')
   })
 
-  it('may send an id of a megabyte: it is sent back, refused, and that is that', async () => {
+  it('may send an event id of a megabyte: it is sent back, refused, and the call fails', async () => {
     const id = 'x'.repeat(1024 * 1024)
     const { url, requests } = await scripted(whole(note(id, 1)))
     const { text, error } = await readAll(await fetchOnce(url))
@@ -298,26 +298,26 @@ describe('a server that means harm', () => {
   it.each([
     ['that no header can carry', '漢'],
     ['that ends a header', 'x\u000bX: y']
-  ])('may send an id %s: the stream ends with an error', async (_name, id) => {
+  ])('that sends an event id %s makes the stream end with an error', async (_name, id) => {
     const { url } = await scripted(cut(note(id, 1)))
     const { error } = await readAll(await fetchOnce(url, { maxRetries: 2 }))
     expect(error).toBeInstanceOf(ResumptionError)
   })
 
-  it('may send an id that is no Latin-1: it goes back in UTF-8', async () => {
+  it('that sends an event id outside of Latin-1 gets it back in UTF-8', async () => {
     const { url, requests } = await scripted(cut(note('漢€', 1)), whole(response('2')))
     expect((await readAll(await fetchOnce(url))).error).toBeUndefined()
     const sent = requests[1]?.headers['last-event-id'] as string
     expect(Buffer.from(sent, 'latin1').toString()).toBe('漢€')
   })
 
-  it('may send an id with a control character: the stream begins anew', async () => {
+  it('that sends an event id with a control character is resumed without an id', async () => {
     const { url, requests } = await scripted(cut(note('x\u000bX: y', 1)), whole(response('2')))
     expect((await readAll(await fetchOnce(url))).error).toBeUndefined()
     expect(requests[1]?.headers).not.toHaveProperty('last-event-id')
   })
 
-  it('cannot fill the memory with a JSON body that never ends: its reader gets it, and may leave it', async () => {
+  it('cannot fill the memory with an endless JSON body: it is passed on to its reader', async () => {
     let written = 0
     function* endless(): Generator<Buffer> {
       for (; written < 64 * 1024 * 1024; written += 64 * 1024) yield Buffer.alloc(64 * 1024, ' ')
@@ -335,7 +335,7 @@ describe('a server that means harm', () => {
     expect(written).toBeLessThan(16 * 1024 * 1024)
   })
 
-  it('may send an id with a NULL: it counts for nothing', async () => {
+  it('that sends an event id with a NULL has it ignored, as the HTML standard says', async () => {
     const { url, requests } = await scripted(
       cut(note('1', 1) + note('2\0', 2)),
       whole(response('3'))
@@ -344,7 +344,7 @@ describe('a server that means harm', () => {
     expect(requests[1]?.headers['last-event-id']).toBe('1')
   })
 
-  it('may take an id back', async () => {
+  it('may reset the last event id with an empty one', async () => {
     const { url, requests } = await scripted(
       cut(`${note('1', 1)}id\ndata: x\n\n`),
       whole(response('3'))

@@ -65,8 +65,8 @@ async function calling(
   return { requests, body, answer }
 }
 
-describe('an answer to a request of a stream', () => {
-  it('is accepted at once, and goes to the stream URL when the server waits for it', async () => {
+describe("a client's answer to a question that came on a stream", () => {
+  it('gets 202 at once, and is posted to the stream URL once the server answers 204', async () => {
     const { requests, body, answer } = await calling(ask('1', 0), [theirTurn, whole(response('2'))])
     const taken = await answer(answerTo(0))
     expect([taken.status, await taken.text()]).toEqual([202, ''])
@@ -83,7 +83,7 @@ describe('an answer to a request of a stream', () => {
     })
   })
 
-  it('waits for its question, where the wire has lost that with all ids: the next turn has it again', async () => {
+  it('is asked for again where the connection was lost with the question and all ids', async () => {
     const { url, requests } = await scripted(
       greeting,
       cut('', KNOWN),
@@ -96,7 +96,7 @@ describe('an answer to a request of a stream', () => {
     expect(requests.slice(2).map(({ method }) => method)).toEqual(['GET', 'GET', 'GET'])
   })
 
-  it('counts where it is an error', async () => {
+  it('may be an error', async () => {
     const refusal = {
       jsonrpc: '2.0',
       id: 'r',
@@ -111,7 +111,7 @@ describe('an answer to a request of a stream', () => {
     expect(JSON.parse(requests[3]!.body)).toEqual([refusal])
   })
 
-  it('waits for the others', async () => {
+  it('is posted together with the answers to all other open questions', async () => {
     const { requests, body, answer } = await calling(ask('1', 1) + ask('2', 2) + ask('3', 3), [
       theirTurn,
       whole(response('4'))
@@ -123,7 +123,7 @@ describe('an answer to a request of a stream', () => {
     expect(JSON.parse(requests[3]!.body)).toEqual([answerTo(1), answerTo(2), answerTo(3)])
   })
 
-  it('does not wait for a request that the server has taken back', async () => {
+  it('does not wait for a question that the server has cancelled', async () => {
     const { requests, body, answer } = await calling(ask('1', 1) + ask('2', 2) + takeBack('3', 1), [
       theirTurn,
       whole(response('4'))
@@ -133,7 +133,7 @@ describe('an answer to a request of a stream', () => {
     expect(JSON.parse(requests[3]!.body)).toEqual([answerTo(2)])
   })
 
-  it('goes with the next turn where the request comes with it', async () => {
+  it('is posted with the next turn where its question comes in that', async () => {
     const link = { ...KNOWN, Link: '<?stream=S~1>; rel="stream"' }
     const { requests, body, answer } = await calling(ask('1', 1), [
       theirTurn,
@@ -151,7 +151,7 @@ describe('an answer to a request of a stream', () => {
     ])
   })
 
-  it('is asked for once, however often its request comes', async () => {
+  it('is given once, however often its question is repeated', async () => {
     const { requests, body, answer } = await calling(ask('1', 1), [
       whole(ask('1', 1)),
       theirTurn,
@@ -162,7 +162,7 @@ describe('an answer to a request of a stream', () => {
     expect(JSON.parse(requests[4]!.body)).toEqual([answerTo(1)])
   })
 
-  it('goes to the call that has asked first, where two have asked under one id', async () => {
+  it('goes to the call that asked first, where two calls ask under the same id', async () => {
     const other = whole(ask('1', 0), { ...KNOWN, Link: '<?stream=T>; rel="stream"' })
     const rest = [theirTurn, theirTurn, whole(response('2')), whole(response('2'))]
     const { url, requests } = await scripted(greeting, whole(ask('1', 0), KNOWN), other, ...rest)
@@ -193,8 +193,8 @@ describe('an answer to a request of a stream', () => {
   })
 })
 
-describe('a call that is aborted while its server waits', () => {
-  it('asks for nothing more', async () => {
+describe('a call that is aborted while its server waits for answers', () => {
+  it('sends only its DELETE', async () => {
     const turns = Array.from({ length: 20 }, () => theirTurn)
     const { url, requests } = await scripted(greeting, whole(ask('1', 0), KNOWN), ...turns)
     const fetch = await acquainted(url)
@@ -213,8 +213,8 @@ describe('a call that is aborted while its server waits', () => {
   })
 })
 
-describe('an answer goes straight out', () => {
-  it('where the server takes answers at its endpoint only', async () => {
+describe('an answer is posted to the endpoint at once', () => {
+  it('where the server has said `handoff=never`', async () => {
     const headers = { 'Preference-Applied': 'rel=stream; handoff=never' }
     const { url, requests } = await scripted(
       greeting,
@@ -258,7 +258,7 @@ describe('an answer goes straight out', () => {
     body
   ]
 
-  it('where the server has not ended its turn in time, and so do those that follow', async () => {
+  it('where the server has not disconnected in time, and so are those that follow', async () => {
     const { url, requests, fetch, reader } = await unknown(
       accepted,
       open(ask('2', 2)),
@@ -277,7 +277,7 @@ describe('an answer goes straight out', () => {
     await requests.nth(6)
   })
 
-  it('by the signal and the headers of its own call, not by those of one that is aborted', async () => {
+  it('with the newest credentials, and not with the abort signal of the call that brought them', async () => {
     const { url, requests, fetch, reader } = await unknown(accepted, status(204))
     later(6000)
     const answered = fetch(url, posted(answerTo(1)))
@@ -293,7 +293,7 @@ describe('an answer goes straight out', () => {
     await requests.nth(3)
   })
 
-  it('and once more at the end of a turn that has taken long', async () => {
+  it('and once more to the stream URL, where the server disconnects late after all', async () => {
     const { url, requests, fetch, reader, end } = await unknown(
       accepted,
       theirTurn,
@@ -307,7 +307,7 @@ describe('an answer goes straight out', () => {
     expect(sent(requests[3]!)).toEqual(['POST', '/mcp?stream=S', JSON.stringify([answerTo(1)])])
   })
 
-  it('but for one that comes before the turn has ended, where the server has not said what it does', async () => {
+  it('but is kept where it comes before the server has shown what it does', async () => {
     const { url, requests, fetch, reader, end } = await unknown(theirTurn, whole(response('2')))
     expect((await fetch(url, posted(answerTo(1)))).status).toBe(202)
     end()
@@ -351,7 +351,7 @@ describe('an answer goes straight out', () => {
     expect(posts.map(({ url }) => url)).toEqual(['/mcp', '/mcp', '/mcp'])
   })
 
-  it('where the request came on a listen channel', async () => {
+  it('where the question came on a listen channel', async () => {
     const { url, requests } = await scripted(
       greeting,
       open(ask('1', 1), KNOWN),
@@ -394,7 +394,7 @@ describe('an answer goes straight out', () => {
     await requests.nth(4)
   })
 
-  it('where it is of another session', async () => {
+  it('where it belongs to another session', async () => {
     const { url, requests } = await scripted(
       greeting,
       open(ask('1', 1), KNOWN),
@@ -412,8 +412,8 @@ describe('an answer goes straight out', () => {
   })
 })
 
-describe('the POST of the answers', () => {
-  it('has each as its client has written it, numbers that JavaScript cannot hold among them', async () => {
+describe('the POST of the answers to the stream URL', () => {
+  it('has each answer byte for byte, with numbers that JavaScript cannot hold', async () => {
     const { url, requests } = await scripted(
       greeting,
       whole(ask('1', 1) + ask('2', 2), KNOWN),
@@ -447,7 +447,7 @@ describe('the POST of the answers', () => {
     expect(requests[4]!.body).toBe(requests[3]!.body)
   })
 
-  it('is sent once more with fresh headers where it is not authorized', async () => {
+  it('is sent once more with fresh headers after 401', async () => {
     let token = 0
     const headers = () => ({ Authorization: `Bearer ${++token}` })
     const { requests, body, answer } = await calling(
@@ -495,7 +495,7 @@ describe('the POST of the answers', () => {
   const whoever: ServerAnswer = (res, req) =>
     (req.method === 'GET' ? theirTurn : whole(response('2')))(res, req)
 
-  it('waits for as long as the human thinks, with a sign of life now and then', async () => {
+  it('comes after any time to think, with a poll of the stream now and then', async () => {
     const { body, sent, answer } = await thinking(whoever)
     await until(() => sent('GET').length === 3)
     expect(sent('POST')).toEqual([])
@@ -515,7 +515,7 @@ describe('the POST of the answers', () => {
     expect(delays.filter(delay => delay >= 2 ** 31)).toEqual([])
   })
 
-  it('may be waited for over a wire that is lost more often than a stream is given up for', async () => {
+  it('may be waited for over more lost connections than maxRetries allows in a row', async () => {
     let polls = 0
     const lossy: ServerAnswer = (res, req) =>
       (++polls % 2 === 0 && polls < 12 ? reset : whoever)(res, req)
@@ -525,7 +525,7 @@ describe('the POST of the answers', () => {
     expect((await body).text).toBe(ask('1', 1) + response('2'))
   })
 
-  it('is given up where it is lost again and again', async () => {
+  it('is given up after maxRetries losses', async () => {
     const { requests, body, answer } = await calling(
       ask('1', 1),
       [theirTurn, reset, reset, reset, reset],

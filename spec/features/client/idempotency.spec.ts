@@ -96,8 +96,8 @@ const json = (call: RawCall, value: unknown, status = 200): void => {
   call.res.end(JSON.stringify(value))
 }
 
-describe('a POST sent again under its key', () => {
-  it('takes over the stream that runs, from its start', async () => {
+describe('a POST that is repeated under its Idempotency-Key', () => {
+  it('takes over the running stream, from its start', async () => {
     const { url, calls, streams } = await mount(call => void call.emit(NOTE))
     const first = await post(url, CALL, keyed())
     expect(first.headers['preference-applied']).toBe('rel=stream')
@@ -113,7 +113,7 @@ describe('a POST sent again under its key', () => {
     expect(streams.stats().resumes).toBe(1)
   })
 
-  it('reads the stream that is finished, again and again', async () => {
+  it('reads the finished stream, any number of times', async () => {
     const { url, calls } = await mount(call => call.result('done'))
     for (let i = 0; i < 3; i++) {
       const answer = await post(url, CALL, keyed())
@@ -138,7 +138,7 @@ describe('a POST sent again under its key', () => {
     expect(calls.length).toBe(1)
   })
 
-  it('gets the same answer however it was written', async () => {
+  it('gets the same answer, whichever way the endpoint has written it', async () => {
     const ways: ((res: RawCall['res']) => unknown)[] = [
       res => res.setHeader('Content-Type', 'application/json').end('{"a":1}'),
       res => {
@@ -178,7 +178,7 @@ describe('a POST sent again under its key', () => {
       call => call.result('done'),
       text => JSON.parse(/^data: (.*"result".*)$/m.exec(text)![1]!)
     ]
-  ])('waits for the answer that is to come: %s', async (_name, answer, read) => {
+  ])('waits for the answer of the first one: %s', async (_name, answer, read) => {
     const { url, server, calls } = await mount(() => undefined)
     const first = post(url, CALL, keyed())
     const call = await calls.nth(1)
@@ -206,7 +206,7 @@ describe('a POST sent again under its key', () => {
   it.each([
     ['in front', true],
     ['behind', false]
-  ])('is known with a body parser %s', async (_name, isInFront) => {
+  ])('is recognised with a body parser %s', async (_name, isInFront) => {
     const endpoint = rawEndpoint(call => json(call, call.message))
     const parse = express.json()
     const behind: RequestHandler = (req, res, next) =>
@@ -223,7 +223,7 @@ describe('a POST sent again under its key', () => {
     expect(endpoint.calls.length).toBe(1)
   })
 
-  it('gets an answer that it can read, whatever compresses in front', async () => {
+  it('gets a readable answer, also behind `compression`', async () => {
     const text = JSON.stringify(result(1, 'x'.repeat(5000)))
     for (const write of [
       (res: RawCall['res']) => res.end(text),
@@ -249,7 +249,7 @@ describe('a POST sent again under its key', () => {
   })
 })
 
-describe('a client that vanished before the head', () => {
+describe('a client that has disconnected before the response head', () => {
   it.each<['fin' | 'rst', string, (call: RawCall) => unknown]>([
     ['fin', 'JSON', call => json(call, result(1, 'done'))],
     ['rst', 'JSON', call => json(call, result(1, 'done'))],
@@ -263,7 +263,7 @@ describe('a client that vanished before the head', () => {
           .setHeader('Content-Type', 'text/event-stream')
           .end(`data: ${JSON.stringify(result(1, 'done'))}\n\n`)
     ]
-  ])('by %s comes back with the key and gets it: %s', async (by, _name, answer) => {
+  ])('by %s gets the answer under its key when it comes back: %s', async (by, _name, answer) => {
     const served = await mount(() => undefined)
     const { url, calls } = served
     await sendAndVanish(served, by, calls.nth(1))
@@ -283,7 +283,7 @@ describe('a client that vanished before the head', () => {
     expect(calls.length).toBe(1)
   })
 
-  it('gets a JSON answer that waited for room in its dead socket', async () => {
+  it('gets a JSON answer whose endpoint waits for `drain` of the dead socket', async () => {
     const chunk = `${'x'.repeat(1023)}\n`
     const served = await mount(() => undefined)
     const { url, calls } = served
@@ -296,7 +296,7 @@ describe('a client that vanished before the head', () => {
     expect(repeated.text).toBe(chunk.repeat(512))
   })
 
-  it('gets a JSON answer in whose midst it vanished, while the endpoint waited for room', async () => {
+  it('gets a JSON answer in the middle of which it has disconnected', async () => {
     const chunk = `${'x'.repeat(1023)}\n`
     const opened = gate()
     const served = await mount(async ({ res }) => {
@@ -317,7 +317,7 @@ describe('a client that vanished before the head', () => {
     expect(calls.length).toBe(1)
   })
 
-  it('has its call carried out by an endpoint that took its time to read it', async () => {
+  it('has its call carried out by an endpoint that reads the body late', async () => {
     const opened = gate()
     const seen = gate()
     const guard: RequestHandler = (_req, _res, next) => {
@@ -336,7 +336,7 @@ describe('a client that vanished before the head', () => {
     expect(endpoint.calls.length).toBe(1)
   })
 
-  it('and does not come back: the endpoint sees the close when its time is over', async () => {
+  it('and does not come back lets the endpoint see the close after `resumeInterval.max`', async () => {
     stopTheClock()
     const served = await mount(() => undefined, {
       resumeInterval: { min: 0, max: 5 },
@@ -355,7 +355,7 @@ describe('a client that vanished before the head', () => {
     expect(calls.length).toBe(1)
   })
 
-  it('and waits again: the time starts anew when it has left', async () => {
+  it('and comes back and leaves again has the whole `resumeInterval.max` once more', async () => {
     stopTheClock()
     const served = await mount(() => undefined, {
       resumeInterval: { min: 0, max: 5 },
@@ -373,7 +373,7 @@ describe('a client that vanished before the head', () => {
     expect(calls.length).toBe(1)
   })
 
-  it('is not waited for when the process ends', async () => {
+  it('is not waited for by close()', async () => {
     const served = await mount(() => undefined)
     const { calls, streams } = served
     await sendAndVanish(served, 'rst', calls.nth(1))
@@ -382,7 +382,7 @@ describe('a client that vanished before the head', () => {
   })
 })
 
-describe('a key', () => {
+describe('an Idempotency-Key', () => {
   /** Whether two POSTs reach the endpoint once or twice. */
   async function reached(
     first: Record<string, string>,
@@ -398,7 +398,7 @@ describe('a key', () => {
     return { calls: calls.length, status: answer.status, text: answer.text }
   }
 
-  it('stands for one body: another one is refused', async () => {
+  it('is refused with another body', async () => {
     const { url, calls } = await mount(call => json(call, {}))
     await (
       await post(url, CALL, keyed())
@@ -415,7 +415,7 @@ describe('a key', () => {
     expect(calls.length).toBe(1)
   })
 
-  it('stands for the same body in other words', async () => {
+  it('is accepted with the same JSON written in another way', async () => {
     const { url, calls } = await mount(call => json(call, {}))
     await (
       await post(url, CALL, keyed())
@@ -441,11 +441,11 @@ describe('a key', () => {
     ['nobody, where an owner was', { authorization: 'Bearer A' }, {}],
     ['another session', { 'mcp-session-id': 'A' }, { 'mcp-session-id': 'B' }],
     ['no session, where one was', { 'mcp-session-id': 'A' }, {}]
-  ])('is not known of %s', async (_name, first, second) => {
+  ])('of one client means nothing for %s', async (_name, first, second) => {
     expect(await reached(keyed(first), keyed(second))).toMatchObject({ calls: 2, text: '2' })
   })
 
-  it('is known of the same owner, whatever the token', async () => {
+  it('of one owner is known with another access token', async () => {
     const options = { owner: () => Promise.resolve('the same') }
     const headers = [
       keyed({ authorization: 'Bearer A' }),
@@ -454,7 +454,7 @@ describe('a key', () => {
     expect(await reached(...headers, options)).toMatchObject({ calls: 1 })
   })
 
-  it('says nothing at 2026-07-28 without `Prefer: rel=stream`', async () => {
+  it('is ignored at 2026-07-28 without `Prefer: rel=stream`', async () => {
     const { url, calls } = await mount(call => json(call, {}))
     const headers = { ...headersFor({ version: '2026-07-28' }), 'idempotency-key': KEY }
     for (let i = 0; i < 2; i++)
@@ -462,14 +462,14 @@ describe('a key', () => {
     expect(calls.length).toBe(2)
   })
 
-  it('says nothing where the body is no message: the endpoint sees it each time', async () => {
+  it('is ignored where the body is no JSON-RPC message', async () => {
     const { url, calls } = await mount(call => json(call, {}, 400))
     for (const body of ['{"half', '{"half', '', '1'])
       expect((await post(url, body, keyed())).status).toBe(400)
     expect(calls.length).toBe(4)
   })
 
-  it('begins nothing when the process is about to end, and is still known', async () => {
+  it('is not recorded any more after close(), and still finds what has run before', async () => {
     const { url, calls, streams } = await mount(call => json(call, calls.length))
     await (
       await post(url, CALL, keyed())
@@ -486,7 +486,7 @@ describe('a key', () => {
   })
 })
 
-describe('what has run', () => {
+describe('a call that has run under a key', () => {
   it.each([429, 503])('not, as %d says, may run again', async status => {
     const { url, calls } = await mount(call =>
       calls.length === 1 ? json(call, 'busy', status) : json(call, 'done')
@@ -568,7 +568,7 @@ describe('what has run', () => {
     }
   })
 
-  it('may break off for those who wait, too', async () => {
+  it('is 409 also for a repetition that waits while the endpoint breaks off', async () => {
     const { url, server, calls } = await mount(() => undefined)
     const first = post(url, CALL, keyed())
     first.catch(() => undefined)
@@ -583,7 +583,7 @@ describe('what has run', () => {
 })
 
 describe('a response under a key', () => {
-  it('feels its client like any other: back-pressure and drain', async () => {
+  it('has back-pressure and `drain` like any other', async () => {
     const chunk = Buffer.alloc(64 * 1024, 'x')
     let drains = 0
     const { url } = await mount(async ({ res }) => {
@@ -601,7 +601,7 @@ describe('a response under a key', () => {
     expect(drains).toBeGreaterThan(0)
   })
 
-  it('finishes and closes for those behind, once each, after it has been given', async () => {
+  it('emits `finish` and `close` once each', async () => {
     const events: string[] = []
     const { url } = await mount(call => {
       for (const event of ['finish', 'close', 'error']) call.res.on(event, () => events.push(event))
@@ -615,7 +615,7 @@ describe('a response under a key', () => {
     expect(events).toEqual(['finish', 'close'])
   })
 
-  it('that is an event stream which is left alone closes with its client', async () => {
+  it('that is an event stream without room for it closes with its client', async () => {
     const { url, calls } = await mount(call => void call.emit(NOTE), { maxStreams: 1 })
     const holder = await post(url, callTool(9, 'any'))
     const untaken = await post(url, CALL, keyed())
@@ -630,7 +630,7 @@ describe('a response under a key', () => {
     holder.destroy()
   })
 
-  it('that is a stream is not kept a second time', async () => {
+  it('that is a stream is not recorded in addition', async () => {
     const script: RawScript = async call => {
       for (let i = 0; i < 400; i++) {
         const isFree = call.emit(

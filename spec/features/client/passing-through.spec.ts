@@ -98,7 +98,7 @@ describe('a request', () => {
     ])
   })
 
-  it('has a key that nobody can guess, and no other has', async () => {
+  it('has an Idempotency-Key that is unique and unguessable', async () => {
     const { url, requests } = await scripted(...Array.from({ length: 50 }, () => status(202)))
     const fetch = resumableFetch()
     for (let i = 0; i < 50; i++) await fetch(url, POST)
@@ -116,17 +116,17 @@ describe('a request', () => {
   })
 })
 
-it('a response without a URL, to a relative one, is passed on by a fetch of the caller’s', async () => {
+it('a response to a relative URL, by a custom fetch whose responses have no URL, is passed on', async () => {
   const fetch = resumableFetch({ fetch: () => Promise.resolve(Response.json(result(1, 'done'))) })
   expect(await (await fetch('/mcp', POST)).json()).toMatchObject({ id: 1 })
 })
 
-describe('a server that has not shown that it knows the key', () => {
+describe('a server that has not shown that it knows Idempotency-Keys', () => {
   it.each([
     ['whose answer is lost', reset],
     ['whose answer is cut off', half],
     ['whose gateway is in trouble', status(502)]
-  ])('and %s is sent nothing twice', async (_name, answer) => {
+  ])('and %s gets no request twice', async (_name, answer) => {
     const { url, requests } = await scripted(answer, json('twice'))
     const fetch = resumableFetch(FAST)
     await fetch(url, POST)
@@ -138,7 +138,7 @@ describe('a server that has not shown that it knows the key', () => {
     expect(requests.length).toBeLessThan(2)
   })
 
-  it('is resumed all the same, if it gives a link', async () => {
+  it('is resumed from all the same, if it gives a stream link', async () => {
     const { url, requests } = await scripted(
       cut(note('1', 1)),
       whole(response('2')),
@@ -151,7 +151,7 @@ describe('a server that has not shown that it knows the key', () => {
     expect(requests.length).toBe(3)
   })
 
-  it('is not known for what another server has said', async () => {
+  it('is not trusted for what another server has shown', async () => {
     const known = await scripted(greeting)
     const unknown = await scripted(reset, json('twice'))
     const fetch = await acquainted(known.url)
@@ -159,7 +159,7 @@ describe('a server that has not shown that it knows the key', () => {
     expect(unknown.requests.length).toBe(1)
   })
 
-  it('is not known for another preference', async () => {
+  it('is not trusted for another value of Preference-Applied', async () => {
     const { url } = await scripted(
       json({}, { 'Preference-Applied': 'respond-async, rel="next stream"' }),
       reset,
@@ -170,8 +170,8 @@ describe('a server that has not shown that it knows the key', () => {
   })
 })
 
-describe('a server that knows the key', () => {
-  it('is sent a request again, the same in every byte, until it answers', async () => {
+describe('a server that has shown that it knows Idempotency-Keys', () => {
+  it('gets a lost request again, byte for byte, until it answers', async () => {
     const { url, requests } = await scripted(
       greeting,
       status(503),
@@ -193,7 +193,7 @@ describe('a server that knows the key', () => {
     expect(rest.length).toBe(3)
   })
 
-  it('is known by its URL, whatever the query', async () => {
+  it('is recognised by its URL, whatever the query', async () => {
     const { url } = await scripted(greeting, reset, json('answer'))
     const fetch = await acquainted(`${url}?tenant=a`)
     expect(await (await fetch(`${url}?tenant=b#c`, POST)).json()).toBe('answer')
@@ -214,7 +214,7 @@ describe('a server that knows the key', () => {
     expect(requests.length).toBe(5)
   })
 
-  it('is asked again for a JSON answer that was cut off', async () => {
+  it('gets the request again where its JSON answer was cut off', async () => {
     const { url, requests } = await scripted(
       greeting,
       half,
@@ -230,7 +230,7 @@ describe('a server that knows the key', () => {
     expect(requests.length).toBe(3)
   })
 
-  it('is asked again after silence, before the head and inside a JSON body', async () => {
+  it('gets the request again after silence, before the head or inside a JSON body', async () => {
     const half: ServerAnswer = res => {
       res.writeHead(200, { 'Content-Type': 'application/json' })
       res.write('{"half')
@@ -251,7 +251,7 @@ describe('a server that knows the key', () => {
       status(200, { 'Content-Type': 'text/event-stream', Link: '<?stre', ...KNOWN })
     ]
   ])(
-    'is asked again for a head with nothing behind, %s: browsers make one of the half of one',
+    'gets the request again for a head without a body, %s, as browsers make one of a partial head',
     async (_name, empty) => {
       const { url, requests } = await scripted(greeting, empty, empty, json('answer'))
       const fetch = await acquainted(url)
@@ -271,7 +271,7 @@ describe('a server that knows the key', () => {
     }
   )
 
-  it('is taken at its word at last where a proxy takes its links out', async () => {
+  it('has its response passed on at last, where a proxy removes its links', async () => {
     const bare = whole(response('1'), { ...KNOWN, Link: '' })
     const { url, requests } = await scripted(greeting, bare, bare, bare)
     const fetch = await acquainted(url, { maxRetries: 2 })
@@ -294,7 +294,7 @@ describe('a server that knows the key', () => {
     expect(await (await fetch(url, POST)).text()).toBe('')
   })
 
-  it('has time for a long JSON body, as long as it comes', async () => {
+  it('may take longer than idleTimeout for a JSON body, as long as bytes come', async () => {
     const slow: ServerAnswer = async res => {
       res.writeHead(200, { 'Content-Type': 'application/json' })
       for (const part of ['"', 'a', 'b', 'c', '"']) {
@@ -309,7 +309,7 @@ describe('a server that knows the key', () => {
     expect(requests.length).toBe(2)
   })
 
-  it('is left without a connection by an answer that was cut off, and has not ended', async () => {
+  it('has the connection closed of an answer that was given up', async () => {
     const { url, requests } = await scripted(
       greeting,
       open(note('1', 1), { ...KNOWN, Link: '' }),
@@ -320,7 +320,7 @@ describe('a server that knows the key', () => {
     await requests[1]!.closed
   })
 
-  it('is silent once too often: the error says so', async () => {
+  it('that stays silent fails the call with an error that says so', async () => {
     const { url } = await scripted(
       greeting,
       () => undefined,
@@ -330,14 +330,14 @@ describe('a server that knows the key', () => {
     await expect(fetch(url, POST)).rejects.toThrow('Silence')
   })
 
-  it('is asked once for what is no POST', async () => {
+  it('gets anything but a POST once only', async () => {
     const { url, requests } = await scripted(greeting, reset, json('twice'))
     const fetch = await acquainted(url)
     await expect(fetch(url, { headers: POST.headers })).rejects.toThrow()
     expect(requests.length).toBe(2)
   })
 
-  it('is asked once where the body cannot be sent twice, or is too long for it to read ahead', async () => {
+  it('gets a request once only, whose body cannot be sent twice or is too long', async () => {
     const { url, requests } = await scripted(greeting, status(503), status(503), status(503))
     const fetch = await acquainted(url)
     for (const body of [
@@ -353,7 +353,7 @@ describe('a server that knows the key', () => {
     ])
   })
 
-  it('may answer with a status that no `Response` can be made with', async () => {
+  it('may answer with a status that `new Response()` refuses', async () => {
     const { url, requests } = await scripted(greeting, status(799, KNOWN, 'odd'))
     const answer = await (await acquainted(url))(url, POST)
     expect([answer.status, await answer.text(), requests.length]).toEqual([799, 'odd', 2])

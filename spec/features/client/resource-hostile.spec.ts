@@ -42,8 +42,8 @@ const endless =
     more()
   }
 
-describe('a body', () => {
-  it('that is too large by its own word is not begun', async () => {
+describe('the body of a streamed resource', () => {
+  it('is not read where its Content-Length is above maxStreamSize', async () => {
     const { url, requests } = await server(endless({ ...HEAD, 'Content-Length': '1000000' }))
     await expect(stream(url, { maxStreamSize: 999_999 })).rejects.toMatchObject({
       code: 'too-large'
@@ -51,12 +51,12 @@ describe('a body', () => {
     await requests[0]!.closed
   })
 
-  it('of the largest size comes through', async () => {
+  it('is read where it has exactly maxStreamSize bytes', async () => {
     const { url } = await server(direct(BYTES))
     expect(await outcome(url, { maxStreamSize: BYTES.length })).toBeUndefined()
   })
 
-  it('without end is stopped at the limit', async () => {
+  it('is cut off at maxStreamSize where it is endless', async () => {
     const { url, requests } = await server(endless())
     const { bytes, error } = await drain(await stream(url, { maxStreamSize: 1e6 }))
     expect(error).toMatchObject({ code: 'too-large' })
@@ -64,7 +64,7 @@ describe('a body', () => {
     await requests[0]!.closed
   })
 
-  it('without end is not read ahead of its reader', async () => {
+  it('is not read faster than its reader takes it', async () => {
     const { url, requests } = await server(endless())
     const { stream: body } = await stream(url)
     const reader = body.getReader()
@@ -78,7 +78,7 @@ describe('a body', () => {
     await requests[0]!.closed
   })
 
-  it('larger than the download URL said is refused', async () => {
+  it('is refused where it is larger than announced with the download URL', async () => {
     const other = await server(
       direct(BYTES),
       res => res.writeHead(200, HEAD).end(BYTES),
@@ -111,7 +111,7 @@ describe('a body', () => {
     }
   )
 
-  it('that stops short, time and again, is given up', async () => {
+  it('is given up where it ends too early again and again', async () => {
     const nothing: Answer = (res, asked) => {
       res.on('error', () => undefined)
       return broken(BYTES, 0)(res, asked)
@@ -122,7 +122,7 @@ describe('a body', () => {
     expect(bytes.length).toBe(100)
   })
 
-  it('is not spoilt by what comes behind it', async () => {
+  it('is not affected by bytes that come after it', async () => {
     const { url } = await server(res => {
       const head = `HTTP/1.1 200 OK\r\nContent-Type: application/pdf\r\nMCP-Resource-Uri: ${RESOURCE}\r\n`
       res.socket!.end(`${head}Content-Length: 3\r\n\r\nabcdef`)
@@ -133,7 +133,7 @@ describe('a body', () => {
   })
 })
 
-describe('an answer', () => {
+describe('an HTTP response to resources/stream', () => {
   const html: Answer = res =>
     res.writeHead(200, { 'Content-Type': 'text/html' }).end('<h1>Log in</h1>')
 
@@ -168,7 +168,7 @@ describe('an answer', () => {
     ['JSON without end', endless({ 'Content-Type': 'application/json' })],
     ['a redirect to a login page', res => res.writeHead(302, { Location: '/login' }).end()],
     ['a redirect to nowhere', res => res.writeHead(302, { 'MCP-Resource-Uri': RESOURCE }).end()]
-  ])('that is %s is no resource', async (_name, answer) => {
+  ])('is not taken for a resource where it is %s', async (_name, answer) => {
     const { url, requests } = await server(answer, html)
     const error = await outcome(url)
     expect(error).toMatchObject({ name: 'ResourceStreamError' })
@@ -177,7 +177,7 @@ describe('an answer', () => {
     await requests[0]!.closed
   })
 
-  it('of a storage that says with 200 what went wrong is no resource', async () => {
+  it('is not taken for a resource where a storage reports an error with status 200', async () => {
     const other = await server(res =>
       res.writeHead(200, { 'Content-Type': 'application/json' }).end('{"error":"x"}')
     )
@@ -188,7 +188,7 @@ describe('an answer', () => {
   })
 })
 
-describe('a URL', () => {
+describe('a URL that the server names', () => {
   it.each([
     ['of another origin', 'https://evil.example/1'],
     ['of another port', 'http://127.0.0.1:1/1'],
@@ -198,13 +198,13 @@ describe('a URL', () => {
     ['with a user', 'https://user:pass@127.0.0.1/1'],
     ['that is relative', '/1'],
     ['that is none', 'https://']
-  ])('to download, %s, is refused unasked', async (_name, downloadUrl) => {
+  ])('for a download is refused without a request where it is %s', async (_name, downloadUrl) => {
     const { url, requests } = await server(download(downloadUrl))
     expect(await outcome(url)).toMatchObject({ code: 'untrusted-url' })
     expect(requests).toHaveLength(1)
   })
 
-  it('without https is refused also where it is trusted', async () => {
+  it('is refused without https, also where its origin is trusted', async () => {
     const { url } = await server(download('http://storage.example/1'))
     expect(await outcome(url, { trustedOrigins: ['*', 'http://storage.example'] })).toMatchObject({
       code: 'untrusted-url'
@@ -216,12 +216,12 @@ describe('a URL', () => {
     ['with its bytes inside', 'data:application/pdf,x'],
     ['with a user', 'https://user:pass@storage.example/1'],
     ['that is none', 'https://']
-  ])('to be redirected to, %s, is refused unasked', async (_name, location) => {
+  ])('of a redirect is refused without a request where it is %s', async (_name, location) => {
     const { url } = await server(redirect(location))
     expect(await outcome(url)).toMatchObject({ code: 'untrusted-url' })
   })
 
-  it('to be redirected to must be trusted where some are named', async () => {
+  it('of a redirect must be of a trusted origin where the option names some', async () => {
     const storage = await server(direct(BYTES))
     const { url } = await server(redirect(`${storage.origin}/1`), redirect(`${storage.origin}/1`))
     expect(await outcome(url, { trustedOrigins: ['https://storage.example'] })).toMatchObject({
@@ -230,12 +230,12 @@ describe('a URL', () => {
     expect(await outcome(url, { trustedOrigins: [storage.origin] })).toBeUndefined()
   })
 
-  it('keeps what is behind its origin to itself', async () => {
+  it('appears in errors by its origin only', async () => {
     const { url } = await server(download('https://storage.example/1?sig=secret'))
     expect(String(await outcome(url))).not.toContain('secret')
   })
 
-  it('over https never leads to one without', async () => {
+  it('over https is never followed to one without', async () => {
     const asked: string[] = []
     const fetch: FetchLike = async input => {
       asked.push(String(input))
@@ -250,14 +250,14 @@ describe('a URL', () => {
     expect(asked).toEqual(['https://a.example/mcp'])
   })
 
-  it('that redirects for ever is given up', async () => {
+  it('is given up where it redirects endlessly', async () => {
     const again: Answer = redirect('/again')
     const { url, requests } = await server(...Array.from({ length: 20 }, () => again))
     expect(await outcome(url)).toMatchObject({ code: 'untrusted-url' })
     expect(requests.length).toBeLessThan(10)
   })
 
-  it('of its own origin gets no credentials any more once another was in between', async () => {
+  it('of its own origin gets no credentials after a redirect by another origin', async () => {
     const credentials = { Authorization: 'Bearer mine' }
     const answers: Answer[] = []
     const mine = await server((...about) => answers[0]!(...about), ranged(BYTES))
@@ -268,7 +268,7 @@ describe('a URL', () => {
     expect(mine.requests[1]!.headers).not.toHaveProperty('authorization')
   })
 
-  it('that the runtime keeps to itself, as browsers do, is not followed', async () => {
+  it('of a redirect that the runtime hides, as browsers do, is not followed', async () => {
     const opaque = Object.defineProperty(new Response(null), 'type', { value: 'opaqueredirect' })
     const fetch: FetchLike = () => Promise.resolve(opaque)
     await expect(streamResource('https://a.example/mcp', 'x:', { fetch })).rejects.toMatchObject({
@@ -277,7 +277,7 @@ describe('a URL', () => {
   })
 })
 
-describe('a name', () => {
+describe('a file name in Content-Disposition', () => {
   it.each([
     ['attachment; filename="report.pdf"', 'report.pdf'],
     ['attachment; filename=report.pdf', 'report.pdf'],
@@ -296,7 +296,7 @@ describe('a name', () => {
     ['attachment; filename=""', undefined],
     ['attachment', undefined],
     ['', undefined]
-  ])('in %j is %j', async (value, name) => {
+  ])('%j is read as %j', async (value, name) => {
     const { url } = await server(
       direct(BYTES, value === '' ? {} : { 'Content-Disposition': value })
     )
@@ -305,7 +305,7 @@ describe('a name', () => {
     await drain(found)
   })
 
-  it('of any length is read in no time', async () => {
+  it('is read in little processor time, however long it is', async () => {
     const { url } = await server(
       direct(BYTES, { 'Content-Disposition': `a; filename="${'\\a'.repeat(6000)}` })
     )
@@ -315,8 +315,8 @@ describe('a name', () => {
   })
 })
 
-describe('a type', () => {
-  it('that is missing is that of bytes', async () => {
+describe('a Content-Type', () => {
+  it('that is missing is taken for application/octet-stream', async () => {
     const { url } = await server(res =>
       res.writeHead(200, { 'MCP-Resource-Uri': RESOURCE }).end(BYTES)
     )
@@ -326,7 +326,7 @@ describe('a type', () => {
   })
 })
 
-describe('an abort', () => {
+describe('an abort of streamResource', () => {
   const why = new Error('enough')
 
   it('before the request sends nothing', async () => {

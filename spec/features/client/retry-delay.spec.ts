@@ -50,7 +50,7 @@ describe('the delay before an attempt', () => {
     expect(new Set(delays).size).toBeGreaterThan(50)
   })
 
-  it('is a number after thousands of attempts, also where the first is none', () => {
+  it('stays a finite number after thousands of attempts', () => {
     const times = { ...TIMES, minTimeout: 0 }
     expect(retryDelay(5000, undefined, undefined, times)).toBe(0)
     expect(retryDelay(1, undefined, undefined, { ...times, timeoutFactor: Infinity })).toBe(0)
@@ -88,9 +88,9 @@ describe('Retry-After', () => {
   })
 })
 
-describe('patience', () => {
+describe('the time limit of `within`', () => {
   it.each([0, 1, 2 ** 31 - 1, 2 ** 31, Infinity, null])(
-    'of %p ms leaves in peace what is there already',
+    'of %p ms does nothing where the result is there already',
     async patience => {
       const giveUp = jest.fn()
       expect(await within(patience, Promise.resolve('there'), giveUp)).toBe('there')
@@ -99,13 +99,13 @@ describe('patience', () => {
     }
   )
 
-  it.each([2 ** 31, Infinity, null])('of %p ms does not run out at once', async patience => {
+  it.each([2 ** 31, Infinity, null])('of %p ms does not end at once', async patience => {
     const giveUp = jest.fn()
     await within(patience, new Promise(resolve => setTimeout(resolve, 20)), giveUp)
     expect(giveUp).not.toHaveBeenCalled()
   })
 
-  it('runs out, once', async () => {
+  it('calls back once when it ends', async () => {
     const giveUp = jest.fn()
     let fail!: (error: Error) => void
     const work = new Promise((_resolve, reject) => (fail = reject))

@@ -59,7 +59,7 @@ describe('a reply about a task', () => {
   it.each([
     ['JSON', '{"jsonrpc":"2.0","id":"1:1","result":{"x":"', 'application/json'],
     ['an event stream', 'data: {"jsonrpc":"2.0","id":"1:1","result":{"x":"', 'text/event-stream']
-  ])('that is too large is given up: %s', async (_name, start, type) => {
+  ])('fails the call where it is larger than the limit: %s', async (_name, start, type) => {
     const { read, response } = endless(start, type)
     const fetch = fetchWith(json(result(1, TASK)), response)
     expect(await errorIn(await fetch('http://a/mcp', INIT))).toMatchObject({
@@ -70,7 +70,7 @@ describe('a reply about a task', () => {
     expect(read.isCancelled).toBe(true)
   })
 
-  it('is taken whole up to the limit', async () => {
+  it('is read up to the limit', async () => {
     const done = { ...TASK, status: 'completed', result: { content: [], of: 'y'.repeat(9000) } }
     const fetch = fetchWith(json(result(1, TASK)), json(result('1:1', done)))
     const answer = await (await fetch('http://a/mcp', INIT)).text()
@@ -85,7 +85,7 @@ describe('the answer to a call that may be a task', () => {
     expect(await answer.json()).toEqual(large)
   })
 
-  it('is given up where one event of it is too large', async () => {
+  it('fails the call where one event of it is too large', async () => {
     const { read, response } = endless('data: ', 'text/event-stream')
     const answer = await fetchWith(response)('http://a/mcp', INIT)
     expect(await errorIn(answer)).toMatchObject({
@@ -96,20 +96,20 @@ describe('the answer to a call that may be a task', () => {
   })
 })
 
-describe('an answer that is not about the task of the call', () => {
+describe('a reply that does not belong to the task of the call', () => {
   const done = { ...TASK, status: 'completed', result: { content: [] } }
 
   it.each([
     ['of another request', result('1:2', done), 'without a JSON-RPC response'],
     ['of another task', result('1:1', { ...done, taskId: 'U' }), 'no such task'],
     ['without a status', result('1:1', { taskId: 'T' }), 'no such task']
-  ])('is none: %s', async (_name, answer, why) => {
+  ])('fails the call: %s', async (_name, answer, why) => {
     expect(await answerTo(answer)).toMatchObject({
       error: { message: expect.stringContaining(why), data: { reason: 'task-lost' } }
     })
   })
 
-  it('is one where the server could not say which request it answers', async () => {
+  it('is accepted as an error where the server could not say which request it answers', async () => {
     const error = { code: -32_700, message: 'Parse error' }
     expect(await answerTo({ jsonrpc: '2.0', id: null, error })).toMatchObject({ error })
   })
@@ -128,7 +128,7 @@ describe('an answer that is not about the task of the call', () => {
 })
 
 // The official client drops what is no response of JSON-RPC, and waits on.
-describe('the end of a task', () => {
+describe('the outcome of a task', () => {
   it.each([
     [{ error: null }, 'Task failed'],
     [{ error: 'x' }, 'Task failed'],
@@ -136,23 +136,31 @@ describe('the end of a task', () => {
     [{ error: { code: 1.5, message: 'x' } }, 'Task failed'],
     [{ error: { code: 1 }, statusMessage: 'Why' }, 'Why'],
     [{ statusMessage: { no: 'text' } }, 'Task failed']
-  ])('is an error of ours where that of the task is none: %j', async (members, message) => {
-    expect(await answerTo(result('1:1', { ...TASK, status: 'failed', ...members }))).toEqual({
-      jsonrpc: '2.0',
-      id: 1,
-      error: { code: -31000, message, data: { reason: 'task-failed' } }
-    })
-  })
+  ])(
+    'is an error of code -31000 where the error of the task is invalid: %j',
+    async (members, message) => {
+      expect(await answerTo(result('1:1', { ...TASK, status: 'failed', ...members }))).toEqual({
+        jsonrpc: '2.0',
+        id: 1,
+        error: { code: -31000, message, data: { reason: 'task-failed' } }
+      })
+    }
+  )
 
-  it.each([null, [], 'x'])('is an empty result where that of the task is none: %j', async value => {
-    expect(await answerTo(result('1:1', { ...TASK, status: 'completed', result: value }))).toEqual({
-      jsonrpc: '2.0',
-      id: 1,
-      result: {}
-    })
-  })
+  it.each([null, [], 'x'])(
+    'is an empty result where the result of the task is invalid: %j',
+    async value => {
+      expect(
+        await answerTo(result('1:1', { ...TASK, status: 'completed', result: value }))
+      ).toEqual({
+        jsonrpc: '2.0',
+        id: 1,
+        result: {}
+      })
+    }
+  )
 
-  it('is an error of ours where the server refuses to tell of it by none', async () => {
+  it('is an error of code -31000 where the server refuses tasks/get with an invalid error', async () => {
     const refused = { jsonrpc: '2.0', id: '1:1', error: { message: 'no code' } }
     expect(await answerTo(refused)).toEqual({
       jsonrpc: '2.0',

@@ -28,7 +28,7 @@ afterEach(closeAll)
 afterEach(() => void jest.restoreAllMocks())
 
 describe('an event stream with a link', () => {
-  it('is one response, with the head of the first', async () => {
+  it('is given to the caller as one response, with the head of the first', async () => {
     const { url, requests } = await scripted(
       cut(note('1', 1), { 'Mcp-Session-Id': 'of the session', 'X-Custom': 'kept' }),
       whole(note('2', 2) + response('3'))
@@ -55,7 +55,7 @@ describe('an event stream with a link', () => {
     expect(resumed?.headers).not.toHaveProperty('idempotency-key')
   })
 
-  it('hands up whole blocks only: what a cut has torn comes again, once', async () => {
+  it('gives whole events only: one that was cut comes again, once', async () => {
     const torn = note('2', 2)
     for (let length = 0; length < torn.length; length++) {
       const { url } = await scripted(
@@ -119,7 +119,7 @@ describe('an event stream with a link', () => {
     expect(requests.length).toBe(2)
   })
 
-  it('reads what is not JSON, and hands it up', async () => {
+  it('passes on events that are not JSON', async () => {
     const { url } = await scripted(
       whole(block('1', 'rubbish') + block('2', '{') + 'data\n\n:\n\n'),
       whole(response('3'))
@@ -129,7 +129,7 @@ describe('an event stream with a link', () => {
     )
   })
 
-  it('may end its lines in any way', async () => {
+  it('may use any line ends', async () => {
     for (const end of ['\n', '\r\n', '\r']) {
       const lines = (text: string): string => text.replaceAll('\n', end)
       const { url, requests } = await scripted(
@@ -254,7 +254,7 @@ describe('onReconnect', () => {
   })
 })
 
-describe('a server that wants its client back at once', () => {
+describe('a server that sends `retry: 0`', () => {
   /** The delays, where each connection takes `lasting` milliseconds. */
   const delaysOf = async (text: (n: number) => string, { lasting = 0, maxTimeout = 1000 } = {}) => {
     let time = performance.now()
@@ -273,7 +273,7 @@ describe('a server that wants its client back at once', () => {
     return delays
   }
 
-  it('sees it less and less often, up to a bound, where it has nothing new', async () => {
+  it('is asked less and less often, up to a bound, while it has nothing new', async () => {
     const nothing = (n: number) => `id: ${n}\ndata:\n\n`
     expect(await delaysOf(nothing)).toEqual([4, 8, 16, 32, 64, 80, 80])
     expect(await delaysOf(nothing, { maxTimeout: 20 })).toEqual([4, 8, 16, 20, 20, 20, 20])
@@ -281,13 +281,13 @@ describe('a server that wants its client back at once', () => {
     expect(await delaysOf(nothing, { lasting: 10 })).toEqual([4, 0, 6, 22, 54, 70, 70])
   })
 
-  it('sees it a little later where it has', async () => {
+  it('is asked after a short delay where it has something new', async () => {
     expect(await delaysOf(n => note(`${n}`, n))).toEqual(Array(7).fill(4))
   })
 })
 
-describe('silence', () => {
-  it('is broken by comments and by halves of an event', async () => {
+describe('the option idleTimeout', () => {
+  it('starts again with comments and with parts of an event', async () => {
     const { url, requests } = await scripted(async res => {
       open()(res, res.req)
       for (const part of [
@@ -307,7 +307,7 @@ describe('silence', () => {
     expect(requests.length).toBe(1)
   })
 
-  it('before the head of a connection counts as well', async () => {
+  it('covers the time before a response head, too', async () => {
     const { url, requests } = await scripted(
       cut(note('1', 1)),
       () => undefined,
@@ -318,7 +318,7 @@ describe('silence', () => {
     expect(requests.length).toBe(3)
   })
 
-  it('is none where the client was asleep: what came meanwhile is read first', async () => {
+  it('does not count the time for which the process was asleep: what came meanwhile is read first', async () => {
     const { url, requests } = await scripted(async res => {
       open(note('1', 1))(res, res.req)
       await new Promise(resolve => setTimeout(resolve, 20))
@@ -332,7 +332,7 @@ describe('silence', () => {
     expect(requests.length).toBe(1)
   })
 
-  it('of a connection that died while the client was asleep is a loss all the same', async () => {
+  it('finds a connection lost that died while the process was asleep', async () => {
     const { url, requests } = await scripted(
       async res => {
         open(note('1', 1))(res, res.req)
@@ -347,7 +347,7 @@ describe('silence', () => {
     expect(requests.length).toBe(2)
   })
 
-  it('is borne for ever where idleTimeout is null', async () => {
+  it('has no effect where it is null', async () => {
     const { url } = await scripted(async res => {
       open()(res, res.req)
       await new Promise(resolve => setTimeout(resolve, 100))
@@ -358,7 +358,7 @@ describe('silence', () => {
     )
   })
 
-  it('of a reader who does not read is none of the network', async () => {
+  it('does not count the time for which the reader of the body does not read', async () => {
     const { url, requests } = await scripted(async res => {
       open(note('1', 1))(res, res.req)
       await new Promise(resolve => setTimeout(resolve, 20))
@@ -371,8 +371,8 @@ describe('silence', () => {
   })
 })
 
-describe('attempts', () => {
-  it('count only in a row without a new event', async () => {
+describe('the option maxRetries', () => {
+  it('counts attempts in a row without a new event only', async () => {
     const rounds = Array.from({ length: 10 }, (_, i) => [
       status(500),
       status(502),
@@ -384,14 +384,14 @@ describe('attempts', () => {
     expect(text.match(/^id: /gm)).toHaveLength(11)
   })
 
-  it('do not count where the server wants its clients to come back, with a fresh id each time', async () => {
+  it('does not count where the server disconnects at will, with a new id each time', async () => {
     const polls = Array.from({ length: 20 }, (_, i) => whole(`id: x.0.${i}\nretry: 1\ndata:\n\n`))
     const { url } = await scripted(...polls, whole(response('end')))
     expect((await readAll(await fetchOnce(url, { maxRetries: 2 }))).error).toBeUndefined()
   })
 })
 
-describe('a fetch of another make', () => {
+describe('a custom fetch', () => {
   it('may give no body where it is empty: the stream goes on', async () => {
     const { url } = await scripted(cut(note('1', 1)), whole(response('2')))
     let bodies = 0
