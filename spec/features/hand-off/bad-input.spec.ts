@@ -139,14 +139,14 @@ describe('answers that nobody asked for', () => {
     await expectNothingTaken()
   })
 
-  it('are left out where others are good', async () => {
+  it('are ignored where other answers of the body are expected', async () => {
     const next = await send([yes('x'), yes(0), yes('0'), yes('b'), yes(1)])
     await next.ended
     expect(next.messages()).toMatchObject([{ id: 1 }])
     expect(endpoint.answers.map(({ message }) => message.id)).toEqual([0, 'b'])
   })
 
-  it('to requests of another stream are as unknown as any', async () => {
+  it('to questions of another stream are refused in the same way', async () => {
     const other = await post(served.url, callTool(2, 'any', { only: 'of the other' }), ALICE)
     await other.ended
     await expectRefused(await send([yes('of the other')]), 400, 'unknown-answers')
@@ -159,7 +159,7 @@ describe('answers that nobody asked for', () => {
     expect(next.messages()).toMatchObject([{ id: 2 }])
   })
 
-  it('to a stream that has asked nothing', async () => {
+  it('to a stream that has asked nothing are refused', async () => {
     const response = await post(served.url, request(3, 'ping'), ALICE)
     expect(response.status).toBe(202)
     const quiet = gate()
@@ -183,7 +183,7 @@ it('of two answers to one request the first counts', async () => {
   expect(endpoint.answers.map(({ message }) => message.result.content.name)).toEqual(['Ada', 'Ada'])
 })
 
-it('2,000 answers are no more than one that is good', async () => {
+it('thousands of unknown answers are refused alone, and ignored beside expected ones', async () => {
   const many = Array.from({ length: 2000 }, (_, i) => yes(`n${i}`))
   await expectRefused(await send(many), 400, 'unknown-answers')
   await expectNothingTaken()
@@ -232,7 +232,7 @@ describe('who may not answer', () => {
     await expectNothingTaken()
   })
 
-  it('a foreign page gets 403, and learns nothing of the stream', async () => {
+  it('a page of a foreign origin gets 403, and learns nothing of the stream', async () => {
     const headers = headersFor({ origin: 'https://evil.example' })
     await expectRefused(await send([yes(0), yes('b')], headers), 403, 'foreign-origin')
     await expectRefused(
@@ -243,7 +243,7 @@ describe('who may not answer', () => {
     await expectNothingTaken()
   })
 
-  it('a client without the session header is as good: the URL names the stream', async () => {
+  it('a client without the session header may answer: the URL names the stream', async () => {
     const next = await send([yes(0), yes('b')], { 'mcp-session-id': undefined })
     await next.ended
     expect(next.messages()).toMatchObject([{ id: 1 }])
@@ -252,7 +252,7 @@ describe('who may not answer', () => {
   })
 })
 
-describe('the URL', () => {
+describe('the stream URL with a changed query', () => {
   it.each([
     ['of no stream', () => `${served.url}?stream=${'x'.repeat(21)}`],
     ['of two streams', () => `${link}&${link.slice(link.indexOf('?') + 1)}`],
@@ -282,7 +282,7 @@ describe('the URL', () => {
   )
 })
 
-describe('the encoding', () => {
+describe('the Content-Encoding of the answers', () => {
   const body = JSON.stringify([yes(0, 'Zoë 漢 😀'), yes('b')])
   const names = () => endpoint.answers.map(({ message }) => message.result.content.name)
 
@@ -306,18 +306,18 @@ describe('the encoding', () => {
     ['a charset that nobody knows', { 'content-type': 'application/json; charset=x-unheard-of' }],
     ['a charset that JSON is not in', { 'content-type': 'application/json; charset=iso-8859-1' }],
     ['a content encoding that nobody knows', { 'content-encoding': 'x-rot13' }]
-  ])('may not be %s: 415', async (_name, headers) => {
+  ])('is refused with 415 where it is %s', async (_name, headers) => {
     await expectRefused(await send(body, headers), 415, 'body-unreadable')
     await expectNothingTaken()
   })
 
-  it('may not lie: what is no gzip is refused with 400', async () => {
+  it('is refused with 400 where the body is not in it', async () => {
     await expectRefused(await send(body, { 'content-encoding': 'gzip' }), 400, 'invalid-json')
     await expectNothingTaken()
   })
 })
 
-describe('the size', () => {
+describe('the size of the body with the answers', () => {
   it('of 4 MiB is taken', async () => {
     const answers = [yes(0), yes('b')]
     const rest = 4 * MEBIBYTE - JSON.stringify(answers).length
@@ -345,7 +345,7 @@ describe('the size', () => {
   it.each<[string, (text: string) => [string | Buffer, Record<string, string>]]>([
     ['as it is', text => [text, {}]],
     ['compressed', text => [gzipSync(text), { 'content-encoding': 'gzip' }]]
-  ])('in parts is bounded too, for each costs time: 413 (%s)', async (_name, write) => {
+  ])('is bounded in its number of parts too: 413 (%s)', async (_name, write) => {
     const parts = `"parts":[${'{},'.repeat(60_000)}{}]`
     const [bytes, headers] = write(
       JSON.stringify([yes(0), yes('b')]).replace('"content"', `${parts},"content"`)
@@ -354,7 +354,7 @@ describe('the size', () => {
     await expectNothingTaken()
   })
 
-  it('of what has not come whole is counted, and bounded by what there is room for: 503', async () => {
+  it('is counted before the body is complete, and refused with 503 where there is no room', async () => {
     await start({ maxBytes: 4 * MEBIBYTE, maxBodyBytes: MEBIBYTE })
     const { hostname, port, pathname, search } = new URL(link)
     const socket = connect(Number(port), hostname)
@@ -372,7 +372,7 @@ describe('the size', () => {
     await expectNothingTaken()
   })
 
-  it('that is never reached keeps nothing: a client that leaves half-way has sent nothing', async () => {
+  it('that is announced and not sent keeps no memory, and no answer is taken', async () => {
     const { hostname, port, pathname, search } = new URL(link)
     const socket = connect(Number(port), hostname)
     closeLater(() => socket.destroy())
@@ -400,7 +400,7 @@ describe('a call that is over', () => {
     return next
   }
 
-  it('and not kept any more is gone: 410', async () => {
+  it('and is not kept any more gets 410', async () => {
     await start({ maxStreams: 1 })
     await answered()
     const other = await post(served.url, callTool(2, 'any', { only: 'z' }), ALICE)
@@ -408,7 +408,7 @@ describe('a call that is over', () => {
     await expectRefused(await send([yes(0), yes('b')]), 410, 'stream-expired')
   })
 
-  it('and dropped by its client says nothing', async () => {
+  it('and was dropped by its client with DELETE is answered with an empty 204', async () => {
     await openStream(link, { method: 'DELETE', headers: ALICE })
     const late = await send([yes(0), yes('b')])
     expect([late.status, late.text]).toEqual([204, ''])

@@ -73,7 +73,7 @@ describe('what a guard sees', () => {
     return { seen, ...(await asking([express.json() as RequestHandler, guard])) }
   }
 
-  it('is the POST with the answers, and then one POST for each of them, from the same address', async () => {
+  it('is the POST with all answers, and then one POST for each of them, from the same address', async () => {
     const { seen, handOver } = await watching()
     const next = await handOver()
     await next.ended
@@ -90,7 +90,7 @@ describe('what a guard sees', () => {
     expect(handed!.ip).toBe('127.0.0.1')
   })
 
-  it('are the headers of the client that answers, and none that speak of its array', async () => {
+  it("are the headers of the client's POST, without those that describe its body", async () => {
     const { seen, handOver } = await watching()
     const own = {
       ...{ cookie: 'a=1; b=2', 'x-forwarded-for': '10.1.2.3', 'x-custom': 'of my own' },
@@ -125,7 +125,7 @@ describe('what a guard sees', () => {
     }
   })
 
-  it('is not the call itself again: that has run once', async () => {
+  it('is never the call itself again', async () => {
     const { endpoint, handOver } = await watching()
     await (
       await handOver()
@@ -257,7 +257,7 @@ describe('what the endpoint says to an answer', () => {
     next.destroy()
   })
 
-  it('a stream takes it as well, and is not read', async () => {
+  it('an event stream is taken for acceptance, and is not read', async () => {
     const { endpoint, handOver, streams } = await asking([], {
       onAnswer: call => call.emit({ jsonrpc: '2.0', method: 'notifications/message', params: {} })
     })
@@ -313,7 +313,7 @@ describe('what the endpoint says to an answer', () => {
     await next.ended
   })
 
-  it('is no longer of interest once its head is there', async () => {
+  it('is not waited for once its head is there', async () => {
     const { handOver, endpoint } = await asking([], {
       onAnswer: ({ res }) => {
         res.writeHead(202).flushHeaders()

@@ -84,7 +84,7 @@ describe.each<[name: string, framework: typeof express]>([
       (app, chain) => app.use('/tenants/:id', framework().use('/mcp', ...chain))
     ],
     ['with an exact path', '/mcp', (app, chain) => app.all('/mcp', ...chain)]
-  ])('%s, answers find their way back', async (_name, path, mount) => {
+  ])('%s, answers reach the endpoint', async (_name, path, mount) => {
     const endpoint = asking()
     const app = framework()
     mount(app, [createStreams(QUICK), endpoint as unknown as RequestHandler])

@@ -96,7 +96,7 @@ describe('a call whose client does not answer', () => {
     }
   )
 
-  it('is left alone by us when it says nothing to that', async () => {
+  it('is told by a request that is closed after 30 s without a response', async () => {
     const { endpoint } = await waiting({ session: 's', onAnswer: () => 'broken' })
     jest.advanceTimersByTime(MAX * 1000)
     const told = await endpoint.answers.nth(2)
@@ -133,7 +133,7 @@ describe('a call whose client does not answer', () => {
     ])
   })
 
-  it('gives it the time anew with every sign of life: a poll, or an answer', async () => {
+  it('has its time start again with every poll and every answer', async () => {
     const { endpoint, streams, first, link, headers } = await waiting()
     const lastEventId = first.blocks.at(-1)!.id!
     for (let i = 0; i < 3; i++) {
@@ -154,7 +154,7 @@ describe('a call whose client does not answer', () => {
     expect(endpoint.answers[1]!.message).toEqual({ jsonrpc: '2.0', id: 'b', error: UNANSWERED })
   })
 
-  it('gives it the time anew for answers that the endpoint does not take', async () => {
+  it('has its time start again also with answers that the endpoint refuses', async () => {
     let isRefusing = true
     const onAnswer: AskingOptions['onAnswer'] = ({ res }) =>
       isRefusing ? res.writeHead(503).end() : undefined
@@ -169,7 +169,7 @@ describe('a call whose client does not answer', () => {
     await endpoint.answers.nth(3)
   })
 
-  it('is not kept alive by strangers, or by what is refused', async () => {
+  it('is not kept alive by strangers, or by requests that are refused', async () => {
     const { endpoint, link, headers } = await waiting()
     jest.advanceTimersByTime(MAX * 1000 - 1)
     expect((await get(link, { ...headers, ...headersFor({ auth: 'bob' }) })).status).toBe(404)

@@ -52,7 +52,7 @@ describe('handoff: never', () => {
     }
   )
 
-  it('says so to a client that announces itself: it would wait for a 204', async () => {
+  it('tells a client that announces itself, which would wait for a 204', async () => {
     expect((await start(ANNOUNCED)).response.headers['preference-applied']).toBe(
       'rel=stream; handoff=never'
     )

@@ -63,7 +63,7 @@ describe.each(RUNS)('at %s', (version, runs) => {
   )
 
   it.concurrent(
-    'nor does one without event ids that keeps nothing but answers to questions wait for ever',
+    'a client without event ids that keeps its answers to itself gets its result',
     async () => {
       const { url } = await serve(sdkThatAsks(), OPTIONS)
       const { headers } = await initializeSession(url, version, {}, CAPABILITIES)
@@ -104,7 +104,7 @@ describe('a client of which nothing is known', () => {
   }
 
   it.concurrent(
-    'is asked before it is asked for anything else, as it may be busy with that',
+    'gets a ping before the first question, as it may handle one request after the other',
     async () => {
       const { call } = await asked()
       const first = await call(1)
@@ -141,7 +141,7 @@ describe('a client of which nothing is known', () => {
   )
 
   it.concurrent(
-    'is not asked again in its session once it has answered, that or a question',
+    'gets no ping again in its session once it has answered a ping or a question',
     async () => {
       for (const answers of [(ping: Json) => pong(ping), () => yes('of 1')]) {
         const { call, url, headers } = await asked(OPTIONS, 's')
@@ -156,7 +156,7 @@ describe('a client of which nothing is known', () => {
   )
 
   it.concurrent(
-    'is disconnected once where it does not, with an id and a time to come back',
+    'is disconnected once where it does not answer, with an event id and `retry`',
     async () => {
       const { call, url, headers } = await asked(OPTIONS, 's')
       const first = await call(1)
@@ -172,7 +172,7 @@ describe('a client of which nothing is known', () => {
     }
   )
 
-  it.concurrent('is believed by its own answers only', async () => {
+  it.concurrent('is not kept connected by the answers of another client', async () => {
     const { call, url } = await asked(OPTIONS, 's')
     const first = await call(1)
     const foreign = headersFor({ version: '2025-06-18', session: 's', auth: 'other' })
@@ -194,7 +194,7 @@ describe('a client of which nothing is known', () => {
       { version: '2025-06-18' },
       { ...QUICK, handoff: 'never' as const }
     ]
-  ])('is asked nothing at %s', async (_name, headers, options) => {
+  ])('gets no ping at %s', async (_name, headers, options) => {
     const { url } = await serve(askingEndpoint(asksOnce), options)
     const stream = await post(url, callTool(1, 'any'), headersFor(headers))
     await stream.nextMessage()

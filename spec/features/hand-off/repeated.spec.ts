@@ -108,7 +108,7 @@ describe.each<[name: string, session: string | undefined]>([
     expect(seen()).toEqual(['a', 'b', 'c'])
   })
 
-  it('what is answered already is taken once, whatever it says now', async () => {
+  it('a second answer to one question is ignored, whatever it says', async () => {
     const second = await handOver(linkOf(first, url), [yes('a', 'Ada'), yes('b', 'Ada')])
     await second.ended
     const again = await handOver(linkOf(first, url), [
@@ -141,7 +141,7 @@ describe.each<[name: string, session: string | undefined]>([
     expect(stats()).toMatchObject({ waiting: 1, connections: 0 })
   })
 
-  it('whoever sends what is on its way to the endpoint waits for what comes of it', async () => {
+  it('a repetition of answers that are on their way to the endpoint waits for its verdict', async () => {
     const answered = gate()
     onAnswer = () => answered.opened
     const link = linkOf(first, url)
@@ -236,7 +236,7 @@ describe.each<[name: string, session: string | undefined]>([
   })
 })
 
-describe('an answer that comes both ways', () => {
+describe('an answer that comes to the stream URL and to the endpoint', () => {
   const start = async (onAnswer: AskingOptions['onAnswer'] = () => {}) => {
     const endpoint = askingEndpoint(
       async (call, ask) => {
@@ -269,7 +269,7 @@ describe('an answer that comes both ways', () => {
   it.each<[name: string, say: NonNullable<AskingOptions['onAnswer']>]>([
     ['breaks off behind its head', ({ res }) => (res.writeHead(202).flushHeaders(), res.destroy())],
     ['says more than anybody reads', ({ res }) => res.writeHead(202).end('x'.repeat(1024 * 1024))]
-  ])('is known to be handed over to an endpoint that %s', async (_name, say) => {
+  ])('is not given twice to an endpoint that %s', async (_name, say) => {
     const { url, endpoint, headers, link } = await start(say)
     const second = await post(link, [yes(0)], headers)
     expect(second.status).toBe(200)
@@ -288,7 +288,7 @@ describe('an answer that comes both ways', () => {
     expect(endpoint.answers).toHaveLength(3)
   })
 
-  it('is not handed over after the endpoint has it from an old-style POST', async () => {
+  it('is not given to the endpoint again after a plain POST of it', async () => {
     const { url, endpoint, headers, link } = await start()
     const waiting = happenings('waiting')
     expect((await post(url, yes(0), headers)).status).toBe(202)

@@ -48,7 +48,7 @@ async function waiting(
   return { ...served, endpoint, first, call, link, notices, resume }
 }
 
-describe('a call that waits', () => {
+describe('a call that is handed off', () => {
   it('has had its client disconnected, with an id and a time to come back', async () => {
     const { first } = await waiting(undefined, { retry: 30, resumeInterval: { min: 0.02 } })
     expect(first.ending).toBe('end')
@@ -71,7 +71,7 @@ describe('a call that waits', () => {
     expect(w.streams.stats()).toMatchObject({ live: 0, waiting: 19, finished: 1, connections: 0 })
   })
 
-  it('answers 204, as often as it is asked, with nothing in it', async () => {
+  it('answers each GET with an empty 204', async () => {
     const { first, resume } = await waiting()
     for (let i = 0; i < 3; i++) {
       const response = await resume(lastId(first))
@@ -100,7 +100,7 @@ describe('a call that waits', () => {
     expect((await get(link, ANNOUNCED)).status).toBe(200)
   })
 
-  it('gives a client first what that has missed, and closes', async () => {
+  it('gives a client first what it has missed, and disconnects', async () => {
     const { first, resume } = await waiting()
     const id = lastId(first).replace(/\.1\.\d+$/, '.0.1')
     const resumed = await resume(id)
@@ -110,7 +110,7 @@ describe('a call that waits', () => {
     expect((await resume(lastId(resumed))).status).toBe(204)
   })
 
-  it('gives a client without a cursor all, every other time: nobody knows whether it has it', async () => {
+  it('gives a client without a cursor everything and 204 in turn, as nobody knows what it has', async () => {
     const { resume } = await waiting()
     for (let i = 0; i < 3; i++) {
       const again = await resume()
@@ -119,7 +119,7 @@ describe('a call that waits', () => {
     }
   })
 
-  it('loses no question whose wire broke behind the head, although the server took it for delivered', async () => {
+  it('repeats a question whose connection broke behind the response head', async () => {
     const endpoint = askingEndpoint(async (call, ask) => (await ask('a'), call.result()))
     const served = await serve(endpoint, QUICK)
     // Nothing but its head has arrived, as far as this client is concerned.
@@ -131,7 +131,7 @@ describe('a call that waits', () => {
     expect((await get(link, { ...ANNOUNCED, 'last-event-id': lastId(resumed) })).status).toBe(204)
   })
 
-  it('gives a client without a cursor all, if its connection was cut', async () => {
+  it('gives a client without a cursor everything, if its connection was cut', async () => {
     const asked = gate()
     const endpoint = askingEndpoint(async (call, ask) => {
       call.emit(note('before'))
@@ -178,7 +178,7 @@ describe('a call that waits', () => {
     expect(gist(next)).toEqual(['meanwhile', 1])
   })
 
-  it('may ask for more: the client is told before it answers', async () => {
+  it('may ask more: the client gets that before it answers', async () => {
     const { call, first, resume, link, streams } = await waiting()
     call.emit(elicitation('b'))
     const resumed = await resume(lastId(first))
@@ -279,8 +279,8 @@ describe('a call that waits', () => {
   })
 })
 
-describe('when it is quiet', () => {
-  it('means from the last event on: a burst is delivered in one go', async () => {
+describe('the option handoffQuiet', () => {
+  it('counts from the last event on: a burst of events is delivered on one connection', async () => {
     const { first } = await waiting(
       async (call, ask) => {
         const answers = [ask('a'), ask('b')]
@@ -294,7 +294,7 @@ describe('when it is quiet', () => {
     expect(gist(first)).toEqual(['a', 'b', 'one', 'two'])
   })
 
-  it('may be at once', async () => {
+  it('may be 0', async () => {
     const { first, resume } = await waiting(undefined, { handoffQuiet: 0 })
     expect([first.ending, gist(first)]).toEqual(['end', ['a']])
     expect((await resume(lastId(first))).status).toBe(204)
@@ -325,7 +325,7 @@ describe('when it is quiet', () => {
     expect(gist(next)).toEqual([1])
   })
 
-  it('is not waited for for ever: a call that goes on reporting is handed off all the same', async () => {
+  it('does not keep a call that goes on reporting from being handed off', async () => {
     const notices = happenings('waiting')
     const endpoint = askingEndpoint(async (call, ask) => {
       const answer = ask('a')
@@ -362,7 +362,7 @@ describe('when it is quiet', () => {
     expect(received.at(-1)).toBe(1)
   })
 
-  it('is of no concern to a call that asks nothing', async () => {
+  it('has no effect on a call that asks nothing', async () => {
     const notices = happenings('waiting')
     const endpoint = askingEndpoint(call => call.emit(note('one')))
     const { url } = await serve(endpoint, QUICK)
@@ -377,7 +377,7 @@ describe('when it is quiet', () => {
 })
 
 describe('a client that has not announced itself', () => {
-  it('is disconnected once, and no more when it comes back to the endpoint', async () => {
+  it('is disconnected once, and not again where it comes back to the endpoint', async () => {
     const endpoint = askingEndpoint(async (call, ask) => (await ask('a'), call.result()))
     const { url, streams } = await serve(endpoint, { ...QUICK, handoffAfter: 5 })
     const first = await post(url, callTool(1, 'any'), UNANNOUNCED)
@@ -427,7 +427,7 @@ describe('a client that has not announced itself', () => {
     expect([await later.ended, streams.stats().waiting]).toEqual(['end', 3])
   })
 
-  it('is not disconnected while it may be about to answer: an answer in time changes nothing', async () => {
+  it('stays connected where it answers before handoffAfter', async () => {
     const endpoint = askingEndpoint(async (call, ask) => (await ask('a'), call.result()), {
       session: 's'
     })
