@@ -119,7 +119,7 @@ it.each(['sub/..', '.', '/sub/./..'])('a path of the application’s own may go 
   expect((await whole(ask('test:///1'))).bytes.equals(CONTENT)).toBe(true)
 })
 
-it('what is sent of a path that goes up from a link is what has been looked at', async () => {
+it('a path with `..` behind a symbolic link is opened as it was checked', async () => {
   await mkdir(join(folder, 'far', 'away'), { recursive: true })
   await symlink(join(folder, 'far', 'away'), join(folder, 'link'))
   // Where the system would go there is nothing.
@@ -245,8 +245,8 @@ describe('the name and type of a resource', () => {
   })
 })
 
-describe('bytes on their way', () => {
-  it('leave before the source has given its second chunk', async () => {
+describe('the bytes of a direct answer', () => {
+  it('are sent before the source has given its second chunk', async () => {
     const second = gate()
     const { ask } = await serveResources(() => ({
       size: 8,
@@ -283,7 +283,7 @@ describe('bytes on their way', () => {
   })
 })
 
-describe('no bytes', () => {
+describe('a request that is answered without bytes', () => {
   it.each<[name: string, opened: ReturnType<OpenResource>, code: number]>([
     ['undefined', undefined, -32002],
     ['null', null, -32002],

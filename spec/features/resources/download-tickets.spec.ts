@@ -26,17 +26,17 @@ describe('a ticket', () => {
   })
 })
 
-describe('of many tickets', () => {
+describe('where there are many tickets', () => {
   const keptOf = (tickets: DownloadTickets, issued: readonly Ticket[]) =>
     issued.map(({ id }) => tickets.find(id).kind !== 'unknown')
 
-  it('the one that was used least recently is forgotten', () => {
+  it('the least recently used one is forgotten', () => {
     const tickets = new DownloadTickets(2, 1000)
     const issued = [1, 2, 3].map(() => tickets.issue({ ...FACTS, owner: '' }))
     expect(keptOf(tickets, issued)).toEqual([false, true, true])
   })
 
-  it('one that keeps much takes the place of several, and is kept though it takes more than there are', () => {
+  it('a large one takes the place of several, and is kept even where it is larger than all may be', () => {
     const tickets = new DownloadTickets(4, 1000)
     const small = [1, 2].map(() => tickets.issue({ ...FACTS, owner: '' }))
     const large = tickets.issue({ ...FACTS, owner: '', uri: `a:${'x'.repeat(5000)}` })
@@ -59,14 +59,14 @@ describe('of many tickets', () => {
     expect(keptOf(tickets, [issued.at(-1)!, bobs])).toEqual([false, true])
   })
 
-  it('who has few gets room from who has many', () => {
+  it('an owner with few gets room from one with many', () => {
     const tickets = new DownloadTickets(200, 1000)
     for (let i = 0; i < 200; i++) tickets.issue(FACTS)
     const bobs = Array.from({ length: 60 }, () => tickets.issue({ ...FACTS, owner: 'bob' }))
     expect(keptOf(tickets, bobs)).not.toContain(false)
   })
 
-  it('their bytes are counted, until they are forgotten', () => {
+  it('their bytes are counted until they are forgotten', () => {
     const tickets = new DownloadTickets(100, 1000)
     expect(tickets.bytes).toBe(0)
     for (let i = 0; i < 200; i++) tickets.issue(FACTS)
@@ -75,13 +75,13 @@ describe('of many tickets', () => {
     expect(tickets.bytes).toBe(0)
   })
 
-  it('nobody in particular has them all', () => {
+  it('those without an owner have no limit per owner', () => {
     const tickets = new DownloadTickets(2000, 1000)
     const issued = Array.from({ length: 2000 }, () => tickets.issue({ ...FACTS, owner: '' }))
     expect(keptOf(tickets, issued)).not.toContain(false)
   })
 
-  it('what was forgotten counts no more', () => {
+  it('forgotten ones do not count any more', () => {
     const tickets = new DownloadTickets(100, 1000)
     const fill = (owner: string) =>
       Array.from({ length: 100 }, () => tickets.issue({ ...FACTS, owner }))

@@ -134,7 +134,7 @@ describe.each(SOURCES)('a download of %s', (_kind, resource, hasRanges) => {
     })
   })
 
-  it('can be looked at as often as one likes', async () => {
+  it('names a URL that HEAD does not use up', async () => {
     const { local, credentials } = await download({ open: resource })
     for (let i = 0; i < 3; i++) {
       const response = await whole(fetchUrl(local, credentials, 'HEAD'))
@@ -148,7 +148,7 @@ describe.each(SOURCES)('a download of %s', (_kind, resource, hasRanges) => {
     expect((await whole(fetchUrl(local, credentials))).bytes.length).toBe(SIZE)
   })
 
-  it('is looked at as a whole, whatever range is asked for', async () => {
+  it('names a URL whose HEAD ignores ranges', async () => {
     const { local, credentials } = await download({ open: resource })
     for (const range of ['bytes=5-9', `bytes=${SIZE}-`]) {
       const { status, headers } = await whole(fetchUrl(local, { ...credentials, range }, 'HEAD'))
@@ -157,7 +157,7 @@ describe.each(SOURCES)('a download of %s', (_kind, resource, hasRanges) => {
     }
   })
 
-  it('is over after one complete delivery', async () => {
+  it('names a URL that ends with one complete delivery', async () => {
     const { local, credentials } = await download({ open: resource })
     await whole(fetchUrl(local, credentials))
     const again = await whole(fetchUrl(local, credentials))
@@ -168,7 +168,7 @@ describe.each(SOURCES)('a download of %s', (_kind, resource, hasRanges) => {
     expect((await whole(fetchUrl(local, credentials, 'HEAD'))).status).toBe(404)
   })
 
-  it('is not over when nothing has changed since', async () => {
+  it('names a URL that a 304 does not end', async () => {
     const { local, credentials } = await download({ open: resource })
     for (let i = 0; i < 2; i++) {
       const response = await whole(fetchUrl(local, { ...credentials, 'if-none-match': '"v1"' }))
@@ -186,7 +186,7 @@ describe.each(SOURCES)('a download of %s', (_kind, resource, hasRanges) => {
 })
 
 describe('a download in parts', () => {
-  it('is over when all of them have been delivered, in whatever order', async () => {
+  it('ends the URL once all parts have been delivered, in any order', async () => {
     const { local, credentials } = await download()
     const part = (range: string) => whole(fetchUrl(local, { ...credentials, range }))
     const bytes: Buffer[] = []
@@ -220,7 +220,7 @@ describe('a download in parts', () => {
     expect([tail.status, tail.bytes.length]).toEqual([206, 10])
   })
 
-  it('does not go on for ever behind a complete delivery', async () => {
+  it('may repeat the end of a complete delivery for ten seconds only', async () => {
     const { local, credentials } = await download()
     await whole(fetchUrl(local, credentials))
     const tail = () => whole(fetchUrl(local, { ...credentials, range: 'bytes=1-' }))
@@ -234,7 +234,7 @@ describe('a download in parts', () => {
     }
   })
 
-  it('that do not exist are 416, and use nothing up', async () => {
+  it('answers 416 for a range that does not exist, and does not use up the URL', async () => {
     const { local, credentials } = await download()
     const response = await whole(fetchUrl(local, { ...credentials, range: `bytes=${SIZE}-` }))
     expect([response.status, response.headers['content-range']]).toEqual([416, `bytes */${SIZE}`])
@@ -243,7 +243,7 @@ describe('a download in parts', () => {
     expect((await whole(fetchUrl(local, credentials))).status).toBe(200)
   })
 
-  it('that is broken off can be had again', async () => {
+  it('can be repeated where it was broken off', async () => {
     let fails = true
     const open = () => ({
       size: SIZE,
@@ -256,7 +256,7 @@ describe('a download in parts', () => {
   })
 })
 
-describe('one URL is one delivery', () => {
+describe('one download URL gives one delivery', () => {
   it('however many ask for it at once', async () => {
     const { local, credentials } = await download()
     const responses = await Promise.all(
@@ -301,7 +301,7 @@ describe('one URL is one delivery', () => {
     expect(Buffer.concat(pieces).equals(CONTENT)).toBe(true)
   })
 
-  it('and the newest request for the same bytes wins, for an older one may be on a dead wire', async () => {
+  it('to the newest of several requests for the same bytes, as an older connection may be dead', async () => {
     const sources = [new PassThrough(), new PassThrough()]
     sources[0]!.write(CONTENT.subarray(0, 1000))
     sources[1]!.end(CONTENT.subarray(500))
@@ -357,7 +357,7 @@ describe('a download URL', () => {
     expect((await whole(fetchUrl(local, { authorization: 'Bearer bob' }))).status).toBe(404)
   })
 
-  it('of somebody else looks like one that was never made out, whatever else is known', async () => {
+  it('of another owner is answered like an unknown one', async () => {
     const { local, url, credentials, errors } = await download()
     const bob = { Authorization: 'Bearer bob', 'Mcp-Session-Id': 's1' }
     const ask = (id: string, headers: Record<string, string>) =>
@@ -377,7 +377,7 @@ describe('a download URL', () => {
     expect(errors).toEqual([])
   })
 
-  it('without its session is unknown, like one that was never made out', async () => {
+  it('without its session is answered like an unknown one', async () => {
     const { local, url, credentials } = await download()
     const without = await whole(fetchUrl(local, { authorization: 'Bearer alice' }))
     const never = await whole(
@@ -423,7 +423,7 @@ describe('a download URL', () => {
     expect(endpoint.requests.length).toBe(before)
   })
 
-  it('leaves OPTIONS to the application', async () => {
+  it('passes OPTIONS on to the application', async () => {
     const { local } = await download(
       {},
       {
@@ -434,7 +434,7 @@ describe('a download URL', () => {
     expect((await whole(fetchUrl(local, {}, 'OPTIONS'))).status).toBe(204)
   })
 
-  it('asks the endpoint again, in the name of the session that it was made out in', async () => {
+  it('makes the middleware ask the endpoint for permission again, in the session of the POST', async () => {
     let isRevoked = false
     const { local, endpoint, credentials } = await download(
       {},
@@ -475,7 +475,7 @@ describe('a download URL', () => {
     ])
   })
 
-  it('made out at 2026-07-28 asks as that revision does, though its GET says nothing of it', async () => {
+  it('of a POST at 2026-07-28 makes it ask as that revision does', async () => {
     const endpoint = rawEndpoint(call => answerJson(call, { capabilities: {} }))
     const { url } = await serve(endpoint, {
       resources: { open: () => ({ path: file }), mode: 'download', publicUrl: PUBLIC }
@@ -544,7 +544,7 @@ describe('a download URL', () => {
     )
   })
 
-  it('is JSON where the resource is: at its own URL there is nothing to mistake it for', async () => {
+  it('gives a resource of type JSON as it is', async () => {
     const { local, result, credentials } = await download({
       open: () => ({ body: Buffer.from('{}'), mimeType: 'application/json' })
     })

@@ -219,7 +219,7 @@ describe('a provider that', () => {
     expect([signals[0]!.aborted, errors.length]).toEqual([true, 1])
   })
 
-  it('gives a resource that is none has its stream destroyed', async () => {
+  it('gives an invalid resource has its stream destroyed', async () => {
     const { source } = endless()
     const destroyed = closed(source)
     const { ask } = await serveResources(() => ({ body: source, size: -1 }))
@@ -237,7 +237,7 @@ describe('a provider that', () => {
   })
 })
 
-describe('what comes too late', () => {
+describe('a body that comes after the timeout and cannot be cancelled', () => {
   const failing = () => {
     throw new Error('while it is let go')
   }
@@ -245,7 +245,7 @@ describe('what comes too late', () => {
     ['a web stream that cannot be cancelled', { getReader() {}, cancel: failing }],
     ['a web stream whose cancel promises nothing', { getReader() {}, cancel() {} }],
     ['a stream of Node that cannot be destroyed', { pipe() {}, on() {}, destroy: failing }]
-  ])('%s, takes nothing with it', async (_what, body) => {
+  ])('%s, causes no unhandled rejection', async (_what, body) => {
     const late = gate<Resource>()
     const rejected: unknown[] = []
     const onRejected = (error: unknown): unknown => rejected.push(error)
@@ -488,7 +488,7 @@ describe('a client that', () => {
     await streams.close({ drain: 600_000 })
   })
 
-  it('gets everything is not one that has left', async () => {
+  it('gets everything does not have its signal aborted', async () => {
     const contexts: ResourceContext[] = []
     const { ask } = await serveResources(
       (_uri, context) => (contexts.push(context), { body: Buffer.from('x') })
@@ -498,7 +498,7 @@ describe('a client that', () => {
     expect(contexts[0]!.signal.aborted).toBe(false)
   })
 
-  it('takes one large piece slowly is waited for, as long as it takes some of it', async () => {
+  it('reads one large chunk slowly is waited for while it reads some of it within each `timeout`', async () => {
     const size = 32 * MEBIBYTE
     const { ask, errors } = await serveResources({
       open: () => ({ body: Readable.from([Buffer.alloc(size, 7)]), size }),
@@ -516,7 +516,7 @@ describe('a client that', () => {
     expect([await ended, errors]).toEqual(['end', []])
   })
 
-  it('stalls holds its source back, costs no memory, and is let go in the end', async () => {
+  it('stops reading pauses its source, costs no memory, and is disconnected after `timeout`', async () => {
     const { source, given } = endless()
     const { ask, errors } = await serveResources({ open: () => ({ body: source }), timeout: 300 })
     const response = await ask('a:1')
@@ -531,7 +531,7 @@ describe('a client that', () => {
   })
 })
 
-it('an answer that somebody in front has given meanwhile stays whole', async () => {
+it('an answer that a middleware in front has begun meanwhile stays whole', async () => {
   const { source } = endless()
   const asked = gate<ServerResponse>()
   const late = gate<Resource>()
@@ -580,7 +580,7 @@ it('a dozen requests on one connection cost no listener each', async () => {
   expect(Math.max(...listeners)).toBeLessThan(10)
 })
 
-it('requests that are pipelined are looked at one after another, and let go when their client leaves', async () => {
+it('pipelined requests are handled one after another, and dropped when their client leaves', async () => {
   const opened: string[] = []
   const { source } = endless()
   const { url, headers, errors, streams } = await serveResources({

@@ -75,21 +75,21 @@ const SWAPS: [what: string, uri: string, happen: () => Promise<void>][] = [
   ['for a folder', 'files:///a.txt', () => swap('a.txt', path => mkdir(path))]
 ]
 
-describe('a file that is swapped', () => {
+describe('a path whose file is replaced while it is requested', () => {
   it.each(SWAPS)('%s is not found', async (_what, uri, happen) => {
     const { ask, errors } = await serveResources(swapping(happen))
     expect(await errorOf(ask(uri))).toEqual({ ...NOT_FOUND, data: { uri } })
     expect(errors).toEqual([])
   })
 
-  it('for a hidden one is not found', async () => {
+  it('by a hidden file is not found', async () => {
     await writeFile(join(folder, '.env'), 'SECRET')
     const happen = () => swap('a.txt', path => symlink(join(folder, '.env'), path))
     const { ask } = await serveResources(swapping(happen))
     expect(await errorOf(ask('files:///a.txt'))).toMatchObject(NOT_FOUND)
   })
 
-  it('for another file of the folder is that one, whole, with its own facts', async () => {
+  it('by another file of the folder gives that one, whole, with its own size and validator', async () => {
     const { ask } = await serveResources(
       swapping(() => swap('a.txt', path => writeFile(path, 'public too')))
     )
@@ -97,7 +97,7 @@ describe('a file that is swapped', () => {
     expect([text, headers['content-length']]).toEqual(['public too', '10'])
   })
 
-  it('for a FIFO, time and again, leaves the threads that read files alone', async () => {
+  it('by a FIFO, again and again, blocks no thread of the file system pool', async () => {
     const { ask } = await serveResources(
       swapping(() => swap('a.txt', path => spawnSync('mkfifo', [path])).catch(() => undefined))
     )
@@ -109,7 +109,7 @@ describe('a file that is swapped', () => {
     expect(await readFile(join(folder, 'sub/a.txt'), 'utf8')).toBe('public')
   })
 
-  it('while it is sent stays what it was', async () => {
+  it('while it is being sent goes on with the first file', async () => {
     const content = testBytes(24 * 1024 * 1024)
     await writeFile(join(folder, 'large'), content)
     const { ask } = await serveResources(fileResources(folder, { baseUri: 'files:///' }))

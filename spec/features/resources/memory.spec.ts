@@ -24,7 +24,7 @@ beforeAll(async () => {
 afterAll(() => rm(folder, { recursive: true }))
 
 describe('a large file', () => {
-  it('arrives whole at a client that stops and goes', async () => {
+  it('arrives whole at a client that reads with pauses', async () => {
     const { ask } = await serveResources(() => ({ path: file }))
     const response = await ask('a:1')
     response.response.on('data', () => {
@@ -47,7 +47,7 @@ describe('a large file', () => {
     expect([status, sha256(bytes)]).toEqual([206, sha256(CONTENT.subarray(1_000_001, 20_000_003))])
   })
 
-  it('is not changed under the hands of what logs responses in front', async () => {
+  it('is not changed in the buffers that a logger in front has been given', async () => {
     const chunks: Uint8Array[] = []
     const logger: RequestHandler = (req, res, next) => {
       const { write } = res

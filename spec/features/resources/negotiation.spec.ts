@@ -202,7 +202,7 @@ describe('an answer is left alone', () => {
     )
   })
 
-  it('but for its mark, however deeply it is nested', async () => {
+  it('but for the added `streamable`, however deeply it is nested', async () => {
     const deep = `${'['.repeat(20_000)}${']'.repeat(20_000)}`
     const body = `{"jsonrpc":"2.0","id":3,"result":{"resources":[{"uri":"a:1","x":${deep}}]}}`
     const { url } = await serve(
@@ -425,13 +425,13 @@ describe('a client', () => {
       })
   })
 
-  it('that says more of itself than is worth keeping is refused', async () => {
+  it('that declares more than may be kept is refused', async () => {
     const { url, headers } = await serveResources(OPEN)
     const error = await errorOf(ask(url, headers, { resourceStreaming: {}, x: 'x'.repeat(20_000) }))
     expect(error).toMatchObject({ code: -32602, message: expect.stringContaining('_meta') })
   })
 
-  it('that nests it deeper than can be written is refused too', async () => {
+  it('that nests its declaration too deeply is refused', async () => {
     const { url, headers, errors } = await serveResources(OPEN)
     const deep = `${'['.repeat(20_000)}${']'.repeat(20_000)}`
     const params = `{"uri":"a:1","_meta":{"io.modelcontextprotocol/x":${deep}}}`

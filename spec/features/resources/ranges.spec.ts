@@ -184,7 +184,7 @@ it.each<[kind: string, resource: Resource]>([
   ['bytes', { body: Buffer.alloc(0) }],
   ['a function of a range', { size: 0, range: () => Buffer.alloc(0) }]
 ])(
-  'the end of nothing, of %s, is nothing; its first byte is not there',
+  'a suffix range of an empty resource, of %s, gives 200; its first byte gives 416',
   async (_kind, resource) => {
     const { ask } = await serveResources(() => resource)
     const { status, bytes, headers } = await whole(ask('a:1', { range: 'bytes=-5' }))
@@ -194,8 +194,8 @@ it.each<[kind: string, resource: Resource]>([
   }
 )
 
-describe('of a stream', () => {
-  it('there are none: the whole comes, and says so', async () => {
+describe('ranges of a resource that is given as a stream', () => {
+  it('are ignored: the whole comes, with `Accept-Ranges: none`', async () => {
     const { ask } = await serveResources(() => ({
       body: Readable.from([CONTENT]),
       size: SIZE,
@@ -206,7 +206,7 @@ describe('of a stream', () => {
     expect(response.bytes.equals(CONTENT)).toBe(true)
   })
 
-  it('that can be opened anywhere too, the whole comes from the stream and parts from the function', async () => {
+  it('are read by the function `range` where there is one', async () => {
     const asked: string[] = []
     const { ask } = await serveResources(() => ({
       size: SIZE,
@@ -221,7 +221,7 @@ describe('of a stream', () => {
   })
 })
 
-it('a part is found by the size of the whole, which the client’s limit goes by', async () => {
+it('the client’s limit applies to the size of the whole, also for a part', async () => {
   const { ask } = await serveResources(() => ({ path: file }), {
     capabilities: { resourceStreaming: { maxStreamSize: SIZE - 1 } }
   })

@@ -12,7 +12,7 @@ describe('a redirect', () => {
   it.each([
     ['a string', TARGET],
     ['a URL', new URL(TARGET)]
-  ])('by %s is a 302, and nobody keeps it', async (_kind, redirect) => {
+  ])('by %s is a 302 that may not be cached', async (_kind, redirect) => {
     const { ask } = await serveResources(() => ({ redirect }))
     const response = await whole(ask('onedrive:///documents/quarterly-report.pptx'))
     expect([response.status, response.text]).toEqual([302, ''])
@@ -26,7 +26,7 @@ describe('a redirect', () => {
       expect(response.headers[name]).toBeUndefined()
   })
 
-  it('is one in download mode as well: the bytes are not ours to send', async () => {
+  it('is a redirect in download mode as well', async () => {
     const { ask } = await serveResources({
       open: () => ({ redirect: TARGET }),
       mode: 'download',
@@ -56,13 +56,13 @@ describe('a redirect', () => {
     'file:///etc/passwd',
     'data:,x',
     ''
-  ])('to %j is a fault of the provider', async redirect => {
+  ])('to %j is an internal error of the provider', async redirect => {
     const { ask, errors } = await serveResources(() => ({ redirect }))
     expect(await errorOf(ask('a:1'))).toMatchObject({ code: -32603 })
     expect(errors).toMatchObject([{ cause: { message: expect.stringContaining('`redirect`') } }])
   })
 
-  it('injects nothing into the head', async () => {
+  it('cannot inject header fields', async () => {
     const { ask } = await serveResources(() => ({
       redirect: 'https://storage.example/a\r\nSet-Cookie: a=b'
     }))

@@ -48,7 +48,7 @@ function broken(delivery: TicketDelivery, from: number, to: number, end = SIZE):
 }
 
 describe('a delivery', () => {
-  it('is over once all has been delivered, in whatever parts and order', () => {
+  it('is complete once all has been delivered, in any parts and order', () => {
     const delivery = new TicketDelivery()
     for (const [from, end] of [
       [500, 1000],
@@ -97,7 +97,7 @@ describe('a delivery', () => {
     expect(delivery.isOver(0)).toBe(true)
   })
 
-  it('is followed in a hundred spans apart, and over all the same once they meet', () => {
+  it('is tracked in a hundred separate spans, and complete once they meet', () => {
     const delivery = new TicketDelivery()
     const size = 300
     const at = (i: number) => {
@@ -113,7 +113,7 @@ describe('a delivery', () => {
     expect(delivery.isOver(0)).toBe(true)
   })
 
-  it('is followed in no more spans where cuts show them, either', () => {
+  it('is tracked in no more spans where broken deliveries make them, either', () => {
     const delivery = new TicketDelivery()
     const size = 600
     const at = (from: number, end: number, isWhole: boolean) => {
@@ -142,7 +142,7 @@ describe('several at once', () => {
     expect(delivery.isOver(0)).toBe(true)
   })
 
-  it('for parts apart from each other do not meet', () => {
+  it('for separate parts do not break each other off', () => {
     const delivery = new TicketDelivery()
     const parts = [begin(delivery, 0, 500)!, begin(delivery, 500)!]
     expect(parts.map(({ wasBrokenOff }) => wasBrokenOff)).toEqual([false, false])
@@ -168,7 +168,7 @@ describe('the tail of what was delivered', () => {
     expect(whole(delivery, 2)).toBe(false)
   })
 
-  it('goes forward only, and not for ever from one place', () => {
+  it('may be continued, but not again and again from one place', () => {
     const delivery = new TicketDelivery()
     whole(delivery, 0)
     for (let from = 1; from < 900; from++) expect(whole(delivery, from)).toBe(true)

@@ -148,7 +148,7 @@ describe('a URI', () => {
 })
 
 describe('the list', () => {
-  it('has only what can be had', async () => {
+  it('names only what can be read', async () => {
     const uris = (await fileResources(folder, { baseUri: 'files:///' }).list()).map(
       ({ uri }) => uri
     )

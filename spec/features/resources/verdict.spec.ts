@@ -16,8 +16,8 @@ function counted() {
   return { opened, open: (uri: string) => (opened.push(uri), { body: Buffer.from('secret') }) }
 }
 
-describe('the endpoint’s verdict', () => {
-  it('is asked for with the client’s own credentials, once, by a request of no consequence', async () => {
+describe('the endpoint’s answer to whether a client may have a resource', () => {
+  it('is asked for by one harmless request with the client’s own credentials', async () => {
     const { ask, endpoint } = await serveResources(() => ({ body: Buffer.from('x') }), {
       auth: 'alice'
     })
@@ -118,7 +118,7 @@ describe('the endpoint’s verdict', () => {
     expect(opened).toEqual([])
   })
 
-  it('that breaks off does so for a question that makes no sense, too', async () => {
+  it('that breaks off does so for an invalid request, too', async () => {
     const { ask } = await serveResources(
       { open: () => undefined },
       { script: ({ res }) => void res.destroy() }
@@ -158,7 +158,7 @@ describe('the endpoint’s verdict', () => {
     expect(errors).toEqual([])
   })
 
-  it('comes before a word about what is wrong with the question', async () => {
+  it('comes before any error about the request itself', async () => {
     const { ask } = await serveResources(() => undefined, {
       capabilities: {},
       script: ({ res }) => res.writeHead(401).end()
