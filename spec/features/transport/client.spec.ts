@@ -160,8 +160,8 @@ describe('a client in a new process', () => {
   })
 })
 
-describe('giving up', () => {
-  it('rejects what is open once nobody answers any more', async () => {
+describe('giving up calls', () => {
+  it('rejects open calls once no server can be reached any more', async () => {
     const { url, log, proxy, sockets } = await serveWires('v1')
     const { call, client } = await connectWire('v1', url, { maxRetries: 2 })
     const closed = new Promise<void>(resolve => (client.onclose = resolve))
@@ -173,7 +173,7 @@ describe('giving up', () => {
     await closed
   })
 
-  it('rejects what is open where the server knows nothing of it, and runs nothing again', async () => {
+  it('rejects open calls that the server does not know any more, and runs none again', async () => {
     const lost = await serveWires('v1')
     const fresh = await serveWires('v1')
     let url = lost.url
@@ -225,7 +225,7 @@ describe('giving up', () => {
     expect(log).toEqual([])
   })
 
-  it('rejects what is open once every wire is lost before it has brought anything new', async () => {
+  it('rejects open calls once maxRetries connections are lost without anything new', async () => {
     const { url, log, sockets } = await serveWires('v1')
     const { call } = await connectWire('v1', url, { maxRetries: 3, maxPayload: 4000 })
     await expect(call('count', { key: 'a', n: 1, size: 5000 })).rejects.toThrow('retries exhausted')
@@ -233,7 +233,7 @@ describe('giving up', () => {
     expect(log.executions('a')).toBe(1)
   })
 
-  it('rejects what is open where wires open, and no server answers on them', async () => {
+  it('rejects open calls where connections open, and no server answers on them', async () => {
     jest.useFakeTimers()
     try {
       const STREAM = 'S'.repeat(21)
@@ -277,12 +277,12 @@ describe('giving up', () => {
     expect(sockets).toHaveLength(1 + 3)
   })
 
-  it("begins with the first wire: one that does not open is the caller's to hear of", async () => {
+  it('rejects connect() where the first connection does not open', async () => {
     const url = `ws://127.0.0.1:${await freePort()}`
     await expect(connectWire('v1', url)).rejects.toThrow('ECONNREFUSED')
   })
 
-  it('takes no bad option', () => {
+  it('throws for invalid options', () => {
     const connect = () => new WebSocketTransport(undefined as never)
     expect(() => reconnectingTransport(connect, { maxRetries: -1 })).toThrow(
       'reconnectingTransport: option `maxRetries` must be a number, 0 or more'
@@ -294,8 +294,8 @@ describe('giving up', () => {
   })
 })
 
-describe('closing', () => {
-  it('waits neither for a wire that takes nothing, nor for a message that it has not taken', async () => {
+describe('close()', () => {
+  it('does not wait for a connection that accepts no bytes, nor for a message on its way', async () => {
     const { url } = await serveWires('v1')
     let isStuck = false
     const { client, transport } = await connectWire('v1', url, {
@@ -311,7 +311,7 @@ describe('closing', () => {
     await stuck
   })
 
-  it('a wire before it is open leaves nothing', async () => {
+  it('of a connection that is not open yet leaves nothing behind', async () => {
     const { url, sockets } = await serveWires('v1')
     const transport = reconnectingTransport(() => new WebSocketTransport(new WebSocket(url)))
     const started = transport.start()
@@ -324,8 +324,8 @@ describe('closing', () => {
   })
 })
 
-describe('a wire that is lost while it opens', () => {
-  it('is no wire', async () => {
+describe('a connection that is lost while it opens', () => {
+  it('counts as not opened', async () => {
     const wires: TransportLike[] = []
     const lostAtOnce = [2, 3, 5]
     const connect = () => {
@@ -347,7 +347,7 @@ describe('a wire that is lost while it opens', () => {
     await expect(reconnectingTransport(connect).start()).rejects.toThrow('lost')
   })
 
-  it('is given up where nothing comes of it, and closed where it comes later', async () => {
+  it('is given up after idleTimeout, and closed where it opens later', async () => {
     const late = gate<TransportLike>()
     let isClosed = false
     const wire: TransportLike = {
@@ -362,8 +362,8 @@ describe('a wire that is lost while it opens', () => {
   })
 })
 
-describe('what comes twice', () => {
-  it('is handed up once', async () => {
+describe('a message that comes twice', () => {
+  it('is given to the client once', async () => {
     const wire: TransportLike = {
       start: async () => undefined,
       send: async () => undefined,
@@ -416,8 +416,8 @@ describe('what is no message', () => {
   })
 })
 
-describe('what may not have arrived', () => {
-  it('is asked after, before it grows without bound', async () => {
+describe('a message that may not have arrived', () => {
+  it('is asked after by stream/poll before too many are kept', async () => {
     const { url, servers } = await serveWires('v1')
     const sent: string[] = []
     const { client } = await connectWire('v1', url, {
@@ -445,7 +445,7 @@ describe('what may not have arrived', () => {
     expect(sent.slice(before).filter(method => method === 'notifications/progress')).toEqual([])
   })
 
-  it('is sent again; so is a request without a stream, for the server to say what came of it', async () => {
+  it('is sent again on the next connection, as is a request without a stream', async () => {
     const wires: TransportLike[] = []
     const sent: Json[][] = []
     const nextWire = (): TransportLike => {
@@ -497,7 +497,7 @@ describe('what may not have arrived', () => {
     await transport.close()
   })
 
-  it('is not sent again where something has arrived that was sent later', async () => {
+  it('is not sent again where the answer to a later message has come', async () => {
     const { url, proxy, sockets } = await serveWires('v1')
     const sent: string[] = []
     const { client } = await connectWire('v1', url, {
@@ -524,7 +524,7 @@ describe('what may not have arrived', () => {
 })
 
 describe('silence', () => {
-  it('about what is asked is a loss, too, whatever else comes', async () => {
+  it('after a reconnection is a loss also while other messages come', async () => {
     const wires: TransportLike[] = []
     const transport = reconnectingTransport(
       () => {
@@ -551,7 +551,7 @@ describe('silence', () => {
     await transport.close()
   })
 
-  it('is a loss, once the server does not answer that it is there', async () => {
+  it('is a loss once the server does not answer a ping', async () => {
     const { url, log, proxy, sockets } = await serveWires('v1')
     const { call } = await connectWire('v1', url, { idleTimeout: 500 })
     const called = call('count', { key: 'a', n: 1, paced: true })
@@ -562,7 +562,7 @@ describe('silence', () => {
     expect(await called).toEqual({ text: 'counted to 1', steps: [1] })
   })
 
-  it('is none where there is just nothing to say', async () => {
+  it('is no loss where the server answers pings', async () => {
     stopTheClock()
     try {
       const { url, log, sockets } = await serveWires('v1')

@@ -135,7 +135,7 @@ describe('a client that declares streams', () => {
     expect(bare(await other.messages.nth(1))).toBe('notifications/tools/list_changed')
   })
 
-  it('takes over from a wire that seems open still', async () => {
+  it('takes over from a connection that seems open still', async () => {
     const { url, log } = await serveWires('v1')
     const wire = await openSession(url)
     const streamId = await wire.call(1, 'count', { key: 'a', n: 1, paced: true })
@@ -164,7 +164,7 @@ describe('a client that declares streams', () => {
     expect(errors).toEqual([])
   })
 
-  it('is heard also with the answer to a question that a thousand have followed', async () => {
+  it('may answer a question after a thousand later ones', async () => {
     const { url, servers } = await serveWires('v1')
     const wire = await openSession(url)
     const { server } = servers[0]!
@@ -201,7 +201,7 @@ describe('a client that declares streams', () => {
     expect(log.executions('a')).toBe(1)
   })
 
-  it('may send what is nested more deeply than can be written again, and is answered', async () => {
+  it('gets an answer also to a message that is nested too deeply to be written again', async () => {
     const { url, log, servers } = await serveWires('v1')
     const wire = await openSession(url)
     const errors: Error[] = []
@@ -241,8 +241,8 @@ describe('a client that declares streams', () => {
   })
 })
 
-describe('a client that declares streams late', () => {
-  it('is answered what it had asked before, and may answer what it was asked', async () => {
+describe('a client that sends requests before it declares streams', () => {
+  it('gets the responses to those, and may answer earlier questions', async () => {
     const { url, log } = await serveWires('v1')
     const wire = await openWire(url)
     // All in one go: the answer to the first is made when the second has come in.
@@ -264,7 +264,7 @@ describe('a client that declares streams late', () => {
 })
 
 describe('a client that declares nothing', () => {
-  it('sees nothing of streams, and takes its session with it', async () => {
+  it('sees nothing of streams, and its session ends with its connection', async () => {
     const { url, log, closed, transports } = await serveWires('v1')
     const wire = await openSession(url, {})
     wire.send(
@@ -284,7 +284,7 @@ describe('a client that declares nothing', () => {
     expect(log.aborted('a')).toBe(1)
   })
 
-  it('leaves the sending to the transport: its options, and what it has to say', async () => {
+  it('has messages sent by the wrapped transport, with its options and errors', async () => {
     const sent: unknown[][] = []
     const failure = new Error('cannot be sent')
     const transport = resumableTransport(
@@ -494,7 +494,7 @@ describe('bad input', () => {
     }
   )
 
-  it('without an id has null for one', async () => {
+  it('without an id is answered with the id null', async () => {
     const { url } = await serveWires('v1')
     const wire = await openSession(url)
     wire.send(notification('stream/resume', { streamId: 'nobody' }))
@@ -541,7 +541,7 @@ describe('limits', () => {
     )
   })
 
-  it('a slow wire is given no more than it takes, and everything in the end', async () => {
+  it('a slow connection gets no more at once than it accepts, and everything in the end', async () => {
     const streams = mcpStreams()
     closeLater(() => streams.close({ drain: 0 }))
     const taken: number[] = []
@@ -576,7 +576,7 @@ describe('limits', () => {
     await transport.close()
   })
 
-  it('a slow wire is given of all its streams in turn', async () => {
+  it('a slow connection gets messages of all its streams in turn', async () => {
     const streams = mcpStreams()
     closeLater(() => streams.close({ drain: 0 }))
     const [texts, waiting]: [string[], (() => void)[]] = [[], []]
@@ -613,7 +613,7 @@ describe('limits', () => {
     await transport.close()
   })
 
-  it('a wire that takes nothing is given no more, however often a stream is resumed on it', async () => {
+  it('a connection that accepts nothing gets no more, however often a stream is resumed on it', async () => {
     const streams = mcpStreams()
     closeLater(() => streams.close({ drain: 0 }))
     const sent: Json[] = []
@@ -640,7 +640,7 @@ describe('limits', () => {
     await transport.close()
   })
 
-  it('a wire whose client asks on, and takes no answer, is closed, and what it held is given back', async () => {
+  it('a connection whose client sends requests and reads no responses is closed, and its memory freed', async () => {
     const streams = mcpStreams()
     closeLater(() => streams.close({ drain: 0 }))
     let held = 0
@@ -665,7 +665,7 @@ describe('limits', () => {
     await transport.close()
   })
 
-  it('a wire that stays forgets the sessions that came back on it when they end', async () => {
+  it('a connection forgets the sessions that were resumed on it when they end', async () => {
     setFlagsFromString('--expose-gc')
     const collectGarbage = runInNewContext('gc') as () => void
     const streams = mcpStreams()
@@ -698,7 +698,7 @@ describe('limits', () => {
     await staying.session.deref()?.close()
   })
 
-  it('without room, a session is what it would be without us', async () => {
+  it('without room for its streams, a session works as without the middleware', async () => {
     const { url, closed } = await serveWires('v1', { maxStreams: 1 })
     const first = await openSession(url)
     const second = await openWire(url)
@@ -711,8 +711,8 @@ describe('limits', () => {
   })
 })
 
-describe('a transport that breaks its word', () => {
-  it('is lost, and does no harm', async () => {
+describe('a transport that throws in `send` and `close`', () => {
+  it('is treated as lost, and does no harm', async () => {
     const errors: unknown[] = []
     const wire: TransportLike = {
       start: async () => undefined,
@@ -759,22 +759,25 @@ describe('the end of the process', () => {
   it.each([
     ['before', {}],
     ['when', { drain: 0 }]
-  ])('leaves the wire of a call that is not kept, %s the time is up', async (_, options) => {
-    const { url, streams, log } = await serveWires('v1')
-    const lost = await openSession(url)
-    const { streamId } = (await lost.find(isCreate)).params.stream
-    await lost.drop()
-    const plain = await openSession(url, {})
-    plain.send(callTool(1, 'count', { key: 'a', n: 1, paced: true }))
-    await log.calls.nth(1)
-    plain.send(notification('stream/resume', { streamId }))
-    await plain.find(isCreate)
-    await streams.close(options)
-    log.release('a', 2)
-    expect(await Promise.race([plain.response(1), plain.closed])).toMatchObject({
-      result: { content: [{ text: 'counted to 1' }] }
-    })
-  })
+  ])(
+    'keeps the connection of a call that is not recorded, %s the time is up',
+    async (_, options) => {
+      const { url, streams, log } = await serveWires('v1')
+      const lost = await openSession(url)
+      const { streamId } = (await lost.find(isCreate)).params.stream
+      await lost.drop()
+      const plain = await openSession(url, {})
+      plain.send(callTool(1, 'count', { key: 'a', n: 1, paced: true }))
+      await log.calls.nth(1)
+      plain.send(notification('stream/resume', { streamId }))
+      await plain.find(isCreate)
+      await streams.close(options)
+      log.release('a', 2)
+      expect(await Promise.race([plain.response(1), plain.closed])).toMatchObject({
+        result: { content: [{ text: 'counted to 1' }] }
+      })
+    }
+  )
 
   it('tells the others when the time is up', async () => {
     const { url, streams } = await serveWires('v1')

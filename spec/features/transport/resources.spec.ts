@@ -174,7 +174,7 @@ describe('a download URL of a wire', () => {
   })
 })
 
-describe('a wire that takes nothing', () => {
+describe('a connection that accepts nothing', () => {
   class Broken extends WebSocketTransport {
     override send(...args: Parameters<WebSocketTransport['send']>): Promise<void> {
       const isAnswer = JSON.stringify(args[0]).includes('downloadUrl')
@@ -182,7 +182,7 @@ describe('a wire that takes nothing', () => {
     }
   }
 
-  it('is told to `onerror` where it should have had the answer, and ends no process', async () => {
+  it('is reported to `onerror`, and causes no unhandled rejection', async () => {
     const unhandled: unknown[] = []
     const listener = (reason: unknown): unknown => unhandled.push(reason)
     process.on('unhandledRejection', listener)
@@ -221,7 +221,7 @@ describe('an error on a wire', () => {
   })
 })
 
-it('is the error of the server where its provider asks for something and lets that through', async () => {
+it('an error of `askEndpoint` that the provider does not catch is the answer', async () => {
   const { wire, errors } = await serveBoth({
     resources: { open: (_uri, { askEndpoint }) => askEndpoint('none').then(() => undefined) }
   })
@@ -276,7 +276,7 @@ describe('a request for a resource that is being opened', () => {
     expect(signal.aborted).toBe(true)
   })
 
-  it('is refused where twenty others are', async () => {
+  it('is refused where twenty others are being opened', async () => {
     const { opened, resources } = opening()
     const { wire } = await serveBoth({ resources })
     for (let id = 1; id <= 20; id++) wire.send(request(id, 'resources/stream', { uri: URI }))
@@ -291,7 +291,7 @@ describe('a request for a resource that is being opened', () => {
   })
 })
 
-it('what can be streamed is marked in a list, however many lists were cancelled before', async () => {
+it('streamable resources are marked in a list, however many lists were cancelled before', async () => {
   const { wire, servers } = await serveBoth()
   const { server } = servers[0]!
   let asked = 0

@@ -137,7 +137,7 @@ describe.each([
     ])
   })
 
-  it('is asked again on the next wire what it has not answered, and heard once', async () => {
+  it('gets an unanswered question again on the next connection, and its answer counts once', async () => {
     const { url, log, servers } = await serve({ resumeTokens: { after: 5000 } })
     const wire = await openSession(url, capabilities)
     const [mcp] = servers
@@ -203,7 +203,7 @@ describe.each([
     expect(streams.stats().calls).toBe(0)
   })
 
-  it('that leaves before it has a token is as one without', async () => {
+  it('that leaves before it has a token has its call cancelled as without tokens', async () => {
     const { url, log, closed } = await serve({
       resumeTokens: { after: 20_000 },
       resumeInterval: { min: 0, max: 0.1 }

@@ -89,7 +89,7 @@ function startClient(...args: string[]): ClientProcess {
 }
 
 describe.each(['v1', 'v2'] as const)('with a server of the official SDK, %s', version => {
-  it('a new process goes on where the killed one stopped, and the tool runs once', async () => {
+  it('a new client process goes on where a killed one stopped, and the tool runs once', async () => {
     const { path, log, streams, sockets, gone } = await serveUnixSocket(version)
     const first = startClient(path)
     // Behind the stream of the handshake, that of the call.
