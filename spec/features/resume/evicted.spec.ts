@@ -120,7 +120,7 @@ describe('a cursor behind the events that are kept', () => {
     }
   )
 
-  it('is told again to who has not got it: the wire may have been cut on it', async () => {
+  it('gets its error again where the connection was cut while the error was sent', async () => {
     const { url, id } = await evicted('call')
     const lost = await resumeAtEndpoint(url, `${id}.2`)
     const primer = await lost.next()
@@ -134,7 +134,7 @@ describe('a cursor behind the events that are kept', () => {
     }
   })
 
-  it('leaves alone who follows the stream and has everything', async () => {
+  it('does not affect a client that is connected and has everything', async () => {
     const { streamUrl, url, id, following, running } = await evicted()
     await resume(streamUrl, `${id}.1`)
     await resumeAtEndpoint(url, `${id}.1`)
@@ -149,7 +149,7 @@ describe('a cursor behind the events that are kept', () => {
     expect(numbers(resumed.messages())).toEqual(['result'])
   })
 
-  it('of a listen channel goes on with what is kept: there is no call that an error could go to', async () => {
+  it('of a listen channel goes on with the events that are kept, as there is no call to fail', async () => {
     const { url, calls } = await mountScript(running => running.open(), { maxStreamBytes: 4096 })
     const listening = await get(url, MODERN)
     const running = await calls.nth(1)
@@ -167,7 +167,7 @@ describe('a cursor behind the events that are kept', () => {
 })
 
 describe('a stream whose time is over', () => {
-  it('is 410 on the stream URL for who misses some of it, and 204 for who has all', async () => {
+  it('answers 410 on the stream URL where events are missing, and 204 where none is', async () => {
     const { streamUrl, id, last } = await expired()
     for (const cursor of [undefined, `${id}.0.1`, `${id}.${last - 1}`]) {
       const refused = await resume(streamUrl, cursor)
@@ -177,7 +177,7 @@ describe('a stream whose time is over', () => {
     expect((await resume(streamUrl, `${id}.${last}`)).status).toBe(204)
   })
 
-  it('is an error for the request id on the endpoint for who misses some of it, and then 204', async () => {
+  it('answers an error for the request id on the endpoint where events are missing, and then 204', async () => {
     const { url, id, last } = await expired()
     const told = await resumeAtEndpoint(url, `${id}.${last - 1}`)
     expect(told.status).toBe(200)
@@ -190,12 +190,12 @@ describe('a stream whose time is over', () => {
     expect((await resumeAtEndpoint(url, `${id}.${last - 1}`)).status).toBe(200)
   })
 
-  it('is 204 on the endpoint for who has all of it', async () => {
+  it('answers 204 on the endpoint where no event is missing', async () => {
     const { url, id, last } = await expired()
     expect((await resumeAtEndpoint(url, `${id}.${last}`)).status).toBe(204)
   })
 
-  it('is an error for each request of a batch', async () => {
+  it('answers an error for each request of a batch', async () => {
     const endpoint = rawEndpoint(running => {
       emitNotes(running, 1, 1)
       for (const { id } of running.message) running.emit({ jsonrpc: '2.0', id, result: {} })

@@ -69,7 +69,7 @@ function sequencesOf(stream: OpenStream): number[] {
 const LIMITS = { maxStreamBytes: 2 ** 30, maxBytes: 2 ** 30 }
 const SEEDS = [1, 2]
 
-describe('a stream that grows as fast as the process can append', () => {
+describe('a stream that the endpoint writes as fast as it can', () => {
   it.each(SEEDS)(
     'gives each event once to a client that is cut off again and again (seed %d)',
     async seed => {
@@ -131,7 +131,7 @@ describe('a stream that grows as fast as the process can append', () => {
     }
   )
 
-  it('is the same for twenty streams at once, each with a client of its own', async () => {
+  it('is resumed correctly, also twenty at once, each with a client of its own', async () => {
     const { url } = await mountScript(async running => {
       running.open()
       for (let n = 1; n <= 400;) {

@@ -125,7 +125,7 @@ describe('every stream', () => {
     expect(new Set(streams.map(streamIdOf)).size).toBe(20)
   })
 
-  it('is the only thing that gets a link: JSON and other answers pass as they are', async () => {
+  it('is the only response with a link: JSON and other responses have none', async () => {
     const { url } = await mountScript(({ res }) => {
       res.setHeader('Link', '</docs>; rel="help"')
       res.setHeader('Content-Type', 'application/json')
@@ -138,7 +138,7 @@ describe('every stream', () => {
   })
 })
 
-describe('the target', () => {
+describe('the target of the stream link', () => {
   it.each([
     ['', ''],
     ['?tenant=a', 'tenant=a&'],
@@ -346,16 +346,19 @@ describe('a hostile client or proxy', () => {
     referer: 'https://evil.example/'
   }
 
-  it.each(Object.entries(HOSTILE))('cannot bend the target by %s', async (name, value) => {
-    const app = (streams: ReturnType<typeof mcpStreams>) =>
-      express().set('trust proxy', true).use('/mcp', streams).all('/mcp', brief())
-    const { url } = await start(app)
-    const stream = await call(`${url}/mcp`, { [name]: value })
-    await stream.ended
-    expect(stream.headers['link']).toMatch(STREAM_LINK)
-  })
+  it.each(Object.entries(HOSTILE))(
+    'cannot change the origin or the path of the link by %s',
+    async (name, value) => {
+      const app = (streams: ReturnType<typeof mcpStreams>) =>
+        express().set('trust proxy', true).use('/mcp', streams).all('/mcp', brief())
+      const { url } = await start(app)
+      const stream = await call(`${url}/mcp`, { [name]: value })
+      await stream.ended
+      expect(stream.headers['link']).toMatch(STREAM_LINK)
+    }
+  )
 
-  it('cannot bend the target by all of them at once, and the stream resumes', async () => {
+  it('cannot change the origin or the path of the link by all headers at once', async () => {
     const { url } = await start(streams =>
       express().set('trust proxy', true).use('/mcp', streams).all('/mcp', brief())
     )
@@ -371,7 +374,7 @@ describe('a hostile client or proxy', () => {
   it.each([
     ['an absolute request target', 'http://evil.example/mcp?a=1'],
     ['a target that looks like a host', '//evil.example/mcp?a=1']
-  ])('cannot bend the target by %s', async (_name, path) => {
+  ])('cannot change the origin or the path of the link by %s', async (_name, path) => {
     const endpoint = brief()
     const { port } = await start(
       streams => (req, res) => streams(req, res, () => void endpoint(req, res))
@@ -390,7 +393,7 @@ describe('a hostile client or proxy', () => {
     expect(link).toMatch(/^<\?a=1&stream=[A-Za-z0-9_-]{21}>; rel="stream"$/)
   })
 
-  it('cannot add a link of its own by the query', async () => {
+  it('cannot add another link by the query', async () => {
     const { url } = await mount(brief())
     const stream = await openStream(`${url}?x=%3E;rel=%22stream%22,%3Chttp://evil.example/`, {
       body: callTool(1, 'any'),

@@ -54,10 +54,10 @@ async function parked(): Promise<void> {
   while (mounted.streams.stats().connections > 0) await new Promise(setImmediate)
 }
 
-describe('a fresh GET', () => {
+describe('a GET without Last-Event-ID', () => {
   beforeEach(startSession)
 
-  it('re-attaches the parked channel: what was sent between arrives once, and the endpoint sees one GET', async () => {
+  it('attaches to the listen channel of its session: what was sent meanwhile arrives once, and the endpoint gets no second GET', async () => {
     const { url, streams } = mounted
     const first = await listenOn(url)
     await notify(1)
@@ -78,7 +78,7 @@ describe('a fresh GET', () => {
     expect(streams.stats()).toMatchObject({ live: 1, connections: 1, resumes: 1 })
   })
 
-  it('takes a channel over whose wire is dead, and gets all that this one may not have got', async () => {
+  it('takes over a channel whose connection is dead, with all that may not have arrived there', async () => {
     const { url, port } = mounted
     const proxy = await createCutProxy({
       target: port,
@@ -100,7 +100,7 @@ describe('a fresh GET', () => {
     expect(errors).toEqual(ASKED_ONCE)
   })
 
-  it('again and again, never gets a 409, and asks once', async () => {
+  it('may be repeated: it never gets a 409, and the endpoint is asked once', async () => {
     const { url } = mounted
     const got: number[] = []
     for (const n of upTo(6)) {
@@ -117,7 +117,7 @@ describe('a fresh GET', () => {
     expect(errors).toEqual(ASKED_ONCE)
   })
 
-  it('of another session is the endpoint’s own affair', async () => {
+  it('of another session goes to the endpoint', async () => {
     const { url } = mounted
     await listenOn(url)
     const other = await initializeSession(url, '2025-11-25')
@@ -128,7 +128,7 @@ describe('a fresh GET', () => {
     expect(mounted.streams.stats().live).toBe(2)
   })
 
-  it('that does not accept event streams is the endpoint’s to refuse', async () => {
+  it('that does not accept event streams goes to the endpoint', async () => {
     const { url } = mounted
     const first = await listenOn(url)
     const refused = await listenOn(url, { accept: 'application/json' })

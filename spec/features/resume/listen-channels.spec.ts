@@ -41,8 +41,8 @@ async function parked({ streams }: Mounted, connections = 0): Promise<void> {
   while (streams.stats().connections > connections) await new Promise(setImmediate)
 }
 
-describe('an endpoint that allows several', () => {
-  it('opens a channel of its own for each GET, and says something else on each', async () => {
+describe('an endpoint that allows several listen channels per session', () => {
+  it('is asked for a new channel by each GET, and each channel has its own messages', async () => {
     const { endpoint, listen, streams } = await scene(opens)
     const both = [await listen(), await listen()]
     expect(new Set(both.map(streamIdOf)).size).toBe(2)
@@ -54,7 +54,7 @@ describe('an endpoint that allows several', () => {
     expect(streams.stats()).toMatchObject({ listening: 2, connections: 2, resumes: 0 })
   })
 
-  it('keeps each for a client that comes back by its id', async () => {
+  it('has each channel kept for a client that comes back with an event id', async () => {
     const { endpoint, listen } = await scene(opens)
     const [one, two] = [await listen(), await listen()]
     endpoint.calls[0]!.emit(note(1))
@@ -68,7 +68,7 @@ describe('an endpoint that allows several', () => {
     expect((await one.nextMessage()).params.data).toBe(1)
   })
 
-  it('is not asked for another one while there is something left to say on one that nobody follows', async () => {
+  it('is not asked for another channel while one without a client has messages left', async () => {
     const mounted = await scene(opens)
     const { endpoint, listen } = mounted
     const one = await listen()
@@ -109,8 +109,8 @@ describe('an endpoint that allows several', () => {
   })
 })
 
-describe('an endpoint that allows one', () => {
-  it('is not asked while there is something left to say on its channel', async () => {
+describe('an endpoint that allows one listen channel per session', () => {
+  it('is not asked while its channel has messages left', async () => {
     const mounted = await scene((call, n) => (n === 1 ? opens(call) : refuses(call)))
     const one = await mounted.listen()
     one.destroy()
@@ -122,7 +122,7 @@ describe('an endpoint that allows one', () => {
     expect(mounted.endpoint.calls).toHaveLength(1)
   })
 
-  it('is asked once; nothing of its 409 reaches the client, and its response closes as any', async () => {
+  it('is asked once; its 409 does not reach the client, and its response closes as usual', async () => {
     const heard: string[] = []
     const mounted = await scene((call, n) => {
       if (n === 1) return opens(call)
@@ -152,7 +152,7 @@ describe('an endpoint that allows one', () => {
     expect(endpoint.calls).toHaveLength(2)
   })
 
-  it('may leave its 409 unended: it hears when the client goes', async () => {
+  it('may leave its 409 without an end: it sees the close when the client leaves', async () => {
     const mounted = await scene((call, n) => {
       if (n === 1) return opens(call)
       call.res.writeHead(409)
@@ -210,7 +210,7 @@ describe('an endpoint that allows one', () => {
     expect((await two.nextMessage()).params.data).toBe(1)
   })
 
-  it('attaches who comes back for a channel that is over to the one there is', async () => {
+  it('has a client that comes back for an ended channel attached to the present one', async () => {
     const mounted = await scene((call, n) => (n < 3 ? opens(call) : refuses(call)))
     const { endpoint, listen } = mounted
     const one = await listen()
@@ -241,8 +241,8 @@ describe('an endpoint that allows one', () => {
   })
 })
 
-describe('the SDK', () => {
-  it('complains of a second channel once for all sessions of an owner', async () => {
+describe('the endpoint of the SDK', () => {
+  it('reports a conflict of channels once for all sessions of an owner', async () => {
     const endpoint = sdkV1Stateful()
     const { url, streams } = await mount(endpoint)
     const errors: Error[] = []

@@ -94,7 +94,7 @@ describe.each(WAYS)('by GET of %s with Last-Event-ID', (_name, resumeBy) => {
     }
   )
 
-  it('the id of a primer counts as the event before it, whatever its count', async () => {
+  it('the id of a primer means the event before it', async () => {
     const { url, id, running } = await parked(2)
     const first = await resumeBy(url, id, `${id}.2`)
     const { id: primer } = await first.next()
@@ -151,7 +151,7 @@ describe.each(WAYS)('by GET of %s with Last-Event-ID', (_name, resumeBy) => {
     }
   )
 
-  it('204 again and again, and the events are still there for another cursor', async () => {
+  it('204 may be repeated, and the events are still there for another cursor', async () => {
     const { url, id } = await finished(3)
     for (const _ of upTo(3)) expect((await resumeBy(url, id, `${id}.4`)).status).toBe(204)
     const resumed = await resumeBy(url, id, `${id}.2`)
@@ -159,7 +159,7 @@ describe.each(WAYS)('by GET of %s with Last-Event-ID', (_name, resumeBy) => {
     expect(numbers(resumed.messages())).toEqual([3, 'result'])
   })
 
-  it('the endpoint hears nothing of it: one call, one close', async () => {
+  it('the endpoint sees one call and one close', async () => {
     const { url, id, running, streams } = await parked(1)
     for (const _ of upTo(3)) {
       const resumed = await resumeBy(url, id, `${id}.1`)
@@ -223,7 +223,7 @@ describe('by GET of the stream URL without Last-Event-ID', () => {
   })
 })
 
-describe('a stream that finished while nobody was there', () => {
+describe('a stream that finished without a client', () => {
   it.each(WAYS)('is given to who comes back, by %s', async (_name, resumeBy) => {
     const { url, id, running, streams } = await parked(1)
     while (streams.stats().connections > 0) await new Promise(setImmediate)
@@ -237,7 +237,7 @@ describe('a stream that finished while nobody was there', () => {
 })
 
 describe('HEAD', () => {
-  it('tells what GET would, and follows nothing', async () => {
+  it('has the status and headers of GET, and attaches to nothing', async () => {
     const { url, id, running, streams } = await parked(2)
     const following = await resume(`${url}?stream=${id}`)
     await following.take(3)
@@ -267,7 +267,7 @@ describe('HEAD', () => {
 })
 
 describe('DELETE', () => {
-  it('cancels a live stream: the endpoint sees the close, and nobody resumes it any more', async () => {
+  it('cancels a running stream: the endpoint sees the close, and it cannot be resumed', async () => {
     const { url, id, running, streams } = await parked(2)
     const following = await resume(`${url}?stream=${id}`)
     await following.take(3)
@@ -286,14 +286,14 @@ describe('DELETE', () => {
     expect(streams.stats()).toMatchObject({ live: 0, finished: 0, bytes: 0, connections: 0 })
   })
 
-  it('lets go of a finished one', async () => {
+  it('removes a finished stream', async () => {
     const { url, id, streams } = await finished(3)
     expect(streams.stats().finished).toBe(1)
     await supertest(`${url}?stream=${id}`).delete('').set(MODERN).expect(204)
     expect(streams.stats()).toMatchObject({ finished: 0, bytes: 0 })
   })
 
-  it('of a stream that is nobody’s is 404', async () => {
+  it('of an unknown stream is 404', async () => {
     const { url, calls } = await mountScript(() => {})
     const deleted = await del(`${url}?stream=${'x'.repeat(21)}`, MODERN)
     expect(deleted.status).toBe(404)

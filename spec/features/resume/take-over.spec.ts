@@ -64,7 +64,7 @@ describe.each(WAYS)('a newer connection, by %s,', (_name, back) => {
     expect(numbers(second.messages())).toEqual([2, 3, 4, 5, 'result'])
   })
 
-  it('is followed by a newer one, and so on: only the last goes on', async () => {
+  it('is taken over itself by a newer one: only the last goes on', async () => {
     const { url, calls, streams } = await mountScript(script(1))
     const first = await call(url)
     await first.take(2)
@@ -79,7 +79,7 @@ describe.each(WAYS)('a newer connection, by %s,', (_name, back) => {
     expect(streams.stats()).toMatchObject({ resumes: 5, connections: 0 })
   })
 
-  it('is told later where it is taken over again and again, gets nothing meanwhile, and ends with the stream', async () => {
+  it('is slowed down where it is taken over again and again', async () => {
     const { url, calls, streams } = await mountScript(script(1))
     const all = [await call(url)]
     await all[0]!.take(2)
@@ -96,7 +96,7 @@ describe.each(WAYS)('a newer connection, by %s,', (_name, back) => {
     expect(streams.stats()).toMatchObject({ live: 0, connections: 0 })
   })
 
-  it('has a stream whose wire is dead, silently and without a FIN, within 100 ms, and never gets a 409', async () => {
+  it('takes a stream over from a dead connection within 100 ms, and never gets a 409', async () => {
     const { url, port, calls, streams } = await mountScript(script(3))
     const proxy = await createCutProxy({
       target: port,
@@ -136,11 +136,11 @@ describe.each(WAYS)('a newer connection, by %s,', (_name, back) => {
   })
 })
 
-describe('a connection that is stuck', () => {
+describe('a connection whose client does not read', () => {
   const BIG = 'x'.repeat(64 * 1024)
   const COUNT = 320
 
-  it('is taken over, and what is stuck is not waited for', async () => {
+  it('is taken over without waiting for the bytes in its buffers', async () => {
     const { url, calls, streams } = await mountScript(running => running.open(), {
       maxStreamBytes: 2 ** 26
     })
@@ -165,7 +165,7 @@ describe('a connection that is stuck', () => {
 })
 
 describe('connections on different streams', () => {
-  it('do not notice each other', async () => {
+  it('do not take each other over', async () => {
     const { url, calls } = await mountScript(script(1))
     const [one, two] = [await call(url), await call(url, {}, 2)]
     await Promise.all([one.take(2), two.take(2)])

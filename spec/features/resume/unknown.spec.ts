@@ -99,14 +99,14 @@ describe.each(['2025-03-26', '2025-06-18', '2025-11-25'])(
   }
 )
 
-it('so does one of 2026-07-28, announced: its endpoint is asked in words that it takes', async () => {
+it('an announced resume at 2026-07-28 ends in the same way, and its endpoint is asked by a request of that revision', async () => {
   const endpoint = sdkV2Handler({ responseMode: 'sse' })
   const { url } = await serve(endpoint)
   const headers = headersFor({ version: '2026-07-28', prefer: 'rel=stream' })
   await expectTold(await resumeBy(url, eventId(nanoid(), 3, 0), headers), 0)
 })
 
-it('is told so that the official client knows at once', async () => {
+it('fails the call of the official client at once', async () => {
   const endpoint = sdkV1Stateless()
   const { url, restart } = await restarting(endpoint)
   const { client } = await connectV1(url)
@@ -158,7 +158,7 @@ describe('what the endpoint refuses', () => {
     expect((await resumeBy(url, told)).status).toBe(204)
   })
 
-  it('by the wrong session is not told as if it were the right one', async () => {
+  it('by 404 for a wrong session is passed on as 404', async () => {
     const endpoint = rawEndpoint(call =>
       call.req.headers['mcp-session-id'] === 's' ? holding(call) : call.res.writeHead(404).end()
     )
@@ -199,8 +199,8 @@ describe('no request is named', () => {
   })
 })
 
-describe('ids that are made up', () => {
-  it('tell nothing of a stream: unknown, another’s, another session’s and beyond its end are the same', async () => {
+describe('invented event ids', () => {
+  it('get the same answer, whether the stream or the position is unknown, of another owner or of another session', async () => {
     const endpoint = rawEndpoint(holding)
     const { url } = await serve(endpoint)
     const hers = headersFor({ version: '2025-11-25', session: 'hers', auth: 'alice' })
@@ -226,7 +226,7 @@ describe('ids that are made up', () => {
     expect(call.ending).toBeUndefined()
   })
 
-  it('cost the endpoint no more than one question in seconds', async () => {
+  it('make the endpoint be asked at most once in some seconds', async () => {
     const endpoint = rawEndpoint(holding)
     const { url } = await serve(endpoint)
     const headers = headersFor({ session: 's' })
@@ -235,7 +235,7 @@ describe('ids that are made up', () => {
     expect(asked(endpoint)).toEqual(['ping'])
   })
 
-  it('of a page of elsewhere are refused before any look-up, and before the endpoint is asked', async () => {
+  it('from a page of another origin are refused before any look-up', async () => {
     const endpoint = rawEndpoint(holding)
     const { url } = await serve(endpoint)
     const origin = 'https://evil.example'
