@@ -21,7 +21,7 @@ const as = (owner: string, n: number | string = ''): Record<string, string> => (
 })
 
 describe('an answer that is longer than what is kept', () => {
-  it('is lost, and its endpoint is let go: it writes no more than that for a client that has gone', async () => {
+  it('is not kept, and its endpoint sees the close where its client has gone', async () => {
     const piece = Buffer.alloc(64 * 1024)
     let written = 0
     const { send, sendAndLeave, streams } = await mount(({ res }) => {
@@ -44,7 +44,7 @@ describe('an answer that is longer than what is kept', () => {
     expect((await send()).status).toBe(409)
   })
 
-  it('does not keep an endpoint writing that does not listen for the close', async () => {
+  it('stops also an endpoint that does not listen for the close', async () => {
     const { sendAndLeave } = await mount(() => undefined)
     const { res, closed } = await sendAndLeave()
     res.writeHead(200, { 'Content-Type': 'text/plain' })
@@ -67,7 +67,7 @@ describe('an answer that is longer than what is kept', () => {
     expect((await send()).status).toBe(409)
   })
 
-  it('that turns out to be a stream is one', async () => {
+  it('becomes a stream where it is an event stream', async () => {
     const note = notification('notifications/message', {
       level: 'info',
       data: 'x'.repeat(2 * 1024 * 1024)
@@ -82,8 +82,8 @@ describe('an answer that is longer than what is kept', () => {
   })
 })
 
-describe('calls that run', () => {
-  it('are counted, and what is held for those whose client has gone', async () => {
+describe('running calls under a key', () => {
+  it('are counted, with the memory that is held for those whose client has gone', async () => {
     const { sendAndLeave, send, streams } = await mount(() => undefined)
     const call = await sendAndLeave({}, callTool(1, 'any', { text: 'x'.repeat(10_000) }))
     await until(() => streams.stats().bytes > 0)
@@ -98,7 +98,7 @@ describe('calls that run', () => {
     )
   })
 
-  it('without a client are so many at the most; the others see it go, and do not run again', async () => {
+  it('without a client are limited in number; beyond that the endpoint sees the close, and the call does not run again', async () => {
     const { sendAndLeave, send, calls, streams } = await mount(() => undefined, { maxStreams: 4 })
     for (let n = 0; n < 5; n++) await sendAndLeave(as('one', n))
     await calls[4]!.closed
@@ -133,7 +133,7 @@ describe('calls that run', () => {
     expect(streams.stats()).toMatchObject({ keyed: 1, refusals: 1 })
   })
 
-  it('without a client hold so many bytes at the most', async () => {
+  it('without a client are limited in bytes', async () => {
     const { sendAndLeave, calls, streams } = await mount(() => undefined, { maxBytes: 8 * 100_000 })
     const large = callTool(1, 'any', { text: 'x'.repeat(30_000) })
     for (let n = 0; n < 3; n++) await sendAndLeave(as('one', n), large)
@@ -142,7 +142,7 @@ describe('calls that run', () => {
     expect(streams.stats().bytes).toBeLessThan(70_000)
   })
 
-  it('give back what they held when their client is there again', async () => {
+  it('free the memory when their client is there again', async () => {
     const { sendAndLeave, send, calls, streams } = await mount(() => undefined, { maxStreams: 2 })
     const call = await sendAndLeave()
     await until(() => streams.stats().bytes > 0)
@@ -155,7 +155,7 @@ describe('calls that run', () => {
 })
 
 describe('a call that has been answered', () => {
-  it('is not forgotten for what others send', async () => {
+  it('is not evicted by calls of other owners', async () => {
     const { send, calls } = await mount(call => answerJson(call, calls.length), { maxStreams: 20 })
     await send(as('hers'))
     for (let n = 0; n < 60; n++) await send(as('his', n))
@@ -163,7 +163,7 @@ describe('a call that has been answered', () => {
     expect(calls.length).toBe(61)
   })
 
-  it('is not forgotten for what is refused, under whatever name', async () => {
+  it('is not evicted by requests that are refused', async () => {
     const script = (call: Parameters<typeof answerJson>[0]): void =>
       answerJson(call, 'any', call.req.headers.authorization === 'Bearer hers' ? 200 : 401)
     const { send, calls } = await mount(script, { maxStreams: 5 })
@@ -185,7 +185,7 @@ describe('a call that has been answered', () => {
 })
 
 describe('an answer whose time is over', () => {
-  it('goes by itself, without another request', async () => {
+  it('is removed without another request', async () => {
     const { send, streams } = await mount(call => answerJson(call, result(1, 'done')), {
       window: 1,
       resumeInterval: { min: 0, max: 0.05 }

@@ -157,7 +157,7 @@ describe('a call whose first connection is dead', () => {
     expect(streams.stats()).toMatchObject({ live: 0, connections: 0 })
   })
 
-  it('and one that only seems to be: the newer connection has the stream', async () => {
+  it('or seems to be dead streams to the newer connection', async () => {
     const endpoint = rawEndpoint(() => undefined)
     const { url, server } = await serve(endpoint, { retry: 5, resumeInterval: { min: 0 } })
     const first = post(url, CALL, keyed())
