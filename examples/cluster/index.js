@@ -22,6 +22,8 @@ import { readOptions } from './options.js'
 import { startRedis } from './redis.js'
 
 const CUTS = 10
+/** The second call is at work, and far from its end, when its instance is killed. */
+const SECOND_AT = 4
 const DRAINED_AT = 5
 const KILLED_AT = 14
 /** Within which who waits for an instance that was killed is told: the lease and a look. */
@@ -73,13 +75,15 @@ async function story(front, instances) {
   let cuts = 0
   let exited
   let killedAt
+  let lost
   const seen = []
-  const lost = second.count().then(
-    () => undefined,
-    error => ({ error, after: Date.now() - killedAt })
-  )
   const result = await first.count(step => {
     seen.push(step)
+    if (step === SECOND_AT)
+      lost = second.count().then(
+        () => undefined,
+        error => ({ error, after: Date.now() - killedAt })
+      )
     if (step === DRAINED_AT) {
       tell(`↓  ${drained.name} is told to leave: its call runs on, the others relay it`)
       exited = drained.end('SIGTERM')

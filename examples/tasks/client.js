@@ -5,9 +5,10 @@ import { callTask, resumableFetch } from 'express-mcp-streams/client'
 
 /**
  * Returns the text of the report. `answer` answers questions, `show` sees the task each time that it
- * is looked at; `interval`: milliseconds between tries where the wire is cut.
+ * is looked at; `interval`: milliseconds between tries where the wire is cut; `connected` is called
+ * once the server is known: a request before that is not sent again.
  */
-export async function runJob(url, { answer, show, interval }) {
+export async function runJob(url, { answer, show, interval, connected }) {
   const client = new Client(
     { name: 'tasks', version: '1.0.0' },
     { capabilities: { elicitation: {} }, versionNegotiation: { mode: { pin: '2026-07-28' } } }
@@ -18,6 +19,7 @@ export async function runJob(url, { answer, show, interval }) {
   }))
   const fetch = resumableFetch({ tasks: true, minTimeout: interval })
   await client.connect(new StreamableHTTPClientTransport(url, { fetch }))
+  connected()
   try {
     // Progress is what the words of a task are made of.
     const onprogress = () => undefined

@@ -1,4 +1,5 @@
-// A wire that does not last: a TCP proxy that cuts all of its connections again and again.
+// A wire that does not last: a TCP proxy that cuts all of its connections again and again, from
+// `begin` on.
 
 import { once } from 'node:events'
 import { connect, createServer } from 'node:net'
@@ -19,10 +20,13 @@ export async function cutProxy({ port, every }) {
     client.pipe(upstream)
     upstream.pipe(client)
   })
-  const timer = setInterval(() => {
-    cuts += sockets.size
-    for (const socket of sockets) socket.resetAndDestroy()
-  }, every)
+  let timer
+  const begin = () => {
+    timer = setInterval(() => {
+      cuts += sockets.size
+      for (const socket of sockets) socket.resetAndDestroy()
+    }, every)
+  }
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')
   const close = () => {
@@ -30,5 +34,5 @@ export async function cutProxy({ port, every }) {
     server.close()
     for (const socket of sockets) socket.destroy()
   }
-  return { port: server.address().port, cuts: () => cuts, close }
+  return { port: server.address().port, begin, cuts: () => cuts, close }
 }

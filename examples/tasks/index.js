@@ -38,6 +38,7 @@ async function main({ seconds }) {
   try {
     report = await runJob(new URL(`http://127.0.0.1:${proxy.port}/mcp`), {
       interval: duration / 40,
+      connected: proxy.begin,
       answer: question => {
         console.log(`  ?  ${question}  Yes, of course.`)
         return 'Yes, of course.'
