@@ -8,7 +8,7 @@ import { chromium, type Browser, type BrowserContextOptions, type Page } from 'p
 import { BYTES } from '../../../examples/playground/measurements.js'
 import { play } from './playground.js'
 
-// Pages of one browser, all at once: some 10 s each where nothing else runs.
+// Pages of one browser, all at once: some 15 s each where nothing else runs.
 jest.setTimeout(90_000)
 
 const executable =
@@ -111,7 +111,7 @@ describeInBrowser(
     it.concurrent.each([
       ['FIN', 'error', /^✘ Lost: network error$/],
       ['RST', 'error', /^✘ Lost: network error$/],
-      ['silence', 'idle', /^✘ Lost: nothing came for 3 s$/],
+      ['silence', 'idle', /^✘ Lost: nothing came for 6 s$/],
       ['outage', 'error', /^✘ Lost: network error$/]
     ])('keeps a call that is cut by %s, and its twin loses it', (kind, reason, loss) =>
       withPage(async page => {

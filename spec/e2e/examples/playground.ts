@@ -13,9 +13,9 @@ export interface Playground {
   close(): Promise<void>
 }
 
-/** Starts the playground, with steps of 120 ms, and waits for its URL. */
+/** Starts the playground, with steps of 250 ms, and waits for its URL. */
 export async function play(
-  args: string[] = ['--pace', '120'],
+  args: string[] = ['--pace', '250'],
   env = {},
   script = 'playground'
 ): Promise<Playground> {
