@@ -50,7 +50,7 @@ describe('a stream of another instance', () => {
     expect(all.endpoints[2]?.requests.length).toBe(0)
   })
 
-  it('is its owner’s alone there, too: with the same status and bytes as one that never was', async () => {
+  it('is for its owner only there, too: others get the same answer as for an unknown stream', async () => {
     const all = await anywhere()
     const { link } = await all.call({ authorization: 'Bearer one' })
     const ask = async (url: string, auth: string) => {
@@ -113,7 +113,7 @@ describe('a stream of another instance', () => {
     expect(JSON.parse(poll.text)).toMatchObject({ id: 7, result: { streamId } })
   })
 
-  it('leaves the owner when its client does', async () => {
+  it('is abandoned at its own instance when its client leaves', async () => {
     const all = await anywhere({ resumeInterval: { min: 0, max: 0.2 } })
     const { first, call, link } = await all.call()
     first.destroy()
@@ -123,7 +123,7 @@ describe('a stream of another instance', () => {
     expect(all.members[0]?.streams.stats().connections).toBe(0)
   })
 
-  it('comes through however much it is', async () => {
+  it('is relayed whole, however large it is', async () => {
     const all = await anywhere()
     const { first, call, link } = await all.call()
     first.destroy()
@@ -137,7 +137,7 @@ describe('a stream of another instance', () => {
     expect(gist(second)).toEqual([...texts, 1])
   })
 
-  it('comes through where messages are lost, doubled and reordered', async () => {
+  it('is relayed whole where backplane messages are lost, doubled and reordered', async () => {
     const all = await anywhere({}, { drops: 0.2, doubles: 0.2, reorders: 0.2, seed: 5 })
     const { first, call, link } = await all.call()
     first.destroy()
@@ -223,7 +223,7 @@ describe('a call of another instance', () => {
     expect(left()).toBeGreaterThan(window / 2)
   })
 
-  it('is remembered anew with each repetition, by all as at home', async () => {
+  it('is remembered for the whole window again after each repetition at any instance', async () => {
     const all = await anywhere()
     const headers = {
       ...headersFor({ version: VERSION }),
@@ -262,7 +262,7 @@ describe('a call of another instance', () => {
     expect(all.endpoints.map(({ calls }) => calls.length)).toEqual([1, 0, 0])
   })
 
-  it('is joined under its Idempotency-Key, and nothing runs twice', async () => {
+  it('gets repetitions under its Idempotency-Key, and nothing runs twice', async () => {
     const all = await anywhere()
     const headers = {
       ...headersFor({ version: VERSION }),
@@ -283,7 +283,7 @@ describe('a call of another instance', () => {
   })
 })
 
-describe('a request that is too large to be sent on', () => {
+describe('a request that is too large to be forwarded', () => {
   it('is refused', async () => {
     const all = await anywhere({ maxBodyBytes: 1000 })
     const { link } = await all.call({ prefer: 'rel=stream' })

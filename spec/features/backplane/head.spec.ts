@@ -39,7 +39,7 @@ function holdBack(hub: Hub) {
   return { behind, release }
 }
 
-it('leaves with the first bytes behind it', async () => {
+it('the head of a forwarded response is sent in one message with the first bytes of its body', async () => {
   const all = await anywhere({}, { lease: 600_000 })
   const { first, call, link } = await all.call()
   call.emit(note('one'))
@@ -64,7 +64,7 @@ it('leaves with the first bytes behind it', async () => {
   expect(gist(await resumed)).toEqual([1])
 })
 
-it('leaves alone where nothing comes behind it', async () => {
+it('the head of a forwarded response is sent alone where no bytes follow soon', async () => {
   const all = await anywhere({}, { lease: 600_000 })
   const { first, call, link } = await all.call()
   first.destroy()

@@ -38,7 +38,7 @@ async function sessionAnywhere(
   return { members, endpoints, urls, headers }
 }
 
-it('a task is looked in on, and cancelled, at another instance', async () => {
+it('a task is polled and cancelled at another instance', async () => {
   const endpoints = [0, 1].map(() =>
     rawEndpoint(call => {
       if (call.message?.method === 'server/discover')
@@ -63,7 +63,7 @@ it('a task is looked in on, and cancelled, at another instance', async () => {
   expect((await getTask(away, other)).result.status).toBe('cancelled')
 })
 
-it('a call whose client stays is nothing to the others, also where it is answered in one go', async () => {
+it('a call whose client stays connected sends nothing over the backplane', async () => {
   const endpoints = [0, 1].map(() => rawEndpoint(call => call.result()))
   const { hub, members } = await cluster(i => endpoints[i]!, {}, { lease: 60_000 }, 2)
   await until(() => members.every(({ streams }) => streams.stats().backplane.up === 1))
@@ -80,7 +80,7 @@ it('a call whose client stays is nothing to the others, also where it is answere
   expect(hub.commands.slice(before)).toEqual([])
 })
 
-it('a cookie is good at another instance, and without it there is nothing', async () => {
+it('a cookie of the owner is accepted at another instance', async () => {
   const all = await anywhere({ cookie: { secret: 'secret' } })
   const { first, call, link } = await all.call(ALICE)
   call.emit(note('one'))
@@ -115,7 +115,7 @@ it('a listen channel goes on at another instance', async () => {
   expect(listening).toHaveLength(1)
 })
 
-it('a listen channel of an instance that leaves is sent elsewhere once, and stays there', async () => {
+it('the client of a listen channel is sent to another instance once when its own one leaves', async () => {
   const opened: RawCall[] = []
   const { members, endpoints, urls, headers } = await sessionAnywhere(call => {
     call.open()
@@ -181,7 +181,7 @@ it('a download is fetched at another instance, from where its ticket was made ou
   expect(unknown.status).toBe(404)
 })
 
-it('a download that breaks off at another instance is not taken for the whole over HTTP/1.0', async () => {
+it('a download that breaks off at another instance is not taken for complete over HTTP/1.0', async () => {
   const source = new PassThrough()
   source.write('a part')
   const { urls, headers, downloadUrl } = await downloadAnywhere(() => source)

@@ -30,7 +30,7 @@ const dropped = ({ members }: Anywhere, name: 'forged' | 'replayed' | 'version' 
 const say = (hub: Hub, channel: string, message: Uint8Array): void =>
   hub.publish(channel, Uint8Array.from(message))
 
-it('messages that are said again are heard once', async () => {
+it('repeated messages of the backplane are ignored', async () => {
   const { all, call, follower } = await relayed()
   const heard = [...all.hub.heard]
   for (const { channel, message } of heard) say(all.hub, channel, message)
@@ -42,7 +42,7 @@ it('messages that are said again are heard once', async () => {
   expect(dropped(all, 'forged')).toBe(0)
 })
 
-it('messages to one instance are nothing to another, nor under another name', async () => {
+it('messages to one instance are ignored by others, and under another sender', async () => {
   const { all, call, follower } = await relayed()
   const heard = [...all.hub.heard]
   const channels = [...new Set(heard.map(({ channel }) => channel))]
@@ -57,7 +57,7 @@ it('messages to one instance are nothing to another, nor under another name', as
   expect(gist(follower)).toEqual(['one', 1])
 })
 
-it('messages of another release, and what is none, are dropped', async () => {
+it('messages of another release and invalid ones are dropped', async () => {
   const { all, call, follower } = await relayed()
   const { channel, message } = all.hub.heard.at(-1)!
   const older = Buffer.from(message)
@@ -75,7 +75,7 @@ it('messages of another release, and what is none, are dropped', async () => {
   expect(gist(follower)).toEqual(['one', 1])
 })
 
-it('values that were not written by an instance are as none', async () => {
+it('values in Redis that no instance has written count as absent', async () => {
   const all = await anywhere({}, { lease: 400 })
   const { first, call, link } = await all.call()
   first.destroy()
@@ -105,7 +105,7 @@ it('values that were not written by an instance are as none', async () => {
   expect(JSON.parse(poll.text).error.data.reason).toBe('owner-gone')
 })
 
-it('nothing of clients can be read on the way: no token, no session, no message', async () => {
+it('tokens, sessions and messages are encrypted on the backplane', async () => {
   const all = await anywhere()
   const { first, call, link } = await all.call({ authorization: 'Bearer a-secret-token' })
   call.emit(note('a private message'))

@@ -55,7 +55,7 @@ describe('a resume token of an instance that has gone', () => {
     return { ...all, token: tokenOf({ result }) }
   }
 
-  it('is good for its result, as often as it is asked for', async () => {
+  it('gives its result, any number of times', async () => {
     const all = await left(options)
     await leave(all)
     for (const [id, i] of [
@@ -66,7 +66,7 @@ describe('a resume token of an instance that has gone', () => {
     expect(all.endpoints.map(({ calls }) => calls.length)).toEqual([1, 0, 0])
   })
 
-  it('is good for nothing else, and for nobody else', async () => {
+  it('gives nothing to another request or another owner', async () => {
     const auth = { authorization: 'Bearer one' }
     const all = await left(options, auth)
     await leave(all)
@@ -79,7 +79,7 @@ describe('a resume token of an instance that has gone', () => {
     expect(refused).toEqual(await send(all.urls[1]!, report(2, unknown), stranger))
   })
 
-  it('of a call that does not end in time is good for an error that says so', async () => {
+  it('of a call that does not end in time gives an error that says so', async () => {
     const all = await anywhere(options)
     const token = tokenOf(await send(all.urls[0]!, report(1, null)))
     await all.members[0]!.streams.close({ drain: 0 })
@@ -87,7 +87,7 @@ describe('a resume token of an instance that has gone', () => {
     expect(error.data.reason).toBe('closing')
   })
 
-  it('is lost with an error, where a part of the result had not been fetched', async () => {
+  it('gives an error where a part of the result had not been fetched', async () => {
     const page = (n: number) => ({ content: [{ type: 'text', text: `page ${n}` }] })
     const endpoint = rawEndpoint(
       call => {
@@ -107,7 +107,7 @@ describe('a resume token of an instance that has gone', () => {
 })
 
 describe('a requestState (2026-07-28) of another instance', () => {
-  it('is good there while its call runs, and once its instance has gone', async () => {
+  it('is accepted while its call runs, and once its instance has gone', async () => {
     const all = await anywhere({ disconnectAfter: 30 })
     const call = (id: number, requestState?: string) => ask2(all.urls[id % 3]!, id, requestState)
     const ask2 = (url: string, id: number, requestState?: string): Promise<Json> =>
@@ -147,7 +147,7 @@ describe('a stream of an instance that has gone', () => {
   const send = (url: string, method: string, params: object, headers: object = {}) =>
     post(url, request(7, method, params), { ...version, ...headers })
 
-  it('is polled: it says what its client has not had', async () => {
+  it('is polled, with what its client has not received', async () => {
     const { urls, streamId, first } = await ended()
     const poll = async (params: object) =>
       (await answerOf(await send(urls[1]!, 'stream/poll', { streamId, ...params }))).result
@@ -163,7 +163,7 @@ describe('a stream of an instance that has gone', () => {
     expect(error.data.reason).toBe('invalid-cursor')
   })
 
-  it('is resumed, from a cursor or from where its client was, with its end and a result', async () => {
+  it('is resumed by stream/resume, from a cursor or from where its client was', async () => {
     const { urls, streamId, first } = await ended()
     const resume = async (i: number, params: object) => {
       const response = await send(urls[i]!, 'stream/resume', { streamId, ...params })
@@ -181,7 +181,7 @@ describe('a stream of an instance that has gone', () => {
     expect(await resume(2, { cursor: 3 })).toMatchObject(end)
   })
 
-  it('is given by its URL behind a cursor of its own, and refuses any other as at home', async () => {
+  it('is resumed by its URL from its own cursor, and refuses any other cursor', async () => {
     const all = await ended()
     const [, url] = all.urls as [string, string]
     const resume = async (lastEventId: string, query = all.streamId) => {
@@ -210,7 +210,7 @@ describe('a stream of an instance that has gone', () => {
     expect((await resume(own)).messages()).toMatchObject([{ id: 1, error: GONE }])
   })
 
-  it('is refused from a cursor whose events were not kept any more', async () => {
+  it('answers 410 to a cursor whose events were not kept', async () => {
     const all = await anywhere({ maxStreamBytes: 4096 })
     const { first, call, link } = await all.call()
     const streamId = new URL(link).searchParams.get('stream')!
@@ -233,7 +233,7 @@ describe('a stream of an instance that has gone', () => {
     expect([byUrl.status, byUrl.text]).toEqual([410, expect.stringContaining('events-evicted')])
   })
 
-  it('is told as an error of its request, whose id no event id says, where some of it had gone', async () => {
+  it('gives an error for its request where some events were not kept', async () => {
     const all = await anywhere({ maxStreamBytes: 4096 })
     const opened = post(all.urls[0]!, callTool('an id of text', 'any'), version)
     const call = await all.endpoints[0]!.calls.nth(1)
@@ -254,13 +254,13 @@ describe('a stream of an instance that has gone', () => {
     expect(again.messages()).toMatchObject([{ id: 'an id of text', error: GONE }])
   })
 
-  it('is kept as long as at home, where a window is for what was delivered', async () => {
+  it('is kept as long as at its own instance', async () => {
     const { hub } = await ended({ window: 1, resumeInterval: { max: 60 } })
     const [, kept] = [...hub.keys].find(([key]) => key.startsWith('r:'))!
     expect(kept.until - Date.now()).toBeGreaterThan(30_000)
   })
 
-  it('is to others as one that never was', async () => {
+  it('is unknown to other owners', async () => {
     const { urls, streamId } = await ended()
     const auth = { authorization: 'Bearer two' }
     const unknown = `${streamId.slice(0, 5)}aaaaaaaaaaaaaaaa`
@@ -292,7 +292,7 @@ describe('a call under an Idempotency-Key, whose instance has gone', () => {
     return call
   }
 
-  it('is answered as it was there, and does not run again', async () => {
+  it('is answered as before, and does not run again', async () => {
     const all = await anywhere()
     json(await sendAndLeave(all))
     await leave(all)
@@ -304,7 +304,7 @@ describe('a call under an Idempotency-Key, whose instance has gone', () => {
     expect(all.endpoints.map(({ calls }) => calls.length)).toEqual([1, 0, 0])
   })
 
-  it('is refused to a page of elsewhere, whether or not something was kept', async () => {
+  it('is refused to a page of another origin, whether or not something was kept', async () => {
     const foreign = { ...keyed, origin: 'https://evil.example' }
     for (const isKept of [true, false]) {
       const all = await anywhere()
@@ -319,7 +319,7 @@ describe('a call under an Idempotency-Key, whose instance has gone', () => {
     }
   })
 
-  it('is its stream, where it has become one', async () => {
+  it('is answered by its stream, where it has one', async () => {
     const all = await anywhere()
     const call = await sendAndLeave(all)
     call.emit(note('one'))
@@ -336,7 +336,7 @@ describe('a call under an Idempotency-Key, whose instance has gone', () => {
     expect(all.endpoints.map(({ calls }) => calls.length)).toEqual([1, 0, 0])
   })
 
-  it('is told an error, where some of its stream was not kept any more', async () => {
+  it('gets an error where some of its stream was not kept', async () => {
     const all = await anywhere({ maxStreamBytes: 4096 })
     const opened = post(all.urls[0]!, CALL, keyed)
     const call = await all.endpoints[0]!.calls.nth(1)
@@ -355,7 +355,7 @@ describe('a call under an Idempotency-Key, whose instance has gone', () => {
     expect(again.messages()).toMatchObject([{ id: 1, error: GONE }])
   })
 
-  it('is lost with an error, where nothing was kept', async () => {
+  it('gets an error where nothing was kept', async () => {
     const all = await anywhere()
     const call = await sendAndLeave(all)
     await all.members[0]!.streams.close({ drain: 0 })
@@ -404,7 +404,7 @@ describe('a task of an instance that leaves', () => {
     expect(task).toMatchObject({ status: 'failed', error: { data: { reason: 'closing' } } })
   })
 
-  it('of 2025-11-25 is had at another instance, and nothing is kept past its session', async () => {
+  it('of 2025-11-25 can be asked for at another instance, and is not kept past its session', async () => {
     const calls: RawCall[] = []
     const endpoints: RawEndpoint[] = [0, 1].map(i =>
       rawEndpoint(

@@ -12,7 +12,7 @@ import { anywhere, at, gist, lastId, note, VERSION } from './setup.js'
 afterEach(closeAll)
 
 describe('a client of an instance that leaves, whose stream another one has', () => {
-  it('is sent away at once, and goes on elsewhere', async () => {
+  it('is disconnected at once, and goes on at another instance', async () => {
     const all = await anywhere()
     const { first, call, link } = await all.call()
     first.destroy()
@@ -110,7 +110,7 @@ describe('a client of an instance that leaves, whose stream another one has', ()
     return { opened, call, closed }
   }
 
-  it('has the answer to its call first, which came when the other one was leaving', async () => {
+  it('gets the answer to its call first, which came while the other one was leaving', async () => {
     const { opened, call, closed } = await lateCall(20_000)
     call.emit(note('one'))
     await opened.nextMessage()
@@ -120,7 +120,7 @@ describe('a client of an instance that leaves, whose stream another one has', ()
     await closed
   })
 
-  it('is told of such a call that takes too long, as nobody can come back for it', async () => {
+  it('gets an error for such a call that takes too long, as it cannot come back for it', async () => {
     const { opened, call, closed } = await lateCall(300)
     call.emit(note('one'))
     await closed
@@ -131,7 +131,7 @@ describe('a client of an instance that leaves, whose stream another one has', ()
     ])
   })
 
-  it('has the answer to its call first', async () => {
+  it('gets the answer to its call first', async () => {
     const { calling, call, streams } = await relayedCall(({ open }) => open())
     const opened = await calling
     const closed = streams.close()
@@ -142,7 +142,7 @@ describe('a client of an instance that leaves, whose stream another one has', ()
     await closed
   })
 
-  it('is cut off where that takes too long: it may come back', async () => {
+  it('is disconnected where that takes too long: it may come back', async () => {
     const { calling, streams } = await relayedCall(({ open }) => open())
     const opened = await calling
     await opened.next()
@@ -151,7 +151,7 @@ describe('a client of an instance that leaves, whose stream another one has', ()
     expect(opened.messages()).toEqual([])
   })
 
-  it('is refused where that takes too long, and it has been given nothing', async () => {
+  it('gets an error status where that takes too long and no head was sent', async () => {
     const { calling, call, streams } = await relayedCall(() => undefined)
     const closed = streams.close({ drain: 50 })
     const refused = await calling

@@ -29,45 +29,45 @@ const kill = (all: Anywhere, i: number): void => {
 }
 
 describe('an instance that has died', () => {
-  it.concurrent('leaves each client that waits elsewhere with an error for its call', async () => {
-    const all = await anywhere({}, { lease: LEASE })
-    const { first, call, link } = await all.call()
-    call.emit(note('one'))
-    await first.nextMessage()
-    first.destroy()
-    await settled(all)
-    const waiting = await get(at(link, all, 1), headersFor({ lastEventId: lastId(first) }))
-    kill(all, 0)
-    await waiting.ended
-    expect(waiting.messages()).toMatchObject(GONE)
-    expect(waiting.ending).toBe('end')
-    // Where it lives after all, it learns of that.
-    expect(call.isClosed).toBe(false)
-    all.members[0]!.backplane.isUp = true
-    await call.closed
-    expect(all.members[0]!.streams.stats().failures).toEqual({ 'owner-gone': 1 })
-  })
-
   it.concurrent(
-    'leaves each client that comes back later with one, and nothing more after that',
+    'has each client that waits at another instance get an error for its call',
     async () => {
       const all = await anywhere({}, { lease: LEASE })
-      const { first, call } = await all.call()
+      const { first, call, link } = await all.call()
       call.emit(note('one'))
       await first.nextMessage()
       first.destroy()
       await settled(all)
+      const waiting = await get(at(link, all, 1), headersFor({ lastEventId: lastId(first) }))
       kill(all, 0)
-      const comeBack = (i: number, lastEventId: string) =>
-        get(all.urls[i]!, headersFor({ version: VERSION, lastEventId }))
-      const second = await comeBack(1, lastId(first))
-      await second.ended
-      expect(second.messages()).toMatchObject(GONE)
-      expect((await comeBack(2, lastId(second))).status).toBe(204)
+      await waiting.ended
+      expect(waiting.messages()).toMatchObject(GONE)
+      expect(waiting.ending).toBe('end')
+      // Where it lives after all, it learns of that.
+      expect(call.isClosed).toBe(false)
+      all.members[0]!.backplane.isUp = true
+      await call.closed
+      expect(all.members[0]!.streams.stats().failures).toEqual({ 'owner-gone': 1 })
     }
   )
 
-  it.concurrent('leaves a stream URL gone', async () => {
+  it.concurrent('has each client that comes back later get one, and 204 after that', async () => {
+    const all = await anywhere({}, { lease: LEASE })
+    const { first, call } = await all.call()
+    call.emit(note('one'))
+    await first.nextMessage()
+    first.destroy()
+    await settled(all)
+    kill(all, 0)
+    const comeBack = (i: number, lastEventId: string) =>
+      get(all.urls[i]!, headersFor({ version: VERSION, lastEventId }))
+    const second = await comeBack(1, lastId(first))
+    await second.ended
+    expect(second.messages()).toMatchObject(GONE)
+    expect((await comeBack(2, lastId(second))).status).toBe(204)
+  })
+
+  it.concurrent('has its stream URLs answer 410', async () => {
     const all = await anywhere({}, { lease: LEASE })
     const { first, link } = await all.call()
     first.destroy()
@@ -81,7 +81,7 @@ describe('an instance that has died', () => {
   })
 
   it.concurrent(
-    'leaves results that nobody had fetched to any other instance, and to their owner only',
+    'has results that nobody had fetched given by any other instance, to their owner only',
     async () => {
       const all = await anywhere({}, { lease: LEASE })
       const { first, call, link } = await all.call({ authorization: 'Bearer one' })
@@ -112,7 +112,7 @@ describe('an instance that has died', () => {
     }
   )
 
-  it.concurrent('leaves its sessions unknown, so that their clients begin anew', async () => {
+  it.concurrent('has its sessions answer 404, so that their clients start new ones', async () => {
     const endpoints = [0, 1, 2].map(i =>
       rawEndpoint(({ res }) => res.writeHead(404).end(), { session: `s${i}` })
     )
@@ -131,7 +131,7 @@ describe('an instance that has died', () => {
   })
 
   it.concurrent(
-    'aborts the calls that are lost to their clients, where it was paused only',
+    'aborts the calls that others have given up, where it was only paused',
     async () => {
       const all = await anywhere({}, { lease: LEASE })
       const { first, call } = await all.call()
@@ -155,7 +155,7 @@ describe('an instance that has died', () => {
 })
 
 describe('an instance that others cannot reach', () => {
-  it.concurrent('does not notice, nor do its own clients', async () => {
+  it.concurrent('serves its own clients as before', async () => {
     const all = await anywhere({}, { lease: LEASE })
     await settled(all)
     kill(all, 0)
@@ -167,40 +167,46 @@ describe('an instance that others cannot reach', () => {
     expect(all.members[0]!.streams.stats().backplane).toMatchObject({ up: 0 })
   })
 
-  it.concurrent('declares nobody dead, and its clients wait with comments', async () => {
-    const all = await anywhere({}, { lease: LEASE })
-    const { first, call, link } = await all.call()
-    first.destroy()
-    await settled(all)
-    kill(all, 1)
-    const waiting = await get(at(link, all, 1))
-    expect(waiting.status).toBe(200)
-    await new Promise(resolve => setTimeout(resolve, 2 * LEASE))
-    expect(waiting.messages()).toEqual([])
-    expect(waiting.text).toContain(': keep-alive')
-    all.members[1]!.backplane.isUp = true
-    call.emit(note('one'))
-    call.result()
-    await waiting.ended
-    expect(gist(waiting)).toEqual(['one', 1])
-  })
+  it.concurrent(
+    'takes no other instance for dead, and its clients get comments while they wait',
+    async () => {
+      const all = await anywhere({}, { lease: LEASE })
+      const { first, call, link } = await all.call()
+      first.destroy()
+      await settled(all)
+      kill(all, 1)
+      const waiting = await get(at(link, all, 1))
+      expect(waiting.status).toBe(200)
+      await new Promise(resolve => setTimeout(resolve, 2 * LEASE))
+      expect(waiting.messages()).toEqual([])
+      expect(waiting.text).toContain(': keep-alive')
+      all.members[1]!.backplane.isUp = true
+      call.emit(note('one'))
+      call.result()
+      await waiting.ended
+      expect(gist(waiting)).toEqual(['one', 1])
+    }
+  )
 
-  it.concurrent('repeats the id of a client that waits, which stock ones forget else', async () => {
-    const all = await anywhere({}, { lease: LEASE })
-    const { first, call } = await all.call()
-    call.emit(note('one'))
-    await first.nextMessage()
-    first.destroy()
-    await settled(all)
-    kill(all, 1)
-    const lastEventId = lastId(first)
-    const waiting = await get(all.urls[1]!, headersFor({ version: VERSION, lastEventId }))
-    expect((await waiting.next(({ id }) => id !== undefined)).id).toBe(lastEventId)
-    all.members[1]!.backplane.isUp = true
-    call.result()
-    await waiting.ended
-    expect(gist(waiting)).toEqual([1])
-  })
+  it.concurrent(
+    'repeats the event id of a client that waits, as stock clients would forget it',
+    async () => {
+      const all = await anywhere({}, { lease: LEASE })
+      const { first, call } = await all.call()
+      call.emit(note('one'))
+      await first.nextMessage()
+      first.destroy()
+      await settled(all)
+      kill(all, 1)
+      const lastEventId = lastId(first)
+      const waiting = await get(all.urls[1]!, headersFor({ version: VERSION, lastEventId }))
+      expect((await waiting.next(({ id }) => id !== undefined)).id).toBe(lastEventId)
+      all.members[1]!.backplane.isUp = true
+      call.result()
+      await waiting.ended
+      expect(gist(waiting)).toEqual([1])
+    }
+  )
 
   it.concurrent('loses no message of a stream that is relayed meanwhile', async () => {
     const all = await anywhere({}, { lease: LEASE })
@@ -219,25 +225,28 @@ describe('an instance that others cannot reach', () => {
   })
 })
 
-describe('what instances share', () => {
-  it.concurrent('may be lost: nobody is taken for dead, and sessions are found again', async () => {
-    const endpoints = [0, 1].map(i => rawEndpoint(call => call.result(), { session: `s${i}` }))
-    const all = await cluster(i => endpoints[i] as RawEndpoint, {}, { lease: LEASE }, 2)
-    const opened = await post(all.members[0]!.url, initialize(VERSION))
-    await opened.ended
-    await settled(all as Anywhere)
-    all.hub.flush()
-    await until(() => [...all.hub.keys.keys()].some(key => key.startsWith('s:')))
-    const response = await post(
-      all.members[1]!.url,
-      callTool(1, 'any'),
-      headersFor({ version: VERSION, session: 's0' })
-    )
-    await response.ended
-    expect(endpoints.map(({ calls }) => calls.length)).toEqual([1, 0])
-  })
+describe('the shared keys of a session, a stream or an Idempotency-Key', () => {
+  it.concurrent(
+    'may be deleted: nobody is taken for dead, and sessions are found again',
+    async () => {
+      const endpoints = [0, 1].map(i => rawEndpoint(call => call.result(), { session: `s${i}` }))
+      const all = await cluster(i => endpoints[i] as RawEndpoint, {}, { lease: LEASE }, 2)
+      const opened = await post(all.members[0]!.url, initialize(VERSION))
+      await opened.ended
+      await settled(all as Anywhere)
+      all.hub.flush()
+      await until(() => [...all.hub.keys.keys()].some(key => key.startsWith('s:')))
+      const response = await post(
+        all.members[1]!.url,
+        callTool(1, 'any'),
+        headersFor({ version: VERSION, session: 's0' })
+      )
+      await response.ended
+      expect(endpoints.map(({ calls }) => calls.length)).toEqual([1, 0])
+    }
+  )
 
-  it('is waited for by who looks for a session, before it is written again', async () => {
+  it('are waited for by a request in a session, until they are written again', async () => {
     const endpoints = [0, 1].map(i => rawEndpoint(call => call.result(), { session: `s${i}` }))
     const all = await cluster(i => endpoints[i] as RawEndpoint, {}, { lease: LEASE }, 2)
     const opened = await post(all.members[0]!.url, initialize(VERSION))
@@ -262,7 +271,7 @@ describe('what instances share', () => {
         setTimeout(() => (first!.isUp = true), LEASE / 2)
       }
     ]
-  ])('is not taken twice, if it is an Idempotency-Key, when it was %s', async (_, lose) => {
+  ])('do not let a call run twice when they were %s', async (_, lose) => {
     const all = await anywhere({}, { lease: LEASE })
     const headers = {
       ...headersFor({ version: VERSION }),
@@ -282,7 +291,7 @@ describe('what instances share', () => {
     expect(gist(await second)).toEqual([1])
   })
 
-  it.concurrent('may refuse to be written: whoever answers lives', async () => {
+  it.concurrent('may be impossible to write: an instance that answers is alive', async () => {
     const all = await anywhere({}, { lease: LEASE })
     const { first, call, link } = await all.call()
     first.destroy()
@@ -302,7 +311,7 @@ describe('what instances share', () => {
 
 describe('close() with a backplane', () => {
   it.concurrent(
-    'sends clients elsewhere, lets calls run on, and keeps what nobody fetched',
+    'sends clients to other instances, lets calls run on, and keeps results that nobody fetched',
     async () => {
       const all = await anywhere({ retry: 10, resumeInterval: { min: 0 } }, { lease: LEASE })
       const { first, call, link } = await all.call()
@@ -338,29 +347,26 @@ describe('close() with a backplane', () => {
     expect(second.messages()).toMatchObject([{ id: 1, error: { data: { reason: 'closing' } } }])
   })
 
-  it.concurrent(
-    'says that the instance is down then, and lets nobody wait for what it cannot know',
-    async () => {
-      // Who waited would do so for two leases.
-      const all = await anywhere({}, { lease: 60_000 })
-      const { streams, backplane } = all.members[0]!
-      // Ids and sessions are seen to by the others from now on.
-      await until(() => streams.stats().backplane.up === 1)
-      await streams.close({ drain: 0 })
-      expect(streams.stats().backplane).toMatchObject({ up: 0, degraded: 0 })
-      backplane.isUp = false
-      for (const headers of [
-        { 'idempotency-key': 'a key of the specs' },
-        { 'mcp-session-id': 's' }
-      ]) {
-        const refused = await post(all.urls[0]!, callTool(1, 'any'), {
-          ...headersFor({ version: VERSION }),
-          ...headers
-        })
-        expect(refused.status).toBe(503)
-        await refused.ended
-        expect(JSON.parse(refused.text).error.data).toEqual({ reason: 'owner-unreachable' })
-      }
+  it.concurrent('refuses afterwards what it would have to ask others for', async () => {
+    // Who waited would do so for two leases.
+    const all = await anywhere({}, { lease: 60_000 })
+    const { streams, backplane } = all.members[0]!
+    // Ids and sessions are seen to by the others from now on.
+    await until(() => streams.stats().backplane.up === 1)
+    await streams.close({ drain: 0 })
+    expect(streams.stats().backplane).toMatchObject({ up: 0, degraded: 0 })
+    backplane.isUp = false
+    for (const headers of [
+      { 'idempotency-key': 'a key of the specs' },
+      { 'mcp-session-id': 's' }
+    ]) {
+      const refused = await post(all.urls[0]!, callTool(1, 'any'), {
+        ...headersFor({ version: VERSION }),
+        ...headers
+      })
+      expect(refused.status).toBe(503)
+      await refused.ended
+      expect(JSON.parse(refused.text).error.data).toEqual({ reason: 'owner-unreachable' })
     }
-  )
+  })
 })

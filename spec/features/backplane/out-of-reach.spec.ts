@@ -100,7 +100,7 @@ describe('a task of an instance that has left', () => {
 })
 
 describe('a session that begins where there is no connection', () => {
-  it('is unknown to the others until there is one, and then it is found', async () => {
+  it('is unknown to the others until there is a connection, and then found', async () => {
     const endpoints = [0, 1].map(i =>
       rawEndpoint(
         call => {

@@ -56,7 +56,7 @@ describe('a question of another instance', () => {
     expect(answersAt(all)).toEqual([1, 0, 0])
   })
 
-  it('is refused at the stream URL as at home, and stays open', async () => {
+  it('is refused at the stream URL as at its own instance, and stays open', async () => {
     const all = await anywhere()
     const { call, link } = await asked(all)
     const wrong = await openStream(at(link, all, 1), {

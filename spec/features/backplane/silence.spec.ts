@@ -18,7 +18,7 @@ const LEASE = 600_000
 const comments = ({ text }: OpenStream): number => text.split(COMMENT).length - 1
 
 describe('a silent stream, followed at another instance', () => {
-  it('is kept open with comments that its own instance does not send', async () => {
+  it('gets comments from the instance that its client is at', async () => {
     const all = await anywhere({ keepAlive: KEEP_ALIVE }, { lease: LEASE })
     const { first, call, link } = await all.call()
     first.destroy()
@@ -35,7 +35,7 @@ describe('a silent stream, followed at another instance', () => {
     expect(gist(waiting)).toEqual(['one', 'two', 1])
   })
 
-  it('has none of them within an event whose rest is lost on the way', async () => {
+  it('gets no comment inside an event whose rest is missing', async () => {
     const all = await anywhere({ keepAlive: KEEP_ALIVE }, { lease: LEASE })
     const { first, call, link } = await all.call()
     first.destroy()
