@@ -213,7 +213,7 @@ export function describeThrough(
   it.each(CLIENTS.slice(0, 2))(
     'nor by one at any byte: %s',
     async (_name, { setup }) => {
-      const fetch = () => resumableFetch({ ...SPEC_OPTIONS, idleTimeout: 600 })
+      const fetch = () => resumableFetch({ ...SPEC_OPTIONS, idleTimeout: 1000 })
       const all = await open({ setup, fetch })
       all.front.plan = cutsFrom('front')
       all.back.plan = cutsFrom('back')
