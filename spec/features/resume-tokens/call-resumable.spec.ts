@@ -65,7 +65,7 @@ describe('callResumable', () => {
     expect(REQUEST.params._meta).toEqual({ trace: 1 })
   })
 
-  it('makes do with a request without parameters, and with a server that gives no tokens', async () => {
+  it('works for a request without parameters, and with a server that gives no tokens', async () => {
     const { client, requests } = scripted(DONE)
     expect(await callResumable(client, { method: 'own/method' })).toEqual(DONE)
     expect(requests).toEqual([{ method: 'own/method', params: { _meta: ASKING } }])
@@ -90,7 +90,7 @@ describe('callResumable', () => {
     expect(options[3]).not.toHaveProperty('timeout')
   })
 
-  it('hands on what else the client’s `request` takes, and what schema it is given', async () => {
+  it('passes other options and the schema on to the client’s `request`', async () => {
     const schemas: unknown[] = []
     const { client, options } = scripted(more('a'), DONE)
     const listening = {
@@ -110,7 +110,7 @@ describe('callResumable', () => {
     expect(schemas).toEqual(['mine', 'mine'])
   })
 
-  it('hears of parts, and not of answers that are empty', async () => {
+  it('calls onPartial for parts of the result, and not for empty answers', async () => {
     const empty = [
       more('a'),
       more('b', {
@@ -133,7 +133,7 @@ describe('callResumable', () => {
     expect(heard).toEqual(parts)
   })
 
-  it('takes its time with a server that answers at once, and has nothing', async () => {
+  it('pauses where a server answers at once without a result', async () => {
     const pauses: unknown[] = []
     const spy = jest.spyOn(globalThis, 'setTimeout').mockImplementation(((
       done: () => void,
@@ -156,7 +156,7 @@ describe('callResumable', () => {
     expect(pauses).toEqual([100, 200, 400, 800, 1000, 1000, 50])
   })
 
-  it('ends with the error of who hears of parts', async () => {
+  it('rejects with the error that onPartial throws', async () => {
     const { client, requests } = scripted(more('a', DONE), DONE)
     const onPartial = () => Promise.reject(new Error('disk full'))
     await expect(callResumable(client, REQUEST, { onPartial })).rejects.toThrow('disk full')
@@ -204,7 +204,7 @@ describe('callResumable', () => {
     expect(requests).toHaveLength(2)
   })
 
-  it('gives up after as many losses in a row as it may have', async () => {
+  it('gives up after maxRetries losses in a row', async () => {
     const { client, requests } = scripted(more('a'), lost(), more('b'), lost(), lost())
     await expect(callResumable(client, REQUEST, { maxRetries: 1 })).rejects.toThrow('fetch failed')
     expect(requests).toHaveLength(5)
@@ -273,7 +273,7 @@ describe('callResumable', () => {
 })
 
 describe('the official client', () => {
-  it('with resumableFetch below it never notices a cut, whichever exchange it falls into', async () => {
+  it('notices no cut with resumableFetch, whichever request or response it falls into', async () => {
     const endpoint = sdkV1Stateful({ enableJsonResponse: true })
     const { server } = await serve(endpoint, { resumeTokens: { after: 20 } })
     const proxy = await createCutProxy({ target: (server.address() as { port: number }).port })

@@ -42,12 +42,12 @@ describe('a request that asks for tokens', () => {
     }
   )
 
-  it('may ask by a wait that it leaves to the server', async () => {
+  it('may leave the time to wait to the server', async () => {
     const { url } = await serveTokens()
     expect(tokenOf(await ask(url, report(1, { 'express-mcp-streams/wait': null })))).toBeDefined()
   })
 
-  it('may say in its head that it asked, and hears there that it was heard', async () => {
+  it('may ask by `Prefer`, and gets `Preference-Applied`', async () => {
     const { url } = await serveTokens()
     const response = await post(url, report(1), { prefer: 'respond-async' })
     await answerOf(response)
@@ -58,7 +58,7 @@ describe('a request that asks for tokens', () => {
     expect(other.headers['preference-applied']).toBeUndefined()
   })
 
-  it('reaches the endpoint without a word about tokens, and otherwise as it came', async () => {
+  it('reaches the endpoint without anything about tokens, and otherwise unchanged', async () => {
     const { url, endpoint } = await serveTokens()
     const asking = post(
       url,
@@ -85,7 +85,7 @@ describe('a request that asks for tokens', () => {
     ['a bare result is asked for', undefined, 'report', {}],
     ['its method is not among them', { resumeToken: null }, 'other', {}],
     ['they are off', { resumeToken: null }, 'report', { resumeTokens: false as const }]
-  ])('is the endpoint’s affair where %s', async (_name, meta, name, options) => {
+  ])('goes to the endpoint unchanged where %s', async (_name, meta, name, options) => {
     const { url, endpoint } = await serveTokens(options)
     const message = name === 'other' ? { ...report(7, meta), method: 'other' } : report(7, meta)
     const answer = ask(url, message)
@@ -126,7 +126,7 @@ describe('how long a request waits', () => {
     expect(delays).not.toContain(3_600_000)
   })
 
-  it('is the server’s choice where what is asked for is no time', async () => {
+  it('is the server’s default where the time asked for is invalid', async () => {
     const { url } = await serveTokens({ resumeTokens: { after: SOON } })
     for (const prefer of [
       'respond-async, wait=soon',
@@ -182,7 +182,7 @@ describe('stable tokens', () => {
     expect(endpoint.calls).toHaveLength(1)
   })
 
-  it('give a result that came between two requests, and give it again', async () => {
+  it('give a result that came between two requests, any number of times', async () => {
     const { url, endpoint } = await serveTokens()
     const token = tokenOf(await ask(url, report(1, { resumeToken: null })))
     answerJson(endpoint.calls[0]!, TEXT)
@@ -212,7 +212,7 @@ describe('a result', () => {
     )
   })
 
-  it('that speaks of its request’s id keeps that, too', async () => {
+  it('that contains the id of its request keeps it', async () => {
     const { url, endpoint } = await serveTokens()
     const answer = ask(url, report(5, { resumeToken: null }))
     const call = await endpoint.calls.nth(1)
@@ -239,7 +239,7 @@ describe('a result', () => {
     expect(await of('own/method')).toEqual({})
   })
 
-  it('in the meantime has what 2026-07-28 wants of every result', async () => {
+  it('in the meantime has the members that 2026-07-28 requires of every result', async () => {
     const { url } = await serveTokens({
       resumeTokens: { methods: ['tools/call', 'resources/read'] }
     })

@@ -95,7 +95,7 @@ describe('resumeTokens.hints', () => {
       'is nested too deeply to be written again',
       `{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"x":${DEEP}}}`
     ]
-  ])('leave a request alone that %s', async (_name, body) => {
+  ])('do not change the answer to a request that %s', async (_name, body) => {
     const { url, endpoint } = await serveTokens({ resumeTokens: { hints } }, {})
     const answer = fetch(url, {
       method: 'POST',

@@ -62,7 +62,7 @@ describe.each(Object.entries(HEADERS))('a request %s', (_name, headers) => {
     }
   )
 
-  it('ends where a hook on its head throws, and nothing else does', async () => {
+  it('is cut off where a hook on its head throws, and the process goes on', async () => {
     const endpoint = rawEndpoint(() => undefined, { stateless: true })
     const broken: RequestHandler = (_req, res, next) => {
       res.writeHead = () => {

@@ -83,23 +83,26 @@ describe('a first request that is sent again under its key', () => {
   it.each([
     ['response', 200],
     ['refusal', 403]
-  ])('is told alone that it follows links: not who fetches the %s', async (_name, status) => {
-    const { url, endpoint } = await serveTokens()
-    const first = await post(url, report(1, { resumeToken: null }), {
-      ...KEY,
-      prefer: 'rel=stream'
-    })
-    const token = tokenOf(await answerOf(first))
-    expect(first.headers['preference-applied']).toBe('rel=stream')
-    const { res, message } = endpoint.calls[0]!
-    res.setHeader('X-Quota', '7')
-    res.writeHead(status, { 'Content-Type': 'application/json' })
-    res.end(JSON.stringify(result(message.id, TEXT)))
-    const last = await post(url, report(2, { resumeToken: token }))
-    await last.ended
-    expect(last).toMatchObject({ status, headers: { 'x-quota': '7' } })
-    expect(last.headers).not.toHaveProperty('preference-applied')
-  })
+  ])(
+    'gets `Preference-Applied: rel=stream` itself: not the request that fetches the %s',
+    async (_name, status) => {
+      const { url, endpoint } = await serveTokens()
+      const first = await post(url, report(1, { resumeToken: null }), {
+        ...KEY,
+        prefer: 'rel=stream'
+      })
+      const token = tokenOf(await answerOf(first))
+      expect(first.headers['preference-applied']).toBe('rel=stream')
+      const { res, message } = endpoint.calls[0]!
+      res.setHeader('X-Quota', '7')
+      res.writeHead(status, { 'Content-Type': 'application/json' })
+      res.end(JSON.stringify(result(message.id, TEXT)))
+      const last = await post(url, report(2, { resumeToken: token }))
+      await last.ended
+      expect(last).toMatchObject({ status, headers: { 'x-quota': '7' } })
+      expect(last.headers).not.toHaveProperty('preference-applied')
+    }
+  )
 })
 
 describe('a first request whose events nobody can come back to', () => {

@@ -23,8 +23,8 @@ afterEach(closeAll)
 
 const PATIENT = { 'express-mcp-streams/wait': 60_000 }
 
-describe('a call that nobody asks for any more', () => {
-  it('is abandoned: its endpoint sees the close, its handler the abort', async () => {
+describe('a call with a token that nobody uses any more', () => {
+  it('is abandoned after `resumeInterval.max`: its endpoint sees the close, its handler the abort', async () => {
     const ended = gate<string>()
     const endpoint = rawEndpoint(
       () => {
@@ -44,7 +44,7 @@ describe('a call that nobody asks for any more', () => {
     await endpoint.calls[0]!.closed
   })
 
-  it('is not, as long as its client comes back', async () => {
+  it('is not abandoned as long as its client comes back', async () => {
     const { url, endpoint } = await serveTokens({ resumeInterval: { max: 60 } })
     let answer = await ask(url, report(1, { resumeToken: null }))
     stopTheClock()
@@ -67,7 +67,7 @@ describe('a call that nobody asks for any more', () => {
     expect(endpoint.calls[0]!.isClosed).toBe(false)
   })
 
-  it('is given up at once where nobody can have a token of it', async () => {
+  it('is ended at once where its client leaves before it has a token', async () => {
     const { url, endpoint } = await serveTokens()
     const client = leaveWith(url, report(1, { resumeToken: null, ...PATIENT }))
     const call = await endpoint.calls.nth(1)
@@ -76,7 +76,7 @@ describe('a call that nobody asks for any more', () => {
   })
 
   it.each(['2025-11-25', '2026-07-28'])(
-    'is, too, where it stands behind another one on its wire, at %s',
+    'is ended at once also where it is pipelined behind another one, at %s',
     async version => {
       const { url, endpoint } = await serveTokens({ resumeTokens: { after: 5000 } })
       const { port } = new URL(url)
@@ -90,7 +90,7 @@ describe('a call that nobody asks for any more', () => {
     }
   )
 
-  it('runs on without a connection where somebody has', async () => {
+  it('runs on without a connection where its client has a token', async () => {
     const { url, endpoint } = await serveTokens()
     const first = await ask(url, report(1, { resumeToken: null }))
     const client = leaveWith(url, report(2, { resumeToken: tokenOf(first), ...PATIENT }))
@@ -119,7 +119,7 @@ function leaveWith(url: string, message: unknown): AbortController {
   return controller
 }
 
-describe('a call that its client cancels', () => {
+describe('cancelling a call with a token', () => {
   const inSession = async () => {
     const setup = await serveTokens({}, { session: 'one' })
     const { headers } = await initializeSession(setup.url, '2025-11-25')
@@ -129,7 +129,7 @@ describe('a call that its client cancels', () => {
     return { ...setup, headers, token: tokenOf(first), send }
   }
 
-  it('by a notification for the request that waits: the endpoint is told under the id that it knows', async () => {
+  it('works by a notification for the request that waits, and tells the endpoint the first id of the call', async () => {
     const { endpoint, send, token } = await inSession()
     const waiting = send(report(2, { resumeToken: token, ...PATIENT }))
     await new Promise(resolve => setTimeout(resolve, SOON))
@@ -150,7 +150,7 @@ describe('a call that its client cancels', () => {
     expect(endpoint.calls).toHaveLength(1)
   })
 
-  it('by a notification for a request that has been answered: not at all', async () => {
+  it('does not work by a notification for a request that has been answered', async () => {
     const { endpoint, send, token } = await inSession()
     await (
       await send(cancelled(1))
@@ -159,7 +159,7 @@ describe('a call that its client cancels', () => {
     expect(tokenOf(await answerOf(await send(report(2, { resumeToken: token }))))).toBeDefined()
   })
 
-  it('by ending its session', async () => {
+  it('works by ending its session', async () => {
     const setup = await inSession()
     setup.endpoint.calls[0]!.res.on('close', () => undefined)
     const deleting = del(setup.url, setup.headers)
@@ -176,7 +176,7 @@ describe('a call that its client cancels', () => {
     )
   })
 
-  it('not by a notification from anybody, where nobody has an owner or a session', async () => {
+  it('does not work by a notification where neither owner nor session is known', async () => {
     const { url, endpoint } = await serveTokens()
     const token = tokenOf(await ask(url, report(1, { resumeToken: null })))
     const waiting = ask(url, report(2, { resumeToken: token, ...PATIENT }))
@@ -188,7 +188,7 @@ describe('a call that its client cancels', () => {
     expect(await waiting).toMatchObject({ id: 2, result: TEXT })
   })
 
-  it('not where its endpoint has lost its session: then it has failed', async () => {
+  it('does not happen where its endpoint has lost the session: the call fails', async () => {
     const { endpoint, send, token } = await inSession()
     const lost = send(report(2))
     const call = await endpoint.calls.nth(2)
@@ -202,7 +202,7 @@ describe('a call that its client cancels', () => {
     })
   })
 
-  it('by DELETE of the stream that its request is answered by', async () => {
+  it('works by DELETE of the stream that answers its request', async () => {
     const { endpoint, send, token, url } = await inSession()
     const waiting = send(report(2, { resumeToken: token, progressToken: 'a', ...PATIENT }))
     await new Promise(resolve => setTimeout(resolve, SOON))
@@ -222,7 +222,7 @@ describe('a call that its client cancels', () => {
 })
 
 describe('what the endpoint answers instead of a result', () => {
-  it('is an error without a token, and stays one', async () => {
+  it('is an error that is given to each later request', async () => {
     const { url, endpoint } = await serveTokens()
     const first = await ask(url, report(1, { resumeToken: null }))
     endpoint.calls[0]!.error(-32603, 'out of paper')
@@ -232,7 +232,7 @@ describe('what the endpoint answers instead of a result', () => {
     expect(endpoint.calls).toHaveLength(1)
   })
 
-  it('is relayed where it is a status of its own', async () => {
+  it('is passed on where it has an HTTP status of its own', async () => {
     const { url, endpoint } = await serveTokens()
     const opening = post(url, report(1, { resumeToken: null }))
     const { res } = await endpoint.calls.nth(1)
@@ -252,7 +252,7 @@ describe('what the endpoint answers instead of a result', () => {
     expect(response.text).toBe('no')
   })
 
-  it('is relayed under the client’s own id where it has one', async () => {
+  it('is passed on under the client’s own id where it has one', async () => {
     const { url, endpoint } = await serveTokens()
     const opening = post(url, report(1, { resumeToken: null }))
     const { res, message } = await endpoint.calls.nth(1)
@@ -269,7 +269,7 @@ describe('what the endpoint answers instead of a result', () => {
     })
   })
 
-  it('is an error of ours where there is none', async () => {
+  it('is an error of code -31000 where the endpoint gives no response', async () => {
     const { url, endpoint } = await serveTokens()
     const cases: [(res: (typeof endpoint.calls)[0]['res']) => unknown, string][] = [
       [res => res.destroy(), 'endpoint-failed'],
@@ -299,7 +299,7 @@ describe('what the endpoint answers instead of a result', () => {
     })
   })
 
-  it('says in its head what it has to say, but for what is ours', async () => {
+  it('keeps the endpoint’s header fields, except those of the middleware', async () => {
     const { url, endpoint } = await serveTokens({}, { stateless: true })
     const first = await ask(url, report(1, { resumeToken: null }))
     const { res } = endpoint.calls[0]!
@@ -318,7 +318,7 @@ describe('what the endpoint answers instead of a result', () => {
     expect(response.headers['x-powered-by']).toBe('Express')
   })
 
-  it('is an error that names no request', async () => {
+  it('is an error where the endpoint’s own names no request', async () => {
     const { url, endpoint } = await serveTokens()
     const answer = ask(url, report(1, { resumeToken: null }))
     const { res } = await endpoint.calls.nth(1)
@@ -331,7 +331,7 @@ describe('what the endpoint answers instead of a result', () => {
     })
   })
 
-  it('is too large', async () => {
+  it('is an error where it is too large', async () => {
     const { url, endpoint } = await serveTokens({ maxStreamBytes: 1000 })
     const text = 'x'.repeat(2000)
     const json = ask(url, report(1, { resumeToken: null, ...PATIENT }))
@@ -349,7 +349,7 @@ describe('what the endpoint answers instead of a result', () => {
 })
 
 describe('what stands in front of the endpoint', () => {
-  it('has its say about the call', async () => {
+  it('may refuse the call', async () => {
     const endpoint = rawEndpoint(() => undefined, { stateless: true })
     const streams = mcpStreams({ resumeTokens: { after: SOON } })
     closeLater(() => streams.close({ drain: 0 }))
@@ -366,7 +366,7 @@ describe('what stands in front of the endpoint', () => {
 })
 
 describe('limits', () => {
-  it('leave a call without tokens where as many run as may', async () => {
+  it('give a call no tokens where as many run as may', async () => {
     const { url, endpoint, streams } = await serveTokens({ maxStreams: 2 })
     const tokens = [
       tokenOf(await ask(url, report(1, { resumeToken: null }))),
@@ -385,7 +385,7 @@ describe('limits', () => {
     expect(tokenOf(await ask(url, report(5, { resumeToken: null })))).toBeDefined()
   })
 
-  it('make room for newer results at the cost of older ones, and tell', async () => {
+  it('evict older results for newer ones, with an error for their tokens', async () => {
     const { url, endpoint } = await serveTokens({ maxBytes: 2000, maxStreamBytes: 2000 })
     const big = { content: [{ type: 'text', text: 'x'.repeat(1200) }] }
     const tokens = []
@@ -405,7 +405,7 @@ describe('limits', () => {
 })
 
 describe('close()', () => {
-  it('lets calls be answered, and sends nobody away who could not come back', async () => {
+  it('lets calls be answered, and gives no tokens after the server has stopped to listen', async () => {
     const { url, endpoint, streams, server } = await serveTokens()
     const asked = ask(url, report(1, { resumeToken: null }))
     const call = await endpoint.calls.nth(1)
@@ -417,7 +417,7 @@ describe('close()', () => {
     await closing
   })
 
-  it('gives out tokens where the server is still there, and takes them', async () => {
+  it('gives and takes tokens while the server still listens', async () => {
     const { url, endpoint, streams } = await serveTokens()
     const asked = ask(url, report(1, { resumeToken: null }))
     const call = await endpoint.calls.nth(1)
@@ -428,7 +428,7 @@ describe('close()', () => {
     await closing
   })
 
-  it('abandons a call soon that nobody asks for', async () => {
+  it('abandons a call soon whose token nobody uses', async () => {
     const { url, endpoint, streams } = await serveTokens({ retry: 10 })
     await ask(url, report(1, { resumeToken: null }))
     await streams.close()
@@ -436,7 +436,7 @@ describe('close()', () => {
     expect(streams.stats().calls).toBe(0)
   })
 
-  it('tells whoever waits when the time is up, and gives out no tokens after that', async () => {
+  it('answers waiting requests with an error when the time is up, and gives no tokens after that', async () => {
     const { url, endpoint, streams } = await serveTokens()
     const first = await ask(url, report(1, { resumeToken: null }))
     const parked = await ask(url, report(2, { resumeToken: null }))

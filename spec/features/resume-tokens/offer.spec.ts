@@ -40,7 +40,7 @@ describe('where tokens are always offered', () => {
     expect(await answer).toEqual({ jsonrpc: '2.0', id: 7, result: TEXT })
   })
 
-  it('only the methods get them that may', async () => {
+  it('only the methods of the option get them', async () => {
     const { url, endpoint } = await serveTokens(ALWAYS)
     expect(tokenOf(await ask(url, report(1)))).toBeDefined()
     const other = ask(url, request(2, 'prompts/get', { name: 'x' }))
@@ -50,14 +50,14 @@ describe('where tokens are always offered', () => {
     expect((await other).result).toEqual({ messages: [] })
   })
 
-  it('`initialize` is the endpoint’s, session and all', async () => {
+  it('`initialize` goes to the endpoint unchanged', async () => {
     const { url } = await serveTokens(ALL, { session: 'one', initializeAs: 'json' })
     const response = await post(url, initialize('2025-11-25'))
     expect(response.headers['mcp-session-id']).toBe('one')
     expect((await answerOf(response)).result.protocolVersion).toBe('2025-11-25')
   })
 
-  it('a batch is the endpoint’s', async () => {
+  it('a batch goes to the endpoint unchanged', async () => {
     const { url, endpoint } = await serveTokens(ALL)
     const response = await post(url, [report(1)])
     await response.ended

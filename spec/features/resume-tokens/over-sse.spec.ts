@@ -26,8 +26,8 @@ const HEADERS = headersFor({ version: '2025-11-25' })
 const MOST = 400
 const PATIENT = { 'express-mcp-streams/wait': 60_000 }
 
-describe('an endpoint that streams', () => {
-  it('reports its progress on whichever connection is open, with the token of that one', async () => {
+describe('a request for a token whose endpoint answers with an event stream', () => {
+  it('gets progress on the connection that is open, with the progress token of that request', async () => {
     const { url, endpoint } = await serveTokens()
     const first = await post(url, report(1, { resumeToken: null, progressToken: 'a' })).then(
       async response => {
@@ -77,7 +77,7 @@ describe('an endpoint that streams', () => {
     })
   })
 
-  it('is answered in JSON where it says nothing before', async () => {
+  it('is answered in JSON where the endpoint sends no event before', async () => {
     const { url, endpoint } = await serveTokens()
     const opening = post(url, report(1, { resumeToken: null }), HEADERS)
     ;(await endpoint.calls.nth(1)).open()
@@ -94,7 +94,7 @@ describe('an endpoint that streams', () => {
     expect(await answerOf(second)).toEqual(result(2, TEXT))
   })
 
-  it('is answered in JSON for a client that takes nothing else; who asks such a client hears that nobody answers', async () => {
+  it('is answered in JSON for a client that accepts only that; a question for it fails', async () => {
     const { url, endpoint } = await serveTokens()
     const asking = post(url, report(1, { resumeToken: null, progressToken: 'a' }), {
       ...HEADERS,
@@ -113,7 +113,7 @@ describe('an endpoint that streams', () => {
     })
   })
 
-  it('reports no progress to a request that wants none', async () => {
+  it('gets no progress without a progress token', async () => {
     const { url, endpoint } = await serveTokens()
     const opening = post(url, report(1, { resumeToken: null, progressToken: 'a' }), HEADERS)
     const call = await endpoint.calls.nth(1)
@@ -126,7 +126,7 @@ describe('an endpoint that streams', () => {
     expect(await answerOf(await next)).toEqual(result(2, TEXT))
   })
 
-  it('gets its client’s answers: a connection on which it has asked stays open until then', async () => {
+  it('stays open while its client is asked something', async () => {
     const { url, endpoint } = await serveTokens({ handoff: 'never' })
     const opening = post(url, report(1, { resumeToken: null }), HEADERS)
     const call = await endpoint.calls.nth(1)
@@ -139,7 +139,7 @@ describe('an endpoint that streams', () => {
     expect(await open.nextMessage()).toEqual(result(1, TEXT))
   })
 
-  it('asks a client that comes back, where nobody was there to be asked', async () => {
+  it('gets a question with its next request where no connection was open', async () => {
     const { url, endpoint } = await serveTokens()
     const first = await answerOf(await post(url, report(1, { resumeToken: null }), HEADERS))
     const call = endpoint.calls[0]!
@@ -250,8 +250,8 @@ describe('an endpoint that streams', () => {
   })
 })
 
-describe('a stream that a request is answered by', () => {
-  it('is one like any other: its client resumes it by its link', async () => {
+describe('a stream that answers a request with a token', () => {
+  it('is resumed by its link like any other', async () => {
     const { url, endpoint } = await serveTokens()
     const opening = post(
       url,

@@ -63,23 +63,20 @@ describe('the request of a call', () => {
   it.each([
     ['text', express.text({ type: () => true })],
     ['bytes', express.raw({ type: () => true })]
-  ])(
-    'has the body that was left as %s in front, and its endpoint sees as such',
-    async (_as, parser) => {
-      const seen = gate<unknown>()
-      const endpoint: Handler = req => seen.open((req as { body?: unknown }).body)
-      const { url } = await serve(endpoint, { resumeTokens: { after: SOON } }, [parser])
-      const response = await fetch(url, {
-        method: 'POST',
-        body: JSON.stringify(report(1, { resumeToken: null })),
-        headers: { 'Content-Type': 'application/json' }
-      })
-      tokenOf((await response.json()) as object)
-      expect(JSON.parse(String(await seen.opened))).toMatchObject({ params: { name: 'report' } })
-    }
-  )
+  ])('has the body that a parser in front has left as %s', async (_as, parser) => {
+    const seen = gate<unknown>()
+    const endpoint: Handler = req => seen.open((req as { body?: unknown }).body)
+    const { url } = await serve(endpoint, { resumeTokens: { after: SOON } }, [parser])
+    const response = await fetch(url, {
+      method: 'POST',
+      body: JSON.stringify(report(1, { resumeToken: null })),
+      headers: { 'Content-Type': 'application/json' }
+    })
+    tokenOf((await response.json()) as object)
+    expect(JSON.parse(String(await seen.opened))).toMatchObject({ params: { name: 'report' } })
+  })
 
-  it('says of itself what servers want to hear, and nothing of tokens', async () => {
+  it('has a valid head, without anything about tokens', async () => {
     const { url, endpoint } = await serveTokens()
     const response = await post(url, report(1), {
       ...HEADERS,
@@ -115,7 +112,7 @@ describe('the request of a call', () => {
     expect(await ask(url, report(2, resume, args))).toMatchObject({ result: { got: args } })
   })
 
-  it('is another one where its body takes its time', async () => {
+  it('is made after a body that arrives slowly', async () => {
     const { url, endpoint } = await serveTokens()
     const args = { text: 'x'.repeat(300_000) }
     const first = await ask(url, report(1, { resumeToken: null }, args))
@@ -154,7 +151,7 @@ describe('the response to a call', () => {
     ['its response', ({ res }) => res.destroy()],
     ['its socket', ({ req }) => req.socket.destroy()],
     ['its response, when its client has the token', ({ res }) => res.destroy()]
-  ])('may be none: the endpoint destroys %s', async (what, destroy) => {
+  ])('may be missing: the endpoint destroys %s', async (what, destroy) => {
     const endpoint = rawEndpoint(
       async call => {
         if (what.includes('token')) await taken.opened
@@ -174,7 +171,7 @@ describe('the response to a call', () => {
     expect(answer).toMatchObject({ error: { code: -31000, data: { reason: 'endpoint-failed' } } })
   })
 
-  it('is over for its endpoint, too, where that answers in the same breath', async () => {
+  it('emits `finish` and `close` also where the endpoint answers at once', async () => {
     const over: string[] = []
     const { url } = await serve(
       (req, res) => {
@@ -191,7 +188,7 @@ describe('the response to a call', () => {
     expect(over).toEqual(['finish', 'close'])
   })
 
-  it('is Express’ where its handler throws', async () => {
+  it('is the error page of Express where its handler throws', async () => {
     const streams = mcpStreams({ resumeTokens: { after: 5000 } })
     closeLater(() => streams.close({ drain: 0 }))
     const app = express().use(streams)
@@ -204,7 +201,7 @@ describe('the response to a call', () => {
     expect(response.status).toBe(418)
   })
 
-  it('can be written on behind the answer, and is over soon after that', async () => {
+  it('can be written to after the result, and closes soon after that', async () => {
     const { url, endpoint } = await serveTokens({ resumeTokens: { after: 5000 } })
     const answer = ask(url, report(1, { resumeToken: null }))
     const call = await endpoint.calls.nth(1)
@@ -223,7 +220,7 @@ describe('the response to a call', () => {
     await second.closed
   })
 
-  it('that refuses the session, long after the token, has ended it', async () => {
+  it('that refuses the session ends it, also long after the token', async () => {
     const { url, endpoint, streams } = await serveTokens({}, { session: 'one' })
     const { headers } = await initializeSession(url, '2025-11-25')
     const other = post(url, request(9, 'other'), headers)

@@ -21,7 +21,7 @@ async function servePages(script: (call: RawCall) => unknown, options = {}) {
 }
 
 describe('currentStream().partial', () => {
-  it('hands parts to a client that collects them, in order, before the result', async () => {
+  it('gives parts to a client that uses tokens, in order, before the result', async () => {
     const returned: boolean[] = []
     const { url, endpoint } = await servePages(async call => {
       for (const n of [1, 2, 3]) {
@@ -65,7 +65,7 @@ describe('currentStream().partial', () => {
     expect([first, page(2)]).toContainEqual(answers[0].result)
   })
 
-  it('answers whoever waits at once', async () => {
+  it('answers a waiting request at once', async () => {
     const ready = gate()
     const { url } = await servePages(async call => {
       currentStream()!.partial(page(1))
@@ -124,7 +124,7 @@ describe('currentStream().partial', () => {
     expect(errors).toEqual([expect.any(TypeError), expect.any(TypeError)])
   })
 
-  it('fails the call where there is no room for more, after the parts that there are', async () => {
+  it('fails the call where there is no room, after the parts that are kept', async () => {
     const returned: boolean[] = []
     const { url, endpoint } = await servePages(
       async call => {

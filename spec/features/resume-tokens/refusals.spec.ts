@@ -73,7 +73,7 @@ describe('a request with a token is refused, and does not reach the endpoint,', 
     expect(tokenOf(await ask(url, resume, { session: 'one' }))).toBeDefined()
   })
 
-  it('given out elsewhere like one that was never given out, to the byte', async () => {
+  it('with a token of somebody else exactly like with an unknown one', async () => {
     const { url, streams } = await serveTokens({ window: 60_000 }, { stateless: true })
     const mine = { auth: 'mine', session: 'one' }
     const issued = tokenOf(await ask(url, report(1, { resumeToken: null }), mine))
@@ -225,7 +225,7 @@ describe('a request with a token is refused, and does not reach the endpoint,', 
   })
 })
 
-describe('parameters are the same', () => {
+describe('parameters of two requests count as the same', () => {
   it('whatever the order of their members, and whatever their progress is to be reported with', async () => {
     const { url } = await serveTokens()
     const first = await ask(url, report(1, { a: 1, b: 2, progressToken: 1, resumeToken: null }))
@@ -242,8 +242,8 @@ describe('parameters are the same', () => {
   })
 })
 
-describe('counted', () => {
-  it('are all refusals', async () => {
+describe('the counter of refusals', () => {
+  it('includes all of these', async () => {
     const { url, streams } = await serveTokens()
     await ask(url, report(1, { resumeToken: 'x' }))
     expect(streams.stats().refusals).toBe(1)
