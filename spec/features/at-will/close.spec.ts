@@ -79,7 +79,7 @@ async function opened(
   return responses
 }
 
-describe('calls that run', () => {
+describe('close(): running calls', () => {
   it.each<[client: string, send: (served: Served) => Promise<OpenStream>]>([
     [
       'of 2025-03-26',
@@ -95,7 +95,7 @@ describe('calls that run', () => {
       'that has come back before',
       async ({ url }) => get(streamUrl(await post(url, callTool(1, 'x'), POLLING), url), POLLING)
     ]
-  ])('are finished on the connection that they have: one %s', async (_client, send) => {
+  ])('are finished on their connection: one %s', async (_client, send) => {
     const endpoint = rawEndpoint(hold)
     const served = await serve(endpoint)
     const response = await send(served)
@@ -113,7 +113,7 @@ describe('calls that run', () => {
     expect(response.blocks.filter(({ retry }) => retry !== undefined).length).toBeLessThan(2)
   })
 
-  it('are finished, however many', async () => {
+  it('are finished, also a hundred of them', async () => {
     const endpoint = rawEndpoint(hold)
     const served = await serve(endpoint)
     const responses = await opened(100, n =>
@@ -170,7 +170,7 @@ describe('calls that run', () => {
     expect(notices).toHaveLength(0)
   })
 
-  it('go on where a client comes back for them meanwhile', async () => {
+  it('can still be resumed meanwhile', async () => {
     const endpoint = rawEndpoint(hold)
     const { url, streams } = await serve(endpoint)
     const response = await post(url, callTool(1, 'x'), POLLING)
@@ -201,7 +201,7 @@ describe('calls that run', () => {
     expect(await down).toBeLessThan(SOON)
   })
 
-  it('under a key are waited for, and repeated to who has sent them again', async () => {
+  it('under a key are waited for, and answer repetitions', async () => {
     const endpoint = rawEndpoint(() => undefined)
     const served = await serve(endpoint)
     const send = () =>
@@ -222,7 +222,7 @@ describe('calls that run', () => {
   })
 })
 
-describe('when the time is up', () => {
+describe('close(): when the time is up', () => {
   it('each client is told that its call is lost', async () => {
     const errors: unknown[] = []
     const failed = happenings('failed')
@@ -270,7 +270,7 @@ describe('when the time is up', () => {
     await gone
   })
 
-  it('is sooner where it is called again with less time, and never later', async () => {
+  it('a second call of close() may shorten the time, and never lengthens it', async () => {
     const served = await held()
     const response = await post(served.url, callTool(1, 'x'), POLLING)
     await response.nextMessage()
@@ -294,13 +294,13 @@ describe('close', () => {
     [{ drain: '20 s' }, 'close: option `drain` must be a whole number of milliseconds, 0 or more'],
     [{ drain: 0.5 }, 'close: option `drain` must be a whole number of milliseconds, 0 or more'],
     [{ drain: Infinity }, 'close: option `drain` must be a whole number of milliseconds, 0 or more']
-  ])('takes no %j', async (options, fault) => {
+  ])('throws for %j', async (options, fault) => {
     const streams = mcpStreams()
     expect(() => streams.close(options as CloseOptions)).toThrow(new TypeError(fault))
     await streams.close({ drain: undefined })
   })
 
-  it('disconnects all who only listen at once, each to come back at a moment of its own', async () => {
+  it('disconnects listen channels at once, each with another `retry`', async () => {
     const served = await serve(
       rawEndpoint(({ open }) => open()),
       { retry: 1000 }
@@ -363,7 +363,7 @@ describe('close', () => {
     expect(channels[0]!.blocks.at(-1)!.raw).toMatch(/^id: [\w-]{21}\.0\.2\nretry: \d+\ndata:\n\n$/)
   })
 
-  it('delivers what there is before it says goodbye', async () => {
+  it('delivers pending events before it disconnects', async () => {
     const endpoint = rawEndpoint(({ emit }) => {
       for (let i = 0; i < 100; i++) emit(NEWS)
       void served.streams.close({ drain: 0 })
@@ -390,7 +390,7 @@ describe('close', () => {
     expect(performance.now() - start).toBeLessThan(SOON)
   })
 
-  it('is done at once where nothing is open, and as often as anybody likes', async () => {
+  it('resolves at once where nothing is open, and may be called any number of times', async () => {
     const streams = mcpStreams()
     await streams.close()
     const served = await held()
@@ -403,7 +403,7 @@ describe('close', () => {
   })
 })
 
-describe('a client that never reads', () => {
+describe('close(): a client that never reads', () => {
   const flood: RawScript = async ({ open, write }) => {
     open()
     const data = `data: {"data":"${'x'.repeat(64 * 1024)}"}\n\n`
@@ -414,7 +414,7 @@ describe('a client that never reads', () => {
   it.each([
     ['that comes back', POLLING],
     ['that does not', OLDER]
-  ])('and %s holds up nobody', async (_name, headers) => {
+  ])('%s does not delay it', async (_name, headers) => {
     const served = await serve(rawEndpoint(flood))
     const response = await post(served.url, callTool(1, 'x'), headers)
     response.pause()
@@ -427,7 +427,7 @@ describe('a client that never reads', () => {
     expect(reader.messages().at(-1)).toEqual(closing(2))
   })
 
-  it('nor does one that has been disconnected at will before', async () => {
+  it('that has been disconnected at will before does not delay it', async () => {
     const served = await serve(
       rawEndpoint(async call => {
         const stream = currentStream()!
@@ -443,7 +443,7 @@ describe('a client that never reads', () => {
     expect(await shutDown(served, { drain: 0 })).toBeLessThan(SOON)
   })
 
-  it('nor does one whose stream has been taken over, or has ended', async () => {
+  it('whose stream has been taken over or has ended does not delay it', async () => {
     const served = await serve(rawEndpoint(flood))
     const first = await post(served.url, callTool(1, 'x'), POLLING)
     first.pause()
@@ -457,7 +457,7 @@ describe('a client that never reads', () => {
 })
 
 describe('after close', () => {
-  it('what is kept can still be fetched; nobody is held', async () => {
+  it('kept events can still be fetched, and connections end at once', async () => {
     const endpoint = rawEndpoint(hold)
     const served = await serve(endpoint)
     const response = await post(served.url, callTool(1, 'x'), POLLING)

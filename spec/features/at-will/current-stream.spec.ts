@@ -76,13 +76,13 @@ describe.each([
   })
 })
 
-describe('outside', () => {
-  it('there is none', () => {
+describe('currentStream() outside of a call', () => {
+  it('is undefined', () => {
     expect(currentStream()).toBeUndefined()
     expect(mcpStreams().current()).toBeUndefined()
   })
 
-  it('there is none in a handler on a route without the middleware', async () => {
+  it('is undefined in a handler on a route without the middleware', async () => {
     const seen: unknown[] = []
     const endpoint = rawEndpoint(({ result }) => {
       seen.push(currentStream())
@@ -99,7 +99,7 @@ describe('outside', () => {
     expect(seen).toEqual([undefined])
   })
 
-  it('there is none after the head of a response that is not a stream of ours', async () => {
+  it('is undefined after the head of a response that becomes no stream', async () => {
     const seen: (CurrentStream | undefined)[] = []
     const { url, streams } = await serve(
       rawEndpoint(({ message, res }) => {
@@ -116,7 +116,7 @@ describe('outside', () => {
     expect(seen).toEqual([expect.anything(), undefined, undefined])
   })
 
-  it('there is none in an endpoint that numbers its events itself', async () => {
+  it('is undefined in an endpoint that numbers its events itself', async () => {
     const warn = jest.spyOn(process, 'emitWarning').mockImplementation(() => undefined)
     const seen: unknown[] = []
     const { url } = await serve(
@@ -142,7 +142,7 @@ async function mountBoth(one: McpStreams, two: McpStreams, endpoint: RawEndpoint
   return (await listen(app)).url
 }
 
-describe('inside', () => {
+describe('currentStream() inside of a call', () => {
   it('follows the code through promises, timers and emitters', async () => {
     const ids: (string | undefined)[] = []
     const note = () => void ids.push(currentStream()?.id)
@@ -270,7 +270,7 @@ describe('state and signal', () => {
     await watch.call.closed
   })
 
-  it('are not the concern of another call', async () => {
+  it('are independent of other calls', async () => {
     const go = gate()
     const states: unknown[] = []
     const { url } = await serve(
@@ -297,7 +297,7 @@ describe('state and signal', () => {
 describe('with `currentStream: false`', () => {
   const options = { currentStream: false }
 
-  it('there is none, no context is followed, and the call can be resumed as ever', async () => {
+  it('is undefined, and the call can be resumed as usual', async () => {
     const run = jest.spyOn(AsyncLocalStorage.prototype, 'run')
     const seen: unknown[] = []
     const endpoint = rawEndpoint(async ({ emit, result }) => {
@@ -324,7 +324,7 @@ describe('with `currentStream: false`', () => {
     run.mockRestore()
   })
 
-  it('a handler of another instance has its own', async () => {
+  it('works for a handler of another instance', async () => {
     const [one, two] = [mcpStreams(options), mcpStreams()]
     const seen: unknown[] = []
     const endpoint = rawEndpoint(({ result }) => {
@@ -341,7 +341,7 @@ describe('with `currentStream: false`', () => {
     expect(seen).toEqual([undefined, streamId(second)])
   })
 
-  it('a result is not given in parts, as its handler has nobody to give them to', async () => {
+  it('a result cannot be given in parts', async () => {
     const seen: unknown[] = []
     const endpoint = rawEndpoint(({ result }) => {
       seen.push(currentStream()?.partial({ content: [] }))

@@ -44,7 +44,7 @@ describe('the end of a response', () => {
 })
 
 describe('a server that is closed when its transports have been', () => {
-  it('waits for no connection that a client keeps alive', async () => {
+  it('does not wait for an idle connection that a client keeps alive', async () => {
     const served = await held()
     const { endpoint, server } = served
     // Node would let go of a connection that becomes idle later then.

@@ -64,7 +64,7 @@ async function world() {
 }
 
 describe('a call whose client has gone', () => {
-  it('goes on as if nothing had happened, until the time is up; then it learns of it, once', async () => {
+  it('goes on until `resumeInterval.max`, and then its endpoint gets one close and one abort', async () => {
     const w = await world()
     const abandoned = happenings('abandoned')
     await leave(w.response, w)
@@ -97,7 +97,7 @@ describe('a call whose client has gone', () => {
     expect(abandoned).toHaveLength(1)
   })
 
-  it('tells a client that comes back too late: 410 on its URL', async () => {
+  it('answers 410 on its URL to a client that comes back too late', async () => {
     const w = await world()
     await leave(w.response, w)
     jest.advanceTimersByTime(MAX * 1000)
@@ -107,7 +107,7 @@ describe('a call whose client has gone', () => {
     }
   })
 
-  it('tells a stock client that comes back too late: an error for its call, though it has every event; then 204', async () => {
+  it('gives a stock client that comes back too late an error for its call, and then 204', async () => {
     const w = await world()
     await leave(w.response, w)
     jest.advanceTimersByTime(MAX * 1000)
@@ -121,7 +121,7 @@ describe('a call whose client has gone', () => {
     expect(w.endpoint.calls).toHaveLength(1)
   })
 
-  it('has all its time again each time that its client has been there', async () => {
+  it('has the whole time again after each connection', async () => {
     const w = await world()
     await leave(w.response, w)
     for (let i = 0; i < 3; i++) {
@@ -135,7 +135,7 @@ describe('a call whose client has gone', () => {
     expect(w.stream.state).toBe('abandoned')
   })
 
-  it('is never abandoned while its client is there, however long it has nothing to say', async () => {
+  it('is never abandoned while its client is connected, however long it is silent', async () => {
     const w = await world()
     jest.advanceTimersByTime(100 * MAX * 1000)
     expect(w.stream.state).toBe('live')
@@ -144,7 +144,7 @@ describe('a call whose client has gone', () => {
     expect(gist(w.response.messages())).toEqual([1, ['my call', 'result']])
   })
 
-  it('is not abandoned for a client that somebody else pretends to be', async () => {
+  it('is abandoned also where a stranger asks for it', async () => {
     const w = await world()
     await leave(w.response, w)
     jest.advanceTimersByTime(MAX * 1000 - 1)
