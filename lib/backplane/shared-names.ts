@@ -1,5 +1,6 @@
 // What instances have that can be asked for by a name that does not say where it is: sessions, and
 // calls under a key. A shared key for each, whose value only an instance can write.
+import { setImmediate as turn } from 'node:timers/promises'
 import { now } from '../protocol/clock.js'
 import { FairStore } from '../streams/fair-store.js'
 import type { Envelopes } from './envelope.js'
@@ -11,14 +12,10 @@ export type NameClass = 's' | 'k'
 const TAG = /^[\w-]{5}$/
 /** The kind of what is sealed, besides those of messages. */
 const ENTRY = 16
-/** Entries that are written again in one go, at the least and at the most: 2 ms for a hundred. */
-const AT_ONCE = 500
-const MOST_AT_ONCE = 5000
-/**
- * Ticks in which all are. Others wait for a name that may be lost for a lease, twice as many, and
- * then believe that nobody has it.
- */
-const TICKS_FOR_ALL = 6
+/** Names that are written again before anything else may run: 1 to 4 ms. */
+const AT_ONCE = 100
+/** So many times that may be without an answer: what comes behind them waits for as long. */
+const MOST_UNANSWERED = 50
 /** Milliseconds for which it is believed that a name is not there. */
 const ABSENT_FOR = 1000
 
@@ -26,7 +23,10 @@ const ABSENT_FOR = 1000
 const RENEWED_EVERY = 60 * 60 * 1000
 
 interface Entry {
+  /** Milliseconds for which others find it, from each time that it is written. */
   readonly time: number
+  /** What is written: made once, as that takes longer than all else. */
+  readonly value: Uint8Array
 }
 
 export class SharedNames {
@@ -34,17 +34,21 @@ export class SharedNames {
   readonly #envelopes: Envelopes
   readonly #tag: string
   readonly #own: FairStore<Entry>
+  /** Of all that are in `#own`, which takes too long to list them. */
+  readonly #keys = new Set<string>()
   /** Names that were looked for in vain, and when. */
   readonly #absent = new Map<string, number>()
+  /** Keys that are to be written again, the next ones last. */
   #again: string[] = []
-  #atOnce = AT_ONCE
+  #isWriting = false
+  #isRefused = false
   #renewedAt = now()
 
   constructor(backplane: Backplane, envelopes: Envelopes, tag: string, max: number) {
     this.#backplane = backplane
     this.#envelopes = envelopes
     this.#tag = tag
-    this.#own = new FairStore({ maxSize: max })
+    this.#own = new FairStore({ maxSize: max, onEvict: (_, key) => this.#keys.delete(key) })
   }
 
   /** Whether this instance is known to have it. */
@@ -55,9 +59,10 @@ export class SharedNames {
   /** This instance has it. `time`: milliseconds for which that is remembered. */
   add(kind: NameClass, name: string, owner: string, time: number): void {
     const key = this.#keyOf(kind, name)
-    this.#own.set(key, owner, { time }, isRenewed(key) ? undefined : time)
+    const value = this.#own.peek(key)?.value ?? this.#valueOf(key)
+    this.#keep(key, owner, { time, value })
     this.#absent.delete(key)
-    this.#write(key, time).catch(() => this.#again.push(key))
+    void this.#write(key)
   }
 
   /**
@@ -68,9 +73,10 @@ export class SharedNames {
     const key = this.#keyOf(kind, name)
     const earlier = await this.#findOf(kind, this.#envelopes.namesOf(name).slice(1))
     if (earlier !== undefined) return earlier
-    const isTaken = (await this.#backplane.command(this.#set(key, time, true))) === null
+    const value = this.#valueOf(key)
+    const isTaken = (await this.#backplane.command(['SET', key, value, 'PX', time, 'NX'])) === null
     const holder = isTaken ? ((await this.#read(key)) ?? this.#tag) : this.#tag
-    if (holder === this.#tag) this.#own.set(key, owner, { time }, time)
+    if (holder === this.#tag) this.#keep(key, owner, { time, value })
     return holder
   }
 
@@ -81,13 +87,13 @@ export class SharedNames {
 
   /** Whether this instance has it is not certain: what stands there is left to others. */
   disclaim(kind: NameClass, name: string): void {
-    this.#own.delete(this.#keyOf(kind, name))
+    this.#drop(this.#keyOf(kind, name))
   }
 
   delete(kind: NameClass, name: string): void {
     const key = this.#keyOf(kind, name)
     if (this.#own.peek(key) === undefined) return
-    this.#own.delete(key)
+    this.#drop(key)
     this.#backplane.command(['DEL', key]).catch(() => undefined)
   }
 
@@ -119,32 +125,60 @@ export class SharedNames {
     }
   }
 
-  /** What is shared may be lost: everything is written again, some of it with each `tick`. */
+  /** What is shared may be lost: everything is written again, from the next `tick` on. */
   writeAgain(): void {
-    this.#again = [...this.#own.keys()]
-    const share = Math.ceil(this.#again.length / TICKS_FOR_ALL)
-    this.#atOnce = Math.min(Math.max(AT_ONCE, share), MOST_AT_ONCE)
+    this.#again = [...this.#keys]
   }
 
   tick(): void {
     if (now() - this.#renewedAt > RENEWED_EVERY) {
       this.#renewedAt = now()
-      const sessions = [...this.#own.keys()].filter(isRenewed)
+      const sessions = [...this.#keys].filter(isRenewed)
       this.#again = [...new Set([...this.#again, ...sessions])]
     }
-    for (const key of this.#again.splice(0, this.#atOnce)) {
-      const entry = this.#own.peek(key)
-      if (entry !== undefined) this.#write(key, entry.time).catch(() => this.#again.push(key))
+    if (!this.#isWriting && this.#again.length > 0) void this.#writeAll()
+  }
+
+  /** What others look for meanwhile they do not find: so this is as fast as Redis answers. */
+  async #writeAll(): Promise<void> {
+    this.#isWriting = true
+    this.#isRefused = false
+    const unanswered: Promise<unknown>[] = []
+    // The rest, and what was refused, is tried with a later tick.
+    while (this.#again.length > 0 && !this.#isRefused) {
+      const keys = this.#again.splice(-AT_ONCE)
+      unanswered.push(Promise.all(keys.map(key => this.#write(key))))
+      if (unanswered.length >= MOST_UNANSWERED) await unanswered.shift()
+      await turn()
+    }
+    await Promise.all(unanswered)
+    this.#isWriting = false
+  }
+
+  /** Writes it if this instance still has it. Where that is refused, it is written again. */
+  async #write(key: string): Promise<void> {
+    const entry = this.#own.peek(key)
+    if (entry === undefined) return
+    try {
+      await this.#backplane.command(['SET', key, entry.value, 'PX', entry.time])
+    } catch {
+      this.#again.push(key)
+      this.#isRefused = true
     }
   }
 
-  async #write(key: string, time: number): Promise<void> {
-    await this.#backplane.command(this.#set(key, time, false))
+  #keep(key: string, owner: string, entry: Entry): void {
+    this.#keys.add(key)
+    this.#own.set(key, owner, entry, isRenewed(key) ? undefined : entry.time)
   }
 
-  #set(key: string, time: number, isNew: boolean): Parameters<Backplane['command']>[0] {
-    const value = this.#envelopes.seal(ENTRY, 0, Buffer.from(this.#tag), key)
-    return isNew ? ['SET', key, value, 'PX', time, 'NX'] : ['SET', key, value, 'PX', time]
+  #drop(key: string): void {
+    this.#keys.delete(key)
+    this.#own.delete(key)
+  }
+
+  #valueOf(key: string): Uint8Array {
+    return this.#envelopes.seal(ENTRY, 0, Buffer.from(this.#tag), key)
   }
 
   async #read(key: string): Promise<string | undefined> {

@@ -4,6 +4,12 @@ import { type Connect, type Emitter, watch } from './connection.js'
 /** RESP's type of strings, which are to stay bytes. */
 const BLOB_STRING = 36
 
+/**
+ * Commands fail at once where there is no connection. A timer for each would cost more than all
+ * else about it (node-redis 6 sets one by default): connections that say nothing are given up whole.
+ */
+const OPTIONS = { disableOfflineQueue: true, commandOptions: { timeout: undefined } }
+
 const MEMORY_INFO = ['INFO', 'memory']
 
 interface SetOptions {
@@ -36,7 +42,7 @@ export function connectNodeRedis(client: NodeRedis): Connect {
   const isCluster = 'masters' in client
   return changed => {
     const open = (): NodeRedis => {
-      const own = client.duplicate(isCluster ? undefined : { disableOfflineQueue: true })
+      const own = client.duplicate(isCluster ? undefined : OPTIONS)
       watch(own, changed)
       // It tries again by itself; an `error` event says why.
       own.connect().then(changed, changed)

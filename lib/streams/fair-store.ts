@@ -111,10 +111,6 @@ export class FairStore<V extends object> {
     }
   }
 
-  keys(): Iterable<string> {
-    return this.#entries.keys()
-  }
-
   delete(key: string): void {
     this.#entries.delete(key)
   }

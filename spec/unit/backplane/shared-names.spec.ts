@@ -148,35 +148,74 @@ describe('names that instances share', () => {
     expect(hub.keys.size).toBe(50)
   })
 
-  it('are written again by five hundred at a time', async () => {
+  it('are all written again at once, however many there are, by a hundred at a time', async () => {
     const hub = new Hub()
-    const own = names(hub, 'aaaaa')
-    for (let i = 0; i < 501; i++) own.add('s', `session ${i}`, 'alice', HOUR)
+    const own = names(hub, 'aaaaa', undefined, 2000)
+    for (let i = 0; i < 1950; i++) own.add('s', `session ${i}`, 'alice', HOUR)
     await settled()
     hub.flush()
     own.writeAgain()
     own.tick()
-    await settled()
-    expect(hub.keys.size).toBe(500)
-    own.tick()
-    await settled()
-    expect(hub.keys.size).toBe(501)
-  })
-
-  it('are all written again in half a lease, however many there are', async () => {
-    const hub = new Hub()
-    const own = names(hub, 'aaaaa', undefined, 10_000)
-    for (let i = 0; i < 10_000; i++) own.add('s', `session ${i}`, 'alice', HOUR)
-    await settled()
-    hub.flush()
-    own.writeAgain()
-    const written: number[] = []
-    for (let i = 0; i < 6; i++) {
-      own.tick()
+    const written = [hub.keys.size]
+    while (hub.keys.size < 1950) {
       await settled()
       written.push(hub.keys.size)
     }
-    expect(written).toEqual([1667, 3334, 5001, 6668, 8335, 10_000])
+    expect(written).toEqual(Array.from({ length: 20 }, (_, i) => Math.min((i + 1) * 100, 1950)))
+  })
+
+  it('are written again no faster than they are taken', async () => {
+    let open: (() => void)[] = []
+    let isSlow = false
+    const command = (): Promise<unknown> =>
+      isSlow ? new Promise(resolve => open.push(() => resolve('OK'))) : Promise.resolve('OK')
+    const backplane = Object.assign(new Hub().join(), { command })
+    const envelopes = new Envelopes(['the first secret of all'])
+    const own = new SharedNames(backplane, envelopes, 'aaaaa', 6000)
+    for (let i = 0; i < 6000; i++) own.add('s', `session ${i}`, 'alice', HOUR)
+    await settled()
+    isSlow = true
+    own.writeAgain()
+    for (let i = 0; i < 100; i++) {
+      own.tick()
+      await settled()
+    }
+    expect(open).toHaveLength(5000)
+    const first = open.slice(0, 100)
+    open = []
+    for (const answer of first) answer()
+    for (let i = 0; i < 10; i++) await settled()
+    expect(open).toHaveLength(100)
+  })
+
+  it('are written again with a later tick where they are refused, and not before', async () => {
+    const hub = new Hub()
+    const own = names(hub, 'aaaaa')
+    for (let i = 0; i < 1000; i++) own.add('s', `session ${i}`, 'alice', HOUR)
+    await settled()
+    hub.flush()
+    hub.isFull = true
+    hub.commands.length = 0
+    own.writeAgain()
+    own.tick()
+    for (let i = 0; i < 10; i++) await settled()
+    expect(hub.commands).toHaveLength(100)
+    hub.isFull = false
+    own.tick()
+    for (let i = 0; i < 20; i++) await settled()
+    expect(hub.keys.size).toBe(1000)
+  })
+
+  it('are not written again that had to make room for others', async () => {
+    const hub = new Hub()
+    const own = names(hub, 'aaaaa', undefined, 10)
+    for (let i = 0; i < 20; i++) own.add('s', `session ${i}`, 'alice', HOUR)
+    await settled()
+    hub.flush()
+    own.writeAgain()
+    own.tick()
+    await settled()
+    expect(hub.keys.size).toBe(10)
   })
 
   it('are known not to be there for a second, or until they are here', () => {

@@ -2,6 +2,7 @@ import { EventEmitter } from 'node:events'
 import { expect, it } from '@jest/globals'
 import type { RedisConnection } from '../../../lib/redis/connection.js'
 import { connectIoRedis, type IoRedis } from '../../../lib/redis/ioredis.js'
+import { connectNodeRedis, type NodeRedis } from '../../../lib/redis/node-redis.js'
 import { RedisBackplane } from '../../../lib/redis/redis-backplane.js'
 
 const MEBIBYTE = 2 ** 20
@@ -113,4 +114,21 @@ it('ioredis brings messages of channels whose prefix is no ASCII', async () => {
   await subscribe('größe:a', message => heard.push(Buffer.from(message).toString()))
   clients[1]!.emit('messageBuffer', Buffer.from('größe:a'), Buffer.from('here'))
   expect(heard).toEqual(['here'])
+})
+
+it('commands of node-redis have no timer of their own, whatever its version has by default', () => {
+  const overrides: unknown[] = []
+  const own = Object.assign(new EventEmitter(), {
+    connect: () => Promise.resolve(),
+    withTypeMapping: () => own
+  })
+  const client = {
+    duplicate(override: unknown) {
+      overrides.push(override)
+      return own
+    }
+  } as unknown as NodeRedis
+  connectNodeRedis(client)(() => undefined)
+  const wanted = { disableOfflineQueue: true, commandOptions: { timeout: undefined } }
+  expect(overrides).toStrictEqual([wanted, wanted])
 })
