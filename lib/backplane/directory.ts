@@ -75,14 +75,12 @@ export class SharedDirectory<S extends Shelves<S>> implements Directory<S> {
     const { names, tag } = this.#link
     if (names.has('k', key)) return HERE
     return this.#patiently(async () => {
-      const [mayHaveLost, holder] = await Promise.all([
-        this.#link.mayHaveLost(),
-        names.claim('k', key, owner, LONGEST_CALL)
-      ])
-      if (!mayHaveLost || holder !== tag) return holder
-      // Who has it may be writing it now, over what stands there.
-      names.disclaim('k', key)
-      throw new Error(LOST)
+      const holder = await names.claim('k', key, LONGEST_CALL)
+      if (holder !== tag) return holder
+      // Only now, as it may be lost until then. Who has it may be writing it again, over ours.
+      await this.#believeAbsence()
+      names.hold('k', key, owner, LONGEST_CALL)
+      return tag
     })
   }
 

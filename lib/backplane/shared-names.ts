@@ -66,28 +66,27 @@ export class SharedNames {
   }
 
   /**
-   * Takes a name for this instance, if nobody has it. Resolves with the tag of who has it then.
-   * Rejects where that cannot be known.
+   * Takes a name for this instance, if nobody has it. Resolves with the tag of who has it then: if
+   * it is this instance's, `hold` says so. Rejects where that cannot be known.
    */
-  async claim(kind: NameClass, name: string, owner: string, time: number): Promise<string> {
+  async claim(kind: NameClass, name: string, time: number): Promise<string> {
     const key = this.#keyOf(kind, name)
     const earlier = await this.#findOf(kind, this.#envelopes.namesOf(name).slice(1))
     if (earlier !== undefined) return earlier
     const value = this.#valueOf(key)
     const isTaken = (await this.#backplane.command(['SET', key, value, 'PX', time, 'NX'])) === null
-    const holder = isTaken ? ((await this.#read(key)) ?? this.#tag) : this.#tag
-    if (holder === this.#tag) this.#keep(key, owner, { time, value })
-    return holder
+    return isTaken ? ((await this.#read(key)) ?? this.#tag) : this.#tag
+  }
+
+  /** This instance has what it has claimed, for so many milliseconds. */
+  hold(kind: NameClass, name: string, owner: string, time: number): void {
+    const key = this.#keyOf(kind, name)
+    this.#keep(key, owner, { time, value: this.#valueOf(key) })
   }
 
   /** It is remembered for so many milliseconds more, if this instance has it. */
   lasts(kind: NameClass, name: string, owner: string, time: number): void {
     if (this.has(kind, name)) this.add(kind, name, owner, time)
-  }
-
-  /** Whether this instance has it is not certain: what stands there is left to others. */
-  disclaim(kind: NameClass, name: string): void {
-    this.#drop(this.#keyOf(kind, name))
   }
 
   delete(kind: NameClass, name: string): void {

@@ -132,6 +132,24 @@ describe('the directory of several instances', () => {
     expect(await directory.claim('a key', 'alice')).toMatchObject({ kind: 'remote' })
   })
 
+  it('does not take a key whose claim is flushed on the way to it', async () => {
+    const hub = new Hub({ lease: 200 })
+    const backplane = hub.join()
+    const { directory } = await memberOn(backplane, EMPTY)
+    const owner = await memberOn(hub.join(), EMPTY)
+    await owner.directory.claim('a key', 'alice')
+    const command = backplane.command.bind(backplane)
+    let isFlushed = false
+    backplane.command = async one => {
+      if (one[0] === 'SET' && one[1].startsWith('k:') && !isFlushed) {
+        isFlushed = true
+        hub.flush()
+      }
+      return command(one)
+    }
+    expect(await directory.claim('a key', 'alice')).toMatchObject({ kind: 'remote' })
+  })
+
   it('says that what is shared is out of reach, once it has been asked for long enough', async () => {
     const hub = new Hub({ lease: 60 })
     const backplane = hub.join()
