@@ -91,11 +91,16 @@ export class InstanceLink {
     return this.#closed !== undefined
   }
 
+  /** There is a connection, and what is sent over it comes back. */
+  get isUp(): boolean {
+    return this.#life.state !== 'down'
+  }
+
   get stats(): BackplaneStats {
     const { mine, theirs, bytes } = this.#relay.counts
     const { state } = this.#life
     return {
-      up: Number(state !== 'down'),
+      up: Number(this.isUp),
       degraded: Number(state === 'degraded'),
       forwarded: mine,
       accepted: theirs,

@@ -2,6 +2,7 @@
 // it is written there.
 import type { ServerResponse } from 'node:http'
 import type { Exchange, ExchangeUser } from '../backplane/exchange.js'
+import { now } from '../protocol/clock.js'
 import type { StreamFault } from '../protocol/errors.js'
 import type { RequestId } from '../protocol/json-rpc.js'
 import { KEEP_ALIVE_COMMENT } from '../protocol/sse-writer.js'
@@ -46,7 +47,7 @@ export interface RelayOptions {
 
 /** Milliseconds for which the head of an event stream waits for the first bytes behind it. */
 const HEAD_ALONE = 100
-/** Parts of the lease: for which a client waits in silence, and for which a POST waits at all. */
+/** In leases: for which a client waits in silence, and for which it waits at all. */
 const SILENCE = 5 / 6
 const PATIENCE = 2
 
@@ -66,8 +67,8 @@ export class RelayedResponse implements ExchangeUser {
   #isOver = false
   /** Its client is to come back to another instance. */
   #isLeaving = false
-  /** It has been waited for in silence already. */
-  #isLate = false
+  /** Since when the other instance could have shown that it has the request. */
+  #waitsSince = now()
   readonly #timer = new Timer(() => this.#silent())
 
   constructor(req: MountedRequest, res: ServerResponse, options: RelayOptions) {
@@ -155,7 +156,10 @@ export class RelayedResponse implements ExchangeUser {
   }
 
   #leaveAtEnd(): void {
-    if (!this.#canGoOn) return
+    if (this.#canGoOn) this.#comeAgain()
+  }
+
+  #comeAgain(): void {
     this.#stop()
     this.#res.end()
   }
@@ -167,12 +171,8 @@ export class RelayedResponse implements ExchangeUser {
     const { status, headers } = head
     const isStream = isEventStream(head)
     this.#streamId = streamIn(head)
-    if (this.#isWaiting && !(status === 200 && isStream)) {
-      // It comes again, and is told what it can be told then.
-      this.#stop()
-      res.end()
-      return
-    }
+    // It is told then what it can be told.
+    if (this.#isWaiting && !(status === 200 && isStream)) return this.#comeAgain()
     if (!this.#isWaiting) {
       if (!claim(res)) return this.#stop()
       res.statusCode = status
@@ -209,8 +209,12 @@ export class RelayedResponse implements ExchangeUser {
     if (this.#hasHead) return this.#res.flushHeaders()
     const { link, keepAlive } = this.#options.relay
     const { lease } = link.backplane
-    const res = this.#res
+    const [res, { isKnown }] = [this.#res, this.#exchange]
+    const left = this.#waitsSince + lease * PATIENCE - now()
     if (this.#req.method === 'GET' && acceptsEvents(this.#req)) {
+      if (!link.isUp) this.#waitsSince = now()
+      // It lives, and the two do not understand each other: another instance may.
+      else if (this.#isWaiting && !isKnown && left <= 0) return this.#comeAgain()
       if (!this.#isWaiting) {
         if (!writeEventsHead(res)) return
         res.write(this.#options.primer)
@@ -220,11 +224,8 @@ export class RelayedResponse implements ExchangeUser {
       return this.#timer.start(Math.min(keepAlive ?? Infinity, lease * SILENCE))
     }
     // An endpoint may take its time, once it has the request.
-    if (this.#exchange.isKnown) return
-    if (!this.#isLate) {
-      this.#isLate = true
-      return this.#timer.start(lease * (PATIENCE - SILENCE))
-    }
+    if (isKnown) return
+    if (left > 0) return this.#timer.start(left)
     this.#refuse(503, 'owner-unreachable', { 'Retry-After': '1' })
   }
 

@@ -7,7 +7,8 @@ import { get, headersFor, initialize, post, request } from '../../helpers/mcp.js
 import { until } from '../../helpers/happenings.js'
 import { openStream, type Json } from '../../helpers/open-stream.js'
 import { cluster } from '../../helpers/backplane/cluster.js'
-import type { MemoryBackplane } from '../../helpers/backplane/memory.js'
+import { MemoryBackplane } from '../../helpers/backplane/memory.js'
+import { serve } from '../../helpers/serve.js'
 import { answer, begin, getTask, RESULT } from '../tasks/setup.js'
 import { anywhere, at, lastId, note, VERSION } from './setup.js'
 
@@ -129,4 +130,24 @@ describe('a session that begins where there is no connection', () => {
     expect(endpoints[1]!.calls.length).toBeGreaterThan(0)
     expect(await ask(home!)).toBe(200)
   })
+})
+
+it('a stream is not waited for for ever where its instance lives, and understands nothing', async () => {
+  const all = await anywhere({ keepAlive: 50 }, { lease: 300 })
+  const { first, call, link } = await all.call()
+  call.emit(note('one'))
+  await first.nextMessage()
+  first.destroy()
+  const backplane = new MemoryBackplane(all.hub, ['another secret of the specs'], 300)
+  const stranger = await serve(all.endpoints[1]!, { backplane })
+  await until(() => stranger.streams.stats().backplane!.up === 1)
+  const resumed = headersFor({ lastEventId: lastId(first) })
+  const waiting = await get(new URL(new URL(link).search, stranger.url), resumed)
+  await waiting.ended
+  // Its client comes again, with what it had, to an instance that has the secret.
+  expect([waiting.status, lastId(waiting), waiting.messages()]).toEqual([200, lastId(first), []])
+  const again = await get(at(link, all, 1), resumed)
+  call.result()
+  await again.ended
+  expect(again.messages()).toMatchObject([{ id: 1, result: {} }])
 })
