@@ -28,9 +28,9 @@ export class DueQueue {
   #timer: ReturnType<typeof setTimeout> | undefined
   #isClosed = false
 
-  /** @param delay milliseconds from `add` on, the same for all. */
+  /** @param delay milliseconds from `add` on, the same for all; at least 1, as timers have it. */
   constructor(delay: number) {
-    this.#delay = delay
+    this.#delay = Math.max(1, delay)
   }
 
   get isEmpty(): boolean {
@@ -88,14 +88,26 @@ export class DueQueue {
   }
 
   #fire(): void {
-    this.#timer = undefined
+    // It stays set meanwhile: what a callback adds must not wait longer than what waits already.
+    const fired = this.#timer
     const time = now()
-    // A callback may add its entry again: it is due later than now, so that this loop ends.
+    try {
+      this.#endDue(time)
+    } finally {
+      if (this.#timer === fired) this.#startNext()
+    }
+  }
+
+  /** What a callback adds is due later than `time`, so that this ends. */
+  #endDue(time: number): void {
     for (let first = this.#first; first !== undefined && first.dueAt <= time; first = this.#first) {
       this.#unlink(first)
       first.due()
     }
-    if (this.#first !== undefined && this.#timer === undefined)
-      this.#start(Math.max(1, this.#first.dueAt - time))
+  }
+
+  #startNext(): void {
+    this.#timer = undefined
+    if (this.#first !== undefined) this.#start(Math.max(1, this.#first.dueAt - now()))
   }
 }

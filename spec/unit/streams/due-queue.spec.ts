@@ -69,3 +69,50 @@ it('holds no timer once it is closed, whatever is added', () => {
   other.add(new Waiting(() => undefined))
   expect([jest.getTimerCount(), queue.isEmpty, other.isEmpty]).toEqual([0, true, true])
 })
+
+it('keeps the time of those that wait where a callback adds its own again', () => {
+  const queue = new DueQueue(100)
+  const due: [string, number][] = []
+  const start = Date.now()
+  const note = (name: string): void => void due.push([name, Date.now() - start])
+  const again = new Waiting(() => {
+    note('again')
+    queue.add(again)
+  })
+  queue.add(again)
+  jest.advanceTimersByTime(50)
+  queue.add(new Waiting(() => note('other')))
+  jest.advanceTimersByTime(150)
+  expect(due).toEqual([
+    ['again', 100],
+    ['other', 150],
+    ['again', 200]
+  ])
+  expect(jest.getTimerCount()).toBe(1)
+})
+
+it('tells the others when a callback throws', () => {
+  const queue = new DueQueue(100)
+  const due: number[] = []
+  const fail = (): void => {
+    throw new Error('of the callback')
+  }
+  queue.add(new Waiting(fail))
+  queue.add(new Waiting(() => due.push(1)))
+  expect(() => jest.advanceTimersByTime(100)).toThrow('of the callback')
+  jest.advanceTimersByTime(1)
+  expect([due, queue.isEmpty, jest.getTimerCount()]).toEqual([[1], true, 0])
+})
+
+it('with a delay of 0, tells one that is added again once for each timer', () => {
+  const queue = new DueQueue(0)
+  let due = 0
+  const again = new Waiting(() => {
+    due++
+    if (due < 1000) queue.add(again)
+  })
+  queue.add(again)
+  jest.advanceTimersByTime(2)
+  expect(due).toBe(2)
+  queue.close()
+})
