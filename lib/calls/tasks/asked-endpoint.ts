@@ -61,7 +61,10 @@ export class AskedEndpoint {
     if (answer.kind === 'response') return this.#listener.answered(answer.message, answer.text)
     const { status, headers, body } = answer
     const header = (name: string): string | undefined => stringOf(headers[name])
-    const [said = ''] = messagesIn({ status, header, body }, [this.#id])
-    for (const { message, text } of writtenMessages(said)) this.#listener.answered(message, text)
+    const [text = ''] = messagesIn({ status, header, body }, [this.#id])
+    const [said] = writtenMessages(text)
+    // A status such as 202 accepts the request, but nothing comes after it.
+    if (said === undefined) this.#listener.unanswered('no-response')
+    else this.#listener.answered(said.message, said.text)
   }
 }

@@ -2,7 +2,7 @@
 import { now } from '../../protocol/clock.js'
 import type { StreamFault } from '../../protocol/errors.js'
 import { isResponse, type Message } from '../../protocol/json-rpc.js'
-import { writtenMessages } from '../../protocol/json-splice.js'
+import { type WrittenMessage, writtenMessages } from '../../protocol/json-splice.js'
 import { dataOf, newFields, readBlocks } from '../../protocol/sse-fields.js'
 import { SoleReader } from '../../readers/sole-reader.js'
 import type { Stream } from '../../streams/stream.js'
@@ -29,6 +29,8 @@ export class TaskReader extends SoleReader {
   readonly #listener: TaskListener
   #cursor = 0
   #hasResponse = false
+  /** The first response under another id. */
+  #foreign: WrittenMessage | undefined
   /** Runs from the response on: what else the endpoint says is heard, but not for long. */
   readonly #patience = new Timer(() => this.leave())
 
@@ -64,18 +66,31 @@ export class TaskReader extends SoleReader {
 
   override finish(): void {
     this.wake()
-    if (!this.#hasResponse) this.#listener.unanswered()
+    // What stands in front of the endpoint may have numbered its requests anew.
+    if (!this.#hasResponse && this.#foreign !== undefined) this.#answered(this.#foreign)
+    else if (!this.#hasResponse) this.#listener.unanswered()
     this.leave()
   }
 
   #read(data: string): void {
-    for (const { message, text } of writtenMessages(data)) {
+    for (const written of writtenMessages(data)) {
+      const { message, text } = written
       if (this.#hasResponse) return
-      if (isResponse(message)) {
-        this.#hasResponse = true
-        this.#patience.start(PATIENCE)
-        this.#listener.answered(message, text)
-      } else if (typeof message.method === 'string') this.#listener.heard(message, text)
+      if (!isResponse(message)) {
+        if (typeof message.method === 'string') this.#listener.heard(message, text)
+      } else if (this.#isOwn(message)) this.#answered(written)
+      else this.#foreign ??= written
     }
+  }
+
+  /** Some endpoints answer a number with its digits. */
+  #isOwn({ id }: Message): boolean {
+    return this.#stream.requestIds.some(own => String(own) === String(id))
+  }
+
+  #answered({ message, text }: WrittenMessage): void {
+    this.#hasResponse = true
+    this.#patience.start(PATIENCE)
+    this.#listener.answered(message, text)
   }
 }

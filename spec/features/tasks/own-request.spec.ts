@@ -235,6 +235,17 @@ describe('a call that becomes a task', () => {
     await call.closed
   })
 
+  it('has the answer under its own id, and another one only where there is none', async () => {
+    const { url, calls } = await serveTasks()
+    const [own, foreign] = [await begin(url), await begin(url)]
+    for (const n of [1, 2]) (await calls.nth(n)).emit(result('another', { content: [] }))
+    calls[0]!.emit(result('1', RESULT))
+    calls[0]!.res.end()
+    calls[1]!.res.end()
+    expect(await until(url, own, 'completed')).toMatchObject({ result: RESULT })
+    expect(await until(url, foreign, 'completed')).toMatchObject({ result: { content: [] } })
+  })
+
   it('fails where the endpoint breaks off', async () => {
     const { url, calls } = await serveTasks()
     const taskId = await begin(url)

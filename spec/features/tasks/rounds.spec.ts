@@ -163,6 +163,20 @@ describe('an endpoint that asks', () => {
     expect(calls).toHaveLength(2)
   })
 
+  it('and has no answer to what it gets, whatever its status, has failed', async () => {
+    const { url, calls } = await serveTasks()
+    const statuses = [200, 202, 204]
+    for (const [i, status] of statuses.entries()) {
+      const taskId = await begin(url)
+      answer(await calls.nth(2 * i + 1), inputRequired({ q: elicitation('who?') }))
+      await until(url, taskId, 'input_required')
+      await update(url, taskId, { 'r1.q': accept('me') })
+      const { res } = await calls.nth(2 * i + 2)
+      res.writeHead(status).end()
+      expect((await until(url, taskId, 'failed')).error.data).toEqual({ reason: 'no-response' })
+    }
+  })
+
   it('in the round that a client has begun before, gets its answers once', async () => {
     const { url, calls } = await serveTasks()
     const params = { name: 'report', inputResponses: { a: accept(1) }, requestState: 'one' }
