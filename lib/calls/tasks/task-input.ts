@@ -32,12 +32,10 @@ export class TaskInput {
     for (const [key, text] of questions) this.#open.set(`r${this.#round}.${key}`, { key, text })
   }
 
-  /** Characters of those among some answers that are waited for. */
+  /** Bytes of those among some answers that are waited for. */
   sizeOf(answers: ReadonlyMap<string, string>): number {
-    return [...answers].reduce(
-      (sum, [name, text]) => sum + (this.#open.has(name) ? text.length : 0),
-      0
-    )
+    const open = [...answers].filter(([name]) => this.#open.has(name))
+    return open.reduce((sum, [, text]) => sum + Buffer.byteLength(text), 0)
   }
 
   /**

@@ -132,7 +132,7 @@ export class TaskRun implements TaskWork, TaskListener {
   #asked({ questions, requestState }: Input): void {
     const { task } = this.#facts
     if (questions.size === 0 && requestState === undefined) return task.fail('endpoint-failed')
-    const kept = [...questions.values(), requestState ?? ''].join('')
+    const kept = [...[...questions].flat(), requestState ?? ''].join('')
     if (!task.growInput(Buffer.byteLength(kept))) return task.fail('overflow')
     // Nobody is asked anything: the endpoint wants to be asked again.
     if (questions.size === 0) return this.#askAgain({ inputResponses: '{}', requestState })

@@ -186,16 +186,22 @@ describe('answers', () => {
     expect(await getTask(url, taskId)).toMatchObject({ result: { status: 'cancelled' } })
   })
 
-  it('that are more than may be kept are refused, and the question stays open', async () => {
-    const { url, calls } = await serveTasks({}, {}, { maxStreamBytes: 4000, maxBytes: 8000 })
-    const taskId = await begin(url)
-    answer(await calls.nth(1), inputRequired({ q: elicitation('?'), r: elicitation('?') }))
-    await until(url, taskId, 'input_required')
-    const inputResponses = { 'r1.q': { action: 'accept', content: { text: 'x'.repeat(9000) } } }
-    const refused = await ask(url, 'tasks/update', { taskId, inputResponses })
-    expect(refused.error.data).toEqual({ reason: 'too-many-tasks' })
-    expect(keys(await getTask(url, taskId))).toEqual(['r1.q', 'r1.r'])
-  })
+  it.each([
+    ['characters', 'x'.repeat(9000)],
+    ['bytes', '語'.repeat(1500)]
+  ])(
+    'that are more %s than may be kept are refused, and the question stays open',
+    async (_, text) => {
+      const { url, calls } = await serveTasks({}, {}, { maxStreamBytes: 4000, maxBytes: 8000 })
+      const taskId = await begin(url)
+      answer(await calls.nth(1), inputRequired({ q: elicitation('?'), r: elicitation('?') }))
+      await until(url, taskId, 'input_required')
+      const inputResponses = { 'r1.q': { action: 'accept', content: { text } } }
+      const refused = await ask(url, 'tasks/update', { taskId, inputResponses })
+      expect(refused.error.data).toEqual({ reason: 'too-many-tasks' })
+      expect(keys(await getTask(url, taskId))).toEqual(['r1.q', 'r1.r'])
+    }
+  )
 })
 
 describe('creations', () => {

@@ -149,6 +149,14 @@ describe('an endpoint that asks', () => {
     await until(url, taskId, 'failed')
   })
 
+  it('under a long name, counts with it, and has failed where that is more than may be kept', async () => {
+    const { url, calls } = await serveTasks({}, {}, { maxStreamBytes: 4000, maxBytes: 80_000 })
+    const taskId = await begin(url)
+    const half = 'x'.repeat(1800)
+    answer(await calls.nth(1), inputRequired({ [half]: elicitation(half) }))
+    expect((await until(url, taskId, 'failed')).error.data).toEqual({ reason: 'overflow' })
+  })
+
   it('without a state, in so many words, gets none back, and is not asked again for it', async () => {
     const { url, calls } = await serveTasks()
     const none = { resultType: 'input_required', requestState: null }
