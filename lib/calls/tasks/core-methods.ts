@@ -36,11 +36,10 @@ export function replyToCoreMethod(
   if (isResult && known.outcome !== undefined) return known.outcome
   const related = task && relatedMessagesOf(shared, task)
   if (isResult) return void related?.awaitResult(context, request.id)
-  related?.askAgain()
   if (method === 'tasks/cancel') {
     if (task === undefined || task.isEnded) return OVER
     task.cancel(context.req)
-  }
+  } else related?.askAgain()
   return { kind: 'result', text: coreText(known) }
 }
 

@@ -456,6 +456,16 @@ describe('a question of the endpoint', () => {
     expect(again.messages().map(({ id }: Json) => id)).toEqual(['q3', 63])
   })
 
+  it('is not asked of a client that cancels the task', async () => {
+    const { url, headers, ask, begin, until, calls } = await session()
+    const taskId = await begin()
+    ;(await calls.nth(1)).emit(question('q6'))
+    await until(taskId, 'input_required')
+    const channel = await get(url, { ...headers, accept: 'text/event-stream' })
+    await ask('tasks/cancel', { taskId })
+    expect((await channel.nextMessage()).params).toMatchObject({ taskId, status: 'cancelled' })
+  })
+
   it('reaches the next listen channel, once, where the one that it was given on has ended', async () => {
     const { url, headers, ask, begin, until, calls, endpoint } = await session()
     const listen = () => get(url, { ...headers, accept: 'text/event-stream' })
