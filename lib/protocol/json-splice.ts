@@ -1,7 +1,7 @@
 // Writes a changed value into the JSON text that it was parsed from. What has not changed keeps its
 // bytes, even numbers that JavaScript cannot hold exactly.
 import { isObject, type Message } from './json-rpc.js'
-import { endOfValue, partsOf, skipSpace } from './json-text.js'
+import { endOfValue, type Part, partsOf, skipSpace } from './json-text.js'
 
 /**
  * `text`, which `before` was parsed from, with the changes that `after` has. Objects and arrays
@@ -41,8 +41,12 @@ export function writtenMessages(text: string): readonly WrittenMessage[] {
 
 /** The members of the object that a JSON text contains, with their values as they are written. */
 export function memberTexts(text: string): ReadonlyMap<string, string> {
-  const parts = text.trimStart().startsWith('{') ? partsOf(text) : []
-  return new Map(parts.map(({ key, valueAt, end }) => [key, text.slice(valueAt, end)]))
+  return new Map(membersIn(text).map(({ key, valueAt, end }) => [key, text.slice(valueAt, end)]))
+}
+
+/** None where the text is another value than an object. */
+function membersIn(text: string): readonly Part[] {
+  return text.trimStart().startsWith('{') ? partsOf(text) : []
 }
 
 /**
@@ -53,7 +57,7 @@ export function withMembers(
   text: string,
   members: Readonly<Record<string, string | undefined>>
 ): string {
-  const kept = partsOf(text).flatMap(({ key, from, end }) =>
+  const kept = membersIn(text).flatMap(({ key, from, end }) =>
     Object.hasOwn(members, key) ? [] : [text.slice(from, end)]
   )
   const added = Object.entries(members).flatMap(([name, value]) =>

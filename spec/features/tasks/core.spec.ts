@@ -170,6 +170,18 @@ describe('a call that asks to be a task', () => {
     })
   })
 
+  it('gives JSON, whatever the endpoint gives as a result', async () => {
+    const { ask, begin, calls, until } = await session()
+    for (const [i, value] of [null, 'done', [1, 2]].entries()) {
+      const taskId = await begin()
+      const { emit, message } = await calls.nth(i + 1)
+      emit({ jsonrpc: '2.0', id: message.id, result: value })
+      await until(taskId, 'completed')
+      const { result } = await ask('tasks/result', { taskId })
+      expect(result).toEqual({ _meta: { [RELATED]: { taskId } } })
+    }
+  })
+
   it('gives the error of the request, where that is what it comes to', async () => {
     const { ask, begin, calls, until } = await session()
     const taskId = await begin()

@@ -150,4 +150,9 @@ describe('members as they were written', () => {
     expect(withMembers(text, { n: undefined, x: undefined, id: undefined })).toBe('{}')
     expect(withMembers('{}', { a: '1' })).toBe('{"a":1}')
   })
+
+  it.each(['null', '5', '"x"', '[1, 2]'])('of %s, which has none, are those alone', text => {
+    expect(withMembers(text, { a: '1' })).toBe('{"a":1}')
+    expect(memberTexts(text).size).toBe(0)
+  })
 })
