@@ -117,6 +117,7 @@ export class TaskRun implements TaskWork, TaskListener {
     if (task.isEnded) return
     const members = memberTexts(text)
     const outcome = outcomeIn(message, members)
+    if (outcome === undefined) return this.unanswered()
     if (related !== undefined) return related.settled(message, outcome)
     const asked = inputIn(message, members.get('result'))
     // [SEP-2663] A tool that reports an error has completed: what fails is the request.
@@ -164,8 +165,11 @@ function inputIn({ result }: Message, text: string | undefined): Input | undefin
   return { questions, requestState: requestState === 'null' ? undefined : requestState }
 }
 
-function outcomeIn({ error }: Message, members: ReadonlyMap<string, string>): Outcome {
-  return error === undefined
-    ? { kind: 'result', text: members.get('result') ?? '{}' }
-    : { kind: 'error', text: members.get('error') ?? '{}' }
+/** `undefined`: the response has neither a result nor an error, as `"error": null` is none. */
+function outcomeIn(
+  { result, error }: Message,
+  members: ReadonlyMap<string, string>
+): Outcome | undefined {
+  if (isObject(error)) return { kind: 'error', text: members.get('error') ?? '{}' }
+  return result === undefined ? undefined : { kind: 'result', text: members.get('result') ?? '{}' }
 }

@@ -78,6 +78,15 @@ describe('a call that has no result in time', () => {
     expect(failed).not.toHaveProperty('result')
   })
 
+  it('has the result of an endpoint that writes no error as `null`', async () => {
+    const { url, calls } = await serveTasks()
+    const [both, none] = [await begin(url), await begin(url)]
+    ;(await calls.nth(1)).emit({ jsonrpc: '2.0', id: 1, result: RESULT, error: null })
+    ;(await calls.nth(2)).emit({ jsonrpc: '2.0', id: 1, error: null })
+    expect(await until(url, both, 'completed')).toMatchObject({ result: RESULT })
+    expect((await until(url, none, 'failed')).error.data).toEqual({ reason: 'no-response' })
+  })
+
   it.each([
     [
       'answers with another status',
