@@ -160,8 +160,9 @@ function checkOrigins(value: unknown): string | undefined {
 
 /**
  * Whether `text` is the origin of its URL and nothing more. `URL.origin` is of no use here: it is
- * 'null' for schemes such as `chrome-extension:`, whose origins browsers send all the same.
+ * 'null' for schemes such as `chrome-extension:`, whose origins browsers send all the same. A
+ * pattern such as `https://*.example` would match no page.
  */
 function isBareOrigin({ protocol, host }: URL, text: string): boolean {
-  return host !== '' && `${protocol}//${host}` === text
+  return host !== '' && !host.includes('*') && `${protocol}//${host}` === text
 }

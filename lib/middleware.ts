@@ -68,6 +68,10 @@ export function mcpStreams(options?: McpStreamsOptions): McpStreams {
 }
 
 function handle(instance: Instance, req: IncomingMessage, res: ServerResponse, next: Next): void {
+  if (typeof next !== 'function')
+    throw new TypeError(
+      'mcpStreams: the middleware needs a third argument, the function that calls the endpoint'
+    )
   const why = whyNotOurs(instance, req, res)
   if (why !== undefined) {
     debug('%s passed on: %s', req.method, why)

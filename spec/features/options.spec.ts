@@ -3,7 +3,8 @@
 
 import { describe, expect, it, jest } from '@jest/globals'
 import connect from 'connect'
-import type { ServerResponse } from 'node:http'
+import { IncomingMessage, type RequestListener, ServerResponse } from 'node:http'
+import { Socket } from 'node:net'
 import supertest from 'supertest'
 import { mcpStreams, type McpStreamsOptions, type ResumeTokensOptions } from '../../lib/index.js'
 import { parseOptions } from '../../lib/settings.js'
@@ -139,6 +140,7 @@ const CASES: { [name in keyof Required<McpStreamsOptions>]: { good: unknown[]; b
         ['https://app.example/'],
         ['https://app.example/path'],
         ['https://app.example:443'],
+        ['https://*.app.example'],
         ['https://user@app.example'],
         ['null'],
         ['file://'],
@@ -416,6 +418,14 @@ describe('a mistake that is easily made', () => {
     const { text } = await supertest(app).post('/mcp').send({})
     expect(text).toBe(
       'TypeError: mcpStreams: mount what it returns, `mcpStreams()`, not `mcpStreams`'
+    )
+  })
+
+  it('is named: the middleware is called like a handler of `node:http`', () => {
+    const streams = mcpStreams() as unknown as RequestListener
+    const req = new IncomingMessage(new Socket())
+    expect(() => streams(req, new ServerResponse(req))).toThrow(
+      'mcpStreams: the middleware needs a third argument, the function that calls the endpoint'
     )
   })
 
