@@ -1,4 +1,5 @@
 // Finds the JSON-RPC response in an HTTP response, whether it is JSON or an event stream.
+import { STREAM_ERROR } from '../protocol/errors.js'
 import { isObject } from '../protocol/json-rpc.js'
 import { blocksOf, isEventStream, textOf } from './body.js'
 import { quoted } from './unusable.js'
@@ -19,6 +20,12 @@ export async function answerIn(response: Response): Promise<Answer | undefined> 
 export function resultIn(answer: Answer | undefined): Record<string, unknown> | undefined {
   const result = answer?.['result']
   return isObject(result) ? result : undefined
+}
+
+/** Whether a JSON-RPC response is an error of the middleware's own. */
+export function isOfMiddleware(answer: Answer | undefined): boolean {
+  const error = answer?.['error']
+  return isObject(error) && error['code'] === STREAM_ERROR
 }
 
 /** Describes a response that is not the expected one: by its error, else by its content type. */

@@ -2,11 +2,13 @@
 import { corsHeaders } from '../access/cors-headers.js'
 import { parseEventId } from '../protocol/event-id.js'
 import { FIRST_POLLING_REVISION } from '../protocol/revisions.js'
+import { answerIn, isOfMiddleware } from './answer.js'
 import { type Block, blocksOf, discard, isEventStream } from './body.js'
 import type { Endpoint, Greeting } from './endpoint.js'
 import { type Finding, failed, ok, unknown } from './finding.js'
 import { openStreamFindings, type OpenStreamOptions } from './open-stream.js'
 import { proxyOf } from './proxy.js'
+import { quoted } from './unusable.js'
 
 /**
  * Checks an endpoint, and yields its findings one by one.
@@ -89,15 +91,10 @@ async function* resumeFindings(
   if (first === undefined) return
   const expected = messagesIn(blocks)
   const byLink = await endpoint.get(link, { 'Last-Event-ID': first })
-  yield resumed('by its link', expected, byLink.status, await read(byLink))
+  yield await resumed('by its link', expected, byLink)
   if (revision > FIRST_POLLING_REVISION) return
   const atEndpoint = await endpoint.get(endpoint.url, { 'Last-Event-ID': first })
-  yield resumed(
-    'by Last-Event-ID at the endpoint',
-    expected,
-    atEndpoint.status,
-    await read(atEndpoint)
-  )
+  yield await resumed('by Last-Event-ID at the endpoint', expected, atEndpoint)
 }
 
 /**
@@ -115,12 +112,22 @@ function primerFinding([first]: readonly Block[], revision: string): Finding {
     : failed(`the first id is in the form of another revision than ${revision}`)
 }
 
-function resumed(how: string, expected: string, status: number, blocks: readonly Block[]): Finding {
-  if (status !== 200) return failed(`not resumed ${how}: ${status}`)
-  return messagesIn(blocks) === expected
+async function resumed(how: string, expected: string, response: Response): Promise<Finding> {
+  const { status } = response
+  if (status !== 200) {
+    const isRefused = isOfMiddleware(await answerIn(response))
+    const hint = !isRefused && NO_ROUTE.has(status) ? NOT_FOR_GET : ''
+    return failed(`not resumed ${how}: ${status}${hint}`)
+  }
+  return messagesIn(await read(response)) === expected
     ? ok(`resumes ${how}`)
     : failed(`resumed ${how}, with other messages`)
 }
+
+/** What a router answers to a method for which it has nothing. */
+const NO_ROUTE: ReadonlySet<number> = new Set([404, 405])
+const NOT_FOR_GET =
+  ', and not from the middleware: it must get GET and DELETE too (app.use or app.all, not app.post)'
 
 function messagesIn(blocks: readonly Block[]): string {
   return blocks
@@ -133,7 +140,8 @@ async function* corsFindings(endpoint: Endpoint): AsyncGenerator<Finding> {
   const { origin } = endpoint.url
   const preflight = await endpoint.preflight(origin)
   await discard(preflight)
-  if (!preflight.headers.has('access-control-allow-origin')) {
+  const allowed = preflight.headers.get('access-control-allow-origin')
+  if (allowed === null) {
     yield unknown('no CORS: pages of other origins cannot use it')
     return
   }
@@ -146,7 +154,15 @@ async function* corsFindings(endpoint: Endpoint): AsyncGenerator<Finding> {
   yield missing.length === 0
     ? ok('CORS exposes what pages need')
     : failed(`CORS does not expose ${missing.join(', ')}: use corsHeaders`)
+  // Where the preflight's own origin is allowed, it cannot be seen which others are.
+  if (allowed === origin) return
+  const page = allowed === '*' ? ANY_PAGE : allowed
+  if (await endpoint.refusesPagesOf(page))
+    yield failed(`CORS allows ${quoted(allowed)}, but the option allowedOrigins does not`)
 }
+
+/** An origin that no server has named. */
+const ANY_PAGE = 'https://any.example'
 
 /**
  * The headers that clients on pages read of every response; the rest of the list is for resources.

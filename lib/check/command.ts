@@ -35,7 +35,7 @@ const OPTIONS = {
   arguments: { type: 'string' },
   'keep-alive': { type: 'string', default: '20' },
   timeout: { type: 'string', default: '8' },
-  help: { type: 'boolean', default: false }
+  help: { type: 'boolean', short: 'h', default: false }
 } satisfies ParseArgsConfig['options']
 
 /** The command line is invalid; the message says why. */

@@ -6,12 +6,11 @@ import {
   PROTOCOL_VERSION,
   withEnvelope
 } from '../protocol/envelope.js'
-import { STREAM_ERROR } from '../protocol/errors.js'
-import { isObject, type Message, paramsOf } from '../protocol/json-rpc.js'
+import { type Message, paramsOf } from '../protocol/json-rpc.js'
 import { findLink, STREAM_PARAMETER, STREAM_RELATION } from '../protocol/link-header.js'
 import { FIRST_POLLING_REVISION, FIRST_STATELESS_REVISION } from '../protocol/revisions.js'
 import { nameIn } from '../protocol/standard-headers.js'
-import { answerIn, contentOf, resultIn } from './answer.js'
+import { answerIn, contentOf, isOfMiddleware, resultIn } from './answer.js'
 import { discard } from './body.js'
 import { reasonOf, refusalOf, Unusable } from './unusable.js'
 
@@ -105,12 +104,13 @@ export class Endpoint {
    * unknown stream.
    */
   async isBehindMiddleware(): Promise<boolean> {
-    this.#asked = 'a POST to a stream that there is not'
-    const url = new URL(this.url)
-    url.searchParams.set(STREAM_PARAMETER, NO_STREAM)
-    const answer = await answerIn(await this.#post(url, { id: 0, result: {} }))
-    const error = isObject(answer) ? answer['error'] : undefined
-    return isObject(error) && error['code'] === STREAM_ERROR
+    return isOfMiddleware(await answerIn(await this.#postToNoStream()))
+  }
+
+  /** Whether the middleware refuses stream URLs to pages of an origin. */
+  async refusesPagesOf(origin: string): Promise<boolean> {
+    const response = await this.#postToNoStream({ Origin: origin })
+    return isOfMiddleware(await answerIn(response)) && response.status === 403
   }
 
   /** Sends the preflight request of a page (CORS). */
@@ -154,6 +154,13 @@ export class Endpoint {
     const method = 'notifications/initialized'
     this.#asked = method
     await discard(await this.#post(this.url, { method }))
+  }
+
+  #postToNoStream(headers: Record<string, string> = {}): Promise<Response> {
+    this.#asked = 'a POST to a stream that there is not'
+    const url = new URL(this.url)
+    url.searchParams.set(STREAM_PARAMETER, NO_STREAM)
+    return this.#post(url, { id: 0, result: {} }, headers)
   }
 
   #post(

@@ -164,6 +164,29 @@ describe('an endpoint that is well', () => {
   })
 })
 
+describe('an endpoint that is not well for pages', () => {
+  const app = 'https://app.example'
+  const FORGOTTEN = /^✗ CORS allows (\*|https:\/\/app\.example), but the option allowedOrigins/
+  const lookAt = async (allowedOrigins: string[], origin: string): Promise<Run> => {
+    const streams = mcpStreams({ keepAlive: 200, allowedOrigins })
+    closeLater(() => streams.close({ drain: 0 }))
+    const site = express().use('/mcp', corsWith({ origin, ...corsHeaders }), streams)
+    return look(await serveApp(site.all('/mcp', sdkV1Stateful())))
+  }
+
+  it.each([app, '*'])('fails where %s may send requests, and not use streams', async origin => {
+    const { code, lines } = await lookAt([], origin)
+    expect(lines).toContainEqual(expect.stringMatching(FORGOTTEN))
+    expect(code).toBe(1)
+  })
+
+  it.each([app, '*'])('passes where %s may do both', async origin => {
+    const { code, lines } = await lookAt([origin], origin)
+    expect(lines).not.toContainEqual(expect.stringMatching(FORGOTTEN))
+    expect(code).toBe(0)
+  })
+})
+
 describe('an endpoint that is not well', () => {
   // Those that are waited for are waited for together: then no `afterEach` runs.
   afterAll(closeAll)
@@ -189,6 +212,16 @@ describe('an endpoint that is not well', () => {
   ])('fails %s', async (_, app) => {
     const { code, lines } = await look(await serveApp(app()))
     expect(lines).toContain(NOT_IN_FRONT)
+    expect(code).toBe(1)
+  })
+
+  it.concurrent('fails where the middleware gets no GET, and says how to mount it', async () => {
+    const url = await serveApp(express().post('/mcp', middleware(), sdkV1Stateless()))
+    const { code, lines } = await look(url)
+    expect(lines).toContain(
+      '✗ not resumed by its link: 404, and not from the middleware: ' +
+        'it must get GET and DELETE too (app.use or app.all, not app.post)'
+    )
     expect(code).toBe(1)
   })
 
@@ -436,9 +469,12 @@ describe('what cannot be checked', () => {
     expect(code).toBe(2)
   })
 
-  it.each([[['--help']], [['check', '--help']]])('says how it is called: %j', async args => {
-    const { code, lines, stderr } = await check(...args)
-    expect([code, stderr]).toEqual([0, ''])
-    expect(lines.join('\n')).toMatch(/^Usage: express-mcp-streams check <url>/)
-  })
+  it.each([[['--help']], [['-h']], [['check', '--help']]])(
+    'says how it is called: %j',
+    async args => {
+      const { code, lines, stderr } = await check(...args)
+      expect([code, stderr]).toEqual([0, ''])
+      expect(lines.join('\n')).toMatch(/^Usage: express-mcp-streams check <url>/)
+    }
+  )
 })
