@@ -98,23 +98,27 @@ describe.each(FAILING)('what %s', (_how, fail) => {
 })
 
 describe('an abort ends a call also where', () => {
-  const aborted = (): AbortController => {
+  /** A function that never settles; its first call is followed by the abort. */
+  const aborting = () => {
     const caller = new AbortController()
-    setImmediate(() => setTimeout(() => caller.abort(mine), 20))
-    return caller
+    const callback = (): Promise<never> => {
+      setImmediate(() => caller.abort(mine))
+      return never()
+    }
+    return { signal: caller.signal, callback }
   }
 
   it('onReconnect never settles', async () => {
     const { url } = await server(status(503))
-    const { signal } = aborted()
-    await expect(stream(url, { ...FAST, signal, onReconnect: never })).rejects.toBe(mine)
+    const { signal, callback } = aborting()
+    await expect(stream(url, { ...FAST, signal, onReconnect: callback })).rejects.toBe(mine)
     expect(getEventListeners(signal, 'abort')).toEqual([])
   })
 
   it('onProgress never settles', async () => {
     const { url, requests } = await server(direct(bytesOf(1000)))
-    const { signal } = aborted()
-    const { stream: body } = await streamResource(url, 'x:', { signal, onProgress: never })
+    const { signal, callback } = aborting()
+    const { stream: body } = await streamResource(url, 'x:', { signal, onProgress: callback })
     await expect(body.getReader().read()).rejects.toBe(mine)
     await requests[0]!.closed
   })
@@ -122,7 +126,8 @@ describe('an abort ends a call also where', () => {
   it('onPartial never settles', async () => {
     const part = { content: ['a'], _meta: { nextResumeToken: 'T' } }
     const client = { request: () => Promise.resolve(part) }
-    const options = { signal: aborted().signal, onPartial: never }
+    const { signal, callback } = aborting()
+    const options = { signal, onPartial: callback }
     await expect(callResumable(client, { method: 'any' }, options)).rejects.toBe(mine)
   })
 })
