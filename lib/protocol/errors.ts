@@ -55,7 +55,7 @@ const MESSAGES: Record<StreamFault, string> = {
   'stream-expired': 'The stream is no longer kept',
   'stream-unknown': 'Stream not found',
   'invalid-event-id': 'Last-Event-ID is not an event id of this stream',
-  'foreign-origin': 'Origin not allowed',
+  'foreign-origin': 'Origin not allowed: the option allowedOrigins of the server does not name it',
   'method-not-allowed': 'Method not allowed on a stream URL',
   'owner-failed': 'The owner of the request could not be determined',
   'key-reused': 'Idempotency-Key was used for a different request',

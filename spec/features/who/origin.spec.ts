@@ -73,7 +73,11 @@ describe('a stream URL', () => {
       .expect(403, {
         jsonrpc: '2.0',
         id: null,
-        error: { code: -31000, message: 'Origin not allowed', data: { reason: 'foreign-origin' } }
+        error: {
+          code: -31000,
+          message: 'Origin not allowed: the option allowedOrigins of the server does not name it',
+          data: { reason: 'foreign-origin' }
+        }
       })
   })
 
