@@ -40,13 +40,15 @@ const served = ({ link, text }) => ({ link, text })
 
 /** Each by a name, and the mark of the snippets that it is for. */
 export const EXERCISES = [
-  // Whatever listens on port 3000, at an MCP endpoint and beside it.
+  // Whatever listens on port 3000, at an MCP endpoint, with a method of MCP and another, and beside
+  // it.
   [
     'serves',
     /listen\((?:\{ port: )?3000/,
     async () => {
       const url = await servedAt(3000)
       await (await fetch(`${url}/other`)).text()
+      await (await fetch(`${url}/mcp`, { method: 'PUT' })).text()
       return served(await call(`${url}/mcp`, 'count', { Prefer: 'rel=stream' }))
     }
   ],
