@@ -1,10 +1,34 @@
 // The client's answers to the server's requests, kept until the server waits for them (SEP-1335,
 // multi-turn requests).
 import { now } from '../protocol/clock.js'
-import { isResponse, type RequestId } from '../protocol/json-rpc.js'
+import { isResponse, MOST_ID_LENGTH, type RequestId } from '../protocol/json-rpc.js'
 import type { WrittenMessage } from '../protocol/json-splice.js'
 import { pause } from './pause.js'
 import type { Call } from './stream-request.js'
+
+/**
+ * Requests of one stream that wait for an answer, or whose answer waits for the server's turn to
+ * end. The middleware waits for as many.
+ */
+const MOST_ASKED = 1000
+
+/**
+ * The stream of a call has asked for something. Beyond the limit the oldest requests are forgotten,
+ * which means that their answers go straight to the server. An id that is too long to be kept in
+ * number takes the place of all before it.
+ */
+export function noteRequest(call: Call, id: RequestId): void {
+  const { asked } = call
+  call.askedAt = now()
+  if (!call.hasRequests || asked.has(id)) return
+  asked.set(id, undefined)
+  const most = (id as string).length > MOST_ID_LENGTH ? 1 : MOST_ASKED
+  for (const [oldest, answer] of asked) {
+    if (asked.size <= most) break
+    asked.delete(oldest)
+    sendStraight(call, answer)
+  }
+}
 
 /**
  * Takes the answers of a POST to the calls whose streams have asked for them. `false`: some are not
@@ -27,10 +51,7 @@ export function keepAnswers(
       asking.find(({ asked }) => asked.get(message.id as RequestId) === undefined) ?? asking[0]
     if (call !== undefined) kept.set(written, call)
   }
-  const isKept =
-    messages.length > 0 &&
-    kept.size === messages.length &&
-    [...kept.values()].every(call => call.handsOff)
+  const isKept = kept.size > 0 && messages.every(written => kept.get(written)?.handsOff)
   for (const [written, call] of kept) {
     const id = written.message.id as RequestId
     // One that has not said what it does with an answer may ask for it at the end of its turn all
@@ -60,18 +81,23 @@ const RECONNECTING = 1000
  */
 function waitForTurn(call: Call): void {
   const look = (): void => {
-    if (!call.isConnected()) return wait(RECONNECTING)
+    if (!call.isConnected?.()) return wait(RECONNECTING)
     call.stopWaiting = undefined
     call.server.handsOff = call.handsOff = false
-    call.answeredItselfAt = now()
-    for (const answer of call.asked.values())
-      if (answer !== undefined) call.send(answer).catch(() => undefined)
+    for (const answer of call.asked.values()) sendStraight(call, answer)
   }
   const wait = (time: number): void => {
     const timer = setTimeout(look, time)
     call.stopWaiting = () => clearTimeout(timer)
   }
-  if (call.stopWaiting === undefined) wait(Math.max(0, call.askedAt + TURN_PATIENCE - now()))
+  if (call.stopWaiting === undefined)
+    wait(Math.max(0, (call.askedAt as number) + TURN_PATIENCE - now()))
+}
+
+function sendStraight(call: Call, answer: WrittenMessage | undefined): void {
+  if (answer === undefined) return
+  call.answeredItselfAt = now()
+  call.send(answer).catch(() => undefined)
 }
 
 /** Milliseconds after which a server that waits for answers hears from us, at the latest. */

@@ -52,7 +52,7 @@ export class BodyConnections {
    * Without an id a client gets its whole turn, and then 204, even where the wire lost the turn:
    * the next one has it again.
    */
-  #isTurnOver = false
+  #turnsOver = 0
   readonly #call: Call
   readonly #received: ReceivedBlocks
   /** Aborts when nothing more is handed up. */
@@ -122,9 +122,12 @@ export class BodyConnections {
     const { settings } = this.#call
     if (++received.attempt > settings.maxRetries) throw this.failure('retries-exhausted')
     const { attempt, lastEventId, retry, empty } = received
-    const least = leastDelay(this.#openedAt, empty, settings)
-    const told = { attempt, lastEventId, reason: this.#reason }
-    await untilNextAttempt(told, { retry, retryAfter, least }, settings, this.#over)
+    await untilNextAttempt(
+      { attempt, lastEventId, reason: this.#reason },
+      { retry, retryAfter, least: leastDelay(this.#openedAt, empty, settings) },
+      settings,
+      this.#over
+    )
   }
 
   #request(answers: readonly WrittenMessage[] | undefined): Promise<Response> {
@@ -136,9 +139,9 @@ export class BodyConnections {
   }
 
   #opened(response: Response, answers: readonly WrittenMessage[] | undefined): void {
-    this.#isTurnOver = false
+    this.#turnsOver = 0
     this.#cause = undefined
-    for (const { message } of answers ?? []) this.#call.asked.delete(message.id as RequestId)
+    answers?.forEach(({ message }) => this.#call.asked.delete(message.id as RequestId))
     this.#url = streamUrlOf(response, this.#url) ?? this.#url
   }
 
@@ -167,17 +170,15 @@ export class BodyConnections {
       return
     }
     // Without an event stream: browsers take a head that was cut off for the whole of it.
-    if (isPassing(status) || status === 200 || this.#isNotTheLastWord(status)) return
+    if (isPassing(status) || status === 200) return
+    if (status === 204 && this.#mayMeanMore()) return
     throw this.failure(CODES[status] ?? 'refused')
   }
 
-  /** Whether "nothing more" may mean something else this time. */
-  #isNotTheLastWord(status: number): boolean {
-    if (status !== 204) return false
+  /** Whether a 204 may mean something else than that there is nothing more. */
+  #mayMeanMore(): boolean {
     // The server waits for answers that are on their way to it.
     if (now() - (this.#call.answeredItselfAt ?? 0) < PATIENCE_WITH_ANSWERS) return true
-    const hadTurn = this.#isTurnOver
-    this.#isTurnOver = true
-    return this.#received.lastEventId === undefined && !hadTurn
+    return this.#received.lastEventId === undefined && this.#turnsOver++ === 0
   }
 }

@@ -14,7 +14,7 @@ import { ResumptionError } from './resumption-error.js'
 /** A stream that the server still writes, or of which something may be missing. */
 export interface OpenStream {
   /** The sequence of the last message that came; `undefined`: what came before is not known. */
-  cursor: number | undefined
+  cursor?: number
   /** The request that it answers; `undefined` for that of a session. */
   readonly requestId?: RequestId | undefined
   /** The caller of `resume` that it is for. */
@@ -29,10 +29,15 @@ export interface Taker {
 
 export class OpenStreams {
   /** The stream of the session; `undefined` while the server has named none. */
-  own: string | undefined
+  declare own?: string
   /** What the server wants clients to wait, in milliseconds. */
-  retry: number | undefined
+  declare retry?: number
   readonly #streams = new Map<string, OpenStream>()
+  /**
+   * How many streams there may be beside those of requests without a response. An honest server
+   * ends its streams, and so has far fewer.
+   */
+  #most = 1000
 
   get ids(): Iterable<string> {
     return this.#streams.keys()
@@ -50,17 +55,37 @@ export class OpenStreams {
   /** @throws where it is followed already. */
   take(streamId: string, taker: Taker): void {
     if (this.#streams.has(streamId)) throw new Error('The stream is followed already')
-    this.#streams.set(streamId, { cursor: undefined, taker })
+    this.#streams.set(streamId, { taker })
+    // The own stream of its session comes with it.
+    this.#most += 2
   }
 
-  /** The server has created a stream. `false`: it is none of this client's requests. */
-  created(streamId: string, requestId: RequestId | undefined, message: Message): boolean {
+  /**
+   * The server has created a stream. `false`: it is none of this client's requests.
+   *
+   * @param pending requests of the client's without a response.
+   */
+  created(
+    streamId: string,
+    requestId: RequestId | undefined,
+    message: Message,
+    pending: ReadonlySet<unknown>
+  ): boolean {
     // A stream that was taken over is of none of this client's requests; nor is the other session's
     // own, which comes with it.
     const known = this.#streams.get(streamId)
-    if (known?.taker !== undefined) return false
-    if (known === undefined) this.#streams.set(streamId, { cursor: undefined, requestId })
+    if (known?.taker) return false
     if (requestId === undefined) this.own ??= streamId
+    if (!known) {
+      this.#streams.set(streamId, {
+        // Any other may be of any length, and nobody waits for its response.
+        requestId: pending.has(requestId) ? requestId : undefined
+      })
+      for (const oldest of this.ids) {
+        if (this.#streams.size <= this.#most + pending.size) break
+        if (oldest !== this.own) this.delete(oldest)
+      }
+    }
     const { min } = objectIn(objectIn(paramsOf(message)['stream'])['resumeInterval'])
     if (typeof min === 'number') this.retry = min * 1000
     return true
@@ -72,21 +97,21 @@ export class OpenStreams {
    */
   advance({ streamId, sequence }: EventId): OpenStream | undefined {
     const stream = this.#streams.get(streamId)
-    if (stream === undefined || sequence <= (stream.cursor ?? 0)) return undefined
+    if (!stream || sequence <= (stream.cursor ?? 0)) return undefined
     stream.cursor = sequence
     return stream
   }
 
-  delete(streamId: string, error: Error = new ResumptionError('no-response', streamId)): void {
+  delete(streamId: string, error?: Error): void {
     const stream = this.#streams.get(streamId)
     this.#streams.delete(streamId)
-    stream?.taker?.reject(error)
+    stream?.taker?.reject(error ?? new ResumptionError('no-response', streamId))
   }
 
   /** Gives a message to the caller of `resume`; `false`: it is not for one. */
   give(streamId: string, message: Message): boolean {
     const taker = this.#streams.get(streamId)?.taker
-    if (taker === undefined || isRequest(message)) return false
+    if (!taker || isRequest(message)) return false
     if (!isResponse(message))
       Promise.resolve()
         .then(() => taker.onNotification?.(message))

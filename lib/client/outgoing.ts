@@ -34,14 +34,10 @@ export class Outgoing {
     )
   }
 
-  connected(wire: ClientWire): void {
+  /** The client is on another wire, or on none: nobody answers what was asked on the last one. */
+  changeWire(wire?: ClientWire): void {
     this.wire = wire
     this.#lastSent = undefined
-  }
-
-  /** Nobody will answer what has been asked on the last wire. */
-  disconnected(): void {
-    this.wire = undefined
     for (const answered of this.#asked.values()) answered(undefined)
     this.#asked.clear()
   }
@@ -63,19 +59,18 @@ export class Outgoing {
 
   /** Says that the session ends, to a wire that takes it in time. */
   async sayGoodbye(streamId: string): Promise<void> {
-    const method = 'notifications/stream/end'
-    const goodbye = this.write({ jsonrpc: '2.0', method, params: { streamId } })
-    await within(GOODBYE, goodbye).catch(() => undefined)
+    const goodbye = { method: 'notifications/stream/end', params: { streamId } }
+    await within(GOODBYE, this.write({ jsonrpc: '2.0', ...goodbye })).catch(() => undefined)
   }
 
   /** Sends a request of ours. `undefined`: the wire was lost. */
   ask(method: string, streamId: string, cursor?: number): Promise<Message | undefined> {
     const last = this.#lastSent
     return new Promise(resolve => {
-      if (this.wire === undefined) return resolve(undefined)
+      if (!this.wire) return resolve(undefined)
       const id = `stream:${++this.#count}`
       this.#asked.set(id, response => {
-        if (response !== undefined) this.#arrived(last)
+        if (response) this.#arrived(last)
         resolve(response)
       })
       void this.write({ jsonrpc: '2.0', id, method, params: { streamId, cursor } })

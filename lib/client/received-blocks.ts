@@ -1,8 +1,8 @@
 // What has come of a stream's body: whole blocks for the caller, and where the next connection goes
 // on.
-import { now } from '../protocol/clock.js'
 import { cancelledRequest, isRequest, isResponse, type RequestId } from '../protocol/json-rpc.js'
 import { WholeBlocks } from '../protocol/whole-blocks.js'
+import { noteRequest } from './answers.js'
 import { notesOf } from './block-notes.js'
 import type { Call } from './stream-request.js'
 
@@ -45,7 +45,7 @@ export class ReceivedBlocks {
   }
 
   #note(whole: Uint8Array): void {
-    const { pending, asked, hasRequests } = this.#call
+    const { pending, asked } = this.#call
     const { hasData, messages, id = this.lastEventId, retry = this.retry } = notesOf(whole)
     if (hasData) this.empty = 0
     if (id !== this.lastEventId) this.attempt = 0
@@ -54,10 +54,7 @@ export class ReceivedBlocks {
     for (const message of messages) {
       if (isResponse(message)) pending.delete(message.id)
       else if (!isRequest(message)) asked.delete(cancelledRequest(message) as RequestId)
-      else {
-        this.#call.askedAt = now()
-        if (hasRequests && !asked.has(message.id)) asked.set(message.id, undefined)
-      }
+      else noteRequest(this.#call, message.id)
     }
   }
 }

@@ -37,8 +37,7 @@ export function reconnectingTransport(
   connect: () => TransportLike | Promise<TransportLike>,
   options?: ReconnectingTransportOptions
 ): ReconnectingTransport {
-  const caller = 'reconnectingTransport'
   if (typeof connect !== 'function')
-    throw new TypeError(`${caller}: \`connect\` must be a function`)
-  return new Reconnecting(connect, parseOptions(caller, RETRY_DEFAULTS, options))
+    throw new TypeError('reconnectingTransport: `connect` must be a function')
+  return new Reconnecting(connect, parseOptions('reconnectingTransport', RETRY_DEFAULTS, options))
 }

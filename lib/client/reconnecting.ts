@@ -18,7 +18,7 @@ import {
 } from '../protocol/shared-wire.js'
 import { ClientWire, type Connect, type WireListener } from './client-wire.js'
 import { Delivery } from './delivery.js'
-import { asError, OpenStreams } from './open-streams.js'
+import { asError, type OpenStream, OpenStreams } from './open-streams.js'
 import type { ReconnectReason, RetrySettings } from './options.js'
 import { Outgoing } from './outgoing.js'
 import { ResumptionError } from './resumption-error.js'
@@ -96,7 +96,7 @@ export class Reconnecting implements TransportLike, WireListener {
   }
 
   #assertConnected(): void {
-    if (this.#state === 'new' || this.#state === 'closed') throw new Error('Not connected')
+    if (this.#state === 'closed' || this.#state === 'new') throw new Error('Not connected')
   }
 
   // Wires
@@ -107,7 +107,7 @@ export class Reconnecting implements TransportLike, WireListener {
     await wire.open(this.#connect, this.#settings.idleTimeout)
     if (this.#state === 'closed') return wire.discard()
     if (wire.isGone) throw new Error('Wire lost')
-    this.#outgoing.connected(wire)
+    this.#outgoing.changeWire(wire)
     this.#state = state
     this.#silence.broken()
   }
@@ -116,7 +116,7 @@ export class Reconnecting implements TransportLike, WireListener {
     // Nor is there one where the transport is closed.
     if (wire !== this.#outgoing.wire) return
     this.#silence.stop()
-    this.#outgoing.disconnected()
+    this.#outgoing.changeWire()
     // Not one that has not even said that it knows the session.
     if (this.#state === 'open' && now() - this.#attemptedAt > LONG_ENOUGH) this.#attempt = 0
     if (this.#streams.own === undefined && (this.#isPlain || !this.#outgoing.areHarmless))
@@ -150,7 +150,7 @@ export class Reconnecting implements TransportLike, WireListener {
       }
       // Before anything is sent again: in another session it would run another time.
       const status = await this.#poll()
-      if (status === undefined || this.#outgoing.wire === undefined) continue
+      if (!status || !this.#outgoing.wire) continue
       if (status.error !== undefined) return this.#fail('stream-unknown', status.error)
       return this.#comeBack()
     }
@@ -159,7 +159,7 @@ export class Reconnecting implements TransportLike, WireListener {
   /** Asks whether the server still has the session, if there is one. `undefined`: no answer. */
   async #poll(): Promise<Message | undefined> {
     const { own } = this.#streams
-    if (own === undefined) return {}
+    if (!own) return {}
     // A wire that brings other things, and no answer, is of no use either.
     return within(this.#settings.idleTimeout, this.#outgoing.ask('stream/poll', own), () =>
       this.#outgoing.wire?.lose('idle')
@@ -174,10 +174,9 @@ export class Reconnecting implements TransportLike, WireListener {
   }
 
   async #resume(streamId: string): Promise<void> {
-    const stream = this.#streams.get(streamId)
-    const response = await this.#outgoing.ask('stream/resume', streamId, stream?.cursor)
-    if (response === undefined || stream === undefined || this.#streams.get(streamId) !== stream)
-      return
+    const stream = this.#streams.get(streamId) as OpenStream
+    const response = await this.#outgoing.ask('stream/resume', streamId, stream.cursor)
+    if (!response || this.#streams.get(streamId) !== stream) return
     if (response.error === undefined) {
       if (objectIn(response.result)['status'] === 'completed') this.#ended(streamId)
       return
@@ -195,15 +194,20 @@ export class Reconnecting implements TransportLike, WireListener {
     if (!isObject(message)) return this.#delivery.deliver(message, extra)
     const [plain, { eventId, requestId }] = takeTags(message)
     if (isResponse(plain) && this.#outgoing.isAnswer(plain)) return
-    if (eventId !== undefined) {
+    if (eventId) {
       const isCreate = plain.method === 'notifications/stream/create'
       const isEnd = plain.method === 'notifications/stream/end'
       if (isCreate) {
-        const isOurs = this.#streams.created(eventId.streamId, requestId, plain)
+        const isOurs = this.#streams.created(
+          eventId.streamId,
+          requestId,
+          plain,
+          this.#delivery.pending
+        )
         if (isOurs && requestId !== undefined) this.#outgoing.requestArrived(requestId)
       }
       const stream = this.#streams.advance(eventId)
-      if (stream === undefined) return
+      if (!stream) return
       this.#attempt = 0
       if (isEnd) this.#ended(eventId.streamId)
       else if (this.#streams.give(eventId.streamId, plain)) return
@@ -244,7 +248,7 @@ export class Reconnecting implements TransportLike, WireListener {
     this.#over.abort()
     this.#silence.stop()
     const { wire } = this.#outgoing
-    this.#outgoing.disconnected()
+    this.#outgoing.changeWire()
     this.#streams.deleteAll()
     await wire?.close().catch((error: Error) => this.onerror?.(error))
     await this.#delivery.settled

@@ -75,8 +75,6 @@ function unbrokenFetch(settings: ClientSettings): FetchLike {
       pending: new Set(requests.map(({ id }) => id)),
       asked: new Map(),
       handsOff: false,
-      askedAt: 0,
-      isConnected: () => false,
       // With the latest that is known of its credentials.
       send: async ({ text }) =>
         discard(await fetch(url, await postInit(call.init, settings, text, init.signal))),
@@ -111,11 +109,13 @@ function unbrokenFetch(settings: ClientSettings): FetchLike {
     })
     const applied = response.headers.get('preference-applied') ?? ''
     if (applied.includes(STREAM_PREFERENCE)) server.isOurs = true
-    const mayHandOff = server.isOurs || server.handsOff !== false
-    call.handsOff = mayHandOff && call.pending.size > 0 && !applied.includes('handoff=never')
+    call.handsOff =
+      (server.isOurs || server.handsOff !== false) &&
+      call.pending.size > 0 &&
+      !applied.includes('handoff=never')
 
     const streamUrl = streamUrlOf(response, url)
-    if (streamUrl !== undefined) return withBody(response, unbrokenBody(response, streamUrl, call))
+    if (streamUrl) return withBody(response, unbrokenBody(response, streamUrl, call))
     calls.delete(call)
     return response
   }

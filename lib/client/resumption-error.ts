@@ -21,11 +21,11 @@ export type ResumptionErrorCode =
 /** A stream that cannot go on. */
 export class ResumptionError extends Error {
   override readonly name = 'ResumptionError'
-  readonly code: ResumptionErrorCode
-  readonly streamUrl: string
+  declare readonly code: ResumptionErrorCode
+  declare readonly streamUrl: string
 
   constructor(code: ResumptionErrorCode, streamUrl: string, cause?: unknown) {
-    super(`The stream cannot go on: ${code.replaceAll('-', ' ')}`, { cause })
+    super(`The stream cannot go on: ${code.replace(/-/g, ' ')}`, { cause })
     this.code = code
     this.streamUrl = streamUrl
   }

@@ -42,7 +42,7 @@ export function leastDelay(
   empty: number,
   { minTimeout, maxTimeout }: RetryTimes
 ): number {
-  const least = Math.min((minTimeout / 10) * 2 ** Math.min(empty, 5), 2 * minTimeout, maxTimeout)
+  const least = Math.min((minTimeout / 10) * 2 ** empty || 0, 2 * minTimeout, maxTimeout)
   return Math.max(0, Math.ceil(openedAt + least - now()))
 }
 
@@ -129,8 +129,10 @@ export function within<T>(
   giveUp?: (silence: Error) => void
 ): Promise<T> {
   return new Promise((resolve, reject) => {
-    const silence = (): void => (giveUp ?? reject)(new Error('Silence'))
-    work.then(resolve, reject).finally(alarm(patience ?? LONGEST_TIMEOUT, silence))
+    const silence = alarm(patience ?? LONGEST_TIMEOUT, () =>
+      (giveUp ?? reject)(new Error('Silence'))
+    )
+    work.then(resolve, reject).finally(silence)
   })
 }
 

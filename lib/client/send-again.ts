@@ -61,7 +61,7 @@ async function sendOnce(
     const sent = fetch(url, { ...init, signal: controller.signal })
     const response = await onConnection(controller, idleTimeout, sent, discard)
     const streamUrl = streamUrlOf(response, url)
-    if (mayAskAgain && isCut(response, streamUrl)) throw incomplete()
+    if (mayAskAgain && isCut(response, streamUrl)) throw new Error('Incomplete response')
     const { status, body, headers } = response
     // No other response can be made with such a one.
     if (status > 599) return response
@@ -78,15 +78,14 @@ async function sendOnce(
       chunk => onConnection(controller, idleTimeout, chunk),
       release
     )
-    if (mayAskAgain && read instanceof Blob && read.size === 0) throw incomplete()
+    if (mayAskAgain && read instanceof Blob && read.size === 0)
+      throw new Error('Incomplete response')
     return withBody(response, read)
   } catch (error) {
     controller.abort(error)
     throw error
   }
 }
-
-const incomplete = (): Error => new Error('Incomplete response')
 
 /** Whether a head was cut off: within its type, or before the link of one of our streams. */
 function isCut(response: Response, streamUrl: string | undefined): boolean {

@@ -20,14 +20,14 @@ export function listenForSilence(patience: number | null, listener: SilenceListe
   let stop = (): void => undefined
   const watch = (hasAsked: boolean): void => {
     stop()
-    if (patience !== null) stop = alarm(patience / 2, () => due(hasAsked))
-  }
-  const due = (hasAsked: boolean): void => {
-    // Looked at again later: what is awaited may be asked for meanwhile.
-    if (!listener.isAwaited()) return watch(hasAsked)
-    if (hasAsked) return listener.giveUp()
-    watch(true)
-    listener.ask()
+    if (patience === null) return
+    stop = alarm(patience / 2, () => {
+      // Looked at again later: what is awaited may be asked for meanwhile.
+      if (!listener.isAwaited()) return watch(hasAsked)
+      if (hasAsked) return listener.giveUp()
+      watch(true)
+      listener.ask()
+    })
   }
   return { broken: () => watch(false), stop: () => stop() }
 }

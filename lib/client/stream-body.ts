@@ -31,6 +31,7 @@ class UnbrokenBody {
   readonly #connections: BodyConnections
   /** Aborts when nothing more is handed up. */
   readonly #over = new AbortController()
+  #isOver = false
   #reader: Reader | undefined
   /** Ends listening to what the caller aborts the call with. */
   #release: (() => void) | undefined
@@ -71,17 +72,13 @@ class UnbrokenBody {
     this.#end(true)
   }
 
-  get #isOver(): boolean {
-    return this.#over.signal.aborted
-  }
-
   /**
    * The whole blocks of the next chunk; `undefined` where there are none, or where the connection
    * is lost.
    */
   async #read(from: Reader): Promise<Uint8Array | undefined> {
     const received = this.#received
-    let reason: ReconnectReason = 'end'
+    let reason: ReconnectReason | undefined
     let cause: unknown
     try {
       const patience = received.isAnswered
@@ -91,13 +88,13 @@ class UnbrokenBody {
         reason = 'idle'
         this.#disconnect()
       })
-      if (value !== undefined) return this.#take(value)
+      if (value) return this.#take(value)
     } catch (error) {
       if (error instanceof ResumptionError) throw error
       cause = error
-      if (reason === 'end') reason = 'error'
+      reason ??= 'error'
     }
-    this.#connections.lost(reason, cause)
+    this.#connections.lost(reason ?? 'end', cause)
     this.#reader = undefined
     received.dropPending()
     return undefined
@@ -105,7 +102,7 @@ class UnbrokenBody {
 
   #take(chunk: Uint8Array): Uint8Array | undefined {
     const whole = this.#received.take(chunk)
-    if (whole === undefined && this.#received.pendingBytes > this.#call.settings.maxEventSize)
+    if (!whole && this.#received.pendingBytes > this.#call.settings.maxEventSize)
       throw this.#connections.failure('event-too-large')
     return whole
   }
@@ -137,6 +134,7 @@ class UnbrokenBody {
   #end(isUnwanted: boolean): void {
     if (this.#isOver) return
     const call = this.#call
+    this.#isOver = true
     this.#over.abort('over')
     call.onAnswer?.()
     call.stopWaiting?.()

@@ -40,9 +40,9 @@ export interface Call {
   /** The server takes all answers to a stream together, once it waits for them. */
   handsOff: boolean
   /** When its stream last asked something. */
-  askedAt: number
+  askedAt?: number
   /** Its stream has a connection. */
-  isConnected: () => boolean
+  isConnected?: () => boolean
   /** Sends an answer straight to the server. */
   readonly send: (answer: WrittenMessage) => Promise<unknown>
   /** Ends the wait for the end of the server's turn. */

@@ -3,6 +3,7 @@
 
 import { afterEach, describe, expect, it, jest } from '@jest/globals'
 import { resumableFetch, type ResumableFetchOptions } from '../../../lib/client/index.js'
+import { gate } from '../../helpers/gate.js'
 import { until } from '../../helpers/happenings.js'
 import { closeAll } from '../../helpers/listen.js'
 import {
@@ -349,6 +350,39 @@ describe('an answer is posted to the endpoint at once', () => {
     expect((await body).text).toBe(ask('1', 1) + response('2'))
     const posts = requests.filter(({ method }) => method === 'POST')
     expect(posts.map(({ url }) => url)).toEqual(['/mcp', '/mcp', '/mcp'])
+  })
+
+  it.each<[string, (string | number)[], (string | number)[]]>([
+    ['a thousand requests have come since its own', [1, 2], often(1000, 3).map((n, i) => n + i)],
+    [
+      'its id is very long, and so is that of a request since',
+      ['x'.repeat(1025)],
+      ['y'.repeat(1025)]
+    ]
+  ])('where %s, whether it came before them or comes later', async (_name, first, rest) => {
+    const asked = gate()
+    const asking = (ids: (string | number)[]) =>
+      ids.map(id => ask(`e${id}`.slice(0, 9), id)).join('')
+    const next: ServerAnswer = async (res, req) => {
+      await asked.opened
+      whole(asking(rest))(res, req)
+    }
+    const other: ServerAnswer = (res, req) => {
+      if (req.url === '/mcp') accepted(res, req)
+      else (req.method === 'GET' ? theirTurn : whole(response('last')))(res, req)
+    }
+    const { requests, body, answer } = await calling(asking(first), [next, ...often(9, other)])
+    const straight = () => requests.slice(2).filter(({ url }) => url === '/mcp')
+    await answer(answerTo(first[0]!))
+    expect(straight()).toEqual([])
+    asked.open()
+    await until(() => straight().length === 1)
+    if (first.length > 1) await answer(answerTo(first[1]!))
+    await answer(rest.map(answerTo))
+    expect((await body).text).toContain(response('last'))
+    expect(straight().map(request => JSON.parse(request.body))).toEqual(first.map(answerTo))
+    const { url, body: sent } = requests.at(-1)!
+    expect([url, JSON.parse(sent)]).toEqual(['/mcp?stream=S', rest.map(answerTo)])
   })
 
   it('where the question came on a listen channel', async () => {

@@ -416,6 +416,78 @@ describe('what is no message', () => {
   })
 })
 
+describe('of streams that a server announces', () => {
+  const idOf = (name: string, n = 0): string => name + String(n).padStart(20, '0')
+  const created = (streamId: string, requestId?: string | number) => ({
+    jsonrpc: '2.0',
+    method: 'notifications/stream/create',
+    params: {
+      _meta: {
+        'express-mcp-streams/eventId': `${streamId}.1`,
+        ...(requestId !== undefined && { 'express-mcp-streams/requestId': requestId })
+      }
+    }
+  })
+
+  /** A session whose server answers what it is asked about streams; `resumed`: which are resumed. */
+  async function session() {
+    const wires: TransportLike[] = []
+    const resumed: string[] = []
+    const answer = (message: Json): void => {
+      if (message.method === 'stream/resume') resumed.push(message.params.streamId)
+      if (message.method?.startsWith('stream/')) come(result(message.id, { status: 'live' }))
+    }
+    const connect = () => {
+      const wire: TransportLike = {
+        start: async () => undefined,
+        send: async message => void setImmediate(answer, message),
+        close: async () => undefined
+      }
+      wires.push(wire)
+      return wire
+    }
+    const come = (message: object): void => wires.at(-1)!.onmessage?.(message)
+    const transport = reconnectingTransport(connect, { idleTimeout: null, minTimeout: 1 })
+    await transport.start()
+    come(created(idOf('s')))
+    return { transport, resumed, come, lose: () => wires[0]!.onclose?.() }
+  }
+
+  it.each<[string, (n: number) => string | number | undefined]>([
+    ['of other sessions', () => undefined],
+    ['for requests that nobody has made', n => `none ${n}`],
+    ['for one request', () => 1]
+  ])('without end, %s, the newest are followed', async (_name, requestId) => {
+    const { transport, resumed, come, lose } = await session()
+    await transport.send(request(1, 'tools/call') as never)
+    const taken = expect(transport.resume(idOf('t'))).rejects.toMatchObject({ code: 'no-response' })
+    for (let n = 0; n < 5000; n++) come(created(idOf('o', n), requestId(n)))
+    await taken
+    lose()
+    await until(() => resumed.includes(idOf('o', 4999)))
+    expect(resumed).toEqual(expect.arrayContaining([idOf('s'), idOf('o', 4001)]))
+    expect(resumed.length).toBeLessThan(1010)
+    await transport.close()
+  })
+
+  it('all are followed that somebody waits for', async () => {
+    const { transport, resumed, come, lose } = await session()
+    const taken = Array.from({ length: 1500 }, (_, n) => transport.resume(idOf('t', n)))
+    const ended = Promise.allSettled(taken)
+    for (let n = 0; n < 1500; n++) {
+      await transport.send(request(n, 'tools/call') as never)
+      come(created(idOf('a', n), n))
+      come(created(idOf('o', n)))
+    }
+    resumed.length = 0
+    lose()
+    await until(() => resumed.length >= 1 + 3 * 1500)
+    expect(new Set(resumed).size).toBe(1 + 3 * 1500)
+    await transport.close()
+    await ended
+  })
+})
+
 describe('a message that may not have arrived', () => {
   it('is asked after by stream/poll before too many are kept', async () => {
     const { url, servers } = await serveWires('v1')
