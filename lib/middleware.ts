@@ -80,7 +80,7 @@ function handle(instance: Instance, req: IncomingMessage, res: ServerResponse, n
   // Before more is read of them: `expectProperties` says what this saves behind Express.
   expectPatches(req, res)
   instance.seat?.noteServer(req)
-  const identity = identify(instance, req)
+  const identity = identify(instance, req, res)
   const answer = (known: Identity): void =>
     walk(new RequestContext(instance, req, res, next, known), routes)
   if (!(identity instanceof Promise)) return answer(identity)

@@ -1,17 +1,22 @@
 // Who a request is from.
-import type { IncomingMessage } from 'node:http'
+import type { IncomingMessage, ServerResponse } from 'node:http'
 import { isForeignOrigin } from '../access/guards.js'
 import type { InstanceParts } from './instance-parts.js'
 import { isLoopback } from './loopback.js'
 import type { Identity } from './request-context.js'
+import { whileOpen } from './while-open.js'
 
 const BAD_OWNER = 'mcpStreams: option `owner` must return a string or undefined'
 const NOBODY: Identity = { kind: 'nobody', owner: '' }
 
-/** Not a promise if option `owner` does not return one. */
+/**
+ * Not a promise if option `owner` does not return one. A promise stays pending if the response
+ * closes before it is known who the request is from.
+ */
 export function identify(
   instance: InstanceParts,
-  req: IncomingMessage
+  req: IncomingMessage,
+  res: ServerResponse
 ): Identity | Promise<Identity> {
   let owner: unknown
   try {
@@ -20,7 +25,7 @@ export function identify(
     return failed(error)
   }
   return isThenable(owner)
-    ? Promise.resolve(owner).then(value => identityOf(instance, req, value), failed)
+    ? whileOpen(req, res, owner).then(value => identityOf(instance, req, value), failed)
     : identityOf(instance, req, owner)
 }
 

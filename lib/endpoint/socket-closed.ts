@@ -11,13 +11,16 @@ const watchers = new WeakMap<Socket, Set<() => void>>()
  */
 export function whenClosed(socket: Socket, listener: () => void): () => void {
   let listeners = watchers.get(socket)
-  if (listeners === undefined) {
-    const all = new Set<() => void>()
-    socket.once('close', () => all.forEach(one => one()))
-    watchers.set(socket, (listeners = all))
-  }
+  if (listeners === undefined) watchers.set(socket, (listeners = listenersOf(socket)))
   listeners.add(listener)
   return () => listeners.delete(listener)
+}
+
+/** A function of its own, so that a socket does not keep the first listener until it closes. */
+function listenersOf(socket: Socket): Set<() => void> {
+  const listeners = new Set<() => void>()
+  socket.once('close', () => listeners.forEach(one => one()))
+  return listeners
 }
 
 /**

@@ -3,8 +3,11 @@
 
 import { afterEach, describe, expect, it } from '@jest/globals'
 import type { RequestHandler } from 'express'
-import type { ServerResponse } from 'node:http'
+import { once } from 'node:events'
+import { Agent, type IncomingMessage, request as httpRequest, type ServerResponse } from 'node:http'
 import { setImmediate as turn } from 'node:timers/promises'
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
 import type { McpStreamsOptions } from '../../../lib/index.js'
 import { rawEndpoint } from '../../helpers/endpoints/raw.js'
 import { Awaitable, gate } from '../../helpers/gate.js'
@@ -28,6 +31,18 @@ function noting() {
     next()
   }
   return { responses, middleware }
+}
+
+/** Expects that what these refer to is kept by nobody, some turns later. */
+async function expectCollected(refs: WeakRef<object>[]): Promise<void> {
+  setFlagsFromString('--expose-gc')
+  const collectGarbage = runInNewContext('gc') as () => void
+  const kept = () => refs.filter(ref => ref.deref() !== undefined).length
+  for (let turns = 0; turns < 50 && kept() > 0; turns++) {
+    await turn()
+    collectGarbage()
+  }
+  expect(kept()).toBe(0)
 }
 
 describe.each([
@@ -94,6 +109,72 @@ describe.each([
       expect(streams.stats()).toMatchObject({ live: 0, connections: 0 })
     }
   )
+})
+
+describe('an owner that never comes', () => {
+  it.each(['keeps', 'does not keep'])(
+    'keeps nothing of requests whose clients have left, if the application %s its promise',
+    async what => {
+      const never = new Promise<string>(() => undefined)
+      const kept: WeakRef<object>[] = []
+      const asked = gate()
+      const gone = gate()
+      const streams = createStreams({
+        owner: () => (what === 'keeps' ? never : new Promise<string>(() => undefined))
+      })
+      const { port } = await listen((req, res) => {
+        kept.push(new WeakRef(req), new WeakRef(res), new WeakRef(req.socket))
+        req.socket.once('close', () => gone.open())
+        streams(req, res, () => undefined)
+        if (kept.length === 6) asked.open()
+      })
+      const wire = open(port)
+      const text = requestText({ headers: HEADERS }, callTool(1, 'any'))
+      wire.socket.write(text + text) // The second one never has its turn on the connection.
+      await asked.opened
+      await wire.leave()
+      await gone.opened
+      await expectCollected(kept)
+    }
+  )
+
+  it('keeps nothing of a request that somebody in front has answered', async () => {
+    const never = new Promise<string>(() => undefined)
+    const kept: WeakRef<object>[] = []
+    const streams = createStreams({ owner: () => never })
+    const { url } = await listen((req, res) => {
+      kept.push(new WeakRef(req), new WeakRef(res))
+      if (kept.length === 2) streams(req, res, () => undefined)
+      res.writeHead(503).end()
+    })
+    const agent = new Agent({ keepAlive: true, maxSockets: 1 })
+    for (let i = 0; i < 2; i++) {
+      const sent = httpRequest(url, { agent, method: 'POST', headers: HEADERS })
+      sent.end(JSON.stringify(callTool(1, 'any')))
+      const [response] = (await once(sent, 'response')) as [IncomingMessage]
+      response.resume()
+      await once(response, 'close')
+    }
+    // The last one may be in the hands of the socket.
+    await expectCollected(kept.slice(0, 2))
+    agent.destroy()
+  })
+
+  it('is not waited for by close()', async () => {
+    const asked = gate()
+    const streams = createStreams({
+      owner: () => {
+        asked.open()
+        return new Promise<string>(() => undefined)
+      }
+    })
+    const { port } = await listen((req, res) => streams(req, res, () => undefined))
+    const wire = open(port)
+    wire.socket.write(requestText({ headers: HEADERS }, callTool(1, 'any')))
+    await asked.opened
+    await streams.close()
+    await wire.leave()
+  })
 })
 
 describe('an owner that is no string', () => {
