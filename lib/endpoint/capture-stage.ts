@@ -10,7 +10,7 @@ import {
   readHead,
   untransformed
 } from './captured-head.js'
-import { callbackIn, headersSentError, streamError, swallow, withBytes } from './chunk.js'
+import { callbackIn, hasChunk, headersSentError, swallow, tooLate, withBytes } from './chunk.js'
 import type { DeferredEvents } from './deferred-events.js'
 import { type HeadArguments, isAbortedByNode } from './node-internals.js'
 import type { ResponsePipeline } from './response-pipeline.js'
@@ -215,26 +215,25 @@ export abstract class CaptureStage extends Stage implements ResponseView {
     const hasRoom = withBytes(chunk, encoding, take)
     if (isOver) {
       if (callback !== undefined)
-        process.nextTick(callback, streamError('ERR_STREAM_WRITE_AFTER_END', 'write after end'))
+        process.nextTick(callback, tooLate('write', this.phase === 'ended'))
       return false
     }
     if (!hasRoom && this.isCaptured) maskResponse(this.res)
     // The write may have shown that the response is not ours to take: then the bytes have gone out
     // already.
-    if (callback !== undefined) process.nextTick(callback)
+    if (callback !== undefined) process.nextTick(callback, null)
     return hasRoom
   }
 
   #end(args: readonly unknown[]): ServerResponse {
     const callback = callbackIn(args)
     if (this.isEnded) {
-      const message = 'Cannot call end after a stream was finished'
-      if (callback !== undefined)
-        process.nextTick(callback, streamError('ERR_STREAM_ALREADY_FINISHED', message))
+      const error = tooLate(hasChunk(args) ? 'write' : 'end', this.phase === 'ended')
+      if (callback !== undefined) process.nextTick(callback, error)
       return this.res
     }
     const [chunk, encoding] = args
-    if (chunk !== undefined && chunk !== null && typeof chunk !== 'function') {
+    if (hasChunk(args)) {
       this.#write([chunk, typeof encoding === 'string' ? encoding : undefined])
       // The last bytes may have shown that the response is not ours.
       if (!this.isCaptured) return this.next.end([callback])

@@ -38,16 +38,35 @@ function toBytes(chunk: unknown, encoding: BufferEncoding): Buffer {
   throw error
 }
 
+type WriteCallback = (error?: Error | null) => void
+
 /** The callback among the arguments of `write` or `end`. */
-export function callbackIn(args: readonly unknown[]): ((error?: Error) => void) | undefined {
-  return args.find((arg): arg is (error?: Error) => void => typeof arg === 'function')
+export function callbackIn(args: readonly unknown[]): WriteCallback | undefined {
+  return args.find((arg): arg is WriteCallback => typeof arg === 'function')
+}
+
+/** Whether `end` is given a chunk: Node takes any value that is falsy for none. */
+export function hasChunk([chunk]: readonly unknown[]): boolean {
+  return Boolean(chunk) && typeof chunk !== 'function'
 }
 
 /** Takes a chunk that goes nowhere, as if it had been written. */
 export function swallow(args: readonly unknown[]): true {
   const callback = callbackIn(args)
-  if (callback !== undefined) process.nextTick(callback)
+  if (callback !== undefined) process.nextTick(callback, null)
   return true
+}
+
+/**
+ * The error for a call of `write`, or of `end` without a chunk, after the response has been ended
+ * (`isEnded`) or destroyed.
+ */
+export function tooLate(method: 'write' | 'end', isEnded: boolean): Error {
+  if (!isEnded)
+    return streamError('ERR_STREAM_DESTROYED', `Cannot call ${method} after a stream was destroyed`)
+  return method === 'write'
+    ? streamError('ERR_STREAM_WRITE_AFTER_END', 'write after end')
+    : streamError('ERR_STREAM_ALREADY_FINISHED', 'Cannot call end after a stream was finished')
 }
 
 export function headersSentError(action: 'set' | 'write'): Error {

@@ -161,6 +161,24 @@ describe('the callbacks', () => {
     expect(calls).toBe(1)
   })
 
+  it('are given what Node gives them', async () => {
+    const [bare, ours] = await bothTold((res, tell) => {
+      res.writeHead(200, SSE_TYPE)
+      res.write(NOTE, (...args) => tell(`write ${String(args[0])}`))
+      res.end(RESULT, (...args: unknown[]) => tell(`end ${String(args[0])}`))
+    })
+    expect(ours).toEqual(bare)
+  })
+
+  it.each([0, false, Number.NaN, ''])('of end(%p, callback) is called once', async value => {
+    const [bare, ours] = await bothTold((res, tell) => {
+      res.writeHead(200, SSE_TYPE).write(RESULT)
+      res.end(value, () => tell('end'))
+    })
+    expect(bare).toEqual(['end'])
+    expect(ours).toEqual(bare)
+  })
+
   it('return what Node returns', async () => {
     const returned: unknown[] = []
     const served = await serveCase(res => {
@@ -203,6 +221,36 @@ describe('after the end', () => {
     expect(response.messages()).toEqual([result(1, {})])
     expect((await served.again(response)).messages()).toEqual([result(1, {})])
     await served.expectNeighbourUnharmed()
+  })
+
+  it('an end with a chunk tells its callback what a write does', async () => {
+    const [bare, ours] = await bothTold((res, tell) => {
+      res.writeHead(200, SSE_TYPE).end(RESULT)
+      res.on('error', () => undefined)
+      res.end(NOTE, () => tell('no encoding'))
+      res.end(NOTE, 'utf8', ((error?: Error) => tell(codeOf(error))) as () => void)
+    })
+    expect(bare).toEqual(['no encoding', 'ERR_STREAM_WRITE_AFTER_END'])
+    expect(ours).toEqual(bare)
+  })
+
+  it('a write to a response that the endpoint has destroyed tells its callback so', async () => {
+    const told: string[][] = []
+    const destroyed =
+      (log: string[]): Behave =>
+      res => {
+        res.writeHead(200, SSE_TYPE).write(RESULT)
+        res.destroy()
+        res.write(NOTE, error => log.push(codeOf(error)))
+      }
+    for (const call of [callBare, async (behave: Behave) => (await serveCase(behave)).call()]) {
+      const log: string[] = []
+      const response = await call(destroyed(log)).catch(() => undefined)
+      await response?.ended
+      await turn()
+      told.push(log)
+    }
+    expect(told).toEqual([['ERR_STREAM_DESTROYED'], ['ERR_STREAM_DESTROYED']])
   })
 
   it('a second end is harmless, with and without a chunk', async () => {
