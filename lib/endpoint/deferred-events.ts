@@ -142,7 +142,11 @@ export class DeferredEvents implements EventInterceptor {
     const isHeld = event !== 'drain' || this.#host.isTaken !== false
     if (!this.#isHolding || !isHeld || !HELD_RESPONSE_EVENTS.includes(event))
       return this.#pipeline.emitOnWire(event, args)
-    if (event === 'close') this.#host.gone()
+    if (event === 'close') {
+      // Node calls the response destroyed before; else somebody emits it by hand.
+      if (!this.#pipeline.res.destroyed) return this.#pipeline.emitOnWire(event, args)
+      this.#host.gone()
+    }
     return this.#emitInFront(this.#pipeline.res, this.#pipeline.emitter, event, args)
   }
 

@@ -416,6 +416,20 @@ describe('what is piped into a response', () => {
   })
 })
 
+it('a close that somebody emits by hand reaches all listeners, and ends nothing', async () => {
+  const [bare, ours] = await bothTold(async (res, tell) => {
+    res.once('close', () => tell('close'))
+    res.writeHead(200, SSE_TYPE).write(NOTE)
+    await turn()
+    res.emit('close')
+    tell(`emitted, destroyed: ${res.destroyed}`)
+    await turn()
+    res.end(RESULT)
+  })
+  expect(bare).toEqual(['close', 'emitted, destroyed: false'])
+  expect(ours).toEqual(bare)
+})
+
 it('a listener for errors hears nothing of a client that resets', async () => {
   const go = gate()
   const told: string[] = []
