@@ -2,6 +2,7 @@
 import {
   type IncomingMessage,
   type OutgoingHttpHeader,
+  type OutgoingHttpHeaders,
   type ServerResponse,
   STATUS_CODES
 } from 'node:http'
@@ -87,7 +88,13 @@ export class CapturedHead {
 
   /** Takes the endpoint's head, which is to be sent. */
   accept(args: HeadArguments): void {
-    this.#given = args
+    const { res } = this.#pipeline
+    const [status, reason] = args
+    // As Node does it: what is set after `writeHead` is not sent.
+    res.statusCode = Number(status)
+    res.statusMessage =
+      typeof reason === 'string' ? reason : res.statusMessage || (STATUS_CODES[status] ?? 'unknown')
+    this.#given = [status, res.statusMessage, headersIn(args) as OutgoingHttpHeaders]
   }
 
   /** Takes the endpoint's head, which is not sent, as the wire has had another one. */
@@ -98,6 +105,7 @@ export class CapturedHead {
     const status = own.status as number
     this.#given = SENT
     res.statusCode = status
+    res.statusMessage = own.made.statusMessage
     return {
       status,
       header: name => stringOf(own.getHeader(name)),
@@ -112,7 +120,9 @@ export class CapturedHead {
     foldHeaders(headersIn(given), (name, value) => wire.setHeader(name, value))
     this.#pipeline.res.removeHeader('Content-Length')
     setHeaders()
+    const { statusCode, statusMessage } = this.#pipeline.res
     wire.writeHead(statusLineIn(given))
+    Object.assign(this.#pipeline.res, { statusCode, statusMessage })
   }
 
   /** Sends the endpoint's head as it is: the response is not ours to add to. */

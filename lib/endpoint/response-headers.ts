@@ -37,13 +37,10 @@ function isPlainObject(headers: unknown): headers is OutgoingHttpHeaders {
   return typeof headers === 'object' && headers !== null && !Array.isArray(headers)
 }
 
+/** As they are: a value may be one that Node refuses, such as `undefined`. */
 function headerEntries(headers: unknown): [string, OutgoingHttpHeader][] {
   if (typeof headers !== 'object' || headers === null) return []
-  if (!Array.isArray(headers)) {
-    return Object.entries(headers as OutgoingHttpHeaders).filter(
-      (entry): entry is [string, OutgoingHttpHeader] => entry[1] !== undefined
-    )
-  }
+  if (!Array.isArray(headers)) return Object.entries(headers as Record<string, OutgoingHttpHeader>)
   if (Array.isArray(headers[0])) return headers as [string, OutgoingHttpHeader][]
   const entries: [string, OutgoingHttpHeader][] = []
   for (let i = 0; i + 1 < headers.length; i += 2)

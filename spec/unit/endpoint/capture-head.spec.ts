@@ -289,6 +289,7 @@ describe('the headers of a stream', () => {
 describe('a head that Node would refuse', () => {
   const FAULTY: Record<string, Write> = {
     'a value with a line end': res => res.writeHead(200, { ...SSE_TYPE, 'X-Own': 'a\nb' }),
+    'a value that is undefined': res => res.writeHead(200, { ...SSE_TYPE, 'X-Own': undefined }),
     'a value beyond Latin-1': res => res.writeHead(200, { ...SSE_TYPE, 'X-Own': '€' }),
     'a name with a space': res => res.writeHead(200, { ...SSE_TYPE, 'X Own': '1' }),
     'a status message with a line end': res => res.writeHead(200, 'a\nb', SSE_TYPE),
@@ -337,6 +338,24 @@ describe('a head that Node would refuse', () => {
       expect(codes[0]).not.toBe('none')
     }
   )
+})
+
+it('a status and a status message that are set after writeHead are not sent, and stay set', async () => {
+  const seen: unknown[][] = []
+  for (const streams of [NEXT, createStreams()]) {
+    const endpoint: Middleware = async (_req, res) => {
+      res.writeHead(200, SSE_TYPE)
+      const atHead = [res.statusCode, res.statusMessage]
+      Object.assign(res, { statusCode: 500, statusMessage: 'Late' })
+      await new Promise(resolve => setImmediate(resolve))
+      seen.push([atHead, res.statusCode, res.statusMessage])
+      res.end(NOTE + RESULT)
+    }
+    const { port } = await listen(APPS['node:http']!([streams, endpoint]))
+    const text = await exchange(port, requestOf(callTool(1, 'any'), { headers: HEADERS }))
+    expect(text).toMatch(/^HTTP\/1\.1 200 OK\r\n/)
+  }
+  expect(seen).toEqual([seen[0], seen[0]])
 })
 
 describe('an event stream that is none of ours', () => {
