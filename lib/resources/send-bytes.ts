@@ -126,8 +126,10 @@ class Transfer {
     if (!this.#begin() || this.#hasLost()) return false
     this.#sent += bytes.length
     const { onBytes, onTaken } = this.#shipment
-    const hasRoom =
+    const hasRoom = this.#attempt(() =>
       onTaken === undefined ? this.#res.write(bytes) : this.#res.write(bytes, () => onTaken(bytes))
+    )
+    if (hasRoom === undefined) return false
     onBytes(bytes.length)
     if (!hasRoom) this.#pending = this.#notTaken()
     return hasRoom
@@ -143,13 +145,21 @@ class Transfer {
   #begin(): boolean {
     if (this.#hasBegun) return true
     this.#hasBegun = true
-    try {
-      this.#shipment.begin()
-    } catch (error) {
-      // A hook on the head, in front of us, has thrown: nobody else is there to hear of it.
-      this.#settle(error as Error)
-    }
+    this.#attempt(() => this.#shipment.begin())
     return !this.#isOver
+  }
+
+  /**
+   * Does something to the response. Where middleware in front of us throws at that, the transfer
+   * fails: in an event of the source, nobody else is there to catch it.
+   */
+  #attempt<T>(work: () => T): T | undefined {
+    try {
+      return work()
+    } catch (error) {
+      this.#settle(error as Error)
+      return undefined
+    }
   }
 
   readonly #onEnd = (): void => {
@@ -162,10 +172,10 @@ class Transfer {
         new RangeError(`The source gave ${this.#sent} of the ${size} bytes promised`)
       )
     if (!this.#begin() || this.#hasLost()) return
-    if (held === undefined) return void this.#res.end()
+    if (held === undefined) return void this.#attempt(() => this.#res.end())
     this.#sent += held.length
     this.#shipment.onBytes(held.length)
-    this.#res.end(held)
+    this.#attempt(() => this.#res.end(held))
     this.#pending = this.#notTaken()
   }
 

@@ -2,6 +2,7 @@
 // no leak, no half answer.
 
 import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals'
+import type { RequestHandler } from 'express'
 import { renameSync } from 'node:fs'
 import { mkdtemp, rm, truncate, writeFile } from 'node:fs/promises'
 import type { ServerResponse } from 'node:http'
@@ -552,6 +553,59 @@ it('an answer that a middleware in front has begun meanwhile stays whole', async
   res.end('late')
   const answer = await whole(response)
   expect([answer.status, answer.ending, answer.text, errors]).toEqual([504, 'end', 'too late', []])
+})
+
+describe('middleware in front that throws at', () => {
+  const chunks = (): Resource => ({ body: Readable.from([testBytes(10), testBytes(20)]) })
+
+  it.each<[what: string, resource: () => Resource, patched: RequestHandler]>([
+    [
+      'a write',
+      chunks,
+      (_req, res, next) => {
+        const write = res.write.bind(res) as (chunk: unknown) => boolean
+        let count = 0
+        res.write = (chunk: unknown) => {
+          if (++count === 2) throw new Error('thrown in front')
+          return write(chunk)
+        }
+        next()
+      }
+    ],
+    [
+      'the end',
+      chunks,
+      (_req, res, next) => {
+        res.end = () => {
+          throw new Error('thrown in front')
+        }
+        next()
+      }
+    ],
+    [
+      'the last bytes',
+      () => ({ size: 30, body: Readable.from([testBytes(10), testBytes(20)]) }),
+      (_req, res, next) => {
+        res.end = () => {
+          throw new Error('thrown in front')
+        }
+        next()
+      }
+    ]
+  ])('%s breaks the transfer off, and onError hears of it', async (_what, resource, patched) => {
+    const { ask, errors, streams } = await serveResources(resource, {
+      inFront: [
+        (req, res, next) =>
+          req.headers['x-patched'] !== undefined && !isLoopback(req)
+            ? patched(req, res, next)
+            : next()
+      ]
+    })
+    const answer = await whole(ask('a:1', { 'x-patched': 'yes' }))
+    expect(answer.ending).not.toBe('end')
+    expect(errors).toMatchObject([{ cause: { message: 'thrown in front' } }])
+    expect(streams.stats().transfers).toBe(0)
+  })
 })
 
 it('a dozen requests on one connection cost no listener each', async () => {
