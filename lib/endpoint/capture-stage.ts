@@ -56,6 +56,16 @@ export abstract class CaptureStage extends Stage implements ResponseView {
     return true
   }
 
+  /** Sends the head. Middleware in front may throw at that, and the endpoint could not catch it. */
+  protected begin(capture: Capture): void {
+    try {
+      capture.begin()
+    } catch (error) {
+      this.abort()
+      this.next.destroy(error as Error)
+    }
+  }
+
   protected get isCaptured(): boolean {
     return isCaptured(this.phase)
   }
@@ -194,16 +204,7 @@ export abstract class CaptureStage extends Stage implements ResponseView {
     this.holdEvents()
     // An endpoint may write its head and then nothing for minutes: the link must be sent now.
     process.nextTick(() => {
-      if (this.phase !== 'headed') return
-      this.step('begin')
-      try {
-        capture.begin()
-      } catch (error) {
-        // Middleware in front of us has thrown when the head was sent; the endpoint has returned,
-        // and cannot catch it.
-        this.abort()
-        this.next.destroy(error as Error)
-      }
+      if (this.phase === 'headed' && this.step('begin')) this.begin(capture)
     })
   }
 

@@ -2,7 +2,6 @@
 import type { IncomingMessage } from 'node:http'
 import type { Sink } from '../readers/sink.js'
 import type { CapturedWireHost } from './captured-wire-host.js'
-import { cork, uncork } from './connections.js'
 import type { DeferredEvents } from './deferred-events.js'
 import {
   detachSocket,
@@ -22,6 +21,7 @@ import {
   pendingBytes
 } from './node-internals.js'
 import type { ResponsePipeline } from './response-pipeline.js'
+import { cork, uncork } from './response-sink.js'
 import { maskResponse } from './response-view.js'
 import { closeWhenIdle, whenClosed } from './socket-closed.js'
 import { isKeptAlive, isRelayed } from './loopback.js'
@@ -29,8 +29,6 @@ import { WireHead } from './wire-head.js'
 
 export class CapturedWire extends WireHead implements Sink, SocketWatcher, RequestWatcher {
   readonly #events: DeferredEvents
-  /** We are writing: `headersSent` then tells the state of the wire, for those in front of us. */
-  #isWriting = false
   #isGone = false
   #isEnded = false
   /** The request was not destroyed when its client left, as its body may still be read. */
@@ -50,15 +48,9 @@ export class CapturedWire extends WireHead implements Sink, SocketWatcher, Reque
     this.#events = events
   }
 
-  get isWriting(): boolean {
-    return this.#isWriting
-  }
-
   /** Sends a head after which nothing has been written yet. */
   flushHead(): void {
-    this.#isWriting = true
-    this.host.next.flushHeaders()
-    this.#isWriting = false
+    this.attempt(() => this.host.next.flushHeaders())
   }
 
   // Sink
@@ -72,20 +64,18 @@ export class CapturedWire extends WireHead implements Sink, SocketWatcher, Reque
   }
 
   write(bytes: Uint8Array, onWritten?: () => void): boolean {
+    const isTold = onWritten !== undefined && this.pipeline.isReusable
+    return this.attempt(() => this.#write(isTold ? [bytes, onWritten] : [bytes])) === true
+  }
+
+  #write(args: readonly unknown[]): boolean {
     const res = this.res
-    this.#isWriting = true
-    try {
-      const hasRoom = this.host.next.write(
-        onWritten !== undefined && this.pipeline.isReusable ? [bytes, onWritten] : [bytes]
-      )
-      // The wire is full, and the stream need not be: the endpoint is to see the stream's state.
-      if (!hasRoom) maskResponse(res)
-      // `compression` in front of us holds bytes back until `flush`.
-      ;(res as { flush?: () => void }).flush?.()
-      return hasRoom
-    } finally {
-      this.#isWriting = false
-    }
+    const hasRoom = this.host.next.write(args)
+    // The wire is full, and the stream need not be: the endpoint is to see the stream's state.
+    if (!hasRoom) maskResponse(res)
+    // `compression` in front of us holds bytes back until `flush`.
+    ;(res as { flush?: () => void }).flush?.()
+    return hasRoom
   }
 
   /** By Node's own `finished`, not by the view: middleware in front may have ended the response. */
@@ -117,9 +107,7 @@ export class CapturedWire extends WireHead implements Sink, SocketWatcher, Reque
     this.#leaveSocket()
     this.#forgetConnection()
     this.#isEnded = true
-    this.#isWriting = true
-    this.host.next.end([])
-    this.#isWriting = false
+    this.attempt(() => this.host.next.end([]))
   }
 
   /**

@@ -1,25 +1,12 @@
-// All open client connections, and how a response becomes one.
-import type { IncomingMessage, ServerResponse } from 'node:http'
-import type { Socket } from 'node:net'
+// All open client connections.
 import type { ClientProfile } from '../protocol/revisions.js'
 import { DueQueue } from '../streams/due-queue.js'
 import type { ByteBudget } from '../streams/event-log.js'
 import type { Stream } from '../streams/stream.js'
 import { WhenIdle } from '../streams/when-idle.js'
-import { watchSocket } from './detached-socket.js'
-import { isKeptAlive, isRelayed } from './loopback.js'
-import { isWritable } from './reply.js'
 import { Connection, type ConnectionHost, type ConnectionOptions } from '../readers/connection.js'
 import type { Sink } from '../readers/sink.js'
-import {
-  hasNativeWrite,
-  isBroken,
-  MOST_COPIED,
-  pendingBytes,
-  writeChunk
-} from './node-internals.js'
 import { StallWatch, type Waiting } from '../readers/stall-watch.js'
-import { closeWhenIdle, whenClosed } from './socket-closed.js'
 
 export interface ConnectionsOptions extends ConnectionOptions {
   /** Silence in milliseconds after which a comment goes out; `null`: never. */
@@ -181,69 +168,4 @@ class EndedAnswer implements Waiting {
     this.#sink.destroy()
     this.settled()
   }
-}
-
-/** A response of ours as a sink; `beforeEnd` may write the last of it. */
-export function responseSink(
-  req: IncomingMessage,
-  res: ServerResponse,
-  beforeEnd?: () => void
-): Sink {
-  const isReusable = hasNativeWrite(res)
-  return {
-    isRelayed: isRelayed(req),
-    get isKeptAlive() {
-      return isKeptAlive(req)
-    },
-    tellsWritten: isReusable,
-    copies: isReusable ? MOST_COPIED : 0,
-    get pending() {
-      return pendingBytes(req, res)
-    },
-    cork: () => cork(req),
-    uncork: () => uncork(req),
-    write(bytes, onWritten) {
-      const hasRoom = isReusable
-        ? writeChunk(res, onWritten === undefined ? [bytes] : [bytes, onWritten])
-        : res.write(bytes)
-      ;(res as { flush?: () => void }).flush?.()
-      return hasRoom
-    },
-    get isOver() {
-      return !isWritable(res) || isBroken(req)
-    },
-    end() {
-      beforeEnd?.()
-      res.end()
-    },
-    destroy: () => void res.destroy(),
-    get isGone() {
-      return res.destroyed
-    },
-    onDrain: listener => void res.on('drain', listener),
-    onClose(listener) {
-      if (res.destroyed) return listener()
-      const gone = (): void => {
-        watch.delete(watcher)
-        listener()
-      }
-      const watcher = { isInsideHandler: () => false, destroyed: () => false, gone }
-      const watch = watchSocket(req, watcher)
-      res.once('close', gone)
-    },
-    closeSocket(onClosed) {
-      if (req.socket.destroyed) return onClosed()
-      res.once('finish', () => closeWhenIdle(req.socket))
-      whenClosed(req.socket, onClosed)
-    }
-  }
-}
-
-/** Gathers writes in the socket. Tools that inject requests may have sockets without `cork`. */
-export function cork({ socket }: { readonly socket: Partial<Socket> }): void {
-  socket.cork?.()
-}
-
-export function uncork({ socket }: { readonly socket: Partial<Socket> }): void {
-  socket.uncork?.()
 }

@@ -75,7 +75,7 @@ export class ResponseCapture extends CaptureStage implements CapturedWireHost, D
       return false
     this.capture = capture
     this.holdEvents()
-    capture.begin()
+    this.begin(capture)
     return true
   }
 

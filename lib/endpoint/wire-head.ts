@@ -8,6 +8,8 @@ export abstract class WireHead {
   protected readonly req: IncomingMessage
   protected readonly pipeline: ResponsePipeline
   protected readonly host: CapturedWireHost
+  /** We are writing: `headersSent` then tells the state of the wire, for those in front of us. */
+  #isWriting = false
 
   constructor(req: IncomingMessage, pipeline: ResponsePipeline, host: CapturedWireHost) {
     this.req = req
@@ -17,6 +19,28 @@ export abstract class WireHead {
 
   protected get res(): ServerResponse {
     return this.pipeline.res
+  }
+
+  get isWriting(): boolean {
+    return this.#isWriting
+  }
+
+  abstract destroy(): void
+
+  /**
+   * Does something to the wire. If middleware in front of us throws at that, the connection is
+   * destroyed: in a timer, nobody could catch it.
+   */
+  protected attempt<T>(work: () => T): T | undefined {
+    this.#isWriting = true
+    try {
+      return work()
+    } catch {
+      this.destroy()
+      return undefined
+    } finally {
+      this.#isWriting = false
+    }
   }
 
   /** Sends the head as the endpoint wanted it, with what `setHeaders` sets. */

@@ -2,7 +2,7 @@
 import type { StreamName } from '../protocol/event-id.js'
 import type { Stream } from '../streams/stream.js'
 import { attach } from '../endpoint/attach.js'
-import { responseSink } from '../endpoint/connections.js'
+import { responseSink } from '../endpoint/response-sink.js'
 import type { Context } from './route.js'
 import { writeStreamHead } from '../endpoint/stream-headers.js'
 

@@ -3,7 +3,7 @@
 
 import { afterEach, describe, expect, it } from '@jest/globals'
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { responseSink } from '../../../lib/endpoint/connections.js'
+import { responseSink } from '../../../lib/endpoint/response-sink.js'
 import { Connection } from '../../../lib/readers/connection.js'
 import type { Sink } from '../../../lib/readers/sink.js'
 import type { Stream } from '../../../lib/streams/stream.js'

@@ -1,0 +1,86 @@
+// How a response of ours becomes what a reader writes to.
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { Socket } from 'node:net'
+import type { Sink } from '../readers/sink.js'
+import { watchSocket } from './detached-socket.js'
+import { isKeptAlive, isRelayed } from './loopback.js'
+import {
+  hasNativeWrite,
+  isBroken,
+  MOST_COPIED,
+  pendingBytes,
+  writeChunk
+} from './node-internals.js'
+import { guarded, isWritable } from './reply.js'
+import { closeWhenIdle, whenClosed } from './socket-closed.js'
+
+/** A response of ours as a sink; `beforeEnd` may write the last of it. */
+export function responseSink(
+  req: IncomingMessage,
+  res: ServerResponse,
+  beforeEnd?: () => void
+): Sink {
+  const isReusable = hasNativeWrite(res)
+  return {
+    isRelayed: isRelayed(req),
+    get isKeptAlive() {
+      return isKeptAlive(req)
+    },
+    tellsWritten: isReusable,
+    copies: isReusable ? MOST_COPIED : 0,
+    get pending() {
+      return pendingBytes(req, res)
+    },
+    cork: () => cork(req),
+    uncork: () => uncork(req),
+    write(bytes, onWritten) {
+      try {
+        const hasRoom = isReusable
+          ? writeChunk(res, onWritten === undefined ? [bytes] : [bytes, onWritten])
+          : res.write(bytes)
+        ;(res as { flush?: () => void }).flush?.()
+        return hasRoom
+      } catch {
+        // Middleware in front of us has thrown, and whoever made it write could not catch that.
+        res.destroy()
+        return false
+      }
+    },
+    get isOver() {
+      return !isWritable(res) || isBroken(req)
+    },
+    end() {
+      beforeEnd?.()
+      guarded(res, () => res.end())
+    },
+    destroy: () => void res.destroy(),
+    get isGone() {
+      return res.destroyed
+    },
+    onDrain: listener => void res.on('drain', listener),
+    onClose(listener) {
+      if (res.destroyed) return listener()
+      const gone = (): void => {
+        watch.delete(watcher)
+        listener()
+      }
+      const watcher = { isInsideHandler: () => false, destroyed: () => false, gone }
+      const watch = watchSocket(req, watcher)
+      res.once('close', gone)
+    },
+    closeSocket(onClosed) {
+      if (req.socket.destroyed) return onClosed()
+      res.once('finish', () => closeWhenIdle(req.socket))
+      whenClosed(req.socket, onClosed)
+    }
+  }
+}
+
+/** Gathers writes in the socket. Tools that inject requests may have sockets without `cork`. */
+export function cork({ socket }: { readonly socket: Partial<Socket> }): void {
+  socket.cork?.()
+}
+
+export function uncork({ socket }: { readonly socket: Partial<Socket> }): void {
+  socket.uncork?.()
+}
