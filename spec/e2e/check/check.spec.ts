@@ -1,7 +1,7 @@
 // `express-mcp-streams check`, as an operator runs it: against endpoints that are well, and that
 // are not.
 
-import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals'
+import { afterAll, afterEach, beforeAll, describe, expect, it, jest } from '@jest/globals'
 import { InMemoryEventStore } from '@modelcontextprotocol/sdk/examples/shared/inMemoryEventStore.js'
 import cors from 'cors'
 import express, { type Express, type RequestHandler, type Response } from 'express'
@@ -21,6 +21,8 @@ import { root } from '../readme/markdown.js'
 import { programs, startNginx } from '../proxies/configurations.js'
 
 afterEach(closeAll)
+// Most begin one process or more.
+jest.setTimeout(60_000)
 
 interface Run {
   code: number | null
@@ -379,7 +381,8 @@ describe('what cannot be checked', () => {
       ['nothing', /^✗ it answers 404 to a POST: nothing is at this path \(often it is \/mcp\)$/]
     ])('says so: /%s', async (path, message) => {
       const { url } = await listen(app())
-      const { code, stderr } = await look(`${url}/${path}`, '--timeout', '3')
+      const isWaitedFor = ['silent', 'half', 'trickle'].includes(path)
+      const { code, stderr } = await look(`${url}/${path}`, '--timeout', isWaitedFor ? '3' : '25')
       expect(stderr.trimEnd()).toMatch(message)
       expect(code).toBe(2)
     })

@@ -77,7 +77,7 @@ describeHere('three processes with SDK v2 on one Redis', () => {
     const { fetch, sent } = counting()
     const modern = await connectV2(all.url, { fetch })
     const stock = await connectV2(all.url, { era: '2025-11-25', reconnection })
-    await Promise.all([call(modern, 'slow', 1000), call(stock, 'slow', 1000)])
+    await Promise.all([call(modern, 'slow', 3000), call(stock, 'slow', 3000)])
     expect(sent.filter(method => method === 'tools/call').length).toBeGreaterThan(2)
   }, 120_000)
 

@@ -39,10 +39,10 @@ describe('a task', () => {
     const [ended, running] = [await begin(url), await begin(url)]
     answer(await calls.nth(1))
     await until(url, ended, 'completed')
-    after(59_000)
+    after(50_000)
     expect(await getTask(url, ended)).toMatchObject({ result: { result: RESULT, ttlMs: 60_000 } })
     expect(await getTask(url, running)).toMatchObject({ result: { status: 'working' } })
-    after(2000)
+    after(11_000)
     for (const id of [ended, running])
       expect(await getTask(url, id)).toMatchObject({ error: { code: -32602 } })
     // What still runs is for nobody any more.
