@@ -1,5 +1,5 @@
-// Makes an instance one of several: connects it to the backplane, and lets in what the others
-// relay.
+// Connects an instance to the backplane: makes its directory one of several instances, answers the
+// requests that others forward, and keeps results for the others.
 import type { IncomingMessage, Server } from 'node:http'
 import { SharedDirectory, type SharedDirectorySettings } from './backplane/directory.js'
 import { InstanceLink, type InstanceLinkHost } from './backplane/instance-link.js'
@@ -32,7 +32,7 @@ export class BackplaneSeat {
       ...limits,
       accept: exchange => {
         const server = this.#server
-        // No request has come to this instance yet, so it can have nothing that others look for.
+        // No request has come to this instance yet, so that nothing that others look for is here.
         if (server === undefined) return undefined
         return new RelayedRequest(exchange, server, this.calls, debug)
       },
@@ -45,7 +45,7 @@ export class BackplaneSeat {
     })
   }
 
-  /** The directory of what this instance and the others have. */
+  /** Makes the directory of what this instance and the others have. */
   directory<S extends Shelves<S>>(
     here: LocalDirectory<S>,
     { sessions, sessionEnded }: Pick<InstanceParts, 'sessions' | 'sessionEnded'>,
@@ -58,23 +58,23 @@ export class BackplaneSeat {
   }
 
   /**
-   * A stream has ended. If no client reads it here, or this instance is about to end, its events
-   * are kept where other instances find them.
+   * Called when a stream has ended. If no client reads it here, or this instance is about to end,
+   * its events are kept in Redis, where the other instances find them.
    */
   ended(stream: Stream): void {
     const { readers, hasReader } = stream
     if (this.#isLeaving) return this.#keep(stream)
     if (!readers.isConnecting) return hasReader ? undefined : this.#keep(stream)
-    // Its connection follows at once if the client is still there.
+    // If its client is still there, the connection that is being opened counts a moment later.
     setImmediate(() => {
       if (readers.count === 0) this.#keep(stream)
     })
   }
 
   /**
-   * This instance is about to end. What clients get from now on, or got in the last `time`
-   * milliseconds, may be lost with a connection, and they could not come back here for it. So it is
-   * kept for the other instances.
+   * Called when this instance is about to end. What clients get from now on, or got in the last
+   * `time` milliseconds, may be lost with their connections, and they could not come back here for
+   * it. So it is kept for the other instances.
    */
   beginClosing(time: number): void {
     this.#isLeaving = true
@@ -92,7 +92,7 @@ export class BackplaneSeat {
       debug('stream %s: too much for others to find once this instance has gone', label(stream))
   }
 
-  /** Remembers the server that a request came to: requests of other instances enter by it. */
+  /** Remembers the server that a request came to: forwarded requests are given to it, too. */
   noteServer(req: IncomingMessage): void {
     if (isLoopback(req) || isRelayed(req)) return
     const { server } = req.socket as { server?: Server }
@@ -100,7 +100,7 @@ export class BackplaneSeat {
   }
 }
 
-/** Aborts the calls whose clients have been told elsewhere that they are lost. */
+/** Aborts the calls whose clients have been told by another instance that they are lost. */
 async function abortDead(
   link: InstanceLink,
   { table }: Pick<InstanceParts, 'table'>

@@ -1,5 +1,6 @@
-// The directory of several instances. Ids of ours say by themselves which instance they are of;
-// sessions and keys, which others have made, are names that the instances share.
+// The directory of several instances. An id that an instance has made says which instance that is.
+// The ids of sessions and idempotency keys do not: for those, each instance writes to the shared
+// keys what it has.
 import { setTimeout as pause } from 'node:timers/promises'
 import { now } from '../protocol/clock.js'
 import {
@@ -17,27 +18,33 @@ import type { InstanceLink } from './instance-link.js'
 import type { SharedNames } from './shared-names.js'
 
 export interface SharedDirectorySettings {
-  /** Sessions of other instances are sent to them. */
+  /** Whether a request of another instance's session is forwarded to that instance. */
   readonly forwardsSessions: boolean
-  /** Milliseconds for which a call under a key is remembered once it has been answered. */
+  /** Milliseconds for which an idempotency key is remembered after its call was answered. */
   readonly keyTime: number
 }
 
-/** As much of an instance's place on the backplane as its directory needs. */
+/** The part of an `InstanceLink` that the directory needs. */
 export type DirectoryLink = Pick<InstanceLink, 'tag' | 'look' | 'mayHaveLost' | 'isClosed'> & {
   readonly names: SharedNames
   readonly backplane: Pick<InstanceLink['backplane'], 'lease'>
 }
 
-/** Milliseconds for which a session is remembered: it is written again as long as it lasts. */
+/**
+ * Milliseconds for which the shared key of a session lasts. It is written again every hour for as
+ * long as the session lasts (see `SharedNames`).
+ */
 const SESSION_TIME = 24 * 60 * 60 * 1000
-/** Milliseconds for which a call under a key is nobody else's before it has been answered. */
+/** Milliseconds for which an idempotency key belongs to an instance while its call still runs. */
 const LONGEST_CALL = 24 * 60 * 60 * 1000
-/** Milliseconds after which a session is looked for once more that may have just been opened. */
+/** Milliseconds after which an unknown session is looked for again: it may be a new one. */
 const LOOK_AGAIN = 100
-/** Part of a lease for which it is: a connection that takes longer counts as slow. */
+/**
+ * Part of a lease for which that goes on. A connection with a longer round trip counts as slow, and
+ * may be too late.
+ */
 const OPENING = 1 / 6
-/** How long is waited for what the instances share, in leases, and how often it is asked in one. */
+/** Leases for which a look-up that fails is tried again, and the number of tries per lease. */
 const PATIENCE = 2
 const TRIES = 6
 
@@ -67,7 +74,7 @@ export class SharedDirectory<S extends Shelves<S>> implements Directory<S> {
   where(kind: NameKind, name: string): Place | Promise<Place> {
     if (kind === 'session') return this.#whereSession(name)
     if (kind === 'key') return this.#whereKey(name)
-    // What has not the form of our ids is of nobody.
+    // A name in another form is no id of any instance: this one answers that it is unknown.
     return isInstanceId(name) ? this.#at(tagOf(name)) : HERE
   }
 
@@ -77,7 +84,8 @@ export class SharedDirectory<S extends Shelves<S>> implements Directory<S> {
     return this.#patiently(async () => {
       const holder = await names.claim('k', key, LONGEST_CALL)
       if (holder !== tag) return holder
-      // Only now, as it may be lost until then. Who has it may be writing it again, over ours.
+      // Not before the claim, as keys may have been lost in between: then the instance that had
+      // this one may be about to write it again, over this claim.
       await this.#believeAbsence()
       names.hold('k', key, owner, LONGEST_CALL)
       return tag
@@ -124,12 +132,18 @@ export class SharedDirectory<S extends Shelves<S>> implements Directory<S> {
     })
   }
 
-  /** Rejects where who has a name may be about to write it again. */
+  /**
+   * Called when no instance seems to have a name. Rejects if the keys may be lost: the instance
+   * that has it may be about to write it again.
+   */
   async #believeAbsence(): Promise<void> {
     if (await this.#link.mayHaveLost()) throw new Error(LOST)
   }
 
-  /** Its owner may be about to say so: each pause is as long as all before it. */
+  /**
+   * Looks for a session again: the instance that has opened it may still be writing its key.
+   * Each pause is as long as all pauses before it together.
+   */
   async #findAgain(id: string): Promise<string | undefined> {
     const { names, backplane } = this.#link
     const end = backplane.lease * OPENING
@@ -143,8 +157,8 @@ export class SharedDirectory<S extends Shelves<S>> implements Directory<S> {
   }
 
   /**
-   * What cannot be known at the moment is asked again for a while; who has left the others does not
-   * get to know it any more.
+   * Asks again for `PATIENCE` leases if `ask` rejects. An instance that has left the backplane does
+   * not ask any more.
    */
   async #patiently(ask: () => Promise<string>): Promise<Place> {
     const { lease } = this.#link.backplane

@@ -1,5 +1,5 @@
-// What every message between instances, and every value that they share, is wrapped in: a version,
-// an encrypted text, and a MAC over all of it.
+// Each message between instances, and each value that they share, is wrapped in an envelope: a
+// version, the encrypted text, and a MAC (message authentication code) over all of it.
 import {
   createCipheriv,
   createDecipheriv,
@@ -9,16 +9,22 @@ import {
   timingSafeEqual
 } from 'node:crypto'
 
-/** A message of any other version is dropped: its sender is an instance of another release. */
+/**
+ * The version of the format. A message of another version is dropped: its sender runs a release of
+ * this package whose messages cannot be read here.
+ */
 export const VERSION = 1
 
-/** `version, kind, counter (6 bytes), initialization vector`, then the text, then the MAC. */
+/**
+ * Bytes ahead of the text: version (1), kind (1), counter (6), initialization vector (16). The MAC
+ * follows the text.
+ */
 const HEAD = 24
 const IV_AT = 8
 const MAC = 32
 const LARGEST_COUNTER = 2 ** 48 - 1
 
-/** Why a message was dropped. */
+/** Why a message was dropped. `forged`: its MAC fits none of the secrets, or not the context. */
 export type Fault = 'malformed' | 'version' | 'forged'
 
 export interface Opened {
@@ -36,7 +42,7 @@ interface Keys {
 export class Envelopes {
   readonly #keys: readonly Keys[]
 
-  /** The first secret signs, all are accepted. */
+  /** @param secrets the first one signs and encrypts; messages under any of them are opened. */
   constructor(secrets: readonly string[]) {
     this.#keys = secrets.map(secret => ({
       mac: derive(secret, 'mac'),
@@ -46,8 +52,8 @@ export class Envelopes {
   }
 
   /**
-   * @param context what the message belongs to, such as its sender and its receiver: it opens
-   *   nowhere else.
+   * @param context where the message belongs: its sender and its receiver, or its key. The MAC
+   *   covers it, so that a message that was copied elsewhere is not opened there.
    */
   seal(kind: number, counter: number, text: Uint8Array, context: string): Buffer {
     const { mac, cipher } = this.#keys[0] as Keys
@@ -78,8 +84,8 @@ export class Envelopes {
   }
 
   /**
-   * What stands for a text in a key: nobody can tell the one from the other without a secret. One
-   * per secret, that of the first first.
+   * What is written to Redis in place of a session id, an owner or another text: a keyed digest, 27
+   * characters, from which nobody learns the text. One for each secret, in their order.
    */
   namesOf(text: string): readonly string[] {
     return this.#keys.map(({ name }) =>
@@ -87,7 +93,7 @@ export class Envelopes {
     )
   }
 
-  /** The name that is written. */
+  /** The digest under the first secret: the one that new keys are written with. */
   nameOf(text: string): string {
     return this.namesOf(text)[0] as string
   }

@@ -1,40 +1,41 @@
-// One request of one instance to another, and its answer: a stream of bytes each way.
+// An exchange is one request of an instance to another one, and the answer to it: a stream of bytes
+// in each direction.
 import { type Chunk, type Consumer, Incoming, Outgoing, type Position } from './half-stream.js'
 
-/** Who uses an exchange. */
+/** What an exchange calls when something arrives or ends. */
 export interface ExchangeUser extends Consumer {
   /** There is room again after `write` has returned `false`. */
   readonly drained: () => void
   /**
-   * Nothing comes any more. `reset`: the other end has broken it off; `gone`: the other instance
-   * does not live any more.
+   * Called once, if the exchange ends too early. `reset`: the other instance has broken it off;
+   * `gone`: the other instance is dead, or has left.
    */
   readonly broken: (why: 'reset' | 'gone') => void
-  /** The other end has all of it, or it was broken off by either end. */
+  /** Called once in any case, after the last bytes were used or after either end broke it off. */
   readonly over?: () => void
 }
 
-/** What an exchange asks of the relay that it belongs to. */
+/** The part of the relay that an exchange calls. */
 export interface ExchangeHost {
   now(): number
   send(exchange: Exchange, chunk: Chunk): void
-  /** Its position should be told at once. */
+  /** Sends the position of the exchange at once. */
   tell(exchange: Exchange): void
-  /** It is over. `isReset`: the other end does not know yet. */
+  /** The exchange is over. `isReset`: the other end does not know yet, and is to be told. */
   over(exchange: Exchange, isReset: boolean): void
 }
 
 export class Exchange {
   readonly peer: string
   readonly id: number
-  /** It was begun here. */
+  /** Whether this instance has begun it, and so has sent the request. */
   readonly isMine: boolean
   readonly #host: ExchangeHost
   readonly #outgoing: Outgoing
   readonly #incoming: Incoming
   #user: ExchangeUser | undefined
   #isOver = false
-  /** When a gap was last asked for, and where. */
+  /** When the other end was last asked for missing chunks, and for those from which number on. */
   #askedAt = -Infinity
   #askedFor = -1
 
@@ -61,22 +62,25 @@ export class Exchange {
     return this.#isOver
   }
 
-  /** Bytes that are kept until the other end has used them. */
+  /** Bytes that were sent and are kept until the other end has used them. */
   get bytes(): number {
     return this.#outgoing.bytes
   }
 
-  /** The other end knows of it. */
+  /** Whether the other end has confirmed that it knows of the exchange. */
   get isKnown(): boolean {
     return this.#outgoing.isKnown
   }
 
-  /** Something has changed that the other end does not know. */
+  /** Whether the position has changed since it was last sent. */
   get isNews(): boolean {
     return this.#incoming.isNews
   }
 
-  /** `false`: wait for `drained`. The bytes must not change any more. */
+  /**
+   * `false`: write no more until `drained` is called. The caller must not change the bytes any
+   * more, as they may have to be sent again.
+   */
   write(bytes: Uint8Array): boolean {
     return this.#isOver || this.#outgoing.write(bytes, this.#host.now())
   }
@@ -85,7 +89,7 @@ export class Exchange {
     if (!this.#isOver) this.#outgoing.end(this.#host.now())
   }
 
-  /** Takes more again after `bytes` has returned `false`. */
+  /** Goes on with what has arrived, after `bytes` has returned `false`. */
   resume(): void {
     if (this.#isOver) return
     this.#incoming.resume()
@@ -101,13 +105,13 @@ export class Exchange {
     return this.#incoming.position()
   }
 
-  // What the relay tells it.
+  // Called by the relay.
 
   take(chunk: Chunk, patience: number): void {
     const isWhole = this.#incoming.take(chunk)
     this.#after()
     if (isWhole || this.#isOver) return
-    // One question for each gap, until there was time to answer it.
+    // A gap is asked for once, and again only after the time in which the answer could have come.
     const { seen } = this.#incoming
     const now = this.#host.now()
     if (seen === this.#askedFor && now - this.#askedAt < patience) return
@@ -134,7 +138,7 @@ export class Exchange {
   #after(): void {
     if (this.#isOver) return
     if (this.#incoming.isUrgent) this.#host.tell(this)
-    // Who has asked and has the whole answer wants nothing more.
+    // The end that has sent the request is done when it has the whole answer.
     if (this.isMine && this.#incoming.hasEnded) this.#finish(false)
   }
 

@@ -1,26 +1,31 @@
-// What instances say to each other, in bytes.
+// The binary form of the messages between instances. All numbers are big-endian, 4 bytes each.
 import type { Chunk, Position } from './half-stream.js'
 
+/** The kinds of messages: the second byte of an envelope. */
 export const KIND = { data: 1, positions: 2, resets: 3, ping: 4, pong: 5 } as const
 
-/** An exchange as one of its ends names it: who has begun it, and its number there. */
+/**
+ * Names an exchange in a frame. Each instance numbers the exchanges that it begins, so that the
+ * number alone is not enough.
+ */
 export interface ExchangeName {
-  /** The sender of the frame has begun it. */
+  /** Whether the sender of the frame has begun the exchange. */
   readonly isMine: boolean
   readonly id: number
 }
 
 export type DataFrame = ExchangeName & Chunk
 export interface PositionFrame extends ExchangeName, Position {
-  /** The receiver of the frame has shown before that it knows of the exchange. */
+  /** Whether the receiver of the frame has confirmed before that it knows of the exchange. */
   readonly isKnown: boolean
 }
 
+/** Bytes of each part. */
 const DATA_HEAD = 10
 const POSITION = 17
 const RESET = 5
 
-/** `flags, id, sequence, 0`, then the bytes. */
+/** Flags (1 byte), id, sequence, an unused byte, then the bytes. */
 export function encodeData({ isMine, id, sequence, isLast, bytes }: DataFrame): Buffer {
   const frame = Buffer.allocUnsafe(DATA_HEAD + bytes.length)
   frame[0] = Number(isMine) | (isLast ? 2 : 0)
@@ -44,6 +49,7 @@ export function decodeData(frame: Buffer): DataFrame | undefined {
   }
 }
 
+/** For each: flags (1 byte), id, used, seen, gapEnd. */
 export function encodePositions(positions: readonly PositionFrame[]): Buffer {
   const frame = Buffer.alloc(POSITION * positions.length)
   for (const [i, { isMine, gapEnd, isKnown, id, used, seen }] of positions.entries()) {
@@ -57,6 +63,7 @@ export function encodePositions(positions: readonly PositionFrame[]): Buffer {
   return frame
 }
 
+/** `undefined`: malformed. */
 export function decodePositions(frame: Buffer): readonly PositionFrame[] | undefined {
   if (frame.length % POSITION !== 0) return undefined
   return Array.from({ length: frame.length / POSITION }, (_, i) => {
@@ -73,6 +80,7 @@ export function decodePositions(frame: Buffer): readonly PositionFrame[] | undef
   })
 }
 
+/** For each: flags (1 byte), id. */
 export function encodeResets(names: readonly ExchangeName[]): Buffer {
   const frame = Buffer.allocUnsafe(RESET * names.length)
   for (const [i, { isMine, id }] of names.entries()) {
@@ -82,6 +90,7 @@ export function encodeResets(names: readonly ExchangeName[]): Buffer {
   return frame
 }
 
+/** `undefined`: malformed. */
 export function decodeResets(frame: Buffer): readonly ExchangeName[] | undefined {
   if (frame.length % RESET !== 0) return undefined
   return Array.from({ length: frame.length / RESET }, (_, i) => ({

@@ -1,11 +1,11 @@
-// One direction of an exchange between two instances: bytes in numbered chunks, each kept by its
-// sender until its receiver has used it.
+// One direction of an exchange between two instances: bytes in chunks that are numbered from 0. The
+// sender keeps each chunk until the receiver has used it, and sends it again if it was lost.
 
-/** Bytes of a chunk at the most. */
+/** The most bytes that a chunk has. */
 export const CHUNK = 64 * 1024
-/** Bytes that may be on their way before the sender waits for the receiver. */
+/** Bytes that the sender may keep before whoever writes to it is told to wait. */
 export const CREDIT = 1024 * 1024
-/** Bytes used after which the sender is told at once. */
+/** After so many used bytes, the receiver tells the sender its position at once. */
 const TELL_AFTER = CREDIT / 4
 
 export interface Chunk {
@@ -14,15 +14,17 @@ export interface Chunk {
   readonly isLast: boolean
 }
 
-/** What a receiver says of itself: all chunks below these have been used, and have arrived. */
+/** What a receiver tells its sender of a direction. */
 export interface Position {
+  /** All chunks below this number have been used: the sender need not keep them. */
   readonly used: number
+  /** All chunks below this number have arrived. */
   readonly seen: number
-  /** It has a later one, with this number, and asks for those between; 0: it asks for none. */
+  /** Chunks from `seen` to below this number are missing, and asked for. 0: none is asked for. */
   readonly gapEnd: number
 }
 
-/** Chunks behind a gap that are kept. */
+/** The most chunks behind a gap that a receiver keeps. */
 const MOST_EARLY = 4096
 
 const NOTHING = new Uint8Array(0)
@@ -34,7 +36,7 @@ export class Outgoing {
   #next = 0
   #seen = 0
   #bytes = 0
-  /** When something was last done about what is kept. */
+  /** When a chunk was last sent again, or the receiver last showed that it has more of them. */
   #touched = 0
   #isFull = false
   #hasLast = false
@@ -45,22 +47,22 @@ export class Outgoing {
     this.#drained = drained
   }
 
-  /** Bytes that are kept. */
+  /** Bytes that are kept, as they may have to be sent again. */
   get bytes(): number {
     return this.#bytes
   }
 
-  /** All of it has been used at the other end. */
+  /** Whether it has ended, and the other end has used all of it. */
   get isUsed(): boolean {
     return this.#hasLast && this.#chunks.length === 0
   }
 
-  /** The other end has shown that it knows of the exchange. */
+  /** Whether the other end has confirmed a chunk, and so knows of the exchange. */
   get isKnown(): boolean {
     return this.#seen > 0
   }
 
-  /** `false`: wait for `drained`. The bytes are kept, and must not change. */
+  /** `false`: write no more until `drained` is called. The bytes are kept, and must not change. */
   write(bytes: Uint8Array, now: number): boolean {
     for (let at = 0; at < bytes.length; at += CHUNK)
       this.#add(bytes.subarray(at, at + CHUNK), false, now)
@@ -82,10 +84,10 @@ export class Outgoing {
     this.#send(chunk)
   }
 
-  /** The other end says where it is. */
+  /** The other end has told its position. */
   moved({ used, seen, gapEnd }: Position, now: number): void {
     const first = this.#next - this.#chunks.length
-    // Out of order, or made up.
+    // An older position that comes late, or one that cannot be true.
     if (used < first || seen < used || seen > this.#next) return
     for (const chunk of this.#chunks.splice(0, used - first)) this.#bytes -= chunk.bytes.length
     if (seen > this.#seen) {
@@ -104,8 +106,8 @@ export class Outgoing {
   }
 
   /**
-   * Nothing has been heard for so long that what was sent last may be lost: it is sent again, so
-   * that the other end sees a gap, and asks for all that it has not.
+   * Sends the last chunk again if the other end has not confirmed it for `after` milliseconds. From
+   * that, the other end sees which chunks it lacks, and asks for them.
    */
   repeat(now: number, after: number): void {
     const last = this.#chunks.at(-1)
@@ -115,25 +117,27 @@ export class Outgoing {
   }
 }
 
-/** Where what has arrived goes. */
+/** What gets the bytes that have arrived, in order. */
 export interface Consumer {
-  /** `false`: no more until `resume` is called. */
+  /** If it returns `false`, it is called again only after `resume`. */
   readonly bytes: (bytes: Uint8Array) => boolean
   readonly end: () => void
 }
 
 export class Incoming {
   readonly #consumer: Consumer
+  /** Chunks that have arrived in order while the consumer wants no more. */
   readonly #waiting: Chunk[] = []
-  /** What has come behind a gap. */
+  /** Chunks that have arrived behind a gap, by their numbers. */
   readonly #early = new Map<number, Chunk>()
   #earlyBytes = 0
   #isPaused = false
   #seen = 0
   #used = 0
+  /** Bytes that were used since the sender was last told the position. */
   #unannounced = 0
   #hasEnded = false
-  /** Something has changed that the sender does not know. */
+  /** Whether something has come since the position was last told. */
   isNews = false
 
   constructor(consumer: Consumer) {
@@ -144,12 +148,12 @@ export class Incoming {
     return this.#hasEnded
   }
 
-  /** Chunks that have arrived without a gap. */
+  /** How many chunks have arrived without a gap. */
   get seen(): number {
     return this.#seen
   }
 
-  /** Its sender should hear of it at once. */
+  /** Whether the sender is to be told the position at once, and not with the next tick. */
   get isUrgent(): boolean {
     return this.#unannounced >= TELL_AFTER || (this.isNews && this.#hasEnded)
   }
@@ -161,7 +165,7 @@ export class Incoming {
     return { used: this.#used, seen: this.#seen, gapEnd }
   }
 
-  /** `false`: there is a gap, before this one or behind it. */
+  /** `false`: a chunk is missing before this one, or between this one and a later one. */
   take(chunk: Chunk): boolean {
     if (chunk.sequence > this.#seen) {
       this.#keep(chunk)
@@ -179,7 +183,7 @@ export class Incoming {
     return this.#early.size === 0
   }
 
-  /** Where it is more than a sender may have on its way, it comes again. */
+  /** Keeps a chunk behind a gap. One that finds no room is dropped: its sender sends it again. */
   #keep(chunk: Chunk): void {
     const isTooMuch = this.#earlyBytes + chunk.bytes.length > 2 * CREDIT
     if (isTooMuch || this.#early.size >= MOST_EARLY || this.#early.has(chunk.sequence)) return

@@ -1,4 +1,5 @@
-// One instance on the backplane: its tag, its channel, and what it says to the others.
+// What connects one instance with the others: its tag, its channel, its clock, and the parts that
+// send and receive.
 import { nanoid } from 'nanoid'
 import { now } from '../protocol/clock.js'
 import { within } from '../protocol/within.js'
@@ -15,29 +16,32 @@ import { ReplayWindow } from './replay-window.js'
 import { Results } from './results.js'
 import type { Backplane, BackplaneStats } from './types.js'
 
-/** 96 random bits are left in an id of 21 characters. */
+/** Random characters of an id behind the tag: 96 bits. */
 const REST_LENGTH = 16
-/** Ticks in a lease. */
+/** Ticks per lease. */
 const TICKS = 12
-/** Looks for the instances that others wait for, in a lease. */
+/** How often per lease it is checked whether the instances with open exchanges still live. */
 const LOOKS = 3
 const NOTHING = new Uint8Array(0)
 const MARK = Uint8Array.of(1)
-/** Milliseconds for which an instance that was taken for dead may come back. */
+/**
+ * Milliseconds for which it is remembered that a client was told that its call is lost: an instance
+ * that was taken for dead may come back in that time, and then aborts the call.
+ */
 const MARKED_FOR = 60 * 60 * 1000
 
 export interface InstanceLinkHost {
-  /** Another instance begins an exchange. `undefined`: it is refused. */
+  /** Called when another instance begins an exchange. `undefined`: it is refused. */
   readonly accept: (exchange: Exchange) => ExchangeUser | undefined
-  /** Others may have told clients of this instance that it is dead. */
+  /** Called when other instances may have told clients of this one that it is dead. */
   readonly lapsed: () => void
-  /** The state of the connection is another one. */
+  /** Called when the state of the connection changes. */
   readonly changed: (state: LinkState) => void
-  /** Something did not work that nobody waits for. */
+  /** Called with an error of the background work, which no request waits for. */
   readonly report: (error: Error) => void
-  /** Names that this instance may have among the shared ones. */
+  /** The most sessions, and calls under a key, that this instance has in the shared keys. */
   readonly maxEntries: number
-  /** Milliseconds for which results are kept that nobody has fetched. */
+  /** Milliseconds for which a result is kept that its client has not fetched. */
   readonly resultTime: number
 }
 
@@ -86,12 +90,12 @@ export class InstanceLink {
     this.#timer.unref()
   }
 
-  /** It has left the others. */
+  /** Whether it has left the backplane, or is leaving it. */
   get isClosed(): boolean {
     return this.#closed !== undefined
   }
 
-  /** There is a connection, and what is sent over it comes back. */
+  /** Whether there is a connection over which its own messages come back. */
   get isUp(): boolean {
     return this.#life.state !== 'down'
   }
@@ -112,7 +116,7 @@ export class InstanceLink {
     }
   }
 
-  /** An id of this instance's. */
+  /** Makes an id that leads to this instance. */
   readonly newId = (): string => this.tag + nanoid(REST_LENGTH)
 
   /** Begins an exchange with another instance. */
@@ -120,23 +124,25 @@ export class InstanceLink {
     return this.#relay.open(tag, user)
   }
 
-  /** Whether another instance lives. */
+  /** Finds out whether another instance lives. Never rejects. */
   look(tag: string): Promise<Liveness> {
     return this.#life.look(tag)
   }
 
-  /** Whether a name that is not there may be about to be written again. */
+  /** Whether shared keys may be lost that their instances are about to write again. */
   readonly mayHaveLost = (): Promise<boolean> => this.#life.mayHaveLost()
 
   /**
-   * Notes that a client has been told that a stream is lost with its instance, which is to know if
-   * it lives after all. `false`: it does live, and nobody is to be told.
+   * Called before a client is told that its stream is lost with an instance. Leaves a mark for that
+   * instance, which aborts the call if it lives after all. `false`: it does live, and the client is
+   * not to be told.
    */
   async declareGone(id: string, tag: string): Promise<boolean> {
     const key = markOf(this.envelopes.nameOf(id))
     try {
       await this.backplane.command(['SET', key, MARK, 'PX', MARKED_FOR])
-      // Either it sees the mark with its next sign of life, or that is seen here.
+      // An instance looks for marks after its first sign of life following a pause. So either it
+      // finds this mark, or its sign is already there now.
       if (!(await this.#life.hasSigned(tag))) return true
       await this.backplane.command(['DEL', key])
       return false
@@ -145,7 +151,10 @@ export class InstanceLink {
     }
   }
 
-  /** Whether the client of a stream of this instance has been told that it is lost. */
+  /**
+   * Whether another instance has told the client of a stream of this one that it is lost. Removes
+   * the mark. Rejects if that cannot be known.
+   */
   async wasDeclaredGone(id: string): Promise<boolean> {
     for (const name of this.envelopes.namesOf(id)) {
       const key = markOf(name)
@@ -157,8 +166,8 @@ export class InstanceLink {
   }
 
   /**
-   * Leaves the others: what is asked of them, or by them, ends. Takes no longer than a lease, also
-   * where they cannot be told.
+   * Leaves the backplane: all exchanges are broken off. Takes a lease at the most, even if the
+   * backplane cannot be reached.
    */
   close(): Promise<void> {
     return (this.#closed ??= this.#close())

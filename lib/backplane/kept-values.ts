@@ -1,14 +1,15 @@
-// Values that any instance finds by their names, sealed, for a time.
+// Results that any instance can find: each is sealed and kept under its name for a limited time.
 import type { Keeper, KeptValue } from '../streams/keeper.js'
 import type { Envelopes } from './envelope.js'
 import type { Backplane } from './types.js'
 
-/** The kind of what is sealed, besides those of messages. */
+/** The kind in the envelope of a value, different from those of messages. */
 const VALUE = 17
-/** Bytes of a value. */
+/** The most bytes that a value may have. */
 const LARGEST = 4 * 1024 * 1024
-/** Bytes of values that are on their way. */
+/** The most bytes of all values that Redis has not confirmed yet. */
 const MOST_WAITING = 32 * 1024 * 1024
+/** Bytes ahead of a value that say how long its head is. */
 const LENGTH = 4
 
 export class KeptValues implements Keeper {
@@ -22,7 +23,7 @@ export class KeptValues implements Keeper {
     this.#envelopes = envelopes
   }
 
-  /** Whether so many bytes can be kept now. */
+  /** Whether so many bytes may be kept at the moment. */
   hasRoom(size: number): boolean {
     return size <= LARGEST && this.#waiting + size <= MOST_WAITING
   }
@@ -47,13 +48,13 @@ export class KeptValues implements Keeper {
     return true
   }
 
-  /** Where that fails, its time ends it. */
+  /** If that fails, the value is there until its time is over. */
   delete(name: string): void {
     const key = keyOf(this.#envelopes.nameOf(name))
     this.#backplane.command(['DEL', key]).catch(() => undefined)
   }
 
-  /** `undefined`: there is none. Rejects where that cannot be known. */
+  /** `undefined`: there is no such value, or no instance has written it. Rejects if unknown. */
   async find(name: string): Promise<KeptValue | undefined> {
     for (const digest of this.#envelopes.namesOf(name)) {
       const key = keyOf(digest)
@@ -63,7 +64,7 @@ export class KeptValues implements Keeper {
     return undefined
   }
 
-  /** Resolves when all that was to be kept is, or cannot be. */
+  /** Resolves when each value was either saved or refused. */
   async whenSaved(): Promise<void> {
     while (this.#pending.size > 0) await Promise.all(this.#pending)
   }

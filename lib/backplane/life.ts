@@ -1,40 +1,41 @@
-// Which instances live. Each says so by a key that lasts for a lease, and only while its own
-// messages come back to it: one whose listening connection is dead does not count as living.
+// Which instances live. Each has a key that lasts for a lease, its sign of life, and writes it only
+// while its own messages come back: if its listening connection is dead, it counts as dead.
 import { type Liveness, type Peer, Peers } from './peers.js'
 import { type Sign, Signs } from './signs.js'
 import type { Backplane } from './types.js'
 
-/** `degraded`: what comes back takes its time, or keys cannot be written. */
+/** `down`: nothing comes back. `degraded`: round trips are slow, or keys cannot be written. */
 export type LinkState = 'up' | 'degraded' | 'down'
 
 export interface LifeHost {
   readonly tag: string
+  /** Milliseconds of a clock that never goes back. */
   readonly now: () => number
-  /** Asks an instance for a message. */
+  /** Asks an instance for an answer, or this one for its own message. */
   readonly ping: (tag: string) => void
-  /** The key that says that an instance lives. */
+  /** The key of an instance's sign of life. */
   readonly keyOf: (tag: string) => string
-  /** Others may have taken this instance for dead, and may have told its clients so. */
+  /** Called when others may have taken this instance for dead, and may have told its clients. */
   readonly lapsed: () => void
-  /** What is shared may be lost: there is a connection again, or for the first time, or no key. */
+  /** Called when shared keys may be lost: the connection is new, or the own sign was missing. */
   readonly lost: () => void
 }
 
-// Parts of a lease, which is 6 seconds by default.
-/** Between two signs of life. */
+// All as parts of a lease, which is 6 seconds by default.
+/** The time between two signs of life. */
 const BEAT = 1 / 3
-/** For which nothing of one's own may have come back. */
+/** After such a time without an own message coming back, the connection is taken for dead. */
 const SILENCE = 2 / 3
-/** For which an instance is given time to answer, whose key is gone. */
+/** The time that an instance without a sign of life has to answer, and Redis for a command. */
 const ANSWER = 5 / 12
-/** Between two ticks: a process for which it is more was asleep, or busy. */
+/** If there is more time than this between two ticks, the process was paused, or busy. */
 const AWAKE = 1 / 3
-/** For which that is believed. */
+/** For how long it is believed without a new look that an instance lives, or is gone. */
 const ALIVE_FOR = 1 / 6
 const GONE_FOR = 1
-/** A round trip to which Redis counts as slow. */
+/** A round trip that takes so long, or longer, makes the connection `degraded`. */
 const SLOW = 1 / 6
-/** Instances that may be waited for. */
+/** The most looks at one time: the ids in requests may name instances that never were. */
 const MOST_LOOKS = 1000
 
 export class Life {
@@ -53,13 +54,13 @@ export class Life {
   #wokenAt = -Infinity
   #beatAt = -Infinity
   #pingedAt = -Infinity
-  /** When one's own message came back last, and since when they have without a break. */
   #echoAt = -Infinity
+  /** Since when own messages have come back without a break; `Infinity`: they do not. */
   #soundSince = Infinity
   #roundTrip = 0
   #isWritable = true
   #signedAt = -Infinity
-  /** When its own sign was found to be gone last. */
+  /** When the own sign of life was last found missing. */
   #lostAt = -Infinity
 
   constructor(backplane: Backplane, host: LifeHost) {
@@ -77,7 +78,7 @@ export class Life {
     return isSlow || !this.#isWritable ? 'degraded' : 'up'
   }
 
-  /** A message of an instance has come. */
+  /** A message of an instance, or of this one, has arrived. */
   heard(tag: string): void {
     const now = this.#host.now()
     if (tag === this.#host.tag) {
@@ -93,7 +94,7 @@ export class Life {
     peer.liveness = undefined
   }
 
-  /** Time has passed. */
+  /** To be called several times per lease. */
   tick(): void {
     const now = this.#host.now()
     this.#noteSleep(now)
@@ -115,7 +116,7 @@ export class Life {
     if (this.#soundSince !== Infinity) this.#sign()
   }
 
-  /** What has come meanwhile is read only now: nobody else was silent for so long. */
+  /** Messages that came in a pause of this process are read only now: nobody else was silent. */
   #noteSleep(now: number): void {
     const time = now - this.#tickedAt
     this.#tickedAt = now
@@ -124,13 +125,13 @@ export class Life {
     for (const wait of this.#waits) wait.until += time
   }
 
-  /** Whether an instance lives: asked of Redis only where nothing was heard of it just now. */
+  /** Whether an instance lives. Redis is asked only if that is not known from shortly before. */
   look(tag: string): Promise<Liveness> {
     const now = this.#host.now()
     const peer = this.#peers.get(tag)
     const age = (now - peer.judgedAt) / this.#lease
     if (now - peer.heardAt < this.#lease * BEAT) return Promise.resolve('alive')
-    // What is left of it can be found only where there is a connection.
+    // Without a connection, nothing could be found of what it has left behind.
     if (peer.liveness === 'gone' && age < GONE_FOR && this.#isUp) return Promise.resolve('gone')
     if (peer.liveness === 'alive' && age < ALIVE_FOR) return Promise.resolve('alive')
     if (peer.look !== undefined) return peer.look
@@ -146,7 +147,7 @@ export class Life {
     return peer.look
   }
 
-  /** The instance leaves: nobody is to wait for its lease. */
+  /** Says that the instance leaves, so that the others need not wait until its lease is over. */
   async close(): Promise<void> {
     const isUp = this.#isUp
     this.#isOver = true
@@ -186,7 +187,7 @@ export class Life {
     this.#signs.give(tag).then(signed, () => void (this.#isWritable = false))
   }
 
-  /** Where its own sign is gone before its time, names may be lost, too: flushed, or evicted. */
+  /** If the own sign is missing before its time, other keys may be flushed or evicted, too. */
   async #lookAtOwn(): Promise<void> {
     const { tag, now, lost } = this.#host
     const before = this.#signedAt
@@ -195,7 +196,7 @@ export class Life {
     this.#lostAt = now()
   }
 
-  /** Whether names may be lost that others write again within a lease. Rejects if unknown. */
+  /** Whether keys may be lost that others write again within a lease. Rejects if unknown. */
   async mayHaveLost(): Promise<boolean> {
     if (this.#signedAt === -Infinity) return false
     await this.#lookAtOwn()
@@ -203,8 +204,8 @@ export class Life {
   }
 
   /**
-   * Nobody is judged by one who has been without a connection himself: the other's key may have
-   * gone with what was lost, and its next sign of life may be on its way.
+   * An instance calls no other one dead in the first lease after its own connection came back: the
+   * other one's key may have been lost at the same time, and may be about to be written again.
    */
   get #mayJudge(): boolean {
     return this.#isUp && this.#host.now() - this.#soundSince >= this.#lease
@@ -217,7 +218,7 @@ export class Life {
       if (sign === 'left') return 'gone'
       if (sign === 'alive') return 'alive'
       if (!this.#mayJudge) return 'unknown'
-      // Keys are lost by other ways than death: who answers lives.
+      // Its key may have been flushed or evicted: if it answers, it lives.
       this.#host.ping(tag)
       await this.#wait(this.#lease * ANSWER)
       if (peer.heardAt >= begun || (await this.hasSigned(tag))) return 'alive'
@@ -227,7 +228,7 @@ export class Life {
     return this.#mayJudge ? 'gone' : 'unknown'
   }
 
-  /** Whether an instance's sign of life is there. Rejects where that cannot be known. */
+  /** Whether an instance's sign of life is there. Rejects if that cannot be known. */
   async hasSigned(tag: string): Promise<boolean> {
     return (await this.#signOf(tag)) === 'alive'
   }

@@ -1,15 +1,19 @@
-// What is remembered of other instances: when they were heard of, and whether they live.
+// What is remembered of other instances: when a message of theirs came, and whether they live.
 
-/** What is known of an instance. `unknown`: nothing can be said at the moment. */
+/** Whether an instance lives. `unknown`: that cannot be found out at the moment. */
 export type Liveness = 'alive' | 'gone' | 'unknown'
 
 export interface Peer {
+  /** When a message of it came last. */
   heardAt: number
+  /** What was last found out, and when; `undefined`: nothing since its last message. */
   liveness: Liveness | undefined
   judgedAt: number
+  /** The look that is under way, which others may wait for, too. */
   look: Promise<Liveness> | undefined
 }
 
+/** Instances that are remembered. Each start of a process makes a new one. */
 const MOST = 10_000
 
 export class Peers {

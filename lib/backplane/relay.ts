@@ -1,5 +1,5 @@
-// All exchanges of one instance with the others. No sockets, no timers of its own: what it is given
-// are messages that may be lost, doubled or out of order, and the time.
+// All exchanges of one instance with the others. It has no sockets and no timers: it is called with
+// messages, which may be lost, doubled or out of order, and with ticks.
 import { Exchange, type ExchangeHost, type ExchangeUser } from './exchange.js'
 import {
   decodeData,
@@ -17,35 +17,41 @@ import type { Chunk } from './half-stream.js'
 export interface RelayHost {
   readonly now: () => number
   readonly send: (peer: string, kind: number, frame: Uint8Array) => void
-  /** Another instance begins an exchange. `undefined`: it is refused. */
+  /** Called when another instance begins an exchange. `undefined`: it is refused. */
   readonly accept: (exchange: Exchange) => ExchangeUser | undefined
 }
 
-/** Milliseconds, where the instances agree on a lease of 6,000. */
+/** The default lease. All times below are milliseconds at this lease, and scale with it. */
 const LEASE = 6000
-/** Between two positions that say nothing new, so that both know of a lost last message. */
+/** The time between two rounds in which all positions are told, as the last message may be lost. */
 const POSITIONS = 5000
-/** After which what was sent last is sent again. */
+/** The time after which the last chunk is sent again if it was not confirmed. */
 const REPEAT = 3000
-/** Between two questions about one gap. */
+/** The time between two questions about the same gap. */
 const GAP = 500
-/** For which the number of an exchange that is over is remembered. */
+/** For how long the number of an exchange is remembered that is over. */
 const REMEMBERED = 60_000
-/** Exchanges that are remembered. */
+/** The most exchanges that are remembered so. */
 const MOST_REMEMBERED = 100_000
-/** Exchanges that others may have begun here. */
+/** The most exchanges of other instances that are open here. More are refused. */
 const MOST_ACCEPTED = 100_000
 const MOST_IDS = 2 ** 32
-/** Positions or resets in one message. */
+/** The most positions in one message. */
 const MOST_IN_FRAME = 4096
 
 export class Relay implements ExchangeHost {
   readonly #host: RelayHost
   readonly #scale: number
+  /** Open exchanges by the instance at the other end. */
   readonly #peers = new Map<string, Set<Exchange>>()
+  /** Those that were begun here, by number. */
   readonly #mine = new Map<number, Exchange>()
+  /** Those that others have begun, by instance and number. */
   readonly #theirs = new Map<string, Exchange>()
-  /** Theirs that are over, so that a late copy begins none of them again. */
+  /**
+   * Exchanges of others that are over, and until when that is remembered: a late copy of a message
+   * must not begin one again.
+   */
   readonly #past = new Map<string, number>()
   #lastId = 0
   #toldAt: number
@@ -56,7 +62,7 @@ export class Relay implements ExchangeHost {
     this.#toldAt = host.now()
   }
 
-  /** Exchanges that were begun here, and elsewhere. */
+  /** How many exchanges were begun here and elsewhere, and the bytes that they keep. */
   get counts(): { readonly mine: number; readonly theirs: number; readonly bytes: number } {
     let bytes = 0
     for (const exchanges of this.#peers.values())
@@ -79,7 +85,7 @@ export class Relay implements ExchangeHost {
     return exchange
   }
 
-  /** A message of another instance has come. `false`: it is malformed. */
+  /** A message of another instance has arrived. `false`: it is malformed. */
   receive(peer: string, kind: number, frame: Buffer): boolean {
     if (kind === KIND.data) return this.#data(peer, frame)
     if (kind === KIND.positions) return this.#positions(peer, frame)
@@ -88,7 +94,7 @@ export class Relay implements ExchangeHost {
     return resets !== undefined
   }
 
-  /** Time has passed. */
+  /** To be called several times per lease. */
   tick(): void {
     const now = this.#host.now()
     const isForAll = now - this.#toldAt >= POSITIONS * this.#scale
@@ -108,7 +114,7 @@ export class Relay implements ExchangeHost {
     }
   }
 
-  /** An instance does not live any more. */
+  /** An instance is dead, or has left. */
   peerGone(peer: string): void {
     for (const exchange of [...(this.#peers.get(peer) ?? [])]) exchange.broken('gone')
   }
@@ -150,7 +156,7 @@ export class Relay implements ExchangeHost {
     this.#host.send(peer, KIND.resets, encodeResets([name]))
   }
 
-  /** By the words of the other end. */
+  /** Finds an exchange by the name that the other end has given. */
   #find(peer: string, { isMine, id }: ExchangeName): Exchange | undefined {
     const exchange = isMine ? this.#theirs.get(keyOf(peer, id)) : this.#mine.get(id)
     return exchange?.peer === peer ? exchange : undefined
@@ -164,7 +170,7 @@ export class Relay implements ExchangeHost {
     return true
   }
 
-  /** Of an exchange that is not known here. */
+  /** A chunk has arrived of an exchange that is not known here: it may be a new one. */
   #begin(peer: string, data: ExchangeName & Chunk): Exchange | undefined {
     const { id, isMine, sequence } = data
     const isFull = this.#theirs.size >= MOST_ACCEPTED
@@ -173,7 +179,7 @@ export class Relay implements ExchangeHost {
       return undefined
     }
     if (sequence > 0) {
-      // Its beginning is lost, or late. This one is not kept, and is asked for again.
+      // The first chunk is lost, or late. All chunks up to this one are asked for.
       const gap = { used: 0, seen: 0, gapEnd: sequence + 1 }
       const beginning = { isMine: false, id, ...gap, isKnown: false }
       this.#host.send(peer, KIND.positions, encodePositions([beginning]))
@@ -194,7 +200,7 @@ export class Relay implements ExchangeHost {
       const { isMine, id } = position
       const exchange = this.#find(peer, position)
       if (exchange !== undefined) exchange.moved(position)
-      // One that was begun there, and of which nothing has come here, may be on its way.
+      // The first chunk of one that was begun there may still be on its way.
       else if (!isMine || position.isKnown) this.#reset(peer, { isMine: !isMine, id })
     }
     return positions !== undefined

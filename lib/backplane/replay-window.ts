@@ -1,9 +1,11 @@
-// Drops messages that have been seen: each sender counts its own, and so a second one under a count
-// is a copy.
+// Drops messages that were received before. Each sender numbers its messages, so that a second one
+// under a number is a copy.
 
-/** Counts below the highest that are still told apart: a connection hardly reorders at all. */
+/**
+ * A number may be so far below the highest one of its sender: messages hardly change their order.
+ */
 const WINDOW = 4096
-/** Senders that are remembered. Each is one start of one process. */
+/** Senders that are remembered. Each start of a process makes a new one. */
 const MOST_SENDERS = 10_000
 
 interface Sender {
@@ -12,13 +14,13 @@ interface Sender {
 }
 
 /**
- * For as long as this instance lives: what was sent to the one before it opens nowhere else, as its
- * name is part of what is signed.
+ * Kept in memory only. Messages to an earlier instance of the same process need not be remembered:
+ * the receiver's tag is part of what is signed.
  */
 export class ReplayWindow {
   readonly #senders = new Map<string, Sender>()
 
-  /** `false`: it is a copy, or too old to tell. */
+  /** `false`: the message is a copy, or too old to tell. */
   accept(sender: string, counter: number): boolean {
     const known = this.#senders.get(sender)
     if (known === undefined) {
@@ -29,7 +31,6 @@ export class ReplayWindow {
     if (counter <= known.highest - WINDOW || known.seen.has(counter)) return false
     known.seen.add(counter)
     if (counter > known.highest) known.highest = counter
-    // A set keeps the order in which they came, which is nearly that of the counts.
     if (known.seen.size > 2 * WINDOW)
       for (const old of known.seen) if (old <= known.highest - WINDOW) known.seen.delete(old)
     return true

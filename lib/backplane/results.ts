@@ -1,41 +1,43 @@
-// Streams that have ended with nobody there: what any instance finds of them, for as long as the
-// events of a finished stream are kept.
+// Results of streams that have ended while no client was connected. Any instance finds them for as
+// long as the events of a finished stream are kept.
 import type { RequestId } from '../protocol/json-rpc.js'
 import type { Stream } from '../streams/stream.js'
 import type { Envelopes } from './envelope.js'
 import type { KeptValues } from './kept-values.js'
 
-/** What is kept of a call: its events, and who may have them. */
+/** What is kept of a stream: its events, and whose they are. */
 export interface SavedResult {
   readonly id: string
   readonly isEnded: true
   /** The sequences of its first event and of its last one. */
   readonly first: number
   readonly last: number
-  /** Those of the last event that went out, the last request to the client, the last error. */
+  /** The sequences of the last event sent, the last request to the client, the last error. */
   readonly written: number
   readonly lastRequest: number
   readonly lastError: number
-  /** Where a client goes on that has no cursor. */
+  /** The sequence after which a client without a cursor goes on. */
   readonly unsentFrom: number
   readonly requestIds: readonly RequestId[]
-  /** Its end is one of its events. */
+  /** Whether its end is one of its events (Streams draft). */
   readonly isAnnounced: boolean
-  /** Its events after a cursor; `undefined`: some of them had gone before it ended. */
+  /** Its events after a cursor, as they are sent; `undefined`: some of them were not kept. */
   after(cursor: number): Uint8Array | undefined
-  /** Whether it is this owner's. */
+  /** Whether it belongs to this owner. */
   isOwnedBy(owner: string): boolean
-  /** `undefined`: of none. */
+  /** Whether it belongs to this session; `undefined`: whether it belongs to none. */
   isOfSession(session: string | undefined): boolean
-  /** Its client wants none of it. */
+  /** Deletes it: its client does not want it. */
   drop(): void
 }
 
+/** The head of the value in Redis, as JSON. Owner and session are digests. */
 interface Head {
   readonly kind: 'stream'
   readonly owner: string
   readonly session: string | null
   readonly first: number
+  /** For each event, the offset behind its last byte. */
   readonly ends: readonly number[]
   readonly written: number
   readonly lastRequest: number
@@ -57,7 +59,7 @@ export class Results {
     this.#time = time
   }
 
-  /** Keeps what a stream has, which has ended. `false`: it is too much. */
+  /** Keeps the events of a stream that has ended. `false`: they are too many bytes. */
   save(stream: Stream): boolean {
     const { log, id, owner, sessionId, written, lastRequest, lastError } = stream
     const { unsentFrom, requestIds, isAnnounced } = stream
@@ -90,7 +92,7 @@ export class Results {
     return this.#kept.keep(id, head, chunks, this.#time)
   }
 
-  /** What is kept of a stream; `undefined`: nothing. Rejects where that cannot be known. */
+  /** What is kept of a stream; `undefined`: nothing. Rejects if that cannot be known. */
   async find(id: string): Promise<SavedResult | undefined> {
     const found = await this.#kept.find(id)
     const head = found?.head as Head | undefined

@@ -1,31 +1,34 @@
-// What instances have that can be asked for by a name that does not say where it is: sessions, and
-// calls under a key. A shared key for each, whose value only an instance can write.
+// Sessions and idempotency keys, whose names do not say which instance has them. For each, there is
+// a key in Redis with the tag of that instance, sealed so that only instances can write it.
 import { setImmediate as turn } from 'node:timers/promises'
 import { now } from '../protocol/clock.js'
 import { FairStore } from '../streams/fair-store.js'
 import type { Envelopes } from './envelope.js'
 import type { Backplane } from './types.js'
 
-/** Of a session, and of a call under an `Idempotency-Key`. */
+/** `s`: the id of a session; `k`: an `Idempotency-Key`. The first character of the key in Redis. */
 export type NameClass = 's' | 'k'
 
 const TAG = /^[\w-]{5}$/
-/** The kind of what is sealed, besides those of messages. */
+/** The kind in the envelope of an entry, different from those of messages. */
 const ENTRY = 16
-/** Names that are written again before anything else may run: 1 to 4 ms. */
+/** Names that are written again before the event loop goes on: 1 to 4 ms. */
 const AT_ONCE = 100
-/** So many times that may be without an answer: what comes behind them waits for as long. */
+/**
+ * So many times `AT_ONCE` may wait for an answer. Other commands have to wait behind them, so that
+ * a slow Redis must not get all at once.
+ */
 const MOST_UNANSWERED = 50
-/** Milliseconds for which it is believed that a name is not there. */
+/** Milliseconds for which a name that was not found is not looked for again. */
 const ABSENT_FOR = 1000
 
-/** Milliseconds after which names that last for as long as what they name are written again. */
+/** Milliseconds after which the keys of sessions are written again, so that they do not expire. */
 const RENEWED_EVERY = 60 * 60 * 1000
 
 interface Entry {
-  /** Milliseconds for which others find it, from each time that it is written. */
+  /** Milliseconds for which the key lasts each time that it is written. */
   readonly time: number
-  /** What is written: made once, as that takes longer than all else. */
+  /** The value of the key. It is kept, as sealing takes longer than all else of a write. */
   readonly value: Uint8Array
 }
 
@@ -34,9 +37,9 @@ export class SharedNames {
   readonly #envelopes: Envelopes
   readonly #tag: string
   readonly #own: FairStore<Entry>
-  /** Of all that are in `#own`, which takes too long to list them. */
+  /** The keys of all entries in `#own`: its own iterator would block for too long. */
   readonly #keys = new Set<string>()
-  /** Names that were looked for in vain, and when. */
+  /** Keys that were not found, and when that was. */
   readonly #absent = new Map<string, number>()
   /** Keys that are to be written again, the next ones last. */
   #again: string[] = []
@@ -51,12 +54,12 @@ export class SharedNames {
     this.#own = new FairStore({ maxSize: max, onEvict: (_, key) => this.#keys.delete(key) })
   }
 
-  /** Whether this instance is known to have it. */
+  /** Whether this instance has it. */
   has(kind: NameClass, name: string): boolean {
     return this.#own.peek(this.#keyOf(kind, name)) !== undefined
   }
 
-  /** This instance has it. `time`: milliseconds for which that is remembered. */
+  /** Notes that this instance has it, for `time` milliseconds; a session until it is deleted. */
   add(kind: NameClass, name: string, owner: string, time: number): void {
     const key = this.#keyOf(kind, name)
     const value = this.#own.peek(key)?.value ?? this.#valueOf(key)
@@ -66,8 +69,9 @@ export class SharedNames {
   }
 
   /**
-   * Takes a name for this instance, if nobody has it. Resolves with the tag of who has it then: if
-   * it is this instance's, `hold` says so. Rejects where that cannot be known.
+   * Takes a name for this instance if no other one has it. Resolves with the tag of the instance
+   * that has it then. If it is this one, `hold` is to be called once that is certain. Rejects if
+   * that cannot be known.
    */
   async claim(kind: NameClass, name: string, time: number): Promise<string> {
     const key = this.#keyOf(kind, name)
@@ -78,13 +82,13 @@ export class SharedNames {
     return isTaken ? ((await this.#read(key)) ?? this.#tag) : this.#tag
   }
 
-  /** This instance has what it has claimed, for so many milliseconds. */
+  /** Notes that this instance has a name that it has claimed, for `time` milliseconds. */
   hold(kind: NameClass, name: string, owner: string, time: number): void {
     const key = this.#keyOf(kind, name)
     this.#keep(key, owner, { time, value: this.#valueOf(key) })
   }
 
-  /** It is remembered for so many milliseconds more, if this instance has it. */
+  /** If this instance has it, it is kept for `time` milliseconds from now on. */
   lasts(kind: NameClass, name: string, owner: string, time: number): void {
     if (this.has(kind, name)) this.add(kind, name, owner, time)
   }
@@ -96,7 +100,7 @@ export class SharedNames {
     this.#backplane.command(['DEL', key]).catch(() => undefined)
   }
 
-  /** Who has it; `undefined`: nobody. Rejects where that cannot be known. */
+  /** The tag of the instance that has it; `undefined`: none. Rejects if that cannot be known. */
   find(kind: NameClass, name: string): Promise<string | undefined> {
     return this.#findOf(kind, this.#envelopes.namesOf(name))
   }
@@ -109,7 +113,7 @@ export class SharedNames {
     return undefined
   }
 
-  /** Whether it was looked for in vain just now. */
+  /** Whether it was looked for shortly before, and not found. */
   isAbsent(kind: NameClass, name: string, now: number): boolean {
     return (this.#absent.get(this.#keyOf(kind, name)) ?? -Infinity) > now - ABSENT_FOR
   }
@@ -124,7 +128,7 @@ export class SharedNames {
     }
   }
 
-  /** What is shared may be lost: everything is written again, from the next `tick` on. */
+  /** Called when keys may be lost: all names are written again, from the next `tick` on. */
   writeAgain(): void {
     this.#again = [...this.#keys]
   }
@@ -138,12 +142,15 @@ export class SharedNames {
     if (!this.#isWriting && this.#again.length > 0) void this.#writeAll()
   }
 
-  /** What others look for meanwhile they do not find: so this is as fast as Redis answers. */
+  /**
+   * Writes all of `#again`, as fast as Redis answers: until then, other instances do not find these
+   * names, and after a lease they believe that nobody has them.
+   */
   async #writeAll(): Promise<void> {
     this.#isWriting = true
     this.#isRefused = false
     const unanswered: Promise<unknown>[] = []
-    // The rest, and what was refused, is tried with a later tick.
+    // If a write is refused, the rest waits for a later tick.
     while (this.#again.length > 0 && !this.#isRefused) {
       const keys = this.#again.splice(-AT_ONCE)
       unanswered.push(Promise.all(keys.map(key => this.#write(key))))
@@ -154,7 +161,7 @@ export class SharedNames {
     this.#isWriting = false
   }
 
-  /** Writes it if this instance still has it. Where that is refused, it is written again. */
+  /** Writes a key if this instance still has its name. If that is refused, a later tick does. */
   async #write(key: string): Promise<void> {
     const entry = this.#own.peek(key)
     if (entry === undefined) return
@@ -194,7 +201,7 @@ export class SharedNames {
   }
 }
 
-/** It lasts for as long as what it names: until that has ended, or has to make room. */
+/** Whether a key is written again every hour: that of a session is, until the session ends. */
 function isRenewed(key: string): boolean {
   return key.startsWith('s:')
 }

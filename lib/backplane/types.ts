@@ -1,73 +1,74 @@
-// What connects the instances of one service: messages between them, and a few keys that they
-// share.
+// The interface of a backplane, which connects the instances of one service: messages between them,
+// and a few keys that they share.
 
 /** A command on the shared keys, as Redis spells it. Times are milliseconds. */
 export type BackplaneCommand =
   | readonly ['GET', key: string]
   | readonly ['DEL', key: string]
   | readonly ['SET', key: string, value: Uint8Array, 'PX', time: number]
-  /** Only where the key does not exist yet. */
+  /** Only if the key does not exist yet. */
   | readonly ['SET', key: string, value: Uint8Array, 'PX', time: number, 'NX']
 
 /**
- * Connects the instances of a service. Its messages only need to arrive as a rule: those that are
- * lost, doubled or reordered are noticed and dealt with by its user.
+ * Connects the instances of a service. Messages may be lost, doubled or reordered at times: the
+ * instances notice that, and send again what is missing.
  */
 export interface Backplane {
   /**
-   * Secrets that all instances share, and nobody else knows: the first one signs, all are accepted.
-   * At least one, of 16 characters or more.
+   * Secrets that all instances share and nobody else knows, at least one, each of 16 characters or
+   * more. The first one signs and encrypts; messages under any of them are accepted.
    */
   readonly secrets: readonly string[]
   /** Milliseconds without a sign of life after which an instance counts as gone. */
   readonly lease: number
-  /** Total of messages that could not be handed over. */
+  /** Total of messages that `send` could not hand over. */
   readonly dropped: number
   /**
-   * Sends a message to those who listen to a channel: at most once, without waiting. Never throws.
+   * Sends a message to all that listen to a channel, at most once, without waiting. Never throws.
    */
   send(channel: string, message: Uint8Array): void
   /**
-   * Listens to a channel, across lost connections, and also while there is no connection yet. It
-   * resolves with a function that ends this.
+   * Listens to a channel, also across lost connections. It may be called before there is a
+   * connection. Resolves with a function that ends the listening.
    */
   listen(channel: string, listener: (message: Uint8Array) => void): Promise<() => void>
   /**
-   * Resolves with a `Uint8Array` or `null` for `GET`, with `null` for a `SET` that found its key
-   * taken, and with anything else otherwise. Rejects where it cannot be carried out.
+   * Carries out a command. `GET` resolves with a `Uint8Array`, or with `null` if there is no such
+   * key; a `SET` with `NX` resolves with `null` if the key exists; all else resolves with another
+   * value. Rejects if the command cannot be carried out.
    */
   command(command: BackplaneCommand): Promise<unknown>
   /**
-   * Calls the listener at once, and then at each change, with whether there is a connection. What
-   * it returns ends this.
+   * Calls the listener with whether there is a connection: at once, and then at each change.
+   * Returns a function that ends this.
    */
   onUp(listener: (isUp: boolean) => void): () => void
   /**
-   * Nothing has come back for so long that the connection must be taken for dead: makes another.
+   * Called when nothing has come back for so long that the connection must be dead: replaces it.
    */
   renew(): void
 }
 
-/** What the backplane says of itself, in numbers. */
+/** Figures about the backplane of an instance: `stats().backplane`. */
 export interface BackplaneStats {
-  /** 1 while there is a connection, and what is sent over it comes back; else 0. */
+  /** 1 while there is a connection over which the instance's own messages come back; else 0. */
   readonly up: number
-  /** 1 while it is slow, or keys cannot be written; else 0. */
+  /** 1 while round trips take a sixth of a lease or longer, or keys cannot be written; else 0. */
   readonly degraded: number
-  /** Requests of clients that other instances answer now. */
+  /** Requests of this instance's clients that other instances are answering. */
   readonly forwarded: number
-  /** Requests that other instances have sent here, and that are answered now. */
+  /** Requests of other instances' clients that this instance is answering. */
   readonly accepted: number
-  /** Bytes that are kept until another instance has used them. */
+  /** Bytes that were sent to other instances, and are kept until they have used them. */
   readonly bytes: number
-  /** Total of messages sent, and received. */
+  /** Totals of messages sent, and of valid messages received. */
   readonly sent: number
   readonly received: number
-  /** Total of messages that could not be sent: there is no connection, or too much waits for it. */
+  /** Total of messages that were not sent: no connection, or too many bytes waited for it. */
   readonly unsent: number
   /**
-   * Totals of messages that were dropped: in no valid form, of another release, not signed with one
-   * of the secrets, or seen before.
+   * Totals of messages that were dropped: in no valid form, in the form of another release, not
+   * signed with one of the secrets, or received before.
    */
   readonly malformed: number
   readonly version: number

@@ -1,16 +1,17 @@
-// Whether a server that runs short of memory would throw away what instances share.
+// A warning about a Redis that deletes keys of the instances when it runs short of memory.
 import type { RedisConnection } from './connection.js'
 
-/** The policy under which writes are refused instead, which is noticed. */
+/** The only policy that is safe: Redis refuses writes instead, and the instances notice that. */
 const SAFE = 'noeviction'
 
 /**
- * All our keys have a time, so that each other policy evicts them, `volatile-*` nothing but them.
+ * Each other policy evicts keys of the instances: `allkeys-*` any key, `volatile-*` those that
+ * expire, as all of them do.
  */
 export class EvictionWatch {
   #isDone = false
 
-  /** Warns once. Silent where the server may not be asked, and where it has all memory there is. */
+  /** Warns once. Does not warn if `INFO` is refused, or if no `maxmemory` is set. */
   async look(connection: Pick<RedisConnection, 'memoryInfo'>): Promise<void> {
     if (this.#isDone) return
     const info = await connection.memoryInfo().catch(() => undefined)

@@ -1,4 +1,4 @@
-// The door `express-mcp-streams/redis`: several instances of one service, connected by Redis.
+// The entry point `express-mcp-streams/redis`: connects several instances of one service by Redis.
 import type { Backplane } from '../backplane/types.js'
 import type { Connect } from './connection.js'
 import { connectIoRedis, type IoRedis } from './ioredis.js'
@@ -9,7 +9,8 @@ export type { Backplane, BackplaneCommand } from '../backplane/types.js'
 
 /**
  * A client of `redis` (node-redis 5 or later) or `ioredis` (5 or later), or a cluster of either, or
- * a Sentinel of `ioredis`. It is not used itself: two connections with its settings are opened.
+ * a client of `ioredis` that uses Sentinel. It is not used itself: it is duplicated, once for
+ * commands and once to listen; a cluster is duplicated once.
  */
 export interface RedisClient {
   readonly duplicate: (...options: never[]) => unknown
@@ -17,17 +18,17 @@ export interface RedisClient {
 
 /** Options of {@link redisBackplane}. */
 export interface RedisBackplaneOptions {
-  /** A client of Redis, whose settings are used for two connections of the backplane's own. */
+  /** A client of Redis: the backplane opens connections of its own with the settings of it. */
   readonly client: RedisClient
   /**
-   * A secret that all instances share and nobody else knows, 16 characters or more; or a list,
-   * whose first one signs while all are accepted. To change it, add the new one behind the old one
-   * at all instances, then put it first, then take the old one away.
+   * A secret that all instances share and nobody else knows, 16 characters or more; or a list of
+   * them, of which the first one signs while all are accepted. To change the secret, add the new
+   * one behind the old one at all instances, then put it first, then remove the old one.
    */
   readonly secret: string | readonly string[]
   /**
-   * Milliseconds without a sign of life after which an instance counts as gone, and its calls as
-   * lost, 200 to 3,600,000. The same in all instances. Default: 6,000.
+   * Milliseconds without a sign of life after which an instance counts as gone and its calls as
+   * lost: a whole number, 200 to 3,600,000, the same in all instances. Default: 6,000.
    */
   readonly lease?: number | undefined
   /** The prefix of its keys and channels. Default: `mcps:`. */
@@ -36,7 +37,7 @@ export interface RedisBackplaneOptions {
 
 const SHORTEST_SECRET = 16
 const SHORTEST_LEASE = 200
-/** An hour: so long does a client wait for an instance that has died. */
+/** An hour. A client waits for so long for an instance that has died. */
 const LONGEST_LEASE = 60 * 60 * 1000
 
 /**
@@ -81,12 +82,12 @@ function isSecret(value: unknown): value is string {
   return typeof value === 'string' && value.length >= SHORTEST_SECRET
 }
 
-/** Of node-redis. That of ioredis is a client like any other. */
+/** Whether it is a Sentinel of node-redis. Those of ioredis are ordinary clients. */
 function isSentinel(client: unknown): boolean {
   return typeof client === 'object' && client !== null && 'getSentinelNode' in client
 }
 
-/** The two are told apart by what only one of them has. */
+/** The method for sharded subscriptions is spelled differently in the two libraries. */
 function connectorFor(client: unknown): Connect | undefined {
   if (typeof client !== 'object' || client === null || !('duplicate' in client)) return undefined
   if ('sSubscribe' in client) return connectNodeRedis(client as unknown as NodeRedis)

@@ -1,4 +1,4 @@
-// ioredis 5 and later, and its cluster.
+// The adapter for ioredis 5 and later, and for its cluster.
 import { type Connect, type Emitter, watch } from './connection.js'
 
 /** The part of a client that is used here. */
@@ -21,14 +21,15 @@ export interface IoRedis extends Emitter {
 }
 
 /**
- * Commands fail at once where there is no connection: what waits for one is no concern of ours. Nor
- * is what a connection has to say that was given up.
+ * Commands fail after one try to connect again, as the instances have retries of their own. And a
+ * connection that is closed is cut after 100 ms, whatever is still to come over it.
  */
 const OPTIONS = { maxRetriesPerRequest: 1, lazyConnect: false, disconnectTimeout: 100 }
 
 export function connectIoRedis(client: IoRedis): Connect {
   const isCluster = client.isCluster === true
-  // The channels of a cluster belong to slots, as keys do: its prefix is put in front of both.
+  // Sharded channels belong to slots, as keys do: ioredis puts its key prefix in front of both. The
+  // names in messages have it, and the names that are subscribed to do not.
   const { length } = isCluster ? (client.options?.keyPrefix ?? '').toString() : ''
   return changed => {
     const open = (): IoRedis => {

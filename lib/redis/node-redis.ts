@@ -1,12 +1,13 @@
-// node-redis 5 and later, and its cluster.
+// The adapter for node-redis 5 and later, and for its cluster.
 import { type Connect, type Emitter, watch } from './connection.js'
 
-/** RESP's type of strings, which are to stay bytes. */
+/** The type of a bulk string in RESP (`$`): values are to be returned as bytes. */
 const BLOB_STRING = 36
 
 /**
- * Commands fail at once where there is no connection. A timer for each would cost more than all
- * else about it (node-redis 6 sets one by default): connections that say nothing are given up whole.
+ * Without a connection, commands fail at once. They have no timeout: node-redis 6 makes an
+ * `AbortSignal` for each by default, which costs more than all else of a command. It is not needed,
+ * as `renew` replaces a connection over which nothing comes back, and its commands fail.
  */
 const OPTIONS = { disableOfflineQueue: true, commandOptions: { timeout: undefined } }
 
@@ -34,7 +35,7 @@ export interface NodeRedis extends Emitter {
   sPublish(channel: string, message: Buffer): Promise<unknown>
   sSubscribe(channel: string, listener: Listener, isBuffer: true): Promise<unknown>
   sUnsubscribe(channel: string): Promise<unknown>
-  /** A cluster takes the key of the command first, and whether it only reads. */
+  /** A cluster has two more arguments in front: the command's key, and whether it only reads. */
   sendCommand(...args: readonly unknown[]): Promise<unknown>
 }
 
@@ -44,7 +45,7 @@ export function connectNodeRedis(client: NodeRedis): Connect {
     const open = (): NodeRedis => {
       const own = client.duplicate(isCluster ? undefined : OPTIONS)
       watch(own, changed)
-      // It tries again by itself; an `error` event says why.
+      // The client tries again by itself, and reports the reason by an `error` event.
       own.connect().then(changed, changed)
       return own
     }

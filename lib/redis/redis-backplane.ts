@@ -1,15 +1,15 @@
-// The backplane over Redis or Valkey: publish and subscribe for messages, plain keys for what is
-// shared.
+// The backplane over Redis or Valkey: messages go by publish and subscribe, what is shared is in
+// plain keys.
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Backplane, BackplaneCommand } from '../backplane/types.js'
 import type { Connect, RedisConnection } from './connection.js'
 import { EvictionWatch } from './eviction.js'
 
-/** Bytes of messages that may wait for Redis. More are dropped: their readers ask again. */
+/** Bytes of messages that may wait for Redis. More are dropped: the instances send them again. */
 const MOST_WAITING = 16 * 1024 * 1024
 /** Milliseconds between two tries to listen to a channel. */
 const LISTEN_AGAIN = 500
-/** Milliseconds after which others take the place of connections that were given up. */
+/** Milliseconds after which connections that were given up are replaced. */
 const OPEN_AGAIN = 1000
 
 export interface RedisBackplaneSettings {
@@ -46,7 +46,7 @@ export class RedisBackplane implements Backplane {
       return
     }
     this.#waiting += size
-    // What an older connection has not sent does not count any more.
+    // `#waiting` began at 0 with each new connection: those of an older one are not in it.
     const sent = (): void => {
       if (this.#connection === connection) this.#waiting -= size
     }
@@ -60,7 +60,8 @@ export class RedisBackplane implements Backplane {
     const name = this.#prefix + channel
     this.#listeners.set(name, listener)
     if (this.#connection === undefined) this.#open()
-    // Redis may be out of reach for long, and its listener may want to leave meanwhile.
+    // This does not wait for Redis, which may be out of reach for long: the caller can stop
+    // listening in the meantime.
     else this.#subscribe(this.#connection, name).catch(() => undefined)
     return Promise.resolve(() => {
       if (!this.#listeners.delete(name)) return
@@ -84,7 +85,7 @@ export class RedisBackplane implements Backplane {
     return () => void this.#onUp.delete(listener)
   }
 
-  /** The connections say nothing any more: new ones take their place. */
+  /** Replaces the connections by new ones. */
   renew(): void {
     if (this.#connection === undefined) return
     this.#connection.destroy()
@@ -116,7 +117,7 @@ export class RedisBackplane implements Backplane {
     if (connection.isGivenUp) void this.#openAgain(connection)
   }
 
-  /** A client may be set to try a few times only; an instance tries for as long as it lives. */
+  /** A client may be set to give up after some tries; an instance tries for as long as it lives. */
   async #openAgain(connection: RedisConnection): Promise<void> {
     await pause(OPEN_AGAIN, undefined, { ref: false })
     if (this.#connection === connection && connection.isGivenUp) this.renew()
@@ -128,7 +129,8 @@ export class RedisBackplane implements Backplane {
   }
 
   /**
-   * Until it listens: clients subscribe again by themselves only to what they have subscribed to.
+   * Tries until it is subscribed, as clients subscribe again by themselves only to channels that
+   * they were subscribed to before.
    */
   async #subscribe(connection: RedisConnection, name: string): Promise<void> {
     const listener = this.#listeners.get(name)
@@ -145,7 +147,7 @@ export class RedisBackplane implements Backplane {
     }
   }
 
-  /** Resolves once there is a connection, or after a while: what there is now does not do. */
+  /** Resolves when the next connection is up, or after `LISTEN_AGAIN`. */
   async #connectedOrLater(): Promise<void> {
     const connected = new AbortController()
     const listener = (isUp: boolean): void => (isUp ? connected.abort() : undefined)

@@ -1,8 +1,8 @@
-// The body of a request that goes to another instance, as it comes.
+// Sends the body of a request to another instance, chunk by chunk.
 import type { IncomingMessage } from 'node:http'
 import type { Exchange } from '../backplane/exchange.js'
 
-/** @param tooLarge called for each chunk beyond so many bytes, none of which is sent. */
+/** @param tooLarge called for each chunk that goes beyond `limit` bytes, and is not sent. */
 export function sendBody(
   req: IncomingMessage,
   exchange: Exchange,

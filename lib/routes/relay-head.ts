@@ -1,4 +1,5 @@
-// What two instances say to each other ahead of a body: a head in JSON, with its length in front.
+// The head of a forwarded request, or of its response. It goes ahead of the body, as JSON behind 4
+// bytes with its length.
 import type { IncomingMessage } from 'node:http'
 import { headerOf, headersWhere } from '../access/guards.js'
 import { factsOf, type SocketFacts } from '../endpoint/loopback.js'
@@ -6,13 +7,13 @@ import { isPlainEncoding } from '../endpoint/response-headers.js'
 import { parseStreamName } from '../protocol/event-id.js'
 import { findLink, STREAM_PARAMETER, STREAM_RELATION } from '../protocol/link-header.js'
 
-/** A request as it came to the instance that its client has reached. */
+/** A request as it came to the instance that the client is connected to. */
 export interface RequestHead {
   readonly method: string
   readonly url: string
-  /** A flat list, as they were sent. */
+  /** Names and values in turn, as in `rawHeaders` of Node. */
   readonly headers: readonly string[]
-  /** What its guards ask the socket for. */
+  /** What the code in front of the endpoint may ask the socket for. */
   readonly socket: SocketFacts
 }
 
@@ -22,7 +23,7 @@ export interface ResponseHead {
 }
 
 const LENGTH = 4
-/** Bytes that a head may have: Node takes heads of 16 KiB, and applications may allow more. */
+/** The most bytes of a head. Node takes heads of 16 KiB, and applications may allow more. */
 const LONGEST = 1024 * 1024
 
 export function encodeHead(head: RequestHead | ResponseHead): Buffer {
@@ -33,11 +34,11 @@ export function encodeHead(head: RequestHead | ResponseHead): Buffer {
   return bytes
 }
 
-/** Reads the head ahead of a body, whose bytes never come together with its own. */
+/** Reads a head, which may come in several chunks. No chunk has bytes of both head and body. */
 export class HeadReader<Head> {
   #bytes = Buffer.alloc(0)
 
-  /** `undefined`: not all of it is there. Throws where it is none. */
+  /** `undefined`: it is not complete yet. Throws if it is too long, or no JSON. */
   read(bytes: Uint8Array): Head | undefined {
     this.#bytes = Buffer.concat([this.#bytes, bytes])
     if (this.#bytes.length < LENGTH) return undefined
@@ -54,7 +55,7 @@ export function isEventStream(head: ResponseHead): boolean {
   return EVENT_STREAM.test(valuesIn(head, 'content-type')?.[0] ?? '')
 }
 
-/** The stream that a response links to. */
+/** The id of the stream that a response links to. */
 export function streamIn(head: ResponseHead): string | undefined {
   const links = valuesIn(head, 'link')
   const target = links && findLink(links.join(), STREAM_RELATION, 'http://localhost')
@@ -62,8 +63,9 @@ export function streamIn(head: ResponseHead): string | undefined {
 }
 
 /**
- * Whether the instance that has the client writes comments where the other one is silent. Both know
- * by the head alone: an event stream of ours, that nothing has compressed on its way.
+ * Whether the instance that the client is connected to writes the comments that keep its connection
+ * open, in place of the instance that answers. Both decide that by the head: they are written to an
+ * event stream of this middleware that is not compressed.
  */
 export function takesComments(head: ResponseHead): boolean {
   const isPlain = isPlainEncoding(valuesIn(head, 'content-encoding')?.join())
@@ -74,16 +76,17 @@ function valuesIn({ headers }: ResponseHead, wanted: string): readonly string[] 
   return headers.find(([name]) => name.toLowerCase() === wanted)?.[1]
 }
 
-/** Of the connection that a request came over, and not of the request (RFC 9110, 7.6.1). */
+/** Headers of a connection, which are not forwarded (RFC 9110, section 7.6.1). */
 const OF_CONNECTION =
   /^(?:connection|expect|keep-alive|proxy-connection|te|trailer|transfer-encoding|upgrade)$/i
 
+/** Headers of a body, which are written anew if it was read. */
 const OF_BODY = /^content-(?:length|encoding|type)$/i
 
-/** A request below the path that the middleware is mounted at. */
+/** A request to Express: `url` lacks the path that the middleware is mounted at. */
 export type MountedRequest = IncomingMessage & { readonly originalUrl?: string }
 
-/** @param body where it has been read already; `undefined`: it follows as it comes. */
+/** @param body the body if it was read already; `undefined`: it follows as it comes. */
 export function requestHead(req: MountedRequest, body: string | undefined): RequestHead {
   const hasBody = body !== undefined
   const headers = headersWhere(

@@ -1,5 +1,5 @@
-// A request that came to another instance, and is for this one: it re-enters this instance's own
-// server, through all its guards, as if its client had come here.
+// A request that another instance has forwarded to this one. It is given to this instance's own
+// server, so that it passes all of the application's checks, as if its client had come here.
 import { type ClientRequest, type IncomingMessage, request, type Server } from 'node:http'
 import type { Exchange, ExchangeUser } from '../backplane/exchange.js'
 import { connect } from '../endpoint/endpoint-client.js'
@@ -58,7 +58,7 @@ export class RelayedRequest implements ExchangeUser {
       createConnection: () => client,
       method,
       path: url,
-      // HTTP/1.0 knows requests without a host.
+      // A request of HTTP/1.0 may have no `Host`, but Node's server demands one in HTTP/1.1.
       headers: [
         ...headers,
         ...(hasHost(headers) ? [] : ['Host', '']),
@@ -70,7 +70,7 @@ export class RelayedRequest implements ExchangeUser {
     relayed.on('drain', () => exchange.resume())
     relayed.on('response', response => this.#answered(response, wire))
     relayed.on('error', error => this.#debug('a relayed request broke off: %s', error.message))
-    // Also where it is answered in another protocol: 101 is no response to Node.
+    // Also if it was answered by 101 (Switching Protocols), which Node does not report as response.
     relayed.on('close', () => {
       if (this.#response === undefined) exchange.reset()
     })

@@ -1,5 +1,5 @@
-// A request for what another instance has: it is sent there whole, and its response comes back as
-// it is written there.
+// A request for something that another instance has: it is forwarded whole, and its response is
+// passed on to the client as it is written there.
 import type { ServerResponse } from 'node:http'
 import type { Exchange, ExchangeUser } from '../backplane/exchange.js'
 import { now } from '../protocol/clock.js'
@@ -27,27 +27,27 @@ import { declareAndTell, tellBroken } from './tell-gone.js'
 
 export interface RelayOptions {
   readonly relay: Relay
-  /** Of the other instance. */
+  /** The tag of the other instance. */
   readonly tag: string
-  /** Bytes that its body may have. */
+  /** The most bytes that the body may have. */
   readonly maxBodyBytes: number
   readonly debug: (format: string, ...args: unknown[]) => void
-  /** Its body, where that has been read already. */
+  /** The body, if it was read already. */
   readonly body?: string | undefined
-  /** The event that repeats its cursor: stock clients forget what no connection has told them. */
+  /** An event with the client's cursor: stock clients forget an id that a connection lacks. */
   readonly primer: string
-  /** The requests in it. */
+  /** The ids of the JSON-RPC requests in it. */
   readonly requestIds: readonly RequestId[]
   /**
-   * The other instance is gone, and the client has been given nothing of its answer; but perhaps
-   * the head of an event stream.
+   * Called when the other instance is gone before the client got anything of its answer. The head
+   * of an event stream may have been written to the client.
    */
   readonly gone: () => void
 }
 
 /** Milliseconds for which the head of an event stream waits for the first bytes behind it. */
 const HEAD_ALONE = 100
-/** In leases: for which a client waits in silence, and for which it waits at all. */
+/** Leases after which an event stream is begun with a comment, and after which the wait ends. */
 const SILENCE = 5 / 6
 const PATIENCE = 2
 
@@ -58,14 +58,14 @@ export class RelayedResponse implements ExchangeUser {
   readonly #exchange: Exchange
   readonly #reader = new HeadReader<ResponseHead>()
   #hasHead = false
-  /** It has been given the head of an event stream, as the other instance was silent. */
+  /** The client has got the head of an event stream, as the other instance was silent. */
   #isWaiting = false
-  /** Where that says so. */
+  /** The id of the stream that the answer links to. */
   #streamId: string | undefined
-  /** Of its event stream, where it is one. */
+  /** What was passed on of an answer that is an event stream. */
   #events: PassedEvents | undefined
   #isOver = false
-  /** Its client is to come back to another instance. */
+  /** This instance leaves: the client is to come back to another one. */
   #isLeaving = false
   /** Since when the other instance could have shown that it has the request. */
   #waitsSince = now()
@@ -82,7 +82,7 @@ export class RelayedResponse implements ExchangeUser {
   begin(): void {
     const [req, res] = [this.#req, this.#res]
     const { relay, body, maxBodyBytes } = this.#options
-    // What `relayAnswer` says of late writes is true here, too.
+    // If middleware in front ends the response, a later write fails. `close` follows in any case.
     res.on('error', () => undefined)
     res.on('drain', () => this.#exchange.resume())
     res.once('close', () => (this.#isOver ? undefined : this.#stop()))
@@ -95,14 +95,14 @@ export class RelayedResponse implements ExchangeUser {
     } else sendBody(req, this.#exchange, maxBodyBytes, () => this.#refuse(413, 'body-too-large'))
   }
 
-  /** This instance leaves. Who has resumed a stream does so again, after an event's end. */
+  /** This instance leaves. A client that has resumed a stream is ended after a whole event. */
   leave(): void {
     this.#isLeaving = this.#req.method === 'GET'
     const hasBegun = this.#events?.hasPassed ?? this.#isWaiting
     if (this.#isLeaving && hasBegun) this.#leaveAtEnd()
   }
 
-  /** The time is up for which it could wait for the other instance. */
+  /** Ends it now: this instance leaves and can wait no longer. */
   cut(): void {
     const res = this.#res
     this.#stop()
@@ -142,12 +142,12 @@ export class RelayedResponse implements ExchangeUser {
     void declareAndTell(lost, this.#req, this.#res, requestIds)
   }
 
-  /** An event of ours may follow what its client has. */
+  /** Whether an event may be written: the client has nothing yet, or only whole events. */
   get #canGoOn(): boolean {
     return this.#events?.isAtEnd ?? this.#isWaiting
   }
 
-  /** A response that is not whole must not look as if it were. */
+  /** Ends an incomplete response so that the client does not take it for a complete one. */
   #breakOff(): void {
     const mayComeBack = this.#streamId !== undefined || this.#events?.hasIds === true
     if (!this.#canGoOn) breakOff(this.#res)
@@ -171,14 +171,14 @@ export class RelayedResponse implements ExchangeUser {
     const { status, headers } = head
     const isStream = isEventStream(head)
     this.#streamId = streamIn(head)
-    // It is told then what it can be told.
+    // A status cannot be sent any more: the client comes again, and gets the answer then.
     if (this.#isWaiting && !(status === 200 && isStream)) return this.#comeAgain()
     if (!this.#isWaiting) {
       if (!claim(res)) return this.#stop()
       res.statusCode = status
       for (const [name, value] of headers) res.setHeader(name, value)
-      // That of an event stream leaves with its first bytes, as it did there: stock clients that
-      // are cut off between them forget where they were.
+      // The head of an event stream is sent with its first bytes, as at the other instance: a stock
+      // client that is cut off in between forgets its cursor.
       if (isStream) {
         res.writeHead(status)
         this.#timer.start(HEAD_ALONE)
@@ -204,7 +204,7 @@ export class RelayedResponse implements ExchangeUser {
     return hasRoom
   }
 
-  /** Nothing has come from the other instance, which may be gone, or out of reach. */
+  /** Nothing has come from the other instance for a while: it may be gone, or out of reach. */
   #silent(): void {
     if (this.#hasHead) return this.#res.flushHeaders()
     const { link, keepAlive } = this.#options.relay
@@ -213,7 +213,7 @@ export class RelayedResponse implements ExchangeUser {
     const left = this.#waitsSince + lease * PATIENCE - now()
     if (this.#req.method === 'GET' && acceptsEvents(this.#req)) {
       if (!link.isUp) this.#waitsSince = now()
-      // It lives, and the two do not understand each other: another instance may.
+      // It lives and does not answer, as with different secrets: another instance may reach it.
       else if (this.#isWaiting && !isKnown && left <= 0) return this.#comeAgain()
       if (!this.#isWaiting) {
         if (!writeEventsHead(res)) return
@@ -223,7 +223,7 @@ export class RelayedResponse implements ExchangeUser {
       res.write(KEEP_ALIVE_COMMENT)
       return this.#timer.start(Math.min(keepAlive ?? Infinity, lease * SILENCE))
     }
-    // An endpoint may take its time, once it has the request.
+    // It has the request, and its endpoint may take as long as it needs.
     if (isKnown) return
     if (left > 0) return this.#timer.start(left)
     this.#refuse(503, 'owner-unreachable', { 'Retry-After': '1' })

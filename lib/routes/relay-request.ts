@@ -1,4 +1,4 @@
-// A request for what another instance has goes there whole.
+// Forwards a request for something that another instance has.
 import { parseEventId } from '../protocol/event-id.js'
 import { requestIdsIn } from '../protocol/json-rpc.js'
 import { primerText } from '../protocol/sse-writer.js'
@@ -9,17 +9,20 @@ import { goneMeanwhile } from './owner-gone.js'
 import { RelayedResponse } from './relay-out.js'
 import type { Context, Relay } from './route.js'
 
-/** One whose body, if it has any, has not been read. */
+/** Forwards a request whose body, if it has one, was not read. */
 export function relayHead(context: Context, relay: Relay, tag: string): void {
   send(context, relay, tag, undefined)
 }
 
-/** One whose body has been read. */
+/** Forwards a request whose body was read. */
 export function relayBody(context: Context, relay: Relay, tag: string): void {
   send(context, relay, tag, textOf(context))
 }
 
-/** Its body is read here first: which requests it has says what is lost with the other instance. */
+/**
+ * Reads the body, and then forwards the request. If the other instance is lost, the JSON-RPC
+ * requests in the body say which calls are lost with it.
+ */
 export function readAndRelay(context: Context, relay: Relay, tag: string): void {
   readAhead(context.req, {
     ...context.bodyLimits,
@@ -51,7 +54,7 @@ function send(context: Context, relay: Relay, tag: string, body: string | undefi
   }).begin()
 }
 
-/** With the id that its client has come with. */
+/** A primer with the event id that the client has sent; empty if there is none to repeat. */
 function primerOf({ lastEventId = '', profile: { primer } }: Context): string {
   if (primer === 'none' || parseEventId(lastEventId) === undefined) return ''
   return primerText(primer, lastEventId, null)
