@@ -20,8 +20,8 @@ export interface Delivery {
   /** The response is one to a GET or HEAD of a download URL, not to a POST. */
   readonly isDownload: boolean
   /**
-   * Hears which bytes are about to be sent, if any are, and returns what is to hear when no more
-   * are. What it throws is the answer in their place.
+   * Called before bytes are sent. What it returns is called when the transfer is over, with whether
+   * all bytes were sent. What it throws is answered instead of the bytes.
    */
   readonly onBegin?: ((delivered: Delivered) => (isWhole: boolean) => void) | undefined
 }
@@ -31,8 +31,9 @@ type ByteSource = Exclude<Source, Redirect>
 type BytePart = Extract<Part, { readonly start: number }>
 
 /**
- * Resolves when the response has been handed to the system. Rejects while there is still an answer
- * to give, or with a response that is broken. The source is its caller's to let go.
+ * Resolves when the response has been handed to the operating system. If it rejects before the head
+ * is sent, an error can still be answered; later, the response has to be broken off. The caller
+ * closes the source.
  */
 export async function deliver(
   request: ResourceRequest,
@@ -65,7 +66,10 @@ export function contentTypeOf(source: Source, isDownload: boolean): string {
   return isDownload ? source.facts.mimeType : typeInAnswer(source.facts.mimeType)
 }
 
-/** [SEP-2532, redirect mode] 302, for 307 would POST the request to the storage. */
+/**
+ * [SEP-2532, redirect mode] With 302, because with 307 a client would repeat its POST at the
+ * storage.
+ */
 function redirect(request: ResourceRequest, { location, facts }: Redirect): void {
   const { res } = request
   request.isSending = true
@@ -78,7 +82,7 @@ function redirect(request: ResourceRequest, { location, facts }: Redirect): void
   res.end()
 }
 
-/** Sets the head of a response with bytes, or with what a HEAD or 304 says of them. */
+/** Sets the head of a response with bytes, of the answer to a HEAD, or of a 304. */
 function beginResponse(
   request: ResourceRequest,
   source: ByteSource,
@@ -87,7 +91,7 @@ function beginResponse(
 ): void {
   const { res } = request
   const { facts } = source
-  // Somebody in front may have answered while the source was opened.
+  // Earlier middleware may have answered while the source was opened.
   if (!canAnswer(res)) throw new ClientGone()
   request.isSending = true
   setHead(res, facts, contentTypeOf(source, isDownload))

@@ -8,13 +8,10 @@ import { Groups } from '../streams/groups.js'
 import type { WantedResource } from './resource-request.js'
 import { TicketDelivery } from './ticket-delivery.js'
 
-/**
- * Characters that a ticket may keep, on the average; one that keeps more takes the place of
- * several.
- */
+/** Characters that one place in the store is for; a ticket that keeps more takes several places. */
 const PLACE = 2048
 
-/** The session on another wire than HTTP that a download URL was made out in. */
+/** The session on another wire than HTTP in which a download URL was given out. */
 export type WireOrigin = Pick<WireClient, 'sessionId' | 'ask'>
 
 /** A download URL that has been given out. */
@@ -24,9 +21,9 @@ export class Ticket {
   readonly sessionId: string | undefined
   readonly wire: WireOrigin | undefined
   readonly delivery = new TicketDelivery()
-  /** How many it takes the place of. */
+  /** How many places it takes in the store. */
   readonly places: number
-  /** As text: of many small parts it would take ten times the memory. */
+  /** As JSON, because the same as an object would take ten times the memory. */
   readonly #facts: string
   readonly #expires: number
 
@@ -50,8 +47,8 @@ export class Ticket {
 }
 
 /**
- * A bounded store: with more of them, the owner that has the most loses the one that it used least
- * recently.
+ * A bounded store. When it is full, the owner that has the most loses the ticket that it has used
+ * least recently.
  */
 export class DownloadTickets {
   readonly #tickets: FairStore<Ticket>
@@ -70,7 +67,7 @@ export class DownloadTickets {
     this.#ttl = ttl
   }
 
-  /** Bytes that all places taken stand for. */
+  /** About how many bytes all tickets take. */
   get bytes(): number {
     return this.#tickets.size * PLACE
   }
@@ -83,7 +80,7 @@ export class DownloadTickets {
     return ticket
   }
 
-  /** Also one whose time is over: its owner is told so. */
+  /** Finds expired tickets, too, so that their owners can be told. */
   find(id: string): Here<Ticket, Ticket> {
     const ticket = this.#tickets.get(id)
     if (ticket === undefined) return UNKNOWN

@@ -15,8 +15,8 @@ export function downloadUrl(publicUrl: string, id: string): string {
 const DOWNLOAD_ID = /^[\w-]{21}$/
 
 /**
- * The values of the download parameter in a request's URL; empty where none of them has the form of
- * an id of ours, for then it is a parameter of somebody else's.
+ * The values of the download parameter in a request's URL; empty if none of them has the form of
+ * our ids, because then the parameter is the application's.
  */
 export function downloadNames(requestUrl: string): string[] {
   const mark = requestUrl.indexOf('?')

@@ -1,5 +1,5 @@
-// What the endpoint is asked about a resource: whether it admits the client, and what a provider
-// wants to know of it.
+// Requests to the endpoint in a client's name: whether it admits the client, and what a provider
+// asks by `askEndpoint`.
 import type { IncomingMessage } from 'node:http'
 import { EndpointError } from '../protocol/endpoint-error.js'
 import { withEnvelope } from '../protocol/envelope.js'
@@ -11,9 +11,9 @@ import { askEndpoint, type Question, type Reply } from '../endpoint/endpoint-cli
 import { withoutDownload } from './download-url.js'
 import type { Requester, ResourceRequest } from './resource-request.js'
 
-/** Bytes of its answer to whether it admits a client. */
+/** The most bytes of its answer to whether it admits a client. */
 const LONGEST_ADMISSION = 1024 * 1024
-/** Bytes of what a provider asks of the endpoint: half of the longest string that there is. */
+/** The most bytes of its answer to a provider: half of the longest string that V8 can make. */
 const LONGEST_REPLY = 256 * 1024 * 1024
 
 /** Asks with the credentials of one request, through everything in front of the endpoint. */
@@ -31,7 +31,7 @@ export class EndpointQuestions {
     return admissionIn(await this.#ask(request, requester, method, undefined, LONGEST_ADMISSION))
   }
 
-  /** @throws where there is no result. */
+  /** @throws if the endpoint refuses, or answers without a result. */
   async resultOf(
     request: ResourceRequest,
     requester: Requester,
@@ -72,8 +72,8 @@ export class EndpointQuestions {
 }
 
 /**
- * A download URL is fetched without what MCP wants in the head of its messages, and is none of the
- * endpoint's.
+ * A request for a download URL has no headers of MCP, and its parameter means nothing to the
+ * endpoint: so revision and path are given here.
  */
 function asClient(
   { originalUrl, url }: IncomingMessage & { originalUrl?: string },

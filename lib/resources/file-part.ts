@@ -1,24 +1,24 @@
-// A part of an open file as a stream that uses its memory again: gigabytes leave nothing behind for
+// A part of an open file as a stream that reuses its memory, so that large files make no work for
 // the garbage collector.
 import type { FileHandle } from 'node:fs/promises'
 import { Readable } from 'node:stream'
 
-/** One piece is on its way to the client while the next one is read. */
+/** How many pieces of memory there are: one is sent while the next one is read. */
 const PIECES = 2
 
-/** It does not close the file: its caller has opened it. */
+/** It does not close the file, which its caller has opened. */
 export class FilePart extends Readable {
   readonly #handle: FileHandle
-  /** Where the next byte is, and the one behind the last. */
+  /** The position of the next byte; `#end` is that of the byte after the last one. */
   #position: number
   readonly #end: number
   readonly #pieceSize: number
-  /** Memory that nobody needs any more. */
+  /** Memory that may be used again. */
   #free: Buffer[] = []
   #made = 0
-  /** Bytes are wanted, and there is no memory to read them to. */
+  /** Bytes are wanted, and a piece of memory is waited for. */
   #isWaiting = false
-  /** Pieces come back by `release`. Where they do not, each has memory of its own. */
+  /** Whether pieces come back by `release`. If not, each has memory of its own. */
   readonly #isReusing: boolean
 
   constructor(
@@ -36,7 +36,7 @@ export class FilePart extends Readable {
     this.#isReusing = isReusing
   }
 
-  /** A piece has been sent. */
+  /** A piece has been sent: its memory may be used again. */
   release(piece: Uint8Array): void {
     if (this.destroyed) return
     this.#free.push(Buffer.from(piece.buffer))

@@ -70,7 +70,8 @@ export function fileResources(root: string, options: FileResourcesOptions): File
 }
 
 /**
- * The names that a URI's path consists of; `undefined` where one of them could be more than a name.
+ * The names in a URI's path; `undefined`: one of them is no plain name, or is not encoded
+ * correctly.
  */
 function segmentsOf(path: string): string[] | undefined {
   try {
@@ -95,7 +96,7 @@ async function* filesIn(folder: string, above: readonly string[]): AsyncGenerato
   try {
     entries = await readdir(join(folder, ...above), { withFileTypes: true })
   } catch {
-    return // It has gone meanwhile, or is not for this process to read.
+    return // It has been removed meanwhile, or this process may not read it.
   }
   entries.sort((a, b) => (a.name < b.name ? -1 : 1))
   for (const entry of entries) {

@@ -1,19 +1,19 @@
-// Opens a file once, so that what is looked at is what is sent, whatever is moved about
-// meanwhile.
+// Opens a file once, and checks what is open: so nothing else can be sent, even if files are moved
+// or linked meanwhile.
 import { constants, type Stats } from 'node:fs'
 import { type FileHandle, lstat, open, readlink, realpath, stat } from 'node:fs/promises'
 import { isAbsolute, relative, sep } from 'node:path'
 
 export interface OpenFile {
   readonly handle: FileHandle
-  /** Of what is open. */
+  /** Of the open file. */
   readonly stats: Stats
 }
 
-/** What the system says where there is no such file, or none that may be followed. */
+/** Error codes that mean that there is no such file, or that it is a link that is not followed. */
 const MISSING = new Set(['ENOENT', 'ENOTDIR', 'ENAMETOOLONG', 'ELOOP', 'EMLINK', 'ENXIO', 'EISDIR'])
 
-/** Without `O_NONBLOCK`, to open a FIFO takes a thread of the pool until somebody writes to it. */
+/** Without `O_NONBLOCK`, opening a FIFO blocks a thread of the pool until somebody writes to it. */
 const READ = constants.O_RDONLY | (constants.O_NONBLOCK ?? 0)
 const READ_NO_LINK = READ | (constants.O_NOFOLLOW ?? 0)
 
@@ -24,7 +24,7 @@ const READ_NO_LINK = READ | (constants.O_NOFOLLOW ?? 0)
  */
 export async function openFile(path: string, root?: string): Promise<OpenFile | undefined> {
   try {
-    // To open a device can do something: what is no file already is not opened.
+    // Opening a device can have effects, so only a regular file is opened.
     if (!(await (root === undefined ? stat(path) : lstat(path))).isFile()) return undefined
     const handle = await open(path, root === undefined ? READ : READ_NO_LINK)
     try {
@@ -44,13 +44,16 @@ export async function openFile(path: string, root?: string): Promise<OpenFile | 
   }
 }
 
-/** Where a path really leads, if that is inside of the folder, and to nothing hidden. */
+/**
+ * The path with its links resolved, if that is inside the folder and no name below the folder
+ * begins with a dot; `undefined`: it is not.
+ */
 export async function insideOf(root: string, path: string): Promise<string | undefined> {
   try {
     const [folder, real] = await Promise.all([realpath(root), realpath(path)])
     return isInside(folder, real) ? real : undefined
   } catch {
-    // It does not exist, or is not for this process to read: neither is a difference for a client.
+    // It does not exist, or this process may not read it: to a client, both are not found.
     return undefined
   }
 }
@@ -61,9 +64,8 @@ function isInside(folder: string, path: string): boolean {
 }
 
 /**
- * Whether an open file lies in a folder. A part of its path may have become a link between the look
- * at it and the opening, which no flag of
- * `open` prevents but for the last part.
+ * Whether an open file lies in a folder. A part of its path may have become a link between the
+ * check and the opening; `O_NOFOLLOW` prevents that for the last part only.
  */
 async function liesIn(
   root: string,
@@ -73,11 +75,11 @@ async function liesIn(
 ): Promise<boolean> {
   const folder = await realpath(root)
   try {
-    // Linux names what is open, links resolved. Of what was deleted since it says so behind the
-    // name.
+    // Linux tells the path of an open file, with links resolved. If the file has been deleted
+    // since, the path ends in ` (deleted)`.
     return isInside(folder, await readlink(`/proc/self/fd/${fd}`))
   } catch {
-    // Elsewhere: the same file must still be found there.
+    // On other systems, the path must still lead to the same file.
     const real = await realpath(path)
     const found = await lstat(real)
     return isInside(folder, real) && found.dev === dev && found.ino === ino

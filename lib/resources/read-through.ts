@@ -44,7 +44,7 @@ function resourceIn({ contents }: Record<string, unknown>): OpenedResource {
   if (!Array.isArray(contents))
     throw new TypeError('The endpoint answered resources/read without contents')
   const parts = (contents as unknown[]).filter(isObject)
-  // Several contents, such as those of a folder, are not one run of bytes.
+  // Several contents, such as those of a folder, cannot be sent as one body.
   const [part, ...others] = parts
   if (part === undefined) return undefined
   if (others.length > 0) return NOT_STREAMABLE
@@ -61,18 +61,18 @@ function bytesIn({ blob, text }: Record<string, unknown>): Resource {
 }
 
 /**
- * Node passes over what is no base64, and stops where it ends: the bytes would be others, or fewer,
- * and nobody would know.
+ * Decodes base64, and throws if it is invalid: Node skips what is not base64, and stops at its end,
+ * so bytes would be wrong or missing without an error.
  */
 function decoded(blob: string): Buffer {
   const bytes = Buffer.from(blob, 'base64')
   if (bytes.length === lengthOf(blob)) return bytes
-  // Some break it into lines.
+  // Some endpoints break it into lines.
   if (bytes.length === lengthOf(blob.replace(/\s/g, ''))) return bytes
   throw new TypeError('The endpoint answered resources/read with a blob that is not base64')
 }
 
-/** `NaN`: base64 is never that long. */
+/** How many bytes base64 stands for; `NaN`: valid base64 never has this length. */
 function lengthOf(base64: string): number {
   const padding = base64.endsWith('==') ? 2 : base64.endsWith('=') ? 1 : 0
   const characters = base64.length - padding

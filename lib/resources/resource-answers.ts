@@ -40,12 +40,12 @@ export class ResourceAnswers {
   readonly service: ResourceService
   readonly downloads: ResourceDownloads
   /**
-   * For transports that carry no bytes; `undefined`: without a public URL there are no downloads.
+   * For transports that carry no bytes; `undefined`: there are no downloads without `publicUrl`.
    */
   readonly onWires: WireResources | undefined
   readonly #parts: InstanceParts
 
-  /** `report` hears of what fails on our side. */
+  /** `report` is called with what fails on our side. */
   constructor(
     settings: ResourceSettings,
     parts: InstanceParts,
@@ -58,7 +58,7 @@ export class ResourceAnswers {
     this.onWires = resourcesOnWires(this.service, this.downloads)
   }
 
-  /** Lets the endpoint's answers speak of streams, where they speak of resources. */
+  /** Adds what streaming needs to the endpoint's answers about resources. */
   negotiate({ req, res, messages, owner }: RequestContext): void {
     const { sessions } = this.#parts
     const { streamable } = this.service.settings
@@ -66,14 +66,14 @@ export class ResourceAnswers {
       this.service.tell(error)
     )
     if (rewriting === undefined) return
-    // Nor could what has been compressed behind us be read.
+    // An answer that was compressed behind us could not be read.
     leaveUncompressed(req)
     rewriteAnswer(res, rewriting)
   }
 
   /**
-   * The request for a resource that a body is. In a batch it is the endpoint's: there is only one
-   * response to put bytes in.
+   * The request for a resource, if the body is one. A batch is left to the endpoint, as one
+   * response cannot carry bytes and other answers.
    */
   requestIn(body: unknown): ResourceMessage | undefined {
     return isObject(body) && body['method'] === 'resources/stream' && isRequest(body)
@@ -103,7 +103,8 @@ export class ResourceAnswers {
       envelope: envelopeOf(message),
       maxStreamSize: undefined
     }
-    // Before anything else: a client that is refused learns nothing, not even of a bad request.
+    // First of all, so that a client that is refused learns nothing, not even that its request is
+    // invalid.
     if (!(await this.service.admits(request, requester))) return
 
     const { uri } = paramsOf(message)

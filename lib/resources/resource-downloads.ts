@@ -1,4 +1,4 @@
-// Download URLs that are made out for resources, and the requests for them.
+// Gives out download URLs for resources, and answers the requests for them.
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { StreamFault } from '../protocol/errors.js'
 import { type Elsewhere, type Here, isKnown } from '../streams/directory.js'
@@ -22,7 +22,7 @@ import type { ResourceService } from './resource-service.js'
 import type { Source } from './resource-source.js'
 
 const DOWNLOAD_METHODS = 'GET, HEAD, OPTIONS'
-/** Of what JSON-RPC has its own errors for. */
+/** For errors that have a code of JSON-RPC and no status. */
 const NOT_FOUND: HttpRefusal = { status: 404, fault: 'resource-not-found' }
 
 export class ResourceDownloads {
@@ -37,7 +37,7 @@ export class ResourceDownloads {
     parts.sessionEnded.add((sessionId, owner) => this.tickets.endSession(sessionId, owner))
   }
 
-  /** [SEP-2532, download URL mode] Makes one out: the result that names it. */
+  /** [SEP-2532, download URL mode] Gives out a download URL. Returns the result that names it. */
   ticketFor(
     wanted: WantedResource,
     { uri, mimeType, size }: ResourceFacts,
@@ -53,7 +53,7 @@ export class ResourceDownloads {
     }
   }
 
-  /** The downloads that a request's URL names; none where there are no download URLs. */
+  /** The downloads that a request's URL names; none without `publicUrl`. */
   namesIn(req: IncomingMessage): readonly string[] {
     return this.#service.settings.publicUrl === undefined || req.method === 'OPTIONS'
       ? []
@@ -85,9 +85,9 @@ export class ResourceDownloads {
         return ended
       })
     const work = async (): Promise<void> => {
-      // A browser that follows a link has no credentials that the endpoint could judge by: its
-      // word is that on the request for the URL. A ticket of another wire ends with its session,
-      // which is all that its server has to say of it.
+      // A browser that follows a link has no credentials that the endpoint could check: the
+      // endpoint has admitted the request for the URL, which is enough. A ticket of another
+      // transport ends with its session there, so its server is not asked.
       const isAdmitted =
         wire !== undefined || cameByCookie || (await this.#service.admits(request, wanted))
       if (isAdmitted) await this.#service.open(request, wanted, send, wire?.ask)
@@ -99,7 +99,7 @@ export class ResourceDownloads {
   #refuseDownload(res: ServerResponse, failure: Failure | undefined): void {
     clearHead(res)
     if (failure === undefined) return this.#refuse(res, 500, 'resource-failed')
-    // An error of the endpoint's own: where there is no JSON-RPC, it is a refusal.
+    // An error of the endpoint: at a download URL, it is a refusal.
     if (!(failure instanceof ResourceError)) return answerError(res, null, failure, 403)
     const { status, fault, headers } = failure.refusal ?? NOT_FOUND
     this.#refuse(res, status, fault, headers)
@@ -123,7 +123,7 @@ export class ResourceDownloads {
  * A browser that follows a link can send no session: there its owner's cookie must do.
  */
 function mayDownload(context: RequestContext, ticket: Ticket): boolean {
-  // On a wire without an owner its id is enough, as with its streams.
+  // On a transport without an owner, the id is enough, as it is for streams.
   if (ticket.wire !== undefined && ticket.owner === '') return true
   if (!context.mayRead(one => one === ticket.owner)) return false
   const { session, owner, cameByCookie } = context

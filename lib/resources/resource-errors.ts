@@ -17,7 +17,7 @@ const RESOURCE_TOO_LARGE = -32004
 const INTERNAL_ERROR = -32603
 const RESOURCE_NOT_FOUND = -32002
 
-/** What HTTP says by its status. */
+/** What a client is told by an HTTP status. */
 export interface HttpRefusal {
   readonly status: number
   readonly fault: StreamFault
@@ -28,7 +28,10 @@ export interface HttpRefusal {
 export class ResourceError extends Error {
   readonly code: number
   readonly data: unknown
-  /** For what a POST is told by its status, too; all else is an answer of JSON-RPC. */
+  /**
+   * Set for errors that a POST is told by its status, too; all others are JSON-RPC errors with
+   * status 200.
+   */
   readonly refusal: HttpRefusal | undefined
 
   constructor(code: number, message: string, data?: unknown, refusal?: HttpRefusal) {
@@ -40,7 +43,7 @@ export class ResourceError extends Error {
   }
 }
 
-/** Why there are no bytes: for a reason of ours, or of the endpoint's own. */
+/** Why there are no bytes: an error of ours, or one of the endpoint. */
 export type Failure = ResourceError | EndpointError
 
 /** [2026-07-28] "Resource not found" became an invalid parameter. */
@@ -69,7 +72,7 @@ export function tooLarge(
   return new ResourceError(RESOURCE_TOO_LARGE, 'Resource too large', data)
 }
 
-/** Says nothing of what went wrong: that is for `onError`. */
+/** It has no details: only `onError` is told the cause. */
 export function internalError(uri: string | undefined): ResourceError {
   return new ResourceError(
     INTERNAL_ERROR,
@@ -78,20 +81,17 @@ export function internalError(uri: string | undefined): ResourceError {
   )
 }
 
-/**
- * All that there was to be had of a download URL has been delivered, or is on its way to somebody
- * else.
- */
+/** The resource of a download URL has been delivered, or a newer request gets it. */
 export function usedUp(): ResourceError {
   return refused({ status: 404, fault: 'download-unknown' })
 }
 
-/** The process is about to end: the same request may be made of another one. */
+/** The server is closing: the client may send the same request to another one. */
 export function closing(): ResourceError {
   return refused({ status: 503, fault: 'closing', headers: { Connection: 'close' } })
 }
 
-/** [RFC 9110, 13.1.1] The resource is another one than the client wants. */
+/** [RFC 9110, 13.1.1] The resource is not in the version that the client wants. */
 export function preconditionFailed(uri: string): ResourceError {
   return refused({ status: 412, fault: 'precondition-failed' }, { uri })
 }
@@ -106,7 +106,7 @@ function refused(refusal: HttpRefusal, data?: Record<string, unknown>): Resource
   return new ResourceError(STREAM_ERROR, faultMessage(fault), { ...data, reason: fault }, refusal)
 }
 
-/** Headers that are set for bytes, and do not belong to an answer without. */
+/** Headers that describe bytes. An answer without bytes must not have them. */
 const OF_BYTES = [
   ...['Content-Type', 'Content-Length', 'Content-Disposition', 'Content-Range', 'MCP-Resource-Uri'],
   ...['Accept-Ranges', 'ETag', 'Last-Modified']
@@ -132,7 +132,7 @@ export function answerJson(
   giveJson(res, status, body, { 'X-Content-Type-Options': 'nosniff', ...headers })
 }
 
-/** Takes back what was said of bytes that are not to come. */
+/** Removes the headers that describe bytes, as none will be sent. */
 export function clearHead(res: ServerResponse): void {
   for (const name of OF_BYTES) res.removeHeader(name)
 }

@@ -1,16 +1,16 @@
-// What the head of a response says of a resource: each header safe, whatever the resource says of
-// itself.
+// The headers of a response with a resource. Values from the application are checked or encoded, so
+// that none can break the head.
 import type { ServerResponse } from 'node:http'
 import { create as contentDisposition } from 'content-disposition'
 import mime from 'mime-types'
 import { isJsonType } from '../protocol/fields.js'
 
-/** A resource as its head shows it. */
+/** What the head says of a resource. */
 export interface ResourceFacts {
   readonly uri: string
   readonly mimeType: string
   readonly name: string | undefined
-  /** Bytes of the whole. */
+  /** Bytes of the whole resource; `undefined`: unknown. */
   readonly size: number | undefined
   /** With its quotes. */
   readonly etag: string | undefined
@@ -32,10 +32,13 @@ const LONGEST_NAME = 255
 // eslint-disable-next-line no-control-regex
 const UNSAFE_IN_NAME = /[\x00-\x1f\x7f-\x9f]|\p{Surrogate}/gu
 
-/** A media type that can stand in a head; of another, and of none, what the name's ending says. */
+/**
+ * The given media type, if it is valid. If none is given, the type that the extension of the name
+ * stands for. In all other cases `application/octet-stream`.
+ */
 export function mimeTypeOf(given: unknown, name: string | undefined): string {
   if (typeof given === 'string' && given.length < 256 && MEDIA_TYPE.test(given)) return given
-  // What is not a media type came from somewhere: it is not made better by guessing.
+  // The application has named a type, so the type is not guessed from the name.
   if (given !== undefined) return UNKNOWN_TYPE
   return (name !== undefined && mime.lookup(name)) || UNKNOWN_TYPE
 }
@@ -49,7 +52,8 @@ export function typeInAnswer(mimeType: string): string {
 }
 
 /**
- * A bare file name: of a path, its last part. `undefined` where nothing is left that could be one.
+ * A bare file name: the last part of a path, without unsafe characters. `undefined`: nothing is
+ * left that could be a name.
  */
 export function fileName(given: string): string | undefined {
   const name = given
@@ -68,14 +72,14 @@ export function nameInUri(uri: string): string | undefined {
   }
 }
 
-/** A validator with its quotes; `undefined` for one that can be none. */
+/** An entity tag with its quotes; `undefined`: the value cannot be one. */
 export function entityTag(given: unknown): string | undefined {
   if (typeof given !== 'string') return undefined
   if (ENTITY_TAG.test(given)) return given
   return BARE_TAG.test(given) && !given.startsWith('W/') ? `"${given}"` : undefined
 }
 
-/** A URI as a header can carry it: what is no visible ASCII is percent-encoded. */
+/** A URI in the form for a header: all but visible ASCII is percent-encoded. */
 export function headerUri(uri: string): string {
   return uri.replace(/[^\x21-\x7e]/gu, character =>
     /\p{Surrogate}/u.test(character) ? '%EF%BF%BD' : encodeURIComponent(character)
@@ -83,8 +87,8 @@ export function headerUri(uri: string): string {
 }
 
 /**
- * [SEP-2532, 3: required response headers] Sets the headers of all responses with bytes, and leaves
- * status and length open.
+ * [SEP-2532, 3: required response headers] Sets the headers of all responses with bytes. Status and
+ * length are the caller's.
  */
 export function setHead(res: ServerResponse, facts: ResourceFacts, contentType: string): void {
   res.setHeader('Content-Type', contentType)
@@ -97,8 +101,8 @@ export function setHead(res: ServerResponse, facts: ResourceFacts, contentType: 
 }
 
 /**
- * [RFC 6266, RFC 8187] With the name in quotes where it could do without, as SEP-2532 has it: some
- * parsers know no other form.
+ * [RFC 6266, RFC 8187] The name is always in quotes, as in SEP-2532, because some parsers know no
+ * other form.
  */
 function attachment(name: string | undefined): string {
   return contentDisposition(name, { type: 'attachment' }).replace(
@@ -107,7 +111,7 @@ function attachment(name: string | undefined): string {
   )
 }
 
-/** Nobody keeps it, and nobody takes it for anything else. */
+/** No cache may keep the response, and no browser may guess another type. */
 export function setProtection(res: ServerResponse): void {
   res.setHeader('Cache-Control', 'no-store')
   res.setHeader('X-Content-Type-Options', 'nosniff')

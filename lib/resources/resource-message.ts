@@ -3,7 +3,10 @@ import type { Message, RequestId } from '../protocol/json-rpc.js'
 import { invalidParams, notSupported, type ResourceError } from './resource-errors.js'
 import { headerUri } from './resource-head.js'
 
-/** Characters of a URI as a header has it: clients take heads of 16 KiB at most. */
+/**
+ * The most characters of a URI in its form for a header: Node's clients take heads of 16 KiB at
+ * most.
+ */
 const LONGEST_URI = 4096
 
 export type ResourceMessage = Message & { readonly id: RequestId }

@@ -15,10 +15,10 @@ import type { ReadHeader, Rewriting } from '../endpoint/rewrite-answer.js'
 import { invalidParams } from './resource-errors.js'
 import type { IsStreamable } from './resource-types.js'
 
-/** Characters of what a request says of its client: it is kept for as long as a download URL is. */
+/** The most characters that a request may say of its client: a download URL keeps them. */
 const LONGEST_ENVELOPE = 16 * 1024
 
-/** Bytes of an answer that are looked at for capabilities and list entries. */
+/** The most bytes of an answer in which capabilities and list entries are looked for. */
 const LONGEST_ANSWER = 16 * 1024 * 1024
 
 const LISTS: Readonly<Record<string, readonly [list: string, uri: string]>> = {
@@ -54,8 +54,8 @@ export function negotiationFor(
 }
 
 /**
- * A result as it speaks of streams, where it speaks of resources; what has not changed is shared.
- * `undefined`: nothing has.
+ * A result about resources with what streaming adds to it: the capability, or marks on list
+ * entries. Unchanged parts are shared with the original; `undefined`: nothing has changed.
  */
 export function speakingOfStreams(
   method: string,
@@ -82,7 +82,7 @@ export function declarationOf(
 /**
  * What a request of 2026-07-28 says of its client, for other requests in its name.
  *
- * @throws {ResourceError} where it says more than is worth keeping.
+ * @throws {ResourceError} if it is too long to be kept.
  */
 export function envelopeOf(message: Message): Envelope | undefined {
   const envelope = envelopeIn(metaOf(paramsOf(message)))
@@ -93,9 +93,9 @@ export function envelopeOf(message: Message): Envelope | undefined {
 }
 
 /**
- * The most that a client takes, of what it has declared; `undefined`: it has set no limit.
+ * The most bytes that a client takes, as it has declared; `undefined`: it has set no limit.
  *
- * @throws {ResourceError} for a limit that is none.
+ * @throws {ResourceError} if the limit is not a number, or below 0.
  */
 export function maxStreamSizeOf({ maxStreamSize }: ResourceStreaming): number | undefined {
   if (Number.isNaN(maxStreamSize))
@@ -107,7 +107,7 @@ function isShort(envelope: Envelope): boolean {
   try {
     return JSON.stringify(envelope).length <= LONGEST_ENVELOPE
   } catch {
-    return false // Nested too deeply to be written: what can be read is not always that shallow.
+    return false // Nested too deeply for `JSON.stringify`, although `JSON.parse` could read it.
   }
 }
 

@@ -5,7 +5,7 @@ import fresh from 'fresh'
 import parseRange from 'range-parser'
 import type { ResourceFacts } from './resource-head.js'
 
-/** What to answer. `end` is not included; without a known size it is `undefined`. */
+/** What to answer. `end` is the byte after the last one; `undefined`: the size is not known. */
 export type Part =
   | { readonly status: 200; readonly start: 0; readonly end: number | undefined }
   | { readonly status: 206; readonly start: number; readonly end: number }
@@ -16,7 +16,10 @@ export type Part =
 type Validators = Pick<ResourceFacts, 'etag' | 'lastModified'>
 type Sized = Validators & Pick<ResourceFacts, 'size'>
 
-/** A GET and a HEAD have conditions that a POST has not. */
+/**
+ * The part that a request asks for. Only GET and HEAD have `If-None-Match`, `If-Modified-Since` and
+ * `If-Unmodified-Since`.
+ */
 export function partOf(
   { method, headers }: Pick<IncomingMessage, 'method' | 'headers'>,
   facts: ResourceFacts
@@ -29,7 +32,8 @@ export function partOf(
   // [RFC 9110, 14.2] A HEAD has no ranges.
   const range = method === 'HEAD' ? undefined : freshRange(headers, facts)
   if (range === undefined || size === undefined || !acceptsRanges) return whole
-  // [RFC 9110, 14.2] What cannot be read, and more than one range, gets the whole.
+  // [RFC 9110, 14.2] An invalid range, and several that are not adjacent, are answered with the
+  // whole.
   const ranges = parseRange(size, range, { combine: true })
   if (ranges === -1) return { status: 416, size }
   const [only] = ranges === -2 ? [] : ranges
@@ -37,18 +41,16 @@ export function partOf(
   return { status: 206, start: only.start, end: only.end + 1 }
 }
 
-/**
- * The `Range` of a request, unless its `If-Range` says that the client has parts of something else.
- */
+/** The `Range` of a request, unless its `If-Range` names another version of the resource. */
 function freshRange(headers: IncomingHttpHeaders, facts: Sized): string | undefined {
   const { range, 'if-range': ifRange } = headers
   if (range === undefined || !/^ *bytes=/.test(range)) return undefined
   if (ifRange !== undefined && !matchesIfRange(String(ifRange), facts)) return undefined
-  // [RFC 9110, 14.1.2] More of the end than there is, is all of it; range-parser takes it for
-  // nothing.
+  // [RFC 9110, 14.1.2] A suffix longer than the resource means all of it; for range-parser it is
+  // not satisfiable.
   const [, last] = /^ *bytes= *-(\d+) *$/.exec(range) ?? []
   if (last === undefined || facts.size === undefined || Number(last) <= facts.size) return range
-  // Of nothing that is nothing, which no range can name.
+  // An empty resource has no byte that a range could name: it is sent as a whole.
   return facts.size === 0 ? undefined : 'bytes=0-'
 }
 
@@ -62,8 +64,8 @@ function matchesIfRange(ifRange: string, { etag, lastModified }: Validators): bo
 }
 
 /**
- * [RFC 9110, 13.1.2 and 13.1.3] Whatever else the request says: `fetch` adds `Cache-Control:
- * no-cache` to each with a condition, and that asks for nothing but this answer.
+ * [RFC 9110, 13.1.2 and 13.1.3] The request's `Cache-Control` is left out: `fetch` adds `no-cache`
+ * to each request with a condition, and with that `fresh` never says 304.
  */
 function isNotModified(
   { 'if-none-match': noneMatch, 'if-modified-since': since }: IncomingHttpHeaders,
@@ -86,13 +88,14 @@ function isPreconditionFailed(
     return match !== '*' && matches !== true
   }
   const since = isRead ? Date.parse(headers['if-unmodified-since'] ?? '') : NaN
-  // [RFC 9110, 13.1.4] What is no date is ignored, and so is the condition where no date is known.
+  // [RFC 9110, 13.1.4] An invalid date is ignored, and so is the condition if the resource has no
+  // date.
   return lastModified !== undefined && Date.parse(lastModified) > since
 }
 
 /**
- * The first byte that a request asks for, where it asks for one to the end; 0: from the start, or
- * something else.
+ * The first byte of the one range that a request asks for; 0 if it asks for none, for several, or
+ * for a suffix.
  */
 export function resumedFrom(range: string | undefined): number {
   const [, start = '0'] = /^ *bytes= *(\d{1,16})-[^,]*$/.exec(range ?? '') ?? []

@@ -1,4 +1,5 @@
-// One request for a resource: how long it may last, and what is to be let go when it is over.
+// One request for a resource: it ends when its client goes, when something takes too long, and when
+// the server closes.
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { Timer } from '../streams/timer.js'
 import { responseOnTurn } from '../endpoint/node-internals.js'
@@ -6,14 +7,14 @@ import { breakOff } from '../endpoint/reply.js'
 import { whenClosed } from '../endpoint/socket-closed.js'
 import { ClientGone } from './send-bytes.js'
 
-/** Who asks, as far as the request has told. */
+/** The client that asks, as far as the request tells. */
 export interface Requester {
   readonly owner: string
   readonly sessionId: string | undefined
   readonly revision: string | undefined
   /** The `_meta` in which a request of 2026-07-28 says who its client is. */
   readonly envelope: Record<string, unknown> | undefined
-  /** Bytes that the client takes; `undefined`: it has named no limit. */
+  /** The most bytes that the client takes; `undefined`: it has named no limit. */
   readonly maxStreamSize: number | undefined
 }
 
@@ -22,7 +23,7 @@ export interface WantedResource extends Requester {
   readonly uri: string
 }
 
-/** Work for a client, for no longer than the client is there. */
+/** Work for a client, which is aborted when the client goes. */
 export class Waiting {
   protected readonly controller = new AbortController()
 
@@ -36,8 +37,8 @@ export class Waiting {
   }
 
   /**
-   * Waits for something that others do, no longer than `timeout`, and no longer than the client.
-   * What comes too late is handed to `discard`.
+   * Waits for the work of other code: for `timeout` milliseconds at most (`null`: no limit), and no
+   * longer than the client is there. A result that comes too late is passed to `discard`.
    */
   async wait<T>(
     work: T | PromiseLike<T>,
@@ -59,7 +60,7 @@ export class Waiting {
     try {
       return await Promise.race([promise, given])
     } catch (error) {
-      // Nobody is there any more whom it could be told if that fails, too.
+      // The request has failed already, so a late failure is reported to nobody.
       promise.then(discard).catch(() => undefined)
       throw error
     } finally {
@@ -72,11 +73,11 @@ export class Waiting {
 export class ResourceRequest extends Waiting {
   readonly req: IncomingMessage
   readonly res: ServerResponse
-  /** Its response is ours: what goes wrong from now on breaks it. */
+  /** We have begun its response: if something fails after the head, it is broken off. */
   isSending = false
   readonly #unwatchSocket: () => void
   readonly #onClose = (): void => {
-    // A response closes when it has been given, too.
+    // A response also closes when it has been sent as a whole.
     if (!this.res.writableFinished) this.gone()
   }
 
@@ -90,8 +91,9 @@ export class ResourceRequest extends Waiting {
   }
 
   /**
-   * Resolves when no other response is in front of its own. With pipelined requests, a file that is
-   * opened earlier would be held for nothing, and a client that leaves would go unnoticed.
+   * Resolves when it is the turn of its response on the connection. With pipelined requests, a file
+   * that is opened earlier would be held open while it waits, and it would not be noticed when the
+   * client leaves.
    */
   async turn(): Promise<void> {
     const { req, res } = this
@@ -101,15 +103,15 @@ export class ResourceRequest extends Waiting {
     await this.wait(begins, null, () => undefined)
   }
 
-  /** Its answer has been given: what comes now is no news. */
+  /** It is over: what happens to its socket does not matter any more. */
   end(): void {
     this.res.off('close', this.#onClose)
     this.#unwatchSocket()
   }
 
   /**
-   * Ends it where it is. What it waits for fails with `reason`, which is its answer if its head has
-   * not left; else its client is told nothing but that.
+   * Ends it at once: what it waits for fails with `reason`. If its head has not been sent, that is
+   * its answer; else its response is broken off.
    */
   breakOff(reason: Error): void {
     this.controller.abort(reason)
@@ -118,8 +120,8 @@ export class ResourceRequest extends Waiting {
 }
 
 /**
- * What compresses, in front of us, would take the length away, and the ranges with it. It asks the
- * request when the head leaves.
+ * Keeps middleware in front of us from compressing the response, which would remove the length and
+ * the ranges. It reads this header of the request when the head is sent.
  */
 export function leaveUncompressed(req: IncomingMessage): void {
   delete req.headers['accept-encoding']

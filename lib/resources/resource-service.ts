@@ -1,5 +1,5 @@
-// Between a request for a resource and its bytes: may it have them, what are they, and are they
-// still on their way.
+// Serves requests for resources: asks the endpoint whether it admits the client, calls the
+// provider, sends the bytes, and ends what is under way when the server closes.
 import type { IncomingHttpHeaders } from 'node:http'
 import { EndpointError } from '../protocol/endpoint-error.js'
 import { withEnvelope } from '../protocol/envelope.js'
@@ -35,10 +35,13 @@ import {
 import { ClientGone } from './send-bytes.js'
 
 type AskEndpoint = ResourceContext['askEndpoint']
-/** What is done with a resource that is open: afterwards it is let go. */
+/** What is done with an open resource, which is closed afterwards. */
 type Use<T> = (source: Source) => T | Promise<T>
 
-/** Large pieces are faster; with many transfers at once the memory that they take counts more. */
+/**
+ * Bytes per piece of a file. Large pieces are faster; with many transfers at once they would take
+ * too much memory.
+ */
 const PIECE_SIZE = 256 * 1024
 const SMALL_PIECE_SIZE = 64 * 1024
 const FEW_TRANSFERS = 8
@@ -74,10 +77,11 @@ export class ResourceService {
   }
 
   /**
-   * Opens a resource for who has asked for it, and lets go of it after its use.
+   * Opens a resource for its requester, and closes it after use.
    *
-   * @param ask the server of the wire that its download URL was made out on, if it was on one.
-   * @throws {ResourceError} where there is none for it.
+   * @param ask asks the server of the transport on which the download URL was given out; absent if
+   * that was HTTP.
+   * @throws {ResourceError} if the requester cannot have the resource.
    */
   open<T>(
     request: ResourceRequest,
@@ -91,7 +95,7 @@ export class ResourceService {
     return this.#open(request, wanted, use, askEndpoint, request.req.headers)
   }
 
-  /** The same, for a client that has not come by HTTP. */
+  /** The same, for a client on another transport than HTTP. */
   openOnWire<T>(
     request: Waiting,
     wanted: WantedResource,
@@ -118,7 +122,7 @@ export class ResourceService {
       signal,
       askEndpoint
     }
-    // Called in a promise: what it throws at once is no different from what it throws later.
+    // Called inside a promise, so that what it throws at once is treated like a rejection.
     const opening = new Promise<OpenedResource>(resolve => resolve(open(uri, context)))
     const opened = await request.wait(opening, timeout, discardResource)
     if (opened === undefined || opened === null) throw notFound(uri, revision)
@@ -130,14 +134,14 @@ export class ResourceService {
     })
     if (source === undefined) throw notFound(uri, revision)
     try {
-      // Nothing interrupts the look at a file.
+      // Opening a file cannot be interrupted, so the client may have gone meanwhile.
       signal.throwIfAborted()
       const { size = 0 } = source.facts
       if (maxStreamSize !== undefined && size > maxStreamSize)
         throw tooLarge(uri, size, maxStreamSize)
       return await use(source)
     } finally {
-      // What is still being read from a file is waited for.
+      // A file closes only after the read that is under way.
       discardSource(source)
     }
   }
@@ -150,7 +154,7 @@ export class ResourceService {
     isDownload: boolean,
     onBegin?: Delivery['onBegin']
   ): Promise<void> {
-    // Somebody in front may have answered meanwhile.
+    // Earlier middleware may have answered meanwhile.
     if (!claim(request.res)) return
     await deliver(request, source, {
       limit: maxStreamSize,
@@ -162,9 +166,8 @@ export class ResourceService {
   }
 
   /**
-   * Does something for a request, and ends its response in the end, come what may. `answer` is told
-   * of what has gone wrong while there is still an answer to give; what is under way already is
-   * broken off.
+   * Does the work for a request. If it fails before the head is sent, `answer` is called with the
+   * failure, unless the client has gone; later, the response is broken off.
    */
   async serve(
     request: ResourceRequest,
@@ -187,7 +190,7 @@ export class ResourceService {
     }
   }
 
-  /** @throws {ResourceError} where the process is about to end. */
+  /** @throws {ResourceError} if the server is closing. */
   throwIfClosing(): void {
     if (this.#parts.isClosing) throw closing()
   }
@@ -201,13 +204,14 @@ export class ResourceService {
     return this.#idle.wait()
   }
 
-  /** Breaks off what is under way: a client that has had no byte yet is told why. */
+  /** Breaks off what is under way. A client that has not got the head yet is told why. */
   close(): void {
     for (const request of [...this.#requests]) request.breakOff(closing())
   }
 
   /**
-   * What a client is told of what has gone wrong; `undefined`: nothing, for that is for `onError`.
+   * The failure that a client is told; `undefined`: it is not told the cause. Then `onError` has
+   * been told, unless the client has gone.
    */
   failureOf(error: unknown): Failure | undefined {
     if (error instanceof ResourceError || EndpointError.is(error)) return error
@@ -227,7 +231,7 @@ export class ResourceService {
     answer: (failure: Failure | undefined) => void
   ): void {
     const { res, signal } = request
-    // What was broken off fails in many ways, for one reason.
+    // Work that was aborted fails in many ways; the cause is the reason of the abort.
     const error: unknown = signal.aborted ? signal.reason : thrown
     const failure = this.failureOf(error)
     if (res.headersSent) return void (request.isSending && breakOff(res))
@@ -236,7 +240,7 @@ export class ResourceService {
   }
 }
 
-/** Asks the server behind a wire, and says who the client is that it is asked for. */
+/** Asks the server behind a wire, with the `_meta` in which the client's request says who it is. */
 function inNameOf({ envelope }: Requester, ask: AskEndpoint): AskEndpoint {
   return envelope === undefined
     ? ask

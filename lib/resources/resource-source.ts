@@ -1,5 +1,4 @@
-// From what `open` has returned to something that bytes can be had from, with everything checked
-// that can be wrong with it.
+// Checks what `open` has returned, and makes a source of it, from which bytes can be read.
 import type { Stats } from 'node:fs'
 import type { FileHandle } from 'node:fs/promises'
 import { isAbsolute, resolve } from 'node:path'
@@ -21,17 +20,17 @@ export type Source =
       readonly discard: () => void
     }
 
-/** `end` is not included; `undefined`: to wherever it is. */
+/** Gives the bytes from `start` to before `end`; `undefined`: to an end that is not known. */
 export type ReadBytes = (
   start: number,
   end: number | undefined
 ) => ResourceBytes | Promise<ResourceBytes>
 
-/** Bytes that go to a socket in one piece. */
+/** The most bytes of a body in memory that are written to a socket in one piece. */
 const PIECE = 256 * 1024
 
 /**
- * `undefined`: there is no such file.
+ * Makes a source of a resource; `undefined`: its file does not exist.
  *
  * @throws {TypeError} that says what is wrong with the resource.
  */
@@ -56,14 +55,19 @@ export async function sourceOf(uri: string, resource: Resource): Promise<Source 
   return body instanceof Uint8Array ? bytesSource(uri, resource, body) : openSource(uri, resource)
 }
 
-/** What has been opened and will not be read. */
+/** Discards what `open` has returned and nobody will read. */
 export function discardResource(opened: unknown): void {
   if (isObject(opened)) discardBytes(opened['body'])
 }
 
-/** Bytes as a stream of Node's. Throws at what is none. */
+/**
+ * Bytes as a stream of Node.
+ *
+ * @throws {TypeError} if they are of another type, or have been read already.
+ */
 export function readableOf(bytes: unknown): Readable {
-  // One stream for several requests: to the second, its resource would seem to be empty.
+  // If an application returns one stream for several requests, its resource looks empty to the
+  // second one.
   if (isUsedUp(bytes))
     throw new TypeError('A stream of a resource has been read already: open one for each request')
   if (bytes instanceof Uint8Array) return Readable.from(piecesOf(bytes))
@@ -71,7 +75,7 @@ export function readableOf(bytes: unknown): Readable {
   if (isNodeStream(bytes)) {
     if (typeof bytes.destroy === 'function' && 'readableEnded' in bytes)
       return bytes as unknown as Readable
-    // A stream of the first days has neither a destroy nor a state.
+    // An old-style stream has neither `destroy` nor a state.
     return new Readable().wrap(bytes)
   }
   throw new TypeError(
@@ -79,7 +83,10 @@ export function readableOf(bytes: unknown): Readable {
   )
 }
 
-/** Never throws: a stream of the application's own making may do so when it is let go. */
+/**
+ * Discards bytes. Never throws, although a stream of the application may throw when it is
+ * destroyed.
+ */
 export function discardBytes(bytes: unknown): void {
   try {
     if (isWebStream(bytes)) {
@@ -89,14 +96,14 @@ export function discardBytes(bytes: unknown): void {
       bytes.destroy?.()
     }
   } catch {
-    // It was not to be read.
+    // Nothing was to be read from it.
   }
 }
 
-/** What has been opened and will not be sent. */
+/** Closes a source, whether it has been sent or not. */
 export function discardSource(source: Source): void {
   if (source.kind === 'bytes') source.discard()
-  // There is nothing that could be lost by a failure to close what was only to be read.
+  // A file that was only read loses nothing if it cannot be closed.
   else if (source.kind === 'file') source.handle.close().catch(() => undefined)
 }
 
@@ -120,7 +127,7 @@ async function fileSource(
   return { kind: 'file', handle, facts: { ...facts, etag: tag, lastModified } }
 }
 
-/** A strong validator from what a file system knows of a file: it changes with every write. */
+/** A strong validator from the size, time and inode of a file: it changes with every write. */
 function fileTag({ size, mtimeMs, ino }: Stats): string {
   return etag(`${size} ${mtimeMs} ${ino}`)
 }
@@ -147,7 +154,7 @@ function openSource(uri: string, resource: Resource): Source {
     kind: 'bytes',
     facts,
     read: (start, end) => {
-      // Of nothing there is no last byte to name.
+      // An empty resource has no last byte that `range` could be called with.
       if (size === 0 && body === undefined) return new Uint8Array(0)
       const isWhole = start === 0 && end === size
       if (range !== undefined && (body === undefined || !isWhole)) {
@@ -192,7 +199,10 @@ function* piecesOf(bytes: Uint8Array): Generator<Uint8Array> {
   for (let from = 0; from < bytes.length; from += PIECE) yield bytes.subarray(from, from + PIECE)
 }
 
-/** What has failed says so by itself. */
+/**
+ * Whether a stream has been read already. One that has failed does not count: it reports its own
+ * error.
+ */
 function isUsedUp(bytes: unknown): boolean {
   if (isNodeStream(bytes)) return (bytes as Readable).readableEnded
   if (!isWebStream(bytes)) return false

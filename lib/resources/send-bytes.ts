@@ -1,5 +1,5 @@
-// From a source to a response: counted, with back-pressure, and never ended as if it were whole
-// when it is not.
+// Sends a source to a response, with back-pressure. The bytes are counted, so that a response that
+// is not whole never looks whole.
 import type { ServerResponse } from 'node:http'
 import type { Readable } from 'node:stream'
 import { Timer } from '../streams/timer.js'
@@ -9,32 +9,32 @@ import { isWritable } from '../endpoint/reply.js'
 export interface Shipment {
   /** Bytes that the head has promised. */
   readonly size: number | undefined
-  /** Bytes that the client takes, where their number is not known beforehand. */
+  /** The most bytes that the client takes, if the size is not known beforehand. */
   readonly limit: number | undefined
   /**
-   * What to reject with where there are more than the limit before the first byte has left, while
-   * that can still be told.
+   * Makes the error for a source that exceeds `limit`. Used before the head is sent only; later,
+   * the client could not be told.
    */
   readonly tooLarge: () => Error
-  /** Milliseconds for which nothing may happen. */
+  /** Milliseconds without progress after which the transfer fails; `null`: no limit. */
   readonly timeout: number | null
-  /** Stops it, as long as the head has not left: its reason is what to reject with. */
+  /** Stops the transfer before the head is sent; the promise then rejects with its reason. */
   readonly signal: AbortSignal
-  /** Sets the head, before the first byte. What goes wrong before it can still be told. */
+  /** Writes the head, before the first byte. Until then the client can be told of an error. */
   readonly begin: () => void
   /** Bytes have been handed to the socket. */
   readonly onBytes: (count: number) => void
-  /** A piece has been taken by the system: its memory may be used again. */
+  /** The operating system has taken a piece: its memory may be used again. */
   readonly onTaken?: ((piece: Uint8Array) => void) | undefined
 }
 
-/** The client has gone, or takes nothing any more: nobody's fault that could be told to anybody. */
+/** The client has gone, or takes nothing any more. It is not reported to `onError`. */
 export class ClientGone extends Error {}
 
 /**
- * Resolves when the last byte has been handed to the system; rejects when source or client fail.
- * The source is destroyed either way. The response is for the caller to destroy: before its head
- * there is still an answer to give.
+ * Resolves when the last byte has been handed to the operating system; rejects when the source or
+ * the client fails. The source is destroyed in both cases. The caller has to end a response that
+ * has failed: before its head is sent, an error can still be answered.
  */
 export function sendBytes(
   source: Readable,
@@ -55,11 +55,14 @@ class Transfer {
   #sent = 0
   #hasBegun = false
   #isOver = false
-  /** The source has ended: what is left is the client's to take. */
+  /** The source has ended: only the client is waited for now. */
   #hasEnded = false
-  /** The last bytes that were promised, until it is certain that they are the last. */
+  /**
+   * The last bytes of the promised size. They are held back until the source ends: if it gives
+   * more, the response must not look whole.
+   */
   #held: Uint8Array | undefined
-  /** Bytes that the client had yet to take when that was looked at last. */
+  /** Bytes that the client had not taken at the last look. */
   #pending = 0
   readonly #silence = new Timer(() => this.#timedOut())
 
@@ -80,7 +83,7 @@ class Transfer {
   start(): void {
     const source = this.#source
     const res = this.#res
-    // Stays: a source that fails when it is over must not take the process with it.
+    // Never removed: a source that fails after the transfer would end the process.
     source.on('error', error => this.#settle(error))
     source.on('close', this.#onSourceClosed)
     res.on('close', this.#onClosed)
@@ -97,7 +100,7 @@ class Transfer {
     if (source.destroyed) return this.#onSourceClosed()
     source.on('end', this.#onEnd)
     source.on('data', this.#onData)
-    // One that was paused before would stay so.
+    // A source that was paused before does not flow by itself.
     source.resume()
   }
 
@@ -135,13 +138,13 @@ class Transfer {
     return hasRoom
   }
 
-  /** Somebody in front of us has ended the response before its time. */
+  /** Whether the transfer is over, as it is if earlier middleware has ended the response. */
   #hasLost(): boolean {
     if (!isWritable(this.#res)) this.#settle(new ClientGone())
     return this.#isOver
   }
 
-  /** `false`: the head could not be sent. */
+  /** Writes the head once. `false`: it could not be written. */
   #begin(): boolean {
     if (this.#hasBegun) return true
     this.#hasBegun = true
@@ -204,7 +207,7 @@ class Transfer {
     const isClients = this.#hasEnded || this.#res.writableNeedDrain
     if (!isClients) return this.#settle(new Error('The source has given nothing for too long'))
     const pending = this.#notTaken()
-    // However large a piece is: a client that takes some of it is there.
+    // A client that has taken some of a piece is still there, however large the piece is.
     if (pending >= this.#pending) return this.#settle(new ClientGone())
     this.#pending = pending
     this.#silence.refresh()

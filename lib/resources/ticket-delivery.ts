@@ -1,13 +1,13 @@
-// What has been delivered of a download URL's resource: the whole of it once, in as many parts as
-// cuts make necessary.
+// Tracks what has been delivered of a download URL's resource. A client may get the whole of it
+// once, in as many parts as cuts make necessary.
 import { now } from '../protocol/clock.js'
 
 /** Bytes of a resource that are on their way to a client. */
 export interface Delivered {
   readonly from: number
-  /** The byte behind the last that has left. It counts up. */
+  /** The byte after the last one that has been sent. It grows during the transfer. */
   readonly to: number
-  /** The byte behind the last that was asked for; `Infinity` where the size is not known. */
+  /** The byte after the last one that was asked for; `Infinity` if the size is not known. */
   readonly end: number
 }
 
@@ -19,32 +19,35 @@ interface Running {
 type Span = readonly [from: number, to: number]
 
 /**
- * Milliseconds after a complete delivery in which its tail may be asked for again. What the kernel
- * has taken has not arrived: a wire that is cut now is only found out by the client.
+ * Milliseconds after a complete delivery in which its tail may be asked for again. What the
+ * operating system has taken may still be lost, and only the client can notice that.
  */
 const TAIL_GRACE = 10_000
 /**
- * Requests for a tail, one after another, that do not begin behind the one before: then nothing of
- * it arrives.
+ * How often the tail may be asked for from the same byte. After that, it seems that nothing
+ * arrives.
  */
 const MOST_TAILS = 5
-/** Deliveries that may be broken off without a sign that anything of them has arrived. */
+/**
+ * How often parts may be asked for again from their first byte, so that nothing shows that any of
+ * them has arrived.
+ */
 const MOST_RESTARTS = 10
 /**
- * The part of the whole that may be delivered twice, for clients that ask for ranges as they need
+ * The share of the whole that may be delivered twice, for clients that ask for ranges as they need
  * them.
  */
 const REPEATS = 1 / 2
-/**
- * Spans apart from each other that are followed; what would be one more counts as not delivered.
- */
+/** The most separate spans that are tracked; what would be one more counts as not delivered. */
 const MOST_SPANS = 100
 
 export class TicketDelivery {
   readonly #running = new Set<Running>()
-  /** Parts that were broken off: what the client has of them shows when it asks for more. */
+  /**
+   * Parts that were broken off. How much of them has arrived shows when the client asks for more.
+   */
   #broken: Delivered[] = []
-  /** What the client has, as far as is known: in order, and apart. */
+  /** What the client has, as far as is known: spans in order, with gaps between them. */
   #given: readonly Span[] = []
   #repeated = 0
   #restarts = 0
@@ -52,7 +55,7 @@ export class TicketDelivery {
   /** Where the last request for the tail began, and how many began there. */
   #tail = { from: 0, times: 0 }
 
-  /** Whether there is nothing to be had any more for a request that begins with this byte. */
+  /** Whether a request that begins with this byte gets nothing any more. */
   isOver(from: number): boolean {
     if (this.#usedAt === undefined) return false
     return from === 0 || from < this.#tail.from || now() > this.#usedAt + TAIL_GRACE
@@ -60,8 +63,9 @@ export class TicketDelivery {
 
   /**
    * Begins to deliver a part, and breaks off what is under way of the same bytes: the newest
-   * request wins, for the wire of an older one may be dead. `undefined`: all of it has been
-   * delivered. Else what to call when the response is over.
+   * request wins, because the connection of an older one may be dead. Returns what to call when the
+   * response is over; `undefined`: the part is refused, as it has been delivered, or asked for too
+   * often.
    */
   begin(
     part: Delivered,
@@ -81,7 +85,7 @@ export class TicketDelivery {
     const running = { part, breakOff }
     this.#running.add(running)
     return isWhole => {
-      // One that was taken over has been accounted for.
+      // One that a newer request has taken over was dealt with then.
       if (!this.#running.delete(running)) return
       if (isWhole) this.#finish(part, size)
       else this.#broken = [...this.#broken, part].slice(-MOST_SPANS)
@@ -94,7 +98,7 @@ export class TicketDelivery {
     unsure: readonly Delivered[]
   ): boolean {
     if (this.#usedAt !== undefined) return this.#admitTail(from)
-    // A client that goes on behind the beginning of a part has what lies between.
+    // A client that goes on inside a part has what comes before in it.
     const arrived = unsure.filter(part => part.from < from && from <= part.to)
     const isRestart = unsure.some(part => part.from >= from && part.from < end)
     if (isRestart && this.#restarts >= MOST_RESTARTS) return false
@@ -129,7 +133,7 @@ export class TicketDelivery {
     if (size === undefined || size === 0 || (first?.[0] === 0 && first[1] === size)) this.#use()
   }
 
-  /** However the client asks, what is kept and looked through stays short. */
+  /** Keeps the list short, whatever the client asks for. */
   #follow(given: readonly Span[]): void {
     if (given.length <= MOST_SPANS) this.#given = given
   }

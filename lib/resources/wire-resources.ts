@@ -16,7 +16,7 @@ import {
 import { Waiting } from './resource-request.js'
 import type { ResourceService } from './resource-service.js'
 
-/** `undefined`: without a public URL there are no downloads. */
+/** `undefined`: there are no downloads without `publicUrl`. */
 export function resourcesOnWires(
   service: ResourceService,
   downloads: ResourceDownloads
