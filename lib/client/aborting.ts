@@ -1,17 +1,23 @@
-// Signals of callers, which may last as long as their process: what is done when one aborts, and
-// what no longer needs to be.
+// Listening to the signals of callers. A signal may live as long as the process, so no listener may
+// stay on it that is not needed any more.
 
 export type Signal = AbortSignal | null | undefined
 
-/** Calls `listener` when a signal aborts, at once where it has, until the result is called. */
+/**
+ * Calls `listener` when a signal aborts, or at once if it has aborted. Returns a function that
+ * removes the listener.
+ */
 export function onAbort(signal: Signal, listener: () => void): () => void {
   if (signal?.aborted) listener()
-  // What is no signal is for the function that it was meant for to complain about.
+  // A value that is not a signal is ignored here: the `fetch` that it is passed to rejects it.
   else signal?.addEventListener?.('abort', listener)
   return () => signal?.removeEventListener?.('abort', listener)
 }
 
-/** Aborts a controller of our own when a signal aborts; until that has aborted, or `release`. */
+/**
+ * Aborts a controller when a signal aborts. It stops listening to the signal when the controller
+ * has aborted, or when `release` is called.
+ */
 export function abortWith(
   signal: Signal,
   controller = new AbortController()
@@ -22,8 +28,9 @@ export function abortWith(
 }
 
 /**
- * Resolves and rejects as `work` does, or rejects with the signal's reason as soon as that aborts:
- * not everything that is given a signal listens to it. What comes then is for `discard`.
+ * Settles as `work` does, or rejects with the signal's reason as soon as the signal aborts: a
+ * `fetch` of the caller's may ignore its signal. If `work` resolves after that, `discard` gets the
+ * value.
  */
 export function untilAborted<T>(
   signal: Signal,

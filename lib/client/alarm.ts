@@ -1,15 +1,15 @@
-// A timer for what is expected of the network. Where it comes late, the process was asleep, and has
-// not read yet what came meanwhile.
+// A timer for data that is expected from the network. If it fires late, the process was asleep or
+// blocked, and has not yet read what has arrived meanwhile.
 import { LONGEST_TIMEOUT, now } from '../protocol/clock.js'
 
-/** Milliseconds beyond which a timer has not merely waited for a busy process. */
+/** Milliseconds of delay up to which a timer counts as on time: a busy process delays it, too. */
 const LATE = 500
-/** Milliseconds for reading what lies in a socket. */
+/** Milliseconds that a process gets after a sleep to read what its sockets have received. */
 const LAST_LOOK = 1000
 
 /**
- * Calls `ring` after so many milliseconds, at the latest when the process has had time to read
- * since. Returns what stops it.
+ * Calls `ring` after `delay` milliseconds; after a sleep of the process only when it has had time
+ * to read from its sockets. Returns a function that stops the timer.
  */
 export function alarm(delay: number, ring: () => void): () => void {
   let timer: ReturnType<typeof setTimeout>

@@ -31,8 +31,9 @@ export function noteRequest(call: Call, id: RequestId): void {
 }
 
 /**
- * Takes the answers of a POST to the calls whose streams have asked for them. `false`: some are not
- * for those; they go to the server as they are.
+ * Keeps the answers in a POST for the calls whose streams have asked for them. Returns `false` if
+ * the POST has to go to the server as it is: it has other messages, too, or a call does not hand
+ * off.
  */
 export function keepAnswers(
   calls: Iterable<Call>,
@@ -45,8 +46,8 @@ export function keepAnswers(
     const asking = [...calls].filter(
       call => isResponse(message) && call.scope === scope && call.asked.has(message.id)
     )
-    // Without a session, each call may have ids of its own: the first that has asked is
-    // answered first.
+    // Without a session, the server may use the same id in several calls: the call that asked first
+    // gets the first answer.
     const call =
       asking.find(({ asked }) => asked.get(message.id as RequestId) === undefined) ?? asking[0]
     if (call !== undefined) kept.set(written, call)
@@ -54,8 +55,8 @@ export function keepAnswers(
   const isKept = kept.size > 0 && messages.every(written => kept.get(written)?.handsOff)
   for (const [written, call] of kept) {
     const id = written.message.id as RequestId
-    // One that has not said what it does with an answer may ask for it at the end of its turn all
-    // the same.
+    // A server that has not said whether it hands off may still ask for the answer at the end of
+    // its turn, so the answer is kept even if it is sent at once.
     if (isKept || !call.server.isOurs) call.asked.set(id, written)
     else call.asked.delete(id)
     if (!isKept) call.answeredItselfAt = now()
@@ -66,18 +67,19 @@ export function keepAnswers(
 }
 
 /**
- * Milliseconds that a server has for ending its turn, from its last request on. One that takes
- * longer waits for answers as servers always did.
+ * Milliseconds that a server has for ending its turn, counted from its last request. A server that
+ * takes longer is taken for one that does not hand off.
  */
 const TURN_PATIENCE = 5000
 /**
- * Milliseconds until it is looked at again, where there is no connection: its turn may have ended.
+ * Milliseconds until the next check if the stream has no connection at the moment: the connection
+ * may have ended because the turn has.
  */
 const RECONNECTING = 1000
 
 /**
- * Sends what is kept straight to a server that does not end its turn, and all other answers from
- * then on.
+ * Waits for the server to end its turn. If it does not do so in time, the kept answers are sent to
+ * it at once, and so are all later ones.
  */
 function waitForTurn(call: Call): void {
   const look = (): void => {
@@ -100,12 +102,15 @@ function sendStraight(call: Call, answer: WrittenMessage | undefined): void {
   call.send(answer).catch(() => undefined)
 }
 
-/** Milliseconds after which a server that waits for answers hears from us, at the latest. */
+/**
+ * Milliseconds after which a server that waits for answers gets a request at the latest, so that it
+ * does not abandon the stream.
+ */
 const SIGN_OF_LIFE = 45_000
 
 /**
- * All answers to what a stream has asked; `undefined` where there are none to give, or some are
- * missing still when the server has to hear from us.
+ * Waits for the answers to all open requests of a stream, and returns them. `undefined`: there is
+ * no open request, or some answers are still missing and it is time for a sign of life.
  */
 export async function answersOf(
   call: Call,
@@ -116,7 +121,7 @@ export async function answersOf(
   const isComplete = (): boolean => !answers().includes(undefined)
   const enough = new AbortController()
   call.onAnswer = () => {
-    // Also where nothing is left to wait for.
+    // `isComplete` is also true if no request is open any more.
     if (isComplete() || signal.aborted) enough.abort()
   }
   call.onAnswer()

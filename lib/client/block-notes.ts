@@ -1,20 +1,20 @@
-// What stands in whole blocks, as far as it matters to a client that may have to come back.
+// Reads from whole blocks what a client needs to know to resume the stream.
 import { mayConcernRequests, type Message, messagesOf } from '../protocol/json-rpc.js'
 import { dataOf, fieldOf } from '../protocol/sse-fields.js'
 import { readWholeBlocks } from '../protocol/whole-blocks.js'
 
 export interface BlockNotes {
-  /** The last event id; '' takes back an earlier one. */
+  /** The last event id. An empty one resets the id (WHATWG 9.2.6). */
   id?: string
-  /** The last reconnection time. */
+  /** The last reconnection time, in milliseconds. */
   retry?: number
-  /** There is an event with a message, and not only one that brings its id. */
+  /** Whether an event has data; a primer has only an id. */
   hasData: boolean
-  /** Those that answer a request, make one, or take one back; others may be among them. */
+  /** All responses, requests and cancellations; other messages may be among them. */
   readonly messages: Message[]
 }
 
-/** Reads whole blocks, as they came. */
+/** Reads whole blocks, with the line ends that they were received with. */
 export function notesOf(blocks: Uint8Array): BlockNotes {
   const notes: BlockNotes = { hasData: false, messages: [] }
   readWholeBlocks(blocks, (bytes, from, to, fields) => {
@@ -35,6 +35,6 @@ function noteMessages(data: string, { messages }: BlockNotes): void {
   try {
     for (const message of messagesOf(JSON.parse(data))) messages.push(message)
   } catch {
-    // Not JSON: it is the reader's to complain about.
+    // Not JSON: the client that reads the body reports it.
   }
 }

@@ -1,5 +1,5 @@
-// The connections of one body, one after the other: when the next is opened, and what the server
-// means by an answer that is no event stream.
+// The connections of one body, one after the other: when the next one is opened, and what follows
+// from a response that is not an event stream.
 import { now } from '../protocol/clock.js'
 import type { RequestId } from '../protocol/json-rpc.js'
 import type { WrittenMessage } from '../protocol/json-splice.js'
@@ -18,11 +18,12 @@ import {
 } from './stream-request.js'
 
 /**
- * Milliseconds for which answers that go straight to the server may be on their way: as long as it
- * gives its endpoint for each.
+ * Milliseconds for which a 204 may mean that answers are still on their way to the server, after
+ * they were sent at once. The middleware gives its endpoint the same time to take an answer.
  */
 const PATIENCE_WITH_ANSWERS = 30_000
 
+/** The errors for statuses; any other status is `refused`. */
 const CODES: Partial<Record<number, ResumptionErrorCode>> = {
   204: 'no-response',
   401: 'unauthorized',
@@ -30,14 +31,15 @@ const CODES: Partial<Record<number, ResumptionErrorCode>> = {
   410: 'events-evicted'
 }
 
-/** What the attempts at one connection have brought so far. */
+/** What is known from the attempts to open one connection. */
 interface Attempts {
-  /** Milliseconds that the last refusal has asked for. */
+  /** The `Retry-After` of the last response, in milliseconds. */
   retryAfter?: number | undefined
-  /** The next one follows at once, and does not count. */
+  /** The next attempt is made at once, and not counted. */
   isDue?: boolean
+  /** There was a 401 already. */
   isUnauthorized?: boolean
-  /** The server has said that it waits for our answers. */
+  /** The server has ended its turn: it waits for the client's answers. */
   isOurTurn?: boolean
 }
 
@@ -45,17 +47,18 @@ export class BodyConnections {
   #url: string
   #current: AbortController | undefined
   #openedAt = now()
-  /** How the last one was lost. */
+  /** How the last connection was lost. */
   #reason: ReconnectReason = 'end'
   #cause: unknown
   /**
-   * Without an id a client gets its whole turn, and then 204, even where the wire lost the turn:
-   * the next one has it again.
+   * The number of 204s since the last connection to a client without an event id. The server sends
+   * such a client the whole turn, and then a 204. If the network lost that turn, the next request
+   * gets it again, so the first 204 does not count.
    */
   #turnsOver = 0
   readonly #call: Call
   readonly #received: ReceivedBlocks
-  /** Aborts when nothing more is handed up. */
+  /** Aborts when the body is over. */
   readonly #over: AbortSignal
 
   constructor(streamUrl: string, call: Call, received: ReceivedBlocks, over: AbortSignal) {
@@ -66,17 +69,18 @@ export class BodyConnections {
   }
 
   /**
-   * Opens the next one; `undefined` where the server says that there is nothing more.
+   * Opens the next connection; `undefined` if the server says that the stream is complete.
    *
-   * @throws {ResumptionError} where the stream cannot go on.
+   * @throws {ResumptionError} if the stream cannot go on.
    */
   async next(): Promise<ReadableStreamDefaultReader<Uint8Array> | undefined> {
     const attempts: Attempts = {}
     for (;;) {
       await this.#wait(attempts)
-      // Where they take long, it hears from us all the same, and may have something to say by then.
+      // If an answer takes long, the next request has none, as a sign of life; the server may have
+      // something new by then.
       const answers = attempts.isOurTurn ? await answersOf(this.#call, this.#over) : undefined
-      // A server whose turn it never is again answers 204 without end.
+      // Without this check, a call that is over would keep asking a server that always answers 204.
       this.#over.throwIfAborted()
       try {
         const response = await this.#request(answers)
@@ -103,7 +107,7 @@ export class BodyConnections {
     this.#current?.abort()
   }
 
-  /** Tells the server that nobody wants the rest. */
+  /** Tells the server that the stream is not wanted any more. */
   cancelStream(): void {
     cancelStream(this.#url, this.#call)
   }
@@ -146,30 +150,32 @@ export class BodyConnections {
   }
 
   /**
-   * The server has given no event stream: says what the next attempt is to be.
+   * The response is not an event stream: decides how the next attempt is made.
    *
-   * @throws {ResumptionError} where there is to be none.
+   * @throws {ResumptionError} if there must not be another one.
    */
   #refused(response: Response, attempts: Attempts, hadAnswers: boolean): void {
     const call = this.#call
     const { status } = response
     if (status === 204 && !hadAnswers && call.asked.size > 0) {
-      // Whatever it has said of that, or a proxy has kept from us: this is how it takes them.
+      // A 204 while requests are open: the server hands off, even if its `Preference-Applied` did
+      // not say so, or a proxy has removed it.
       call.server.handsOff = call.handsOff = attempts.isOurTurn = attempts.isDue = true
       call.stopWaiting?.()
-      // It waits for us, and not we for it, for as long as that takes.
+      // The server waits for the client, so these attempts are not counted.
       this.#received.attempt = 0
       return
     }
     this.lost('status', new Error(`HTTP ${status}`))
     attempts.retryAfter = retryAfterOf(response)
     if (status === 401 && !attempts.isUnauthorized) {
-      // Once more, with headers made afresh: the token may just have been renewed.
+      // Once more, with new headers: the token may have been renewed since.
       attempts.isUnauthorized = true
       attempts.retryAfter = 0
       return
     }
-    // Without an event stream: browsers take a head that was cut off for the whole of it.
+    // A 200 without an event stream: over plain HTTP, browsers take a head that was cut off for a
+    // whole one.
     if (isPassing(status) || status === 200) return
     if (status === 204 && this.#mayMeanMore()) return
     throw this.failure(CODES[status] ?? 'refused')
@@ -177,7 +183,7 @@ export class BodyConnections {
 
   /** Whether a 204 may mean something else than that there is nothing more. */
   #mayMeanMore(): boolean {
-    // The server waits for answers that are on their way to it.
+    // The server still waits for answers that were sent to its endpoint.
     if (now() - (this.#call.answeredItselfAt ?? 0) < PATIENCE_WITH_ANSWERS) return true
     return this.#received.lastEventId === undefined && this.#turnsOver++ === 0
   }

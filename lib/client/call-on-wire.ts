@@ -1,15 +1,15 @@
-// What the official client does not let one request decide: a header of its own, and the token that
-// its progress is reported with.
+// Sets what the official client does not let its caller set for one request: a header, and the
+// progress token.
 
 /** A transport of the official SDK, as far as it matters here. */
 interface Transport {
   send(message: unknown, options?: unknown): Promise<void>
   onmessage?: ((message: never, extra?: never) => void) | undefined
-  /** Version 2: it takes headers with each message. */
+  /** Version 2: it takes headers for each message. */
   readonly hasPerRequestStream?: unknown
-  /** Those of HTTP have it. */
+  /** Transports for HTTP have it. */
   readonly terminateSession?: unknown
-  /** Version 1: what it makes its requests with. */
+  /** Version 1: the fetch of its requests. */
   _fetch?: typeof fetch | undefined
 }
 
@@ -18,20 +18,20 @@ interface SentMessage {
 }
 
 /**
- * Names the call in `_meta` of its requests. A symbol is copied along with the members, and never
- * written as JSON.
+ * The key under which `_meta` of a request holds its call. The SDK copies a symbol with the other
+ * members, and `JSON.stringify` leaves it out.
  */
 const CALL = Symbol('express-mcp-streams/call')
 
 /**
- * How a call can ask: in the head, given with the request or set below the transport; or in
- * `_meta`, where there are no heads.
+ * How a call can ask for tokens: by a header that is given with the request (`header`) or added by
+ * the transport's fetch (`fetch`), or in `_meta` on wires without headers.
  */
 export type Asking = 'header' | 'fetch' | 'meta'
 
 /**
- * A call, as its requests go out one after the other: all but the resume token stays as it was in
- * the first of them.
+ * One call and its requests, one after the other. The requests must be the same but for the resume
+ * token.
  */
 export class CallOnWire {
   readonly prefer: string
@@ -43,14 +43,14 @@ export class CallOnWire {
     this.prefer = prefer
   }
 
-  /** What `_meta` of a request has besides its members, so that it is known on the wire. */
+  /** What is added to `_meta` of a request, so that its call is found when it is sent. */
   get mark(): object {
     return { [CALL]: this }
   }
 
   /**
-   * A request as it goes out: its progress token is that of the first one, and a `_meta` that says
-   * nothing is left out.
+   * A request as it is sent: with the progress token of the first request, and without an empty
+   * `_meta`.
    */
   outgoing(message: SentMessage): SentMessage {
     const { _meta, ...params } = message.params ?? {}
@@ -64,7 +64,7 @@ export class CallOnWire {
     return Object.keys(params).length > 0 ? { ...others, params } : others
   }
 
-  /** A message as the client expects it: progress by the token of the request that is open. */
+  /** A message as the client expects it: progress has the token of the latest request. */
   incoming<T>(message: T): T {
     const { method, params } = Object(message) as {
       method?: unknown
@@ -78,19 +78,19 @@ export class CallOnWire {
   }
 }
 
-/** How the calls of a client can ask. */
+/** How the calls of a client can ask for tokens. */
 export function askingOf(client: object): Asking {
   const transport = transportOf(client)
   if (transport?.hasPerRequestStream === true) return 'header'
   return typeof transport?.terminateSession === 'function' ? 'fetch' : 'meta'
 }
 
-/** Whether the requests of a client's calls can be told on its wire. */
+/** Whether a client has a transport that `watchRequest` can change. */
 export function hasWire(client: object): boolean {
   return transportOf(client) !== undefined
 }
 
-/** Looks after a request of a call on the client's wire; what it returns ends that. */
+/** Changes the messages of a call on the client's transport, until the result is called. */
 export function watchRequest(client: object, call: CallOnWire): () => void {
   const transport = transportOf(client)
   if (transport === undefined) return () => undefined
@@ -106,11 +106,11 @@ function transportOf(client: object): Transport | undefined {
 
 const WIRES = new WeakMap<Transport, Wire>()
 
-/** A transport while calls have a request open on it. Between them it is as it was. */
+/** A transport on which calls have open requests. Without such a request, it is not changed. */
 class Wire {
   readonly #transport: Transport
   readonly #open = new Set<CallOnWire>()
-  /** The bodies whose requests ask in their heads, and what they say there. */
+  /** The `Prefer` header of each request, by its body. */
   readonly #bodies = new Map<string, string>()
   #restore: () => void = () => undefined
 
@@ -167,8 +167,8 @@ function preferring(init: RequestInit | undefined, prefer: string): Headers {
 }
 
 /**
- * Puts a function of ours in the place of a member, and gives it back unless somebody else has
- * taken it since.
+ * Replaces a function of a transport. The result restores it, unless somebody else has replaced it
+ * since.
  */
 function wrap<K extends 'send' | 'onmessage' | '_fetch'>(
   transport: Transport,

@@ -21,8 +21,8 @@ export interface ResumableRequest {
  */
 export interface CallResumableOptions {
   /**
-   * Hears each part of the result that comes before the last one, which is what the call returns.
-   * It is waited for; what it throws, or rejects with, ends the call. Default: nobody.
+   * Called with each part of the result but the last, which is what the call returns. It is
+   * awaited; if it throws or rejects, the call ends with that error. Default: none.
    */
   readonly onPartial?: ((result: ResumableResult) => unknown) | undefined
   /**
@@ -37,7 +37,7 @@ export interface CallResumableOptions {
    * seconds more than that.
    */
   readonly timeout?: number | undefined
-  /** After this many requests in a row without an answer, the call is given up. Default: 5. */
+  /** After more than this many requests in a row without an answer, the call fails. Default: 5. */
   readonly maxRetries?: number | undefined
   /**
    * A schema for each result, as `client.request` takes it. Parts must pass it, too. Default: none,
@@ -52,12 +52,13 @@ interface Sender {
 }
 type Meta = Readonly<Record<string, unknown>>
 
-/** Milliseconds that an answer may take on the way, beyond the time for which it was waited for. */
+/** Milliseconds that an answer may take beyond `wait`, for the way through the network. */
 const ON_THE_WAY = 10_000
+/** Milliseconds until a failed request is repeated; twice as many with each failure in a row. */
 const SHORTEST_PAUSE = 250
 /**
- * Milliseconds from one request to the next, where the server answers at once; twice as many with
- * each answer in a row that is empty.
+ * Milliseconds from one request to the next at least; twice as many with each empty answer in a
+ * row.
  */
 const LEAST_INTERVAL = 50
 const LONGEST_INTERVAL = 1000
@@ -107,7 +108,7 @@ export async function callResumable(
     const asking = askingOf(client)
     const _meta = {
       ...(params?.['_meta'] as Meta | undefined),
-      // What the head cannot say where there is none.
+      // On wires without headers.
       ...(asking === 'meta' && { [WAIT]: wait ?? null }),
       ...(resumeToken !== undefined && { resumeToken }),
       ...(hasWire(client) && call.mark)
@@ -166,24 +167,21 @@ export async function callResumable(
 const CALLER = 'callResumable'
 const WAIT = 'express-mcp-streams/wait'
 
-/** Headers of version 2 of the SDK for one request: a record. */
+/** The headers of one request, as a record: version 2 of the SDK takes nothing else. */
 function withPreference(given: unknown, preference: string): Readonly<Record<string, string>> {
   const headers = new Headers(given as Record<string, string> | undefined)
   headers.append('Prefer', preference)
   return Object.fromEntries(headers)
 }
 
-/**
- * JSON-RPC's code for a request that nobody has answered in time, as version 1 of the SDK reports
- * it.
- */
+/** The code of version 1 of the SDK for a request without an answer in time. */
 const REQUEST_TIMEOUT = -32001
-/** What version 2 of the SDK says of itself, or of a result that has come whole. */
+/** Codes of version 2 of the SDK that are not about the network: another try does not help. */
 const OF_CLIENT = /^(?:INVALID|UNSUPPORTED|NOT|CONNECTION_CLOSED)/
 
 /**
- * Whether an error may be the wire's: then the same request may succeed. What the server says of
- * the request itself will not change.
+ * Whether an error may come from the network, so that the same request may succeed. An error of the
+ * server about the request itself would be the same again.
  */
 function mayPass(error: unknown): boolean {
   const {

@@ -1,6 +1,6 @@
-// What the functions of the client are given by their callers, checked before it is used.
+// Checks of the arguments and options of the client's functions.
 
-/** What an option must be, as a check and in words. */
+/** What an option must be: a check, and words for its error message. */
 export type Kind = readonly [isFine: (value: unknown) => boolean, words: string]
 
 export const NUMBER = 'a number, 0 or more'
@@ -10,14 +10,14 @@ export const SIGNAL: Kind = [
   'an AbortSignal'
 ]
 
-/** Whether an option is such a number, and not for ever, or is not given. */
+/** Whether an option is a finite number, 0 or more, or is not given. */
 export function isTime(value: unknown = 0): boolean {
   return Number.isFinite(value) && (value as number) >= 0
 }
 
 /**
- * The options with every default filled in. Each must be of the kind that `kinds` has for it, or
- * else of its default's type.
+ * The options with every default filled in. Each must be of its kind in `kinds`, or of the type of
+ * its default; `idleTimeout` may also be `null`.
  *
  * @throws {TypeError} naming the function, the option and what it must be.
  */

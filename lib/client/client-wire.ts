@@ -1,12 +1,12 @@
-// One wire of a reconnecting transport: opened with patience, and nobody waits for what it does not
-// take once it is lost.
+// One wire of a reconnecting transport. Opening it is limited in time, and when it is lost, nobody
+// waits for messages that it has not taken.
 import type { TransportLike, WireMessage } from '../protocol/shared-wire.js'
 import type { ReconnectReason } from './options.js'
 import { within } from './retry-delay.js'
 
 export interface WireListener {
   messageCame(wire: ClientWire, message: WireMessage, extra: unknown): void
-  /** Told once, and not of a wire that was closed. */
+  /** Called once, and not for a wire that was closed here. */
   wireLost(wire: ClientWire, reason: ReconnectReason): void
   onerror?: ((error: Error) => void) | undefined
 }
@@ -17,16 +17,16 @@ export type Connect = () => TransportLike | Promise<TransportLike>
 export class ClientWire {
   readonly #listener: WireListener
   #transport: TransportLike | undefined
-  /** Those who wait for the transport to take a message: more than a signal has listeners for. */
+  /** Resolves the sends that the transport has not finished yet. */
   readonly #waiting = new Set<() => void>()
-  /** Lost, or closed. */
+  /** Whether it is lost or closed. */
   isGone = false
 
   constructor(listener: WireListener) {
     this.#listener = listener
   }
 
-  /** @param patience milliseconds that it may take; `null`: for ever */
+  /** @param patience milliseconds that it may take; `null`: no limit */
   async open(connect: Connect, patience: number | null): Promise<void> {
     await within(patience, this.#start(connect)).catch((error: unknown) => {
       this.discard()
@@ -36,9 +36,9 @@ export class ClientWire {
 
   async #start(connect: Connect): Promise<void> {
     const transport = (this.#transport = await connect())
-    // Nobody waits for it any more.
+    // Opening it has taken too long.
     if (this.isGone) return transport.close()
-    // What the user has hung on the transport stays there.
+    // Listeners that the user has set on the transport are still called.
     const { onmessage, onerror, onclose } = transport
     transport.onmessage = (message: WireMessage, extra?: unknown) => {
       onmessage?.(message, extra)
@@ -46,7 +46,7 @@ export class ClientWire {
     }
     transport.onerror = error => {
       onerror?.(error)
-      // That of a wire which is lost with it is no news: another takes its place.
+      // If the wire is lost by this error, another one is opened, so the error is not reported.
       setTimeout(() => this.isGone || this.#listener.onerror?.(error))
     }
     transport.onclose = () => {
@@ -77,7 +77,7 @@ export class ClientWire {
     this.#listener.wireLost(this, reason)
   }
 
-  /** Closes it, and nobody is to be told. */
+  /** Closes the wire without telling the listener, and ignores errors. */
   discard(): void {
     this.close().catch(() => undefined)
   }

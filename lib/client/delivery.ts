@@ -1,12 +1,13 @@
-// What a transport hands up to its client, in order, and the requests that still want a response.
+// Gives the messages of a transport to its client, in order, and knows which requests still need a
+// response.
 import type { RequestId } from '../protocol/json-rpc.js'
 import type { TransportLike, WireMessage } from '../protocol/shared-wire.js'
 
 export class Delivery {
-  /** Requests of the client's without a response. */
+  /** Requests of the client that have no response yet. */
   readonly pending = new Set<RequestId>()
   readonly #client: Pick<TransportLike, 'onmessage' | 'onerror'>
-  /** Resolves when everything has been handed up. */
+  /** Resolves when the client has got all messages. */
   settled: Promise<void> = Promise.resolve()
 
   constructor(client: Pick<TransportLike, 'onmessage' | 'onerror'>) {
@@ -14,8 +15,9 @@ export class Delivery {
   }
 
   /**
-   * Hands a message up, each in its own turn: what was missed comes all at once, and the SDK's
-   * client drops a progress notification that it has not got round to when the response is there.
+   * Gives the client a message, each in a microtask of its own. After a reconnection many messages
+   * come at once, and the SDK's client drops a progress notification if it has not handled it when
+   * the response comes.
    */
   deliver(message: WireMessage, extra?: unknown): void {
     this.settled = this.settled
@@ -23,7 +25,7 @@ export class Delivery {
       .catch((error: Error) => this.#client.onerror?.(error))
   }
 
-  /** Answers a request with an error, if nothing has answered it. */
+  /** Answers a request with an error, unless it has been answered. */
   fail(id: RequestId, error: unknown): void {
     if (this.pending.delete(id)) this.deliver({ jsonrpc: '2.0', id, error })
   }

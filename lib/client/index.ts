@@ -1,4 +1,4 @@
-// The client door: web globals only.
+// The entry point `express-mcp-streams/client`: it needs web globals only.
 export {
   callResumable,
   type CallResumableOptions,

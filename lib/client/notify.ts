@@ -1,6 +1,6 @@
 /**
- * Calls a function of the caller's that hears of something. Nobody waits for it; what it throws, or
- * rejects with, is for `failed`.
+ * Calls a callback of the caller without waiting for it. If it throws or rejects, `failed` gets the
+ * error.
  */
 export function notify(callback: () => unknown, failed: (error: Error) => void): void {
   new Promise(resolve => resolve(callback())).catch(failed)

@@ -1,5 +1,4 @@
-// The streams as their client sees them on a wire that all of them share, and who takes their
-// messages.
+// The streams that a client follows on a wire which they share, and who gets their messages.
 import type { EventId } from '../protocol/event-id.js'
 import {
   isRequest,
@@ -11,13 +10,13 @@ import {
 } from '../protocol/json-rpc.js'
 import { ResumptionError } from './resumption-error.js'
 
-/** A stream that the server still writes, or of which something may be missing. */
+/** A stream that has not ended, or of which the client may not have all messages. */
 export interface OpenStream {
-  /** The sequence of the last message that came; `undefined`: what came before is not known. */
+  /** The sequence of the last message that was received; `undefined`: none was. */
   cursor?: number
-  /** The request that it answers; `undefined` for that of a session. */
+  /** The open request that it answers; `undefined` for any other stream. */
   readonly requestId?: RequestId | undefined
-  /** The caller of `resume` that it is for. */
+  /** The call of `resume()` that gets its messages. */
   readonly taker?: Taker | undefined
 }
 
@@ -28,9 +27,9 @@ export interface Taker {
 }
 
 export class OpenStreams {
-  /** The stream of the session; `undefined` while the server has named none. */
+  /** The session's own stream; `undefined` as long as the server has announced none. */
   declare own?: string
-  /** What the server wants clients to wait, in milliseconds. */
+  /** How long clients should wait before they come back, in milliseconds. */
   declare retry?: number
   readonly #streams = new Map<string, OpenStream>()
   /**
@@ -47,23 +46,24 @@ export class OpenStreams {
     return this.#streams.get(streamId)
   }
 
-  /** The session is over, and with it all that it has said: nothing is on its way any more. */
+  /** Whether the session is over: its own stream and all others have ended. */
   get areOver(): boolean {
     return this.own !== undefined && this.#streams.size === 0
   }
 
-  /** @throws where it is followed already. */
+  /** @throws if the stream is followed already. */
   take(streamId: string, taker: Taker): void {
     if (this.#streams.has(streamId)) throw new Error('The stream is followed already')
     this.#streams.set(streamId, { taker })
-    // The own stream of its session comes with it.
+    // The server announces the own stream of its session, too.
     this.#most += 2
   }
 
   /**
-   * The server has created a stream. `false`: it is none of this client's requests.
+   * The server has announced a stream. `false`: it was taken over, so it is not for a request of
+   * this client.
    *
-   * @param pending requests of the client's without a response.
+   * @param pending requests of the client that have no response yet.
    */
   created(
     streamId: string,
@@ -71,14 +71,13 @@ export class OpenStreams {
     message: Message,
     pending: ReadonlySet<unknown>
   ): boolean {
-    // A stream that was taken over is of none of this client's requests; nor is the other session's
-    // own, which comes with it.
+    // Its request id is that of another client.
     const known = this.#streams.get(streamId)
     if (known?.taker) return false
     if (requestId === undefined) this.own ??= streamId
     if (!known) {
       this.#streams.set(streamId, {
-        // Any other may be of any length, and nobody waits for its response.
+        // Another id is not kept: it may be of any length, and nobody waits for its response.
         requestId: pending.has(requestId) ? requestId : undefined
       })
       for (const oldest of this.ids) {
@@ -92,8 +91,8 @@ export class OpenStreams {
   }
 
   /**
-   * The stream of a message; `undefined` where it is not followed, or has brought this message
-   * before.
+   * The stream of a message, with its cursor moved to it; `undefined` if the stream is not
+   * followed, or the message has been received before.
    */
   advance({ streamId, sequence }: EventId): OpenStream | undefined {
     const stream = this.#streams.get(streamId)
@@ -108,7 +107,7 @@ export class OpenStreams {
     stream?.taker?.reject(error ?? new ResumptionError('no-response', streamId))
   }
 
-  /** Gives a message to the caller of `resume`; `false`: it is not for one. */
+  /** Gives a message to the caller of `resume()`; `false`: the client gets it. */
   give(streamId: string, message: Message): boolean {
     const taker = this.#streams.get(streamId)?.taker
     if (!taker || isRequest(message)) return false
@@ -126,7 +125,7 @@ export class OpenStreams {
   }
 }
 
-/** The error of a response, as something to throw: its `code` and `data` are JSON-RPC's. */
+/** The error of a JSON-RPC response as an `Error`, with its `code` and `data`. */
 export function asError(error: unknown): Error {
   const { message = error, code, data } = objectIn(error)
   return Object.assign(new Error(String(message)), { code, data })

@@ -1,15 +1,16 @@
 // The options of `resumableFetch`, their defaults and their checks.
 import { type Kind, parseOptions } from './check-arguments.js'
 
-/** What `fetch` must be like: the standard one, or one that takes a URL and an init. */
+/** A function like `fetch`. It is called with a URL and an init, never with a `Request`. */
 export type FetchLike = (input: string | URL, init?: RequestInit) => Promise<Response>
 
 /** Headers in any of the forms that fetch takes. */
 export type HeadersLike = NonNullable<RequestInit['headers']>
 
 /**
- * What made a reconnection necessary: an error of the network, the end of a body or of a connection
- * before its time, silence, or a status that says "not now".
+ * Why a reconnection is necessary: an error of the network (`error`), the end of a body or a wire
+ * before the stream is complete (`end`), silence (`idle`), or a status that asks to come later
+ * (`status`).
  */
 export type ReconnectReason = 'error' | 'end' | 'idle' | 'status'
 
@@ -18,7 +19,7 @@ export interface Reconnection {
   readonly attempt: number
   /** Milliseconds until it is made. */
   readonly delay: number
-  /** The id that it will resume after; `undefined` before the first. */
+  /** The event id after which the stream is resumed; `undefined` if none has been received. */
   readonly lastEventId?: string | undefined
   readonly reason: ReconnectReason
 }
@@ -26,8 +27,8 @@ export interface Reconnection {
 /** Options of {@link resumableFetch}. Durations are milliseconds, sizes are bytes. */
 export interface ResumableFetchOptions {
   /**
-   * The fetch that requests are made with. It is called as a plain function: browsers refuse theirs
-   * with a foreign `this`. Default: the global one.
+   * The fetch that requests are made with. It is called without `this`: the `fetch` of browsers
+   * refuses any other `this` than the global object. Default: the global one.
    */
   readonly fetch?: FetchLike | undefined
   /**
@@ -68,24 +69,24 @@ export interface ResumableFetchOptions {
    */
   readonly tasks?: boolean | undefined
   /**
-   * Hears of each reconnection before it is made, and of each request that is sent again. It is
-   * waited for; what it throws, or rejects with, ends the call.
+   * Called before each reconnection, and before a request is sent again. It is awaited; if it
+   * throws or rejects, the call ends with that error.
    */
   readonly onReconnect?: ((reconnection: Reconnection) => unknown) | undefined
 }
 
-/** The options, or their defaults. */
+/** The options with every default filled in. */
 export type ClientSettings = {
   [Name in keyof ResumableFetchOptions]-?: Exclude<ResumableFetchOptions[Name], undefined>
 }
 
-/** Those of them that are not about HTTP. */
+/** The settings that are not about HTTP. */
 export type RetrySettings = Pick<
   ClientSettings,
   'maxRetries' | 'minTimeout' | 'maxTimeout' | 'timeoutFactor' | 'idleTimeout' | 'onReconnect'
 >
 
-/** The global one of the moment when it is called. */
+/** Calls the global `fetch` as it is at that moment, in case it is replaced later. */
 export const GLOBAL_FETCH: FetchLike = (input, init) => fetch(input, init)
 
 export const RETRY_DEFAULTS = {
@@ -99,7 +100,7 @@ export const RETRY_DEFAULTS = {
 
 /** Headers in one of their forms, or a function that makes them. */
 export const HEADERS: Kind = [
-  // Of what is an object or a function already, it makes no other.
+  // True for objects and functions.
   value => Object(value) === value,
   'headers, or a function'
 ]

@@ -1,40 +1,41 @@
-// What goes out on the wires of a client, in order, for nothing overtakes anything on a wire: its
-// messages, kept until they have arrived for certain, and requests of ours.
+// What is sent on the wires of a client: its messages, which are kept until they have certainly
+// arrived, and requests of our own. A wire keeps the order, so if one message has arrived, so have
+// all that were sent before it.
 import { isRequest, type Message, type RequestId } from '../protocol/json-rpc.js'
 import type { WireMessage } from '../protocol/shared-wire.js'
 import type { ClientWire } from './client-wire.js'
 import { within } from './retry-delay.js'
 
-/** Milliseconds that a wire has for taking the last message. */
+/** Milliseconds that a wire has to take the last message. */
 const GOODBYE = 1000
-/** Requests without a session that a server may get twice. */
+/** Requests that do no harm if a server gets them twice. */
 const HARMLESS = ['initialize', 'server/discover', 'ping']
 
 export class Outgoing {
-  /** What the client has sent and what may not have arrived. */
+  /** Messages of the client that may not have arrived. */
   messages: WireMessage[] = []
-  /** The last of them that has gone out on the present wire. */
+  /** The last of them that was sent on the present wire. */
   #lastSent: WireMessage | undefined
-  /** Requests of ours on the present wire; `undefined` in the place of a response: it was lost. */
+  /** Our own requests on the present wire. They are called with `undefined` if the wire is lost. */
   readonly #asked = new Map<RequestId, (response: Message | undefined) => void>()
   #count = 0
   readonly #pending: ReadonlySet<RequestId>
-  /** The wire that the client is on; `undefined`: it has none at this moment. */
+  /** The present wire; `undefined`: there is none at the moment. */
   wire: ClientWire | undefined
 
-  /** @param pending requests of the client's without a response. */
+  /** @param pending requests of the client that have no response yet. */
   constructor(pending: ReadonlySet<RequestId>) {
     this.#pending = pending
   }
 
-  /** Whether a server may get all of them twice. */
+  /** Whether it does no harm if a server gets all these messages twice. */
   get areHarmless(): boolean {
     return this.messages.every(
       ({ id, method }) => id === undefined || HARMLESS.includes(method as string)
     )
   }
 
-  /** The client is on another wire, or on none: nobody answers what was asked on the last one. */
+  /** There is a new wire, or none: our own requests on the last one will not be answered. */
   changeWire(wire?: ClientWire): void {
     this.wire = wire
     this.#lastSent = undefined
@@ -42,13 +43,13 @@ export class Outgoing {
     this.#asked.clear()
   }
 
-  /** Sends one of them. */
+  /** Sends a message of the client. */
   dispatch(message: WireMessage): Promise<void> {
     this.#lastSent = message
     return this.write(message)
   }
 
-  /** A request of the client's has arrived, and so has everything before it. */
+  /** A request of the client has arrived, and so has everything before it. */
   requestArrived(id: RequestId): void {
     this.#arrived(this.messages.find(message => message.id === id && message.method !== undefined))
   }
@@ -57,13 +58,13 @@ export class Outgoing {
     await this.wire?.send(message)
   }
 
-  /** Says that the session ends, to a wire that takes it in time. */
+  /** Tells the server that the session ends. Does not wait long for the wire to take it. */
   async sayGoodbye(streamId: string): Promise<void> {
     const goodbye = { method: 'notifications/stream/end', params: { streamId } }
     await within(GOODBYE, this.write({ jsonrpc: '2.0', ...goodbye })).catch(() => undefined)
   }
 
-  /** Sends a request of ours. `undefined`: the wire was lost. */
+  /** Sends a request of our own. Resolves with `undefined` if the wire is lost. */
   ask(method: string, streamId: string, cursor?: number): Promise<Message | undefined> {
     const last = this.#lastSent
     return new Promise(resolve => {
@@ -77,16 +78,16 @@ export class Outgoing {
     })
   }
 
-  /** Whether a response is to a request of ours. */
+  /** Handles a response to a request of our own; `false`: it is to a request of the client. */
   isAnswer(response: Message & { readonly id: RequestId }): boolean {
     this.#asked.get(response.id)?.(response)
     return this.#asked.delete(response.id)
   }
 
   /**
-   * A message has arrived, if it is one of them, and so has everything before it. Of a request
-   * among that which has no stream nothing is kept, so it is sent again as long as it is pending:
-   * the server knows it, and says what has become of it.
+   * A message has arrived, and so has everything before it: these are not sent again. The exception
+   * are requests before it that have no response yet. They have no stream, so the server keeps
+   * nothing of them; sent again, the server says what has become of them.
    */
   #arrived(message: WireMessage | undefined): void {
     const at = this.messages.indexOf(message as WireMessage)

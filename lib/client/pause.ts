@@ -1,8 +1,8 @@
-// Waits for a time, unless a signal ends it.
+// A pause that a signal can end.
 import { LONGEST_TIMEOUT } from '../protocol/clock.js'
 import { onAbort } from './aborting.js'
 
-/** Resolves after so many milliseconds; rejects with the signal's reason as soon as that aborts. */
+/** Resolves after `delay` milliseconds; rejects with the signal's reason as soon as it aborts. */
 export function pause(delay: number, signal: AbortSignal | null | undefined): Promise<void> {
   return new Promise((resolve, reject) => {
     const timer = setTimeout(

@@ -1,15 +1,14 @@
-// A body that is read before it is handed on, as far as a limit allows.
+// Reads a body before it is given to the caller, up to a limit.
 import { addPiece } from '../protocol/bytes.js'
 
 type Chunk = Uint8Array<ArrayBuffer>
 type Reader = ReadableStreamDefaultReader<Chunk>
 
 /**
- * The whole of a body; or, where that is longer than `limit` bytes, the body as it was, with what
- * has been read of it.
+ * Reads a whole body. If it is longer than `limit` bytes, the result is a stream of all its bytes.
  *
  * @param wait waits for the next chunk
- * @param over called when the last one has come, or nobody wants more
+ * @param over called when the last chunk has been read, or the reader has cancelled
  */
 export async function readAhead(
   body: ReadableStream<Uint8Array>,
@@ -32,7 +31,10 @@ export async function readAhead(
   return passedOn(chunks, reader, over)
 }
 
-/** An empty body ends by itself, also where nobody reads it. */
+/**
+ * The chunks that have been read, and then the rest. It pulls before it is read, so an empty body
+ * ends even if nobody reads it.
+ */
 function passedOn(chunks: Chunk[], reader: Reader, over: () => void): ReadableStream<Uint8Array> {
   return new ReadableStream({
     async pull(controller) {

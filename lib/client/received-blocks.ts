@@ -1,5 +1,5 @@
-// What has come of a stream's body: whole blocks for the caller, and where the next connection goes
-// on.
+// What has been received of a stream's body: whole blocks for the caller, and the event id from
+// which the next connection goes on.
 import { cancelledRequest, isRequest, isResponse, type RequestId } from '../protocol/json-rpc.js'
 import { WholeBlocks } from '../protocol/whole-blocks.js'
 import { noteRequest } from './answers.js'
@@ -8,11 +8,11 @@ import type { Call } from './stream-request.js'
 
 export class ReceivedBlocks {
   lastEventId: string | undefined
-  /** The reconnection time that the server has named. */
+  /** The reconnection time that the server has named, in milliseconds. */
   retry: number | undefined
-  /** Attempts since the last new event. */
+  /** Attempts to connect since the last new event id. */
   attempt = 0
-  /** Connections in a row that brought no message. */
+  /** Connections in a row without an event that has data. */
   empty = 0
   readonly #call: Call
   #blocks = new WholeBlocks()
@@ -22,24 +22,24 @@ export class ReceivedBlocks {
     this.lastEventId = call.own.headers.get('last-event-id') ?? undefined
   }
 
-  /** Every request has its response: only the end is missing. */
+  /** Whether every request has its response, so that only the end of the stream is missing. */
   get isAnswered(): boolean {
     return this.#call.hasRequests && this.#call.pending.size === 0
   }
 
-  /** Bytes of a block that has not come whole. */
+  /** Bytes of a block that is not complete. */
   get pendingBytes(): number {
     return this.#blocks.pending
   }
 
-  /** The whole blocks that a chunk completes; `undefined`: none. */
+  /** The blocks that a chunk completes; `undefined`: none. */
   take(chunk: Uint8Array): Uint8Array | undefined {
     const whole = this.#blocks.push(chunk)
     if (whole !== undefined) this.#note(whole)
     return whole
   }
 
-  /** The connection is lost: what has not come whole comes again. */
+  /** The connection is lost: the next one sends the incomplete block again. */
   dropPending(): void {
     this.#blocks = new WholeBlocks()
   }

@@ -1,5 +1,5 @@
-// `reconnectingTransport()`: one transport for the official client, over as many wires as the
-// network needs.
+// `reconnectingTransport()`: one transport for the official client, which opens a new wire when one
+// is lost.
 import type { Message } from '../protocol/json-rpc.js'
 import type { TransportLike } from '../protocol/shared-wire.js'
 import { parseOptions } from './check-arguments.js'
@@ -14,21 +14,21 @@ export type ReconnectingTransportOptions = Pick<ResumableFetchOptions, keyof Ret
 
 export interface ReconnectingTransport extends TransportLike {
   /**
-   * Takes over a stream that somebody else has opened, such as this process before it died, and
-   * resolves with the result of its request. Its notifications go to `onNotification`: with what
-   * that throws, or rejects with, the promise rejects, and the stream is not followed any more.
-   * What the server asks goes to the client that holds this transport. Rejects for a stream that is
-   * unknown, and for one that is followed here already.
+   * Takes over a stream that another process has opened, for instance this one before a restart,
+   * and resolves with the result of its request. `onNotification` gets its notifications; if it
+   * throws or rejects, the promise rejects with that error, and the stream is not followed any
+   * more. Requests of the server go to the client that uses this transport. Rejects for an unknown
+   * stream, and for one that is followed here already.
    */
   resume(streamId: string, onNotification?: (notification: Message) => unknown): Promise<unknown>
 }
 
 /**
- * A transport that comes back by itself. When a wire is lost it opens another, resumes the streams
+ * A transport that reconnects by itself. When a wire is lost it opens another, resumes the streams
  * that are open on the server (Streams draft, `stream/resume`), and sends again what may not have
- * arrived; the client above it notices nothing. It declares `experimental.streams` for its client.
- * With a server that has no `resumableTransport()` it works like the transport that `connect`
- * makes, and closes with it.
+ * arrived; the client that uses it does not notice. It declares `experimental.streams` for its
+ * client. With a server that has no `resumableTransport()` it works like the transport that
+ * `connect` makes, and closes with it.
  *
  * @param connect makes a transport of the official SDK, version 1 or 2, for the next wire; not
  * started yet

@@ -1,5 +1,5 @@
-// The wires of a reconnecting transport, one after the other: what is kept over the loss of one,
-// and how the next goes on. Longer than most files: all changes of its state are here.
+// The reconnecting transport: what is kept when a wire is lost, and how the next one goes on. It is
+// longer than most files, because all changes of its state are here.
 import { now } from '../protocol/clock.js'
 import { STREAM_ERROR } from '../protocol/errors.js'
 import {
@@ -25,9 +25,9 @@ import { ResumptionError } from './resumption-error.js'
 import { leastDelay, untilNextAttempt, within } from './retry-delay.js'
 import { listenForSilence, type Silence } from './silence.js'
 
-/** Messages of unknown fate after which the server is asked for a sign that it has them. */
+/** After so many messages that may not have arrived, the server is polled, which confirms them. */
 const MOST_UNCERTAIN = 32
-/** Milliseconds for which a wire that brings nothing must hold, so as not to count as failed. */
+/** Milliseconds that a wire must last, if nothing new comes, so as not to count as failed. */
 const LONG_ENOUGH = 10_000
 
 export class Reconnecting implements TransportLike, WireListener {
@@ -35,14 +35,14 @@ export class Reconnecting implements TransportLike, WireListener {
   onerror?: ((error: Error) => void) | undefined
   onmessage?: ((message: WireMessage, extra?: unknown) => void) | undefined
   #state: 'new' | 'connecting' | 'open' | 'closed' = 'new'
-  /** The server answers, and knows no streams. */
+  /** The server has answered, and has announced no stream. */
   #isPlain = false
   readonly #streams = new OpenStreams()
   readonly #delivery = new Delivery(this)
   readonly #outgoing = new Outgoing(this.#delivery.pending)
-  /** Attempts at a wire since the last one that was good for something. */
+  /** Attempts to open a wire since the last one that brought something new or lasted. */
   #attempt = 0
-  /** When the last of them was made. */
+  /** When the last attempt was made. */
   #attemptedAt = 0
   readonly #silence: Silence
   readonly #over = new AbortController()
@@ -53,7 +53,7 @@ export class Reconnecting implements TransportLike, WireListener {
     this.#connect = connect
     this.#settings = settings
     this.#silence = listenForSilence(settings.idleTimeout, {
-      // A server that knows no streams cannot be asked, and owes nothing but responses.
+      // A server without streams cannot be polled, and may be silent as long as no request is open.
       isAwaited: () =>
         this.#streams.own !== undefined || (!this.#isPlain && this.#delivery.pending.size > 0),
       ask: () => void this.#poll(),
@@ -80,7 +80,7 @@ export class Reconnecting implements TransportLike, WireListener {
     if (length > 0 && length % MOST_UNCERTAIN === 0) void this.#poll()
   }
 
-  /** Says goodbye: the server need not wait for a client that will not come back. */
+  /** Tells the server before it closes, so that the server does not wait for the client. */
   async close(): Promise<void> {
     if (this.#state === 'open' && this.#streams.own !== undefined)
       await this.#outgoing.sayGoodbye(this.#streams.own)
@@ -113,11 +113,11 @@ export class Reconnecting implements TransportLike, WireListener {
   }
 
   wireLost(wire: ClientWire, reason: ReconnectReason): void {
-    // Nor is there one where the transport is closed.
+    // A wire that is not the present one; once the transport is closed, there is none.
     if (wire !== this.#outgoing.wire) return
     this.#silence.stop()
     this.#outgoing.changeWire()
-    // Not one that has not even said that it knows the session.
+    // A wire that is lost before the server has confirmed the session does not count as lasting.
     if (this.#state === 'open' && now() - this.#attemptedAt > LONG_ENOUGH) this.#attempt = 0
     if (this.#streams.own === undefined && (this.#isPlain || !this.#outgoing.areHarmless))
       return void this.#end()
@@ -148,7 +148,7 @@ export class Reconnecting implements TransportLike, WireListener {
         reason = 'error'
         continue
       }
-      // Before anything is sent again: in another session it would run another time.
+      // Before anything is sent again: if the session is lost, requests would run a second time.
       const status = await this.#poll()
       if (!status || !this.#outgoing.wire) continue
       if (status.error !== undefined) return this.#fail('stream-unknown', status.error)
@@ -156,17 +156,17 @@ export class Reconnecting implements TransportLike, WireListener {
     }
   }
 
-  /** Asks whether the server still has the session, if there is one. `undefined`: no answer. */
+  /** Asks the server whether it still has the session. `undefined`: it does not answer. */
   async #poll(): Promise<Message | undefined> {
     const { own } = this.#streams
     if (!own) return {}
-    // A wire that brings other things, and no answer, is of no use either.
+    // A wire counts as lost without this answer, even if other messages come.
     return within(this.#settings.idleTimeout, this.#outgoing.ask('stream/poll', own), () =>
       this.#outgoing.wire?.lose('idle')
     )
   }
 
-  /** A new wire goes on where the last one stopped. */
+  /** Resumes the streams on a new wire, and sends again what may not have arrived. */
   #comeBack(): void {
     this.#state = 'open'
     for (const streamId of this.#streams.ids) void this.#resume(streamId)
@@ -211,8 +211,7 @@ export class Reconnecting implements TransportLike, WireListener {
       this.#attempt = 0
       if (isEnd) this.#ended(eventId.streamId)
       else if (this.#streams.give(eventId.streamId, plain)) return
-      // What is said of a stream that answers no request of the client's is between the server and
-      // us.
+      // The client is only told of the streams of its own requests.
       if ((isCreate || isEnd) && stream.requestId === undefined) return
     }
     this.#attempt = 0
@@ -227,14 +226,14 @@ export class Reconnecting implements TransportLike, WireListener {
 
   #ended(streamId: string): void {
     this.#streams.delete(streamId)
-    // Where the session has ended, calls may have ended with it, and their last messages may be on
-    // their way.
+    // When the session ends, the last messages of its calls may still come, so the transport closes
+    // after the last stream.
     if (this.#streams.areOver) void this.#end()
   }
 
   // Ends
 
-  /** The session is lost: each caller hears of it, in the only language that it listens to. */
+  /** The session is lost: each open request gets a JSON-RPC error, so that its call rejects. */
   #fail(code: 'retries-exhausted' | 'stream-unknown', cause: unknown): void {
     const error = new ResumptionError(code, this.#streams.own ?? '', cause)
     this.#delivery.failAll({ code: STREAM_ERROR, message: error.message, data: { reason: code } })

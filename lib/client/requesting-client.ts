@@ -1,18 +1,18 @@
-// A client that others make requests through: that of the official SDK.
+// The official SDK's client, as far as the functions here use it.
 
-/** A client that sends JSON-RPC requests: that of the official SDK, version 1 or 2. */
+/** The official SDK's `Client`, version 1 or 2. */
 export interface RequestingClient {
   request(...args: never[]): Promise<unknown>
 }
 
-/** A result, as it came: no schema is checked unless one is given. */
+/** A result as it was received; it is checked only if a schema is given. */
 export interface ResumableResult {
   readonly _meta?: Readonly<Record<string, unknown>> | undefined
   readonly [member: string]: unknown
 }
 
 /**
- * A schema that everything passes: version 1 of the SDK asks for `safeParse`, version 2 for a
+ * A schema that accepts everything. Version 1 of the SDK calls `safeParse`, version 2 takes a
  * Standard Schema.
  */
 export const ANYTHING = {

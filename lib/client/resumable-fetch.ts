@@ -1,4 +1,4 @@
-// A fetch whose event streams do not break, and whose POSTs do not run twice.
+// `resumableFetch()`: a fetch whose event streams are resumed, and whose POSTs do not run twice.
 import { cancelledRequest, isRequest, type RequestId } from '../protocol/json-rpc.js'
 import { writtenMessages } from '../protocol/json-splice.js'
 import { STREAM_PREFERENCE } from '../protocol/prefer.js'
@@ -23,8 +23,8 @@ import {
 import { withTasks } from './tasks/tasks-fetch.js'
 
 /**
- * A `fetch` for MCP clients: its caller sees one unbroken response, underneath it opens as many
- * connections as the network needs. Use one per transport:
+ * A `fetch` for MCP clients. Its caller sees one unbroken response, for which it opens as many
+ * connections as are needed. Use one per transport:
  *
  * ```ts
  * new StreamableHTTPClientTransport(url, { fetch: resumableFetch() })
@@ -75,14 +75,14 @@ function unbrokenFetch(settings: ClientSettings): FetchLike {
       pending: new Set(requests.map(({ id }) => id)),
       asked: new Map(),
       handsOff: false,
-      // With the latest that is known of its credentials.
+      // With the latest credentials of its session.
       send: async ({ text }) =>
         discard(await fetch(url, await postInit(call.init, settings, text, init.signal))),
       all: calls
     }
     for (const other of calls) {
       if (other.scope !== call.scope) continue
-      // What a newer call of the same client cancels is not waited for.
+      // A response is not waited for any more if this call cancels its request.
       for (const message of messages) other.pending.delete(cancelledRequest(message) as RequestId)
       other.init = own
     }
@@ -102,7 +102,7 @@ function unbrokenFetch(settings: ClientSettings): FetchLike {
     calls.add(call)
     const response = await untilAborted(init.signal, sending, discard).catch((error: unknown) => {
       calls.delete(call)
-      // It may run all the same, and as long as it has no stream its key stands for it.
+      // The server may have begun the call. It has no stream URL here yet, so its key names it.
       if (init.signal?.aborted && isKeyed && server.isOurs)
         cancelStream(`${url}${url.includes('?') ? '&' : '?'}stream=${key}`, call)
       throw error
@@ -121,7 +121,5 @@ function unbrokenFetch(settings: ClientSettings): FetchLike {
   }
 }
 
-/**
- * Characters of a body up to which it is certain that the server reads it before it lets it run.
- */
+/** Characters of a body up to which the server is certain to read it before the call runs. */
 const LONGEST_REPEATED = 2 ** 20

@@ -1,11 +1,11 @@
-// The one error that a stream's reader can get from us.
+// The error with which a body fails when its stream cannot go on.
 
 /**
- * - `stream-unknown` (404), `events-evicted` (410): the server does not have the stream, or its
- *   events, any more.
+ * - `stream-unknown` (404), `events-evicted` (410): the server does not have the stream or its
+ *   events any more.
  * - `unauthorized` (401, also with fresh headers), `refused` (any other 4xx, or a redirect).
- * - `retries-exhausted`: `maxRetries` attempts in a row brought nothing new; `cause` is what the
- *   last one met.
+ * - `retries-exhausted`: `maxRetries` attempts in a row brought nothing new; `cause` is the error
+ *   of the last one.
  * - `no-response`: the server says that the stream is over, and a response is missing.
  * - `event-too-large`: an event grew beyond `maxEventSize`.
  */
@@ -18,7 +18,7 @@ export type ResumptionErrorCode =
   | 'no-response'
   | 'event-too-large'
 
-/** A stream that cannot go on. */
+/** The error of a stream that cannot go on. */
 export class ResumptionError extends Error {
   override readonly name = 'ResumptionError'
   declare readonly code: ResumptionErrorCode

@@ -1,4 +1,4 @@
-// How long to wait: before the next attempt, and for anything of the network.
+// How long to wait: before the next attempt, and for an answer of the network.
 import { LONGEST_TIMEOUT, now } from '../protocol/clock.js'
 import { alarm } from './alarm.js'
 import type { ReconnectReason, RetrySettings } from './options.js'
@@ -8,9 +8,9 @@ import { pause } from './pause.js'
 type RetryTimes = Pick<RetrySettings, 'minTimeout' | 'maxTimeout' | 'timeoutFactor'>
 
 /**
- * The wait before an attempt, in milliseconds: what the server asked for, or a growing delay,
- * spread so that clients that were cut off together do not come back together. Never above
- * `maxTimeout`, whatever the server says.
+ * The wait before an attempt, in milliseconds: what the server has asked for, or a growing delay
+ * with a random part, so that clients that were cut off together do not come back together. Never
+ * above `maxTimeout`, whatever the server says.
  *
  * @param attempt counts from 1, since the last event
  * @param retry the stream's reconnection time, if it has named one
@@ -22,8 +22,8 @@ export function retryDelay(
   retryAfter: number | undefined,
   { minTimeout, maxTimeout, timeoutFactor }: RetryTimes
 ): number {
-  // Beyond its own reconnection time a server that does not answer gets more air; the first attempt
-  // keeps to the word.
+  // The first attempt is made after exactly the reconnection time; the delay grows with the next
+  // ones.
   const grown =
     Math.max(retry ?? 0, minTimeout * timeoutFactor ** (attempt - 1) || 0) * (1 + Math.random() / 4)
   return Math.min(retryAfter ?? (attempt === 1 ? retry : undefined) ?? grown, maxTimeout)
@@ -56,23 +56,24 @@ export function retryAfterOf({ headers }: Response): number | undefined {
   return delay >= 0 ? delay : undefined
 }
 
-/** Whether a status says "not now" (RFC 9110, RFC 8470, RFC 6585). */
+/** Whether a status means that a later request may succeed (RFC 9110, RFC 8470, RFC 6585). */
 export function isPassing(status: number): boolean {
   return status >= 500 || [408, 425, 429].includes(status)
 }
 
-/** How long to wait before an attempt, beyond what the settings say. All are milliseconds. */
+/** What else determines the wait before an attempt. All are milliseconds. */
 interface Wait {
   /** The stream's reconnection time, if it has named one. */
   readonly retry?: number | undefined
   /** The `Retry-After` of a refusal. */
   readonly retryAfter?: number | undefined
+  /** The wait is not shorter than this. */
   readonly least?: number | undefined
 }
 
 /**
- * Tells `onReconnect` of an attempt, and waits until it is due; rejects as soon as that fails, or
- * with the signal's reason as soon as it aborts.
+ * Calls `onReconnect`, and waits until the attempt is due. Rejects if `onReconnect` does, or with
+ * the signal's reason as soon as the signal aborts during the wait.
  */
 export async function untilNextAttempt<Told extends { readonly attempt: number }>(
   told: Told,
@@ -85,7 +86,7 @@ export async function untilNextAttempt<Told extends { readonly attempt: number }
   return pause(delay, signal)
 }
 
-/** A status that says "not now", in the place of an answer. */
+/** A response whose status means that a later request may succeed. */
 export class Refused extends Error {
   readonly retryAfter: number | undefined
 
@@ -98,8 +99,8 @@ export class Refused extends Error {
 /**
  * Makes attempts at a request until one of them does not reject, or `maxRetries` are used up.
  *
- * @param attempt rejects where the next one may succeed: with `Refused`, or with whatever went
- *   wrong on the way
+ * @param attempt rejects if another attempt may succeed: with `Refused`, or with an error of the
+ *   network
  */
 export async function retrying<T>(
   attempt: (isLast: boolean) => Promise<T>,
@@ -120,8 +121,8 @@ export async function retrying<T>(
 }
 
 /**
- * Waits for something of the network for as long as `patience` lasts; `null`: for ever. Then
- * `giveUp` is to end it; without one, the wait ends with a rejection.
+ * Waits for an answer of the network, `patience` milliseconds at most; `null`: no limit. After that
+ * `giveUp` is called, which has to end `work`; without one, the promise rejects.
  */
 export function within<T>(
   patience: number | null,
@@ -137,8 +138,8 @@ export function within<T>(
 }
 
 /**
- * Waits for what a connection brings, until that is aborted: by others, or by us when `patience` is
- * over. What comes then is for `discard`.
+ * Waits for an answer on a connection, until the connection is aborted, which happens here after
+ * `patience` milliseconds. If the answer comes later, `discard` gets it.
  */
 export function onConnection<T>(
   connection: AbortController,

@@ -1,5 +1,4 @@
-// A POST to a server that knows what an `Idempotency-Key` is: where its response is lost on the
-// way, it is sent again.
+// Sends a POST again if its response is lost, to a server that knows `Idempotency-Key`.
 import { abortWith } from './aborting.js'
 import type { ClientSettings } from './options.js'
 import { readAhead } from './read-ahead.js'
@@ -7,15 +6,15 @@ import { onConnection, Refused, retrying } from './retry-delay.js'
 import { discard, isEventStream, streamUrlOf } from './stream-request.js'
 
 /**
- * What a gateway says that has not got through to the server, or has lost it; what a server says
- * that has not begun.
+ * Statuses of a gateway that has not reached the server or has lost its response; and 503 of a
+ * server that has not begun.
  */
 const NOT_THROUGH = [502, 503, 504]
 
 /**
- * Sends a request with a key until it has got through, or `maxRetries` are used up.
+ * Sends a request with a key until there is an answer, or `maxRetries` are used up.
  *
- * @param hasRequests there is something to respond to: an empty body is half of an answer
+ * @param hasRequests whether the body has requests: then an empty response is incomplete
  */
 export function sendAgain(
   url: string,
@@ -26,7 +25,7 @@ export function sendAgain(
   const send = async (isLast: boolean): Promise<Response> => {
     const response = await sendOnce(url, init, settings, hasRequests && !isLast)
     const { status, headers } = response
-    // The server has kept this answer, and would only repeat it: a gateway has not set the header.
+    // With this header, the response is the server's own: it has kept it, and would only repeat it.
     const isRemembered = status !== 503 && headers.has('preference-applied')
     if (isRemembered || isLast || !NOT_THROUGH.includes(status)) return response
     discard(response)
@@ -36,18 +35,18 @@ export function sendAgain(
 }
 
 /**
- * Also where there is none: over plain HTTP, browsers take a head that was cut off for the whole of
- * it.
+ * Content types of JSON, and none: over plain HTTP, browsers take a head that was cut off for a
+ * whole one.
  */
 const MAY_BE_JSON = /^$|\bjson\b/i
 const TYPES = ['text/event-stream', 'application/json']
 
 /**
- * One attempt. A JSON body is read to its end here, so that one that is cut off half-way is asked
- * for again.
+ * One attempt. A JSON body is read to its end here, so that the request can be sent again if the
+ * body is cut off.
  *
- * @param mayAskAgain what seems to be half of an answer is not taken. The last one is: it may be
- *   all that gets through, as where a proxy takes links out
+ * @param mayAskAgain whether an incomplete response is refused. That of the last attempt is not:
+ *   perhaps nothing else gets through, for instance if a proxy removes links
  */
 async function sendOnce(
   url: string,
@@ -63,15 +62,15 @@ async function sendOnce(
     const streamUrl = streamUrlOf(response, url)
     if (mayAskAgain && isCut(response, streamUrl)) throw new Error('Incomplete response')
     const { status, body, headers } = response
-    // No other response can be made with such a one.
+    // `Response` cannot be constructed with such a status.
     if (status > 599) return response
-    // One of our streams sees to the signal itself.
+    // The body of a stream listens to the signal itself.
     if (streamUrl !== undefined || body === null) {
       release()
       return response
     }
     const isReadHere = status === 200 && MAY_BE_JSON.test(headers.get('content-type') ?? '')
-    // More than is kept of anything is passed on: its reader may know what to do with it.
+    // A body that is larger than the limit is passed on as a stream.
     const read = await readAhead(
       body,
       isReadHere ? maxEventSize : -1,
@@ -87,7 +86,7 @@ async function sendOnce(
   }
 }
 
-/** Whether a head was cut off: within its type, or before the link of one of our streams. */
+/** Whether a head was cut off: inside its content type, or before its stream link. */
 function isCut(response: Response, streamUrl: string | undefined): boolean {
   const { status, headers } = response
   const type = headers.get('content-type') ?? ''
@@ -98,8 +97,8 @@ function isCut(response: Response, streamUrl: string | undefined): boolean {
 }
 
 /**
- * The same response with another body. What is made here has no URL of its own; clients resolve
- * redirects against it.
+ * The same response with another body. A constructed `Response` has no URL, and clients need it to
+ * resolve redirects.
  */
 export function withBody(response: Response, body: ReadableStream<Uint8Array> | Blob): Response {
   return Object.defineProperty(new Response(body, response), 'url', { value: response.url })

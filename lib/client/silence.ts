@@ -1,28 +1,28 @@
-// Silence on a wire: at half of what is borne the other side is asked for a sign of life, and then
-// the wire is given up.
+// Silence on a wire: after half of the allowed time, the other side is asked for a sign of life;
+// after the other half, the wire is given up.
 import { alarm } from './alarm.js'
 
 export interface SilenceListener {
-  /** `false`: nothing is waited for, so that silence means nothing. */
+  /** Whether anything is waited for; if not, silence means nothing. */
   isAwaited(): boolean
   ask(): void
   giveUp(): void
 }
 
 export interface Silence {
-  /** Something came: it begins anew. */
+  /** A message has come, so the time begins again. */
   broken(): void
   stop(): void
 }
 
-/** @param patience milliseconds; `null`: for ever */
+/** @param patience milliseconds; `null`: no limit */
 export function listenForSilence(patience: number | null, listener: SilenceListener): Silence {
   let stop = (): void => undefined
   const watch = (hasAsked: boolean): void => {
     stop()
     if (patience === null) return
     stop = alarm(patience / 2, () => {
-      // Looked at again later: what is awaited may be asked for meanwhile.
+      // Checked again later: a request may be sent meanwhile.
       if (!listener.isAwaited()) return watch(hasAsked)
       if (hasAsked) return listener.giveUp()
       watch(true)

@@ -1,4 +1,4 @@
-// One unbroken body over as many connections as the network needs.
+// One unbroken body, made of the bodies of as many connections as are needed.
 import { STREAM_ERROR } from '../protocol/errors.js'
 import { errorResponse } from '../protocol/json-rpc.js'
 import { encodeMessage } from '../protocol/sse-writer.js'
@@ -13,10 +13,10 @@ import type { Call } from './stream-request.js'
 type Reader = ReadableStreamDefaultReader<Uint8Array>
 type Controller = ReadableStreamDefaultController<Uint8Array>
 
-/** Milliseconds for which the end of a stream is awaited once all its responses are there. */
+/** Milliseconds for which the end of a stream is awaited after all its responses have come. */
 const PATIENCE_AFTER_RESPONSE = 1000
 
-/** The body that the caller reads. It begins with that of the first response. */
+/** The body that the caller reads. It begins with the body of the first response. */
 export function unbrokenBody(
   first: Response,
   streamUrl: string,
@@ -29,11 +29,11 @@ class UnbrokenBody {
   readonly #call: Call
   readonly #received: ReceivedBlocks
   readonly #connections: BodyConnections
-  /** Aborts when nothing more is handed up. */
+  /** Aborts when the body is over: the caller gets nothing more. */
   readonly #over = new AbortController()
   #isOver = false
   #reader: Reader | undefined
-  /** Ends listening to what the caller aborts the call with. */
+  /** Stops listening to the caller's signal. */
   #release: (() => void) | undefined
 
   constructor(first: Response, streamUrl: string, call: Call) {
@@ -73,7 +73,7 @@ class UnbrokenBody {
   }
 
   /**
-   * The whole blocks of the next chunk; `undefined` where there are none, or where the connection
+   * The blocks that the next chunk completes; `undefined` if there are none, or if the connection
    * is lost.
    */
   async #read(from: Reader): Promise<Uint8Array | undefined> {
@@ -108,8 +108,8 @@ class UnbrokenBody {
   }
 
   /**
-   * A caller that waits for its response hears of it in the only language it listens to; the body
-   * breaks right after.
+   * The stream cannot go on. Each open request gets a JSON-RPC error, so that its call rejects at
+   * once; then the body fails.
    */
   #fail(error: unknown, controller: Controller): void {
     this.#end(this.#reader !== undefined)
@@ -118,7 +118,7 @@ class UnbrokenBody {
       const response = errorResponse(id, { code: STREAM_ERROR, message, data: { reason: code } })
       controller.enqueue(encodeMessage(response))
     }
-    // A broken stream drops what its readers have not taken out of it.
+    // An error drops what has not been read from a stream, so it comes a little later.
     setTimeout(() => controller.error(error))
   }
 
@@ -128,8 +128,8 @@ class UnbrokenBody {
   }
 
   /**
-   * Nothing more is handed up. What the server still works on is cancelled, where nobody wants it
-   * any more.
+   * The body is over. If it is unwanted, the connection is closed, and the stream is cancelled on
+   * the server unless all responses have come.
    */
   #end(isUnwanted: boolean): void {
     if (this.#isOver) return

@@ -1,4 +1,4 @@
-// Requests about a stream, made with the freshest credentials that its caller has shown.
+// Requests for a stream, with the latest credentials of its session.
 import { utf8 } from '../protocol/bytes.js'
 import { findLink, STREAM_RELATION } from '../protocol/link-header.js'
 import type { RequestId } from '../protocol/json-rpc.js'
@@ -10,11 +10,11 @@ import { onConnection } from './retry-delay.js'
 /** What is known of a server. */
 export interface ServerFacts {
   /**
-   * It has answered in our terms: it knows that a POST with the same key is the same, and says
-   * whether it hands off.
+   * It has sent `Preference-Applied: rel=stream`, so it knows `Idempotency-Key` and says whether it
+   * hands off.
    */
   isOurs: boolean
-  /** Whether it takes answers when its turn has ended; `undefined`: not known yet. */
+  /** Whether it takes answers at the end of its turn; `undefined`: not known yet. */
   handsOff?: boolean
 }
 
@@ -22,49 +22,49 @@ export interface ServerFacts {
 export interface Call {
   readonly settings: ClientSettings
   readonly server: ServerFacts
-  /** Its server and its session: calls that share them share their credentials. */
+  /** Its server and its session: calls with the same scope share their credentials. */
   readonly scope: string
-  /** What it was made with. */
+  /** The init that it was made with. */
   readonly own: RequestInit & { readonly headers: Headers }
-  /** What the latest call of the scope was made with. */
+  /** The init of the latest call with the same scope. */
   init: RequestInit
-  /** It is no listen channel, which ends when its server says so. */
+  /** Whether it has requests. A listen channel has none, and ends when the server ends it. */
   readonly hasRequests: boolean
-  /** The requests that still want a response. */
+  /** Its requests that have no response yet. */
   readonly pending: Set<RequestId>
   /**
    * The server's requests on its stream that wait for an answer, or whose answer waits for the
    * server's turn to end.
    */
   readonly asked: Map<RequestId, WrittenMessage | undefined>
-  /** The server takes all answers to a stream together, once it waits for them. */
+  /** Whether answers are kept until the server waits for them. */
   handsOff: boolean
-  /** When its stream last asked something. */
+  /** When its stream last brought a request. */
   askedAt?: number
-  /** Its stream has a connection. */
+  /** Whether its stream has a connection; set when there is a stream. */
   isConnected?: () => boolean
-  /** Sends an answer straight to the server. */
+  /** Sends an answer to the server's endpoint at once. */
   readonly send: (answer: WrittenMessage) => Promise<unknown>
   /** Ends the wait for the end of the server's turn. */
   stopWaiting?: (() => void) | undefined
   /**
-   * When answers to what its stream has asked last went straight to the server: it may not have
-   * taken them yet.
+   * When answers to requests of its stream were last sent to the endpoint at once: the server may
+   * not have taken them yet.
    */
   answeredItselfAt?: number
-  /** Hears that an answer has come. */
+  /** Called when an answer has come, and when the call is over. */
   onAnswer?: () => void
-  /** All calls whose responses have not ended. */
+  /** All calls of the same `resumableFetch` whose responses have not ended. */
   readonly all: Set<Call>
 }
 
-/** Headers that say something about one call alone. */
+/** Headers that are about one call only. */
 const OF_ONE_CALL =
   /^(?:content-.*|prefer|idempotency-key|last-event-id|mcp-(?:method|name|param-.*))$/
 
 /**
- * Headers for another request of the same caller: nothing that is about one call, and those of the
- * option `headers`, made afresh.
+ * Headers for another request of the same caller: those that are not about one call, and those of
+ * the option `headers`, which is evaluated again.
  */
 export async function callerHeaders(
   init: RequestInit,
@@ -78,7 +78,7 @@ export async function callerHeaders(
   return headers
 }
 
-/** A POST of JSON that the same caller might have made; `signal` ends it, if there is one. */
+/** The init of a POST of JSON for the same caller; `signal` aborts it. */
 export async function postInit(
   init: RequestInit,
   settings: ClientSettings,
@@ -98,8 +98,8 @@ interface StreamRequest {
 }
 
 /**
- * Asks for a stream, or ends it; or goes on with it, with the client's answers. It may be silent
- * for as long as a connection may, its headers included; `connection` closes it.
+ * Fetches a stream, with the client's answers if there are any, or ends it. Making the headers and
+ * waiting for the response may take `idleTimeout` together; `connection` aborts the request.
  */
 export function requestStream(
   { init, settings }: Call,
@@ -118,7 +118,7 @@ export function requestStream(
       method: method ?? (answers === undefined ? 'GET' : 'POST'),
       headers,
       body: answers === undefined ? null : `[${answers.map(({ text }) => text).join()}]`,
-      // Credentials must not follow a redirect to elsewhere, and a stream has no reason to move.
+      // A redirect could take credentials to another server, and a stream has no reason to move.
       redirect: 'manual',
       signal: connection.signal,
       keepalive: method === 'DELETE'
@@ -128,17 +128,17 @@ export function requestStream(
 }
 
 /**
- * In UTF-8, as browsers send it (WHATWG 9.2.4). Of an id that no header can carry nothing is said:
- * then the stream begins anew.
+ * The id is sent in UTF-8, as browsers do (WHATWG 9.2.4). An id that no header can carry is left
+ * out, so the server sends the stream from its beginning.
  */
 function setLastEventId(headers: Headers, id: string | undefined): void {
   if (!id) return
-  // Of a longer one no server takes as much in a head: it refuses that.
+  // No server takes a head as long as this, so the rest of a longer id makes no difference.
   const bytes = byteString(id.slice(0, 100_000))
   if (IN_A_HEADER.test(bytes)) headers.set('Last-Event-ID', bytes)
 }
 
-/** A text in UTF-8, with a character for each byte. */
+/** A text in UTF-8, with one character for each byte. */
 export function byteString(text: string): string {
   return Array.from(utf8(text), byte => String.fromCharCode(byte)).join('')
 }
@@ -147,8 +147,8 @@ export function byteString(text: string): string {
 const IN_A_HEADER = /^[\t\x20-\x7e\x80-\xff]*$/
 
 /**
- * Tells the server that nobody wants the rest. One that does not hear it abandons the stream by
- * itself in time.
+ * Tells the server that the stream is not wanted any more. If the request is lost, the server
+ * abandons the stream later by itself.
  */
 export function cancelStream(url: string, call: Call): void {
   requestStream(call, new AbortController(), { url, method: 'DELETE' }).then(
@@ -157,7 +157,7 @@ export function cancelStream(url: string, call: Call): void {
   )
 }
 
-/** Frees the connection of a response that is of no use. */
+/** Frees the connection of a response that is not read. */
 export function discard({ body }: Pick<Response, 'body'>): void {
   body?.cancel().catch(() => undefined)
 }
@@ -167,9 +167,8 @@ export function isEventStream({ status, headers }: Response): boolean {
 }
 
 /**
- * The stream URL of a response that is an event stream, if it has one of the request's own origin
- * and path: what the caller sends to that one must not go to another, and behind one origin there
- * may be many servers.
+ * The stream URL of a response that is an event stream, if it has the origin and the path of the
+ * request: credentials must not go to another server, and one origin may have several servers.
  */
 export function streamUrlOf(response: Response, requestUrl: string): string | undefined {
   if (!isEventStream(response)) return undefined

@@ -1,5 +1,5 @@
-// The MCP endpoint as `streamResource` reaches it: with what the transport sends, or with the
-// headers that it was given.
+// Requests of `streamResource` to the MCP endpoint: through a transport, or to a URL with the
+// headers of the options.
 import { abortWith } from './aborting.js'
 import { FIRST_STATELESS_REVISION } from '../protocol/revisions.js'
 import { type FetchLike, GLOBAL_FETCH, type HeadersLike } from './options.js'
@@ -10,8 +10,8 @@ import { urlIn } from './url-in.js'
 
 /**
  * The official `StreamableHTTPClientTransport`, v1 (from 1.13) and v2. Its `send` is called, so
- * that credentials, the session, the protocol version and a new login are its own affair; what it
- * sends goes through its field `_fetch`, which is not public.
+ * that it adds credentials, the session and the protocol version, and logs in again if necessary.
+ * The response is taken from its field `_fetch`, which is not public.
  */
 export interface ResourceTransport {
   send(message: never, options?: never): Promise<void>
@@ -23,7 +23,7 @@ export interface Endpoint {
   /** Asks for a resource. */
   post(uri: string, headers: Record<string, string>, signal: AbortSignal): Promise<Asked>
   /**
-   * Fetches from where the endpoint has pointed; `isOwn`: it is the endpoint's origin, and gets the
+   * Fetches a URL that the endpoint has given; `isOwn`: it has the endpoint's origin, and gets the
    * credentials.
    */
   get(
@@ -36,7 +36,7 @@ export interface Endpoint {
 
 export interface Asked {
   readonly response: Response
-  /** Of the endpoint. */
+  /** The URL of the endpoint, after redirects. */
   readonly url: URL
   readonly requestId: string
 }
@@ -48,10 +48,10 @@ type Message = { readonly method: string }
 /** Headers that are about one request, and not about who sends it. */
 const OF_ONE_REQUEST = /^(accept|content-|mcp-method|range|if-range)/
 
-/** Redirects of the endpoint itself that are followed. */
+/** The most redirects of the endpoint itself that are followed. */
 const MAX_MOVES = 5
 
-/** `over` is the transfer: it ends with the transport. */
+/** @param over ends the transfer; it aborts when the transport is closed */
 export function endpointOf(
   target: string | URL | ResourceTransport,
   settings: ResourceSettings,
@@ -59,8 +59,7 @@ export function endpointOf(
 ): Endpoint {
   const { headers: given, maxStreamSize } = settings
   const isUrl = typeof target === 'string' || target instanceof URL
-  // Looked at, so that a transport that works in another way is not taken for one that does not
-  // answer.
+  // `_fetch` is checked: with another kind of transport, the response would never be seen.
   const isUsable = isUrl
     ? /^http/.test(urlIn(String(target))?.protocol ?? '')
     : typeof target?.send === 'function' && '_fetch' in target
@@ -71,7 +70,7 @@ export function endpointOf(
     )
   const { _fetch: inherited } = target as unknown as { readonly _fetch?: FetchLike }
   const own = settings.fetch === GLOBAL_FETCH ? (inherited ?? GLOBAL_FETCH) : settings.fetch
-  /** What the latest POST was sent with. */
+  /** The init of the latest POST. */
   let latest: RequestInit & { readonly headers: Headers }
 
   async function post(
@@ -87,7 +86,7 @@ export function endpointOf(
     const isStateless = version >= FIRST_STATELESS_REVISION
     const method = 'resources/stream'
     const _meta = {
-      // The caller of this can take a stream, whatever its client has declared when it connected.
+      // This call can take a stream, whatever the client has declared in `initialize`.
       'io.modelcontextprotocol/clientCapabilities': {
         resourceStreaming: maxStreamSize === Infinity ? {} : { maxStreamSize }
       },
@@ -99,17 +98,15 @@ export function endpointOf(
       const headers = joined(init.headers, option, {
         ...(isStateless && { 'Mcp-Method': method }),
         ...more,
-        // No event stream: the bytes come as they are, and what else there is to say fits into
-        // JSON.
+        // No event stream: the response has the bytes themselves, or is JSON.
         Accept: 'application/json, */*'
       })
       latest = { ...init, headers, redirect: 'manual' }
       let url = new URL(input)
       for (let moves = 0; ; moves++) {
         const response = await own(url, { ...latest, signal })
-        // An endpoint that has moved: the same request again, but to nobody else.
-        // One that names the resource is an answer: it leads to the bytes (SEP-2532, redirect
-        // mode).
+        // An endpoint that has moved gets the same request again, if the origin is the same. But a
+        // redirect with the resource's URI leads to the bytes (SEP-2532, redirect mode).
         const isMove =
           [307, 308].includes(response.status) && !response.headers.has('mcp-resource-uri')
         const next = isMove ? urlIn(response.headers.get('location'), url) : undefined
@@ -135,7 +132,7 @@ export function endpointOf(
     if (isOwn)
       latest.headers.forEach((value, name) => OF_ONE_REQUEST.test(name) || headers.set(name, value))
     const init = { method: 'GET', body: null, redirect: 'manual', signal, headers } as const
-    // That of browsers must not be called as a method.
+    // The `fetch` of browsers must not be called as a method.
     const { fetch } = settings
     return isOwn ? own(url, { ...latest, ...init }) : fetch(url, { ...init, credentials: 'omit' })
   }
@@ -143,7 +140,7 @@ export function endpointOf(
   return { post, get }
 }
 
-/** The later ones go before the earlier ones. */
+/** Joins lists of headers; a later list replaces headers of an earlier one. */
 function joined(...lists: (HeadersLike | undefined)[]): Headers {
   const all = new Headers()
   for (const list of lists) new Headers(list).forEach((value, name) => all.set(name, value))
@@ -151,8 +148,8 @@ function joined(...lists: (HeadersLike | undefined)[]): Headers {
 }
 
 /**
- * Has a transport send a message, and keeps the answer from it, which is in no form that it knows.
- * A 401 or 403 it gets to see: where it can, it logs in and sends again.
+ * Lets a transport send a message. The transport does not get the response, because it could not
+ * read it, unless it is a 401 or a 403: then it can log in and send the message again.
  */
 async function sendThrough(
   transport: ResourceTransport,

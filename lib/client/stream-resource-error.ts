@@ -1,20 +1,21 @@
-// The one error of `streamResource` that is about the resource and not about its caller.
+// The error of `streamResource` for everything but a mistake of its caller.
 
 /**
  * - `not-found`: the server has no such resource (-32002, from 2026-07-28 on -32602).
  * - `not-streamable`: the server does not stream it, or does not know the method (-32003, -32601,
  *   406): use `resources/read`.
- * - `too-large`: larger than `maxStreamSize`, said beforehand or found out on the way (-32004).
+ * - `too-large`: larger than `maxStreamSize`, as the server says (-32004), or as is found while the
+ *   bytes come.
  * - `unauthorized`: the endpoint answers 401 or 403, also with fresh credentials.
  * - `refused`: any other JSON-RPC error or status; see `rpcError` and `status`.
- * - `untrusted-url`: the server points to where its client must not follow.
- * - `unexpected-answer`: neither the resource nor an answer that SEP-2532 knows.
+ * - `untrusted-url`: the server gives a URL that must not be fetched.
+ * - `unexpected-answer`: a response that is neither the resource nor described by SEP-2532.
  * - `wrong-size`: more bytes, or other sizes, than were promised.
  * - `changed`: the resource has changed since the transfer began.
- * - `incomplete`: the transfer broke off, and nothing (a strong `ETag`, a `Last-Modified`) says
- *   that the rest would fit.
- * - `retries-exhausted`: `maxRetries` attempts in a row brought nothing; `cause` is what the last
- *   one met.
+ * - `incomplete`: the transfer broke off, and without a strong `ETag` or an old `Last-Modified`
+ *   nothing says that the rest would belong to the same version.
+ * - `retries-exhausted`: `maxRetries` attempts in a row brought nothing; `cause` is the error of
+ *   the last one.
  */
 export type ResourceStreamErrorCode =
   | 'not-found'
@@ -29,27 +30,27 @@ export type ResourceStreamErrorCode =
   | 'incomplete'
   | 'retries-exhausted'
 
-/** The error of a JSON-RPC answer, as the server has sent it. */
+/** The error of a JSON-RPC response, as the server has sent it. */
 export interface RpcError {
   readonly code: number
   readonly message: string
   readonly data?: unknown
 }
 
-/** What else is known of a failure. */
+/** More details of a failure. */
 export interface FailureDetails {
   readonly cause?: unknown
   readonly status?: number
   readonly rpcError?: RpcError | undefined
 }
 
-/** A resource that cannot be had, or not as a whole. */
+/** The error of a resource that cannot be read, or not to its end. */
 export class ResourceStreamError extends Error {
   override readonly name = 'ResourceStreamError'
   readonly code: ResourceStreamErrorCode
-  /** The status of the HTTP answer that decided it, where one did. */
+  /** The status of the HTTP response that led to the error, if one did. */
   readonly status: number | undefined
-  /** What the server said of it, where it did. */
+  /** The JSON-RPC error of the server, if it sent one. */
   readonly rpcError: RpcError | undefined
 
   constructor(
@@ -75,12 +76,12 @@ const CODES: Partial<Record<number, ResourceStreamErrorCode>> = {
 }
 
 /**
- * The failure that an answer without bytes stands for. `answer` is its body, where that is JSON.
+ * The error for a response without bytes. `answer` is its body, if that is JSON.
  */
 export function failureOf(status: number, answer?: unknown, cause?: unknown): ResourceStreamError {
   const { code, message, data } = (answer as { error?: Partial<RpcError> } | undefined)?.error ?? {}
   const isRpc = typeof code === 'number' && typeof message === 'string'
-  // Stock endpoints insist on event streams (406), whatever the method.
+  // An endpoint of the official SDK answers 406 to a client that does not accept event streams.
   const byStatus = isUnauthorized(status)
     ? 'unauthorized'
     : status === 406

@@ -1,18 +1,18 @@
-// What the head of an answer says about the bytes behind it.
+// Reads from the headers of a response which bytes of the resource its body has.
 
-/** The bytes behind a head. */
+/** Which bytes of the resource a response has. */
 export interface Extent {
-  /** The first of them, counted in the whole resource, if that is said. */
+  /** The offset of the first one in the resource, if the headers say so. */
   readonly start: number | undefined
-  /** Where they end, if that is said. */
+  /** The offset behind the last one, if the headers say so. */
   readonly end: number | undefined
-  /** What the whole resource has, if that is said. */
+  /** Bytes of the whole resource, if the headers say so. */
   readonly size: number | undefined
 }
 
 const CONTENT_RANGE = /^bytes (?:(\d+)-(\d+)|\*)\/(\d+|\*)$/
 
-/** Reads 200, 206 and 416 (RFC 9110, 14.4); `undefined` where a head contradicts itself. */
+/** Reads a 200, 206 or 416 (RFC 9110, 14.4); `undefined` if the headers make no sense. */
 export function extentOf({ status, headers }: Response): Extent | undefined {
   const length = isEncoded(headers) ? undefined : numberIn(headers.get('content-length'))
   if (status === 200) return { start: 0, end: length, size: length }
@@ -21,25 +21,25 @@ export function extentOf({ status, headers }: Response): Extent | undefined {
   if (status === 416) return { start: size, end: size, size }
   const start = numberIn(first)
   const end = numberIn(last)
-  // Each part of a multipart answer has a range of its own: nobody has asked for several.
+  // A multipart response has no such header; only one range was asked for.
   if (start === undefined || end === undefined || end < start || isEncoded(headers))
     return undefined
   return { start, end: end + 1, size }
 }
 
 /**
- * Whether the end of a body says that it is whole. Where the connection ends with it, runtimes take
- * a cut for the end, also of one that is sent in chunks (Node 20).
+ * Whether the end of a body means that it is whole. If the connection ends with the body, runtimes
+ * take a cut for the end, even with chunked encoding (Node 20).
  */
 export function isDelimited({ headers }: Response): boolean {
   return headers.has('content-length') || !/\bclose\b/i.test(headers.get('connection') ?? '')
 }
 
-/** What stands for exactly these bytes. */
+/** Headers by which two versions of a resource can be told apart. */
 export interface Validators {
   readonly etag: string | null
   readonly modified: string | null
-  /** What `If-Range` may carry, if anything may. */
+  /** The value for `If-Range`; `null`: neither header is allowed there. */
   readonly strong: string | null
 }
 
@@ -52,11 +52,11 @@ export function validatorsOf({ headers }: Response): Validators {
   const modified = headers.get('last-modified')
   const isOldEnough = Date.parse(headers.get('date') ?? '') - Date.parse(modified ?? '') >= 1000
   const strong = etag?.startsWith('"') ? etag : isOldEnough ? modified : null
-  // The bytes that are counted here are not those that the range of an encoded answer counts.
+  // Ranges of an encoded response count encoded bytes, but the bytes counted here are decoded.
   return { etag, modified, strong: isEncoded(headers) ? null : strong }
 }
 
-/** Whether one of two answers says that it is of other bytes than the other. */
+/** Whether two responses are certainly of different versions. */
 export function isChanged(before: Validators, { etag, modified }: Validators): boolean {
   if (before.etag !== null && etag !== null) return before.etag !== etag
   return before.modified !== null && modified !== null && before.modified !== modified
@@ -67,17 +67,17 @@ function isEncoded(headers: Headers): boolean {
 }
 
 function numberIn(text: string | null | undefined): number | undefined {
-  // What is not there has no digits either.
+  // `undefined` and `null` are no digits, either.
   return /^\d{1,15}$/.test(text as string) ? Number(text) : undefined
 }
 
 const PARAMETER = /;\s*([\w*-]+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^;"]*))/g
-/** What would move a file elsewhere, or make its name look like another. */
+/** Control characters, and those that change the direction of text, which can disguise a name. */
 const UNSAFE = /[\p{Cc}\u202a-\u202e\u2066-\u2069]/gu
 
 /**
- * The file name that a server suggests (RFC 6266), without any folder: its last part, as section
- * 4.3 asks. `undefined` where nothing is left.
+ * The file name that a server suggests (RFC 6266): only the last part of a path, as section 4.3
+ * asks. `undefined` if nothing is left.
  */
 export function fileNameOf({ headers }: Response): string | undefined {
   const parameters = new Map<string, string>()
@@ -92,7 +92,7 @@ export function fileNameOf({ headers }: Response): string | undefined {
   return /^\.{0,2}$/.test(name) ? undefined : name
 }
 
-/** [RFC 8187] Percent-encoded UTF-8. */
+/** Decodes percent-encoded UTF-8 (RFC 8187); `undefined` if it is not that. */
 function decoded(text: string | undefined): string | undefined {
   try {
     return text && decodeURIComponent(text)

@@ -11,9 +11,9 @@ import {
 } from './options.js'
 
 export interface ResourceProgress {
-  /** Bytes of the resource that were handed on so far. */
+  /** Bytes of the resource that have been given to the reader so far. */
   readonly received: number
-  /** Bytes that it has in all; `undefined` where the server has not said. */
+  /** Bytes of the whole resource; `undefined` if the server has not said. */
   readonly size: number | undefined
 }
 
@@ -22,7 +22,7 @@ export interface ResourceReconnection {
   readonly attempt: number
   /** Milliseconds until it is made. */
   readonly delay: number
-  /** Bytes that were handed on so far: it goes on behind them. */
+  /** Bytes that have been given to the reader so far: the transfer goes on behind them. */
   readonly received: number
   readonly reason: ReconnectReason
 }
@@ -35,7 +35,7 @@ export interface StreamResourceOptions {
    */
   readonly maxStreamSize?: number | undefined
   /**
-   * Ends the transfer, also while it waits. The stream, or the promise of it, breaks with the
+   * Ends the transfer, also while it waits. The stream fails, or the promise rejects, with the
    * signal's reason.
    */
   readonly signal?: AbortSignal | undefined
@@ -45,8 +45,8 @@ export interface StreamResourceOptions {
    */
   readonly headers?: HeadersLike | (() => HeadersLike | Promise<HeadersLike>) | undefined
   /**
-   * Hears of each chunk before it is handed up. It is waited for; what it throws, or rejects with,
-   * ends the transfer.
+   * Called for each chunk before the reader gets it. It is awaited; if it throws or rejects, the
+   * transfer ends with that error.
    */
   readonly onProgress?: ((progress: ResourceProgress) => unknown) | undefined
   /**
@@ -76,8 +76,8 @@ export interface StreamResourceOptions {
    */
   readonly idleTimeout?: number | null | undefined
   /**
-   * Hears of each attempt to go on before it is made. It is waited for; what it throws, or rejects
-   * with, ends the transfer.
+   * Called before each attempt to go on. It is awaited; if it throws or rejects, the transfer ends
+   * with that error.
    */
   readonly onReconnect?: ((reconnection: ResourceReconnection) => unknown) | undefined
 }
@@ -111,7 +111,7 @@ export function parseResourceOptions(options?: StreamResourceOptions): ResourceS
   })
 }
 
-/** An origin as `URL` writes it, or everything. */
+/** Whether a value is an origin as `URL` writes it, or `'*'`. */
 function isOrigin(value: unknown): boolean {
   return value === (urlIn(value)?.origin ?? '*')
 }

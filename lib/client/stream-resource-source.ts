@@ -1,5 +1,5 @@
-// Where the bytes of a resource come from: the endpoint itself, where it redirects to, or the
-// download URL that it gives (SEP-2532).
+// Where the bytes of a resource come from: the endpoint's own response, the target of its redirect,
+// or a download URL (SEP-2532).
 import { isJsonType } from '../protocol/fields.js'
 import { isPassing } from './retry-delay.js'
 import { discard } from './stream-request.js'
@@ -8,7 +8,7 @@ import { failureOf, ResourceStreamError } from './stream-resource-error.js'
 import type { ResourceSettings } from './stream-resource-options.js'
 import { urlIn } from './url-in.js'
 
-/** An answer that may have bytes, and what the endpoint said of them on the way to it. */
+/** A response that may have bytes, and what the endpoint has said about the resource. */
 export interface Found {
   readonly response: Response
   readonly uri: string
@@ -17,20 +17,21 @@ export interface Found {
 }
 
 export interface Source {
-  /** One answer to a request with these headers (`Range`). Its status may be any. */
+  /** Fetches the resource with these headers (`Range`). The response may have any status. */
   find(range: Record<string, string> | undefined, signal: AbortSignal): Promise<Found>
   /**
-   * Forgets where the endpoint has pointed to, so that it is asked again; `false` where it has not.
+   * Forgets the URL that the endpoint has given, so that it is asked again; `false`: it has given
+   * none.
    */
   forget(): boolean
 }
 
-/** Where the endpoint at `from` has pointed to, and what it said when it did. */
+/** The URL that the endpoint at `from` has given, and what it has said about the resource. */
 type Pointer = Omit<Found, 'response'> & { readonly target: URL; readonly from: URL }
 
 const REDIRECTS = [301, 302, 303, 307, 308]
 const MAX_HOPS = 5
-/** Bytes of a JSON-RPC answer: it has to fit into memory. */
+/** The most characters of a JSON-RPC response, which is kept in memory. */
 const LARGEST_ANSWER = 2 ** 20
 
 const LOOPBACK = /^(localhost|127(\.\d+){3}|\[::1\])$/
@@ -46,7 +47,7 @@ export function sourceOf(
     range: Record<string, string> | undefined,
     signal: AbortSignal
   ): Promise<Found> {
-    // Where bytes are counted, they must come as they are. With a range, fetch says so itself.
+    // Bytes are counted, so they must not be encoded. With `Range`, fetch sends this header itself.
     const headers = range ?? { 'Accept-Encoding': 'identity' }
     if (pointer === undefined) {
       const { response, url, requestId } = await endpoint.post(uri, headers, signal)
@@ -54,10 +55,10 @@ export function sourceOf(
       const location = locationOf(response)
       const found: Found = { response, uri: canonical ?? uri }
       if (location === undefined && isJson(response) && !isPassing(response.status)) {
-        // [SEP-2532] Always an answer, and never the resource, whatever the resource is.
+        // [SEP-2532] JSON from the endpoint is always a message, even if the resource is JSON.
         pointer = pointerIn(await readJson(response), requestId, response, url)
       } else {
-        // A login page looks the same but for this.
+        // Without this header it could be a login page.
         if (canonical === null && (response.ok || location !== undefined))
           throw unexpected('no MCP-Resource-Uri (a server has to expose it to browsers)', response)
         if (location === undefined) return found
@@ -69,8 +70,8 @@ export function sourceOf(
   }
 
   /**
-   * The answer of a pointer's target, or of where that redirects to. Behind a redirect away
-   * from the endpoint's origin, no request has its credentials any more.
+   * Fetches the target of a pointer, and follows redirects. After a redirect to another origin, no
+   * request has the endpoint's credentials any more.
    */
   async function fetchFrom(
     from: Pointer,
@@ -83,7 +84,7 @@ export function sourceOf(
       const response = await endpoint.get(target, headers, isOwn, signal)
       const location = locationOf(response)
       if (location === undefined) {
-        // Some storages say with 200 what went wrong.
+        // Some storage services report errors as JSON with status 200.
         if (response.ok && isJson(response) && !isJsonType(from.mimeType ?? 'application/json'))
           throw unexpected(`JSON in place of ${from.mimeType}`, response)
         return response
@@ -139,14 +140,14 @@ function locationOf({ status, type, headers }: Response): string | undefined {
   return REDIRECTS.includes(status) ? (headers.get('location') ?? undefined) : undefined
 }
 
-/** 416 as well: it says where they end. */
+/** Whether a response says something about the bytes: a 416 says where they end. */
 export const hasBytes = ({ status }: Response): boolean => [200, 206, 416].includes(status)
 
 const isJson = ({ headers }: Response): boolean => isJsonType(headers.get('content-type') ?? '')
 
 /**
- * A URL that may be fetched: https, or what is as good; with nobody's name in it, which fetch does
- * not take; and of the same origin as what has pointed to it, or of a trusted one.
+ * Checks that a URL may be fetched: it must be https (or http if `mayBePlain`), without a user name
+ * or a password, which fetch refuses, and of the origin of `from` or a trusted one.
  */
 function checked(
   url: URL | undefined,
@@ -175,17 +176,17 @@ async function readJson(response: Response): Promise<unknown> {
   try {
     return JSON.parse(text)
   } catch {
-    // No answer at all: what it stands for, its status says.
+    // Not JSON: the caller decides by the status.
     return undefined
   }
 }
 
-/** The transfer is over with it, and so is the connection. */
+/** An error that ends the transfer, and its connection. */
 export function unexpected(detail: string, response: Response): ResourceStreamError {
   return new ResourceStreamError('unexpected-answer', detail, response)
 }
 
-/** Only the origin: what is behind it may be a secret. */
+/** The message has only the origin of the URL: its path may be a secret. */
 function untrusted(detail: string, url?: URL): ResourceStreamError {
   return new ResourceStreamError(
     'untrusted-url',

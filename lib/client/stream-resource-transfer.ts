@@ -1,5 +1,4 @@
-// One transfer of a resource: which bytes have come, which answer brings the next ones, and whether
-// it may.
+// One transfer of a resource: which bytes have come, and which response may bring the next ones.
 import { onAbort } from './aborting.js'
 import type { ReconnectReason } from './options.js'
 import { isPassing, onConnection, retryAfterOf, untilNextAttempt } from './retry-delay.js'
@@ -16,47 +15,47 @@ import { discard } from './stream-request.js'
 import { type Found, hasBytes, type Source, unexpected } from './stream-resource-source.js'
 
 export interface Transfer {
-  /** Resolves with the first answer that has bytes. */
+  /** Resolves with the first response that has bytes. */
   readonly connect: () => Promise<Found>
-  /** Bytes of the whole, once connected, where they are known. */
+  /** Bytes of the whole resource, if known; call it after `connect`. */
   readonly size: () => number | undefined
-  /** The next bytes, `undefined` behind the last of them. */
+  /** The next bytes; `undefined` after the last ones. */
   readonly read: () => Promise<Uint8Array | undefined>
 }
 
-/** An answer with bytes. */
+/** A response with bytes. */
 interface Answer {
   readonly reader: ReadableStreamDefaultReader<Uint8Array> | undefined
-  /** Where its bytes end, where that is known. */
+  /** The offset behind its last byte, if known. */
   readonly end: number | undefined
-  /** A cut would not be taken for its end. */
+  /** Whether its end means that it is whole; if not, it may have been cut off. */
   readonly isFramed: boolean
-  /** Bytes that are to come once more, because it is the whole again. */
+  /** Bytes at its beginning that the reader has already: it is the whole resource again. */
   repeated: number
 }
 
-/** `over` aborts when the transfer is over, whatever came of it. */
+/** @param over aborts when the transfer is over, for whatever reason */
 export function transferOf(
   source: Source,
   settings: ResourceSettings,
   over: AbortSignal
 ): Transfer {
   const { maxStreamSize, maxRetries, idleTimeout, headers, onProgress } = settings
-  /** Bytes that were handed up. */
+  /** Bytes that have been given to the reader. */
   let received = 0
   let attempt = 0
   /**
-   * Whether the endpoint was asked anew since the last answer with bytes, or the last one that was
-   * lost, because what it had pointed to was no good.
+   * Whether the endpoint was asked again, because the URL it had given did not work, since the last
+   * response with bytes or the last lost connection.
    */
   let isRenewed = false
-  /** Of the whole, once it is known. */
+  /** Bytes of the whole resource, once known. */
   let size: number | undefined
-  /** Those of the first answer. */
+  /** The validators of the first response. */
   let validators: Validators | undefined
-  /** The bytes that were there when an answer without such a frame last ended. */
+  /** The value of `received` when a response that is not framed last ended. */
   let endedAt: number | undefined
-  /** The present one. */
+  /** The present response. */
   let answer: Answer
   let connection = new AbortController()
   /** How the last connection was lost. */
@@ -70,10 +69,10 @@ export function transferOf(
     cause?: unknown
   ): ResourceStreamError => new ResourceStreamError(code, detail, { cause })
 
-  /** By an error that the present connection is lost with: by silence, it was ended here. */
+  /** How a connection was lost that fails with an error: if it was aborted here, by silence. */
   const lost = (): ReconnectReason => (connection.signal.aborted ? 'idle' : 'error')
 
-  /** Opens the next connection, the first one at once. Throws when there will be none. */
+  /** Opens the next connection, the first one without a wait. Throws if there will be none. */
   async function connect(cause?: unknown): Promise<Found> {
     let retryAfter: number | undefined
     for (let isFirst = validators === undefined; ; isFirst = false) {
@@ -83,7 +82,7 @@ export function transferOf(
       connection = new AbortController()
       reason = 'error'
       try {
-        // Without a strong validator it would not have come to another attempt.
+        // There is a strong validator, or `waitForNext` would have thrown.
         const range =
           received > 0
             ? { Range: `bytes=${received}-`, 'If-Range': validators?.strong as string }
@@ -107,11 +106,10 @@ export function transferOf(
         over.throwIfAborted()
         if (error instanceof ResourceStreamError) {
           if (error.status !== 401) throw error
-          // Headers made afresh may have a token that is still good.
+          // A function makes new headers, which may have a valid token.
           renew(error, source.forget() || typeof headers === 'function')
         } else {
-          // All of it may have left the server, and used up what it had pointed to, without a byte
-          // arriving here.
+          // A download URL may be used up even if no byte has arrived, so it may be renewed again.
           isRenewed = false
           reason = lost()
         }
@@ -132,15 +130,15 @@ export function transferOf(
   }
 
   /**
-   * Once for each answer that follows: a signed URL runs out, a download URL is used up, a token
-   * expires.
+   * Allows one request to the endpoint for a new URL, or with new headers, until the next response
+   * with bytes: a signed URL or a token expires, a download URL is used up.
    */
   function renew(refusal: ResourceStreamError, mayHelp: boolean): void {
     if (isRenewed || !mayHelp) throw refusal
     isRenewed = true
   }
 
-  /** Takes an answer whose bytes go on where the last one stopped; throws where they do not. */
+  /** Checks that the bytes of a response go on where the last ones stopped; throws if not. */
   function accept({ response, size: promised }: Found): Answer {
     const extent = extentOf(response)
     if (extent === undefined) throw unexpected('a range that makes no sense', response)
@@ -149,7 +147,7 @@ export function transferOf(
     if (validators === undefined && sizes.size > 1)
       throw failure('wrong-size', [...sizes].join(' or '))
     validators ??= found
-    // Without a range it is the whole. If it is the same one, what was here before is passed over.
+    // A 200 has the whole resource. If it is the same version, the bytes before are skipped.
     const isWhole = response.status === 200
     const isOther = sizes.size > 1 || isChanged(validators, found)
     if (isOther || (received > 0 && isWhole && found.strong !== validators.strong))
@@ -159,11 +157,11 @@ export function transferOf(
     ;[size] = sizes
     if ((size ?? 0) > maxStreamSize) throw failure('too-large', `${size} bytes`)
     isRenewed = false
-    // What comes with it is no part of the resource: nothing is left to read.
+    // The body of a 416 is not part of the resource.
     if (response.status === 416) discard(response)
     return {
       reader: response.body?.getReader(),
-      // It may say that there is more of it than there is of the whole.
+      // The range of the response may claim more bytes than the resource has.
       end: size === undefined ? extent.end : Math.min(extent.end ?? size, size),
       isFramed: !isWhole || isDelimited(response),
       repeated: isWhole ? received : 0
@@ -176,7 +174,7 @@ export function transferOf(
       let cause: unknown
       const { reader, end } = answer
       try {
-        // Without a body there is nothing to wait for.
+        // A response without a body has no bytes.
         bytes = reader && (await onConnection(connection, idleTimeout, reader.read())).value
         reason = 'end'
       } catch (error) {
@@ -202,14 +200,14 @@ export function transferOf(
     }
   }
 
-  /** Whether nothing is missing when an answer brings no more. */
+  /** Whether the resource is complete when a response has ended. */
   function isWhole(cause: unknown): boolean {
     const { repeated, end, isFramed } = answer
     if (repeated > 0 && cause === undefined)
       throw failure('changed', 'it is shorter than when the transfer began')
     if (size !== undefined) return received === size
     if (cause !== undefined || received !== (end ?? received)) return false
-    // Where only the connection's end says so, it has to end there twice.
+    // If the end of the connection is the only sign, it must come twice at the same byte.
     const isEnd = isFramed || endedAt === received
     endedAt = received
     return isEnd

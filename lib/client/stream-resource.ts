@@ -7,20 +7,20 @@ import { parseResourceOptions, type StreamResourceOptions } from './stream-resou
 import { sourceOf } from './stream-resource-source.js'
 import { type Transfer, transferOf } from './stream-resource-transfer.js'
 
-/** A resource whose bytes are on their way. */
+/** A resource that is being streamed. */
 export interface ResourceStream {
   /**
-   * The bytes, pulled from the network as they are read. It ends only after the last of them, and
-   * fails with a {@link ResourceStreamError} if they cannot be had. Read it to its end, or cancel
-   * it.
+   * The bytes, read from the network as the reader pulls them. It ends only after the last byte,
+   * and fails with a {@link ResourceStreamError} if a byte is missing. Read it to its end, or
+   * cancel it.
    */
   readonly stream: ReadableStream<Uint8Array>
   readonly mimeType: string
   /**
-   * The file name that the server suggests, without any folder; `undefined` where it suggests none.
+   * The file name that the server suggests, without any folder; `undefined` if it suggests none.
    */
   readonly name: string | undefined
-  /** Bytes of the whole; `undefined` where the server has not said. */
+  /** Bytes of the whole resource; `undefined` if the server has not said. */
   readonly size: number | undefined
   /** The canonical URI of the resource. */
   readonly uri: string
@@ -28,9 +28,9 @@ export interface ResourceStream {
 
 /**
  * Asks an MCP server for the bytes of a resource by `resources/stream` (SEP-2532), and resolves
- * once they are about to come: in the answer itself, from where it redirects to, or from a download
- * URL. A transfer that breaks goes on where it was, by `Range` and `If-Range`; if it cannot, the
- * stream fails with a {@link ResourceStreamError}, or the promise rejects with one.
+ * once they are about to come: in the response itself, from the target of a redirect, or from a
+ * download URL. A transfer that breaks goes on where it was, by `Range` and `If-Range`; if it
+ * cannot, the stream fails with a {@link ResourceStreamError}, or the promise rejects with one.
  *
  * @param transportOrUrl an official `StreamableHTTPClientTransport`, v1 or v2; or the URL of an
  * endpoint, with the headers that it needs in option `headers`
@@ -70,18 +70,18 @@ export async function streamResource(
   }
 }
 
-/** Nothing is read ahead: the network waits for the reader. */
+/** The stream of the bytes. It reads nothing ahead, so the network waits for the reader. */
 function streamOf(transfer: Transfer, over: AbortController): ReadableStream<Uint8Array> {
   return new ReadableStream<Uint8Array>(
     {
       start(controller) {
-        // At once, also where nobody reads.
+        // The stream fails at once, even if nobody reads it.
         onAbort(over.signal, () => controller.error(over.signal.reason))
       },
       async pull(controller) {
         try {
           const bytes = await transfer.read()
-          // A stream that is over throws here, and by then aborting changes nothing.
+          // `enqueue` throws if the stream has failed meanwhile; then aborting again does nothing.
           if (bytes !== undefined) return controller.enqueue(bytes)
           controller.close()
           over.abort()

@@ -1,9 +1,9 @@
-// The client door for Node: what needs a file system, and what goes with it.
+// The entry point `express-mcp-streams/client/node`: what needs a file system.
 export { saveResource, type SavedResource } from './save-resource.js'
 export { streamResource, type ResourceStream } from '../stream-resource.js'
 export type { ResourceTransport } from '../stream-resource-endpoint.js'
-// CommonJS has a copy of it in each door: `instanceof` holds for the class of the door that threw
-// it.
+// In CommonJS each entry point has a copy of this class, so `instanceof` works only with the class
+// of the entry point that threw the error.
 export {
   ResourceStreamError,
   type ResourceStreamErrorCode,

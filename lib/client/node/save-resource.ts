@@ -1,4 +1,4 @@
-// `saveResource`: a resource as a file, whole or not at all.
+// `saveResource`: writes a resource to a file, whole or not at all.
 import { randomBytes } from 'node:crypto'
 import { open, rename, rm, stat } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
@@ -14,7 +14,7 @@ export interface SavedResource {
   readonly size: number
   readonly mimeType: string
   /**
-   * The file name that the server suggests, without any folder; `undefined` where it suggests none.
+   * The file name that the server suggests, without any folder; `undefined` if it suggests none.
    */
   readonly name: string | undefined
   /** The canonical URI of the resource. */
@@ -27,8 +27,8 @@ export interface SavedResource {
  * fails it is removed, and what was at `path` stays.
  *
  * @param path of the file, or its `file:` URL; the folder must be there
- * @throws {ResourceStreamError} when the resource cannot be had, or not to its end; errors of the
- * file system as they are
+ * @throws {ResourceStreamError} if the resource cannot be read to its end, and errors of the file
+ * system
  */
 export async function saveResource(
   transportOrUrl: string | URL | ResourceTransport,
@@ -39,7 +39,7 @@ export async function saveResource(
   const target = path instanceof URL ? fileURLToPath(path) : path
   if (typeof target !== 'string' || basename(target) === '')
     throw new TypeError('saveResource: `path` must be the path of a file, or its file: URL')
-  // Known now, and not after the last byte.
+  // Checked before the transfer, and not only when the file is renamed.
   const existing = await stat(target).catch(() => undefined)
   if (existing?.isDirectory() === true) throw new TypeError('saveResource: `path` is a folder')
   const temporary = join(dirname(target), `.${randomBytes(12).toString('hex')}.part`)

@@ -1,5 +1,5 @@
-// Calls a tool and looks on as a task: one function for both generations of tasks, and for servers
-// that have none.
+// `callTask()`: calls a tool and follows its task, in both revisions of tasks, and also works with
+// servers without tasks.
 import { LONGEST_TIMEOUT } from '../../protocol/clock.js'
 import { ANYTHING, type RequestingClient, type ResumableResult } from '../requesting-client.js'
 import { abortWith, onAbort } from '../aborting.js'
@@ -24,9 +24,9 @@ export interface TaskRequest {
  */
 export interface CallTaskOptions {
   /**
-   * Hears of the task each time that it is looked at, from its creation on, once a minute at least;
-   * never, where the server makes none. What it throws, or rejects with, ends the call, and cancels
-   * the task. Default: nobody.
+   * Called with the task each time that it is polled, once a minute at least, and when it is
+   * created; never if the server makes no task. If it throws or rejects, the call ends with that
+   * error, and the task is cancelled. Default: none.
    */
   readonly onStatus?: ((task: TaskState) => unknown) | undefined
   /**
@@ -88,7 +88,7 @@ export async function callTask(
     if (!hasTasks(sender)) return await ask(CALL, request)
     return await callCore(sender, ask, request, { onStatus: told, ttl, signal: over })
   } catch (error) {
-    // Whatever its client has made of the reason.
+    // The client may have rejected with an error of its own: the caller gets the reason itself.
     over.throwIfAborted()
     throw error
   } finally {
@@ -98,11 +98,11 @@ export async function callTask(
 
 const CALL = 'tools/call'
 
-/** Makes a request; the schema is that of the caller's result if none is given. */
+/** Makes a request. If no schema is given, it is the caller's, for the result. */
 type Ask = (method: string, params: object, schema?: unknown) => Promise<ResumableResult>
 type OnStatus = (task: TaskState) => void
 
-/** The fetch below follows the task, and tells what it sees. */
+/** From 2026-07-28 on: `resumableFetch` follows the task, and reports each state. */
 async function callModern(
   ask: Ask,
   request: TaskRequest,
@@ -122,7 +122,7 @@ interface Looking {
   readonly signal: AbortSignal
 }
 
-/** [2025-11-25] A task of the core, which its client asks for. */
+/** [2025-11-25] The client asks for the task, and polls it here. */
 async function callCore(
   sender: Sender,
   ask: Ask,
@@ -134,7 +134,7 @@ async function callCore(
   try {
     created = await ask(CALL, { ...request, task }, ANYTHING)
   } catch (error) {
-    // [2025-11-25, Tasks] What a tool answers that does not become a task.
+    // [2025-11-25, Tasks] The answer for a tool that cannot become a task.
     if ((error as { code?: unknown } | null)?.code !== METHOD_NOT_FOUND) throw error
     return ask(CALL, request)
   }
@@ -159,7 +159,7 @@ async function follow(
   signal: AbortSignal
 ): Promise<ResumableResult> {
   const params = { taskId: first.taskId }
-  /** Questions may come on it alone; it ends with the result. */
+  /** The server may send its questions on this request only. It ends with the result. */
   let result: Promise<ResumableResult> | undefined
   for (let state = first; ;) {
     onStatus(state)

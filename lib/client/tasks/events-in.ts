@@ -1,10 +1,10 @@
-// The events of whole blocks, as texts.
+// The data of the events in whole blocks.
 import { dataOf } from '../../protocol/sse-fields.js'
 import { readWholeBlocks } from '../../protocol/whole-blocks.js'
 
 interface EventText {
   readonly text: string
-  /** The bytes that come before it. */
+  /** The bytes before the event. */
   readonly before: Uint8Array
 }
 

@@ -1,5 +1,4 @@
-// From a task to what its caller waits for: the messages that a call's response would have had
-// without a task, made from looking at it again and again.
+// Polls a task, and makes of it the messages that the call would have got without a task.
 import { errorResponse, isObject, objectIn } from '../../protocol/json-rpc.js'
 import { memberTexts } from '../../protocol/json-splice.js'
 import { STREAM_ERROR } from '../../protocol/errors.js'
@@ -9,24 +8,24 @@ import { stateFor, type ToolCall } from './task-calls.js'
 import { TaskError, type TaskServer } from './task-server.js'
 import { type TaskState, watcherOf } from './task-watchers.js'
 
-/** Milliseconds between looks, where the server names none. */
+/** Milliseconds between polls if the server names none. */
 const POLL_INTERVAL = 1000
 const SHORTEST_INTERVAL = 20
-/** A person may be waiting for what comes of it. */
+/** Longer is not waited, whatever the server asks for: a person may wait for the result. */
 const LONGEST_INTERVAL = 60_000
 
-/** Milliseconds until the next look, of which the server has asked for `asked`. */
+/** Milliseconds until the next poll; `asked`: what the server has asked for. */
 export function pollDelay(asked: unknown): number {
   const interval = typeof asked === 'number' ? asked : POLL_INTERVAL
   return Math.min(Math.max(SHORTEST_INTERVAL, interval), LONGEST_INTERVAL)
 }
 
 /**
- * Milliseconds after which a client is made to come again, before its own timer ends the call:
- * that of the official clients is a minute.
+ * Milliseconds after which the client is told to send its call again, before its own timeout ends
+ * the call: that of the official clients is a minute.
  */
 const COME_AGAIN_AFTER = 45_000
-/** Rounds that a client bears: official ones give up after ten. */
+/** How often a client is told so: official clients send a call ten times at most. */
 const MOST_ROUNDS = 9
 
 export interface Follow {
@@ -37,7 +36,7 @@ export interface Follow {
   readonly say: (json: string) => void
 }
 
-/** A task, and the members of it as they were written. */
+/** A task, and its members as the server has written them. */
 export interface Seen {
   readonly state: TaskState
   readonly members: ReadonlyMap<string, string>
@@ -49,9 +48,9 @@ export function seenIn(result: string, taskId?: string): Seen {
 }
 
 /**
- * The task that a result is; `taskId`: which one it has to be.
+ * Checks that a result is a task; `taskId`: which one it must be.
  *
- * @throws where it is none, or another one.
+ * @throws if it is not a task, or another one.
  */
 export function taskIn(result: unknown, taskId?: string): TaskState {
   const state = objectIn(result)
@@ -61,7 +60,7 @@ export function taskIn(result: unknown, taskId?: string): TaskState {
   return state as unknown as TaskState
 }
 
-/** Looks at a task until there is something to answer its call with, which `say` takes last. */
+/** Polls a task until its call can be answered. The answer is the last message that `say` gets. */
 export async function followTask(follow: Follow, first: Seen): Promise<void> {
   const { server, call, signal, say } = follow
   const { taskId } = first.state
@@ -81,20 +80,20 @@ export async function followTask(follow: Follow, first: Seen): Promise<void> {
     }
     const interval = pollDelay(pollIntervalMs)
     const left = mustAnswerAt - now()
-    // A client that comes again looks at once, however rarely the server wants it to.
+    // When the client sends its call again, it polls at once, even before the interval is over.
     await pause(Math.max(0, Math.min(interval, left)), signal)
     if (interval > left) return say(comeAgain(call, taskId))
   }
 }
 
-/** What a failure on the way to a task is to its caller, as JSON. */
+/** The error response for a task that could not be followed, as JSON. */
 export function failureOf(call: ToolCall, error: unknown): string {
   const { message: why = String(error) } = Object(error) as Partial<Error>
   const json = error instanceof TaskError ? why : undefined
   return refusal(call, json, `The task cannot be followed: ${why}`, 'task-lost')
 }
 
-/** The answer to the call, where a task has come to one. */
+/** The answer to the call; `undefined` as long as the task has none. */
 function answerTo(call: ToolCall, { state, members }: Seen): string | undefined {
   const { status, statusMessage, taskId } = state
   switch (status) {
@@ -119,7 +118,10 @@ function answerTo(call: ToolCall, { state, members }: Seen): string | undefined 
   }
 }
 
-/** Its client asks people, or does nothing but repeat the call: both by itself. */
+/**
+ * Tells the client to send its call again, with the answers to the task's questions if there are
+ * any. Official clients do both by themselves.
+ */
 function comeAgain(call: ToolCall, taskId: string, inputRequests?: string): string {
   const state = JSON.stringify(stateFor(call, taskId))
   const asked = inputRequests === undefined ? '' : `,"inputRequests":${inputRequests}`
@@ -135,8 +137,8 @@ function answerWith({ id }: ToolCall, member: 'result' | 'error', json: string):
 }
 
 /**
- * An error as the server has written it, or one of ours in its place: the client above takes
- * nothing that is no error of JSON-RPC for an answer, and would wait on.
+ * The error response with the server's own error, or with one made here if that is not a valid
+ * JSON-RPC error: the client would ignore such a response, and wait on.
  */
 function refusal(
   call: ToolCall,

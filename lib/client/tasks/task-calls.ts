@@ -1,5 +1,4 @@
-// Which POSTs of a client are calls that may become tasks, and what is said in them on the client's
-// behalf.
+// Recognises the POSTs of calls that may become tasks, and declares the extension in them.
 import { isObject, isRequest, objectIn, paramsOf, type RequestId } from '../../protocol/json-rpc.js'
 import { FIRST_STATELESS_REVISION } from '../../protocol/revisions.js'
 import {
@@ -16,34 +15,34 @@ export interface ToolCall {
   readonly id: RequestId
   /** As JSON, with the extension declared. */
   readonly text: string
-  /** What each request of the revision says of itself, for those about the task. */
+  /** What `_meta` of every request must have at this revision, for the requests about the task. */
   readonly envelope: Readonly<Record<string, unknown>>
-  /** Set where its client comes again for its task. */
+  /** Set if the client sends the call again for its task. */
   readonly again: ComingAgain | undefined
-  /** What its client wants progress reported with. */
+  /** The progress token of the call. */
   readonly progressToken: unknown
-  /** How often it has come already. */
+  /** How often the client has sent it again. */
   readonly rounds: number
-  /** The progress that it was told last: the next must be more. */
+  /** The progress that was last reported: the next must be more. */
   progress: number
-  /** Names who looks on, if anybody does. */
+  /** The name of the watcher, if there is one. */
   readonly watch: unknown
 }
 
 export interface ComingAgain {
   readonly taskId: string
-  /** How often it has come already. */
+  /** How often the client has sent it again. */
   readonly rounds: number
-  /** What it was told last. */
+  /** The progress that was last reported. */
   readonly progress: number
   /** Its answers to the task's questions, as JSON. */
   readonly inputResponses: string | undefined
 }
 
-/** Names who looks on at a call: in `_meta`, as far as the fetch that knows what it means. */
+/** The name of the call's watcher, in `_meta`. The fetch removes it before the call is sent. */
 export const WATCH = 'express-mcp-streams/task'
 
-/** The call in the body of a POST; `undefined`: it is something else. */
+/** The call in the body of a POST; `undefined` if it is something else. */
 export function toolCallIn(body: unknown): ToolCall | undefined {
   if (typeof body !== 'string' || !body.includes('"tools/call"')) return undefined
   let message: unknown
@@ -72,7 +71,7 @@ export function toolCallIn(body: unknown): ToolCall | undefined {
   }
 }
 
-/** The state that makes a client come again for its task. */
+/** The `requestState` with which a client sends its call again for its task. */
 export function stateFor({ rounds, progress }: ToolCall, taskId: string): string {
   return STATE + JSON.stringify({ taskId, rounds: rounds + 1, progress })
 }
@@ -86,7 +85,7 @@ function comingAgain(body: string, params: Record<string, unknown>): ComingAgain
   return { ...(JSON.parse(state.slice(STATE.length)) as ComingAgain), inputResponses }
 }
 
-/** As JSON. A call whose revision is known has them, and `_meta` in them. */
+/** The `params` as JSON. They exist, with `_meta`: the revision was read from there. */
 function paramsIn(body: string): string {
   return memberTexts(body).get('params') as string
 }
@@ -96,7 +95,7 @@ function declaring(meta: Record<string, unknown>): Record<string, unknown> {
   return { ...given, extensions: { [TASKS_EXTENSION]: {}, ...objectIn(given['extensions']) } }
 }
 
-/** Nothing else changes: numbers that JavaScript cannot hold stay what they were. */
+/** Changes nothing else in the text: numbers that JavaScript cannot hold keep their digits. */
 function declared(body: string, capabilities: string): string {
   const params = paramsIn(body)
   const meta = withMembers(memberTexts(params).get('_meta') as string, {

@@ -1,5 +1,5 @@
-// Requests about a task (2026-07-28), made as its call was, and again where the wire has lost them:
-// none of them runs anything twice.
+// Requests about a task (2026-07-28), with the headers of its call. They are repeated if they are
+// lost, because none of them runs anything twice.
 import { isObject, type Message } from '../../protocol/json-rpc.js'
 import { memberTexts, writtenMessages } from '../../protocol/json-splice.js'
 import { abortWith } from '../aborting.js'
@@ -10,10 +10,10 @@ import { byteString, discard, isEventStream, postInit } from '../stream-request.
 import { eventsIn } from './events-in.js'
 import type { ToolCall } from './task-calls.js'
 
-/** An error that the server has answered with; its message is that error, as JSON. */
+/** An error response of the server; the message is its error, as JSON. */
 export class TaskError extends Error {}
 
-/** A reply, as JSON; or the status of an answer without one. */
+/** A JSON-RPC response, as JSON; or the status of an HTTP response without one. */
 type Answer = string | number
 
 export class TaskServer {
@@ -33,8 +33,7 @@ export class TaskServer {
   /**
    * The task, as JSON.
    *
-   * @throws {TaskError} where the server answers with an error; what went wrong, where it does not
-   * answer.
+   * @throws {TaskError} for an error response; any other error if there was no response.
    */
   get(taskId: string, signal: AbortSignal): Promise<string> {
     return this.#ask('tasks/get', taskId, '', signal)
@@ -44,7 +43,7 @@ export class TaskServer {
     await this.#ask('tasks/update', taskId, `,"inputResponses":${inputResponses}`, signal)
   }
 
-  /** Nobody waits for what comes of it. */
+  /** The result is not waited for. */
   cancel(taskId: string): void {
     const { fetch } = this.#settings
     this.#request('tasks/cancel', taskId, '')
@@ -54,7 +53,7 @@ export class TaskServer {
 
   async #ask(method: string, taskId: string, more: string, signal: AbortSignal): Promise<string> {
     const attempt = async (): Promise<Answer> => {
-      // Of its own, so that silence ends this attempt alone.
+      // A controller of its own, so that silence ends only this attempt.
       const { controller, release } = abortWith(signal)
       try {
         const sent = this.#request(method, taskId, more).then(init =>
@@ -105,13 +104,13 @@ function resultOf(response: string): string {
   return members.get('result') as string
 }
 
-/** What could not stand in a head as it is goes there in base64. */
+/** A name that a header cannot carry as it is, is sent in base64. */
 function inHeader(name: string): string {
   if (/^[\x21-\x7e]+$/.test(name) && !name.startsWith('=?base64?')) return name
   return `=?base64?${btoa(byteString(name))}?=`
 }
 
-/** The response to a request in an answer, be it JSON or an event stream. */
+/** The JSON-RPC response to a request, in a body that is JSON or an event stream. */
 async function replyIn(
   response: Response,
   body: Blob,
@@ -122,7 +121,7 @@ async function replyIn(
     ? eventsIn(new Uint8Array(await body.arrayBuffer())).map(({ text }) => text)
     : [await body.text()]
   const messages = texts.flatMap(writtenMessages)
-  // Where the server could not read it, it answers nobody by name.
+  // If the server could not read the request, its response has the id `null`.
   return messages.find(
     ({ message }) =>
       (message.id ?? id) === id && (isObject(message.result) || isObject(message.error))

@@ -1,4 +1,5 @@
-// Who looks on at a call, above the official client, as the fetch below it follows its task.
+// Watchers: `callTask`, above the official client, gets each state of a task from the fetch below
+// the client, which follows the task.
 
 /** A task as its server describes it. */
 export interface TaskState {
@@ -17,7 +18,7 @@ const REGISTRY = Symbol.for('express-mcp-streams.task-watchers')
 const globals = globalThis as { [REGISTRY]?: Map<string, TaskWatcher> }
 const watchers = (globals[REGISTRY] ??= new Map<string, TaskWatcher>())
 
-/** Returns the name to look on by, and what ends it. */
+/** Registers a watcher. Returns its name, and a function that removes it. */
 export function watchTask(watcher: TaskWatcher): { readonly name: string; stop(): void } {
   const name = crypto.randomUUID()
   watchers.set(name, watcher)

@@ -1,5 +1,5 @@
-// A fetch that declares tasks, and follows them: a call of a tool through it gets a plain result,
-// whatever became of it on the server.
+// A fetch that declares tasks and follows them, so that a call of a tool gets a plain result even
+// if it becomes a task.
 import { isResponse } from '../../protocol/json-rpc.js'
 import { memberTexts, writtenMessages } from '../../protocol/json-splice.js'
 import { encodeJson } from '../../protocol/sse-writer.js'
@@ -14,7 +14,7 @@ import { failureOf, followTask, type Seen, seenIn } from './follow-task.js'
 import { type ToolCall, toolCallIn } from './task-calls.js'
 import { TaskServer } from './task-server.js'
 
-/** @param inner what everything but requests about tasks goes through. */
+/** @param inner the fetch for everything but requests about tasks */
 export function withTasks(inner: FetchLike, settings: ClientSettings): FetchLike {
   return async (input, init = {}) => {
     const call = init.method?.toUpperCase() === 'POST' ? toolCallIn(init.body) : undefined
@@ -28,7 +28,7 @@ export function withTasks(inner: FetchLike, settings: ClientSettings): FetchLike
     const { maxEventSize } = settings
     if (status !== 200 || body === null) return response
     if (isEventStream(response)) return withBody(response, following.unlessTask(body, maxEventSize))
-    // Clients read it whole too.
+    // A JSON body is read whole; clients would do the same.
     const read = await readAhead(body, maxEventSize, chunk => untilAborted(init.signal, chunk))
     const task = read instanceof Blob ? answerIn(await read.text(), call) : undefined
     if (task === undefined) return withBody(response, read)
@@ -36,7 +36,7 @@ export function withTasks(inner: FetchLike, settings: ClientSettings): FetchLike
   }
 }
 
-/** The task that answers a call, in a JSON text; `undefined`: something else does. */
+/** The task that answers a call, in a JSON text; `undefined` if it has none. */
 function answerIn(text: string, { id }: ToolCall): Promise<Seen> | undefined {
   if (!text.includes('"task"')) return undefined
   for (const { message, text: written } of writtenMessages(text)) {
@@ -48,7 +48,7 @@ function answerIn(text: string, { id }: ToolCall): Promise<Seen> | undefined {
   return undefined
 }
 
-/** What comes in whole blocks before a task answers their call; and the task, if one does. */
+/** The blocks before a task that answers the call, and the task if there is one. */
 function untilTask(
   whole: Uint8Array,
   call: ToolCall
@@ -67,7 +67,7 @@ class Following {
   readonly #server: TaskServer
   readonly #call: ToolCall
   readonly #caller: Signal
-  /** The caller has gone, or reads no more. */
+  /** Aborts when the caller aborts its call, or cancels the body. */
   readonly #gone = new AbortController()
 
   constructor(server: TaskServer, call: ToolCall, caller: Signal) {
@@ -76,14 +76,14 @@ class Following {
     this.#caller = caller
   }
 
-  /** The task as it is, once it has the answers that its client has come with. */
+  /** The state of the task, after it was sent the answers that the client has brought. */
   async comeAgain({ taskId, inputResponses }: NonNullable<ToolCall['again']>): Promise<Seen> {
     const { signal } = this.#gone
     if (inputResponses !== undefined) await this.#server.update(taskId, inputResponses, signal)
     return seenIn(await this.#server.get(taskId, signal), taskId)
   }
 
-  /** An event stream in the place of the answer. */
+  /** An event stream in the place of the response. */
   response(first: Promise<Seen>): Response {
     const body = new ReadableStream<Uint8Array>({
       start: controller => void this.#follow(controller, first),
@@ -92,7 +92,7 @@ class Following {
     return new Response(body, { headers: { 'Content-Type': 'text/event-stream' } })
   }
 
-  /** The events of a response, with a task that ends it followed in its place. */
+  /** The events of a response. If it ends with a task, the task is followed in its place. */
   unlessTask(body: ReadableStream<Uint8Array>, maxEventSize: number): ReadableStream<Uint8Array> {
     const reader = body.getReader()
     const blocks = new WholeBlocks()
@@ -114,7 +114,7 @@ class Following {
         const [before, task] = untilTask(whole, this.#call)
         if (before.length > 0) controller.enqueue(before)
         if (task !== undefined) {
-          // It has nothing more to say: read on to its end, it is no call that is given up.
+          // The rest is read to its end: to cancel the body would cancel the call on the server.
           reader.releaseLock()
           body.pipeTo(new WritableStream()).catch(() => undefined)
           return this.#follow(controller, task)
@@ -132,7 +132,7 @@ class Following {
   async #follow(controller: Controller, first: Promise<Seen>): Promise<void> {
     const { signal } = this.#gone
     let taskId = this.#call.again?.taskId
-    // [SEP-2663] A task is cancelled by `tasks/cancel`: the end of a connection says nothing.
+    // [SEP-2663] A task is cancelled by `tasks/cancel`; closing a connection does not cancel it.
     const release = onAbort(this.#caller, () => {
       if (taskId !== undefined) this.#server.cancel(taskId)
       this.#gone.abort(this.#caller?.reason)
@@ -155,7 +155,7 @@ class Following {
       if (!signal.aborted) say(failureOf(this.#call, error))
     }
     release()
-    // Which is nothing to a stream that its reader has cancelled.
+    // For a stream that its reader has cancelled, this does nothing.
     if (signal.aborted) controller.error(signal.reason)
     else controller.close()
   }
