@@ -31,6 +31,7 @@ export interface EarlierRequest extends Pick<TrackedRequest, 'hash' | 'wire'> {
  * streams.
  */
 const MOST_ENDED = 1000
+/** Requests of the server without an answer that are remembered. */
 const MOST_QUESTIONS = 1000
 
 export class RequestTracker {

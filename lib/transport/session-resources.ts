@@ -20,7 +20,7 @@ import {
   type WireResources
 } from '../protocol/shared-wire.js'
 
-/** What it needs of its session. */
+/** What `SessionResources` needs of its session. */
 export interface ResourcesHost {
   readonly id: string
   readonly owner: string

@@ -55,7 +55,7 @@ export class Session
     this.#tokens = shared.tokens?.join(this)
   }
 
-  // What the SDK's server sees
+  // For the SDK's server
 
   protected get isClosed(): boolean {
     return this.#state === 'closed'
@@ -128,7 +128,7 @@ export class Session
     this.onclose?.()
   }
 
-  // What its wires bring
+  // For its wires
 
   get isFresh(): boolean {
     return this.#state === 'fresh'
@@ -195,12 +195,12 @@ export class Session
     if (this.#wire !== wire) return
     this.#wire = undefined
     this.#tokens?.wireLost(id => this.#streams.requests.get(id)?.stream !== undefined)
-    // All but the calls with tokens ends, as it would with the session.
+    // Everything ends but the calls with tokens, for which alone the session stays.
     if (this.#state === 'plain' && this.#tokens?.isBusy === true) this.#endPlain()
     this.settled()
   }
 
-  // What it is to its client
+  // Its state, and its end
 
   /** The session becomes resumable with the first message that declares streams. */
   #readDeclaration(message: WireMessage): void {

@@ -154,7 +154,7 @@ export class WireReader implements Reader, SegmentReader {
     retained.release()
   }
 
-  /** A wire carries more than this stream, so it stays open. */
+  /** A wire carries other streams, too, so it stays open. */
   disconnect(): boolean {
     return false
   }
