@@ -1,16 +1,19 @@
-// When those who wait for a call are answered at the latest: the most impatient decides, and it may
-// have to wait a little longer.
+// The time at which the requests that wait for a call are answered at the latest: the shortest wait
+// among them counts. It is put off for as long as nobody may be answered.
 import { now } from '../protocol/clock.js'
 import { Timer } from '../streams/timer.js'
 
-/** Milliseconds between looks at whether it may be now. */
+/** Milliseconds until it is checked again whether they may be answered. */
 const PAUSE = 100
 
 export class CallDeadline {
   readonly #timer: Timer
   #at = Infinity
 
-  /** @param isHeld whether nobody may be answered yet. */
+  /**
+   * @param isHeld whether the answer has to be put off.
+   * @param due called when it is time to answer.
+   */
   constructor(isHeld: () => boolean, due: () => void) {
     this.#timer = new Timer(() => {
       if (isHeld()) this.#timer.start(PAUSE)
@@ -18,7 +21,7 @@ export class CallDeadline {
     })
   }
 
-  /** In so many milliseconds, unless it is sooner already. */
+  /** Sets the time to `milliseconds` from now, unless it is earlier already. */
   within(milliseconds: number): void {
     const time = now() + milliseconds
     if (time >= this.#at) return

@@ -1,4 +1,4 @@
-// The events in the log of a call: messages, parts of its result, and the answer with its head.
+// The events in the log of a call: messages, parts of its result, and the answer with its headers.
 import { dataOf, newFields, readFields } from '../protocol/sse-fields.js'
 import { onOneLine } from '../protocol/sse-writer.js'
 import type { EventLog } from '../streams/event-log.js'
@@ -6,12 +6,15 @@ import type { WrittenAnswer } from '../endpoint/endpoint-answer.js'
 
 const encoder = new TextEncoder()
 
-/** A part of the result, as JSON on one line. */
+/** The event of a part of the result; `text` is JSON on one line. */
 export function encodePart(text: string): Uint8Array {
   return encoder.encode(`event: part\ndata: ${text}\n\n`)
 }
 
-/** Line ends in JSON are white space; another body is not read before it is given. */
+/**
+ * The event of an answer. Line ends in JSON are white space, so they may be removed; the body of
+ * another HTTP answer is kept byte for byte, as base64.
+ */
 export function encodeAnswer(answer: WrittenAnswer): Uint8Array {
   const { requestId, headers } = answer
   const [head, data] =
@@ -24,7 +27,7 @@ export function encodeAnswer(answer: WrittenAnswer): Uint8Array {
   return encoder.encode(`event: answer\ndata: ${JSON.stringify(head)}\ndata: ${data}\n\n`)
 }
 
-/** Reads what `encodeAnswer` has written; `undefined`: it is none. */
+/** The answer in an event that `encodeAnswer` has written; `undefined` for any other event. */
 export function decodeAnswer(block: Uint8Array | undefined): WrittenAnswer | undefined {
   const data = block && dataIn(block, false)
   if (data === undefined) return undefined
@@ -36,24 +39,24 @@ export function decodeAnswer(block: Uint8Array | undefined): WrittenAnswer | und
     : { ...head, body: Buffer.from(rest, 'base64') }
 }
 
-/** The message that stands behind a cursor; `undefined`: something else does. */
+/** The message in the event after a cursor; `undefined` if that event is no message. */
 export function messageAfter(log: EventLog, cursor: number): string | undefined {
   const block = blockAt(log, cursor + 1)
   return block && dataIn(block, true)
 }
 
-/** The part that an event is. */
+/** The part of the result in an event; `undefined` if it is not kept any more. */
 export function partAt(log: EventLog, sequence: number): string | undefined {
   const block = blockAt(log, sequence)
   return block && dataIn(block, false)
 }
 
-/** The answer that an event is; `undefined`: it is not kept any more. */
+/** The answer in an event; `undefined` if it is not kept any more. */
 export function answerAt(log: EventLog, sequence: number): WrittenAnswer | undefined {
   return decodeAnswer(blockAt(log, sequence))
 }
 
-/** An event, and what follows it in the log. */
+/** The bytes of the log from an event on. */
 function blockAt(log: EventLog, sequence: number): Uint8Array | undefined {
   return sequence < log.first || sequence > log.last ? undefined : log.read(sequence - 1).bytes
 }

@@ -1,4 +1,4 @@
-// What a resumable call is known by, and what it wants of those who keep it.
+// By what a resumable call is identified, and what it needs of the store that keeps it.
 import type { Stream } from '../streams/stream.js'
 import type { ResumeTokenFault } from './token-fault.js'
 
@@ -6,23 +6,26 @@ import type { ResumeTokenFault } from './token-fault.js'
 export interface CallFacts {
   readonly owner: string
   readonly sessionId: string | undefined
-  /** A digest of whose it is and where: by owner, session and path. A token holds nowhere else. */
+  /** A digest of owner, session and path: a token is valid for no others. */
   readonly scope: string
   readonly method: string
   /** A digest of its parameters. */
   readonly parameters: string
 }
 
-/** Where the tokens of calls are kept. */
+/** What keeps calls and their tokens. */
 export interface CallHost<Call> {
-  /** Bytes that a message of a call may have, or a part of its result. */
+  /** The greatest size in bytes of a message of a call, or of a part of its result. */
   readonly maxCallBytes: number
-  /** Opens its stream. */
+  /** Opens the stream of a call. */
   open(call: Call): Stream
-  /** Gives out a token. */
+  /** Makes a token for a call. */
   issue(call: Call): string
-  /** A token is not valid any more. */
+  /** A token is not valid any more; `reason` is what its client is told. */
   retire(token: string, call: Call, reason: ResumeTokenFault): void
-  /** It has ended, and nobody waits for it. Without a token, nobody can ask for it again. */
+  /**
+   * The call has ended, and no request waits for it. If it has no token, nobody can ask for it
+   * again.
+   */
   settled(call: Call): void
 }

@@ -1,5 +1,5 @@
-// What a call has said and come to, in the log of its stream: how much of it has been passed on,
-// what is to be given next, and what need not be kept any more.
+// The messages and the result of a call, in the log of its stream: how many messages have been
+// passed on, what the next answer is, and what need not be kept any more.
 import { now } from '../protocol/clock.js'
 import type { StreamFault } from '../protocol/errors.js'
 import { isRequest, type Message } from '../protocol/json-rpc.js'
@@ -10,7 +10,7 @@ import type { Stream } from '../streams/stream.js'
 import { answerAt, encodeAnswer, encodePart, messageAfter, partAt } from './call-events.js'
 import { faultAnswer } from './call-reply.js'
 
-/** Who is sent what the endpoint says. */
+/** Takes the messages of the endpoint. */
 export interface Listener {
   readonly hasRoom: boolean
   send(message: Message, text: string): void
@@ -21,31 +21,37 @@ export class CallLog {
   readonly #maxBytes: number
   /** The last event that has been passed on. */
   #cursor = 0
-  /** Where parts of the result stand, and its end, that nobody has been given yet. */
+  /**
+   * The sequences of the parts of the result, and of its end, that no request has been answered
+   * with yet.
+   */
   #due: number[] = []
-  /** Where the end stands; behind all else where that is a fault, which is not kept there. */
+  /**
+   * The sequence of the end. A fault is not kept in the log: its sequence is the one after the last
+   * event.
+   */
   #end: number | undefined
   #fault: StreamFault | undefined
 
-  /** @param maxBytes of one event. */
+  /** @param maxBytes the greatest size of one event. */
   constructor(stream: Stream, maxBytes: number) {
     this.#stream = stream
     this.#maxBytes = maxBytes
-    // Its events are read here, and go out as others.
+    // No client reads these events as they are, so they need no event ids.
     stream.log.named = undefined
   }
 
-  /** There is something that is worth an answer. */
+  /** Whether there is a part of the result, or its end, that no request has been given. */
   get isDue(): boolean {
     return this.#due.length > 0
   }
 
-  /** Nothing but the end is left to be given. */
+  /** Whether nothing but the end is left to be given. */
   get isAtEnd(): boolean {
     return this.#end !== undefined && this.#due[0] === this.#end
   }
 
-  /** What the call has come to; `undefined` before its end, and where nothing of it is kept. */
+  /** The answer of the call; `undefined` before its end, and if it is not kept any more. */
   get final(): WrittenAnswer | undefined {
     return this.#fault === undefined
       ? answerAt(this.#stream.log, this.#end ?? 0)
@@ -60,12 +66,12 @@ export class CallLog {
     this.#append(encodeJson(text))
   }
 
-  /** `false`: there is no room for it, so that the call has failed. */
+  /** `false`: there is no room for the part, so the call has failed. */
   addPart(text: string): boolean {
     return this.#appendDue(encodePart(text))
   }
 
-  /** Nothing comes after it. */
+  /** Adds the answer. Nothing comes after it. */
   finish(answer: WrittenAnswer): void {
     if (!this.#appendDue(encodeAnswer(answer))) return
     this.#end = this.#stream.last
@@ -78,7 +84,7 @@ export class CallLog {
     if (this.#due.at(-1) !== this.#end) this.#due.push(this.#end)
   }
 
-  /** Takes what is to be given next, by its place; 0: there is nothing. */
+  /** Takes what is to be given next, by its sequence; 0 if there is nothing. */
   takeDue(): number {
     return this.#due.shift() ?? 0
   }
@@ -87,7 +93,7 @@ export class CallLog {
     return partAt(this.#stream.log, place)
   }
 
-  /** Passes on what has been said, as long as it is taken. */
+  /** Passes messages on, as long as there is room for them. */
   passOn(to: Listener): void {
     const { log, isEnded } = this.#stream
     while (this.#cursor < log.last && to.hasRoom) {
@@ -96,12 +102,12 @@ export class CallLog {
       const text = messageAfter(log, cursor)
       if (text === undefined) continue
       const message = JSON.parse(text) as Message
-      // Once the call is over nobody is asked any more.
+      // Once the call is over, its client is asked nothing any more.
       if (!isEnded || !isRequest(message)) to.send(message, text)
     }
   }
 
-  /** Passes on once more what the endpoint has asked: it may have been lost. */
+  /** Passes on again the requests of the endpoint: they may have been lost with a connection. */
   askAgain(to: Pick<Listener, 'send'>): void {
     const { log, openRequests } = this.#stream
     for (const place of openRequests.values()) {
@@ -111,8 +117,9 @@ export class CallLog {
   }
 
   /**
-   * Drops what nobody will ask for again: what has been passed on, but for questions without
-   * an answer, up to what is to be given next. `given`: what has been given, and may be lost.
+   * Drops the messages that have been passed on, except requests without an answer, up to what is
+   * to be given next. `given`: the sequence of what has been given, which is kept, because it may
+   * have been lost on its way.
    */
   release(given: number | undefined): void {
     const stream = this.#stream

@@ -1,4 +1,4 @@
-// From one token to the next: the requests that wait for the same answer.
+// The requests that wait for the same answer: those with the same token.
 import { isRequest, type Message, type RequestId } from '../protocol/json-rpc.js'
 import type { CallAnswer, CallReply } from './call-reply.js'
 
@@ -6,8 +6,8 @@ export class CallStep {
   readonly token: string | undefined
   readonly #replies = new Set<CallReply>()
   /**
-   * What those who come with the token get, by its place in the log: a part of the result, or its
-   * end; 0: neither, only the next token. `undefined` while they wait.
+   * What requests with the token are answered with, by its sequence in the log: a part of the
+   * result, or its end. 0: neither, only the next token. `undefined` while they wait.
    */
   answeredWith: number | undefined
 
@@ -19,30 +19,30 @@ export class CallStep {
     return this.#replies.size > 0
   }
 
-  /** Somebody can be sent something before the answer. */
+  /** Whether one of the requests accepts messages before its answer. */
   get isListenedTo(): boolean {
     return [...this.#replies].some(reply => reply.acceptsEvents)
   }
 
-  /** The same, now. */
+  /** The same, and its client reads what it is sent. */
   get hasRoom(): boolean {
     return [...this.#replies].some(({ acceptsEvents, isFull }) => acceptsEvents && !isFull)
   }
 
-  /** None of them takes any more for now. */
+  /** Whether all that accept messages are slow to read. */
   get isFull(): boolean {
     return this.isListenedTo && !this.hasRoom
   }
 
   /**
-   * A reply that has passed on what the endpoint asks is the way by which the endpoint gets the
-   * answer; and one that is being refused has its answer.
+   * Whether one of the requests must not be answered yet. A client that was asked something
+   * answers while its request is open, and a request that is being refused has its answer already.
    */
   get mustStay(): boolean {
     return [...this.#replies].some(reply => reply.mustStay)
   }
 
-  /** All who wait could come back to this process. */
+  /** Whether the clients of all requests could come back to this process. */
   get mayComeBack(): boolean {
     return [...this.#replies].every(reply => reply.mayComeBack)
   }
@@ -61,8 +61,8 @@ export class CallStep {
   }
 
   /**
-   * Passes on what the endpoint says. One that nobody reads must not fill up while another one is
-   * read, but for what it is asked.
+   * Passes a message of the endpoint on. A client that does not read gets only requests, so that
+   * its connection does not fill up while another client reads.
    */
   send(message: Message, text: string): void {
     const isQuestion = isRequest(message)

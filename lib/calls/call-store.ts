@@ -1,5 +1,5 @@
-// All resumable calls of this process: which token is whose, and which stream it stands for. The
-// streams are kept as all others are, in a registry of their own, within bounds of their own.
+// All resumable calls of this process, by their tokens. Their streams are kept like all others, but
+// in a registry of their own, with limits of their own.
 import { nanoid } from 'nanoid'
 import type { Keeper } from '../streams/keeper.js'
 import { FairStore } from '../streams/fair-store.js'
@@ -36,7 +36,7 @@ export interface CallCounts {
   readonly calls: number
   /** Bytes that are kept of them. */
   readonly bytes: number
-  /** Total of what had to make room before its time. */
+  /** How many have been evicted since the start. */
   readonly evictions: number
 }
 
@@ -46,9 +46,9 @@ interface Retired {
   readonly reason: ResumeTokenFault
 }
 
-/** Milliseconds for which it is: then the token is as one that never was. */
+/** Milliseconds for which that is known: after that, the token is treated as invalid. */
 const RETIRED_FOR = 60 * 60 * 1000
-/** Calls are not handed off: what they ask, they ask the request that waits. */
+/** Calls are never handed off: the request that waits for a call gets its questions. */
 const NO_HANDOFF = { handoffQuiet: Infinity, handoffAfter: Infinity }
 
 export class CallStore implements CallHost<Call> {
@@ -60,10 +60,10 @@ export class CallStore implements CallHost<Call> {
   readonly #calls = new WeakMap<Stream, Call>()
   readonly #byToken = new Map<string, Call>()
   readonly #retired: FairStore<Retired>
-  /** This instance is about to go: what a client is given now it cannot ask for again here. */
+  /** This instance is closing, so a client cannot ask it again for what it is given now. */
   #isLeaving = false
 
-  /** @param keeper where other instances find answers; `undefined`: there is none. */
+  /** @param keeper keeps answers for other instances; `undefined` without a backplane. */
   constructor(limits: CallStoreLimits, newId: () => string = nanoid, keeper?: Keeper) {
     const { maxCalls, maxCallBytes, maxBytes, window, abandonAfter } = limits
     this.#keptFor = limits.keptFor
@@ -94,7 +94,7 @@ export class CallStore implements CallHost<Call> {
     return { calls: answering + finished, bytes, evictions }
   }
 
-  /** Whether any call runs. */
+  /** Whether any call is running. */
   get isBusy(): boolean {
     for (const _call of this.#streams.running) return true
     return false
@@ -106,14 +106,14 @@ export class CallStore implements CallHost<Call> {
   }
 
   /**
-   * The call that a request's token stands for, or why there is none; `text` is the request's JSON,
-   * where that is known. A token that was given out elsewhere is as one that never was: it is
-   * looked for in the same places, and what is found there is not touched.
+   * The call that a request's token stands for, or why it is refused; `text` is the request's JSON,
+   * if it is known. A token of another owner, session or path is treated like one that was never
+   * given out: the same look-ups are made, and what they find is not changed.
    */
   find(request: RequestMessage, scope: string, text?: string): Call | ResumeTokenFault {
     const token = tokenOf(request) ?? ''
     const call = this.#byToken.get(token)
-    // Looked for where it would be found to be out of date: then it has been retired just now.
+    // A look-up in the registry expires what is out of date, and with it this token.
     const isKept =
       call?.facts.scope === scope && this.#streams.find(call.stream.id).kind === 'local'
     if (isKept) return whyAnother(request, call.facts, scope, text) ?? call
@@ -121,7 +121,7 @@ export class CallStore implements CallHost<Call> {
     return retired?.scope === scope ? retired.reason : 'token-invalid'
   }
 
-  /** The calls that requests wait for; not where two calls are waited for under the same id. */
+  /** The calls that these requests wait for, except where two calls have the same request id. */
   findByRequests(
     requestIds: readonly RequestId[],
     owner: string,
@@ -145,7 +145,10 @@ export class CallStore implements CallHost<Call> {
     return streams.flatMap(stream => (stream.isEnded ? [] : (this.#calls.get(stream) ?? [])))
   }
 
-  /** What is given from now on, or has been in the last `time` milliseconds, is kept for others. */
+  /**
+   * Keeps for other instances the answers that are given from now on, and those of the last `time`
+   * milliseconds.
+   */
   keepSince(time: number): void {
     this.#isLeaving = true
     for (const stream of this.#streams.endedSince(time)) {
@@ -174,7 +177,7 @@ export class CallStore implements CallHost<Call> {
   open(call: Call): Stream {
     const { owner, sessionId } = call.facts
     const id = this.#newId()
-    // Each request for it is answered in that request's own name.
+    // No request ids: each request that waits is answered under its own.
     const stream = this.#streams.open(
       { id, kind: 'request', owner, sessionId, requestIds: [], profile: ONE_CONNECTION },
       call
@@ -197,7 +200,7 @@ export class CallStore implements CallHost<Call> {
 
   settled(call: Call): void {
     const { tokens, stream } = call
-    // It is known by its `Idempotency-Key` alone, if at all, which keeps its answer itself.
+    // No client has a token. If it has an `Idempotency-Key`, the answer is kept under that.
     if (tokens.length === 0) this.#streams.drop(stream)
     else this.#keepForOthers(call)
   }

@@ -1,13 +1,13 @@
-// What the endpoint decides about calls that it works on: answers that it takes, requests that are
-// cancelled, sessions that end.
+// What a client's messages change about running calls once the endpoint has accepted them: answers
+// to its requests, cancelled requests, ended sessions.
 import { onceAnswered } from '../endpoint/acceptance.js'
 import type { RequestContext } from '../endpoint/request-context.js'
 import { cancelledRequest, isResponse, type RequestId } from '../protocol/json-rpc.js'
 import type { CallStore } from './call-store.js'
 
 /**
- * Calls back for each call of the session and each request of the endpoint that its client has
- * answered, once the endpoint has taken the answers: nobody is asked again.
+ * Calls `answered` for each call of the session with each request of the endpoint that the client
+ * has answered, once the endpoint has accepted the answers. They are not asked again then.
  */
 export function eachAnswer<T>(
   context: RequestContext,
@@ -24,15 +24,15 @@ export function eachAnswer<T>(
   })
 }
 
-/** Ends calls whose requests are cancelled or whose session ends, once the endpoint says so. */
+/** Ends calls that are cancelled, or whose session ends, once the endpoint has accepted that. */
 export function watchEndings(store: CallStore, context: RequestContext): void {
   const { req, messages, owner, session } = context
   // Without a session and without an owner, a request id says nothing about whose request it is.
   if ((session === undefined && owner === '') || !store.isBusy) return
   const cancelled = messages.flatMap(message => cancelledRequest(message) ?? [])
   onceAnswered(context, ({ isAccepted, isSessionLost }) => {
-    // A reply that has been answered is not there any more: its client has merely waited in vain
-    // for what the wire lost.
+    // A request that has been answered does not wait any more: a client that cancels it has only
+    // not got that answer.
     if (isAccepted)
       for (const call of store.findByRequests(cancelled, owner, session)) call.cancel(req)
     if (session === undefined || (!isSessionLost && !(isAccepted && req.method === 'DELETE')))

@@ -1,6 +1,6 @@
-// One call of the endpoint, and the requests by which its client collects what comes of it: the
-// Resuming draft's operation. What is said, and what it comes to, is a stream; this is its reader.
-// Longer than most files: all changes of its state are here.
+// One call of the endpoint (an operation of the Resuming draft), and the requests by which its
+// client collects its result. Messages and result are kept in a stream, whose reader this is.
+// Longer than most files, because all changes of its state are here.
 import type { IncomingMessage } from 'node:http'
 import type { StreamFault } from '../protocol/errors.js'
 import type { RequestId } from '../protocol/json-rpc.js'
@@ -30,13 +30,13 @@ export class Call extends SoleReader implements Producer {
     () => this.#isHeld || !this.#mayComeBack,
     () => this.#answer()
   )
-  /** How often its client has been told to come again, where it knows no tokens. */
+  /** How often a client that knows no tokens was told to come again; `undefined` for others. */
   rounds: number | undefined
-  /** The endpoint may say more: there is room for it. */
+  /** Called when there is room for more messages of the endpoint. */
   onDrain: () => void = NOTHING
-  /** Nothing more is wanted of the endpoint. */
+  /** Called when the endpoint's answer is not wanted any more. */
   onReleased: () => void = NOTHING
-  /** Its client has cancelled it; `by`: the request that says so, where it is known. */
+  /** Called when its client has cancelled it; `by`: the request that says so, if known. */
   onCancelled: (by?: IncomingMessage) => void = NOTHING
 
   constructor(facts: CallFacts, host: CallHost<Call>, interim: Interim) {
@@ -48,12 +48,12 @@ export class Call extends SoleReader implements Producer {
     this.#log = new CallLog(this.stream, host.maxCallBytes)
   }
 
-  /** What it has come to, where nothing but that is left to be given. */
+  /** The answer, if it is the only thing that no request has been given. */
   get unread(): WrittenAnswer | undefined {
     return this.#log.isAtEnd ? this.#log.final : undefined
   }
 
-  /** The same, where it has been given. */
+  /** The answer, if a request has been given it. */
   get given(): WrittenAnswer | undefined {
     return this.#isDelivered ? this.#log.final : undefined
   }
@@ -74,8 +74,8 @@ export class Call extends SoleReader implements Producer {
   }
 
   /**
-   * Lets a request with this token wait, for so many milliseconds at the most. The next token
-   * retires the one before.
+   * Lets a request with this token wait, for at most `wait` milliseconds. The token before this one
+   * is not valid any more.
    */
   join(token: string | undefined, reply: CallReply, wait: number): void {
     if (token !== undefined && token === this.#nextToken) this.#advance(token)
@@ -93,7 +93,7 @@ export class Call extends SoleReader implements Producer {
     else this.#answerNow()
   }
 
-  /** A notification or a request of the endpoint. `false`: it had better wait for `onDrain`. */
+  /** Takes a message of the endpoint. `false`: the endpoint should wait for `onDrain`. */
   append(text: string): boolean {
     if (this.stream.isEnded) return true
     this.#log.append(text)
@@ -105,20 +105,20 @@ export class Call extends SoleReader implements Producer {
     this.stream.answered(requestId)
   }
 
-  /** Makes the next answer carry a part of the result. `false`: the call is over. */
+  /** Gives a part of the result with the next answer. `false`: the call is over. */
   partial(result: string): boolean {
     if (this.stream.isEnded || !this.#log.addPart(result)) return false
     this.#answerNow()
     return true
   }
 
-  /** Ends the connections of who waits, to come back with the next token. */
+  /** Answers the requests that wait, so that their clients come back with the next token. */
   override disconnect(): boolean {
     if (this.#mayComeBack) this.#answerNow()
     return this.#mayComeBack
   }
 
-  /** Answers who waits as soon as may be, without a result if there is none. */
+  /** Answers the requests that wait as soon as possible, without a result if there is none. */
   #answerNow(): void {
     if (!this.#step.isWaitedFor) return
     if (this.#isHeld) this.#deadline.within(0)
@@ -135,7 +135,7 @@ export class Call extends SoleReader implements Producer {
     this.stream.fail(fault)
   }
 
-  /** Its client wants no more of it. */
+  /** The client has cancelled it. */
   cancel(by?: IncomingMessage): void {
     if (this.stream.isEnded) return
     const tellEndpoint = this.onCancelled
@@ -143,7 +143,7 @@ export class Call extends SoleReader implements Producer {
     tellEndpoint(by)
   }
 
-  /** To be called when its stream has ended, by who keeps that, before anybody is answered. */
+  /** To be called by the store when the stream has ended, before any request is answered. */
   ended(fault: StreamFault | undefined): void {
     const { state } = this.stream
     if (state === 'cancelled' || state === 'abandoned') return this.forget()
@@ -151,7 +151,7 @@ export class Call extends SoleReader implements Producer {
     this.#rest()
   }
 
-  /** Nothing of it is kept any more: who comes with one of its tokens is told why. */
+  /** Nothing of it is kept any more: requests with one of its tokens are told why. */
   forget(): void {
     this.#deadline.stop()
     const reason = this.#whyForgotten
@@ -171,7 +171,7 @@ export class Call extends SoleReader implements Producer {
   /** The endpoint sees its response close, as nobody reads it. */
   unanswered(): void {}
 
-  /** What keeps the result must not keep the request and the response that it came by. */
+  /** Drops the callbacks, which would keep the client's request and response in memory. */
   release(): void {
     const { onDrain, onReleased } = this
     this.onDrain = this.onReleased = this.onCancelled = NOTHING
@@ -179,7 +179,7 @@ export class Call extends SoleReader implements Producer {
     onReleased()
   }
 
-  /** Passes on what has been said, as long as somebody takes it; then the end, if it is there. */
+  /** Passes messages on while there is room for them, and then answers if the call is over. */
   wake(): void {
     this.#log.passOn(this.#step)
     this.#log.release(this.#step.answeredWith)
@@ -187,19 +187,19 @@ export class Call extends SoleReader implements Producer {
   }
 
   /**
-   * Who is sent away while the process ends must find it again, or loses a call that is being
-   * finished.
+   * Whether clients may be sent away with a token. While the process ends, only if they can reach
+   * it again: otherwise they would lose the result.
    */
   get #mayComeBack(): boolean {
     return !this.stream.isClosing || this.#step.mayComeBack
   }
 
-  /** Nobody may be answered yet: what is to come first has not been passed on, or answered. */
+  /** Whether the answer has to wait: for messages before it, or for the client's answers. */
   get #isHeld(): boolean {
     return this.#step.mustStay || this.#step.isFull
   }
 
-  /** Its answer has been given to somebody. */
+  /** Whether a request has been given the result. */
   get #isDelivered(): boolean {
     return this.#log.isFinal(this.#step.answeredWith)
   }
@@ -216,7 +216,7 @@ export class Call extends SoleReader implements Producer {
     this.#step = new CallStep(token)
   }
 
-  /** Answers with what there is: a part of the result, the result, or a token alone. */
+  /** Answers with what there is: a part of the result, the result, or only a token. */
   #answer(): void {
     this.#deadline.stop()
     const step = this.#step
@@ -235,7 +235,7 @@ export class Call extends SoleReader implements Producer {
     return { kind: 'interim', result: this.#interim(token, this.#log.partAt(place)) }
   }
 
-  /** Nobody waits: from now on the client has so much time to come back. */
+  /** If no request waits: from now on, the time runs in which the client must come back. */
   #rest(): void {
     if (this.#step.isWaitedFor) return
     this.stream.detach(this)
@@ -246,9 +246,9 @@ export class Call extends SoleReader implements Producer {
     step.leave(reply)
     if (step !== this.#step || step.isWaitedFor) return
     this.#deadline.stop()
-    // Nobody has been given a token: as without us, the endpoint sees that its client has gone.
+    // The client has no token to come back with, so the endpoint sees that the client has gone.
     const isLost = step.token === undefined && step.answeredWith === undefined
-    // One that is kept goes only when its key is cancelled, or not sent again for too long.
+    // A kept reply is gone only if its key was cancelled, or was not sent again in time.
     if (isCancelled || (isLost && reply.isKept)) this.cancel(reply.req)
     else if (isLost) this.stream.abandon()
     else this.#rest()

@@ -1,4 +1,4 @@
-// How long tools take, in `tools/list`: the Resuming draft's duration hints.
+// Duration hints (Resuming draft): how long calls of a tool take, in the result of `tools/list`.
 import type { EndpointAnswer } from '../endpoint/endpoint-answer.js'
 import type { RequestContext } from '../endpoint/request-context.js'
 import { rewriteAnswer } from '../endpoint/rewrite-answer.js'
@@ -8,9 +8,9 @@ import type { Message } from '../protocol/json-rpc.js'
 import { spliceJson } from '../protocol/json-splice.js'
 import { withTools } from './tool-list.js'
 
-/** How long a call of a tool takes, in milliseconds. */
+/** How long calls of a tool take, in milliseconds. */
 export interface DurationHint {
-  /** How long a call takes as a rule. */
+  /** How long a call usually takes. */
   readonly typical?: number | undefined
   /** How long a call takes at the most. */
   readonly max?: number | undefined
@@ -22,9 +22,9 @@ export type DurationHints = ReadonlyMap<string, DurationHint>
 const DURATION_HINT = 'durationHint'
 
 /**
- * Adds the hints to what the endpoint answers to `tools/list`, by a stage of its response.
+ * Adds the hints to the endpoint's answer to `tools/list`, by a stage of its response.
  *
- * @param limit bytes of an answer that is looked at; a longer one has no hints.
+ * @param limit bytes: no hints are added to a longer answer.
  */
 export function addHints(
   { req, res, soleRequest: request }: RequestContext,
@@ -33,7 +33,7 @@ export function addHints(
 ): void {
   if (hints.size === 0 || request?.method !== 'tools/list') return
   if (!isComparable(request.params)) return
-  // What has been compressed behind us could not be read.
+  // An answer that the endpoint has compressed could not be read.
   delete req.headers['accept-encoding']
   const rewrite = (answer: Message): Message | undefined => {
     const message = answer.id === request.id ? hinted(answer, hints) : answer
@@ -42,7 +42,7 @@ export function addHints(
   rewriteAnswer(res, { limit, rewrite })
 }
 
-/** The answer to `tools/list`, with the hints added to what it says. */
+/** The answer to `tools/list`, with the hints added. */
 export function withHints(answer: EndpointAnswer, hints: DurationHints): EndpointAnswer {
   if (answer.kind !== 'response') return answer
   const message = hinted(answer.message, hints)
@@ -51,12 +51,12 @@ export function withHints(answer: EndpointAnswer, hints: DurationHints): Endpoin
     : { ...answer, text: spliceJson(answer.text, answer.message, message), message }
 }
 
-/** The same for a message: it itself where there is nothing to add to. */
+/** The same for a message; the same object if nothing was added. */
 export function hinted(message: Message, hints: DurationHints): Message {
   return withTools(message, tool => withHint(tool, hints))
 }
 
-/** What the endpoint says itself is not overwritten. */
+/** A hint that the endpoint gives itself is not overwritten. */
 function withHint(tool: Record<string, unknown>, hints: DurationHints): Record<string, unknown> {
   const hint = typeof tool['name'] === 'string' ? hints.get(tool['name']) : undefined
   if (hint === undefined) return tool

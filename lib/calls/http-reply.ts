@@ -1,5 +1,5 @@
-// A request by HTTP that waits for a call: its answer is JSON, or an event stream once there is
-// something to say before.
+// An HTTP request that waits for a call. Its response is JSON, or an event stream if a message is
+// sent before the answer.
 import type { IncomingMessage, OutgoingHttpHeader } from 'node:http'
 import {
   isObject,
@@ -21,7 +21,7 @@ export class HttpReply implements CallReply {
   readonly req: IncomingMessage
   readonly requestId: RequestId
   readonly acceptsEvents: boolean
-  /** It has asked in its head: then that is where it is told so. */
+  /** It asked by `Prefer`, so the response says `Preference-Applied`. */
   readonly #isAskedByHeader: boolean
   readonly #progressToken: unknown
   readonly #reply: ClientReply
@@ -41,8 +41,8 @@ export class HttpReply implements CallReply {
   }
 
   /**
-   * Its response is recorded for a client that sends the request again, so it is written even if
-   * none is there any more.
+   * The response is recorded for a client that sends the request again (`Idempotency-Key`), so it
+   * is written even if the client has gone.
    */
   get isKept(): boolean {
     return this.#reply.isKept
@@ -60,7 +60,7 @@ export class HttpReply implements CallReply {
     return this.#reply.mustStay
   }
 
-  /** The server still takes connections. */
+  /** Whether the server still accepts connections. */
   get mayComeBack(): boolean {
     const { server } = this.req.socket as {
       readonly server?: { readonly listening?: boolean } | null
@@ -90,15 +90,15 @@ export class HttpReply implements CallReply {
           `{"jsonrpc":"2.0","id":${JSON.stringify(this.requestId)},"result":${answer.result}}`
         )
       case 'relay':
-        // What has begun as an event stream cannot become another status.
+        // The status of an event stream that has begun cannot be changed.
         if (this.#reply.hasEvents) this.answer(faultAnswer('endpoint-failed'))
         else this.#relay(answer)
     }
   }
 
   /**
-   * What an application says in its heads (cookies, quotas) reaches the client; what stands in
-   * front of us has said its own already.
+   * The endpoint's own headers, such as cookies and quotas, reach the client. Those that middleware
+   * in front has set already are left as they are.
    */
   #besides(headers: NodeJS.Dict<string[]>): Header[] {
     return passedOn(headers).filter(
@@ -130,13 +130,13 @@ type Header = [string, OutgoingHttpHeader]
 
 const OF_MESSAGE = /^(?:cache-control|content-.*|etag|x-accel-buffering)$/i
 
-/** A response under another request's id. */
+/** A response, as JSON, with the id of the request changed to `id`. */
 function withId(text: string, requestId: string, id: RequestId): string {
   const places = [...text.matchAll(/"id"\s*:\s*"([\w-]{21})"/g)].filter(
     ([, found]) => found === requestId
   )
   const [place] = places
-  // As a rule its text shows plainly where the id is, and need not be parsed.
+  // If the id is found once in the text, it need not be parsed, which is the usual case.
   if (places.length === 1 && place !== undefined)
     return (
       text.slice(0, place.index) +

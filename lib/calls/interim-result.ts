@@ -1,12 +1,12 @@
-// A result in the meantime: valid for its method and revision, so that a client that checks schemas
-// accepts it.
+// Interim results: valid for their method and revision, so that a client that checks schemas
+// accepts them.
 import { metaOf } from '../protocol/envelope.js'
 import { isStateless } from '../protocol/revisions.js'
 
-/** The text of a result that is not the last, from a token and a part of the whole. */
+/** Makes the JSON of an interim result from the next token and a part of the result, if any. */
 export type Interim = (nextResumeToken: string, partial: string | undefined) => string
 
-/** What a result must have at the least, by method. */
+/** The members that a result must have, by method. */
 const LEAST: ReadonlyMap<string, object> = new Map<string, object>([
   ['tools/call', { content: [] }],
   ['tools/list', { tools: [] }],
@@ -19,14 +19,15 @@ const LEAST: ReadonlyMap<string, object> = new Map<string, object>([
 ])
 
 /**
- * Results that say how long they may be kept, from 2026-07-28 on (SEP-2549). This one not at all.
+ * From 2026-07-28 on (SEP-2549), the results of these methods say how long they may be cached. An
+ * interim result must not be.
  */
 const CACHEABLE = /^(?:tools|prompts|resources|resources\/templates)\/(?:list|read)$/
 const NOT_TO_BE_KEPT = { ttlMs: 0, cacheScope: 'private' }
 
 /**
- * What makes the interim results of a call, with which nothing of its request is kept. They have no
- * `structuredContent` unless `partial` has: nothing could be made up that fits a tool's
+ * Makes the interim results of a call, without keeping its request in memory. They have no
+ * `structuredContent` unless `partial` has one, as no made-up value would fit a tool's
  * `outputSchema`.
  */
 export function interimOf(method: string, revision: string | undefined): Interim {

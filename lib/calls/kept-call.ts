@@ -1,5 +1,5 @@
-// What is left of a call that nobody waited for: its answer, as any instance can give it once the
-// one that ran it has gone.
+// The answer of a call, kept for other instances: any of them can give it once the instance that
+// ran the call has gone.
 import type { WrittenAnswer } from '../endpoint/endpoint-answer.js'
 import type { Keeper, KeptValue } from '../streams/keeper.js'
 import { decodeAnswer, encodeAnswer } from './call-events.js'
@@ -16,7 +16,7 @@ interface Head extends KeptFacts {
   readonly kind: 'call'
 }
 
-/** Keeps the answer of a call under a token. */
+/** Keeps the answer of a call under a token, for `time` milliseconds. */
 export function keepCall(
   keeper: Keeper,
   token: string,
@@ -28,7 +28,7 @@ export function keepCall(
   keeper.keep(token, head, [encodeAnswer(answer)], time)
 }
 
-/** `undefined`: it is no call that was kept. */
+/** The call in a kept value; `undefined` if the value is something else. */
 export function keptCallIn({ head, bytes }: KeptValue): KeptCall | undefined {
   const { kind, ...facts } = head as Head
   const answer = kind === 'call' ? decodeAnswer(bytes) : undefined

@@ -1,5 +1,6 @@
-// The one thing that says "come again" from 2026-07-28 on: a result that asks for no input and has
-// a `requestState` (load shedding). Official clients repeat their request with it by themselves.
+// How a client of 2026-07-28 is told to send its request again: by a result that asks for no input
+// and has a `requestState` (the specification calls it load shedding). Official clients repeat
+// their request with it by themselves.
 import { isObject, type Message, paramsOf } from '../protocol/json-rpc.js'
 import { spliceJson } from '../protocol/json-splice.js'
 import type { EndpointAnswer } from '../endpoint/endpoint-answer.js'
@@ -8,12 +9,12 @@ import type { Interim } from './interim-result.js'
 /** The methods whose results may ask for input. */
 const METHODS: ReadonlySet<unknown> = new Set(['tools/call', 'prompts/get', 'resources/read'])
 
-/** Rounds that a call may have, at most: their number travels with the endpoint's own state. */
+/** The greatest number of rounds that is sent along with the endpoint's own state. */
 export const MOST_ROUNDS = 1000
 
 /**
- * What a state of ours says: which call its client waits for, or what the endpoint has said in a
- * round of its own.
+ * A `requestState` that was written here: the token of the call that the client waits for, or the
+ * state that the endpoint has given itself, with the number of rounds so far.
  */
 type RequestState =
   | { readonly kind: 'call'; readonly token: string }
@@ -22,12 +23,12 @@ type RequestState =
 const CALL = /^mcp-streams:call:([\w-]{21})$/
 const ENDPOINT = /^mcp-streams:([0-9]{1,4}):(=(.*))?$/s
 
-/** Whether a request's method has results that may ask for input. */
+/** Whether results of a request's method may ask for input. */
 export function mayBeShed({ method }: Message): boolean {
   return METHODS.has(method)
 }
 
-/** The state of ours in a request; `undefined`: it has none, or one of the endpoint's. */
+/** The state in a request that was written here; `undefined`: none, or one of the endpoint. */
 export function requestStateOf(message: Message): RequestState | undefined {
   const state = METHODS.has(message.method) ? paramsOf(message)['requestState'] : undefined
   if (typeof state !== 'string') return undefined
@@ -38,8 +39,8 @@ export function requestStateOf(message: Message): RequestState | undefined {
 }
 
 /**
- * A request's parameters as the endpoint is to have them: with the state that it has given itself,
- * and none of ours.
+ * A request's parameters as the endpoint gets them: with the `requestState` that it has given
+ * itself, if any, and without one that was made here.
  */
 export function withEndpointState(
   message: Message,
@@ -53,12 +54,13 @@ export function withEndpointState(
     : others
 }
 
-/** The result that makes a client come again. */
+/** Makes the result that tells a client to send its request again. */
 export const comeAgain: Interim = token =>
   JSON.stringify({ resultType: 'input_required', requestState: `mcp-streams:call:${token}` })
 
 /**
- * The endpoint's answer; where it asks for input itself, the rounds so far travel with its state.
+ * The endpoint's answer. If it asks for input, its `requestState` is wrapped together with the
+ * number of rounds so far.
  */
 export function withRounds(answer: EndpointAnswer, rounds: number): EndpointAnswer {
   if (answer.kind !== 'response' || !isObject(answer.message.result)) return answer

@@ -1,5 +1,5 @@
-// The Resuming draft: a call that takes long is answered with a token in the meantime, and goes on
-// without a connection.
+// The Resuming draft: a call that takes long is answered with a token, and goes on without a
+// connection. The client repeats its request with the token.
 import { LONGEST_TIMEOUT } from '../protocol/clock.js'
 import { revisionIn } from '../protocol/envelope.js'
 import { isRequestId, type Message, type RequestMessage } from '../protocol/json-rpc.js'
@@ -29,14 +29,14 @@ import { type ResumeTokensSettings, waitOf } from './token-settings.js'
 import { WiresTokens } from './wire-tokens.js'
 
 /**
- * Begins to wait for a call. `isLate`: its body had been read by the endpoint before it was known
- * what is asked, so that another one has to be sent.
+ * Begins to wait for a call. `isLate`: the endpoint had read the body before it was known what the
+ * request asks for, so another request has to be sent.
  */
 export type BeginCall = (run: CallRun, isLate?: boolean) => void
 
 export class ResumeTokens {
   readonly #calls: TokenCalls
-  /** The same for sessions that have not come by HTTP. */
+  /** The same for sessions on other wires than HTTP. */
   readonly onWires: WireTokens
 
   constructor(parts: InstanceParts, settings: ResumeTokensSettings) {
@@ -49,23 +49,23 @@ export class ResumeTokens {
     return this.#calls.store
   }
 
-  /** What answers a POST in the endpoint's place, from any client; `undefined`: nothing does. */
+  /** Answers a POST in the endpoint's place, whoever sent it; `undefined`: it is not for us. */
   answerFor(post: RequestContext): (() => void) | undefined {
     const { messages, isBatch } = post
-    // Whatever its id is: what the endpoint would make of it is not known.
+    // Also those with invalid ids, as it is not known what the endpoint would do with them.
     const asking = messages.filter(
       ({ id, method }) => id !== undefined && typeof method === 'string'
     )
     if (!asking.some(message => this.#isKnown(message))) return undefined
-    // It is answered here, so the endpoint's own guard is not asked.
+    // It is answered here, so the endpoint's own check of the origin does not run.
     if (post.isForeign) return () => refuseAndCount(post, 403, 'foreign-origin')
     if (isBatch) return () => this.#refuseBatch(post, asking)
     return post.soleRequest === undefined ? () => this.#refuseId(post) : undefined
   }
 
   /**
-   * What waits for a call, the client's own or the one that its token stands for; `undefined`: it
-   * is the endpoint's alone. To be asked where nothing else answers.
+   * Makes a request wait for a call: a new one, or the one that its token stands for. `undefined`:
+   * the request is for the endpoint alone. To be called if no other route answers.
    */
   beginFor(post: RequestContext): BeginCall | undefined {
     const { owner, session, soleRequest: request } = post
@@ -79,7 +79,7 @@ export class ResumeTokens {
     return facts && ((run, isLate) => this.#begin(post, request, facts, ask, run, isLate))
   }
 
-  /** It names a call of ours, if there is one. */
+  /** Whether a message carries a token in one of the forms that are switched on. */
   #isKnown(message: Message): boolean {
     const { areOn, shedAfter } = this.#calls.settings
     return (
@@ -89,8 +89,8 @@ export class ResumeTokens {
   }
 
   /**
-   * Answers a request with a token by what is left of its call, which ran at an instance that has
-   * gone.
+   * Answers a request with a token by the kept answer of its call, which ran at an instance that
+   * has gone.
    */
   answerKept(post: RequestContext, kept: KeptCall, reply: ClientReply): void {
     const { soleRequest: request } = post
@@ -102,15 +102,15 @@ export class ResumeTokens {
     this.#calls.refuse(request, fault, answered)
   }
 
-  /** Adds to what the endpoint says of its tools. */
+  /** Adds duration hints to the endpoint's answer to `tools/list`. */
   addHints(context: RequestContext): void {
     const { hints, limits } = this.#calls.settings
     addHints(context, hints, limits.maxCallBytes)
   }
 
   /**
-   * How a request of 2026-07-28 is told to come again, which no other part of the protocol says;
-   * `undefined`: it is not.
+   * For a request of 2026-07-28 whose client is told to send it again (`requestState`); `undefined`
+   * for all others.
    */
   #shedding(post: RequestContext, request: RequestMessage): Ask | undefined {
     if (this.#calls.settings.shedAfter === null || !mayBeShed(request) || post.prefersStream)
@@ -121,12 +121,12 @@ export class ResumeTokens {
     return { isByHeader: false, wait: undefined, rounds }
   }
 
-  /** Hears what the endpoint says about cancelled requests and ended sessions. */
+  /** Ends calls whose request is cancelled or whose session ends. */
   watch(context: RequestContext): void {
     watchEndings(this.store, context)
   }
 
-  /** Hears, from wherever they come, which requests of the endpoint have been answered. */
+  /** Notes which requests of the endpoint the client has answered. */
   noteAnswers(context: RequestContext): void {
     const { store } = this
     if (store.isBusy) eachAnswer(context, store, (call, id) => call.answered(id))
@@ -160,12 +160,12 @@ export class ResumeTokens {
     const found = this.#calls.find(request, post.scopeOf(), post.text, waiting)
     if (found === undefined) return
     const token = tokenOf(request)
-    // A lost answer that is asked for again is the same round.
+    // A request with the token before asks again for a lost answer: it is no new round.
     if (found.rounds !== undefined && token === found.nextToken) found.rounds++
     found.join(token, waiting, this.#waitOf(found, ask))
   }
 
-  /** Its id is none. */
+  /** Refuses a request whose id is invalid. */
   #refuseId({ res, messages }: RequestContext): void {
     const [request = {}] = messages
     this.#calls.refuse(request, 'token-invalid')
@@ -173,8 +173,8 @@ export class ResumeTokens {
   }
 
   /**
-   * Milliseconds for which a request waits for its call: after as many rounds as its client bears,
-   * as long as its wire allows.
+   * Milliseconds for which a request waits for its call. After `maxRounds`, when its client would
+   * not send it again, it waits for as long as its connection lasts.
    */
   #waitOf(call: Call, ask: Ask): number {
     const { rounds } = call
@@ -184,8 +184,8 @@ export class ResumeTokens {
   }
 
   /**
-   * Of a batch (2025-03-26) one request could be answered without the others, but not withheld from
-   * the endpoint without them.
+   * Refuses a batch (2025-03-26) as a whole, because the endpoint cannot be given the other
+   * requests in it without the one that has a token.
    */
   #refuseBatch({ res }: RequestContext, asking: readonly Message[]): void {
     const reason = 'token-in-batch'

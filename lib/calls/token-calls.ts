@@ -1,4 +1,4 @@
-// What requests for resume tokens, and with them, come to, whatever wire they come by.
+// Requests that ask for resume tokens, or carry one, on any wire: which call each belongs to.
 import type { Message, RequestMessage } from '../protocol/json-rpc.js'
 import type { InstanceParts } from '../endpoint/instance-parts.js'
 import type { CallFacts } from './call-host.js'
@@ -9,7 +9,7 @@ import type { ResumeTokenFault } from './token-fault.js'
 import { type Ask, askOf, asksForTokens, parametersOf } from './token-request.js'
 import { mayGetTokens, type ResumeTokensSettings } from './token-settings.js'
 
-/** Whose a call is, and where its tokens hold. */
+/** Whose a call is, and where its tokens are valid. */
 export type CallPlace = Pick<CallFacts, 'owner' | 'sessionId' | 'scope'>
 
 export class TokenCalls {
@@ -23,7 +23,7 @@ export class TokenCalls {
     this.store = new CallStore(settings.limits, parts.newId, parts.kept)
   }
 
-  /** What a request asks for; `undefined`: it asks for no tokens, or may have none. */
+  /** How a request asks for tokens; `undefined`: it asks for none, or may not have any. */
   askOf(request: RequestMessage, prefer: string | undefined): Ask | undefined {
     const { settings } = this
     if (!mayGetTokens(settings, request)) return undefined
@@ -31,7 +31,7 @@ export class TokenCalls {
     return isOffered ? askOf(prefer, request) : undefined
   }
 
-  /** What a call is begun with; `undefined`: it gets no tokens. */
+  /** The facts of a new call; `undefined`: there is no room for it, so it gets no tokens. */
   admit(
     request: RequestMessage,
     place: CallPlace,

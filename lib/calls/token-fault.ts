@@ -1,19 +1,19 @@
-// Why a resume token is refused: one word each, which says nothing about anybody else's call.
+// The reasons for which a resume token is refused. None says anything about another client's call.
 import { errorResponse, INVALID_PARAMS, type RequestId } from '../protocol/json-rpc.js'
 
 /**
  * The `reason` in the `data` of the error (-32602) that answers a request with a resume token:
  *
  * - `token-invalid`: never given out, or forgotten; or given to another owner, in another session
- *   or on another path, which is not told apart.
- * - `token-expired`: the request was not resumed in time, or its result had to make room.
- * - `token-superseded`: the next token has been used.
+ *   or on another path. The client is not told which of these it is.
+ * - `token-expired`: the request was not resumed in time, or its result was evicted.
+ * - `token-superseded`: the next token of the same call has been used.
  * - `token-completed`: the result has been given, and the time for which it could be asked for
  *   again is over.
  * - `token-cancelled`: the client has cancelled the request.
- * - `method-changed`, `parameters-changed`: more than the token is different from the request
- *   that it was given for.
- * - `token-in-batch`: a resumed request comes alone.
+ * - `method-changed`, `parameters-changed`: the method or the parameters differ from those of the
+ *   request that the token was given for.
+ * - `token-in-batch`: the request is part of a batch, and must be sent alone.
  */
 export type ResumeTokenFault =
   | 'token-invalid'
@@ -36,7 +36,7 @@ const MESSAGES: Record<ResumeTokenFault, string> = {
   'token-in-batch': 'A request with a resume token must not be part of a batch'
 }
 
-/** The sentence for a fault. */
+/** The message of the error. */
 export function tokenFaultMessage(fault: ResumeTokenFault): string {
   return `Invalid params: ${MESSAGES[fault]}`
 }

@@ -1,4 +1,4 @@
-// What a request says about resume tokens, and what remains of it without that.
+// What a request says about resume tokens, and the same request without it.
 import { createHash } from 'node:crypto'
 import { stringify } from 'safe-stable-stringify'
 import { isComparable } from '../protocol/comparable.js'
@@ -14,22 +14,22 @@ import type { ResumeTokenFault } from './token-fault.js'
 const TOKEN = 'resumeToken'
 /**
  * Milliseconds to wait, in `params._meta`: for clients that cannot set headers on a single request.
- * It asks for tokens by itself; `null`, without a word about the wait.
+ * It also asks for tokens. `null` asks for tokens only.
  */
 const WAIT = 'express-mcp-streams/wait'
 /**
- * The token of a request's progress notifications names the request, like its id: official clients
- * make a new one each time.
+ * The progress token is not compared when a request is repeated: official clients make a new one
+ * for each request.
  */
 const PROGRESS = 'progressToken'
 
-/** Whether a request carries a resume token, of whatever kind. */
+/** Whether a request carries a resume token in `_meta`, valid or not. */
 export function hasToken(message: Message): boolean {
   const token = metaOf(message)[TOKEN]
   return token !== undefined && token !== null
 }
 
-/** The token, where it can be one: in `_meta`, or from 2026-07-28 on in its `requestState`. */
+/** The token in `_meta`, or from 2026-07-28 on in `requestState`; `undefined`: no string. */
 export function tokenOf(message: Message): string | undefined {
   const state = requestStateOf(message)
   if (state?.kind === 'call') return state.token
@@ -39,26 +39,26 @@ export function tokenOf(message: Message): string | undefined {
 
 /** How a request has asked for tokens, and how many milliseconds it wants to wait. */
 export interface Ask {
-  /** It asks in its head. */
+  /** It asks by the header `Prefer`. */
   readonly isByHeader: boolean
   readonly wait: number | undefined
   /**
-   * Set where it knows no tokens, and is told to come again by its `requestState`: how often it has
-   * come already.
+   * Set for a client that knows no tokens, and is told by `requestState` to send its request again:
+   * how often it has done so already.
    */
   readonly rounds?: number
 }
 
 /**
- * Whether a request asks for tokens: by `Prefer: respond-async` (RFC 7240), where it has a head, or
- * by a `resumeToken` or a wait of its own in `_meta`.
+ * Whether a request asks for tokens: by `Prefer: respond-async` (RFC 7240) over HTTP, or by a
+ * `resumeToken` or a wait in `_meta`.
  */
 export function asksForTokens(prefer: string | undefined, message: Message): boolean {
   const meta = metaOf(message)
   return respondAsync(prefer) !== undefined || [TOKEN, WAIT].some(name => Object.hasOwn(meta, name))
 }
 
-/** How a request wants to wait for its answer, whether it has asked for tokens or been offered. */
+/** How long a request wants to wait for its answer, and whether it says so in its head. */
 export function askOf(prefer: string | undefined, message: Message): Ask {
   const preference = respondAsync(prefer)
   const wait = metaOf(message)[WAIT]
@@ -66,15 +66,15 @@ export function askOf(prefer: string | undefined, message: Message): Ask {
   return { isByHeader: preference !== undefined, wait: isTime ? wait : preference?.wait }
 }
 
-/** The token that the client of a request wants its progress reported with. */
+/** The progress token of a request; `undefined`: it wants no progress. */
 export function progressTokenOf(message: Message): unknown {
   return metaOf(message)[PROGRESS]
 }
 
 /**
- * A message for a request that reports progress with this token, not with that of the call's first
- * one; the same object where nothing changes.
- * `undefined`: it wants no progress.
+ * A message of the endpoint for one of the requests that wait for a call: a progress notification
+ * gets the progress token of that request. The same object if nothing changes; `undefined` for a
+ * progress notification if the request wants none.
  */
 export function inWordsOf(message: Message, progressToken: unknown): Message | undefined {
   if (message.method !== 'notifications/progress' || isRequest(message)) return message
@@ -85,7 +85,7 @@ export function inWordsOf(message: Message, progressToken: unknown): Message | u
     : { ...message, params: { ...params, [PROGRESS]: progressToken } }
 }
 
-/** A request as its endpoint gets it: under an id of ours, and without a word about tokens. */
+/** A request as the endpoint gets it: with another id, and without the members about tokens. */
 export function endpointRequest(message: Message, id: string): Message {
   return message.params === undefined
     ? { ...message, id }
@@ -96,16 +96,16 @@ export function endpointRequest(message: Message, id: string): Message {
       }
 }
 
-/** Members of `params` that differ each time that a call is made again. */
+/** Members of `params` that may differ when a request is repeated. */
 const OF_ONE_TIME = ['_meta', 'requestState', 'inputResponses']
 
 /**
- * What makes two `params` the same, whatever the order of their members; `undefined` where they are
- * nested too deeply, or have too many parts, to tell. `text` is the JSON of the message, where it
- * is known: numbers that are one for JavaScript may be two there.
+ * A digest of a request's `params`, which does not depend on the order of their members;
+ * `undefined` if they are nested too deeply or have too many parts. `text` is the JSON of the
+ * message, if it is known: two long numbers may differ there, and be equal in JavaScript.
  */
 export function parametersOf(message: Message, text: string | undefined): string | undefined {
-  // What was asked for in between (2026-07-28) is not what makes it another request.
+  // A request that is repeated with answers (2026-07-28) is still the same request.
   const { requestState: _state, inputResponses: _answers, ...params } = paramsOf(message)
   if (!isComparable(params)) return undefined
   const known = stringify(without(params, [TOKEN, WAIT, PROGRESS])) ?? ''
@@ -115,20 +115,20 @@ export function parametersOf(message: Message, text: string | undefined): string
     .digest('base64url')
 }
 
-/** Why a request is not the one that a token was given for; `undefined`: it is. */
+/** Why a request may not use a call's token; `undefined`: it may. */
 export function whyAnother(
   request: Message & { readonly method: string },
   facts: Pick<CallFacts, 'scope' | 'method' | 'parameters'>,
   scope: string,
   text: string | undefined
 ): ResumeTokenFault | undefined {
-  // Which of them it is is for its owner alone to know.
+  // Only the owner is told what differs.
   if (facts.scope !== scope) return 'token-invalid'
   if (facts.method !== request.method) return 'method-changed'
   return facts.parameters === parametersOf(request, text) ? undefined : 'parameters-changed'
 }
 
-/** The numbers of a message's `params` that JavaScript may not tell apart, as they are written. */
+/** The numbers in a message's `params` that are too long for JavaScript, as they are written. */
 function exactIn(text: string): readonly string[] {
   const params = partsOf(text).findLast(({ key }) => key === 'params')
   if (params === undefined) return []
@@ -141,7 +141,7 @@ function metaOf(message: Message): Record<string, unknown> {
   return metaIn(paramsOf(message))
 }
 
-/** `params` without some members of `_meta`, and without a `_meta` that has no other. */
+/** `params` without some members of `_meta`, and without `_meta` if it has no others. */
 function without(
   params: Record<string, unknown>,
   names: readonly string[]

@@ -1,5 +1,5 @@
-// A call with tokens at its endpoint: asked for under an id of ours, without a word about tokens;
-// what the endpoint says is for the requests that wait for it.
+// Lets the endpoint work on a call with tokens: it gets the request with another id and without the
+// members about tokens, and what it writes goes to the requests that wait for the call.
 import { nanoid } from 'nanoid'
 import type { CapturedAnswerListener } from '../endpoint/answer-capture.js'
 import type { CallRun, EndpointCall } from '../endpoint/call-run.js'
@@ -19,7 +19,7 @@ export class TokenRun implements CapturedAnswerListener {
   readonly #calls: TokenCalls
   readonly #call: Call
   readonly #post: RequestContext
-  /** Its client takes more than its answer. */
+  /** The client accepts an event stream, so messages can be sent before the answer. */
   readonly #acceptsEvents: boolean
 
   constructor(calls: TokenCalls, call: Call, post: RequestContext, acceptsEvents: boolean) {
@@ -30,8 +30,8 @@ export class TokenRun implements CapturedAnswerListener {
   }
 
   /**
-   * Lets the endpoint answer to us, as it would to the client. `isLate`: it has read the client's
-   * own request, so that another one has to be sent.
+   * Gives the request to the endpoint, and captures its answer. `isLate`: the endpoint has read the
+   * client's own request already, so another one has to be sent.
    */
   begin(request: RequestMessage, run: CallRun, isLate: boolean): void {
     const call = this.#call
@@ -48,14 +48,14 @@ export class TokenRun implements CapturedAnswerListener {
       collector: call
     }
     const work = isLate ? run.askAnew(asked, this) : run.ask(asked, this)
-    // It may have been answered at once, before it could say that it was over.
+    // The call may have ended before its callbacks are set below.
     if (call.stream.isEnded) return work.leave()
     const drained = (): void => work.drain()
     const released = (): void => work.leave()
     call.onDrain = drained
     call.onReleased = released
-    // An endpoint with sessions knows cancellation only as a notification; the client's own names
-    // an id that it never saw.
+    // An endpoint with sessions learns of a cancellation by a notification only. The client's own
+    // notification names an id that the endpoint does not know.
     if (session === undefined) return
     const cancelled = cancellation(id, 'The client has cancelled the request')
     const tell = (by = req): void => void tellEndpoint(parts, by, cancelled, { sessionId: session })
@@ -78,7 +78,7 @@ export class TokenRun implements CapturedAnswerListener {
     const { session, owner } = this.#post
     const { parts } = this.#calls
     this.#call.settle(this.#rewritten(answer))
-    // Its client may have been answered long ago, so nobody else hears of it.
+    // [MCP] 404 ends the session. The client may have had its answer, so nobody else notices.
     if (session !== undefined && answer.kind === 'relay' && answer.status === 404)
       endSession(parts, session, owner, true)
   }

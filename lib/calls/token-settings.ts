@@ -1,4 +1,4 @@
-// Who gets resume tokens, and how long a request waits for its result.
+// Which requests get resume tokens, and how long they wait for their result.
 import type { Message } from '../protocol/json-rpc.js'
 import type { CallStoreLimits } from './call-store.js'
 import type { DurationHints } from './duration-hints.js'
@@ -9,14 +9,14 @@ export interface ResumeTokensSettings {
   readonly areOn: boolean
   /** Milliseconds after which a client of 2026-07-28 is told to come again; `null`: never. */
   readonly shedAfter: number | null
-  /** How often it is, for one call. */
+  /** How often a client is told so for one call. */
   readonly maxRounds: number
   /**
-   * Milliseconds after which a request is answered with a token, where it does not say how long it
+   * Milliseconds after which a request is answered with a token, if it does not say how long it
    * waits.
    */
   readonly after: number
-  /** Whether requests get tokens that do not ask for them. */
+  /** Whether only requests that ask for tokens get them, or all. */
   readonly offer: 'asked' | 'always'
   /** The methods whose requests may get tokens. */
   readonly methods: ReadonlySet<string> | 'all'
@@ -26,14 +26,14 @@ export interface ResumeTokensSettings {
 }
 
 /**
- * Milliseconds that a client may ask to wait for: what official clients wait for an answer by
- * themselves.
+ * The longest wait that a client may ask for, in milliseconds: the timeout of official clients for
+ * a request.
  */
 const LONGEST_WAIT = 60_000
 
 /**
- * Whether a request may have tokens. What `initialize` is answered with is more than its result:
- * the session, to begin with.
+ * Whether a request may have tokens. Not `initialize`, whose answer also has the session in its
+ * head.
  */
 export function mayGetTokens(
   { methods }: ResumeTokensSettings,

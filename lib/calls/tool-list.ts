@@ -1,9 +1,9 @@
-// Lists of tools, in what the endpoint answers.
+// Changes the lists of tools in the endpoint's answers.
 import { isObject, type Message } from '../protocol/json-rpc.js'
 
 type Tool = Record<string, unknown>
 
-/** A message with the tools of its list changed; it itself where there is nothing to change. */
+/** A message with its tools changed; the same object if no tool was changed. */
 export function withTools(message: Message, change: (tool: Tool) => Tool): Message {
   const { result } = message
   if (!isObject(result) || !Array.isArray(result['tools'])) return message

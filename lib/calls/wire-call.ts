@@ -1,5 +1,6 @@
-// A call of the server behind a wire: what is said on both sides goes under ids of ours, as its
-// client may hear of it on any wire.
+// A call with tokens in a session on a wire. The server gets the request under an id that is made
+// here, and the client gets the server's requests under ids that are made here, because the client
+// may resume the call on another wire.
 import { nanoid } from 'nanoid'
 import { foreignId, parseForeignId, withForeignIds } from '../protocol/foreign-id.js'
 import { cancellation, type Message, type RequestId } from '../protocol/json-rpc.js'
@@ -22,17 +23,17 @@ export class WireCall {
     call.onDrain = drained
   }
 
-  /** Whether its client has been asked something under this id, and has not answered. */
+  /** Whether the client has been sent a request with this id, and has not answered it. */
   isAsking(id: RequestId): boolean {
     return this.call.stream.openRequests.has(id)
   }
 
-  /** The same by the server's own id. */
+  /** The same for the id that the server has given its request. */
   isAskingAs(id: RequestId): boolean {
     return this.isAsking(foreignId(this.id, id))
   }
 
-  /** The server sends something before its answer. Resolves when it may send more. */
+  /** Takes a message of the server before its answer. Resolves when it may send more. */
   async append(message: WireMessage): Promise<void> {
     if (this.call.append(JSON.stringify(withForeignIds(message, this.id)))) return
     await new Promise<void>(resolve => this.#waiting.push(resolve))
@@ -58,13 +59,13 @@ export class WireCall {
     })
   }
 
-  /** Nobody wants its answer. */
+  /** Cancels the request at the server, as nobody waits for its answer. */
   withdraw(): void {
     const reason = `The call was ${this.call.stream.state}`
     this.host.sendToServer(cancellation(this.requestId, reason), undefined)
   }
 
-  /** The server may say more, for which there is room, or which nobody hears. */
+  /** The server may send more: there is room for it, or the call is over. */
   drained(): void {
     for (const resolve of this.#waiting.splice(0)) resolve()
   }

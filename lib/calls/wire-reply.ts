@@ -1,11 +1,11 @@
-// A request on a wire that waits for a call: its answer is a message, and so is all that comes
-// before it.
+// A request on a wire that waits for a call: its answer is a message, like all that comes before
+// it.
 import { isRequest, type Message, type RequestId } from '../protocol/json-rpc.js'
 import type { WireMessage } from '../protocol/shared-wire.js'
 import { type CallAnswer, type CallReply, faultAnswer } from './call-reply.js'
 import { inWordsOf, progressTokenOf } from './token-request.js'
 
-/** What it needs of its session. */
+/** What a request on a wire needs of its session. */
 export interface WireReplyHost {
   /** Gives the client a message that belongs to this request. */
   send(message: WireMessage): Promise<void>
@@ -15,17 +15,17 @@ export interface WireReplyHost {
   over(reply: WireReply): void
 }
 
-/** Characters that a wire may owe us at a time: below it the endpoint need not wait. */
+/** Characters that may be on their way to the client before the endpoint has to wait. */
 const MOST_UNDERWAY = 256 * 1024
 
 export class WireReply implements CallReply {
   readonly requestId: RequestId
   readonly req = undefined
-  /** A wire carries messages at any time. */
+  /** A wire can carry messages at any time. */
   readonly acceptsEvents = true
   readonly isKept = false
   isOver = false
-  /** Its wire closes when it has been answered. */
+  /** While the process ends, the wire closes once the request has been answered. */
   readonly mayComeBack = false
   readonly #host: WireReplyHost
   readonly #progressToken: unknown
@@ -53,7 +53,7 @@ export class WireReply implements CallReply {
     this.#onDrain = onDrain
   }
 
-  /** Its client has left, or wants no more of it. */
+  /** The client has left, or has cancelled the request. */
   gone(isCancelled: boolean): void {
     if (this.isOver) return
     this.#setOver()
@@ -83,7 +83,7 @@ export class WireReply implements CallReply {
   #end(answer: Message): void {
     if (this.isOver) return
     this.#setOver()
-    // One that cannot be sent any more is there to be asked for again.
+    // An answer that cannot be sent is kept, and the client can ask for it again.
     this.#host.send({ ...answer, jsonrpc: '2.0', id: this.requestId }).catch(() => undefined)
   }
 
@@ -100,7 +100,7 @@ function answerOf(answer: CallAnswer): Message {
     case 'interim':
       return { result: JSON.parse(answer.result) as unknown }
     case 'relay':
-      // What answers by HTTP does not stand behind a wire.
+      // An HTTP status cannot come from a server on a wire.
       return answerOf(faultAnswer('endpoint-failed'))
   }
 }

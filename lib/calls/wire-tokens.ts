@@ -1,4 +1,4 @@
-// Resume tokens in sessions on wires: the same calls, asked of the server that stands behind the
+// Resume tokens in sessions on wires: the same calls as over HTTP, made to the server of the
 // session.
 import { nanoid } from 'nanoid'
 import { revisionIn } from '../protocol/envelope.js'
@@ -31,16 +31,16 @@ import { WireCall } from './wire-call.js'
 import { WireReply } from './wire-reply.js'
 
 /**
- * The session of all calls on wires: a token is its owner's, whichever wire they come on. No header
- * of HTTP can hold it.
+ * The session id of all calls on wires, so that the same owner can use a token on any wire. It
+ * contains a character that cannot be in an HTTP header, so no session over HTTP has it.
  */
 const ON_WIRES = '\0wires'
-/** Requests for lists of tools whose answers are to come: to one more, no hints are added. */
+/** How many `tools/list` requests are remembered, to add hints to their answers. */
 const MOST_LISTS = 100
 
 export class WiresTokens implements WireTokens {
   readonly tokens: TokenCalls
-  /** Calls of all sessions that run, by the ids that those of their questions begin with. */
+  /** Running calls of all sessions, by the ids with which their requests' ids begin. */
   readonly running = new Map<string, WireCall>()
 
   constructor(tokens: TokenCalls) {
@@ -51,7 +51,7 @@ export class WiresTokens implements WireTokens {
     return new WireSessionTokens(this, host)
   }
 
-  /** The call that waits for its client's answer under this id. */
+  /** The call that has sent its client a request with this id, which is not answered yet. */
   asking(id: RequestId): WireCall | undefined {
     const call = this.running.get(parseForeignId(id)?.originId ?? '')
     return call?.isAsking(id) === true ? call : undefined
@@ -63,9 +63,9 @@ class WireSessionTokens implements SessionTokens {
   readonly #tokens: TokenCalls
   readonly #host: TokensHost
   readonly #place: CallPlace
-  /** Its client's requests that wait, for calls of this session's server or of another's. */
+  /** The client's requests that wait for a call, of this session's server or another's. */
   readonly #replies = new Map<RequestId, WireReply>()
-  /** What its server has been asked. */
+  /** Calls that the server works on, by the request ids that it got. */
   readonly #calls = new Map<RequestId, WireCall>()
   readonly #lists = new Set<RequestId>()
 
@@ -183,7 +183,10 @@ class WireSessionTokens implements SessionTokens {
     return reply
   }
 
-  /** A question is withdrawn without a word of whose it was. */
+  /**
+   * The call that a message of the server belongs to. A notification that cancels a request of the
+   * server may come without the id of the call.
+   */
   #callOf(message: WireMessage, relatedRequestId: RequestId | undefined): WireCall | undefined {
     if (isResponse(message)) return this.#calls.get(message.id)
     const withdrawn = cancelledRequest(message)
@@ -210,5 +213,5 @@ class WireSessionTokens implements SessionTokens {
 
 const DONE = Promise.resolve()
 
-/** What answers a request whose id is none. */
+/** The answer to a request whose id is invalid. */
 const INVALID = JSON.parse(refusalOf(null, 'token-invalid')) as WireMessage

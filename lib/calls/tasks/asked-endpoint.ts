@@ -1,5 +1,5 @@
-// A request of a task that the middleware makes itself: a further round, or a call whose own
-// request has been answered.
+// A request to the endpoint that the middleware makes itself for a task: a further round, or a call
+// whose own request has been answered already.
 import type { IncomingMessage } from 'node:http'
 import type { Message } from '../../protocol/json-rpc.js'
 import { writtenMessages } from '../../protocol/json-splice.js'
@@ -17,10 +17,11 @@ import type { TaskListener } from './task-reader.js'
 interface AskedFacts {
   readonly parts: InstanceParts
   readonly task: Task
-  /** Whose credentials the endpoint gets. */
+  /** The client's request whose credentials the endpoint gets. */
   readonly req: IncomingMessage
-  /** The id of the request, and its JSON. */
+  /** The id of the request to the endpoint. */
   readonly id: string
+  /** The request as JSON. */
   readonly text: string
   readonly headers: readonly string[]
 }
@@ -30,7 +31,7 @@ export class AskedEndpoint {
   readonly #listener: TaskListener
   readonly #gone = new AbortController()
 
-  /** Asks it. */
+  /** Sends the request. */
   constructor({ parts, task, req, id, text, headers }: AskedFacts, listener: TaskListener) {
     this.#id = id
     this.#listener = listener
@@ -51,7 +52,7 @@ export class AskedEndpoint {
     )
   }
 
-  /** Nobody wants more of it: the endpoint sees its response close. */
+  /** The answer is not wanted any more: the endpoint sees its response close. */
   leave(): void {
     this.#gone.abort()
   }

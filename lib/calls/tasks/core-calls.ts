@@ -15,8 +15,9 @@ import { badParams, NO_ROOM, type TaskRefusal } from './task-refusal.js'
 import { TaskRun } from './task-run.js'
 
 /**
- * Lets the endpoint work on a call that asks to be a task, in its client's own request; in another
- * one where it waits for the body of that already, which it does not get then.
+ * Answers a call that asks to be a task with its task, and lets the endpoint work on it, in the
+ * client's own request. If the endpoint waits for the body of that request already, the request is
+ * withheld, and another one is made.
  */
 export async function beginCoreCall(
   shared: TasksParts,
@@ -36,7 +37,7 @@ export async function beginCoreCall(
     work.withhold()
     return run?.ask(req)
   }
-  // Another id than the client's: what it cancels by that is not its task.
+  // [2025-11-25] A cancellation of the client's request must not cancel its task.
   const requestId = nanoid()
   let text = ''
   work.mayGoOnAlone(() => undefined)
@@ -56,8 +57,8 @@ export async function beginCoreCall(
 }
 
 /**
- * Milliseconds that its task is to last, and not for ever: what asks for that gets as much as there
- * is.
+ * Milliseconds that the task is kept, or what is wrong with the `ttl` asked for. `null`, which asks
+ * for no limit, gets the greatest `ttl`.
  */
 function ttlOf({ settings }: TasksParts, post: TaskPost): number | TaskRefusal {
   const { default: usual, max } = settings.ttl
@@ -68,7 +69,7 @@ function ttlOf({ settings }: TasksParts, post: TaskPost): number | TaskRefusal {
   return badParams('`task.ttl` must be a number of milliseconds, 1 or more')
 }
 
-/** A task that the endpoint has not begun with; `undefined`: there is no room for it. */
+/** A new task that the endpoint is yet to work on; `undefined`: there is no room for it. */
 function newRun(shared: TasksParts, post: TaskPost, ttl: number): TaskRun | undefined {
   const { parts } = shared
   const sent = post.text ?? JSON.stringify(post.request)

@@ -13,8 +13,8 @@ import type { TaskStore } from './task-store.js'
 const PAGE = 50
 
 /**
- * What answers a request about a task, or about all of a client's; `undefined`: it waits for the
- * task's end. `kept`: what is left of the task, where it is this client's.
+ * Answers a request about a task, or about all tasks of a client; `undefined`: it waits for the end
+ * of the task. `kept`: the task, if the instance that ran it has gone and it is this client's.
  */
 export function replyToCoreMethod(
   shared: TasksParts,
@@ -27,7 +27,6 @@ export function replyToCoreMethod(
   if (method === 'tasks/list') return listFor(store, context, paramsOf(request)['cursor'])
   const id = taskIdOf(request)
   if (id === undefined) return badParams('`taskId` must be a string')
-  // What is left of a task is answered for like the task itself.
   const task = kept === undefined ? store.find(id, context.scopeOf()) : undefined
   const known = kept ?? task
   if (known === undefined) return UNKNOWN_TASK
@@ -43,10 +42,10 @@ export function replyToCoreMethod(
   return { kind: 'result', text: coreText(known) }
 }
 
-/** One page: what has been made after the task that the cursor names. */
+/** One page of a list: the tasks that were made after the one that the cursor names. */
 function listFor(store: TaskStore, context: RequestContext, cursor: unknown): TaskReply {
   const { session, owner } = context
-  // Who cannot be told apart must not see each other's.
+  // [2025-11-25] Clients that cannot be told apart must not see each other's tasks.
   if (session === undefined && owner === '') return NO_SUCH_METHOD
   const scope = context.scopeOf()
   const after = typeof cursor === 'string' ? store.find(cursor, scope) : undefined

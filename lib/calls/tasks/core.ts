@@ -1,16 +1,16 @@
-// The words of the core's experimental tasks (2025-11-25, SEP-1686): what a task looks like, what
-// belongs to it, and what declares it.
+// The messages of the core's experimental tasks (2025-11-25, SEP-1686): how a task is written, how
+// messages name the task that they belong to, and how tasks are declared.
 import { isObject, type Message, objectIn, paramsOf } from '../../protocol/json-rpc.js'
 import { memberTexts, withMembers } from '../../protocol/json-splice.js'
 import { RELATED_TASK } from '../../protocol/tasks.js'
 import type { Task, TaskView } from './task.js'
 
-/** What answers a call that asks to be a task. */
+/** The result of a call that asks to be a task. */
 export function createdText(task: Task): string {
   return `{"task":${coreText(task)}}`
 }
 
-/** A task, as all other answers have it. */
+/** A task, as in all other results. */
 export function coreText(task: TaskView): string {
   const { id, status, statusMessage, createdAt, lastUpdatedAt, times } = task
   const { ttl, pollInterval } = times
@@ -18,12 +18,12 @@ export function coreText(task: TaskView): string {
   return JSON.stringify(state)
 }
 
-/** Tells of a change. It names its task by itself. */
+/** Tells the client that a task has changed. Its params are the task. */
 export function statusNotification(task: Task): string {
   return `{"jsonrpc":"2.0","method":"notifications/tasks/status","params":${coreText(task)}}`
 }
 
-/** A result or parameters, as JSON, with the task that they belong to. */
+/** A result or params, as JSON, with the task that they belong to in `_meta`. */
 export function withRelatedTask(text: string, { id }: Task): string {
   const meta = memberTexts(text).get('_meta')
   const given = meta !== undefined && isObject(JSON.parse(meta)) ? meta : '{}'
@@ -31,7 +31,10 @@ export function withRelatedTask(text: string, { id }: Task): string {
   return withMembers(text, { _meta: withMembers(given, { [RELATED_TASK]: related }) })
 }
 
-/** A tool that reports an error has failed, and hosts show nothing of it but these words. */
+/**
+ * The status message of a task whose tool has reported an error; `undefined` if it has not. At
+ * 2025-11-25 such a task has failed, and hosts show nothing else of it.
+ */
 export function failureIn({ result }: Message): string | undefined {
   if (!isObject(result) || result['isError'] !== true) return undefined
   const content: unknown[] = Array.isArray(result['content']) ? result['content'] : []
@@ -40,9 +43,10 @@ export function failureIn({ result }: Message): string | undefined {
   return typeof text === 'string' ? text.slice(0, LONGEST_MESSAGE) : 'The tool has failed'
 }
 
+/** Characters. */
 const LONGEST_MESSAGE = 500
 
-/** What the server declares, with tasks added; `undefined`: it stays as it is. */
+/** The server's capabilities with tasks added; `undefined`: it declares tasks itself. */
 export function declaringTasks(
   capabilities: Record<string, unknown>,
   mayList: boolean
@@ -53,8 +57,9 @@ export function declaringTasks(
 }
 
 /**
- * A tool of a list, marked as one that may become a task. What the endpoint supports by itself
- * stays; official servers say `forbidden` of all others.
+ * A tool of a list, marked as one whose calls may be tasks. If the endpoint supports tasks for it,
+ * it stays as it is. `forbidden` is replaced, because official servers write that for each tool
+ * without tasks.
  */
 export function markedTool(tool: Record<string, unknown>): Record<string, unknown> {
   const execution = objectIn(tool['execution'])
@@ -63,7 +68,7 @@ export function markedTool(tool: Record<string, unknown>): Record<string, unknow
   return { ...tool, execution: { ...execution, taskSupport: 'optional' } }
 }
 
-/** Whether a call asks to be a task, and what for. */
+/** What a call that asks to be a task wants of it; `undefined`: it does not ask. */
 export function wishOf(request: Message): Record<string, unknown> | undefined {
   const { task } = paramsOf(request)
   return isObject(task) ? task : undefined

@@ -1,20 +1,20 @@
-// The extension's own words (2026-07-28): what a task looks like, and what `tasks/get`,
-// `tasks/update` and `tasks/cancel` answer.
+// The results of the tasks extension (2026-07-28): how a task is written, and what `tasks/get`,
+// `tasks/update` and `tasks/cancel` are answered with.
 import type { TaskView } from './task.js'
 
-/** What answers a call that has become a task. */
+/** The result of a call that has become a task. */
 export function createdText(task: TaskView): string {
   return JSON.stringify({ resultType: 'task', ...stateOf(task) })
 }
 
-/** What answers `tasks/get`: its state, and all that there is to know in that state. */
+/** The result of `tasks/get`: the state, and its result, error or requests for input. */
 export function taskText(task: TaskView): string {
   const state = JSON.stringify({ resultType: 'complete', ...stateOf(task) })
   const more = detailOf(task)
   return more === '' ? state : `${state.slice(0, -1)},${more}}`
 }
 
-/** What `tasks/update` and `tasks/cancel` answer, whatever comes of it. */
+/** The result of `tasks/update` and `tasks/cancel`, which says nothing about the task. */
 export const ACKNOWLEDGED = '{"resultType":"complete"}'
 
 function stateOf(task: TaskView): object {

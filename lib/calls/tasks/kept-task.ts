@@ -1,20 +1,21 @@
-// What is left of a task that has ended, as any instance can tell it once the one that ran it has
-// gone: for as long as the task would have lasted.
+// A task that has ended, kept for other instances until the end of its `ttl`: any of them can
+// answer for it once the instance that ran it has gone.
 import { now } from '../../protocol/clock.js'
 import type { Keeper, KeptValue } from '../../streams/keeper.js'
 import type { Outcome, Task, TaskView } from './task.js'
 
 export interface KeptTask extends TaskView {
-  /** Whose it is, and where it holds. */
+  /** A digest of owner, session and path. */
   readonly scope: string
 }
 
 interface Head extends Omit<KeptTask, 'input' | 'outcome'> {
   readonly kind: 'task'
-  /** `undefined`: it was cancelled. */
+  /** `undefined`: the task was cancelled. */
   readonly outcome?: Omit<Outcome, 'text'> | undefined
 }
 
+/** Keeps a task that has ended. */
 export function keepTask(keeper: Keeper, task: Task): void {
   const { id, status, statusMessage, createdAt, lastUpdatedAt, times, expiresAt } = task
   const { text = '', ...outcome } = task.outcome ?? {}
@@ -27,7 +28,7 @@ export function keepTask(keeper: Keeper, task: Task): void {
   keeper.keep(id, head, [Buffer.from(text)], expiresAt - now())
 }
 
-/** `undefined`: it is no task. */
+/** The task in a kept value; `undefined` if the value is something else. */
 export function keptTaskIn({ head, bytes }: KeptValue): KeptTask | undefined {
   const { kind, outcome, ...facts } = head as Head
   if (kind !== 'task') return undefined

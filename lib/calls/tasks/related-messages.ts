@@ -1,5 +1,6 @@
-// What the endpoint says of a task while it works (2025-11-25): questions and progress, given to
-// its client where that listens.
+// Messages of the endpoint while it works on a task (2025-11-25), such as requests to the client
+// and progress: they go to the requests that wait for the result, or to the session's listen
+// channel.
 import {
   cancelledRequest,
   isRequest,
@@ -19,12 +20,16 @@ import { ResultRequests } from './result-requests.js'
 import { CANCELLED } from './task-refusal.js'
 import type { Outcome, Task } from './task.js'
 
-/** Milliseconds between notifications where nothing but the status message has changed. */
+/** Least milliseconds between notifications if only the status message has changed. */
 const NOTIFY_EVERY = 1000
 
+/** A request of the endpoint that its client has not answered. */
 interface Question {
   readonly text: string
-  /** Where its client has been sent it: with the result that it waits for, or on a stream. */
+  /**
+   * Where it was sent to: the requests that wait for the result, or a listen channel. `undefined`:
+   * nobody was there.
+   */
   sentOn: Stream | 'result' | undefined
 }
 
@@ -32,7 +37,7 @@ export class RelatedMessages {
   readonly #parts: InstanceParts
   readonly #task: Task
   readonly #requests = new ResultRequests()
-  /** Set with the first one, as most tasks ask nothing. */
+  /** By request id. Set with the first one, as most tasks ask nothing. */
   #questions: Map<RequestId, Question> | undefined
   #status = 'working'
   #notifiedAt = -Infinity
@@ -53,12 +58,12 @@ export class RelatedMessages {
     this.#send(own)
   }
 
-  /** The endpoint has its client's answer. */
+  /** The client has answered a request of the endpoint, or the endpoint has withdrawn it. */
   answered(id: RequestId): void {
     if (this.#drop(id)) this.#task.changed()
   }
 
-  /** Its client is there: what it may not have been asked, it is asked now. */
+  /** The client is there: sends again the requests that it may not have got. */
   askAgain(): void {
     for (const question of this.#questions?.values() ?? []) {
       const { sentOn } = question
@@ -67,7 +72,10 @@ export class RelatedMessages {
     }
   }
 
-  /** A request waits for the result. Who comes back for it may have lost what it was asked. */
+  /**
+   * Lets a request wait for the result. If it accepts events, it gets all open requests of the
+   * endpoint again, because they may have been lost with an earlier connection.
+   */
   awaitResult(context: RequestContext, id: RequestId): void {
     const request = this.#requests.add(context, id)
     if (!request.acceptsEvents) return this.askAgain()
@@ -77,7 +85,7 @@ export class RelatedMessages {
     }
   }
 
-  /** Its request has been answered: its client gets that with the task that it belongs to. */
+  /** The endpoint has answered the call. A result gets the id of the task in its `_meta`. */
   settled(message: Message, outcome: Outcome): void {
     const task = this.#task
     if (outcome.kind === 'error') return task.settle(outcome)
@@ -88,7 +96,7 @@ export class RelatedMessages {
 
   #asked(id: RequestId, text: string): void {
     const task = this.#task
-    // Nobody could bring it the answer: without a session that is another request to the endpoint.
+    // Without a session, an endpoint cannot tell which of its requests an answer is for.
     if (task.facts.sessionId === undefined) {
       const data = { reason: 'question-without-session' }
       const error = JSON.stringify({ code: STREAM_ERROR, message: CANNOT_ASK, data })
@@ -105,7 +113,7 @@ export class RelatedMessages {
     this.askAgain()
   }
 
-  /** What is not asked any more is not counted either. `false`: it was not. */
+  /** Forgets a request of the endpoint, and its bytes. `false`: there was none with this id. */
   #drop(id: RequestId): boolean {
     const questions = this.#questions
     const question = questions?.get(id)
@@ -116,7 +124,7 @@ export class RelatedMessages {
     return true
   }
 
-  /** To who waits for the result, else to the session's listen channel. */
+  /** Sends a message to the requests that wait for the result, else to the listen channel. */
   #send(text: string): Stream | 'result' | undefined {
     if (!this.#requests.areListening) return this.#sendToListening(text)
     this.#requests.send(text)
@@ -137,7 +145,7 @@ export class RelatedMessages {
     return listening
   }
 
-  /** Clients must not rely on it: without a listen channel there is none. */
+  /** Clients must not rely on the notification: without a listen channel it is not sent. */
   #changed(): void {
     const task = this.#task
     if (task.isEnded) this.#ended()

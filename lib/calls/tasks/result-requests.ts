@@ -1,5 +1,5 @@
-// Requests that wait for a task's result (2025-11-25): where they take event streams, they get what
-// the endpoint says until then.
+// Requests that wait for a task's result (2025-11-25). Those that accept event streams get the
+// endpoint's messages until then.
 import type { ServerResponse } from 'node:http'
 import type { RequestId } from '../../protocol/json-rpc.js'
 import { encodeJson } from '../../protocol/sse-writer.js'
@@ -10,15 +10,15 @@ import { responseText, type TaskReply } from './task-answer.js'
 const NOBODY: readonly ResultRequest[] = []
 
 export class ResultRequests {
-  /** So few that a set of them would be larger: most tasks have none. */
+  /** An array, as most tasks have none or one, and a set takes more memory. */
   #waiting: readonly ResultRequest[] = NOBODY
 
-  /** One of them can be sent something before its answer. */
+  /** Whether one of them accepts messages before its answer. */
   get areListening(): boolean {
     return this.#waiting.some(request => request.acceptsEvents)
   }
 
-  /** A request waits from now on. */
+  /** Lets a request wait. */
   add(context: RequestContext, id: RequestId): ResultRequest {
     const request = new ResultRequest(context, id)
     this.#waiting = [...this.#waiting, request]
@@ -29,11 +29,12 @@ export class ResultRequests {
     return request
   }
 
-  /** Sends a message of the endpoint to all that take one. */
+  /** Sends a message of the endpoint to all that accept it. */
   send(text: string): void {
     for (const request of this.#waiting) request.send(text)
   }
 
+  /** Answers all of them. */
   answer(reply: TaskReply): void {
     const waiting = this.#waiting
     this.#waiting = NOBODY
@@ -52,7 +53,7 @@ class ResultRequest {
     this.acceptsEvents = acceptsEvents && canAnswer(res)
   }
 
-  /** Begins its event stream, so that what keeps a wire open keeps this one. */
+  /** Begins the event stream at once, so that it gets comments while it waits. */
   begin(): void {
     const res = this.#res
     if (!this.acceptsEvents || !claim(res)) return
@@ -78,7 +79,7 @@ class ResultRequest {
     if (isWritable(res)) guarded(res, () => res.end())
   }
 
-  /** What is written here is written outside of any handler: an error would be the process's. */
+  /** No handler runs here that could catch an error: it would end the process. */
   #write(text: string): void {
     const res = this.#res
     if (isWritable(res)) guarded(res, () => res.write(encodeJson(text)))

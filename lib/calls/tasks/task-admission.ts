@@ -1,5 +1,5 @@
-// Whether this client may ask for tasks here, and whether the endpoint has tasks of its own: what
-// the endpoint says of both, cached for a while so that polling does not double its load.
+// Whether the endpoint admits a client, and whether it has tasks of its own. Its answers are
+// cached, so that polling does not double its load.
 import { LRUCache } from 'lru-cache'
 import { isObject, type Message } from '../../protocol/json-rpc.js'
 import { FIRST_STATELESS_REVISION } from '../../protocol/revisions.js'
@@ -8,9 +8,9 @@ import type { AskedAdmission } from '../../endpoint/admission.js'
 import type { InstanceParts } from '../../endpoint/instance-parts.js'
 import type { RequestContext } from '../../endpoint/request-context.js'
 
-/** Milliseconds for which a yes is believed: who is shut out can still look in for so long. */
+/** Milliseconds for which an admission counts: a client that is shut out can poll so long. */
 const BELIEVED_FOR = 5000
-/** Paths of endpoints: what a client makes up is not remembered for ever. */
+/** Paths that are remembered; a client may make up any number of them. */
 const MOST_ENDPOINTS = 1000
 
 export class TaskAdmission {
@@ -26,7 +26,7 @@ export class TaskAdmission {
     return this.#hasOwn.get(placeOf(context))
   }
 
-  /** What the endpoint has declared, before anything of ours was added. */
+  /** Notes what the endpoint has declared, before tasks were added to it. */
   note(context: RequestContext, capabilities: unknown, revision = context.revision): void {
     if (!isObject(capabilities)) return
     const hasOwn = hasOwnTasks(capabilities)
@@ -37,8 +37,8 @@ export class TaskAdmission {
   }
 
   /**
-   * What the endpoint makes of this client, at once where it has just said so. A refusal is the
-   * caller's to pass on.
+   * Whether the endpoint admits this client; no promise if an earlier admission counts. The caller
+   * has to pass a refusal on.
    */
   ask(context: RequestContext, message: Message): AskedAdmission | Promise<AskedAdmission> {
     const isNew = this.hasOwnTasks(context) === undefined
@@ -57,7 +57,7 @@ export class TaskAdmission {
   }
 }
 
-/** An endpoint, and which generation of tasks is spoken of. */
+/** An endpoint and a version of tasks, as it may have tasks of one version only. */
 function placeOf({ path, revision }: Pick<RequestContext, 'path' | 'revision'>): string {
   return revision !== undefined && revision < FIRST_STATELESS_REVISION ? `core:${path}` : path
 }

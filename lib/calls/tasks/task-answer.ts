@@ -1,4 +1,4 @@
-// The way of a request about tasks, by HTTP, from its admission to its answer.
+// Answers HTTP requests about tasks: asks the endpoint whether it admits the client, then answers.
 import { errorResponse, type RequestId, type RequestMessage } from '../../protocol/json-rpc.js'
 import type { AskedAdmission } from '../../endpoint/admission.js'
 import { sendToEndpoint } from '../../endpoint/endpoint-client.js'
@@ -13,19 +13,19 @@ import type { Outcome } from './task.js'
 export interface TaskPost {
   readonly context: RequestContext
   readonly request: RequestMessage
-  /** Its JSON, where that is known as it was written. */
+  /** Its JSON as the client wrote it, if that is known. */
   readonly text: string | undefined
 }
 
-/** What a request about tasks is answered with. */
+/** The answer to a request about tasks. */
 export type TaskReply = Outcome | TaskRefusal
 
 /**
- * Answers a request about tasks where the endpoint has none of its own, which would be for it to
- * answer.
+ * Answers a request about tasks, or passes it to the endpoint if that has tasks of its own.
  *
- * @param fault what is wrong with it, whatever client has sent it.
- * @param replyTo makes the answer for a client that the endpoint lets in; `undefined`: it waits.
+ * @param fault what is wrong with the request, whichever client has sent it.
+ * @param replyTo makes the answer for a client that the endpoint admits; `undefined`: the request
+ *   waits.
  */
 export async function answerPost(
   admission: TaskAdmission,
@@ -43,7 +43,7 @@ export async function answerPost(
   if (reply !== undefined) send(post, reply)
 }
 
-/** Whether the endpoint lets this client in; where it does not, it has been told so. */
+/** Whether the endpoint admits the client. If not, the refusal has been passed on. */
 export function isLetIn({ context, request }: TaskPost, asked: AskedAdmission): boolean {
   const { res } = context
   if (asked.kind === 'admitted') return canAnswer(res)
@@ -51,7 +51,7 @@ export function isLetIn({ context, request }: TaskPost, asked: AskedAdmission): 
   return false
 }
 
-/** Lets the endpoint answer, now that it is known that this is its own. */
+/** Lets the endpoint answer, as it has tasks of its own. */
 async function leaveToEndpoint({ context, request, text }: TaskPost): Promise<void> {
   const { req, res } = context
   const gone = new AbortController()
@@ -76,7 +76,7 @@ export function responseText(id: RequestId, reply: TaskReply): string {
     : `{"jsonrpc":"2.0","id":${JSON.stringify(id)},"${reply.kind}":${reply.text}}`
 }
 
-/** Breaks off what fails on the way: its client is told if it still can be. */
+/** Handles an answer that fails: with a 502 if that is still possible. */
 export function settle(
   { instance, method, res }: RequestContext,
   answering: Promise<void> | void

@@ -1,5 +1,6 @@
-// Calls of tools that become tasks (2026-07-28): at once, or when they have no result in time. The
-// endpoint works on the client's own request; what changes is who reads its answer.
+// Calls of tools that become tasks (2026-07-28): at once, or if they have no result in time. The
+// endpoint works on the client's own request; its answer is read for the task instead of the
+// client.
 import type { IncomingMessage } from 'node:http'
 import { paramsOf, type RequestId } from '../../protocol/json-rpc.js'
 import { declaresTasks } from '../../protocol/tasks.js'
@@ -17,18 +18,19 @@ import { Task } from './task.js'
 import type { TaskPolicy, TasksSettings } from './task-settings.js'
 import type { TaskStore } from './task-store.js'
 
+/** What all parts of tasks share. */
 export interface TasksParts {
   readonly parts: InstanceParts
   readonly settings: TasksSettings
   readonly store: TaskStore
   readonly admission: TaskAdmission
-  /** Where calls wait for the time at which they become tasks. */
+  /** Calls that become tasks when their time (`after`) is over. */
   readonly patience: DueQueue
-  /** What the endpoint says on the way, at 2025-11-25. */
+  /** [2025-11-25] The endpoint's messages about a task. */
   readonly relatedMessages: WeakMap<Task, RelatedMessages>
 }
 
-/** What the endpoint says of a task on the way, at 2025-11-25. */
+/** [2025-11-25] The endpoint's messages about a task. */
 export function relatedMessagesOf(
   { parts, relatedMessages }: TasksParts,
   task: Task
@@ -38,26 +40,29 @@ export function relatedMessagesOf(
   return related
 }
 
-/** The endpoint's own way to answer a call. */
+/** How the endpoint works on a call. */
 export interface EndpointWork {
-  /** It has begun, and waits for the body of the request. */
+  /** The endpoint has begun, and waits for the body of the request. */
   readonly hasBegun?: true
-  /** It has answered before it had all of the request: that is the answer. */
+  /** The endpoint has answered before it had the whole request; that answer stands. */
   readonly isAnsweredEarly: boolean
-  /** `onAnswered`: the call will not go on without its client, as the endpoint answers it. */
+  /**
+   * The call may go on without its client. `onAnswered` is called when the endpoint answers it:
+   * then it cannot any more.
+   */
   mayGoOnAlone(onAnswered: () => void): void
-  /** Lets it begin. */
+  /** Lets the endpoint begin. */
   run(): void
   /**
-   * Lets it go on without its client. `askedAs`: the id that it knows the call by. Default: the
-   * client's.
+   * Lets the call go on without its client. `askedAs`: the request id that the endpoint knows.
+   * Default: the client's.
    */
   goOnAlone(interim: Interim, askedAs?: RequestId): Detachment
-  /** Something else has answered. */
+  /** The endpoint does not get the call, as something else has answered it. */
   withhold(): void
 }
 
-/** What its tool says about a call. */
+/** The policy for the tool that a call names; `undefined`: none is set. */
 export function policyOf({ tools }: TasksSettings, { request }: TaskPost): TaskPolicy | undefined {
   const { name } = paramsOf(request)
   return typeof name === 'string' ? tools.get(name) : undefined
@@ -72,7 +77,7 @@ export function beginCall(
 ): void | Promise<void> {
   const call = new TaskCall(shared, post, work)
   work.mayGoOnAlone(() => call.over())
-  // A guard's refusal must be the answer to the call, and no task that fails.
+  // A guard's refusal must be the answer to the call, and not a task that fails.
   const mustAsk = policy !== 'after' || shared.admission.hasOwnTasks(post.context) === undefined
   return mustAsk ? beginAsked(shared, post, policy, work, call) : call.runAndWait()
 }
@@ -93,7 +98,7 @@ async function beginAsked(
   work.withhold()
 }
 
-/** Whether a call may become a task now; where it may not, it has been seen to. */
+/** Whether a call may become a task. If not, it has been answered, or the endpoint runs. */
 export async function mayBecomeTask(
   { admission, parts }: TasksParts,
   post: TaskPost,
@@ -115,7 +120,7 @@ export async function mayBecomeTask(
 class TaskCall {
   readonly #shared: TasksParts
   readonly #work: EndpointWork
-  /** `undefined`: it has become one, or will not. */
+  /** `undefined`: it has become a task, or cannot any more. */
   #post: TaskPost | undefined
   readonly #waiting = new Waiting(() => void this.become())
 
@@ -130,7 +135,7 @@ class TaskCall {
     if (this.#post !== undefined) this.#shared.patience.add(this.#waiting)
   }
 
-  /** The endpoint has answered it. */
+  /** The endpoint has answered the call, or it has become a task. */
   over(): void {
     this.#waiting.stop()
     this.#post = undefined
@@ -158,7 +163,7 @@ class TaskCall {
   }
 }
 
-/** A task that can be found; `undefined`: there is no room for it. */
+/** A new task, which can be found from now on; `undefined`: there is no room for it. */
 export function openTask(
   { parts, settings, store }: TasksParts,
   { context, request }: TaskPost,
@@ -175,7 +180,7 @@ export function openTask(
 
 const NO_HEADERS: readonly string[] = []
 
-/** Headers that repeat parameters of a request (2026-07-28): its further rounds need them too. */
+/** Headers that repeat params of the request (2026-07-28), which further rounds need as well. */
 function paramHeaders({ rawHeaders }: IncomingMessage): readonly string[] {
   const found = rawHeaders.filter((_, i) => /^mcp-param-/i.test(rawHeaders[i - (i % 2)] as string))
   return found.length === 0 ? NO_HEADERS : found

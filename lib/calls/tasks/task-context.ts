@@ -1,5 +1,5 @@
-// `currentStream()` for a handler that works on a task's further rounds: there is no stream to a
-// client behind it, so nobody to send away, nor to give parts of a result.
+// `currentStream()` for a handler that works on a further round of a task. No client reads its
+// stream, so no client can be disconnected or be given parts of the result.
 import type { StreamState } from '../../streams/stream-types.js'
 import { HandlerContext } from '../../endpoint/handler-context.js'
 import type { InstanceParts } from '../../endpoint/instance-parts.js'

@@ -1,4 +1,4 @@
-// What an endpoint's declarations and lists say of tasks, where it has none of its own.
+// Adds tasks to what an endpoint declares, and to its lists of tools, if it has none of its own.
 import { isObject, isResponse, type Message, objectIn } from '../../protocol/json-rpc.js'
 import { FIRST_STATELESS_REVISION, parseRevision } from '../../protocol/revisions.js'
 import { hasOwnTasks, TASKS_EXTENSION } from '../../protocol/tasks.js'
@@ -11,13 +11,13 @@ import type { TasksSettings } from './task-settings.js'
 
 /** The one revision whose core has tasks. */
 const CORE_REVISION = '2025-11-25'
-/** Bytes of an answer that are looked through for what it declares. */
+/** Greatest size in bytes of an answer that is looked at. */
 const LONGEST_ANSWER = 1024 * 1024
 
 export class TaskDeclarations {
   readonly #tools: TasksSettings['tools']
   readonly #admission: TaskAdmission
-  /** [2025-11-25] Some tools have been set to become tasks. */
+  /** [2025-11-25] Some tools are set to become tasks. */
   readonly #hasTools: boolean
 
   constructor({ tools }: TasksSettings, admission: TaskAdmission) {
@@ -26,17 +26,18 @@ export class TaskDeclarations {
     this.#hasTools = [...tools.values()].some(policy => policy !== 'never')
   }
 
+  /** [2025-11-25] Whether calls of a tool may be tasks: only if the option `tools` names it. */
   mayBeTask(name: unknown): boolean {
     const policy = this.#tools.get(name as string)
     return policy !== undefined && policy !== 'never'
   }
 
-  /** A request of the revision whose core has tasks. */
+  /** Whether tasks of 2025-11-25 are offered to the client of a request. */
   isCore({ revision }: RequestContext): boolean {
     return revision === CORE_REVISION && this.#hasTools
   }
 
-  /** Adds to what the endpoint declares, and lists. To be called before it runs. */
+  /** Adds tasks to the endpoint's answer. To be called before the endpoint runs. */
   declare(context: RequestContext): void {
     const { res, messages } = context
     const isAsked = ({ method }: Message): boolean =>
@@ -73,7 +74,7 @@ export class TaskDeclarations {
   }
 }
 
-/** What a server of 2026-07-28 declares, with tasks added. */
+/** Capabilities of a server of 2026-07-28 with tasks added; `undefined`: it has its own. */
 function withExtension(capabilities: Record<string, unknown>): Record<string, unknown> | undefined {
   if (hasOwnTasks(capabilities)) return undefined
   const extensions = objectIn(capabilities['extensions'])

@@ -1,7 +1,7 @@
-// What a task waits for from its client (2026-07-28): rounds of questions, and the answers as they
-// come, under keys that are never used again.
+// Input that a task needs from its client (2026-07-28): the endpoint's requests for input, round by
+// round, under keys that are used once only, and the answers as they come.
 
-/** What the endpoint is to have with the next round, as JSON. */
+/** What the endpoint gets with the next round, as JSON. */
 export interface Round {
   readonly inputResponses: string
   readonly requestState: string | undefined
@@ -9,7 +9,7 @@ export interface Round {
 
 export class TaskInput {
   #round = 0
-  /** Questions that have not been answered, by the key that the client knows. */
+  /** Requests for input without an answer, by the key that the client knows. */
   readonly #open = new Map<string, { readonly key: string; readonly text: string }>()
   /** Answers as JSON, by the endpoint's keys. */
   readonly #given = new Map<string, string>()
@@ -19,28 +19,28 @@ export class TaskInput {
     return this.#open.size > 0
   }
 
-  /** The open questions by their keys, as JSON. */
+  /** The open requests for input, as the JSON of `inputRequests`. */
   get text(): string {
     const members = [...this.#open].map(([key, { text }]) => `${JSON.stringify(key)}:${text}`)
     return `{${members.join()}}`
   }
 
-  /** The endpoint asks: its questions by its own keys, and its state, as JSON. */
+  /** Begins a round: the endpoint's requests by its own keys, and its state, as JSON. */
   ask(questions: ReadonlyMap<string, string>, requestState: string | undefined): void {
     this.#round++
     this.#requestState = requestState
     for (const [key, text] of questions) this.#open.set(`r${this.#round}.${key}`, { key, text })
   }
 
-  /** Bytes of those among some answers that are waited for. */
+  /** Bytes of those answers that a request for input is open for. */
   sizeOf(answers: ReadonlyMap<string, string>): number {
     const open = [...answers].filter(([name]) => this.#open.has(name))
     return open.reduce((sum, [, text]) => sum + Buffer.byteLength(text), 0)
   }
 
   /**
-   * Takes answers. Keys that are not open are not looked at: what comes twice has been answered.
-   * Returns how many it has taken, and what the endpoint is to have once all are there.
+   * Takes answers, and ignores those whose key is unknown or has been answered. Returns how many it
+   * has taken, and what the endpoint gets if no request for input is open any more.
    */
   answer(answers: ReadonlyMap<string, string>): { taken: number; round: Round | undefined } {
     let taken = 0

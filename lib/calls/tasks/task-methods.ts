@@ -19,7 +19,10 @@ import {
 import type { KeptTask } from './kept-task.js'
 import type { Task } from './task.js'
 
-/** What answers a request about a task; `kept`: what is left of it, where it is this client's. */
+/**
+ * Answers a request about a task. `kept`: the task, if the instance that ran it has gone and it is
+ * this client's.
+ */
 export function replyToMethod(
   { store }: TasksParts,
   post: TaskPost,
@@ -32,13 +35,13 @@ export function replyToMethod(
   const known = kept ?? task
   if (known === undefined) return UNKNOWN_TASK
   if (method === 'tasks/get') return { kind: 'result', text: taskText(known) }
-  // Of one that is kept there is nothing to cancel, nor to answer: it has ended.
+  // A task that is kept has ended: there is nothing to cancel, and no input is needed.
   if (method === 'tasks/cancel') task?.cancel(context.req)
   else if (task !== undefined && !takeAnswers(post, task)) return NO_ROOM
   return { kind: 'result', text: ACKNOWLEDGED }
 }
 
-/** What is wrong with a request, for any client. */
+/** What is wrong with a request, whichever client has sent it; `undefined`: nothing. */
 export function faultOf(
   { context, request }: TaskPost,
   method: TaskMethod
@@ -55,7 +58,7 @@ export function faultOf(
   return undefined
 }
 
-/** `false`: there is no room for them. */
+/** Takes answers to requests for input. `false`: there is no room for them. */
 function takeAnswers({ context, request, text }: TaskPost, task: Task): boolean {
   if (!task.isWaitingForInput) return true
   const params = memberTexts(text ?? JSON.stringify(request)).get('params') ?? '{}'

@@ -1,4 +1,4 @@
-// Reads the stream of a call that has become a task: in its client's place, and to its end.
+// Reads the stream of a call that has become a task to its end, in place of the client.
 import { now } from '../../protocol/clock.js'
 import type { StreamFault } from '../../protocol/errors.js'
 import { isResponse, type Message } from '../../protocol/json-rpc.js'
@@ -8,20 +8,20 @@ import { SoleReader } from '../../readers/sole-reader.js'
 import type { Stream } from '../../streams/stream.js'
 import { Timer } from '../../streams/timer.js'
 
-/** Who wants to know what the endpoint says. */
+/** Takes what the endpoint answers to a task's request. */
 export interface TaskListener {
   /** A notification, or a request of the endpoint; `text` is how it wrote it. */
   heard(message: Message, text: string): void
   /** The response. */
   answered(message: Message, text: string): void
-  /** There will be none. Default: the endpoint has ended without. */
+  /** There will be no response. Default: the endpoint has ended without one. */
   unanswered(fault?: StreamFault): void
 }
 
 /** Milliseconds for which the end of a stream is awaited once the response is there. */
 const PATIENCE = 1000
 
-/** Shared by all: it is filled and read without a pause in between. */
+/** Shared by all readers: it is filled and read synchronously. */
 const FIELDS = newFields()
 
 export class TaskReader extends SoleReader {
@@ -31,7 +31,7 @@ export class TaskReader extends SoleReader {
   #hasResponse = false
   /** The first response under another id. */
   #foreign: WrittenMessage | undefined
-  /** Runs from the response on: what else the endpoint says is heard, but not for long. */
+  /** Runs from the response on, as an endpoint may not end its response by itself. */
   readonly #patience = new Timer(() => this.leave())
 
   /** Begins to read. */
@@ -42,7 +42,7 @@ export class TaskReader extends SoleReader {
     stream.attach(this, 0)
   }
 
-  /** Nobody wants more of it: the endpoint sees its response close. */
+  /** The answer is not wanted any more: the endpoint sees its response close. */
   leave(): void {
     this.#patience.stop()
     this.#stream.detach(this)
@@ -58,7 +58,7 @@ export class TaskReader extends SoleReader {
         if (FIELDS.isMessage) texts.push(dataOf(bytes, from, to, FIELDS))
       })
       this.#stream.markWritten(batch, now())
-      // Nobody comes back for it.
+      // No client comes back for these events.
       log.evict(Infinity, log.written)
       for (const text of texts) this.#read(text)
     }

@@ -1,5 +1,5 @@
-// What a request about tasks is refused with: each names what was wrong, and says nothing about
-// anybody else's tasks.
+// Errors that requests about tasks are answered with. None says anything about other clients'
+// tasks.
 import { faultError, STREAM_ERROR, type StreamFault } from '../../protocol/errors.js'
 import { INVALID_PARAMS, METHOD_NOT_FOUND } from '../../protocol/json-rpc.js'
 import { HEADER_MISMATCH } from '../../protocol/standard-headers.js'
@@ -13,7 +13,7 @@ export interface TaskRefusal {
   readonly data?: unknown
 }
 
-/** Made up, forgotten, of another session, or somebody else's: which is not told apart. */
+/** The same for an id that is made up, or forgotten, or of another owner, session or path. */
 export const UNKNOWN_TASK = invalidParams('Invalid params: Task not found', 'task-unknown')
 
 export const UNDECLARED: TaskRefusal = {
@@ -61,7 +61,7 @@ function invalidParams(message: string, reason: string): TaskRefusal {
   return { kind: 'refusal', status: 200, code: INVALID_PARAMS, message, data: { reason } }
 }
 
-/** What a request comes to that gets no answer, as JSON. */
+/** The JSON-RPC error of a task that has failed without an answer, as JSON. */
 export function faultText(fault: StreamFault): string {
   return JSON.stringify(faultError(fault))
 }

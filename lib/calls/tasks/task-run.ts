@@ -1,4 +1,4 @@
-// Lets the endpoint work on a task: the request that it began with, and each further round.
+// Lets the endpoint work on a task: on the request that it began with, and on each further round.
 import type { IncomingMessage } from 'node:http'
 import { nanoid } from 'nanoid'
 import type { StreamFault } from '../../protocol/errors.js'
@@ -15,28 +15,28 @@ import { type TaskListener, TaskReader } from './task-reader.js'
 import type { Outcome, Task, TaskWork } from './task.js'
 import type { Round } from './task-input.js'
 
-/** Milliseconds until an endpoint is asked again that only says "come again". */
+/** Milliseconds until an endpoint is asked again that has only returned a `requestState`. */
 const FIRST_PAUSE = 250
 const LONGEST_PAUSE = 5000
 
 export interface RunFacts {
   readonly parts: InstanceParts
   readonly task: Task
-  /** The request, as the endpoint has it. */
+  /** The request, as the endpoint gets it. */
   readonly text: string
-  /** Headers that say what stands in the request's parameters. */
+  /** Headers that repeat params of the request (`Mcp-Param-*`). */
   readonly headers: readonly string[]
-  /** At 2025-11-25: what the endpoint says is given to the client. */
+  /** [2025-11-25] Passes the endpoint's messages on to the client. */
   readonly related?: RelatedMessages | undefined
 }
 
 export class TaskRun implements TaskWork, TaskListener {
   readonly #facts: RunFacts
-  /** Whose credentials the endpoint has got last. */
+  /** The client's request whose credentials the endpoint got last. */
   #req: IncomingMessage
   /** What reads the endpoint's answer. */
   #source: TaskReader | AskedEndpoint | undefined
-  /** The id of the request that it works on, where that is one of ours. */
+  /** The id of the request that the endpoint works on, if it was made here. */
   #requestId: string | undefined
   #pause = FIRST_PAUSE
   #again: Timer | undefined
@@ -51,21 +51,21 @@ export class TaskRun implements TaskWork, TaskListener {
     return this.#facts.task
   }
 
-  /** The request that it has begun with. */
+  /** The request that the task began with, as JSON. */
   get text(): string {
     return this.#facts.text
   }
 
   /**
-   * The endpoint answers the request in a stream, from now on to nobody else. `requestId`: an id of
-   * ours, by which the endpoint knows it.
+   * Reads the endpoint's answer from a stream, which has no other reader. `requestId`: the id that
+   * the endpoint knows, if it was made here.
    */
   follow(stream: Stream, requestId?: string): void {
     this.#requestId = requestId
     this.#source = new TaskReader(stream, this)
   }
 
-  /** Asks the endpoint, in a request of its own. */
+  /** Sends the endpoint a request of our own. */
   ask(req: IncomingMessage, request = this.#facts.text): void {
     const { parts, task, headers } = this.#facts
     if (task.isEnded) return
@@ -92,7 +92,7 @@ export class TaskRun implements TaskWork, TaskListener {
     this.#again?.stop()
     if (this.#source === undefined) return
     this.#source.leave()
-    // One with sessions knows cancellation by a message.
+    // An endpoint with sessions learns of a cancellation by a notification only.
     const { parts, task } = this.#facts
     const { sessionId } = task.facts
     if (sessionId === undefined || this.#requestId === undefined) return
@@ -120,7 +120,7 @@ export class TaskRun implements TaskWork, TaskListener {
     if (outcome === undefined) return this.unanswered()
     if (related !== undefined) return related.settled(message, outcome)
     const asked = inputIn(message, members.get('result'))
-    // [SEP-2663] A tool that reports an error has completed: what fails is the request.
+    // [SEP-2663] If the tool reports an error, the task has completed: only requests fail.
     if (asked === undefined) task.settle(outcome)
     else this.#asked(asked)
   }
@@ -135,7 +135,7 @@ export class TaskRun implements TaskWork, TaskListener {
     if (questions.size === 0 && requestState === undefined) return task.fail('endpoint-failed')
     const kept = [...[...questions].flat(), requestState ?? ''].join('')
     if (!task.growInput(Buffer.byteLength(kept))) return task.fail('overflow')
-    // Nobody is asked anything: the endpoint wants to be asked again.
+    // No input is needed: the endpoint only wants to be asked again.
     if (questions.size === 0) return this.#askAgain({ inputResponses: '{}', requestState })
     this.#pause = FIRST_PAUSE
     task.input.ask(questions, requestState)
@@ -155,13 +155,13 @@ interface Input {
   readonly requestState: string | undefined
 }
 
-/** What an answer asks its client for; `undefined`: nothing. */
+/** The input that an answer asks for; `undefined`: none. */
 function inputIn({ result }: Message, text: string | undefined): Input | undefined {
   if (!isObject(result) || result['resultType'] !== 'input_required') return undefined
   const members = memberTexts(text ?? '{}')
   const questions = memberTexts(members.get('inputRequests') ?? '{}')
   const requestState = members.get('requestState')
-  // Some write what they do not have.
+  // Some endpoints write `null` if they have no state.
   return { questions, requestState: requestState === 'null' ? undefined : requestState }
 }
 

@@ -4,9 +4,9 @@
  * When a tool's call becomes a task.
  *
  * - `never`: it is answered as without tasks.
- * - `after`: when it has no result in time.
+ * - `after`: if it has no result in time.
  * - `always`: at once.
- * - `required`: at once, and a client that knows no tasks is refused (2026-07-28).
+ * - `required`: at once, and a client that does not declare tasks is refused (2026-07-28).
  */
 export type TaskPolicy = 'never' | 'after' | 'always' | 'required'
 
@@ -15,7 +15,7 @@ export interface TasksSettings {
   readonly after: number
   /** Milliseconds from its creation for which a task can be asked for. */
   readonly ttl: { readonly default: number; readonly max: number }
-  /** Milliseconds that a client is told to wait from one look to the next. */
+  /** Milliseconds that a client is told to wait between polls. */
   readonly pollInterval: number
   /** Tasks that one owner may have at a time. */
   readonly maxPerOwner: number
@@ -23,9 +23,9 @@ export interface TasksSettings {
   readonly limits: {
     /** Tasks of all owners. */
     readonly maxTasks: number
-    /** Bytes that one may keep. */
+    /** Bytes that one task may keep. */
     readonly maxTaskBytes: number
-    /** Bytes that all may keep. */
+    /** Bytes that all tasks may keep. */
     readonly maxBytes: number
   }
 }

@@ -1,5 +1,5 @@
-// All tasks of this process. A task that has been let in stays for its whole time: who has too
-// many, or too much, gets no more, and nobody's are given up for another's.
+// All tasks of this process. A task is kept for its whole `ttl`: an owner with too many tasks, or
+// too many bytes, gets no more, and no task is evicted to make room for another.
 import { Groups } from '../../streams/groups.js'
 import { Quota, timesTheRest } from '../../streams/quota.js'
 import { Sweep, sweepPeriod } from '../../streams/sweep.js'
@@ -9,16 +9,16 @@ import { keepTask } from './kept-task.js'
 import type { Task, TaskFacts, TaskKeeper } from './task.js'
 import type { TasksSettings } from './task-settings.js'
 
-/** An owner may have so many times what is left for the others: alone it gets 8/9. */
+/** An owner may have so many times the room that is left for the others: alone, it gets 8/9. */
 const FACTOR = 8
 
 export class TaskStore implements TaskKeeper {
   readonly maxTaskBytes: number
   readonly #keeper: Keeper | undefined
   readonly #tasks = new Map<string, Task>()
-  /** By owner and session, so that nobody's tasks are looked through for somebody else. */
+  /** By owner and session, so that one client's request looks at no tasks of others. */
   readonly #byClient = new Groups<Task>()
-  /** Those that the endpoint works on, or will. */
+  /** Tasks that have not ended. */
   readonly #running = new Set<Task>()
   readonly #places: Quota
   readonly #bytes: Quota
@@ -50,8 +50,8 @@ export class TaskStore implements TaskKeeper {
   }
 
   /**
-   * It can be found from now on, until its time is over. `false`: there is no room for one more of
-   * its owner's, or for so many bytes.
+   * Keeps a task until its time is over. `false`: there is no room for one more task of its owner,
+   * or for so many bytes.
    */
   add(task: Task, bytes: number): boolean {
     const { owner } = task.facts
@@ -64,7 +64,7 @@ export class TaskStore implements TaskKeeper {
     return true
   }
 
-  /** A client's task; `undefined`: there is none, or it is somebody else's. */
+  /** A client's task; `undefined`: there is none, or it is another client's. */
   find(id: string | undefined, scope: string): Task | undefined {
     const task = this.#tasks.get(id ?? '')
     if (task === undefined || task.facts.scope !== scope) return undefined
@@ -85,31 +85,31 @@ export class TaskStore implements TaskKeeper {
     return true
   }
 
-  /** The endpoint has nothing more to do for it. */
+  /** A task has ended: it is kept for other instances as well. */
   ended(task: Task): void {
     this.#running.delete(task)
     this.#idle.check()
     if (this.#keeper !== undefined && this.#tasks.has(task.id)) keepTask(this.#keeper, task)
   }
 
-  /** It waits for its client, or for the endpoint again. */
+  /** The status of a task may have changed. */
   changed(): void {
     this.#idle.check()
   }
 
-  /** Its session is over: it is as if it had never been. */
+  /** Forgets a task whose session has ended, here and at other instances. */
   forget(task: Task): void {
     const { isEnded } = task
     this.#drop(task)
     if (isEnded) this.#keeper?.delete(task.id)
   }
 
-  /** The process is about to end. */
+  /** The process is about to end: tasks expire only when they are asked for. */
   beginClosing(): void {
     this.#sweep.close()
   }
 
-  /** Resolves when the endpoint works on none. */
+  /** Resolves when the endpoint works on no task: all have ended, or wait for their clients. */
   whenIdle(): Promise<void> {
     return this.#idle.wait()
   }
@@ -127,7 +127,7 @@ export class TaskStore implements TaskKeeper {
     this.#places.release(task.facts.owner, 1)
   }
 
-  /** `false`: there is nothing left. */
+  /** Drops the tasks whose time is over. `false`: no task is left. */
   #expire(): boolean {
     for (const task of [...this.#tasks.values()]) if (task.isOver) this.#drop(task)
     return this.#tasks.size > 0

@@ -1,5 +1,5 @@
-// What a task id stands for: the state of a call, what it has come to, what it waits for from its
-// client, and until when it is kept.
+// A task: the state of a call, its result or error, the input that it needs from its client, and
+// until when it is kept.
 import type { IncomingMessage } from 'node:http'
 import { now } from '../../protocol/clock.js'
 import type { StreamFault } from '../../protocol/errors.js'
@@ -8,13 +8,13 @@ import { faultText } from './task-refusal.js'
 import { type Round, TaskInput } from './task-input.js'
 
 interface TaskTimes {
-  /** Milliseconds from its creation for which it can be asked for. */
+  /** Milliseconds from its creation for which the task can be asked for. */
   readonly ttl: number
-  /** Milliseconds that its client is told to wait from one look to the next. */
+  /** Milliseconds that its client is told to wait between polls. */
   readonly pollInterval: number
 }
 
-/** What its client may know of a task. */
+/** What the client of a task may know of it. */
 export interface TaskView {
   readonly id: string
   readonly status: TaskStatus
@@ -23,15 +23,15 @@ export interface TaskView {
   readonly lastUpdatedAt: string
   readonly times: TaskTimes
   readonly input: { readonly text: string }
-  /** What it has come to; `undefined` before its end, and where it was cancelled. */
+  /** The result or error; `undefined` before the end, and if the task was cancelled. */
   readonly outcome?: Outcome | undefined
 }
 
-/** Whose a task is, and where it holds. */
+/** Which client a task belongs to. */
 export interface TaskFacts {
   readonly owner: string
   readonly sessionId: string | undefined
-  /** A digest of owner, session and path: it is found nowhere else. */
+  /** A digest of owner, session and path: the task is found by no others. */
   readonly scope: string
 }
 
@@ -41,27 +41,27 @@ export interface TaskKeeper {
   readonly maxTaskBytes: number
   /** Makes the ids of tasks. */
   readonly newId: () => string
-  /** It waits for its client, or for the endpoint again. */
+  /** The status of a task may have changed. */
   changed(): void
-  /** The endpoint has nothing more to do for it. */
+  /** A task has ended. */
   ended(task: Task): void
   /** `false`: there is no room for more bytes of this owner. */
   resize(bytes: number, owner: string): boolean
 }
 
-/** What the endpoint does for a task. */
+/** The endpoint's work on a task. */
 export interface TaskWork {
-  /** All that it has asked for is there; `req`: with whose credentials it goes on. */
+  /** All input is there. `req`: the client's request whose credentials the endpoint gets. */
   goOn(req: IncomingMessage, round: Round): void
-  /** Nobody wants more of it; `by`: the request that says so. */
+  /** The work is not wanted any more; `by`: the client's request that says so, if any. */
   stop(by?: IncomingMessage): void
 }
 
-/** What its request has come to, as JSON. */
+/** How the task's request was answered; `text` is the result or the error as JSON. */
 export interface Outcome {
   readonly kind: 'result' | 'error'
   readonly text: string
-  /** It makes the task `failed`, where that is not as its kind says. */
+  /** Whether the task has failed. Default: if it is an error. */
   readonly isFailure?: boolean
 }
 
@@ -69,14 +69,14 @@ export class Task implements TaskView {
   readonly id: string
   readonly facts: TaskFacts
   readonly times: TaskTimes
-  /** Requests of the endpoint that its client has not answered, at 2025-11-25. */
+  /** [2025-11-25] How many requests of the endpoint the client has not answered. */
   openQuestions = 0
   /** Set as long as the endpoint works on it. */
   work: TaskWork | undefined
-  /** Hears of each change of its status, or of its message. */
+  /** Called after each change of the status or of the status message. */
   onChange: ((task: Task) => void) | undefined
   readonly #keeper: TaskKeeper
-  /** ISO 8601, as all times on the wire: looks are more frequent than changes. */
+  /** ISO 8601, as on the wire: the times are read more often than they change. */
   readonly createdAt = new Date().toISOString()
   lastUpdatedAt = this.createdAt
   readonly expiresAt: number
@@ -84,7 +84,7 @@ export class Task implements TaskView {
   #outcome: Outcome | undefined
   #input: TaskInput | undefined
   #statusMessage: string | undefined
-  /** What is counted: all of it, and of that what goes with the round of questions. */
+  /** Bytes that are counted for it in all; those of the current round of input among them. */
   #bytes = 0
   #inputBytes = 0
 
@@ -109,7 +109,7 @@ export class Task implements TaskView {
     return this.#outcome
   }
 
-  /** What it waits for from its client, from 2026-07-28 on. */
+  /** [2026-07-28] The input that it needs from its client. */
   get input(): TaskInput {
     return (this.#input ??= new TaskInput())
   }
@@ -127,12 +127,12 @@ export class Task implements TaskView {
     return this.expiresAt <= now()
   }
 
-  /** Bytes that it may still come to hold. */
+  /** Greatest number of bytes that it may keep. */
   get maxBytes(): number {
     return this.#keeper.maxTaskBytes
   }
 
-  /** Something has changed that its client may want to know. */
+  /** Notes that the status, or the status message, has changed. */
   changed(statusMessage?: string): void {
     if (statusMessage !== undefined) this.#statusMessage = statusMessage
     this.lastUpdatedAt = new Date().toISOString()
@@ -140,7 +140,7 @@ export class Task implements TaskView {
     this.onChange?.(this)
   }
 
-  /** Counts bytes that it keeps. `false`: there is no room for them. */
+  /** Counts bytes that are kept for it, or given back. `false`: there is no room for them. */
   grow(bytes: number): boolean {
     if (bytes > 0 && this.#bytes + bytes > this.maxBytes) return false
     if (!this.#keeper.resize(bytes, this.facts.owner)) return false
@@ -148,23 +148,23 @@ export class Task implements TaskView {
     return true
   }
 
-  /** The same for what is kept of one round of questions. */
+  /** The same for what is kept until the end of the current round of input. */
   growInput(bytes: number): boolean {
     if (!this.grow(bytes)) return false
     this.#inputBytes += bytes
     return true
   }
 
-  /** The round is over. */
+  /** The round of input is over: gives back its bytes. */
   releaseInput(): void {
     this.grow(-this.#inputBytes)
     this.#inputBytes = 0
   }
 
-  /** Its request has been answered. */
+  /** The endpoint has answered the task's request. */
   settle(outcome: Outcome, statusMessage?: string): void {
     if (this.isEnded) return
-    // What it was asked with is not needed any more.
+    // The request is not needed any more.
     this.#dispose()
     if (!this.grow(Buffer.byteLength(outcome.text))) return this.fail('overflow')
     this.#outcome = outcome
@@ -172,7 +172,7 @@ export class Task implements TaskView {
     this.#become(isFailure ? 'failed' : 'completed', statusMessage)
   }
 
-  /** Its request gets no answer. */
+  /** The endpoint will not answer the task's request. */
   fail(fault: StreamFault): void {
     if (this.isEnded) return
     this.#dispose()
@@ -182,7 +182,7 @@ export class Task implements TaskView {
     work?.stop()
   }
 
-  /** Its client wants no more of it; `by`: the request that says so. */
+  /** The client has cancelled it; `by`: the request that says so. */
   cancel(by?: IncomingMessage): void {
     if (this.isEnded) return
     this.#dispose()
@@ -191,7 +191,7 @@ export class Task implements TaskView {
     work?.stop(by)
   }
 
-  /** Nobody can ask for it any more. */
+  /** Nobody can ask for it any more: ends it, and drops its result. */
   forget(): void {
     this.cancel()
     this.#outcome = undefined

@@ -1,4 +1,5 @@
-// Tasks over any endpoint: which requests are about tasks, or become one.
+// Tasks for an endpoint that has none: which requests are about tasks, and which calls become
+// tasks.
 import { revisionIn } from '../../protocol/envelope.js'
 import { type Message, paramsOf } from '../../protocol/json-rpc.js'
 import { isStateless } from '../../protocol/revisions.js'
@@ -50,7 +51,7 @@ export class Tasks {
     return this.#shared.store
   }
 
-  /** Whether a request is about tasks, and they are ours. */
+  /** Whether a request is about tasks, and is answered here. */
   isAbout(context: RequestContext): boolean {
     const mine = asTaskPost(context)
     return mine !== undefined && this.#isAbout(mine)
@@ -66,8 +67,8 @@ export class Tasks {
   }
 
   /**
-   * What answers a request about a task; `undefined`: it is none, or not ours. `kept`: what is left
-   * of this client's, which ran at an instance that has gone.
+   * Answers a request about a task; `undefined`: it is none, or is not answered here. `kept`: the
+   * task, if the instance that ran it has gone and it is this client's.
    */
   answerAbout(context: RequestContext, kept?: KeptTask): (() => void) | undefined {
     const mine = asTaskPost(context)
@@ -79,7 +80,7 @@ export class Tasks {
       return this.#answer(mine, faultOf(mine, method), () =>
         replyToMethod(shared, mine, method, kept)
       )
-    // A result is waited for as that of a call: over a response that is captured.
+    // A request that waits for a result gets a response that is captured, like a call.
     if (method === 'tasks/result' && kept === undefined) return undefined
     return this.#answer(mine, undefined, () => replyToCoreMethod(shared, mine, method, kept))
   }
@@ -93,7 +94,7 @@ export class Tasks {
     return () => settle(mine.context, answerPost(admission, mine, fault, replyTo))
   }
 
-  /** What answers a request for a task's result (2025-11-25); `undefined`: nothing does. */
+  /** [2025-11-25] Answers a request for a task's result; `undefined`: it is none. */
   answerFor(context: RequestContext): (() => void) | undefined {
     const shared = this.#shared
     const mine = this.#declarations.isCore(context) ? asTaskPost(context) : undefined
@@ -102,7 +103,7 @@ export class Tasks {
     return this.#answer(mine, undefined, () => replyToCoreMethod(shared, mine, 'tasks/result'))
   }
 
-  /** What lets the endpoint work on a call that may become a task; `undefined`: it may not. */
+  /** Begins a call that may become a task; `undefined`: it may not. */
   beginFor(context: RequestContext): ((work: EndpointWork) => void) | undefined {
     const shared = this.#shared
     const { parts, settings, admission } = shared
@@ -116,12 +117,12 @@ export class Tasks {
     const isDeclared = declaresTasks(request)
     if (policy === 'never' || !(isDeclared || policy === 'required')) return undefined
     if (!isModern(mine) || isForTokens(context, request)) return undefined
-    // It is the endpoint's to refuse.
+    // The endpoint refuses a request whose headers contradict its body.
     if (headerFault(name => headerOf(req, name), request) !== undefined) return undefined
     return work => settle(context, beginCall(shared, mine, policy, work))
   }
 
-  /** [2025-11-25] It is a call that asks to be a task. */
+  /** [2025-11-25] Whether it is a call that asks to be a task, and may be one. */
   #asksForTask({ context, request }: TaskPost): boolean {
     const isCall = request.method === 'tools/call' && this.#declarations.isCore(context)
     return (
@@ -131,12 +132,12 @@ export class Tasks {
     )
   }
 
-  /** Adds to what the endpoint declares, and lists. To be called before it runs. */
+  /** Adds tasks to the endpoint's answer. To be called before the endpoint runs. */
   declare(context: RequestContext): void {
     this.#declarations.declare(context)
   }
 
-  /** Hears which questions of the endpoint have been answered. */
+  /** Notes which requests of the endpoint the client has answered. */
   noteAnswers(context: RequestContext): void {
     if (this.store.counts().tasks === 0) return
     eachAnswer(context, this.store, (task, id) =>
@@ -156,18 +157,18 @@ function isModern({ context, request }: TaskPost): boolean {
   return isStateless(context.revision ?? revisionIn(request))
 }
 
-/** It wants to hear of tasks, and does not declare them. */
+/** Whether a request subscribes to notifications about tasks, and does not declare tasks. */
 function isUndeclared({ request }: TaskPost): boolean {
   return wantsToHearOfTasks(request) && !declaresTasks(request)
 }
 
-/** A POST of one request. What is in a batch is the endpoint's to refuse. */
+/** A POST of one request; `undefined`: no request, or a batch, which the endpoint refuses. */
 function asTaskPost(context: RequestContext): TaskPost | undefined {
   const { soleRequest: request, text } = context
   return request && { context, request, text }
 }
 
-/** Its client collects its result with resume tokens. */
+/** Whether the client collects the result of a request with resume tokens. */
 function isForTokens({ prefer }: RequestContext, request: Message): boolean {
   return requestStateOf(request)?.kind === 'call' || asksForTokens(prefer, request)
 }
