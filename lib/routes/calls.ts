@@ -1,5 +1,5 @@
-// A call that the endpoint does not simply answer: it becomes a task, is collected with resume
-// tokens, or is answered in the endpoint's place.
+// Calls that may become tasks, calls that are collected with resume tokens, and requests that are
+// answered in the endpoint's place.
 import { type Worker, workOn } from './endpoint.js'
 import type { Answer, Context } from './route.js'
 
@@ -8,7 +8,7 @@ export function calls(context: Context): Answer | undefined {
   return worker && (() => workOn(context, worker))
 }
 
-/** `undefined`: the endpoint alone. */
+/** What works on a request beside the endpoint; `undefined`: nothing does. */
 export function workerFor(context: Context): Worker | undefined {
   const { tasks, tokens } = context.instance
   const task = tasks?.beginFor(context)

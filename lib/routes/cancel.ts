@@ -1,4 +1,4 @@
-// DELETE on a stream URL: the client wants no more of a call.
+// DELETE on a stream URL: the client cancels a call.
 import { label } from '../protocol/event-id.js'
 import { cancellation, type RequestId } from '../protocol/json-rpc.js'
 import { type Ended, type Here, type Local, UNKNOWN } from '../streams/directory.js'
@@ -13,15 +13,15 @@ import type { Context } from './route.js'
 const PATIENCE = 5000
 
 /**
- * The call that a stream URL names by its `Idempotency-Key`: all that its client has of it before a
- * response begins.
+ * The call that a stream URL names by its `Idempotency-Key`, which is all that a client knows of a
+ * call before its response begins.
  */
 export function callNamed(context: Context, name: string): Here<IdempotentRequest, SettledCall> {
   const key = keyOf(context, name)
   return key === undefined ? UNKNOWN : context.instance.directory.here.key(key)
 }
 
-/** Cancels a call that has no stream, or not yet; `name` is what the URL calls it by. */
+/** Cancels a call that has no stream yet, or never gets one; `name` is its name in the URL. */
 export function cancelCall(
   context: Context,
   call: Local<IdempotentRequest> | Ended<SettledCall>,
@@ -49,9 +49,10 @@ export function cancelStream(context: Context, found: FoundStream): void {
 }
 
 /**
- * The endpoint sees its response close, which is all that a stateless one needs; one with sessions
- * knows cancellation only as a notification, so it gets one, as if the client had sent it. What it
- * says to that is not for the client, who asked for something else.
+ * Tells the endpoint that requests are cancelled, and answers the client. A stateless endpoint sees
+ * its response close, which is enough. An endpoint with sessions learns of a cancellation by a
+ * notification only, so it gets one, as if the client had sent it. Its answer to that is not passed
+ * on, because the client has sent something else.
  */
 function tellCancelled(
   { instance, req, res }: Context,

@@ -1,5 +1,5 @@
-// The hand-off: a client's answers in one POST to the stream URL, and the stream's next turn in
-// return (SEP-1335).
+// The hand-off (SEP-1335): the client sends its answers in one POST to the stream URL, and the
+// response is the stream's next turn.
 import { label, type StreamName } from '../protocol/event-id.js'
 import type { FoundStream } from '../streams/finished-streams.js'
 import { isResponse, type Message, messagesOf, type RequestId } from '../protocol/json-rpc.js'
@@ -16,12 +16,12 @@ import { followTurn } from './follow.js'
 import type { Context } from './route.js'
 
 type Answer = Message & { readonly id: RequestId }
-/** An answer of the client; `text`: its JSON as the client wrote it, where that is known. */
+/** An answer of the client; `text`: its JSON as the client wrote it, if that is known. */
 type Received = { readonly answer: Answer; readonly text: string | undefined }
 
 /**
- * Sends the answers of a POST on a stream URL to the endpoint, and follows the stream from there.
- * Where the POST is refused, none of them has been sent.
+ * Sends the answers of a POST on a stream URL to the endpoint, and then lets the client follow the
+ * stream. If the POST itself is refused, none of them has been sent.
  */
 export async function takeAnswers(
   context: Context,
@@ -56,7 +56,7 @@ export async function takeAnswers(
 }
 
 /**
- * The answers in a body, by request id; `undefined` where the body contains anything else. Of two
+ * The answers in a body, by request id; `undefined` if the body contains anything else. Of two
  * answers to one request, the first counts.
  */
 function answersIn(
@@ -76,21 +76,21 @@ function answersIn(
 }
 
 /**
- * Milliseconds that the endpoint may take to accept an answer. While it takes them, a client that
- * sends the same answer again has to wait.
+ * Milliseconds that the endpoint may take to accept an answer. Until then, a client that sends the
+ * same answer again has to wait.
  */
 const ACCEPTANCE_TIMEOUT = 30_000
 
-/** Answers that have been sent and not accepted yet, by stream and request id. */
+/** Answers that have been sent and are not accepted yet, by stream and request id. */
 const underway = new WeakMap<Stream, Map<RequestId, Promise<unknown>>>()
 
-/** Answers of one POST that are sent at a time, once the endpoint has accepted the first. */
+/** How many answers of a POST are sent at a time once the endpoint has accepted the first. */
 const MOST_AT_ONCE = 8
 
 /**
  * Sends the endpoint each answer that it waits for, once, as a message of its own, in order. The
- * first refusal is the response to the whole POST: answers that have been sent by then may still be
- * accepted, and the requests of the others stay open.
+ * first refusal is the response to the whole POST. Answers that have been sent by then may still be
+ * accepted; the others are not sent, and their requests stay open.
  */
 async function sendAnswers(
   context: Context,
@@ -110,12 +110,12 @@ async function sendAnswers(
   const sendRest = async (): Promise<void> => {
     while (refusal === undefined && (await sendNext()));
   }
-  // A guard in front of the endpoint that refuses one answer would refuse all: one is sent alone.
+  // The first is sent alone: a guard that refuses it would refuse all of them.
   if (await sendNext()) await Promise.all(Array.from({ length: MOST_AT_ONCE }, sendRest))
   return refusal
 }
 
-/** Sends an answer, unless the endpoint has had one to that request meanwhile. */
+/** Sends an answer, unless the endpoint has accepted another one to that request meanwhile. */
 async function sendOnce(
   context: Context,
   stream: Stream,
@@ -151,8 +151,8 @@ async function send(
     const error = await errorIn(response)
     if (error !== undefined) return { kind: 'error', error }
     stream.answered(answer.id, true)
-    // In a session an id is one request, and more than one stream may have asked it: those of a
-    // call that is resumed by tokens.
+    // In a session an id stands for one request, but several streams may contain it: those of a
+    // call that is resumed with tokens.
     if (stream.sessionId !== undefined)
       for (const other of instance.table.index.ofSession(stream.sessionId, stream.owner))
         other.answered(answer.id, true)

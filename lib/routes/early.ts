@@ -1,5 +1,5 @@
-// A POST whose body takes its time: the endpoint runs while it comes. It may refuse it by its head,
-// and reads it at its own pace.
+// A POST whose body comes slowly: the endpoint runs while the body comes. It may refuse the request
+// by its head, and reads the body at its own pace.
 import { isTooMany } from '../protocol/json-rpc.js'
 import type { EndpointWork } from '../calls/tasks/task-calls.js'
 import { CallRun } from '../endpoint/call-run.js'
@@ -14,6 +14,7 @@ import { passNotMcp } from './pass.js'
 import { negotiate, readAlong } from './read-along.js'
 import { type Answer, type Context, firstAnswer, type Route, settle } from './route.js'
 
+/** Lets the endpoint run, and decides who answers once the body is there. */
 export function passEarly(context: Context, late: LateBody, ours: readonly Route[]): void {
   const { res } = context
   if (!isMcpPost(context, undefined) || !canAnswer(res)) {
@@ -23,7 +24,7 @@ export function passEarly(context: Context, late: LateBody, ours: readonly Route
   context.giveCookie()
   watchOutcome(context)
   const run = new EndpointRun(context)
-  // Node does not tell by the request that its connection has gone, once it has been answered.
+  // Once a request has been answered, Node emits no event on it if its connection is lost.
   res.once('close', () => {
     late.drop()
     run.learn()
@@ -47,7 +48,7 @@ class EarlyPost {
     this.#late = late
   }
 
-  /** The body has come. */
+  /** The body is there: the first of `ours` that has an answer gives it, or the endpoint does. */
   whole(body: unknown, text: string | undefined, ours: readonly Route[]): unknown {
     const context = this.#context
     const run = this.#run
@@ -74,7 +75,7 @@ class EarlyPost {
     return worker.kind === 'answer' ? worker.answer() : worker.begin(new CallRun(context), true)
   }
 
-  /** For a call that may become a task: the endpoint has begun, and waits for its body. */
+  /** For a call that may become a task: the endpoint has begun, and waits for the body. */
   #work(): EndpointWork {
     const run = this.#run
     return {
@@ -89,7 +90,7 @@ class EarlyPost {
     }
   }
 
-  /** The endpoint works on it, and we on its answer. */
+  /** The endpoint gets the body, and its answer may become a stream. */
   #goOn(): void {
     readAlong(this.#context, true)
     this.#run.learn()
@@ -97,19 +98,19 @@ class EarlyPost {
     this.#pass()
   }
 
-  /** It is the endpoint's alone. */
+  /** The endpoint gets the body, and its answer passes untouched. */
   #leave(): void {
     this.#run.leave()
     this.#pass()
   }
 
-  /** The endpoint does not get it: it is answered otherwise. */
+  /** The endpoint does not get the body, as the request is answered in another way. */
   #withhold(): void {
     this.#run.leave()
     this.#late.withhold()
   }
 
-  /** The endpoint reads on. */
+  /** Gives the endpoint the body. */
   #pass(): void {
     this.#context.release()
     this.#late.pass()

@@ -1,4 +1,4 @@
-// What another instance has: the request is answered there.
+// Requests for something that another instance has: they are answered there.
 import { isRequest } from '../protocol/json-rpc.js'
 import type { Place } from '../streams/directory.js'
 import { isRelayed } from '../endpoint/loopback.js'
@@ -8,10 +8,10 @@ import { answerLost, answerLostPost, refuseUnreachable } from './owner-gone.js'
 import { readAndRelay, relayBody, relayHead } from './relay-request.js'
 import type { Answer, Context, Relay, Route } from './route.js'
 
-/** By what the head names: a stream, a download, a cursor, a session. */
+/** By what the head of a request names: a stream, a download, a cursor or a session. */
 export const elsewhere: Route = context => {
   const relay = relayFor(context)
-  // A page that may not read streams learns nothing about them.
+  // A foreign page learns nothing about streams, so nothing is looked up for it.
   if (relay === undefined || context.isForeign) return undefined
   const named = namedByHead(context)
   const place = named && context.instance.directory.where(named.kind, named.name)
@@ -21,7 +21,7 @@ export const elsewhere: Route = context => {
     : atPlace(context, relay, place)
 }
 
-/** By what a message names: a token, a stream, a call that has asked its client. */
+/** By what a message names: a token, a task, a stream, or a call that has asked its client. */
 export function elsewhereByBody(context: Context): Answer | undefined {
   const relay = relayFor(context)
   if (relay === undefined) return undefined
@@ -36,7 +36,7 @@ export function elsewhereByBody(context: Context): Answer | undefined {
   }
 }
 
-/** By the key under which a request may have begun elsewhere: it is begun at one instance only. */
+/** By its `Idempotency-Key`: of all instances, only one may begin a request with that key. */
 export function elsewhereByKey(
   context: Context,
   key: string
@@ -45,12 +45,12 @@ export function elsewhereByKey(
   const relay = relayFor(context)
   if (relay === undefined || !messages.some(isRequest)) return undefined
   const { directory, isClosing } = instance
-  // What leaves begins nothing that others would have to wait for.
+  // An instance that is closing claims no key, because others would wait for its answer.
   const place = isClosing ? directory.where('key', key) : directory.claim(key, owner)
   return place instanceof Promise ? place.then(known => begunAt(context, relay, known)) : undefined
 }
 
-/** What another instance has sent here is answered here. */
+/** `undefined`: there is no backplane, or another instance has sent the request here. */
 function relayFor({ instance, req }: Context): Relay | undefined {
   return isRelayed(req) ? undefined : instance.relay
 }

@@ -1,4 +1,4 @@
-// The endpoint answers, with its response captured where that may become a stream.
+// Lets the endpoint answer, and captures its response if that may become a stream.
 import { isInitialize, isRequest, isTooMany } from '../protocol/json-rpc.js'
 import { CallRun } from '../endpoint/call-run.js'
 import { EndpointRun } from '../endpoint/endpoint-run.js'
@@ -7,19 +7,20 @@ import type { EndpointWork } from '../calls/tasks/task-calls.js'
 import { negotiate, readAlong } from './read-along.js'
 import type { Answer, Context } from './route.js'
 
-/** Who works on what a POST asks for, where that is not the endpoint alone. */
+/** What works on a POST beside the endpoint. */
 export type Worker =
   /** The endpoint, on a call that may become a task. */
   | { readonly kind: 'task'; readonly begin: (work: EndpointWork) => unknown }
-  /** The endpoint, on a call that its client collects with resume tokens; or what comes of one. */
+  /** The endpoint, on a call with resume tokens; or a request that waits for such a call. */
   | { readonly kind: 'token'; readonly begin: BeginCall }
-  /** What answers in the endpoint's place, over a response that is captured like its own. */
+  /** An answer in the endpoint's place, over a response that is captured like the endpoint's. */
   | { readonly kind: 'answer'; readonly answer: Answer }
 
 export function endpoint(context: Context): Answer {
   return () => workOn(context)
 }
 
+/** Runs the endpoint, or what works on the request in its place. */
 export function workOn(context: Context, worker?: Worker): void {
   const { instance, method, messages, next } = context
   if (isTooMany(messages)) {
@@ -28,7 +29,7 @@ export function workOn(context: Context, worker?: Worker): void {
   }
   readAlong(context)
   const begin = beginFor(context, worker)
-  // Behind all that reads along, so that what is kept is what the client has been told.
+  // After the response is captured, so that what is kept has these changes as well.
   negotiate(context)
   begin()
 }
@@ -53,7 +54,7 @@ function whyUntouched(context: Context): string | undefined {
   return 'revision without resumption'
 }
 
-/** Whether its client may get something in the meantime, whatever it can be given in the end. */
+/** Whether the client may get something before a slow answer, even without resumption. */
 function mayBeSlow(context: Context): boolean {
   const { instance, messages } = context
   return messages.some(isRequest) && instance.slow.queueFor(context) !== undefined

@@ -1,11 +1,12 @@
-// Where an event stream that is passed on unread can go on with an event or a comment of ours.
+// Finds the places in a relayed event stream at which an event or a comment of ours may follow.
 import { type DueQueue, Waiting } from '../streams/due-queue.js'
 
-/** Characters of the end of what was written that are looked at. */
+/** How many bytes at the end of what was written are looked at. */
 const TAIL = 1024
 
 /**
- * Whether an event stream can go on with a new event: behind a blank line, and what needs none.
+ * Whether a new event may follow these bytes: they end with a blank line, or with comments and
+ * `retry` fields after one. `wasAtEnd`: whether it could before these bytes.
  */
 export function isAtEnd(bytes: Uint8Array, wasAtEnd: boolean): boolean {
   const tail = tailOf(bytes)
@@ -27,8 +28,8 @@ export class PassedEvents {
   readonly #silence: Waiting
 
   /**
-   * @param silences where their silence is waited for
-   * @param silent called at the end of an event, or before the first one
+   * @param silences the queue that ends when nothing has been passed on for a while.
+   * @param silent called then, if a comment may follow.
    */
   constructor(silences: DueQueue | undefined, silent: () => void) {
     this.#silences = silences
@@ -39,16 +40,17 @@ export class PassedEvents {
     this.#wait()
   }
 
+  /** Whether a new event may follow. */
   get isAtEnd(): boolean {
     return this.#isAtEnd
   }
 
-  /** There was something of it. */
+  /** Whether anything has been passed on. */
   get hasPassed(): boolean {
     return this.#hasPassed
   }
 
-  /** Its client may come back for the rest, as far as can be seen. */
+  /** Whether an event id was seen, so that the client may be able to come back for the rest. */
   get hasIds(): boolean {
     return this.#hasIds
   }
@@ -61,7 +63,7 @@ export class PassedEvents {
     this.#wait()
   }
 
-  /** None come any more. */
+  /** No more bytes come. */
   stop(): void {
     this.#silence.stop()
   }

@@ -1,4 +1,4 @@
-// How a client is let follow a stream.
+// Lets a client follow a stream over its response.
 import type { StreamName } from '../protocol/event-id.js'
 import type { Stream } from '../streams/stream.js'
 import { attach } from '../endpoint/attach.js'
@@ -6,7 +6,7 @@ import { responseSink } from '../endpoint/response-sink.js'
 import type { Context } from './route.js'
 import { writeStreamHead } from '../endpoint/stream-headers.js'
 
-/** Lets a client follow a stream; `name` is what the link calls it. */
+/** Lets a client follow a stream from a cursor on; `name` is the stream's name in the link. */
 export function follow(context: Context, stream: Stream, cursor: number, name?: StreamName): void {
   const { instance, req, res } = context
   const profile = context.profileOn(stream)
@@ -18,8 +18,8 @@ export function follow(context: Context, stream: Stream, cursor: number, name?: 
 }
 
 /**
- * Lets a client that follows links follow a stream: while it waits for the client, only to what
- * there is.
+ * The same for a client that follows links. While the stream waits for the client's answers, the
+ * connection ends after the events that there are.
  */
 export function followTurn(
   context: Context,

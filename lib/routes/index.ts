@@ -1,4 +1,4 @@
-// How a request can be answered: the first of these that has an answer gives it.
+// The list of routes: the first one that has an answer to a request gives it.
 import { calls } from './calls.js'
 import { downloadUrl } from './download-url.js'
 import { elsewhere, elsewhereByBody } from './elsewhere.js'
@@ -18,36 +18,36 @@ import { streamUrl } from './stream-url.js'
 import { taskMethod } from './task-methods.js'
 import { unknownStream } from './unknown-stream.js'
 
-/** What is answered here, by the messages of a POST. */
+/** Routes that answer a POST by its messages, in the endpoint's place. */
 const ours: readonly Route[] = [
-  // What names something of another instance.
+  // A message that names something that another instance has.
   elsewhereByBody,
   // `resources/stream`
   resourceRequest,
   // `stream/resume`, `stream/poll`, `stream/poll/all`
   streamMethod,
-  // Answers to requests of ours, and those that the endpoint has already.
+  // Answers to requests of ours, and answers that the endpoint has got already.
   ownAnswers,
-  // `tasks/get`, `tasks/update`, `tasks/cancel`
+  // `tasks/get`, `tasks/update`, `tasks/cancel`, `tasks/list`
   taskMethod
 ]
 
 export const routes: readonly Route[] = [
   ownerFailed,
-  // What we have sent to the endpoint ourselves.
+  // A request that the middleware has sent to the endpoint itself.
   loopback,
-  // What another instance has.
+  // A head that names something that another instance has.
   elsewhere,
   // `?stream=`: resume, follow, answer, cancel.
   streamUrl,
   downloadUrl,
-  // From here on by messages, once they have come.
+  // A POST: by its messages, once its body has been read.
   post(ours, [inexact, ...ours, oversized, repeated, calls, endpoint]),
   oversized,
   // A GET with `Last-Event-ID`.
   resume,
   unknownStream,
-  // A GET of a session that listens already.
+  // A GET of a session that has a listen channel already.
   listen,
   endpoint
 ]

@@ -1,5 +1,5 @@
-// A POST about a call whose instance has gone: what was kept of it answers, to its client only. To
-// others it is as a call that never was.
+// Answers a POST about a call whose instance has gone by what was kept of the call. Only its client
+// gets that; for others it is as if the call had never been.
 import type { InstanceLink } from '../backplane/instance-link.js'
 import { keptCallIn } from '../calls/kept-call.js'
 import { keptTaskIn } from '../calls/tasks/kept-task.js'
@@ -15,7 +15,7 @@ import { answerStreamMethod } from './stream-methods.js'
 
 type Kept = Pick<InstanceLink, 'kept' | 'results'>
 
-/** By the id of a stream, a token or a task in its message. `undefined`: nothing was kept. */
+/** By the id of a stream, a token or a task in the message. `undefined`: nothing was kept. */
 export async function answerKept(
   context: Context,
   { kept, results }: Kept,
@@ -40,7 +40,7 @@ export async function answerKept(
   return task?.scope === scope ? tasks?.answerAbout(context, task) : undefined
 }
 
-/** By the key of a call, which says whose it is. */
+/** By the key of a call, which includes its owner. */
 export async function answerKeptCall(
   context: Context,
   { kept, results }: Kept,
@@ -54,7 +54,7 @@ export async function answerKeptCall(
   const { outcome } = call
   if (outcome.kind === 'answer') return () => repeatAnswer(res, outcome)
   const saved = await results.find(outcome.streamId)
-  // From the start, as at home, whatever else the request names.
+  // From the start, as at the instance that had the call, whatever else the request names.
   const isTheirs = saved !== undefined && mayHave(context, saved, 'endpoint')
   return isTheirs ? giveSaved(context, saved, 0) : undefined
 }

@@ -1,4 +1,4 @@
-// A client whose events are gone, and who cannot be told by a status: as an event.
+// Tells a client by an event that its events are gone, where a status would not settle its calls.
 import { now } from '../protocol/clock.js'
 import { faultError, type StreamFault } from '../protocol/errors.js'
 import { formatPrimerId, label } from '../protocol/event-id.js'
@@ -9,7 +9,7 @@ import type { Context } from './route.js'
 import { writeStreamHead } from '../endpoint/stream-headers.js'
 import { lastErrors } from './tell-gone.js'
 
-/** Gives it the one thing that settles its calls: an error for each of its request ids. */
+/** Gives the client an error for each request id of the stream, which settles its calls. */
 export function tellLapsed(context: Context, lapsed: FoundStream, cursor: number): void {
   const { instance, res } = context
   const found = lapsed.value

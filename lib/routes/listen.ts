@@ -1,5 +1,5 @@
-// A GET for a listen channel. In a session that has one already, the endpoint would answer 409, or
-// open another one: it is asked, and what it answers is remembered.
+// A GET for a listen channel in a session that has one already. Some endpoints refuse a second one
+// (409), others open it: the endpoint is asked once, and its answer is remembered.
 import { startOf } from '../endpoint/attach.js'
 import { SecondListener } from '../endpoint/second-listener.js'
 import { follow } from './follow.js'
@@ -22,7 +22,7 @@ function channelFor(context: Context, session: string): Answer | undefined {
   if (rule === 'one' || (rule === undefined && !mayAsk))
     return () => follow(context, first, startOf(first))
   const parked = channels.filter(({ hasReader }) => !hasReader)
-  // Whatever the endpoint would say, what it has said already is for the client that comes first.
+  // A channel without a client that has events left: the first client that comes gets them.
   const unread = parked.find(({ log }) => log.written < log.last)
   if (unread !== undefined) return () => follow(context, unread, startOf(unread))
   const isOnly = channels.length === 1

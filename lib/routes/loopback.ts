@@ -1,5 +1,5 @@
-// A message that we have sent to the endpoint ourselves: what comes of it counts, and its response
-// stays as it is.
+// A message that the middleware has sent to the endpoint itself. Its outcome is noted, and its
+// response passes untouched.
 import { isLoopback, messageCarried } from '../endpoint/loopback.js'
 import { watchOutcome } from '../endpoint/outcome.js'
 import { readAhead } from '../endpoint/read-ahead.js'

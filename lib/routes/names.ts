@@ -1,4 +1,4 @@
-// What a request names of what instances have: by its head, or by one of its messages.
+// The id in a request, in its head or in a message, of something that one of the instances has.
 import { parseEventId, parseStreamName } from '../protocol/event-id.js'
 import { parseForeignId } from '../protocol/foreign-id.js'
 import { type Message, paramsOf } from '../protocol/json-rpc.js'
@@ -17,7 +17,7 @@ export interface Named {
   readonly name: string
 }
 
-/** By its URL or its cursor. */
+/** The id in its URL or its cursor. */
 export function idNamed({ instance, req, method, lastEventId }: Context): Named | undefined {
   const [name] = streamNamesIn(req)
   if (name !== undefined) return named('stream', parseStreamName(name)?.id)
@@ -26,14 +26,14 @@ export function idNamed({ instance, req, method, lastEventId }: Context): Named 
   return method === 'GET' ? named('stream', parseEventId(lastEventId ?? '')?.streamId) : undefined
 }
 
-/** A DELETE names a call by its key before a response has begun. */
+/** Before a response has begun, a DELETE names a call by its key. */
 function keyNamed(context: Context): Named | undefined {
   if (context.method !== 'DELETE') return undefined
   const values = streamParameters(context.req.url ?? '')
   return named('key', values.flatMap(value => keyOf(context, value) ?? [])[0])
 }
 
-/** By its head: where it names none of our ids, its session. */
+/** What its head names: one of our ids, else its session. */
 export function namedByHead(context: Context): Named | undefined {
   const { session, hasOversizedSession } = context
   return (
@@ -43,7 +43,7 @@ export function namedByHead(context: Context): Named | undefined {
   )
 }
 
-/** The first of our ids that its messages name. */
+/** The first of our ids in its messages. */
 export function namedByMessages(context: Context): Named | undefined {
   return context.messages
     .map(message => namedBy(context, message))
@@ -51,8 +51,8 @@ export function namedByMessages(context: Context): Named | undefined {
 }
 
 /**
- * A call, a task, a stream, or what has asked the client. Tokens and tasks may be the endpoint's
- * own where we have none.
+ * A call by its token, a task, a stream, or the stream whose request a message answers. If the
+ * options `resumeTokens` or `tasks` are off, tokens and tasks are the endpoint's own.
  */
 function namedBy(context: Context, message: Message): Named | undefined {
   const { tokens, tasks } = context.instance

@@ -1,23 +1,23 @@
-// A request with ids that are too long to be remembered, or that nobody can hold: it passes as if
-// we were not there.
+// Requests with ids that are too long to be kept, or that are no exact numbers in JavaScript: they
+// pass untouched.
 import { isInexactId, isOversizedId, isTooMany, MOST_ID_LENGTH } from '../protocol/json-rpc.js'
 import type { Answer, Context } from './route.js'
 
 export function oversized(context: Context): Answer | undefined {
   const { method, messages, session } = context
   if (method !== 'GET' && method !== 'POST') return undefined
-  // A batch of that many passes anyway, and its session is heard of.
+  // A batch that is too large passes untouched anyway, but its session is noted.
   if (isTooMany(messages)) return undefined
   if (!isOversizedId(session) && !messages.some(({ id }) => isOversizedId(id))) return undefined
   return passOversized(context)
 }
 
-/** A request with an id under which nobody can be answered: we cannot either. */
+/** A request whose id is beyond 2^53: a response could not be written with the same id. */
 export function inexact(context: Context): Answer | undefined {
   return hasInexactId(context) ? passOversized(context) : undefined
 }
 
-/** One of a batch that passes anyway is of no concern. */
+/** Whether a request has such an id; ids in a batch that passes anyway do not count. */
 export function hasInexactId({ messages }: Context): boolean {
   return !isTooMany(messages) && messages.some(({ id }) => isInexactId(id))
 }

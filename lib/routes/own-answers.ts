@@ -1,4 +1,5 @@
-// A POST of answers that are ours, or that the endpoint has already: accepted, and not passed on.
+// A POST of answers to pings of ours, or of answers that the endpoint has got already: it is
+// accepted (202), and not passed on.
 import { isResponse, isTooMany } from '../protocol/json-rpc.js'
 import { notePongs } from '../endpoint/direct-answers.js'
 import { answer } from '../endpoint/reply.js'
@@ -15,7 +16,7 @@ export function ownAnswers(context: Context): Answer | undefined {
   }
 }
 
-/** Whether it only repeats answers that came by a hand-off: the first answer counts. */
+/** Whether it only repeats answers that came by a hand-off, of which the first counts. */
 function isHandedOver({ instance, messages, session, owner }: Context): boolean {
   if (session === undefined || messages.length === 0 || !messages.every(isResponse)) return false
   const streams = instance.table.index.ofSession(session, owner)

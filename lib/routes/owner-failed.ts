@@ -1,4 +1,4 @@
-// A request of which the application cannot tell who it is from.
+// A request for which the option `owner` has thrown or rejected: it is refused if it is MCP.
 import { StreamError } from '../protocol/errors.js'
 import { isMcpPost, streamNamesIn } from '../endpoint/mcp-request.js'
 import { readAhead } from '../endpoint/read-ahead.js'

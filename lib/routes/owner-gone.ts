@@ -1,4 +1,4 @@
-// What a client gets whose call, stream or session is lost with its instance, or cannot be reached.
+// Answers a client whose call, stream or session is lost with its instance, or is out of reach.
 import type { InstanceLink } from '../backplane/instance-link.js'
 import { isGoneId, parseEventId } from '../protocol/event-id.js'
 import { isRequest } from '../protocol/json-rpc.js'
@@ -13,12 +13,15 @@ import { answerSaved } from './saved-result.js'
 import { writeEventsHead } from '../endpoint/stream-headers.js'
 import { goneError, OWNER_GONE, tellGone } from './tell-gone.js'
 
-/** What a stream URL is asked, beside a GET. */
+/** Methods of a stream URL beside GET. */
 const OF_STREAMS = ['HEAD', 'POST', 'DELETE']
 
 const isByUrl = ({ req }: Context): boolean => streamNamesIn(req).length > 0
 
-/** What names what is lost is answered so; `undefined`: as what has never been here. */
+/**
+ * Answers a request that names something of an instance that is gone; `undefined`: it is answered
+ * like a request that names nothing.
+ */
 export async function answerLost(
   context: Context,
   link: InstanceLink,
@@ -37,7 +40,7 @@ export async function answerLost(
   }
   if (answer !== undefined) return answer
   if (isGoneId(lastEventId) && !res.headersSent) return () => noContent(res)
-  // It was taken for dead, and is not: its client comes again.
+  // The other instance is alive after all: the client is to come again.
   if (!(await link.declareGone(id, tag))) return comeAgain(context)
   countGone(context)
   if (res.headersSent) return () => tellGone(req, res, [])
@@ -48,7 +51,7 @@ export async function answerLost(
   return isByUrl(context) ? () => refuse(res, 410, OWNER_GONE) : undefined
 }
 
-/** The other instance has gone before it has answered. */
+/** Answers a request that had been sent to another instance, which has gone without an answer. */
 export async function goneMeanwhile(
   context: Context,
   link: InstanceLink,
@@ -62,7 +65,7 @@ export async function goneMeanwhile(
   refuse(res, 410, OWNER_GONE)
 }
 
-/** Answers a POST about what an instance had that has gone, by what was kept of it. */
+/** Answers a POST about something of an instance that is gone, by what was kept of it. */
 export async function answerLostPost(context: Context, link: InstanceLink): Promise<void> {
   // The endpoint's own check of the origin would not run.
   if (context.isForeign) return refuseAndCount(context, 403, 'foreign-origin')
@@ -81,7 +84,7 @@ export async function answerLostPost(context: Context, link: InstanceLink): Prom
   else await answer()
 }
 
-/** Answers a POST whose calls are lost with their instance. */
+/** Answers a POST with an error for each of its requests, which are lost. */
 function tellLost(context: Context): void {
   const { res, messages, isBatch } = context
   countGone(context)
@@ -95,13 +98,13 @@ function countGone(context: Context): void {
   context.instance.count('refused', undefined, OWNER_GONE)
 }
 
-/** What is left of it cannot be known now, or it is not lost after all. */
+/** The client is to come again: what was kept is out of reach, or nothing is lost after all. */
 function comeAgain(context: Context): Answer {
   const { res } = context
   return () => void (res.headersSent ? res.end() : refuseUnreachable(context))
 }
 
-/** Who has it cannot be known now: the client is to come again. */
+/** It is not known now which instance has it: the client is to come again (503). */
 export function refuseUnreachable(context: Context): void {
   const { res } = context
   debugElsewhere(context, 'out of reach: %s', 'owner-unreachable')

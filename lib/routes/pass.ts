@@ -1,15 +1,15 @@
-// Requests that are for those behind us.
+// Requests that are passed on.
 import type { RequestContext } from '../endpoint/request-context.js'
 import { replaceHeader } from '../endpoint/request-body.js'
 import type { Answer, Context } from './route.js'
 
-/** The middleware may stand in front of more than an MCP endpoint. */
+/** Passes on a request that is not MCP: there may be more behind the middleware. */
 export function passNotMcp({ instance, method, next }: RequestContext): void {
   instance.debug('%s passed on: not MCP', method)
   next()
 }
 
-/** Makes a GET whose cursor means nothing to the endpoint a plain one, for the next routes. */
+/** Removes a cursor that the endpoint does not know from a GET, for the next routes. */
 export function forgetCursor(context: Context, why: string): Answer | undefined {
   const { instance, req } = context
   instance.debug('Last-Event-ID not resumed, passed on as a plain GET: %s', why)

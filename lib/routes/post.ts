@@ -1,4 +1,4 @@
-// A POST: its body is read ahead of the endpoint, and then its messages tell who answers it.
+// A POST: its body is read before the endpoint gets it, and its messages tell who answers.
 import { respondAsync } from '../protocol/respond-async.js'
 import { keyOf } from '../endpoint/idempotency.js'
 import { isMcpPost } from '../endpoint/mcp-request.js'
@@ -8,8 +8,8 @@ import { passNotMcp } from './pass.js'
 import { type Context, type Route, walk } from './route.js'
 
 /**
- * The first of `routes` answers. Where the endpoint runs already while a body takes its time, the
- * first of `ours`, which answer in its place.
+ * The first of `routes` that has an answer gives it. If the body comes slowly, so that the endpoint
+ * runs already, the first of `ours` does, which answer in the endpoint's place.
  */
 export function post(ours: readonly Route[], routes: readonly Route[]): Route {
   return context => (context.method === 'POST' ? () => read(context, ours, routes) : undefined)
@@ -17,14 +17,14 @@ export function post(ours: readonly Route[], routes: readonly Route[]): Route {
 
 function read(context: Context, ours: readonly Route[], routes: readonly Route[]): void {
   const { req, res } = context
-  // What its body is the same as, or its answer is to be in the meantime, decides whether the
-  // endpoint is called at all.
+  // With `Idempotency-Key` or `Prefer: respond-async`, the endpoint must not run before the body is
+  // known: it may not be called at all.
   const mustWait = keyOf(context) !== undefined || respondAsync(context.prefer) !== undefined
   readAhead(req, {
     ...context.bodyLimits,
     known: (body, text) => {
       if (!isMcpPost(context, body)) return passNotMcp(context)
-      // Somebody in front has answered while the body came: the endpoint need not begin.
+      // Middleware in front has answered meanwhile, so the endpoint need not run.
       if (res.headersSent || res.writableEnded) return
       context.giveCookie()
       context.learn(body, text)

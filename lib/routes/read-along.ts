@@ -1,10 +1,10 @@
-// What is read along where the endpoint answers, and what is added to its answer.
+// What is noted of a request that the endpoint answers, and what is added to the answer.
 import { watchOutcome } from '../endpoint/outcome.js'
 import type { Context } from './route.js'
 
 /**
- * Acts on what a request answers, and on what it comes to. `isLate`: its messages were not there
- * yet when the endpoint began.
+ * Notes the outcome of a request, and which requests of the endpoint its messages answer or cancel.
+ * `isLate`: the endpoint began before the messages were there.
  */
 export function readAlong(context: Context, isLate = false): void {
   const { tasks, tokens } = context.instance
@@ -14,7 +14,7 @@ export function readAlong(context: Context, isLate = false): void {
   tasks?.noteAnswers(context)
 }
 
-/** Adds to what the endpoint declares. */
+/** Adds to the endpoint's answer what the middleware can do. */
 export function negotiate(context: Context): void {
   const { tasks, tokens, resources } = context.instance
   tasks?.declare(context)

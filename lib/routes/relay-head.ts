@@ -22,6 +22,7 @@ export interface ResponseHead {
   readonly headers: readonly (readonly [string, readonly string[]])[]
 }
 
+/** Bytes of the length. */
 const LENGTH = 4
 /** The most bytes of a head. Node takes heads of 16 KiB, and applications may allow more. */
 const LONGEST = 1024 * 1024

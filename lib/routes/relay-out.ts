@@ -45,7 +45,7 @@ export interface RelayOptions {
   readonly gone: () => void
 }
 
-/** Milliseconds for which the head of an event stream waits for the first bytes behind it. */
+/** Milliseconds for which the head of an event stream waits for the first bytes of its body. */
 const HEAD_ALONE = 100
 /** Leases after which an event stream is begun with a comment, and after which the wait ends. */
 const SILENCE = 5 / 6

@@ -1,5 +1,5 @@
-// The calls of clients of other instances that are answered here, for when this one leaves: their
-// answers end with its way to the others, whatever holds them.
+// Calls that are answered here for clients of other instances. When this instance closes, it waits
+// for them, because its connection to the others ends with it.
 import { WhenIdle } from '../streams/when-idle.js'
 
 export class RelayedCalls {
@@ -10,7 +10,7 @@ export class RelayedCalls {
     this.#open.add(call)
   }
 
-  /** Its client has all of its answer, or will not have it. */
+  /** The answer has been sent whole, or will not be. */
   delete(call: object): void {
     this.#open.delete(call)
     this.#idle.check()

@@ -1,10 +1,10 @@
-// The clients here whose responses other instances write, for when this one leaves.
+// Responses to clients here that other instances write, for when this instance closes.
 import { WhenIdle } from '../streams/when-idle.js'
 
 interface RelayedResponse {
-  /** Its client is to come back to another instance, if it is one that does. */
+  /** The client is to come back to another instance, if it is one that comes back. */
   leave(): void
-  /** Ends it. */
+  /** Ends the response. */
   cut(): void
 }
 
@@ -14,7 +14,7 @@ export class RelayedResponses {
   #isClosing = false
   #isClosed = false
 
-  /** `false`: the way to other instances is closed, and it is to be cut. */
+  /** `false`: the connection to other instances is closed, so the response has to be cut. */
   add(response: RelayedResponse): boolean {
     if (this.#isClosed) return false
     this.#open.add(response)
@@ -22,13 +22,13 @@ export class RelayedResponses {
     return true
   }
 
-  /** It is over. */
+  /** The response is over. */
   delete(response: RelayedResponse): void {
     this.#open.delete(response)
     this.#idle.check()
   }
 
-  /** The process is about to end: who comes back goes to another instance. */
+  /** The process is about to end: clients that come back go to another instance. */
   beginClosing(): void {
     this.#isClosing = true
     for (const response of [...this.#open]) response.leave()
@@ -38,7 +38,7 @@ export class RelayedResponses {
     return this.#idle.wait()
   }
 
-  /** Time is up, for those that come later, too. */
+  /** Ends all responses, and those that are added later. */
   close(): void {
     this.#isClosed = true
     for (const response of [...this.#open]) response.cut()

@@ -1,5 +1,5 @@
-// A POST that repeats an `Idempotency-Key`: it gets the response of the first, wherever that has
-// begun, and runs nothing.
+// A POST that repeats an `Idempotency-Key`: it gets the response of the first POST with that key,
+// even of one at another instance, and the endpoint is not called.
 import { label } from '../protocol/event-id.js'
 import { requestIdsIn } from '../protocol/json-rpc.js'
 import { isKnown } from '../streams/directory.js'
@@ -30,12 +30,12 @@ function repeatedHere(context: Context, keyed: Keyed): Answer | undefined {
       context.keyed = idempotency.begin({ ...keyed, owner, requestIds: requestIdsIn(messages) })
     return undefined
   }
-  // The answer is ours, and the endpoint's own check of the origin would not run.
+  // It is answered here, so the endpoint's own check of the origin does not run.
   if (context.isForeign) return () => refuseAndCount(context, 403, 'foreign-origin')
   if (earlier.value.hash !== keyed.hash) return () => refuse(res, 409, 'key-reused')
   return async () => {
     instance.debug('POST sent again under its key: nothing runs twice')
-    // Its time begins anew here, and so for all instances.
+    // The time for which the answer is kept begins again, here and at all other instances.
     if (earlier.kind === 'ended') directory.keySettled(keyed.key, owner)
     const outcome =
       earlier.kind === 'ended' ? earlier.value.outcome : await outcomeOf(earlier.value, context)
@@ -43,14 +43,14 @@ function repeatedHere(context: Context, keyed: Keyed): Answer | undefined {
   }
 }
 
-/** What it has been sent with is not kept for as long as the first takes. */
+/** Waits for the outcome of the first POST, without keeping the body of this one meanwhile. */
 function outcomeOf(call: IdempotentRequest, context: Context): Promise<Outcome> {
   context.dropBody()
   context.req.resume()
   return new Promise(resolve => call.join(context.res, resolve))
 }
 
-/** Answers with what the first POST under the key has come to. */
+/** Answers with the outcome of the first POST with the key. */
 function answerAs(context: Context, outcome: Outcome): unknown {
   const { res } = context
   switch (outcome.kind) {
@@ -63,12 +63,12 @@ function answerAs(context: Context, outcome: Outcome): unknown {
   }
 }
 
-/** Its stream, from the start. */
+/** Lets the client follow the stream from its start. */
 async function attachAgain(context: Context, streamId: string): Promise<void> {
   const { instance, res } = context
   const found = await instance.directory.find('stream', streamId)
   if (!canAnswer(res)) return
-  // Not 404, which would tell the client that its session is gone.
+  // [MCP] Not 404, which would tell the client that its session has ended.
   if (!isKnown(found)) return refuse(res, 409, 'answer-lost')
   instance.debug('stream %s: its call was sent again', label(found.value))
   if (found.kind === 'local' && found.value.log.first === 1)

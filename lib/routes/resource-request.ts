@@ -1,4 +1,4 @@
-// `resources/stream` (SEP-2532): answered here, with bytes or a download URL.
+// `resources/stream` (SEP-2532): answered here, with bytes or with a download URL.
 import { refuseAndCount } from '../endpoint/refusals.js'
 import type { Answer, Context } from './route.js'
 

@@ -1,4 +1,4 @@
-// Clients that come back to the endpoint itself by one of our event ids, as the official ones do.
+// Clients that resume at the URL of the endpoint by an event id of ours, as official clients do.
 import { type EventId, isGoneId, label, parseEventId } from '../protocol/event-id.js'
 import { isKnown } from '../streams/directory.js'
 import type { FoundStream } from '../streams/finished-streams.js'
@@ -12,27 +12,27 @@ import { hasMissedNothing, nothingLeft } from './resume.js'
 import type { Answer, Context, Route } from './route.js'
 
 /**
- * A GET with an id in the form of ours. `undefined`: the stream is not for this client to know, or
- * nobody's here. Which of them must not show.
+ * A GET whose cursor has the form of our event ids. `undefined`: the stream is unknown, or belongs
+ * to another client. The client must not be able to tell which.
  */
 export const resume: Route = context => {
   const eventId = eventIdIn(context)
   if (eventId === undefined) return undefined
   if (!context.isForeign) return find(context, eventId)
-  // Before any look-up: a page that may not read streams learns nothing about them.
+  // Before any look-up, so that a foreign page learns nothing about streams.
   return mayBeOthers(context, eventId)
     ? () => context.next()
     : () => refuseAndCount(context, 403, 'foreign-origin')
 }
 
-/** The event id by which a GET resumes. */
+/** The event id in the cursor of a GET; `undefined`: it has none of our form. */
 export function eventIdIn({ method, lastEventId }: Context): EventId | undefined {
   return method === 'GET' && lastEventId !== undefined ? parseEventId(lastEventId) : undefined
 }
 
 async function find(context: Context, eventId: EventId): Promise<Answer | undefined> {
   const found = await context.instance.directory.find('stream', eventId.streamId)
-  // It has left already: it must not take over from a connection that lives.
+  // A client that has left must not take over from a connection that is alive.
   if (!canAnswer(context.res)) return () => undefined
   const why = whyNotTheirs(context, found, 'endpoint', eventId.sequence)
   if (isKnown(found) && why === undefined) return answerFor(context, found, eventId.sequence)
@@ -57,8 +57,8 @@ function answerFor(context: Context, found: FoundStream, cursor: number): Answer
     return forgetCursor(context, 'its listen channel is over')
   if (hasAll) return () => nothingLeft(context, stream)
   if (found.kind === 'local' && (isListener || !found.value.log.hasEvicted(cursor))) {
-    // A listen channel owes nobody a response: there is no request whose error could tell of a
-    // hole.
+    // A listen channel answers no request, so that no error could tell the client of evicted
+    // events: it goes on with what is kept.
     const evicted = Math.max(0, found.value.log.first - cursor - 1)
     if (evicted > 0) instance.debug('listen channel: %d events evicted before the cursor', evicted)
     return () => follow(context, found.value, cursor + evicted)
@@ -69,8 +69,8 @@ function answerFor(context: Context, found: FoundStream, cursor: number): Answer
 }
 
 /**
- * Whether an id that we do not know may be somebody else's, whose streams are not MCP. None but
- * ours names a request, and nobody but a client of MCP sends its headers.
+ * Whether an unknown event id may belong to an event stream of the application that is not MCP. An
+ * id with a request id is ours, and only MCP clients send the headers of MCP.
  */
 export function mayBeOthers(context: Context, { requestId }: EventId): boolean {
   return requestId === undefined && !context.hasMcpHeaders

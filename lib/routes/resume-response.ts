@@ -1,5 +1,5 @@
-// The response to `stream/resume`: the stream's events, its end, and a result where the request has
-// an id.
+// The response to `stream/resume`: the stream's events, its end, and a result if the request has an
+// id.
 import { errorResponse, type RequestId } from '../protocol/json-rpc.js'
 import { encodeMessage } from '../protocol/sse-writer.js'
 import {
@@ -19,7 +19,7 @@ import { writeEventsHead, writeStreamHead } from '../endpoint/stream-headers.js'
 import type { Context } from './route.js'
 import type { Resumption } from './stream-request.js'
 
-/** Lets a client follow a stream to its end, or gives it what is left of one. */
+/** Lets a client follow a stream to its end, or gives it what is left of a stream. */
 export function giveRest(context: Context, { id, found, from }: Resumption): void {
   const { instance, req, res } = context
   const { kind, value } = found
@@ -32,13 +32,13 @@ export function giveRest(context: Context, { id, found, from }: Resumption): voi
     for (const bytes of ending(value.last)) res.write(bytes)
     return void res.end()
   }
-  // The sink may end while it is opened.
+  // The sink may end before `attach` returns.
   const opened: { connection?: Connection } = {}
   const sink = responseSink(req, res, () => {
     if (!isWritable(res)) return
     for (const bytes of ending(opened.connection?.cursor)) sink.write(bytes)
   })
-  // Who knows the method comes back with it.
+  // A client that knows this method comes back with it after a disconnect.
   const profile = { ...context.profileOn(value), reconnects: true }
   opened.connection = attach(instance, value, from, sink, profile)
   opened.connection.flush()
@@ -46,9 +46,10 @@ export function giveRest(context: Context, { id, found, from }: Resumption): voi
 }
 
 /**
- * The end, where the log does not have it or the client had it before; and the result. `completed`
- * means that this response, from one cursor to another, has had everything: where it ends before
- * that, taken over or closed at will, there is something to come back for.
+ * The messages that end the response: the notification of the stream's end, if the events of this
+ * response do not include it, and the result. `completed` in the result means that the client has
+ * everything. A connection that was taken over or disconnected at will ends before that, and the
+ * client has to come back.
  */
 function lastWords(
   stream: Stream | Tombstone | SavedResult,

@@ -1,4 +1,4 @@
-// Clients that come back by a stream URL: a GET or HEAD.
+// Clients that come back to a stream URL with GET or HEAD.
 import type { StreamFault } from '../protocol/errors.js'
 import { label, type StreamName } from '../protocol/event-id.js'
 import { cursorOf } from '../protocol/stream-messages.js'
@@ -26,14 +26,14 @@ export function resumeStream(context: Context, found: FoundStream, name: StreamN
   }
 }
 
-/** What there is for a client that comes back. */
+/** What a client that comes back is answered with. */
 type Next =
-  /** Its cursor is none. */
+  /** Its cursor is not one of this stream. */
   | { readonly kind: 'invalid' }
-  /** Something that is no longer kept. */
+  /** An error: what follows its cursor is no longer kept. */
   | { readonly kind: 'gone'; readonly fault: StreamFault; readonly stream?: Stream }
   | { readonly kind: 'nothing' }
-  /** Nothing before it answers what it has been asked up to a cursor. */
+  /** Nothing until it has answered the requests up to a cursor. */
   | { readonly kind: 'wait'; readonly stream: Stream; readonly cursor: number }
   | {
       readonly kind: 'events'
@@ -60,7 +60,7 @@ function nextFor(found: FoundStream, name: StreamName, lastEventId = ''): Next {
     : { kind: 'wait', stream, cursor: turn }
 }
 
-/** The client's turn (SEP-1335): 204, and nothing is held until it POSTs its answers. */
+/** 204 (SEP-1335): no connection is held until the client POSTs its answers. */
 function waitForAnswers(context: Context, stream: Stream, cursor: number): void {
   context.instance.debug('stream %s waits for its client: 204', label(stream))
   if (context.method !== 'HEAD') stream.inputWait?.acknowledged(cursor)

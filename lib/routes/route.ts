@@ -1,4 +1,4 @@
-// What a route is, and how the first one that has an answer is found.
+// What a route is, and how the first route that has an answer is found.
 import type { InstanceLink } from '../backplane/instance-link.js'
 import type { Directory, Here } from '../streams/directory.js'
 import type { DueQueue } from '../streams/due-queue.js'
@@ -11,18 +11,18 @@ import type { Ticket } from '../resources/download-tickets.js'
 import type { ResourceAnswers } from '../resources/resource-answers.js'
 import type { RelayedResponses } from './relayed-responses.js'
 
-/** The way to other instances. */
+/** What routes need to reach other instances. */
 export interface Relay {
   readonly link: InstanceLink
   /** Milliseconds of silence after which a comment keeps a connection open; `null`: never. */
   readonly keepAlive: number | null
-  /** Where those wait for it that other instances write to. */
+  /** Where responses that other instances write wait for that time. */
   readonly silences: DueQueue | undefined
-  /** What other instances answer here. */
+  /** Responses here that other instances write. */
   readonly responses: RelayedResponses
 }
 
-/** What the routes find here by name. */
+/** What can be found at this instance by an id. */
 export interface RouteShelves extends InstanceShelves {
   readonly ticket: (id: string) => Here<Ticket, Ticket>
 }
@@ -48,13 +48,13 @@ export type Answer = () => unknown
 /** `undefined`: the request is for one of the next routes. */
 export type Route = (context: Context) => Answer | undefined | Promise<Answer | undefined>
 
-/** Lets the first route that has an answer give it. */
+/** Gives the answer of the first route that has one. */
 export function walk(context: Context, routes: readonly Route[]): void {
   const answer = firstAnswer(context, routes)
   settle(context, isPromise(answer) ? answer.then(give => give?.()) : answer?.())
 }
 
-/** What takes its time must not leave a request hanging if it fails. */
+/** Handles the failure of an asynchronous answer, so that no request is left without one. */
 export function settle(
   { instance, res, next }: Pick<Context, 'instance' | 'res' | 'next'>,
   work: unknown
@@ -62,13 +62,13 @@ export function settle(
   if (!isPromise(work)) return
   work.catch((error: unknown) => {
     if (canAnswer(res)) return next(error)
-    // An application that was handed this would write a second head.
+    // The application's error handler would try to write a second head.
     instance.debug('an answer broke off: %O', error)
     res.destroy()
   })
 }
 
-/** At once, as long as no route has to wait for something. */
+/** The answer of the first route that has one; a promise only if a route has to wait. */
 export function firstAnswer(
   context: Context,
   routes: readonly Route[],

@@ -1,4 +1,4 @@
-// A call that has ended with nobody there, at an instance that is gone: what was kept of it.
+// What was kept of a stream that ended without a client, at an instance that is gone.
 import type { SavedResult } from '../backplane/results.js'
 import { parseStreamName } from '../protocol/event-id.js'
 import { cursorOf } from '../protocol/stream-messages.js'
@@ -11,8 +11,8 @@ import { writeEventsHead } from '../endpoint/stream-headers.js'
 import { tellGone } from './tell-gone.js'
 
 /**
- * To its owner only. `undefined`: to others, and behind events that it never had, it is a stream
- * that never was.
+ * Answers a request for the stream. `undefined`: the client may not read it, or has a cursor that
+ * it never had; the request is then answered as if the stream had never been.
  */
 export function answerSaved(context: Context, saved: SavedResult): Answer | undefined {
   const { req, res, method, lastEventId = '' } = context
@@ -23,7 +23,7 @@ export function answerSaved(context: Context, saved: SavedResult): Answer | unde
       saved.drop()
       noContent(res)
     }
-  // Answers to it have been taken, or are not wanted any more: their next turn is what is left.
+  // A POST brings answers that nobody waits for any more: it gets the rest like a GET.
   const given = lastEventId === '' ? undefined : cursorOf(saved, lastEventId)
   const isInvalid = lastEventId !== '' && given === undefined
   const mayRefuse = isByUrl && canAnswer(res)
@@ -35,7 +35,7 @@ export function answerSaved(context: Context, saved: SavedResult): Answer | unde
   return giveSaved(context, saved, cursor)
 }
 
-/** Gives what lies behind a cursor. */
+/** Gives the events after a cursor. */
 export function giveSaved({ req, res }: Context, saved: SavedResult, cursor: number): Answer {
   if (cursor === saved.last) return () => (res.headersSent ? res.end() : noContent(res))
   return () => {
@@ -46,7 +46,7 @@ export function giveSaved({ req, res }: Context, saved: SavedResult, cursor: num
   }
 }
 
-/** As with streams. */
+/** Whether a client may read it, by the same rules as for streams. */
 export function mayHave(
   context: Context,
   saved: SavedResult,
@@ -58,7 +58,7 @@ export function mayHave(
   )
 }
 
-/** Where a client without a cursor begins: at its turn. */
+/** The cursor of a client that sends none: the start of the turn that the URL names. */
 function startIn({ req }: Context): number {
   const [name = ''] = streamNamesIn(req)
   return parseStreamName(name)?.start ?? 0

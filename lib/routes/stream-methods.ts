@@ -1,5 +1,5 @@
-// `stream/resume`, `stream/poll` and `stream/poll/all` (Streams draft): answered here, for
-// everyone; the endpoint never sees them.
+// `stream/resume`, `stream/poll` and `stream/poll/all` (Streams draft): always answered here; the
+// endpoint never gets them.
 import type { SavedResult } from '../backplane/results.js'
 import { isStreamMethod, resultResponse } from '../protocol/stream-messages.js'
 import { refuseAndCount } from '../endpoint/refusals.js'
@@ -8,7 +8,7 @@ import { giveRest } from './resume-response.js'
 import type { Answer, Context } from './route.js'
 import { whatIsAsked } from './stream-request.js'
 
-/** A POST with a message for the streams. */
+/** A POST with one of these messages. */
 export function streamMethod(context: Context): Answer | undefined {
   if (!context.messages.some(isStreamMethod)) return undefined
   if (!context.isForeign) return () => answerStreamMethod(context)
@@ -16,7 +16,7 @@ export function streamMethod(context: Context): Answer | undefined {
   return () => refuseAndCount(context, 403, 'foreign-origin')
 }
 
-/** `saved`: what is left of the stream, whose instance has gone. */
+/** @param saved what is left of the stream, if its instance has gone. */
 export async function answerStreamMethod(context: Context, saved?: SavedResult): Promise<void> {
   const { res } = context
   const asked = await whatIsAsked(context, saved)

@@ -1,5 +1,5 @@
-// What a message about streams asks for, and of which: read from it, admitted by the endpoint, and
-// found.
+// What a message about streams asks for: it is read, the endpoint is asked whether it admits the
+// client, and the stream is looked up.
 import type { SavedResult } from '../backplane/results.js'
 import type { StreamFault } from '../protocol/errors.js'
 import { label } from '../protocol/event-id.js'
@@ -27,7 +27,7 @@ import { whyNotTheirs } from '../endpoint/not-theirs.js'
 import { canAnswer, type Refusal } from '../endpoint/reply.js'
 import type { Context } from './route.js'
 
-/** A stream; or what is left of one whose instance has gone. */
+/** A stream, or what is left of a stream whose instance has gone. */
 export type FoundAnywhere = FoundStream | { readonly kind: 'saved'; readonly value: SavedResult }
 
 type RequestOfOne = Exclude<StreamRequest, { method: 'stream/poll/all' }>
@@ -35,21 +35,21 @@ type RequestOfOne = Exclude<StreamRequest, { method: 'stream/poll/all' }>
 export type Asked =
   /** The client has left meanwhile. */
   | { readonly kind: 'left' }
-  /** `id`, `null`: it is no request. */
+  /** `id` is `null` if the message is no valid request. */
   | { readonly kind: 'refused'; readonly id: RequestId | null; readonly refusal: Refusal }
   | { readonly kind: 'result'; readonly id: RequestId; readonly result: object }
   | ({ readonly kind: 'resume' } & Resumption)
 
-/** What a client that resumes a stream is to be given. */
+/** What a client that resumes a stream gets. */
 export interface Resumption {
-  /** Of its request, to be answered at the end; `undefined`: it is none. */
+  /** The id of its request, answered at the end; `undefined`: it sent a notification. */
   readonly id: RequestId | undefined
   readonly found: FoundAnywhere
-  /** The cursor behind which its events begin. */
+  /** The cursor after which its events begin. */
   readonly from: number
 }
 
-/** @param saved what is left of the stream that is asked for. */
+/** @param saved what is left of the stream that is asked for, if its instance has gone. */
 export async function whatIsAsked(context: Context, saved?: SavedResult): Promise<Asked> {
   const { isBatch, messages } = context
   const [message] = messages
@@ -126,7 +126,7 @@ function mayKnow(context: Context, found: FoundStream | Unknown | Elsewhere): fo
 }
 
 /**
- * The cursor that a client goes on from; `undefined`: something behind it is no longer kept.
+ * The cursor after which a client gets events; `undefined`: not all events after it are kept.
  */
 function startIn({ kind, value }: FoundAnywhere, cursor: number | undefined): number | undefined {
   if (kind === 'ended') return cursor === value.last ? cursor : undefined

@@ -1,4 +1,4 @@
-// A request whose URL names a stream: who may make it, and what it asks for.
+// A request whose URL names a stream: whether the client may make it, and which method answers it.
 import { parseStreamName, type StreamName } from '../protocol/event-id.js'
 import { streamParameters } from '../protocol/link-header.js'
 import { isKnown, UNKNOWN } from '../streams/directory.js'
@@ -23,9 +23,10 @@ export function streamUrl(context: Context): Answer | undefined {
 }
 
 /**
- * What a request's URL calls a stream by. A parameter counts in the form of a stream's name; for a
- * DELETE also in that of a key, by which a call is cancelled before its response begins: of a
- * client of MCP, whose DELETE would end its session otherwise.
+ * The names of streams in a request's URL. A value of another form is not ours, except in a DELETE:
+ * there it may be an `Idempotency-Key`, by which a call is cancelled before its response begins. It
+ * counts for an MCP client, whose DELETE would end its session at the endpoint, and for a known
+ * key.
  */
 function streamsNamed(context: Context): readonly string[] {
   const { req } = context
@@ -40,7 +41,7 @@ const METHODS = ['GET', 'HEAD', 'POST', 'DELETE', 'OPTIONS']
 
 async function answerStreamUrl(context: Context, names: readonly string[]): Promise<void> {
   const { instance, method, res } = context
-  // Before any look-up: a page that may not read streams learns nothing about them.
+  // Before any look-up, so that a foreign page learns nothing about streams.
   if (context.isForeign) return refuseAndCount(context, 403, 'foreign-origin')
   const methods = instance.handoff === 'never' ? METHODS.filter(name => name !== 'POST') : METHODS
   if (!methods.includes(method))
@@ -62,14 +63,14 @@ async function answerStreamUrl(context: Context, names: readonly string[]): Prom
   resumeStream(context, found, name)
 }
 
-/** Its client has shown that it follows stream links. */
+/** Notes that the client has shown that it follows stream links. */
 function noteFollowsLinks({ instance }: Context, found: FoundStream): void {
   const { sessions, table } = instance
   const { owner, sessionId } = found.value
   if (found.kind === 'local') found.value.noteFollowsLinks()
   if (sessionId === undefined || sessions.followsLinks(owner, sessionId)) return
   sessions.noteFollowsLinks(owner, sessionId)
-  // Its other calls may have been opened before this was known.
+  // Streams of the session that were opened before this was known.
   for (const stream of table.index.ofSession(sessionId, owner)) stream.noteFollowsLinks()
 }
 

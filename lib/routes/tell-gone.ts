@@ -1,4 +1,4 @@
-// An error for each call that is lost with another instance, on an event stream.
+// Ends an event stream with an error for each call that is lost with another instance.
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { faultError, type StreamFault } from '../protocol/errors.js'
 import { formatGoneId, parseEventId } from '../protocol/event-id.js'
@@ -10,18 +10,18 @@ import { isWritable } from '../endpoint/reply.js'
 
 export const OWNER_GONE: StreamFault = 'owner-gone'
 
-/** What another instance was answering. */
+/** A response that another instance was writing. */
 interface LostAnswer {
   readonly link: InstanceLink
-  /** Of that instance. */
+  /** The tag of that instance. */
   readonly tag: string
-  /** `undefined`: no stream that its client could come back to. */
+  /** `undefined`: there is no stream that the client could come back to. */
   readonly streamId: string | undefined
 }
 
 /**
- * Ends an event stream with an error for each call that is lost with another instance: the one that
- * its client has named by an event id, or those that it has just sent.
+ * Ends an event stream with an error for each lost call: the one that the client's event id names,
+ * or those that the client has just sent.
  */
 export function tellGone(
   req: IncomingMessage,
@@ -36,8 +36,8 @@ export function tellGone(
 }
 
 /**
- * The same, unless the other instance lives after all. It is to know that this client has been
- * told.
+ * The same, unless the other instance is alive after all. That is declared first, so that the other
+ * instance does not answer the call as well.
  */
 export async function declareAndTell(
   { link, tag, streamId }: LostAnswer,
@@ -50,7 +50,7 @@ export async function declareAndTell(
   else if (isWritable(res)) res.end()
 }
 
-/** Errors for a stream's calls, the last one under an id that says that they have been told. */
+/** Errors for a stream's calls. The id of the last says that the client has got them. */
 export function lastErrors(
   stream: { readonly id: string; readonly requestIds: readonly RequestId[] },
   sequence: number,
@@ -61,7 +61,7 @@ export function lastErrors(
   return Buffer.concat(events)
 }
 
-/** Ends an event stream that nobody can come back to, with an error for each of its requests. */
+/** Ends an event stream that the client cannot resume, with an error for each request. */
 export function tellBroken(res: ServerResponse, requestIds: readonly RequestId[]): void {
   const error = faultError('no-response')
   res.end(Buffer.concat(requestIds.map(id => encodeMessage(errorResponse(id, error)))))

@@ -1,4 +1,4 @@
-// A client that comes back for a call that this process does not know: it was made before a
+// A client that comes back for a call that this process does not know, because it was made before a
 // restart, or at another instance.
 import { faultError } from '../protocol/errors.js'
 import { type EventId, isGoneId, label } from '../protocol/event-id.js'
@@ -11,16 +11,16 @@ import { EVENT_STREAM_HEAD } from '../endpoint/stream-headers.js'
 import { lastErrors } from './tell-gone.js'
 
 /**
- * Milliseconds for which the endpoint is not asked again about one who was admitted: clients come
- * back for all their calls at once.
+ * Milliseconds for which an admission counts, because clients come back for all their calls at the
+ * same time.
  */
 const ADMITTED_FOR = 2000
 
 /**
- * A GET for a stream that is unknown, or another's, is answered with an error for the request that
- * the event id names, because a stock client would wait for its response until it gives up
- * otherwise. Nothing is said of the stream; and the endpoint, which is asked first whether it knows
- * the client, hears of nothing but that.
+ * A GET for a stream that is unknown, or belongs to another client, is answered with an error for
+ * the request that the event id names, because a stock client would otherwise wait for its response
+ * until it gives up. The error says nothing about the stream. The endpoint is asked first whether
+ * it admits the client.
  */
 export const unknownStream: Route = context => {
   const eventId = eventIdIn(context)
@@ -57,8 +57,8 @@ async function answerFor(
 }
 
 /**
- * One event under an id that says that it has been told: its client comes back with that once more,
- * and gets a 204.
+ * Sends the error as one event. Its id says that the client has got the error: when the client
+ * comes back with it, the answer is 204.
  */
 function tell(
   { instance, res }: Context,
