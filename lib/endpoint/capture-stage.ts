@@ -16,6 +16,7 @@ import { type HeadArguments, isAbortedByNode } from './node-internals.js'
 import type { ResponsePipeline } from './response-pipeline.js'
 import { maskResponse, type ResponseView, showState } from './response-view.js'
 import { Stage } from './stage.js'
+import { warnOfThrow } from './warnings.js'
 
 export abstract class CaptureStage extends Stage implements ResponseView {
   readonly kind = 'capture'
@@ -61,6 +62,7 @@ export abstract class CaptureStage extends Stage implements ResponseView {
     try {
       capture.begin()
     } catch (error) {
+      warnOfThrow(error)
       this.abort()
       this.next.destroy(error as Error)
     }

@@ -16,6 +16,7 @@ import type { RequestContext } from './request-context.js'
 import type { ResponseCapture } from './response-capture.js'
 import { inWords } from './run-in-words.js'
 import { setStreamHeaders, setUnbuffered, withdrawPreference } from './stream-headers.js'
+import { warnOfThrow } from './warnings.js'
 
 export type Headers = readonly (readonly [string, OutgoingHttpHeader])[]
 
@@ -175,8 +176,9 @@ export class ClientReply implements Producer {
   #guarded(write: () => void): void {
     try {
       write()
-    } catch {
+    } catch (error) {
       // Middleware in front of us has thrown when the head was sent.
+      warnOfThrow(error)
       this.#response.wire.destroy()
       this.#stream?.producerEnded()
     }

@@ -6,6 +6,7 @@ import { Socket } from 'node:net'
 import { faultError, type StreamFault } from '../protocol/errors.js'
 import { type ErrorObject, errorResponse, type RequestId } from '../protocol/json-rpc.js'
 import { passedOn } from './response-headers.js'
+import { warnOfThrow } from './warnings.js'
 
 /** Whether an answer can still be given: none has been begun, and the client is there. */
 export function canAnswer(res: ServerResponse): boolean {
@@ -36,7 +37,8 @@ function ignore(): void {
 export function guarded(res: ServerResponse, write: () => unknown): void {
   try {
     write()
-  } catch {
+  } catch (error) {
+    warnOfThrow(error)
     res.destroy()
   }
 }

@@ -13,6 +13,7 @@ import {
 } from './node-internals.js'
 import { guarded, isWritable } from './reply.js'
 import { closeWhenIdle, whenClosed } from './socket-closed.js'
+import { warnOfThrow } from './warnings.js'
 
 /** A response of ours as a sink; `beforeEnd` may write the last of it. */
 export function responseSink(
@@ -40,8 +41,9 @@ export function responseSink(
           : res.write(bytes)
         ;(res as { flush?: () => void }).flush?.()
         return hasRoom
-      } catch {
+      } catch (error) {
         // Middleware in front of us has thrown, and whoever made it write could not catch that.
+        warnOfThrow(error)
         res.destroy()
         return false
       }

@@ -1,7 +1,21 @@
 // What an operator is told once, on the console.
-import type { InstanceParts } from './instance-parts.js'
+import { inspect } from 'node:util'
 
 let hasWarnedOfMissed = false
+let hasWarnedOfThrow = false
+
+/**
+ * Middleware in front has thrown when a response was written in a timer or the like, where nobody
+ * else hears of the error.
+ */
+export function warnOfThrow(error: unknown): void {
+  if (hasWarnedOfThrow) return
+  hasWarnedOfThrow = true
+  process.emitWarning(
+    'Middleware in front of mcpStreams has thrown when a response was written, which is cut off',
+    { code: 'MCP_STREAMS_FRONT_THREW', detail: inspect(error) }
+  )
+}
 
 /** An endpoint has set headers on an answer whose head is ours. */
 export function warnOfMissed(headers: readonly string[]): void {
@@ -15,7 +29,7 @@ export function warnOfMissed(headers: readonly string[]): void {
 }
 
 /** An endpoint numbers its events itself. */
-export function warnOfIds(instance: InstanceParts): void {
+export function warnOfIds(instance: { hasWarnedOfIds: boolean }): void {
   if (instance.hasWarnedOfIds) return
   instance.hasWarnedOfIds = true
   process.emitWarning(

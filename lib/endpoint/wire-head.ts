@@ -3,6 +3,7 @@ import type { IncomingMessage, OutgoingHttpHeader, ServerResponse } from 'node:h
 import type { CapturedWireHost } from './captured-wire-host.js'
 import type { ResponsePipeline } from './response-pipeline.js'
 import { maskResponse } from './response-view.js'
+import { warnOfThrow } from './warnings.js'
 
 export abstract class WireHead {
   protected readonly req: IncomingMessage
@@ -35,7 +36,8 @@ export abstract class WireHead {
     this.#isWriting = true
     try {
       return work()
-    } catch {
+    } catch (error) {
+      warnOfThrow(error)
       this.destroy()
       return undefined
     } finally {

@@ -1,7 +1,7 @@
 // Middleware in front that throws when a stream is written to: often in a timer of ours, where
 // nobody could catch it. It costs its client the connection, and nobody anything else.
 
-import { afterEach, describe, expect, it } from '@jest/globals'
+import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals'
 import type { RequestHandler } from 'express'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { gate } from '../../helpers/gate.js'
@@ -10,7 +10,14 @@ import { callTool, get, post, result } from '../../helpers/mcp.js'
 import { serve, streamUrl } from '../../helpers/serve.js'
 import { HEADERS, note, NOTE, RESULT, SSE_TYPE } from '../../unit/endpoint/capture-case.js'
 
-afterEach(closeAll)
+let warn: jest.SpiedFunction<typeof process.emitWarning>
+beforeEach(() => {
+  warn = jest.spyOn(process, 'emitWarning').mockReturnValue()
+})
+afterEach(() => {
+  warn.mockRestore()
+  return closeAll()
+})
 
 type Name = 'write' | 'end' | 'setHeader' | 'writeHead'
 type Method = (...args: unknown[]) => unknown
@@ -48,6 +55,20 @@ describe('middleware in front that throws at', () => {
     }
     return { go, endpoint }
   }
+
+  it('any write is named by a warning, once in a process', async () => {
+    for (let i = 0; i < 2; i++) {
+      const { go, endpoint } = streaming()
+      const { url } = await serve(endpoint, {}, [throwingAt('write', (_args, count) => count > 1)])
+      const response = await post(url, callTool(1, 'any'), THROWING)
+      go.open()
+      await response.ended
+    }
+    const detail = expect.stringMatching(/^Error: thrown in front\n/)
+    expect(warn.mock.calls).toEqual([
+      [expect.stringContaining('in front'), { code: 'MCP_STREAMS_FRONT_THREW', detail }]
+    ])
+  })
 
   it.each(cases)('%s of a call: its client is cut off, and comes back', async (_what, inFront) => {
     const { go, endpoint } = streaming()
