@@ -46,7 +46,7 @@ export function memberTexts(text: string): ReadonlyMap<string, string> {
 
 /** None where the text is another value than an object. */
 function membersIn(text: string): readonly Part[] {
-  return text.trimStart().startsWith('{') ? partsOf(text) : []
+  return /^\s*{/.test(text) ? partsOf(text) : []
 }
 
 /**
