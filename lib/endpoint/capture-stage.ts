@@ -217,13 +217,11 @@ export abstract class CaptureStage extends Stage implements ResponseView {
     const take = (bytes: Buffer): boolean => !isOver && this.capture?.write(bytes) === true
     const hasRoom = withBytes(chunk, encoding, take)
     if (isOver) {
-      if (callback !== undefined)
-        process.nextTick(callback, tooLate('write', this.phase === 'ended'))
+      if (callback !== undefined) process.nextTick(callback, tooLate('write', this.phase))
       return false
     }
     if (!hasRoom && this.isCaptured) maskResponse(this.res)
-    // The write may have shown that the response is not ours to take: then the bytes have gone out
-    // already.
+    // The write may have shown that the response is not ours: then its bytes are out already.
     if (callback !== undefined) process.nextTick(callback, null)
     return hasRoom
   }
@@ -231,7 +229,7 @@ export abstract class CaptureStage extends Stage implements ResponseView {
   #end(args: readonly unknown[]): ServerResponse {
     const callback = callbackIn(args)
     if (this.isEnded) {
-      const error = tooLate(hasChunk(args) ? 'write' : 'end', this.phase === 'ended')
+      const error = tooLate(hasChunk(args) ? 'write' : 'end', this.phase)
       if (callback !== undefined) process.nextTick(callback, error)
       return this.res
     }

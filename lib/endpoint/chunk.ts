@@ -1,4 +1,5 @@
 // The arguments of `write` and `end`: their bytes, their callback, and Node's errors about them.
+import type { CapturePhase } from './capture-phase.js'
 
 /** Short strings are encoded here: new memory for each costs more than a copy of what is kept. */
 const scratch = Buffer.allocUnsafeSlow(64 * 1024)
@@ -59,10 +60,10 @@ export function swallow(args: readonly unknown[]): true {
 
 /**
  * The error for a call of `write`, or of `end` without a chunk, after the response has been ended
- * (`isEnded`) or destroyed.
+ * or destroyed.
  */
-export function tooLate(method: 'write' | 'end', isEnded: boolean): Error {
-  if (!isEnded)
+export function tooLate(method: 'write' | 'end', phase: CapturePhase): Error {
+  if (phase !== 'ended')
     return streamError('ERR_STREAM_DESTROYED', `Cannot call ${method} after a stream was destroyed`)
   return method === 'write'
     ? streamError('ERR_STREAM_WRITE_AFTER_END', 'write after end')
