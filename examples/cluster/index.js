@@ -22,10 +22,11 @@ import { readOptions } from './options.js'
 import { startRedis } from './redis.js'
 
 const CUTS = 10
-/** The second call is at work, and far from its end, when its instance is killed. */
-const SECOND_AT = 4
+/** Steps of the first call. */
 const DRAINED_AT = 5
-const KILLED_AT = 14
+const SECOND_AT = 11
+/** Step of the second call: it is at work, and far from its end. */
+const KILLED_AT = 1
 /** Within which who waits for an instance that was killed is told: the lease and a look. */
 const TOLD_WITHIN = 12_000
 
@@ -77,22 +78,23 @@ async function story(front, instances) {
   let killedAt
   let lost
   const seen = []
+  const kill = step => {
+    if (step !== KILLED_AT) return
+    tell(`✝  ${killed.name} is killed, and its call with it`)
+    killedAt = Date.now()
+    void killed.end('SIGKILL')
+  }
   const result = await first.count(step => {
     seen.push(step)
-    if (step === SECOND_AT)
-      lost = second.count().then(
-        () => undefined,
-        error => ({ error, after: Date.now() - killedAt })
-      )
     if (step === DRAINED_AT) {
       tell(`↓  ${drained.name} is told to leave: its call runs on, the others relay it`)
       exited = drained.end('SIGTERM')
     }
-    if (step === KILLED_AT) {
-      tell(`✝  ${killed.name} is killed, and its call with it`)
-      killedAt = Date.now()
-      void killed.end('SIGKILL')
-    }
+    if (step === SECOND_AT)
+      lost = second.count(kill).then(
+        () => undefined,
+        error => ({ error, after: Date.now() - killedAt })
+      )
     if (step % 2 === 0 && cuts < CUTS && front.cut() > 0)
       tell(`✂  at step ${step} (cut ${++cuts} of ${CUTS})`)
   })
