@@ -94,6 +94,11 @@ export function objectIn(value: unknown): Record<string, unknown> {
   return isObject(value) ? value : {}
 }
 
+/** Whether an id is one of some requests': endpoints may answer a number with its digits. */
+export function includesId(ids: readonly RequestId[], id: RequestId | null | undefined): boolean {
+  return ids.some(own => String(own) === String(id))
+}
+
 /** The `params` of a message, or an empty object. */
 export function paramsOf(message: Message): Record<string, unknown> {
   return objectIn(message.params)

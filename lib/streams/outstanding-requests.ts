@@ -2,6 +2,7 @@
 // it asks its client.
 import { InputWait, type InputWaitHost } from './input-wait.js'
 import {
+  includesId,
   isObject,
   isRequest,
   isResponse,
@@ -97,7 +98,7 @@ export class OutstandingRequests {
       const first = this.#owed.indexOf(message.id)
       if (first >= 0)
         this.#owed = this.#owed.length === 1 ? NO_IDS : this.#owed.filter((_id, i) => i !== first)
-      else if (!this.#requestIds.some(id => String(id) === String(message.id))) this.foreign++
+      else if (!includesId(this.#requestIds, message.id)) this.foreign++
       if ('error' in message || (isObject(message.result) && message.result['isError'] === true))
         this.lastError = sequence
       this.onResponse?.(message)

@@ -1,7 +1,7 @@
 // Reads the stream of a call that has become a task to its end, in place of the client.
 import { now } from '../../protocol/clock.js'
 import type { StreamFault } from '../../protocol/errors.js'
-import { isResponse, type Message } from '../../protocol/json-rpc.js'
+import { includesId, isResponse, type Message } from '../../protocol/json-rpc.js'
 import { type WrittenMessage, writtenMessages } from '../../protocol/json-splice.js'
 import { dataOf, newFields, readBlocks } from '../../protocol/sse-fields.js'
 import { SoleReader } from '../../readers/sole-reader.js'
@@ -78,14 +78,9 @@ export class TaskReader extends SoleReader {
       if (this.#hasResponse) return
       if (!isResponse(message)) {
         if (typeof message.method === 'string') this.#listener.heard(message, text)
-      } else if (this.#isOwn(message)) this.#answered(written)
+      } else if (includesId(this.#stream.requestIds, message.id)) this.#answered(written)
       else this.#foreign ??= written
     }
-  }
-
-  /** Some endpoints answer a number with its digits. */
-  #isOwn({ id }: Message): boolean {
-    return this.#stream.requestIds.some(own => String(own) === String(id))
   }
 
   #answered({ message, text }: WrittenMessage): void {
