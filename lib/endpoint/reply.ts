@@ -34,12 +34,13 @@ function ignore(): void {
 }
 
 /** Writes where nothing catches what middleware in front of us may throw when the head is sent. */
-export function guarded(res: ServerResponse, write: () => unknown): void {
+export function guarded<T>(res: ServerResponse, write: () => T): T | undefined {
   try {
-    write()
+    return write()
   } catch (error) {
     warnOfThrow(error)
     res.destroy()
+    return undefined
   }
 }
 

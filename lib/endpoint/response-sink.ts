@@ -13,7 +13,6 @@ import {
 } from './node-internals.js'
 import { guarded, isWritable } from './reply.js'
 import { closeWhenIdle, whenClosed } from './socket-closed.js'
-import { warnOfThrow } from './warnings.js'
 
 /** A response of ours as a sink; `beforeEnd` may write the last of it. */
 export function responseSink(
@@ -35,18 +34,14 @@ export function responseSink(
     cork: () => cork(req),
     uncork: () => uncork(req),
     write(bytes, onWritten) {
-      try {
-        const hasRoom = isReusable
+      const hasRoom = guarded(res, () => {
+        const room = isReusable
           ? writeChunk(res, onWritten === undefined ? [bytes] : [bytes, onWritten])
           : res.write(bytes)
         ;(res as { flush?: () => void }).flush?.()
-        return hasRoom
-      } catch (error) {
-        // Middleware in front of us has thrown, and whoever made it write could not catch that.
-        warnOfThrow(error)
-        res.destroy()
-        return false
-      }
+        return room
+      })
+      return hasRoom === true
     },
     get isOver() {
       return !isWritable(res) || isBroken(req)
