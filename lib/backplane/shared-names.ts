@@ -28,8 +28,8 @@ const RENEWED_EVERY = 60 * 60 * 1000
 interface Entry {
   /** Milliseconds for which the key lasts each time that it is written. */
   readonly time: number
-  /** The value of the key. It is kept, as sealing takes longer than all else of a write. */
-  readonly value: Uint8Array
+  /** The value of the key, once it was written: sealing takes longer than all else of a write. */
+  value?: Uint8Array | undefined
 }
 
 export class SharedNames {
@@ -62,8 +62,7 @@ export class SharedNames {
   /** Notes that this instance has it, for `time` milliseconds; a session until it is deleted. */
   add(kind: NameClass, name: string, owner: string, time: number): void {
     const key = this.#keyOf(kind, name)
-    const value = this.#own.peek(key)?.value ?? this.#valueOf(key)
-    this.#keep(key, owner, { time, value })
+    this.#keep(key, owner, { time, value: this.#own.peek(key)?.value })
     this.#absent.delete(key)
     void this.#write(key)
   }
@@ -84,8 +83,7 @@ export class SharedNames {
 
   /** Notes that this instance has a name that it has claimed, for `time` milliseconds. */
   hold(kind: NameClass, name: string, owner: string, time: number): void {
-    const key = this.#keyOf(kind, name)
-    this.#keep(key, owner, { time, value: this.#valueOf(key) })
+    this.#keep(this.#keyOf(kind, name), owner, { time })
   }
 
   /** If this instance has it, it is kept for `time` milliseconds from now on. */
@@ -166,7 +164,8 @@ export class SharedNames {
     const entry = this.#own.peek(key)
     if (entry === undefined) return
     try {
-      await this.#backplane.command(['SET', key, entry.value, 'PX', entry.time])
+      const value = (entry.value ??= this.#valueOf(key))
+      await this.#backplane.command(['SET', key, value, 'PX', entry.time])
     } catch {
       this.#again.push(key)
       this.#isRefused = true
