@@ -209,7 +209,8 @@ export class RelayedResponse implements ExchangeUser {
     if (this.#hasHead) return this.#res.flushHeaders()
     const { link, keepAlive } = this.#options.relay
     const { lease } = link.backplane
-    const [res, { isKnown }] = [this.#res, this.#exchange]
+    const { isKnown } = this.#exchange
+    const res = this.#res
     const left = this.#waitsSince + lease * PATIENCE - now()
     if (this.#req.method === 'GET' && acceptsEvents(this.#req)) {
       if (!link.isUp) this.#waitsSince = now()
