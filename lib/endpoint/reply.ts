@@ -45,6 +45,19 @@ export function guarded<T>(res: ServerResponse, write: () => T): T | undefined {
 }
 
 /**
+ * The same for bytes; `compression` in front holds them back until `flush`. `false`: there is no
+ * room for more.
+ */
+export function writeGuarded(res: ServerResponse, write: () => boolean): boolean {
+  const hasRoom = guarded(res, () => {
+    const room = write()
+    ;(res as { flush?: () => void }).flush?.()
+    return room
+  })
+  return hasRoom === true
+}
+
+/**
  * Breaks off what has been begun, so that nobody takes it for the whole. Where neither a length nor
  * chunks say how much there is, as over HTTP/1.0, which proxies such as nginx speak to the servers
  * behind them, an end of the connection is the end of the body: there it is reset.

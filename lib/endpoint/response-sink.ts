@@ -11,7 +11,7 @@ import {
   pendingBytes,
   writeChunk
 } from './node-internals.js'
-import { guarded, isWritable } from './reply.js'
+import { guarded, isWritable, writeGuarded } from './reply.js'
 import { closeWhenIdle, whenClosed } from './socket-closed.js'
 
 /** A response of ours as a sink; `beforeEnd` may write the last of it. */
@@ -33,16 +33,12 @@ export function responseSink(
     },
     cork: () => cork(req),
     uncork: () => uncork(req),
-    write(bytes, onWritten) {
-      const hasRoom = guarded(res, () => {
-        const room = isReusable
+    write: (bytes, onWritten) =>
+      writeGuarded(res, () =>
+        isReusable
           ? writeChunk(res, onWritten === undefined ? [bytes] : [bytes, onWritten])
           : res.write(bytes)
-        ;(res as { flush?: () => void }).flush?.()
-        return room
-      })
-      return hasRoom === true
-    },
+      ),
     get isOver() {
       return !isWritable(res) || isBroken(req)
     },

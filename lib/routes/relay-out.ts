@@ -6,7 +6,15 @@ import { now } from '../protocol/clock.js'
 import type { StreamFault } from '../protocol/errors.js'
 import type { RequestId } from '../protocol/json-rpc.js'
 import { KEEP_ALIVE_COMMENT } from '../protocol/sse-writer.js'
-import { breakOff, canAnswer, claim, isWritable, refuse } from '../endpoint/reply.js'
+import {
+  breakOff,
+  canAnswer,
+  claim,
+  guarded,
+  isWritable,
+  refuse,
+  writeGuarded
+} from '../endpoint/reply.js'
 import { Timer } from '../streams/timer.js'
 import { PassedEvents } from './event-end.js'
 import {
@@ -69,7 +77,7 @@ export class RelayedResponse implements ExchangeUser {
   #isLeaving = false
   /** Since when the other instance could have shown that it has the request. */
   #waitsSince = now()
-  readonly #timer = new Timer(() => this.#silent())
+  readonly #timer = new Timer(() => guarded(this.#res, () => this.#silent()))
 
   constructor(req: MountedRequest, res: ServerResponse, options: RelayOptions) {
     this.#req = req
@@ -99,7 +107,7 @@ export class RelayedResponse implements ExchangeUser {
   leave(): void {
     this.#isLeaving = this.#req.method === 'GET'
     const hasBegun = this.#events?.hasPassed ?? this.#isWaiting
-    if (this.#isLeaving && hasBegun) this.#leaveAtEnd()
+    if (this.#isLeaving && hasBegun && this.#canGoOn) this.#comeAgain()
   }
 
   /** Ends it now: this instance leaves and can wait no longer. */
@@ -127,7 +135,7 @@ export class RelayedResponse implements ExchangeUser {
 
   readonly end = (): void => {
     this.#over()
-    this.#res.end()
+    guarded(this.#res, () => this.#res.end())
   }
 
   readonly broken = (why: 'reset' | 'gone'): void => {
@@ -155,13 +163,9 @@ export class RelayedResponse implements ExchangeUser {
     else tellBroken(this.#res, this.#options.requestIds)
   }
 
-  #leaveAtEnd(): void {
-    if (this.#canGoOn) this.#comeAgain()
-  }
-
   #comeAgain(): void {
     this.#stop()
-    this.#res.end()
+    guarded(this.#res, () => this.#res.end())
   }
 
   #begin(head: ResponseHead): void {
@@ -198,9 +202,8 @@ export class RelayedResponse implements ExchangeUser {
     const res = this.#res
     if (!isWritable(res)) return true
     this.#events?.passed(bytes)
-    const hasRoom = res.write(bytes)
-    ;(res as { flush?: () => void }).flush?.()
-    if (this.#isLeaving) this.#leaveAtEnd()
+    const hasRoom = writeGuarded(res, () => res.write(bytes))
+    if (this.#isLeaving && this.#canGoOn) this.#comeAgain()
     return hasRoom
   }
 

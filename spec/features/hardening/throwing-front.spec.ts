@@ -4,6 +4,7 @@
 import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals'
 import type { RequestHandler } from 'express'
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import { Hub } from '../../helpers/backplane/memory.js'
 import { gate } from '../../helpers/gate.js'
 import { closeAll } from '../../helpers/listen.js'
 import { callTool, get, post, result } from '../../helpers/mcp.js'
@@ -95,6 +96,23 @@ describe('middleware in front that throws at', () => {
     const again = await get(streamUrl(response, url), HEADERS)
     expect(await again.ended).toBe('end')
     expect(again.messages()).toEqual([note(1), note(1), result(1, {})])
+  })
+
+  it.each(cases)('%s of a call that another instance runs: the same', async (_what, inFront) => {
+    const { go, endpoint } = streaming()
+    const hub = new Hub()
+    const [home, away] = [hub.join(), hub.join()]
+    const { url } = await serve(endpoint, { backplane: home })
+    const other = await serve(endpoint, { backplane: away }, [inFront])
+    const response = await post(url, callTool(1, 'any'), HEADERS)
+    const resumed = await get(streamUrl(response, other.url), THROWING)
+    await resumed.nextMessage()
+    go.open()
+    expect(await resumed.ended).not.toBe('end')
+    const again = await get(streamUrl(response, url), HEADERS)
+    expect(await again.ended).toBe('end')
+    expect(again.messages()).toEqual([note(1), note(1), result(1, {})])
+    expect(other.streams.stats().backplane).toMatchObject({ forwarded: 0 })
   })
 
   it.each<[Name, (args: unknown[]) => boolean]>([
