@@ -31,7 +31,6 @@ class UnbrokenBody {
   readonly #connections: BodyConnections
   /** Aborts when the body is over: the caller gets nothing more. */
   readonly #over = new AbortController()
-  #isOver = false
   #reader: Reader | undefined
   /** Stops listening to the caller's signal. */
   #release: (() => void) | undefined
@@ -70,6 +69,10 @@ class UnbrokenBody {
 
   cancel(): void {
     this.#end(true)
+  }
+
+  get #isOver(): boolean {
+    return this.#over.signal.aborted
   }
 
   /**
@@ -134,7 +137,6 @@ class UnbrokenBody {
   #end(isUnwanted: boolean): void {
     if (this.#isOver) return
     const call = this.#call
-    this.#isOver = true
     this.#over.abort('over')
     call.onAnswer?.()
     call.stopWaiting?.()
