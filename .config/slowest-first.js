@@ -32,7 +32,7 @@ const COMPUTING = {
   'e2e/examples/': 10,
   'features/mounting/any-endpoint': 10,
   'e2e/readme/reference': 10,
-  'unit/endpoint/request-body': 10
+  'features/endpoint/request-body': 10
 }
 const WAITING = {
   'e2e/proxies/nginx': 45,

@@ -18,7 +18,7 @@ import {
   RESULT,
   serveCase,
   SSE_TYPE
-} from '../../unit/endpoint/capture-case.js'
+} from '../endpoint/setup.js'
 
 afterEach(closeAll)
 

@@ -9,7 +9,7 @@ import { Awaitable, gate } from '../../helpers/gate.js'
 import { closeAll, listen } from '../../helpers/listen.js'
 import { callTool, cancelled, get, headersFor, post, result } from '../../helpers/mcp.js'
 import { serve } from '../../helpers/serve.js'
-import { errorFor } from '../../unit/endpoint/capture-case.js'
+import { errorFor } from '../endpoint/setup.js'
 import { createStreams } from '../mounting/frameworks.js'
 
 afterEach(closeAll)

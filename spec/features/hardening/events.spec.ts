@@ -5,7 +5,7 @@ import { afterEach, expect, it } from '@jest/globals'
 import { setImmediate as turn } from 'node:timers/promises'
 import { gate } from '../../helpers/gate.js'
 import { closeAll } from '../../helpers/listen.js'
-import { dispatched, RESULT, serveCase, SSE_TYPE } from '../../unit/endpoint/capture-case.js'
+import { dispatched, RESULT, serveCase, SSE_TYPE } from '../endpoint/setup.js'
 
 afterEach(closeAll)
 

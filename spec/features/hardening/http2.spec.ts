@@ -13,7 +13,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { closeAll, closeLater } from '../../helpers/listen.js'
 import { callTool } from '../../helpers/mcp.js'
-import { HEADERS, RESULT, SSE } from '../../unit/endpoint/capture-case.js'
+import { HEADERS, RESULT, SSE } from '../endpoint/setup.js'
 import { createStreams } from '../mounting/frameworks.js'
 
 afterEach(closeAll)

@@ -6,7 +6,7 @@ import { gate } from '../../helpers/gate.js'
 import { happenings } from '../../helpers/happenings.js'
 import { closeAll } from '../../helpers/listen.js'
 import { NoResponseError } from '../../helpers/open-stream.js'
-import { NODE, NOTE, serveCase, SSE_TYPE } from '../../unit/endpoint/capture-case.js'
+import { NODE, NOTE, serveCase, SSE_TYPE } from '../endpoint/setup.js'
 import type { Middleware } from '../mounting/frameworks.js'
 
 afterEach(closeAll)

@@ -14,7 +14,7 @@ import { Awaitable, gate } from '../../helpers/gate.js'
 import { closeAll, listen } from '../../helpers/listen.js'
 import { callTool, get, headersFor, post, result } from '../../helpers/mcp.js'
 import { serve, streamId, streamUrl } from '../../helpers/serve.js'
-import { HEADERS } from '../../unit/endpoint/capture-case.js'
+import { HEADERS } from '../endpoint/setup.js'
 import { createStreams } from '../mounting/frameworks.js'
 import { open, requestText } from './wire.js'
 

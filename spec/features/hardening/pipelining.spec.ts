@@ -9,7 +9,7 @@ import { until } from '../../helpers/happenings.js'
 import { closeAll } from '../../helpers/listen.js'
 import { callTool, headersFor, post } from '../../helpers/mcp.js'
 import { serve, streamUrl } from '../../helpers/serve.js'
-import { HEADERS, RESULT, serveCase, SSE_TYPE } from '../../unit/endpoint/capture-case.js'
+import { HEADERS, RESULT, serveCase, SSE_TYPE } from '../endpoint/setup.js'
 import { open, requestText } from './wire.js'
 
 afterEach(closeAll)

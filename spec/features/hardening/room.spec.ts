@@ -21,14 +21,7 @@ import { until } from '../../helpers/happenings.js'
 import { closeAll } from '../../helpers/listen.js'
 import { result } from '../../helpers/mcp.js'
 import { serve } from '../../helpers/serve.js'
-import {
-  blockOf,
-  note,
-  NOTE,
-  RESULT,
-  serveCase,
-  SSE_TYPE
-} from '../../unit/endpoint/capture-case.js'
+import { blockOf, note, NOTE, RESULT, serveCase, SSE_TYPE } from '../endpoint/setup.js'
 import { call, gist, leave, note as noteOf, stopTheClock, upTo } from '../limits/setup.js'
 
 afterEach(async () => {

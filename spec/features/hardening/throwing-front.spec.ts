@@ -9,7 +9,7 @@ import { gate } from '../../helpers/gate.js'
 import { closeAll } from '../../helpers/listen.js'
 import { callTool, get, post, result } from '../../helpers/mcp.js'
 import { serve, streamUrl } from '../../helpers/serve.js'
-import { HEADERS, note, NOTE, RESULT, SSE_TYPE } from '../../unit/endpoint/capture-case.js'
+import { HEADERS, note, NOTE, RESULT, SSE_TYPE } from '../endpoint/setup.js'
 
 let warn: jest.SpiedFunction<typeof process.emitWarning>
 beforeEach(() => {

@@ -15,7 +15,7 @@ import {
   type Mount,
   MOUNTS,
   type Next
-} from '../../features/mounting/frameworks.js'
+} from '../mounting/frameworks.js'
 
 export const SSE = 'text/event-stream'
 export const SSE_TYPE = { 'Content-Type': SSE }

@@ -11,7 +11,7 @@ import { gate } from '../../helpers/gate.js'
 import { closeAll } from '../../helpers/listen.js'
 import { eventId, result } from '../../helpers/mcp.js'
 import { streamId } from '../../helpers/serve.js'
-import { exchange, requestHead } from '../../features/mounting/on-the-wire.js'
+import { exchange, requestHead } from '../mounting/on-the-wire.js'
 import {
   type Behave,
   blockOf,
@@ -23,7 +23,7 @@ import {
   RESULT,
   serveCase,
   SSE_TYPE
-} from './capture-case.js'
+} from './setup.js'
 
 afterEach(closeAll)
 

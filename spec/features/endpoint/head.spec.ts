@@ -9,18 +9,8 @@ import { closeAll, listen } from '../../helpers/listen.js'
 import { callTool, get, headersFor, notification, post, result } from '../../helpers/mcp.js'
 import type { OpenStream } from '../../helpers/open-stream.js'
 import { streamUrl } from '../../helpers/serve.js'
-import {
-  createStreams,
-  FRAMEWORKS,
-  type Middleware,
-  type Mount
-} from '../../features/mounting/frameworks.js'
-import {
-  exchange,
-  expectSameBytes,
-  requestHead,
-  requestOf
-} from '../../features/mounting/on-the-wire.js'
+import { createStreams, FRAMEWORKS, type Middleware, type Mount } from '../mounting/frameworks.js'
+import { exchange, expectSameBytes, requestHead, requestOf } from '../mounting/on-the-wire.js'
 
 afterEach(closeAll)
 

@@ -9,7 +9,7 @@ import { closeAll } from '../../helpers/listen.js'
 import { headersFor } from '../../helpers/mcp.js'
 import { openStream } from '../../helpers/open-stream.js'
 import { serve, streamUrl } from '../../helpers/serve.js'
-import { ANNOUNCED, askingEndpoint, QUICK } from '../../features/hand-off/asking.js'
+import { ANNOUNCED, askingEndpoint, QUICK } from '../hand-off/asking.js'
 
 afterEach(closeAll)
 

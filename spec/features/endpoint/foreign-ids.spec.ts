@@ -19,8 +19,8 @@ import {
 } from '../../helpers/mcp.js'
 import type { Json } from '../../helpers/open-stream.js'
 import { streamId, streamUrl } from '../../helpers/serve.js'
-import { createStreams, type Middleware, MOUNTS } from '../../features/mounting/frameworks.js'
-import { expectSameBytes, requestOf } from '../../features/mounting/on-the-wire.js'
+import { createStreams, type Middleware, MOUNTS } from '../mounting/frameworks.js'
+import { expectSameBytes, requestOf } from '../mounting/on-the-wire.js'
 
 const SSE_TYPE = { 'Content-Type': 'text/event-stream' }
 const HEADERS = headersFor({ version: '2025-11-25' })

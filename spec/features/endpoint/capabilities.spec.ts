@@ -1,41 +1,39 @@
-// Capabilities are added to one result; whatever else a response is made of, and however it is
-// written, passes byte for byte.
+// What we can do is added to the capabilities in the endpoint's answer to `initialize`, however that
+// is written in JSON; every other answer passes byte for byte.
 
 import { afterEach, describe, expect, it } from '@jest/globals'
 import express from 'express'
 import type { ServerResponse } from 'node:http'
 import { gzipSync } from 'node:zlib'
-import { withCapabilities } from '../../../lib/endpoint/capabilities.js'
 import { until } from '../../helpers/happenings.js'
 import { closeAll, listen } from '../../helpers/listen.js'
-import { post } from '../../helpers/mcp.js'
+import { initialize, post } from '../../helpers/mcp.js'
 import type { OpenStream } from '../../helpers/open-stream.js'
+import { createStreams, type Middleware } from '../mounting/frameworks.js'
 
 afterEach(closeAll)
 
-const ADDED = { experimental: { streams: {} }, other: { deep: { er: 1 } } }
+const ADDED = { experimental: { streams: {} } }
 const RESULT = {
   protocolVersion: '2025-11-25',
   capabilities: { tools: {} },
   serverInfo: { name: 'ü€😀' }
 }
-const ANSWER = { jsonrpc: '2.0', id: 1, result: RESULT }
+const ANSWER = { jsonrpc: '2.0', id: 'initialize', result: RESULT }
 const REWRITTEN = { ...ANSWER, result: { ...RESULT, capabilities: { tools: {}, ...ADDED } } }
 
 type Write = (res: ServerResponse) => unknown
 
+const begin = async (write: Write, streams: Middleware[]): Promise<OpenStream> => {
+  const { url } = await listen(express().use(...(streams as []), (_req, res) => void write(res)))
+  return post(url, initialize('2025-11-25', ADDED))
+}
+
 /** The same response without our doing, and with it. */
-async function both(write: Write, more = ADDED): Promise<[bare: OpenStream, ours: OpenStream]> {
-  const respond = async (isOurs: boolean): Promise<OpenStream> => {
-    const app = express().use((_req, res) => {
-      if (isOurs) withCapabilities(res, more)
-      return write(res)
-    })
-    const response = await post((await listen(app)).url, {})
-    await response.ended
-    return response
-  }
-  return [await respond(false), await respond(true)]
+async function both(write: Write): Promise<[bare: OpenStream, ours: OpenStream]> {
+  const [bare, ours] = await Promise.all([begin(write, []), begin(write, [createStreams()])])
+  await Promise.all([bare.ended, ours.ended])
+  return [bare, ours]
 }
 
 const headOf = ({ rawHeaders }: OpenStream): string[] => {
@@ -43,7 +41,7 @@ const headOf = ({ rawHeaders }: OpenStream): string[] => {
   return rawHeaders.filter((text, i) => !volatile.test(i % 2 === 0 ? text : rawHeaders[i - 1]!))
 }
 
-describe('a JSON answer', () => {
+describe('a JSON answer to initialize', () => {
   const body = JSON.stringify(ANSWER)
   const length = Buffer.byteLength(body)
   const type = { 'Content-Type': 'application/json' }
@@ -152,81 +150,12 @@ describe('a JSON answer', () => {
   })
 
   it('that is too much is not held until it ends', async () => {
-    const app = express().use((_req, res) => {
-      withCapabilities(res, ADDED)
+    const write: Write = res => {
       res.writeHead(200, type)
       for (let i = 0; i < 20; i++) res.write(' '.repeat(100_000))
-    })
-    const response = await post((await listen(app)).url, {})
-    await until(() => response.bytes.length === 2_000_000)
-  })
-
-  it('is destroyed by its endpoint as ever', async () => {
-    const app = express().use((_req, res) => {
-      withCapabilities(res, ADDED)
-      res.writeHead(200, type)
-      res.write('{')
-      res.destroy()
-    })
-    const { url } = await listen(app)
-    await expect(post(url, {})).rejects.toThrow('no complete response head')
-  })
-
-  it('gets the capabilities of two rooms', async () => {
-    const app = express().use((_req, res) => {
-      withCapabilities(res, { experimental: { streams: {} } })
-      withCapabilities(res, { experimental: { more: {} } })
-      res.json(ANSWER)
-    })
-    const response = await post((await listen(app)).url, {})
-    expect((await response.json()).result.capabilities).toEqual({
-      tools: {},
-      experimental: { streams: {}, more: {} }
-    })
-    expect(response.headers['content-length']).toBe(String(response.bytes.length))
-  })
-})
-
-describe.each([
-  ['LF', '\n'],
-  ['CRLF', '\r\n'],
-  ['CR', '\r']
-])('an event stream with %s', (_name, eol) => {
-  const before = `: hello${eol}${eol}retry: 5${eol}${eol}event: prime${eol}data: {}${eol}${eol}data: ü${eol}${eol}`
-  const event = `event: message${eol}id: 9${eol}data: ${JSON.stringify(ANSWER)}${eol}${eol}`
-  const after = `data: ${JSON.stringify(ANSWER)}${eol}${eol}: and so on${eol}`
-  const all = Buffer.from(before + event + after)
-
-  it.each(['in one write', 'byte by byte', 'in the end'])(
-    'has them in its one result, written %s',
-    async how => {
-      const [bare, ours] = await both(res => {
-        res.writeHead(200, { 'Content-Type': 'text/event-stream' })
-        if (how === 'in one write') res.write(all)
-        else if (how === 'byte by byte') for (const byte of all) res.write(Buffer.of(byte))
-        res.end(...((how === 'in the end' ? [all] : []) as []))
-      })
-      expect(bare.bytes.equals(all)).toBe(true)
-      const rewritten = `event: message\nid: 9\ndata: ${JSON.stringify(REWRITTEN)}\n\n`
-      expect(ours.text).toBe(before + rewritten + after)
-      expect(ours.rawHeaders.filter(text => !/GMT/.test(text))).toEqual(
-        bare.rawHeaders.filter(text => !/GMT/.test(text))
-      )
     }
-  )
-
-  it('passes each event on as soon as it is whole', async () => {
-    let write!: (text: string) => void
-    const app = express().use((_req, res) => {
-      withCapabilities(res, ADDED)
-      res.writeHead(200, { 'Content-Type': 'text/event-stream' })
-      res.flushHeaders()
-      write = text => res.write(text)
-    })
-    const response = await post((await listen(app)).url, {})
-    write(`data: 1${eol}${eol}data:`)
-    await until(() => response.text === `data: 1${eol}${eol}`)
-    write(` 2${eol}${eol}`)
-    await until(() => response.text === `data: 1${eol}${eol}data: 2${eol}${eol}`)
+    const response = await begin(write, [createStreams()])
+    await until(() => response.bytes.length === 2_000_000)
+    response.destroy()
   })
 })

@@ -22,8 +22,8 @@ import {
 } from '../../helpers/mcp.js'
 import type { OpenStream } from '../../helpers/open-stream.js'
 import { streamUrl } from '../../helpers/serve.js'
-import { createStreams, type Middleware, MOUNTS } from '../../features/mounting/frameworks.js'
-import { expectSameBytes, requestOf } from '../../features/mounting/on-the-wire.js'
+import { createStreams, type Middleware, MOUNTS } from '../mounting/frameworks.js'
+import { expectSameBytes, requestOf } from '../mounting/on-the-wire.js'
 import {
   type Behave,
   blockOf,
@@ -36,7 +36,7 @@ import {
   serveCase,
   SSE,
   SSE_TYPE
-} from './capture-case.js'
+} from './setup.js'
 
 afterEach(closeAll)
 
@@ -515,6 +515,35 @@ describe('a socket that is destroyed by somebody else than the endpoint', () => 
       await expectToGoOn(response)
     }
   )
+})
+
+it('the request of a call whose client has gone still tells who that was', async () => {
+  const go = gate()
+  const told: unknown[] = []
+  const served = await serveCase(async (res, req) => {
+    const tell = () => {
+      const { remoteAddress, remotePort, note } = req.socket as Socket & {
+        note?: string
+      }
+      told.push({ remoteAddress, remotePort, note })
+    }
+    Object.assign(req.socket, { note: 'of the application' })
+    tell()
+    res.writeHead(200, SSE_TYPE).write(NOTE)
+    await go.opened
+    tell()
+    res.end(RESULT)
+  })
+  const response = await served.call()
+  await response.nextMessage()
+  response.destroy()
+  await served.connections(1)
+  await turn()
+  go.open()
+  const second = await get(streamUrl(response, served.url), HEADERS)
+  await endsSoon(second)
+  expect(told[0]).toMatchObject({ remoteAddress: '127.0.0.1', note: 'of the application' })
+  expect(told[1]).toEqual(told[0])
 })
 
 describe('a socket that serves one request after the other', () => {

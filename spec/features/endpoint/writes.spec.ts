@@ -20,7 +20,7 @@ import {
   RESULT,
   serveCase,
   SSE_TYPE
-} from './capture-case.js'
+} from './setup.js'
 
 afterEach(closeAll)
 

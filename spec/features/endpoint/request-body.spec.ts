@@ -22,14 +22,14 @@ import {
   type Middleware,
   type Mount,
   MOUNTS
-} from '../../features/mounting/frameworks.js'
+} from '../mounting/frameworks.js'
 import {
   exchange,
   expectSameBytes,
   requestHead,
   requestOf,
   type Send
-} from '../../features/mounting/on-the-wire.js'
+} from '../mounting/on-the-wire.js'
 import {
   blockOf,
   errorFor,
@@ -40,7 +40,7 @@ import {
   RESULT,
   serveCase,
   SSE_TYPE
-} from './capture-case.js'
+} from './setup.js'
 
 afterEach(closeAll)
 
