@@ -5,7 +5,6 @@ import type { StreamFault } from '../protocol/errors.js'
 import { isRequest, type Message } from '../protocol/json-rpc.js'
 import { encodeJson } from '../protocol/sse-writer.js'
 import type { WrittenAnswer } from '../endpoint/endpoint-answer.js'
-import { appendBlock } from '../streams/append-block.js'
 import type { Stream } from '../streams/stream.js'
 import { answerAt, encodeAnswer, encodePart, messageAfter, partAt } from './call-events.js'
 import { faultAnswer } from './call-reply.js'
@@ -142,7 +141,7 @@ export class CallLog {
   #append(block: Uint8Array): boolean {
     const stream = this.#stream
     if (block.length > this.#maxBytes) return stream.fail('overflow')
-    appendBlock(stream, block)
+    stream.appendBlock(block)
     return !stream.isEnded
   }
 }

@@ -69,7 +69,7 @@ export class EndpointCapture implements Capture, Producer {
     this.#response.wire.cork()
     try {
       for (const block of this.#leading ?? [])
-        this.stream.readers.comment(transientLines(block, 0, block.length))
+        this.stream.comment(transientLines(block, 0, block.length))
       this.#leading = undefined
       connection.flush()
     } finally {
@@ -86,7 +86,7 @@ export class EndpointCapture implements Capture, Producer {
     this.#connection = connection
     connection.flush()
     // Some proxies hold a head back until the first byte of its body.
-    if (!connection.hasWritten) stream.readers.comment(KEEP_ALIVE_COMMENT)
+    if (!connection.hasWritten) stream.comment(KEEP_ALIVE_COMMENT)
   }
 
   /**
@@ -203,7 +203,7 @@ export class EndpointCapture implements Capture, Producer {
   #take(bytes: Uint8Array, from: number, to: number, fields: BlockFields): void {
     const { stream } = this
     if (fields.dataLines === 0) {
-      if (this.#hasConnected) return stream?.readers.comment(transientLines(bytes, from, to))
+      if (this.#hasConnected) return stream?.comment(transientLines(bytes, from, to))
       return this.#keepLeading(bytes, from, to)
     }
     this.#hasAppended = true

@@ -1,7 +1,6 @@
 // The client's side of a request that we answer ourselves, whatever its endpoint does meanwhile:
 // one answer, or an event stream that ends with it. Longer than most files: only with both in one
 // place can it be seen that the client is answered once.
-import { appendBlock } from '../streams/append-block.js'
 import type { OutgoingHttpHeader } from 'node:http'
 import { now } from '../protocol/clock.js'
 import { label } from '../protocol/event-id.js'
@@ -245,7 +244,7 @@ export class ClientReply implements Producer {
       return
     }
     this.#progress?.heard(block)
-    appendBlock(stream, block)
+    stream.appendBlock(block)
   }
 
   #drained(): void {

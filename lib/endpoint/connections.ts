@@ -6,7 +6,7 @@ import type { Stream } from '../streams/stream.js'
 import { WhenIdle } from '../streams/when-idle.js'
 import { Connection, type ConnectionHost, type ConnectionOptions } from '../readers/connection.js'
 import type { Sink } from '../readers/sink.js'
-import { StallWatch, type Waiting } from '../readers/stall-watch.js'
+import { StallWatch, type Stallable } from '../readers/stall-watch.js'
 
 export interface ConnectionsOptions extends ConnectionOptions {
   /** Silence in milliseconds after which a comment goes out; `null`: never. */
@@ -140,7 +140,7 @@ export class Connections implements ConnectionHost {
 }
 
 /** Counts what is left of an answer, and cuts it off if its client takes nothing. */
-class EndedAnswer implements Waiting {
+class EndedAnswer implements Stallable {
   readonly isClosed = true
   readonly #sink: Sink
   readonly #owner: string

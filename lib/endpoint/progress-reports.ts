@@ -110,7 +110,7 @@ export class ProgressReport {
     for (const progressToken of this.#tokens) {
       const params = { progressToken, progress, message }
       // Only for a client that is connected now: it is not kept, so it cannot be resumed.
-      stream.readers.comment(
+      stream.comment(
         encodeMessage(JSON.stringify({ jsonrpc: '2.0', method: 'notifications/progress', params }))
       )
     }

@@ -1,22 +1,16 @@
 // One client connection: a cursor that pulls from a stream's log. A slow or absent client only
-// lags; no queue is kept for it. Longer than most files, because all changes of its state are here.
-import { label } from '../protocol/event-id.js'
+// lags; no queue is kept for it.
+import { formatPrimerId, label } from '../protocol/event-id.js'
 import type { ClientProfile } from '../protocol/revisions.js'
-import { KEEP_ALIVE_COMMENT } from '../protocol/sse-writer.js'
+import { KEEP_ALIVE_COMMENT, primerText, retryFieldText } from '../protocol/sse-writer.js'
+import { type DueQueue, Waiting } from '../streams/due-queue.js'
 import type { Retained } from '../streams/retained.js'
 import type { Batch, SegmentReader } from '../streams/segment.js'
 import type { Stream } from '../streams/stream.js'
 import type { Reader } from '../streams/stream-types.js'
-import {
-  type ConnectionQueues,
-  ConnectionTimers,
-  type TimedConnection
-} from './connection-timers.js'
-import { firstBlock, lastBlock } from './first-block.js'
-import type { Sink } from './sink.js'
-import { SinkWriter } from './sink-writer.js'
-import { SocketRelease } from './socket-release.js'
-import type { Waiting } from './stall-watch.js'
+import { Timer } from '../streams/timer.js'
+import { type Sink, SinkWriter } from './sink.js'
+import type { Stallable } from './stall-watch.js'
 
 export interface ConnectionOptions {
   /** Reconnection time in the first block, in milliseconds; `null` sends none. */
@@ -48,7 +42,11 @@ type ConnectionState = 'idle' | 'scheduled' | 'blocked' | 'superseded' | 'leavin
 const MOST_COPIED = 1024
 
 /** What a connection needs of its keeper. */
-export interface ConnectionHost extends ConnectionQueues {
+export interface ConnectionHost {
+  /** Time the silence of all connections, for `keepAlive`; `undefined`: it is never broken. */
+  readonly silences: DueQueue | undefined
+  /** Time the age of all, for `disconnectAfter`; `undefined`: it has no limit. */
+  readonly ages: DueQueue | undefined
   /** It has closed, from either side. Called once for each connection. */
   closed(connection: Connection): void
   /** Its socket has not taken everything. */
@@ -57,7 +55,7 @@ export interface ConnectionHost extends ConnectionQueues {
   goesOn(connection: Connection): void
 }
 
-export class Connection implements Reader, SegmentReader, TimedConnection, Waiting {
+export class Connection implements Reader, SegmentReader, Stallable {
   readonly stream: Stream
   #state: ConnectionState = 'idle'
   /** Set by `disconnect`, and written at `drain` if the socket is full. */
@@ -67,8 +65,9 @@ export class Connection implements Reader, SegmentReader, TimedConnection, Waiti
   #isFirst = true
   /** It has been blocked before, and listens for `drain`. */
   #hasBlocked = false
-  /** Set after the first events, because most connections are closed by then. */
-  #timers: ConnectionTimers | undefined
+  #hasTimers = false
+  #silence: Waiting | undefined
+  #age: Waiting | undefined
   /** Set once the process is about to end. */
   #release: SocketRelease | undefined
   readonly #sink: Sink
@@ -249,7 +248,7 @@ export class Connection implements Reader, SegmentReader, TimedConnection, Waiti
     if (this.#sink.pending > 0) this.#cut()
   }
 
-  // Waiting
+  // Stallable
 
   get pending(): number {
     return this.#sink.pending
@@ -263,20 +262,6 @@ export class Connection implements Reader, SegmentReader, TimedConnection, Waiti
     this.#noteLoss()
     this.#options.debug('stream %s: connection cut, its client takes nothing', label(this.stream))
     this.#cut()
-  }
-
-  // TimedConnection
-
-  breakSilence(): boolean {
-    // The relay breaks the silence. It is timed again once something has been written.
-    if (this.#sink.isKeptAlive === true) return true
-    if (this.#state !== 'idle') return false
-    this.#write(KEEP_ALIVE_COMMENT)
-    return true
-  }
-
-  hasAged(): void {
-    this.disconnect()
   }
 
   // Writing
@@ -339,7 +324,7 @@ export class Connection implements Reader, SegmentReader, TimedConnection, Waiti
 
   #write(bytes: Uint8Array, retained?: Retained): void {
     if (this.#hasLost()) return retained?.release()
-    this.#timers?.written()
+    if (this.#silence !== undefined) this.#host.silences?.add(this.#silence)
     const hasRoom = this.#writer.write(bytes, retained)
     if (hasRoom || this.#state !== 'idle') return
     this.#state = 'blocked'
@@ -435,18 +420,106 @@ export class Connection implements Reader, SegmentReader, TimedConnection, Waiti
 
   // Its timers
 
+  /** Started after the first events, because most connections are closed by then. */
   #startTimers(): void {
-    if (this.#timers !== undefined) return
-    if (this.#state === 'idle' || this.#state === 'scheduled' || this.#state === 'blocked')
-      this.#timers = new ConnectionTimers(this, this.#host)
+    const { silences, ages } = this.#host
+    const isOpen =
+      this.#state === 'idle' || this.#state === 'scheduled' || this.#state === 'blocked'
+    if (!isOpen || this.#hasTimers) return
+    this.#hasTimers = true
+    if (ages !== undefined) ages.add((this.#age = new Waiting(() => this.disconnect())))
+    if (silences !== undefined) {
+      this.#silence = new Waiting(() => this.#breakSilence())
+      silences.add(this.#silence)
+    }
+  }
+
+  /** Nothing has been written for as long as allowed. */
+  #breakSilence(): void {
+    // Where the relay breaks the silence, it is timed again once something has been written.
+    if (this.#sink.isKeptAlive === true) return
+    if (this.#state === 'idle') this.#write(KEEP_ALIVE_COMMENT)
+    else if (this.#silence !== undefined) this.#host.silences?.add(this.#silence)
   }
 
   #stopTimers(): void {
-    this.#timers?.stop()
-    this.#timers = undefined
+    this.#silence?.stop()
+    this.#age?.stop()
+    this.#silence = this.#age = undefined
+    this.#hasTimers = false
   }
 }
 
 function flush(connection: Connection): void {
   connection.flush()
+}
+
+/**
+ * The first block; '' if there is none. `undefined`: none yet, because a reconnection time without
+ * an id must stand in front of an event.
+ */
+function firstBlock(
+  stream: Stream,
+  cursor: number,
+  { primer }: ClientProfile,
+  configured: number | null,
+  hasMore: boolean
+): string | undefined {
+  // A client would keep the `retry` of a handshake for all later streams, but nothing is negotiated
+  // yet; and an ephemeral stream cannot be resumed.
+  const retry = stream.isHandshake || stream.isEphemeral ? null : configured
+  if (primer !== 'none') return primerText(primer, primerId(stream, cursor, 0), retry)
+  if (retry === null) return ''
+  if (hasMore) return retryFieldText(retry)
+  return stream.isEnded ? '' : undefined
+}
+
+/** The last block of a client that is disconnected at will: an id to come back with. */
+function lastBlock(
+  stream: Stream,
+  cursor: number,
+  { primer }: ClientProfile,
+  retry: number
+): string {
+  return primer === 'none'
+    ? retryFieldText(retry)
+    : primerText(primer, primerId(stream, cursor, 1), retry)
+}
+
+/** Each connection has two such ids of its own: one for the first block, one for the last. */
+function primerId(stream: Stream, cursor: number, more: number): string {
+  return formatPrimerId(stream, cursor, stream.readers.count * 2 - 1 + more)
+}
+
+/** Closes a socket when the process is about to end: with its response, or at a deadline. */
+class SocketRelease {
+  #deadline: Timer | undefined
+  #onReleased: (() => void) | undefined
+
+  /** @param onReleased called when the socket has closed, or is left to other code. */
+  constructor(sink: Sink, onReleased: () => void) {
+    this.#onReleased = onReleased
+    sink.closeSocket(() => this.released())
+  }
+
+  /** Whether the socket is still waited for. */
+  get isPending(): boolean {
+    return this.#onReleased !== undefined
+  }
+
+  /** Sets the deadline, in milliseconds; `cut` destroys the response. */
+  within(patience: number, cut: () => void): void {
+    this.#deadline ??= new Timer(() => {
+      cut()
+      setImmediate(() => this.released())
+    })
+    this.#deadline.start(patience)
+  }
+
+  released(): void {
+    const onReleased = this.#onReleased
+    this.#onReleased = undefined
+    this.#deadline?.stop()
+    onReleased?.()
+  }
 }

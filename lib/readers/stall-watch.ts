@@ -3,7 +3,7 @@
 import { Sweep } from '../streams/sweep.js'
 
 /** A connection that waits for its socket. */
-export interface Waiting {
+export interface Stallable {
   /** Bytes that its socket has not taken yet. */
   readonly pending: number
   /** Everything has been written, and only the last byte has to leave. */
@@ -30,7 +30,7 @@ const SWEEPS = 4
  * so a clock that is changed gives a client neither more time nor less.
  */
 export class StallWatch {
-  readonly #waiting = new Map<Waiting, Progress>()
+  readonly #waiting = new Map<Stallable, Progress>()
   readonly #sweeps: number
   readonly #sweep: Sweep
 
@@ -44,13 +44,13 @@ export class StallWatch {
     })
   }
 
-  add(connection: Waiting): void {
+  add(connection: Stallable): void {
     if (this.#waiting.has(connection)) return
     this.#waiting.set(connection, { pending: connection.pending, sweeps: 0 })
     this.#sweep.begin()
   }
 
-  delete(connection: Waiting): void {
+  delete(connection: Stallable): void {
     if (this.#waiting.delete(connection) && this.#waiting.size === 0) this.#sweep.stop()
   }
 
@@ -59,7 +59,7 @@ export class StallWatch {
     this.#sweep.close()
   }
 
-  #look(connection: Waiting, progress: Progress): void {
+  #look(connection: Stallable, progress: Progress): void {
     const { pending, isClosed } = connection
     if (isClosed && pending === 0) {
       this.#waiting.delete(connection)

@@ -47,7 +47,7 @@ export async function takeAnswers(
 
   const from = cursor ?? Math.max(start, name.start)
   if (stream.log.hasEvicted(from)) return refuseAndCount(context, 410, 'events-evicted', { stream })
-  stream.readers.signOfLife()
+  stream.signOfLife()
   const refusal = await sendAnswers(context, stream, answers)
   if (refusal !== undefined) return answerRefusal(res, null, refusal)
   if (!canAnswer(res)) return

@@ -64,7 +64,7 @@ function nextFor(found: FoundStream, name: StreamName, lastEventId = ''): Next {
 function waitForAnswers(context: Context, stream: Stream, cursor: number): void {
   context.instance.debug('stream %s waits for its client: 204', label(stream))
   if (context.method !== 'HEAD') stream.inputWait?.acknowledged(cursor)
-  stream.readers.signOfLife()
+  stream.signOfLife()
   noContent(context.res)
 }
 

@@ -81,7 +81,7 @@ function refused(id: RequestId | undefined | null, error: ErrorObject): Asked {
 
 function pollAll({ instance, session, owner }: Context): object {
   const streams = instance.table.index.listFor(session, owner)
-  for (const stream of streams) stream.readers.signOfLife()
+  for (const stream of streams) stream.signOfLife()
   return { streams: streams.map(stream => pollResult(stream)) }
 }
 
@@ -111,7 +111,7 @@ async function ofOne(
   const cursor = requestCursor(found.value, request.cursor, lastEventId)
   if (cursor === 'invalid') return refused(id, INVALID_CURSOR)
   if (method === 'stream/poll') {
-    if (found.kind === 'local') found.value.readers.signOfLife()
+    if (found.kind === 'local') found.value.signOfLife()
     return { kind: 'result', id: request.id, result: pollResult(found.value, cursor) }
   }
   const from = startIn(found, cursor)

@@ -2,9 +2,9 @@
 // writes is too much.
 import type { EventLog } from './event-log.js'
 import { LARGEST_SEGMENT } from './segment.js'
-import type { StreamLimits } from './stream-types.js'
+import type { StreamHost } from './stream-types.js'
 import { Timer } from './timer.js'
-import type { UndeliveredShare } from './undelivered-quota.js'
+import type { UndeliveredOwner, UndeliveredShare } from './undelivered-quota.js'
 
 /**
  * Milliseconds for which the producer of a full stream waits for a client that has lost its
@@ -12,37 +12,21 @@ import type { UndeliveredShare } from './undelivered-quota.js'
  */
 const GRACE = 10_000
 
-/** The stream that is filled. */
-export interface BackPressureHost {
-  /** A reader makes room in it, or is about to. */
-  readonly isFollowed: boolean
-  readonly isEnded: boolean
-  /** Memory is short: what is left is for streams that are being read. */
-  readonly isTight: boolean
-  /** The producer need not wait any more. */
-  drain(): void
-}
-
 export class BackPressure {
   #isFull = false
   /** Runs while it is full and its client may come back. */
   #grace: Timer | undefined
   readonly #log: EventLog
-  readonly #limits: StreamLimits
+  readonly #owner: string
+  readonly #host: StreamHost<never>
+  /** The stream's part in what its session and its owner may have unread. */
   readonly #share: UndeliveredShare | undefined
-  readonly #host: BackPressureHost
 
-  /** @param share the stream's part in what its session and its owner may have unread. */
-  constructor(
-    log: EventLog,
-    limits: StreamLimits,
-    share: UndeliveredShare | undefined,
-    host: BackPressureHost
-  ) {
+  constructor(log: EventLog, owner: UndeliveredOwner, host: StreamHost<never>) {
     this.#log = log
-    this.#limits = limits
-    this.#share = share
+    this.#owner = owner.owner
     this.#host = host
+    this.#share = host.unsent?.share(owner)
   }
 
   /**
@@ -57,19 +41,21 @@ export class BackPressure {
    * Whether the stream takes one more event. With a connection and too much unread, it takes one if
    * its producer has not been asked to wait; and, as the producer cannot be asked in the middle of
    * a `write()`, more events of the same one, up to twice the limit.
+   *
+   * @param isFollowed a reader makes room, or is about to.
    */
-  mayTake(isSameWrite: boolean): boolean {
+  mayTake(isSameWrite: boolean, isFollowed: boolean): boolean {
     // When memory is short, what is left is for streams that are being read, and for small ones.
-    if (!this.#isConnected)
-      return !this.#hasTooMuch(false) && !(this.#isLarge && this.#host.isTight)
+    if (!this.#isConnected(isFollowed))
+      return !this.#hasTooMuch(false) && !(this.#isLarge && this.#isTight)
     if (!this.#hasTooMuch(true)) return true
     return isSameWrite ? !this.#hasTwiceTooMuch : !this.#isFull
   }
 
   /** An event has been kept. */
-  appended(): void {
+  appended(isFollowed: boolean): void {
     this.count()
-    this.#isFull = this.#isConnected && (this.#hasTooMuch(true) || this.#host.isTight)
+    this.#isFull = this.#isConnected(isFollowed) && (this.#hasTooMuch(true) || this.#isTight)
   }
 
   /** What is unread has changed. */
@@ -77,25 +63,33 @@ export class BackPressure {
     this.#share?.note(this.#log.last - this.#log.written, this.#log.unwrittenBytes)
   }
 
-  /** Some of it has been read. */
-  written(): void {
+  /** Some of it has been read. `true`: the producer need not wait any more. */
+  written(): boolean {
     this.count()
-    this.#drainIfRoom()
+    if (!this.#isFull || !this.#hasRoom) return false
+    this.#isFull = false
+    return true
   }
 
-  readerCame(): void {
-    this.count()
+  /** A reader has come. `true`: the producer need not wait any more. */
+  readerCame(): boolean {
     this.stop()
-    this.#drainIfRoom()
+    return this.written()
   }
 
   /**
    * No reader makes room now, but a client that comes back soon will. Until then the producer
-   * waits, as there is no room for what it would write.
+   * waits, as there is no room for what it would write. `drain`: no client has come back in time,
+   * so that the producer goes on, up to the limits.
    */
-  readerLeft(): void {
-    if (!this.#isFull || this.#host.isEnded || this.#grace !== undefined) return
-    this.#grace = new Timer(() => this.#goOnAlone())
+  readerLeft(drain: () => void): void {
+    if (!this.#isFull || this.#grace !== undefined) return
+    this.#grace = new Timer(() => {
+      this.stop()
+      if (!this.#isFull) return
+      this.#isFull = false
+      drain()
+    })
     this.#grace.start(GRACE)
   }
 
@@ -110,34 +104,24 @@ export class BackPressure {
     this.#share?.leave()
   }
 
-  /** No client has come back in time: the producer goes on, up to the limits. */
-  #goOnAlone(): void {
-    this.stop()
-    if (this.#isFull) this.#drain()
+  get #isTight(): boolean {
+    return this.#host.isTight(this.#owner)
   }
 
-  #drainIfRoom(): void {
-    if (this.#isFull && this.#hasRoom) this.#drain()
-  }
-
-  #drain(): void {
-    this.#isFull = false
-    this.#host.drain()
-  }
-
-  get #isConnected(): boolean {
-    return this.#grace !== undefined || this.#host.isFollowed
+  /** A client that comes back soon counts as connected. */
+  #isConnected(isFollowed: boolean): boolean {
+    return this.#grace !== undefined || isFollowed
   }
 
   /** What others have left unread is no reason to stop a stream that is being read. */
   #hasTooMuch(hasReader: boolean): boolean {
-    if (this.#log.unwrittenBytes >= this.#limits.maxStreamBytes) return true
+    if (this.#log.unwrittenBytes >= this.#host.limits.maxStreamBytes) return true
     const share = this.#share
     return share !== undefined && (share.isFull || (!hasReader && share.isCrowded))
   }
 
   get #hasTwiceTooMuch(): boolean {
-    return this.#log.unwrittenBytes >= 2 * this.#limits.maxStreamBytes
+    return this.#log.unwrittenBytes >= 2 * this.#host.limits.maxStreamBytes
   }
 
   /** More is unread than the first few events of a call. */
@@ -147,7 +131,7 @@ export class BackPressure {
 
   /** Less than half of the limit is used: a producer that waits may go on. */
   get #hasRoom(): boolean {
-    const { maxStreamBytes } = this.#limits
+    const { maxStreamBytes } = this.#host.limits
     return this.#log.unwrittenBytes < maxStreamBytes / 2 && this.#share?.hasRoom !== false
   }
 }

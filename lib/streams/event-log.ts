@@ -1,7 +1,7 @@
 // The log of one stream: its events as they go over the wire, back to back in segments, found by
 // sequence.
-import type { Identified } from '../protocol/event-id.js'
-import { digitsOf, idPrefix, writeSequence } from './id-line.js'
+import { LF } from '../protocol/bytes.js'
+import { eventIdPrefix, type Identified } from '../protocol/event-id.js'
 import {
   type Batch,
   LARGEST_SEGMENT,
@@ -243,4 +243,26 @@ export class EventLog {
     }
     return segments[low] as Segment
   }
+}
+
+const ZERO = 48
+
+/** The `id` line of any event of a stream, up to the sequence: ASCII only. */
+function idPrefix(named: Identified): string {
+  return `id: ${eventIdPrefix(named)}`
+}
+
+/** How many digits a sequence has. */
+function digitsOf(sequence: number): number {
+  let digits = 1
+  for (let rest = sequence; rest >= 10; rest = Math.floor(rest / 10)) digits++
+  return digits
+}
+
+/** Writes a sequence and its LF so that they end at `end`. Returns where they begin. */
+function writeSequence(bytes: Uint8Array, sequence: number, end: number): number {
+  let at = end - 1
+  bytes[at] = LF
+  for (let rest = sequence; rest > 0; rest = Math.floor(rest / 10)) bytes[--at] = ZERO + (rest % 10)
+  return at
 }

@@ -143,7 +143,7 @@ export class FinishedStreams {
       lastRequest,
       lastError
     })
-    stream.retention.dispose(isRecall)
+    stream.dispose(isRecall)
   }
 
   /**

@@ -107,7 +107,7 @@ export class SharedBytes implements ByteBudget {
       const stream = this.#written.next(wantedBy)
       if (stream === undefined) return false
       const before = this.#taken
-      stream.retention.evictWritten(LARGEST_SEGMENT)
+      stream.evictWritten(LARGEST_SEGMENT)
       if (this.#taken < before) return true
       this.mayNotEvict(stream)
     }

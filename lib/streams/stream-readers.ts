@@ -1,22 +1,8 @@
-// The readers of a stream: the newest one, older ones that make way for it, and how long the stream
-// may be without any.
-import { type DueQueue, Waiting } from './due-queue.js'
+// The readers of a stream: the newest one, and older ones that make way for it.
 import type { ByteBudget } from './event-log.js'
 import { Retained } from './retained.js'
 import type { Reader } from './stream-types.js'
 import { TakeOvers } from './take-overs.js'
-
-/** The stream that is followed. */
-export interface StreamReadersHost {
-  readonly owner: string
-  readonly isEnded: boolean
-  /** Where comments count until they have been passed on. */
-  readonly budget: ByteBudget
-  /** Where it waits for a reader or a sign of life before it is abandoned. */
-  readonly abandonments: DueQueue
-  /** No client came back in time. */
-  abandon(): void
-}
 
 export class StreamReaders {
   /** The reader that follows the stream now. */
@@ -28,13 +14,9 @@ export class StreamReaders {
   /** The connection of the request that has opened the stream is yet to follow it. */
   isConnecting: boolean
   #takeOvers: TakeOvers | undefined
-  /** Waits while there is no reader. Made on demand: most streams have a reader to their end. */
-  #abandonment: Waiting | undefined
-  readonly #host: StreamReadersHost
 
-  constructor(isConnecting: boolean, host: StreamReadersHost) {
+  constructor(isConnecting: boolean) {
     this.isConnecting = isConnecting
-    this.#host = host
   }
 
   /** A new reader follows. Returns the one before it, which is to make way. */
@@ -44,7 +26,6 @@ export class StreamReaders {
     this.isConnecting = false
     this.count++
     this.start = cursor
-    this.#abandonment?.stop()
     return older
   }
 
@@ -53,9 +34,11 @@ export class StreamReaders {
     this.#takeOvers.makeWay(older)
   }
 
-  /** Passes a block without an event on to the current reader, if there is one. */
-  comment(bytes: Uint8Array): void {
-    const { budget, owner } = this.#host
+  /**
+   * Passes a block without an event on to the current reader, if there is one. It counts in the
+   * budget until it has been passed on.
+   */
+  comment(bytes: Uint8Array, budget: ByteBudget, owner: string): void {
     const size = bytes.length
     if (this.current === undefined || size === 0 || !budget.reserve(size, false, owner)) return
     const retained = new RetainedComment(budget, size, owner)
@@ -63,22 +46,6 @@ export class StreamReaders {
     const reader = this.current as Reader | undefined
     if (reader === undefined) retained.release()
     else reader.comment(bytes, retained)
-  }
-
-  /**
-   * A client has named the stream: without a reader, the time to abandonment starts again.
-   */
-  signOfLife(): void {
-    const host = this.#host
-    this.#abandonment?.stop()
-    if (host.isEnded || this.current !== undefined) return
-    host.abandonments.add((this.#abandonment ??= new Waiting(() => host.abandon())))
-  }
-
-  /** Stops waiting for a reader. */
-  stop(): void {
-    this.#abandonment?.stop()
-    this.#abandonment = undefined
   }
 
   /** The stream has ended: readers that make way need not wait any longer. */

@@ -143,7 +143,7 @@ export class StreamRegistry implements StreamHost<Stream> {
     this.#isClosing = true
     this.#mayMove = abandonAfter === Infinity
     this.abandonments = new DueQueue(Math.min(abandonAfter, this.limits.abandonAfter))
-    for (const stream of this.#running) stream.readers.signOfLife()
+    for (const stream of this.#running) stream.signOfLife()
   }
 
   // StreamHost
@@ -219,7 +219,7 @@ export class StreamRegistry implements StreamHost<Stream> {
   #keepNoLonger(stream: Stream, isEviction: boolean): void {
     this.#remove(stream)
     this.#remember?.(stream)
-    if (stream.isEphemeral || this.#remember !== undefined) stream.retention.dispose(isEviction)
+    if (stream.isEphemeral || this.#remember !== undefined) stream.dispose(isEviction)
     else this.#finished.replaceWithTombstone(stream, isEviction)
     if (isEviction) this.evicted(stream)
   }
@@ -241,7 +241,7 @@ export class StreamRegistry implements StreamHost<Stream> {
   /** `false`: nothing is left that may expire. */
   #expire(): boolean {
     const at = now()
-    for (const stream of this.#running) stream.retention.expire(at)
+    for (const stream of this.#running) stream.expire(at)
     this.#finished.expire()
     return this.#running.size + this.#finished.size > 0
   }

@@ -1,35 +1,47 @@
-// One stream: its log, its state, its limits. Longer than most files: all changes of its state are
-// here, so that each can be seen to end what the others began.
-import { BackPressure, type BackPressureHost } from './back-pressure.js'
+// One stream: its log, its state, its limits. All changes of its state are here, so that each can be
+// seen to end what the others began.
+import { BackPressure } from './back-pressure.js'
 import { faultError, StreamError, type StreamFault } from '../protocol/errors.js'
-import type { DueQueue } from './due-queue.js'
-import { EndSignal } from './end-signal.js'
-import { type ByteBudget, EventLog } from './event-log.js'
+import { Waiting } from './due-queue.js'
+import { EventLog } from './event-log.js'
 import type { InputWait, InputWaitHost } from './input-wait.js'
 import { errorResponse, type Message, type RequestId } from '../protocol/json-rpc.js'
+import { Member } from './linked-list.js'
 import { OutstandingRequests } from './outstanding-requests.js'
-import { Retention, type RetentionHost } from './retention.js'
+import type { ClientProfile } from '../protocol/revisions.js'
 import type { Batch } from './segment.js'
-import type { BlockFields } from '../protocol/sse-fields.js'
-import { StreamFacts } from './stream-facts.js'
+import { type BlockFields, newFields, readFields } from '../protocol/sse-fields.js'
+import { encodeMessage } from '../protocol/sse-writer.js'
 import { createNotification, endNotification } from '../protocol/stream-messages.js'
-import { StreamReaders, type StreamReadersHost } from './stream-readers.js'
+import { StreamReaders } from './stream-readers.js'
 import {
   type Producer,
   type Reader,
   type StreamHost,
+  type StreamIdentity,
   type StreamInit,
+  type StreamKind,
   type StreamState,
   TRANSITIONS
 } from './stream-types.js'
 
-export class Stream
-  extends StreamFacts<Stream>
-  implements BackPressureHost, InputWaitHost, RetentionHost, StreamReadersHost
-{
+export class Stream extends Member<Stream> implements StreamIdentity, InputWaitHost {
+  readonly id: string
+  readonly kind: StreamKind
+  readonly owner: string
+  requestIds: readonly RequestId[]
+  readonly sessionId: string | undefined
+  readonly profile: ClientProfile
+  /** Its beginning and its end are messages of its log (Streams draft). */
+  readonly isAnnounced: boolean
+  /** It answers `initialize`. */
+  readonly isHandshake: boolean
+  /** It lasts no longer than its one connection. */
+  readonly isEphemeral: boolean
+  /** What its call is kept under, if that has an `Idempotency-Key`. */
+  readonly callKey: string | undefined
   readonly log: EventLog
   readonly readers: StreamReaders
-  readonly retention: Retention
   /** It counts in its owner's share of all that is held. */
   hasPlace = false
   /** When its time is over, once it has ended. */
@@ -46,22 +58,34 @@ export class Stream
   #sessionEndings = 0
   /** The endpoint has ended it meanwhile, without a response. */
   #hasEndedEarly = false
-  #endSignal: EndSignal | undefined
+  /** Aborts with the stream. Made on demand: most handlers never ask for it. */
+  #abort: AbortController | undefined
+  /** Waits while there is no reader. Made on demand: most streams have a reader to their end. */
+  #abandonment: Waiting | undefined
   readonly #host: StreamHost<Stream>
 
   constructor(init: StreamInit, producer: Producer, host: StreamHost<Stream>) {
-    super(init)
+    super()
+    this.id = init.id
+    this.kind = init.kind
+    this.owner = init.owner
+    this.requestIds = init.requestIds
+    this.sessionId = init.sessionId
+    this.profile = init.profile
+    this.isAnnounced = init.resumeInterval !== undefined
+    this.isHandshake = init.isHandshake === true
+    this.isEphemeral = init.isEphemeral === true
+    this.callKey = init.callKey
     const { limits } = host
     const named = this.isEphemeral ? undefined : this
     this.log = new EventLog(named, host.budget, init.owner, limits.maxStreamBytes)
     this.#producer = producer
     this.#host = host
-    this.readers = new StreamReaders(init.isConnecting === true, this)
+    this.readers = new StreamReaders(init.isConnecting === true)
     this.#outstanding = new OutstandingRequests(init.requestIds, this, limits)
-    this.#backPressure = new BackPressure(this.log, limits, host.unsent?.share(init), this)
-    this.retention = new Retention(this.log, this.#outstanding, this.#backPressure, limits, this)
+    this.#backPressure = new BackPressure(this.log, init, host)
     if (init.resumeInterval !== undefined)
-      this.retention.keepAnyway(createNotification(init.id, init.resumeInterval))
+      this.#keepAnyway(createNotification(init.id, init.resumeInterval))
   }
 
   get state(): StreamState {
@@ -119,8 +143,16 @@ export class Stream
    * still makes.
    */
   get signal(): AbortSignal {
-    this.#endSignal ??= new EndSignal(this)
-    return this.#endSignal.signal
+    if (this.#abort === undefined) {
+      this.#abort = new AbortController()
+      this.#abortSignal()
+    }
+    return this.#abort.signal
+  }
+
+  #abortSignal(): void {
+    if (this.isEnded && this.#state !== 'completed')
+      this.#abort?.abort(new DOMException(`The stream was ${this.#state}`, 'AbortError'))
   }
 
   /** The requests that have no response yet. */
@@ -155,11 +187,11 @@ export class Stream
   ): boolean {
     if (this.isEnded) return false
     if (to - from > this.#host.limits.maxEventBytes) return this.fail('event-too-large')
-    if (!this.#backPressure.mayTake(isSameWrite)) return this.fail('overflow')
+    if (!this.#backPressure.mayTake(isSameWrite, this.#isFollowed)) return this.fail('overflow')
     const messages = this.#outstanding.read(bytes, from, to, fields)
     if (this.#outstanding.needsPing(messages)) this.#ping()
-    if (!this.retention.keep(bytes, from, to)) return this.fail('overflow')
-    this.#backPressure.appended()
+    if (!this.#keep(bytes, from, to)) return this.fail('overflow')
+    this.#backPressure.appended(this.#isFollowed)
     // A request may hand the stream off at once, with all of it written: what was full before is
     // not after that.
     this.#outstanding.note(messages, this.log.last)
@@ -167,11 +199,17 @@ export class Stream
     return !this.isFull
   }
 
+  /** Adds a whole block, as one event. `false`: the stream is full, or has ended. */
+  appendBlock(block: Uint8Array): boolean {
+    const fields = newFields()
+    return this.append(block, 0, readFields(block, 0, fields), fields)
+  }
+
   /** Its client shows by its answer that it does not keep answers until it is its turn. */
   #ping(): void {
     const id = this.#host.namePing(this)
     this.pingId = id
-    this.retention.keepAnyway(JSON.stringify({ jsonrpc: '2.0', id, method: 'ping' }))
+    this.#keepAnyway(JSON.stringify({ jsonrpc: '2.0', id, method: 'ping' }))
     this.#outstanding.pinged(id, this.log.last)
   }
 
@@ -215,7 +253,7 @@ export class Stream
   fail(fault: StreamFault): false {
     if (this.isEnded) return false
     for (const id of this.#outstanding.owed) {
-      this.retention.keepAnyway(errorResponse(id, faultError(fault)))
+      this.#keepAnyway(errorResponse(id, faultError(fault)))
       this.#outstanding.lastError = this.log.last
     }
     this.#outstanding.oweNothing()
@@ -248,19 +286,18 @@ export class Stream
   endWith(response: string): void {
     if (this.isEnded) return
     this.#producer = undefined
-    this.retention.keepAnyway(response)
+    this.#keepAnyway(response)
     this.#outstanding.oweNothing()
     this.#become('completed')
   }
 
   /** It turned out not to be ours to keep: all of it goes, without an event to anybody. */
   forget(): void {
-    this.readers.stop()
-    this.#backPressure.stop()
+    this.#stopWaiting()
     this.inputWait?.stop()
     this.#producer = undefined
     this.readers.endOlder()
-    this.retention.dispose(false)
+    this.dispose(false)
   }
 
   #endWithNothing(state: StreamState, fault?: StreamFault): void {
@@ -275,13 +312,12 @@ export class Stream
       throw new Error(`A ${this.#state} stream cannot become ${state}`)
     // Of one that is cancelled or abandoned nothing is kept, its end neither.
     if (this.isAnnounced && (state === 'completed' || state === 'failed'))
-      this.retention.keepAnyway(endNotification(this.id))
+      this.#keepAnyway(endNotification(this.id))
     this.#state = state
     if (state === 'waiting') this.#host.waiting(this)
     if (!this.isEnded) return
-    this.readers.stop()
-    this.#backPressure.stop()
-    this.#endSignal?.update()
+    this.#stopWaiting()
+    this.#abortSignal()
     const producer = this.#producer
     this.#producer = undefined
     const unanswered = this.#outstanding.end()
@@ -292,13 +328,77 @@ export class Stream
     this.readers.endOlder()
   }
 
+  /** Nothing is due by time any more. */
+  #stopWaiting(): void {
+    this.#abandonment?.stop()
+    this.#abandonment = undefined
+    this.#backPressure.stop()
+  }
+
+  // What is kept
+
+  /** Keeps an event, if need be at the cost of older ones. `false`: there is no room even so. */
+  #keep(bytes: Uint8Array, from: number, to: number): boolean {
+    const excess = this.log.bytes + (to - from) - this.#host.limits.maxStreamBytes
+    if (excess > 0) this.evictWritten(excess)
+    if (this.log.append(bytes, from, to)) return true
+    this.evictWritten(Infinity)
+    return this.log.append(bytes, from, to)
+  }
+
+  /**
+   * Keeps a message of our own, even beyond the limits: without it, the client would wait for ever.
+   */
+  #keepAnyway(json: string): void {
+    const block = encodeMessage(json)
+    this.log.append(block, 0, block.length, true)
+    this.#backPressure.count()
+  }
+
+  /** Evicts events whose time is over. An open request stays, and so do all events after it. */
+  expire(now: number): void {
+    this.log.evict(now - this.#host.limits.window, this.#lastBeforeOpen)
+    this.#noteEvicted()
+  }
+
+  /**
+   * Evicts written events, whatever their age, until so many bytes are freed or none is left; open
+   * requests last.
+   */
+  evictWritten(bytes: number): void {
+    const { log } = this
+    const held = log.bytes
+    let events = log.evict(Infinity, this.#lastBeforeOpen, bytes)
+    const left = bytes - (held - log.bytes)
+    if (left > 0) events += log.evict(Infinity, log.written, left)
+    if (events > 0) this.#host.evicted(this)
+    this.#noteEvicted()
+  }
+
+  /** Drops all events. `isRecall`: readers that still retain some of them are cut off. */
+  dispose(isRecall: boolean): void {
+    this.log.clear(isRecall)
+    this.#backPressure.leave()
+  }
+
+  /** The last written event before the oldest open request. */
+  get #lastBeforeOpen(): number {
+    const { written } = this.log
+    return this.inputWait?.lastBeforeOpen(written) ?? written
+  }
+
+  #noteEvicted(): void {
+    this.inputWait?.requests.evictedBefore(this.log.first, this.log.last)
+  }
+
   // Its readers
 
   /** The newest reader follows the stream; an older one makes way. */
   attach(reader: Reader, cursor: number): void {
     const older = this.readers.follow(reader, cursor)
+    this.#abandonment?.stop()
     this.log.startFrom(cursor)
-    this.#backPressure.readerCame()
+    if (this.#backPressure.readerCame()) this.#producer?.drain()
     if (older !== undefined) this.readers.makeWay(older)
     this.inputWait?.readerCame()
     this.#host.readerChanged(this)
@@ -312,23 +412,39 @@ export class Stream
     this.readers.current = undefined
     if (this.isEphemeral && !this.isEnded) return this.cancel()
     this.inputWait?.readerLeft(closedCleanlyAt)
-    this.readers.signOfLife()
+    this.signOfLife()
     this.#host.readerChanged(this)
-    this.#backPressure.readerLeft()
+    this.#readerLeft()
   }
 
   /** A connection that was to follow it has closed before it could. */
   missed(): void {
     this.readers.isConnecting = false
-    this.readers.signOfLife()
-    if (!this.hasReader) this.#backPressure.readerLeft()
+    this.signOfLife()
+    if (!this.hasReader) this.#readerLeft()
+  }
+
+  #readerLeft(): void {
+    if (!this.isEnded) this.#backPressure.readerLeft(() => this.#producer?.drain())
+  }
+
+  /** A client has named the stream: without a reader, the time to abandonment starts again. */
+  signOfLife(): void {
+    this.#abandonment?.stop()
+    if (this.isEnded || this.hasReader) return
+    this.#host.abandonments.add((this.#abandonment ??= new Waiting(() => this.abandon())))
+  }
+
+  /** Passes a block without an event on to the current reader, if there is one. */
+  comment(bytes: Uint8Array): void {
+    this.readers.comment(bytes, this.#host.budget, this.owner)
   }
 
   /** Notes that a batch went to a connection. */
   markWritten(batch: Batch, now: number): void {
     this.log.markWritten(batch, now)
     if (this.list === undefined && !this.isEnded) this.#host.written(this)
-    this.#backPressure.written()
+    if (this.#backPressure.written()) this.#producer?.drain()
   }
 
   // What its client does
@@ -363,34 +479,15 @@ export class Stream
     this.inputWait?.answered(id, isHandedOver)
   }
 
-  // BackPressureHost, InputWaitHost, RetentionHost, StreamReadersHost
-
-  get isFollowed(): boolean {
+  /** A reader makes room in it, or is about to. */
+  get #isFollowed(): boolean {
     return this.hasReader || this.readers.isConnecting
   }
 
-  get isTight(): boolean {
-    return this.#host.isTight(this.owner)
-  }
+  // InputWaitHost
 
   get isClosing(): boolean {
     return this.#host.isClosing
-  }
-
-  get budget(): ByteBudget {
-    return this.#host.budget
-  }
-
-  get abandonments(): DueQueue {
-    return this.#host.abandonments
-  }
-
-  drain(): void {
-    this.#producer?.drain()
-  }
-
-  evictedEarly(): void {
-    this.#host.evicted(this)
   }
 
   stopForAnswers(isHandOff: boolean): void {

@@ -102,7 +102,7 @@ export class ClientMessages {
   }
 
   #signOfLife(stream: Stream): void {
-    stream.readers.signOfLife()
+    stream.signOfLife()
     this.#shared.sessionOf(stream)?.signOfLife()
   }
 

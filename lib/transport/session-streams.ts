@@ -14,7 +14,6 @@ import {
 import type { ClientProfile } from '../protocol/revisions.js'
 import { type WireMessage, withStreams } from '../protocol/shared-wire.js'
 import { encodeMessage } from '../protocol/sse-writer.js'
-import { appendBlock } from '../streams/append-block.js'
 import type { Stream } from '../streams/stream.js'
 import type { Producer, StreamKind } from '../streams/stream-types.js'
 import { type EarlierRequest, RequestTracker, type TrackedRequest } from './request-tracker.js'
@@ -200,7 +199,7 @@ export class SessionStreams {
 
 /** `false`: the stream is full, or has ended. */
 function append(stream: Stream, message: WireMessage): boolean {
-  return appendBlock(stream, encodeMessage(JSON.stringify(message)))
+  return stream.appendBlock(encodeMessage(JSON.stringify(message)))
 }
 
 /** Adds the declaration of streams to the server's capabilities. */

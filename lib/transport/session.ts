@@ -188,7 +188,7 @@ export class Session
   }
 
   signOfLife(): void {
-    this.#streams.own?.readers.signOfLife()
+    this.#streams.own?.signOfLife()
   }
 
   wireLost(wire: Wire): void {

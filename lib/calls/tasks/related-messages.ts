@@ -11,7 +11,6 @@ import { memberTexts, withMembers } from '../../protocol/json-splice.js'
 import { STREAM_ERROR } from '../../protocol/errors.js'
 import { encodeJson } from '../../protocol/sse-writer.js'
 import { now } from '../../protocol/clock.js'
-import { appendBlock } from '../../streams/append-block.js'
 import type { Stream } from '../../streams/stream.js'
 import type { InstanceParts } from '../../endpoint/instance-parts.js'
 import type { RequestContext } from '../../endpoint/request-context.js'
@@ -141,7 +140,7 @@ export class RelatedMessages {
     const { owner, sessionId } = this.#task.facts
     if (sessionId === undefined) return undefined
     const [listening] = this.#parts.table.index.findListening(sessionId, owner)
-    if (listening !== undefined) appendBlock(listening, encodeJson(text))
+    if (listening !== undefined) listening.appendBlock(encodeJson(text))
     return listening
   }
 

@@ -4,7 +4,7 @@
 import { afterEach, describe, expect, it, jest } from '@jest/globals'
 import { once } from 'node:events'
 import type { RequestHandler } from 'express'
-import { StallWatch, type Waiting } from '../../../lib/readers/stall-watch.js'
+import { StallWatch, type Stallable } from '../../../lib/readers/stall-watch.js'
 import { rawEndpoint } from '../../helpers/endpoints/raw.js'
 import { closeAll } from '../../helpers/listen.js'
 import { callTool, del, headersFor, post, postModern, request, result } from '../../helpers/mcp.js'
@@ -187,7 +187,7 @@ describe('what a socket has not taken', () => {
 })
 
 describe('the watch over those that wait', () => {
-  class Fake implements Waiting {
+  class Fake implements Stallable {
     pending = 100
     isClosed = false
     readonly heard: string[] = []

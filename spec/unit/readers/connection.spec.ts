@@ -183,18 +183,6 @@ describe('a connection', () => {
     expect(sink.drains).toHaveLength(1)
   })
 
-  it('breaks its silence if it can write, and if the relay does not do that', () => {
-    const sink = new MuteSink()
-    const { connection } = connected(sink)
-    sink.written.length = 0
-    sink.isKeptAlive = true
-    expect([connection.breakSilence(), sink.written]).toEqual([true, []])
-    sink.isKeptAlive = false
-    expect([connection.breakSilence(), sink.written]).toEqual([true, [expect.stringMatching(/^:/)]])
-    connection.giveWay()
-    expect([connection.breakSilence(), sink.written.length]).toEqual([false, 1])
-  })
-
   it('that is superseded writes no more, and ends when it is taken over', () => {
     const sink = new MuteSink()
     const { stream, connection } = connected(sink)
@@ -212,7 +200,7 @@ describe('a connection', () => {
       const sink = new MuteSink()
       const { stream, connection } = connected(sink, [], { ...MANNERS, reconnects })
       if (follows) stream.noteFollowsLinks()
-      connection.hasAged()
+      connection.disconnect()
       return sink.ends
     }
     expect([aged(true, false), aged(false, true), aged(false, false)]).toEqual([1, 1, 0])

@@ -443,7 +443,7 @@ it.each(SIZES)(
           else if (name === 'disconnect') client.connection?.disconnect()
           else if (name === 'open') open()
           else if (name === 'tick') jest.runAllTicks()
-          else if (name === 'comment') stream.readers.comment(Buffer.from(': ping\n\n'))
+          else if (name === 'comment') stream.comment(Buffer.from(': ping\n\n'))
           else jest.advanceTimersByTime(3 * amount)
           check()
         }

@@ -328,7 +328,7 @@ describe('when all streams together hold too many bytes', () => {
     stream.attach(reader, 0)
     // As a connection that is cut off.
     stream.log.retain(0, { recalled: () => stream.detach(reader) })
-    stream.readers.comment(Buffer.alloc(100_000, ':'))
+    stream.comment(Buffer.alloc(100_000, ':'))
     expect([reader.comments, stream.hasReader]).toEqual([[], false])
     expect(table.counts().bytes).toBe(0)
   })
@@ -667,7 +667,7 @@ describe('when the process is about to end', () => {
   it('it does not wait longer than it would have', () => {
     const { table } = newTable({ abandonAfter: 1000 })
     const { stream } = open(table)
-    stream.readers.signOfLife()
+    stream.signOfLife()
     table.beginClosing(7000)
     jest.advanceTimersByTime(999)
     expect(stream.state).toBe('live')
