@@ -22,14 +22,6 @@ async function take(own: SharedNames, time: number): Promise<void> {
 }
 
 describe('names that instances share', () => {
-  it('are claimed with one command, and two where somebody has them', async () => {
-    const hub = new Hub()
-    expect(await names(hub, 'aaaaa').claim('k', 'a key', HOUR)).toBe('aaaaa')
-    expect(hub.commands).toEqual(['SET'])
-    expect(await names(hub, 'bbbbb').claim('k', 'a key', HOUR)).toBe('aaaaa')
-    expect(hub.commands).toEqual(['SET', 'SET', 'GET'])
-  })
-
   it('are found that were claimed under the secret before', async () => {
     const hub = new Hub()
     await names(hub, 'aaaaa').claim('k', 'a key', HOUR)
@@ -57,27 +49,6 @@ describe('names that instances share', () => {
       await settled()
       expect(hub.commands).toEqual(['SET'])
       expect(await names(hub, 'bbbbb').find('s', 'a session')).toBe('aaaaa')
-    } finally {
-      time.mockRestore()
-    }
-  })
-
-  it('are this instance’s, and written again, for longer than their time in Redis', async () => {
-    const time = jest.spyOn(performance, 'now').mockReturnValue(0)
-    try {
-      const hub = new Hub()
-      const own = names(hub, 'aaaaa')
-      own.add('s', 'a session', 'alice', 24 * HOUR)
-      await take(own, 24 * HOUR)
-      await settled()
-      time.mockReturnValue(25 * HOUR)
-      hub.flush()
-      own.tick()
-      await settled()
-      expect([own.has('s', 'a session'), own.has('k', 'a key')]).toEqual([true, false])
-      expect(await names(hub, 'bbbbb').find('s', 'a session')).toBe('aaaaa')
-      own.delete('s', 'a session')
-      expect(await names(hub, 'bbbbb').find('s', 'a session')).toBeUndefined()
     } finally {
       time.mockRestore()
     }
@@ -111,45 +82,11 @@ describe('names that instances share', () => {
     expect(own.has('s', 'a session')).toBe(false)
   })
 
-  it('last as long as was said last, and those of others are not touched', async () => {
-    const hub = new Hub()
-    const [own, other] = [names(hub, 'aaaaa'), names(hub, 'bbbbb')]
-    const lasts = (): number[] =>
-      [...hub.keys.values()].map(({ until }) => Math.round((until - Date.now()) / HOUR))
-    await take(own, HOUR)
-    own.lasts('k', 'a key', 'alice', 3 * HOUR)
-    other.lasts('k', 'a key', 'alice', 5 * HOUR)
-    await settled()
-    expect(lasts()).toEqual([3])
-    expect(await other.claim('k', 'a key', HOUR)).toBe('aaaaa')
-    expect([own.has('k', 'a key'), other.has('k', 'a key')]).toEqual([true, false])
-  })
-
   it('are ours where whoever had them has lost them before we could read who it is', async () => {
     const backplane = Object.assign(new Hub().join(), { command: async () => null })
     const envelopes = new Envelopes(['the first secret of all'])
     const own = new SharedNames(backplane, envelopes, 'aaaaa', 100)
     expect(await own.claim('k', 'a key', HOUR)).toBe('aaaaa')
-  })
-
-  it('are written again that could not be written, or may be lost', async () => {
-    const hub = new Hub()
-    const own = names(hub, 'aaaaa')
-    hub.isFull = true
-    own.add('s', 'a session', 'alice', HOUR)
-    await settled()
-    hub.isFull = false
-    own.tick()
-    await settled()
-    expect(hub.keys.size).toBe(1)
-    for (let i = 0; i < 50; i++) own.add('s', `session ${i}`, 'alice', HOUR)
-    await settled()
-    hub.flush()
-    own.delete('s', 'a session')
-    own.writeAgain()
-    own.tick()
-    await settled()
-    expect(hub.keys.size).toBe(50)
   })
 
   it('are all written again at once, however many there are, by a hundred at a time', async () => {
