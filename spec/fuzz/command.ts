@@ -10,17 +10,20 @@ const USAGE = `npm run fuzz -- [options]
 
   --seconds N      how long new cases begin (default 60)
   --cases N        how many cases at the most
-  --seed N         where chance begins (default: any; it is printed)
+  --seed N         where chance begins (default: any, in CI 1; it is printed)
   --concurrency N  cases at a time (default 8)
   --case N         one case alone, with its log
   --verbose        the log of each case that breaks (default with --case)
   --help`
 
+// In CI, what has nothing to do with a change must not fail it.
+const SEED = process.env['CI'] ? 1 : Math.floor(Math.random() * 2 ** 32)
+
 const { values } = parseArgs({
   options: {
     seconds: { type: 'string', default: '60' },
     cases: { type: 'string', default: 'Infinity' },
-    seed: { type: 'string', default: String(Math.floor(Math.random() * 2 ** 32)) },
+    seed: { type: 'string', default: String(SEED) },
     concurrency: { type: 'string', default: '8' },
     case: { type: 'string' },
     verbose: { type: 'boolean', default: false },

@@ -1,0 +1,37 @@
+// Closes what a spec file has opened by helpers, and fails it if it leaves anything else open.
+// `npm run spec -- --detectOpenHandles <file>` tells where that was opened.
+
+import { afterAll, beforeAll } from '@jest/globals'
+import type { AsyncLocalStorage } from 'node:async_hooks'
+import { setTimeout as pause } from 'node:timers/promises'
+import { closeAll } from './close-all.js'
+
+const WATCHED = ['TCPServerWrap', 'TCPSocketWrap', 'TLSWrap', 'ProcessWrap', 'Worker', 'Timeout']
+// What was closed just now needs a few turns of the event loop to be gone, on a busy machine more.
+const ROUNDS = 100
+const PAUSE = 20
+
+let before: Map<string, number>
+beforeAll(() => {
+  before = open()
+})
+
+afterAll(async () => {
+  await closeAll()
+  for (let round = 0; round < ROUNDS && left().length > 0; round++) await pause(PAUSE)
+  // Until version 24, Node goes through all storages that were ever used for each promise.
+  const storage = Symbol.for('express-mcp-streams.context')
+  ;(globalThis as { [storage]?: AsyncLocalStorage<unknown> })[storage]?.disable()
+  if (left().length > 0) throw new Error(`left open: ${left().join(', ')}`)
+})
+
+function open(): Map<string, number> {
+  const counts = new Map(WATCHED.map(kind => [kind, 0]))
+  for (const kind of process.getActiveResourcesInfo())
+    if (counts.has(kind)) counts.set(kind, counts.get(kind)! + 1)
+  return counts
+}
+
+function left(): string[] {
+  return WATCHED.filter(kind => open().get(kind)! > before.get(kind)!)
+}
