@@ -1,6 +1,9 @@
-// A session on wires: the transport that the SDK's server holds, which outlives each wire.
+// A session on wires: the transport that the SDK's server holds, which outlives each wire. It shows
+// the properties of the wire's transport.
+import { faultError } from '../protocol/errors.js'
 import { parseForeignId } from '../protocol/foreign-id.js'
 import {
+  cancellation,
   cancelledRequest,
   isRequest,
   isResponse,
@@ -18,22 +21,28 @@ import { declaresStreams } from '../protocol/streams-capability.js'
 import type { Stream } from '../streams/stream.js'
 import { ClientMessages } from './client-messages.js'
 import { newSessionId } from './ids.js'
-import { type SendOptions, ServerTransport } from './server-transport.js'
 import { type ResourcesHost, SessionResources } from './session-resources.js'
 import { SessionStreams, type StreamsSession } from './session-streams.js'
 import type { SharedStreams } from './shared-streams.js'
 import { Wire, type WireSession } from './wire.js'
 
+interface SendOptions {
+  readonly relatedRequestId?: RequestId | undefined
+}
+
 export class Session
-  extends ServerTransport
-  implements WireSession, StreamsSession, ResourcesHost, TokensHost
+  implements TransportLike, WireSession, StreamsSession, ResourcesHost, TokensHost
 {
+  onclose?: (() => void) | undefined
+  onerror?: ((error: Error) => void) | undefined
+  onmessage?: ((message: WireMessage, extra?: unknown) => void) | undefined
   readonly id = newSessionId()
   readonly owner: string
   /** `fresh`: nothing has come in. `plain`: streams are not declared. `resumable`: they are. */
   #state: 'fresh' | 'plain' | 'resumable' | 'closed' = 'fresh'
   #isEnding = false
   #wire: Wire | undefined
+  readonly #transport: TransportLike
   readonly #streams: SessionStreams
   readonly #shared: SharedStreams
   readonly #resources: SessionResources | undefined
@@ -45,7 +54,7 @@ export class Session
     shared: SharedStreams,
     hasResources: boolean
   ) {
-    super(transport)
+    this.#transport = transport
     this.owner = owner
     this.#shared = shared
     this.#streams = new SessionStreams(shared.host, this)
@@ -57,8 +66,16 @@ export class Session
 
   // For the SDK's server
 
-  protected get isClosed(): boolean {
-    return this.#state === 'closed'
+  get sessionId(): string | undefined {
+    return this.#transport.sessionId
+  }
+
+  setProtocolVersion(version: string): void {
+    this.#transport.setProtocolVersion?.(version)
+  }
+
+  setSupportedProtocolVersions(versions: string[]): void {
+    this.#transport.setSupportedProtocolVersions?.(versions)
   }
 
   async start(): Promise<void> {
@@ -100,7 +117,23 @@ export class Session
     // Without a wire, this session remains only for calls that are resumed with tokens.
     if (this.#wire === undefined) throw new Error('Not connected')
     if (isRequest(message)) this.#streams.requests.noteQuestion(message.id)
-    return this.transport.send(message, options)
+    return this.#transport.send(message, options)
+  }
+
+  sendToServer(message: WireMessage, extra?: unknown): void {
+    if (this.#state !== 'closed') this.onmessage?.(message, extra)
+  }
+
+  #cancelAtServer(requestId: RequestId, reason: string): void {
+    this.sendToServer(cancellation(requestId, reason))
+  }
+
+  /** Tells the server that its client will not answer these requests. */
+  unanswered(ids: readonly RequestId[]): void {
+    const error = faultError('unanswered')
+    // A call that is resumed with tokens asks again, or ends by itself.
+    for (const id of ids)
+      if (parseForeignId(id) === undefined) this.sendToServer({ jsonrpc: '2.0', id, error })
   }
 
   /** Ends the session: calls that still run fail, and their client is told. */
@@ -217,7 +250,7 @@ export class Session
   requestOver(id: RequestId, { state }: Stream, hadAnswer: boolean): void {
     const hadResponse = hadAnswer || this.#state === 'closed'
     const isForServer = !hadResponse && !this.#isCancelledHere(id, state === 'cancelled')
-    if (isForServer) this.cancelAtServer(id, `The stream was ${state}`)
+    if (isForServer) this.#cancelAtServer(id, `The stream was ${state}`)
     this.settled()
     this.leaveIfIdle()
   }
@@ -242,7 +275,7 @@ export class Session
 
   #endPlain(): void {
     const { early, questions } = this.#streams.requests
-    for (const id of early) this.cancelAtServer(id, 'The connection was lost')
+    for (const id of early) this.#cancelAtServer(id, 'The connection was lost')
     this.unanswered([...questions])
     early.clear()
     questions.clear()
