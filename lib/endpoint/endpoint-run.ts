@@ -5,7 +5,6 @@ import {
   isRequest,
   isTooMany,
   type Message,
-  messagesOf,
   type RequestId
 } from '../protocol/json-rpc.js'
 import { declaresStreams } from '../protocol/streams-capability.js'
@@ -169,14 +168,15 @@ export class EndpointRun implements ResponseCaptureHost, WaitingRun {
 
   take(head: ResponseHead): Capture | undefined {
     this.stopWaiting()
-    const { instance, req, owner, session, profile, second, messages: known } = this.#request
+    if (this.#request.messages.length === 0) this.#learnParsed()
+    const { instance, owner, session, profile, second, messages } = this.#request
     const { initialize } = this.#stream
     const named = head.header('mcp-session-id')
     const sessionId = named ?? session
     const isOversized = isOversizedId(sessionId)
     if (initialize !== undefined && !isOversized) {
       initialize.sessionId = named
-      if (named !== undefined && known.some(isOfKnownClient)) instance.slow.shown(owner, named)
+      if (named !== undefined && messages.some(isOfKnownClient)) instance.slow.shown(owner, named)
     }
     if (!head.isStream) {
       const instead = head.status === 409 ? second?.refused(this.#response) : undefined
@@ -193,12 +193,18 @@ export class EndpointRun implements ResponseCaptureHost, WaitingRun {
     // Not for `initialize`: nothing of ours is sent before its answer, so each answer can be looked
     // at.
     if (initialize === undefined && this.#stream.isNumbered(sessionId)) return this.#leave(OWN_IDS)
-    // A body that could not be read ahead may have been parsed since.
-    const messages =
-      known.length > 0 ? known : messagesOf(parsedBody(req, instance.maxBodyBytes).body)
     if (isTooMany(messages) || messages.some(isOversizedRequest))
       return this.#leave('more requests, or longer ids, than can be answered with errors')
-    return this.#stream.open(sessionId, messages) ?? this.#leave('everything is live and full')
+    return this.#stream.open(sessionId) ?? this.#leave('everything is live and full')
+  }
+
+  /** A body that could not be read ahead may have been parsed since. */
+  #learnParsed(): void {
+    const request = this.#request
+    const { body, text } = parsedBody(request.req, request.instance.maxBodyBytes)
+    if (body === undefined) return
+    request.learn(body, text)
+    this.#stream.initialize ??= watchInitialize(request)
   }
 
   /** @param why for the debug log; '': no line, as nobody would expect a stream. */

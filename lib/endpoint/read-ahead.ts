@@ -3,7 +3,7 @@ import { AsyncResource } from 'node:async_hooks'
 import type { IncomingMessage } from 'node:http'
 import { Timer } from '../streams/timer.js'
 import { type BodyLimits, CountedBody } from './counted-body.js'
-import { isParsed, mayBeMessage, parseBody, parsedBody } from './request-body.js'
+import { isParsed, type KnownBody, mayBeMessage, parseBody, parsedBody } from './request-body.js'
 
 /**
  * Bytes that are waited for before those behind us are called: Node takes as many from a socket
@@ -187,21 +187,20 @@ class ReadAhead implements LateBody {
 
   #settle(): void {
     if (this.#isOver) return
-    this.#parsed((body, text) =>
-      this.#context.runInAsyncScope(this.#options.known, undefined, body, text)
-    )
+    const { body, text } = this.#parsed()
+    this.#context.runInAsyncScope(this.#options.known, undefined, body, text)
   }
 
   #settleLate(): void {
     if (this.#isOver) return this.pass()
-    this.#parsed((body, text) => this.#context.runInAsyncScope(() => this.onWhole(body, text)))
+    const { body, text } = this.#parsed()
+    this.#context.runInAsyncScope(() => this.onWhole(body, text))
   }
 
-  #parsed(done: (body: unknown, text?: string) => void): void {
+  #parsed(): KnownBody {
     const bytes = this.#body.whole
     this.#dispose()
-    if (bytes === undefined) return done(undefined)
-    parseBody(bytes, this.#req.headers, this.#options.limit, done)
+    return bytes === undefined ? { body: undefined } : parseBody(bytes, this.#req.headers)
   }
 
   /** The body is too large, or not wanted any more: only its reader gets it. */

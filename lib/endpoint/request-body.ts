@@ -1,7 +1,6 @@
 // The body of a request, whether it has been parsed in front of us or not.
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
-import { Duplex, Readable } from 'node:stream'
-import bodyParser from 'body-parser'
+import { Duplex } from 'node:stream'
 import { headersWhere } from '../access/guards.js'
 import { type JsonSize, sizeOfJson } from '../protocol/json-bounds.js'
 import { type Message, MOST_MESSAGES } from '../protocol/json-rpc.js'
@@ -27,7 +26,7 @@ export function parsedBody(req: IncomingMessage, limit: number): KnownBody {
   const { body } = req as ParsedRequest
   if (typeof body !== 'string' && !Buffer.isBuffer(body)) return { body }
   const bytes = Buffer.from(body)
-  return bytes.length > limit ? { body: undefined } : knownOf(parseUtf8(bytes))
+  return bytes.length > limit ? { body: undefined } : knownOf(parse(bytes))
 }
 
 /**
@@ -41,12 +40,10 @@ export function replaceBody(req: IncomingMessage, message: object, text: string)
       typeof parsed.body === 'string' ? text : Buffer.isBuffer(parsed.body) ? bytes : message
   else req.unshift(typeof req.read() === 'string' ? text : bytes)
   const { headers, rawHeaders } = req
-  delete headers['content-encoding']
   if (headers['content-length'] !== undefined) headers['content-length'] = String(bytes.length)
   for (let i = 0; i + 1 < rawHeaders.length; i += 2) {
     const name = (rawHeaders[i] as string).toLowerCase()
     if (name === 'content-length') rawHeaders[i + 1] = String(bytes.length)
-    if (name === 'content-encoding') rawHeaders[i + 1] = 'identity'
   }
 }
 
@@ -80,15 +77,19 @@ export async function readBody(req: IncomingMessage, limits: BodyLimits): Promis
   const { body } = req as ParsedRequest
   if (isParsed(req)) {
     if (typeof body !== 'string' && !Buffer.isBuffer(body)) return { body, text: undefined }
-    return readParsed(parseUtf8(Buffer.from(body)))
+    return readParsed(parse(Buffer.from(body)))
   }
   if (req.readableDidRead) return { fault: 'invalid-json', status: 400 }
+  const charset = charsetOf(req.headers)
+  if (charset === undefined) {
+    req.resume()
+    return { fault: 'body-unreadable', status: 415 }
+  }
   const counted = await gather(req, limits)
   const { whole: bytes, isTooLarge } = counted
   counted.dispose()
   if (bytes === undefined) return { fault: 'body-too-large', status: isTooLarge ? 413 : 503 }
-  const { headers } = req
-  return readParsed(await new Promise(resolve => decode(bytes, headers, limits.limit, resolve)))
+  return readParsed(parse(bytes, charset))
 }
 
 /** Resolves when all has come, or too much: the rest is then read and dropped. */
@@ -106,67 +107,74 @@ function gather(req: IncomingMessage, limits: BodyLimits): Promise<CountedBody> 
   })
 }
 
-function readParsed({ body, text, size, status }: Parsed): ReadBody {
+function readParsed({ body, text, size }: Parsed): ReadBody {
   if (size !== 'fine') return { fault: 'body-too-complex', status: 413 }
-  if (status === undefined) return { body, text }
-  if (status === 413) return { fault: 'body-too-large', status }
-  return status === 415
-    ? { fault: 'body-unreadable', status }
-    : { fault: 'invalid-json', status: 400 }
+  if (text !== undefined) return { body, text }
+  return { fault: 'invalid-json', status: 400 }
 }
 
-/** A body that has been parsed, or why it has not been. */
+/** A body that has been parsed. */
 interface Parsed {
   readonly body?: unknown
-  /** What it was parsed from, as it was written, where that is known. */
-  readonly text?: string | undefined
+  /** What it was parsed from, as it was written; `undefined`: it is no JSON, or too much. */
+  readonly text?: string
   readonly size: JsonSize
-  /** Why it has not been parsed. */
-  readonly status?: number | undefined
 }
 
-function parseUtf8(bytes: Buffer): Parsed {
+function parse(bytes: Buffer, charset: Charset = 'utf-8'): Parsed {
   const size = sizeOf(bytes)
   if (size !== 'fine') return { size }
-  const text = withoutMark(bytes.toString())
+  const text = textOf(bytes, charset)
   try {
     return { body: JSON.parse(text) as unknown, text, size }
   } catch {
-    return { size, status: 400 }
+    return { size }
   }
 }
 
 /** [RFC 8259, 8.1] Some begin a text with a byte order mark, and parsers pass over it. */
-function withoutMark(text: string): string {
-  return text.replace(/^\ufeff/, '')
+function textOf(bytes: Buffer, charset: Charset): string {
+  return charset === 'utf-8'
+    ? bytes.toString().replace(/^\ufeff/, '')
+    : new TextDecoder(charset).decode(bytes)
 }
 
-type HttpError = Error & { readonly status?: number }
+/** Charsets that JSON has been written in. */
+type Charset = 'utf-8' | 'utf-16le' | 'utf-16be'
 
-/** Parses with body-parser, which knows encodings and charsets. JSON need not be an object. */
-function decode(
-  encoded: Buffer,
-  headers: IncomingHttpHeaders,
-  limit: number,
-  done: (parsed: Parsed) => void
-): void {
-  const req = Object.assign(Readable.from([encoded]), { headers }) as unknown as ParsedRequest
-  let text: string | undefined
-  let size: JsonSize = 'fine'
-  const verify = (_req: unknown, _res: unknown, bytes: Buffer, charset: string): void => {
-    size = sizeOf(bytes)
-    if (size !== 'fine') throw new RangeError('Too much to be parsed')
-    if (charset === 'utf-8') text = withoutMark(bytes.toString('utf8'))
-  }
-  const parser = bodyParser.json({ limit, type: () => true, strict: false, verify })
-  parser(req, undefined as never, (error: HttpError | undefined) =>
-    done({ body: req.body, text, size, status: error && (error.status ?? 400) })
-  )
+const CHARSETS: Readonly<Record<string, Charset>> = {
+  'utf-8': 'utf-8',
+  utf8: 'utf-8',
+  'utf-16': 'utf-16le',
+  'utf-16le': 'utf-16le',
+  'utf-16be': 'utf-16be'
 }
 
 /**
- * Whether a body is worth reading ahead: JSON, as far as its head says, and not longer than
- * `limit`.
+ * The charset of a body that can be read as it comes; `undefined`: it is in another one, or
+ * compressed. Inflating it would undo the limit that the parser behind us sets for that: some
+ * hundred bytes may become megabytes.
+ */
+function charsetOf(headers: IncomingHttpHeaders): Charset | undefined {
+  const coding = headers['content-encoding'] ?? 'identity'
+  if (coding.trim().toLowerCase() !== 'identity') return undefined
+  const charset = charsetIn(headers['content-type'] ?? '')
+  return Object.hasOwn(CHARSETS, charset) ? CHARSETS[charset] : undefined
+}
+
+/** Whether a `Content-Type` names UTF-8, or no charset: JSON is in UTF-8 by default. */
+export function isUtf8(contentType: string): boolean {
+  return CHARSETS[charsetIn(contentType)] === 'utf-8'
+}
+
+function charsetIn(contentType: string): string {
+  const [, charset = 'utf-8'] = /;\s*charset\s*=\s*"?([^\s;"]+)/i.exec(contentType) ?? []
+  return charset.toLowerCase()
+}
+
+/**
+ * Whether a body is worth reading ahead: JSON that can be read as it comes, as far as its head
+ * says, and not longer than `limit`.
  */
 export function mayBeMessage({ headers, socket }: IncomingMessage, limit: number): boolean {
   const type = headers['content-type']
@@ -175,6 +183,7 @@ export function mayBeMessage({ headers, socket }: IncomingMessage, limit: number
   return (
     isPushed &&
     (type === undefined || IS_JSON.test(type)) &&
+    charsetOf(headers) !== undefined &&
     !(Number(headers['content-length']) > limit)
   )
 }
@@ -195,14 +204,13 @@ function sizeOf(bytes: Buffer): JsonSize {
   return bytes.length <= SMALL ? 'fine' : sizeOfJson(bytes, BOUNDS)
 }
 
-interface KnownBody {
+export interface KnownBody {
   readonly body: unknown
   readonly text?: string | undefined
 }
 
-function knownOf({ body, text, size, status }: Parsed): KnownBody {
-  if (size !== 'fine') return { body: unparsed(size) }
-  return status === undefined ? { body, text } : { body: undefined }
+function knownOf({ body, text, size }: Parsed): KnownBody {
+  return size === 'fine' ? { body, text } : { body: unparsed(size) }
 }
 
 /** What stands for a body that is not parsed: there is no need to know more of it. */
@@ -210,33 +218,7 @@ function unparsed(size: 'large-batch' | 'large'): unknown {
   return size === 'large-batch' ? OVERSIZED_BATCH : undefined
 }
 
-/**
- * Parses what has been read, compressed or not; `undefined` where it is no JSON, or too much to be
- * parsed here. With the text that it was parsed from, if that is known.
- */
-export function parseBody(
-  bytes: Buffer,
-  headers: IncomingHttpHeaders,
-  limit: number,
-  done: (body: unknown, text?: string) => void
-): void {
-  const parsed = (all: Parsed): void => {
-    const { body, text } = knownOf(all)
-    done(body, text)
-  }
-  if (isPlain(headers)) parsed(parseUtf8(bytes))
-  else decode(bytes, headers, limit, parsed)
-}
-
-function isPlain(headers: IncomingHttpHeaders): boolean {
-  return (
-    isUtf8(headers['content-type'] ?? '') &&
-    (headers['content-encoding'] ?? 'identity').toLowerCase() === 'identity'
-  )
-}
-
-/** Whether a `Content-Type` names UTF-8, or no charset: JSON is in UTF-8 by default. */
-export function isUtf8(contentType: string): boolean {
-  const charset = /;\s*charset\s*=\s*"?([^\s;"]+)/i.exec(contentType)?.[1] ?? 'utf-8'
-  return /^utf-?8$/i.test(charset)
+/** Parses what has been read: `undefined` where it is no JSON, or too much to be parsed here. */
+export function parseBody(bytes: Buffer, headers: IncomingHttpHeaders): KnownBody {
+  return knownOf(parse(bytes, charsetOf(headers)))
 }

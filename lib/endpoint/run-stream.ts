@@ -52,8 +52,8 @@ export class RunStream extends CaptureHost {
   }
 
   /** Takes the endpoint's event stream. `undefined`: there is no room for it. */
-  open(sessionId: string | undefined, messages: readonly Message[]): Capture | undefined {
-    const { instance, req, owner, keyed } = this.request
+  open(sessionId: string | undefined): Capture | undefined {
+    const { instance, req, owner, messages, keyed } = this.request
     const { initialize } = this
     const profile = this.request.profile.taken ? this.request.profile : ONE_CONNECTION
     const capture = new EndpointCapture(this.response, this)

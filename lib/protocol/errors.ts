@@ -67,7 +67,7 @@ const MESSAGES: Record<StreamFault, string> = {
   'unknown-answers': 'None of the answers is to a request of this stream',
   'body-too-large': 'The body is too large',
   'body-too-complex': 'The body has too many parts to be parsed',
-  'body-unreadable': 'The body is in an encoding that cannot be read',
+  'body-unreadable': 'The body is compressed, or in a charset that cannot be read',
   'endpoint-failed': 'The endpoint did not answer',
   'endpoint-refused': 'The endpoint refused the request',
   'download-unknown': 'Download URL not found or already used',

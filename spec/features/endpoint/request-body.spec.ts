@@ -474,7 +474,6 @@ describe('the request ids of a call', () => {
       [errorFor(1)]
     ],
     ['a batch', requestOf([CALL, callTool(2, 'any')]), raw, [errorFor(1), errorFor(2)]],
-    ['gzip', encoded('gzip', gzipSync(JSON_CALL)), raw, [errorFor(1)]],
     [
       'UTF-16',
       typed('application/json; charset=utf-16le', Buffer.from(JSON.stringify(CALL), 'utf16le')),

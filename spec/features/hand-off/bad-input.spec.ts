@@ -77,7 +77,7 @@ async function expectNothingTaken() {
 describe('a body that is no list of answers is refused with 400:', () => {
   const good = yes(0)
   it.each<[name: string, body: string, reason: string]>([
-    ['nothing', '', 'invalid-answers'],
+    ['nothing', '', 'invalid-json'],
     ['no JSON', 'yes, please', 'invalid-json'],
     ['half of it', JSON.stringify([good]).slice(0, -1), 'invalid-json'],
     ['two in a row', `${JSON.stringify(good)}\n${JSON.stringify(good)}`, 'invalid-json'],
@@ -287,7 +287,6 @@ describe('the Content-Encoding of the answers', () => {
   const names = () => endpoint.answers.map(({ message }) => message.result.content.name)
 
   it.each<[name: string, bytes: Buffer, headers: Record<string, string>]>([
-    ['gzip', gzipSync(body), { 'content-encoding': 'gzip' }],
     [
       'UTF-16',
       Buffer.from(`\ufeff${body}`, 'utf16le'),
@@ -305,14 +304,17 @@ describe('the Content-Encoding of the answers', () => {
   it.each<[name: string, headers: Record<string, string>]>([
     ['a charset that nobody knows', { 'content-type': 'application/json; charset=x-unheard-of' }],
     ['a charset that JSON is not in', { 'content-type': 'application/json; charset=iso-8859-1' }],
-    ['a content encoding that nobody knows', { 'content-encoding': 'x-rot13' }]
+    ['a content encoding that nobody knows', { 'content-encoding': 'x-rot13' }],
+    ['a content encoding that the body is not in', { 'content-encoding': 'gzip' }]
   ])('is refused with 415 where it is %s', async (_name, headers) => {
     await expectRefused(await send(body, headers), 415, 'body-unreadable')
     await expectNothingTaken()
   })
 
-  it('is refused with 400 where the body is not in it', async () => {
-    await expectRefused(await send(body, { 'content-encoding': 'gzip' }), 400, 'invalid-json')
+  it('is refused with 415 where the body is compressed: it is not inflated', async () => {
+    const bytes = gzipSync(JSON.stringify([yes(0), yes('b', 'x'.repeat(40 * MEBIBYTE))]))
+    for (const one of [bytes, gzipSync(body)])
+      await expectRefused(await send(one, { 'content-encoding': 'gzip' }), 415, 'body-unreadable')
     await expectNothingTaken()
   })
 })
@@ -336,21 +338,10 @@ describe('the size of the body with the answers', () => {
     await expectNothingTaken()
   })
 
-  it('of more behind a compression is refused with 413', async () => {
-    const bytes = gzipSync(JSON.stringify([yes(0), yes('b', 'x'.repeat(40 * MEBIBYTE))]))
-    await expectRefused(await send(bytes, { 'content-encoding': 'gzip' }), 413, 'body-too-large')
-    await expectNothingTaken()
-  })
-
-  it.each<[string, (text: string) => [string | Buffer, Record<string, string>]]>([
-    ['as it is', text => [text, {}]],
-    ['compressed', text => [gzipSync(text), { 'content-encoding': 'gzip' }]]
-  ])('is bounded in its number of parts too: 413 (%s)', async (_name, write) => {
+  it('is bounded in its number of parts too: 413', async () => {
     const parts = `"parts":[${'{},'.repeat(60_000)}{}]`
-    const [bytes, headers] = write(
-      JSON.stringify([yes(0), yes('b')]).replace('"content"', `${parts},"content"`)
-    )
-    await expectRefused(await send(bytes, headers), 413, 'body-too-complex')
+    const text = JSON.stringify([yes(0), yes('b')]).replace('"content"', `${parts},"content"`)
+    await expectRefused(await send(text), 413, 'body-too-complex')
     await expectNothingTaken()
   })
 

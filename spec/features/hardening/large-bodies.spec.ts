@@ -3,7 +3,6 @@
 
 import { afterEach, describe, expect, it, jest } from '@jest/globals'
 import express from 'express'
-import { gzipSync } from 'node:zlib'
 import { rawEndpoint, type RawCall, type RawScript } from '../../helpers/endpoints/raw.js'
 import { closeAll } from '../../helpers/listen.js'
 import { headersFor } from '../../helpers/mcp.js'
@@ -73,15 +72,6 @@ describe('a request', () => {
     expect(calls[0]!.body).toBe(body)
     // The endpoint's own.
     expect(seen.filter(length => length === body.length)).toHaveLength(1)
-  })
-
-  it('is so if it is compressed', async () => {
-    const { responses, calls } = await send(gzipSync(callWith(LARGE[1][1])), {
-      headers: { ...KEY, 'Content-Encoding': 'gzip' },
-      count: 2
-    })
-    expect(responses.map(({ status }) => status)).toEqual([200, 200])
-    expect(calls).toHaveLength(2)
   })
 
   it.each(LARGE)('%s has a stream like any other', async (_name, args) => {

@@ -2,7 +2,6 @@
 // changed has other bytes.
 
 import { afterEach, describe, expect, it } from '@jest/globals'
-import { gzipSync } from 'node:zlib'
 import type { McpStreamsOptions } from '../../../lib/index.js'
 import { rawEndpoint, type RawCall } from '../../helpers/endpoints/raw.js'
 import { closeAll } from '../../helpers/listen.js'
@@ -86,16 +85,6 @@ describe('a call with resume tokens', () => {
     expect(error.text).toBe(
       `{"jsonrpc":"2.0","id":1,"error":{"code":1,"message":"","data":${result}}}`
     )
-  })
-
-  it('that comes compressed', async () => {
-    const { sent } = await exchange(
-      gzipSync(body),
-      json(id => `{"id":${id},"result":{}}`),
-      {},
-      { 'Content-Encoding': 'gzip' }
-    )
-    expect(sent).toContain(`"arguments":{${NUMBERS}}`)
   })
 
   it('whose progress is reported with the token of its client', async () => {
