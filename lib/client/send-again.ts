@@ -3,7 +3,7 @@ import { abortWith } from './aborting.js'
 import type { ClientSettings } from './options.js'
 import { readAhead } from './read-ahead.js'
 import { onConnection, Refused, retrying } from './retry-delay.js'
-import { discard, isEventStream, streamUrlOf } from './stream-request.js'
+import { discard, streamUrlOf } from './stream-request.js'
 
 /**
  * Statuses of a gateway that has not reached the server or has lost its response; and 503 of a
@@ -39,14 +39,14 @@ export function sendAgain(
  * whole one.
  */
 const MAY_BE_JSON = /^$|\bjson\b/i
-const TYPES = ['text/event-stream', 'application/json']
 
 /**
  * One attempt. A JSON body is read to its end here, so that the request can be sent again if the
- * body is cut off.
+ * body is cut off. Of any other body with status 200, the beginning is awaited: a head that was cut
+ * off has nothing behind it. But what has begun is the answer, even if its link is missing, because
+ * a gateway may drop that each time.
  *
- * @param mayAskAgain whether an incomplete response is refused. That of the last attempt is not:
- *   perhaps nothing else gets through, for instance if a proxy removes links
+ * @param mayAskAgain whether a response without a body is refused. That of the last attempt is not
  */
 async function sendOnce(
   url: string,
@@ -59,22 +59,21 @@ async function sendOnce(
   try {
     const sent = fetch(url, { ...init, signal: controller.signal })
     const response = await onConnection(controller, idleTimeout, sent, discard)
-    const streamUrl = streamUrlOf(response, url)
-    if (mayAskAgain && isCut(response, streamUrl)) throw new Error('Incomplete response')
     const { status, body, headers } = response
-    // `Response` cannot be constructed with such a status.
-    if (status > 599) return response
-    // The body of a stream listens to the signal itself.
-    if (streamUrl !== undefined || body === null) {
+    // The body of a stream listens to the signal itself, and `Response` cannot be constructed with
+    // such a status.
+    if (status > 599 || body === null || streamUrlOf(response, url) !== undefined) {
       release()
       return response
     }
-    const isReadHere = status === 200 && MAY_BE_JSON.test(headers.get('content-type') ?? '')
-    // A body that is larger than the limit is passed on as a stream.
+    const isJson = MAY_BE_JSON.test(headers.get('content-type') ?? '')
+    const limit = status !== 200 ? -1 : isJson ? maxEventSize : 0
+    // Other bodies may be silent for as long as they like.
+    const patience = isJson ? idleTimeout : null
     const read = await readAhead(
       body,
-      isReadHere ? maxEventSize : -1,
-      chunk => onConnection(controller, idleTimeout, chunk),
+      limit,
+      chunk => onConnection(controller, patience, chunk),
       release
     )
     if (mayAskAgain && read instanceof Blob && read.size === 0)
@@ -84,16 +83,6 @@ async function sendOnce(
     controller.abort(error)
     throw error
   }
-}
-
-/** Whether a head was cut off: inside its content type, or before its stream link. */
-function isCut(response: Response, streamUrl: string | undefined): boolean {
-  const { status, headers } = response
-  const type = headers.get('content-type') ?? ''
-  if (isEventStream(response)) return headers.has('preference-applied') && streamUrl === undefined
-  return (
-    status === 200 && type !== '' && TYPES.some(whole => whole !== type && whole.startsWith(type))
-  )
 }
 
 /**
