@@ -51,6 +51,7 @@ export const CHECKS: Checks<McpStreamsOptions> = {
   owner: isFunction,
   cookie: checkCookie,
   allowedOrigins: checkOrigins,
+  eventStore: oneOf('replace', 'leave'),
   primer: oneOf('auto', 'always', 'never'),
   resources: checkResources,
   resumeTokens: orFalse(

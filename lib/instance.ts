@@ -18,7 +18,6 @@ import type { ClientEventName } from './endpoint/instance-parts.js'
 import { IdempotencyStore } from './endpoint/idempotency-store.js'
 import { ListenRules } from './endpoint/listen-rules.js'
 import { newId } from './endpoint/new-id.js'
-import { OwnIds } from './endpoint/own-ids.js'
 import { OwnerCookie } from './endpoint/owner-cookie.js'
 import { ProgressReports } from './endpoint/progress-reports.js'
 import { SlowAnswers } from './endpoint/slow-answers.js'
@@ -57,7 +56,6 @@ export class Instance implements RoutesInstance {
   readonly bodies: Quota
 
   // What is known of the endpoint.
-  readonly ownIds = new OwnIds()
   readonly listenRules = new ListenRules()
   readonly slow: SlowAnswers
   readonly progress: ProgressReports | undefined
@@ -80,7 +78,6 @@ export class Instance implements RoutesInstance {
   readonly closing: Closing
   isClosing = false
 
-  hasWarnedOfIds = false
   readonly observations = new Observations()
 
   // Settings, as they are.
@@ -88,6 +85,7 @@ export class Instance implements RoutesInstance {
   readonly maxEventBytes: number
   readonly maxAnswerBytes: number
   readonly followsContext: boolean
+  readonly eventStore: Settings['eventStore']
   readonly primer: Settings['primer']
   readonly handoff: Settings['handoff']
   readonly notifications: Settings['notifications']
@@ -104,6 +102,7 @@ export class Instance implements RoutesInstance {
     this.maxEventBytes = maxBytes
     this.maxAnswerBytes = maxStreamBytes
     this.followsContext = settings.currentStream
+    this.eventStore = settings.eventStore
     this.primer = settings.primer
     this.handoff = settings.handoff
     this.notifications = settings.notifications

@@ -163,6 +163,12 @@ export interface McpStreamsOptions {
    */
   readonly allowedOrigins?: readonly string[] | undefined
   /**
+   * For an endpoint that gives its events ids itself (an SDK transport with an `eventStore`).
+   * `replace`: ids of the middleware take their place. `leave`: event streams of the endpoint pass
+   * as they are, and it resumes them itself. Default: `replace`.
+   */
+  readonly eventStore?: 'replace' | 'leave' | undefined
+  /**
    * The event that carries the first id of each connection. `auto`: what the client's revision can
    * read; `always`: the empty one of 2025-11-25; `never`: none, so that a client can resume only
    * with the link or after its first event. Default: `auto`.

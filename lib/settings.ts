@@ -35,6 +35,7 @@ export interface Settings {
   readonly owner: OwnerFunction
   readonly cookie: CookieSettings | undefined
   readonly allowedOrigins: ReadonlySet<string>
+  readonly eventStore: 'replace' | 'leave'
   readonly primer: 'auto' | 'always' | 'never'
   readonly resources: ResourceSettings | undefined
   readonly resumeTokens:
@@ -114,6 +115,7 @@ export function parseOptions(options: McpStreamsOptions = {}): Settings {
     owner: options.owner ?? defaultOwner,
     cookie: options.cookie === undefined ? undefined : cookieSettings(options.cookie),
     allowedOrigins: new Set(options.allowedOrigins?.map(origin => origin.toLowerCase())),
+    eventStore: options.eventStore ?? 'replace',
     primer: options.primer ?? 'auto',
     resources: options.resources === undefined ? undefined : resourceSettings(options.resources),
     resumeTokens: parseResumeTokens(options.resumeTokens),

@@ -56,8 +56,8 @@ async function* streamFindings(
   const ids = blocks.flatMap(({ id }) => id ?? [])
   if (ids.some(id => parseEventId(id) === undefined)) {
     yield failed(
-      'foreign event ids: the endpoint has an eventStore, and its streams are left alone ' +
-        '(remove it)'
+      'event ids of another: this response has not come through the middleware, or its option ' +
+        '`eventStore` leaves it alone'
     )
     return
   }

@@ -11,23 +11,14 @@ import type { DueBody } from './due-body.js'
 import type { HandlerContext } from './handler-context.js'
 import { keepBody } from './node-internals.js'
 import type { InitializeAnswer } from './outcome.js'
-import type { Origin } from './own-ids.js'
 import type { ProgressReport } from './progress-reports.js'
 import type { RequestContext } from './request-context.js'
 import type { ResponseCapture } from './response-capture.js'
 import { setStreamHeaders, setUnbuffered } from './stream-headers.js'
-import { warnOfIds, warnOfMissed } from './warnings.js'
+import { warnOfMissed } from './warnings.js'
 
 /** What a client gets while it waits for a slow endpoint. */
 export type InTheMeantime = 'event stream' | 'connection' | 'json'
-
-export const OWN_IDS = 'the endpoint numbers its events itself'
-
-/**
- * Why a response that was taken is not ours: the endpoint numbers its events itself, or uses the
- * old HTTP+SSE transport.
- */
-export type NotOurs = 'own ids' | 'HTTP+SSE'
 
 export class CaptureHost {
   /** Set where the request is an `initialize`. */
@@ -53,11 +44,6 @@ export class CaptureHost {
     this.response = response
     this.initialize = initialize
     this.#startedAt = request.instance.progress === undefined ? 0 : now()
-  }
-
-  /** Whether the endpoint numbers the events of this session itself. */
-  isNumbered(sessionId: string | undefined): boolean {
-    return this.request.instance.ownIds.isNumbered(this.#originOf(sessionId))
   }
 
   /** Calls back once the request's messages are known: before, it is not known what is owed. */
@@ -166,26 +152,12 @@ export class CaptureHost {
     instance.unanswered.tell(req, requestIds, sessionId)
   }
 
-  /** The response turned out not to be ours. */
-  stepAside(stream: Stream, why: NotOurs): void {
+  /** The response has turned out to be one of the HTTP+SSE transport, which passes untouched. */
+  left(stream: Stream): void {
     const { table, debug } = this.request.instance
     this.handler.isUntaken = true
     table.forget(stream)
-    debug('response left alone: %s', why === 'own ids' ? OWN_IDS : why)
-    if (why === 'own ids') this.numbered(stream)
-  }
-
-  /** An event has come with an id of the endpoint's, on a stream that stays ours. */
-  numbered(stream: Stream): void {
-    const { instance } = this.request
-    instance.ownIds.numbered(this.#originOf(stream.sessionId))
-    warnOfIds(instance)
-  }
-
-  /** The first event has come without an id of the endpoint's. */
-  unnumbered(): void {
-    if (this.initialize === undefined) return
-    this.request.instance.ownIds.unnumbered(this.#originOf(this.initialize.sessionId))
+    debug('response left alone: HTTP+SSE')
   }
 
   #answerInterim(body: Buffer): void {
@@ -200,10 +172,5 @@ export class CaptureHost {
     if (wire.isOver) return
     wire.write(body)
     wire.end()
-  }
-
-  #originOf(sessionId: string | undefined): Origin {
-    const { owner, path } = this.request
-    return { owner, sessionId, path }
   }
 }

@@ -20,13 +20,13 @@ export type CapturePhase =
  * - `leave`: the response is left alone.
  * - `take`: the response is taken when its head is due. `takeEarly`: it is taken before.
  * - `begin`: the head is sent; or, in `early`, the endpoint gives a head that is not sent.
- * - `stepAside`: what is written shows that the response was not ours to take.
+ * - `stepAside`: the first bytes show that the response was not ours to take.
  * - `end`, `break`: the endpoint calls `end`, or destroys the response. Before the head, `break` is
  *   a step only of a response that a capture hears from the beginning.
  */
 export type CaptureStep = 'leave' | 'take' | 'takeEarly' | 'begin' | 'stepAside' | 'end' | 'break'
 
-const TAKEN = { stepAside: 'untaken', end: 'ended', break: 'broken' } as const
+const TAKEN = { end: 'ended', break: 'broken' } as const
 
 const TRANSITIONS: Readonly<
   Record<CapturePhase, Readonly<Partial<Record<CaptureStep, CapturePhase>>>>
@@ -40,7 +40,7 @@ const TRANSITIONS: Readonly<
   },
   untaken: { end: 'passed' },
   passed: {},
-  headed: { ...TAKEN, begin: 'running' },
+  headed: { ...TAKEN, begin: 'running', stepAside: 'untaken' },
   early: { ...TAKEN, begin: 'running' },
   running: TAKEN,
   ended: {},

@@ -1,21 +1,14 @@
 // From the endpoint's bytes to a stream's events: the producer's side of a taken response.
 import type { RequestId } from '../protocol/json-rpc.js'
 import { transientLines, withoutIds } from '../protocol/sse-lines.js'
-import {
-  type BlockFields,
-  type BlockListener,
-  fieldOf,
-  newFields,
-  readFields
-} from '../protocol/sse-fields.js'
+import { type BlockFields, type BlockListener, readFields } from '../protocol/sse-fields.js'
 import { KEEP_ALIVE_COMMENT } from '../protocol/sse-writer.js'
 import type { Stream } from '../streams/stream.js'
 import type { Producer } from '../streams/stream-types.js'
-import type { Connection } from '../readers/connection.js'
 import type { ProgressReport } from './progress-reports.js'
 import { isEventStream, isPlainEncoding } from './response-headers.js'
 import type { ResponseCapture } from './response-capture.js'
-import type { CaptureHost, NotOurs } from './capture-host.js'
+import type { CaptureHost } from './capture-host.js'
 import { CountedSplitter } from './counted-splitter.js'
 import { LateBody } from './late-body.js'
 import type { Capture, LateHead } from './capture-types.js'
@@ -23,24 +16,21 @@ import type { Capture, LateHead } from './capture-types.js'
 /** Bytes of comments that are kept until there is a connection: it comes at the end of the tick. */
 const LONGEST_LEADING = 64 * 1024
 
+/** How a response of the HTTP+SSE transport of 2024-11-05 begins. */
+const HTTP_SSE = /^\ufeff?(?:(?::.*)?\r?\n)*event: ?endpoint\r?\n/
+/** Bytes in which that beginning must be found. */
+const HTTP_SSE_LENGTH = 1024
+
 export class EndpointCapture implements Capture, Producer {
   stream: Stream | undefined
-  /**
-   * The stream's first connection, as long as it is open: a call may wait much longer than that.
-   */
-  #connection: Connection | undefined
   #hasConnected = false
-  /** Blocks without an event that came before the connection: its client is to have them first. */
+  /** Lines besides events that came before the connection: its client is to have them first. */
   #leading: Uint8Array[] | undefined
   #leadingSize = 0
   readonly #response: ResponseCapture
   readonly #host: CaptureHost
   readonly #splitter: CountedSplitter
-  /** The block that showed that the response is not ours, and all after it. */
-  #withheld: Uint8Array[] | undefined
-  #notOurs: NotOurs = 'own ids'
-  /** Events of the endpoint's have gone into the stream. */
-  #hasAppended = false
+  #hasWritten = false
   /** Events that have come out of the write at hand. */
   #events = 0
   /** The response was taken before the endpoint had begun to answer. */
@@ -64,12 +54,9 @@ export class EndpointCapture implements Capture, Producer {
     this.#hasConnected = true
     this.#progress = this.#host.reportProgress(this.stream)
     if (connection === undefined) return
-    // The handler may have asked for a disconnect, which happens as soon as there is a connection.
-    if (!connection.isClosed) this.#connection = connection
     this.#response.wire.cork()
     try {
-      for (const block of this.#leading ?? [])
-        this.stream.comment(transientLines(block, 0, block.length))
+      for (const lines of this.#leading ?? []) this.stream.comment(lines)
       this.#leading = undefined
       connection.flush()
     } finally {
@@ -83,7 +70,6 @@ export class EndpointCapture implements Capture, Producer {
     const connection = this.#host.beginEarly(stream)
     this.#progress = this.#host.reportProgress(stream)
     if (connection === undefined || connection.isClosed) return
-    this.#connection = connection
     connection.flush()
     // Some proxies hold a head back until the first byte of its body.
     if (!connection.hasWritten) stream.comment(KEEP_ALIVE_COMMENT)
@@ -95,7 +81,7 @@ export class EndpointCapture implements Capture, Producer {
    */
   goOnIn(stream: Stream): void {
     this.#progress?.stop()
-    this.#progress = this.#connection = undefined
+    this.#progress = undefined
     this.stream = stream
   }
 
@@ -112,9 +98,11 @@ export class EndpointCapture implements Capture, Producer {
       if (!stream.isEnded && !this.#body.add(bytes)) stream.fail('overflow')
       return !stream.isEnded
     }
+    const isFirst = !this.#hasWritten && !this.#hasConnected
+    if (isFirst && stream.kind === 'listen' && isHttpSse(bytes)) return this.#leave(stream, bytes)
+    this.#hasWritten = true
     this.#events = 0
     this.#splitter.push(bytes, this.#onBlock)
-    if (this.#withheld !== undefined) return this.#stepAside(this.#withheld)
     if (this.#splitter.pending > this.#host.maxEventBytes) return stream.fail('event-too-large')
     // Without room, a block of more than half of the limit fails for its own size.
     const isTooLarge = this.#splitter.pending > this.#host.maxEventBytes / 2
@@ -135,7 +123,7 @@ export class EndpointCapture implements Capture, Producer {
   }
 
   connectionClosed(): void {
-    this.#connection = undefined
+    // The stream does not need it.
   }
 
   get isFull(): boolean {
@@ -159,79 +147,48 @@ export class EndpointCapture implements Capture, Producer {
   }
 
   readonly #onBlock: BlockListener = (bytes, from, to, fields) => {
-    if (this.#withheld !== undefined) {
-      this.#withheld.push(copyOf(bytes, from, to))
-      return
-    }
-    const notOurs = this.#whyNotOurs(bytes, from, to, fields)
-    if (notOurs === undefined) {
-      if (!this.#hasAppended && fields.dataLines > 0) this.#host.unnumbered()
-      return this.#take(bytes, from, to, fields)
-    }
-    if (this.#isFollowedElsewhere) return this.#takeWithoutIds(bytes, from, to, notOurs)
-    this.#notOurs = notOurs
-    this.#withheld = [copyOf(bytes, from, to)]
-  }
-
-  #whyNotOurs(
-    bytes: Uint8Array,
-    from: number,
-    to: number,
-    fields: BlockFields
-  ): NotOurs | undefined {
-    if (fields.hasId) return 'own ids'
-    const isFirst = !this.#hasAppended && !fields.isMessage
-    return isFirst && fieldOf(bytes, from, to, 'event') === 'endpoint' ? 'HTTP+SSE' : undefined
+    if (fields.hasId) return this.#takeWithoutIds(bytes, from, to, fields)
+    if (fields.dataLines === 0) return this.#pass(bytes, from, to)
+    this.#append(bytes, from, to, fields)
   }
 
   /**
-   * This response stays ours to its end: its client has a head of ours, or has left with one of our
-   * ids, by which it may have come back.
+   * The endpoint numbers its events itself, or has sent an id to come back with: ours take their
+   * place.
    */
-  get #isFollowedElsewhere(): boolean {
-    return this.#isEarly || (this.#hasConnected && this.#connection === undefined)
-  }
-
-  #takeWithoutIds(bytes: Uint8Array, from: number, to: number, notOurs: NotOurs): void {
-    if (notOurs === 'own ids' && this.stream !== undefined) this.#host.numbered(this.stream)
+  #takeWithoutIds(bytes: Uint8Array, from: number, to: number, fields: BlockFields): void {
     const block = withoutIds(bytes, from, to)
-    const fields = newFields()
-    // Of a block that had only an id, a blank line is left.
-    if (readFields(block, 0, fields) > 1) this.#take(block, 0, block.length, fields)
+    readFields(block, 0, fields)
+    const { dataLines, dataFrom, dataTo } = fields
+    const isPrimer = dataLines === 1 && dataFrom === dataTo
+    if (dataLines === 0 || isPrimer) return this.#pass(block, 0, block.length)
+    this.#append(block, 0, block.length, fields)
   }
 
-  #take(bytes: Uint8Array, from: number, to: number, fields: BlockFields): void {
-    const { stream } = this
-    if (fields.dataLines === 0) {
-      if (this.#hasConnected) return stream?.comment(transientLines(bytes, from, to))
-      return this.#keepLeading(bytes, from, to)
-    }
-    this.#hasAppended = true
+  #append(bytes: Uint8Array, from: number, to: number, fields: BlockFields): void {
     this.#progress?.heard(bytes.subarray(from, to))
-    stream?.append(bytes, from, to, fields, this.#events++ > 0)
+    this.stream?.append(bytes, from, to, fields, this.#events++ > 0)
   }
 
-  #keepLeading(bytes: Uint8Array, from: number, to: number): void {
-    this.#leadingSize += to - from
+  /** Passes on what a block has besides events. */
+  #pass(bytes: Uint8Array, from: number, to: number): void {
+    const lines = transientLines(bytes, from, to)
+    if (lines.length === 0) return
+    if (this.#hasConnected) return this.stream?.comment(lines)
+    this.#leadingSize += lines.length
     if (this.#leadingSize > LONGEST_LEADING) return
     this.#leading ??= []
-    this.#leading.push(copyOf(bytes, from, to))
+    this.#leading.push(lines)
   }
 
-  #stepAside(withheld: Uint8Array[]): boolean {
-    const { stream } = this
-    if (stream !== undefined) {
-      if (this.#hasAppended && !this.#hasConnected) this.begin()
-      this.#connection?.detach()
-      this.stream = undefined
-      this.#host.stepAside(stream, this.#notOurs)
-    }
-    withheld.push(this.#splitter.takePending())
-    return this.#response.stepAside(Buffer.concat([...(this.#leading ?? []), ...withheld]))
+  /** The response is not ours: it goes on without us, from its first byte. */
+  #leave(stream: Stream, bytes: Buffer): boolean {
+    this.stream = undefined
+    this.#host.left(stream)
+    return this.#response.stepAside(bytes)
   }
 }
 
-/** A real copy: `slice` of a Buffer is a view, and its memory is reused by the next write. */
-function copyOf(bytes: Uint8Array, from: number, to: number): Uint8Array {
-  return Uint8Array.from(bytes.subarray(from, to))
+function isHttpSse(bytes: Buffer): boolean {
+  return HTTP_SSE.test(bytes.toString('utf8', 0, HTTP_SSE_LENGTH))
 }

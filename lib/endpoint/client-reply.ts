@@ -230,9 +230,8 @@ export class ClientReply implements Producer {
 
   /** `undefined`: there is no room for it, or it must not be ours. */
   #open(): Stream | undefined {
-    const { instance, owner, session, path, profile } = this.#context
+    const { instance, session, profile } = this.#context
     if (instance.isClosing || isOversizedId(session)) return undefined
-    if (instance.ownIds.isNumbered({ owner, sessionId: session, path })) return undefined
     return openEarlyStream(this.#context, this.#id, profile.taken, this)
   }
 

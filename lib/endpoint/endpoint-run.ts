@@ -20,7 +20,7 @@ import type { RequestContext } from './request-context.js'
 import { ResponseCapture } from './response-capture.js'
 import { whyNoStream } from './run-in-words.js'
 import { type Detachment, type Interim, RunStream } from './run-stream.js'
-import { type InTheMeantime, OWN_IDS } from './capture-host.js'
+import type { InTheMeantime } from './capture-host.js'
 import { isOfKnownClient } from './slow-answers.js'
 import { applyPreference, withdrawPreference } from './stream-headers.js'
 
@@ -137,10 +137,6 @@ export class EndpointRun implements ResponseCaptureHost, WaitingRun {
 
   // WaitingRun
 
-  isNumbered(sessionId: string | undefined): boolean {
-    return this.#stream.isNumbered(sessionId)
-  }
-
   openInTheMeantime(meantime: InTheMeantime): void {
     this.stopWaiting()
     this.#stream.openInTheMeantime(meantime)
@@ -190,9 +186,7 @@ export class EndpointRun implements ResponseCaptureHost, WaitingRun {
       return this.#leave('revision without resumption')
     if (instance.isClosing) return this.#leave('closing')
     if (isOversized) return this.#leave('a session id that is too long to be remembered')
-    // Not for `initialize`: nothing of ours is sent before its answer, so each answer can be looked
-    // at.
-    if (initialize === undefined && this.#stream.isNumbered(sessionId)) return this.#leave(OWN_IDS)
+    if (instance.eventStore === 'leave') return this.#leave('option eventStore')
     if (isTooMany(messages) || messages.some(isOversizedRequest))
       return this.#leave('more requests, or longer ids, than can be answered with errors')
     return this.#stream.open(sessionId) ?? this.#leave('everything is live and full')

@@ -8,8 +8,6 @@ import type { InTheMeantime } from './capture-host.js'
 export interface WaitingRun {
   /** The endpoint has not begun to answer. */
   readonly isUndecided: boolean
-  /** Whether the endpoint numbers the events of this session itself. */
-  isNumbered(sessionId: string | undefined): boolean
   /** The wait is over: the client gets something in the endpoint's place. */
   openInTheMeantime(meantime: InTheMeantime): void
   /** The wait is over, and the client waits for the endpoint. */
@@ -40,15 +38,15 @@ export class HeadWait extends Waiting {
   }
 
   #isDue(): void {
-    const { instance, accept, session, profile, keyed } = this.#request
-    const { slow, isClosing } = instance
+    const { instance, accept, profile, keyed } = this.#request
+    const { slow, isClosing, eventStore } = instance
     const run = this.#run
     if (!run.isUndecided || isClosing) return
     if (this.#queue === slow.json) {
       // Under a key, the endpoint's own answer is recorded, so the client has to wait for it.
       return keyed === undefined ? run.openInTheMeantime('json') : run.stopWaiting()
     }
-    if (!slow.mayUpgrade(accept) || run.isNumbered(session)) return
+    if (!slow.mayUpgrade(accept) || eventStore === 'leave') return
     if (!this.#hasWaitedLonger && !slow.hasShown(this.#request)) {
       this.#hasWaitedLonger = true
       return slow.later?.add(this)

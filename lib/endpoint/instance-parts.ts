@@ -12,7 +12,6 @@ import type { Admissions } from './admission.js'
 import type { Connections } from './connections.js'
 import type { OwnerFunction } from '../access/guards.js'
 import type { ListenRules } from './listen-rules.js'
-import type { OwnIds } from './own-ids.js'
 import type { IdempotentRequest, SettledCall } from './idempotent-request.js'
 import type { IdempotencyStore } from './idempotency-store.js'
 import type { ProgressReports } from './progress-reports.js'
@@ -47,7 +46,6 @@ export interface InstanceParts {
   /** Where other instances find results that nobody has fetched; `undefined`: there are none. */
   readonly kept: Keeper | undefined
   readonly idempotency: IdempotencyStore
-  readonly ownIds: OwnIds
   /** How many listen channels a session may have. */
   readonly listenRules: ListenRules
   /** What clients of slow endpoints get in the meantime. */
@@ -60,14 +58,14 @@ export interface InstanceParts {
   readonly maxBodyBytes: number
   /** The process is about to end: responses pass untouched. */
   isClosing: boolean
-  /** The warning about an endpoint that numbers its events itself has been given. */
-  hasWarnedOfIds: boolean
   /** Bytes that one event may have. */
   readonly maxEventBytes: number
   /** Bytes that an answer may have that becomes an event once it is whole. */
   readonly maxAnswerBytes: number
   /** Option `currentStream`. */
   readonly followsContext: boolean
+  /** Whose ids the events of an endpoint with an `eventStore` have. */
+  readonly eventStore: 'replace' | 'leave'
   readonly primer: 'auto' | 'always' | 'never'
   readonly handoff: 'auto' | 'always' | 'never'
   readonly notifications: 'auto' | 'always' | 'never'

@@ -27,13 +27,3 @@ export function warnOfMissed(headers: readonly string[]): void {
     { code: 'MCP_STREAMS_LATE_HEADER' }
   )
 }
-
-/** An endpoint numbers its events itself. */
-export function warnOfIds(instance: { hasWarnedOfIds: boolean }): void {
-  if (instance.hasWarnedOfIds) return
-  instance.hasWarnedOfIds = true
-  process.emitWarning(
-    'The endpoint writes its own event ids, so its streams are left alone: remove its eventStore',
-    { code: 'MCP_STREAMS_FOREIGN_IDS' }
-  )
-}

@@ -212,20 +212,6 @@ export class Connection implements Reader, SegmentReader, Stallable {
     this.#release?.within(patience, () => this.#cut())
   }
 
-  /**
-   * Stops following the stream, and leaves the response open for other code to write to. All events
-   * are written first, even to a full socket.
-   */
-  detach(): void {
-    this.flush()
-    while (this.#state === 'blocked') {
-      this.#state = 'idle'
-      this.flush()
-    }
-    this.#close()
-    this.#release?.released()
-  }
-
   giveWay(): void {
     if (this.#state === 'leaving' || this.#state === 'closed') return
     this.#state = 'superseded'

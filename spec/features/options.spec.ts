@@ -147,6 +147,7 @@ const CASES: { [name in keyof Required<McpStreamsOptions>]: { good: unknown[]; b
         ['']
       ]
     },
+    eventStore: { good: ['replace', 'leave'], bad: ['take over', '', true, null, {}] },
     primer: { good: ['auto', 'always', 'never'], bad: ['named', '', true, null] },
     resources: {
       good: [
@@ -296,7 +297,7 @@ describe('mcpStreams', () => {
     expect(make(options)).toThrow(TypeError)
   })
 
-  it.each(['ttl', 'Retry', 'eventStore', '__proto__x'])(
+  it.each(['ttl', 'Retry', 'eventstore', '__proto__x'])(
     'refuses an unknown option, %s, by its name',
     name => {
       expect(make({ [name]: 1 })).toThrow(TypeError)
@@ -334,6 +335,7 @@ describe('mcpStreams', () => {
       owner: expect.any(Function),
       cookie: undefined,
       allowedOrigins: new Set(),
+      eventStore: 'replace',
       primer: 'auto',
       resources: undefined,
       resumeTokens: { after: 10_000, offer: 'asked', methods: ['tools/call'], hints: {} },

@@ -29,8 +29,7 @@ export class Inbox {
 
   constructor(plan: CallPlan, scenario: Scenario, { mayRepeat = false }: InboxOptions = {}) {
     this.#plan = plan
-    // What is left alone is as good as its endpoint and the wire.
-    this.#isCalm = scenario.isCalm && plan.shape !== 'own-ids'
+    this.#isCalm = scenario.isCalm
     this.#areIdsKnown = areBodiesRead(scenario)
     this.#mayRepeat = mayRepeat
     this.pending = new Set(

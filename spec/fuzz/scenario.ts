@@ -51,8 +51,7 @@ export interface CallPlan {
   /** Requests in its POST; more than one is a batch. */
   requests: number
   /**
-   * `json`: one body. `own-ids`: events with ids of the endpoint's own, which are left alone.
-   * `sdk-…`: written by an official SDK.
+   * `json`: one body. `own-ids`: events with ids of the endpoint's own. `sdk-…`: written by an official SDK.
    */
   shape: 'sse' | 'json' | 'own-ids' | 'sdk-v1' | 'sdk-v2'
   /** Whether the endpoint waits for `drain`. */
@@ -86,9 +85,7 @@ export function drawScenario(seed: number): Scenario {
   const random = new Random(seed)
   const isCalm = random.chance(0.5)
   let options = isCalm ? calmOptions(random) : tightOptions(random)
-  // An endpoint that numbers its events does so in all of its streams.
-  const hasOwnIds = random.chance(0.05)
-  const calls = random.list(random.int(1, 5), index => drawCall(random, `c${index}`, hasOwnIds))
+  const calls = random.list(random.int(1, 5), index => drawCall(random, `c${index}`))
   // Only where all clients take part in the hand-off may it be forced on them.
   if (calls.some(({ client }) => /^(stock|tokens|draft|resumable)/.test(client)))
     options = { ...options, handoff: 'auto' }
@@ -141,12 +138,12 @@ const PADDINGS = [
   [0.3, 90_000]
 ] as const
 
-function drawCall(random: Random, key: string, hasOwnIds: boolean): CallPlan {
+function drawCall(random: Random, key: string): CallPlan {
   const client = random.pick(CLIENTS)
   const version = client.startsWith('stock')
     ? client.slice('stock-'.length)
     : drawVersion(random, client)
-  const shape = drawShape(random, hasOwnIds, version)
+  const shape = drawShape(random, version)
   const isSdk = shape.startsWith('sdk')
   const requests = !collects({ client }) && !isSdk && random.chance(0.2) ? random.int(2, 4) : 1
   const script = drawScript(random, requests, shape, client)
@@ -170,8 +167,7 @@ function drawCall(random: Random, key: string, hasOwnIds: boolean): CallPlan {
     writeBytes: random.chance(0.3) ? random.int(1, 40) : 0,
     glued: random.chance(0.3),
     script,
-    // Ids of the endpoint's own are left alone: there is nothing to resume.
-    cuts: shape === 'own-ids' ? [] : random.list(random.int(0, 4), () => drawCut(random)),
+    cuts: random.list(random.int(0, 4), () => drawCut(random)),
     leaves: random.chance(0.12)
       ? { after: random.int(0, 4), how: random.pick(['cancel', 'delete', 'vanish']) }
       : undefined
@@ -186,12 +182,12 @@ function drawVersion(random: Random, client: ClientKind): string {
   return random.pick(client === 'draft' ? WITH_STREAMS : REVISIONS)
 }
 
-function drawShape(random: Random, hasOwnIds: boolean, version: string): CallPlan['shape'] {
+function drawShape(random: Random, version: string): CallPlan['shape'] {
   if (random.chance(0.2)) return 'json'
-  if (hasOwnIds) return 'own-ids'
   const isForSdk = WITH_STREAMS.some(known => known === version)
   return random.weighted([
     [3, 'sse'],
+    [1, 'own-ids'],
     [isForSdk ? 1 : 0, 'sdk-v1'],
     [isForSdk ? 1 : 0, 'sdk-v2']
   ] as const)

@@ -227,11 +227,21 @@ describe('an endpoint that is not well', () => {
     expect(code).toBe(1)
   })
 
-  it.concurrent('fails where an eventStore numbers the events', async () => {
+  it.concurrent('finds ids of the middleware where an eventStore numbers the events', async () => {
+    const { lines } = await look(await serveApp(mounted({ eventStore: new InMemoryEventStore() })))
+    expect(lines).toContain('✓ event ids of ours')
+  })
+
+  it.concurrent('fails where they are left to the eventStore', async () => {
+    const streams = mcpStreams({ eventStore: 'leave' })
+    closeLater(() => streams.close({ drain: 0 }))
+    const endpoint = sdkV1Stateful({ eventStore: new InMemoryEventStore() })
     const { code, lines } = await look(
-      await serveApp(mounted({ eventStore: new InMemoryEventStore() }))
+      await serveApp(express().use('/mcp', streams).all('/mcp', endpoint))
     )
-    expect(lines).toContainEqual(expect.stringMatching(/^✗ foreign event ids: .* eventStore/))
+    expect(lines).toContainEqual(
+      expect.stringMatching(/^✗ event ids of another: .* `eventStore` leaves it alone$/)
+    )
     expect(code).toBe(1)
   })
 

@@ -41,12 +41,9 @@ function bundled() {
 const scenarioTimeout = 10_000
 const suiteTimeout = 45_000
 
-/** The variant with an event store of its own is there to provoke this warning. */
-const quiet = ['--disable-warning=MCP_STREAMS_FOREIGN_IDS']
-
 async function startServer(file, flags) {
   const stdio = ['ignore', 'ignore', 'inherit', 'ipc']
-  const child = fork(here(`servers/${file}`), flags, { execArgv: quiet, stdio })
+  const child = fork(here(`servers/${file}`), flags, { stdio })
   const exited = once(child, 'exit')
   const url = await Promise.race([
     once(child, 'message').then(([url]) => url),

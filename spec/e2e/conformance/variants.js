@@ -21,7 +21,7 @@ export const variants = [
     proves: [...polling, ...streams]
   },
   {
-    // Both would number the events: the middleware has to step aside.
+    // Both would number the events: the middleware's ids replace those of the store.
     name: 'SDK v1, its own event store',
     server: 'everything-v1.js',
     flags: ['--event-store'],

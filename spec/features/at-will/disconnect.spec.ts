@@ -81,23 +81,6 @@ describe('disconnect', () => {
     expect(res.rawListeners('drain')).toEqual([])
   })
 
-  it('sends no second head where the endpoint then numbers its events itself', async () => {
-    const { response, endpoint, streams } = await call(({ open, emit }, stream) => {
-      open()
-      emit(NEWS)
-      stream.disconnect()
-    })
-    const { res } = await endpoint.calls.nth(1)
-    expect(await response.ended).toBe('end')
-    const { text } = response
-    res.on('error', () => undefined)
-    expect(() => res.write('id: mine\ndata: 1\n\n')).not.toThrow()
-    // Its client has been told to come back with an id of ours: the stream stays ours.
-    expect(streams.stats()).toMatchObject({ live: 1, connections: 0 })
-    expect(response.text).toBe(text)
-    res.end()
-  })
-
   it.each<[when: string, script: Script]>([
     [
       'before the head is written',

@@ -40,11 +40,6 @@ it('counts also where there is no primer', async () => {
   )
 })
 
-it('stays as it is in front of an event with an id of the endpoint', async () => {
-  const written = `: connected\n\nretry: 500\n\nid: 7\n${RESULT}`
-  expect(await textOf(written)).toBe(`${written}${RESULT}`)
-})
-
 it('is bounded: what is more than anybody says is left out', async () => {
   const text = await textOf(`${`: ${'x'.repeat(1000)}\n\n`.repeat(1000)}`)
   expect(text.length).toBeLessThan(100_000)

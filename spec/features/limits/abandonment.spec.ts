@@ -215,25 +215,6 @@ describe('a listen channel whose client has gone', () => {
   })
 })
 
-describe('a response that is left alone because the endpoint numbers its events itself', () => {
-  it('is never abandoned', async () => {
-    const endpoint = rawEndpoint(rawCall => rawCall.emit(note(1)), { stateless: true })
-    const served = await serve(endpoint, OPTIONS)
-    const response = await call(served.url)
-    await response.take(1, isEvent)
-    const rawCall = await endpoint.calls.nth(1)
-    rawCall.write(`id: my-own-1\ndata: ${JSON.stringify(note(2))}\n\n`)
-    await response.take(1, isEvent)
-    expect(served.streams.stats()).toMatchObject({ live: 0, connections: 0, bytes: 0 })
-    jest.advanceTimersByTime(100 * MAX * 1000)
-    await turn()
-    expect(rawCall.isClosed).toBe(false)
-    rawCall.result()
-    await response.ended
-    expect(gist(response.messages())).toEqual([1, 2, [1, 'result']])
-  })
-})
-
 describe('when the server shuts down', () => {
   it('a call without a client ends soon: it has as long as a client needs to come back twice', async () => {
     const w = await world()

@@ -1,6 +1,6 @@
 // `DEBUG=mcp-streams`: a line for every decision, and no line that gives a stream away.
 
-import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals'
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals'
 import createDebug from 'debug'
 import express, { type RequestHandler } from 'express'
 import { setImmediate as turn } from 'node:timers/promises'
@@ -138,19 +138,26 @@ describe('a response that is left alone says why:', () => {
       async ({ url }) => post(url, { order: 1 })
     ],
     [
-      'response left alone: the endpoint numbers its events itself',
-      ({ write, result }) => {
-        write('id: 1\ndata: {}\n\n')
-        result()
+      'response left alone: HTTP+SSE',
+      ({ res }) => {
+        res.writeHead(200, { 'Content-Type': 'text/event-stream' })
+        res.end('event: endpoint\ndata: /messages\n\n')
       },
-      async ({ url }) => post(url, callTool(1, 'x'), headers)
+      async ({ url }) => openStream(url, { headers })
     ]
   ])('%s', async (why, script, send) => {
-    const warn = jest.spyOn(process, 'emitWarning').mockImplementation(() => undefined)
     const served = await serve(raw(script))
     await send(served)
     expect(lines).toContain(why)
-    warn.mockRestore()
+  })
+
+  it('option eventStore', async () => {
+    const served = await serve(
+      raw(({ result }) => result()),
+      { eventStore: 'leave' }
+    )
+    await post(served.url, callTool(1, 'x'), headers)
+    expect(lines).toContain('POST response left alone: option eventStore')
   })
 
   it('closing', async () => {

@@ -295,7 +295,7 @@ describe('what the endpoint answers too late for its own head', () => {
     expect(streams.stats().bytes).toBe(0)
   })
 
-  it('is an event stream of the old transport: nothing is learnt of ids', async () => {
+  it('is an event stream of the old transport: it stays ours', async () => {
     const { url, endpoint } = await slow()
     const response = await post(url, TASK, announced())
     const { res } = await endpoint.calls.nth(1)

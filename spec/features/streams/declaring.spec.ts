@@ -343,19 +343,6 @@ describe('at 2026-07-28', () => {
   })
 })
 
-describe('an endpoint that numbers its events itself', () => {
-  it('shows nothing of ours, also to a client that has declared the draft', async () => {
-    const { url, headers } = await world(({ res }) => {
-      res.writeHead(200, { 'Content-Type': 'text/event-stream' })
-      res.end('id: 7\ndata: {"jsonrpc":"2.0","id":"call","result":{}}\n\n')
-    })
-    const response = await post(url, callTool('call', 'any'), headers)
-    await response.ended
-    expect(response.text).toBe('id: 7\ndata: {"jsonrpc":"2.0","id":"call","result":{}}\n\n')
-    expect(response.headers.link).toBeUndefined()
-  })
-})
-
 it('the capability is added to what the endpoint itself declares as experimental', async () => {
   const app = express().use(express.json(), (req, res) => {
     const capabilities = { experimental: { streams: { of: 'its own' }, other: {} } }

@@ -22,7 +22,7 @@ const sdk = {
   notify: ({ sendNotification }, method, params) => sendNotification({ method, params }),
   request: ({ sendRequest }, method, params) => sendRequest({ method, params }, ResultSchema),
   progressToken: ({ _meta }) => _meta?.progressToken,
-  // The SDK's own way is there only with an event store; then the middleware has stepped aside.
+  // The SDK's own way is there only with an event store.
   disconnect({ closeSSEStream }) {
     currentStream()?.disconnect({ retry: 500 })
     closeSSEStream?.()
