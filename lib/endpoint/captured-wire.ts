@@ -1,7 +1,7 @@
 // The socket side of a captured response: what its reader writes to, and when it is gone.
-import type { IncomingMessage } from 'node:http'
+import type { IncomingMessage, OutgoingHttpHeader, ServerResponse } from 'node:http'
 import type { Sink } from '../readers/sink.js'
-import type { CapturedWireHost } from './captured-wire-host.js'
+import type { CapturedHead } from './captured-head.js'
 import type { DeferredEvents } from './deferred-events.js'
 import {
   detachSocket,
@@ -25,9 +25,36 @@ import { cork, uncork } from './response-sink.js'
 import { maskResponse } from './response-view.js'
 import { closeWhenIdle, whenClosed } from './socket-closed.js'
 import { isKeptAlive, isRelayed } from './loopback.js'
-import { WireHead } from './wire-head.js'
+import type { Layer } from './stage.js'
+import { warnOfThrow } from './warnings.js'
 
-export class CapturedWire extends WireHead implements Sink, SocketWatcher, RequestWatcher {
+/** The endpoint's side of a captured response. */
+export interface CapturedWireHost {
+  readonly head: CapturedHead
+  /** The next layer towards the wire. */
+  readonly next: Layer
+  /** The response is captured, and the endpoint has not ended it. */
+  readonly isRunning: boolean
+  /** A client may ask for the response again. */
+  readonly isKept: boolean
+  /** Whether the endpoint has called the running code; `undefined`: no context is followed. */
+  isInsideHandler(): boolean | undefined
+  /** The endpoint has destroyed its response. `false`: it has ended it before. */
+  abort(): boolean
+  /** The endpoint has destroyed the socket. */
+  brokenOff(): void
+  /** The socket is gone. */
+  wireGone(): void
+  /** The connection is over, and the call may go on for much longer. */
+  connectionClosed(): void
+}
+
+export class CapturedWire implements Sink, SocketWatcher, RequestWatcher {
+  /** We are writing: `headersSent` then tells the state of the wire, for those in front of us. */
+  #isWriting = false
+  readonly #req: IncomingMessage
+  readonly #pipeline: ResponsePipeline
+  readonly #host: CapturedWireHost
   readonly #events: DeferredEvents
   #isGone = false
   #isEnded = false
@@ -44,33 +71,94 @@ export class CapturedWire extends WireHead implements Sink, SocketWatcher, Reque
     host: CapturedWireHost,
     events: DeferredEvents
   ) {
-    super(req, pipeline, host)
+    this.#req = req
+    this.#pipeline = pipeline
+    this.#host = host
     this.#events = events
+  }
+
+  // The head
+
+  get #res(): ServerResponse {
+    return this.#pipeline.res
+  }
+
+  get isWriting(): boolean {
+    return this.#isWriting
+  }
+
+  /**
+   * Does something to the wire. If middleware in front of us throws at that, the connection is
+   * destroyed: in a timer, nobody could catch it.
+   */
+  #attempt<T>(work: () => T): T | undefined {
+    this.#isWriting = true
+    try {
+      return work()
+    } catch (error) {
+      warnOfThrow(error)
+      this.destroy()
+      return undefined
+    } finally {
+      this.#isWriting = false
+    }
+  }
+
+  /** Sends the head as the endpoint wanted it, with what `setHeaders` sets. */
+  sendHead(setHeaders: () => void): void {
+    const { head, next } = this.#host
+    head.send(next, setHeaders)
+  }
+
+  /** Sends a head of ours before the endpoint has given one. */
+  sendEarlyHead(contentType: string | undefined, setHeaders: () => void, status?: number): void {
+    const { head, next } = this.#host
+    head.sendEarly(this.#req, next, () => this.#setHeaders(contentType, setHeaders), status)
+  }
+
+  /**
+   * Sends a head of ours in the place of the one that the endpoint has given, of which nothing
+   * leaves.
+   */
+  replaceHead(contentType: string | undefined, setHeaders: () => void, status?: number): void {
+    const { head, next } = this.#host
+    head.replace(next, () => this.#setHeaders(contentType, setHeaders), status)
+    // The endpoint may have ended its response, while the wire goes on.
+    maskResponse(this.#res)
+  }
+
+  #setHeaders(contentType: string | undefined, setHeaders: () => void): void {
+    if (contentType !== undefined) this.setHeader('Content-Type', contentType)
+    setHeaders()
+  }
+
+  setHeader(name: string, value: OutgoingHttpHeader): void {
+    this.#host.next.setHeader(name, value)
   }
 
   /** Sends a head after which nothing has been written yet. */
   flushHead(): void {
-    this.attempt(() => this.host.next.flushHeaders())
+    this.#attempt(() => this.#host.next.flushHeaders())
   }
 
   // Sink
 
   cork(): void {
-    cork(this.req)
+    cork(this.#req)
   }
 
   uncork(): void {
-    uncork(this.req)
+    uncork(this.#req)
   }
 
   write(bytes: Uint8Array, onWritten?: () => void): boolean {
-    const isTold = onWritten !== undefined && this.pipeline.isReusable
-    return this.attempt(() => this.#write(isTold ? [bytes, onWritten] : [bytes])) === true
+    const isTold = onWritten !== undefined && this.#pipeline.isReusable
+    return this.#attempt(() => this.#write(isTold ? [bytes, onWritten] : [bytes])) === true
   }
 
   #write(args: readonly unknown[]): boolean {
-    const res = this.res
-    const hasRoom = this.host.next.write(args)
+    const res = this.#res
+    const hasRoom = this.#host.next.write(args)
     // The wire is full, and the stream need not be: the endpoint is to see the stream's state.
     if (!hasRoom) maskResponse(res)
     // `compression` in front of us holds bytes back until `flush`.
@@ -80,34 +168,34 @@ export class CapturedWire extends WireHead implements Sink, SocketWatcher, Reque
 
   /** By Node's own `finished`, not by the view: middleware in front may have ended the response. */
   get isOver(): boolean {
-    return this.#isGone || this.res.finished || isBroken(this.req)
+    return this.#isGone || this.#res.finished || isBroken(this.#req)
   }
 
   get isRelayed(): boolean {
-    return isRelayed(this.req)
+    return isRelayed(this.#req)
   }
 
   get isKeptAlive(): boolean {
-    return isKeptAlive(this.req)
+    return isKeptAlive(this.#req)
   }
 
   get tellsWritten(): boolean {
-    return this.pipeline.isReusable
+    return this.#pipeline.isReusable
   }
 
   get copies(): number {
-    return this.pipeline.isReusable ? MOST_COPIED : 0
+    return this.#pipeline.isReusable ? MOST_COPIED : 0
   }
 
   get pending(): number {
-    return pendingBytes(this.req, this.res)
+    return pendingBytes(this.#req, this.#res)
   }
 
   end(): void {
     this.#leaveSocket()
     this.#forgetConnection()
     this.#isEnded = true
-    this.attempt(() => this.host.next.end([]))
+    this.#attempt(() => this.#host.next.end([]))
   }
 
   /**
@@ -118,7 +206,7 @@ export class CapturedWire extends WireHead implements Sink, SocketWatcher, Reque
     if (this.#isEnded) return
     this.#isEnded = true
     try {
-      this.host.next.end([])
+      this.#host.next.end([])
     } catch {
       // Nobody could catch what it throws, and there is no client that it would concern.
     }
@@ -126,7 +214,7 @@ export class CapturedWire extends WireHead implements Sink, SocketWatcher, Reque
 
   destroy(): void {
     this.#leaveSocket()
-    this.host.next.destroy()
+    this.#host.next.destroy()
   }
 
   get isGone(): boolean {
@@ -144,7 +232,7 @@ export class CapturedWire extends WireHead implements Sink, SocketWatcher, Reque
   }
 
   closeSocket(onClosed: () => void): void {
-    const { socket } = this.req
+    const { socket } = this.#req
     if (socket.destroyed) return onClosed()
     this.#events.listen('finish', () => closeWhenIdle(socket))
     whenClosed(socket, onClosed)
@@ -154,8 +242,8 @@ export class CapturedWire extends WireHead implements Sink, SocketWatcher, Reque
 
   /** From now on, the host hears when the socket is gone, and who destroys it or the request. */
   watch(): void {
-    watchRequest(this.req, this)
-    this.#socketWatch = watchSocket(this.req, this)
+    watchRequest(this.#req, this)
+    this.#socketWatch = watchSocket(this.#req, this)
   }
 
   /** The host hears no more of the socket. */
@@ -166,23 +254,23 @@ export class CapturedWire extends WireHead implements Sink, SocketWatcher, Reque
   // SocketWatcher
 
   isInsideHandler(): boolean | undefined {
-    return this.host.isInsideHandler()
+    return this.#host.isInsideHandler()
   }
 
   destroyed(): boolean {
-    this.host.brokenOff()
-    return this.host.isRunning && this.host.abort()
+    this.#host.brokenOff()
+    return this.#host.isRunning && this.#host.abort()
   }
 
   gone(): void {
     if (this.#isGone) return
     this.#isGone = true
-    if (!this.req.socket.destroyed) this.#leaveSocket()
-    this.host.wireGone()
+    if (!this.#req.socket.destroyed) this.#leaveSocket()
+    this.#host.wireGone()
     this.#closeListener?.()
     this.#forgetConnection()
-    if (!this.host.isRunning) return
-    compact(this.req, this.res)
+    if (!this.#host.isRunning) return
+    compact(this.#req, this.#res)
     // After all `close` listeners: those in front of us may know their requests by the socket.
     setImmediate(() => this.#forgetSocket())
   }
@@ -191,14 +279,14 @@ export class CapturedWire extends WireHead implements Sink, SocketWatcher, Reque
   dropBody(): void {
     if (!this.#isBodyHeld) return
     this.#isBodyHeld = false
-    this.req.destroy()
+    this.#req.destroy()
   }
 
   // RequestWatcher
 
   requestDestroyed(error: Error | undefined): boolean {
-    const req = this.req
-    const host = this.host
+    const req = this.#req
+    const host = this.#host
     const isOfWire = isReset(error)
     // The whole body has come, and the endpoint may read it later.
     if (isOfWire && (host.isKept || host.isRunning) && req.complete && !req.readableEnded) {
@@ -213,14 +301,14 @@ export class CapturedWire extends WireHead implements Sink, SocketWatcher, Reque
   #forgetConnection(): void {
     if (this.#drainListener !== undefined) this.#events.unlisten('drain', this.#drainListener)
     this.#closeListener = this.#drainListener = undefined
-    this.host.connectionClosed()
+    this.#host.connectionClosed()
   }
 
   #forgetSocket(): void {
-    if (!this.host.isRunning || !forgetSocket(this.req, this.res, this)) return
+    if (!this.#host.isRunning || !forgetSocket(this.#req, this.#res, this)) return
     this.#socketWatch?.delete(this)
     this.#socketWatch = undefined
-    const listener = nextTurnListener(this.res)
+    const listener = nextTurnListener(this.#res)
     if (listener !== undefined) this.#events.unlisten('finish', listener)
   }
 
@@ -228,7 +316,7 @@ export class CapturedWire extends WireHead implements Sink, SocketWatcher, Reque
   #leaveSocket(): void {
     this.#events.leavingSocket()
     this.#socketWatch?.delete(this)
-    if (this.host.isRunning && this.#socketWatch !== undefined) detachSocket(this.req, this)
+    if (this.#host.isRunning && this.#socketWatch !== undefined) detachSocket(this.#req, this)
     this.#socketWatch = undefined
   }
 }

@@ -1,5 +1,4 @@
 // The arguments of `write` and `end`: their bytes, their callback, and Node's errors about them.
-import type { CapturePhase } from './capture-phase.js'
 
 /** Short strings are encoded here: new memory for each costs more than a copy of what is kept. */
 const scratch = Buffer.allocUnsafeSlow(64 * 1024)
@@ -60,10 +59,10 @@ export function swallow(args: readonly unknown[]): true {
 
 /**
  * The error for a call of `write`, or of `end` without a chunk, after the response has been ended
- * or destroyed.
+ * (`hasEnded`) or destroyed.
  */
-export function tooLate(method: 'write' | 'end', phase: CapturePhase): Error {
-  if (phase !== 'ended')
+export function tooLate(method: 'write' | 'end', hasEnded: boolean): Error {
+  if (!hasEnded)
     return streamError('ERR_STREAM_DESTROYED', `Cannot call ${method} after a stream was destroyed`)
   return method === 'write'
     ? streamError('ERR_STREAM_WRITE_AFTER_END', 'write after end')

@@ -1,17 +1,82 @@
-// Captures a response: once it is taken, what the endpoint does to `res` goes to a stream, and
-// those behind us do not hear of the socket until the stream is over.
-import type { IncomingMessage, ServerResponse } from 'node:http'
-import { CaptureStage } from './capture-stage.js'
-import type { Capture, ResponseCaptureHost, ResponseHead } from './capture-types.js'
-import type { CapturedWireHost } from './captured-wire-host.js'
-import { CapturedWire } from './captured-wire.js'
+// Captures a response. Until its head, the endpoint's calls pass; once it is taken, what the endpoint
+// does to `res` goes to a capture, and those behind us do not hear of the socket until the stream is
+// over.
+import type { IncomingMessage, OutgoingHttpHeader, ServerResponse } from 'node:http'
+import type { Capture, ResponseCaptureHost } from './capture-types.js'
+import {
+  CapturedHead,
+  isCacheControl,
+  looksLikeStream,
+  readHead,
+  untransformed
+} from './captured-head.js'
+import { CapturedWire, type CapturedWireHost } from './captured-wire.js'
+import { callbackIn, hasChunk, headersSentError, swallow, tooLate, withBytes } from './chunk.js'
 import { DeferredEvents, type DeferredEventsHost } from './deferred-events.js'
-import { pipelineOf } from './response-pipeline.js'
-import { hasView, maskResponse, setView, showState } from './response-view.js'
+import { type HeadArguments, isAbortedByNode } from './node-internals.js'
+import { pipelineOf, type ResponsePipeline } from './response-pipeline.js'
+import { hasView, maskResponse, type ResponseView, setView, showState } from './response-view.js'
+import { Stage } from './stage.js'
+import { warnOfThrow } from './warnings.js'
 
-export class ResponseCapture extends CaptureStage implements CapturedWireHost, DeferredEventsHost {
+/**
+ * - `undecided`: its head is not due yet.
+ * - `untaken`: everything passes; the response is as it would be without us.
+ * - `passed`: untaken, and ended.
+ * - `headed`: taken; the endpoint has given its head, which is sent at the end of the tick at the
+ *   latest.
+ * - `early`: taken before the endpoint has given its head; the wire has one of ours.
+ * - `running`: taken, and the wire has a head: the endpoint writes its body.
+ * - `ended`, `broken`: taken, and the endpoint has called `end` or `destroy`.
+ *
+ * Whether the socket is still open (`CapturedWire`) and who hears of its close (`DeferredEvents`)
+ * may change in any phase.
+ */
+type CapturePhase =
+  'undecided' | 'untaken' | 'passed' | 'headed' | 'early' | 'running' | 'ended' | 'broken'
+
+/**
+ * - `leave`: the response is left alone.
+ * - `take`: the response is taken when its head is due. `takeEarly`: it is taken before.
+ * - `begin`: the head is sent; or, in `early`, the endpoint gives a head that is not sent.
+ * - `stepAside`: the first bytes show that the response was not ours to take.
+ * - `end`, `break`: the endpoint calls `end`, or destroys the response. Before the head, `break` is
+ *   a step only of a response that a capture hears from the beginning.
+ */
+type CaptureStep = 'leave' | 'take' | 'takeEarly' | 'begin' | 'stepAside' | 'end' | 'break'
+
+const TAKEN = { end: 'ended', break: 'broken' } as const
+
+const TRANSITIONS: Readonly<
+  Record<CapturePhase, Readonly<Partial<Record<CaptureStep, CapturePhase>>>>
+> = {
+  undecided: {
+    leave: 'untaken',
+    take: 'headed',
+    takeEarly: 'early',
+    end: 'passed',
+    break: 'broken'
+  },
+  untaken: { end: 'passed' },
+  passed: {},
+  headed: { ...TAKEN, begin: 'running', stepAside: 'untaken' },
+  early: { ...TAKEN, begin: 'running' },
+  running: TAKEN,
+  ended: {},
+  broken: {}
+}
+
+export class ResponseCapture
+  extends Stage
+  implements ResponseView, CapturedWireHost, DeferredEventsHost
+{
+  readonly kind = 'capture'
+  readonly head: CapturedHead
   readonly wire: CapturedWire
-  protected readonly events: DeferredEvents
+  readonly #events: DeferredEvents
+  readonly #pipeline: ResponsePipeline
+  #phase: CapturePhase = 'undecided'
+  #capture: Capture | undefined
   #isKept = false
   readonly #host: ResponseCaptureHost
 
@@ -21,48 +86,50 @@ export class ResponseCapture extends CaptureStage implements CapturedWireHost, D
   }
 
   constructor(req: IncomingMessage, res: ServerResponse, host: ResponseCaptureHost) {
-    super(pipelineOf(res))
+    super()
+    this.#pipeline = pipelineOf(res)
+    this.head = new CapturedHead(this.#pipeline)
     this.#host = host
-    this.events = new DeferredEvents(req, this.pipeline, this)
-    this.wire = new CapturedWire(req, this.pipeline, this, this.events)
+    this.#events = new DeferredEvents(req, this.#pipeline, this)
+    this.wire = new CapturedWire(req, this.#pipeline, this, this.#events)
     setView(res, this)
-    this.pipeline.add(this)
+    this.#pipeline.add(this)
   }
 
   /** Whether the response has been taken, or `undefined` before its head. */
   get isTaken(): boolean | undefined {
-    return this.phase === 'undecided' ? undefined : this.isCaptured
+    return this.#phase === 'undecided' ? undefined : this.#isCaptured
   }
 
   /** Holds the close from now on: a client may ask for the response again, whatever it will be. */
   keep(): void {
     this.#isKept = true
-    this.holdEvents()
+    this.#holdEvents()
   }
 
   /** Gives this capture all that the endpoint does, also if it breaks off before its head. */
   hear(capture: Capture): void {
-    this.capture = capture
+    this.#capture = capture
   }
 
   /** A kept response that was not taken has been ended: those behind us may see it close. */
   untakenEnded(): void {
-    if (this.isCaptured) return
-    this.step('end')
-    if (this.events.isHolding) this.release()
+    if (this.#isCaptured) return
+    this.#step('end')
+    if (this.#events.isHolding) this.release()
   }
 
   /** A kept response will not be asked for again after all: those behind us may see its close. */
   detach(): void {
     if (this.wire.isGone) this.release()
-    else this.events.passOn()
+    else this.#events.passOn()
   }
 
   /** Whatever the response will be, it passes. */
   leave(): void {
-    if (!this.step('leave')) return
+    if (!this.#step('leave')) return
     // Nothing is left to do, except for a response whose close is held.
-    if (!this.#isKept) this.pipeline.remove(this)
+    if (!this.#isKept) this.#pipeline.remove(this)
   }
 
   /**
@@ -70,25 +137,25 @@ export class ResponseCapture extends CaptureStage implements CapturedWireHost, D
    * that of the endpoint is not sent. `false`: the endpoint has begun, or the client has gone.
    */
   takeEarly(capture: Capture): boolean {
-    const res = this.res
-    if (res.headersSent || res.writableEnded || res.destroyed || !this.step('takeEarly'))
+    const res = this.#res
+    if (res.headersSent || res.writableEnded || res.destroyed || !this.#step('takeEarly'))
       return false
-    this.capture = capture
-    this.holdEvents()
-    this.begin(capture)
+    this.#capture = capture
+    this.#holdEvents()
+    this.#begin(capture)
     return true
   }
 
   /** Calls the endpoint's `drain` listeners: there is room in the stream again. */
   drain(): void {
-    process.nextTick(() => this.events.emitBehind('drain'))
+    process.nextTick(() => this.#events.emitBehind('drain'))
   }
 
   /** The stream is over: those behind us may see the close now. */
   release(): void {
-    if (this.events.isReleased) return
-    this.events.release(() => {
-      const res = this.res
+    if (this.#events.isReleased) return
+    this.#events.release(() => {
+      const res = this.#res
       if (!this.wire.isGone) {
         // If the response has ended on the wire, too, Node's own state is what we would tell.
         if (res.writableFinished !== this.isFinished) maskResponse(res)
@@ -105,21 +172,227 @@ export class ResponseCapture extends CaptureStage implements CapturedWireHost, D
    * Returns what `write` did.
    */
   stepAside(withheld: Uint8Array): boolean {
-    this.step('stepAside')
-    this.events.passOn()
+    this.#step('stepAside')
+    this.#events.passOn()
     this.wire.unwatch()
-    this.pipeline.remove(this)
+    this.#pipeline.remove(this)
     // Its client has gone meanwhile, which those behind us may hear now.
     if (this.wire.isGone) this.release()
     this.head.sendUntouched(this.next)
     return this.next.write([withheld])
   }
 
+  get #res(): ServerResponse {
+    return this.#pipeline.res
+  }
+
+  /** `false`: the step has no effect in this phase. */
+  #step(step: CaptureStep): boolean {
+    const phase = TRANSITIONS[this.#phase][step]
+    if (phase === undefined) return false
+    this.#phase = phase
+    return true
+  }
+
+  /** Sends the head. Middleware in front may throw at that, and the endpoint could not catch it. */
+  #begin(capture: Capture): void {
+    try {
+      capture.begin()
+    } catch (error) {
+      warnOfThrow(error)
+      this.abort()
+      this.next.destroy(error as Error)
+    }
+  }
+
+  /** Whether the endpoint writes to a stream, and not to the wire. */
+  get #isCaptured(): boolean {
+    return this.#phase !== 'undecided' && this.#phase !== 'untaken' && this.#phase !== 'passed'
+  }
+
+  /** All that the endpoint does is for a capture, although its head is not due yet. */
+  get #isHeard(): boolean {
+    return this.#phase === 'undecided' && this.#capture !== undefined
+  }
+
+  // ResponseView
+
+  get isEnded(): boolean {
+    return this.#phase === 'ended' || this.#phase === 'broken' || this.#phase === 'passed'
+  }
+
+  get isFinished(): boolean {
+    return (this.#phase === 'ended' || this.#phase === 'passed') && this.#events.isReleased
+  }
+
+  get needsDrain(): boolean {
+    return this.#capture?.isFull ?? false
+  }
+
+  get isClosed(): boolean {
+    // Not before the socket side: Node drops what is written to a response that calls itself
+    // destroyed.
+    return this.#events.isReleased && this.wire.isGone
+  }
+
+  /** The endpoint destroys its response. `false`: it has ended it before. */
+  abort(): boolean {
+    const isHeadDue = this.#phase === 'headed'
+    if (this.#events.isReleased || !this.#step('break')) return false
+    this.#capture?.abort()
+    if (isHeadDue) this.#capture?.begin()
+    return true
+  }
+
+  // Stage
+
+  override writeHead(args: readonly unknown[]): ServerResponse {
+    const head = args as HeadArguments
+    if (this.#isHeadDueLate) return this.#acceptLateHead(head)
+    if (this.#isCaptured) throw headersSentError('write')
+    if (this.#phase === 'undecided') this.#decide(head)
+    return this.#isCaptured ? this.#res : this.next.writeHead(head)
+  }
+
+  override write(args: readonly unknown[]): boolean {
+    this.#decideImplicitly()
+    if (!this.#isCaptured) return this.#isAlone ? swallow(args) : this.next.write(args)
+    return this.#write(args)
+  }
+
+  override end(args: readonly unknown[]): ServerResponse {
+    this.#decideImplicitly()
+    if (this.#isCaptured) return this.#end(args)
+    if (!this.#isAlone) return this.next.end(args)
+    swallow(args)
+    return this.#res
+  }
+
+  override flushHeaders(): void {
+    this.#decideImplicitly()
+    if (!this.#isCaptured) this.next.flushHeaders()
+  }
+
+  override setHeader(name: string, value: OutgoingHttpHeader): ServerResponse {
+    const { own } = this.head
+    if (this.#phase === 'headed' || own?.status !== undefined) throw headersSentError('set')
+    if (own === undefined) return this.next.setHeader(name, value)
+    own.setHeader(name, value)
+    return this.#res
+  }
+
+  override getHeader(name: string): OutgoingHttpHeader | undefined {
+    const { own } = this.head
+    const value = own === undefined ? this.next.getHeader(name) : own.getHeader(name)
+    if (!isCacheControl(name)) return value
+    const isToBeTaken =
+      this.#isHeadDueLate ||
+      (this.#phase === 'undecided' &&
+        looksLikeStream(this.#res, this.next.getHeader('Content-Type')))
+    return isToBeTaken ? untransformed(value) : value
+  }
+
+  /** Node asks for a missing head. In the phase `headed` there is one, which is sent later. */
+  override implicitHeader(): void {
+    if (this.head.own !== undefined) this.#decideImplicitly()
+    else if (this.#phase !== 'headed') this.next.implicitHeader()
+  }
+
+  override destroy(error?: Error): ServerResponse {
+    if (this.#events.isHolding && isAbortedByNode(error)) return this.#res
+    if (!this.#isCaptured && !this.#isHeard) return this.next.destroy(error)
+    this.abort()
+    return this.#res
+  }
+
+  override get hasHead(): boolean {
+    const { isGiven, own } = this.head
+    return isGiven || ((own === undefined || this.wire.isWriting) && this.next.hasHead)
+  }
+
+  /** The response was taken early, and the endpoint may still give its head. */
+  get #isHeadDueLate(): boolean {
+    return this.#phase === 'early' && this.head.own !== undefined
+  }
+
+  #acceptLateHead(args: HeadArguments): ServerResponse {
+    const head = this.head.acceptLate(args)
+    this.#step('begin')
+    this.#capture?.lateHead(head)
+    return this.#res
+  }
+
+  /** By `writeHead` of the response, as Node does it: those behind us may have patched that. */
+  #decideImplicitly(): void {
+    const res = this.#res
+    if (this.#isHeadDueLate) {
+      res.writeHead(res.statusCode)
+      if (this.#isHeadDueLate) this.#acceptLateHead([res.statusCode])
+      return
+    }
+    if (this.#phase !== 'undecided') return
+    // Only if it may be taken: without an explicit head, Node computes the length of a body.
+    if (looksLikeStream(res, res.getHeader('Content-Type'))) res.writeHead(res.statusCode)
+    if (this.#phase === 'undecided') this.#decide([res.statusCode])
+  }
+
+  #decide(args: HeadArguments): void {
+    const capture = this.#host.take(readHead(this.#res, args))
+    if (capture === undefined) return this.leave()
+    this.#step('take')
+    this.#capture = capture
+    this.head.accept(args)
+    this.#holdEvents()
+    // An endpoint may write its head and then nothing for minutes: the link must be sent now.
+    process.nextTick(() => {
+      if (this.#phase === 'headed' && this.#step('begin')) this.#begin(capture)
+    })
+  }
+
+  #write(args: readonly unknown[]): boolean {
+    const [chunk, encoding] = args
+    const callback = callbackIn(args)
+    const isOver = this.isEnded || this.#events.isReleased
+    const take = (bytes: Buffer): boolean => !isOver && this.#capture?.write(bytes) === true
+    const hasRoom = withBytes(chunk, encoding, take)
+    if (isOver) {
+      if (callback !== undefined)
+        process.nextTick(callback, tooLate('write', this.#phase === 'ended'))
+      return false
+    }
+    if (!hasRoom && this.#isCaptured) maskResponse(this.#res)
+    // The write may have shown that the response is not ours: then its bytes are out already.
+    if (callback !== undefined) process.nextTick(callback, null)
+    return hasRoom
+  }
+
+  #end(args: readonly unknown[]): ServerResponse {
+    const callback = callbackIn(args)
+    if (this.isEnded) {
+      const error = tooLate(hasChunk(args) ? 'write' : 'end', this.#phase === 'ended')
+      if (callback !== undefined) process.nextTick(callback, error)
+      return this.#res
+    }
+    const [chunk, encoding] = args
+    if (hasChunk(args)) {
+      this.#write([chunk, typeof encoding === 'string' ? encoding : undefined])
+      // The last bytes may have shown that the response is not ours.
+      if (!this.#isCaptured) return this.next.end([callback])
+    }
+    const isHeadDue = this.#phase === 'headed'
+    this.#step('end')
+    if (this.wire.isGone) showState(this.#res, this)
+    if (callback !== undefined) process.nextTick(callback)
+    this.#capture?.end()
+    if (isHeadDue) this.#capture?.begin()
+    return this.#res
+  }
+
   // DeferredEventsHost
 
   /** All is written, but from Node 24 on `writableFinished` becomes true only a tick later. */
   get isFinishing(): boolean {
-    const res = this.res
+    const res = this.#res
     const isOver = !this.wire.isGone && this.isFinished && res.finished
     return isOver && !res.writableFinished && this.wire.pending === 0
   }
@@ -131,8 +404,8 @@ export class ResponseCapture extends CaptureStage implements CapturedWireHost, D
   }
 
   get isRunning(): boolean {
-    const isTaken = this.isCaptured || this.isHeard
-    return isTaken && !this.isEnded && !this.events.isReleased
+    const isTaken = this.#isCaptured || this.#isHeard
+    return isTaken && !this.isEnded && !this.#events.isReleased
   }
 
   isInsideHandler(): boolean | undefined {
@@ -144,7 +417,7 @@ export class ResponseCapture extends CaptureStage implements CapturedWireHost, D
   }
 
   brokenOff(): void {
-    if (!this.isCaptured) this.#host.brokenOff()
+    if (!this.#isCaptured) this.#host.brokenOff()
   }
 
   gone(): void {
@@ -152,35 +425,36 @@ export class ResponseCapture extends CaptureStage implements CapturedWireHost, D
   }
 
   wireGone(): void {
-    if (!this.events.isReleased) showState(this.res, this)
+    if (!this.#events.isReleased) showState(this.#res, this)
     else this.#endInFront()
-    if (!this.isCaptured && !this.isEnded) this.drain()
+    if (!this.#isCaptured && !this.isEnded) this.drain()
   }
 
   connectionClosed(): void {
-    this.capture?.connectionClosed()
+    this.#capture?.connectionClosed()
   }
 
-  // CaptureStage
+  // The socket
 
-  protected take(head: ResponseHead): Capture | undefined {
-    return this.#host.take(head)
-  }
-
-  protected holdEvents(): void {
-    if (this.events.isHolding) return
-    this.pipeline.showHead()
-    this.events.hold()
+  /** From now on, those behind us hear no events of the socket until `release`. */
+  #holdEvents(): void {
+    if (this.#events.isHolding) return
+    this.#pipeline.showHead()
+    this.#events.hold()
     this.wire.watch()
     // The client has left during an asynchronous step before: its close will not come again.
-    if (this.res.destroyed) this.wire.gone()
+    if (this.#res.destroyed) this.wire.gone()
   }
 
-  protected get isAlone(): boolean {
-    return this.events.isHolding && this.wire.isGone && !this.events.isReleased
+  /**
+   * The response is kept for a client that has gone: what is written goes nowhere, and must not
+   * wait for room in a dead socket.
+   */
+  get #isAlone(): boolean {
+    return this.#events.isHolding && this.wire.isGone && !this.#events.isReleased
   }
 
   #endInFront(): void {
-    if (this.isCaptured && this.isFinished) this.wire.endInFront()
+    if (this.#isCaptured && this.isFinished) this.wire.endInFront()
   }
 }

@@ -2,7 +2,12 @@
 // every other byte as it is.
 import type { ServerResponse } from 'node:http'
 import { isJsonType } from '../protocol/fields.js'
-import type { Message } from '../protocol/json-rpc.js'
+import { isObject, type Message } from '../protocol/json-rpc.js'
+import { spliceJson } from '../protocol/json-splice.js'
+import { dataOf } from '../protocol/sse-fields.js'
+import { withData } from '../protocol/sse-lines.js'
+import { BlockSplitter } from '../protocol/sse-parser.js'
+import { blocksIn, WholeBlocks } from '../protocol/whole-blocks.js'
 import { callbackIn, encodingIn, headersSentError, swallow, withBytes } from './chunk.js'
 import { GatheredBytes } from './gathered-bytes.js'
 import {
@@ -15,8 +20,6 @@ import {
   stringOf
 } from './response-headers.js'
 import { pipelineOf, type ResponsePipeline } from './response-pipeline.js'
-import { rewrittenJson } from './rewritten.js'
-import { RewrittenEvents } from './rewritten-events.js'
 import { Stage } from './stage.js'
 
 /** Reads a header of the answer, by its lower-case name. */
@@ -41,6 +44,10 @@ type HeadArguments = readonly [status: number, reason?: unknown, headers?: unkno
  * - `events`: each event is held until it is whole.
  */
 type State = 'undecided' | 'untouched' | 'json' | 'events'
+
+const NOTHING = Buffer.alloc(0)
+const CR = 13
+const LF = 10
 
 /** Headers that are wrong once the body has been changed. */
 const OF_BODY = ['ETag', 'Content-MD5', 'Digest', 'Content-Digest', 'Repr-Digest']
@@ -229,4 +236,95 @@ class RewrittenAnswer extends Stage {
   }
 }
 
-const NOTHING = Buffer.alloc(0)
+/**
+ * Rewrites the events of an answer: each is held until it is whole, and every other byte stays as
+ * it is.
+ */
+class RewrittenEvents {
+  readonly #limit: number
+  readonly #changed: (json: Buffer) => Buffer | undefined
+  readonly #blocks = new WholeBlocks()
+  /** A block that was rewritten has ended with the CR of a CRLF, whose LF is to come. */
+  #isLineFeedDue = false
+
+  /**
+   * @param limit bytes of an event that is looked at.
+   * @param changed the data of an event as it is to be; `undefined`: it stays.
+   */
+  constructor(limit: number, changed: (json: Buffer) => Buffer | undefined) {
+    this.#limit = limit
+    this.#changed = changed
+  }
+
+  /** The event that has not come whole is too large to be looked at. */
+  get isTooLong(): boolean {
+    return this.#blocks.pending > this.#limit
+  }
+
+  /** Returns the events that are whole. */
+  push(bytes: Buffer): Buffer {
+    // A copy: the memory of short writes is reused.
+    const whole = this.#blocks.push(Buffer.from(bytes)) ?? NOTHING
+    return Buffer.concat(Array.from(blocksIn(whole), block => this.#rewritten(block)))
+  }
+
+  /** Returns what has not come whole, as it is. */
+  takeRest(): Uint8Array {
+    return this.#blocks.takePending()
+  }
+
+  #rewritten(block: Uint8Array): Uint8Array {
+    const own = this.#isLineFeedDue && block[0] === LF ? block.subarray(1) : block
+    this.#isLineFeedDue = false
+    if (own.length > this.#limit) return own
+    const rewritten = rewrittenEvent(own, this.#changed)
+    if (rewritten === undefined) return own
+    this.#isLineFeedDue = own.at(-1) === CR && own.at(-2) === LF
+    return rewritten
+  }
+}
+
+/**
+ * Returns a message as it is to be, which shares its unchanged parts with the original;
+ * `undefined`: the message stays as it is.
+ */
+type Rewrite = (message: Message) => Message | undefined
+
+/** `undefined`: there is nothing to change, so that the bytes stay what they were. */
+function rewrittenJson(json: Buffer, rewrite: Rewrite): Buffer | undefined {
+  const text = json.toString('utf8')
+  let body: unknown
+  try {
+    body = JSON.parse(text)
+  } catch {
+    return undefined
+  }
+  let hasChanged = false
+  const changed = (message: unknown): unknown => {
+    const rewritten = isObject(message) ? rewrite(message) : undefined
+    hasChanged ||= rewritten !== undefined
+    return rewritten ?? message
+  }
+  const after = Array.isArray(body) ? body.map(changed) : changed(body)
+  if (!hasChanged) return undefined
+  try {
+    return Buffer.from(spliceJson(text, body, after))
+  } catch {
+    // Nested too deeply to be written: what can be read is not always that shallow.
+    return undefined
+  }
+}
+
+/** All lines of a block stay, except that new ones replace those that held the message. */
+function rewrittenEvent(
+  block: Uint8Array,
+  change: (data: Buffer) => Buffer | undefined
+): Uint8Array | undefined {
+  let rewritten: Uint8Array | undefined
+  new BlockSplitter().push(block, (bytes, from, to, fields) => {
+    if (fields.dataLines === 0) return
+    const changed = change(Buffer.from(dataOf(bytes, from, to, fields)))
+    if (changed !== undefined) rewritten = withData(bytes, from, to, changed.toString('utf8'))
+  })
+  return rewritten
+}
