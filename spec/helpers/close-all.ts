@@ -1,5 +1,4 @@
-// One place where helpers leave what they have opened, so that a spec closes everything with
-// `afterEach(closeAll)`.
+// One place where helpers leave what they have opened, so that all of it is closed after each spec.
 
 type Close = () => unknown
 
@@ -19,13 +18,18 @@ export function closeLater(close: Close): () => Promise<void> {
   return once
 }
 
-/** Closes all that is open, newest first: clients before the proxies and servers they talk to. */
-export async function closeAll(): Promise<void> {
+export const openNow = (): ReadonlySet<unknown> => new Set(open)
+
+/**
+ * Closes all that is open but for `kept`, newest first: clients before the proxies and servers they
+ * talk to.
+ */
+export async function closeAll(kept: ReadonlySet<unknown> = new Set()): Promise<void> {
   const errors: unknown[] = []
-  while (open.size > 0) {
-    const newest = [...open].at(-1)!
+  const newest = () => [...open].findLast(close => !kept.has(close))
+  for (let close = newest(); close !== undefined; close = newest()) {
     try {
-      await newest()
+      await close()
     } catch (error) {
       errors.push(error)
     }

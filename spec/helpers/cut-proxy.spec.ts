@@ -1,13 +1,11 @@
 // The cut proxy must be right before the specs that cut with it mean anything: exact counts, and
 // each way of cutting.
 
-import { afterEach, describe, expect, it } from '@jest/globals'
+import { describe, expect, it } from '@jest/globals'
 import { connect, createServer as createNetServer, type Socket } from 'node:net'
 import { createCutProxy, type CutBy } from './cut-proxy.js'
-import { closeAll, closeLater, listen, listenOnLoopback } from './listen.js'
+import { closeLater, listen, listenOnLoopback } from './listen.js'
 import { openStream } from './open-stream.js'
-
-afterEach(closeAll)
 
 const WAYS: CutBy[] = ['fin', 'rst', 'silence']
 

@@ -1,10 +1,10 @@
-// Closes what a spec file has opened by helpers, and fails it if it leaves anything else open.
+// Closes what each spec has opened by helpers, and fails its file if that leaves anything else open.
 // `npm run spec -- --detectOpenHandles <file>` tells where that was opened.
 
-import { afterAll, beforeAll } from '@jest/globals'
+import { afterAll, afterEach, beforeAll, beforeEach, jest } from '@jest/globals'
 import type { AsyncLocalStorage } from 'node:async_hooks'
 import { setTimeout as pause } from 'node:timers/promises'
-import { closeAll } from './close-all.js'
+import { closeAll, openNow } from './close-all.js'
 
 const WATCHED = ['TCPServerWrap', 'TCPSocketWrap', 'TLSWrap', 'ProcessWrap', 'Worker', 'Timeout']
 // What was closed just now needs a few turns of the event loop to be gone, on a busy machine more.
@@ -14,6 +14,17 @@ const PAUSE = 20
 let before: Map<string, number>
 beforeAll(() => {
   before = open()
+})
+
+/** What the file has opened for all of its specs. */
+let shared: ReadonlySet<unknown>
+beforeEach(() => {
+  shared = openNow()
+})
+
+afterEach(() => {
+  jest.useRealTimers()
+  return closeAll(shared)
 })
 
 afterAll(async () => {

@@ -1,7 +1,7 @@
 // Headless Chromium with nothing of ours in the page: its own EventSource and its own downloads,
 // behind the SDK's bearer auth, by cookie.
 
-import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals'
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals'
 import { requireBearerAuth } from '@modelcontextprotocol/sdk/server/auth/middleware/bearerAuth.js'
 import express, { type RequestHandler } from 'express'
 import { execFileSync } from 'node:child_process'
@@ -11,7 +11,7 @@ import { mcpStreams, type McpStreamsOptions } from '../../../lib/index.js'
 import { createCutProxy, type CutProxy, type Passage } from '../../helpers/cut-proxy.js'
 import { rawEndpoint, type RawCall, type RawEndpoint } from '../../helpers/endpoints/raw.js'
 import { until } from '../../helpers/happenings.js'
-import { closeAll, closeLater, listen } from '../../helpers/listen.js'
+import { closeLater, listen } from '../../helpers/listen.js'
 import { callTool, notification, request } from '../../helpers/mcp.js'
 import { testBytes } from '../../features/resources/setup.js'
 
@@ -73,7 +73,6 @@ describeInBrowser('in a browser (needs chromium; SKIPPED without it, but not in 
   }, 60_000)
 
   afterAll(() => browser.close())
-  afterEach(closeAll)
 
   describe('EventSource', () => {
     it.each(['fin', 'rst'] as const)(

@@ -1,7 +1,7 @@
 // The client bundle in headless Chromium, against a server on another origin that the README's CORS
 // lines let it use.
 
-import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals'
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals'
 import cors from 'cors'
 import { build } from 'esbuild'
 import express from 'express'
@@ -12,7 +12,7 @@ import { corsHeaders, mcpStreams } from '../../../lib/index.js'
 import { createCutProxy, type CutBy, type CutProxy } from '../../helpers/cut-proxy.js'
 import type { ToolLog } from '../../helpers/endpoints/sdk-v1.js'
 import { until } from '../../helpers/happenings.js'
-import { closeAll, closeLater, listen } from '../../helpers/listen.js'
+import { closeLater, listen } from '../../helpers/listen.js'
 import type { Page, PageResult, Sdk } from './pages/page.js'
 import { keyIn, V1, V2_MODERN } from '../../features/client/setups.js'
 
@@ -70,7 +70,6 @@ describeInBrowser('in a browser (needs chromium; SKIPPED without it, but not in 
   }, 60_000)
 
   afterAll(() => browser.close())
-  afterEach(closeAll)
 
   describe.each<[Sdk, typeof V1]>([
     ['v1', V1],

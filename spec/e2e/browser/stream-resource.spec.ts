@@ -1,7 +1,7 @@
 // `streamResource` in headless Chromium, on a page of another origin that the README's CORS lines
 // let in.
 
-import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals'
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals'
 import cors from 'cors'
 import { build } from 'esbuild'
 import express from 'express'
@@ -10,7 +10,7 @@ import { fileURLToPath } from 'node:url'
 import { chromium, type Browser, type Page as Tab } from 'playwright-core'
 import { corsHeaders, mcpStreams } from '../../../lib/index.js'
 import { createCutProxy, type Cut, type CutProxy } from '../../helpers/cut-proxy.js'
-import { closeAll, closeLater, listen } from '../../helpers/listen.js'
+import { closeLater, listen } from '../../helpers/listen.js'
 import { bytesOf, sha256 } from '../../features/client/resource-server.js'
 import { V1_STATELESS } from '../../features/client/setups.js'
 
@@ -58,7 +58,6 @@ describeInBrowser('in a browser (needs chromium; SKIPPED without it, but not in 
     })
   }, 60_000)
   afterAll(() => browser.close())
-  afterEach(closeAll)
 
   it.each(['direct', 'download'] as const)(
     'every byte comes over wires that are cut: %s',

@@ -1,7 +1,7 @@
 // `express-mcp-streams check`, as an operator runs it: against endpoints that are well, and that
 // are not.
 
-import { afterAll, afterEach, beforeAll, describe, expect, it, jest } from '@jest/globals'
+import { beforeAll, describe, expect, it, jest } from '@jest/globals'
 import { InMemoryEventStore } from '@modelcontextprotocol/sdk/examples/shared/inMemoryEventStore.js'
 import cors from 'cors'
 import express, { type Express, type RequestHandler, type Response } from 'express'
@@ -13,14 +13,13 @@ import { fileURLToPath } from 'node:url'
 import { command } from '../../../lib/check/command.js'
 import { corsHeaders, mcpStreams } from '../../../lib/index.js'
 import { freePort } from '../../helpers/free-port.js'
-import { closeAll, closeLater, listen, listenOnLoopback } from '../../helpers/listen.js'
+import { closeLater, listen, listenOnLoopback } from '../../helpers/listen.js'
 import { sdkV1Stateful, sdkV1Stateless, type SdkV1Options } from '../../helpers/endpoints/sdk-v1.js'
 import { sdkV2Handler } from '../../helpers/endpoints/sdk-v2.js'
 import { selfSigned } from '../../features/hand-off/self-signed.js'
 import { root } from '../readme/markdown.js'
 import { programs, startNginx } from '../proxies/configurations.js'
 
-afterEach(closeAll)
 // Most begin one process or more.
 jest.setTimeout(60_000)
 
@@ -191,7 +190,6 @@ describe('an endpoint that is not well for pages', () => {
 
 describe('an endpoint that is not well', () => {
   // Those that are waited for are waited for together: then no `afterEach` runs.
-  afterAll(closeAll)
 
   const NOT_IN_FRONT =
     '✗ the middleware is not in front of it: it is not mounted, or on another path, ' +
@@ -365,8 +363,6 @@ describe('what cannot be checked', () => {
       .use(mounted())
 
   describe('and why', () => {
-    afterAll(closeAll)
-
     it.concurrent.each([
       ['moved', /^✗ it redirects \(308\) to http:\/\/127\.0\.0\.1:\d+\/mcp: check that URL$/],
       ['guarded', /^✗ it answers 401: it needs credentials .*; it wants: Bearer realm="mcp"$/],

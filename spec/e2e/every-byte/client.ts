@@ -5,9 +5,8 @@
 // every other connection that comes back is cut as well. Each call must give its result and all its
 // steps, each once, in order, from one execution.
 
-import { afterEach, describe, expect, it } from '@jest/globals'
+import { describe, expect, it } from '@jest/globals'
 import type { CutBy, Direction, Plan } from '../../helpers/cut-proxy.js'
-import { closeAll } from '../../helpers/listen.js'
 import { keyIn, run, type Running, type Setup } from '../../features/client/setups.js'
 
 const KINDS: CutBy[] = ['fin', 'rst', 'fin', 'rst', 'silence']
@@ -77,8 +76,6 @@ async function callAtEveryByte(
 }
 
 export function describeEveryByte(setup: Setup, share: Share = { rest: 0, of: 1 }): void {
-  afterEach(closeAll)
-
   describe.each(['sse', 'json'])(`${setup.name}, answered by %s`, kind => {
     const json = kind === 'json'
 

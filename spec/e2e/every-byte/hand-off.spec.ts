@@ -1,14 +1,13 @@
 // The POST of the answers is cut at every byte, in both directions: the endpoint sees each answer
 // once, the client every message.
 
-import { afterEach, describe, expect, it } from '@jest/globals'
+import { describe, expect, it } from '@jest/globals'
 import {
   createCutProxy,
   type CutBy,
   type Direction,
   type ProxiedRequest
 } from '../../helpers/cut-proxy.js'
-import { closeAll } from '../../helpers/listen.js'
 import { callTool, notification, post } from '../../helpers/mcp.js'
 import { streamUrl, serve } from '../../helpers/serve.js'
 import {
@@ -19,8 +18,6 @@ import {
   yes
 } from '../../features/hand-off/asking.js'
 import { SepClient } from '../../features/hand-off/sep-client.js'
-
-afterEach(closeAll)
 
 const AT_ONCE = 8
 

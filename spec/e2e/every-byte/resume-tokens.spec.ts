@@ -2,7 +2,7 @@
 // whoever repeats the request gets the result, from one execution. Answered by event streams, at
 // every 5th: those are cut at every byte elsewhere.
 
-import { afterEach, describe, expect, it } from '@jest/globals'
+import { describe, expect, it } from '@jest/globals'
 import {
   createCutProxy,
   type CutBy,
@@ -11,13 +11,10 @@ import {
 } from '../../helpers/cut-proxy.js'
 import { rawEndpoint, type RawEndpoint } from '../../helpers/endpoints/raw.js'
 import { gate, type Gate } from '../../helpers/gate.js'
-import { closeAll } from '../../helpers/listen.js'
 import { notification, result as resultOf } from '../../helpers/mcp.js'
 import type { Json } from '../../helpers/open-stream.js'
 import { serve } from '../../helpers/serve.js'
 import { report, TEXT, tokenOf } from '../../features/resume-tokens/setup.js'
-
-afterEach(closeAll)
 
 const EXCHANGES = 3
 const KINDS: CutBy[] = ['fin', 'rst', 'silence']

@@ -10,9 +10,8 @@
 // offsets leave a client with the same; on one whose stream is finished by then, at every 7th of
 // these.
 
-import { afterEach, describe, expect, it } from '@jest/globals'
+import { describe, expect, it } from '@jest/globals'
 import { createCutProxy, type CutBy } from '../../helpers/cut-proxy.js'
-import { closeAll } from '../../helpers/listen.js'
 import { headersFor } from '../../helpers/mcp.js'
 import {
   centralEndpoint,
@@ -22,8 +21,6 @@ import {
 } from '../../features/resume/central-call.js'
 import { mount } from '../../features/resume/setup.js'
 import { exchange, ResponseReader } from '../../features/resume/wire.js'
-
-afterEach(closeAll)
 
 const KINDS: CutBy[] = ['fin', 'rst', 'silence']
 /** Apart by a prime, so that the sample falls on every byte of the multi-byte characters. */

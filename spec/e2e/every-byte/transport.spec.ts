@@ -1,12 +1,10 @@
 // The wire is cut behind every byte of a call, in either direction, and again while the client
 // comes back: no call notices.
 
-import { afterEach, describe, expect, it } from '@jest/globals'
+import { describe, expect, it } from '@jest/globals'
 import type { CutBy, Direction } from '../../helpers/cut-proxy.js'
 import { closeAll } from '../../helpers/listen.js'
 import { connectWire, serveWires, SETUPS, type Setup } from '../../features/transport/web-socket.js'
-
-afterEach(closeAll)
 
 const KINDS = ['fin', 'rst'] as const
 const STEPS = [1, 2]

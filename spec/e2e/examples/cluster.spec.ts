@@ -1,16 +1,14 @@
 // The example of several instances as its reader runs it.
 
-import { afterEach, describe, expect, it } from '@jest/globals'
+import { describe, expect, it } from '@jest/globals'
 import { execFileSync, spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { request, type IncomingMessage } from 'node:http'
 import { connect } from 'node:net'
 import { isWithoutRedis, startRedis } from '../../helpers/backplane/redis-server.js'
-import { closeAll, closeLater } from '../../helpers/close-all.js'
+import { closeLater } from '../../helpers/close-all.js'
 import { until } from '../../helpers/happenings.js'
 import { root, type Run, runExample, type RunOptions } from './run-example.js'
-
-afterEach(closeAll)
 
 const run = (options?: RunOptions): Promise<Run> => runExample('cluster/index.js', options)
 

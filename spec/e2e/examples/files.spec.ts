@@ -1,6 +1,6 @@
 // The example with files as a newcomer runs it, and its command line against a server of its own.
 
-import { afterEach, beforeAll, describe, expect, it } from '@jest/globals'
+import { beforeAll, describe, expect, it } from '@jest/globals'
 import { execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
@@ -8,7 +8,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { bytesOf } from '../../features/client/resource-server.js'
 import { createCutProxy, type CutBy } from '../../helpers/cut-proxy.js'
-import { closeAll, closeLater } from '../../helpers/listen.js'
+import { closeLater } from '../../helpers/listen.js'
 import { environment, root, type Run, runExample } from './run-example.js'
 
 const run = (file: string, ...args: string[]): Promise<Run> => runExample(`files/${file}`, { args })
@@ -19,8 +19,6 @@ beforeAll(
   () => void execFileSync(process.execPath, ['.config/ensure-dist.js'], { cwd: root }),
   60_000
 )
-afterEach(closeAll)
-
 describe('the example', () => {
   it('brings files over bad wires in all three modes, byte for byte, and ends by itself', async () => {
     const { code, stdout, stderr } = await run('index.js', '--size', '2')

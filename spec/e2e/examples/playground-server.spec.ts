@@ -1,13 +1,13 @@
 // What the playground serves and to whom, and its command line.
 
-import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals'
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals'
 import { execFileSync } from 'node:child_process'
 import { once } from 'node:events'
 import { chmod, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { request } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { closeAll, closeLater } from '../../helpers/listen.js'
+import { closeLater } from '../../helpers/listen.js'
 import { play, type Playground, root } from './playground.js'
 
 let playground: Playground
@@ -85,8 +85,6 @@ describe('the server of the playground', () => {
 })
 
 describe('the command line of the playground', () => {
-  afterEach(closeAll)
-
   it.each([
     ['playground', []],
     ['quick-start', ['--open']]

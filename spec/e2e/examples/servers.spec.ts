@@ -1,6 +1,6 @@
 // The small examples as their reader runs them: servers to begin with, a WebSocket, a page.
 
-import { afterEach, describe, expect, it } from '@jest/globals'
+import { describe, expect, it } from '@jest/globals'
 import { execFile, execFileSync } from 'node:child_process'
 import { once } from 'node:events'
 import type { AddressInfo } from 'node:net'
@@ -8,12 +8,10 @@ import { promisify } from 'node:util'
 import { chromium } from 'playwright-core'
 import { WebSocket } from 'ws'
 import { createServer } from '../../../examples/websocket/server.js'
-import { closeAll, closeLater } from '../../helpers/listen.js'
+import { closeLater } from '../../helpers/listen.js'
 import { callTool, headersFor, initialize, initializeSession, post } from '../../helpers/mcp.js'
 import { streamId } from '../../helpers/serve.js'
 import { play, root } from './playground.js'
-
-afterEach(closeAll)
 
 const env = { ...process.env, NODE_OPTIONS: '' }
 

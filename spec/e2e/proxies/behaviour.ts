@@ -1,6 +1,6 @@
 // What holds through any reverse proxy: calls, silences, cuts, hand-offs, downloads and owners.
 
-import { afterAll, afterEach, describe, expect, it } from '@jest/globals'
+import { describe, expect, it } from '@jest/globals'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { resumableFetch, streamResource } from '../../../lib/client/index.js'
 import { bytesOf, drain, sha256 } from '../../features/client/resource-server.js'
@@ -9,7 +9,6 @@ import { connectV1, connectV2, type ConnectedV1, type ConnectedV2 } from '../../
 import type { Cut, CutBy, CutProxy, ProxiedRequest } from '../../helpers/cut-proxy.js'
 import { sdkV1Stateful } from '../../helpers/endpoints/sdk-v1.js'
 import { happenings, until } from '../../helpers/happenings.js'
-import { closeAll } from '../../helpers/listen.js'
 import { callTool, del, get, headersFor, initializeSession, post } from '../../helpers/mcp.js'
 import { streamId, streamUrl } from '../../helpers/serve.js'
 import { LIMIT, PREFIX, type Change, type StartProxy } from './configurations.js'
@@ -104,8 +103,6 @@ export function describeThrough(
   changes: readonly Change[] = [],
   countable = WIRES
 ): void {
-  afterEach(closeAll)
-
   const open = async ({ setup, fetch }: Who, options = {}) => {
     const all = await through(startProxy, setup.endpoint(), options, changes)
     const connected = await setup.connect(all.url, fetch())
@@ -133,8 +130,6 @@ export function describeThrough(
   })
 
   describe('silences, waited for at once', () => {
-    afterAll(closeAll)
-
     it.concurrent(
       'comments bridge those that are longer than the limit',
       async () => {

@@ -1,14 +1,11 @@
 // The exchanges that the pages show are what happens on the wire.
 
-import { afterEach, describe, expect, it } from '@jest/globals'
+import { describe, expect, it } from '@jest/globals'
 import { rawEndpoint } from '../../helpers/endpoints/raw.js'
-import { closeAll } from '../../helpers/listen.js'
 import { get, headersFor, initialize, post } from '../../helpers/mcp.js'
 import type { OpenStream } from '../../helpers/open-stream.js'
 import { serve, streamId, streamUrl } from '../../helpers/serve.js'
 import { page } from './markdown.js'
-
-afterEach(closeAll)
 
 const httpOf = (file: string): string[] =>
   page(file)

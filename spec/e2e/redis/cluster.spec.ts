@@ -1,6 +1,6 @@
 // A Redis cluster: messages by sharded publish and subscribe, keys wherever they belong.
 
-import { afterAll, describe, expect, it } from '@jest/globals'
+import { describe, expect, it } from '@jest/globals'
 import { Cluster } from 'ioredis'
 import { createCluster } from 'redis'
 import type { Backplane } from '../../../lib/backplane/types.js'
@@ -8,7 +8,6 @@ import { redisBackplane, type RedisClient } from '../../../lib/redis/index.js'
 import { describeBackplane } from '../../helpers/backplane/contract.js'
 import { startRedisCluster } from '../../helpers/backplane/redis-cluster.js'
 import { isWithoutRedis, type RedisServer } from '../../helpers/backplane/redis-server.js'
-import { closeAll } from '../../helpers/close-all.js'
 import { rawEndpoint } from '../../helpers/endpoints/raw.js'
 import { until } from '../../helpers/happenings.js'
 import { callTool, get, initializeSession, post } from '../../helpers/mcp.js'
@@ -21,7 +20,6 @@ if (isWithoutRedis)
   describe.skip('without redis-server: a cluster', () => it('is not checked', () => undefined))
 else {
   let nodes: Promise<readonly RedisServer[]> | undefined
-  afterAll(closeAll)
 
   const byNodeRedis = (servers: readonly RedisServer[]): RedisClient =>
     createCluster({ rootNodes: servers.map(({ url }) => ({ url })) })

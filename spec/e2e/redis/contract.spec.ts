@@ -1,4 +1,4 @@
-import { afterAll, describe, it } from '@jest/globals'
+import { describe, it } from '@jest/globals'
 import type { Backplane } from '../../../lib/backplane/types.js'
 import { redisBackplane, type RedisClient } from '../../../lib/redis/index.js'
 import { describeBackplane } from '../../helpers/backplane/contract.js'
@@ -9,12 +9,9 @@ import {
   startValkey,
   type RedisServer
 } from '../../helpers/backplane/redis-server.js'
-import { closeAll } from '../../helpers/close-all.js'
 import { ioRedis, nodeRedis } from './clients.js'
 
 const secret = 'a secret of the specs'
-
-afterAll(closeAll)
 
 function check(name: string, isWithout: boolean, start: () => Promise<RedisServer>): void {
   if (isWithout)

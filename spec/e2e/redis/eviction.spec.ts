@@ -1,15 +1,6 @@
 // What an operator is told where Redis would throw away what instances share.
 
-import {
-  afterAll,
-  afterEach,
-  beforeAll,
-  beforeEach,
-  describe,
-  expect,
-  it,
-  jest
-} from '@jest/globals'
+import { afterEach, beforeAll, beforeEach, describe, expect, it, jest } from '@jest/globals'
 import type { Backplane } from '../../../lib/backplane/types.js'
 import { redisBackplane, type RedisClient } from '../../../lib/redis/index.js'
 import {
@@ -17,7 +8,6 @@ import {
   startRedis,
   type RedisServer
 } from '../../helpers/backplane/redis-server.js'
-import { closeAll } from '../../helpers/close-all.js'
 import { ioRedis, nodeRedis } from './clients.js'
 
 const describeHere = isWithoutRedis ? describe.skip : describe
@@ -26,7 +16,6 @@ describeHere('a Redis that evicts keys', () => {
   let server: RedisServer
   let warnings: jest.SpiedFunction<typeof process.emitWarning>
   beforeAll(async () => void (server = await startRedis('--maxmemory', '100mb')))
-  afterAll(closeAll)
   beforeEach(() => void (warnings = jest.spyOn(process, 'emitWarning').mockReturnValue()))
   afterEach(() => warnings.mockRestore())
 

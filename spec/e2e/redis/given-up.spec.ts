@@ -1,14 +1,11 @@
 // Clients that are set to try only so often: an instance comes back all the same.
-import { afterEach, describe, expect, it } from '@jest/globals'
+import { describe, expect, it } from '@jest/globals'
 import { Redis } from 'ioredis'
 import { createClient } from 'redis'
 import { mcpStreams } from '../../../lib/index.js'
 import { redisBackplane, type RedisClient } from '../../../lib/redis/index.js'
 import { isWithoutRedis, startRedis } from '../../helpers/backplane/redis-server.js'
-import { closeAll } from '../../helpers/close-all.js'
 import { until } from '../../helpers/happenings.js'
-
-afterEach(closeAll)
 
 const clients: Record<string, (url: string) => RedisClient> = {
   'node-redis': url => createClient({ url, socket: { reconnectStrategy: false } }),

@@ -1,11 +1,10 @@
 // A Redis in trouble: calls whose client is at their own instance do not notice, others wait, and
 // nobody is taken for dead by mistake.
 
-import { afterAll, describe, expect, it, jest } from '@jest/globals'
+import { describe, expect, it, jest } from '@jest/globals'
 import { redisBackplane } from '../../../lib/redis/index.js'
 import { isWithoutRedis, startRedis } from '../../helpers/backplane/redis-server.js'
 import { openWire, type Wire } from '../../helpers/backplane/wire.js'
-import { closeAll } from '../../helpers/close-all.js'
 import { rawEndpoint, type RawCall, type RawEndpoint } from '../../helpers/endpoints/raw.js'
 import { until } from '../../helpers/happenings.js'
 import { callTool, get, headersFor, initialize, post } from '../../helpers/mcp.js'
@@ -13,8 +12,6 @@ import type { OpenStream } from '../../helpers/open-stream.js'
 import { serve, streamUrl, type Served } from '../../helpers/serve.js'
 import { gist, lastId, note, VERSION } from '../../features/backplane/setup.js'
 import { ioRedis, nodeRedis } from './clients.js'
-
-afterAll(closeAll)
 
 /** A busy machine stands still for as long as this at times. */
 const LEASE = 1_200

@@ -1,11 +1,8 @@
-import { afterEach, describe, expect, it } from '@jest/globals'
+import { describe, expect, it } from '@jest/globals'
 import { mcpStreams } from '../../../lib/index.js'
 import { redisBackplane } from '../../../lib/redis/index.js'
-import { closeAll } from '../../helpers/close-all.js'
 import { freePort } from '../../helpers/free-port.js'
 import { ioRedis, nodeRedis } from './clients.js'
-
-afterEach(closeAll)
 
 describe.each([
   ['node-redis', nodeRedis],

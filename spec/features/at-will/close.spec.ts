@@ -1,7 +1,7 @@
 // `close()`: for a restart. Calls that run are finished where they are; who listens goes elsewhere;
 // what takes too long is told so.
 
-import { afterEach, describe, expect, it } from '@jest/globals'
+import { describe, expect, it } from '@jest/globals'
 import type { Server } from 'node:http'
 import { setImmediate as turn } from 'node:timers/promises'
 import {
@@ -15,7 +15,6 @@ import { sdkV1Stateful } from '../../helpers/endpoints/sdk-v1.js'
 import { sdkV2Handler } from '../../helpers/endpoints/sdk-v2.js'
 import { gate } from '../../helpers/gate.js'
 import { arrival, happenings, until } from '../../helpers/happenings.js'
-import { closeAll } from '../../helpers/listen.js'
 import {
   callTool,
   get,
@@ -29,8 +28,6 @@ import type { OpenStream } from '../../helpers/open-stream.js'
 import { open, requestText } from '../hardening/wire.js'
 import { serve, streamId, streamUrl, type Served } from '../../helpers/serve.js'
 import { ANNOUNCED, askingEndpoint, QUICK, yes } from '../hand-off/asking.js'
-
-afterEach(closeAll)
 
 const POLLING = headersFor({ version: '2025-11-25' })
 const OLDER = headersFor({ version: '2025-06-18' })

@@ -1,7 +1,7 @@
 // `currentStream()`: inside a handler it is the stream of the request that the code works for;
 // outside there is none.
 
-import { afterEach, describe, expect, it, jest } from '@jest/globals'
+import { describe, expect, it, jest } from '@jest/globals'
 import express, { type RequestHandler } from 'express'
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { EventEmitter } from 'node:events'
@@ -17,7 +17,7 @@ import { sdkV1Stateful, sdkV1Stateless } from '../../helpers/endpoints/sdk-v1.js
 import { sdkV2Handler, sdkV2Stateful } from '../../helpers/endpoints/sdk-v2.js'
 import { gate } from '../../helpers/gate.js'
 import { until } from '../../helpers/happenings.js'
-import { closeAll, closeLater, listen } from '../../helpers/listen.js'
+import { closeLater, listen } from '../../helpers/listen.js'
 import {
   callTool,
   del,
@@ -29,8 +29,6 @@ import {
 } from '../../helpers/mcp.js'
 import type { OpenStream } from '../../helpers/open-stream.js'
 import { serve, streamId, streamUrl } from '../../helpers/serve.js'
-
-afterEach(closeAll)
 
 const headers = headersFor({ version: '2025-11-25' })
 

@@ -1,12 +1,11 @@
 // `disconnectAfter`: the greatest age of a connection, for proxies that limit the total duration of
 // a response.
 
-import { afterEach, describe, expect, it } from '@jest/globals'
+import { describe, expect, it } from '@jest/globals'
 import { connectV1 } from '../../helpers/clients.js'
 import { rawEndpoint } from '../../helpers/endpoints/raw.js'
 import { sdkV1Stateful } from '../../helpers/endpoints/sdk-v1.js'
 import { happenings } from '../../helpers/happenings.js'
-import { closeAll } from '../../helpers/listen.js'
 import {
   callTool,
   eventId,
@@ -18,8 +17,6 @@ import {
 } from '../../helpers/mcp.js'
 import type { Json, OpenStream } from '../../helpers/open-stream.js'
 import { serve, streamId, streamUrl } from '../../helpers/serve.js'
-
-afterEach(closeAll)
 
 const AGE = 40
 const options = { disconnectAfter: AGE, retry: 300 }

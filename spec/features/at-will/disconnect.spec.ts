@@ -1,7 +1,7 @@
 // `currentStream().disconnect()`: the connection closes at will, the stream goes on, towards
 // clients that come back.
 
-import { afterEach, describe, expect, it } from '@jest/globals'
+import { describe, expect, it } from '@jest/globals'
 import { setImmediate as turn } from 'node:timers/promises'
 import { currentStream, type CurrentStream, type McpStreamsOptions } from '../../../lib/index.js'
 import { connectV1, connectV2 } from '../../helpers/clients.js'
@@ -10,7 +10,6 @@ import { sdkV1Stateful, sdkV1Stateless } from '../../helpers/endpoints/sdk-v1.js
 import { sdkV2Handler, sdkV2Stateful } from '../../helpers/endpoints/sdk-v2.js'
 import { gate } from '../../helpers/gate.js'
 import { happenings, until } from '../../helpers/happenings.js'
-import { closeAll } from '../../helpers/listen.js'
 import {
   callTool,
   eventId,
@@ -24,8 +23,6 @@ import {
 } from '../../helpers/mcp.js'
 import type { Json } from '../../helpers/open-stream.js'
 import { serve, streamId, streamUrl, type Served } from '../../helpers/serve.js'
-
-afterEach(closeAll)
 
 const POLLING = headersFor({ version: '2025-11-25' })
 const NEWS = notification('notifications/message', { level: 'info', data: 'news' })

@@ -1,17 +1,15 @@
 // What ends a stream leaves in the same tick: an endpoint may close its server next, or end the
 // process.
 
-import { afterEach, describe, expect, it } from '@jest/globals'
+import { describe, expect, it } from '@jest/globals'
 import { spawn } from 'node:child_process'
 import { Agent, request as httpRequest, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { rawEndpoint } from '../../helpers/endpoints/raw.js'
 import { until } from '../../helpers/happenings.js'
-import { closeAll, closeLater } from '../../helpers/listen.js'
+import { closeLater } from '../../helpers/listen.js'
 import { callTool, get, headersFor, notification, post } from '../../helpers/mcp.js'
 import { serve, type Served, streamUrl } from '../../helpers/serve.js'
-
-afterEach(closeAll)
 
 const HEADERS = headersFor({ version: '2025-11-25' })
 const NEWS = notification('notifications/message', { level: 'info', data: 'news' })

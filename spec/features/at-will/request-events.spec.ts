@@ -1,17 +1,14 @@
 // An endpoint that works by the events of its request and of its response is inside its call there
 // too, and may end it from there.
 
-import { afterEach, describe, expect, it } from '@jest/globals'
+import { describe, expect, it } from '@jest/globals'
 import { once } from 'node:events'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { currentStream, type CurrentStream } from '../../../lib/index.js'
 import { Awaitable } from '../../helpers/gate.js'
 import { until } from '../../helpers/happenings.js'
-import { closeAll } from '../../helpers/listen.js'
 import { callTool, get, headersFor, notification, post } from '../../helpers/mcp.js'
 import { serve, streamId } from '../../helpers/serve.js'
-
-afterEach(closeAll)
 
 const headers = headersFor({ version: '2025-11-25', session: 's' })
 const NOTE = `data: ${JSON.stringify(notification('notifications/x'))}\n\n`

@@ -1,17 +1,14 @@
 // With a backplane, what a client holds from one instance is good at every other.
 
-import { afterEach, describe, expect, it } from '@jest/globals'
+import { describe, expect, it } from '@jest/globals'
 import express from 'express'
 import { Hub } from '../../helpers/backplane/memory.js'
-import { closeAll } from '../../helpers/close-all.js'
 import { rawEndpoint, type RawCall, type RawEndpoint } from '../../helpers/endpoints/raw.js'
 import { until } from '../../helpers/happenings.js'
 import { callTool, del, get, headersFor, post, request, result } from '../../helpers/mcp.js'
 import { serve, streamUrl } from '../../helpers/serve.js'
 import { openStream, type Json, type OpenStream } from '../../helpers/open-stream.js'
 import { anywhere, at, gist, lastId, note, VERSION } from './setup.js'
-
-afterEach(closeAll)
 
 describe('a stream of another instance', () => {
   it('is resumed by its URL, each message once and in order', async () => {

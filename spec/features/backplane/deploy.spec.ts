@@ -1,9 +1,8 @@
 // A rolling deploy of three instances under 500 open calls: each is answered, once.
 
-import { afterEach, expect, it } from '@jest/globals'
+import { expect, it } from '@jest/globals'
 import { pass } from '../../helpers/backplane/cluster.js'
 import { Hub } from '../../helpers/backplane/memory.js'
-import { closeAll } from '../../helpers/close-all.js'
 import { rawEndpoint, type RawEndpoint } from '../../helpers/endpoints/raw.js'
 import { listen } from '../../helpers/listen.js'
 import { callTool, get, headersFor, post } from '../../helpers/mcp.js'
@@ -11,8 +10,6 @@ import { until } from '../../helpers/happenings.js'
 import type { Json } from '../../helpers/open-stream.js'
 import { serve, type Served } from '../../helpers/serve.js'
 import { lastId, note, VERSION } from './setup.js'
-
-afterEach(closeAll)
 
 const CALLS = 500
 

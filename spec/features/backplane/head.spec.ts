@@ -1,13 +1,10 @@
 // The head of an event stream that comes from another instance leaves with the first bytes behind
 // it: a stock client that is cut off between them forgets where it was.
 
-import { afterEach, expect, it } from '@jest/globals'
+import { expect, it } from '@jest/globals'
 import type { Hub } from '../../helpers/backplane/memory.js'
-import { closeAll } from '../../helpers/close-all.js'
 import { get, headersFor, post, request } from '../../helpers/mcp.js'
 import { anywhere, at, gist, lastId, note, VERSION } from './setup.js'
-
-afterEach(closeAll)
 
 /** A head is larger than what else is said for a resumed stream that has nothing new. */
 const HEAD = 300

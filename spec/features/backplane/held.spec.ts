@@ -1,12 +1,11 @@
 // What else a client holds of an instance, and brings to another one: tasks, cookies, a listen
 // channel, a call of its session, a download.
 
-import { afterEach, expect, it } from '@jest/globals'
+import { expect, it } from '@jest/globals'
 import { connect } from 'node:net'
 import { PassThrough } from 'node:stream'
 import type { McpStreamsOptions, Resource } from '../../../lib/index.js'
 import { cluster } from '../../helpers/backplane/cluster.js'
-import { closeAll } from '../../helpers/close-all.js'
 import { rawEndpoint, type RawCall, type RawEndpoint } from '../../helpers/endpoints/raw.js'
 import {
   callTool,
@@ -22,8 +21,6 @@ import { ALICE, cookieOf } from '../cookies/setup.js'
 import { answerJson, DECLARED } from '../resources/setup.js'
 import { answer, ask, begin, getTask, RESULT } from '../tasks/setup.js'
 import { anywhere, at, gist, lastId, note, VERSION } from './setup.js'
-
-afterEach(closeAll)
 
 /** Two instances whose endpoints have sessions; the client's is opened at the first. */
 async function sessionAnywhere(

@@ -1,14 +1,11 @@
 // Who can write to Redis, and knows no secret: what they say is dropped and counted, and changes
 // nothing.
 
-import { afterEach, expect, it } from '@jest/globals'
+import { expect, it } from '@jest/globals'
 import { Hub } from '../../helpers/backplane/memory.js'
-import { closeAll } from '../../helpers/close-all.js'
 import { until } from '../../helpers/happenings.js'
 import { get, headersFor, post, request } from '../../helpers/mcp.js'
 import { anywhere, at, gist, lastId, note, VERSION, type Anywhere } from './setup.js'
-
-afterEach(closeAll)
 
 const TAG = 5
 

@@ -1,9 +1,8 @@
 // Results that nobody has fetched when their instance has gone, by whatever their client holds of
 // them: any other instance has them, for their client only.
 
-import { afterEach, describe, expect, it } from '@jest/globals'
+import { describe, expect, it } from '@jest/globals'
 import { currentStream, type McpStreamsOptions } from '../../../lib/index.js'
-import { closeAll } from '../../helpers/close-all.js'
 import { rawEndpoint, type RawCall, type RawEndpoint } from '../../helpers/endpoints/raw.js'
 import {
   callTool,
@@ -21,8 +20,6 @@ import { open, requestText } from '../hardening/wire.js'
 import { answer, answerOf, ask, begin, getTask, RESULT } from '../tasks/setup.js'
 import { tokenOf } from '../resume-tokens/setup.js'
 import { anywhere, gist, lastId, note, VERSION, type Anywhere } from './setup.js'
-
-afterEach(closeAll)
 
 const GONE = { data: { reason: 'owner-gone' } }
 const version = headersFor({ version: VERSION })

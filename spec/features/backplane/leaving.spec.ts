@@ -1,15 +1,12 @@
 // close() of an instance whose clients are answered by others: each comes back to another one, or
 // has its answer first, and none is left waiting.
 
-import { afterEach, describe, expect, it } from '@jest/globals'
-import { closeAll } from '../../helpers/close-all.js'
+import { describe, expect, it } from '@jest/globals'
 import { gate } from '../../helpers/gate.js'
 import { rawEndpoint, type RawCall, type RawEndpoint } from '../../helpers/endpoints/raw.js'
 import { cluster } from '../../helpers/backplane/cluster.js'
 import { callTool, get, headersFor, initializeSession, post, result } from '../../helpers/mcp.js'
 import { anywhere, at, gist, lastId, note, VERSION } from './setup.js'
-
-afterEach(closeAll)
 
 describe('a client of an instance that leaves, whose stream another one has', () => {
   it('is disconnected at once, and goes on at another instance', async () => {

@@ -1,8 +1,7 @@
 // Instances that die, or seem to: each client that waits has an answer or an error, soon, and nobody
 // is taken for dead by who has lost the others himself.
 
-import { afterAll, afterEach, describe, expect, it } from '@jest/globals'
-import { closeAll } from '../../helpers/close-all.js'
+import { describe, expect, it } from '@jest/globals'
 import type { RawEndpoint } from '../../helpers/endpoints/raw.js'
 import { callTool, get, headersFor, initialize, post } from '../../helpers/mcp.js'
 import { until } from '../../helpers/happenings.js'
@@ -12,9 +11,6 @@ import { rawEndpoint } from '../../helpers/endpoints/raw.js'
 import { anywhere, at, gist, lastId, note, VERSION, type Anywhere } from './setup.js'
 
 // Each has instances of its own and mostly waits for a lease: so most wait at once.
-afterEach(closeAll)
-afterAll(closeAll)
-
 const LEASE = 400
 const GONE = [{ id: 1, error: { code: expect.any(Number), data: { reason: 'owner-gone' } } }]
 

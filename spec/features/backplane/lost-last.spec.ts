@@ -1,15 +1,12 @@
 // What a client had just been given when its instance left: where the wire has lost it, there is
 // nobody left there to ask, so the other instances have it.
 
-import { afterEach, expect, it } from '@jest/globals'
-import { closeAll } from '../../helpers/close-all.js'
+import { expect, it } from '@jest/globals'
 import { callTool, get, headersFor, post, request, result } from '../../helpers/mcp.js'
 import type { OpenStream } from '../../helpers/open-stream.js'
 import { tokenOf } from '../resume-tokens/setup.js'
 import { answerOf } from '../tasks/setup.js'
 import { anywhere, at, gist, lastId, note, VERSION, type Anywhere } from './setup.js'
-
-afterEach(closeAll)
 
 const CALL = callTool(1, 'any')
 const keyed = {

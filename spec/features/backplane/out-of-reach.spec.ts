@@ -1,7 +1,6 @@
 // What the instances share, while one of them cannot ask for it: nobody is told by mistake that it
 // is lost.
-import { afterEach, describe, expect, it } from '@jest/globals'
-import { closeAll } from '../../helpers/close-all.js'
+import { describe, expect, it } from '@jest/globals'
 import { rawEndpoint } from '../../helpers/endpoints/raw.js'
 import { get, headersFor, initialize, post, request } from '../../helpers/mcp.js'
 import { until } from '../../helpers/happenings.js'
@@ -11,8 +10,6 @@ import { MemoryBackplane } from '../../helpers/backplane/memory.js'
 import { serve } from '../../helpers/serve.js'
 import { answer, begin, getTask, RESULT } from '../tasks/setup.js'
 import { anywhere, at, lastId, note, VERSION } from './setup.js'
-
-afterEach(closeAll)
 
 const isKept = ({ keys }: { keys: Map<string, unknown> }): boolean =>
   [...keys.keys()].some(key => key.startsWith('r:'))

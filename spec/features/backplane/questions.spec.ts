@@ -1,14 +1,11 @@
 // Questions to a client that answers at another instance than the one that has asked.
 
-import { afterEach, describe, expect, it } from '@jest/globals'
-import { closeAll } from '../../helpers/close-all.js'
+import { describe, expect, it } from '@jest/globals'
 import type { RawCall } from '../../helpers/endpoints/raw.js'
 import { get, headersFor, request, result } from '../../helpers/mcp.js'
 import { until } from '../../helpers/happenings.js'
 import { openStream, type OpenStream } from '../../helpers/open-stream.js'
 import { anywhere, at, gist, lastId, note, VERSION, type Anywhere } from './setup.js'
-
-afterEach(closeAll)
 
 const question = request('q', 'elicitation/create', { message: 'Who?', requestedSchema: {} })
 const given = { action: 'accept', content: { name: 'me' } }

@@ -1,11 +1,8 @@
-import { afterEach, describe, expect, it } from '@jest/globals'
+import { describe, expect, it } from '@jest/globals'
 import { cluster } from '../../helpers/backplane/cluster.js'
 import { connectV1, connectV2 } from '../../helpers/clients.js'
-import { closeAll } from '../../helpers/close-all.js'
 import { sdkV1Stateful } from '../../helpers/endpoints/sdk-v1.js'
 import { sdkV2Stateful } from '../../helpers/endpoints/sdk-v2.js'
-
-afterEach(closeAll)
 
 const onElicit = () => ({ action: 'accept' as const, content: { answer: 'me' } })
 

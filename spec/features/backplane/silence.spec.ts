@@ -1,14 +1,11 @@
 // A stream that is silent, followed at another instance: the comments that keep its connection open
 // are written there, and cost the others nothing.
 
-import { afterEach, describe, expect, it } from '@jest/globals'
-import { closeAll } from '../../helpers/close-all.js'
+import { describe, expect, it } from '@jest/globals'
 import { until } from '../../helpers/happenings.js'
 import { get } from '../../helpers/mcp.js'
 import type { OpenStream } from '../../helpers/open-stream.js'
 import { anywhere, at, gist, note } from './setup.js'
-
-afterEach(closeAll)
 
 const COMMENT = ': keep-alive\n'
 const KEEP_ALIVE = 20

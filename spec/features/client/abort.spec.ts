@@ -1,12 +1,11 @@
 // Nobody wants the rest: the body breaks at once, nothing is waited for, and the server hears of
 // it.
 
-import { afterEach, describe, expect, it } from '@jest/globals'
+import { describe, expect, it } from '@jest/globals'
 import { getEventListeners } from 'node:events'
 import { resumableFetch, type ResumableFetchOptions } from '../../../lib/client/index.js'
 import { Awaitable } from '../../helpers/gate.js'
 import { until } from '../../helpers/happenings.js'
-import { closeAll } from '../../helpers/listen.js'
 import { callTool, result, withEnvelope } from '../../helpers/mcp.js'
 import {
   acquainted,
@@ -28,8 +27,6 @@ import {
   status,
   whole
 } from './scripted.js'
-
-afterEach(closeAll)
 
 /** Long enough to be noticed if it were waited for. */
 const LONG = { minTimeout: 20_000, maxTimeout: 20_000 }

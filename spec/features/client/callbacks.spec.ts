@@ -1,7 +1,7 @@
 // Functions of the caller that hear of something: what they throw or reject with ends their call,
 // and nothing else; one that never settles does not keep an abort from ending it.
 
-import { afterEach, describe, expect, it } from '@jest/globals'
+import { describe, expect, it } from '@jest/globals'
 import { getEventListeners } from 'node:events'
 import {
   callResumable,
@@ -11,11 +11,8 @@ import {
 } from '../../../lib/client/index.js'
 import type { TransportLike } from '../../../lib/index.js'
 import { until } from '../../helpers/happenings.js'
-import { closeAll } from '../../helpers/listen.js'
 import type { Json } from '../../helpers/open-stream.js'
 import { broken, bytesOf, direct, drain, FAST, server, status, stream } from './resource-server.js'
-
-afterEach(closeAll)
 
 const mine = new Error('of the caller')
 const never = () => new Promise<never>(() => undefined)

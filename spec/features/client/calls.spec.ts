@@ -1,13 +1,13 @@
 // The official clients with `resumableFetch`: many calls at once, a gateway in trouble, and ends
 // that settle at once.
 
-import { afterEach, describe, expect, it, jest } from '@jest/globals'
+import { describe, expect, it, jest } from '@jest/globals'
 import { createServer, request as forward } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { resumableFetch, type Reconnection } from '../../../lib/client/index.js'
 import { createCutProxy, type CutBy } from '../../helpers/cut-proxy.js'
 import { until } from '../../helpers/happenings.js'
-import { closeAll, listen } from '../../helpers/listen.js'
+import { listen } from '../../helpers/listen.js'
 import { serve } from '../../helpers/serve.js'
 import { stopTheClock } from '../limits/setup.js'
 import {
@@ -22,8 +22,6 @@ import {
   V2_MODERN,
   type Setup
 } from './setups.js'
-
-afterEach(closeAll)
 
 const KINDS: CutBy[] = ['fin', 'rst', 'silence']
 

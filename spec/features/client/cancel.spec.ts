@@ -1,12 +1,11 @@
 // DELETE on a stream URL: the tool's signal fires, whatever the endpoint is made of.
 
-import { afterEach, describe, expect, it } from '@jest/globals'
+import { describe, expect, it } from '@jest/globals'
 import type { RequestHandler } from 'express'
 import { rawEndpoint } from '../../helpers/endpoints/raw.js'
 import { sdkV1Stateful, sdkV1Stateless } from '../../helpers/endpoints/sdk-v1.js'
 import { sdkV2Handler, sdkV2Stateful } from '../../helpers/endpoints/sdk-v2.js'
 import { happenings, until } from '../../helpers/happenings.js'
-import { closeAll } from '../../helpers/listen.js'
 import {
   callTool,
   del,
@@ -17,8 +16,6 @@ import {
   withEnvelope
 } from '../../helpers/mcp.js'
 import { serve, streamUrl } from '../../helpers/serve.js'
-
-afterEach(closeAll)
 
 const PREFER = { prefer: 'rel=stream' }
 const KEY = { 'idempotency-key': 'a-key-that-nobody-guesses' }

@@ -1,9 +1,8 @@
 // Whose headers a reconnection carries: the latest call's of the same session, and those of the
 // option.
 
-import { afterEach, describe, expect, it } from '@jest/globals'
+import { describe, expect, it } from '@jest/globals'
 import { resumableFetch } from '../../../lib/client/index.js'
-import { closeAll } from '../../helpers/listen.js'
 import { gate } from '../../helpers/gate.js'
 import {
   cut,
@@ -18,8 +17,6 @@ import {
   whole,
   type ServerAnswer
 } from './scripted.js'
-
-afterEach(closeAll)
 
 const withHeaders = (headers: Record<string, string>): RequestInit => ({
   ...POST,

@@ -1,10 +1,9 @@
 // When a stream cannot go on: one error, for the body and for each call that still waits. And bad
 // input, which ends there.
 
-import { afterEach, describe, expect, it } from '@jest/globals'
+import { describe, expect, it } from '@jest/globals'
 import { pipeline } from 'node:stream/promises'
 import { ResumptionError } from '../../../lib/client/index.js'
-import { closeAll } from '../../helpers/listen.js'
 import { processorTime } from '../../helpers/processor-time.js'
 import {
   block,
@@ -24,8 +23,6 @@ import {
   whole,
   type ServerAnswer
 } from './scripted.js'
-
-afterEach(closeAll)
 
 /** The errors in a text, by request id. */
 const errorsIn = (text: string): unknown[] =>

@@ -5,7 +5,6 @@ import { afterEach, describe, expect, it, jest } from '@jest/globals'
 import { resumableFetch, type ResumableFetchOptions } from '../../../lib/client/index.js'
 import { gate } from '../../helpers/gate.js'
 import { until } from '../../helpers/happenings.js'
-import { closeAll } from '../../helpers/listen.js'
 import {
   acquainted,
   block,
@@ -25,7 +24,6 @@ import {
   whole
 } from './scripted.js'
 
-afterEach(closeAll)
 afterEach(() => void jest.restoreAllMocks())
 
 const ask = (id: string, requestId: string | number): string =>

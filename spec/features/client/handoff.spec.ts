@@ -1,7 +1,7 @@
 // The official client with `resumableFetch`, asked things in the middle of a call, over wires that
 // are cut: it never notices.
 
-import { afterEach, describe, expect, it } from '@jest/globals'
+import { describe, expect, it } from '@jest/globals'
 import {
   CreateMessageRequestSchema,
   ListRootsRequestSchema
@@ -15,11 +15,9 @@ import { resumableFetch } from '../../../lib/client/index.js'
 import type { McpStreamsOptions } from '../../../lib/index.js'
 import { connectV1, connectV2 } from '../../helpers/clients.js'
 import { createCutProxy, type CutBy, type Direction, type Plan } from '../../helpers/cut-proxy.js'
-import { closeAll, closeLater, type Handler } from '../../helpers/listen.js'
+import { closeLater, type Handler } from '../../helpers/listen.js'
 import { serve } from '../../helpers/serve.js'
 import { SPEC_OPTIONS } from './setups.js'
-
-afterEach(closeAll)
 
 const SERVER: McpStreamsOptions = { retry: 2, resumeInterval: { min: 0 }, handoffQuiet: 5 }
 const requestedSchema = { type: 'object', properties: { answer: { type: 'string' } } } as const

@@ -1,7 +1,7 @@
 // The server's half: a POST with a key that is known attaches to what the first one started, and
 // nothing runs twice.
 
-import { afterEach, describe, expect, it, jest } from '@jest/globals'
+import { describe, expect, it, jest } from '@jest/globals'
 import compression from 'compression'
 import express, { type RequestHandler } from 'express'
 import { once } from 'node:events'
@@ -18,7 +18,6 @@ import {
   type RawScript
 } from '../../helpers/endpoints/raw.js'
 import { arrival, until } from '../../helpers/happenings.js'
-import { closeAll } from '../../helpers/listen.js'
 import {
   callTool,
   headersFor,
@@ -29,11 +28,6 @@ import {
 } from '../../helpers/mcp.js'
 import { serve, type Served } from '../../helpers/serve.js'
 import { stopTheClock } from '../limits/setup.js'
-
-afterEach(() => {
-  jest.useRealTimers()
-  return closeAll()
-})
 
 const KEY = 'a-key-that-nobody-guesses'
 const CALL = callTool(1, 'any')

@@ -1,14 +1,11 @@
 // Behind a gateway that drops headers of ours, in whatever combination, and cuts the response or
 // not, `resumableFetch` gets what a plain fetch gets, and runs no tool more often.
 
-import { afterEach, describe, expect, it } from '@jest/globals'
+import { describe, expect, it } from '@jest/globals'
 import { resumableFetch, type FetchLike } from '../../../lib/client/index.js'
-import { closeAll } from '../../helpers/listen.js'
 import { fc, times } from '../../helpers/property.js'
 import { serve } from '../../helpers/serve.js'
 import { callCount, SETUPS, type Setup, SPEC_OPTIONS, V2_MODERN } from './setups.js'
-
-afterEach(closeAll)
 
 interface Gateway {
   /** Headers of responses that do not get through. */

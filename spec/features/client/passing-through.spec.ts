@@ -1,9 +1,8 @@
 // What is none of its business stays as it was: other servers, other requests, other answers.
 
-import { afterEach, describe, expect, it } from '@jest/globals'
+import { describe, expect, it } from '@jest/globals'
 import { resumableFetch } from '../../../lib/client/index.js'
 import { gate } from '../../helpers/gate.js'
-import { closeAll } from '../../helpers/listen.js'
 import { result } from '../../helpers/mcp.js'
 import {
   acquainted,
@@ -22,8 +21,6 @@ import {
   whole,
   type ServerAnswer
 } from './scripted.js'
-
-afterEach(closeAll)
 
 /** A fetch that remembers what came from underneath. */
 function observed() {

@@ -1,13 +1,11 @@
 // Whatever byte the wire is cut at, as often as it is: the bytes of the resource come once, in
 // order, and all of them.
 
-import { afterEach, describe, expect, it } from '@jest/globals'
+import { describe, expect, it } from '@jest/globals'
 import { fc, times } from '../../helpers/property.js'
 import { createCutProxy, type Cut, type CutBy } from '../../helpers/cut-proxy.js'
 import { closeAll, listen } from '../../helpers/listen.js'
 import { bytesOf, drain, HEAD, RESOURCE, sha256, stream, TAG } from './resource-server.js'
-
-afterEach(closeAll)
 
 type Mode = 'direct' | 'redirect' | 'download'
 

@@ -1,10 +1,9 @@
 // Servers that mean harm, or are broken: bodies that lie, URLs that lead astray, names that would
 // write elsewhere.
 
-import { afterEach, describe, expect, it, jest } from '@jest/globals'
+import { describe, expect, it, jest } from '@jest/globals'
 import { getEventListeners } from 'node:events'
 import { gate } from '../../helpers/gate.js'
-import { closeAll } from '../../helpers/listen.js'
 import { processorTime } from '../../helpers/processor-time.js'
 import {
   broken,
@@ -25,8 +24,6 @@ import {
   type Answer
 } from './resource-server.js'
 import { streamResource, type FetchLike } from '../../../lib/client/index.js'
-
-afterEach(closeAll)
 
 const BYTES = bytesOf(10_000)
 

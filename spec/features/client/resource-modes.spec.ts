@@ -1,8 +1,7 @@
 // The three ways in which a server delivers a resource, and what `streamResource` makes of each.
 
-import { afterEach, describe, expect, it } from '@jest/globals'
+import { describe, expect, it } from '@jest/globals'
 import { ResourceStreamError, streamResource, type FetchLike } from '../../../lib/client/index.js'
-import { closeAll } from '../../helpers/listen.js'
 import { gate } from '../../helpers/gate.js'
 import {
   bytesOf,
@@ -19,8 +18,6 @@ import {
   stream,
   type Answer
 } from './resource-server.js'
-
-afterEach(closeAll)
 
 const BYTES = bytesOf(100_000)
 const NAMED = { 'Content-Disposition': 'attachment; filename="report.pdf"' }

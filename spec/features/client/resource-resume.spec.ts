@@ -1,6 +1,6 @@
 // A transfer that breaks goes on where it was, with the same bytes; or it fails, and says why.
 
-import { afterEach, describe, expect, it } from '@jest/globals'
+import { describe, expect, it } from '@jest/globals'
 import type { ResourceReconnection } from '../../../lib/client/index.js'
 import { closeAll } from '../../helpers/listen.js'
 import {
@@ -21,8 +21,6 @@ import {
   TAG,
   type Answer
 } from './resource-server.js'
-
-afterEach(closeAll)
 
 const BYTES = bytesOf(50_000)
 

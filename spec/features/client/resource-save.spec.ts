@@ -6,7 +6,6 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { saveResource } from '../../../lib/client/node/index.js'
-import { closeAll } from '../../helpers/listen.js'
 import {
   broken,
   bytesOf,
@@ -26,7 +25,6 @@ beforeEach(async () => {
   folder = await mkdtemp(join(tmpdir(), 'save-resource-'))
 })
 afterEach(async () => {
-  await closeAll()
   await rm(folder, { recursive: true })
 })
 

@@ -3,10 +3,9 @@
 
 import * as v2 from '@modelcontextprotocol/client'
 import * as v1 from '@modelcontextprotocol/sdk/client/streamableHttp.js'
-import { afterEach, describe, expect, it } from '@jest/globals'
+import { describe, expect, it } from '@jest/globals'
 import { streamResource, type ResourceTransport } from '../../../lib/client/index.js'
 import { getEventListeners } from 'node:events'
-import { closeAll } from '../../helpers/listen.js'
 import {
   broken,
   bytesOf,
@@ -19,8 +18,6 @@ import {
   server,
   type Answer
 } from './resource-server.js'
-
-afterEach(closeAll)
 
 const BYTES = bytesOf(30_000)
 

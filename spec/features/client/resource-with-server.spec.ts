@@ -1,7 +1,7 @@
 // Our client and our server, with the official transports in between, over wires that are cut at
 // random.
 
-import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals'
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals'
 import express, { type RequestHandler } from 'express'
 import { fc, times } from '../../helpers/property.js'
 import { mkdtemp, rm, utimes, writeFile } from 'node:fs/promises'
@@ -10,7 +10,7 @@ import { join } from 'node:path'
 import { resumableFetch, streamResource } from '../../../lib/client/index.js'
 import { fileResources, mcpStreams, type ResourcesOptions } from '../../../lib/index.js'
 import { createCutProxy, type Cut, type CutBy, type CutProxy } from '../../helpers/cut-proxy.js'
-import { closeAll, closeLater, listen } from '../../helpers/listen.js'
+import { closeLater, listen } from '../../helpers/listen.js'
 import { bytesOf, drain, sha256 } from './resource-server.js'
 import { SETUPS, type Setup } from './setups.js'
 
@@ -27,8 +27,6 @@ beforeAll(async () => {
   await utimes(join(folder, 'report.pdf'), 1e9, 1e9)
 })
 afterAll(() => rm(folder, { recursive: true }))
-afterEach(closeAll)
-
 type Mode = 'direct' | 'redirect' | 'download'
 
 /** A server behind a proxy; clients see the proxy, so download URLs are made from its address. */

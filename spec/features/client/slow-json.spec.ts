@@ -1,9 +1,8 @@
 // A slow JSON answer under the official clients with `resumableFetch`: cut at every byte, and
 // before its first one.
 
-import { afterEach, describe, expect, it } from '@jest/globals'
+import { describe, expect, it } from '@jest/globals'
 import type { CutBy, Plan } from '../../helpers/cut-proxy.js'
-import { closeAll } from '../../helpers/listen.js'
 import {
   keyIn,
   run,
@@ -15,8 +14,6 @@ import {
   V2,
   V2_MODERN
 } from './setups.js'
-
-afterEach(closeAll)
 
 /** Silence takes the longest to be noticed, so there is little of it. */
 const kindAt = (offset: number): CutBy =>

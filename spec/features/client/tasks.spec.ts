@@ -1,7 +1,7 @@
 // The official client 2.x over `resumableFetch({ tasks: true })`: tasks, of whatever server, without
 // knowing of them; and `callTask`, which looks on.
 
-import { afterEach, describe, expect, it, jest } from '@jest/globals'
+import { describe, expect, it, jest } from '@jest/globals'
 import {
   callTask,
   type CallTaskOptions,
@@ -11,16 +11,10 @@ import {
 } from '../../../lib/client/index.js'
 import { connectV2, type ConnectV2Options } from '../../helpers/clients.js'
 import { sdkV2Handler } from '../../helpers/endpoints/sdk-v2.js'
-import { closeAll } from '../../helpers/listen.js'
 import { callTool } from '../../helpers/mcp.js'
 import type { Json } from '../../helpers/open-stream.js'
 import { serve } from '../../helpers/serve.js'
 import { answer, RESULT, serveTasks } from '../tasks/setup.js'
-
-afterEach(() => {
-  jest.useRealTimers()
-  return closeAll()
-})
 
 interface Sent {
   method: string

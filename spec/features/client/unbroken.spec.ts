@@ -2,7 +2,6 @@
 
 import { afterEach, describe, expect, it, jest } from '@jest/globals'
 import { resumableFetch, type Reconnection } from '../../../lib/client/index.js'
-import { closeAll } from '../../helpers/listen.js'
 import {
   acquainted,
   block,
@@ -24,7 +23,6 @@ import {
   type ServerAnswer
 } from './scripted.js'
 
-afterEach(closeAll)
 afterEach(() => void jest.restoreAllMocks())
 
 describe('an event stream with a link', () => {

@@ -1,17 +1,14 @@
 // `corsHeaders`: every header that our clients send and read stands in the lists, and `cors()`
 // takes them as they are.
 
-import { afterEach, describe, expect, it } from '@jest/globals'
+import { describe, expect, it } from '@jest/globals'
 import cors from 'cors'
 import { readdir, readFile } from 'node:fs/promises'
 import { fileURLToPath } from 'node:url'
 import { corsHeaders } from '../../../lib/index.js'
-import { closeAll } from '../../helpers/listen.js'
 import { callTool, post } from '../../helpers/mcp.js'
 import { openStream } from '../../helpers/open-stream.js'
 import { sayNews, serveCookies } from './setup.js'
-
-afterEach(closeAll)
 
 /** [Fetch, CORS-safelisted request-header, forbidden request-header] */
 const FREE_TO_SEND = ['accept', 'accept-encoding']

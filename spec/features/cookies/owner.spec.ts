@@ -1,20 +1,17 @@
 // Whose stream it is, by cookie: what is signed for this mount reads, everything else is nobody's,
 // and nothing but GET is let in by it.
 
-import { afterEach, describe, expect, it } from '@jest/globals'
+import { describe, expect, it } from '@jest/globals'
 import cookieParser from 'cookie-parser'
 import signature from 'cookie-signature'
 import { nanoid } from 'nanoid'
 import type { IncomingMessage } from 'node:http'
 import supertest from 'supertest'
-import { closeAll } from '../../helpers/listen.js'
 import { get, headersFor, post } from '../../helpers/mcp.js'
 import { openStream } from '../../helpers/open-stream.js'
 import { streamId, streamUrl } from '../../helpers/serve.js'
 import { rawExchange } from '../who/raw-exchange.js'
 import { ALICE, BOB, cookieOf, NEWS, serveCookies, setCookies, VERSION } from './setup.js'
-
-afterEach(closeAll)
 
 const KEPT = { Connection: 'close' }
 

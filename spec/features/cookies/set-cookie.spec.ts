@@ -1,6 +1,6 @@
 // When the cookie is set, with which attributes, in every framework, and beside cookies of others.
 
-import { afterEach, describe, expect, it } from '@jest/globals'
+import { describe, expect, it } from '@jest/globals'
 import compression from 'compression'
 import connect from 'connect'
 import express from 'express'
@@ -14,14 +14,12 @@ import supertest from 'supertest'
 import { mcpStreams } from '../../../lib/index.js'
 import { selfSigned } from '../hand-off/self-signed.js'
 import { rawEndpoint, type RawCall } from '../../helpers/endpoints/raw.js'
-import { closeAll, closeLater, listen, type Handler } from '../../helpers/listen.js'
+import { closeLater, listen, type Handler } from '../../helpers/listen.js'
 import { callTool, get, headersFor, post, result } from '../../helpers/mcp.js'
 import type { OpenStream } from '../../helpers/open-stream.js'
 import { streamUrl } from '../../helpers/serve.js'
 import { createStreams, FRAMEWORKS, type Framework, type Mount } from '../mounting/frameworks.js'
 import { ALICE, BOB, cookieOf, NEWS, sayNews, serveCookies, setCookies, VERSION } from './setup.js'
-
-afterEach(closeAll)
 
 const COOKIE = { secret: 'secret' }
 const OURS = /^mcp-streams=s%3A[\w%.~-]+; Path=\/mcp; HttpOnly; SameSite=Strict$/

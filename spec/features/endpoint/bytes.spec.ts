@@ -1,14 +1,13 @@
 // What endpoints write: event streams in every shape that the standard knows, and in some that it
 // does not.
 
-import { afterEach, describe, expect, it } from '@jest/globals'
+import { describe, expect, it } from '@jest/globals'
 import { createHash } from 'node:crypto'
 import { once } from 'node:events'
 import type { ServerResponse } from 'node:http'
 import { pipeline } from 'node:stream/promises'
 import { Readable } from 'node:stream'
 import { gate } from '../../helpers/gate.js'
-import { closeAll } from '../../helpers/listen.js'
 import { eventId, result } from '../../helpers/mcp.js'
 import { streamId } from '../../helpers/serve.js'
 import { exchange, requestHead } from '../mounting/on-the-wire.js'
@@ -24,8 +23,6 @@ import {
   serveCase,
   SSE_TYPE
 } from './setup.js'
-
-afterEach(closeAll)
 
 /** Writes chunks one by one, each in a tick of its own, and ends. */
 const writing =

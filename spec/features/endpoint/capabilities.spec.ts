@@ -1,17 +1,15 @@
 // What we can do is added to the capabilities in the endpoint's answer to `initialize`, however that
 // is written in JSON; every other answer passes byte for byte.
 
-import { afterEach, describe, expect, it } from '@jest/globals'
+import { describe, expect, it } from '@jest/globals'
 import express from 'express'
 import type { ServerResponse } from 'node:http'
 import { gzipSync } from 'node:zlib'
 import { until } from '../../helpers/happenings.js'
-import { closeAll, listen } from '../../helpers/listen.js'
+import { listen } from '../../helpers/listen.js'
 import { initialize, post } from '../../helpers/mcp.js'
 import type { OpenStream } from '../../helpers/open-stream.js'
 import { createStreams, type Middleware } from '../mounting/frameworks.js'
-
-afterEach(closeAll)
 
 const ADDED = { experimental: { streams: {} } }
 const RESULT = {

@@ -1,7 +1,7 @@
 // How responses end that do not end well: each leaves its client with an answer, at once and on the
 // same connection.
 
-import { afterEach, describe, expect, it, jest } from '@jest/globals'
+import { describe, expect, it, jest } from '@jest/globals'
 import express from 'express'
 import express4 from 'express4'
 import { once } from 'node:events'
@@ -9,7 +9,7 @@ import { Agent, type IncomingMessage, request as httpRequest, type Server } from
 import { Socket } from 'node:net'
 import type { McpStreamsOptions } from '../../../lib/index.js'
 import { gate } from '../../helpers/gate.js'
-import { closeAll, listen } from '../../helpers/listen.js'
+import { listen } from '../../helpers/listen.js'
 import {
   callTool,
   get,
@@ -37,8 +37,6 @@ import {
   SSE,
   SSE_TYPE
 } from './setup.js'
-
-afterEach(closeAll)
 
 const turn = () => new Promise<void>(resolve => setImmediate(resolve))
 

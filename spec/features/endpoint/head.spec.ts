@@ -1,18 +1,16 @@
 // The head of a response, in each of the forms that Node takes: what the endpoint says stays, and
 // what a stream needs is added.
 
-import { afterEach, describe, expect, it } from '@jest/globals'
+import { describe, expect, it } from '@jest/globals'
 import compression from 'compression'
 import express from 'express'
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { closeAll, listen } from '../../helpers/listen.js'
+import { listen } from '../../helpers/listen.js'
 import { callTool, get, headersFor, notification, post, result } from '../../helpers/mcp.js'
 import type { OpenStream } from '../../helpers/open-stream.js'
 import { streamUrl } from '../../helpers/serve.js'
 import { createStreams, FRAMEWORKS, type Middleware, type Mount } from '../mounting/frameworks.js'
 import { exchange, expectSameBytes, requestHead, requestOf } from '../mounting/on-the-wire.js'
-
-afterEach(closeAll)
 
 type Write = (res: ServerResponse, req: IncomingMessage) => unknown
 

@@ -1,16 +1,14 @@
 // A body that takes its time: what is held of it is counted and bounded.
 
-import { afterEach, describe, expect, it, jest } from '@jest/globals'
+import { describe, expect, it, jest } from '@jest/globals'
 import express, { type RequestHandler } from 'express'
 import { type IncomingMessage, ServerResponse } from 'node:http'
 import { connect, type Socket } from 'node:net'
 import { Readable } from 'node:stream'
 import { mcpStreams, type McpStreams, type McpStreamsOptions } from '../../../lib/index.js'
 import { until } from '../../helpers/happenings.js'
-import { closeAll, closeLater, listen } from '../../helpers/listen.js'
+import { closeLater, listen } from '../../helpers/listen.js'
 import { callTool, result } from '../../helpers/mcp.js'
-
-afterEach(closeAll)
 
 const SSE = { 'Content-Type': 'text/event-stream' }
 const blockOf = (message: unknown) => `data: ${JSON.stringify(message)}\n\n`

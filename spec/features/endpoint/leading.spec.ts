@@ -1,13 +1,10 @@
 // What an endpoint says before its first event, in the tick of its head: comments, and a
 // reconnection time of its own.
 
-import { afterEach, expect, it } from '@jest/globals'
+import { expect, it } from '@jest/globals'
 import { rawEndpoint } from '../../helpers/endpoints/raw.js'
-import { closeAll } from '../../helpers/listen.js'
 import { callTool, headersFor, post } from '../../helpers/mcp.js'
 import { serve } from '../../helpers/serve.js'
-
-afterEach(closeAll)
 
 const RESULT = 'data: {"jsonrpc":"2.0","id":1,"result":{}}\n\n'
 

@@ -1,7 +1,7 @@
 // The request's body, whoever reads it and whatever it is: the endpoint finds it as if nobody had
 // looked.
 
-import { afterEach, describe, expect, it } from '@jest/globals'
+import { describe, expect, it } from '@jest/globals'
 import express from 'express'
 import express4 from 'express4'
 import { createHash } from 'node:crypto'
@@ -14,7 +14,7 @@ import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib'
 import { sdkV1Stateless } from '../../helpers/endpoints/sdk-v1.js'
 import { sdkV2Handler } from '../../helpers/endpoints/sdk-v2.js'
 import { gate } from '../../helpers/gate.js'
-import { closeAll, listen } from '../../helpers/listen.js'
+import { listen } from '../../helpers/listen.js'
 import { callTool, headersFor, initialize, post, result } from '../../helpers/mcp.js'
 import {
   createStreams,
@@ -41,8 +41,6 @@ import {
   serveCase,
   SSE_TYPE
 } from './setup.js'
-
-afterEach(closeAll)
 
 const CALL = callTool(1, 'any', { text: 'grün €😀' })
 const JSON_CALL = Buffer.from(JSON.stringify(CALL))

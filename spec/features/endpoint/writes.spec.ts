@@ -1,12 +1,11 @@
 // `write`, `end` and what they tell their callers: as on a response of Node's, whoever reads the
 // stream.
 
-import { afterEach, describe, expect, it } from '@jest/globals'
+import { describe, expect, it } from '@jest/globals'
 import type { ServerResponse } from 'node:http'
 import { finished, Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { Awaitable, gate } from '../../helpers/gate.js'
-import { closeAll } from '../../helpers/listen.js'
 import { del, get, result } from '../../helpers/mcp.js'
 import { streamUrl } from '../../helpers/serve.js'
 import {
@@ -21,8 +20,6 @@ import {
   serveCase,
   SSE_TYPE
 } from './setup.js'
-
-afterEach(closeAll)
 
 const codeOf = (error: unknown) =>
   (error as NodeJS.ErrnoException | null | undefined)?.code ?? 'fine'

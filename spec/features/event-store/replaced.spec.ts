@@ -5,7 +5,7 @@ import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals
 import type { ServerResponse } from 'node:http'
 import { rawEndpoint } from '../../helpers/endpoints/raw.js'
 import { gate } from '../../helpers/gate.js'
-import { closeAll, type Handler } from '../../helpers/listen.js'
+import { type Handler } from '../../helpers/listen.js'
 import { callTool, eventId, get, initialize, initializeSession, post } from '../../helpers/mcp.js'
 import { isMessage } from '../../helpers/blocks.js'
 import { serve, streamId } from '../../helpers/serve.js'
@@ -20,11 +20,7 @@ beforeEach(() => {
   warnings = jest.spyOn(process, 'emitWarning').mockImplementation(() => undefined)
 })
 
-afterEach(async () => {
-  expect(warnings).not.toHaveBeenCalled()
-  warnings.mockRestore()
-  await closeAll()
-})
+afterEach(() => expect(warnings).not.toHaveBeenCalled())
 
 describe.each(Object.entries(ENDPOINTS))('%s with its eventStore', (_name, create) => {
   it.each(['2025-06-18', '2025-11-25'])(

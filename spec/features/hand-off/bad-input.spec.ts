@@ -1,11 +1,11 @@
 // What is wrong with a POST of answers: each has its status and its name, and nothing of a refused
 // POST has been taken.
 
-import { afterEach, beforeEach, describe, expect, it } from '@jest/globals'
+import { beforeEach, describe, expect, it } from '@jest/globals'
 import { connect } from 'node:net'
 import { gzipSync } from 'node:zlib'
 import { gate } from '../../helpers/gate.js'
-import { closeAll, closeLater } from '../../helpers/listen.js'
+import { closeLater } from '../../helpers/listen.js'
 import {
   callTool,
   cancelled,
@@ -18,8 +18,6 @@ import {
 import { openStream, type Json, type OpenStream } from '../../helpers/open-stream.js'
 import { serve, streamUrl, type Served } from '../../helpers/serve.js'
 import { ANNOUNCED, askingEndpoint, QUICK, yes, type AskingEndpoint } from './asking.js'
-
-afterEach(closeAll)
 
 const ALICE = { ...ANNOUNCED, ...headersFor({ auth: 'alice', session: 's' }) }
 const MEBIBYTE = 1024 * 1024

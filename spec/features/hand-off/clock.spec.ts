@@ -3,12 +3,10 @@
 
 import { afterEach, beforeEach, expect, it, jest } from '@jest/globals'
 import { Awaitable } from '../../helpers/gate.js'
-import { closeAll } from '../../helpers/listen.js'
 import { callTool, post } from '../../helpers/mcp.js'
 import { serve } from '../../helpers/serve.js'
 import { ANNOUNCED, askingEndpoint, QUICK } from './asking.js'
 
-afterEach(closeAll)
 afterEach(() => void jest.restoreAllMocks())
 
 /** How far the clock is off. */

@@ -1,22 +1,16 @@
 // An answer that is handed over comes to the endpoint as its client's own POST: through all that
 // stands in front, which has its say.
 
-import { afterEach, describe, expect, it, jest } from '@jest/globals'
+import { describe, expect, it, jest } from '@jest/globals'
 import express, { type RequestHandler } from 'express'
 import morgan from 'morgan'
 import { Awaitable, gate } from '../../helpers/gate.js'
 import { until } from '../../helpers/happenings.js'
-import { closeAll } from '../../helpers/listen.js'
 import { callTool, get, headersFor, post } from '../../helpers/mcp.js'
 import type { Json, OpenStream } from '../../helpers/open-stream.js'
 import { serve, streamUrl } from '../../helpers/serve.js'
 import { stopTheClock } from '../limits/setup.js'
 import { ANNOUNCED, askingEndpoint, QUICK, yes, type AskingOptions } from './asking.js'
-
-afterEach(async () => {
-  jest.useRealTimers()
-  await closeAll()
-})
 
 const HEADERS = { ...ANNOUNCED, ...headersFor({ auth: 'alice', session: 's' }) }
 

@@ -1,7 +1,7 @@
 // Wherever the middleware is mounted, and whoever parses the bodies: answers come to the endpoint
 // as it is used to.
 
-import { afterEach, describe, expect, it } from '@jest/globals'
+import { describe, expect, it } from '@jest/globals'
 import express, { type RequestHandler } from 'express'
 import express4 from 'express4'
 import type { RequestListener } from 'node:http'
@@ -12,13 +12,7 @@ import {
   type Server as HttpsServer
 } from 'node:https'
 import { mcpStreams } from '../../../lib/index.js'
-import {
-  closeAll,
-  closeLater,
-  listen,
-  listenOnLoopback,
-  type Handler
-} from '../../helpers/listen.js'
+import { closeLater, listen, listenOnLoopback, type Handler } from '../../helpers/listen.js'
 import { callTool, initializeSession, post } from '../../helpers/mcp.js'
 import { streamUrl } from '../../helpers/serve.js'
 import { createStreams, FRAMEWORKS, type Middleware, type Mount } from '../mounting/frameworks.js'
@@ -26,8 +20,6 @@ import { ANNOUNCED, askingEndpoint, QUICK, yes } from './asking.js'
 import { callRun, CAPABILITIES, OUTCOMES, outcomeOf, reply, sdkThatAsks } from './sdk-v1.js'
 import { selfSigned } from './self-signed.js'
 import { SepClient } from './sep-client.js'
-
-afterEach(closeAll)
 
 type TlsPair = ReturnType<typeof selfSigned>
 

@@ -1,10 +1,9 @@
 // No answer ever comes: after `resumeInterval.max` without a sign of life the endpoint is told for
 // each of its requests.
 
-import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals'
+import { beforeEach, describe, expect, it, jest } from '@jest/globals'
 import express, { type RequestHandler } from 'express'
 import { happenings } from '../../helpers/happenings.js'
-import { closeAll } from '../../helpers/listen.js'
 import { callTool, get, headersFor, initializeSession, post } from '../../helpers/mcp.js'
 import { serve, streamUrl } from '../../helpers/serve.js'
 import { stopTheClock, turn } from '../limits/setup.js'
@@ -12,11 +11,6 @@ import { ANNOUNCED, askingEndpoint, type AskingOptions, yes } from './asking.js'
 import { callRun, CAPABILITIES, sdkThatAsks } from './sdk-v1.js'
 
 beforeEach(stopTheClock)
-afterEach(async () => {
-  jest.useRealTimers()
-  await closeAll()
-})
-
 const MAX = 5
 const OPTIONS = { resumeInterval: { min: 0, max: MAX }, handoffQuiet: 1, retry: 1 }
 const UNANSWERED = {

@@ -1,14 +1,11 @@
 // Option `handoff`: to whom streams are handed off.
 
-import { afterEach, describe, expect, it } from '@jest/globals'
-import { closeAll } from '../../helpers/listen.js'
+import { describe, expect, it } from '@jest/globals'
 import { callTool, get, post } from '../../helpers/mcp.js'
 import type { OpenStream } from '../../helpers/open-stream.js'
 import { serve, streamUrl } from '../../helpers/serve.js'
 import { ANNOUNCED, askingEndpoint, QUICK, UNANNOUNCED, yes } from './asking.js'
 import { SepClient } from './sep-client.js'
-
-afterEach(closeAll)
 
 const lastId = (stream: OpenStream): string =>
   stream.blocks.findLast(({ id }) => id !== undefined)!.id!

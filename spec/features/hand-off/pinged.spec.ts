@@ -1,11 +1,10 @@
 // Before 2025-11-25 a client that keeps its answers until it is its turn looks like one that just
 // thinks. A ping tells them apart.
 
-import { afterAll, describe, expect, it } from '@jest/globals'
+import { describe, expect, it } from '@jest/globals'
 import { ElicitRequestSchema } from '@modelcontextprotocol/sdk/types.js'
 import { connectV1 } from '../../helpers/clients.js'
 import { gate } from '../../helpers/gate.js'
-import { closeAll } from '../../helpers/listen.js'
 import {
   callTool,
   get,
@@ -29,8 +28,6 @@ import {
 import { SepClient } from './sep-client.js'
 
 // Each has an endpoint of its own and mostly waits for a ping: so they wait at once.
-afterAll(closeAll)
-
 const OPTIONS = { ...QUICK, handoffAfter: 20 }
 /** For a client that answers pings: a busy process may stand still for seconds until it reads. */
 const PATIENT = { ...QUICK, handoffAfter: 4000 }

@@ -1,12 +1,11 @@
 // Answers that come more than once: however and wherever they are sent again, the endpoint has each
 // once, and the client its next turn.
 
-import { afterEach, beforeEach, describe, expect, it } from '@jest/globals'
+import { beforeEach, describe, expect, it } from '@jest/globals'
 import { once } from 'node:events'
 import type { Server } from 'node:http'
 import { gate } from '../../helpers/gate.js'
 import { happenings } from '../../helpers/happenings.js'
-import { closeAll } from '../../helpers/listen.js'
 import {
   callTool,
   get,
@@ -18,8 +17,6 @@ import {
 import type { Json, OpenStream } from '../../helpers/open-stream.js'
 import { serve } from '../../helpers/serve.js'
 import { ANNOUNCED, askingEndpoint, type AskingOptions, elicitation, QUICK, yes } from './asking.js'
-
-afterEach(closeAll)
 
 const gist = (stream: OpenStream): Json[] =>
   stream.messages().map(({ id, params }) => id ?? params.data)

@@ -1,7 +1,7 @@
 // The official SDK's endpoint, unchanged: what its tools ask reaches clients that follow SEP-1335
 // and clients that never heard of it.
 
-import { afterEach, describe, expect, it } from '@jest/globals'
+import { describe, expect, it } from '@jest/globals'
 import {
   CreateMessageRequestSchema,
   ElicitRequestSchema,
@@ -11,7 +11,7 @@ import express, { type Request, type RequestHandler, type Response } from 'expre
 import { connectV1 } from '../../helpers/clients.js'
 import { Awaitable, gate } from '../../helpers/gate.js'
 import { happenings, until } from '../../helpers/happenings.js'
-import { closeAll, type Handler } from '../../helpers/listen.js'
+import { type Handler } from '../../helpers/listen.js'
 import { headersFor, initializeSession } from '../../helpers/mcp.js'
 import type { Json } from '../../helpers/open-stream.js'
 import { serve } from '../../helpers/serve.js'
@@ -29,8 +29,6 @@ import {
   TURNS
 } from './sdk-v1.js'
 import { SepClient } from './sep-client.js'
-
-afterEach(closeAll)
 
 const RUNS = Object.keys(OUTCOMES) as RunName[]
 const parseJson = express.json()

@@ -1,17 +1,14 @@
 // The official SDK's endpoint, version 2, unchanged: what its tool asks on the stream of its call
 // is handed off.
 
-import { afterEach, expect, it } from '@jest/globals'
+import { expect, it } from '@jest/globals'
 import type { ServerContext } from '@modelcontextprotocol/server'
 import { sdkV2Stateful } from '../../helpers/endpoints/sdk-v2.js'
-import { closeAll } from '../../helpers/listen.js'
 import { callTool, initializeSession } from '../../helpers/mcp.js'
 import { serve } from '../../helpers/serve.js'
 import { ANNOUNCED, QUICK } from './asking.js'
 import { outcomeOf, reply } from './sdk-v1.js'
 import { SepClient } from './sep-client.js'
-
-afterEach(closeAll)
 
 const requestedSchema = {
   type: 'object' as const,

@@ -1,11 +1,10 @@
 // A stream that waits for its client: what is held, what an operator sees, and what happens to it
 // meanwhile.
 
-import { afterEach, describe, expect, it } from '@jest/globals'
+import { describe, expect, it } from '@jest/globals'
 import { once } from 'node:events'
 import { Awaitable, gate } from '../../helpers/gate.js'
 import { happenings, until } from '../../helpers/happenings.js'
-import { closeAll } from '../../helpers/listen.js'
 import { callTool, cancelled, del, get, headersFor, notification, post } from '../../helpers/mcp.js'
 import { openStream, type Json, type OpenStream } from '../../helpers/open-stream.js'
 import { serve, streamUrl, type Served } from '../../helpers/serve.js'
@@ -18,8 +17,6 @@ import {
   yes,
   type Tool
 } from './asking.js'
-
-afterEach(closeAll)
 
 const note = (text: string) => notification('notifications/message', { data: text })
 const gist = (stream: OpenStream): Json[] =>

@@ -1,13 +1,10 @@
 // Batches: small ones are kept like any call, large ones are between the client and its endpoint,
 // and neither costs much time.
 
-import { afterEach, describe, expect, it, jest } from '@jest/globals'
+import { describe, expect, it, jest } from '@jest/globals'
 import { rawEndpoint } from '../../helpers/endpoints/raw.js'
-import { closeAll } from '../../helpers/listen.js'
 import { callTool, cancelled, headersFor, post, request, result } from '../../helpers/mcp.js'
 import { serve } from '../../helpers/serve.js'
-
-afterEach(closeAll)
 
 const headers = headersFor({ version: '2025-03-26', auth: 'mine' })
 const SSE = { 'Content-Type': 'text/event-stream' }

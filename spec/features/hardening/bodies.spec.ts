@@ -1,10 +1,9 @@
 // Request bodies as they may come, and as an endpoint may read them.
 
-import { afterEach, describe, expect, it } from '@jest/globals'
+import { describe, expect, it } from '@jest/globals'
 import express from 'express'
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { finished } from 'node:stream/promises'
-import { closeAll } from '../../helpers/listen.js'
 import { result } from '../../helpers/mcp.js'
 import { openStream } from '../../helpers/open-stream.js'
 import type { Middleware } from '../mounting/frameworks.js'
@@ -19,8 +18,6 @@ import {
   serveCase,
   SSE_TYPE
 } from '../endpoint/setup.js'
-
-afterEach(closeAll)
 
 describe('a body that is nested very deeply', () => {
   it.each([5000, 100_000])('(%i arrays) is served also under a key', async depth => {

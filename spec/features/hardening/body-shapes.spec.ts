@@ -1,14 +1,12 @@
 // Bodies where none belong, and bodies that are not what their heads say: what comes back is the
 // same with us in front as without, byte for byte and in the same order.
 
-import { afterEach, describe, expect, it } from '@jest/globals'
+import { describe, expect, it } from '@jest/globals'
 import { once } from 'node:events'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { connect } from 'node:net'
 import { mcpStreams } from '../../../lib/index.js'
-import { closeAll, closeLater, listen } from '../../helpers/listen.js'
-
-afterEach(closeAll)
+import { closeLater, listen } from '../../helpers/listen.js'
 
 const JSON_TEXT = '{"jsonrpc":"2.0","id":1,"method":"ping"}'
 const HEAD = [

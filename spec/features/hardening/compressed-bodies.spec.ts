@@ -1,16 +1,14 @@
 // A compressed body is never inflated by us, as that would undo the limit of the parser behind us:
 // the request passes, and what the parser makes of it counts.
 
-import { afterEach, describe, expect, it } from '@jest/globals'
+import { describe, expect, it } from '@jest/globals'
 import express, { type RequestHandler } from 'express'
 import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib'
 import { mcpStreams } from '../../../lib/index.js'
 import { type RawCall, rawEndpoint } from '../../helpers/endpoints/raw.js'
-import { closeAll, closeLater, listen } from '../../helpers/listen.js'
+import { closeLater, listen } from '../../helpers/listen.js'
 import { callTool, headersFor, initialize, post } from '../../helpers/mcp.js'
 import { openStream } from '../../helpers/open-stream.js'
-
-afterEach(closeAll)
 
 const HEADERS = headersFor({ version: '2025-11-25', prefer: 'rel=stream' })
 const KEY = { 'idempotency-key': 'a-key-that-nobody-guesses' }

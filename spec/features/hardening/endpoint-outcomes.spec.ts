@@ -1,18 +1,16 @@
 // What the endpoint says about a session or a call ends what it is about, and nothing besides.
 
-import { afterEach, describe, expect, it } from '@jest/globals'
+import { describe, expect, it } from '@jest/globals'
 import express, { type RequestHandler } from 'express'
 import { rawEndpoint } from '../../helpers/endpoints/raw.js'
 import { sdkV1Stateful } from '../../helpers/endpoints/sdk-v1.js'
 import { connectV1 } from '../../helpers/clients.js'
 import { Awaitable, gate } from '../../helpers/gate.js'
-import { closeAll, listen } from '../../helpers/listen.js'
+import { listen } from '../../helpers/listen.js'
 import { callTool, cancelled, get, headersFor, post, result } from '../../helpers/mcp.js'
 import { serve } from '../../helpers/serve.js'
 import { errorFor } from '../endpoint/setup.js'
 import { createStreams } from '../mounting/frameworks.js'
-
-afterEach(closeAll)
 
 /** Notes each response once it is over and all that hears of it has been told. */
 function closes() {

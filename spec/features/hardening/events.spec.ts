@@ -1,13 +1,10 @@
 // Blocks that are no events: what they say to the connection passes, and the next event stays what
 // it was.
 
-import { afterEach, expect, it } from '@jest/globals'
+import { expect, it } from '@jest/globals'
 import { setImmediate as turn } from 'node:timers/promises'
 import { gate } from '../../helpers/gate.js'
-import { closeAll } from '../../helpers/listen.js'
 import { dispatched, RESULT, serveCase, SSE_TYPE } from '../endpoint/setup.js'
-
-afterEach(closeAll)
 
 const DATA = RESULT.replace('event: message\n', '')
 

@@ -2,7 +2,7 @@
 // that is to be written later. Requests are pipelined behind an open one, so that nothing tells us
 // of it: their `close` does not come.
 
-import { afterEach, describe, expect, it } from '@jest/globals'
+import { describe, expect, it } from '@jest/globals'
 import type { RequestHandler } from 'express'
 import type { OutgoingMessage, Server, ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -12,13 +12,10 @@ import type { McpStreamsOptions } from '../../../lib/index.js'
 import { rawEndpoint, type RawCall, type RawEndpoint } from '../../helpers/endpoints/raw.js'
 import { Awaitable, gate } from '../../helpers/gate.js'
 import { until } from '../../helpers/happenings.js'
-import { closeAll } from '../../helpers/listen.js'
 import { callTool, get, headersFor, notification, post, request } from '../../helpers/mcp.js'
 import { serve, type Served, streamUrl } from '../../helpers/serve.js'
 import { answerJson, serveResources } from '../resources/setup.js'
 import { open, requestText } from './wire.js'
-
-afterEach(closeAll)
 
 const HEADERS = headersFor({ version: '2025-11-25' })
 const LIMITED = { 'X-Limited': '1' }

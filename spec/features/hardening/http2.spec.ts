@@ -1,7 +1,7 @@
 // HTTP/2 by Node's compatibility API: its responses are none that could be followed elsewhere, and
 // pass as they are.
 
-import { afterEach, expect, it } from '@jest/globals'
+import { expect, it } from '@jest/globals'
 import { once } from 'node:events'
 import {
   connect,
@@ -11,12 +11,10 @@ import {
 } from 'node:http2'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { closeAll, closeLater } from '../../helpers/listen.js'
+import { closeLater } from '../../helpers/listen.js'
 import { callTool } from '../../helpers/mcp.js'
 import { HEADERS, RESULT, SSE } from '../endpoint/setup.js'
 import { createStreams } from '../mounting/frameworks.js'
-
-afterEach(closeAll)
 
 async function answerTo(middleware: boolean, headers: Record<string, string>) {
   const streams = createStreams()

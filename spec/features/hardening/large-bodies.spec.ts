@@ -1,15 +1,12 @@
 // Bodies that would take long to be parsed, or compared: nobody waits for that. The endpoint gets
 // every byte, and what is offered for calls is not offered for these.
 
-import { afterEach, describe, expect, it, jest } from '@jest/globals'
+import { describe, expect, it, jest } from '@jest/globals'
 import express from 'express'
 import { rawEndpoint, type RawCall, type RawScript } from '../../helpers/endpoints/raw.js'
-import { closeAll } from '../../helpers/listen.js'
 import { headersFor } from '../../helpers/mcp.js'
 import { openStream } from '../../helpers/open-stream.js'
 import { serve } from '../../helpers/serve.js'
-
-afterEach(closeAll)
 
 const KEY = { 'idempotency-key': 'a-key-that-nobody-guesses' }
 const HEADERS = headersFor({ version: '2025-11-25', prefer: 'rel=stream' })

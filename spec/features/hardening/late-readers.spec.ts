@@ -1,15 +1,12 @@
 // A body that has come whole is there for who reads it, although its client has gone meanwhile.
 
-import { afterEach, expect, it } from '@jest/globals'
+import { expect, it } from '@jest/globals'
 import type { IncomingMessage } from 'node:http'
 import { text } from 'node:stream/consumers'
 import { gate } from '../../helpers/gate.js'
 import { until } from '../../helpers/happenings.js'
-import { closeAll } from '../../helpers/listen.js'
 import { callTool, get, headersFor, post, result } from '../../helpers/mcp.js'
 import { serve, streamUrl } from '../../helpers/serve.js'
-
-afterEach(closeAll)
 
 const ANNOUNCED = headersFor({
   version: '2025-11-25',

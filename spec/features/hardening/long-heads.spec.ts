@@ -1,14 +1,12 @@
 // Servers that take heads of megabytes: what is in them costs nobody time, and the endpoint answers.
 
-import { afterEach, describe, expect, it } from '@jest/globals'
+import { describe, expect, it } from '@jest/globals'
 import { once } from 'node:events'
 import { createServer } from 'node:http'
 import { mcpStreams } from '../../../lib/index.js'
-import { closeAll, closeLater, listen } from '../../helpers/listen.js'
+import { closeLater, listen } from '../../helpers/listen.js'
 import { callTool, headersFor, result } from '../../helpers/mcp.js'
 import { open, requestText } from './wire.js'
-
-afterEach(closeAll)
 
 const ID = 'V1StGXR8_Z5jdHi6B-myT'
 

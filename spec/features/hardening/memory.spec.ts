@@ -1,7 +1,7 @@
 // Whoever is told of something in the middle of a write, or keeps what was written, finds no bytes
 // of another client.
 
-import { afterAll, afterEach, beforeAll, describe, expect, it, jest } from '@jest/globals'
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals'
 import { subscribe, unsubscribe } from 'node:diagnostics_channel'
 import { once } from 'node:events'
 import { IncomingMessage, OutgoingMessage, ServerResponse } from 'node:http'
@@ -9,15 +9,10 @@ import { Socket } from 'node:net'
 import { hasNativeWrite } from '../../../lib/endpoint/node-internals.js'
 import { append, deliver, FakeReader, newTable, open, progress } from '../../unit/streams/fakes.js'
 import { rawEndpoint } from '../../helpers/endpoints/raw.js'
-import { closeAll, closeLater } from '../../helpers/listen.js'
+import { closeLater } from '../../helpers/listen.js'
 import { notification, request, result } from '../../helpers/mcp.js'
 import { serve } from '../../helpers/serve.js'
 import { call, stopTheClock } from '../limits/setup.js'
-
-afterEach(async () => {
-  jest.useRealTimers()
-  await closeAll()
-})
 
 const note = (data: string) => notification('notifications/message', { level: 'info', data })
 const notesOf = (id: string, count: number, size: number) =>

@@ -1,15 +1,12 @@
 // A middleware in front whose hook on the head throws takes down one response, and nothing else.
 
-import { afterEach, expect, it } from '@jest/globals'
+import { expect, it } from '@jest/globals'
 import type { ServerResponse } from 'node:http'
 import { gate } from '../../helpers/gate.js'
 import { happenings } from '../../helpers/happenings.js'
-import { closeAll } from '../../helpers/listen.js'
 import { NoResponseError } from '../../helpers/open-stream.js'
 import { NODE, NOTE, serveCase, SSE_TYPE } from '../endpoint/setup.js'
 import type { Middleware } from '../mounting/frameworks.js'
-
-afterEach(closeAll)
 
 /** As a listener of `on-headers` that throws. */
 const throwing: Middleware = (req, res, next) => {

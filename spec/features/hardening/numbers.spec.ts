@@ -1,16 +1,13 @@
 // Numbers that JavaScript cannot hold, wherever a message is sent on or changed: only what is
 // changed has other bytes.
 
-import { afterEach, describe, expect, it } from '@jest/globals'
+import { describe, expect, it } from '@jest/globals'
 import type { McpStreamsOptions } from '../../../lib/index.js'
 import { rawEndpoint, type RawCall } from '../../helpers/endpoints/raw.js'
-import { closeAll } from '../../helpers/listen.js'
 import { headersFor } from '../../helpers/mcp.js'
 import { openStream } from '../../helpers/open-stream.js'
 import { serve, streamUrl } from '../../helpers/serve.js'
 import { ANNOUNCED, askingEndpoint, QUICK } from '../hand-off/asking.js'
-
-afterEach(closeAll)
 
 const NUMBERS = '"account":9007199254740993 , "amount":1.10, "large":1e400'
 const HEADERS = headersFor({ version: '2025-11-25' })

@@ -1,7 +1,7 @@
 // An owner that is late, wrong or of no use: it never answers twice, and never takes a stream from
 // a client that lives.
 
-import { afterEach, describe, expect, it } from '@jest/globals'
+import { describe, expect, it } from '@jest/globals'
 import type { RequestHandler } from 'express'
 import { once } from 'node:events'
 import { Agent, type IncomingMessage, request as httpRequest, type ServerResponse } from 'node:http'
@@ -11,14 +11,12 @@ import { runInNewContext } from 'node:vm'
 import type { McpStreamsOptions } from '../../../lib/index.js'
 import { rawEndpoint } from '../../helpers/endpoints/raw.js'
 import { Awaitable, gate } from '../../helpers/gate.js'
-import { closeAll, listen } from '../../helpers/listen.js'
+import { listen } from '../../helpers/listen.js'
 import { callTool, get, headersFor, post, result } from '../../helpers/mcp.js'
 import { serve, streamId, streamUrl } from '../../helpers/serve.js'
 import { HEADERS } from '../endpoint/setup.js'
 import { createStreams } from '../mounting/frameworks.js'
 import { open, requestText } from './wire.js'
-
-afterEach(closeAll)
 
 const portOf = (url: string) => Number(new URL(url).port)
 

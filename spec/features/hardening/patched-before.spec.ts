@@ -1,11 +1,10 @@
 // An APM patches Node before anything else is loaded: what it keeps of the chunks it sees stays
 // what it was.
 
-import { afterAll, afterEach, beforeAll, expect, it } from '@jest/globals'
+import { afterAll, beforeAll, expect, it } from '@jest/globals'
 import { once } from 'node:events'
 import { ServerResponse } from 'node:http'
 import { rawEndpoint } from '../../helpers/endpoints/raw.js'
-import { closeAll } from '../../helpers/close-all.js'
 
 const kept: { chunk: Uint8Array; copy: Buffer }[] = []
 
@@ -20,8 +19,6 @@ beforeAll(() => {
 afterAll(() => {
   delete (ServerResponse.prototype as { write?: unknown }).write
 })
-afterEach(closeAll)
-
 it('a write that is patched on the prototype before the library is loaded sees chunks that stay', async () => {
   const { serve } = await import('../../helpers/serve.js')
   const { call, note } = await import('../limits/setup.js')

@@ -1,16 +1,13 @@
 // What traces requests, such as dd-trace, hears of the end of a response by its `emit`.
 
-import { afterEach, describe, expect, it } from '@jest/globals'
+import { describe, expect, it } from '@jest/globals'
 import type { RequestHandler } from 'express'
 import { ServerResponse } from 'node:http'
 import { rawEndpoint } from '../../helpers/endpoints/raw.js'
 import { Awaitable } from '../../helpers/gate.js'
 import { until } from '../../helpers/happenings.js'
-import { closeAll } from '../../helpers/listen.js'
 import { callTool, get, headersFor, post } from '../../helpers/mcp.js'
 import { serve, streamUrl } from '../../helpers/serve.js'
-
-afterEach(closeAll)
 
 const HEADERS = headersFor({ version: '2025-11-25' })
 

@@ -1,18 +1,15 @@
 // Requests that are pipelined share a socket: Node tells its end to the response whose turn it is,
 // and to no other.
 
-import { afterEach, describe, expect, it } from '@jest/globals'
+import { describe, expect, it } from '@jest/globals'
 import type { ServerResponse } from 'node:http'
 import { Socket } from 'node:net'
 import { rawEndpoint } from '../../helpers/endpoints/raw.js'
 import { until } from '../../helpers/happenings.js'
-import { closeAll } from '../../helpers/listen.js'
 import { callTool, headersFor, post } from '../../helpers/mcp.js'
 import { serve, streamUrl } from '../../helpers/serve.js'
 import { HEADERS, RESULT, serveCase, SSE_TYPE } from '../endpoint/setup.js'
 import { open, requestText } from './wire.js'
-
-afterEach(closeAll)
 
 const listenersOf = (socket: Socket) =>
   socket.eventNames().map(name => [String(name), socket.listenerCount(name)].join(' '))

@@ -1,7 +1,7 @@
 // Before memory runs out endpoints are asked to wait where that helps; who waits is told when to go
 // on, whatever became of the socket.
 
-import { afterEach, describe, expect, it, jest } from '@jest/globals'
+import { describe, expect, it } from '@jest/globals'
 import { once } from 'node:events'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { Readable } from 'node:stream'
@@ -18,16 +18,10 @@ import {
 import { rawEndpoint } from '../../helpers/endpoints/raw.js'
 import { Awaitable, gate } from '../../helpers/gate.js'
 import { until } from '../../helpers/happenings.js'
-import { closeAll } from '../../helpers/listen.js'
 import { result } from '../../helpers/mcp.js'
 import { serve } from '../../helpers/serve.js'
 import { blockOf, note, NOTE, RESULT, serveCase, SSE_TYPE } from '../endpoint/setup.js'
 import { call, gist, leave, note as noteOf, stopTheClock, upTo } from '../limits/setup.js'
-
-afterEach(async () => {
-  jest.useRealTimers()
-  await closeAll()
-})
 
 describe('a response whose client was blocked when it left', () => {
   const LARGE = blockOf(note('x'.repeat(100_000)))

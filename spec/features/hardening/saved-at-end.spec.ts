@@ -7,11 +7,8 @@ import session, { MemoryStore } from 'express-session'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { gate } from '../../helpers/gate.js'
 import { until } from '../../helpers/happenings.js'
-import { closeAll } from '../../helpers/listen.js'
 import { callTool, get, headersFor, notification, post, result } from '../../helpers/mcp.js'
 import { serve, streamUrl } from '../../helpers/serve.js'
-
-afterEach(closeAll)
 
 const HEADERS = headersFor({ version: '2025-11-25', prefer: 'rel=stream' })
 const NOTE = `data: ${JSON.stringify(notification('notifications/message', { data: 1 }))}\n\n`

@@ -1,16 +1,14 @@
 // An application inside an application: Express gives a response another prototype with each that it
 // enters, whatever has become of its client by then.
 
-import { afterEach, expect, it } from '@jest/globals'
+import { expect, it } from '@jest/globals'
 import express from 'express'
 import express4 from 'express4'
 import { gate } from '../../helpers/gate.js'
 import { until } from '../../helpers/happenings.js'
-import { closeAll, type Handler } from '../../helpers/listen.js'
+import { type Handler } from '../../helpers/listen.js'
 import { callTool, get, headersFor, post, result } from '../../helpers/mcp.js'
 import { serve, streamUrl } from '../../helpers/serve.js'
-
-afterEach(closeAll)
 
 const ANNOUNCED = headersFor({
   version: '2025-11-25',

@@ -1,12 +1,11 @@
 // Middleware in front that throws when a stream is written to: often in a timer of ours, where
 // nobody could catch it. It costs its client the connection, and nobody anything else.
 
-import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals'
+import { beforeEach, describe, expect, it, jest } from '@jest/globals'
 import type { RequestHandler } from 'express'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { Hub } from '../../helpers/backplane/memory.js'
 import { gate } from '../../helpers/gate.js'
-import { closeAll } from '../../helpers/listen.js'
 import { callTool, get, post, result } from '../../helpers/mcp.js'
 import { serve, streamUrl } from '../../helpers/serve.js'
 import { HEADERS, note, NOTE, RESULT, SSE_TYPE } from '../endpoint/setup.js'
@@ -15,11 +14,6 @@ let warn: jest.SpiedFunction<typeof process.emitWarning>
 beforeEach(() => {
   warn = jest.spyOn(process, 'emitWarning').mockReturnValue()
 })
-afterEach(() => {
-  warn.mockRestore()
-  return closeAll()
-})
-
 type Name = 'write' | 'end' | 'setHeader' | 'writeHead'
 type Method = (...args: unknown[]) => unknown
 

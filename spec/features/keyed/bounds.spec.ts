@@ -1,19 +1,16 @@
 // What calls under an `Idempotency-Key` may hold: of each owner, of all together, and of what they
 // have been asked.
 
-import { afterEach, describe, expect, it } from '@jest/globals'
+import { describe, expect, it } from '@jest/globals'
 import express, { type RequestHandler } from 'express'
 import { Readable } from 'node:stream'
 import { rawEndpoint } from '../../helpers/endpoints/raw.js'
 import { Awaitable } from '../../helpers/gate.js'
 import { until } from '../../helpers/happenings.js'
-import { closeAll } from '../../helpers/listen.js'
 import { callTool, notification, post, result } from '../../helpers/mcp.js'
 import { serve } from '../../helpers/serve.js'
 import { open, requestText } from '../hardening/wire.js'
 import { answerJson, CALL, KEY, keyed, mount } from './setup.js'
-
-afterEach(closeAll)
 
 const as = (owner: string, n: number | string = ''): Record<string, string> => ({
   authorization: `Bearer ${owner}`,

@@ -1,19 +1,16 @@
 // A client that leaves while something in front of the endpoint is still to be asked: its call runs
 // without it, and is there for the client that sends it again.
 
-import { afterEach, expect, it } from '@jest/globals'
+import { expect, it } from '@jest/globals'
 import express, { type RequestHandler } from 'express'
 import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { rawEndpoint, type RawCall } from '../../helpers/endpoints/raw.js'
 import { Awaitable } from '../../helpers/gate.js'
-import { closeAll } from '../../helpers/listen.js'
 import { callTool, post, result } from '../../helpers/mcp.js'
 import { serve } from '../../helpers/serve.js'
 import { open, requestText } from '../hardening/wire.js'
 import { keyed } from './setup.js'
-
-afterEach(closeAll)
 
 const CALL = callTool(1, 'any')
 const ANSWER = result(1, { done: true })

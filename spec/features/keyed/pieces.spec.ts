@@ -1,13 +1,10 @@
 // An answer under a key that comes in pieces, however many: what is kept of it is no more than its
 // bytes.
 
-import { afterEach, expect, it } from '@jest/globals'
+import { expect, it } from '@jest/globals'
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
-import { closeAll } from '../../helpers/listen.js'
 import { mount } from './setup.js'
-
-afterEach(closeAll)
 
 setFlagsFromString('--expose-gc')
 const collectGarbage = runInNewContext('gc') as () => void

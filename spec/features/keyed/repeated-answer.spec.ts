@@ -1,7 +1,7 @@
 // What a POST that is sent again is given: the whole answer, of the first attempt alone, on the
 // connection that is there.
 
-import { afterEach, describe, expect, it } from '@jest/globals'
+import { describe, expect, it } from '@jest/globals'
 import { once } from 'node:events'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { resumableFetch } from '../../../lib/client/index.js'
@@ -9,12 +9,10 @@ import { acquainted, greeting, json, KNOWN, scripted, status } from '../client/s
 import { createCutProxy } from '../../helpers/cut-proxy.js'
 import { rawEndpoint, type RawCall } from '../../helpers/endpoints/raw.js'
 import { gate } from '../../helpers/gate.js'
-import { closeAll, closeLater } from '../../helpers/listen.js'
+import { closeLater } from '../../helpers/listen.js'
 import { callTool, notification, post, result } from '../../helpers/mcp.js'
 import { serve } from '../../helpers/serve.js'
 import { answerJson, CALL, keyed, mount } from './setup.js'
-
-afterEach(closeAll)
 
 const NOTE = notification('notifications/message', { level: 'info', data: 'on its way' })
 const POST = {

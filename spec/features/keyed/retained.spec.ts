@@ -1,19 +1,16 @@
 // What is remembered of a call under a key, once it has been answered, is its answer: not the
 // request that it came with.
 
-import { afterEach, describe, expect, it } from '@jest/globals'
+import { describe, expect, it } from '@jest/globals'
 import type { IncomingMessage } from 'node:http'
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { rawEndpoint } from '../../helpers/endpoints/raw.js'
 import { until } from '../../helpers/happenings.js'
-import { closeAll } from '../../helpers/listen.js'
 import { callTool, post, result } from '../../helpers/mcp.js'
 import { serve } from '../../helpers/serve.js'
 import { open, requestText } from '../hardening/wire.js'
 import { answerJson, keyed, mount } from './setup.js'
-
-afterEach(closeAll)
 
 setFlagsFromString('--expose-gc')
 const collectGarbage = runInNewContext('gc') as () => void

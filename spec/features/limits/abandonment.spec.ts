@@ -1,13 +1,12 @@
 // A client that has gone may come back, for so long; then its endpoint is told, once, and so is
 // whoever comes back after all.
 
-import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals'
+import { beforeEach, describe, expect, it, jest } from '@jest/globals'
 import { currentStream, type CurrentStream } from '../../../lib/index.js'
 import { rawEndpoint } from '../../helpers/endpoints/raw.js'
 import { sdkV1Stateful } from '../../helpers/endpoints/sdk-v1.js'
 import { gate } from '../../helpers/gate.js'
 import { happenings } from '../../helpers/happenings.js'
-import { closeAll } from '../../helpers/listen.js'
 import { callTool, get, initializeSession, post } from '../../helpers/mcp.js'
 import { serve, streamId, streamUrl } from '../../helpers/serve.js'
 import {
@@ -23,11 +22,6 @@ import {
 } from './setup.js'
 
 beforeEach(stopTheClock)
-afterEach(async () => {
-  jest.useRealTimers()
-  await closeAll()
-})
-
 const MAX = 5
 const OPTIONS = { resumeInterval: { min: 0, max: MAX }, retry: 10 }
 

@@ -1,15 +1,12 @@
 // What a client or an endpoint makes absurdly long is not remembered: the response passes as it
 // would without us.
 
-import { afterEach, describe, expect, it } from '@jest/globals'
+import { describe, expect, it } from '@jest/globals'
 import { rawEndpoint } from '../../helpers/endpoints/raw.js'
-import { closeAll } from '../../helpers/listen.js'
 import { callTool, get, headersFor, initialize, post, type RequestId } from '../../helpers/mcp.js'
 import { openStream } from '../../helpers/open-stream.js'
 import { serve } from '../../helpers/serve.js'
 import { call, gist, MODERN } from './setup.js'
-
-afterEach(closeAll)
 
 const JSON_TYPE = { 'Content-Type': 'application/json' }
 const LONG = 'i'.repeat(1025)

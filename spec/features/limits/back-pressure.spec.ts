@@ -1,13 +1,12 @@
 // A stream holds so much and no more, however slowly its client reads: the endpoint waits, or the
 // call fails explicitly.
 
-import { afterEach, describe, expect, it, jest } from '@jest/globals'
+import { describe, expect, it, jest } from '@jest/globals'
 import { once } from 'node:events'
 import { getDefaultHighWaterMark } from 'node:stream'
 import { currentStream } from '../../../lib/index.js'
 import { rawEndpoint, type RawCall } from '../../helpers/endpoints/raw.js'
 import { gate } from '../../helpers/gate.js'
-import { closeAll } from '../../helpers/listen.js'
 import type { OpenStream } from '../../helpers/open-stream.js'
 import { serve, streamId, streamUrl } from '../../helpers/serve.js'
 import {
@@ -22,11 +21,6 @@ import {
   turn,
   upTo
 } from './setup.js'
-
-afterEach(() => {
-  jest.useRealTimers()
-  return closeAll()
-})
 
 const MAX_STREAM_BYTES = 256 * 1024
 const EVENT = 8 * 1024

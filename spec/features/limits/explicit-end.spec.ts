@@ -1,14 +1,13 @@
 // What ends a stream before its endpoint does, or without its response: nobody is left waiting, and
 // nobody else is touched.
 
-import { afterEach, describe, expect, it } from '@jest/globals'
+import { describe, expect, it } from '@jest/globals'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import supertest from 'supertest'
 import { rawEndpoint, type RawCall } from '../../helpers/endpoints/raw.js'
 import { sdkV1Stateful } from '../../helpers/endpoints/sdk-v1.js'
 import { Awaitable, gate } from '../../helpers/gate.js'
 import { happenings } from '../../helpers/happenings.js'
-import { closeAll } from '../../helpers/listen.js'
 import {
   callTool,
   cancelled,
@@ -31,8 +30,6 @@ import {
   resumeAtEndpoint,
   turn
 } from './setup.js'
-
-afterEach(closeAll)
 
 /**
  * An endpoint with as many sessions as it is asked for: calls write a note and stay open;

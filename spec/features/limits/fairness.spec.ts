@@ -1,15 +1,12 @@
 // When one owner takes all that there is: what others have stays, and what others begin is kept as
 // ever.
 
-import { afterEach, describe, expect, it } from '@jest/globals'
+import { describe, expect, it } from '@jest/globals'
 import { rawEndpoint, type RawCall } from '../../helpers/endpoints/raw.js'
-import { closeAll } from '../../helpers/listen.js'
 import { del, headersFor } from '../../helpers/mcp.js'
 import type { OpenStream } from '../../helpers/open-stream.js'
 import { serve, streamUrl } from '../../helpers/serve.js'
 import { call, gist, isEvent, leave, note, resume, turn } from './setup.js'
-
-afterEach(closeAll)
 
 const MAX_STREAMS = 18
 

@@ -1,19 +1,16 @@
 // What the process holds, under several kinds of load, is what `stats().bytes` says, or little
 // more.
 
-import { afterEach, expect, it } from '@jest/globals'
+import { expect, it } from '@jest/globals'
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import type { McpStreamsOptions } from '../../../lib/index.js'
 import { rawEndpoint, type RawCall } from '../../helpers/endpoints/raw.js'
 import { sdkV1Stateless } from '../../helpers/endpoints/sdk-v1.js'
 import { gate } from '../../helpers/gate.js'
-import { closeAll } from '../../helpers/listen.js'
 import { callTool, post } from '../../helpers/mcp.js'
 import { serve, type Served } from '../../helpers/serve.js'
 import { call, leave, MODERN, note, turn } from './setup.js'
-
-afterEach(closeAll)
 
 setFlagsFromString('--expose-gc')
 const collectGarbage = runInNewContext('gc') as () => void

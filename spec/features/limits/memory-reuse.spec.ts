@@ -1,15 +1,12 @@
 // Whoever keeps the chunks of a response, as loggers do, must never find another client's messages
 // in them.
 
-import { afterEach, describe, expect, it } from '@jest/globals'
+import { describe, expect, it } from '@jest/globals'
 import type { RequestHandler } from 'express'
 import { rawEndpoint } from '../../helpers/endpoints/raw.js'
-import { closeAll } from '../../helpers/listen.js'
 import { del } from '../../helpers/mcp.js'
 import { serve, streamUrl } from '../../helpers/serve.js'
 import { call, resume } from './setup.js'
-
-afterEach(closeAll)
 
 const SIZE = 60_000
 

@@ -1,9 +1,8 @@
 // For how long events are kept, and what a client is told that comes later: never nothing.
 
-import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals'
+import { beforeEach, describe, expect, it, jest } from '@jest/globals'
 import { createCutProxy, type Cut } from '../../helpers/cut-proxy.js'
 import { rawEndpoint } from '../../helpers/endpoints/raw.js'
-import { closeAll } from '../../helpers/listen.js'
 import { get, headersFor, initializeSession } from '../../helpers/mcp.js'
 import { serve, streamId, streamUrl } from '../../helpers/serve.js'
 import {
@@ -19,11 +18,6 @@ import {
 } from './setup.js'
 
 beforeEach(stopTheClock)
-afterEach(async () => {
-  jest.useRealTimers()
-  await closeAll()
-})
-
 const WINDOW = 10_000
 const LIFE = { min: 0, max: 60 }
 

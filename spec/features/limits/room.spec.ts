@@ -1,17 +1,14 @@
 // When there is no room: who makes way for whom, and that nobody who still needs a stream is robbed
 // of it.
 
-import { afterEach, describe, expect, it } from '@jest/globals'
+import { describe, expect, it } from '@jest/globals'
 import { Awaitable } from '../../helpers/gate.js'
 import { rawEndpoint, type RawCall, type RawEndpointOptions } from '../../helpers/endpoints/raw.js'
 import { happenings } from '../../helpers/happenings.js'
-import { closeAll } from '../../helpers/listen.js'
 import { del, get, initializeSession } from '../../helpers/mcp.js'
 import type { OpenStream } from '../../helpers/open-stream.js'
 import { serve, streamId, streamUrl } from '../../helpers/serve.js'
 import { call, gist, isEvent, leave, note, resume, resumeAtEndpoint, turn, upTo } from './setup.js'
-
-afterEach(closeAll)
 
 /** An endpoint whose calls are open until the spec ends them. */
 function openCalls(options: RawEndpointOptions = { stateless: true }) {

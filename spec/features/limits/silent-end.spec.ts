@@ -1,12 +1,9 @@
 // Ends without a response of that name which are no failure: the client knows, or has its answer.
 
-import { afterEach, describe, expect, it } from '@jest/globals'
+import { describe, expect, it } from '@jest/globals'
 import { rawEndpoint, type RawCall } from '../../helpers/endpoints/raw.js'
-import { closeAll } from '../../helpers/listen.js'
 import { callTool, del, get, headersFor, notification, post, result } from '../../helpers/mcp.js'
 import { serve, streamUrl } from '../../helpers/serve.js'
-
-afterEach(closeAll)
 
 const HEADERS = headersFor({ session: 'mine', version: '2025-11-25' })
 

@@ -1,21 +1,15 @@
 // A client that stops reading: what its socket holds counts until it is given back, and a
 // connection that takes nothing is cut.
 
-import { afterEach, describe, expect, it, jest } from '@jest/globals'
+import { describe, expect, it, jest } from '@jest/globals'
 import { once } from 'node:events'
 import type { RequestHandler } from 'express'
 import { StallWatch, type Stallable } from '../../../lib/readers/stall-watch.js'
 import { rawEndpoint } from '../../helpers/endpoints/raw.js'
-import { closeAll } from '../../helpers/listen.js'
 import { callTool, del, headersFor, post, postModern, request, result } from '../../helpers/mcp.js'
 import type { OpenStream } from '../../helpers/open-stream.js'
 import { serve, streamId, streamUrl } from '../../helpers/serve.js'
 import { call, gist, note, resume, stopTheClock, turn, upTo } from './setup.js'
-
-afterEach(async () => {
-  jest.useRealTimers()
-  await closeAll()
-})
 
 const MEBIBYTE = 1024 * 1024
 const TOTAL = 1000

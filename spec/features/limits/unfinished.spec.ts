@@ -1,17 +1,15 @@
 // What has not become an event of the log yet, or is on its way out of it, counts like what is in
 // it.
 
-import { afterEach, describe, expect, it } from '@jest/globals'
+import { describe, expect, it } from '@jest/globals'
 import { mcpStreams, resumableTransport } from '../../../lib/index.js'
 import type { TransportLike } from '../../../lib/protocol/shared-wire.js'
 import { rawEndpoint, type RawCall } from '../../helpers/endpoints/raw.js'
-import { closeAll, closeLater } from '../../helpers/listen.js'
+import { closeLater } from '../../helpers/listen.js'
 import { initialize, notification } from '../../helpers/mcp.js'
 import type { OpenStream } from '../../helpers/open-stream.js'
 import { serve } from '../../helpers/serve.js'
 import { call, gist, leave, note, turn } from './setup.js'
-
-afterEach(closeAll)
 
 const MEBIBYTE = 1024 * 1024
 const HALF = 'x'.repeat(MEBIBYTE / 2)

@@ -1,17 +1,15 @@
 // Clients that initialize, call and vanish leave nothing behind. 5,000 of them here; `npm run
 // bench` sends 50,000.
 
-import { afterEach, describe, expect, it } from '@jest/globals'
+import { describe, expect, it } from '@jest/globals'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { connect } from 'node:net'
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { mcpStreams } from '../../../lib/index.js'
 import { until } from '../../helpers/happenings.js'
-import { closeAll, closeLater, listen } from '../../helpers/listen.js'
+import { closeLater, listen } from '../../helpers/listen.js'
 import { callTool, initialize } from '../../helpers/mcp.js'
-
-afterEach(closeAll)
 
 const CLIENTS = 5000
 const BATCHES = 5

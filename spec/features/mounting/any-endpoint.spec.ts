@@ -1,12 +1,11 @@
 // Every endpoint, in every framework, mounted in every way, wherever the body is parsed: a cut call
 // goes on by its stream URL.
 
-import { afterEach, describe, expect, it } from '@jest/globals'
+import { describe, expect, it } from '@jest/globals'
 import { createMcpExpressApp as createAppV2 } from '@modelcontextprotocol/express'
 import { createMcpExpressApp as createAppV1 } from '@modelcontextprotocol/sdk/server/express.js'
 import express from 'express'
 import express4 from 'express4'
-import { closeAll } from '../../helpers/listen.js'
 import type { Json } from '../../helpers/open-stream.js'
 import { runBare, runWithCut } from './cut-and-resume.js'
 import { type EndpointName, ENDPOINTS } from './endpoints.js'
@@ -17,8 +16,6 @@ import {
   type Middleware,
   type Mount
 } from './frameworks.js'
-
-afterEach(closeAll)
 
 const JSON_PARSERS = ['before', 'after', 'absent'] as const
 const jsonParserOf = (framework: Framework): Middleware =>

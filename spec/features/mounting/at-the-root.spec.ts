@@ -1,7 +1,7 @@
 // app.use(mcpStreams()) at the root: what is not MCP passes as if the middleware were not there,
 // and MCP is still taken.
 
-import { afterEach, describe, expect, it } from '@jest/globals'
+import { describe, expect, it } from '@jest/globals'
 import { SSEClientTransport } from '@modelcontextprotocol/sdk/client/sse.js'
 import { Client } from '@modelcontextprotocol/sdk/client/index.js'
 import { McpServer } from '@modelcontextprotocol/sdk/server/mcp.js'
@@ -13,14 +13,12 @@ import { WebSocket, WebSocketServer } from 'ws'
 import type { McpStreamsOptions } from '../../../lib/index.js'
 import { rawEndpoint } from '../../helpers/endpoints/raw.js'
 import { Awaitable, gate } from '../../helpers/gate.js'
-import { closeAll, closeLater, listen } from '../../helpers/listen.js'
+import { closeLater, listen } from '../../helpers/listen.js'
 import { callTool, get, headersFor, initialize, post, request } from '../../helpers/mcp.js'
 import { openStream } from '../../helpers/open-stream.js'
 import { streamUrl } from '../../helpers/serve.js'
 import { createStreams, type Middleware } from './frameworks.js'
 import { expectSameBytes, requestOf } from './on-the-wire.js'
-
-afterEach(closeAll)
 
 const ID = 'V1StGXR8_Z5jdHi6B-myT'
 const SSE_TYPE = { 'Content-Type': 'text/event-stream' }

@@ -1,7 +1,7 @@
 // `res.on('close', …)` and `req.on('close', …)`: close comes when the stream ends or is abandoned,
 // not when a socket dies.
 
-import { afterEach, describe, expect, it } from '@jest/globals'
+import { describe, expect, it } from '@jest/globals'
 import express from 'express'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { finished } from 'node:stream'
@@ -10,13 +10,11 @@ import { currentStream, type McpStreamsOptions } from '../../../lib/index.js'
 import { rawEndpoint } from '../../helpers/endpoints/raw.js'
 import { sdkV1Stateless } from '../../helpers/endpoints/sdk-v1.js'
 import { Awaitable, gate } from '../../helpers/gate.js'
-import { closeAll, listen } from '../../helpers/listen.js'
+import { listen } from '../../helpers/listen.js'
 import { callTool, get, headersFor, notification, post } from '../../helpers/mcp.js'
 import type { OpenStream } from '../../helpers/open-stream.js'
 import { streamUrl } from '../../helpers/serve.js'
 import { createStreams, type Middleware, type Mount, MOUNTS } from './frameworks.js'
-
-afterEach(closeAll)
 
 const HEADERS = headersFor({ version: '2025-11-25' })
 const news = notification('notifications/message', { level: 'info', data: 1 })

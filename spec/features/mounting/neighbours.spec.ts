@@ -1,7 +1,7 @@
 // The usual middleware of an Express application, in front of us and behind us: it keeps working,
 // and so do we.
 
-import { afterEach, describe, expect, it } from '@jest/globals'
+import { describe, expect, it } from '@jest/globals'
 import compression from 'compression'
 import cors from 'cors'
 import express from 'express'
@@ -10,15 +10,12 @@ import session from 'express-session'
 import helmet from 'helmet'
 import morgan from 'morgan'
 import { Awaitable } from '../../helpers/gate.js'
-import { closeAll } from '../../helpers/listen.js'
 import { callTool } from '../../helpers/mcp.js'
 import type { Json, OpenStream } from '../../helpers/open-stream.js'
 import { runBare, runWithCut } from './cut-and-resume.js'
 import { ENDPOINTS, type EndpointName } from './endpoints.js'
 import { createStreams, FRAMEWORKS, type Middleware, type Mount, MOUNTS } from './frameworks.js'
 import { expectSameBytes, requestOf } from './on-the-wire.js'
-
-afterEach(closeAll)
 
 interface Neighbour {
   create(log: Awaitable<string>): Middleware

@@ -1,13 +1,12 @@
 // What is no event stream passes as it is: the same bytes, head and all, with the middleware and
 // without it.
 
-import { afterEach, describe, expect, it } from '@jest/globals'
+import { describe, expect, it } from '@jest/globals'
 import type { Response } from 'express'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { Readable } from 'node:stream'
 import { sdkV1Stateful, sdkV1Stateless } from '../../helpers/endpoints/sdk-v1.js'
 import { sdkV2Handler, sdkV2Stateful } from '../../helpers/endpoints/sdk-v2.js'
-import { closeAll } from '../../helpers/listen.js'
 import {
   callTool,
   headersFor,
@@ -18,8 +17,6 @@ import {
 } from '../../helpers/mcp.js'
 import { type Middleware, MOUNTS } from './frameworks.js'
 import { expectSameBytes, requestHead, requestOf, type Send } from './on-the-wire.js'
-
-afterEach(closeAll)
 
 type Answer = (req: IncomingMessage, res: ServerResponse) => unknown
 type ExpressAnswer = (res: Response) => unknown

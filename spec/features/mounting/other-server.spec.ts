@@ -1,17 +1,15 @@
 // An endpoint that passes each request on to another server, as the proxies for Express do: its
 // response is piped, and there is nobody here who ends it when that server dies.
 
-import { afterEach, expect, it } from '@jest/globals'
+import { expect, it } from '@jest/globals'
 import { request as requestOf } from 'node:http'
 import { gate, rawEndpoint } from '../../helpers/endpoints/raw.js'
 import { sdkV1Stateful } from '../../helpers/endpoints/sdk-v1.js'
-import { closeAll, closeLater, listen, type Handler } from '../../helpers/listen.js'
+import { closeLater, listen, type Handler } from '../../helpers/listen.js'
 import { callTool, headersFor, notification, post } from '../../helpers/mcp.js'
 import { runBare, runWithCut } from './cut-and-resume.js'
 import { ENDPOINTS } from './endpoints.js'
 import { createStreams, MOUNTS, type Middleware } from './frameworks.js'
-
-afterEach(closeAll)
 
 /** Passes requests on to `<target>/mcp`. */
 function passOn(target: string): Handler {

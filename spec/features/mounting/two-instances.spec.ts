@@ -1,17 +1,15 @@
 // Two instances of the middleware in one application: each keeps to its own route, options and
 // streams.
 
-import { afterEach, describe, expect, it } from '@jest/globals'
+import { describe, expect, it } from '@jest/globals'
 import express from 'express'
 import { currentStream } from '../../../lib/index.js'
 import { gate } from '../../helpers/gate.js'
 import { rawEndpoint } from '../../helpers/endpoints/raw.js'
-import { closeAll, listen } from '../../helpers/listen.js'
+import { listen } from '../../helpers/listen.js'
 import { callTool, get, headersFor, notification, post } from '../../helpers/mcp.js'
 import { streamId, streamUrl } from '../../helpers/serve.js'
 import { createStreams } from './frameworks.js'
-
-afterEach(closeAll)
 
 const HEADERS = headersFor({ version: '2025-11-25' })
 const news = (data: string) => notification('notifications/message', { level: 'info', data })

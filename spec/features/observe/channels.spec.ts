@@ -1,12 +1,11 @@
 // `diagnostics_channel`: what happens to streams, for whoever subscribes.
 
-import { afterEach, describe, expect, it } from '@jest/globals'
+import { describe, expect, it } from '@jest/globals'
 import supertest from 'supertest'
 import type { DiagnosticName, McpStreamsOptions } from '../../../lib/index.js'
 import { rawEndpoint, type RawScript } from '../../helpers/endpoints/raw.js'
 import { sdkV1Stateful } from '../../helpers/endpoints/sdk-v1.js'
 import { happenings, until } from '../../helpers/happenings.js'
-import { closeAll } from '../../helpers/listen.js'
 import {
   callTool,
   cancelled,
@@ -18,8 +17,6 @@ import {
   request
 } from '../../helpers/mcp.js'
 import { serve, streamId, streamUrl } from '../../helpers/serve.js'
-
-afterEach(closeAll)
 
 const NAMES: DiagnosticName[] = [
   'created',

@@ -13,7 +13,7 @@ import {
   type RawScript
 } from '../../helpers/endpoints/raw.js'
 import { happenings, until } from '../../helpers/happenings.js'
-import { closeAll, closeLater, listen } from '../../helpers/listen.js'
+import { closeLater, listen } from '../../helpers/listen.js'
 import {
   callTool,
   cancelled,
@@ -43,10 +43,9 @@ beforeEach(() => {
   createDebug.enable('mcp-streams')
 })
 
-afterEach(async () => {
+afterEach(() => {
   createDebug.disable()
   createDebug.log = log
-  await closeAll()
 })
 
 const headers = headersFor({ version: '2025-11-25' })

@@ -1,15 +1,13 @@
 // The numbers on `/metrics`, with prom-client: the lines between the marks are those of the README.
 
-import { afterEach, expect, it } from '@jest/globals'
+import { expect, it } from '@jest/globals'
 import express, { type RequestHandler } from 'express'
 import { Counter, Gauge, register } from 'prom-client'
 import { mcpStreams, type McpStreamsStats } from '../../../lib/index.js'
 import { rawEndpoint } from '../../helpers/endpoints/raw.js'
-import { closeAll, closeLater, listen } from '../../helpers/listen.js'
+import { closeLater, listen } from '../../helpers/listen.js'
 import { callTool, get, headersFor, post } from '../../helpers/mcp.js'
 import { streamUrl } from '../../helpers/serve.js'
-
-afterEach(closeAll)
 
 it('go up and down with the streams', async () => {
   closeLater(() => register.clear())

@@ -1,15 +1,12 @@
 // `stats()`: what is held now, and what has been since the start.
 
-import { afterEach, describe, expect, it } from '@jest/globals'
+import { describe, expect, it } from '@jest/globals'
 import supertest from 'supertest'
 import { mcpStreams, type McpStreamsOptions, type McpStreamsStats } from '../../../lib/index.js'
 import { rawEndpoint } from '../../helpers/endpoints/raw.js'
 import { until } from '../../helpers/happenings.js'
-import { closeAll } from '../../helpers/listen.js'
 import { callTool, del, get, headersFor, post } from '../../helpers/mcp.js'
 import { serve, streamUrl } from '../../helpers/serve.js'
-
-afterEach(closeAll)
 
 const headers = headersFor({ version: '2025-11-25' })
 const NOTHING: McpStreamsStats = {

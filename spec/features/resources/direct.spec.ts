@@ -1,18 +1,15 @@
 // Direct mode: the bytes of a resource in the response to the POST, from every kind of source, with
 // the headers of the SEP.
 
-import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals'
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals'
 import { mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
 import { Readable } from 'node:stream'
 import { NOT_STREAMABLE, type OpenResource, type Resource } from '../../../lib/index.js'
 import { gate } from '../../helpers/gate.js'
-import { closeAll } from '../../helpers/listen.js'
 import { post, request } from '../../helpers/mcp.js'
 import { errorOf, serveResources, testBytes, whole } from './setup.js'
-
-afterEach(closeAll)
 
 const CONTENT = testBytes(300_000)
 let folder: string

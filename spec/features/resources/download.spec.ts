@@ -1,7 +1,7 @@
 // Download URLs: unguessable, bound to an owner and a session, good for a time or for one complete
 // delivery.
 
-import { afterAll, afterEach, beforeAll, describe, expect, it, jest } from '@jest/globals'
+import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals'
 import { nanoid } from 'nanoid'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -11,7 +11,6 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { Resource, ResourceContext, ResourcesOptions } from '../../../lib/index.js'
 import { rawEndpoint } from '../../helpers/endpoints/raw.js'
 import { until } from '../../helpers/happenings.js'
-import { closeAll } from '../../helpers/listen.js'
 import { del, headersFor, post, request, withEnvelope } from '../../helpers/mcp.js'
 import { serve } from '../../helpers/serve.js'
 import { rawExchange } from '../who/raw-exchange.js'
@@ -24,8 +23,6 @@ import {
   whole,
   type SetupOptions
 } from './setup.js'
-
-afterEach(closeAll)
 
 const SIZE = 500_000
 const CONTENT = testBytes(SIZE)

@@ -1,7 +1,7 @@
 // What goes wrong: providers that throw, lie or fall silent, clients that stall or leave. No crash,
 // no leak, no half answer.
 
-import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals'
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals'
 import type { RequestHandler } from 'express'
 import { renameSync } from 'node:fs'
 import { mkdtemp, rm, truncate, writeFile } from 'node:fs/promises'
@@ -15,11 +15,8 @@ import type { OpenResource, Resource, ResourceContext } from '../../../lib/index
 import { isLoopback } from '../../../lib/endpoint/loopback.js'
 import { gate } from '../../helpers/gate.js'
 import { until } from '../../helpers/happenings.js'
-import { closeAll } from '../../helpers/listen.js'
 import { request } from '../../helpers/mcp.js'
 import { errorOf, fetchUrl, serveResources, testBytes, whole } from './setup.js'
-
-afterEach(closeAll)
 
 const INTERNAL = { code: -32603, message: 'Internal error', data: { uri: 'a:1' } }
 const MEBIBYTE = 1024 * 1024

@@ -1,15 +1,12 @@
 // `fileResources`: the files of a folder by URI, and the entries for `resources/list`.
 
-import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals'
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals'
 import { mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join, relative } from 'node:path'
 import { fileResources } from '../../../lib/index.js'
-import { closeAll } from '../../helpers/listen.js'
 import { post, request } from '../../helpers/mcp.js'
 import { answerJson, errorOf, serveResources, whole } from './setup.js'
-
-afterEach(closeAll)
 
 let folder: string
 

@@ -1,7 +1,7 @@
 // A file that is swapped between the look at it and its delivery: what was looked at is what is
 // sent, or nothing is.
 
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals'
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals'
 import { spawnSync } from 'node:child_process'
 import {
   mkdir,
@@ -18,10 +18,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileResources, type OpenResource } from '../../../lib/index.js'
 import { until } from '../../helpers/happenings.js'
-import { closeAll } from '../../helpers/listen.js'
 import { errorOf, fetchUrl, serveResources, testBytes, whole } from './setup.js'
-
-afterEach(closeAll)
 
 let outside: string
 let folder: string

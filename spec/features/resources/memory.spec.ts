@@ -1,15 +1,12 @@
 // Large files: every byte arrives though their memory is used again, and nobody who looks on sees
 // it change.
 
-import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals'
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals'
 import type { RequestHandler } from 'express'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { closeAll } from '../../helpers/listen.js'
 import { serveResources, sha256, testBytes, whole } from './setup.js'
-
-afterEach(closeAll)
 
 const CONTENT = testBytes(24 * 1024 * 1024 + 12_345)
 const SUM = sha256(CONTENT)

@@ -1,17 +1,14 @@
 // Who can stream: what the endpoint's own answers are made to say, and what clients have declared;
 // all else byte for byte.
 
-import { afterEach, describe, expect, it } from '@jest/globals'
+import { describe, expect, it } from '@jest/globals'
 import express from 'express'
 import type { ResourcesOptions } from '../../../lib/index.js'
 import { rawEndpoint, type RawCall } from '../../helpers/endpoints/raw.js'
-import { closeAll } from '../../helpers/listen.js'
 import { callTool, headersFor, initialize, post, request, withEnvelope } from '../../helpers/mcp.js'
 import type { Json } from '../../helpers/open-stream.js'
 import { serve } from '../../helpers/serve.js'
 import { answerJson, errorOf, serveResources, VERSION, whole } from './setup.js'
-
-afterEach(closeAll)
 
 const OPEN: ResourcesOptions = { open: uri => ({ body: Buffer.from(uri) }), streamable: true }
 const STREAM = { capabilities: { resources: { stream: true } } }

@@ -1,17 +1,14 @@
 // Parts of a resource: single ranges, ranges that are none, `If-Range`, and a resource put together
 // from random pieces.
 
-import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals'
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals'
 import { fc, times } from '../../helpers/property.js'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Readable } from 'node:stream'
 import type { Resource } from '../../../lib/index.js'
-import { closeAll } from '../../helpers/listen.js'
 import { errorOf, serveResources, sha256, testBytes, whole } from './setup.js'
-
-afterEach(closeAll)
 
 const SIZE = 10_000
 const CONTENT = testBytes(SIZE)

@@ -1,13 +1,10 @@
 // `readThrough`: what the endpoint's own `resources/read` returns, as bytes; from hand-written
 // endpoints and from the official SDKs.
 
-import { afterEach, describe, expect, it } from '@jest/globals'
+import { describe, expect, it } from '@jest/globals'
 import { readThrough } from '../../../lib/index.js'
 import type { RawCall } from '../../helpers/endpoints/raw.js'
-import { closeAll } from '../../helpers/listen.js'
 import { answerJson, errorOf, serveResources, testBytes, whole } from './setup.js'
-
-afterEach(closeAll)
 
 const BYTES = testBytes(100_000)
 

@@ -1,10 +1,7 @@
 // Redirect mode: 302 to where the bytes are, with no credentials and no bytes of ours.
 
-import { afterEach, describe, expect, it } from '@jest/globals'
-import { closeAll } from '../../helpers/listen.js'
+import { describe, expect, it } from '@jest/globals'
 import { errorOf, serveResources, whole } from './setup.js'
-
-afterEach(closeAll)
 
 const TARGET = 'https://storage.example/c/report.pptx?sv=2024&sig=a%2Fb'
 

@@ -1,7 +1,7 @@
 // No URI leads out of the folder of `fileResources`, or to what is hidden, or to what is not a
 // file.
 
-import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals'
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals'
 import { spawnSync } from 'node:child_process'
 import { fc, times } from '../../helpers/property.js'
 import { chmod, mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises'
@@ -9,10 +9,7 @@ import { createServer, type Server } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileResources } from '../../../lib/index.js'
-import { closeAll } from '../../helpers/listen.js'
 import { errorOf, serveResources, whole } from './setup.js'
-
-afterEach(closeAll)
 
 let outside: string
 let folder: string

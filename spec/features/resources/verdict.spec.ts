@@ -1,14 +1,11 @@
 // Who the endpoint would refuse is refused here, with the endpoint's own answer, before the
 // provider hears of it.
 
-import { afterEach, describe, expect, it } from '@jest/globals'
+import { describe, expect, it } from '@jest/globals'
 import type { RawCall } from '../../helpers/endpoints/raw.js'
 import { gate } from '../../helpers/gate.js'
-import { closeAll } from '../../helpers/listen.js'
 import { request } from '../../helpers/mcp.js'
 import { errorOf, serveResources, VERSION, whole } from './setup.js'
-
-afterEach(closeAll)
 
 /** A resource, and how often it was opened. */
 function counted() {

@@ -1,9 +1,9 @@
 // The official SDKs on both sides, unmodified: what they see of streams, and what they do not.
 
-import { afterEach, describe, expect, it } from '@jest/globals'
+import { describe, expect, it } from '@jest/globals'
 import { readThrough, type ResourcesOptions } from '../../../lib/index.js'
 import { connectV1, connectV2 } from '../../helpers/clients.js'
-import { closeAll, type Handler } from '../../helpers/listen.js'
+import { type Handler } from '../../helpers/listen.js'
 import {
   headersFor,
   initializeSession,
@@ -16,8 +16,6 @@ import type { Json } from '../../helpers/open-stream.js'
 import { serve } from '../../helpers/serve.js'
 import { BYTES, resourcesModern, resourcesV1, resourcesV2, URI } from './sdk-endpoints.js'
 import { DECLARED, errorOf, VERSION, whole } from './setup.js'
-
-afterEach(closeAll)
 
 const ENDPOINTS: [name: string, endpoint: () => Handler][] = [
   ['v1 in JSON', () => resourcesV1(true)],

@@ -1,7 +1,7 @@
 // `callResumable` against a scripted client: what it sends, what it makes of the answers, and when
 // it gives up.
 
-import { afterEach, describe, expect, it, jest } from '@jest/globals'
+import { describe, expect, it, jest } from '@jest/globals'
 import {
   callResumable,
   type CallResumableOptions,
@@ -10,12 +10,9 @@ import {
 import { connectV1 } from '../../helpers/clients.js'
 import { createCutProxy, type Direction } from '../../helpers/cut-proxy.js'
 import { sdkV1Stateful } from '../../helpers/endpoints/sdk-v1.js'
-import { closeAll } from '../../helpers/listen.js'
 import type { Json } from '../../helpers/open-stream.js'
 import { serve } from '../../helpers/serve.js'
 import { stopTheClock, turn } from '../limits/setup.js'
-
-afterEach(closeAll)
 
 type Answer = object | Error
 

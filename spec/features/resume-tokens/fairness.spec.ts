@@ -1,12 +1,9 @@
 // When one owner takes all that there is: tokens and results of others stay, and others still get
 // tokens.
 
-import { afterEach, describe, expect, it } from '@jest/globals'
-import { closeAll } from '../../helpers/listen.js'
+import { describe, expect, it } from '@jest/globals'
 import type { Json } from '../../helpers/open-stream.js'
 import { answerJson, ask, report, serveTokens, TEXT, tokenOf } from './setup.js'
-
-afterEach(closeAll)
 
 const MAX = 9
 

@@ -1,11 +1,8 @@
 // A call that takes long: answered with tokens in the meantime, and with its result in the end.
 
-import { afterEach, describe, expect, it, jest } from '@jest/globals'
-import { closeAll } from '../../helpers/listen.js'
+import { describe, expect, it, jest } from '@jest/globals'
 import { headersFor, initializeSession, post, request, withEnvelope } from '../../helpers/mcp.js'
 import { answerJson, answerOf, ask, report, serveTokens, SOON, TEXT, tokenOf } from './setup.js'
-
-afterEach(closeAll)
 
 describe('a request that asks for tokens', () => {
   it('gets its result, and no token, where that is ready in time', async () => {

@@ -1,14 +1,11 @@
 // The Resuming draft's guidelines one by one, in its own words.
 
-import { afterEach, describe, expect, it } from '@jest/globals'
+import { describe, expect, it } from '@jest/globals'
 import { callResumable } from '../../../lib/client/index.js'
 import { connectV1 } from '../../helpers/clients.js'
-import { closeAll } from '../../helpers/listen.js'
 import { request } from '../../helpers/mcp.js'
 import type { Json } from '../../helpers/open-stream.js'
 import { answerJson, ask, report, serveTokens, TEXT, tokenOf } from './setup.js'
-
-afterEach(closeAll)
 
 describe('Resume Token Flow', () => {
   it('the example of the draft, with its own method', async () => {

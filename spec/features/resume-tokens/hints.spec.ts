@@ -1,11 +1,8 @@
 // Duration hints: what the server knows about how long its tools take, in `tools/list`.
 
-import { afterEach, describe, expect, it } from '@jest/globals'
-import { closeAll } from '../../helpers/listen.js'
+import { describe, expect, it } from '@jest/globals'
 import { notification, request, result } from '../../helpers/mcp.js'
 import { answerJson, ask, serveTokens, tokenOf } from './setup.js'
-
-afterEach(closeAll)
 
 const hints = {
   report: { typical: 30_000, max: 120_000 },

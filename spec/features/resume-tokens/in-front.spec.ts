@@ -1,17 +1,14 @@
 // What stands in front may have begun to answer when a call's answer is due, and what the endpoint
 // says in its head may not fit ours: neither may be an exception of the process.
 
-import { afterEach, describe, expect, it } from '@jest/globals'
+import { describe, expect, it } from '@jest/globals'
 import type { RequestHandler } from 'express'
 import { gate } from '../../helpers/gate.js'
 import { rawEndpoint } from '../../helpers/endpoints/raw.js'
-import { closeAll } from '../../helpers/listen.js'
 import { headersFor, notification, post, result } from '../../helpers/mcp.js'
 import type { OpenStream } from '../../helpers/open-stream.js'
 import { serve } from '../../helpers/serve.js'
 import { answerJson, answerOf, report, serveTokens, SOON, TEXT } from './setup.js'
-
-afterEach(closeAll)
 
 const NOTE = notification('notifications/message', { data: 1 })
 const KEY = { 'idempotency-key': 'a key that nobody guesses' }

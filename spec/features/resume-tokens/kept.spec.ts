@@ -1,16 +1,13 @@
 // What is kept of calls: counted, for a time, and no more than it takes to give their results.
 
-import { afterEach, describe, expect, it } from '@jest/globals'
+import { describe, expect, it } from '@jest/globals'
 import type { RequestHandler } from 'express'
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { rawEndpoint } from '../../helpers/endpoints/raw.js'
-import { closeAll } from '../../helpers/listen.js'
 import { serve } from '../../helpers/serve.js'
 import { until } from '../../helpers/happenings.js'
 import { answerJson, ask, report, serveTokens, SOON, TEXT, tokenOf } from './setup.js'
-
-afterEach(closeAll)
 
 describe('stats()', () => {
   it('count calls that run and results that are kept, in bytes, and those that had to make room', async () => {

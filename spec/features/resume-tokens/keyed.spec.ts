@@ -1,13 +1,10 @@
 // The first request has no token yet: where its answer is lost, its `Idempotency-Key` stands for
 // it.
 
-import { afterEach, describe, expect, it } from '@jest/globals'
-import { closeAll } from '../../helpers/listen.js'
+import { describe, expect, it } from '@jest/globals'
 import { until } from '../../helpers/happenings.js'
 import { del, initializeSession, notification, post, request, result } from '../../helpers/mcp.js'
 import { answerJson, answerOf, report, serveTokens, SOON, TEXT, tokenOf } from './setup.js'
-
-afterEach(closeAll)
 
 const KEY = { 'idempotency-key': 'a key that nobody guesses', 'mcp-protocol-version': '2025-11-25' }
 

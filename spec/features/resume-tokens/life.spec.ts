@@ -1,12 +1,12 @@
 // The end of a call: abandoned, cancelled, failed, refused, or cut short by the end of the process.
 
-import { afterEach, describe, expect, it, jest } from '@jest/globals'
+import { describe, expect, it, jest } from '@jest/globals'
 import express from 'express'
 import { connect } from 'node:net'
 import { currentStream, mcpStreams } from '../../../lib/index.js'
 import { gate } from '../../helpers/gate.js'
 import { rawEndpoint } from '../../helpers/endpoints/raw.js'
-import { closeAll, closeLater, listen } from '../../helpers/listen.js'
+import { closeLater, listen } from '../../helpers/listen.js'
 import {
   cancelled,
   del,
@@ -18,8 +18,6 @@ import {
 import { serve, streamUrl } from '../../helpers/serve.js'
 import { stopTheClock, turn } from '../limits/setup.js'
 import { answerJson, answerOf, ask, report, serveTokens, SOON, TEXT, tokenOf } from './setup.js'
-
-afterEach(closeAll)
 
 const PATIENT = { 'express-mcp-streams/wait': 60_000 }
 

@@ -1,11 +1,8 @@
 // Tokens that nobody asks for: the Resuming draft's own text, in which the server offers them.
 
-import { afterEach, describe, expect, it } from '@jest/globals'
-import { closeAll } from '../../helpers/listen.js'
+import { describe, expect, it } from '@jest/globals'
 import { initialize, post, request } from '../../helpers/mcp.js'
 import { answerJson, answerOf, ask, report, serveTokens, TEXT, tokenOf } from './setup.js'
-
-afterEach(closeAll)
 
 const ALWAYS = { resumeTokens: { offer: 'always' as const } }
 const ALL = { resumeTokens: { offer: 'always' as const, methods: 'all' as const } }

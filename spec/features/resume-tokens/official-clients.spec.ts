@@ -1,7 +1,7 @@
 // The official clients and endpoints, with `callResumable`: at each revision, with JSON responses
 // and with event streams.
 
-import { afterEach, describe, expect, it } from '@jest/globals'
+import { describe, expect, it } from '@jest/globals'
 import { CallToolResultSchema } from '@modelcontextprotocol/sdk/types.js'
 import { callResumable, resumableFetch } from '../../../lib/client/index.js'
 import { currentStream } from '../../../lib/index.js'
@@ -9,11 +9,8 @@ import { connectV1, connectV2 } from '../../helpers/clients.js'
 import { rawEndpoint } from '../../helpers/endpoints/raw.js'
 import { sdkV1Stateful, sdkV1Stateless } from '../../helpers/endpoints/sdk-v1.js'
 import { sdkV2Handler, sdkV2Stateful } from '../../helpers/endpoints/sdk-v2.js'
-import { closeAll } from '../../helpers/listen.js'
 import { serve } from '../../helpers/serve.js'
 import { SOON } from './setup.js'
-
-afterEach(closeAll)
 
 const resumeTokens = { after: SOON }
 type Progress = { progress: number }

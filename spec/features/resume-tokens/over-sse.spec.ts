@@ -1,9 +1,8 @@
 // An endpoint that streams: what it says before its result goes out on the connection that is open.
 
-import { afterEach, describe, expect, it } from '@jest/globals'
+import { describe, expect, it } from '@jest/globals'
 import { once } from 'node:events'
 import { type CurrentStream, currentStream } from '../../../lib/index.js'
-import { closeAll } from '../../helpers/listen.js'
 import {
   headersFor,
   initializeSession,
@@ -16,8 +15,6 @@ import { rawEndpoint } from '../../helpers/endpoints/raw.js'
 import { serve, streamUrl } from '../../helpers/serve.js'
 import { openStream } from '../../helpers/open-stream.js'
 import { answerOf, report, serveTokens, TEXT, tokenOf } from './setup.js'
-
-afterEach(closeAll)
 
 const progress = (progressToken: unknown, n: number) =>
   notification('notifications/progress', { progressToken, progress: n })

@@ -1,21 +1,19 @@
 // The endpoint works on a call with tokens in its client's own request: everything in front runs
 // once, and what the endpoint does to its response is for whoever asks for the call.
 
-import { afterEach, describe, expect, it } from '@jest/globals'
+import { describe, expect, it } from '@jest/globals'
 import express, { type RequestHandler } from 'express'
 import { once } from 'node:events'
 import { connect } from 'node:net'
 import { gzipSync } from 'node:zlib'
 import { mcpStreams } from '../../../lib/index.js'
-import { closeAll, closeLater, type Handler, listen } from '../../helpers/listen.js'
+import { closeLater, type Handler, listen } from '../../helpers/listen.js'
 import { headersFor, initializeSession, notification, post, request } from '../../helpers/mcp.js'
 import { rawEndpoint, type RawCall } from '../../helpers/endpoints/raw.js'
 import { gate } from '../../helpers/gate.js'
 import { until } from '../../helpers/happenings.js'
 import { serve } from '../../helpers/serve.js'
 import { answerJson, answerOf, ask, report, serveTokens, SOON, TEXT, tokenOf } from './setup.js'
-
-afterEach(closeAll)
 
 const PATIENT = { resumeToken: null, 'express-mcp-streams/wait': 60_000 }
 const HEADERS = headersFor({ version: '2025-11-25' })

@@ -1,15 +1,12 @@
 // Results in pages: each answer in the meantime carries a part of the whole.
 
-import { afterEach, describe, expect, it } from '@jest/globals'
+import { describe, expect, it } from '@jest/globals'
 import { currentStream } from '../../../lib/index.js'
 import { rawEndpoint, type RawCall } from '../../helpers/endpoints/raw.js'
-import { closeAll } from '../../helpers/listen.js'
 import { serve } from '../../helpers/serve.js'
 import { answerJson, answerOf, ask, report, TEXT, tokenOf } from './setup.js'
 import { gate } from '../../helpers/gate.js'
 import { headersFor, post } from '../../helpers/mcp.js'
-
-afterEach(closeAll)
 
 const page = (n: number) => ({ content: [{ type: 'text', text: `page ${n}` }] })
 

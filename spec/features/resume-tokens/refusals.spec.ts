@@ -1,7 +1,6 @@
 // A request with a token that does not hold: told why, and never passed on.
 
 import { afterEach, describe, expect, it, jest } from '@jest/globals'
-import { closeAll } from '../../helpers/listen.js'
 import {
   headersFor,
   initializeSession,
@@ -10,8 +9,6 @@ import {
   type HeaderOptions
 } from '../../helpers/mcp.js'
 import { answerJson, answerOf, ask, report, serveTokens, TEXT, tokenOf } from './setup.js'
-
-afterEach(closeAll)
 
 /** Fakes what passes on its own: the clock, not the timers that servers run by. */
 const inAnHour = (hours: number): void => {

@@ -3,15 +3,13 @@
 // `_meta` but those of the draft and of the specification, and takes a repeated request only where
 // nothing but its token has changed.
 
-import { afterEach, describe, expect, it } from '@jest/globals'
+import { describe, expect, it } from '@jest/globals'
 import express from 'express'
 import { isDeepStrictEqual } from 'node:util'
 import { callResumable, resumableFetch } from '../../../lib/client/index.js'
 import { connectV1, connectV2 } from '../../helpers/clients.js'
-import { closeAll, listen } from '../../helpers/listen.js'
+import { listen } from '../../helpers/listen.js'
 import type { Json } from '../../helpers/open-stream.js'
-
-afterEach(closeAll)
 
 interface Seen {
   readonly params: Json

@@ -1,16 +1,14 @@
 // What clients must not be able to do with a cursor or a stream parameter: break anything, or learn
 // anything.
 
-import { afterEach, describe, expect, it } from '@jest/globals'
+import { describe, expect, it } from '@jest/globals'
 import { createServer, request as httpRequest } from 'node:http'
 import express from 'express'
 import { mcpStreams } from '../../../lib/index.js'
 import { rawEndpoint } from '../../helpers/endpoints/raw.js'
-import { closeAll, closeLater, listen } from '../../helpers/listen.js'
+import { closeLater, listen } from '../../helpers/listen.js'
 import { openStream, type Json } from '../../helpers/open-stream.js'
 import { call, emitNotes, MODERN, numbers, resume, streamIdOf } from './setup.js'
-
-afterEach(closeAll)
 
 const MEGABYTE = 2 ** 20
 

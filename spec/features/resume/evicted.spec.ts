@@ -1,12 +1,11 @@
 // A cursor behind the buffer is a hole, and a hole is said aloud: 410 on the stream URL, an error
 // for the call of a stock client.
 
-import { afterEach, describe, expect, it } from '@jest/globals'
+import { describe, expect, it } from '@jest/globals'
 import { connectV1 } from '../../helpers/clients.js'
 import { createCutProxy } from '../../helpers/cut-proxy.js'
 import { rawEndpoint } from '../../helpers/endpoints/raw.js'
 import { sdkV1Stateful } from '../../helpers/endpoints/sdk-v1.js'
-import { closeAll } from '../../helpers/listen.js'
 import { callTool, eventId, get, post } from '../../helpers/mcp.js'
 import type { OpenStream } from '../../helpers/open-stream.js'
 import {
@@ -22,8 +21,6 @@ import {
   streamUrlOf,
   upTo
 } from './setup.js'
-
-afterEach(closeAll)
 
 const SENT = 100
 const FILLER = 'x'.repeat(200)

@@ -1,9 +1,8 @@
 // A stream that grows as fast as the process can append, while it is replayed: no event is lost or
 // doubled where the two meet.
 
-import { afterEach, describe, expect, it } from '@jest/globals'
+import { describe, expect, it } from '@jest/globals'
 import { gate, type RawCall } from '../../helpers/endpoints/raw.js'
-import { closeAll } from '../../helpers/listen.js'
 import { headersFor } from '../../helpers/mcp.js'
 import type { OpenStream } from '../../helpers/open-stream.js'
 import {
@@ -16,8 +15,6 @@ import {
   streamUrlOf,
   upTo
 } from './setup.js'
-
-afterEach(closeAll)
 
 /** A generator that gives the same numbers in each run: a failure comes back. */
 function randomFrom(seed: number): (below: number) => number {

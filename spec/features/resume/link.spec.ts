@@ -1,7 +1,7 @@
 // Link and retry: every stream tells where it is found again and when, and nobody on the way can
 // bend that.
 
-import { afterEach, describe, expect, it } from '@jest/globals'
+import { describe, expect, it } from '@jest/globals'
 import connect from 'connect'
 import express from 'express'
 import { request as httpRequest } from 'node:http'
@@ -9,7 +9,7 @@ import { connect as connectSocket } from 'node:net'
 import { mcpStreams } from '../../../lib/index.js'
 import { rawEndpoint } from '../../helpers/endpoints/raw.js'
 import { sdkV1Stateful } from '../../helpers/endpoints/sdk-v1.js'
-import { closeAll, closeLater, listen, type Handler } from '../../helpers/listen.js'
+import { closeLater, listen, type Handler } from '../../helpers/listen.js'
 import { callTool, eventId, get, initialize, initializeSession, post } from '../../helpers/mcp.js'
 import { openStream } from '../../helpers/open-stream.js'
 import {
@@ -23,8 +23,6 @@ import {
   streamIdOf,
   streamUrlOf
 } from './setup.js'
-
-afterEach(closeAll)
 
 const STREAM_LINK = /^<\?stream=([A-Za-z0-9_-]{21})>; rel="stream"$/
 

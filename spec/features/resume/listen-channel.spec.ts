@@ -1,16 +1,13 @@
 // The listen channel (GET): a client that comes back for it finds the one that it had, and what was
 // sent meanwhile, once.
 
-import { afterEach, beforeEach, describe, expect, it } from '@jest/globals'
+import { beforeEach, describe, expect, it } from '@jest/globals'
 import { connectV1 } from '../../helpers/clients.js'
 import { createCutProxy, type CutBy } from '../../helpers/cut-proxy.js'
 import { sdkV1Stateful, type SdkV1Endpoint } from '../../helpers/endpoints/sdk-v1.js'
-import { closeAll } from '../../helpers/listen.js'
 import { get, initializeSession, type Session } from '../../helpers/mcp.js'
 import type { Json, OpenStream } from '../../helpers/open-stream.js'
 import { mount, type Mounted, streamIdOf, streamUrlOf, upTo } from './setup.js'
-
-afterEach(closeAll)
 
 let endpoint: SdkV1Endpoint
 let mounted: Mounted

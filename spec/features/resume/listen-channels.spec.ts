@@ -1,16 +1,13 @@
 // How many listen channels a session may have is for the endpoint to say: its 409 attaches a GET to
 // the one there is.
 
-import { afterEach, describe, expect, it } from '@jest/globals'
+import { describe, expect, it } from '@jest/globals'
 import { connectV1 } from '../../helpers/clients.js'
 import { sdkV1Stateful } from '../../helpers/endpoints/sdk-v1.js'
 import { rawEndpoint, type RawCall, type RawEndpoint } from '../../helpers/endpoints/raw.js'
-import { closeAll } from '../../helpers/listen.js'
 import { get, initializeSession } from '../../helpers/mcp.js'
 import type { OpenStream } from '../../helpers/open-stream.js'
 import { mount, type Mounted, note, numbers, streamIdOf } from './setup.js'
-
-afterEach(closeAll)
 
 type Listen = (headers?: Record<string, string>) => Promise<OpenStream>
 

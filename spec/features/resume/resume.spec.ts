@@ -1,12 +1,12 @@
 // Resuming: by the stream URL, with a cursor and without; and on the endpoint, as the official
 // clients do it.
 
-import { afterEach, describe, expect, it } from '@jest/globals'
+import { describe, expect, it } from '@jest/globals'
 import express from 'express'
 import supertest from 'supertest'
 import { mcpStreams } from '../../../lib/index.js'
 import { rawEndpoint, type RawCall } from '../../helpers/endpoints/raw.js'
-import { closeAll, closeLater, listen } from '../../helpers/listen.js'
+import { closeLater, listen } from '../../helpers/listen.js'
 import { del, eventId, get, headersFor } from '../../helpers/mcp.js'
 import { openStream, type OpenStream } from '../../helpers/open-stream.js'
 import {
@@ -20,8 +20,6 @@ import {
   streamUrlOf,
   upTo
 } from './setup.js'
-
-afterEach(closeAll)
 
 /** Both ways to resume: where to, and with which id. */
 const WAYS: [

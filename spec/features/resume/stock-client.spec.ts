@@ -1,7 +1,7 @@
 // The central test, second half: the official client 1.x at 2025-11-25, unmodified, cut at every
 // event boundary, twice.
 
-import { afterEach, describe, expect, it } from '@jest/globals'
+import { describe, expect, it } from '@jest/globals'
 import express from 'express'
 import { currentStream, mcpStreams } from '../../../lib/index.js'
 import { connectV1, type ConnectedV1 } from '../../helpers/clients.js'
@@ -13,10 +13,8 @@ import {
   type ProxiedRequest
 } from '../../helpers/cut-proxy.js'
 import { countMessage, sdkV1Stateful, type SdkV1Endpoint } from '../../helpers/endpoints/sdk-v1.js'
-import { closeAll, closeLater, listen } from '../../helpers/listen.js'
+import { closeLater, listen } from '../../helpers/listen.js'
 import { resume, upTo } from './setup.js'
-
-afterEach(closeAll)
 
 const MESSAGES = 19
 /** Characters, message by message: one of more than 200 KB. */

@@ -1,10 +1,9 @@
 // The newest connection wins: over a living one, over one whose wire is dead and has not said so,
 // and over one that is stuck.
 
-import { afterEach, describe, expect, it } from '@jest/globals'
+import { describe, expect, it } from '@jest/globals'
 import { createCutProxy } from '../../helpers/cut-proxy.js'
 import type { RawCall } from '../../helpers/endpoints/raw.js'
-import { closeAll } from '../../helpers/listen.js'
 import { get } from '../../helpers/mcp.js'
 import type { OpenStream } from '../../helpers/open-stream.js'
 import {
@@ -19,8 +18,6 @@ import {
   streamUrlOf,
   upTo
 } from './setup.js'
-
-afterEach(closeAll)
 
 const script = (messages: number) => (running: RawCall) => {
   running.open()

@@ -1,12 +1,12 @@
 // A client that comes back to a process which does not know its call: made before a restart, or at
 // another instance.
 
-import { afterEach, describe, expect, it } from '@jest/globals'
+import { describe, expect, it } from '@jest/globals'
 import express from 'express'
 import { nanoid } from 'nanoid'
 import { mcpStreams, type McpStreams, type McpStreamsOptions } from '../../../lib/index.js'
 import { connectV1 } from '../../helpers/clients.js'
-import { closeAll, closeLater } from '../../helpers/close-all.js'
+import { closeLater } from '../../helpers/close-all.js'
 import { rawEndpoint, type RawEndpoint, type RawScript } from '../../helpers/endpoints/raw.js'
 import { sdkV1Stateless } from '../../helpers/endpoints/sdk-v1.js'
 import { sdkV2Handler } from '../../helpers/endpoints/sdk-v2.js'
@@ -15,8 +15,6 @@ import { callTool, eventId, get, headersFor, post, type RequestId } from '../../
 import type { OpenStream } from '../../helpers/open-stream.js'
 import { serve, streamId } from '../../helpers/serve.js'
 import { rawExchange } from '../who/raw-exchange.js'
-
-afterEach(closeAll)
 
 const MODERN = headersFor({ version: '2025-11-25', accept: 'text/event-stream' })
 const UNKNOWN = { code: -31000, message: 'Stream not found', data: { reason: 'stream-unknown' } }

@@ -1,7 +1,7 @@
 // 2026-07-28: untouched in every respect, the close is the cancellation; unless the client has
 // announced itself.
 
-import { afterEach, describe, expect, it } from '@jest/globals'
+import { describe, expect, it } from '@jest/globals'
 import express from 'express'
 import { once } from 'node:events'
 import { Agent, request as httpRequest, type IncomingMessage } from 'node:http'
@@ -9,7 +9,7 @@ import { currentStream, type CurrentStream } from '../../../lib/index.js'
 import { connectV2 } from '../../helpers/clients.js'
 import { rawEndpoint } from '../../helpers/endpoints/raw.js'
 import { countMessage, sdkV2Handler } from '../../helpers/endpoints/sdk-v2.js'
-import { closeAll, closeLater, listen, type Handler } from '../../helpers/listen.js'
+import { closeLater, listen, type Handler } from '../../helpers/listen.js'
 import {
   callTool,
   del,
@@ -22,8 +22,6 @@ import {
 } from '../../helpers/mcp.js'
 import type { OpenStream } from '../../helpers/open-stream.js'
 import { serve, streamId, streamUrl } from '../../helpers/serve.js'
-
-afterEach(closeAll)
 
 const ANNOUNCED = { prefer: 'rel=stream' }
 const aborted = (signal: AbortSignal) =>

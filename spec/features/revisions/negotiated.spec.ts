@@ -1,11 +1,10 @@
 // The revision is what the session has agreed upon, read from the result of `initialize`; a header
 // only counts without one.
 
-import { afterEach, describe, expect, it } from '@jest/globals'
+import { describe, expect, it } from '@jest/globals'
 import { rawEndpoint } from '../../helpers/endpoints/raw.js'
 import { sdkV1Stateful } from '../../helpers/endpoints/sdk-v1.js'
 import { sdkV2Stateful } from '../../helpers/endpoints/sdk-v2.js'
-import { closeAll } from '../../helpers/listen.js'
 import {
   callTool,
   get,
@@ -16,8 +15,6 @@ import {
 } from '../../helpers/mcp.js'
 import type { Block } from '../../helpers/open-stream.js'
 import { serve, streamUrl } from '../../helpers/serve.js'
-
-afterEach(closeAll)
 
 const answers = () => rawEndpoint(({ result }) => result())
 

@@ -1,7 +1,7 @@
 // The official clients, unmodified, at every revision that they can be pinned to: nothing that they
 // get makes them complain.
 
-import { afterEach, describe, expect, it } from '@jest/globals'
+import { describe, expect, it } from '@jest/globals'
 import { LoggingMessageNotificationSchema } from '@modelcontextprotocol/sdk/types.js'
 import { subscribe, unsubscribe } from 'node:diagnostics_channel'
 import { currentStream } from '../../../lib/index.js'
@@ -9,11 +9,8 @@ import { connectV1, connectV2 } from '../../helpers/clients.js'
 import { sdkV1Stateful } from '../../helpers/endpoints/sdk-v1.js'
 import { sdkV2Handler, sdkV2Stateful } from '../../helpers/endpoints/sdk-v2.js'
 import { Awaitable } from '../../helpers/gate.js'
-import { closeAll } from '../../helpers/listen.js'
 import type { Json } from '../../helpers/open-stream.js'
 import { serve } from '../../helpers/serve.js'
-
-afterEach(closeAll)
 
 const onElicit = () => ({ action: 'accept' as const, content: { answer: 'Ada' } })
 /** Disconnects its client, and waits for one that comes back. */

@@ -1,11 +1,10 @@
 // The option `primer`: `auto` is the revision table; `always` and `never` overrule it, for streams
 // that are taken at all.
 
-import { afterEach, describe, expect, it } from '@jest/globals'
+import { describe, expect, it } from '@jest/globals'
 import { setImmediate as turn } from 'node:timers/promises'
 import { currentStream } from '../../../lib/index.js'
 import { rawEndpoint } from '../../helpers/endpoints/raw.js'
-import { closeAll } from '../../helpers/listen.js'
 import {
   callTool,
   eventId,
@@ -17,8 +16,6 @@ import {
   REVISIONS
 } from '../../helpers/mcp.js'
 import { serve, streamId, streamUrl } from '../../helpers/serve.js'
-
-afterEach(closeAll)
 
 const answers = () => rawEndpoint(({ result }) => result({}), { stateless: true })
 const EVENT = 'event: message\ndata: {"jsonrpc":"2.0","id":1,"result":{}}\n\n'

@@ -1,16 +1,13 @@
 // Proving by use: a client that has fetched a stream URL follows links, whatever it has announced,
 // so it may be disconnected.
 
-import { afterEach, describe, expect, it } from '@jest/globals'
+import { describe, expect, it } from '@jest/globals'
 import supertest from 'supertest'
 import { currentStream } from '../../../lib/index.js'
 import { rawEndpoint, type RawCall } from '../../helpers/endpoints/raw.js'
-import { closeAll } from '../../helpers/listen.js'
 import { callTool, get, headersFor, initializeSession, post } from '../../helpers/mcp.js'
 import type { OpenStream } from '../../helpers/open-stream.js'
 import { serve, streamId, streamUrl } from '../../helpers/serve.js'
-
-afterEach(closeAll)
 
 const RETRY = 7
 

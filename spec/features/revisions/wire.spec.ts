@@ -1,11 +1,11 @@
 // The revision table on the wire: what a client of each protocol revision gets, byte for byte.
 
-import { afterEach, describe, expect, it } from '@jest/globals'
+import { describe, expect, it } from '@jest/globals'
 import express from 'express'
 import { rawEndpoint, type RawScript } from '../../helpers/endpoints/raw.js'
 import { sdkV1Stateful } from '../../helpers/endpoints/sdk-v1.js'
 import { gate } from '../../helpers/gate.js'
-import { closeAll, listen, type Handler } from '../../helpers/listen.js'
+import { listen, type Handler } from '../../helpers/listen.js'
 import {
   callTool,
   eventId,
@@ -19,8 +19,6 @@ import {
 } from '../../helpers/mcp.js'
 import type { OpenStream } from '../../helpers/open-stream.js'
 import { serve, streamId, streamUrl } from '../../helpers/serve.js'
-
-afterEach(closeAll)
 
 const PRIMERS = {
   named: (id: string) => `event: prime\nid: ${id}\nretry: 3000\ndata: {}\n\n`,

@@ -1,10 +1,9 @@
 // Stock clients of 2026-07-28 past any limit of their wire: a result without input in it makes them
 // come again.
 
-import { afterEach, describe, expect, it } from '@jest/globals'
+import { describe, expect, it } from '@jest/globals'
 import type { RequestHandler } from 'express'
 import { Socket } from 'node:net'
-import { closeAll } from '../../helpers/listen.js'
 import { connectV2 } from '../../helpers/clients.js'
 import { rawEndpoint, type RawCall } from '../../helpers/endpoints/raw.js'
 import { sdkV2Handler } from '../../helpers/endpoints/sdk-v2.js'
@@ -13,8 +12,6 @@ import type { Json } from '../../helpers/open-stream.js'
 import { serve } from '../../helpers/serve.js'
 import { programs, startNginx } from '../../e2e/proxies/configurations.js'
 import type { McpStreamsOptions } from '../../../lib/index.js'
-
-afterEach(closeAll)
 
 const BOTH = 'application/json, text/event-stream'
 

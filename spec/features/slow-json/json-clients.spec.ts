@@ -1,6 +1,6 @@
 // White space in front of a late JSON answer, as clients read it that were not written for it.
 
-import { afterEach, describe, expect, it } from '@jest/globals'
+import { describe, expect, it } from '@jest/globals'
 import { Client } from '@modelcontextprotocol/sdk/client/index.js'
 import { execFile, spawnSync } from 'node:child_process'
 import type { IncomingMessage, ServerResponse } from 'node:http'
@@ -9,11 +9,8 @@ import { connectV1, connectV2, type ConnectedV1, type ConnectedV2 } from '../../
 import { sdkV1Stateful, sdkV1Stateless } from '../../helpers/endpoints/sdk-v1.js'
 import { sdkV2Handler, sdkV2Stateful } from '../../helpers/endpoints/sdk-v2.js'
 import { Awaitable } from '../../helpers/gate.js'
-import { closeAll } from '../../helpers/listen.js'
 import { callTool } from '../../helpers/mcp.js'
 import { serve } from '../../helpers/serve.js'
-
-afterEach(closeAll)
 
 const DONE = { content: [{ type: 'text', text: 'counted to 0' }] }
 const SLOW = { name: 'count', arguments: { key: 'k', n: 0, paced: true } }

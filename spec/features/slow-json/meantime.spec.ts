@@ -1,21 +1,19 @@
 // Who gets an event stream in the meantime, who gets JSON, and when: clients, endpoints and
 // options.
 
-import { afterEach, describe, expect, it } from '@jest/globals'
+import { describe, expect, it } from '@jest/globals'
 import compression from 'compression'
 import express, { type RequestHandler } from 'express'
 import session from 'express-session'
 import helmet from 'helmet'
 import { gzipSync } from 'node:zlib'
-import { closeAll, closeLater, listen } from '../../helpers/listen.js'
+import { closeLater, listen } from '../../helpers/listen.js'
 import { rawEndpoint, type RawCall } from '../../helpers/endpoints/raw.js'
 import { callTool, get, headersFor, initialize, post, request, result } from '../../helpers/mcp.js'
 import { until } from '../../helpers/happenings.js'
 import { type Block, openStream, type OpenStream } from '../../helpers/open-stream.js'
 import { serve } from '../../helpers/serve.js'
 import { mcpStreams, type McpStreamsOptions } from '../../../lib/index.js'
-
-afterEach(closeAll)
 
 const BOTH = 'application/json, text/event-stream'
 const TASK = callTool(7, 'slow')

@@ -9,12 +9,9 @@ import { createCutProxy, type CutBy } from '../../helpers/cut-proxy.js'
 import { sdkV1Stateful, sdkV1Stateless } from '../../helpers/endpoints/sdk-v1.js'
 import { sdkV2Handler, sdkV2Stateful } from '../../helpers/endpoints/sdk-v2.js'
 import { Awaitable } from '../../helpers/gate.js'
-import { closeAll } from '../../helpers/listen.js'
 import { serve } from '../../helpers/serve.js'
 import type { McpStreamsOptions } from '../../../lib/index.js'
 import { stopTheClock } from '../limits/setup.js'
-
-afterEach(closeAll)
 
 type Fetch = typeof fetch
 type Connect = (url: string, options: { fetch?: Fetch }) => Promise<ConnectedV1 | ConnectedV2>

@@ -1,16 +1,13 @@
 // A slow endpoint that answers in JSON: its client gets an event stream in the meantime, and the
 // answer as its event.
 
-import { afterEach, describe, expect, it, jest } from '@jest/globals'
-import { closeAll } from '../../helpers/listen.js'
+import { describe, expect, it, jest } from '@jest/globals'
 import { rawEndpoint, type RawCall } from '../../helpers/endpoints/raw.js'
 import { until } from '../../helpers/happenings.js'
 import { callTool, del, get, headersFor, post, postModern, result } from '../../helpers/mcp.js'
 import type { OpenStream } from '../../helpers/open-stream.js'
 import { serve, streamUrl } from '../../helpers/serve.js'
 import type { McpStreamsOptions } from '../../../lib/index.js'
-
-afterEach(closeAll)
 
 const BOTH = 'application/json, text/event-stream'
 /** A client that has announced itself, so that it does not wait five times as long. */

@@ -1,11 +1,8 @@
 // What cannot be right gets an error that names what was wrong, and costs nothing that lasts.
 
-import { afterEach, beforeEach, describe, expect, it } from '@jest/globals'
-import { closeAll } from '../../helpers/listen.js'
+import { beforeEach, describe, expect, it } from '@jest/globals'
 import { post } from '../../helpers/mcp.js'
 import { cutAfter, UNKNOWN, world, type World } from './setup.js'
-
-afterEach(closeAll)
 
 const LONG = 'x'.repeat(1024 * 1024)
 

@@ -2,7 +2,7 @@
 // the same clients.
 
 import * as v2 from '@modelcontextprotocol/client'
-import { afterEach, describe, expect, it } from '@jest/globals'
+import { describe, expect, it } from '@jest/globals'
 import express from 'express'
 import type { AddressInfo } from 'node:net'
 import { currentStream, type McpStreamsOptions } from '../../../lib/index.js'
@@ -13,7 +13,7 @@ import { sdkV1Stateful, sdkV1Stateless } from '../../helpers/endpoints/sdk-v1.js
 import { sdkV2Handler, sdkV2Stateful } from '../../helpers/endpoints/sdk-v2.js'
 import { Awaitable } from '../../helpers/gate.js'
 import { until } from '../../helpers/happenings.js'
-import { closeAll, closeLater, listen } from '../../helpers/listen.js'
+import { closeLater, listen } from '../../helpers/listen.js'
 import {
   callTool,
   get,
@@ -39,8 +39,6 @@ import {
   toolResult,
   world
 } from './setup.js'
-
-afterEach(closeAll)
 
 const methods = (messages: Json[]): unknown[] => messages.map(({ method }) => method ?? 'response')
 

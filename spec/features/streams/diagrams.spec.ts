@@ -1,7 +1,6 @@
 // The sequence diagrams of the Streams draft, one spec each, named after its sections.
 
-import { afterEach, describe, expect, it, jest } from '@jest/globals'
-import { closeAll } from '../../helpers/listen.js'
+import { describe, expect, it, jest } from '@jest/globals'
 import { callTool, notification, post } from '../../helpers/mcp.js'
 import { stopTheClock } from '../limits/setup.js'
 import {
@@ -16,11 +15,6 @@ import {
   UNKNOWN,
   world
 } from './setup.js'
-
-afterEach(async () => {
-  jest.useRealTimers()
-  await closeAll()
-})
 
 describe('Lifecycle', () => {
   it('creation first, then messages, then termination', async () => {

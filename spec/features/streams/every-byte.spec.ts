@@ -1,15 +1,12 @@
 // A client written from the draft alone, over HTTP: wherever the wire is cut, in its call and in
 // its resumes, it has every message, in order; with a cursor, once.
 
-import { afterEach, expect, it } from '@jest/globals'
-import { closeAll } from '../../helpers/listen.js'
+import { expect, it } from '@jest/globals'
 import { callTool, headersFor, request } from '../../helpers/mcp.js'
 import type { Json } from '../../helpers/open-stream.js'
 import { serve } from '../../helpers/serve.js'
 import { exchange, type WireExchange } from '../resume/wire.js'
 import { draftEndpoint, end, note } from './setup.js'
-
-afterEach(closeAll)
 
 const NOTES = [1, 2, 3, 4].map(n => note(n, n * 40))
 const RESULT = { jsonrpc: '2.0', id: 'call', result: { text: '漢€ü😀' } }

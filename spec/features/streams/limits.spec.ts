@@ -1,9 +1,8 @@
 // What a disconnected stream may retain unsent: so many messages and bytes, for itself, for its
 // session, for its owner (Security Considerations).
 
-import { afterEach, describe, expect, it } from '@jest/globals'
+import { describe, expect, it } from '@jest/globals'
 import type { McpStreamsOptions } from '../../../lib/index.js'
-import { closeAll } from '../../helpers/listen.js'
 import { headersFor } from '../../helpers/mcp.js'
 import { serve } from '../../helpers/serve.js'
 import {
@@ -19,8 +18,6 @@ import {
   world,
   type World
 } from './setup.js'
-
-afterEach(closeAll)
 
 const OVERFLOW = {
   jsonrpc: '2.0',

@@ -1,14 +1,13 @@
 // `stream/poll` tells what lies after a cursor, and `stream/poll/all` does of all that is the
 // caller's. Neither consumes anything.
 
-import { afterEach, describe, expect, it, jest } from '@jest/globals'
+import { describe, expect, it, jest } from '@jest/globals'
 import { EmptyResultSchema } from '@modelcontextprotocol/sdk/types.js'
 import { z } from 'zod'
 import { connectV1 } from '../../helpers/clients.js'
 import { sdkV1Stateful } from '../../helpers/endpoints/sdk-v1.js'
 import { Awaitable } from '../../helpers/gate.js'
 import { until } from '../../helpers/happenings.js'
-import { closeAll } from '../../helpers/listen.js'
 import { callTool, get, headersFor, initializeSession, post, request } from '../../helpers/mcp.js'
 import { serve, streamUrl } from '../../helpers/serve.js'
 import { stopTheClock } from '../limits/setup.js'
@@ -23,11 +22,6 @@ import {
   world,
   type World
 } from './setup.js'
-
-afterEach(async () => {
-  jest.useRealTimers()
-  await closeAll()
-})
 
 const ELICIT = request('q', 'elicitation/create', { message: '?' })
 const isError = { jsonrpc: '2.0', id: 'call', result: { isError: true, content: [] } }

@@ -1,10 +1,9 @@
 // `stream/resume`: all that is unsent, then live, then the end, then a result; and what comes
 // instead where that is not possible.
 
-import { afterEach, describe, expect, it, jest } from '@jest/globals'
+import { describe, expect, it, jest } from '@jest/globals'
 import { currentStream, type CurrentStream } from '../../../lib/index.js'
 import { happenings } from '../../helpers/happenings.js'
-import { closeAll } from '../../helpers/listen.js'
 import { callTool, get, headersFor, post, result } from '../../helpers/mcp.js'
 import { serve, streamUrl } from '../../helpers/serve.js'
 import { stopTheClock } from '../limits/setup.js'
@@ -22,11 +21,6 @@ import {
   UNKNOWN,
   world
 } from './setup.js'
-
-afterEach(async () => {
-  jest.useRealTimers()
-  await closeAll()
-})
 
 /** A client that has resumed and reads nothing, and so much for it that its socket is full. */
 async function slow() {

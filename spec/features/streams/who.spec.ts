@@ -2,7 +2,7 @@
 // owner and session count.
 
 import { requireBearerAuth } from '@modelcontextprotocol/sdk/server/auth/middleware/bearerAuth.js'
-import { afterEach, describe, expect, it } from '@jest/globals'
+import { describe, expect, it } from '@jest/globals'
 import type { RequestHandler } from 'express'
 import { once } from 'node:events'
 import { sdkV1Stateful, sdkV1Stateless } from '../../helpers/endpoints/sdk-v1.js'
@@ -10,7 +10,6 @@ import { sdkV2Handler, sdkV2Stateful } from '../../helpers/endpoints/sdk-v2.js'
 import { rawEndpoint } from '../../helpers/endpoints/raw.js'
 import { gate } from '../../helpers/gate.js'
 import { until } from '../../helpers/happenings.js'
-import { closeAll } from '../../helpers/listen.js'
 import {
   callTool,
   del,
@@ -22,8 +21,6 @@ import {
 } from '../../helpers/mcp.js'
 import { serve } from '../../helpers/serve.js'
 import { client, draftEndpoint, note, STREAMS, streamId, UNKNOWN, world } from './setup.js'
-
-afterEach(closeAll)
 
 const METHODS = ['stream/resume', 'stream/poll']
 

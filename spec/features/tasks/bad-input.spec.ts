@@ -1,8 +1,7 @@
 // Requests about tasks that are wrong in some way: each is told what was wrong, and costs nothing
 // else.
 
-import { afterEach, describe, expect, it } from '@jest/globals'
-import { closeAll } from '../../helpers/listen.js'
+import { describe, expect, it } from '@jest/globals'
 import { headersFor, post, request } from '../../helpers/mcp.js'
 import type { Json } from '../../helpers/open-stream.js'
 import {
@@ -20,8 +19,6 @@ import {
   serveTasks,
   until
 } from './setup.js'
-
-afterEach(closeAll)
 
 const METHODS = ['tasks/get', 'tasks/update', 'tasks/cancel']
 

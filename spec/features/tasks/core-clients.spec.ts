@@ -1,19 +1,16 @@
 // Clients of 2025-11-25 with tasks, over an endpoint that has none: the official one, `callTask`,
 // and a model of one large host.
 
-import { afterEach, describe, expect, it } from '@jest/globals'
+import { describe, expect, it } from '@jest/globals'
 import { CallToolResultSchema } from '@modelcontextprotocol/sdk/types.js'
 import { callTask, type TaskState } from '../../../lib/client/index.js'
 import { connectV1, connectV2 } from '../../helpers/clients.js'
 import { sdkV1Stateful } from '../../helpers/endpoints/sdk-v1.js'
 import { sdkV2Stateful } from '../../helpers/endpoints/sdk-v2.js'
-import { closeAll } from '../../helpers/listen.js'
 import { get, initializeSession, post, request, result } from '../../helpers/mcp.js'
 import type { Json } from '../../helpers/open-stream.js'
 import { serve } from '../../helpers/serve.js'
 import { answerOf } from './setup.js'
-
-afterEach(closeAll)
 
 const TASKS = {
   pollInterval: 20,

@@ -1,12 +1,11 @@
 // The experimental tasks of 2025-11-25 over an endpoint without any: what is declared, raw requests
 // and bad ones.
 
-import { afterEach, describe, expect, it, jest } from '@jest/globals'
+import { describe, expect, it, jest } from '@jest/globals'
 import express, { type RequestHandler } from 'express'
 import type { McpStreamsOptions } from '../../../lib/index.js'
 import { rawEndpoint, type RawCall } from '../../helpers/endpoints/raw.js'
 import { happenings } from '../../helpers/happenings.js'
-import { closeAll } from '../../helpers/listen.js'
 import {
   callTool,
   del,
@@ -21,11 +20,6 @@ import {
 import type { Json } from '../../helpers/open-stream.js'
 import { serve } from '../../helpers/serve.js'
 import { answer, answerOf, RESULT, send } from './setup.js'
-
-afterEach(() => {
-  jest.restoreAllMocks()
-  return closeAll()
-})
 
 const VERSION = '2025-11-25'
 const RELATED = 'io.modelcontextprotocol/related-task'

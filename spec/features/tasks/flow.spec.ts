@@ -1,7 +1,6 @@
 // A call that becomes a task, from its first answer to its result: the extension of 2026-07-28.
 
-import { afterEach, describe, expect, it } from '@jest/globals'
-import { closeAll } from '../../helpers/listen.js'
+import { describe, expect, it } from '@jest/globals'
 import { errorResponse, notification, result } from '../../helpers/mcp.js'
 import {
   answer,
@@ -15,8 +14,6 @@ import {
   serveTasks,
   until
 } from './setup.js'
-
-afterEach(closeAll)
 
 const DATE = expect.stringMatching(/^\d{4}-\d\d-\d\dT[\d:.]+Z$/)
 

@@ -1,10 +1,9 @@
 // How long a task can be found, what it costs, and what becomes of it when the process ends.
 
-import { afterEach, describe, expect, it, jest } from '@jest/globals'
+import { describe, expect, it, jest } from '@jest/globals'
 import { rawEndpoint } from '../../helpers/endpoints/raw.js'
 import { gate } from '../../helpers/gate.js'
 import { happenings } from '../../helpers/happenings.js'
-import { closeAll } from '../../helpers/listen.js'
 import { headersFor, post, request } from '../../helpers/mcp.js'
 import { serve } from '../../helpers/serve.js'
 import {
@@ -19,11 +18,6 @@ import {
   serveTasks,
   until
 } from './setup.js'
-
-afterEach(() => {
-  jest.restoreAllMocks()
-  return closeAll()
-})
 
 /** So many milliseconds later, for all that lasts. */
 function after(milliseconds: number): void {

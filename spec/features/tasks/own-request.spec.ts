@@ -1,11 +1,10 @@
 // The endpoint works on the client's own request, whether its call becomes a task or not.
 
-import { afterEach, describe, expect, it } from '@jest/globals'
+import { describe, expect, it } from '@jest/globals'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { currentStream, type CurrentStream } from '../../../lib/index.js'
 import { type RawCall, rawEndpoint } from '../../helpers/endpoints/raw.js'
 import { gate } from '../../helpers/gate.js'
-import { closeAll } from '../../helpers/listen.js'
 import { happenings } from '../../helpers/happenings.js'
 import { get, notification, post, result } from '../../helpers/mcp.js'
 import { serve } from '../../helpers/serve.js'
@@ -21,8 +20,6 @@ import {
   serveTasks,
   until
 } from './setup.js'
-
-afterEach(closeAll)
 
 const PROGRESS = notification('notifications/progress', { progressToken: 'p', progress: 1 })
 const ANNOUNCED = { headers: { prefer: 'rel=stream' } }

@@ -1,9 +1,8 @@
 // Whatever an endpoint, a client and a stranger do with a task, and in whatever order: what has
 // ended stays as it is, everybody is answered, and nothing is left behind.
 
-import { afterEach, expect, it } from '@jest/globals'
+import { expect, it } from '@jest/globals'
 import type { RawCall } from '../../helpers/endpoints/raw.js'
-import { closeAll } from '../../helpers/listen.js'
 import { notification } from '../../helpers/mcp.js'
 import type { Json } from '../../helpers/open-stream.js'
 import { fc, times } from '../../helpers/property.js'
@@ -18,8 +17,6 @@ import {
   serveTasks,
   type Setup
 } from './setup.js'
-
-afterEach(closeAll)
 
 const ACCEPT = { action: 'accept', content: {} }
 const MINE = { headers: { authorization: 'Bearer mine' } }

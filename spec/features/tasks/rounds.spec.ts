@@ -1,7 +1,6 @@
 // A task whose endpoint asks its client: rounds of questions, carried on by the middleware.
 
-import { afterEach, describe, expect, it, jest } from '@jest/globals'
-import { closeAll } from '../../helpers/listen.js'
+import { describe, expect, it, jest } from '@jest/globals'
 import {
   answer,
   ask,
@@ -14,8 +13,6 @@ import {
   serveTasks,
   until
 } from './setup.js'
-
-afterEach(closeAll)
 
 const accept = (answer: unknown) => ({ action: 'accept', content: { answer } })
 const update = (url: string, taskId: string, inputResponses: object, headers = {}) =>

@@ -1,7 +1,6 @@
 // Which requests are about tasks of ours at all: declared by whom, offered by whom, allowed to whom.
 
-import { afterEach, describe, expect, it, jest } from '@jest/globals'
-import { closeAll } from '../../helpers/listen.js'
+import { describe, expect, it, jest } from '@jest/globals'
 import { rawEndpoint } from '../../helpers/endpoints/raw.js'
 import { serve } from '../../helpers/serve.js'
 import {
@@ -15,11 +14,6 @@ import {
   send,
   serveTasks
 } from './setup.js'
-
-afterEach(() => {
-  jest.restoreAllMocks()
-  return closeAll()
-})
 
 const discover = (url: string) => ask(url, 'server/discover')
 

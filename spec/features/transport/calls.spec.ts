@@ -1,10 +1,7 @@
 // The official SDK over WebSocket: what a call is, on a wire that holds and on wires that do not.
 
-import { afterEach, describe, expect, it } from '@jest/globals'
-import { closeAll } from '../../helpers/listen.js'
+import { describe, expect, it } from '@jest/globals'
 import { connectWire, serveWires, SETUPS } from './web-socket.js'
-
-afterEach(closeAll)
 
 describe.each(SETUPS)('over WebSocket, with the official SDK, %s', setup => {
   it('a call is answered as without us', async () => {

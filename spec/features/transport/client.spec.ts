@@ -1,12 +1,11 @@
 // `reconnectingTransport()` under the official client: what it keeps, what it tells, and when it
 // gives up.
 
-import { afterEach, describe, expect, it, jest } from '@jest/globals'
+import { describe, expect, it, jest } from '@jest/globals'
 import { once } from 'node:events'
 import { WebSocket } from 'ws'
 import { reconnectingTransport } from '../../../lib/client/index.js'
 import type { TransportLike } from '../../../lib/index.js'
-import { closeAll } from '../../helpers/close-all.js'
 import { freePort } from '../../helpers/free-port.js'
 import { gate } from '../../helpers/gate.js'
 import { until } from '../../helpers/happenings.js'
@@ -14,8 +13,6 @@ import { request, result } from '../../helpers/mcp.js'
 import { stopTheClock } from '../limits/setup.js'
 import type { Json } from '../../helpers/open-stream.js'
 import { connectWire, serveWires, SETUPS, WebSocketTransport } from './web-socket.js'
-
-afterEach(closeAll)
 
 describe.each(SETUPS.slice(0, 2))('over WebSocket, with the official SDK, %s', setup => {
   it('the user is asked once, and the answer arrives, whenever the wire is cut', async () => {

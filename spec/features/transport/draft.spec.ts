@@ -1,11 +1,11 @@
 // The Streams draft over WebSocket, message by message: a client of its own words, and the official
 // SDK's server.
 
-import { afterEach, describe, expect, it, jest } from '@jest/globals'
+import { describe, expect, it, jest } from '@jest/globals'
 import { once } from 'node:events'
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
-import { closeAll, closeLater } from '../../helpers/listen.js'
+import { closeLater } from '../../helpers/listen.js'
 import { Hub } from '../../helpers/backplane/memory.js'
 import { mcpStreams, resumableTransport, type TransportLike } from '../../../lib/index.js'
 import { until } from '../../helpers/happenings.js'
@@ -25,11 +25,6 @@ import { serve, streamId as streamIdOf } from '../../helpers/serve.js'
 import { stopTheClock } from '../limits/setup.js'
 import { bare, DECLARED, isCreate, isEnd, openSession, openWire } from './raw-wire.js'
 import { serveWires } from './web-socket.js'
-
-afterEach(() => {
-  jest.useRealTimers()
-  return closeAll()
-})
 
 const UNKNOWN = {
   code: -32602,

@@ -3,7 +3,7 @@
 
 import { McpServer } from '@modelcontextprotocol/sdk/server/mcp.js'
 import { ListResourcesRequestSchema } from '@modelcontextprotocol/sdk/types.js'
-import { afterEach, describe, expect, it } from '@jest/globals'
+import { describe, expect, it } from '@jest/globals'
 import type { IncomingMessage } from 'node:http'
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
@@ -21,13 +21,11 @@ import {
 } from '../../../lib/index.js'
 import { closeLater } from '../../helpers/close-all.js'
 import { Awaitable } from '../../helpers/gate.js'
-import { closeAll, listen } from '../../helpers/listen.js'
+import { listen } from '../../helpers/listen.js'
 import { initialize, initialized, notification, request } from '../../helpers/mcp.js'
 import { fetchUrl, whole } from '../resources/setup.js'
 import { openWire, type RawWire } from './raw-wire.js'
 import { WebSocketTransport } from './web-socket.js'
-
-afterEach(closeAll)
 
 const PUBLIC = 'https://mcp.example/mcp'
 const URI = 'test:///a.png'

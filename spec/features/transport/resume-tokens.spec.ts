@@ -1,7 +1,7 @@
 // Resume tokens on wires: "the request may terminate or remain open as this call flow is transport
 // and streaming agnostic".
 
-import { afterEach, describe, expect, it } from '@jest/globals'
+import { describe, expect, it } from '@jest/globals'
 import { StdioServerTransport } from '@modelcontextprotocol/sdk/server/stdio.js'
 import { CallToolRequestSchema, McpError } from '@modelcontextprotocol/sdk/types.js'
 import { Client } from '@modelcontextprotocol/sdk/client/index.js'
@@ -19,13 +19,11 @@ import {
 import { createServer, ToolLog } from '../../helpers/endpoints/sdk-v1.js'
 import { Awaitable } from '../../helpers/gate.js'
 import { until } from '../../helpers/happenings.js'
-import { closeAll, closeLater, listen } from '../../helpers/listen.js'
+import { closeLater, listen } from '../../helpers/listen.js'
 import { initialize, initialized, notification, post, request, result } from '../../helpers/mcp.js'
 import type { Json } from '../../helpers/open-stream.js'
 import { DECLARED, isCreate, openSession, type RawWire } from './raw-wire.js'
 import { connectWire, serveWires, SETUPS, WebSocketTransport } from './web-socket.js'
-
-afterEach(closeAll)
 
 /** Soon enough for a spec that waits for it, and late enough for an answer that comes at once. */
 const SOON = 40

@@ -1,7 +1,7 @@
 // Stdio's framing over a Unix socket: the client process is killed in the middle of a call, and a
 // new one takes the call over.
 
-import { afterEach, beforeAll, describe, expect, it } from '@jest/globals'
+import { beforeAll, describe, expect, it } from '@jest/globals'
 import * as v2 from '@modelcontextprotocol/server/stdio'
 import { StdioServerTransport } from '@modelcontextprotocol/sdk/server/stdio.js'
 import { spawn, spawnSync, type ChildProcess } from 'node:child_process'
@@ -17,15 +17,13 @@ import { createServer, ToolLog } from '../../helpers/endpoints/sdk-v1.js'
 import { createServer as createV2 } from '../../helpers/endpoints/sdk-v2.js'
 import { Awaitable } from '../../helpers/gate.js'
 import type { Json } from '../../helpers/open-stream.js'
-import { closeAll, closeLater } from '../../helpers/listen.js'
+import { closeLater } from '../../helpers/listen.js'
 
 const root = fileURLToPath(new URL('../../..', import.meta.url))
 
 beforeAll(() => {
   expect(spawnSync(process.execPath, ['.config/ensure-dist.js'], { cwd: root }).status).toBe(0)
 }, 60_000)
-
-afterEach(closeAll)
 
 /** A server for each connection, all on the same streams, as long as this process lives. */
 async function serveUnixSocket(version: 'v1' | 'v2') {

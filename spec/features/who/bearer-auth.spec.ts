@@ -3,14 +3,14 @@
 
 import { requireBearerAuth } from '@modelcontextprotocol/sdk/server/auth/middleware/bearerAuth.js'
 import { InvalidTokenError } from '@modelcontextprotocol/sdk/server/auth/errors.js'
-import { afterEach, beforeEach, describe, expect, it } from '@jest/globals'
+import { beforeEach, describe, expect, it } from '@jest/globals'
 import express, { type RequestHandler } from 'express'
 import { nanoid } from 'nanoid'
 import supertest from 'supertest'
 import { mcpStreams } from '../../../lib/index.js'
 import { rawEndpoint } from '../../helpers/endpoints/raw.js'
 import { sdkV1Stateful } from '../../helpers/endpoints/sdk-v1.js'
-import { closeAll, closeLater, listen } from '../../helpers/listen.js'
+import { closeLater, listen } from '../../helpers/listen.js'
 import {
   callTool,
   del,
@@ -23,8 +23,6 @@ import {
 import type { OpenStream } from '../../helpers/open-stream.js'
 import { serve, streamId, streamUrl } from '../../helpers/serve.js'
 import { rawExchange } from './raw-exchange.js'
-
-afterEach(closeAll)
 
 const METADATA = 'https://auth.example/.well-known/oauth-protected-resource'
 const NEWS = notification('notifications/message', { data: 'secret' })

@@ -1,20 +1,17 @@
 // The Origin rule: pages of elsewhere get nothing of a stream URL, not even whether there is a
 // stream.
 
-import { afterEach, beforeEach, describe, expect, it } from '@jest/globals'
+import { beforeEach, describe, expect, it } from '@jest/globals'
 import { nanoid } from 'nanoid'
 import type { IncomingMessage } from 'node:http'
 import supertest from 'supertest'
 import { isForeignOrigin } from '../../../lib/access/guards.js'
 import type { McpStreamsOptions } from '../../../lib/index.js'
 import { rawEndpoint } from '../../helpers/endpoints/raw.js'
-import { closeAll } from '../../helpers/listen.js'
 import { callTool, eventId, get, headersFor, post } from '../../helpers/mcp.js'
 import { openStream } from '../../helpers/open-stream.js'
 import { serve, streamId, streamUrl } from '../../helpers/serve.js'
 import { rawExchange } from './raw-exchange.js'
-
-afterEach(closeAll)
 
 const SECRET = { jsonrpc: '2.0', method: 'notifications/message', params: { data: 'secret' } }
 const version = '2025-11-25'

@@ -1,18 +1,15 @@
 // The owner of a stream: by default from `Authorization`, else nobody; or whoever the option
 // `owner` says it is.
 
-import { afterEach, describe, expect, it } from '@jest/globals'
+import { describe, expect, it } from '@jest/globals'
 import type { IncomingMessage } from 'node:http'
 import { setImmediate as turn } from 'node:timers/promises'
 import supertest from 'supertest'
 import { StreamError, type McpStreamsOptions, type OwnerFunction } from '../../../lib/index.js'
 import { rawEndpoint } from '../../helpers/endpoints/raw.js'
 import { gate } from '../../helpers/gate.js'
-import { closeAll } from '../../helpers/listen.js'
 import { callTool, del, get, headersFor, post } from '../../helpers/mcp.js'
 import { serve, streamId, streamUrl } from '../../helpers/serve.js'
-
-afterEach(closeAll)
 
 const answers = () => rawEndpoint(({ result }) => result({ secret: 42 }))
 const version = '2025-11-25'

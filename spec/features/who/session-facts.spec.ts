@@ -1,13 +1,10 @@
 // What is remembered of a session is one owner's: whoever else names that session changes nothing
 // for its client.
 
-import { afterEach, describe, expect, it } from '@jest/globals'
+import { describe, expect, it } from '@jest/globals'
 import { rawEndpoint } from '../../helpers/endpoints/raw.js'
-import { closeAll } from '../../helpers/listen.js'
 import { callTool, get, headersFor, initialize, post, result } from '../../helpers/mcp.js'
 import { serve, streamUrl } from '../../helpers/serve.js'
-
-afterEach(closeAll)
 
 const MAX_STREAMS = 20
 

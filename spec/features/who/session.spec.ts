@@ -1,11 +1,10 @@
 // The session rule: a stream that was opened in a session is not for another one. A stream URL may
 // come without any.
 
-import { afterEach, beforeEach, describe, expect, it } from '@jest/globals'
+import { beforeEach, describe, expect, it } from '@jest/globals'
 import supertest from 'supertest'
 import { rawEndpoint, type RawEndpoint } from '../../helpers/endpoints/raw.js'
 import { sdkV1Stateful } from '../../helpers/endpoints/sdk-v1.js'
-import { closeAll } from '../../helpers/listen.js'
 import {
   callTool,
   eventId,
@@ -18,8 +17,6 @@ import {
 import type { OpenStream } from '../../helpers/open-stream.js'
 import { serve, streamId, streamUrl } from '../../helpers/serve.js'
 import { rawExchange } from './raw-exchange.js'
-
-afterEach(closeAll)
 
 describe('a stream of a session', () => {
   let endpoint: RawEndpoint

@@ -1,12 +1,11 @@
 // Others who know too much: a URL, an event id, a session id or a request id is not an
 // authorisation.
 
-import { afterEach, describe, expect, it } from '@jest/globals'
+import { describe, expect, it } from '@jest/globals'
 import { nanoid } from 'nanoid'
 import supertest from 'supertest'
 import { rawEndpoint } from '../../helpers/endpoints/raw.js'
 import { sdkV1Stateful, sdkV1Stateless } from '../../helpers/endpoints/sdk-v1.js'
-import { closeAll } from '../../helpers/listen.js'
 import {
   callTool,
   cancelled,
@@ -19,8 +18,6 @@ import {
 } from '../../helpers/mcp.js'
 import { serve, streamId, streamUrl } from '../../helpers/serve.js'
 import { rawExchange } from './raw-exchange.js'
-
-afterEach(closeAll)
 
 const version = '2025-11-25'
 const SECRET = notification('notifications/message', { data: 'secret' })

@@ -2,7 +2,7 @@
 // we rely upon, this names it: read it again, and if what is said of it here still holds, and the
 // specs beside this one pass, add its digest.
 
-import { afterEach, describe, expect, it } from '@jest/globals'
+import { describe, expect, it } from '@jest/globals'
 import { createHash } from 'node:crypto'
 import { EventEmitter } from 'node:events'
 import { IncomingMessage, OutgoingMessage, ServerResponse } from 'node:http'
@@ -13,9 +13,7 @@ import {
   isCalledByNode,
   METHOD_NAMES
 } from '../../../lib/endpoint/node-internals.js'
-import { closeAll, listen } from '../../helpers/listen.js'
-
-afterEach(closeAll)
+import { listen } from '../../helpers/listen.js'
 
 const CLASSES: Record<string, { readonly prototype: object }> = {
   IncomingMessage,
