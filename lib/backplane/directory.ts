@@ -25,7 +25,7 @@ export interface SharedDirectorySettings {
 }
 
 /** The part of an `InstanceLink` that the directory needs. */
-export type DirectoryLink = Pick<InstanceLink, 'tag' | 'look' | 'mayHaveLost' | 'isClosed'> & {
+export type DirectoryLink = Pick<InstanceLink, 'tag' | 'look' | 'epoch' | 'isClosed'> & {
   readonly names: SharedNames
   readonly backplane: Pick<InstanceLink['backplane'], 'lease'>
 }
@@ -44,9 +44,11 @@ const LOOK_AGAIN = 100
  * may be too late.
  */
 const OPENING = 1 / 6
-/** Leases for which a look-up that fails is tried again, and the number of tries per lease. */
+/** Leases for which a look-up that fails is tried again. */
 const PATIENCE = 2
-const TRIES = 6
+/** Milliseconds until the second try. Each time is twice the one before, up to a part of a lease. */
+const TRY_AGAIN = 20
+const LONGEST_PAUSE = 1 / 6
 
 const LOST = 'What instances share may be lost'
 const UNREACHABLE: Place = { kind: 'unreachable' }
@@ -79,14 +81,13 @@ export class SharedDirectory<S extends Shelves<S>> implements Directory<S> {
   }
 
   claim(key: string, owner: string): Place | Promise<Place> {
-    const { names, tag } = this.#link
+    const { names, tag, epoch } = this.#link
     if (names.has('k', key)) return HERE
     return this.#patiently(async () => {
+      const since = epoch.current
       const holder = await names.claim('k', key, LONGEST_CALL)
       if (holder !== tag) return holder
-      // Not before the claim, as keys may have been lost in between: then the instance that had
-      // this one may be about to write it again, over this claim.
-      await this.#believeAbsence()
+      await this.#believeAbsence(since)
       names.hold('k', key, owner, LONGEST_CALL)
       return tag
     })
@@ -109,35 +110,38 @@ export class SharedDirectory<S extends Shelves<S>> implements Directory<S> {
   }
 
   #whereKey(key: string): Place | Promise<Place> {
-    const { names, tag } = this.#link
+    const { names, tag, epoch } = this.#link
     if (names.has('k', key)) return HERE
     return this.#patiently(async () => {
+      const since = epoch.current
       const found = await names.find('k', key)
-      if (found === undefined) await this.#believeAbsence()
+      if (found === undefined) await this.#believeAbsence(since)
       return found ?? tag
     })
   }
 
   #whereSession(id: string): Place | Promise<Place> {
-    const { names, tag } = this.#link
+    const { names, tag, epoch } = this.#link
     const isHere =
       !this.#settings.forwardsSessions || names.has('s', id) || names.isAbsent('s', id, now())
     if (isHere) return HERE
     return this.#patiently(async () => {
+      const since = epoch.current
       const found = (await names.find('s', id)) ?? (await this.#findAgain(id))
       if (found !== undefined) return found
-      await this.#believeAbsence()
+      await this.#believeAbsence(since)
       names.noteAbsent('s', id, now())
       return tag
     })
   }
 
   /**
-   * Called when no instance seems to have a name. Rejects if the keys may be lost: the instance
-   * that has it may be about to write it again.
+   * Called when no instance seems to have a name, which was looked for, or claimed, from the epoch
+   * `since` on. Rejects if keys may be lost: the instance that has this one may be about to write it
+   * again, over a claim.
    */
-  async #believeAbsence(): Promise<void> {
-    if (await this.#link.mayHaveLost()) throw new Error(LOST)
+  async #believeAbsence(since: string): Promise<void> {
+    if (!(await this.#link.epoch.isWhole(since))) throw new Error(LOST)
   }
 
   /**
@@ -162,11 +166,13 @@ export class SharedDirectory<S extends Shelves<S>> implements Directory<S> {
    */
   async #patiently(ask: () => Promise<string>): Promise<Place> {
     const { lease } = this.#link.backplane
-    for (let left = PATIENCE * TRIES; left > 0 && !this.#link.isClosed; left--) {
+    const end = now() + lease * PATIENCE
+    for (let time = TRY_AGAIN; !this.#link.isClosed; time *= 2) {
       try {
         return await this.#at(await ask())
       } catch {
-        await pause(lease / TRIES, undefined, { ref: false })
+        if (now() >= end) break
+        await pause(Math.min(time, lease * LONGEST_PAUSE), undefined, { ref: false })
       }
     }
     return UNREACHABLE

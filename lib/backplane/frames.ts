@@ -2,7 +2,7 @@
 import type { Chunk, Position } from './half-stream.js'
 
 /** The kinds of messages: the second byte of an envelope. */
-export const KIND = { data: 1, positions: 2, resets: 3, ping: 4, pong: 5 } as const
+export const KIND = { data: 1, positions: 2, resets: 3, ping: 4, pong: 5, epoch: 6 } as const
 
 /**
  * Names an exchange in a frame. Each instance numbers the exchanges that it begins, so that the

@@ -5,6 +5,7 @@ import { now } from '../protocol/clock.js'
 import { within } from '../protocol/within.js'
 import { SharedNames } from './shared-names.js'
 import { Envelopes } from './envelope.js'
+import { Epoch } from './epoch.js'
 import type { Exchange, ExchangeUser } from './exchange.js'
 import { KIND } from './frames.js'
 import { TAG_LENGTH } from './instance-id.js'
@@ -23,6 +24,8 @@ const TICKS = 12
 /** How often per lease it is checked whether the instances with open exchanges still live. */
 const LOOKS = 3
 const NOTHING = new Uint8Array(0)
+/** The receiver of a message to all instances. */
+const ALL = '*'
 const MARK = Uint8Array.of(1)
 /**
  * Milliseconds for which it is remembered that a client was told that its call is lost: an instance
@@ -48,6 +51,7 @@ export interface InstanceLinkHost {
 export class InstanceLink {
   readonly tag = nanoid(TAG_LENGTH)
   readonly names: SharedNames
+  readonly epoch: Epoch
   readonly kept: KeptValues
   readonly results: Results
   readonly envelopes: Envelopes
@@ -57,7 +61,7 @@ export class InstanceLink {
   readonly #life: Life
   readonly #replays = new ReplayWindow()
   readonly #timer: ReturnType<typeof setInterval>
-  readonly #leave: Promise<() => void>
+  readonly #leave: readonly Promise<() => void>[]
   readonly #dropped = { malformed: 0, version: 0, forged: 0, replayed: 0 }
   #state: LinkState = 'down'
   #sent = 0
@@ -76,16 +80,22 @@ export class InstanceLink {
     const send = (peer: string, kind: number, frame: Uint8Array): void =>
       this.#send(peer, kind, frame)
     this.#relay = new Relay({ now, send, accept: host.accept }, lease)
-    this.#leave = backplane.listen(channelOf(this.tag), message => this.#receive(message))
-    this.#leave.catch(host.report)
+    this.#leave = [this.tag, ALL].map(to =>
+      backplane.listen(channelOf(to), message => this.#receive(message, to))
+    )
+    for (const leave of this.#leave) leave.catch(host.report)
     this.#life = new Life(backplane, {
       tag: this.tag,
       now,
       ping: tag => send(tag, KIND.ping, NOTHING),
       keyOf: tag => `i:${tag}`,
       lapsed: host.lapsed,
-      lost: () => this.names.writeAgain()
+      opened: () => this.epoch.opened(),
+      missing: time => this.epoch.missing(time)
     })
+    this.epoch = new Epoch(backplane, this.names, this.#life, (frame, to = ALL) =>
+      send(to, KIND.epoch, frame)
+    )
     this.#timer = setInterval(() => this.#tick(), lease / TICKS)
     this.#timer.unref()
   }
@@ -128,9 +138,6 @@ export class InstanceLink {
   look(tag: string): Promise<Liveness> {
     return this.#life.look(tag)
   }
-
-  /** Whether shared keys may be lost that their instances are about to write again. */
-  readonly mayHaveLost = (): Promise<boolean> => this.#life.mayHaveLost()
 
   /**
    * Called before a client is told that its stream is lost with an instance. Leaves a mark for that
@@ -178,11 +185,13 @@ export class InstanceLink {
     await within(lease / 2, this.kept.whenSaved())
     clearInterval(this.#timer)
     this.#relay.close()
+    this.epoch.leave()
     await within(lease / 2, this.#life.close())
-    void this.#leave.then(
-      leave => leave(),
-      () => undefined
-    )
+    for (const leaving of this.#leave)
+      void leaving.then(
+        leave => leave(),
+        () => undefined
+      )
   }
 
   #tick(): void {
@@ -195,6 +204,7 @@ export class InstanceLink {
       this.#host.changed(state)
     }
     if (++this.#ticks % (TICKS / LOOKS) !== 0) return
+    void this.epoch.check()
     for (const peer of this.#relay.peers)
       void this.#life.look(peer).then(liveness => {
         if (liveness === 'gone') this.#relay.peerGone(peer)
@@ -209,11 +219,12 @@ export class InstanceLink {
     this.backplane.send(channelOf(peer), message)
   }
 
-  #receive(bytes: Uint8Array): void {
+  #receive(bytes: Uint8Array, to: string): void {
     if (this.isClosed) return
     const message = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
     const from = message.toString('latin1', 0, TAG_LENGTH)
-    const opened = this.envelopes.open(message.subarray(TAG_LENGTH), contextOf(from, this.tag))
+    if (to === ALL && from === this.tag) return
+    const opened = this.envelopes.open(message.subarray(TAG_LENGTH), contextOf(from, to))
     if (typeof opened === 'string') return void this.#dropped[opened]++
     const { kind, counter, text } = opened
     if (!this.#replays.accept(from, counter)) return void this.#dropped.replayed++
@@ -221,7 +232,9 @@ export class InstanceLink {
     this.#life.heard(from)
     if (kind === KIND.pong || (kind === KIND.ping && from === this.tag)) return
     if (kind === KIND.ping) return this.#send(from, KIND.pong, NOTHING)
-    if (!this.#relay.receive(from, kind, text)) this.#dropped.malformed++
+    const isValid =
+      kind === KIND.epoch ? this.epoch.heard(from, text) : this.#relay.receive(from, kind, text)
+    if (!isValid) this.#dropped.malformed++
   }
 }
 

@@ -17,8 +17,10 @@ export interface LifeHost {
   readonly keyOf: (tag: string) => string
   /** Called when others may have taken this instance for dead, and may have told its clients. */
   readonly lapsed: () => void
-  /** Called when shared keys may be lost: the connection is new, or the own sign was missing. */
-  readonly lost: () => void
+  /** Called when messages come back over a new connection. */
+  readonly opened: () => void
+  /** Called when the own sign, which was given at `time`, is gone before its time. */
+  readonly missing: (time: number) => void
 }
 
 // All as parts of a lease, which is 6 seconds by default.
@@ -60,8 +62,6 @@ export class Life {
   #roundTrip = 0
   #isWritable = true
   #signedAt = -Infinity
-  /** When the own sign of life was last found missing. */
-  #lostAt = -Infinity
 
   constructor(backplane: Backplane, host: LifeHost) {
     this.#backplane = backplane
@@ -86,7 +86,7 @@ export class Life {
       this.#echoAt = now
       if (this.#soundSince !== Infinity) return
       this.#soundSince = now
-      this.#host.lost()
+      this.#host.opened()
       return this.#sign()
     }
     const peer = this.#peers.get(tag)
@@ -174,33 +174,23 @@ export class Life {
   }
 
   #sign(): void {
-    const { tag, now, lapsed, lost } = this.#host
+    const { tag, now, lapsed } = this.#host
     const before = this.#signedAt
     if (before !== -Infinity) this.#lookAtOwn().catch(() => undefined)
     const signed = (): void => {
       this.#isWritable = true
       this.#signedAt = now()
-      if (before === -Infinity || this.#signedAt - before <= this.#lease) return
-      lapsed()
-      lost()
+      if (before !== -Infinity && this.#signedAt - before > this.#lease) lapsed()
     }
     this.#signs.give(tag).then(signed, () => void (this.#isWritable = false))
   }
 
   /** If the own sign is missing before its time, other keys may be flushed or evicted, too. */
   async #lookAtOwn(): Promise<void> {
-    const { tag, now, lost } = this.#host
+    const { tag, now, missing } = this.#host
     const before = this.#signedAt
-    if ((await this.#signs.of(tag)) !== 'none') return
-    if (this.#lostAt < before && now() - before < this.#lease) lost()
-    this.#lostAt = now()
-  }
-
-  /** Whether keys may be lost that others write again within a lease. Rejects if unknown. */
-  async mayHaveLost(): Promise<boolean> {
-    if (this.#signedAt === -Infinity) return false
-    await this.#lookAtOwn()
-    return this.#host.now() - this.#lostAt < this.#lease
+    const sign = await this.#signs.of(tag)
+    if (sign === 'none' && now() - before < this.#lease) missing(before)
   }
 
   /**

@@ -43,7 +43,7 @@ export class SharedNames {
   readonly #absent = new Map<string, number>()
   /** Keys that are to be written again, the next ones last. */
   #again: string[] = []
-  #isWriting = false
+  #writing: Promise<void> | undefined
   #isRefused = false
   #renewedAt = now()
 
@@ -126,9 +126,14 @@ export class SharedNames {
     }
   }
 
-  /** Called when keys may be lost: all names are written again, from the next `tick` on. */
-  writeAgain(): void {
+  /**
+   * Called when keys may be lost: all names are written again. `false`: some were refused, and are
+   * written by a later `tick`.
+   */
+  async writeAgain(): Promise<boolean> {
     this.#again = [...this.#keys]
+    await this.#writeAll()
+    return this.#again.length === 0
   }
 
   tick(): void {
@@ -137,15 +142,18 @@ export class SharedNames {
       const sessions = [...this.#keys].filter(isRenewed)
       this.#again = [...new Set([...this.#again, ...sessions])]
     }
-    if (!this.#isWriting && this.#again.length > 0) void this.#writeAll()
+    if (this.#again.length > 0) void this.#writeAll()
   }
 
   /**
    * Writes all of `#again`, as fast as Redis answers: until then, other instances do not find these
-   * names, and after a lease they believe that nobody has them.
+   * names.
    */
-  async #writeAll(): Promise<void> {
-    this.#isWriting = true
+  #writeAll(): Promise<void> {
+    return (this.#writing ??= this.#writeThem().then(() => (this.#writing = undefined)))
+  }
+
+  async #writeThem(): Promise<void> {
     this.#isRefused = false
     const unanswered: Promise<unknown>[] = []
     // If a write is refused, the rest waits for a later tick.
@@ -154,9 +162,9 @@ export class SharedNames {
       unanswered.push(Promise.all(keys.map(key => this.#write(key))))
       if (unanswered.length >= MOST_UNANSWERED) await unanswered.shift()
       await turn()
+      if (this.#again.length === 0) await Promise.all(unanswered.splice(0))
     }
     await Promise.all(unanswered)
-    this.#isWriting = false
   }
 
   /** Writes a key if this instance still has its name. If that is refused, a later tick does. */

@@ -8,6 +8,8 @@ export type BackplaneCommand =
   | readonly ['SET', key: string, value: Uint8Array, 'PX', time: number]
   /** Only if the key does not exist yet. */
   | readonly ['SET', key: string, value: Uint8Array, 'PX', time: number, 'NX']
+  /** Which server it is that has the keys. */
+  | readonly ['ID']
 
 /**
  * Connects the instances of a service. Messages may be lost, doubled or reordered at times: the
@@ -34,8 +36,9 @@ export interface Backplane {
   listen(channel: string, listener: (message: Uint8Array) => void): Promise<() => void>
   /**
    * Carries out a command. `GET` resolves with a `Uint8Array`, or with `null` if there is no such
-   * key; a `SET` with `NX` resolves with `null` if the key exists; all else resolves with another
-   * value. Rejects if the command cannot be carried out.
+   * key; a `SET` with `NX` resolves with `null` if the key exists; `ID` resolves with a string that
+   * is another one after the server was started again or replaced, or with `null` if it has none;
+   * all else resolves with another value. Rejects if the command cannot be carried out.
    */
   command(command: BackplaneCommand): Promise<unknown>
   /**

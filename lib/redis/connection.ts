@@ -19,8 +19,10 @@ export interface RedisConnection {
   set(key: string, value: Buffer, time: number, isNew: boolean): Promise<unknown>
   subscribe(channel: string, listener: (message: Uint8Array) => void): Promise<unknown>
   unsubscribe(channel: string): Promise<unknown>
-  /** The reply to `INFO memory`; of a cluster, that of one of its nodes. */
-  memoryInfo(): Promise<unknown>
+  /** Whether it is a cluster, of many servers. */
+  readonly isCluster: boolean
+  /** The reply to `INFO`; of a cluster, that of one of its nodes. */
+  info(section: 'memory' | 'server'): Promise<unknown>
   destroy(): void
 }
 

@@ -12,9 +12,9 @@ export class EvictionWatch {
   #isDone = false
 
   /** Warns once. Does not warn if `INFO` is refused, or if no `maxmemory` is set. */
-  async look(connection: Pick<RedisConnection, 'memoryInfo'>): Promise<void> {
+  async look(connection: Pick<RedisConnection, 'info'>): Promise<void> {
     if (this.#isDone) return
-    const info = await connection.memoryInfo().catch(() => undefined)
+    const info = await connection.info('memory').catch(() => undefined)
     if (typeof info !== 'string' || this.#isDone) return
     this.#isDone = true
     const policy = valueIn(info, 'maxmemory_policy')
@@ -27,6 +27,6 @@ export class EvictionWatch {
   }
 }
 
-function valueIn(info: string, name: string): string | undefined {
+export function valueIn(info: string, name: string): string | undefined {
   return new RegExp(`^${name}:(.*?)\\s*$`, 'm').exec(info)?.[1]
 }

@@ -66,7 +66,8 @@ export function connectIoRedis(client: IoRedis): Connect {
         listeners.delete(channel)
         return isCluster ? listening.sunsubscribe(channel) : listening.unsubscribe(channel)
       },
-      memoryInfo: () => commands.info('memory'),
+      isCluster,
+      info: section => commands.info(section),
       destroy() {
         for (const one of new Set([commands, listening])) one.disconnect()
       }

@@ -11,8 +11,6 @@ const BLOB_STRING = 36
  */
 const OPTIONS = { disableOfflineQueue: true, commandOptions: { timeout: undefined } }
 
-const MEMORY_INFO = ['INFO', 'memory']
-
 interface SetOptions {
   readonly expiration: { readonly type: 'PX'; readonly value: number }
   readonly condition?: 'NX'
@@ -74,10 +72,11 @@ export function connectNodeRedis(client: NodeRedis): Connect {
           : listening.subscribe(channel, listener, true),
       unsubscribe: channel =>
         isCluster ? listening.sUnsubscribe(channel) : listening.unsubscribe(channel),
-      memoryInfo: () =>
+      isCluster,
+      info: section =>
         isCluster
-          ? commands.sendCommand(undefined, true, MEMORY_INFO)
-          : commands.sendCommand(MEMORY_INFO),
+          ? commands.sendCommand(undefined, true, ['INFO', section])
+          : commands.sendCommand(['INFO', section]),
       destroy() {
         for (const one of new Set([commands, listening])) if (one.isOpen) one.destroy()
       }

@@ -3,7 +3,7 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Backplane, BackplaneCommand } from '../backplane/types.js'
 import type { Connect, RedisConnection } from './connection.js'
-import { EvictionWatch } from './eviction.js'
+import { EvictionWatch, valueIn } from './eviction.js'
 
 /** Bytes of messages that may wait for Redis. More are dropped: the instances send them again. */
 const MOST_WAITING = 16 * 1024 * 1024
@@ -73,6 +73,7 @@ export class RedisBackplane implements Backplane {
   async command(command: BackplaneCommand): Promise<unknown> {
     const connection = this.#connection
     if (connection?.isUp !== true) throw new Error('There is no connection to Redis')
+    if (command[0] === 'ID') return serverId(connection)
     const [name, key, value, , time, condition] = command
     if (name === 'GET') return connection.get(this.#prefix + key)
     if (name === 'DEL') return connection.del(this.#prefix + key)
@@ -156,6 +157,18 @@ export class RedisBackplane implements Backplane {
     await pause(LISTEN_AGAIN, undefined, { ref: false, signal }).catch(() => undefined)
     this.#onUp.delete(listener)
   }
+}
+
+/**
+ * What a server calls itself until it ends. A cluster has many servers, and there are those that may
+ * not be asked.
+ */
+async function serverId(connection: RedisConnection): Promise<string | null> {
+  if (connection.isCluster) return null
+  const info = await connection.info('server').catch((error: unknown) => {
+    if (!connection.isUp) throw error
+  })
+  return typeof info === 'string' ? (valueIn(info, 'run_id') ?? null) : null
 }
 
 function bufferOf(bytes: Uint8Array): Buffer {

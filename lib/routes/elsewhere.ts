@@ -41,13 +41,18 @@ export function elsewhereByKey(
   context: Context,
   key: string
 ): Promise<Answer | undefined> | undefined {
-  const { instance, messages, owner } = context
-  const relay = relayFor(context)
+  const { instance, messages, owner, req } = context
+  const { directory, isClosing, relay } = instance
   if (relay === undefined || !messages.some(isRequest)) return undefined
-  const { directory, isClosing } = instance
   // An instance that is closing claims no key, because others would wait for its answer.
   const place = isClosing ? directory.where('key', key) : directory.claim(key, owner)
-  return place instanceof Promise ? place.then(known => begunAt(context, relay, known)) : undefined
+  if (!(place instanceof Promise)) return undefined
+  return place.then(known => {
+    // Another instance has found that the key was claimed here, but that does not hold: keys were
+    // lost, and who has the key has written it again.
+    const hasLost = known.kind === 'remote' && isRelayed(req)
+    return hasLost ? () => refuseUnreachable(context) : begunAt(context, relay, known)
+  })
 }
 
 /** `undefined`: there is no backplane, or another instance has sent the request here. */

@@ -7,12 +7,19 @@ import { callTool, get, headersFor, initialize, post } from '../../helpers/mcp.j
 import { until } from '../../helpers/happenings.js'
 import type { OpenStream } from '../../helpers/open-stream.js'
 import { cluster } from '../../helpers/backplane/cluster.js'
+import { serve } from '../../helpers/serve.js'
 import { rawEndpoint } from '../../helpers/endpoints/raw.js'
 import { anywhere, at, gist, lastId, note, VERSION, type Anywhere } from './setup.js'
 
 // Each has instances of its own and mostly waits for a lease: so most wait at once.
 const LEASE = 400
 const GONE = [{ id: 1, error: { code: expect.any(Number), data: { reason: 'owner-gone' } } }]
+
+async function ended(response: OpenStream | Promise<OpenStream>): Promise<OpenStream> {
+  const answer = await response
+  await answer.ended
+  return answer
+}
 
 /** All members have seen their own messages for a lease, and so may judge others. */
 async function settled(all: Anywhere): Promise<void> {
@@ -261,36 +268,101 @@ describe('the shared keys of a session, a stream or an Idempotency-Key', () => {
     expect(endpoints.map(({ calls }) => calls.length)).toEqual([1, 0])
   })
 
-  it.each([
-    ['flushed', (all: Anywhere) => all.hub.flush()],
-    [
-      'gone with a Redis that comes back empty, to one instance before the other',
-      (all: Anywhere) => {
-        const [first, second] = all.members.map(({ backplane }) => backplane)
-        first!.isUp = second!.isUp = false
-        all.hub.flush()
-        second!.isUp = true
-        setTimeout(() => (first!.isUp = true), LEASE / 2)
-      }
-    ]
-  ])('do not let a call run twice when they were %s', async (_, lose) => {
+  const keyed = {
+    ...headersFor({ version: VERSION }),
+    'idempotency-key': 'a-key-that-nobody-guesses'
+  }
+
+  /** A call under a key at the first member, of which the second one has heard. */
+  async function running() {
     const all = await anywhere({}, { lease: LEASE })
-    const headers = {
-      ...headersFor({ version: VERSION }),
-      'idempotency-key': 'a-key-that-nobody-guesses'
-    }
-    const first = post(all.urls[0]!, callTool(1, 'any'), headers)
+    const kept = new Map(all.hub.keys)
+    const first = post(all.urls[0]!, callTool(1, 'any'), keyed)
     const call = await all.endpoints[0]!.calls.nth(1)
     await settled(all)
-    lose(all)
-    const second = post(all.urls[1]!, callTool(1, 'any'), headers)
+    const repeat = (i: number): Promise<OpenStream> => post(all.urls[i]!, callTool(1, 'any'), keyed)
+    const answers = [first, repeat(1)]
+    await until(() => all.members[0]!.streams.stats().backplane.accepted === 1)
+    const runs = (): number[] => all.endpoints.map(({ calls }) => calls.length)
+    return { all, call, kept, repeat, answers, runs }
+  }
+
+  /** The server is another process, which some instances reach later than others. */
+  function restart({ hub, members }: Anywhere, kept: Anywhere['hub']['keys']): void {
+    const [owner, ...others] = members.map(({ backplane }) => backplane)
+    for (const { backplane } of members) backplane.isUp = false
+    hub.flush()
+    hub.id++
+    for (const [key, value] of kept) hub.keys.set(key, value)
+    for (const other of others) other.isUp = true
+    setTimeout(() => (owner!.isUp = true), LEASE / 2)
+  }
+
+  it.each<[string, (all: Anywhere, kept: Anywhere['hub']['keys']) => void]>([
+    ['flushed', all => all.hub.flush()],
+    ['gone with a Redis that comes back empty', all => restart(all, new Map())],
+    ['gone with a Redis that comes back as it was before', restart]
+  ])('do not let a call run twice, wherever it is repeated, when they were %s', async (_, lose) => {
+    const { all, call, kept, repeat, answers, runs } = await running()
+    lose(all, kept)
+    answers.push(...[1, 2, 1, 2, 0].map(repeat))
     setTimeout(() => {
       call.open()
       call.result()
     }, LEASE * 1.5)
-    for (const response of await Promise.all([first, second])) await response.ended
-    expect(all.endpoints.map(({ calls }) => calls.length)).toEqual([1, 0, 0])
-    expect(gist(await second)).toEqual([1])
+    const statuses: number[] = []
+    for (const answer of await Promise.all(answers)) {
+      await answer.ended
+      statuses.push(answer.status)
+    }
+    expect(runs()).toEqual([1, 0, 0])
+    // One that came to an instance while that seemed to have the call is to come again.
+    expect(statuses.every(status => status === 200 || status === 503)).toBe(true)
+    expect(gist(await repeat(2))).toEqual([1])
+  })
+
+  it('do not let a call run twice at an instance that has come only after they were flushed', async () => {
+    const { all, call, repeat, runs } = await running()
+    all.hub.flush()
+    const endpoint = rawEndpoint(({ result: answer }) => answer())
+    const { url } = await serve(endpoint, { backplane: all.hub.join() })
+    const late = post(url, callTool(1, 'any'), keyed)
+    setTimeout(() => {
+      call.open()
+      call.result()
+    }, LEASE)
+    expect(gist(await ended(late))).toEqual([1])
+    expect([...runs(), endpoint.calls.length]).toEqual([1, 0, 0, 0])
+    expect(gist(await ended(repeat(1)))).toEqual([1])
+  })
+
+  it('are waited for while an instance that lives has not written its own again, for a while', async () => {
+    const { all, call, repeat, answers, runs } = await running()
+    const { backplane } = all.members[0]!
+    const command = backplane.command.bind(backplane)
+    backplane.command = async one => {
+      if (one[0] === 'SET' && one[1].startsWith('k:')) throw new Error('OOM command not allowed')
+      return command(one)
+    }
+    all.hub.flush()
+    const refused = await repeat(1)
+    expect([refused.status, refused.headers['retry-after']]).toEqual([503, '1'])
+    expect(runs()).toEqual([1, 0, 0])
+    backplane.command = command
+    call.open()
+    call.result()
+    for (const answer of await Promise.all(answers)) expect(gist(await ended(answer))).toEqual([1])
+  })
+
+  it('are whole again in no time after a flush, for calls that nobody has begun', async () => {
+    const endpoints = [0, 1].map(() => rawEndpoint(call => call.result()))
+    // Whatever waits for a part of a lease would be waited for by nobody.
+    const all = await cluster(i => endpoints[i] as RawEndpoint, {}, { lease: 600_000 }, 2)
+    await until(() => all.members.every(({ streams }) => streams.stats().backplane.up === 1))
+    await ended(post(all.members[0]!.url, callTool(1, 'any'), keyed))
+    all.hub.flush()
+    const other = { ...keyed, 'idempotency-key': 'another-key-of-the-specs' }
+    expect(gist(await ended(post(all.members[1]!.url, callTool(2, 'any'), other)))).toEqual([2])
   })
 
   it.concurrent('may be impossible to write: an instance that answers is alive', async () => {

@@ -148,6 +148,13 @@ export function describeBackplane(name: string, { join, isFlaky = false }: Contr
       expect(await a.command(['GET', key])).toBeNull()
     })
 
+    it('says to both ends alike which server has the keys, if it can', async () => {
+      const { ends } = await joined()
+      const [one, other] = await Promise.all(ends.map(end => end.command(['ID'])))
+      expect(one === null || typeof one === 'string').toBe(true)
+      expect(other).toBe(one)
+    })
+
     it('says at once whether it is up', async () => {
       const {
         ends: [a]

@@ -42,6 +42,9 @@ export class Hub {
     return new MemoryBackplane(this, secrets, lease)
   }
 
+  /** Of its server. */
+  id = 1
+
   /** All keys go, as by FLUSHALL. */
   flush(): void {
     this.keys.clear()
@@ -101,8 +104,9 @@ export class MemoryBackplane implements Backplane {
   async command(command: BackplaneCommand): Promise<unknown> {
     if (!this.#isUp) throw new Error('There is no connection')
     const { keys, commands } = this.#hub
+    commands.push(command[0])
+    if (command[0] === 'ID') return `${this.#hub.id}`
     const [name, key, value, , time, condition] = command
-    commands.push(name)
     const found = keys.get(key)
     const isThere = found !== undefined && found.until > Date.now()
     if (name === 'GET') return isThere ? found.value : null

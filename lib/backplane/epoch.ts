@@ -1,0 +1,173 @@
+// Whether the shared keys are whole, so that a name that is not among them is nobody's. Redis may
+// come back empty, or with the keys of some time ago, or evict some. So there is a key that names an
+// epoch. Where that is gone or is another one, each instance writes all its names again, and then
+// tells the others.
+import { nanoid } from 'nanoid'
+import { now } from '../protocol/clock.js'
+import type { Life } from './life.js'
+import type { SharedNames } from './shared-names.js'
+import type { Backplane } from './types.js'
+
+const KEY = 'epoch'
+/** Milliseconds for which it is there. If it expires, names are written again once. */
+const LASTS = 365 * 24 * 60 * 60 * 1000
+/** Flags in a message. The sender wants an answer; it has left. */
+const ASKS = 1
+const LEFT = 2
+/** Part of a lease, and milliseconds at the most, in which the others answer a new connection. */
+const OPENING = 1 / 6
+const LONGEST_OPENING = 1000
+/** Instances that are remembered. Each start of a process makes a new one. */
+const MOST_PEERS = 10_000
+
+export class Epoch {
+  readonly #backplane: Backplane
+  readonly #names: SharedNames
+  readonly #life: Life
+  readonly #send: (frame: Uint8Array, to?: string) => void
+  /** The other instances, and the epoch in which each has written all its names. */
+  readonly #peers = new Map<string, string>()
+  /** The epoch in which this instance has written all its names; empty: none yet. */
+  #current = ''
+  #joinedAt = -Infinity
+  #openedAt = Infinity
+  /** The connection is new: it may lead to another server, and the others have to be asked. */
+  #isNew = false
+  /** A key of this instance was missing before its time. */
+  #isBroken = false
+  #isChecking = false
+  #isDue = false
+
+  /** @param send to an instance, or to all others. */
+  constructor(
+    backplane: Backplane,
+    names: SharedNames,
+    life: Life,
+    send: (frame: Uint8Array, to?: string) => void
+  ) {
+    this.#backplane = backplane
+    this.#names = names
+    this.#life = life
+    this.#send = send
+  }
+
+  get current(): string {
+    return this.#current
+  }
+
+  /** Whether another instance has been heard of, and not that it is gone. */
+  has(tag: string): boolean {
+    return this.#peers.has(tag)
+  }
+
+  /**
+   * Whether no key has been lost since an epoch was current, so that what was not found in between
+   * is nowhere. Rejects if that cannot be known.
+   */
+  async isWhole(since: string): Promise<boolean> {
+    if (since === '' || since !== this.#current || this.#life.state === 'down') return false
+    if ((await this.#read()) !== since) {
+      void this.check()
+      return false
+    }
+    const { lease } = this.#backplane
+    if (now() - this.#openedAt < Math.min(lease * OPENING, LONGEST_OPENING)) return false
+    const late = [...this.#peers].filter(([, epoch]) => epoch !== since)
+    const gone = await Promise.all(late.map(([tag]) => this.#isGone(tag)))
+    return gone.every(Boolean) && since === this.#current
+  }
+
+  async #isGone(tag: string): Promise<boolean> {
+    if ((await this.#life.look(tag)) !== 'gone') return false
+    this.#peers.delete(tag)
+    return true
+  }
+
+  /** There is a new connection. */
+  opened(): void {
+    this.#openedAt = now()
+    this.#current = ''
+    this.#isNew = true
+    void this.check()
+  }
+
+  /** A key of this instance that was written at `time` is gone before its time. */
+  missing(time: number): void {
+    this.#isBroken ||= time > this.#joinedAt
+    void this.check()
+  }
+
+  /** Looks which epoch it is, and writes all names in a new one. Never rejects. */
+  async check(): Promise<void> {
+    this.#isDue = true
+    if (this.#isChecking) return
+    this.#isChecking = true
+    while (this.#isDue) {
+      this.#isDue = false
+      await this.#check().catch(() => undefined)
+    }
+    this.#isChecking = false
+  }
+
+  async #check(): Promise<void> {
+    const openedAt = this.#openedAt
+    const epoch = await this.#find()
+    if (epoch === this.#current) return
+    const at = now()
+    const isWritten = await this.#names.writeAgain()
+    // Meanwhile, the connection may have become another one.
+    if (!isWritten || openedAt !== this.#openedAt) return
+    this.#current = epoch
+    this.#joinedAt = at
+    this.#tell(this.#isNew ? ASKS : 0)
+    this.#isNew = false
+  }
+
+  /** The epoch that it is. One begins now if there is none, or keys may be lost in spite of it. */
+  async #find(): Promise<string> {
+    const found = await this.#read()
+    const isBroken = this.#isBroken && found === this.#current
+    this.#isBroken = false
+    const server = this.#isNew || found === undefined || isBroken ? await this.#serverId() : ''
+    const isOther = this.#isNew && server !== '' && found?.startsWith(`${server}.`) === false
+    if (found !== undefined && !isBroken && !isOther) return found
+    if (found !== undefined) await this.#backplane.command(['DEL', KEY])
+    const epoch = Buffer.from(`${server}.${nanoid()}`)
+    await this.#backplane.command(['SET', KEY, epoch, 'PX', LASTS, 'NX'])
+    return (await this.#read()) ?? ''
+  }
+
+  async #read(): Promise<string | undefined> {
+    const value = await this.#backplane.command(['GET', KEY])
+    return value instanceof Uint8Array ? Buffer.from(value).toString('latin1') : undefined
+  }
+
+  async #serverId(): Promise<string> {
+    const id = await this.#backplane.command(['ID'])
+    return typeof id === 'string' ? id : ''
+  }
+
+  /** A message of another instance has arrived. `false`: it is malformed. */
+  heard(from: string, frame: Buffer): boolean {
+    const [flags] = frame
+    if (flags === undefined) return false
+    this.#peers.delete(from)
+    if ((flags & LEFT) !== 0) return true
+    const epoch = frame.toString('latin1', 1)
+    this.#peers.set(from, epoch)
+    const [oldest] = this.#peers.keys()
+    if (this.#peers.size > MOST_PEERS) this.#peers.delete(oldest as string)
+    if (epoch !== this.#current) void this.check()
+    if ((flags & ASKS) !== 0 && this.#current !== '') this.#tell(0, from)
+    return true
+  }
+
+  /** This instance has left: its names are not waited for any more. */
+  leave(): void {
+    this.#tell(LEFT)
+  }
+
+  #tell(flags: number, to?: string): void {
+    this.#send(Buffer.concat([Uint8Array.of(flags), Buffer.from(this.#current, 'latin1')]), to)
+  }
+}
