@@ -17,7 +17,6 @@ import { Connections } from './endpoint/connections.js'
 import type { ClientEventName } from './endpoint/instance-parts.js'
 import { IdempotencyStore } from './endpoint/idempotency-store.js'
 import { ListenRules } from './endpoint/listen-rules.js'
-import { newId } from './endpoint/new-id.js'
 import { OwnerCookie } from './endpoint/owner-cookie.js'
 import { ProgressReports } from './endpoint/progress-reports.js'
 import { SlowAnswers } from './endpoint/slow-answers.js'
@@ -39,6 +38,7 @@ import {
   tokensSettings
 } from './limits.js'
 import type { Settings } from './settings.js'
+import { random, urlAlphabet } from 'nanoid'
 
 export class Instance implements RoutesInstance {
   // Who a request is from.
@@ -215,4 +215,20 @@ export class Instance implements RoutesInstance {
       }
     })
   }
+}
+
+/** Characters, six random bits each. */
+const LENGTH = 21
+
+const codes = Buffer.from(urlAlphabet, 'latin1')
+const characters = Buffer.allocUnsafeSlow(LENGTH)
+
+/**
+ * The same as `nanoid()`, but made at once: that appends one character after the other, and V8
+ * keeps each of the strings in between for as long as the result.
+ */
+function newId(): string {
+  const bytes = random(LENGTH)
+  for (let i = 0; i < LENGTH; i++) characters[i] = codes[(bytes[i] as number) & 63] as number
+  return characters.toString('latin1')
 }

@@ -1,6 +1,5 @@
 // Option `resources`: its checks and its defaults.
 import { LONGEST_TIMEOUT } from './protocol/clock.js'
-import { isLoopbackName } from './protocol/loopback-name.js'
 import {
   type Check,
   type Checks,
@@ -11,6 +10,7 @@ import {
   wholeNumber
 } from './option-checks.js'
 import type { ResourceSettings, ResourcesOptions } from './resources/resource-types.js'
+import { isLoopbackName } from './access/guards.js'
 
 const CHECKS: Checks<ResourcesOptions> = {
   open: isFunction,

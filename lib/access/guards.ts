@@ -2,7 +2,6 @@
 import { createHash } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
 import { isObject, objectIn } from '../protocol/json-rpc.js'
-import { isLoopbackName } from '../protocol/loopback-name.js'
 
 /** Says who a request is from; `undefined` or `''`: nobody in particular. */
 export type OwnerFunction = {
@@ -83,4 +82,9 @@ export function isForeignOrigin(
 function hostWithoutDefaultPort(origin: string, host: string | undefined): string | undefined {
   const url = `${origin.slice(0, origin.indexOf(':'))}://${host ?? ''}`
   return URL.canParse(url) ? new URL(url).host : undefined
+}
+
+/** Whether a host name, as `URL` writes it, is that of this machine. */
+export function isLoopbackName(hostname: string): boolean {
+  return /^(?:localhost|127(?:\.\d{1,3}){3}|\[::1\])$/.test(hostname)
 }

@@ -1,7 +1,5 @@
 // Which instances live. Each has a key that lasts for a lease, its sign of life, and writes it only
 // while its own messages come back: if its listening connection is dead, it counts as dead.
-import { type Liveness, type Peer, Peers } from './peers.js'
-import { type Sign, Signs } from './signs.js'
 import type { Backplane } from './types.js'
 
 /** `down`: nothing comes back. `degraded`: round trips are slow, or keys cannot be written. */
@@ -233,5 +231,78 @@ export class Life {
   #wait(time: number): Promise<void> {
     if (this.#isOver) return Promise.resolve()
     return new Promise(done => this.#waits.add({ until: this.#host.now() + time, done }))
+  }
+}
+
+/** Whether an instance lives. `unknown`: that cannot be found out at the moment. */
+export type Liveness = 'alive' | 'gone' | 'unknown'
+
+interface Peer {
+  /** When a message of it came last. */
+  heardAt: number
+  /** What was last found out, and when; `undefined`: nothing since its last message. */
+  liveness: Liveness | undefined
+  judgedAt: number
+  /** The look that is under way, which others may wait for, too. */
+  look: Promise<Liveness> | undefined
+}
+
+/** Instances that are remembered. Each start of a process makes a new one. */
+const MOST = 10_000
+
+/**
+ * What is remembered of other instances: when a message of theirs came, and whether they live.
+ */
+class Peers {
+  readonly #peers = new Map<string, Peer>()
+
+  get(tag: string): Peer {
+    let peer = this.#peers.get(tag)
+    if (peer !== undefined) return peer
+    peer = { heardAt: -Infinity, liveness: undefined, judgedAt: -Infinity, look: undefined }
+    this.#peers.set(tag, peer)
+    const [oldest] = this.#peers.keys()
+    if (this.#peers.size > MOST) this.#peers.delete(oldest as string)
+    return peer
+  }
+}
+
+/** `none`: there is no key, so that the instance may be dead. */
+type Sign = 'alive' | 'left' | 'none'
+
+const ALIVE = Uint8Array.of(1)
+/** The value of an instance that has left, and the milliseconds for which its clients may come. */
+const FAREWELL = Uint8Array.of(0)
+const FAREWELL_FOR = 60 * 60 * 1000
+
+/**
+ * Signs of life: the key of each instance. It lasts for a lease while the instance lives, and
+ * says for an hour that the instance has left.
+ */
+class Signs {
+  readonly #backplane: Backplane
+  readonly #keyOf: (tag: string) => string
+
+  constructor(backplane: Backplane, keyOf: (tag: string) => string) {
+    this.#backplane = backplane
+    this.#keyOf = keyOf
+  }
+
+  /** Rejects if that cannot be known. */
+  async of(tag: string): Promise<Sign> {
+    const sign = await this.#backplane.command(['GET', this.#keyOf(tag)])
+    if (!(sign instanceof Uint8Array)) return 'none'
+    return sign[0] === FAREWELL[0] ? 'left' : 'alive'
+  }
+
+  /** Says that the instance lives, for one lease. */
+  async give(tag: string): Promise<void> {
+    const { lease } = this.#backplane
+    await this.#backplane.command(['SET', this.#keyOf(tag), ALIVE, 'PX', lease])
+  }
+
+  /** Says that the instance has left. */
+  async leave(tag: string): Promise<void> {
+    await this.#backplane.command(['SET', this.#keyOf(tag), FAREWELL, 'PX', FAREWELL_FOR])
   }
 }

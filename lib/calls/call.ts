@@ -3,18 +3,18 @@
 // Longer than most files, because all changes of its state are here.
 import type { IncomingMessage } from 'node:http'
 import type { StreamFault } from '../protocol/errors.js'
-import type { RequestId } from '../protocol/json-rpc.js'
+import { isRequest, type Message, type RequestId } from '../protocol/json-rpc.js'
 import { SoleReader } from '../readers/sole-reader.js'
 import type { Stream } from '../streams/stream.js'
 import type { Producer } from '../streams/stream-types.js'
 import type { EndpointAnswer, WrittenAnswer } from '../endpoint/endpoint-answer.js'
-import { CallDeadline } from './call-deadline.js'
 import type { CallFacts, CallHost } from './call-host.js'
 import { CallLog } from './call-log.js'
 import { type CallAnswer, type CallReply, refusalFor } from './call-reply.js'
-import { CallStep } from './call-step.js'
 import type { Interim } from './interim-result.js'
 import type { ResumeTokenFault } from './token-fault.js'
+import { now } from '../protocol/clock.js'
+import { Timer } from '../streams/timer.js'
 
 const NOTHING = (): void => undefined
 
@@ -252,5 +252,117 @@ export class Call extends SoleReader implements Producer {
     if (isCancelled || (isLost && reply.isKept)) this.cancel(reply.req)
     else if (isLost) this.stream.abandon()
     else this.#rest()
+  }
+}
+
+/** Milliseconds until it is checked again whether they may be answered. */
+const PAUSE = 100
+
+/**
+ * The time at which the requests that wait for a call are answered at the latest: the shortest
+ * wait among them counts. It is put off for as long as nobody may be answered.
+ */
+class CallDeadline {
+  readonly #timer: Timer
+  #at = Infinity
+
+  /**
+   * @param isHeld whether the answer has to be put off.
+   * @param due called when it is time to answer.
+   */
+  constructor(isHeld: () => boolean, due: () => void) {
+    this.#timer = new Timer(() => {
+      if (isHeld()) this.#timer.start(PAUSE)
+      else due()
+    })
+  }
+
+  /** Sets the time to `milliseconds` from now, unless it is earlier already. */
+  within(milliseconds: number): void {
+    const time = now() + milliseconds
+    if (time >= this.#at) return
+    this.#at = time
+    this.#timer.start(milliseconds)
+  }
+
+  stop(): void {
+    this.#timer.stop()
+    this.#at = Infinity
+  }
+}
+
+/** The requests that wait for the same answer: those with the same token. */
+class CallStep {
+  readonly token: string | undefined
+  readonly #replies = new Set<CallReply>()
+  /**
+   * What requests with the token are answered with, by its sequence in the log: a part of the
+   * result, or its end. 0: neither, only the next token. `undefined` while they wait.
+   */
+  answeredWith: number | undefined
+
+  constructor(token: string | undefined) {
+    this.token = token
+  }
+
+  get isWaitedFor(): boolean {
+    return this.#replies.size > 0
+  }
+
+  /** Whether one of the requests accepts messages before its answer. */
+  get isListenedTo(): boolean {
+    return [...this.#replies].some(reply => reply.acceptsEvents)
+  }
+
+  /** The same, and its client reads what it is sent. */
+  get hasRoom(): boolean {
+    return [...this.#replies].some(({ acceptsEvents, isFull }) => acceptsEvents && !isFull)
+  }
+
+  /** Whether all that accept messages are slow to read. */
+  get isFull(): boolean {
+    return this.isListenedTo && !this.hasRoom
+  }
+
+  /**
+   * Whether one of the requests must not be answered yet. A client that was asked something
+   * answers while its request is open, and a request that is being refused has its answer already.
+   */
+  get mustStay(): boolean {
+    return [...this.#replies].some(reply => reply.mustStay)
+  }
+
+  /** Whether the clients of all requests could come back to this process. */
+  get mayComeBack(): boolean {
+    return [...this.#replies].every(reply => reply.mayComeBack)
+  }
+
+  /** The requests that wait. */
+  get requestIds(): ReadonlySet<RequestId> {
+    return new Set([...this.#replies].map(reply => reply.requestId))
+  }
+
+  join(reply: CallReply): void {
+    this.#replies.add(reply)
+  }
+
+  leave(reply: CallReply): void {
+    this.#replies.delete(reply)
+  }
+
+  /**
+   * Passes a message of the endpoint on. A client that does not read gets only requests, so that
+   * its connection does not fill up while another client reads.
+   */
+  send(message: Message, text: string): void {
+    const isQuestion = isRequest(message)
+    for (const reply of [...this.#replies])
+      if (reply.acceptsEvents && (isQuestion || !reply.isFull)) reply.send(message, text)
+  }
+
+  answer(answer: CallAnswer): void {
+    const replies = [...this.#replies]
+    this.#replies.clear()
+    for (const reply of replies) reply.answer(answer)
   }
 }

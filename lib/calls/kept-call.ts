@@ -2,8 +2,8 @@
 // ran the call has gone.
 import type { WrittenAnswer } from '../endpoint/endpoint-answer.js'
 import type { Keeper, KeptValue } from '../streams/keeper.js'
-import { decodeAnswer, encodeAnswer } from './call-events.js'
 import type { CallFacts } from './call-host.js'
+import { decodeAnswer, encodeAnswer } from './call-log.js'
 
 /** What a request must have in common with the one that began the call. */
 type KeptFacts = Pick<CallFacts, 'scope' | 'method' | 'parameters'>

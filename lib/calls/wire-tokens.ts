@@ -3,6 +3,7 @@
 import { nanoid } from 'nanoid'
 import { revisionIn } from '../protocol/envelope.js'
 import {
+  cancellation,
   cancelledRequest,
   isRequest,
   isResponse,
@@ -12,12 +13,13 @@ import {
 } from '../protocol/json-rpc.js'
 import {
   isOurId,
+  OUR_ID,
   type SessionTokens,
   type TokensHost,
   type WireMessage,
   type WireTokens
 } from '../protocol/shared-wire.js'
-import { parseForeignId } from '../protocol/foreign-id.js'
+import { foreignId, parseForeignId, withForeignIds } from '../protocol/foreign-id.js'
 import { HandlerContext, runInContext } from '../endpoint/handler-context.js'
 import type { CallFacts } from './call-host.js'
 import { hinted } from './duration-hints.js'
@@ -25,10 +27,17 @@ import { interimOf } from './interim-result.js'
 import { Call } from './call.js'
 import type { CallPlace, TokenCalls } from './token-calls.js'
 import { refusalOf } from './token-fault.js'
-import { type Ask, askOf, endpointRequest, hasToken, tokenOf } from './token-request.js'
+import {
+  type Ask,
+  askOf,
+  endpointRequest,
+  hasToken,
+  inWordsOf,
+  progressTokenOf,
+  tokenOf
+} from './token-request.js'
 import { waitOf } from './token-settings.js'
-import { WireCall } from './wire-call.js'
-import { WireReply } from './wire-reply.js'
+import { type CallAnswer, type CallReply, faultAnswer } from './call-reply.js'
 
 /**
  * The session id of all calls on wires, so that the same owner can use a token on any wire. It
@@ -215,3 +224,176 @@ const DONE = Promise.resolve()
 
 /** The answer to a request whose id is invalid. */
 const INVALID = JSON.parse(refusalOf(null, 'token-invalid')) as WireMessage
+
+/**
+ * A call with tokens in a session on a wire. The server gets the request under an id that is made
+ * here, and the client gets the server's requests under ids that are made here, because the
+ * client may resume the call on another wire.
+ */
+class WireCall {
+  readonly id = nanoid()
+  /** The id under which the server is asked. */
+  readonly requestId = OUR_ID + this.id
+  readonly call: Call
+  /** The session whose server answers. */
+  readonly host: TokensHost
+  #waiting: (() => void)[] = []
+
+  constructor(call: Call, host: TokensHost) {
+    this.call = call
+    this.host = host
+    const drained = (): void => this.drained()
+    call.onDrain = drained
+  }
+
+  /** Whether the client has been sent a request with this id, and has not answered it. */
+  isAsking(id: RequestId): boolean {
+    return this.call.stream.openRequests.has(id)
+  }
+
+  /** The same for the id that the server has given its request. */
+  isAskingAs(id: RequestId): boolean {
+    return this.isAsking(foreignId(this.id, id))
+  }
+
+  /** Takes a message of the server before its answer. Resolves when it may send more. */
+  async append(message: WireMessage): Promise<void> {
+    if (this.call.append(JSON.stringify(withForeignIds(message, this.id)))) return
+    await new Promise<void>(resolve => this.#waiting.push(resolve))
+  }
+
+  /** The client has answered a question. */
+  answered(message: Message & { readonly id: RequestId }, extra: unknown): void {
+    const own = parseForeignId(message.id)
+    if (own === undefined || !this.isAsking(message.id)) return
+    this.call.answered(message.id)
+    this.host.sendToServer({ ...message, jsonrpc: '2.0', id: own.id }, extra)
+  }
+
+  settle(message: Message): void {
+    this.drained()
+    const { requestId } = this
+    this.call.settle({
+      kind: 'response',
+      requestId,
+      text: JSON.stringify(message),
+      message,
+      headers: {}
+    })
+  }
+
+  /** Cancels the request at the server, as nobody waits for its answer. */
+  withdraw(): void {
+    const reason = `The call was ${this.call.stream.state}`
+    this.host.sendToServer(cancellation(this.requestId, reason), undefined)
+  }
+
+  /** The server may send more: there is room for it, or the call is over. */
+  drained(): void {
+    for (const resolve of this.#waiting.splice(0)) resolve()
+  }
+}
+
+/** What a request on a wire needs of its session. */
+interface WireReplyHost {
+  /** Gives the client a message that belongs to this request. */
+  send(message: WireMessage): Promise<void>
+  /** Whether a question to the client has not been answered yet. */
+  isOpen(id: RequestId): boolean
+  /** It has been answered, or its client has gone. */
+  over(reply: WireReply): void
+}
+
+/** Characters that may be on their way to the client before the endpoint has to wait. */
+const MOST_UNDERWAY = 256 * 1024
+
+/**
+ * A request on a wire that waits for a call: its answer is a message, like all that comes before
+ * it.
+ */
+class WireReply implements CallReply {
+  readonly requestId: RequestId
+  readonly req = undefined
+  /** A wire can carry messages at any time. */
+  readonly acceptsEvents = true
+  readonly isKept = false
+  isOver = false
+  /** While the process ends, the wire closes once the request has been answered. */
+  readonly mayComeBack = false
+  readonly #host: WireReplyHost
+  readonly #progressToken: unknown
+  readonly #asked = new Set<RequestId>()
+  #onGone: (isCancelled: boolean) => void = () => undefined
+  #onDrain: () => void = () => undefined
+  #underway = 0
+
+  constructor(request: Message & { readonly id: RequestId }, host: WireReplyHost) {
+    this.requestId = request.id
+    this.#progressToken = progressTokenOf(request)
+    this.#host = host
+  }
+
+  get isFull(): boolean {
+    return this.#underway >= MOST_UNDERWAY
+  }
+
+  get mustStay(): boolean {
+    return [...this.#asked].some(id => this.#host.isOpen(id))
+  }
+
+  watch(onGone: (isCancelled: boolean) => void, onDrain: () => void): void {
+    this.#onGone = onGone
+    this.#onDrain = onDrain
+  }
+
+  /** The client has left, or has cancelled the request. */
+  gone(isCancelled: boolean): void {
+    if (this.isOver) return
+    this.#setOver()
+    this.#onGone(isCancelled)
+  }
+
+  send(message: Message, text: string): void {
+    const own = inWordsOf(message, this.#progressToken)
+    if (own !== undefined && !this.isOver) this.#send(own, text.length)
+  }
+
+  answer(answer: CallAnswer): void {
+    this.#end(answerOf(answer))
+  }
+
+  #send(message: Message, size: number): void {
+    if (isRequest(message)) this.#asked.add(message.id)
+    this.#underway += size
+    const taken = (): void => {
+      const wasFull = this.isFull
+      this.#underway -= size
+      if (wasFull && !this.isFull) this.#onDrain()
+    }
+    this.#host.send({ ...message, jsonrpc: '2.0' }).then(taken, taken)
+  }
+
+  #end(answer: Message): void {
+    if (this.isOver) return
+    this.#setOver()
+    // An answer that cannot be sent is kept, and the client can ask for it again.
+    this.#host.send({ ...answer, jsonrpc: '2.0', id: this.requestId }).catch(() => undefined)
+  }
+
+  #setOver(): void {
+    this.isOver = true
+    this.#host.over(this)
+  }
+}
+
+function answerOf(answer: CallAnswer): Message {
+  switch (answer.kind) {
+    case 'response':
+      return JSON.parse(answer.text) as Message
+    case 'interim':
+      return { result: JSON.parse(answer.result) as unknown }
+    case 'relay':
+      // An HTTP status cannot come from a server on a wire.
+      return answerOf(faultAnswer('endpoint-failed'))
+  }
+}

@@ -3,7 +3,6 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Backplane, BackplaneCommand } from '../backplane/types.js'
 import type { Connect, RedisConnection } from './connection.js'
-import { EvictionWatch, valueIn } from './eviction.js'
 
 /** Bytes of messages that may wait for Redis. More are dropped: the instances send them again. */
 const MOST_WAITING = 16 * 1024 * 1024
@@ -175,4 +174,34 @@ function bufferOf(bytes: Uint8Array): Buffer {
   return Buffer.isBuffer(bytes)
     ? bytes
     : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
+}
+
+/** The only policy that is safe: Redis refuses writes instead, and the instances notice that. */
+const SAFE = 'noeviction'
+
+/**
+ * Each other policy evicts keys of the instances: `allkeys-*` any key, `volatile-*` those that
+ * expire, as all of them do.
+ */
+class EvictionWatch {
+  #isDone = false
+
+  /** Warns once. Does not warn if `INFO` is refused, or if no `maxmemory` is set. */
+  async look(connection: Pick<RedisConnection, 'info'>): Promise<void> {
+    if (this.#isDone) return
+    const info = await connection.info('memory').catch(() => undefined)
+    if (typeof info !== 'string' || this.#isDone) return
+    this.#isDone = true
+    const policy = valueIn(info, 'maxmemory_policy')
+    if (policy === undefined || policy === SAFE || valueIn(info, 'maxmemory') === '0') return
+    process.emitWarning(
+      `Redis evicts keys when its memory is full (maxmemory-policy ${policy}), also those by ` +
+        `which instances find each other: set ${SAFE}`,
+      { code: 'MCP_STREAMS_EVICTION' }
+    )
+  }
+}
+
+function valueIn(info: string, name: string): string | undefined {
+  return new RegExp(`^${name}:(.*?)\\s*$`, 'm').exec(info)?.[1]
 }

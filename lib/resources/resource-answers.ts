@@ -18,7 +18,6 @@ import {
   internalError,
   notSupported
 } from './resource-errors.js'
-import { badUri, isUri, notDeclared, type ResourceMessage } from './resource-message.js'
 import {
   declarationOf,
   envelopeOf,
@@ -34,7 +33,13 @@ import {
 import { ResourceService } from './resource-service.js'
 import type { Source } from './resource-source.js'
 import type { ResourceSettings } from './resource-types.js'
-import { resourcesOnWires } from './wire-resources.js'
+import {
+  badUri,
+  isUri,
+  notDeclared,
+  type ResourceMessage,
+  resourcesOnWires
+} from './wire-resources.js'
 
 export class ResourceAnswers {
   readonly service: ResourceService

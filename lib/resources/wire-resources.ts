@@ -1,10 +1,14 @@
 // `resources/stream` on transports that carry no bytes: their clients get download URLs.
 import { revisionIn } from '../protocol/envelope.js'
-import { paramsOf } from '../protocol/json-rpc.js'
+import { type Message, paramsOf, type RequestId } from '../protocol/json-rpc.js'
 import type { WireClient, WireResources } from '../protocol/shared-wire.js'
 import type { ResourceDownloads } from './resource-downloads.js'
-import { internalError } from './resource-errors.js'
-import { badUri, isUri, notDeclared, type ResourceMessage } from './resource-message.js'
+import {
+  internalError,
+  invalidParams,
+  notSupported,
+  type ResourceError
+} from './resource-errors.js'
 import {
   declarationIn,
   declarationOf,
@@ -15,6 +19,7 @@ import {
 } from './resource-negotiation.js'
 import { Waiting } from './resource-request.js'
 import type { ResourceService } from './resource-service.js'
+import { headerUri } from './resource-head.js'
 
 /** `undefined`: there are no downloads without `publicUrl`. */
 export function resourcesOnWires(
@@ -74,4 +79,30 @@ export function resourcesOnWires(
     },
     ended: (sessionId, owner) => downloads.tickets.endSession(sessionId, owner)
   }
+}
+
+/**
+ * The most characters of a URI in its form for a header: Node's clients take heads of 16 KiB at
+ * most.
+ */
+const LONGEST_URI = 4096
+
+export type ResourceMessage = Message & { readonly id: RequestId }
+
+/** The message that asks for a resource, and what may be wrong with it. */
+export function isUri(uri: unknown): uri is string {
+  if (typeof uri !== 'string' || uri.length > LONGEST_URI) return false
+  return URL.canParse(uri) && headerUri(uri).length <= LONGEST_URI
+}
+
+export function badUri(): ResourceError {
+  return invalidParams(
+    `uri must be an absolute URI of at most ${LONGEST_URI} characters, percent-encoded`
+  )
+}
+
+export function notDeclared(uri: string): ResourceError {
+  const suggestion =
+    'Declare the client capability resourceStreaming, in initialize or in _meta of the request'
+  return notSupported({ uri, suggestion })
 }

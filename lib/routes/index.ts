@@ -12,10 +12,9 @@ import { post } from './post.js'
 import { repeated } from './repeated.js'
 import { resourceRequest } from './resource-request.js'
 import { resume } from './resume-at-endpoint.js'
-import type { Route } from './route.js'
+import type { Answer, Context, Route } from './route.js'
 import { streamMethod } from './stream-methods.js'
 import { streamUrl } from './stream-url.js'
-import { taskMethod } from './task-methods.js'
 import { unknownStream } from './unknown-stream.js'
 
 /** Routes that answer a POST by its messages, in the endpoint's place. */
@@ -51,3 +50,11 @@ export const routes: readonly Route[] = [
   listen,
   endpoint
 ]
+
+/**
+ * Requests about tasks, such as `tasks/get`: answered here if the option `tasks` is set and the
+ * endpoint has no tasks of its own. `tasks/result` is answered in `calls.ts`.
+ */
+function taskMethod(context: Context): Answer | undefined {
+  return context.instance.tasks?.answerAbout(context)
+}

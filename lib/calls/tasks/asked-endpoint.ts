@@ -3,16 +3,15 @@
 import type { IncomingMessage } from 'node:http'
 import type { Message } from '../../protocol/json-rpc.js'
 import { writtenMessages } from '../../protocol/json-splice.js'
-import type { EndpointAnswer } from '../../endpoint/endpoint-answer.js'
-import { readAnswer } from '../../endpoint/endpoint-answer.js'
+import { type EndpointAnswer, readAnswer } from '../../endpoint/endpoint-answer.js'
 import { sendToEndpoint } from '../../endpoint/endpoint-client.js'
-import { runInContext } from '../../endpoint/handler-context.js'
+import { HandlerContext, runInContext } from '../../endpoint/handler-context.js'
 import type { InstanceParts } from '../../endpoint/instance-parts.js'
 import { messagesIn } from '../../endpoint/late-answer.js'
 import { stringOf } from '../../endpoint/response-headers.js'
-import { TaskContext } from './task-context.js'
 import type { Task } from './task.js'
 import type { TaskListener } from './task-reader.js'
+import type { StreamState } from '../../streams/stream-types.js'
 
 interface AskedFacts {
   readonly parts: InstanceParts
@@ -67,5 +66,29 @@ export class AskedEndpoint {
     // A status such as 202 accepts the request, but nothing comes after it.
     if (said === undefined) this.#listener.unanswered('no-response')
     else this.#listener.answered(said.message, said.text)
+  }
+}
+
+/**
+ * `currentStream()` for a handler that works on a further round of a task. No client reads its
+ * stream, so no client can be disconnected or be given parts of the result.
+ */
+class TaskContext extends HandlerContext {
+  readonly #task: Task
+  readonly #signal: AbortSignal
+
+  constructor(parts: InstanceParts, task: Task, signal: AbortSignal) {
+    super(parts, parts.newId())
+    this.#task = task
+    this.#signal = signal
+  }
+
+  override get state(): StreamState {
+    const { status } = this.#task
+    return status === 'working' || status === 'input_required' ? 'live' : status
+  }
+
+  override get signal(): AbortSignal {
+    return this.#signal
   }
 }

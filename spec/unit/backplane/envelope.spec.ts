@@ -2,7 +2,7 @@
 // sends it again.
 import { describe, expect, it } from '@jest/globals'
 import { Envelopes } from '../../../lib/backplane/envelope.js'
-import { ReplayWindow } from '../../../lib/backplane/replay-window.js'
+import { ReplayWindow } from '../../../lib/backplane/instance-link.js'
 
 const one = new Envelopes(['the first secret of all'])
 const text = Buffer.from('Authorization: Bearer a-token')
