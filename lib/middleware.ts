@@ -9,6 +9,7 @@ import { isLoopback } from './endpoint/loopback.js'
 import { mayBeMcp, streamNamesIn } from './endpoint/mcp-request.js'
 import { expectPatches } from './endpoint/node-internals.js'
 import { canAnswer } from './endpoint/reply.js'
+import { holdBody } from './endpoint/request-body.js'
 import { type Identity, type Next, RequestContext } from './endpoint/request-context.js'
 import { ResponseCapture } from './endpoint/response-capture.js'
 import { Instance } from './instance.js'
@@ -81,14 +82,15 @@ function handle(instance: Instance, req: IncomingMessage, res: ServerResponse, n
   expectPatches(req, res)
   instance.seat?.noteServer(req)
   const identity = identify(instance, req, res)
+  const pass = holdBody(req, res, next)
   const answer = (known: Identity): void =>
-    walk(new RequestContext(instance, req, res, next, known), routes)
+    walk(new RequestContext(instance, req, res, pass, known), routes)
   if (!(identity instanceof Promise)) return answer(identity)
   const answered = identity.then(known => {
     // Earlier middleware may have answered meanwhile, or the client may have left.
     if (canAnswer(res)) answer(known)
   })
-  settle({ instance, res, next }, answered)
+  settle({ instance, res, next: pass }, answered)
 }
 
 /** Why a request is passed on: the middleware may stand in front of more than an MCP endpoint. */

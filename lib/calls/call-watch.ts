@@ -14,11 +14,11 @@ export function eachAnswer<T>(
   store: { listFor(session: string | undefined, owner: string): Iterable<T> },
   answered: (call: T, requestId: RequestId) => void
 ): void {
-  const { messages, owner, session } = context
-  const answers = messages.filter(isResponse)
-  if (answers.length === 0 || session === undefined) return
+  const { owner, session } = context
+  if (session === undefined || !(context.isUnread || context.messages.some(isResponse))) return
   onceAnswered(context, ({ isAccepted }) => {
     if (!isAccepted) return
+    const answers = context.messages.filter(isResponse)
     for (const call of store.listFor(session, owner))
       for (const { id } of answers) answered(call, id)
   })
@@ -26,13 +26,13 @@ export function eachAnswer<T>(
 
 /** Ends calls that are cancelled, or whose session ends, once the endpoint has accepted that. */
 export function watchEndings(store: CallStore, context: RequestContext): void {
-  const { req, messages, owner, session } = context
+  const { req, owner, session } = context
   // Without a session and without an owner, a request id says nothing about whose request it is.
   if ((session === undefined && owner === '') || !store.isBusy) return
-  const cancelled = messages.flatMap(message => cancelledRequest(message) ?? [])
   onceAnswered(context, ({ isAccepted, isSessionLost }) => {
     // A request that has been answered does not wait any more: a client that cancels it has only
     // not got that answer.
+    const cancelled = context.messages.flatMap(message => cancelledRequest(message) ?? [])
     if (isAccepted)
       for (const call of store.findByRequests(cancelled, owner, session)) call.cancel(req)
     if (session === undefined || (!isSessionLost && !(isAccepted && req.method === 'DELETE')))

@@ -28,11 +28,8 @@ import { TokenCalls } from './token-calls.js'
 import { type ResumeTokensSettings, waitOf } from './token-settings.js'
 import { WiresTokens } from './wire-tokens.js'
 
-/**
- * Begins to wait for a call. `isLate`: the endpoint had read the body before it was known what the
- * request asks for, so another request has to be sent.
- */
-export type BeginCall = (run: CallRun, isLate?: boolean) => void
+/** Begins to wait for a call. */
+export type BeginCall = (run: CallRun) => void
 
 export class ResumeTokens {
   readonly #calls: TokenCalls
@@ -76,7 +73,7 @@ export class ResumeTokens {
     if (ask === undefined) return undefined
     const place = { owner, sessionId: session, scope: post.scopeOf() }
     const facts = this.#calls.admit(request, place, post.text)
-    return facts && ((run, isLate) => this.#begin(post, request, facts, ask, run, isLate))
+    return facts && (run => this.#begin(post, request, facts, ask, run))
   }
 
   /** Whether a message carries a token in one of the forms that are switched on. */
@@ -137,8 +134,7 @@ export class ResumeTokens {
     request: RequestMessage,
     facts: CallFacts,
     ask: Ask,
-    run: CallRun,
-    isLate = false
+    run: CallRun
   ): void {
     const { method } = request
     const { rounds } = ask
@@ -150,7 +146,7 @@ export class ResumeTokens {
     const reply = new HttpReply(post, request, ask.isByHeader, run.reply)
     call.join(undefined, reply, this.#waitOf(call, ask))
     if (call.stream.isEnded) return run.withhold()
-    new TokenRun(this.#calls, call, post, reply.acceptsEvents).begin(request, run, isLate)
+    new TokenRun(this.#calls, call, post, reply.acceptsEvents).begin(request, run)
   }
 
   /** A request with a token never reaches the endpoint: an old token must not run a tool again. */

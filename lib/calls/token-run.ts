@@ -29,11 +29,8 @@ export class TokenRun implements CapturedAnswerListener {
     this.#acceptsEvents = acceptsEvents
   }
 
-  /**
-   * Gives the request to the endpoint, and captures its answer. `isLate`: the endpoint has read the
-   * client's own request already, so another one has to be sent.
-   */
-  begin(request: RequestMessage, run: CallRun, isLate: boolean): void {
+  /** Gives the request to the endpoint, and captures its answer. */
+  begin(request: RequestMessage, run: CallRun): void {
     const call = this.#call
     const { req, session, text } = this.#post
     const { parts, settings } = this.#calls
@@ -47,7 +44,7 @@ export class TokenRun implements CapturedAnswerListener {
       stream: call.stream,
       collector: call
     }
-    const work = isLate ? run.askAnew(asked, this) : run.ask(asked, this)
+    const work = run.ask(asked, this)
     // The call may have ended before its callbacks are set below.
     if (call.stream.isEnded) return work.leave()
     const drained = (): void => work.drain()

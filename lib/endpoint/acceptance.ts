@@ -15,7 +15,7 @@ export interface Acceptance {
 }
 
 type Act = (acceptance: Acceptance) => void
-type Answered = Pick<RequestContext, 'req' | 'res' | 'messages'>
+type Answered = Pick<RequestContext, 'req' | 'res' | 'messages' | 'learnParsed'>
 
 /** The watches that there are, by their responses. */
 const watches = new WeakMap<ServerResponse, Watch>()
@@ -28,6 +28,7 @@ export function onceAnswered(context: Answered, act: Act): void {
   if (messages.length > 0 && !messages.some(isRequest)) watch.readAlong()
   watch.onceOver(() => {
     if (!res.headersSent) return
+    context.learnParsed()
     const { statusCode } = res
     const isAccepted = statusCode >= 200 && statusCode < 300 && watch.hasError !== true
     // Not on GET: an endpoint without a listen channel may answer 404 there, and keep the session.

@@ -1,14 +1,12 @@
 // One request whose client we answer ourselves: at once, or with what the endpoint answers,
 // whenever that comes.
-import type { IncomingMessage, OutgoingHttpHeaders } from 'node:http'
+import type { OutgoingHttpHeaders } from 'node:http'
 import type { Message } from '../protocol/json-rpc.js'
 import { withoutAsync } from '../protocol/respond-async.js'
 import type { Stream } from '../streams/stream.js'
 import { AnswerCapture, type CapturedAnswerListener } from './answer-capture.js'
 import type { Capture, ResponseCaptureHost, ResponseHead } from './capture-types.js'
 import { ClientReply } from './client-reply.js'
-import { readAnswer } from './endpoint-answer.js'
-import { sendToEndpoint } from './endpoint-client.js'
 import {
   HandlerContext,
   isInContext,
@@ -68,7 +66,7 @@ export class CallRun implements ResponseCaptureHost {
     })
   }
 
-  /** Passes a call to the endpoint in the client's own request. */
+  /** Passes a call to the endpoint. */
   ask(call: EndpointCall, listener: CapturedAnswerListener): EndpointAtWork {
     const { req, next } = this.#context
     const { message, requestId, text, limit } = call
@@ -85,34 +83,6 @@ export class CallRun implements ResponseCaptureHost {
     runInContext(this.#handler, next)
     this.#context.release()
     return { drain: () => response.drain(), leave: () => capture.leave() }
-  }
-
-  /** Passes a call to the endpoint in a request of our own. */
-  askAnew(call: EndpointCall, listener: CapturedAnswerListener): EndpointAtWork {
-    const { req, instance } = this.#context
-    const { message, requestId, text, limit, stream } = call
-    let coming: IncomingMessage | undefined
-    const send = (): Promise<IncomingMessage> =>
-      sendToEndpoint(req, message, { text, signal: stream.signal })
-    this.#tell(call)
-    runInContext(this.#handler, send).then(
-      response => {
-        coming = response
-        readAnswer(response, requestId, limit, {
-          message: (said, written) => {
-            listener.message(said, written)
-            if (listener.isFull) response.pause()
-          },
-          answered: answer => listener.answered(answer)
-        })
-      },
-      (error: unknown) => {
-        instance.debug('the endpoint did not answer: %o', error)
-        listener.answered({ kind: 'fault', fault: 'endpoint-failed' })
-      }
-    )
-    this.#context.release()
-    return { drain: () => coming?.resume(), leave: () => undefined }
   }
 
   /** The call is over already: the endpoint does not get it. */

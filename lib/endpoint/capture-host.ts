@@ -7,7 +7,6 @@ import type { ByteBudget } from '../streams/event-log.js'
 import type { Stream } from '../streams/stream.js'
 import type { Connection } from '../readers/connection.js'
 import { JsonReply } from '../readers/json-reply.js'
-import type { DueBody } from './due-body.js'
 import type { HandlerContext } from './handler-context.js'
 import { keepBody } from './node-internals.js'
 import type { InitializeAnswer } from './outcome.js'
@@ -26,34 +25,16 @@ export class CaptureHost {
   protected readonly request: RequestContext
   protected readonly handler: HandlerContext
   protected readonly response: ResponseCapture
-  /** Set until the whole body has come. */
-  protected dueBody: DueBody | undefined
   protected meantime: InTheMeantime | undefined
   /** The answer to a call that goes on without its client. */
   protected interim: Buffer | undefined
   readonly #startedAt: number
 
-  constructor(
-    request: RequestContext,
-    handler: HandlerContext,
-    response: ResponseCapture,
-    initialize: InitializeAnswer | undefined
-  ) {
+  constructor(request: RequestContext, handler: HandlerContext, response: ResponseCapture) {
     this.request = request
     this.handler = handler
     this.response = response
-    this.initialize = initialize
     this.#startedAt = request.instance.progress === undefined ? 0 : now()
-  }
-
-  /** Calls back once the request's messages are known: before, it is not known what is owed. */
-  whenKnown(listener: () => void): void {
-    if (this.dueBody === undefined) return listener()
-    this.dueBody.whenKnown(listener)
-    const { req } = this.request
-    // Node drops an unread body when its response ends. This response waits for the body, so
-    // somebody has to read that.
-    if (req.readableFlowing === null && req.listenerCount('readable') === 0) req.resume()
   }
 
   /** Bytes that an unfinished event may have. */

@@ -111,11 +111,9 @@ export class EndpointCapture implements Capture, Producer {
   }
 
   end(): void {
-    this.#host.whenKnown(() => {
-      const { stream } = this
-      if (stream !== undefined && this.#body !== undefined) this.#body.end(stream)
-      else stream?.producerEnded()
-    })
+    const { stream } = this
+    if (stream !== undefined && this.#body !== undefined) this.#body.end(stream)
+    else stream?.producerEnded()
   }
 
   abort(): void {

@@ -7,14 +7,12 @@ import {
   type Message,
   type RequestId
 } from '../protocol/json-rpc.js'
-import { declaresStreams } from '../protocol/streams-capability.js'
 import type { Capture, ResponseCaptureHost, ResponseHead } from './capture-types.js'
 import { declareInReturn } from './declarations.js'
 import { HandlerContext, isInContext, runInContext } from './handler-context.js'
 import { HeadWait, type WaitingRun } from './head-wait.js'
 import type { IdempotentRequest } from './idempotent-request.js'
 import { type InitializeAnswer, watchInitializeJson } from './outcome.js'
-import { parsedBody } from './request-body.js'
 import { recordAnswer } from './recorded-answer.js'
 import type { RequestContext } from './request-context.js'
 import { ResponseCapture } from './response-capture.js'
@@ -29,6 +27,8 @@ export class EndpointRun implements ResponseCaptureHost, WaitingRun {
   readonly #handler: HandlerContext
   readonly #response: ResponseCapture
   readonly #stream: RunStream
+  /** Set where the request is, or may be, an `initialize`. */
+  readonly #initialize: InitializeAnswer | undefined
   #wait: HeadWait | undefined
 
   constructor(request: RequestContext) {
@@ -36,11 +36,13 @@ export class EndpointRun implements ResponseCaptureHost, WaitingRun {
     this.#request = request
     this.#handler = new HandlerContext(instance, instance.newId())
     this.#handler.isUntaken = !request.profile.taken
-    const initialize = watchInitialize(request)
+    const isInitializing = request.messages.some(isInitialize)
+    if (isInitializing || request.isUnread) this.#initialize = watchInitializeJson(request)
     // Before the capture, which hides the client's `close` from listeners that are added later.
     keyed?.join(res, () => undefined)
     this.#response = new ResponseCapture(req, res, this)
-    this.#stream = new RunStream(request, this.#handler, this.#response, initialize)
+    this.#stream = new RunStream(request, this.#handler, this.#response)
+    if (isInitializing) this.#stream.initialize = this.#initialize
     if (keyed !== undefined) this.#keep(keyed)
     declareInReturn(instance, res, messages)
   }
@@ -60,7 +62,6 @@ export class EndpointRun implements ResponseCaptureHost, WaitingRun {
   run(ours?: () => unknown): void {
     const request = this.#request
     runInContext(this.#handler, ours ?? request.next)
-    if (this.#stream.isBodyDue) return
     request.release()
     if (ours === undefined && this.isUndecided) this.#wait = HeadWait.begin(request, this)
   }
@@ -94,45 +95,9 @@ export class EndpointRun implements ResponseCaptureHost, WaitingRun {
     return detachment
   }
 
-  /** The endpoint is called before the body is there; `learn` follows. */
-  runEarly(): void {
-    this.#stream.awaitBody()
-    this.run()
-  }
-
-  /** The body has come while the endpoint has been running, or will not. */
-  learn(): void {
-    const stream = this.#stream
-    if (!stream.isBodyDue) return
-    stream.learn()
-    if (this.#handler.stream !== undefined) return
-    const { instance, res, messages, profile } = this.#request
-    this.#handler.isUntaken = !profile.taken
-    stream.initialize ??= watchInitialize(this.#request)
-    declareInReturn(instance, res, messages)
-    if (this.isUndecided) this.#wait = HeadWait.begin(this.#request, this)
-  }
-
   /** The endpoint has not begun to answer. */
   get isUndecided(): boolean {
     return this.#response.isTaken === undefined && !this.#request.res.headersSent
-  }
-
-  /** The endpoint has begun to answer before the body was there. */
-  get isAnsweredEarly(): boolean {
-    return this.#stream.isBodyDue && !this.isUndecided
-  }
-
-  /** It has done so with a stream, and the request's messages are not known yet. */
-  get isAwaiting(): boolean {
-    return this.#stream.isBodyDue && this.#handler.stream !== undefined
-  }
-
-  /** Its response is not to be kept, or will not be the endpoint's. */
-  leave(): void {
-    this.stopWaiting()
-    this.#handler.isUntaken = true
-    this.#response.leave()
   }
 
   // WaitingRun
@@ -164,9 +129,12 @@ export class EndpointRun implements ResponseCaptureHost, WaitingRun {
 
   take(head: ResponseHead): Capture | undefined {
     this.stopWaiting()
-    if (this.#request.messages.length === 0) this.#learnParsed()
-    const { instance, owner, session, profile, second, messages } = this.#request
-    const { initialize } = this.#stream
+    const request = this.#request
+    request.learnParsed()
+    const { instance, owner, session, profile, second, messages } = request
+    if (request.isOther) return this.#leave('not MCP')
+    const initialize = messages.some(isInitialize) ? this.#initialize : undefined
+    this.#stream.initialize = initialize
     const named = head.header('mcp-session-id')
     const sessionId = named ?? session
     const isOversized = isOversizedId(sessionId)
@@ -192,15 +160,6 @@ export class EndpointRun implements ResponseCaptureHost, WaitingRun {
     return this.#stream.open(sessionId) ?? this.#leave('everything is live and full')
   }
 
-  /** A body that could not be read ahead may have been parsed since. */
-  #learnParsed(): void {
-    const request = this.#request
-    const { body, text } = parsedBody(request.req, request.instance.maxBodyBytes)
-    if (body === undefined) return
-    request.learn(body, text)
-    this.#stream.initialize ??= watchInitialize(request)
-  }
-
   /** @param why for the debug log; '': no line, as nobody would expect a stream. */
   #leave(why: string, isStream = true): undefined {
     this.#handler.isUntaken = true
@@ -218,12 +177,4 @@ export class EndpointRun implements ResponseCaptureHost, WaitingRun {
 
 function isOversizedRequest(message: Message): boolean {
   return isRequest(message) && isOversizedId(message.id)
-}
-
-/** Watches the answer to an `initialize`; `undefined`: the request is another one. */
-function watchInitialize(request: RequestContext): InitializeAnswer | undefined {
-  const { instance, res, owner, messages } = request
-  return messages.some(isInitialize)
-    ? watchInitializeJson(instance, res, owner, messages.some(declaresStreams))
-    : undefined
 }

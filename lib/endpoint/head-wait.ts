@@ -22,8 +22,8 @@ export class HeadWait extends Waiting {
 
   /** `undefined`: this request just waits for the endpoint, however long that takes. */
   static begin(request: RequestContext, run: WaitingRun): HeadWait | undefined {
-    const { instance, messages } = request
-    const queue = maySlow(messages) ? instance.slow.queueFor(request) : undefined
+    const { instance, messages, isUnread } = request
+    const queue = isUnread || maySlow(messages) ? instance.slow.queueFor(request) : undefined
     if (queue === undefined) return undefined
     const wait = new HeadWait(request, run, queue)
     queue.add(wait)
@@ -38,10 +38,12 @@ export class HeadWait extends Waiting {
   }
 
   #isDue(): void {
-    const { instance, accept, profile, keyed } = this.#request
+    this.#request.learnParsed()
+    const { instance, accept, profile, keyed, messages } = this.#request
     const { slow, isClosing, eventStore } = instance
     const run = this.#run
     if (!run.isUndecided || isClosing) return
+    if (!maySlow(messages)) return run.stopWaiting()
     if (this.#queue === slow.json) {
       // Under a key, the endpoint's own answer is recorded, so the client has to wait for it.
       return keyed === undefined ? run.openInTheMeantime('json') : run.stopWaiting()

@@ -1,9 +1,11 @@
 // What makes a POST the same as one before: its `Idempotency-Key`, and its body.
 import { createHash } from 'node:crypto'
+import type { ServerResponse } from 'node:http'
 import { isComparable } from '../protocol/comparable.js'
 import { isTooMany } from '../protocol/json-rpc.js'
 import { compactJson } from '../protocol/json-text.js'
 import type { Keyed } from './idempotent-request.js'
+import { refuse } from './reply.js'
 import type { RequestContext } from './request-context.js'
 
 /** Shorter keys may be guessed, so they prove nothing about who sends them, and are ignored. */
@@ -19,20 +21,37 @@ export function keyOf(context: RequestContext, key = context.idempotencyKey): st
   return context.scopeOf(key)
 }
 
-/** What identifies a POST when it is sent again; `undefined`: it has no key that counts. */
+/**
+ * What identifies a POST when it is sent again; `undefined`: it has no key that counts. A client
+ * that has announced itself sends a POST again because we have announced that it does not run
+ * twice: its key counts even where its body cannot be read.
+ */
 export function keyedBy(context: RequestContext): Keyed | undefined {
-  const { messages, body, text, profile } = context
-  if (messages.length === 0 || isTooMany(messages) || !profile.taken) return undefined
-  const key = keyOf(context)
-  const json = key === undefined ? undefined : comparableText(body, text)
-  if (key === undefined || json === undefined) return undefined
-  return { key, hash: createHash('sha256').update(json).digest('base64url'), size: json.length }
+  const { messages, isUnread, body, text, profile, prefersStream } = context
+  if (isUnread ? !prefersStream : messages.length === 0 || isTooMany(messages)) return undefined
+  const key = profile.taken ? keyOf(context) : undefined
+  if (key === undefined) return undefined
+  const json = isUnread ? undefined : comparableText(body, text)
+  const hash = json && createHash('sha256').update(json).digest('base64url')
+  return { key, hash, size: json?.length ?? 0 }
+}
+
+/** Refuses a POST under the key of another request; `undefined`: it is the same request. */
+export function refusalOfKey(
+  res: ServerResponse,
+  earlier: Pick<Keyed, 'hash'>,
+  { hash }: Keyed
+): (() => void) | undefined {
+  if (earlier.hash === undefined || hash === earlier.hash) return undefined
+  if (hash !== undefined) return () => refuse(res, 409, 'key-reused')
+  // The next attempt may find room for its body.
+  return () => refuse(res, 503, 'body-unreadable', { 'Retry-After': '1' })
 }
 
 /**
  * The text that a body was parsed from, which tells numbers apart that are equal in JavaScript. A
  * body that was parsed in front of us is written again; `undefined`: it has too many parts or
- * levels for that, and its key is ignored.
+ * levels for that.
  */
 function comparableText(body: unknown, parsed: string | undefined): string | undefined {
   if (parsed !== undefined) return compactJson(parsed)

@@ -27,8 +27,8 @@ export const LOST: Outcome = { kind: 'lost' }
  * waited.
  */
 export interface SettledCall {
-  /** A digest of its body. */
-  readonly hash: string
+  /** A digest of its body; `undefined`: that could not be read, and its key alone names it. */
+  readonly hash: string | undefined
   outcome: Outcome
 }
 
@@ -36,8 +36,8 @@ export interface SettledCall {
 export interface Keyed {
   /** Bound to its owner, session and path. */
   readonly key: string
-  /** A digest of its body. */
-  readonly hash: string
+  /** A digest of its body; `undefined`: that could not be read, and its key alone names it. */
+  readonly hash: string | undefined
   /** Characters of its body. */
   readonly size: number
 }
@@ -45,7 +45,8 @@ export interface Keyed {
 /** A request by its key, body and owner. */
 export interface KeyedRequest extends Keyed {
   readonly owner: string
-  readonly requestIds: readonly RequestId[]
+  /** The ids of its JSON-RPC requests, as far as they are known by now. */
+  readonly requestIds: () => readonly RequestId[]
 }
 
 /** Where calls are kept. */
@@ -75,7 +76,7 @@ export interface KeyedRun {
 export class IdempotentRequest {
   readonly #host: IdempotencyHost
   #request: KeyedRequest | undefined
-  readonly hash: string
+  readonly hash: string | undefined
   #run: KeyedRun | undefined
   #recording: Recording | undefined
   /** Bytes of its answer so far. */
@@ -101,7 +102,7 @@ export class IdempotentRequest {
   }
 
   get requestIds(): readonly RequestId[] {
-    return this.#request?.requestIds ?? []
+    return this.#request?.requestIds() ?? []
   }
 
   /** The endpoint begins to work on it. `recording`: of its answer, where it is recorded. */

@@ -8,7 +8,7 @@ type KeptOutcome = Exclude<Outcome, { readonly kind: 'lost' }>
 
 interface Head {
   readonly kind: 'key'
-  readonly hash: string
+  readonly hash?: string | undefined
   readonly outcome: Exclude<KeptOutcome, RecordedAnswer> | Omit<RecordedAnswer, 'body'>
 }
 
@@ -31,7 +31,7 @@ export function keepOutcome(
 export function keptOutcomeIn({
   head,
   bytes
-}: KeptValue): { readonly hash: string; readonly outcome: KeptOutcome } | undefined {
+}: KeptValue): { readonly hash: string | undefined; readonly outcome: KeptOutcome } | undefined {
   const { kind, hash, outcome } = head as Head
   if (kind !== 'key') return undefined
   if (outcome.kind === 'stream') return { hash, outcome }

@@ -40,7 +40,7 @@ export function isMcpPost({ req, accept, hasMcpHeaders }: RequestContext, body: 
   return messages.some(isJsonRpc) && (messages.some(isInitialize) || acceptsBoth(req))
 }
 
-function isJsonRpc(message: Message & { readonly jsonrpc?: unknown }): boolean {
+export function isJsonRpc(message: Message & { readonly jsonrpc?: unknown }): boolean {
   return message.jsonrpc === '2.0'
 }
 

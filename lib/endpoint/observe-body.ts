@@ -44,27 +44,34 @@ export abstract class ObservedBody extends Stage {
   }
 }
 
-/** Calls back with a body of up to `limit` bytes, before its last bytes are sent. */
+/**
+ * Calls back with a body of up to `limit` bytes, before its last bytes are sent.
+ *
+ * @param isWanted whether that is wanted, as is known once there is a head.
+ */
 export function observeBody(
   res: ServerResponse,
   limit: number,
-  onEnd: (body: Buffer) => void
+  onEnd: (body: Buffer) => void,
+  isWanted = (): boolean => true
 ): void {
-  pipelineOf(res).add(new Observer(limit, onEnd))
+  pipelineOf(res).add(new Observer(limit, onEnd, isWanted))
 }
 
 class Observer extends ObservedBody {
   readonly kind = 'observe'
   protected readonly ended: (body: Buffer) => void
   readonly #limit: number
+  readonly #isWanted: () => boolean
 
-  constructor(limit: number, onEnd: (body: Buffer) => void) {
+  constructor(limit: number, onEnd: (body: Buffer) => void, isWanted: () => boolean) {
     super()
     this.#limit = limit
+    this.#isWanted = isWanted
     this.ended = onEnd
   }
 
   protected mayKeep(size: number): boolean {
-    return size <= this.#limit
+    return size <= this.#limit && this.#isWanted()
   }
 }

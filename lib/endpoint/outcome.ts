@@ -1,6 +1,5 @@
 // What the endpoint's own answers mean for streams: a session that ended, a call that was
 // cancelled, a revision agreed upon.
-import type { ServerResponse } from 'node:http'
 import {
   cancelledRequest,
   isObject,
@@ -10,6 +9,7 @@ import {
 } from '../protocol/json-rpc.js'
 import { writtenMessages } from '../protocol/json-splice.js'
 import { parseRevision } from '../protocol/revisions.js'
+import { declaresStreams } from '../protocol/streams-capability.js'
 import type { Stream } from '../streams/stream.js'
 import { type Acceptance, onceAnswered, onceOver } from './acceptance.js'
 import { noteDirectAnswer } from './direct-answers.js'
@@ -21,18 +21,16 @@ import type { RequestContext } from './request-context.js'
 /** Bytes of an `initialize` answer that are read for the revision. */
 const LONGEST_INITIALIZE = 1024 * 1024
 
-/**
- * Acts on the endpoint's answer to a request, once it has been given. `isSessionWatched`: what it
- * says about the session is watched already, from before the messages were known.
- */
-export function watchOutcome(context: RequestContext, isSessionWatched = false): void {
-  const { instance: parts, req, res, messages, owner, session } = context
-  const cancelled = messages.flatMap(message => cancelledRequest(message) ?? [])
+/** Acts on the endpoint's answer to a request, once it has been given. */
+export function watchOutcome(context: RequestContext): void {
+  const { instance: parts, req, res, owner, session } = context
   // Not for our own requests: we know whose answers we send, and another stream may have asked
   // under the same id.
-  const answers = isLoopback(req) ? [] : messages.filter(isResponse)
-  if ((session === undefined || isSessionWatched) && cancelled.length === 0 && answers.length === 0)
-    return
+  const answersIn = (messages: readonly Message[]): readonly Message[] =>
+    isLoopback(req) ? [] : messages.filter(isResponse)
+  const answers = answersIn(context.messages)
+  const isQuiet = answers.length === 0 && cancelledIn(context.messages).length === 0
+  if (session === undefined && isQuiet && !context.isUnread) return
   // Looked up now: the call may end with the answer, and then no longer asks when the endpoint says
   // that it has taken that.
   const answered = answers.length > 0 ? askingFor(parts, answers, session, owner) : []
@@ -49,16 +47,23 @@ export function watchOutcome(context: RequestContext, isSessionWatched = false):
     })
 
   function act({ isAccepted, isSessionLost }: Acceptance): void {
+    const { messages } = context
     if (isAccepted) {
+      const cancelled = cancelledIn(messages)
       for (const [id, stream] of parts.table.index.findByRequests(cancelled, session, owner))
         stream.cancelRequest(id)
       for (const [, stream] of answered) noteDirectAnswer(parts, stream)
-      for (const [id, stream] of askingFor(parts, answers, session, owner)) stream.answered(id)
+      for (const [id, stream] of askingFor(parts, answersIn(messages), session, owner))
+        stream.answered(id)
     }
-    if (session === undefined || isSessionWatched) return
+    if (session === undefined) return
     if (isSessionLost || (isAccepted && req.method === 'DELETE'))
       endSession(parts, session, owner, isSessionLost)
   }
+}
+
+function cancelledIn(messages: readonly Message[]): readonly RequestId[] {
+  return messages.flatMap(message => cancelledRequest(message) ?? [])
 }
 
 /** Reads the revision from the `initialize` result, whichever way it comes. */
@@ -86,21 +91,24 @@ export interface InitializeAnswer {
 }
 
 /**
- * Reads a JSON answer to `initialize` without changing it. The caller has to fill in the session.
+ * Reads a JSON answer to `initialize` without changing it. The caller has to fill in the session,
+ * if the request is an `initialize`.
  */
-export function watchInitializeJson(
-  parts: InstanceParts,
-  res: ServerResponse,
-  owner: string,
-  hasStreams: boolean
-): InitializeAnswer {
-  const answer: InitializeAnswer = { owner, sessionId: undefined, hasStreams }
-  observeBody(res, LONGEST_INITIALIZE, body => {
-    if (answer.sessionId === undefined) return
+export function watchInitializeJson(context: RequestContext): InitializeAnswer {
+  const { instance, res, owner } = context
+  const answer: InitializeAnswer = {
+    owner,
+    sessionId: undefined,
+    get hasStreams() {
+      return context.messages.some(declaresStreams)
+    }
+  }
+  const ended = (body: Buffer): void => {
     // An event stream is no JSON: its response is read from the stream.
     for (const { message } of writtenMessages(body.toString('utf8')))
-      noteRevision(parts, answer, message)
-  })
+      noteRevision(instance, answer, message)
+  }
+  observeBody(res, LONGEST_INITIALIZE, ended, () => answer.sessionId !== undefined)
   return answer
 }
 

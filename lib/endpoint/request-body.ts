@@ -1,11 +1,12 @@
 // The body of a request, whether it has been parsed in front of us or not.
-import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
+import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http'
 import { Duplex } from 'node:stream'
 import { headersWhere } from '../access/guards.js'
 import { type JsonSize, sizeOfJson } from '../protocol/json-bounds.js'
 import { type Message, MOST_MESSAGES } from '../protocol/json-rpc.js'
 import { type BodyLimits, CountedBody } from './counted-body.js'
 
+type Next = (error?: unknown) => void
 type ParsedRequest = IncomingMessage & { body?: unknown; _body?: boolean }
 
 /**
@@ -16,6 +17,30 @@ export function isParsed(req: IncomingMessage): boolean {
   const { body, _body } = req as ParsedRequest
   if (body === undefined) return false
   return _body === true || req.readableEnded || (req.complete && req.readableLength === 0)
+}
+
+/**
+ * Whether other code reads the body as it comes, or has paused it. It is not read ahead then: what
+ * has flowed past would be missed by a parser that is called later.
+ */
+export function isReadByOthers(req: IncomingMessage): boolean {
+  return req.readableFlowing !== null || req.readableDidRead
+}
+
+/**
+ * Holds a body that flows to code in front of us, until `next` is called or the response is over.
+ * Returns the `next` to call.
+ */
+export function holdBody(req: IncomingMessage, res: ServerResponse, next: Next): Next {
+  if (req.readableFlowing !== true) return next
+  req.pause()
+  const resume = (): void => void req.resume()
+  res.once('close', resume)
+  return error => {
+    res.off('close', resume)
+    req.resume()
+    next(error)
+  }
 }
 
 /**
@@ -102,7 +127,7 @@ function gather(req: IncomingMessage, limits: BodyLimits): Promise<CountedBody> 
       req.off('data', add).resume()
       resolve(body)
     }
-    req.on('data', add)
+    req.on('data', add).resume()
     for (const event of ['end', 'close']) req.once(event, () => resolve(body))
   })
 }

@@ -21,6 +21,8 @@ import type { BodyLimits } from './counted-body.js'
 import { profileWith } from './declarations.js'
 import type { InstanceParts } from './instance-parts.js'
 import type { IdempotentRequest } from './idempotent-request.js'
+import { isJsonRpc } from './mcp-request.js'
+import { isParsed, parsedBody } from './request-body.js'
 import type { SecondChannel } from './second-channel.js'
 
 export type Next = (error?: unknown) => void
@@ -60,6 +62,8 @@ export class RequestContext<Instance extends InstanceParts = InstanceParts> {
   readonly accept: string
   /** The body of a POST, once it has been read; `undefined` where that could not be done. */
   body: unknown
+  /** The body could not be read ahead: `learnParsed` looks whether a parser behind us has. */
+  isUnread = false
   /** The JSON that it was parsed from, where that is known. */
   text: string | undefined
   messages = NO_MESSAGES
@@ -208,11 +212,31 @@ export class RequestContext<Instance extends InstanceParts = InstanceParts> {
 
   /** Its body has been read, or could not be. */
   learn(body: unknown, text?: string): void {
+    this.isUnread = body === undefined
     this.body = body
     this.text = text
     this.messages = messagesOf(body)
     this.isBatch = Array.isArray(body)
     this.#profile = undefined
+  }
+
+  /**
+   * Its messages. Of a body that was not read ahead, a parser behind us may have made some by the
+   * time that the endpoint answers.
+   */
+  learnParsed(): readonly Message[] {
+    if (!this.isUnread || !isParsed(this.req)) return this.messages
+    const { body, text } = parsedBody(this.req, this.instance.maxBodyBytes)
+    // body-parser 1, which is in Express 4, puts an empty object there before it parses.
+    if (!messagesOf(body).some(isJsonRpc)) return this.messages
+    this.learn(body, text)
+    this.dropBody()
+    return this.messages
+  }
+
+  /** A body that was not read ahead turns out not to be MCP, and nothing in its head says so. */
+  get isOther(): boolean {
+    return this.isUnread && !this.hasMcpHeaders && isParsed(this.req)
   }
 
   /** The endpoint has been called: what was needed for that is not kept while it works. */

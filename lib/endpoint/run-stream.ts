@@ -7,7 +7,6 @@ import type { Stream } from '../streams/stream.js'
 import { EndpointCapture } from './capture.js'
 import type { Capture } from './capture-types.js'
 import { isAnnounced } from './declarations.js'
-import { DueBody } from './due-body.js'
 import { openEarlyStream } from './early-stream.js'
 import { noteRevision } from './outcome.js'
 import { type InTheMeantime, CaptureHost } from './capture-host.js'
@@ -32,24 +31,6 @@ export class RunStream extends CaptureHost {
   /** Set if the call may go on without its client; called when the endpoint answers it. */
   onAnswered: (() => void) | undefined
   protected capture: EndpointCapture | undefined
-
-  /** It is not known yet what has been asked. */
-  get isBodyDue(): boolean {
-    return this.dueBody !== undefined
-  }
-
-  /** The endpoint runs before the body is there; `learn` follows. */
-  awaitBody(): void {
-    this.dueBody = new DueBody()
-  }
-
-  /** The body has come, or will not. */
-  learn(): void {
-    const due = this.dueBody
-    this.dueBody = undefined
-    const { stream } = this.handler
-    if (stream !== undefined) due?.known(stream, this.request.messages)
-  }
 
   /** Takes the endpoint's event stream. `undefined`: there is no room for it. */
   open(sessionId: string | undefined): Capture | undefined {
@@ -79,13 +60,10 @@ export class RunStream extends CaptureHost {
       instance.count('refused', undefined, 'full')
       return undefined
     }
-    const due = this.dueBody
     const onResponse =
-      due !== undefined
-        ? ({ id }: Message) => due.answered(id)
-        : initialize !== undefined
-          ? (message: Message) => noteRevision(instance, initialize, message)
-          : this.onAnswered
+      initialize === undefined
+        ? this.onAnswered
+        : (message: Message) => noteRevision(instance, initialize, message)
     if (onResponse !== undefined) stream.onResponse = onResponse
     // Node forgets the addresses of a socket that is gone, unless they have been read before. They
     // are needed for what is sent to the endpoint in the name of its client.

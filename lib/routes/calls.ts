@@ -9,7 +9,7 @@ export function calls(context: Context): Answer | undefined {
 }
 
 /** What works on a request beside the endpoint; `undefined`: nothing does. */
-export function workerFor(context: Context): Worker | undefined {
+function workerFor(context: Context): Worker | undefined {
   const { tasks, tokens } = context.instance
   const task = tasks?.beginFor(context)
   if (task !== undefined) return { kind: 'task', begin: task }

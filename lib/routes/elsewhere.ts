@@ -41,9 +41,9 @@ export function elsewhereByKey(
   context: Context,
   key: string
 ): Promise<Answer | undefined> | undefined {
-  const { instance, messages, owner, req } = context
+  const { instance, messages, isUnread, owner, req } = context
   const { directory, isClosing, relay } = instance
-  if (relay === undefined || !messages.some(isRequest)) return undefined
+  if (relay === undefined || !(isUnread || messages.some(isRequest))) return undefined
   // An instance that is closing claims no key, because others would wait for its answer.
   const place = isClosing ? directory.where('key', key) : directory.claim(key, owner)
   if (!(place instanceof Promise)) return undefined

@@ -17,8 +17,9 @@ import { streamMethod } from './stream-methods.js'
 import { streamUrl } from './stream-url.js'
 import { unknownStream } from './unknown-stream.js'
 
-/** Routes that answer a POST by its messages, in the endpoint's place. */
-const ours: readonly Route[] = [
+/** Routes that answer a POST by its messages. */
+const byMessages: readonly Route[] = [
+  inexact,
   // A message that names something that another instance has.
   elsewhereByBody,
   // `resources/stream`
@@ -28,7 +29,11 @@ const ours: readonly Route[] = [
   // Answers to requests of ours, and answers that the endpoint has got already.
   ownAnswers,
   // `tasks/get`, `tasks/update`, `tasks/cancel`, `tasks/list`
-  taskMethod
+  taskMethod,
+  oversized,
+  repeated,
+  calls,
+  endpoint
 ]
 
 export const routes: readonly Route[] = [
@@ -41,7 +46,7 @@ export const routes: readonly Route[] = [
   streamUrl,
   downloadUrl,
   // A POST: by its messages, once its body has been read.
-  post(ours, [inexact, ...ours, oversized, repeated, calls, endpoint]),
+  post(byMessages),
   oversized,
   // A GET with `Last-Event-ID`.
   resume,

@@ -4,10 +4,11 @@ import type { InstanceLink } from '../backplane/instance-link.js'
 import { keptCallIn } from '../calls/kept-call.js'
 import { keptTaskIn } from '../calls/tasks/kept-task.js'
 import { CallRun } from '../endpoint/call-run.js'
+import { refusalOfKey } from '../endpoint/idempotency.js'
 import type { Keyed } from '../endpoint/idempotent-request.js'
 import { keptOutcomeIn } from '../endpoint/kept-outcome.js'
 import { repeatAnswer } from '../endpoint/recorded-answer.js'
-import { canAnswer, refuse } from '../endpoint/reply.js'
+import { canAnswer } from '../endpoint/reply.js'
 import { isStreamMethod } from '../protocol/stream-messages.js'
 import type { Answer, Context } from './route.js'
 import { giveSaved, mayHave } from './saved-result.js'
@@ -44,13 +45,14 @@ export async function answerKept(
 export async function answerKeptCall(
   context: Context,
   { kept, results }: Kept,
-  { key, hash }: Keyed
+  keyed: Keyed
 ): Promise<Answer | undefined> {
   const { res } = context
-  const value = await kept.find(key)
+  const value = await kept.find(keyed.key)
   const call = value && keptOutcomeIn(value)
   if (call === undefined) return undefined
-  if (call.hash !== hash) return () => refuse(res, 409, 'key-reused')
+  const refusal = refusalOfKey(res, call, keyed)
+  if (refusal !== undefined) return refusal
   const { outcome } = call
   if (outcome.kind === 'answer') return () => repeatAnswer(res, outcome)
   const saved = await results.find(outcome.streamId)

@@ -14,12 +14,10 @@ export function oversized(context: Context): Answer | undefined {
 
 /** A request whose id is beyond 2^53: a response could not be written with the same id. */
 export function inexact(context: Context): Answer | undefined {
-  return hasInexactId(context) ? passOversized(context) : undefined
-}
-
-/** Whether a request has such an id; ids in a batch that passes anyway do not count. */
-export function hasInexactId({ messages }: Context): boolean {
-  return !isTooMany(messages) && messages.some(({ id }) => isInexactId(id))
+  const { messages } = context
+  // Ids in a batch that passes anyway do not count.
+  const isInexact = !isTooMany(messages) && messages.some(({ id }) => isInexactId(id))
+  return isInexact ? passOversized(context) : undefined
 }
 
 function passOversized({ instance, method, next }: Context): Answer {

@@ -4,11 +4,10 @@ import type { Context } from './route.js'
 
 /**
  * Notes the outcome of a request, and which requests of the endpoint its messages answer or cancel.
- * `isLate`: the endpoint began before the messages were there.
  */
-export function readAlong(context: Context, isLate = false): void {
+export function readAlong(context: Context): void {
   const { tasks, tokens } = context.instance
-  watchOutcome(context, isLate)
+  watchOutcome(context)
   tokens?.watch(context)
   tokens?.noteAnswers(context)
   tasks?.noteAnswers(context)

@@ -15,5 +15,5 @@ export function sendBody(
     if (sent > limit) return tooLarge()
     if (!exchange.write(Uint8Array.from(chunk))) req.pause()
   })
-  req.once('end', () => exchange.end())
+  req.once('end', () => exchange.end()).resume()
 }

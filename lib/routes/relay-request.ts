@@ -28,7 +28,7 @@ export function readAndRelay(context: Context, relay: Relay, tag: string): void 
     ...context.bodyLimits,
     known: (body, text) => {
       context.learn(body, text)
-      send(context, relay, tag, body === undefined ? undefined : textOf(context))
+      send(context, relay, tag, textOf(context))
     }
   })
 }
@@ -60,6 +60,6 @@ function primerOf({ lastEventId = '', profile: { primer } }: Context): string {
   return primerText(primer, lastEventId, null)
 }
 
-function textOf({ text, body }: Context): string {
-  return text ?? JSON.stringify(body)
+function textOf({ text, body }: Context): string | undefined {
+  return text ?? (body === undefined ? undefined : JSON.stringify(body))
 }

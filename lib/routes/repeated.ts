@@ -3,7 +3,7 @@
 import { label } from '../protocol/event-id.js'
 import { requestIdsIn } from '../protocol/json-rpc.js'
 import { isKnown } from '../streams/directory.js'
-import { keyedBy } from '../endpoint/idempotency.js'
+import { keyedBy, refusalOfKey } from '../endpoint/idempotency.js'
 import type { IdempotentRequest, Keyed, Outcome } from '../endpoint/idempotent-request.js'
 import { repeatAnswer } from '../endpoint/recorded-answer.js'
 import { refuseAndCount } from '../endpoint/refusals.js'
@@ -22,17 +22,22 @@ export const repeated: Route = context => {
 }
 
 function repeatedHere(context: Context, keyed: Keyed): Answer | undefined {
-  const { instance, res, owner, messages } = context
+  const { instance, res, owner } = context
   const { idempotency, directory, isClosing } = instance
   const earlier = directory.here.key(keyed.key)
   if (earlier.kind === 'unknown') {
     if (!isClosing)
-      context.keyed = idempotency.begin({ ...keyed, owner, requestIds: requestIdsIn(messages) })
+      context.keyed = idempotency.begin({
+        ...keyed,
+        owner,
+        requestIds: () => requestIdsIn(context.learnParsed())
+      })
     return undefined
   }
   // It is answered here, so the endpoint's own check of the origin does not run.
   if (context.isForeign) return () => refuseAndCount(context, 403, 'foreign-origin')
-  if (earlier.value.hash !== keyed.hash) return () => refuse(res, 409, 'key-reused')
+  const refusal = refusalOfKey(res, earlier.value, keyed)
+  if (refusal !== undefined) return refusal
   return async () => {
     instance.debug('POST sent again under its key: nothing runs twice')
     // The time for which the answer is kept begins again, here and at all other instances.

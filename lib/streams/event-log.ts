@@ -94,11 +94,6 @@ export class EventLog {
     return true
   }
 
-  /** What the event ids name has changed: the next `id` line is not a copy. */
-  renamed(): void {
-    this.#prefixSize = 0
-  }
-
   /**
    * The events after a cursor, up to the end of their segment, to be used before the log changes.
    * The caller has checked that the cursor is inside the log.

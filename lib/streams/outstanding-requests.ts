@@ -113,10 +113,6 @@ export class OutstandingRequests {
     this.#owed = this.#owed.filter(owed => owed !== id)
   }
 
-  owe(requestIds: readonly RequestId[]): void {
-    this.#owed = requestIds
-  }
-
   oweNothing(): void {
     this.#owed = NO_IDS
   }

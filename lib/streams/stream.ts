@@ -29,7 +29,7 @@ export class Stream extends Member<Stream> implements StreamIdentity, InputWaitH
   readonly id: string
   readonly kind: StreamKind
   readonly owner: string
-  requestIds: readonly RequestId[]
+  readonly requestIds: readonly RequestId[]
   readonly sessionId: string | undefined
   readonly profile: ClientProfile
   /** Its beginning and its end are messages of its log (Streams draft). */
@@ -234,14 +234,6 @@ export class Stream extends Member<Stream> implements StreamIdentity, InputWaitH
   /** The endpoint has not ended the session. */
   sessionKept(): void {
     if (--this.#sessionEndings === 0 && this.#hasEndedEarly) this.fail('no-response')
-  }
-
-  /** The requests that it answers are known only now. */
-  owe(requestIds: readonly RequestId[]): void {
-    if (this.isEnded) return
-    this.requestIds = requestIds
-    this.log.renamed()
-    this.#outstanding.owe(requestIds)
   }
 
   // How it ends

@@ -16,8 +16,7 @@ import { TaskRun } from './task-run.js'
 
 /**
  * Answers a call that asks to be a task with its task, and lets the endpoint work on it, in the
- * client's own request. If the endpoint waits for the body of that request already, the request is
- * withheld, and another one is made.
+ * client's own request.
  */
 export async function beginCoreCall(
   shared: TasksParts,
@@ -31,12 +30,6 @@ export async function beginCoreCall(
   }
   if (!(await mayBecomeTask(shared, post, work))) return
   const { req } = post.context
-  if (work.hasBegun) {
-    const run = newRun(shared, post, ttl)
-    send(post, run === undefined ? NO_ROOM : { kind: 'result', text: createdText(run.task) })
-    work.withhold()
-    return run?.ask(req)
-  }
   // [2025-11-25] A cancellation of the client's request must not cancel its task.
   const requestId = nanoid()
   let text = ''

@@ -42,10 +42,6 @@ export function relatedMessagesOf(
 
 /** How the endpoint works on a call. */
 export interface EndpointWork {
-  /** The endpoint has begun, and waits for the body of the request. */
-  readonly hasBegun?: true
-  /** The endpoint has answered before it had the whole request; that answer stands. */
-  readonly isAnsweredEarly: boolean
   /**
    * The call may go on without its client. `onAnswered` is called when the endpoint answers it:
    * then it cannot any more.
@@ -105,13 +101,11 @@ export async function mayBecomeTask(
   work: EndpointWork
 ): Promise<boolean> {
   const { context, request } = post
-  const asked = await admission.ask(context, request)
-  const isAnswered = work.isAnsweredEarly
-  if (!isAnswered && !isLetIn(post, asked)) {
+  if (!isLetIn(post, await admission.ask(context, request))) {
     work.withhold()
     return false
   }
-  const isEndpoints = isAnswered || parts.isClosing || admission.hasOwnTasks(context) === true
+  const isEndpoints = parts.isClosing || admission.hasOwnTasks(context) === true
   if (isEndpoints) work.run()
   return !isEndpoints
 }

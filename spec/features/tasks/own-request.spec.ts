@@ -5,7 +5,6 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { currentStream, type CurrentStream } from '../../../lib/index.js'
 import { type RawCall, rawEndpoint } from '../../helpers/endpoints/raw.js'
 import { gate } from '../../helpers/gate.js'
-import { happenings } from '../../helpers/happenings.js'
 import { get, notification, post, result } from '../../helpers/mcp.js'
 import { serve } from '../../helpers/serve.js'
 import {
@@ -25,26 +24,6 @@ const PROGRESS = notification('notifications/progress', { progressToken: 'p', pr
 const ANNOUNCED = { headers: { prefer: 'rel=stream' } }
 
 describe('a call that becomes no task', () => {
-  it('is not counted as refused where the endpoint has answered while it was asked', async () => {
-    const refused = happenings('refused')
-    let early: ServerResponse | undefined
-    const { url } = await serve(
-      (req, res) => {
-        req.resume()
-        if (req.headers['mcp-method'] === 'tools/call') return void (early = res)
-        early?.writeHead(200, { 'Content-Type': 'text/event-stream' })
-        early?.end(`data: ${JSON.stringify(result(1, RESULT))}\n\n`)
-        // It lets its client in.
-        res.writeHead(202).end()
-      },
-      { tasks: { tools: { report: 'always' } } }
-    )
-    const args = { text: 'x'.repeat(300_000) }
-    const { result: given } = await ask(url, 'tools/call', { name: 'report', arguments: args })
-    expect(given).toEqual(RESULT)
-    expect(refused).toEqual([])
-  })
-
   it('is answered by the endpoint, byte for byte', async () => {
     const { url } = await serveTasks(
       { after: 60_000 },

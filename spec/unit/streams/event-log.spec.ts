@@ -122,17 +122,6 @@ describe('the event log', () => {
     expect(log.last).toBe(100)
   })
 
-  it('names events after what its stream is named after by then, from ten to a hundred on', () => {
-    const named = { id: 'x', requestIds: [1] }
-    const log = new EventLog(named, new Budget())
-    for (let i = 1; i <= 9; i++) append(log, '-\n')
-    named.requestIds = [2]
-    log.renamed()
-    for (let i = 10; i <= 100; i++) append(log, '-\n')
-    const lines = Array.from({ length: 100 }, (_, i) => `id: x.r${i < 9 ? 1 : 2}.${i + 1}\n-\n`)
-    expect(textAfter(log, 0)).toBe(lines.join(''))
-  })
-
   it('leaves ids out where it is asked to', () => {
     const log = new EventLog(undefined, new Budget())
     append(log, 'a')

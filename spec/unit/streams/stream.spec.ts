@@ -762,19 +762,3 @@ describe('a stream that turned out not to be ours', () => {
     expect([producer.releases, table.counts().bytes, table.counts().live]).toEqual([0, 0, 0])
   })
 })
-
-describe('a stream whose requests are known only later', () => {
-  it('has them in the ids of its events, but for one that has no ids', () => {
-    const { table } = newTable()
-    const idsOf = (isEphemeral: boolean) => {
-      const { stream } = open(table, { requestIds: [], isEphemeral })
-      append(stream, 'a')
-      stream.owe([7])
-      append(stream, 'b')
-      return [...textOf(stream).matchAll(/^id: (.*)$/gm)].map(([, id]) =>
-        id?.slice(stream.id.length)
-      )
-    }
-    expect([idsOf(false), idsOf(true)]).toEqual([['.1', '.r7.2'], []])
-  })
-})
