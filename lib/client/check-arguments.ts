@@ -5,6 +5,8 @@ export type Kind = readonly [isFine: (value: unknown) => boolean, words: string]
 
 export const NUMBER = 'a number, 0 or more'
 
+export const FUNCTION: Kind = [value => typeof value === 'function', 'a function']
+
 export const SIGNAL: Kind = [
   value => typeof (value as Partial<AbortSignal> | null)?.addEventListener === 'function',
   'an AbortSignal'

@@ -1,7 +1,7 @@
 // The options of `resumableFetch`, their defaults and their checks.
 import { type Kind, parseOptions } from './check-arguments.js'
 
-/** A function like `fetch`. It is called with a URL and an init, never with a `Request`. */
+/** A function like `fetch`, called with a URL and an init. */
 export type FetchLike = (input: string | URL, init?: RequestInit) => Promise<Response>
 
 /** Headers in any of the forms that fetch takes. */
@@ -27,8 +27,9 @@ export interface Reconnection {
 /** Options of {@link resumableFetch}. Durations are milliseconds, sizes are bytes. */
 export interface ResumableFetchOptions {
   /**
-   * The fetch that requests are made with. It is called without `this`: the `fetch` of browsers
-   * refuses any other `this` than the global object. Default: the global one.
+   * The fetch that requests are made with. Its bodies must be web streams. It is called without
+   * `this`: the `fetch` of browsers refuses any other `this` than the global object. Default: the
+   * one that is global when `resumableFetch` is called, so that it may take that one's place.
    */
   readonly fetch?: FetchLike | undefined
   /**
@@ -86,9 +87,6 @@ export type RetrySettings = Pick<
   'maxRetries' | 'minTimeout' | 'maxTimeout' | 'timeoutFactor' | 'idleTimeout' | 'onReconnect'
 >
 
-/** Calls the global `fetch` as it is at that moment, in case it is replaced later. */
-export const GLOBAL_FETCH: FetchLike = (input, init) => fetch(input, init)
-
 export const RETRY_DEFAULTS = {
   maxRetries: 5,
   minTimeout: 500,
@@ -109,7 +107,7 @@ export const HEADERS: Kind = [
 export function parseClientOptions(options?: ResumableFetchOptions): ClientSettings {
   const defaults: ClientSettings = {
     ...RETRY_DEFAULTS,
-    fetch: GLOBAL_FETCH,
+    fetch: globalThis.fetch,
     headers: {},
     maxEventSize: 2 ** 26,
     tasks: false

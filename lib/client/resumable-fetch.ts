@@ -1,4 +1,5 @@
 // `resumableFetch()`: a fetch whose event streams are resumed, and whose POSTs do not run twice.
+import { isJsonType } from '../protocol/fields.js'
 import { cancelledRequest, isRequest, type RequestId } from '../protocol/json-rpc.js'
 import { writtenMessages } from '../protocol/json-splice.js'
 import { STREAM_PREFERENCE } from '../protocol/prefer.js'
@@ -16,6 +17,8 @@ import {
   type Call,
   cancelStream,
   discard,
+  isReadable,
+  NOT_READABLE,
   postInit,
   type ServerFacts,
   streamUrlOf
@@ -38,10 +41,57 @@ import { withTasks } from './tasks/tasks-fetch.js'
  *
  * @throws {TypeError} naming the option, for a bad one.
  */
-export function resumableFetch(options?: ResumableFetchOptions): FetchLike {
+export function resumableFetch(
+  options?: ResumableFetchOptions
+): (input: string | URL | Request, init?: RequestInit) => Promise<Response> {
   const settings = parseClientOptions(options)
+  const { fetch } = settings
   const unbroken = unbrokenFetch(settings)
-  return settings.tasks ? withTasks(unbroken, settings) : unbroken
+  const lifted = settings.tasks ? withTasks(unbroken, settings) : unbroken
+  return async (input, init = {}) => {
+    const all = { ...partsOf(input), ...init }
+    const accepted = new Headers(all.headers).get('accept') ?? ''
+    if (!/^(?:GET|POST)$/i.test(all.method ?? 'GET') || !/text\/event-stream/i.test(accepted))
+      // Who passes a `Request` has a fetch that takes one.
+      return untilAborted(init.signal, fetch(input as string | URL, init), discard)
+    if (!isRequestObject(input)) return lifted(input, init)
+    REQUESTS.set(input.signal, input)
+    return lifted(input.url, { ...all, body: init.body ?? (await bodyOf(input)) })
+  }
+}
+
+/** Runtimes pass an abort on to a request's signal only as long as the request is not collected. */
+const REQUESTS = new WeakMap<AbortSignal, Request>()
+
+/** The members of a `Request` that an init has, too, but its body. */
+const PARTS = [
+  'method',
+  'headers',
+  'signal',
+  'cache',
+  'credentials',
+  'integrity',
+  'keepalive',
+  'mode',
+  'redirect',
+  'referrer',
+  'referrerPolicy'
+] as const
+
+function partsOf(input: string | URL | Request): RequestInit {
+  return isRequestObject(input) ? Object.fromEntries(PARTS.map(name => [name, input[name]])) : {}
+}
+
+/** Also for a `Request` of another realm, or of a package. */
+function isRequestObject(input: string | URL | Request): input is Request {
+  return typeof input === 'object' && 'headers' in input
+}
+
+/** As text, if it is JSON, so that it can be read and sent again. */
+async function bodyOf(request: Request): Promise<string | Blob | null> {
+  if (isJsonType(request.headers.get('content-type') ?? '')) return request.text()
+  const body = await request.blob()
+  return body.size > 0 ? body : null
 }
 
 function unbrokenFetch(settings: ClientSettings): FetchLike {
@@ -50,19 +100,18 @@ function unbrokenFetch(settings: ClientSettings): FetchLike {
   const calls = new Set<Call>()
 
   return async (input, init = {}) => {
-    const headers = new Headers(init.headers)
-    const method = init.method?.toUpperCase() ?? 'GET'
-    if (!/^(GET|POST)$/.test(method) || !headers.get('accept')?.includes('text/event-stream'))
-      return untilAborted(init.signal, fetch(input, init), discard)
-
     const url = String(input)
-    const [endpoint = ''] = url.split(/[?#]/)
-    const server = servers.get(endpoint) ?? { isOurs: false }
-    servers.set(endpoint, server)
+    const headers = new Headers(init.headers)
     const { body } = init
     const isText = typeof body === 'string'
     const written = isText ? writtenMessages(body) : []
     const messages = written.map(({ message }) => message)
+    // Other services that stream events are none of ours, and may refuse headers of ours.
+    if (!headers.has('mcp-protocol-version') && !messages.some(message => 'jsonrpc' in message))
+      return untilAborted(init.signal, fetch(input, init), discard)
+    const [endpoint = ''] = url.split(/[?#]/)
+    const server = servers.get(endpoint) ?? { isOurs: false }
+    servers.set(endpoint, server)
     const requests = messages.filter(isRequest)
     const own = { ...init, headers: new Headers(headers), body: null }
     const call: Call = {
@@ -90,9 +139,10 @@ function unbrokenFetch(settings: ClientSettings): FetchLike {
     if (keepAnswers(calls, written, call.scope)) return new Response(null, { status: 202 })
 
     headers.append('Prefer', STREAM_PREFERENCE)
-    const isKeyed = isText && method === 'POST' && body.length <= LONGEST_REPEATED
-    // Digits only, so that it can stand in a URL.
-    const key = crypto.getRandomValues(new Uint8Array(16)).join('')
+    const isKeyed = isText && body.length <= LONGEST_REPEATED
+    // Digits only, so that it can stand in a URL. That of another `resumableFetch` is kept.
+    const key =
+      headers.get('idempotency-key') ?? crypto.getRandomValues(new Uint8Array(16)).join('')
     if (isKeyed) headers.set('Idempotency-Key', key)
     const request = { ...init, headers }
     const sending =
@@ -107,6 +157,10 @@ function unbrokenFetch(settings: ClientSettings): FetchLike {
         cancelStream(`${url}${url.includes('?') ? '&' : '?'}stream=${key}`, call)
       throw error
     })
+    if (!isReadable(response.body)) {
+      calls.delete(call)
+      throw new TypeError(`resumableFetch: ${NOT_READABLE}`)
+    }
     const applied = response.headers.get('preference-applied') ?? ''
     if (applied.includes(STREAM_PREFERENCE)) server.isOurs = true
     call.handsOff =

@@ -3,7 +3,7 @@ import { abortWith } from './aborting.js'
 import type { ClientSettings } from './options.js'
 import { readAhead } from './read-ahead.js'
 import { onConnection, Refused, retrying } from './retry-delay.js'
-import { discard, streamUrlOf } from './stream-request.js'
+import { discard, isReadable, streamUrlOf } from './stream-request.js'
 
 /**
  * Statuses of a gateway that has not reached the server or has lost its response; and 503 of a
@@ -60,9 +60,14 @@ async function sendOnce(
     const sent = fetch(url, { ...init, signal: controller.signal })
     const response = await onConnection(controller, idleTimeout, sent, discard)
     const { status, body, headers } = response
-    // The body of a stream listens to the signal itself, and `Response` cannot be constructed with
-    // such a status.
-    if (status > 599 || body === null || streamUrlOf(response, url) !== undefined) {
+    // The body of a stream listens to the signal itself, `Response` cannot be constructed with such
+    // a status, and the caller is told of a body that cannot be read.
+    if (
+      status > 599 ||
+      body === null ||
+      !isReadable(body) ||
+      streamUrlOf(response, url) !== undefined
+    ) {
       release()
       return response
     }

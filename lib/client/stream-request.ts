@@ -157,9 +157,17 @@ export function cancelStream(url: string, call: Call): void {
   )
 }
 
+/** Whether a body is none, or a web stream: some implementations of `fetch` have their own. */
+export function isReadable(body: Response['body']): boolean {
+  return body === null || typeof body.getReader === 'function'
+}
+
+export const NOT_READABLE =
+  'option `fetch` must give bodies that are web streams, which those of node-fetch are not'
+
 /** Frees the connection of a response that is not read. */
 export function discard({ body }: Pick<Response, 'body'>): void {
-  body?.cancel().catch(() => undefined)
+  body?.cancel?.().catch(() => undefined)
 }
 
 export function isEventStream({ status, headers }: Response): boolean {

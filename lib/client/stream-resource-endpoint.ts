@@ -2,8 +2,8 @@
 // headers of the options.
 import { abortWith } from './aborting.js'
 import { FIRST_STATELESS_REVISION } from '../protocol/revisions.js'
-import { type FetchLike, GLOBAL_FETCH, type HeadersLike } from './options.js'
-import { discard } from './stream-request.js'
+import type { FetchLike, HeadersLike } from './options.js'
+import { discard, isReadable, NOT_READABLE } from './stream-request.js'
 import { failureOf, isUnauthorized, ResourceStreamError } from './stream-resource-error.js'
 import type { ResourceSettings } from './stream-resource-options.js'
 import { urlIn } from './url-in.js'
@@ -69,7 +69,10 @@ export function endpointOf(
         'pass the URL and `headers`'
     )
   const { _fetch: inherited } = target as unknown as { readonly _fetch?: FetchLike }
-  const own = settings.fetch === GLOBAL_FETCH ? (inherited ?? GLOBAL_FETCH) : settings.fetch
+  // The `fetch` of browsers must not be called as a method.
+  const { fetch = globalThis.fetch } = settings
+  const own = checked(settings.fetch ?? inherited ?? fetch, over)
+  const others = checked(fetch, over)
   /** The init of the latest POST. */
   let latest: RequestInit & { readonly headers: Headers }
 
@@ -132,12 +135,19 @@ export function endpointOf(
     if (isOwn)
       latest.headers.forEach((value, name) => OF_ONE_REQUEST.test(name) || headers.set(name, value))
     const init = { method: 'GET', body: null, redirect: 'manual', signal, headers } as const
-    // The `fetch` of browsers must not be called as a method.
-    const { fetch } = settings
-    return isOwn ? own(url, { ...latest, ...init }) : fetch(url, { ...init, credentials: 'omit' })
+    return isOwn ? own(url, { ...latest, ...init }) : others(url, { ...init, credentials: 'omit' })
   }
 
   return { post, get }
+}
+
+/** A fetch that ends the transfer if its bodies cannot be read. */
+function checked(fetch: FetchLike, over: AbortController): FetchLike {
+  return async (input, init) => {
+    const response = await fetch(input, init)
+    if (!isReadable(response.body)) over.abort(new TypeError(`streamResource: ${NOT_READABLE}`))
+    return response
+  }
 }
 
 /** Joins lists of headers; a later list replaces headers of an earlier one. */

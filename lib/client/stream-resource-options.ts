@@ -1,9 +1,8 @@
 // The options of `streamResource`, their defaults and their checks.
-import { parseOptions, SIGNAL } from './check-arguments.js'
+import { FUNCTION, parseOptions, SIGNAL } from './check-arguments.js'
 import { urlIn } from './url-in.js'
 import {
   type FetchLike,
-  GLOBAL_FETCH,
   HEADERS,
   type HeadersLike,
   type ReconnectReason,
@@ -82,7 +81,7 @@ export interface StreamResourceOptions {
   readonly onReconnect?: ((reconnection: ResourceReconnection) => unknown) | undefined
 }
 
-type MayBeMissing = 'signal' | 'trustedOrigins'
+type MayBeMissing = 'fetch' | 'signal' | 'trustedOrigins'
 
 /** The options with every default filled in. */
 export type ResourceSettings = {
@@ -98,10 +97,10 @@ export function parseResourceOptions(options?: StreamResourceOptions): ResourceS
     ...RETRY_DEFAULTS,
     maxStreamSize: Infinity,
     headers: {},
-    fetch: GLOBAL_FETCH,
     onProgress: () => undefined
   }
   return parseOptions('streamResource', defaults, options, {
+    fetch: FUNCTION,
     headers: HEADERS,
     signal: SIGNAL,
     trustedOrigins: [

@@ -68,15 +68,4 @@ describe('the options', () => {
     for (const headers of [{ a: 'b' }, [['a', 'b']], new Headers({ a: 'b' }), () => ({ a: 'b' })])
       expect(parseClientOptions({ headers } as ResumableFetchOptions).headers).toBe(headers)
   })
-
-  it('find the global fetch when it is called, not when it is made', async () => {
-    const original = globalThis.fetch
-    const fetch = resumableFetch()
-    try {
-      globalThis.fetch = () => Promise.resolve(new Response('patched'))
-      expect(await (await fetch('http://127.0.0.1:9/')).text()).toBe('patched')
-    } finally {
-      globalThis.fetch = original
-    }
-  })
 })

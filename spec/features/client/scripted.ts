@@ -98,7 +98,10 @@ export const POST = {
   headers: { 'content-type': 'application/json', accept: 'application/json, text/event-stream' },
   body: JSON.stringify(callTool(1, 'any'))
 }
-export const LISTEN = { method: 'GET', headers: { accept: 'text/event-stream' } }
+export const LISTEN = {
+  method: 'GET',
+  headers: { accept: 'text/event-stream', 'mcp-protocol-version': '2025-11-25' }
+}
 
 /** A call by `resumableFetch`. */
 export const fetchOnce = (
