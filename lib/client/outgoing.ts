@@ -5,11 +5,10 @@ import { isRequest, type Message, type RequestId } from '../protocol/json-rpc.js
 import type { WireMessage } from '../protocol/shared-wire.js'
 import type { ClientWire } from './client-wire.js'
 import { within } from './retry-delay.js'
+import { isSafe } from './send-again.js'
 
 /** Milliseconds that a wire has to take the last message. */
 const GOODBYE = 1000
-/** Requests that do no harm if a server gets them twice. */
-const HARMLESS = ['initialize', 'server/discover', 'ping']
 
 export class Outgoing {
   /** Messages of the client that may not have arrived. */
@@ -30,9 +29,7 @@ export class Outgoing {
 
   /** Whether it does no harm if a server gets all these messages twice. */
   get areHarmless(): boolean {
-    return this.messages.every(
-      ({ id, method }) => id === undefined || HARMLESS.includes(method as string)
-    )
+    return this.messages.every(({ id, method }) => id === undefined || isSafe(method))
   }
 
   /** There is a new wire, or none: our own requests on the last one will not be answered. */

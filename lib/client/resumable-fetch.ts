@@ -11,7 +11,7 @@ import {
   parseClientOptions,
   type ResumableFetchOptions
 } from './options.js'
-import { sendAgain, withBody } from './send-again.js'
+import { isSafe, sendAgain, withBody } from './send-again.js'
 import { unbrokenBody } from './stream-body.js'
 import {
   type Call,
@@ -145,9 +145,10 @@ function unbrokenFetch(settings: ClientSettings): FetchLike {
       headers.get('idempotency-key') ?? crypto.getRandomValues(new Uint8Array(16)).join('')
     if (isKeyed) headers.set('Idempotency-Key', key)
     const request = { ...init, headers }
+    const isHarmless = call.hasRequests && messages.every(({ method }) => isSafe(method))
     const sending =
-      isKeyed && server.isOurs
-        ? sendAgain(url, request, settings, call.hasRequests)
+      isKeyed && (server.isOurs || isHarmless)
+        ? sendAgain(url, request, settings, call.hasRequests, server.isOurs)
         : fetch(url, request)
     calls.add(call)
     const response = await untilAborted(init.signal, sending, discard).catch((error: unknown) => {

@@ -1,4 +1,5 @@
-// Sends a POST again if its response is lost, to a server that knows `Idempotency-Key`.
+// Sends a POST again if its response is lost: to a server that knows `Idempotency-Key`, or if it is
+// safe anywhere.
 import { abortWith } from './aborting.js'
 import type { ClientSettings } from './options.js'
 import { readAhead } from './read-ahead.js'
@@ -12,22 +13,44 @@ import { discard, isReadable, streamUrlOf } from './stream-request.js'
 const NOT_THROUGH = [502, 503, 504]
 
 /**
- * Sends a request with a key until there is an answer, or `maxRetries` are used up.
+ * Methods that may be repeated at any server, whether it has answered the first request or not:
+ * they only ask, or, as `initialize` does, leave behind what nobody will use.
+ */
+const SAFE =
+  /^(?:initialize|ping|server\/discover|.+\/list|resources\/read|prompts\/get|completion\/complete|tasks\/get)$/
+
+export function isSafe(method: unknown): boolean {
+  return SAFE.test(method as string)
+}
+
+/**
+ * How often such a request is repeated: a server that is not there at all is to be found missing
+ * soon.
+ */
+const MOST_TO_STRANGERS = 2
+
+/**
+ * Sends a request until there is an answer, or `maxRetries` are used up. It has a key, or is safe.
  *
  * @param hasRequests whether the body has requests: then an empty response is incomplete
+ * @param isKnown whether the server is known to keep keys. Any other may be silent for as long as
+ *   it likes, and its statuses are its answer
  */
 export function sendAgain(
   url: string,
   init: RequestInit,
-  settings: ClientSettings,
-  hasRequests: boolean
+  given: ClientSettings,
+  hasRequests: boolean,
+  isKnown: boolean
 ): Promise<Response> {
+  const maxRetries = Math.min(given.maxRetries, MOST_TO_STRANGERS)
+  const settings = isKnown ? given : { ...given, maxRetries, idleTimeout: null }
   const send = async (isLast: boolean): Promise<Response> => {
     const response = await sendOnce(url, init, settings, hasRequests && !isLast)
     const { status, headers } = response
     // With this header, the response is the server's own: it has kept it, and would only repeat it.
     const isRemembered = status !== 503 && headers.has('preference-applied')
-    if (isRemembered || isLast || !NOT_THROUGH.includes(status)) return response
+    if (!isKnown || isRemembered || isLast || !NOT_THROUGH.includes(status)) return response
     discard(response)
     throw new Refused(response)
   }
