@@ -146,7 +146,7 @@ export class BodyConnections {
     this.#turnsOver = 0
     this.#cause = undefined
     answers?.forEach(({ message }) => this.#call.asked.delete(message.id as RequestId))
-    this.#url = streamUrlOf(response, this.#url) ?? this.#url
+    this.#url = streamUrlOf(response, this.#url, this.#call.settings) ?? this.#url
   }
 
   /**

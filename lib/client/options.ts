@@ -63,6 +63,12 @@ export interface ResumableFetchOptions {
    */
   readonly maxEventSize?: number | undefined
   /**
+   * Follows only stream links with the path of the endpoint itself, and not those to all of its
+   * origin (SEP-1335). For servers that share an origin, and do not trust each other. Default:
+   * `false`.
+   */
+  readonly samePath?: boolean | undefined
+  /**
    * Declares the extension `io.modelcontextprotocol/tasks` in tool calls from 2026-07-28 on. If a
    * call becomes a task, it follows the task: the caller gets progress, is asked the task's
    * questions by its own client, and gets a plain result. Aborting a call cancels its task.
@@ -110,6 +116,7 @@ export function parseClientOptions(options?: ResumableFetchOptions): ClientSetti
     fetch: globalThis.fetch,
     headers: {},
     maxEventSize: 2 ** 26,
+    samePath: false,
     tasks: false
   }
   return parseOptions('resumableFetch', defaults, options, { headers: HEADERS })

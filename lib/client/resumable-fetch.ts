@@ -34,7 +34,7 @@ import { withTasks } from './tasks/tasks-fetch.js'
  * ```
  *
  * It announces itself with `Prefer: rel=stream` and sends an `Idempotency-Key` with each POST. An
- * event stream with a `rel="stream"` link of the same origin and path is resumed until its
+ * event stream with a `rel="stream"` link of the same origin is resumed until its
  * responses are there (SEP-1335); everything else passes through. When a stream cannot go on, each
  * request without a response gets a JSON-RPC error in it, and the body fails with a
  * {@link ResumptionError}. Aborting a call ends its stream on the server (`DELETE`).
@@ -169,7 +169,7 @@ function unbrokenFetch(settings: ClientSettings): FetchLike {
       call.pending.size > 0 &&
       !applied.includes('handoff=never')
 
-    const streamUrl = streamUrlOf(response, url)
+    const streamUrl = streamUrlOf(response, url, settings)
     if (streamUrl) return withBody(response, unbrokenBody(response, streamUrl, call))
     calls.delete(call)
     return response

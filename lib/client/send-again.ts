@@ -89,7 +89,7 @@ async function sendOnce(
       status > 599 ||
       body === null ||
       !isReadable(body) ||
-      streamUrlOf(response, url) !== undefined
+      streamUrlOf(response, url, settings) !== undefined
     ) {
       release()
       return response

@@ -175,16 +175,20 @@ export function isEventStream({ status, headers }: Response): boolean {
 }
 
 /**
- * The stream URL of a response that is an event stream, if it has the origin and the path of the
- * request: credentials must not go to another server, and one origin may have several servers.
+ * The stream URL of a response that is an event stream, if it has the origin of the request
+ * (SEP-1335): credentials must not go to another server. `samePath`: it must have the path, too.
  */
-export function streamUrlOf(response: Response, requestUrl: string): string | undefined {
+export function streamUrlOf(
+  response: Response,
+  requestUrl: string,
+  { samePath }: ClientSettings
+): string | undefined {
   if (!isEventStream(response)) return undefined
   const base = response.url === '' ? requestUrl : response.url
   const url = findLink(response.headers.get('link'), STREAM_RELATION, base)
-  return url !== undefined &&
-    url.origin === new URL(requestUrl, base).origin &&
-    url.pathname === new URL(base).pathname
+  // Nor may it name a user, as `fetch` refuses such a URL.
+  return url?.href.startsWith(`${new URL(requestUrl, base).origin}/`) &&
+    (!samePath || url.pathname === new URL(base).pathname)
     ? url.href
     : undefined
 }

@@ -63,7 +63,10 @@ describe('at a server that is not known yet', () => {
     ['a notification', notification('notifications/initialized')],
     ['an answer', result(1, 'x')],
     ['a batch with a call', [request(1, 'ping'), callTool(2, 'any')]],
-    ['a batch with a notification', [request(1, 'ping'), notification('notifications/initialized')]],
+    [
+      'a batch with a notification',
+      [request(1, 'ping'), notification('notifications/initialized')]
+    ],
     ['nothing', []]
   ])('%s is not', async (_name, messages) => {
     const { url, requests } = await scripted(reset, json('twice'))
