@@ -3,7 +3,7 @@
 import { now } from '../protocol/clock.js'
 import { isResponse, MOST_ID_LENGTH, type RequestId } from '../protocol/json-rpc.js'
 import type { WrittenMessage } from '../protocol/json-splice.js'
-import { pause } from './pause.js'
+import { pause } from './waiting.js'
 import type { Call } from './stream-request.js'
 
 /**

@@ -3,10 +3,9 @@
 import { checkCall, checkOption, isTime, NUMBER } from './check-arguments.js'
 import { LONGEST_TIMEOUT, now } from '../protocol/clock.js'
 import { ASYNC_PREFERENCE } from '../protocol/respond-async.js'
-import { abortWith, untilAborted } from './aborting.js'
-import { pause } from './pause.js'
+import { isPassing } from './retrying.js'
+import { abortWith, pause, untilAborted } from './waiting.js'
 import { ANYTHING, type RequestingClient, type ResumableResult } from './requesting-client.js'
-import { isPassing } from './retry-delay.js'
 import { askingOf, CallOnWire, hasWire, watchRequest } from './call-on-wire.js'
 
 /** What a client sends: a method and its parameters. */

@@ -2,7 +2,7 @@
 // waits for messages that it has not taken.
 import type { TransportLike, WireMessage } from '../protocol/shared-wire.js'
 import type { ReconnectReason } from './options.js'
-import { within } from './retry-delay.js'
+import { within } from './waiting.js'
 
 export interface WireListener {
   messageCame(wire: ClientWire, message: WireMessage, extra: unknown): void

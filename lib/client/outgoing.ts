@@ -4,7 +4,7 @@
 import { isRequest, type Message, type RequestId } from '../protocol/json-rpc.js'
 import type { WireMessage } from '../protocol/shared-wire.js'
 import type { ClientWire } from './client-wire.js'
-import { within } from './retry-delay.js'
+import { within } from './waiting.js'
 import { isSafe } from './send-again.js'
 
 /** Milliseconds that a wire has to take the last message. */

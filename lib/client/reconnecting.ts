@@ -22,7 +22,8 @@ import { asError, type OpenStream, OpenStreams } from './open-streams.js'
 import type { ReconnectReason, RetrySettings } from './options.js'
 import { Outgoing } from './outgoing.js'
 import { ResumptionError } from './resumption-error.js'
-import { leastDelay, untilNextAttempt, within } from './retry-delay.js'
+import { leastDelay, untilNextAttempt } from './retrying.js'
+import { within } from './waiting.js'
 import { listenForSilence, type Silence } from './silence.js'
 
 /** After so many messages that may not have arrived, the server is polled, which confirms them. */
@@ -131,19 +132,15 @@ export class Reconnecting implements TransportLike, WireListener {
     while (this.#state === 'connecting') {
       const settings = this.#settings
       const attempt = ++this.#attempt
-      if (attempt > settings.maxRetries) return this.#fail('retries-exhausted', cause)
+      const wait = {
+        retry: this.#streams.retry,
+        least: leastDelay(this.#attemptedAt, attempt - 1, settings)
+      }
       try {
-        await untilNextAttempt(
-          { attempt, reason },
-          {
-            retry: this.#streams.retry,
-            least: leastDelay(this.#attemptedAt, attempt - 1, settings)
-          },
-          settings,
-          this.#over.signal
-        )
+        await untilNextAttempt({ attempt, reason }, wait, settings, this.#over.signal, () => cause)
         await this.#open('connecting')
       } catch (error) {
+        if (attempt > settings.maxRetries) return this.#fail('retries-exhausted', cause)
         cause = error
         reason = 'error'
         continue

@@ -3,7 +3,7 @@ import { isJsonType } from '../protocol/fields.js'
 import { cancelledRequest, isRequest, type RequestId } from '../protocol/json-rpc.js'
 import { writtenMessages } from '../protocol/json-splice.js'
 import { STREAM_PREFERENCE } from '../protocol/prefer.js'
-import { untilAborted } from './aborting.js'
+import { untilAborted } from './waiting.js'
 import { keepAnswers } from './answers.js'
 import {
   type ClientSettings,
@@ -12,7 +12,7 @@ import {
   type ResumableFetchOptions
 } from './options.js'
 import { isSafe, sendAgain, withBody } from './send-again.js'
-import { unbrokenBody } from './stream-body.js'
+import { unbrokenBody } from './unbroken-body.js'
 import {
   type Call,
   cancelStream,

@@ -1,9 +1,9 @@
 // Sends a POST again if its response is lost: to a server that knows `Idempotency-Key`, or if it is
 // safe anywhere.
-import { abortWith } from './aborting.js'
+import { Refused, retrying } from './retrying.js'
+import { abortWith, onConnection } from './waiting.js'
 import type { ClientSettings } from './options.js'
 import { readAhead } from './read-ahead.js'
-import { onConnection, Refused, retrying } from './retry-delay.js'
 import { discard, isReadable, streamUrlOf } from './stream-request.js'
 
 /**

@@ -1,6 +1,6 @@
 // Silence on a wire: after half of the allowed time, the other side is asked for a sign of life;
 // after the other half, the wire is given up.
-import { alarm } from './alarm.js'
+import { alarm } from './waiting.js'
 
 export interface SilenceListener {
   /** Whether anything is waited for; if not, silence means nothing. */

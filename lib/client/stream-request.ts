@@ -5,7 +5,7 @@ import type { RequestId } from '../protocol/json-rpc.js'
 import type { WrittenMessage } from '../protocol/json-splice.js'
 import { STREAM_PREFERENCE } from '../protocol/prefer.js'
 import type { ClientSettings } from './options.js'
-import { onConnection } from './retry-delay.js'
+import { onConnection } from './waiting.js'
 
 /** What is known of a server. */
 export interface ServerFacts {

@@ -1,6 +1,6 @@
 // Requests of `streamResource` to the MCP endpoint: through a transport, or to a URL with the
 // headers of the options.
-import { abortWith } from './aborting.js'
+import { abortWith } from './waiting.js'
 import { FIRST_STATELESS_REVISION } from '../protocol/revisions.js'
 import type { FetchLike, HeadersLike } from './options.js'
 import { discard, isReadable, NOT_READABLE } from './stream-request.js'

@@ -1,7 +1,7 @@
 // Where the bytes of a resource come from: the endpoint's own response, the target of its redirect,
 // or a download URL (SEP-2532).
 import { isJsonType } from '../protocol/fields.js'
-import { isPassing } from './retry-delay.js'
+import { isPassing } from './retrying.js'
 import { discard } from './stream-request.js'
 import type { Endpoint } from './stream-resource-endpoint.js'
 import { failureOf, ResourceStreamError } from './stream-resource-error.js'

@@ -1,7 +1,7 @@
 // One transfer of a resource: which bytes have come, and which response may bring the next ones.
-import { onAbort } from './aborting.js'
+import { isPassing, retryAfterOf, untilNextAttempt } from './retrying.js'
+import { onAbort, onConnection } from './waiting.js'
 import type { ReconnectReason } from './options.js'
-import { isPassing, onConnection, retryAfterOf, untilNextAttempt } from './retry-delay.js'
 import { failureOf, ResourceStreamError } from './stream-resource-error.js'
 import {
   extentOf,
@@ -40,7 +40,7 @@ export function transferOf(
   settings: ResourceSettings,
   over: AbortSignal
 ): Transfer {
-  const { maxStreamSize, maxRetries, idleTimeout, headers, onProgress } = settings
+  const { maxStreamSize, idleTimeout, headers, onProgress } = settings
   /** Bytes that have been given to the reader. */
   let received = 0
   let attempt = 0
@@ -125,8 +125,10 @@ export function transferOf(
         'it broke off, and no strong validator says that the rest would fit',
         cause
       )
-    if (++attempt > maxRetries) throw failure('retries-exhausted', `${maxRetries} in a row`, cause)
-    await untilNextAttempt({ attempt, received, reason }, { retryAfter }, settings, over)
+    attempt++
+    await untilNextAttempt({ attempt, received, reason }, { retryAfter }, settings, over, () =>
+      failure('retries-exhausted', `${settings.maxRetries} in a row`, cause)
+    )
   }
 
   /**

@@ -1,6 +1,6 @@
 // `streamResource`: one unbroken stream of a resource's bytes, over as many answers as the network
 // needs (SEP-2532).
-import { abortWith, onAbort, untilAborted } from './aborting.js'
+import { abortWith, onAbort, untilAborted } from './waiting.js'
 import { endpointOf, type ResourceTransport } from './stream-resource-endpoint.js'
 import { fileNameOf } from './stream-resource-head.js'
 import { parseResourceOptions, type StreamResourceOptions } from './stream-resource-options.js'

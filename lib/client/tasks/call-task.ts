@@ -2,10 +2,9 @@
 // servers without tasks.
 import { LONGEST_TIMEOUT } from '../../protocol/clock.js'
 import { ANYTHING, type RequestingClient, type ResumableResult } from '../requesting-client.js'
-import { abortWith, onAbort } from '../aborting.js'
+import { abortWith, onAbort, pause } from '../waiting.js'
 import { checkCall, checkOption, isTime, NUMBER } from '../check-arguments.js'
 import { notify } from '../notify.js'
-import { pause } from '../pause.js'
 import { FIRST_STATELESS_REVISION } from '../../protocol/revisions.js'
 import { pollDelay, taskIn } from './follow-task.js'
 import { WATCH } from './task-calls.js'

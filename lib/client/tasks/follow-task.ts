@@ -2,7 +2,7 @@
 import { errorResponse, isObject, objectIn } from '../../protocol/json-rpc.js'
 import { memberTexts } from '../../protocol/json-splice.js'
 import { STREAM_ERROR } from '../../protocol/errors.js'
-import { pause } from '../pause.js'
+import { pause } from '../waiting.js'
 import { now } from '../../protocol/clock.js'
 import { stateFor, type ToolCall } from './task-calls.js'
 import { TaskError, type TaskServer } from './task-server.js'

@@ -2,10 +2,10 @@
 // lost, because none of them runs anything twice.
 import { isObject, type Message } from '../../protocol/json-rpc.js'
 import { memberTexts, writtenMessages } from '../../protocol/json-splice.js'
-import { abortWith } from '../aborting.js'
+import { isPassing, Refused, retrying } from '../retrying.js'
+import { abortWith, onConnection } from '../waiting.js'
 import type { ClientSettings } from '../options.js'
 import { readAhead } from '../read-ahead.js'
-import { isPassing, onConnection, Refused, retrying } from '../retry-delay.js'
 import { byteString, discard, isEventStream, postInit } from '../stream-request.js'
 import { eventsIn } from './events-in.js'
 import type { ToolCall } from './task-calls.js'

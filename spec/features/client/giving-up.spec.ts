@@ -49,7 +49,7 @@ describe('a stream that cannot be resumed', () => {
     expect(error).toBeInstanceOf(Error)
     expect(error).toMatchObject({ name: 'ResumptionError', code, streamUrl: `${url}?stream=S` })
     const { message, cause: given } = error as ResumptionError
-    expect(message).toBe(`The stream cannot go on: ${code.replace('-', ' ')}`)
+    expect(message).toBe(`The stream cannot go on: ${code.replace('-', ' ')}: ${cause}`)
     expect((given as Error).message).toBe(cause)
     expect(text.startsWith(note('1', 1))).toBe(true)
     expect(errorsIn(text)).toEqual([
@@ -77,6 +77,15 @@ describe('a stream that cannot be resumed', () => {
     const { url } = await scripted(cut(note('1', 1)), reset)
     const { error } = await readAll(await fetchOnce(url, { maxRetries: 1 }))
     expect((error as ResumptionError).cause).toMatchObject({ name: 'TypeError' })
+  })
+
+  it('fails with a cause also where each connection ends without an error', async () => {
+    const { url } = await scripted(whole(note('1', 1)), whole(': nothing new\n\n'))
+    const { text, error } = await readAll(await fetchOnce(url, { maxRetries: 1 }))
+    const why = 'The connection ended early'
+    expect(error).toMatchObject({ code: 'retries-exhausted', cause: { message: why } })
+    const message = `The stream cannot go on: retries exhausted: ${why}`
+    expect(errorsIn(text)).toMatchObject([{ error: { message } }])
   })
 
   it('makes no attempt where maxRetries is 0', async () => {

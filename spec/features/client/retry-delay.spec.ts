@@ -1,7 +1,8 @@
 // The arithmetic of waiting.
 
 import { afterEach, describe, expect, it, jest } from '@jest/globals'
-import { leastDelay, retryAfterOf, retryDelay, within } from '../../../lib/client/retry-delay.js'
+import { leastDelay, retryAfterOf, retryDelay } from '../../../lib/client/retrying.js'
+import { within } from '../../../lib/client/waiting.js'
 
 afterEach(() => {
   jest.restoreAllMocks()

@@ -215,6 +215,18 @@ describe('onReconnect', () => {
     for (const { delay } of told) expect(delay).toBeLessThanOrEqual(9)
   })
 
+  it('is told whole milliseconds', async () => {
+    const delays: number[] = []
+    const onReconnect = ({ delay }: Reconnection) => delays.push(delay)
+    const options = { minTimeout: 3, maxTimeout: 9.5, timeoutFactor: 1.3, onReconnect }
+    const { url } = await scripted(cut(''), reset, reset, reset, reset, reset)
+    await readAll(await fetchOnce(url, options))
+    const known = await scripted(greeting, reset, reset, reset, reset, reset, reset)
+    await (await acquainted(known.url, options))(known.url, POST).catch(() => undefined)
+    expect(delays).toHaveLength(10)
+    expect(delays.filter(delay => !Number.isInteger(delay))).toEqual([])
+  })
+
   it('is told of a request that is sent again', async () => {
     const told: Reconnection[] = []
     const { url } = await scripted(

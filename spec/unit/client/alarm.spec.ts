@@ -1,8 +1,8 @@
 // Timers of the client: they go by time that passes, not by the time of day.
 
 import { afterEach, describe, expect, it, jest } from '@jest/globals'
-import { alarm } from '../../../lib/client/alarm.js'
-import { leastDelay } from '../../../lib/client/retry-delay.js'
+import { leastDelay } from '../../../lib/client/retrying.js'
+import { alarm } from '../../../lib/client/waiting.js'
 import { now } from '../../../lib/protocol/clock.js'
 
 afterEach(() => {

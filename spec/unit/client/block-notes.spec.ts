@@ -1,7 +1,7 @@
 // What a client notes of the blocks that it hands up.
 
 import { describe, expect, it } from '@jest/globals'
-import { notesOf } from '../../../lib/client/block-notes.js'
+import { notesOf } from '../../../lib/client/unbroken-body.js'
 
 const NOTHING = { hasData: false, messages: [] }
 const read = (text: string) => notesOf(new TextEncoder().encode(text))

@@ -1,9 +1,7 @@
-// How long to wait: before the next attempt, and for an answer of the network.
-import { LONGEST_TIMEOUT, now } from '../protocol/clock.js'
-import { alarm } from './alarm.js'
+// Attempts: how many are made, and how long is waited before the next one.
+import { now } from '../protocol/clock.js'
 import type { ReconnectReason, RetrySettings } from './options.js'
-import { untilAborted } from './aborting.js'
-import { pause } from './pause.js'
+import { pause, type Signal } from './waiting.js'
 
 type RetryTimes = Pick<RetrySettings, 'minTimeout' | 'maxTimeout' | 'timeoutFactor'>
 
@@ -72,16 +70,22 @@ interface Wait {
 }
 
 /**
- * Calls `onReconnect`, and waits until the attempt is due. Rejects if `onReconnect` does, or with
- * the signal's reason as soon as the signal aborts during the wait.
+ * Calls `onReconnect`, and waits until the attempt is due. Rejects if `onReconnect` does, with the
+ * signal's reason as soon as the signal aborts during the wait, and with what `exhausted` returns if
+ * `maxRetries` are used up.
  */
 export async function untilNextAttempt<Told extends { readonly attempt: number }>(
   told: Told,
   { retry, retryAfter, least = 0 }: Wait,
-  settings: RetryTimes & { onReconnect(reconnection: Told & { readonly delay: number }): unknown },
-  signal: AbortSignal | null | undefined
+  settings: RetryTimes & {
+    readonly maxRetries: number
+    onReconnect(reconnection: Told & { readonly delay: number }): unknown
+  },
+  signal: Signal,
+  exhausted: () => unknown
 ): Promise<void> {
-  const delay = Math.max(retryDelay(told.attempt, retry, retryAfter, settings), least)
+  if (told.attempt > settings.maxRetries) throw exhausted()
+  const delay = Math.round(Math.max(retryDelay(told.attempt, retry, retryAfter, settings), least))
   await settings.onReconnect({ ...told, delay })
   return pause(delay, signal)
 }
@@ -99,55 +103,23 @@ export class Refused extends Error {
 /**
  * Makes attempts at a request until one of them does not reject, or `maxRetries` are used up.
  *
- * @param attempt rejects if another attempt may succeed: with `Refused`, or with an error of the
+ * @param make rejects if another attempt may succeed: with `Refused`, or with an error of the
  *   network
  */
 export async function retrying<T>(
-  attempt: (isLast: boolean) => Promise<T>,
+  make: (isLast: boolean) => Promise<T>,
   settings: RetrySettings,
-  signal: AbortSignal | null | undefined
+  signal: Signal
 ): Promise<T> {
-  for (let count = 1; ; count++) {
-    const isLast = count > settings.maxRetries
+  for (let attempt = 1; ; attempt++) {
     try {
-      return await attempt(isLast)
+      return await make(attempt > settings.maxRetries)
     } catch (error) {
-      if (isLast || signal?.aborted) throw error
+      if (signal?.aborted) throw error
       const isRefused = error instanceof Refused
       const reason: ReconnectReason = isRefused ? 'status' : 'error'
-      await untilNextAttempt({ attempt: count, reason }, isRefused ? error : {}, settings, signal)
+      const wait = isRefused ? error : {}
+      await untilNextAttempt({ attempt, reason }, wait, settings, signal, () => error)
     }
   }
-}
-
-/**
- * Waits for an answer of the network, `patience` milliseconds at most; `null`: no limit. After that
- * `giveUp` is called, which has to end `work`; without one, the promise rejects.
- */
-export function within<T>(
-  patience: number | null,
-  work: Promise<T>,
-  giveUp?: (silence: Error) => void
-): Promise<T> {
-  return new Promise((resolve, reject) => {
-    const silence = alarm(patience ?? LONGEST_TIMEOUT, () =>
-      (giveUp ?? reject)(new Error('Silence'))
-    )
-    work.then(resolve, reject).finally(silence)
-  })
-}
-
-/**
- * Waits for an answer on a connection, until the connection is aborted, which happens here after
- * `patience` milliseconds. If the answer comes later, `discard` gets it.
- */
-export function onConnection<T>(
-  connection: AbortController,
-  patience: number | null,
-  work: Promise<T>,
-  discard?: (late: T) => void
-): Promise<T> {
-  return within(patience, untilAborted(connection.signal, work, discard), silence =>
-    connection.abort(silence)
-  )
 }
