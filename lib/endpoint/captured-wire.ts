@@ -20,6 +20,7 @@ import {
   nextTurnListener,
   pendingBytes
 } from './node-internals.js'
+import { endGuarded, wrote } from './reply.js'
 import type { ResponsePipeline } from './response-pipeline.js'
 import { cork, uncork } from './response-sink.js'
 import { maskResponse } from './response-view.js'
@@ -158,7 +159,7 @@ export class CapturedWire implements Sink, SocketWatcher, RequestWatcher {
 
   #write(args: readonly unknown[]): boolean {
     const res = this.#res
-    const hasRoom = this.#host.next.write(args)
+    const hasRoom = wrote(res, this.#host.next.write(args))
     // The wire is full, and the stream need not be: the endpoint is to see the stream's state.
     if (!hasRoom) maskResponse(res)
     // `compression` in front of us holds bytes back until `flush`.
@@ -195,7 +196,7 @@ export class CapturedWire implements Sink, SocketWatcher, RequestWatcher {
     this.#leaveSocket()
     this.#forgetConnection()
     this.#isEnded = true
-    this.#attempt(() => this.#host.next.end([]))
+    endGuarded(this.#res, () => this.#attempt(() => this.#host.next.end([])))
   }
 
   /**

@@ -115,6 +115,23 @@ export function hasNativeWrite(res: ServerResponse): boolean {
   return res.write === NATIVE_WRITE
 }
 
+/** From where Node defines it, and from where Bun does: responses may have one of their own. */
+const NEEDS_DRAIN = [ServerResponse.prototype, OutgoingMessage.prototype]
+  .map(prototype => Object.getOwnPropertyDescriptor(prototype, 'writableNeedDrain')?.get)
+  .find(getter => getter !== undefined)
+
+/**
+ * Whether there is room for more after a write, for which `write` has returned `said`. Middleware
+ * in front that patches `write`, such as the snippet that logs bodies, need not hand on what Node's
+ * has returned, so Node itself is asked. Only of a response that is compressed in front, `false` is
+ * believed: what is compressed waits in a queue that Node knows nothing of.
+ */
+export function hasRoomAfter(res: ServerResponse, said: unknown): boolean {
+  if (said === false && OutgoingMessage.prototype.hasHeader.call(res, 'Content-Encoding'))
+    return false
+  return NEEDS_DRAIN?.call(res) !== true
+}
+
 /** Counts `cork` calls of the response. (Node 20's `writableCorked` counts the socket's, too.) */
 const CORKED = Object.getOwnPropertySymbols(new OutgoingMessage()).find(
   ({ description }) => description === 'corked'

@@ -5,6 +5,7 @@ import type { IncomingMessage, OutgoingHttpHeaders, ServerResponse } from 'node:
 import { Socket } from 'node:net'
 import { faultError, type StreamFault } from '../protocol/errors.js'
 import { type ErrorObject, errorResponse, type RequestId } from '../protocol/json-rpc.js'
+import { hasRoomAfter } from './node-internals.js'
 import { passedOn } from './response-headers.js'
 import { warnOfThrow } from './warnings.js'
 
@@ -48,13 +49,33 @@ export function guarded<T>(res: ServerResponse, write: () => T): T | undefined {
  * The same for bytes; `compression` in front holds them back until `flush`. `false`: there is no
  * room for more.
  */
-export function writeGuarded(res: ServerResponse, write: () => boolean): boolean {
+export function writeGuarded(res: ServerResponse, write: () => unknown): boolean {
   const hasRoom = guarded(res, () => {
-    const room = write()
+    const room = wrote(res, write())
     ;(res as { flush?: () => void }).flush?.()
     return room
   })
   return hasRoom === true
+}
+
+/** The last write of each response that is under way: middleware in front does it later. */
+const underWay = new WeakMap<ServerResponse, Promise<unknown>>()
+
+/**
+ * To be called after a write, with what `write` has returned. Returns whether there is room for
+ * more.
+ */
+export function wrote(res: ServerResponse, said: unknown): boolean {
+  if (said instanceof Promise) underWay.set(res, said)
+  return hasRoomAfter(res, said)
+}
+
+/** Ends a response in the same way, once everything is written. */
+export function endGuarded(res: ServerResponse, end: () => unknown = () => res.end()): void {
+  const last = underWay.get(res)
+  const endIt = (): unknown => guarded(res, end)
+  if (last === undefined) endIt()
+  else void last.then(endIt, endIt)
 }
 
 /**
@@ -152,7 +173,11 @@ export function relayAnswer(answer: IncomingMessage, res: ServerResponse): void 
   answer.once('error', () => res.destroy())
   // On `error` as well: if middleware in front ends the response, what is piped on fails.
   for (const event of ['close', 'error']) res.once(event, () => answer.destroy())
-  answer.pipe(res)
+  answer.on('data', (chunk: Buffer) => {
+    if (!writeGuarded(res, () => res.write(chunk))) answer.pause()
+  })
+  answer.once('end', () => endGuarded(res))
+  res.on('drain', () => answer.resume())
 }
 
 /** Answers that nothing will come: `EventSource` and the official clients then do not reconnect. */

@@ -11,7 +11,7 @@ import {
   pendingBytes,
   writeChunk
 } from './node-internals.js'
-import { guarded, isWritable, writeGuarded } from './reply.js'
+import { endGuarded, isWritable, writeGuarded } from './reply.js'
 import { closeWhenIdle, whenClosed } from './socket-closed.js'
 
 /** A response of ours as a sink; `beforeEnd` may write the last of it. */
@@ -44,7 +44,7 @@ export function responseSink(
     },
     end() {
       beforeEnd?.()
-      guarded(res, () => res.end())
+      endGuarded(res)
     },
     destroy: () => void res.destroy(),
     get isGone() {

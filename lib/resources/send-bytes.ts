@@ -4,7 +4,7 @@ import type { ServerResponse } from 'node:http'
 import type { Readable } from 'node:stream'
 import { Timer } from '../streams/timer.js'
 import { pendingBytes } from '../endpoint/node-internals.js'
-import { isWritable } from '../endpoint/reply.js'
+import { endGuarded, isWritable, wrote } from '../endpoint/reply.js'
 
 export interface Shipment {
   /** Bytes that the head has promised. */
@@ -129,8 +129,9 @@ class Transfer {
     if (!this.#begin() || this.#hasLost()) return false
     this.#sent += bytes.length
     const { onBytes, onTaken } = this.#shipment
+    const res = this.#res
     const hasRoom = this.#attempt(() =>
-      onTaken === undefined ? this.#res.write(bytes) : this.#res.write(bytes, () => onTaken(bytes))
+      wrote(res, onTaken === undefined ? res.write(bytes) : res.write(bytes, () => onTaken(bytes)))
     )
     if (hasRoom === undefined) return false
     onBytes(bytes.length)
@@ -175,10 +176,12 @@ class Transfer {
         new RangeError(`The source gave ${this.#sent} of the ${size} bytes promised`)
       )
     if (!this.#begin() || this.#hasLost()) return
-    if (held === undefined) return void this.#attempt(() => this.#res.end())
+    const res = this.#res
+    const end = (): unknown => this.#attempt(() => (held === undefined ? res.end() : res.end(held)))
+    endGuarded(res, end)
+    if (held === undefined) return
     this.#sent += held.length
     this.#shipment.onBytes(held.length)
-    this.#attempt(() => this.#res.end(held))
     this.#pending = this.#notTaken()
   }
 

@@ -23,15 +23,13 @@ export function tellLapsed(context: Context, lapsed: FoundStream, cursor: number
     fault
   )
   if (!writeStreamHead(context, found)) return
-  res.write(
-    primerText(
-      primer === 'named' ? 'named' : 'empty',
-      formatPrimerId(found, cursor, (Math.floor(now()) % 1e9) + 1),
-      null
-    )
+  const first = primerText(
+    primer === 'named' ? 'named' : 'empty',
+    formatPrimerId(found, cursor, (Math.floor(now()) % 1e9) + 1),
+    null
   )
   const errors = found.requestIds.map(id => errorResponse(id, faultError(fault)))
-  res.end(lastErrors(found, cursor, errors))
+  res.end(Buffer.concat([Buffer.from(first), lastErrors(found, cursor, errors)]))
 }
 
 function faultOf({ kind, value }: FoundStream): StreamFault {

@@ -10,6 +10,7 @@ import {
   breakOff,
   canAnswer,
   claim,
+  endGuarded,
   guarded,
   isWritable,
   refuse,
@@ -135,7 +136,7 @@ export class RelayedResponse implements ExchangeUser {
 
   readonly end = (): void => {
     this.#over()
-    guarded(this.#res, () => this.#res.end())
+    endGuarded(this.#res)
   }
 
   readonly broken = (why: 'reset' | 'gone'): void => {
@@ -159,13 +160,13 @@ export class RelayedResponse implements ExchangeUser {
   #breakOff(): void {
     const mayComeBack = this.#streamId !== undefined || this.#events?.hasIds === true
     if (!this.#canGoOn) breakOff(this.#res)
-    else if (mayComeBack) this.#res.end()
+    else if (mayComeBack) endGuarded(this.#res)
     else tellBroken(this.#res, this.#options.requestIds)
   }
 
   #comeAgain(): void {
     this.#stop()
-    guarded(this.#res, () => this.#res.end())
+    endGuarded(this.#res)
   }
 
   #begin(head: ResponseHead): void {

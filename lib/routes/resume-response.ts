@@ -19,6 +19,8 @@ import { writeEventsHead, writeStreamHead } from '../endpoint/stream-headers.js'
 import type { Context } from './route.js'
 import type { Resumption } from './stream-request.js'
 
+const NO_EVENTS = new Uint8Array(0)
+
 /** Lets a client follow a stream to its end, or gives it what is left of a stream. */
 export function giveRest(context: Context, { id, found, from }: Resumption): void {
   const { instance, req, res } = context
@@ -27,10 +29,8 @@ export function giveRest(context: Context, { id, found, from }: Resumption): voi
   const ending = (to: number | undefined): readonly Uint8Array[] =>
     lastWords(value, from, to, id).map(encodeMessage)
   if (kind !== 'local') {
-    const events = kind === 'saved' ? value.after(from) : undefined
-    if (events !== undefined) res.write(events)
-    for (const bytes of ending(value.last)) res.write(bytes)
-    return void res.end()
+    const events = kind === 'saved' ? [value.after(from) ?? NO_EVENTS] : []
+    return void res.end(Buffer.concat([...events, ...ending(value.last)]))
   }
   // The sink may end before `attach` returns.
   const opened: { connection?: Connection } = {}

@@ -3,7 +3,15 @@
 import type { ServerResponse } from 'node:http'
 import type { RequestId } from '../../protocol/json-rpc.js'
 import { encodeJson } from '../../protocol/sse-writer.js'
-import { answerJson, canAnswer, claim, guarded, isWritable } from '../../endpoint/reply.js'
+import {
+  answerJson,
+  canAnswer,
+  claim,
+  endGuarded,
+  guarded,
+  isWritable,
+  writeGuarded
+} from '../../endpoint/reply.js'
 import type { RequestContext } from '../../endpoint/request-context.js'
 import { responseText, type TaskReply } from './task-answer.js'
 
@@ -76,12 +84,12 @@ class ResultRequest {
     const text = responseText(this.#id, reply)
     if (!this.acceptsEvents) return guarded(res, () => answerJson(res, 200, text))
     this.#write(text)
-    if (isWritable(res)) guarded(res, () => res.end())
+    if (isWritable(res)) endGuarded(res)
   }
 
   /** No handler runs here that could catch an error: it would end the process. */
   #write(text: string): void {
     const res = this.#res
-    if (isWritable(res)) guarded(res, () => res.write(encodeJson(text)))
+    if (isWritable(res)) writeGuarded(res, () => res.write(encodeJson(text)))
   }
 }
