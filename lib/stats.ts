@@ -34,8 +34,8 @@ export interface McpStreamsStats extends Totals {
   readonly transfers: number
   /**
    * Bytes of events held, of results that are collected with resume tokens or kept for tasks, of
-   * calls under an `Idempotency-Key` and their answers, of bodies that have not come whole, and of
-   * answers that sockets have not taken.
+   * calls under an `Idempotency-Key` and their answers, of bodies that have not come whole, of
+   * answers that sockets have not taken, and of the requests of calls that go on without a client.
    */
   readonly bytes: number
   /**

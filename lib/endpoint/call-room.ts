@@ -20,7 +20,7 @@ export class CallRoom {
   }
 
   /**
-   * A call goes on without a client, and its request of `size` characters is held. `false`: there
+   * A call goes on without a client, and its request of `size` bytes is held. `false`: there
    * is no room for that.
    */
   hold(owner: string, size: number): boolean {

@@ -140,6 +140,12 @@ export class CallRun implements ResponseCaptureHost {
   brokenOff(): void {
     // The capture hears of it.
   }
+
+  goesOnAlone(): void {
+    const { keyed, memory } = this.#context
+    // Until a call under a key has an answer, its request is counted there.
+    if (keyed?.isSettled !== false) this.#handler.stream?.holdRequest(memory)
+  }
 }
 
 /** What servers, those of the official SDKs among them, require in `Accept`. */

@@ -56,4 +56,6 @@ export interface ResponseCaptureHost {
   runInside<T>(work: () => T): T
   /** The endpoint has destroyed a response that was not taken, or not yet. */
   brokenOff(): void
+  /** The client has gone, or has its answer, and the endpoint goes on with its request. */
+  goesOnAlone(): void
 }

@@ -9,6 +9,7 @@ import type { Stream } from '../streams/stream.js'
 import type { Producer } from '../streams/stream-types.js'
 import type { Capture } from './capture-types.js'
 import { openEarlyStream } from './early-stream.js'
+import type { Outcome } from './idempotent-request.js'
 import { keepBody } from './node-internals.js'
 import type { ProgressReport } from './progress-reports.js'
 import type { RequestContext } from './request-context.js'
@@ -189,7 +190,13 @@ export class ClientReply implements Producer {
     if (keyed === undefined) return
     const added = headers.map(([name, value]) => [name.toLowerCase(), value] as const)
     const all = { ...res.getHeaders(), 'content-type': type, ...Object.fromEntries(added) }
-    keyed.settle({ kind: 'answer', status, headers: all, body })
+    this.#settled({ kind: 'answer', status, headers: all, body })
+  }
+
+  /** It can be asked for again: the request is not held under its key any more. */
+  #settled(outcome: Outcome): void {
+    this.#context.keyed?.settle(outcome)
+    if (this.#response.wire.isGone) this.#response.connectionClosed()
   }
 
   /** `false`: the client has gone, or middleware in front of us has answered. */
@@ -223,7 +230,7 @@ export class ClientReply implements Producer {
     const hasHead = this.#sendHead(200, EVENT_STREAM, setHeaders)
     if (stream === undefined) return wire.onDrain(() => this.#drained())
     instance.debug('stream %s answers %s', label(stream), () => inWords(messages))
-    if (!stream.isEphemeral) keyed?.settle({ kind: 'stream', streamId: stream.id })
+    if (!stream.isEphemeral) this.#settled({ kind: 'stream', streamId: stream.id })
     this.#progress = instance.progress?.begin(stream, messages, this.#startedAt)
     if (hasHead) instance.connections.open(stream, 0, wire, stream.profile).flush()
   }

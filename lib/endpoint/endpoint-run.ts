@@ -127,6 +127,10 @@ export class EndpointRun implements ResponseCaptureHost, WaitingRun {
     this.#request.keyed?.abandon()
   }
 
+  goesOnAlone(): void {
+    this.#stream.goesOnAlone()
+  }
+
   take(head: ResponseHead): Capture | undefined {
     this.stopWaiting()
     const request = this.#request

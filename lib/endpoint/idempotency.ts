@@ -33,7 +33,7 @@ export function keyedBy(context: RequestContext): Keyed | undefined {
   if (key === undefined) return undefined
   const json = isUnread ? undefined : comparableText(body, text)
   const hash = json && createHash('sha256').update(json).digest('base64url')
-  return { key, hash, size: json?.length ?? 0 }
+  return { key, hash, size: context.memory }
 }
 
 /** Refuses a POST under the key of another request; `undefined`: it is the same request. */

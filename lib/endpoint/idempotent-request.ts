@@ -38,7 +38,7 @@ export interface Keyed {
   readonly key: string
   /** A digest of its body; `undefined`: that could not be read, and its key alone names it. */
   readonly hash: string | undefined
-  /** Characters of its body. */
+  /** Bytes of memory that the request takes. */
   readonly size: number
 }
 

@@ -84,10 +84,13 @@ export function isLoopback({ socket }: { readonly socket: object }): boolean {
 }
 
 /**
- * The parsed body of a request that came over a connection of ours; `undefined`: it must be read.
+ * Takes the parsed body of a request that came over a connection of ours, which does not keep it;
+ * `undefined`: it must be read.
  */
-export function messageCarried({ socket }: { readonly socket: object }): unknown {
-  return (socket as { readonly [CARRIED]?: unknown })[CARRIED]
+export function takeCarried({ socket }: { readonly socket: object }): unknown {
+  const carried = (socket as { readonly [CARRIED]?: unknown })[CARRIED]
+  Reflect.deleteProperty(socket, CARRIED)
+  return carried
 }
 
 /**

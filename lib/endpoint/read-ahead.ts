@@ -15,9 +15,8 @@ export interface ReadAheadOptions extends BodyLimits {
   /**
    * Called with the parsed JSON body, or with `undefined` if there is none to be had: invalid JSON,
    * too large, read by other code. What the endpoint then says about such a body is its own affair.
-   * `text` is the JSON that it was parsed from, where that is known.
    */
-  readonly known: (body: unknown, text?: string) => void
+  readonly known: (body: KnownBody) => void
 }
 
 /**
@@ -25,14 +24,13 @@ export interface ReadAheadOptions extends BodyLimits {
  * finds all of them. If the client leaves before all have come, `known` is not called.
  */
 export function readAhead(req: IncomingMessage, options: ReadAheadOptions): void {
-  if (isParsed(req)) {
-    const { body, text } = parsedBody(req, options.limit)
-    return options.known(body, text)
-  }
+  if (isParsed(req)) return options.known(parsedBody(req, options.limit))
   if (isReadByOthers(req) || req.destroyed || !mayBeMessage(req, options.limit))
-    return options.known(undefined)
+    return options.known(UNKNOWN)
   new ReadAhead(req, options).begin()
 }
+
+const UNKNOWN: KnownBody = { body: undefined }
 
 class ReadAhead {
   readonly #req: IncomingMessage
@@ -99,9 +97,8 @@ class ReadAhead {
     if (this.#isOver) return
     const bytes = this.#body.whole
     this.#dispose()
-    const { body, text }: KnownBody =
-      bytes === undefined ? { body: undefined } : parseBody(bytes, this.#req.headers)
-    this.#context.runInAsyncScope(this.#options.known, undefined, body, text)
+    const body = bytes === undefined ? UNKNOWN : parseBody(bytes, this.#req.headers)
+    this.#context.runInAsyncScope(this.#options.known, undefined, body)
   }
 
   readonly #dispose = (): void => {

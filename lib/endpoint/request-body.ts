@@ -1,8 +1,9 @@
 // The body of a request, whether it has been parsed in front of us or not.
+import { isAscii } from 'node:buffer'
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http'
 import { Duplex } from 'node:stream'
 import { headersWhere } from '../access/guards.js'
-import { type JsonSize, sizeOfJson } from '../protocol/json-bounds.js'
+import { costOfJson, type JsonCost, type JsonSize, memoryOf } from '../protocol/json-bounds.js'
 import { type Message, MOST_MESSAGES } from '../protocol/json-rpc.js'
 import { type BodyLimits, CountedBody } from './counted-body.js'
 
@@ -51,7 +52,10 @@ export function parsedBody(req: IncomingMessage, limit: number): KnownBody {
   const { body } = req as ParsedRequest
   if (typeof body !== 'string' && !Buffer.isBuffer(body)) return { body }
   const bytes = Buffer.from(body)
-  return bytes.length > limit ? { body: undefined } : knownOf(parse(bytes))
+  if (bytes.length > limit) return { body: undefined, memory: bytes.length }
+  const known = knownOf(parse(bytes))
+  // The text stays on the request, beside what is made of it.
+  return { ...known, memory: (known.memory ?? 0) + bytes.length }
 }
 
 /**
@@ -132,8 +136,8 @@ function gather(req: IncomingMessage, limits: BodyLimits): Promise<CountedBody> 
   })
 }
 
-function readParsed({ body, text, size }: Parsed): ReadBody {
-  if (size !== 'fine') return { fault: 'body-too-complex', status: 413 }
+function readParsed({ body, text, cost }: Parsed): ReadBody {
+  if (cost.size !== 'fine') return { fault: 'body-too-complex', status: 413 }
   if (text !== undefined) return { body, text }
   return { fault: 'invalid-json', status: 400 }
 }
@@ -143,17 +147,17 @@ interface Parsed {
   readonly body?: unknown
   /** What it was parsed from, as it was written; `undefined`: it is no JSON, or too much. */
   readonly text?: string
-  readonly size: JsonSize
+  readonly cost: JsonCost
 }
 
 function parse(bytes: Buffer, charset: Charset = 'utf-8'): Parsed {
-  const size = sizeOf(bytes)
-  if (size !== 'fine') return { size }
+  const cost = costOfJson(bytes, BOUNDS)
+  if (cost.size !== 'fine') return { cost }
   const text = textOf(bytes, charset)
   try {
-    return { body: JSON.parse(text) as unknown, text, size }
+    return { body: JSON.parse(text) as unknown, text, cost }
   } catch {
-    return { size }
+    return { cost }
   }
 }
 
@@ -222,28 +226,43 @@ const OVERSIZED_BATCH: readonly (Message & { readonly jsonrpc: string })[] = Arr
   { length: MOST_MESSAGES + 1 },
   () => ({ jsonrpc: '2.0' })
 )
-/** Bytes that are parsed in a millisecond or two, whatever they are. */
-const SMALL = 32 * 1024
-
-function sizeOf(bytes: Buffer): JsonSize {
-  return bytes.length <= SMALL ? 'fine' : sizeOfJson(bytes, BOUNDS)
-}
-
 export interface KnownBody {
   readonly body: unknown
   readonly text?: string | undefined
+  /** Bytes that it takes in memory, parsed; `undefined`: it has not been read here. */
+  readonly memory?: number
 }
 
-function knownOf({ body, text, size }: Parsed): KnownBody {
-  return size === 'fine' ? { body, text } : { body: unparsed(size) }
+function knownOf({ body, text, cost }: Parsed): KnownBody {
+  const { size, memory } = cost
+  return size === 'fine' ? { body, text, memory } : { body: unparsed(size), memory }
 }
 
 /** What stands for a body that is not parsed: there is no need to know more of it. */
-function unparsed(size: 'large-batch' | 'large'): unknown {
+function unparsed(size: Exclude<JsonSize, 'fine'>): unknown {
   return size === 'large-batch' ? OVERSIZED_BATCH : undefined
 }
 
 /** Parses what has been read: `undefined` where it is no JSON, or too much to be parsed here. */
 export function parseBody(bytes: Buffer, headers: IncomingHttpHeaders): KnownBody {
-  return knownOf(parse(bytes, charsetOf(headers)))
+  const known = knownOf(parse(bytes, charsetOf(headers)))
+  // A string takes two bytes a character as soon as it has one beyond Latin-1.
+  const isShort = isAscii(bytes) && !bytes.includes('\\u')
+  return isShort ? known : { ...known, memory: (known.memory ?? 0) + bytes.length }
+}
+
+const OF_HEADER = 48
+
+/** Bytes of memory that a request takes as long as the endpoint holds it, roughly. */
+export function memoryOfRequest(req: IncomingMessage, ofBody: number | undefined): number {
+  const { body } = req as ParsedRequest
+  let memory = ofBody ?? (body === undefined ? unreadBytes(req) : memoryOf(body))
+  for (const text of req.rawHeaders) memory += text.length + OF_HEADER
+  return memory + (req.url?.length ?? 0)
+}
+
+/** Bytes of a body that nobody here has looked at; without a length, the most that may have come. */
+function unreadBytes({ headers, socket }: IncomingMessage): number {
+  if (headers['content-length'] !== undefined) return Number(headers['content-length'])
+  return headers['transfer-encoding'] === undefined ? 0 : socket.bytesRead
 }

@@ -1,12 +1,17 @@
 // What a request says about itself: read once, and used by everything that is done for the request.
 import { createHash } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import { CLIENT_CAPABILITIES, CLIENT_INFO, metaOf } from '../protocol/envelope.js'
 import {
   isObject,
   isOversizedId,
   isRequest,
+  isRequestId,
+  isResponse,
   type Message,
   messagesOf,
+  paramsOf,
+  type RequestId,
   type RequestMessage
 } from '../protocol/json-rpc.js'
 import { prefersStream } from '../protocol/prefer.js'
@@ -16,13 +21,14 @@ import {
   type Primer,
   profileFor
 } from '../protocol/revisions.js'
+import { declaresStreams } from '../protocol/streams-capability.js'
 import { headerOf, isForeignOrigin, pathOf, sessionOf } from '../access/guards.js'
 import type { BodyLimits } from './counted-body.js'
 import { profileWith } from './declarations.js'
 import type { InstanceParts } from './instance-parts.js'
 import type { IdempotentRequest } from './idempotent-request.js'
 import { isJsonRpc } from './mcp-request.js'
-import { isParsed, parsedBody } from './request-body.js'
+import { isParsed, type KnownBody, memoryOfRequest, parsedBody } from './request-body.js'
 import type { SecondChannel } from './second-channel.js'
 
 export type Next = (error?: unknown) => void
@@ -45,8 +51,6 @@ interface Opened {
 }
 
 const NO_MESSAGES: readonly Message[] = []
-/** Characters of a body from which on the arguments in it are not held while the endpoint works. */
-const LARGE = 1024
 const OVER: Next = () => undefined
 
 export class RequestContext<Instance extends InstanceParts = InstanceParts> {
@@ -74,6 +78,8 @@ export class RequestContext<Instance extends InstanceParts = InstanceParts> {
   /** It asks for a listen channel in a session that has one already. */
   second: SecondChannel | undefined
   #path: string | undefined
+  /** Bytes of memory that the body takes, once it is parsed. */
+  #memory: number | undefined
   #profile: ClientProfile | undefined
 
   constructor(
@@ -204,6 +210,11 @@ export class RequestContext<Instance extends InstanceParts = InstanceParts> {
     if (this.owner !== '') this.instance.cookie?.addTo(this.req, this.res, this.owner)
   }
 
+  /** Bytes of memory that it takes as long as the endpoint holds it, roughly. */
+  get memory(): number {
+    return memoryOfRequest(this.req, this.#memory)
+  }
+
   /** The limits within which its body may be read. */
   get bodyLimits(): BodyLimits {
     const { bodies: budget, maxBodyBytes: limit } = this.instance
@@ -211,10 +222,11 @@ export class RequestContext<Instance extends InstanceParts = InstanceParts> {
   }
 
   /** Its body has been read, or could not be. */
-  learn(body: unknown, text?: string): void {
+  learn({ body, text, memory }: KnownBody): void {
     this.isUnread = body === undefined
     this.body = body
     this.text = text
+    this.#memory = memory
     this.messages = messagesOf(body)
     this.isBatch = Array.isArray(body)
     this.#profile = undefined
@@ -226,10 +238,10 @@ export class RequestContext<Instance extends InstanceParts = InstanceParts> {
    */
   learnParsed(): readonly Message[] {
     if (!this.isUnread || !isParsed(this.req)) return this.messages
-    const { body, text } = parsedBody(this.req, this.instance.maxBodyBytes)
+    const parsed = parsedBody(this.req, this.instance.maxBodyBytes)
     // body-parser 1, which is in Express 4, puts an empty object there before it parses.
-    if (!messagesOf(body).some(isJsonRpc)) return this.messages
-    this.learn(body, text)
+    if (!messagesOf(parsed.body).some(isJsonRpc)) return this.messages
+    this.learn(parsed)
     this.dropBody()
     return this.messages
   }
@@ -245,11 +257,9 @@ export class RequestContext<Instance extends InstanceParts = InstanceParts> {
     this.next = OVER
   }
 
-  /** Drops the body, of which enough is known. */
+  /** Drops the body, and all of its messages but the facts that are read later. */
   dropBody(): void {
-    // One that was parsed in front has no text, and is held there.
-    if (this.text !== undefined && this.text.length > LARGE)
-      this.messages = this.messages.map(withoutArguments)
+    this.messages = this.messages.map(factsOf)
     this.body = undefined
     this.text = undefined
   }
@@ -279,9 +289,44 @@ export class RequestContext<Instance extends InstanceParts = InstanceParts> {
 
 const FORCED_PRIMER: Record<'always' | 'never', Primer> = { always: 'empty', never: 'none' }
 
-/** A message without its arguments, which only the endpoint needs. */
-function withoutArguments(message: Message): Message {
-  if (!isObject(message.params)) return message
-  const { arguments: _ofEndpoint, ...params } = message.params
-  return { ...message, params }
+/** Characters of a name that is only shown. */
+const LONGEST_NAME = 128
+const STREAMS = { experimental: { streams: {} } }
+
+/**
+ * What of a message is read once the endpoint has it, in a message: who asks for what, and how its
+ * client is to be answered. All of it is bounded: ids that are too long are not kept.
+ */
+function factsOf(message: Message): Message {
+  const { id, method } = message
+  if (typeof method !== 'string') return isResponse(message) ? { id, result: null } : {}
+  const params = paramsOf(message)
+  const { name, uri, requestId, clientInfo } = params
+  const { progressToken, [CLIENT_INFO]: info } = metaOf(params)
+  const meta = {
+    ...(isKept(progressToken) && { progressToken }),
+    ...(isObject(info) && { [CLIENT_INFO]: { name: shortened(info['name']) } }),
+    ...(declaresStreams(message) && { [CLIENT_CAPABILITIES]: STREAMS })
+  }
+  const facts = {
+    ...(isKept(requestId) && { requestId }),
+    ...(isObject(clientInfo) && { clientInfo: { name: shortened(clientInfo['name']) } }),
+    _meta: meta
+  }
+  const what = shortened(name ?? uri)
+  return {
+    ...(isKept(id) && { id }),
+    method: shortened(method),
+    params: what === undefined ? facts : { ...facts, name: what }
+  }
+}
+
+function isKept(id: unknown): id is RequestId {
+  return isRequestId(id) && !(typeof id === 'string' && isOversizedId(id))
+}
+
+/** A copy, as a part of a string keeps all of it in memory. */
+function shortened(text: unknown): string | undefined {
+  if (typeof text !== 'string') return undefined
+  return text.length <= LONGEST_NAME ? text : Buffer.from(text.slice(0, LONGEST_NAME)).toString()
 }

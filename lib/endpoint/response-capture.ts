@@ -432,6 +432,7 @@ export class ResponseCapture
 
   connectionClosed(): void {
     this.#capture?.connectionClosed()
+    if (this.isRunning) this.#host.goesOnAlone()
   }
 
   // The socket

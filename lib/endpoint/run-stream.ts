@@ -72,7 +72,13 @@ export class RunStream extends CaptureHost {
     if (stream.kind === 'listen' && sessionId !== undefined) instance.slow.shown(owner, sessionId)
     this.#started(stream, capture)
     keyed?.settle({ kind: 'stream', streamId: stream.id })
+    if (this.response.wire.isGone) this.goesOnAlone()
     return capture
+  }
+
+  /** What the request takes counts from now on, as it is held for the endpoint alone. */
+  goesOnAlone(): void {
+    this.handler.stream?.holdRequest(this.request.memory)
   }
 
   /** Gives the wire to a reader while the endpoint has not begun to answer. */
@@ -133,6 +139,7 @@ export class RunStream extends CaptureHost {
       this.handler.isUntaken = false
       this.response.takeEarly(capture)
     }
+    if (this.response.wire.isGone) this.goesOnAlone()
     return 'detached'
   }
 

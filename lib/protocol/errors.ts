@@ -7,6 +7,7 @@ export type StreamFault =
   | 'overflow'
   | 'event-too-large'
   | 'abandoned'
+  | 'request-evicted'
   | 'session-ended'
   | 'closing'
   | 'events-evicted'
@@ -49,6 +50,8 @@ const MESSAGES: Record<StreamFault, string> = {
   overflow: 'The stream outgrew its buffer before a client read it',
   'event-too-large': 'The server sent an event that is larger than the buffer',
   abandoned: 'The stream was abandoned: no client came back for it in time',
+  'request-evicted':
+    'The call had to make room: its client was away, and its request took more memory than is kept',
   'session-ended': 'The session ended before the response',
   closing: 'The server is shutting down',
   'events-evicted': 'Events after this cursor are no longer kept',

@@ -1,6 +1,14 @@
 // Requests with ids that are too long to be kept, or that are no exact numbers in JavaScript: they
 // pass untouched.
-import { isInexactId, isOversizedId, isTooMany, MOST_ID_LENGTH } from '../protocol/json-rpc.js'
+import { metaOf } from '../protocol/envelope.js'
+import {
+  isInexactId,
+  isOversizedId,
+  isTooMany,
+  type Message,
+  MOST_ID_LENGTH,
+  paramsOf
+} from '../protocol/json-rpc.js'
 import type { Answer, Context } from './route.js'
 
 export function oversized(context: Context): Answer | undefined {
@@ -8,8 +16,15 @@ export function oversized(context: Context): Answer | undefined {
   if (method !== 'GET' && method !== 'POST') return undefined
   // A batch that is too large passes untouched anyway, but its session is noted.
   if (isTooMany(messages)) return undefined
-  if (!isOversizedId(session) && !messages.some(({ id }) => isOversizedId(id))) return undefined
-  return passOversized(context)
+  const isOversized = isOversizedId(session) || messages.some(hasOversizedId)
+  return isOversized ? passOversized(context) : undefined
+}
+
+function hasOversizedId(message: Message): boolean {
+  const { progressToken } = metaOf(paramsOf(message))
+  return (
+    isOversizedId(message.id) || (typeof progressToken === 'string' && isOversizedId(progressToken))
+  )
 }
 
 /** A request whose id is beyond 2^53: a response could not be written with the same id. */
@@ -23,7 +38,8 @@ export function inexact(context: Context): Answer | undefined {
 function passOversized({ instance, method, next }: Context): Answer {
   return () => {
     instance.debug(
-      '%s passed on untouched: a session id or request id of more than %d characters, ' +
+      '%s passed on untouched: a session id, request id or progress token of more than %d ' +
+        'characters, ' +
         'or beyond 2^53',
       method,
       MOST_ID_LENGTH

@@ -3,6 +3,7 @@ import { StreamError } from '../protocol/errors.js'
 import { isMcpPost, streamNamesIn } from '../endpoint/mcp-request.js'
 import { readAhead } from '../endpoint/read-ahead.js'
 import { refuse } from '../endpoint/reply.js'
+import type { KnownBody } from '../endpoint/request-body.js'
 import { passNotMcp } from './pass.js'
 import type { Answer, Context } from './route.js'
 
@@ -18,7 +19,7 @@ export function ownerFailed(context: Context): Answer | undefined {
   }
   if (context.method !== 'POST' || context.hasMcpHeaders || streamNamesIn(req).length > 0)
     return refuseIt
-  const known = (body: unknown): void =>
+  const known = ({ body }: KnownBody): void =>
     isMcpPost(context, body) ? refuseIt() : passNotMcp(context)
   return () => readAhead(req, { ...context.bodyLimits, known })
 }

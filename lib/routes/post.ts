@@ -1,6 +1,7 @@
 // A POST: its body is read before the endpoint gets it, and its messages tell who answers.
 import { isMcpPost } from '../endpoint/mcp-request.js'
 import { readAhead } from '../endpoint/read-ahead.js'
+import type { KnownBody } from '../endpoint/request-body.js'
 import { passNotMcp } from './pass.js'
 import { type Context, type Route, walk } from './route.js'
 
@@ -11,12 +12,12 @@ export function post(routes: readonly Route[]): Route {
 
 function read(context: Context, routes: readonly Route[]): void {
   const { req, res } = context
-  const known = (body: unknown, text?: string): void => {
-    if (!isMcpPost(context, body)) return passNotMcp(context)
+  const known = (body: KnownBody): void => {
+    if (!isMcpPost(context, body.body)) return passNotMcp(context)
     // Middleware in front has answered meanwhile, so the endpoint need not run.
     if (res.headersSent || res.writableEnded) return
     context.giveCookie()
-    context.learn(body, text)
+    context.learn(body)
     walk(context, routes)
   }
   readAhead(req, { ...context.bodyLimits, known })

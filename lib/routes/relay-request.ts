@@ -26,8 +26,8 @@ export function relayBody(context: Context, relay: Relay, tag: string): void {
 export function readAndRelay(context: Context, relay: Relay, tag: string): void {
   readAhead(context.req, {
     ...context.bodyLimits,
-    known: (body, text) => {
-      context.learn(body, text)
+    known: body => {
+      context.learn(body)
       send(context, relay, tag, textOf(context))
     }
   })

@@ -149,12 +149,13 @@ export class FinishedStreams {
   /**
    * Evicts a stream of the owner that has most: delivered ones first and those being read last, and
    * within a rank the one used longest ago. `false`: there is none, or the owner that wants the
-   * room (`wantedBy`) has much more than any owner of one.
+   * room (`wantedBy`) has much more than any owner of one; or none was delivered (`isDelivered`).
    */
-  evict(wantedBy?: string): boolean {
+  evict(wantedBy?: string, isDelivered = false): boolean {
     const stream = this.#shares.next(wantedBy)
-    if (stream !== undefined) this.#replace(stream, true)
-    return stream !== undefined
+    if (stream === undefined || (isDelivered && rankOf(stream) !== DELIVERED)) return false
+    this.#replace(stream, true)
+    return true
   }
 
   /** Removes those whose time is over. */

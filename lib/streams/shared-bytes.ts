@@ -1,13 +1,18 @@
-// The bytes that all logs together may hold, and what is evicted when there is no room.
+// The bytes that all logs together may hold, with what else is held for their clients, and what is
+// evicted when there is no room.
 import type { ByteBudget } from './event-log.js'
 import { FairShares } from './fair-shares.js'
+import type { Holding, HoldingBudget } from './holding.js'
 import { LARGEST_SEGMENT, type Segment } from './segment.js'
 import type { Stream } from './stream.js'
 
 /** From this part of all bytes on, endpoints are asked to wait, before any stream has to fail. */
 const TIGHT = 7 / 8
 
-export class SharedBytes implements ByteBudget {
+/** Evicts a finished stream. `false`: none may be, for this owner; or none that was delivered. */
+type EvictFinished = (wantedBy: string | undefined, isDelivered: boolean) => boolean
+
+export class SharedBytes implements ByteBudget, HoldingBudget {
   /**
    * What each owner has: its bytes, and `maxBytes / maxStreams` more for each stream. What may be
    * evicted of it are its finished streams.
@@ -15,14 +20,15 @@ export class SharedBytes implements ByteBudget {
   readonly shares = new FairShares<Stream>()
   /** The same sizes; what may be evicted are the written events of running streams. */
   readonly #written = new FairShares<Stream>()
+  /** The same sizes; what may be given up is held beside events. */
+  readonly #holdings = new FairShares<Holding>()
   /** Segments whose events are evicted, but not yet taken by all sockets; the oldest first. */
   readonly #lingering = new Set<Segment>()
   readonly #max: number
-  readonly #evictFinished: (wantedBy: string | undefined) => boolean
+  readonly #evictFinished: EvictFinished
   #taken = 0
 
-  /** @param evictFinished evicts a finished stream. `false`: none may be, for this owner. */
-  constructor(max: number, evictFinished: (wantedBy: string | undefined) => boolean) {
+  constructor(max: number, evictFinished: EvictFinished) {
     this.#max = max
     this.#evictFinished = evictFinished
   }
@@ -34,7 +40,9 @@ export class SharedBytes implements ByteBudget {
   /** The bytes are nearly used up, and nothing may be evicted for this owner. */
   isTight(owner: string): boolean {
     const isNearlyFull = this.#taken > this.#max * TIGHT
-    return isNearlyFull && (this.shares.next(owner) ?? this.#written.next(owner)) === undefined
+    if (!isNearlyFull) return false
+    const all = [this.shares, this.#written, this.#holdings]
+    return all.every(shares => shares.next(owner) === undefined)
   }
 
   /** Makes room for one more stream of an owner, if there is none. `false`: none can be made. */
@@ -47,6 +55,7 @@ export class SharedBytes implements ByteBudget {
   grow(owner: string, by: number): void {
     this.shares.grow(owner, by)
     this.#written.grow(owner, by)
+    this.#holdings.grow(owner, by)
   }
 
   /** A running stream has written events, which may be evicted. It is in no other list. */
@@ -57,6 +66,21 @@ export class SharedBytes implements ByteBudget {
   /** The stream has no such events, or no longer runs. */
   mayNotEvict(stream: Stream): void {
     this.#written.drop(stream.owner, stream)
+  }
+
+  // HoldingBudget
+
+  hold(holding: Holding): boolean {
+    const { owner, bytes, rank } = holding
+    if (!this.reserve(bytes, false, owner)) return false
+    this.#holdings.put(owner, holding, rank)
+    return true
+  }
+
+  letGo(holding: Holding): void {
+    const { owner, bytes } = holding
+    this.#holdings.drop(owner, holding)
+    this.#count(-bytes, owner)
   }
 
   // ByteBudget
@@ -92,10 +116,15 @@ export class SharedBytes implements ByteBudget {
 
   /** `false`: nothing is left that may be evicted for this owner. */
   #evict(owner: string | undefined): boolean {
-    const isRunningFirst = this.#written.most > this.shares.most
-    if (isRunningFirst && this.#evictWritten(owner)) return true
-    if (this.#evictFinished(owner)) return true
-    if (!isRunningFirst && this.#evictWritten(owner)) return true
+    const finished = this.shares.most
+    // Of owners that have equally much, the one is taken whose client loses least by it.
+    const ways = [
+      { most: finished, evict: () => this.#evictFinished(owner, true) },
+      { most: this.#written.most, evict: () => this.#evictWritten(owner) },
+      { most: this.#holdings.most, evict: () => this.#holdings.next(owner)?.giveUp() === true },
+      { most: finished, evict: () => this.#evictFinished(owner, false) }
+    ].sort((a, b) => b.most - a.most)
+    if (ways.some(({ evict }) => evict())) return true
     const [oldest] = this.#lingering
     oldest?.recall()
     return oldest !== undefined

@@ -68,7 +68,9 @@ export class StreamRegistry implements StreamHost<Stream> {
     this.#notify = notify
     this.#place = Math.ceil(limits.maxBytes / limits.maxStreams)
     this.#sweep = new Sweep(sweepPeriod(limits.window), () => this.#expire())
-    this.budget = new SharedBytes(limits.maxBytes, owner => this.#finished.evict(owner))
+    this.budget = new SharedBytes(limits.maxBytes, (owner, isDelivered) =>
+      this.#finished.evict(owner, isDelivered)
+    )
     this.#running = new RunningStreams(limits.maxStreams, this.budget.shares)
     this.#finished = new FinishedStreams(limits, this.budget.shares, (stream, isEviction) =>
       this.#keepNoLonger(stream, isEviction)

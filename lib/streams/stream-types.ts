@@ -3,6 +3,7 @@
 import type { StreamError } from '../protocol/errors.js'
 import type { DueQueue } from './due-queue.js'
 import type { ByteBudget } from './event-log.js'
+import type { HoldingBudget } from './holding.js'
 import type { RequestId } from '../protocol/json-rpc.js'
 import type { Retained } from './retained.js'
 import type { ClientProfile } from '../protocol/revisions.js'
@@ -150,7 +151,7 @@ export interface RegistryLimits extends StreamLimits {
 /** What a stream needs from the registry that it is in. */
 export interface StreamHost<Stream> {
   readonly limits: StreamLimits
-  readonly budget: ByteBudget
+  readonly budget: ByteBudget & HoldingBudget
   readonly unsent: UndeliveredQuota | undefined
   /**
    * All streams together are close to their limit, and nothing may be evicted for this owner:

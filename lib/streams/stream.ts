@@ -4,6 +4,7 @@ import { BackPressure } from './back-pressure.js'
 import { faultError, StreamError, type StreamFault } from '../protocol/errors.js'
 import { Waiting } from './due-queue.js'
 import { EventLog } from './event-log.js'
+import { Holding } from './holding.js'
 import type { InputWait, InputWaitHost } from './input-wait.js'
 import { errorResponse, type Message, type RequestId } from '../protocol/json-rpc.js'
 import { Member } from './linked-list.js'
@@ -62,6 +63,8 @@ export class Stream extends Member<Stream> implements StreamIdentity, InputWaitH
   #abort: AbortController | undefined
   /** Waits while there is no reader. Made on demand: most streams have a reader to their end. */
   #abandonment: Waiting | undefined
+  /** Its request, once its client has gone. */
+  #request: HeldRequest | undefined
   readonly #host: StreamHost<Stream>
 
   constructor(init: StreamInit, producer: Producer, host: StreamHost<Stream>) {
@@ -236,6 +239,29 @@ export class Stream extends Member<Stream> implements StreamIdentity, InputWaitH
     if (--this.#sessionEndings === 0 && this.#hasEndedEarly) this.fail('no-response')
   }
 
+  /**
+   * The client that has made its request has gone, and its producer goes on: what the request takes
+   * in memory counts from now on. Without room for it, the stream fails.
+   */
+  holdRequest(bytes: number): void {
+    if (this.isEnded || this.#request !== undefined || bytes <= SMALL_REQUEST) return
+    const request = new HeldRequest(this, bytes)
+    if (this.#host.budget.hold(request)) this.#request = request
+    else this.fail('request-evicted')
+  }
+
+  /** Its request has to make room. */
+  evictRequest(): void {
+    this.#letGoOfRequest()
+    this.#host.evicted(this)
+    this.fail('request-evicted')
+  }
+
+  #letGoOfRequest(): void {
+    if (this.#request !== undefined) this.#host.budget.letGo(this.#request)
+    this.#request = undefined
+  }
+
   // How it ends
 
   /**
@@ -286,6 +312,7 @@ export class Stream extends Member<Stream> implements StreamIdentity, InputWaitH
   /** It turned out not to be ours to keep: all of it goes, without an event to anybody. */
   forget(): void {
     this.#stopWaiting()
+    this.#letGoOfRequest()
     this.inputWait?.stop()
     this.#producer = undefined
     this.readers.endOlder()
@@ -309,6 +336,7 @@ export class Stream extends Member<Stream> implements StreamIdentity, InputWaitH
     if (state === 'waiting') this.#host.waiting(this)
     if (!this.isEnded) return
     this.#stopWaiting()
+    this.#letGoOfRequest()
     this.#abortSignal()
     const producer = this.#producer
     this.#producer = undefined
@@ -491,3 +519,28 @@ export class Stream extends Member<Stream> implements StreamIdentity, InputWaitH
     if (this.#state === 'waiting') this.#become('live')
   }
 }
+
+/** Bytes up to which a request is a part of what a call takes anyway, bounded by `maxStreams`. */
+const SMALL_REQUEST = 4096
+
+/** The request of a stream whose client has gone, as long as its producer may use it. */
+class HeldRequest extends Holding {
+  readonly #stream: Stream
+
+  constructor(stream: Stream, bytes: number) {
+    super(stream.owner, bytes)
+    this.#stream = stream
+  }
+
+  /** The largest goes first, by powers of two: who sends little is not driven out by who does not. */
+  get rank(): number {
+    return MOST_POWERS - Math.floor(Math.log2(this.bytes + 1))
+  }
+
+  giveUp(): boolean {
+    this.#stream.evictRequest()
+    return true
+  }
+}
+
+const MOST_POWERS = 54

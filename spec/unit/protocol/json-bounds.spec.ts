@@ -2,11 +2,11 @@
 
 import { describe, expect, it } from '@jest/globals'
 import { fc } from '../../helpers/property.js'
-import { sizeOfJson } from '../../../lib/protocol/json-bounds.js'
+import { costOfJson } from '../../../lib/protocol/json-bounds.js'
 
 const EVERYTHING = { parts: Infinity, elements: Infinity }
 const sizeOf = (text: string, bounds: object) =>
-  sizeOfJson(Buffer.from(text), { ...EVERYTHING, ...bounds })
+  costOfJson(Buffer.from(text), { ...EVERYTHING, ...bounds }).size
 
 /** Counts the parts of a parsed value. */
 function partsIn(value: unknown): number {
