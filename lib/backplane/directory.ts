@@ -84,9 +84,10 @@ export class SharedDirectory<S extends Shelves<S>> implements Directory<S> {
     const { names, tag, epoch } = this.#link
     if (names.has('k', key)) return HERE
     return this.#patiently(async () => {
-      const since = epoch.current
-      const holder = await names.claim('k', key, LONGEST_CALL)
-      if (holder !== tag) return holder
+      const since = await epoch.whole()
+      const holder =
+        since === undefined ? await names.find('k', key) : await names.claim('k', key, LONGEST_CALL)
+      if (holder !== undefined && holder !== tag) return holder
       await this.#believeAbsence(since)
       names.hold('k', key, owner, LONGEST_CALL)
       return tag
@@ -113,7 +114,7 @@ export class SharedDirectory<S extends Shelves<S>> implements Directory<S> {
     const { names, tag, epoch } = this.#link
     if (names.has('k', key)) return HERE
     return this.#patiently(async () => {
-      const since = epoch.current
+      const since = await epoch.whole()
       const found = await names.find('k', key)
       if (found === undefined) await this.#believeAbsence(since)
       return found ?? tag
@@ -126,7 +127,7 @@ export class SharedDirectory<S extends Shelves<S>> implements Directory<S> {
       !this.#settings.forwardsSessions || names.has('s', id) || names.isAbsent('s', id, now())
     if (isHere) return HERE
     return this.#patiently(async () => {
-      const since = epoch.current
+      const since = await epoch.whole()
       const found = (await names.find('s', id)) ?? (await this.#findAgain(id))
       if (found !== undefined) return found
       await this.#believeAbsence(since)
@@ -136,12 +137,12 @@ export class SharedDirectory<S extends Shelves<S>> implements Directory<S> {
   }
 
   /**
-   * Called when no instance seems to have a name, which was looked for, or claimed, from the epoch
-   * `since` on. Rejects if keys may be lost: the instance that has this one may be about to write it
-   * again, over a claim.
+   * Called when no instance seems to have a name, which was looked for in the epoch `since`. Rejects
+   * if keys may be lost: the instance that has this one may be about to write it again.
    */
-  async #believeAbsence(since: string): Promise<void> {
-    if (!(await this.#link.epoch.isWhole(since))) throw new Error(LOST)
+  async #believeAbsence(since: string | undefined): Promise<void> {
+    const isSure = since !== undefined && (await this.#link.epoch.isStill(since))
+    if (!isSure) throw new Error(LOST)
   }
 
   /**

@@ -2,6 +2,7 @@
 // come back empty, or with the keys of some time ago, or evict some. So there is a key that names an
 // epoch. Where that is gone or is another one, each instance writes all its names again, and then
 // tells the others.
+import { setTimeout as pause } from 'node:timers/promises'
 import { nanoid } from 'nanoid'
 import { now } from '../protocol/clock.js'
 import type { Life } from './life.js'
@@ -17,6 +18,7 @@ const LEFT = 2
 /** Part of a lease, and milliseconds at the most, in which the others answer a new connection. */
 const OPENING = 1 / 6
 const LONGEST_OPENING = 1000
+const SLICES = 5
 /** Instances that are remembered. Each start of a process makes a new one. */
 const MOST_PEERS = 10_000
 
@@ -29,8 +31,11 @@ export class Epoch {
   readonly #peers = new Map<string, string>()
   /** The epoch in which this instance has written all its names; empty: none yet. */
   #current = ''
+  /** When that was found to be the epoch. */
   #joinedAt = -Infinity
   #openedAt = Infinity
+  /** Resolves when the others have had their time to answer over the connection. */
+  #answered = Promise.resolve()
   /** The connection is new: it may lead to another server, and the others have to be asked. */
   #isNew = false
   /** A key of this instance was missing before its time. */
@@ -51,30 +56,35 @@ export class Epoch {
     this.#send = send
   }
 
-  get current(): string {
-    return this.#current
-  }
-
-  /** Whether another instance has been heard of, and not that it is gone. */
-  has(tag: string): boolean {
-    return this.#peers.has(tag)
+  /**
+   * Whether an instance without a sign of life has never been heard of, though the keys are whole,
+   * of which that sign would be one. Rejects if that cannot be known.
+   */
+  async isStranger(tag: string): Promise<boolean> {
+    if (this.#peers.has(tag)) return false
+    const epoch = await this.whole()
+    return epoch !== undefined && (await this.isStill(epoch)) && !this.#peers.has(tag)
   }
 
   /**
-   * Whether no key has been lost since an epoch was current, so that what was not found in between
-   * is nowhere. Rejects if that cannot be known.
+   * The epoch, if every instance has written all its names in it: what is not found from now on is
+   * nowhere, if it is still the epoch then. Not to be claimed before, as they write over claims.
    */
-  async isWhole(since: string): Promise<boolean> {
-    if (since === '' || since !== this.#current || this.#life.state === 'down') return false
-    if ((await this.#read()) !== since) {
-      void this.check()
-      return false
-    }
-    const { lease } = this.#backplane
-    if (now() - this.#openedAt < Math.min(lease * OPENING, LONGEST_OPENING)) return false
-    const late = [...this.#peers].filter(([, epoch]) => epoch !== since)
+  async whole(): Promise<string | undefined> {
+    await this.#answered
+    const epoch = this.#current
+    if (epoch === '' || this.#life.state === 'down') return undefined
+    const late = [...this.#peers].filter(([, its]) => its !== epoch)
     const gone = await Promise.all(late.map(([tag]) => this.#isGone(tag)))
-    return gone.every(Boolean) && since === this.#current
+    return gone.every(Boolean) ? epoch : undefined
+  }
+
+  /** Whether no key has been lost since `whole()` was called. Rejects if that cannot be known. */
+  async isStill(epoch: string): Promise<boolean> {
+    const found = await this.#read()
+    if (found !== this.#current) void this.check()
+    // Over a connection that has been replaced meanwhile, the answer may be that of another server.
+    return found === epoch && epoch === this.#current && this.#life.state !== 'down'
   }
 
   async #isGone(tag: string): Promise<boolean> {
@@ -113,14 +123,21 @@ export class Epoch {
     const openedAt = this.#openedAt
     const epoch = await this.#find()
     if (epoch === this.#current) return
-    const at = now()
+    this.#joinedAt = now()
     const isWritten = await this.#names.writeAgain()
+    await this.#life.sign()
     // Meanwhile, the connection may have become another one.
     if (!isWritten || openedAt !== this.#openedAt) return
     this.#current = epoch
-    this.#joinedAt = at
     this.#tell(this.#isNew ? ASKS : 0)
+    if (this.#isNew) this.#answered = this.#listen()
     this.#isNew = false
+  }
+
+  /** In slices: when a process has stood still, timers are up before what came is read. */
+  async #listen(): Promise<void> {
+    const time = Math.min(this.#backplane.lease * OPENING, LONGEST_OPENING)
+    for (let i = 0; i < SLICES; i++) await pause(time / SLICES, undefined, { ref: false })
   }
 
   /** The epoch that it is. One begins now if there is none, or keys may be lost in spite of it. */

@@ -89,7 +89,8 @@ export class InstanceLink {
       keyOf: tag => `i:${tag}`,
       lapsed: host.lapsed,
       opened: () => this.epoch.opened(),
-      missing: time => this.epoch.missing(time)
+      missing: time => this.epoch.missing(time),
+      isStranger: tag => this.epoch.isStranger(tag)
     })
     this.epoch = new Epoch(backplane, this.names, this.#life, (frame, to = ALL) =>
       send(to, KIND.epoch, frame)

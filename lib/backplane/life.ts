@@ -19,6 +19,8 @@ export interface LifeHost {
   readonly opened: () => void
   /** Called when the own sign, which was given at `time`, is gone before its time. */
   readonly missing: (time: number) => void
+  /** Whether it is certain that an instance without a sign of life never was. */
+  readonly isStranger: (tag: string) => Promise<boolean>
 }
 
 // All as parts of a lease, which is 6 seconds by default.
@@ -85,7 +87,7 @@ export class Life {
       if (this.#soundSince !== Infinity) return
       this.#soundSince = now
       this.#host.opened()
-      return this.#sign()
+      return void this.sign()
     }
     const peer = this.#peers.get(tag)
     peer.heardAt = now
@@ -111,7 +113,7 @@ export class Life {
       this.#backplane.renew()
     }
     this.#ping()
-    if (this.#soundSince !== Infinity) this.#sign()
+    if (this.#soundSince !== Infinity) void this.sign()
   }
 
   /** Messages that came in a pause of this process are read only now: nobody else was silent. */
@@ -171,16 +173,20 @@ export class Life {
     this.#host.ping(this.#host.tag)
   }
 
-  #sign(): void {
+  /** Says that this instance lives. */
+  async sign(): Promise<void> {
+    if (this.#isOver) return
     const { tag, now, lapsed } = this.#host
     const before = this.#signedAt
     if (before !== -Infinity) this.#lookAtOwn().catch(() => undefined)
-    const signed = (): void => {
+    try {
+      await this.#signs.give(tag)
       this.#isWritable = true
       this.#signedAt = now()
       if (before !== -Infinity && this.#signedAt - before > this.#lease) lapsed()
+    } catch {
+      this.#isWritable = false
     }
-    this.#signs.give(tag).then(signed, () => void (this.#isWritable = false))
   }
 
   /** If the own sign is missing before its time, other keys may be flushed or evicted, too. */
@@ -205,6 +211,7 @@ export class Life {
       const sign = await this.#signOf(tag)
       if (sign === 'left') return 'gone'
       if (sign === 'alive') return 'alive'
+      if (await this.#host.isStranger(tag)) return 'gone'
       if (!this.#mayJudge) return 'unknown'
       // Its key may have been flushed or evicted: if it answers, it lives.
       this.#host.ping(tag)

@@ -3,9 +3,9 @@
 
 import { describe, expect, it } from '@jest/globals'
 import type { RawEndpoint } from '../../helpers/endpoints/raw.js'
-import { callTool, get, headersFor, initialize, post } from '../../helpers/mcp.js'
+import { callTool, get, headersFor, initialize, post, result } from '../../helpers/mcp.js'
 import { until } from '../../helpers/happenings.js'
-import type { OpenStream } from '../../helpers/open-stream.js'
+import { openStream, type OpenStream } from '../../helpers/open-stream.js'
 import { cluster } from '../../helpers/backplane/cluster.js'
 import { serve } from '../../helpers/serve.js'
 import { rawEndpoint } from '../../helpers/endpoints/raw.js'
@@ -82,6 +82,18 @@ describe('an instance that has died', () => {
       await get(at(link, all, 1))
     ).ended
     expect((await get(at(link, all, 1))).status).toBe(410)
+  })
+
+  it('is not waited for that never was, as soon as the others are known', async () => {
+    // Who waited for an instance would do so for a part of a lease.
+    const all = await anywhere({}, { lease: 60_000 })
+    await until(() => all.members.every(({ streams }) => streams.stats().backplane.up === 1))
+    const made = `${all.urls[0]}?stream=never-was-${'a'.repeat(11)}`
+    for (const method of ['GET', 'POST', 'DELETE']) {
+      const body = method === 'POST' ? [result(1, {})] : undefined
+      const response = await openStream(made, { method, body, headers: headersFor({}) })
+      expect([method, response.status]).toEqual([method, 410])
+    }
   })
 
   it.concurrent(
@@ -352,6 +364,38 @@ describe('the shared keys of a session, a stream or an Idempotency-Key', () => {
     call.open()
     call.result()
     for (const answer of await Promise.all(answers)) expect(gist(await ended(answer))).toEqual([1])
+  })
+
+  it('are written again once for each time that they are lost, also where only some are', async () => {
+    const endpoints = [0, 1].map(i => rawEndpoint(call => call.result(), { session: `s${i}` }))
+    const all = await cluster(i => endpoints[i] as RawEndpoint, {}, { lease: LEASE }, 2)
+    await ended(post(all.members[0]!.url, initialize(VERSION)))
+    await settled(all as Anywhere)
+    const { backplane } = all.members[0]!
+    const command = backplane.command.bind(backplane)
+    let written = 0
+    backplane.command = async one => {
+      if (one[0] === 'SET' && one[1].startsWith('s:')) written++
+      return command(one)
+    }
+    const after = async (): Promise<number> => {
+      await new Promise(resolve => setTimeout(resolve, 2 * LEASE))
+      return written
+    }
+    expect(await after()).toBe(0)
+    all.hub.flush()
+    expect(await after()).toBe(1)
+    // The sign of life of the other one, and with it whatever else.
+    const other = all.members[1]!.backplane
+    const { command: its } = other
+    const signs: string[] = []
+    other.command = async one => {
+      if (one[0] === 'SET' && one[1].startsWith('i:')) signs.push(one[1])
+      return its.call(other, one)
+    }
+    await until(() => signs.length > 0)
+    all.hub.keys.delete(signs[0]!)
+    expect(await after()).toBe(2)
   })
 
   it('are whole again in no time after a flush, for calls that nobody has begun', async () => {

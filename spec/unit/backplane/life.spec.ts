@@ -47,7 +47,8 @@ class Scene {
       keyOf: tag => tag,
       lapsed: () => void this.lapses++,
       opened: () => void this.openings++,
-      missing: time => void this.missing.push(time)
+      missing: time => void this.missing.push(time),
+      isStranger: async tag => tag === 'a stranger'
     })
     this.echo()
   }
@@ -252,6 +253,12 @@ describe('another instance', () => {
     scene.now += 1
     void scene.life.look('other')
     expect(scene.commands).toEqual(['GET other', 'GET other'])
+  })
+
+  it('is gone without a sign, at once, that never was', async () => {
+    const scene = new Scene()
+    expect(await scene.life.look('a stranger')).toBe('gone')
+    expect(scene.pings).toEqual([])
   })
 
   it('is gone that has said so, at once, which is believed for a lease', async () => {
