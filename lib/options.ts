@@ -68,10 +68,10 @@ export interface McpStreamsOptions {
   readonly keepAlive?: number | null | undefined
   /**
    * The greatest age of a connection in milliseconds. At this age it is closed at will (SEP-1335),
-   * if its client comes back. For proxies and platforms that limit the total duration of a
-   * response. A stock client of 2026-07-28 is told by a `requestState` to send its request again
-   * (load shedding), for `tools/call`, `prompts/get` and `resources/read`. `null`: no limit.
-   * Default: `null`.
+   * if its client has shown that it comes back. For proxies and platforms that limit the total
+   * duration of a response. A stock client of 2026-07-28 is told by a `requestState` to send its
+   * request again (load shedding), for `tools/call`, `prompts/get` and `resources/read`. `null`: no
+   * limit. Default: `null`.
    */
   readonly disconnectAfter?: number | null | undefined
   /**
@@ -128,10 +128,9 @@ export interface McpStreamsOptions {
    */
   readonly handoffQuiet?: number | undefined
   /**
-   * The same for a client that has not shown yet whether it follows links: it is disconnected once,
-   * and shows it by how it comes back. Before 2025-11-25, where stock clients do not come back,
-   * this is done only to a client that has left a `ping` unanswered for at least a second. Default:
-   * 10,000.
+   * The same for a client that has not shown yet whether it follows links: if it leaves a `ping`
+   * unanswered, for at least a second, it is disconnected once, and shows it by how it comes back.
+   * Default: 10,000.
    */
   readonly handoffAfter?: number | undefined
   /**

@@ -117,7 +117,7 @@ export class CaptureHost {
     // can read.
     const first: ClientProfile =
       this.initialize !== undefined
-        ? { ...profile, primer: 'none', reconnects: false }
+        ? { ...profile, primer: 'none', reconnects: 'when-links-followed' }
         : stream.isEphemeral
           ? stream.profile
           : profile

@@ -22,23 +22,39 @@ export function isAnnounced(
   messages: readonly Message[]
 ): boolean {
   if (parts.notifications === 'never' || messages.some(isInitialize)) return false
-  if (parts.notifications === 'always' || messages.some(declaresStreams)) return true
-  return parts.sessions.hasStreams(owner, sessionId)
+  return parts.notifications === 'always' || isDeclared(parts, owner, sessionId, messages)
 }
 
 /**
- * The profile of a client that may have declared the draft. From 2026-07-28 on its streams are kept
- * because of that: it resumes them, so its close is no cancellation. Its first event is a message,
- * so it needs no primer.
+ * The profile of a client that may have declared the draft, in which either side may disconnect at
+ * any time. From 2026-07-28 on its streams are kept because of that: it resumes them, so its close
+ * is no cancellation. Its first event is a message, so it needs no primer.
  */
 export function profileWith(
-  parts: InstanceParts,
   profile: ClientProfile,
-  messages: readonly Message[]
+  { instance, owner, session, messages }: Declaring
 ): ClientProfile {
-  if (profile.taken || parts.notifications === 'never' || !messages.some(declaresStreams))
+  if (instance.notifications === 'never' || !isDeclared(instance, owner, session, messages))
     return profile
-  return { taken: true, primer: 'none', reconnects: true, handoff: 'never' }
+  return profile.taken
+    ? { ...profile, reconnects: 'always' }
+    : { taken: true, primer: 'none', reconnects: 'always', handoff: 'never' }
+}
+
+interface Declaring {
+  readonly instance: InstanceParts
+  readonly owner: string
+  readonly session: string | undefined
+  readonly messages: readonly Message[]
+}
+
+function isDeclared(
+  { sessions }: InstanceParts,
+  owner: string,
+  sessionId: string | undefined,
+  messages: readonly Message[]
+): boolean {
+  return messages.some(declaresStreams) || sessions.hasStreams(owner, sessionId)
 }
 
 /** Declares the draft in the answer to a client that has declared it. */

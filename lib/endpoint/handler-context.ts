@@ -18,9 +18,9 @@ export interface CurrentStream {
   /**
    * Closes the client's connection at will (SEP-1335): the stream goes on, the client comes back
    * after `retry` milliseconds. Default: one second, or option `retry` if that is less, but never
-   * less than `resumeInterval.min`. Does nothing if the client would not come back, or while the
-   * process is about to end (`close()`): a client that is disconnected then might not find it
-   * again.
+   * less than `resumeInterval.min`. Does nothing if the client has not shown that it comes back,
+   * or while the process is about to end (`close()`): a client that is disconnected then might not
+   * find it again.
    */
   disconnect(options?: { readonly retry?: number }): void
   /**

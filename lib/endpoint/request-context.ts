@@ -170,11 +170,7 @@ export class RequestContext<Instance extends InstanceParts = InstanceParts> {
 
   /** How its client is treated, from what it has negotiated and what it says of itself. */
   get profile(): ClientProfile {
-    return (this.#profile ??= profileWith(
-      this.instance,
-      this.#profileOf(this.owner),
-      this.messages
-    ))
+    return (this.#profile ??= profileWith(this.#profileOf(this.owner), this))
   }
 
   /**
@@ -277,12 +273,12 @@ export class RequestContext<Instance extends InstanceParts = InstanceParts> {
       opener !== undefined &&
       (revision === undefined || !profileFor(revision, hasAnnounced).taken)
     ) {
-      return hasAnnounced ? { ...opener, reconnects: true } : opener
+      return hasAnnounced ? { ...opener, reconnects: 'always' } : opener
     }
     let profile = profileFor(revision, hasAnnounced)
     if (!profile.taken) return profile
     if (primer !== 'auto') profile = { ...profile, primer: FORCED_PRIMER[primer] }
-    if (handoff === 'always') return { ...profile, handoff: 'when-quiet', reconnects: true }
+    if (handoff === 'always') return { ...profile, handoff: 'when-quiet', reconnects: 'always' }
     return handoff === 'never' ? { ...profile, handoff: 'never' } : profile
   }
 }

@@ -14,10 +14,17 @@ export interface ClientProfile {
    */
   readonly taken: boolean
   readonly primer: Primer
-  /** Whether the client comes back by itself after the server has closed its connection. */
-  readonly reconnects: boolean
+  readonly reconnects: ReconnectRule
   readonly handoff: HandOffRule
 }
+
+/**
+ * What shows that a client comes back by itself after the server has closed its connection, so that
+ * it may be disconnected at will: it has said so; or it has come back for a call by an event id
+ * (2025-11-25, where many clients never do); or only that it has fetched a stream URL, because
+ * older clients that resume after a cut do not do so after a clean end.
+ */
+export type ReconnectRule = 'always' | 'when-resumed' | 'when-links-followed'
 
 /**
  * When a stream that waits for its client's answers is handed off to it (SEP-1335, multi-turn
@@ -45,7 +52,7 @@ export function isStateless(revision: string | undefined): boolean {
 export const ONE_CONNECTION: ClientProfile = {
   taken: false,
   primer: 'none',
-  reconnects: false,
+  reconnects: 'when-links-followed',
   handoff: 'never'
 }
 
@@ -53,18 +60,18 @@ export const ONE_CONNECTION: ClientProfile = {
  * How a client of a revision is treated.
  *
  * - Before 2025-11-25: an unnamed event with empty data breaks clients. A named one is skipped, but
- *   gives its id to those that can resume. Only a client that has announced itself, or has fetched
- *   a stream URL, comes back after a clean close.
- * - 2025-11-25: the revision has primers and disconnects at will.
+ *   gives its id to those that can resume.
+ * - 2025-11-25: the revision has primers.
  * - From 2026-07-28 on, a disconnect cancels the call and there are no event ids: the response is
  *   left alone unless the client has announced itself.
  */
 export function profileFor(revision: string | undefined, announced: boolean): ClientProfile {
-  const handoff = announced ? 'when-quiet' : 'when-links-followed'
-  if (isStateless(revision)) {
-    return announced ? { taken: true, primer: 'empty', reconnects: true, handoff } : ONE_CONNECTION
+  const isPolling = revision !== undefined && revision >= FIRST_POLLING_REVISION
+  if (isStateless(revision) && !announced) return ONE_CONNECTION
+  return {
+    taken: true,
+    primer: isPolling ? 'empty' : 'named',
+    reconnects: announced ? 'always' : isPolling ? 'when-resumed' : 'when-links-followed',
+    handoff: announced ? 'when-quiet' : 'when-links-followed'
   }
-  if (revision !== undefined && revision >= FIRST_POLLING_REVISION)
-    return { taken: true, primer: 'empty', reconnects: true, handoff }
-  return { taken: true, primer: 'named', reconnects: announced, handoff }
 }

@@ -104,12 +104,14 @@ export class Connection implements Reader, SegmentReader, Stallable {
     sink.onClose(() => this.#gone())
   }
 
-  /** Whether this client comes back by itself after a close. */
+  /** Whether this client comes back by itself after a close, by what it has said or shown. */
   get reconnects(): boolean {
-    if (this.stream.followsLinks) return true
+    const { stream } = this
+    if (stream.followsLinks) return true
     const { reconnects, primer } = this.#profile
+    const isShown = reconnects === 'always' || (reconnects === 'when-resumed' && stream.isResumed)
     // Without an id to come back with, only a client that follows the link can.
-    return reconnects && (primer !== 'none' || this.#cursor > 0)
+    return isShown && (primer !== 'none' || this.#cursor > 0)
   }
 
   /** The sequence of the last event that it has written, or that its client had already. */
@@ -183,7 +185,10 @@ export class Connection implements Reader, SegmentReader, Stallable {
       return false
     }
     if (!isPresumed && !this.reconnects) {
-      debug('stream %s: not disconnected at will, its client would not come back', label(stream))
+      debug(
+        'stream %s: not disconnected at will, its client has not shown that it comes back',
+        label(stream)
+      )
       return false
     }
     debug('stream %s: disconnected at will, to come back in %d ms', label(stream), retry)
@@ -196,7 +201,8 @@ export class Connection implements Reader, SegmentReader, Stallable {
   /** The process is about to end: the client of a listen channel is sent elsewhere. */
   stopListening(retry: number): void {
     if (this.isClosed || this.stream.kind !== 'listen') return
-    if (!this.disconnect(retry)) this.stream.fail('closing')
+    // Not at will: the channel ends, whether its client comes back or not.
+    this.disconnect(retry, true)
   }
 
   /**

@@ -35,7 +35,10 @@ async function find(context: Context, eventId: EventId): Promise<Answer | undefi
   // A client that has left must not take over from a connection that is alive.
   if (!canAnswer(context.res)) return () => undefined
   const why = whyNotTheirs(context, found, 'endpoint', eventId.sequence)
-  if (isKnown(found) && why === undefined) return answerFor(context, found, eventId.sequence)
+  if (isKnown(found) && why === undefined) {
+    noteResumed(context, found)
+    return answerFor(context, found, eventId.sequence)
+  }
   if (!mayBeOthers(context, eventId))
     context.instance.debug(
       'GET of stream %s at the endpoint not resumed: %s',
@@ -43,6 +46,17 @@ async function find(context: Context, eventId: EventId): Promise<Answer | undefi
       why
     )
   return undefined
+}
+
+/**
+ * Notes that the client comes back without a stream URL: for this stream, and if that is a call,
+ * for the calls of its session. Many clients resume only their listen channels.
+ */
+export function noteResumed({ instance }: Context, { kind, value }: FoundStream): void {
+  const { owner, sessionId } = value
+  if (kind === 'local') value.noteResumed()
+  if (value.kind === 'request' && sessionId !== undefined)
+    instance.sessions.noteResumed(owner, sessionId)
 }
 
 function answerFor(context: Context, found: FoundStream, cursor: number): Answer | undefined {

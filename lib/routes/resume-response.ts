@@ -2,6 +2,7 @@
 // id.
 import { errorResponse, type RequestId } from '../protocol/json-rpc.js'
 import { encodeMessage } from '../protocol/sse-writer.js'
+import type { ClientProfile } from '../protocol/revisions.js'
 import {
   endNotification,
   resultResponse,
@@ -16,6 +17,7 @@ import { attach } from '../endpoint/attach.js'
 import { responseSink } from '../endpoint/response-sink.js'
 import { isWritable } from '../endpoint/reply.js'
 import { writeEventsHead, writeStreamHead } from '../endpoint/stream-headers.js'
+import { noteResumed } from './resume-at-endpoint.js'
 import type { Context } from './route.js'
 import type { Resumption } from './stream-request.js'
 
@@ -25,6 +27,7 @@ const NO_EVENTS = new Uint8Array(0)
 export function giveRest(context: Context, { id, found, from }: Resumption): void {
   const { instance, req, res } = context
   const { kind, value } = found
+  if (kind !== 'saved') noteResumed(context, found)
   if (!(kind === 'saved' ? writeEventsHead(res) : writeStreamHead(context, value))) return
   const ending = (to: number | undefined): readonly Uint8Array[] =>
     lastWords(value, from, to, id).map(encodeMessage)
@@ -39,7 +42,7 @@ export function giveRest(context: Context, { id, found, from }: Resumption): voi
     for (const bytes of ending(opened.connection?.cursor)) sink.write(bytes)
   })
   // A client that knows this method comes back with it after a disconnect.
-  const profile = { ...context.profileOn(value), reconnects: true }
+  const profile: ClientProfile = { ...context.profileOn(value), reconnects: 'always' }
   opened.connection = attach(instance, value, from, sink, profile)
   opened.connection.flush()
   if (!opened.connection.hasWritten) res.flushHeaders()

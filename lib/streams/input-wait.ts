@@ -84,12 +84,7 @@ export class InputWait {
       state === 'live' &&
       profile.handoff === 'when-links-followed' &&
       !followsLinks
-    return (
-      mayKeepAnswers &&
-      !profile.reconnects &&
-      this.#pingedAt === undefined &&
-      !this.#host.answersDirectly
-    )
+    return mayKeepAnswers && this.#pingedAt === undefined && !this.#host.answersDirectly
   }
 
   pinged(id: RequestId, sequence: number): void {
@@ -204,7 +199,7 @@ export class InputWait {
 
   /** Milliseconds of quiet that are waited for; `undefined`: it does not stop. */
   get #patience(): number | undefined {
-    const { kind, state, profile, readers, hasReader, answersDirectly, isClosing } = this.#host
+    const { kind, state, profile, readers, hasReader, isClosing } = this.#host
     const isRunning = kind === 'request' && state === 'live' && !isClosing
     const mayStop = isRunning && profile.handoff !== 'never'
     // The first reader comes as soon as the head is out, and must have begun before it can be sent
@@ -212,9 +207,8 @@ export class InputWait {
     if (!mayStop || this.requests.open.size === 0 || readers.count === 0) return undefined
     if (this.#isForClient) return this.#limits.handoffQuiet
     // Once: a client that comes back to the endpoint, and not to the stream URL, sends its answers
-    // there. One whose revision does not have it come back is not disconnected where it sends them
-    // at once.
-    const mayGo = profile.reconnects || !answersDirectly
-    return mayGo && readers.count === 1 && hasReader ? this.#limits.handoffAfter : undefined
+    // there. So does one that has answered a ping, which may not come back at all.
+    const isTried = this.#host.answersDirectly || readers.count > 1
+    return isTried || !hasReader ? undefined : this.#limits.handoffAfter
   }
 }

@@ -13,6 +13,8 @@ interface SessionFacts {
   readonly revision: string | undefined
   /** Its client has fetched a stream URL, so it follows links, whether it announced that or not. */
   readonly followsLinks: boolean
+  /** Its client has come back for a call by an event id. */
+  readonly isResumed: boolean
   /** Its client has sent an answer at once, so it does not keep answers until the hand-off. */
   readonly isDirect: boolean
   readonly resourceStreaming: ResourceStreaming | undefined
@@ -23,6 +25,7 @@ interface SessionFacts {
 const NOTHING: SessionFacts = {
   revision: undefined,
   followsLinks: false,
+  isResumed: false,
   isDirect: false,
   resourceStreaming: undefined,
   hasStreams: false
@@ -68,7 +71,8 @@ export class Sessions {
     revision: string | undefined,
     hasStreams = false
   ): void {
-    this.#note(owner, sessionId, { revision, followsLinks: false, isDirect: false, hasStreams })
+    const shown = { followsLinks: false, isResumed: false, isDirect: false }
+    this.#note(owner, sessionId, { revision, ...shown, hasStreams })
     this.onOpened(sessionId, owner)
   }
 
@@ -83,6 +87,14 @@ export class Sessions {
 
   noteFollowsLinks(owner: string, sessionId: string): void {
     this.#note(owner, sessionId, { followsLinks: true })
+  }
+
+  isResumed(owner: string, sessionId: string | undefined): boolean {
+    return this.#of(owner, sessionId).isResumed
+  }
+
+  noteResumed(owner: string, sessionId: string): void {
+    if (!this.isResumed(owner, sessionId)) this.#note(owner, sessionId, { isResumed: true })
   }
 
   answersDirectly(owner: string, sessionId: string | undefined): boolean {

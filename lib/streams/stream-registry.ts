@@ -30,6 +30,8 @@ export interface RegistryCounts extends RunningCounts {
   readonly evictions: number
 }
 
+type KnownSessions = Pick<Sessions, 'answersDirectly' | 'isResumed'>
+
 export class StreamRegistry implements StreamHost<Stream> {
   readonly limits: RegistryLimits
   abandonments: DueQueue
@@ -38,7 +40,7 @@ export class StreamRegistry implements StreamHost<Stream> {
   readonly index = new StreamIndex()
   readonly unsent: UndeliveredQuota | undefined
   readonly #notify: StreamEventListener
-  readonly #sessions: Pick<Sessions, 'answersDirectly'> | undefined
+  readonly #sessions: KnownSessions | undefined
   readonly #remember: ((stream: Stream) => void) | undefined
   readonly #running: RunningStreams
   /** Bytes that each stream counts for beside its events: what it gets of `maxBytes` on average. */
@@ -51,13 +53,13 @@ export class StreamRegistry implements StreamHost<Stream> {
   #mayMove = false
 
   /**
-   * @param sessions says of which sessions the clients send their answers at once.
+   * @param sessions says what the clients of sessions have shown.
    * @param remember called with each stream that is no longer kept. Default: leave a tombstone.
    */
   constructor(
     limits: RegistryLimits,
     notify: StreamEventListener,
-    sessions?: Pick<Sessions, 'answersDirectly'>,
+    sessions?: KnownSessions,
     remember?: (stream: Stream) => void
   ) {
     this.#sessions = sessions
@@ -160,6 +162,10 @@ export class StreamRegistry implements StreamHost<Stream> {
 
   written(stream: Stream): void {
     this.budget.mayEvict(stream)
+  }
+
+  isResumed({ owner, sessionId }: Stream): boolean {
+    return this.#sessions?.isResumed(owner, sessionId) === true
   }
 
   answersDirectly({ owner, sessionId }: Stream): boolean {

@@ -162,6 +162,8 @@ export interface StreamHost<Stream> {
   readonly abandonments: DueQueue
   /** The process is about to end: a client that is disconnected could not come back. */
   readonly isClosing: boolean
+  /** Whether its client is known to come back for calls by event ids. */
+  isResumed(stream: Stream): boolean
   /** Whether its client is known to send its answers at once. */
   answersDirectly(stream: Stream): boolean
   /** Names a ping of ours to its client. */

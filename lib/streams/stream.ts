@@ -53,6 +53,7 @@ export class Stream extends Member<Stream> implements StreamIdentity, InputWaitH
   readonly #outstanding: OutstandingRequests
   readonly #backPressure: BackPressure
   #followsLinks = false
+  #isResumed = false
   #answersDirectly = false
   #producer: Producer | undefined
   /** Requests to end its session that the endpoint has not answered. */
@@ -480,6 +481,15 @@ export class Stream extends Member<Stream> implements StreamIdentity, InputWaitH
   /** Its client has fetched a stream URL, and so has shown that it follows links. */
   get followsLinks(): boolean {
     return this.#followsLinks
+  }
+
+  noteResumed(): void {
+    this.#isResumed = true
+  }
+
+  /** Its client has come back by an event id, for this stream or for a call of its session. */
+  get isResumed(): boolean {
+    return this.#isResumed || this.#host.isResumed(this)
   }
 
   noteDirectAnswer(): void {

@@ -37,7 +37,12 @@ export interface StreamsSession {
 }
 
 /** Wires have neither primers nor hand-offs, at any revision. */
-const PROFILE: ClientProfile = { taken: true, primer: 'none', reconnects: true, handoff: 'never' }
+const PROFILE: ClientProfile = {
+  taken: true,
+  primer: 'none',
+  reconnects: 'always',
+  handoff: 'never'
+}
 
 export class SessionStreams {
   readonly requests = new RequestTracker()

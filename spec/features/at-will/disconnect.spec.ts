@@ -24,7 +24,8 @@ import {
 import type { Json } from '../../helpers/open-stream.js'
 import { serve, streamId, streamUrl, type Served } from '../../helpers/serve.js'
 
-const POLLING = headersFor({ version: '2025-11-25' })
+/** Of a client that has announced that it comes back. */
+const POLLING = headersFor({ version: '2025-11-25', prefer: 'rel=stream' })
 const NEWS = notification('notifications/message', { level: 'info', data: 'news' })
 const block = (message: unknown) => `event: message\ndata: ${JSON.stringify(message)}\n\n`
 const RESULT = block({ jsonrpc: '2.0', id: 1, result: {} })
@@ -267,7 +268,7 @@ describe('disconnect', () => {
   })
 })
 
-describe('a client that would not come back', () => {
+describe('a client that has not shown that it comes back', () => {
   it.each<[client: string, headers: Record<string, string>]>([
     ['of 2025-03-26', headersFor({ version: '2025-03-26' })],
     ['of 2025-06-18', headersFor({ version: '2025-06-18' })],
@@ -349,9 +350,9 @@ describe.each([
   ['SDK v2 stateful', sdkV2Stateful],
   ['SDK v2 handler', sdkV2Handler]
 ])('in a tool of %s', (_name, create) => {
-  it('an official client of v1 comes back for its call, as often as it takes', async () => {
+  it('an official client of v1 that is known to come back does so, as often as it takes', async () => {
     const endpoint = create({ onContext: polled(4) })
-    const { url, streams } = await serve(endpoint, { retry: 20 })
+    const { url, streams } = await serve(endpoint, { retry: 20, handoff: 'always' })
     const { client, errors } = await connectV1(url)
     const result = await client.callTool({ name: 'context', arguments: { key: 'k' } })
     expect(textOf(result)).toBe('back 4 times')
@@ -360,9 +361,9 @@ describe.each([
     expect(errors).toEqual([])
   })
 
-  it('an official client of v2 does, too', async () => {
+  it('one of v2 does, too', async () => {
     const endpoint = create({ onContext: polled(2) })
-    const { url } = await serve(endpoint, { retry: 20 })
+    const { url } = await serve(endpoint, { retry: 20, handoff: 'always' })
     const { client, errors } = await connectV2(url, { era: '2025-11-25' })
     expect(textOf(await client.callTool({ name: 'context', arguments: { key: 'k' } }))).toBe(
       'back 2 times'

@@ -432,7 +432,7 @@ describe('close() with a backplane', () => {
     'sends clients to other instances, lets calls run on, and keeps results that nobody fetched',
     async () => {
       const all = await anywhere({ retry: 10, resumeInterval: { min: 0 } }, { lease: LEASE })
-      const { first, call, link } = await all.call()
+      const { first, call, link } = await all.call({ prefer: 'rel=stream' })
       call.emit(note('one'))
       await first.nextMessage()
       await settled(all)

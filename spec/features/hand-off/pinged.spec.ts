@@ -1,5 +1,5 @@
-// Before 2025-11-25 a client that keeps its answers until it is its turn looks like one that just
-// thinks. A ping tells them apart.
+// A client that keeps its answers until it is its turn looks like one that just thinks. A ping
+// tells them apart.
 
 import { describe, expect, it } from '@jest/globals'
 import { ElicitRequestSchema } from '@modelcontextprotocol/sdk/types.js'
@@ -38,7 +38,8 @@ const asksOnce: Tool = async (call, ask) => (await ask(`of ${call.message.id}`),
 
 const RUNS = [
   ['2025-03-26', ['once', 'three turns']],
-  ['2025-06-18', ['all at once', 'at once, twice']]
+  ['2025-06-18', ['all at once', 'at once, twice']],
+  ['2025-11-25', ['once', 'three turns']]
 ] as const
 
 describe.each(RUNS)('at %s', (version, runs) => {
@@ -87,11 +88,11 @@ describe.each(RUNS)('at %s', (version, runs) => {
 })
 
 describe('a client of which nothing is known', () => {
-  async function asked(options: object = OPTIONS, session?: string) {
+  async function asked(options: object = OPTIONS, session?: string, version = '2025-06-18') {
     const endpoint = askingEndpoint(asksOnce, session === undefined ? {} : { session })
     const served = await serve(endpoint, options)
     const headers: Session['headers'] =
-      session === undefined ? {} : (await initializeSession(served.url, '2025-06-18')).headers
+      session === undefined ? {} : (await initializeSession(served.url, version)).headers
     const call = async (id: number) => {
       const stream = await post(served.url, callTool(id, 'any'), headers)
       await stream.nextMessage()
@@ -117,10 +118,14 @@ describe('a client of which nothing is known', () => {
     }
   )
 
-  it.concurrent.each([undefined, 's'])(
-    'stays connected where it answers, and its endpoint does not hear of it: session %s',
-    async session => {
-      const { call, url, headers, endpoint } = await asked(PATIENT, session)
+  it.concurrent.each([
+    [undefined, undefined],
+    ['s', '2025-06-18'],
+    ['s', '2025-11-25']
+  ])(
+    'stays connected where it answers, and its endpoint does not hear of it: session %s, %s',
+    async (session, version) => {
+      const { call, url, headers, endpoint } = await asked(PATIENT, session, version)
       const first = await call(1)
       const answer = await post(url, pong(first.messages()[0]), headers)
       await answer.ended
@@ -180,7 +185,11 @@ describe('a client of which nothing is known', () => {
   })
 
   it.concurrent.each([
-    ['2025-11-25, where clients come back by themselves', { version: '2025-11-25' }, OPTIONS],
+    [
+      '2025-11-25, where it has announced itself',
+      { version: '2025-11-25', prefer: 'rel=stream' },
+      OPTIONS
+    ],
     [
       '2025-06-18, where it has announced itself',
       { version: '2025-06-18', prefer: 'rel=stream' },

@@ -123,7 +123,7 @@ describe('an endpoint that waits for `drain`', () => {
       }) as typeof endpoint,
       { maxStreamBytes: MAX_STREAM_BYTES, retry: 1 }
     )
-    const response = await call(served.url, 'flood')
+    const response = await call(served.url, 'flood', { prefer: 'rel=stream' })
     response.pause()
     progress.start.open()
     await untilItWaits(served.url, progress)

@@ -93,7 +93,8 @@ describe('disconnected at will, with primer never,', () => {
 
   it('a client that has an event is told when to come back', async () => {
     const { url } = await serve(calls(), { primer: 'never' })
-    const response = await post(url, callTool(1, 'x'), headersAt('2025-11-25'))
+    const announced = { ...headersAt('2025-11-25'), prefer: 'rel=stream' }
+    const response = await post(url, callTool(1, 'x'), announced)
     expect(await response.ended).toBe('end')
     expect(response.text).toMatch(
       /^retry: 3000\nid: [\w-]{21}\.r1\.1\nevent: message\ndata: .+\n\nretry: 1500\n$/

@@ -1,11 +1,19 @@
-// Proving by use: a client that has fetched a stream URL follows links, whatever it has announced,
-// so it may be disconnected.
+// Proving by use: who may be disconnected at will. A client that has fetched a stream URL follows
+// links, whatever it has announced; from 2025-11-25 on, one that has come back for a call by its
+// event id will do so again. Of all others it is not known.
 
 import { describe, expect, it } from '@jest/globals'
 import supertest from 'supertest'
-import { currentStream } from '../../../lib/index.js'
-import { rawEndpoint, type RawCall } from '../../helpers/endpoints/raw.js'
-import { callTool, get, headersFor, initializeSession, post } from '../../helpers/mcp.js'
+import { currentStream, type McpStreamsOptions } from '../../../lib/index.js'
+import { rawEndpoint, type RawCall, type RawScript } from '../../helpers/endpoints/raw.js'
+import {
+  callTool,
+  get,
+  headersFor,
+  initializeSession,
+  notification,
+  post
+} from '../../helpers/mcp.js'
 import type { OpenStream } from '../../helpers/open-stream.js'
 import { serve, streamId, streamUrl } from '../../helpers/serve.js'
 
@@ -28,6 +36,11 @@ async function disconnecting(session?: string) {
   )
   const served = await serve(endpoint, { retry: 20, resumeInterval: { min: 0 } })
   return { ...served, endpoint, disconnect: (n: number) => disconnects[n - 1]!() }
+}
+
+const openWithNews: RawScript = ({ open, emit }) => {
+  open()
+  emit(notification('notifications/message', { data: 'news' }))
 }
 
 const sayGoodbye = ({ result }: RawCall) => result({})
@@ -121,6 +134,109 @@ describe.each(['2025-03-26', '2025-06-18'])('at %s, in a session', version => {
       .expect(404)
     disconnect(1)
     await expectUndisturbed(response, endpoint.calls[0]!)
+  })
+})
+
+describe('at 2025-11-25, in a session', () => {
+  const AGE = 30
+  const BY_HANDLER: RawScript = call => {
+    openWithNews(call)
+    currentStream()!.disconnect({ retry: 7 })
+  }
+  const DISCONNECTS: [string, McpStreamsOptions, RawScript][] = [
+    ['its handler', {}, BY_HANDLER],
+    ['its age', { disconnectAfter: AGE }, openWithNews]
+  ]
+
+  async function calling(options: McpStreamsOptions, script: RawScript) {
+    const admitting: RawScript = call =>
+      call.message?.method === 'ping' ? call.result() : script(call)
+    const endpoint = rawEndpoint(admitting, { session: 's' })
+    const served = await serve(endpoint, { retry: 20, resumeInterval: { min: 0 }, ...options })
+    const { headers } = await initializeSession(served.url, '2025-11-25')
+    const call = async (id: number) => {
+      const response = await post(served.url, callTool(id, 'x'), headers)
+      await response.nextMessage()
+      return response
+    }
+    /** A client that is known to come back, connected from now on: its time is up no sooner. */
+    const older = async () => {
+      const announced = headersFor({ version: '2025-11-25', prefer: 'rel=stream' })
+      expect(await (await post(served.url, callTool(99, 'x'), announced)).ended).toBe('end')
+    }
+    return { ...served, endpoint, headers, call, older }
+  }
+
+  /** The call goes on, on this very connection. */
+  async function expectConnected(response: OpenStream, call: RawCall) {
+    expect(response.ending).toBeUndefined()
+    call.result()
+    expect(await response.ended).toBe('end')
+    expect(response.messages().at(-1)).toMatchObject({ result: {} })
+  }
+
+  it.each(DISCONNECTS)(
+    'a client that has shown nothing stays connected, in spite of %s',
+    async (_by, options, script) => {
+      const { endpoint, call, older } = await calling(options, script)
+      const response = await call(1)
+      await older()
+      await expectConnected(response, endpoint.calls[0]!)
+    }
+  )
+
+  it.each(DISCONNECTS)(
+    'one that comes back for a call is disconnected from that and from its next ones, by %s',
+    async (_by, options, script) => {
+      const { url, call, headers } = await calling(options, script)
+      const first = await call(1)
+      first.reset()
+      const id = first.blocks.findLast(({ id }) => id !== undefined)!.id!
+      const resumed = await get(url, { ...headers, 'last-event-id': id })
+      const second = await call(2)
+      expect(await second.ended).toBe('end')
+      if (options.disconnectAfter !== undefined) expect(await resumed.ended).toBe('end')
+    }
+  )
+
+  it.each(DISCONNECTS)(
+    'one that comes back for its listen channel only stays connected to its calls, in spite of %s',
+    async (_by, options, script) => {
+      const { url, endpoint, call, older, headers } = await calling(options, script)
+      const channel = await get(url, headers)
+      const { id } = await channel.next(({ event }) => event === 'message')
+      channel.reset()
+      const again = await get(url, { ...headers, 'last-event-id': id! })
+      await again.next()
+      const response = await call(1)
+      await older()
+      await expectConnected(
+        response,
+        endpoint.calls.find(({ message }) => message?.id === 1)!
+      )
+    }
+  )
+
+  it('a stranger that resumes its call shows nothing for it', async () => {
+    const { url, endpoint, call, headers } = await calling({}, BY_HANDLER)
+    const first = await call(1)
+    const { id } = first.blocks.at(-1)!
+    const stranger = { ...headers, authorization: 'Bearer other', 'last-event-id': id! }
+    await (
+      await get(url, stranger)
+    ).ended
+    const second = await call(2)
+    await expectConnected(second, endpoint.calls.at(-1)!)
+  })
+
+  it('another session shows nothing for this one', async () => {
+    const { url, endpoint, call, headers } = await calling({}, BY_HANDLER)
+    const other = { ...headers, 'mcp-session-id': 'other' }
+    const first = await post(url, callTool(1, 'x'), other)
+    const { id } = await first.next(({ event }) => event === 'message')
+    await get(url, { ...other, 'last-event-id': id! })
+    const second = await call(2)
+    await expectConnected(second, endpoint.calls.at(-1)!)
   })
 })
 

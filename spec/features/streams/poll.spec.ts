@@ -31,6 +31,8 @@ describe('what lies after the cursor', () => {
   let id: string
   const poll = async (cursor?: unknown) =>
     (await w.answer('stream/poll', { streamId: id, cursor })).result
+  /** Each event is one of the endpoint's. */
+  const NO_PINGS = { handoff: 'never' } as const
   const flags = async (cursor?: unknown) => {
     const { pendingMessages, hasRequest, hasError } = await poll(cursor)
     return [pendingMessages, hasRequest, hasError]
@@ -55,7 +57,7 @@ describe('what lies after the cursor', () => {
       emit(note(2)) // 4
       emit({ jsonrpc: '2.0', id: 'call', error: { code: 1, message: 'x' } }) // 5
       res.end() // 6
-    })
+    }, NO_PINGS)
     const response = await w.call()
     await response.ended
     id = streamId(response)
@@ -92,7 +94,7 @@ describe('what lies after the cursor', () => {
 
   it('is known for longer than the messages are kept', async () => {
     stopTheClock()
-    w = await world(undefined, { resumeInterval: { min: 0, max: 60 }, window: 1000 })
+    w = await world(undefined, { resumeInterval: { min: 0, max: 60 }, window: 1000, ...NO_PINGS })
     id = await cutAfter(2, await w.call(), w)
     w.endpoint.own[0]!.emit(ELICIT)
     w.endpoint.own[0]!.emit(isError)

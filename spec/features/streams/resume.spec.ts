@@ -302,12 +302,13 @@ it('a request of the server is sent again until it is answered, at the endpoint'
   )
   const id = await cutAfter(2, await w.call(), w)
   const resumed = await w.ask('stream/resume', { streamId: id, cursor: 1 })
+  expect(await resumed.nextMessage()).toMatchObject({ method: 'ping' })
   expect(await resumed.nextMessage()).toMatchObject({ id: 'q', method: 'elicitation/create' })
   const accepted = await post(w.url, result('q', { action: 'accept' }), w.headers)
   expect(accepted.status).toBe(202)
   finish(w.endpoint)
   await resumed.ended
-  expect(resumed.messages().slice(1)).toEqual([toolResult(), end(id), answered(id, 'completed')])
+  expect(resumed.messages().slice(2)).toEqual([toolResult(), end(id), answered(id, 'completed')])
 })
 
 it('a POST that is sent again under its key has the notifications in their place too', async () => {

@@ -386,6 +386,7 @@ describe('a question of the endpoint', () => {
     const waiting = await post(url, request(60, 'tasks/result', { taskId }), headers)
     const call = await calls.nth(1)
     call.emit(question('q1'))
+    expect(await waiting.nextMessage()).toMatchObject({ method: 'ping' })
     const asked = await waiting.nextMessage()
     expect(asked).toMatchObject({ id: 'q1', params: { message: 'Who?', _meta: related(taskId) } })
     await until(taskId, 'input_required')
@@ -451,15 +452,21 @@ describe('a question of the endpoint', () => {
     ;(await calls.nth(1)).emit(question('q3'))
     await until(taskId, 'input_required')
     const waiting = await post(url, request(61, 'tasks/result', { taskId }), headers)
+    expect(await waiting.nextMessage()).toMatchObject({ method: 'ping' })
     expect(await waiting.nextMessage()).toMatchObject({ id: 'q3' })
     waiting.destroy()
     // Again on each new wire, and once on each.
     const again = await post(url, request(63, 'tasks/result', { taskId }), headers)
+    expect(await again.nextMessage()).toMatchObject({ method: 'ping' })
     expect(await again.nextMessage()).toMatchObject({ id: 'q3' })
     await until(taskId, 'input_required')
     calls[0]!.result(RESULT)
     await again.ended
-    expect(again.messages().map(({ id }: Json) => id)).toEqual(['q3', 63])
+    expect(again.messages().map(({ id }: Json) => id)).toEqual([
+      expect.stringContaining('ping'),
+      'q3',
+      63
+    ])
   })
 
   it('is not asked of a client that cancels the task', async () => {

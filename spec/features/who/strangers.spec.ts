@@ -137,6 +137,7 @@ describe('Bob, who has no credentials of hers,', () => {
     ).ended
     const again = await get(own, headers)
     await again.nextMessage()
+    expect(await again.nextMessage()).toMatchObject({ method: 'ping' })
     expect(await again.nextMessage()).toMatchObject({ id: 'q', method: 'elicitation/create' })
   })
 })

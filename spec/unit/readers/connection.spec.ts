@@ -5,6 +5,7 @@ import { afterEach, describe, expect, it } from '@jest/globals'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { responseSink } from '../../../lib/endpoint/response-sink.js'
 import { Connection } from '../../../lib/readers/connection.js'
+import type { ReconnectRule } from '../../../lib/protocol/revisions.js'
 import type { Sink } from '../../../lib/readers/sink.js'
 import type { Stream } from '../../../lib/streams/stream.js'
 import type { StreamRegistry } from '../../../lib/streams/stream-registry.js'
@@ -196,14 +197,24 @@ describe('a connection', () => {
   })
 
   it('is disconnected at its age only if its client comes back, by an id or by the link', () => {
-    const aged = (reconnects: boolean, follows: boolean): number => {
+    const aged = (reconnects: ReconnectRule, shown?: 'noteFollowsLinks' | 'noteResumed') => {
       const sink = new MuteSink()
       const { stream, connection } = connected(sink, [], { ...MANNERS, reconnects })
-      if (follows) stream.noteFollowsLinks()
+      if (shown !== undefined) stream[shown]()
       connection.disconnect()
       return sink.ends
     }
-    expect([aged(true, false), aged(false, true), aged(false, false)]).toEqual([1, 1, 0])
+    expect(aged('always')).toBe(1)
+    expect([
+      aged('when-resumed'),
+      aged('when-resumed', 'noteResumed'),
+      aged('when-resumed', 'noteFollowsLinks')
+    ]).toEqual([0, 1, 1])
+    expect([
+      aged('when-links-followed'),
+      aged('when-links-followed', 'noteResumed'),
+      aged('when-links-followed', 'noteFollowsLinks')
+    ]).toEqual([0, 0, 1])
   })
 
   it('can be disconnected twice, and ends once', () => {

@@ -18,7 +18,7 @@ import { StreamRegistry, type StreamEventName } from '../../../lib/streams/strea
 export const MANNERS: ClientProfile = {
   taken: true,
   primer: 'empty',
-  reconnects: true,
+  reconnects: 'always',
   handoff: 'when-links-followed'
 }
 

@@ -261,7 +261,6 @@ describe('for a client of which nothing is known', () => {
 })
 
 describe('a ping goes in front of what is asked', () => {
-  const UNPROVED: ClientProfile = { ...MANNERS, reconnects: false }
   const pings = ({ stream }: Opened) => stream.log.last - stream.lastRequest === 0 && stream.pingId
 
   it('of a client that may keep its answers, once, and of nobody else', () => {
@@ -271,15 +270,14 @@ describe('a ping goes in front of what is asked', () => {
       append(one.stream, ask('b'))
       return [typeof pings(one) === 'string', one.stream.log.last]
     }
-    expect(isPinged(UNPROVED)).toEqual([true, 3])
-    expect(isPinged(UNPROVED, 'listen')).toEqual([false, 2])
-    expect(isPinged(MANNERS)).toEqual([false, 2])
-    expect(isPinged({ ...UNPROVED, handoff: 'when-quiet' })).toEqual([false, 2])
-    expect(isPinged({ ...UNPROVED, handoff: 'never' })).toEqual([false, 2])
+    expect(isPinged(MANNERS)).toEqual([true, 3])
+    expect(isPinged(MANNERS, 'listen')).toEqual([false, 2])
+    expect(isPinged({ ...MANNERS, handoff: 'when-quiet' })).toEqual([false, 2])
+    expect(isPinged({ ...MANNERS, handoff: 'never' })).toEqual([false, 2])
   })
 
   it('and its client has a second for the answer, however soon it would be disconnected', () => {
-    const { stream, reader } = start(UNPROVED, 'request', { handoffAfter: 10 })
+    const { stream, reader } = start(MANNERS, 'request', { handoffAfter: 10 })
     append(stream, ask('a'))
     pass(999)
     expect(reader.disconnects).toStrictEqual([])

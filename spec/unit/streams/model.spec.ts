@@ -366,7 +366,12 @@ const FOUND = [
 ]
 
 const MANNERS: ClientProfile[] = (['empty', 'named', 'none'] as const).flatMap(primer =>
-  [true, false].map(reconnects => ({ taken: true, primer, reconnects, handoff: 'never' as const }))
+  (['always', 'when-links-followed'] as const).map(reconnects => ({
+    taken: true,
+    primer,
+    reconnects,
+    handoff: 'never' as const
+  }))
 )
 
 beforeEach(() => {

@@ -519,6 +519,7 @@ describe('the events of a stream', () => {
 
   it('stay whatever their age from the first request that its client has not answered', () => {
     const { stream } = open(newTable({ window: 1000 }).table)
+    stream.noteDirectAnswer()
     append(stream, large())
     append(stream, {
       jsonrpc: '2.0',
@@ -560,6 +561,7 @@ describe('the events of a stream', () => {
 
   it('go at the limit, unanswered requests after all the others', () => {
     const { stream } = open(newTable({ maxStreamBytes: 350_000 }).table)
+    stream.noteDirectAnswer()
     append(stream, large())
     append(stream, {
       jsonrpc: '2.0',
