@@ -112,6 +112,7 @@ export class EndpointCapture implements Capture, Producer {
 
   end(): void {
     const { stream } = this
+    this.#splitter.end(this.#onBlock)
     if (stream !== undefined && this.#body !== undefined) this.#body.end(stream)
     else stream?.producerEnded()
   }

@@ -1,5 +1,6 @@
 // Cuts an event stream into blocks, and counts the bytes of the unfinished one.
-import type { BlockListener } from '../protocol/sse-fields.js'
+import { writtenMessages } from '../protocol/json-splice.js'
+import { type BlockFields, type BlockListener, dataOf } from '../protocol/sse-fields.js'
 import { BlockSplitter } from '../protocol/sse-parser.js'
 import type { ByteBudget } from '../streams/event-log.js'
 
@@ -37,10 +38,23 @@ export class CountedSplitter {
     return true
   }
 
+  /** The endpoint has ended its response: what is pending, and is a whole message, is an event. */
+  end(onBlock: BlockListener): void {
+    this.#splitter.end((bytes, from, to, fields) => {
+      if (isMessage(bytes, from, to, fields)) onBlock(bytes, from, to, fields)
+    })
+    this.count()
+  }
+
   /** Takes the unfinished block out. */
   takePending(): Uint8Array {
     const pending = this.#splitter.takePending()
     this.count()
     return pending
   }
+}
+
+function isMessage(bytes: Uint8Array, from: number, to: number, fields: BlockFields): boolean {
+  if (fields.dataLines === 0 || !fields.isMessage) return false
+  return writtenMessages(dataOf(bytes, from, to, fields)).length > 0
 }

@@ -3,7 +3,7 @@ import type { IncomingMessage } from 'node:http'
 import type { StreamFault } from '../protocol/errors.js'
 import { isResponse, type Message } from '../protocol/json-rpc.js'
 import { spliceJson, writtenMessages } from '../protocol/json-splice.js'
-import { dataOf } from '../protocol/sse-fields.js'
+import { type BlockListener, dataOf } from '../protocol/sse-fields.js'
 import { BlockSplitter } from '../protocol/sse-parser.js'
 import { Timer } from '../streams/timer.js'
 import { GatheredBytes } from './gathered-bytes.js'
@@ -110,16 +110,21 @@ export class AnswerReader {
     const splitter = this.#events
     if (this.#isAnswered) return
     if (splitter === undefined) return this.#collect(bytes)
-    splitter.push(bytes, (block, from, to, fields) => {
-      if (fields.dataLines === 0 || !fields.isMessage) return
-      for (const { message, text } of writtenMessages(dataOf(block, from, to, fields)))
-        this.#said(message, text)
-    })
+    splitter.push(bytes, this.#onBlock)
     if (splitter.pending > this.#limit) this.#fail('event-too-large')
   }
 
+  readonly #onBlock: BlockListener = (block, from, to, fields) => {
+    if (fields.dataLines === 0 || !fields.isMessage) return
+    for (const { message, text } of writtenMessages(dataOf(block, from, to, fields)))
+      this.#said(message, text)
+  }
+
   end(): void {
-    if (this.#events !== undefined) return this.#fail('no-response')
+    if (this.#events !== undefined) {
+      this.#events.end(this.#onBlock)
+      return this.#fail('no-response')
+    }
     const body = this.#body.whole()
     this.#body.clear()
     if (this.#isAnswered) return

@@ -46,6 +46,8 @@ type HeadArguments = readonly [status: number, reason?: unknown, headers?: unkno
 type State = 'undecided' | 'untouched' | 'json' | 'events'
 
 const NOTHING = Buffer.alloc(0)
+/** With the end of the line before. */
+const BLANK_LINE = Buffer.from('\n\n')
 const CR = 13
 const LF = 10
 
@@ -219,7 +221,7 @@ class RewrittenAnswer extends Stage {
   }
 
   #lastEvents(last: Buffer): Buffer {
-    return Buffer.concat([this.#wholeEvents(last), this.#events.takeRest()])
+    return Buffer.concat([this.#wholeEvents(last), this.#events.end()])
   }
 
   /**
@@ -271,6 +273,13 @@ class RewrittenEvents {
   /** Returns what has not come whole, as it is. */
   takeRest(): Uint8Array {
     return this.#blocks.takePending()
+  }
+
+  /** The same at the end, where an endpoint may leave out the blank line behind its last event. */
+  end(): Uint8Array {
+    const rest = this.takeRest()
+    const last = Buffer.concat([rest, BLANK_LINE])
+    return rest.length <= this.#limit ? (rewrittenEvent(last, this.#changed) ?? rest) : rest
   }
 
   #rewritten(block: Uint8Array): Uint8Array {

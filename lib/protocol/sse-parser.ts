@@ -45,6 +45,14 @@ export class BlockSplitter {
   }
 
   /**
+   * The stream has ended: takes what is pending for a block, as if its blank line had come. For
+   * readers of servers that leave that out; a client must discard such a block [WHATWG 9.2.6].
+   */
+  end(onBlock: BlockListener): void {
+    if (this.#length > 0) this.#pushSlowly(BLANK_LINE, 0, onBlock)
+  }
+
+  /**
    * [WHATWG 9.2.5] One leading U+FEFF BYTE ORDER MARK character must be ignored if any are present.
    */
   #skipByteOrderMark(bytes: Uint8Array): number {
@@ -127,6 +135,8 @@ export class BlockSplitter {
 
 const NOTHING = /* @__PURE__ */ new Uint8Array(0)
 const LINE_END = /* @__PURE__ */ Uint8Array.of(LF)
+/** With the end of the line before. */
+const BLANK_LINE = /* @__PURE__ */ Uint8Array.of(LF, LF)
 /** Bytes of the largest buffer that is kept for the next block. */
 const KEPT_CAPACITY = 64 * 1024
 /** Bytes that a growing buffer may have beyond those that are needed. */
