@@ -1,7 +1,6 @@
 // The directory of several instances. An id that an instance has made says which instance that is.
 // The ids of sessions and idempotency keys do not: for those, each instance writes to the shared
 // keys what it has.
-import { setTimeout as pause } from 'node:timers/promises'
 import { now } from '../protocol/clock.js'
 import {
   type Directory,
@@ -154,7 +153,7 @@ export class SharedDirectory<S extends Shelves<S>> implements Directory<S> {
     const end = backplane.lease * OPENING
     for (let waited = 0; ;) {
       const time = Math.max(LOOK_AGAIN, Math.min(waited, end - waited))
-      await pause(time, undefined, { ref: false })
+      await pause(time)
       waited += time
       const found = await names.find('s', id)
       if (found !== undefined || waited >= end) return found
@@ -173,7 +172,7 @@ export class SharedDirectory<S extends Shelves<S>> implements Directory<S> {
         return await this.#at(await ask())
       } catch {
         if (now() >= end) break
-        await pause(Math.min(time, lease * LONGEST_PAUSE), undefined, { ref: false })
+        await pause(Math.min(time, lease * LONGEST_PAUSE))
       }
     }
     return UNREACHABLE
@@ -188,3 +187,7 @@ export class SharedDirectory<S extends Shelves<S>> implements Directory<S> {
     return { kind: liveness === 'gone' ? 'lost' : 'remote', instance }
   }
 }
+
+/** Keeps no process alive. */
+const pause = (milliseconds: number): Promise<void> =>
+  new Promise(resolve => void setTimeout(resolve, milliseconds).unref())

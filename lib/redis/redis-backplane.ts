@@ -1,6 +1,5 @@
 // The backplane over Redis or Valkey: messages go by publish and subscribe, what is shared is in
 // plain keys.
-import { setTimeout as pause } from 'node:timers/promises'
 import type { Backplane, BackplaneCommand } from '../backplane/types.js'
 import type { Connect, RedisConnection } from './connection.js'
 
@@ -114,13 +113,14 @@ export class RedisBackplane implements Backplane {
     const { isUp } = connection
     if (isUp && !this.#wasUp) void this.#eviction.look(connection)
     if (isUp !== this.#wasUp) this.#tell(isUp)
-    if (connection.isGivenUp) void this.#openAgain(connection)
+    if (connection.isGivenUp) this.#openAgain(connection)
   }
 
   /** A client may be set to give up after some tries; an instance tries for as long as it lives. */
-  async #openAgain(connection: RedisConnection): Promise<void> {
-    await pause(OPEN_AGAIN, undefined, { ref: false })
-    if (this.#connection === connection && connection.isGivenUp) this.renew()
+  #openAgain(connection: RedisConnection): void {
+    setTimeout(() => {
+      if (this.#connection === connection && connection.isGivenUp) this.renew()
+    }, OPEN_AGAIN).unref()
   }
 
   #tell(isUp: boolean): void {
@@ -148,13 +148,17 @@ export class RedisBackplane implements Backplane {
   }
 
   /** Resolves when the next connection is up, or after `LISTEN_AGAIN`. */
-  async #connectedOrLater(): Promise<void> {
-    const connected = new AbortController()
-    const listener = (isUp: boolean): void => (isUp ? connected.abort() : undefined)
-    this.#onUp.add(listener)
-    const { signal } = connected
-    await pause(LISTEN_AGAIN, undefined, { ref: false, signal }).catch(() => undefined)
-    this.#onUp.delete(listener)
+  #connectedOrLater(): Promise<void> {
+    return new Promise(resolve => {
+      const done = (): void => {
+        clearTimeout(timer)
+        this.#onUp.delete(listener)
+        resolve()
+      }
+      const listener = (isUp: boolean): void => (isUp ? done() : undefined)
+      const timer = setTimeout(done, LISTEN_AGAIN).unref()
+      this.#onUp.add(listener)
+    })
   }
 }
 
