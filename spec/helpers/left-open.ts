@@ -5,8 +5,17 @@ import { afterAll, afterEach, beforeAll, beforeEach, jest } from '@jest/globals'
 import type { AsyncLocalStorage } from 'node:async_hooks'
 import { setTimeout as pause } from 'node:timers/promises'
 import { closeAll, openNow } from './close-all.js'
+import { resetTime } from './own-time.js'
 
-const WATCHED = ['TCPServerWrap', 'TCPSocketWrap', 'TLSWrap', 'ProcessWrap', 'Worker', 'Timeout']
+const WATCHED = [
+  'TCPServerWrap',
+  'TCPSocketWrap',
+  'TLSWrap',
+  'ProcessWrap',
+  'Worker',
+  'Timeout',
+  'Timer'
+]
 // What was closed just now needs a few turns of the event loop to be gone, on a busy machine more.
 const ROUNDS = 100
 const PAUSE = 20
@@ -23,7 +32,7 @@ beforeEach(() => {
 })
 
 afterEach(() => {
-  jest.useRealTimers()
+  resetTime()
   return closeAll(shared)
 })
 
@@ -40,6 +49,8 @@ function open(): Map<string, number> {
   const counts = new Map(WATCHED.map(kind => [kind, 0]))
   for (const kind of process.getActiveResourcesInfo())
     if (counts.has(kind)) counts.set(kind, counts.get(kind)! + 1)
+  // Those of `resetTime`.
+  if ('clock' in setTimeout) counts.set('Timer', jest.getTimerCount())
   return counts
 }
 

@@ -70,7 +70,7 @@ describeInBrowser('in a browser (needs chromium; SKIPPED without it, but not in 
         ]
       ]
     })
-  }, 60_000)
+  })
 
   afterAll(() => browser.close())
 

@@ -67,7 +67,7 @@ describeInBrowser('in a browser (needs chromium; SKIPPED without it, but not in 
         ]
       ]
     })
-  }, 60_000)
+  })
 
   afterAll(() => browser.close())
 
@@ -107,7 +107,7 @@ describeInBrowser('in a browser (needs chromium; SKIPPED without it, but not in 
         proxy.cuts.filter(({ message }) => keyIn(message) !== undefined).length
       ).toBeGreaterThan(24)
       expect(faults).toEqual([])
-    }, 60_000)
+    })
 
     it('is what makes the difference', async () => {
       const { tab, proxy } = await open(sdk, setup, { maxRetries: 0 })

@@ -56,7 +56,7 @@ describeInBrowser('in a browser (needs chromium; SKIPPED without it, but not in 
         '--no-proxy-server'
       ]
     })
-  }, 60_000)
+  })
   afterAll(() => browser.close())
 
   it.each(['direct', 'download'] as const)(

@@ -1,7 +1,7 @@
 // `express-mcp-streams check`, as an operator runs it: against endpoints that are well, and that
 // are not.
 
-import { beforeAll, describe, expect, it, jest } from '@jest/globals'
+import { beforeAll, describe, expect, it } from '@jest/globals'
 import { InMemoryEventStore } from '@modelcontextprotocol/sdk/examples/shared/inMemoryEventStore.js'
 import cors from 'cors'
 import express, { type Express, type RequestHandler, type Response } from 'express'
@@ -21,7 +21,6 @@ import { root } from '../readme/markdown.js'
 import { programs, startNginx } from '../proxies/configurations.js'
 
 // Most begin one process or more.
-jest.setTimeout(60_000)
 
 interface Run {
   code: number | null

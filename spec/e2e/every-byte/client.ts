@@ -86,8 +86,7 @@ export function describeEveryByte(setup: Setup, share: Share = { rest: 0, of: 1 
         // An endpoint that has something to say before its result may not answer by JSON.
         await callAtEveryByte(running, direction, json ? 0 : 2, share)
         expect(running.connected.errors).toEqual([])
-      },
-      120_000
+      }
     )
   })
 }

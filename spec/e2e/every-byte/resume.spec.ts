@@ -199,5 +199,5 @@ describe.each<[Pace, number]>([
       await proxy.close()
     }
     expect(streams.stats()).toMatchObject({ live: 0, connections: 0 })
-  }, 120_000)
+  })
 })

@@ -64,7 +64,7 @@ else
       // It has no session.
       expect(statusCode).toBe(400)
       expect((await exited)[0]).toBe(0)
-    }, 30_000)
+    })
 
     it.each(['SIGTERM', 'SIGINT'] as const)(
       'leaves no process behind when it is ended by %s',
@@ -81,8 +81,7 @@ else
         child.kill(signal)
         expect((await exited)[0]).toBe(signal === 'SIGTERM' ? 143 : 130)
         await until(() => !children.some(isRunning))
-      },
-      60_000
+      }
     )
   })
 

@@ -15,10 +15,7 @@ const run = (file: string, ...args: string[]): Promise<Run> => runExample(`files
 
 const count = (text: string, pattern: RegExp) => text.match(pattern)?.length ?? 0
 
-beforeAll(
-  () => void execFileSync(process.execPath, ['.config/ensure-dist.js'], { cwd: root }),
-  60_000
-)
+beforeAll(() => void execFileSync(process.execPath, ['.config/ensure-dist.js'], { cwd: root }))
 describe('the example', () => {
   it('brings files over bad wires in all three modes, byte for byte, and ends by itself', async () => {
     const { code, stdout, stderr } = await run('index.js', '--size', '2')

@@ -117,7 +117,7 @@ describe('the command line of the playground', () => {
   it('explains itself, and refuses what it does not understand', () => {
     const run = (...args: string[]): { code: number; stdout: string; stderr: string } => {
       try {
-        const options = { cwd: root, encoding: 'utf8', stdio: 'pipe', timeout: 20_000 } as const
+        const options = { cwd: root, encoding: 'utf8', stdio: 'pipe', timeout: 500_000 } as const
         const stdout = execFileSync(
           process.execPath,
           ['examples/playground/index.js', ...args],

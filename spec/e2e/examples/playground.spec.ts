@@ -1,7 +1,7 @@
 // The playground as its visitor uses it: headless Chromium presses its buttons, and the side
 // without the middleware loses what the other keeps.
 
-import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals'
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals'
 import { execFileSync } from 'node:child_process'
 import { readFile } from 'node:fs/promises'
 import { chromium, type Browser, type BrowserContextOptions, type Page } from 'playwright-core'
@@ -9,7 +9,6 @@ import { BYTES } from '../../../examples/playground/measurements.js'
 import { play } from './playground.js'
 
 // Pages of one browser, all at once: some 15 s each where nothing else runs.
-jest.setTimeout(90_000)
 
 const executable =
   process.env['CHROMIUM'] ?? find('chromium') ?? find('chromium-browser') ?? find('google-chrome')
@@ -39,7 +38,7 @@ describeInBrowser(
           '--no-proxy-server'
         ]
       })
-    }, 60_000)
+    })
     afterAll(() => browser.close())
 
     /**
@@ -71,7 +70,7 @@ describeInBrowser(
     }
 
     const ended = (page: Page, side: string, state: string): Promise<void> =>
-      page.locator(`#${side}[data-state="${state}"]`).waitFor({ timeout: 60_000 })
+      page.locator(`#${side}[data-state="${state}"]`).waitFor({ timeout: 500_000 })
     const status = (page: Page, side: string): Promise<string> =>
       page.locator(`#${side} .status`).innerText()
     const log = async (page: Page, side: string): Promise<string[]> =>

@@ -117,7 +117,7 @@ describe('quick start', () => {
         run({ preload: between('one', spoil) + between('two', double) }),
         run({ preload: between('one', callTwice) + between('two', callTwice) })
       ])
-    }, 60_000)
+    })
 
     it('cuts as often as asked', () => {
       const { code, stdout } = often

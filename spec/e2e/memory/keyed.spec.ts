@@ -1,5 +1,5 @@
-// What is remembered of a call under a key, once it has been answered, is its answer: not the
-// request that it came with.
+// What is remembered of a call under a key, once it has been answered, is its answer, however many
+// pieces it came in: not the request that it came with.
 
 import { describe, expect, it } from '@jest/globals'
 import type { IncomingMessage } from 'node:http'
@@ -9,8 +9,8 @@ import { rawEndpoint } from '../../helpers/endpoints/raw.js'
 import { until } from '../../helpers/happenings.js'
 import { callTool, post, result } from '../../helpers/mcp.js'
 import { serve } from '../../helpers/serve.js'
-import { open, requestText } from '../hardening/wire.js'
-import { answerJson, keyed, mount } from './setup.js'
+import { open, requestText } from '../../features/hardening/wire.js'
+import { answerJson, keyed, mount } from '../../features/keyed/setup.js'
 
 setFlagsFromString('--expose-gc')
 const collectGarbage = runInNewContext('gc') as () => void
@@ -82,5 +82,26 @@ describe('calls that are sent again while the first runs', () => {
     for (const { text: answer } of [first, ...others])
       await until(() => answer().includes('for all'))
     expect(calls.length).toBe(1)
+  })
+})
+
+describe('an answer that comes in pieces', () => {
+  const PIECES = 200_000
+
+  it.each(['', 'x'])('takes little where they are %j', async piece => {
+    const { send, sendAndLeave, streams } = await mount(() => undefined)
+    const { res, closed } = await sendAndLeave()
+    res.writeHead(200, { 'Content-Type': 'text/plain' })
+    const before = await memory()
+    for (let n = 1; n <= PIECES; n++) {
+      res.write(piece)
+      if (n % 1000 === 0) await new Promise(setImmediate)
+    }
+    // Kept one by one they take 20 MB and more, of which 200 KB would be counted.
+    expect((await memory()) - before).toBeLessThan((PIECES * 100) / 2)
+    expect(streams.stats().bytes).toBeGreaterThanOrEqual(piece.length * PIECES)
+    res.end()
+    await closed
+    expect((await send()).text).toBe(piece.repeat(PIECES))
   })
 })

@@ -64,7 +64,7 @@ describe.each(['index.js', 'index.cjs'])(
       texts = [...withImports(join(root, 'dist/client', name)).values()].map(text =>
         text.replace(/^\s*(?:\/\/|\/?\*).*$/gm, '')
       )
-    }, 60_000)
+    })
 
     it('imports nothing from outside', () => {
       for (const text of texts) {

@@ -23,7 +23,7 @@ const root = fileURLToPath(new URL('../../..', import.meta.url))
 
 beforeAll(() => {
   expect(spawnSync(process.execPath, ['.config/ensure-dist.js'], { cwd: root }).status).toBe(0)
-}, 60_000)
+})
 
 /** A server for each connection, all on the same streams, as long as this process lives. */
 async function serveUnixSocket(version: 'v1' | 'v2') {
@@ -72,7 +72,7 @@ interface ClientProcess {
 }
 
 function startClient(...args: string[]): ClientProcess {
-  const child = spawn(process.execPath, ['spec/features/transport/stdio-client.js', ...args], {
+  const child = spawn(process.execPath, ['spec/e2e/processes/stdio-client.js', ...args], {
     cwd: root,
     stdio: ['ignore', 'pipe', 'inherit']
   })

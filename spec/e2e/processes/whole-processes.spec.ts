@@ -10,13 +10,13 @@ import type { Json } from '../../helpers/open-stream.js'
 const run = (file: string, ...args: string[]): string =>
   execFileSync(process.execPath, [fileURLToPath(new URL(file, import.meta.url)), ...args], {
     encoding: 'utf8',
-    timeout: 60_000
+    timeout: 500_000
   })
 const seenBy = (file: string, ...args: string[]): Json => JSON.parse(run(file, ...args))
 
 beforeAll(() => {
   run('../../../.config/ensure-dist.js')
-}, 60_000)
+})
 
 describe('an onError that throws', () => {
   it('takes nothing from client or endpoint, and surfaces as an uncaught exception', () => {

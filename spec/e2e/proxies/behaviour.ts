@@ -130,53 +130,45 @@ export function describeThrough(
   })
 
   describe('silences, waited for at once', () => {
-    it.concurrent(
-      'comments bridge those that are longer than the limit',
-      async () => {
-        await Promise.all(
-          CLIENTS.map(async ([, who]) => {
-            const { connected, endpoint, front } = await open(who, { keepAlive: 500 })
-            // One is silent before its first event, the other behind it.
-            const first = call(connected, 'slow', { n: 1, paced: true })
-            const second = call(connected, 'slower', { n: 1, paced: true })
-            endpoint.log.release('slower')
-            await second.steps.nth(1)
-            await sleep(SILENCE)
-            endpoint.log.release('slow')
-            await first.steps.nth(1)
-            for (const key of ['slow', 'slower']) endpoint.log.release(key)
-            for (const { result } of [first, second]) expect(await result).toBe('counted to 1')
-            expect(resumptions(front)).toEqual([])
-          })
-        )
-      },
-      90_000
-    )
+    it.concurrent('comments bridge those that are longer than the limit', async () => {
+      await Promise.all(
+        CLIENTS.map(async ([, who]) => {
+          const { connected, endpoint, front } = await open(who, { keepAlive: 500 })
+          // One is silent before its first event, the other behind it.
+          const first = call(connected, 'slow', { n: 1, paced: true })
+          const second = call(connected, 'slower', { n: 1, paced: true })
+          endpoint.log.release('slower')
+          await second.steps.nth(1)
+          await sleep(SILENCE)
+          endpoint.log.release('slow')
+          await first.steps.nth(1)
+          for (const key of ['slow', 'slower']) endpoint.log.release(key)
+          for (const { result } of [first, second]) expect(await result).toBe('counted to 1')
+          expect(resumptions(front)).toEqual([])
+        })
+      )
+    })
 
-    it.concurrent(
-      'without comments they are cut, and calls resumed',
-      async () => {
-        await Promise.all(
-          CLIENTS.map(async ([, who]) => {
-            const { connected, endpoint, front } = await open(who, { keepAlive: null })
-            // The call is one stream, the listen channel another.
-            const areResumed = (since: number): boolean =>
-              new Set(resumptions(front).slice(since).map(streamOf)).size >
-              Number(who.setup.hasSession)
-            const { steps, result } = call(connected, 'slow', { n: 1, paced: true })
-            await until(() => areResumed(0))
-            endpoint.log.release('slow')
-            await steps.nth(1)
-            const before = resumptions(front).length
-            await until(() => areResumed(before))
-            endpoint.log.release('slow')
-            expect(await result).toBe('counted to 1')
-            expect([...steps]).toEqual([1])
-          })
-        )
-      },
-      90_000
-    )
+    it.concurrent('without comments they are cut, and calls resumed', async () => {
+      await Promise.all(
+        CLIENTS.map(async ([, who]) => {
+          const { connected, endpoint, front } = await open(who, { keepAlive: null })
+          // The call is one stream, the listen channel another.
+          const areResumed = (since: number): boolean =>
+            new Set(resumptions(front).slice(since).map(streamOf)).size >
+            Number(who.setup.hasSession)
+          const { steps, result } = call(connected, 'slow', { n: 1, paced: true })
+          await until(() => areResumed(0))
+          endpoint.log.release('slow')
+          await steps.nth(1)
+          const before = resumptions(front).length
+          await until(() => areResumed(before))
+          endpoint.log.release('slow')
+          expect(await result).toBe('counted to 1')
+          expect([...steps]).toEqual([1])
+        })
+      )
+    })
   })
 
   // What decompresses may drop what came right before a cut, the primer as well: then only the link
@@ -213,25 +205,21 @@ export function describeThrough(
     expect([...steps]).toEqual([1, 2, 3])
   })
 
-  it.each(CLIENTS.slice(0, 2))(
-    'nor by one at any byte: %s',
-    async (_name, { setup }) => {
-      const fetch = () => resumableFetch({ ...SPEC_OPTIONS, idleTimeout: 1000 })
-      const all = await open({ setup, fetch })
-      all.front.plan = cutsFrom('front')
-      all.back.plan = cutsFrom('back')
-      const numbers = Array.from({ length: 16 }, (_, i) => i * 71)
-      await callAll(
-        all.connected,
-        all,
-        keysOf(WIRES, ['request', 'response'], numbers, ['fin', 'rst', 'silence'])
-      )
-      expect(callsCut(all.front).length).toBeGreaterThan(16)
-      expect(callsCut(all.back).length).toBeGreaterThan(16)
-      expect(all.connected.errors).toEqual([])
-    },
-    90_000
-  )
+  it.each(CLIENTS.slice(0, 2))('nor by one at any byte: %s', async (_name, { setup }) => {
+    const fetch = () => resumableFetch({ ...SPEC_OPTIONS, idleTimeout: 1000 })
+    const all = await open({ setup, fetch })
+    all.front.plan = cutsFrom('front')
+    all.back.plan = cutsFrom('back')
+    const numbers = Array.from({ length: 16 }, (_, i) => i * 71)
+    await callAll(
+      all.connected,
+      all,
+      keysOf(WIRES, ['request', 'response'], numbers, ['fin', 'rst', 'silence'])
+    )
+    expect(callsCut(all.front).length).toBeGreaterThan(16)
+    expect(callsCut(all.back).length).toBeGreaterThan(16)
+    expect(all.connected.errors).toEqual([])
+  })
 
   it.each([
     ['v1', connectV1],

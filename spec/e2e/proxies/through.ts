@@ -63,7 +63,7 @@ export function call(
   const steps = new Awaitable<number>()
   const options = {
     onprogress: ({ progress }: { progress: number }) => void steps.push(progress),
-    timeout: 60_000
+    timeout: 500_000
   }
   const params = { name: tool, arguments: { key, ...args } }
   const answered =

@@ -25,7 +25,7 @@ const expectAbout = (actual: number, stated: number, tolerance: number): void =>
 
 beforeAll(async () => {
   await promisify(execFile)(process.execPath, ['.config/ensure-dist.js'], { cwd: root })
-}, 60_000)
+})
 
 /** kB that a page loads for some of the client's names, minified and zipped. */
 async function weigh(names: string): Promise<number> {

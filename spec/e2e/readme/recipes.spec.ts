@@ -30,7 +30,7 @@ describe('a process manager', () => {
     for (const name of ['@modelcontextprotocol', 'express'])
       await symlink(join(root, 'node_modules', name), join(folder, 'node_modules', name))
     await symlink(root, join(folder, 'node_modules/express-mcp-streams'))
-  }, 60_000)
+  })
 
   afterAll(() => rm(folder, { recursive: true, force: true }))
 

@@ -48,13 +48,13 @@ beforeAll(async () => {
   const script = join(root, 'spec/e2e/readme/run-snippets.js')
   const { stdout } = await run(process.execPath, [script, manifest], {
     cwd,
-    timeout: 60_000,
+    timeout: 500_000,
     maxBuffer: 16 * 1024 * 1024,
     env: { ...process.env, NODE_OPTIONS: '' }
   })
   outcomes = JSON.parse(stdout.slice(stdout.lastIndexOf('\n[{"file"') + 1)) as Outcome[]
   await rm(cwd, { recursive: true })
-}, 90_000)
+})
 
 afterAll(() => rm(folder, { recursive: true, force: true }))
 

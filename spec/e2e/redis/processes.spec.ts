@@ -53,8 +53,7 @@ describeHere('three processes on one Redis', () => {
       expect(pids.size).toBe(1)
       const asked = await connected.client.callTool({ name: 'ask', arguments: {} })
       expect(text(asked)).toMatch(/^me at /)
-    },
-    120_000
+    }
   )
 
   it.concurrent(
@@ -73,8 +72,7 @@ describeHere('three processes on one Redis', () => {
       expect(Date.now() - at).toBeLessThan(12_000)
       const again = await connectV1(all.url, { reconnection })
       expect(text(await count(again, 3, 5))).toMatch(/^3 at /)
-    },
-    120_000
+    }
   )
 
   it.concurrent(
@@ -98,48 +96,39 @@ describeHere('three processes on one Redis', () => {
       const again = await post(other.url, request(2, 'tools/call', next), headers)
       await again.ended
       expect(again.messages().at(-1)).toMatchObject({ id: 2, result: {} })
-    },
-    120_000
+    }
   )
 
-  it.concurrent(
-    'go on when Redis is killed and comes back empty',
-    async () => {
-      const all = await three(LEASE)
-      const connected = await connectV1(all.url, { reconnection })
-      const seen: number[] = []
-      const counted = count(connected, 80, 25, progress =>
-        seen.push((progress as { progress: number }).progress)
-      )
-      await sleep(500)
-      await all.redis.kill()
-      await sleep(500)
-      await all.redis.start()
-      expect(text(await counted)).toMatch(/^80 at /)
-      expect(seen).toEqual(Array.from({ length: 80 }, (_, i) => i + 1))
-      expect(text(await count(connected, 2, 1))).toMatch(/^2 at /)
-    },
-    120_000
-  )
+  it.concurrent('go on when Redis is killed and comes back empty', async () => {
+    const all = await three(LEASE)
+    const connected = await connectV1(all.url, { reconnection })
+    const seen: number[] = []
+    const counted = count(connected, 80, 25, progress =>
+      seen.push((progress as { progress: number }).progress)
+    )
+    await sleep(500)
+    await all.redis.kill()
+    await sleep(500)
+    await all.redis.start()
+    expect(text(await counted)).toMatch(/^80 at /)
+    expect(seen).toEqual(Array.from({ length: 80 }, (_, i) => i + 1))
+    expect(text(await count(connected, 2, 1))).toMatch(/^2 at /)
+  })
 
-  it.concurrent(
-    'hand their clients over in a rolling deploy, and lose no call',
-    async () => {
-      const all = await three(LEASE)
-      const clients = await Promise.all(
-        Array.from({ length: 12 }, () => connectV1(all.url, { reconnection }))
-      )
-      const calls = clients.map(client => count(client, 80, 100))
-      await sleep(LEASE * 1.3)
-      for (const one of [...all.processes].slice(0, 2)) {
-        await all.start()
-        one.isOut = true
-        const exited = once(one.child, 'exit')
-        one.child.kill('SIGTERM')
-        expect((await exited)[0]).toBe(0)
-      }
-      for (const call of calls) expect(text(await call)).toMatch(/^80 at /)
-    },
-    120_000
-  )
+  it.concurrent('hand their clients over in a rolling deploy, and lose no call', async () => {
+    const all = await three(LEASE)
+    const clients = await Promise.all(
+      Array.from({ length: 12 }, () => connectV1(all.url, { reconnection }))
+    )
+    const calls = clients.map(client => count(client, 80, 100))
+    await sleep(LEASE * 1.3)
+    for (const one of [...all.processes].slice(0, 2)) {
+      await all.start()
+      one.isOut = true
+      const exited = once(one.child, 'exit')
+      one.child.kill('SIGTERM')
+      expect((await exited)[0]).toBe(0)
+    }
+    for (const call of calls) expect(text(await call)).toMatch(/^80 at /)
+  })
 })

@@ -71,7 +71,7 @@ describeHere('three processes with SDK v2 on one Redis', () => {
       all.cut()
     }
     for (const seen of await Promise.all(calls)) expect(seen).toEqual(counted(800))
-  }, 120_000)
+  })
 
   it('answer slow JSON: by an event stream, and by states that any of them knows', async () => {
     const { fetch, sent } = counting()
@@ -79,29 +79,25 @@ describeHere('three processes with SDK v2 on one Redis', () => {
     const stock = await connectV2(all.url, { era: '2025-11-25', reconnection })
     await Promise.all([call(modern, 'slow', 3000), call(stock, 'slow', 3000)])
     expect(sent.filter(method => method === 'tools/call').length).toBeGreaterThan(2)
-  }, 120_000)
+  })
 
   it.each([
     ['2025-11-25', undefined],
     ['2026-07-28', resumableFetch({ tasks: true, minTimeout: 10 })]
-  ] as const)(
-    'know the tasks of each other, at %s',
-    async (era, fetch) => {
-      const { client } = await connectV2(all.url, { era, reconnection, ...(fetch && { fetch }) })
-      const key = `call ${keys++}`
-      const seen: TaskState[] = []
-      const onStatus = (task: TaskState): void => void seen.push(task)
-      const { content } = await callTask(
-        client,
-        { name: 'job', arguments: { key, ms: 600 } },
-        { onStatus }
-      )
-      expect(content).toEqual([{ type: 'text', text: expect.stringMatching(`^${key} at `) }])
-      expect(runs(key)).toBe(1)
-      expect(seen.at(-1)).toMatchObject({ status: 'completed' })
-    },
-    120_000
-  )
+  ] as const)('know the tasks of each other, at %s', async (era, fetch) => {
+    const { client } = await connectV2(all.url, { era, reconnection, ...(fetch && { fetch }) })
+    const key = `call ${keys++}`
+    const seen: TaskState[] = []
+    const onStatus = (task: TaskState): void => void seen.push(task)
+    const { content } = await callTask(
+      client,
+      { name: 'job', arguments: { key, ms: 600 } },
+      { onStatus }
+    )
+    expect(content).toEqual([{ type: 'text', text: expect.stringMatching(`^${key} at `) }])
+    expect(runs(key)).toBe(1)
+    expect(seen.at(-1)).toMatchObject({ status: 'completed' })
+  })
 
   it('are deployed anew, one after the other, under calls of all kinds', async () => {
     const modern = await connectV2(all.url)
@@ -122,5 +118,5 @@ describeHere('three processes with SDK v2 on one Redis', () => {
       expect((await exited)[0]).toBe(0)
     }
     await Promise.all(calls)
-  }, 120_000)
+  })
 })

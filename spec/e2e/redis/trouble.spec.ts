@@ -17,7 +17,6 @@ import { ioRedis, nodeRedis } from './clients.js'
 const LEASE = 1_200
 
 // Each waits for several leases, and has a Redis and connections of its own besides.
-jest.setTimeout(60_000)
 
 const describeHere = isWithoutRedis ? describe.skip : describe
 const sleep = (time: number): Promise<void> => new Promise(resolve => setTimeout(resolve, time))

@@ -5,7 +5,7 @@ import { describe, expect, it, jest } from '@jest/globals'
 import express, { type RequestHandler } from 'express'
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { EventEmitter } from 'node:events'
-import { setImmediate as turn, setTimeout as sleep } from 'node:timers/promises'
+import { setImmediate as turn } from 'node:timers/promises'
 import {
   currentStream,
   mcpStreams,
@@ -29,6 +29,7 @@ import {
 } from '../../helpers/mcp.js'
 import type { OpenStream } from '../../helpers/open-stream.js'
 import { serve, streamId, streamUrl } from '../../helpers/serve.js'
+import { sleep } from '../../helpers/sleep.js'
 
 const headers = headersFor({ version: '2025-11-25' })
 

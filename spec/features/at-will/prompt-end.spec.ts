@@ -1,8 +1,7 @@
-// What ends a stream leaves in the same tick: an endpoint may close its server next, or end the
-// process.
+// What ends a stream leaves in the same tick: an endpoint may close its server next.
+// (`spec/e2e/processes` ends the process.)
 
 import { describe, expect, it } from '@jest/globals'
-import { spawn } from 'node:child_process'
 import { Agent, request as httpRequest, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { rawEndpoint } from '../../helpers/endpoints/raw.js'
@@ -60,35 +59,6 @@ describe('a server that is closed when its transports have been', () => {
     await closed(server)
   })
 })
-
-describe('a process that exits when it has answered', () => {
-  it('has answered', async () => {
-    const child = spawn(process.execPath, ['--input-type=module', '--eval', EXITING], {
-      stdio: ['ignore', 'pipe', 'inherit']
-    })
-    closeLater(() => child.kill())
-    const [line] = await new Promise<string[]>(resolve =>
-      child.stdout.once('data', data => resolve([String(data)]))
-    )
-    const response = await post(`http://127.0.0.1:${line!.trim()}/mcp`, callTool(1, 'any'), HEADERS)
-    await response.ended
-    expect(response.messages()).toEqual([{ jsonrpc: '2.0', id: 1, result: {} }])
-  })
-})
-
-const EXITING = `
-  import { createServer } from 'node:http'
-  import { mcpStreams } from ${JSON.stringify(new URL('../../../dist/index.js', import.meta.url).href)}
-  const streams = mcpStreams()
-  const server = createServer((req, res) => streams(req, res, () => {
-    res.writeHead(200, { 'Content-Type': 'text/event-stream' })
-    setTimeout(() => {
-      res.end('data: {"jsonrpc":"2.0","id":1,"result":{}}\\n\\n')
-      process.exit()
-    }, 50)
-  }))
-  server.listen(0, '127.0.0.1', () => console.log(server.address().port))
-`
 
 async function held(): Promise<Served & { endpoint: ReturnType<typeof rawEndpoint> }> {
   const endpoint = rawEndpoint(({ open, emit, req }) =>

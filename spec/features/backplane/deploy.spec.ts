@@ -74,4 +74,4 @@ it('a rolling deploy of three instances loses none of 500 calls', async () => {
     expect(got.at(-1)).toHaveProperty('result')
   }
   expect(open()).toBe(CALLS)
-}, 60_000)
+})

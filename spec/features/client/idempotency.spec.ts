@@ -8,7 +8,6 @@ import { once } from 'node:events'
 import { request } from 'node:http'
 import type { Socket } from 'node:net'
 import { Readable } from 'node:stream'
-import { setTimeout as sleep } from 'node:timers/promises'
 import type { McpStreamsOptions } from '../../../lib/index.js'
 import { gate } from '../../helpers/gate.js'
 import {
@@ -27,6 +26,7 @@ import {
   withEnvelope
 } from '../../helpers/mcp.js'
 import { serve, type Served } from '../../helpers/serve.js'
+import { sleep } from '../../helpers/sleep.js'
 import { stopTheClock } from '../limits/setup.js'
 
 const KEY = 'a-key-that-nobody-guesses'

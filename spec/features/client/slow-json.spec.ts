@@ -1,92 +1,40 @@
-// A slow JSON answer under the official clients with `resumableFetch`: cut at every byte, and
-// before its first one.
+// A slow JSON answer under the official clients with `resumableFetch`: cut before its first byte,
+// in its head, behind it, and in the answer. `spec/e2e/every-byte` cuts at every byte.
 
 import { describe, expect, it } from '@jest/globals'
-import type { CutBy, Plan } from '../../helpers/cut-proxy.js'
-import {
-  keyIn,
-  run,
-  type Running,
-  type Setup,
-  V1,
-  V1_JUNE,
-  V1_STATELESS,
-  V2,
-  V2_MODERN
-} from './setups.js'
-
-/** Silence takes the longest to be noticed, so there is little of it. */
-const kindAt = (offset: number): CutBy =>
-  offset % 23 === 22 ? 'silence' : offset % 2 === 0 ? 'fin' : 'rst'
-const AT_ONCE = 12
-/** Longer than a busy machine is silent by itself. */
-const IDLE = 2_500
-
-const server = { upgradeAfter: 0 }
-
-/** The key names the byte behind which a call's own response is cut; whatever comes back passes. */
-function planned(): Plan {
-  const seen = new Set<string>()
-  return ({ message }) => {
-    const key = keyIn(message)
-    if (key === undefined || seen.has(key)) return undefined
-    seen.add(key)
-    return { by: kindAt(Number(key)), afterBytes: Number(key) }
-  }
-}
-
-async function callAtEveryByte(
-  { proxy, call, log }: Running,
-  rest: number,
-  of: number
-): Promise<void> {
-  const ask = (offset: number) => call(String(offset).padStart(5, '0'), { n: 0, paced: true })
-  // The head has left before the answer.
-  proxy.on('head', ({ message }) => {
-    const key = keyIn(message)
-    if (key !== undefined) log.release(key)
-  })
-  await ask(99_999)
-  const uncut = proxy.passages.find(({ message }) => keyIn(message) !== undefined)!
-  expect(uncut.events).toBeGreaterThanOrEqual(2)
-  // Request ids grow by a digit or two on the way.
-  const bytes = uncut.bytes.response + 4
-  proxy.plan = planned()
-  const offsets = Array.from({ length: bytes }, (_, offset) => offset).filter(
-    offset => offset % of === rest
-  )
-  const waiting = offsets.values()
-  const worker = async (): Promise<void> => {
-    for (const offset of waiting)
-      expect({ offset, ...(await ask(offset)) }).toEqual({
-        offset,
-        text: 'counted to 0',
-        steps: []
-      })
-  }
-  await Promise.all(Array.from({ length: AT_ONCE }, worker))
-  const cut = proxy.cuts.filter(({ message }) => keyIn(message) !== undefined)
-  expect(cut.length).toBeGreaterThan(offsets.length - 5)
-  expect(log.calls).toHaveLength(offsets.length + 1)
-  expect(new Set(log.calls.map(({ key }) => key)).size).toBe(offsets.length + 1)
-}
+import { keyIn, run, type Setup, SETUPS, V1, V1_STATELESS, V2_MODERN } from './setups.js'
 
 describe('a slow JSON answer', () => {
-  // Setups of one revision have their shares of the bytes: together, every one.
-  it.each<[string, Setup, number, number]>([
-    [V1_JUNE.name, V1_JUNE, 0, 1],
-    [V1.name, V1, 0, 3],
-    [V1_STATELESS.name, V1_STATELESS, 1, 3],
-    [V2.name, V2, 2, 3],
-    [V2_MODERN.name, V2_MODERN, 0, 1]
-  ])(
+  it.each(SETUPS.map(setup => [setup.name, setup] as const))(
     'arrives, wherever it is cut: %s',
-    async (_, setup, rest, of) => {
-      const running = await run(setup, { json: true, server, client: { idleTimeout: IDLE } })
-      await callAtEveryByte(running, rest, of)
-      expect(running.connected.errors).toEqual([])
-    },
-    120_000
+    async (_, setup) => {
+      const running = await run(setup, { json: true, server: { upgradeAfter: 0 } })
+      const { proxy, log, call, connected } = running
+      // The head has left before the answer.
+      proxy.on('head', ({ message }) => {
+        const key = keyIn(message)
+        if (key !== undefined) log.release(key)
+      })
+      const cuts = [
+        { by: 'fin', afterBytes: 20 },
+        { by: 'rst', afterEvents: 0 },
+        { by: 'fin', afterEvents: 1 },
+        { by: 'rst', afterEvents: 2 }
+      ] as const
+      for (const [i, cut] of cuts.entries()) {
+        let isCut = false
+        proxy.plan = ({ message }) => {
+          if (isCut || keyIn(message) === undefined) return undefined
+          isCut = true
+          return cut
+        }
+        const result = await call(`${i}`, { n: 0, paced: true })
+        expect({ cut, ...result }).toEqual({ cut, text: 'counted to 0', steps: [] })
+        expect(log.executions(`${i}`)).toBe(1)
+        await proxy.nthCut(i + 1)
+      }
+      expect(connected.errors).toEqual([])
+    }
   )
 
   it.each<[string, Setup, number]>([

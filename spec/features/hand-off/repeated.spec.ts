@@ -444,4 +444,4 @@ it('an answer to a question that is too old to be remembered reaches the endpoin
   expect(response.messages().at(-1)).toMatchObject({ id: 1, result: { done: true } })
   const seen = endpoint.answers.map(({ message }) => message.id)
   expect(seen.sort((a, b) => a - b)).toEqual(ids)
-}, 60_000)
+})

@@ -1,7 +1,6 @@
 // A client written from SEP-1335's text alone: the five steps of its client algorithm, and no more
 // knowledge than that.
 
-import { setTimeout as sleep } from 'node:timers/promises'
 import { isMessage } from '../../helpers/blocks.js'
 import {
   NoResponseError,
@@ -9,6 +8,7 @@ import {
   type Json,
   type OpenStream
 } from '../../helpers/open-stream.js'
+import { sleep } from '../../helpers/sleep.js'
 
 export interface SepClientOptions {
   /** With every request. */

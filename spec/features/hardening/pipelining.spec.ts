@@ -55,7 +55,7 @@ describe('when their socket dies', () => {
     await until(() => streams.stats().connections === 0)
     expect(streams.stats().live).toBe(5)
     await streams.close({ drain: 0 })
-  }, 15_000)
+  })
 
   it('resumed streams that are pipelined all lose their reader, and closing waits for none of them', async () => {
     const endpoint = rawEndpoint(({ open }) => open())
@@ -75,5 +75,5 @@ describe('when their socket dies', () => {
     await until(() => streams.stats().connections === 0)
     expect(streams.stats()).toMatchObject({ live: 3, resumes: 3 })
     await streams.close({ drain: 0 })
-  }, 15_000)
+  })
 })

@@ -3,7 +3,6 @@
 
 import { describe, expect, it } from '@jest/globals'
 import { once } from 'node:events'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { resumableFetch } from '../../../lib/client/index.js'
 import { acquainted, greeting, json, KNOWN, scripted, status } from '../client/scripted.js'
 import { createCutProxy } from '../../helpers/cut-proxy.js'
@@ -12,6 +11,7 @@ import { gate } from '../../helpers/gate.js'
 import { closeLater } from '../../helpers/listen.js'
 import { callTool, notification, post, result } from '../../helpers/mcp.js'
 import { serve } from '../../helpers/serve.js'
+import { sleep } from '../../helpers/sleep.js'
 import { answerJson, CALL, keyed, mount } from './setup.js'
 
 const NOTE = notification('notifications/message', { level: 'info', data: 'on its way' })

@@ -7,12 +7,12 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { PassThrough, Readable } from 'node:stream'
-import { setTimeout as sleep } from 'node:timers/promises'
 import type { Resource, ResourceContext, ResourcesOptions } from '../../../lib/index.js'
 import { rawEndpoint } from '../../helpers/endpoints/raw.js'
 import { until } from '../../helpers/happenings.js'
 import { del, headersFor, post, request, withEnvelope } from '../../helpers/mcp.js'
 import { serve } from '../../helpers/serve.js'
+import { sleep } from '../../helpers/sleep.js'
 import { rawExchange } from '../who/raw-exchange.js'
 import {
   answerJson,

@@ -10,12 +10,12 @@ import { connect, type Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { PassThrough, Readable } from 'node:stream'
-import { setTimeout as sleep } from 'node:timers/promises'
 import type { OpenResource, Resource, ResourceContext } from '../../../lib/index.js'
 import { isLoopback } from '../../../lib/endpoint/loopback.js'
 import { gate } from '../../helpers/gate.js'
 import { until } from '../../helpers/happenings.js'
 import { request } from '../../helpers/mcp.js'
+import { sleep } from '../../helpers/sleep.js'
 import { errorOf, fetchUrl, serveResources, testBytes, whole } from './setup.js'
 
 const INTERNAL = { code: -32603, message: 'Internal error', data: { uri: 'a:1' } }

@@ -305,5 +305,5 @@ describe('the official client', () => {
     expect(keys.filter(key => endpoint.log.executions(key) !== 1)).toEqual([])
     expect(proxy.cuts.length).toBe(keys.length)
     expect(errors).toEqual([])
-  }, 60_000)
+  })
 })

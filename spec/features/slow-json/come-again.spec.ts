@@ -2,15 +2,12 @@
 // come again.
 
 import { describe, expect, it } from '@jest/globals'
-import type { RequestHandler } from 'express'
-import { Socket } from 'node:net'
 import { connectV2 } from '../../helpers/clients.js'
 import { rawEndpoint, type RawCall } from '../../helpers/endpoints/raw.js'
 import { sdkV2Handler } from '../../helpers/endpoints/sdk-v2.js'
 import { postModern, request, result } from '../../helpers/mcp.js'
 import type { Json } from '../../helpers/open-stream.js'
 import { serve } from '../../helpers/serve.js'
-import { programs, startNginx } from '../../e2e/proxies/configurations.js'
 import type { McpStreamsOptions } from '../../../lib/index.js'
 
 const BOTH = 'application/json, text/event-stream'
@@ -214,38 +211,4 @@ describe('the official client 2.x, unchanged', () => {
     await getsItsResult(url, 500)
     expect(endpoint.log.calls.filter(({ tool }) => tool === 'slow')).toHaveLength(1)
   })
-})
-
-const describeWithNginx =
-  programs.nginx === undefined && !process.env['CI'] ? describe.skip : describe
-
-describeWithNginx('behind nginx (SKIPPED without it, but not in CI)', () => {
-  const LIMIT = 4000
-
-  /**
-   * Whatever is on its way by then, bytes or silence. On a wire: the call itself has none, and goes
-   * on.
-   */
-  const totalLimit: RequestHandler = (req, res, next) => {
-    if (!(req.socket instanceof Socket)) return next()
-    const timer = setTimeout(() => {
-      cuts++
-      res.destroy()
-    }, LIMIT)
-    res.once('close', () => clearTimeout(timer))
-    next()
-  }
-  let cuts = 0
-
-  it('gets the result of a tool of 8 s where no response may take 4 s', async () => {
-    const endpoint = sdkV2Handler({ legacy: 'reject' })
-    const options = { disconnectAfter: 1000, upgradeAfter: 500 }
-    const { url } = await serve(endpoint, options, [totalLimit])
-    const proxy = await startNginx(Number(new URL(url).port), [
-      ['listen 8080', `proxy_read_timeout ${LIMIT}ms; listen 8080`]
-    ])
-    await getsItsResult(`${proxy.url}/gateway/mcp`, 8_000)
-    expect(endpoint.log.calls.filter(({ tool }) => tool === 'slow')).toHaveLength(1)
-    expect(cuts).toBe(0)
-  }, 60_000)
 })

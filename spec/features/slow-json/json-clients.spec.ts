@@ -2,9 +2,7 @@
 
 import { describe, expect, it } from '@jest/globals'
 import { Client } from '@modelcontextprotocol/sdk/client/index.js'
-import { execFile, spawnSync } from 'node:child_process'
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { promisify } from 'node:util'
 import { connectV1, connectV2, type ConnectedV1, type ConnectedV2 } from '../../helpers/clients.js'
 import { sdkV1Stateful, sdkV1Stateless } from '../../helpers/endpoints/sdk-v1.js'
 import { sdkV2Handler, sdkV2Stateful } from '../../helpers/endpoints/sdk-v2.js'
@@ -96,22 +94,5 @@ describe('white space before a late JSON answer', () => {
     await beginningOf(copy, 2)
     log.release('k')
     expect(await response.json()).toMatchObject({ id: 7, result: DONE })
-  })
-
-  const has = (program: string) => spawnSync(program, ['--version']).status === 0
-  const withCurl = has('curl') ? it : it.skip
-  withCurl('is read by curl, and what it pipes to', async () => {
-    const { url, log } = await start(sdkV1Stateless({ enableJsonResponse: true }))
-    const body = JSON.stringify(callTool(7, SLOW.name, SLOW.arguments))
-    const headers = Object.entries(ONLY_JSON).map(([name, value]) => `-H '${name}: ${value}'`)
-    const reader = has('jq')
-      ? 'jq .result'
-      : `node -p 'JSON.stringify(JSON.parse(fs.readFileSync(0)).result)'`
-    const command = `curl -sS --max-time 20 ${headers.join(' ')} -d '${body}' ${url} | ${reader}`
-    const run = promisify(execFile)('sh', ['-c', command])
-    await log.calls.nth(1)
-    await new Promise(resolve => setTimeout(resolve, 60))
-    log.release('k')
-    expect(JSON.parse((await run).stdout)).toMatchObject(DONE)
   })
 })

@@ -269,7 +269,7 @@ describe("the endpoint's verdict", () => {
       { reason: 'endpoint-failed' }
     ])
     // Less than we wait for a verdict that nobody waits for.
-  }, 9000)
+  })
 
   it.each([
     ['SDK v1, stateful', () => sdkV1Stateful()],

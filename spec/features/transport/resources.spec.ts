@@ -161,7 +161,7 @@ describe('a download URL of a wire', () => {
     }
     const counted = streams.stats().remembered - remembered
     expect(heap() - before).toBeLessThan(2 * counted)
-  }, 60_000)
+  })
 
   it('leads to where a redirect does', async () => {
     const { wire, fetchDownload } = await serveBoth({

@@ -7,7 +7,6 @@ import { CallToolRequestSchema, McpError } from '@modelcontextprotocol/sdk/types
 import { Client } from '@modelcontextprotocol/sdk/client/index.js'
 import { createInterface } from 'node:readline'
 import { PassThrough } from 'node:stream'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { WebSocket } from 'ws'
 import { callResumable } from '../../../lib/client/index.js'
 import {
@@ -22,6 +21,7 @@ import { until } from '../../helpers/happenings.js'
 import { closeLater, listen } from '../../helpers/listen.js'
 import { initialize, initialized, notification, post, request, result } from '../../helpers/mcp.js'
 import type { Json } from '../../helpers/open-stream.js'
+import { sleep } from '../../helpers/sleep.js'
 import { DECLARED, isCreate, openSession, type RawWire } from './raw-wire.js'
 import { connectWire, serveWires, SETUPS, WebSocketTransport } from './web-socket.js'
 

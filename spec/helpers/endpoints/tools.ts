@@ -1,9 +1,9 @@
 // The tools that the SDK endpoints offer, written once for both SDKs; each SDK brings its own way
 // to reach the client.
 
-import { setTimeout as sleep } from 'node:timers/promises'
 import { z } from 'zod'
 import type { ToolLog } from './tool-log.js'
+import { sleep } from '../sleep.js'
 
 /** What a tool needs of an SDK, for one call. */
 export interface ToolContext {
@@ -70,7 +70,7 @@ export function createTools({ log, onContext }: ToolOptions): Tool[] {
     count: async ({ key, n, size, filler, delayMs, paced }, context, call) => {
       const sizes = [size].flat()
       for (let i = 1; i <= n; i++) {
-        if (delayMs !== undefined) await sleep(delayMs, undefined, { signal: context.signal })
+        if (delayMs !== undefined) await sleep(delayMs, context.signal)
         if (paced) await log.permit(key)
         const message = countMessage(i, sizes[(i - 1) % sizes.length], filler)
         await report(context, i, n, message)
@@ -80,7 +80,7 @@ export function createTools({ log, onContext }: ToolOptions): Tool[] {
       return `counted to ${n}`
     },
     slow: async ({ ms }, { signal }) => {
-      await sleep(ms, undefined, { signal })
+      await sleep(ms, signal)
       return 'slow but sure'
     },
     hang: (_args, { signal }) =>
