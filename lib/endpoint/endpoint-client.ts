@@ -1,6 +1,12 @@
 // Sends messages to the endpoint as the client of a request would send them: through the
 // application's guards, with the client's credentials.
-import { type IncomingMessage, request, Server, type ServerResponse } from 'node:http'
+import {
+  type ClientRequest,
+  type IncomingMessage,
+  request,
+  Server,
+  type ServerResponse
+} from 'node:http'
 import type { Duplex } from 'node:stream'
 import { Server as TlsServer } from 'node:tls'
 import { nanoid } from 'nanoid'
@@ -59,15 +65,23 @@ export async function sendToEndpoint(
   const { text, name, path = urlOf(req, name), signal, patience } = options
   const body = Buffer.from(text ?? JSON.stringify(message))
   const owner = serverOf(req)
+  const { client, server } = memoryConnection(req.socket, message)
+  const injected = request({
+    createConnection: () => client,
+    method: 'POST',
+    path,
+    headers: headersFor(req, message, body.length, options),
+    signal
+  })
+  const answered = answerTo(injected, patience)
+  injected.end(body)
+  connect(owner, server)
+  return answered
+}
+
+/** Its listeners live as long as the exchange, so they are made where no message is in scope. */
+function answerTo(injected: ClientRequest, patience: number | undefined): Promise<IncomingMessage> {
   return new Promise((resolve, reject) => {
-    const { client, server } = memoryConnection(req.socket, message)
-    const injected = request({
-      createConnection: () => client,
-      method: 'POST',
-      path,
-      headers: headersFor(req, message, body.length, options),
-      signal
-    })
     const timer = new Timer(() => injected.destroy(new Error('The endpoint does not answer')))
     if (patience !== undefined) timer.start(patience)
     for (const event of ['response', 'close']) injected.once(event, () => timer.stop())
@@ -75,8 +89,6 @@ export async function sendToEndpoint(
     injected.once('error', reject)
     // Also after 101, which Node does not report as a response.
     injected.once('close', () => reject(new Error('The endpoint has closed the connection')))
-    injected.end(body)
-    connect(owner, server)
   })
 }
 

@@ -31,14 +31,11 @@ export class AskedEndpoint {
   readonly #gone = new AbortController()
 
   /** Sends the request. */
-  constructor({ parts, task, req, id, text, headers }: AskedFacts, listener: TaskListener) {
+  constructor(asked: AskedFacts, listener: TaskListener) {
+    const { parts, task, id } = asked
     this.#id = id
     this.#listener = listener
-    const { signal } = this.#gone
-    const message = JSON.parse(text) as Message
-    const send = (): Promise<IncomingMessage> =>
-      sendToEndpoint(req, message, { text, headers, signal })
-    runInContext(new TaskContext(parts, task, signal), send).then(
+    sent(asked, this.#gone.signal).then(
       response =>
         readAnswer(response, id, task.maxBytes, {
           message: (said, written) => listener.heard(said, written),
@@ -67,6 +64,17 @@ export class AskedEndpoint {
     if (said === undefined) this.#listener.unanswered('no-response')
     else this.#listener.answered(said.message, said.text)
   }
+}
+
+/** Not where the answer is waited for: what waits would hold the request as well. */
+function sent(
+  { parts, task, req, text, headers }: AskedFacts,
+  signal: AbortSignal
+): Promise<IncomingMessage> {
+  const message = JSON.parse(text) as Message
+  return runInContext(new TaskContext(parts, task, signal), () =>
+    sendToEndpoint(req, message, { text, headers, signal })
+  )
 }
 
 /**

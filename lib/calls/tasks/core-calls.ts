@@ -29,20 +29,22 @@ export async function beginCoreCall(
     return work.withhold()
   }
   if (!(await mayBecomeTask(shared, post, work))) return
-  const { req } = post.context
+  const { context } = post
   // [2025-11-25] A cancellation of the client's request must not cancel its task.
   const requestId = nanoid()
-  let text = ''
   work.mayGoOnAlone(() => undefined)
   const detachment = work.goOnAlone(stream => {
-    const run = newRun(shared, post, ttl)
-    if (run === undefined) return undefined
-    text = withMembers(run.text, { id: JSON.stringify(requestId) })
-    run.follow(stream, requestId)
-    return createdText(run.task)
+    const { parts } = shared
+    // The request is not held: nothing is asked again.
+    const task = openTask(shared, context, 0, ttl)
+    if (task === undefined) return undefined
+    const related = relatedMessagesOf(shared, task)
+    new TaskRun({ parts, task, related, headers: [] }, context.req).follow(stream, requestId)
+    return createdText(task)
   }, requestId)
   if (detachment === 'detached') {
-    replaceBody(req, JSON.parse(text) as object, text)
+    const text = textFor(post, requestId)
+    replaceBody(context.req, JSON.parse(text) as object, text)
     return work.run()
   }
   if (detachment === 'no-room') send(post, NO_ROOM)
@@ -62,14 +64,9 @@ function ttlOf({ settings }: TasksParts, post: TaskPost): number | TaskRefusal {
   return badParams('`task.ttl` must be a number of milliseconds, 1 or more')
 }
 
-/** A new task that the endpoint is yet to work on; `undefined`: there is no room for it. */
-function newRun(shared: TasksParts, post: TaskPost, ttl: number): TaskRun | undefined {
-  const { parts } = shared
-  const sent = post.text ?? JSON.stringify(post.request)
+/** The request as the endpoint gets it. */
+function textFor({ text, request }: TaskPost, requestId: string): string {
+  const sent = text ?? JSON.stringify(request)
   const params = withMembers(memberTexts(sent).get('params') ?? '{}', { task: undefined })
-  const text = withMembers(sent, { params })
-  const task = openTask(shared, post, text, ttl)
-  if (task === undefined) return undefined
-  const related = relatedMessagesOf(shared, task)
-  return new TaskRun({ parts, task, text, related, headers: [] }, post.context.req)
+  return withMembers(sent, { params, id: JSON.stringify(requestId) })
 }

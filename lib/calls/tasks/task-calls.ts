@@ -6,6 +6,7 @@ import { paramsOf, type RequestId } from '../../protocol/json-rpc.js'
 import { declaresTasks } from '../../protocol/tasks.js'
 import { type DueQueue, Waiting } from '../../streams/due-queue.js'
 import type { InstanceParts } from '../../endpoint/instance-parts.js'
+import type { RequestContext } from '../../endpoint/request-context.js'
 import type { Stream } from '../../streams/stream.js'
 import type { Detachment, Interim } from '../../endpoint/run-stream.js'
 import { RelatedMessages } from './related-messages.js'
@@ -113,62 +114,86 @@ export async function mayBecomeTask(
 /** A call that may become a task. */
 class TaskCall {
   readonly #shared: TasksParts
+  readonly #context: RequestContext
   readonly #work: EndpointWork
-  /** `undefined`: it has become a task, or cannot any more. */
-  #post: TaskPost | undefined
+  /**
+   * As JSON, since further rounds repeat it; `undefined`: the call has become a task, or cannot any
+   * more.
+   */
+  #request: Buffer | undefined
+  #isCounted = false
   readonly #waiting = new Waiting(() => void this.become())
 
-  constructor(shared: TasksParts, post: TaskPost, work: EndpointWork) {
+  constructor(shared: TasksParts, { context, request, text }: TaskPost, work: EndpointWork) {
     this.#shared = shared
-    this.#post = post
+    this.#context = context
+    this.#request = Buffer.from(text ?? JSON.stringify(request))
     this.#work = work
   }
 
+  /** The request is held meanwhile, so it counts. Without room for it, the call is no task. */
   runAndWait(): void {
+    const { store, patience } = this.#shared
+    const size = this.#request?.length ?? 0
+    this.#isCounted = store.resize(size, this.#context.owner)
+    if (this.#isCounted) this.#context.res.once('close', () => this.over())
+    else this.over()
     this.#work.run()
-    if (this.#post !== undefined) this.#shared.patience.add(this.#waiting)
+    if (this.#request !== undefined) patience.add(this.#waiting)
   }
 
   /** The endpoint has answered the call, or it has become a task. */
   over(): void {
     this.#waiting.stop()
-    this.#post = undefined
+    this.#uncount()
+    this.#request = undefined
   }
 
   become(): Detachment {
-    const post = this.#post
-    if (post === undefined) return 'too-late'
+    const request = this.#request
+    if (request === undefined) return 'too-late'
     const detachment = this.#work.goOnAlone(stream => {
-      const task = this.#begin(post, stream)
+      const task = this.#begin(request, stream)
       return task && createdText(task)
     })
     this.over()
     return detachment
   }
 
-  #begin(post: TaskPost, stream: Stream): Task | undefined {
+  #begin(request: Buffer, stream: Stream): Task | undefined {
     const { parts, settings } = this.#shared
-    const { req } = post.context
-    const text = post.text ?? JSON.stringify(post.request)
-    const task = openTask(this.#shared, post, text, settings.ttl.default)
+    const { req } = this.#context
+    // From here on it counts as the task's.
+    this.#uncount()
+    const task = openTask(this.#shared, this.#context, request.length, settings.ttl.default)
     if (task === undefined) return undefined
-    new TaskRun({ parts, task, text, headers: paramHeaders(req) }, req).follow(stream)
+    new TaskRun({ parts, task, request, headers: paramHeaders(req) }, req).follow(stream)
     return task
+  }
+
+  #uncount(): void {
+    if (this.#isCounted)
+      this.#shared.store.resize(-(this.#request?.length ?? 0), this.#context.owner)
+    this.#isCounted = false
   }
 }
 
-/** A new task, which can be found from now on; `undefined`: there is no room for it. */
+/**
+ * A new task, which can be found from now on; `undefined`: there is no room for it.
+ *
+ * @param size bytes of its request that are held for it.
+ */
 export function openTask(
   { parts, settings, store }: TasksParts,
-  { context, request }: TaskPost,
-  text: string,
+  context: RequestContext,
+  size: number,
   ttl: number
 ): Task | undefined {
   const { owner, session } = context
   const facts = { owner, sessionId: session, scope: context.scopeOf() }
   const task = new Task(facts, store, { ttl, pollInterval: settings.pollInterval })
-  const isOpen = store.add(task, Buffer.byteLength(text))
-  parts.debug(isOpen ? '%s is a task' : '%s is no task: as many are kept as may be', request.method)
+  const isOpen = store.add(task, size)
+  parts.debug(isOpen ? 'a call is a task' : 'a call is no task: as many are kept as may be')
   return isOpen ? task : undefined
 }
 

@@ -22,8 +22,8 @@ const LONGEST_PAUSE = 5000
 export interface RunFacts {
   readonly parts: InstanceParts
   readonly task: Task
-  /** The request, as the endpoint gets it. */
-  readonly text: string
+  /** The request as JSON, for further rounds; `undefined`: there are none. */
+  readonly request?: Buffer
   /** Headers that repeat params of the request (`Mcp-Param-*`). */
   readonly headers: readonly string[]
   /** [2025-11-25] Passes the endpoint's messages on to the client. */
@@ -38,6 +38,8 @@ export class TaskRun implements TaskWork, TaskListener {
   #source: TaskReader | AskedEndpoint | undefined
   /** The id of the request that the endpoint works on, if it was made here. */
   #requestId: string | undefined
+  /** Bytes of the round that the endpoint works on. */
+  #underway = 0
   #pause = FIRST_PAUSE
   #again: Timer | undefined
 
@@ -51,11 +53,6 @@ export class TaskRun implements TaskWork, TaskListener {
     return this.#facts.task
   }
 
-  /** The request that the task began with, as JSON. */
-  get text(): string {
-    return this.#facts.text
-  }
-
   /**
    * Reads the endpoint's answer from a stream, which has no other reader. `requestId`: the id that
    * the endpoint knows, if it was made here.
@@ -65,27 +62,26 @@ export class TaskRun implements TaskWork, TaskListener {
     this.#source = new TaskReader(stream, this)
   }
 
-  /** Sends the endpoint a request of our own. */
-  ask(req: IncomingMessage, request = this.#facts.text): void {
-    const { parts, task, headers } = this.#facts
-    if (task.isEnded) return
-    this.#req = req
-    const id = nanoid()
-    this.#requestId = id
-    const text = withMembers(request, { id: JSON.stringify(id) })
-    this.#source = new AskedEndpoint({ parts, task, req, id, text, headers }, this)
-  }
-
   // TaskWork
 
   goOn(req: IncomingMessage, { inputResponses, requestState }: Round): void {
-    const { text, task } = this.#facts
+    const { parts, task, request, headers } = this.#facts
     task.releaseInput()
+    if (task.isEnded || request === undefined) return
+    const text = request.toString()
     const params = withMembers(memberTexts(text).get('params') ?? '{}', {
       inputResponses: inputResponses === '{}' ? undefined : inputResponses,
       requestState
     })
-    this.ask(req, withMembers(text, { params }))
+    const id = nanoid()
+    const asked = withMembers(text, { params, id: JSON.stringify(id) })
+    // The endpoint may hold it for as long as it works on it.
+    const size = Buffer.byteLength(asked)
+    if (!task.grow(size)) return task.fail('overflow')
+    this.#underway = size
+    this.#req = req
+    this.#requestId = id
+    this.#source = new AskedEndpoint({ parts, task, req, id, text: asked, headers }, this)
   }
 
   stop(by?: IncomingMessage): void {
@@ -112,7 +108,7 @@ export class TaskRun implements TaskWork, TaskListener {
   }
 
   answered(message: Message, text: string): void {
-    this.#source = undefined
+    this.#roundOver()
     const { task, related } = this.#facts
     if (task.isEnded) return
     const members = memberTexts(text)
@@ -126,8 +122,15 @@ export class TaskRun implements TaskWork, TaskListener {
   }
 
   unanswered(fault: StreamFault = 'no-response'): void {
-    this.#source = undefined
+    this.#roundOver()
     this.#facts.task.fail(fault)
+  }
+
+  #roundOver(): void {
+    const { task } = this.#facts
+    this.#source = undefined
+    if (!task.isEnded) task.grow(-this.#underway)
+    this.#underway = 0
   }
 
   #asked({ questions, requestState }: Input): void {

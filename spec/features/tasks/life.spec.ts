@@ -7,6 +7,7 @@ import { happenings } from '../../helpers/happenings.js'
 import { headersFor, post, request } from '../../helpers/mcp.js'
 import { serve } from '../../helpers/serve.js'
 import {
+  RESULT,
   answer,
   ask,
   begin,
@@ -14,7 +15,6 @@ import {
   elicitation,
   getTask,
   inputRequired,
-  RESULT,
   serveTasks,
   until
 } from './setup.js'
@@ -77,6 +77,45 @@ describe('a task', () => {
     expect(bytes).toBeGreaterThan(10_000)
     expect(bytes).toBeLessThan(10_500)
     expect(tasks).toBe(1)
+  })
+})
+
+describe('the request of a call', () => {
+  const LARGE = 100_000
+  const callLarge = (url: string) =>
+    ask(url, 'tools/call', { name: 'report', arguments: { text: 'x'.repeat(LARGE) } })
+
+  it('counts as long as the call may become a task, since further rounds repeat it', async () => {
+    const { url, calls, streams } = await serveTasks({ after: 60_000 })
+    const called = callLarge(url)
+    const call = await calls.nth(1)
+    expect(streams.stats().bytes).toBeGreaterThan(LARGE)
+    expect(streams.stats().bytes).toBeLessThan(LARGE + 1000)
+    answer(call)
+    expect((await called).result).toEqual(RESULT)
+    expect(streams.stats()).toMatchObject({ tasks: 0, bytes: 0 })
+  })
+
+  it('counts for the task and for the endpoint that works on it, and not once that is over', async () => {
+    const { url, calls, streams } = await serveTasks()
+    const { result } = await callLarge(url)
+    await calls.nth(1)
+    expect(streams.stats().bytes).toBeGreaterThan(2 * LARGE)
+    expect(streams.stats().bytes).toBeLessThan(2 * LARGE + 8000)
+    answer(calls[0]!)
+    await until(url, result.taskId, 'completed')
+    expect(streams.stats().bytes).toBeLessThan(1000)
+  })
+
+  it('is none that becomes a task where there is no room for it: the endpoint answers', async () => {
+    const options = { maxBytes: LARGE / 2, maxStreamBytes: LARGE / 2 }
+    const { url, calls, streams } = await serveTasks({ after: 20 }, {}, options)
+    const called = callLarge(url)
+    const call = await calls.nth(1)
+    await new Promise(resolve => setTimeout(resolve, 60))
+    expect(streams.stats()).toMatchObject({ tasks: 0, bytes: 0 })
+    answer(call)
+    expect((await called).result).toEqual(RESULT)
   })
 })
 
