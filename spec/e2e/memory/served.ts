@@ -63,6 +63,15 @@ export function requestBytes(body: string | Buffer, headers: Record<string, stri
   return Buffer.concat([Buffer.from(`POST /mcp HTTP/1.1\r\n${lines.join('')}\r\n`), bytes])
 }
 
+/** Sends a request, waits for the first byte of its response, and leaves. */
+export async function postAndLeave(port: number, bytes: Buffer): Promise<void> {
+  const socket = connect(port, '127.0.0.1')
+  socket.on('error', () => undefined)
+  socket.write(bytes)
+  await Promise.race([once(socket, 'data'), once(socket, 'close')])
+  socket.destroy()
+}
+
 /** Sends a request, and waits until the server closes the connection. */
 export async function exchange(port: number, bytes: Buffer): Promise<void> {
   const socket = connect(port, '127.0.0.1')
