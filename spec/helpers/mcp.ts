@@ -130,6 +130,13 @@ export const get = (url: string | URL, headers: Record<string, string> = {}): Pr
 export const del = (url: string | URL, headers: Record<string, string> = {}): Promise<OpenStream> =>
   openStream(url, { method: 'DELETE', headers })
 
+/** A response, once it is over. */
+export async function ended(response: OpenStream | Promise<OpenStream>): Promise<OpenStream> {
+  const opened = await response
+  await opened.ended
+  return opened
+}
+
 /** Sends a 2026-07-28 request with all that it needs. */
 export function postModern(
   url: string | URL,

@@ -103,19 +103,6 @@ describe('a reconnection', () => {
       ['/mcp?stream=b', 'Bearer B', 'B']
     ])
   })
-
-  it('carries no headers of another resumableFetch', async () => {
-    const first = cutLater(note('1', 1))
-    const { url, requests } = await scripted(first.answer, status(202), whole(response('2')))
-    const answer = await resumableFetch(FAST)(
-      url,
-      withHeaders({ Authorization: 'Bearer mine', 'X-Name': 'a' })
-    )
-    await resumableFetch(FAST)(url, withHeaders({ Authorization: 'Bearer theirs' }))
-    first.cut()
-    await readAll(answer)
-    expect(requests[2]?.headers.authorization).toBe('Bearer mine')
-  })
 })
 
 describe('the option `headers`', () => {

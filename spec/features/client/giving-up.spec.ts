@@ -146,11 +146,6 @@ describe('401 on a reconnection', () => {
     )
     expect((await readAll(await fetchOnce(url))).error).toBeUndefined()
   })
-
-  it('gets no second attempt for other failures in between', async () => {
-    const { url } = await scripted(cut(note('1', 1)), status(401), status(503), status(401))
-    expect((await readAll(await fetchOnce(url))).error).toMatchObject({ code: 'unauthorized' })
-  })
 })
 
 describe('a link', () => {

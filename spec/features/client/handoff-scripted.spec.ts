@@ -95,21 +95,6 @@ describe("a client's answer to a question that came on a stream", () => {
     expect(requests.slice(2).map(({ method }) => method)).toEqual(['GET', 'GET', 'GET'])
   })
 
-  it('may be an error', async () => {
-    const refusal = {
-      jsonrpc: '2.0',
-      id: 'r',
-      error: { code: -32601, message: 'Method not found' }
-    }
-    const { requests, body, answer } = await calling(ask('1', 'r'), [
-      theirTurn,
-      whole(response('2'))
-    ])
-    await answer(refusal)
-    await body
-    expect(JSON.parse(requests[3]!.body)).toEqual([refusal])
-  })
-
   it('is posted together with the answers to all other open questions', async () => {
     const { requests, body, answer } = await calling(ask('1', 1) + ask('2', 2) + ask('3', 3), [
       theirTurn,
@@ -179,36 +164,6 @@ describe("a client's answer to a question that came on a stream", () => {
       ['/mcp?stream=S', 'first'],
       ['/mcp?stream=T', 'second']
     ])
-  })
-
-  it('may come in one POST with others', async () => {
-    const { requests, body, answer } = await calling(ask('1', 1) + ask('2', 2), [
-      theirTurn,
-      whole(response('3'))
-    ])
-    await answer([answerTo(1), answerTo(2)])
-    await body
-    expect(JSON.parse(requests[3]!.body)).toEqual([answerTo(1), answerTo(2)])
-  })
-})
-
-describe('a call that is aborted while its server waits for answers', () => {
-  it('sends only its DELETE', async () => {
-    const turns = Array.from({ length: 20 }, () => theirTurn)
-    const { url, requests } = await scripted(greeting, whole(ask('1', 0), KNOWN), ...turns)
-    const fetch = await acquainted(url)
-    const controller = new AbortController()
-    const body = readAll(await fetch(url, { ...POST, signal: controller.signal }))
-    // Until the client has read the 204.
-    await (
-      await requests.nth(3)
-    ).closed
-    await new Promise(resolve => setTimeout(resolve, 20))
-    controller.abort()
-    expect((await body).error).toMatchObject({ name: 'AbortError' })
-    await requests.nth(4)
-    await new Promise(resolve => setTimeout(resolve, 50))
-    expect(requests.slice(2).map(({ method }) => method)).toEqual(['GET', 'DELETE'])
   })
 })
 

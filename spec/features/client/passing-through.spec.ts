@@ -305,20 +305,6 @@ describe('a server that has shown that it knows Idempotency-Keys', () => {
     expect(await (await answer).text()).toBe(response('1'))
   })
 
-  it('may answer by an event stream that cannot be resumed, or by anything else', async () => {
-    const events = Array.from({ length: 50 }, (_, i) => note(String(i), i)).join('')
-    const { url } = await scripted(
-      greeting,
-      whole(events, { Link: '' }),
-      status(200, {}, 'anything'),
-      status(202)
-    )
-    const fetch = await acquainted(url)
-    expect(await (await fetch(url, POST)).text()).toBe(events)
-    expect(await (await fetch(url, POST)).text()).toBe('anything')
-    expect(await (await fetch(url, POST)).text()).toBe('')
-  })
-
   it('may take longer than idleTimeout for a JSON body, as long as bytes come', async () => {
     const slow: ServerAnswer = async res => {
       res.writeHead(200, { 'Content-Type': 'application/json' })

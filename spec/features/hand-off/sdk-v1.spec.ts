@@ -132,23 +132,6 @@ describe.each(CLIENTS)('a client written from the text of SEP-1335 %s', (_name, 
   })
 })
 
-describe.each(['2025-03-26', '2025-06-18'])('at %s', version => {
-  it('a client that announces itself is handed off to', async () => {
-    const { url } = await asking()
-    const { headers } = await initializeSession(
-      url,
-      version,
-      headersFor({ prefer: 'rel=stream' }),
-      CAPABILITIES
-    )
-    const { response, trace } = await new SepClient(url, { headers, answer: reply }).call(
-      callRun(1, 'all at once')
-    )
-    expect(outcomeOf(response.result)).toEqual(OUTCOMES['all at once'])
-    expect(trace).toEqual(['call 200', 'GET 204', 'answers 200'])
-  })
-})
-
 describe('the official client, unmodified,', () => {
   const connect = async (
     url: string,

@@ -4,9 +4,7 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals'
 import { subscribe, unsubscribe } from 'node:diagnostics_channel'
 import { once } from 'node:events'
-import { IncomingMessage, OutgoingMessage, ServerResponse } from 'node:http'
-import { Socket } from 'node:net'
-import { hasNativeWrite } from '../../../lib/endpoint/node-internals.js'
+import { OutgoingMessage, ServerResponse } from 'node:http'
 import { append, deliver, FakeReader, newTable, open, progress } from '../../unit/streams/fakes.js'
 import { rawEndpoint } from '../../helpers/endpoints/raw.js'
 import { closeLater } from '../../helpers/listen.js'
@@ -47,10 +45,6 @@ it('a subscriber that writes to another response mixes no bytes', async () => {
   expect(evictions).toBeGreaterThan(0)
   expect(response.messages()).toEqual([...notesOf('a', 60, 10_000), result('a', {})])
   expect(await log.nextMessage()).toEqual(note('L'.repeat(15_000)))
-})
-
-it("Node's own write keeps no chunks, so their memory may be used again", () => {
-  expect(hasNativeWrite(new ServerResponse(new IncomingMessage(new Socket())))).toBe(true)
 })
 
 describe.each([

@@ -9,7 +9,7 @@ import type { McpStreamsOptions } from '../../../lib/index.js'
 import { Hub } from '../../helpers/backplane/memory.js'
 import { gate } from '../../helpers/gate.js'
 import { until } from '../../helpers/happenings.js'
-import { callTool, get, headersFor, initialize, post, result } from '../../helpers/mcp.js'
+import { callTool, ended, get, headersFor, initialize, post, result } from '../../helpers/mcp.js'
 import { openStream } from '../../helpers/open-stream.js'
 import { serve, streamUrl } from '../../helpers/serve.js'
 
@@ -142,11 +142,11 @@ describe('a call whose body is read in front as it comes', () => {
       res.writeHead(200, SSE).end(blockOf(result(id, value)))
     })
     const { url } = await serve(endpoint, {}, [METRIC])
-    const first = await post(url, initialize('2025-11-25'))
-    await first.ended
+    await ended(post(url, initialize('2025-11-25')))
     // The primer of that revision, although the request does not name it.
-    const response = await post(url, callTool(1, 'any'), headersFor({ session: 'a-session' }))
-    await response.ended
+    const response = await ended(
+      post(url, callTool(1, 'any'), headersFor({ session: 'a-session' }))
+    )
     expect(response.text).toMatch(/^id: \S+\nretry: \d+\ndata:\n\n/)
   })
 
@@ -157,8 +157,7 @@ describe('a call whose body is read in front as it comes', () => {
     const { url } = await serve(endpoint, {}, [METRIC])
     const headers = { ...HEADERS, prefer: 'rel=stream', 'idempotency-key': 'k'.repeat(20) }
     for (let i = 0; i < 2; i++) {
-      const response = await post(url, callTool(1, 'any'), headers)
-      await response.ended
+      const response = await ended(post(url, callTool(1, 'any'), headers))
       expect(response.headers['preference-applied']).toContain('rel=stream')
       expect(JSON.parse(response.text)).toEqual(result(1, { runs: 1 }))
     }
@@ -184,11 +183,12 @@ describe('a call whose body is read in front as it comes', () => {
       res.writeHead(200, SSE).end(answer)
     )
     const { url } = await serve(endpoint, {}, [METRIC])
-    const response = await openStream(url, {
-      body: { query: '{ answer }' },
-      headers: { accept: 'application/json, text/event-stream' }
-    })
-    await response.ended
+    const response = await ended(
+      openStream(url, {
+        body: { query: '{ answer }' },
+        headers: { accept: 'application/json, text/event-stream' }
+      })
+    )
     expect([response.text, response.headers.link]).toEqual([answer, undefined])
   })
 })
@@ -216,12 +216,13 @@ describe('a body that flows in front while the middleware waits', () => {
     )
     const { url } = await serve(endpoint, options(), [front])
     const message = callTool(1, 'any', { pad: 'x'.repeat(200_000) })
-    const response = await post(url, message, {
-      ...HEADERS,
-      prefer: 'rel=stream',
-      'idempotency-key': 'k'.repeat(20)
-    })
-    await response.ended
+    const response = await ended(
+      post(url, message, {
+        ...HEADERS,
+        prefer: 'rel=stream',
+        'idempotency-key': 'k'.repeat(20)
+      })
+    )
     expect(response.status).toBe(200)
     expect(bodies).toEqual([message])
     expect(sizes).toEqual([Buffer.byteLength(JSON.stringify(message))])

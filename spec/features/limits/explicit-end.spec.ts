@@ -6,13 +6,12 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import supertest from 'supertest'
 import { rawEndpoint, type RawCall } from '../../helpers/endpoints/raw.js'
 import { sdkV1Stateful } from '../../helpers/endpoints/sdk-v1.js'
-import { Awaitable, gate } from '../../helpers/gate.js'
+import { Awaitable } from '../../helpers/gate.js'
 import { happenings } from '../../helpers/happenings.js'
 import {
   callTool,
   cancelled,
   del,
-  get,
   headersFor,
   initializeSession,
   post,
@@ -335,72 +334,6 @@ describe('the end of a session', () => {
 })
 
 describe('an endpoint that ends without its response', () => {
-  const end: [string, (rawCall: RawCall) => void][] = [
-    ['end', ({ res }) => res.end()],
-    ['end with half an event', ({ res }) => res.end('data: {"jsonrpc":"2.0","id":1,"res')],
-    ['destroy', ({ res }) => res.destroy()],
-    ['destroy with an error', ({ res }) => res.destroy(new Error('broken'))]
-  ]
-
-  it.each(end)('by %s, has its client told', async (_name, act) => {
-    const { start, streams, errors } = await world()
-    const { response, rawCall, id, link } = await start(as(undefined), 'my call')
-    act(rawCall)
-    expect(await response.ended).toBe('end')
-    const last = response.messages().at(-1)
-    expect(last).toEqual({
-      jsonrpc: '2.0',
-      id: 'my call',
-      error: { code: -31000, message: expect.any(String), data: { reason: 'no-response' } }
-    })
-    await rawCall.closed
-    expect(errors).toEqual(['no-response'])
-    expect(streams.stats()).toMatchObject({ live: 0, finished: 1 })
-    const again = await resume(link, `${id}.1`)
-    await again.ended
-    expect(again.messages().at(-1)).toEqual(last)
-  })
-
-  it('by a response under another id, adds nothing: what stands between may have renumbered', async () => {
-    const { start, streams, errors } = await world()
-    const { response, rawCall } = await start(as(undefined), 'my call')
-    const renumbered = { jsonrpc: '2.0', id: 99, result: {} }
-    rawCall.emit(renumbered)
-    rawCall.res.end()
-    expect(await response.ended).toBe('end')
-    expect(response.messages().at(-1)).toEqual(renumbered)
-    expect(errors).toEqual([])
-    expect(streams.stats()).toMatchObject({ live: 0, finished: 1 })
-  })
-
-  it('has every client of a batch told, of what is missing', async () => {
-    const opened = gate<RawCall>()
-    const endpoint = rawEndpoint(rawCall => opened.open(rawCall))
-    const { url } = await serve(endpoint)
-    const batch = [callTool(1, 'any'), callTool('two', 'any'), callTool(3, 'any')]
-    const answer = post(url, batch, headersFor({ version: '2025-03-26' }))
-    const rawCall = await opened.opened
-    rawCall.emit({ jsonrpc: '2.0', id: 'two', result: {} })
-    rawCall.res.end()
-    const response = await answer
-    await response.ended
-    expect(gist(response.messages())).toEqual([
-      ['two', 'result'],
-      [1, 'no-response'],
-      [3, 'no-response']
-    ])
-  })
-
-  it('before it has written anything, has its client told too', async () => {
-    const endpoint = rawEndpoint(({ res }) =>
-      res.writeHead(200, { 'Content-Type': 'text/event-stream' }).end()
-    )
-    const { url } = await serve(endpoint)
-    const response = await call(url)
-    await response.ended
-    expect(gist(response.messages())).toEqual([[1, 'no-response']])
-  })
-
   it('tells nothing to a client that has cancelled', async () => {
     const { start, cancel } = await world()
     const { response, rawCall, link } = await start(as('a'))
@@ -409,17 +342,5 @@ describe('an endpoint that ends without its response', () => {
     await response.ended
     expect(gist(response.messages())).toEqual([1])
     expect((await resume(link)).status).toBe(204)
-  })
-
-  it('owes nothing on a listen channel', async () => {
-    const endpoint = rawEndpoint(rawCall => rawCall.open(), { session: 'session' })
-    const { url } = await serve(endpoint)
-    const { headers } = await initializeSession(url, '2025-11-25')
-    const listening = await get(url, headers)
-    const channel = await endpoint.calls.nth(1)
-    channel.emit(note(1))
-    channel.res.end()
-    expect(await listening.ended).toBe('end')
-    expect(gist(listening.messages())).toEqual([1])
   })
 })

@@ -2,7 +2,7 @@
 
 import { describe, expect, it } from '@jest/globals'
 import { rawEndpoint, type RawCall } from '../../helpers/endpoints/raw.js'
-import { callTool, del, get, headersFor, notification, post, result } from '../../helpers/mcp.js'
+import { callTool, del, get, headersFor, notification, post } from '../../helpers/mcp.js'
 import { serve, streamUrl } from '../../helpers/serve.js'
 
 const HEADERS = headersFor({ session: 'mine', version: '2025-11-25' })
@@ -45,35 +45,5 @@ describe('a session that its client ends while a call runs', () => {
       error: { data: { reason: 'no-response' } }
     })
     expect(errors).toEqual(['no-response'])
-  })
-})
-
-describe('a response under an id that is not the client’s', () => {
-  const answered = async (ids: (string | number)[], ...responses: (string | number)[]) => {
-    const endpoint = rawEndpoint(call => {
-      for (const id of responses) call.emit(result(id, {}))
-      call.res.end()
-    })
-    const { url } = await serve(endpoint)
-    const calls = ids.map(id => callTool(id, 'any'))
-    const response = await post(
-      url,
-      calls.length === 1 ? calls[0]! : calls,
-      headersFor({ version: '2025-03-26' })
-    )
-    await response.ended
-    return response
-      .messages()
-      .map(({ id, error }) => (error === undefined ? id : [id, error.data.reason]))
-  }
-
-  it('counts: what stands between may have numbered the requests anew', async () => {
-    expect(await answered(['wire-1'], 'gateway-1')).toEqual(['gateway-1'])
-    expect(await answered([1, 2], 'a', 'b')).toEqual(['a', 'b'])
-  })
-
-  it('counts once: a request that nobody has answered gets its error', async () => {
-    expect(await answered([1, 2], 'a')).toEqual(['a', [1, 'no-response'], [2, 'no-response']])
-    expect(await answered([1, 2], 1, 1)).toEqual([1, 1, [2, 'no-response']])
   })
 })

@@ -4,9 +4,17 @@
 import { describe, expect, it, jest } from '@jest/globals'
 import { once } from 'node:events'
 import type { RequestHandler } from 'express'
-import { StallWatch, type Stallable } from '../../../lib/readers/stall-watch.js'
 import { rawEndpoint } from '../../helpers/endpoints/raw.js'
-import { callTool, del, headersFor, post, postModern, request, result } from '../../helpers/mcp.js'
+import {
+  callTool,
+  del,
+  ended,
+  headersFor,
+  post,
+  postModern,
+  request,
+  result
+} from '../../helpers/mcp.js'
 import type { OpenStream } from '../../helpers/open-stream.js'
 import { serve, streamId, streamUrl } from '../../helpers/serve.js'
 import { call, gist, note, resume, stopTheClock, turn, upTo } from './setup.js'
@@ -72,8 +80,9 @@ describe('a connection that takes nothing for `resumeInterval.max`', () => {
     expect(await response.ended).not.toBe('end')
     const received = gist(response.messages())
     expect(received.length).toBeLessThan(TOTAL)
-    const rest = await resume(streamUrl(response, url), `${streamId(response)}.${received.length}`)
-    await rest.ended
+    const rest = await ended(
+      resume(streamUrl(response, url), `${streamId(response)}.${received.length}`)
+    )
     expect([...received, ...gist(rest.messages())]).toEqual(FLOOD)
     await connections(0, served)
     jest.advanceTimersByTime(3000)
@@ -177,82 +186,6 @@ describe('what a socket has not taken', () => {
     stalled[0]!.resume()
     expect(await stalled[0]!.ended).not.toBe('end')
     for (const each of stalled) each.destroy()
-  })
-})
-
-describe('the watch over those that wait', () => {
-  class Fake implements Stallable {
-    pending = 100
-    isClosed = false
-    readonly heard: string[] = []
-    settled = () => void this.heard.push('settled')
-    stalled = () => void this.heard.push('stalled')
-  }
-
-  const watch = () => {
-    jest.useFakeTimers()
-    return new StallWatch(10_000)
-  }
-
-  it('tells who makes no progress for the deadline, a quarter of it late at the most', () => {
-    const stalls = watch()
-    const fake = new Fake()
-    stalls.add(fake)
-    jest.advanceTimersByTime(10_000)
-    expect(fake.heard).toEqual([])
-    jest.advanceTimersByTime(2500)
-    expect(fake.heard).toEqual(['stalled'])
-    expect(jest.getTimerCount()).toBe(0)
-  })
-
-  it('starts again with each byte that leaves, and not with what is added', () => {
-    const stalls = watch()
-    const [moving, growing] = [new Fake(), new Fake()]
-    for (const each of [moving, growing]) stalls.add(each)
-    for (let i = 0; i < 8; i++) {
-      moving.pending--
-      growing.pending++
-      jest.advanceTimersByTime(5000)
-    }
-    expect([moving.heard, growing.heard]).toEqual([[], ['stalled']])
-    stalls.delete(moving)
-    jest.advanceTimersByTime(20_000)
-    expect([moving.heard, jest.getTimerCount()]).toEqual([[], 0])
-  })
-
-  it('ends once the process is about to end', () => {
-    const stalls = watch()
-    const fake = new Fake()
-    stalls.add(fake)
-    stalls.close()
-    expect(jest.getTimerCount()).toBe(0)
-    stalls.add(new Fake())
-    jest.advanceTimersByTime(20_000)
-    expect([fake.heard, jest.getTimerCount()]).toEqual([[], 0])
-  })
-
-  it('lets go of one that has said everything once its last byte has left', () => {
-    const stalls = watch()
-    const fake = new Fake()
-    fake.isClosed = true
-    stalls.add(fake)
-    jest.advanceTimersByTime(5000)
-    fake.pending = 0
-    jest.advanceTimersByTime(2500)
-    expect([fake.heard, jest.getTimerCount()]).toEqual([['settled'], 0])
-  })
-
-  it('asks no clock: one that is set back or forward changes nothing', () => {
-    const stalls = watch()
-    const fake = new Fake()
-    stalls.add(fake)
-    jest.setSystemTime(0)
-    jest.advanceTimersByTime(5000)
-    jest.setSystemTime(10 ** 13)
-    jest.advanceTimersByTime(5000)
-    expect(fake.heard).toEqual([])
-    jest.advanceTimersByTime(2500)
-    expect(fake.heard).toEqual(['stalled'])
   })
 })
 

@@ -3,7 +3,6 @@
 
 import { describe, expect, it } from '@jest/globals'
 import { gate, type RawCall } from '../../helpers/endpoints/raw.js'
-import { headersFor } from '../../helpers/mcp.js'
 import type { OpenStream } from '../../helpers/open-stream.js'
 import {
   call,
@@ -127,37 +126,4 @@ describe('a stream that the endpoint writes as fast as it can', () => {
       expect(streams.stats()).toMatchObject({ live: 0, connections: 0, resumes: 40 })
     }
   )
-
-  it('is resumed correctly, also twenty at once, each with a client of its own', async () => {
-    const { url } = await mountScript(async running => {
-      running.open()
-      for (let n = 1; n <= 400;) {
-        for (let burst = 10; burst > 0; burst--) running.emit(note(n++))
-        await new Promise(setImmediate)
-      }
-      running.result({ appended: 400 })
-    })
-    await Promise.all(
-      upTo(20).map(async seed => {
-        const random = randomFrom(seed)
-        let stream = await call(url)
-        const streamUrl = streamUrlOf(url, stream)
-        const got: number[] = []
-        for (let round = 0; round < 8; round++) {
-          await stream.next()
-          stream.destroy()
-          got.push(...sequencesOf(stream))
-          stream = await resume(
-            streamUrl,
-            stream.blocks.at(-1)!.id,
-            random(2) === 0 ? {} : headersFor({ prefer: 'rel=stream' })
-          )
-          if (stream.status === 204) break
-        }
-        await stream.ended
-        got.push(...sequencesOf(stream))
-        expect(got).toEqual(upTo(401))
-      })
-    )
-  })
 })

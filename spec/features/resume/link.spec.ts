@@ -356,19 +356,6 @@ describe('a hostile client or proxy', () => {
     }
   )
 
-  it('cannot change the origin or the path of the link by all headers at once', async () => {
-    const { url } = await start(streams =>
-      express().set('trust proxy', true).use('/mcp', streams).all('/mcp', brief())
-    )
-    const stream = await call(`${url}/mcp`, HOSTILE)
-    await stream.ended
-    expect(stream.headers['link']).toMatch(STREAM_LINK)
-    const resumed = await resume(streamUrlOf(`${url}/mcp`, stream), undefined, HOSTILE)
-    await resumed.ended
-    expect(numbers(resumed.messages())).toEqual([1, 2, 'result'])
-    expect(resumed.headers['link']).toBe(stream.headers['link'])
-  })
-
   it.each([
     ['an absolute request target', 'http://evil.example/mcp?a=1'],
     ['a target that looks like a host', '//evil.example/mcp?a=1']

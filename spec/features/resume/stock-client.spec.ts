@@ -14,6 +14,7 @@ import {
 } from '../../helpers/cut-proxy.js'
 import { countMessage, sdkV1Stateful, type SdkV1Endpoint } from '../../helpers/endpoints/sdk-v1.js'
 import { closeLater, listen } from '../../helpers/listen.js'
+import { ended } from '../../helpers/mcp.js'
 import { resume, upTo } from './setup.js'
 
 const MESSAGES = 19
@@ -164,23 +165,6 @@ describe.each<CutBy>(['fin', 'rst', 'silence'])('a stock client, cut by %s', by 
 })
 
 describe('a stock client', () => {
-  it('is cut behind each single event, on every connection, and misses nothing', async () => {
-    const kinds: CutBy[] = ['fin', 'rst', 'silence']
-    const { endpoint, proxy, proxied, streams } = await start({
-      // Primer and one event, again and again, until there is nothing left.
-      plan: (_key, resumes) => ({ by: kinds[resumes % 3]!, afterEvents: 2 }),
-      onCut: () => {}
-    })
-    const client = await connectV1(proxied, { fetch: fetchThatNotices(proxy) })
-    const progress: object[] = []
-    const result = count(client, 'k', progress)
-    finish(endpoint, 'k')
-    expect(await result).toEqual({ content: [{ type: 'text', text: `counted to ${MESSAGES}` }] })
-    expect(progress).toEqual(EXPECTED)
-    expect(endpoint.log.executions('k')).toBe(1)
-    expect(streams.stats().resumes).toBe(MESSAGES)
-  })
-
   it('does not come back when it has its result', async () => {
     const { endpoint, proxied, streams } = await start({
       plan: () => ({ by: 'rst', afterEvents: MESSAGES + 2 }),
@@ -205,8 +189,7 @@ describe('a stock client', () => {
     finish(endpoint, 'k')
     expect((await disconnected).message).toContain('SSE stream disconnected')
     const [id] = keys.keys()
-    const resumed = await resume(`${url}?stream=${id}`)
-    await resumed.ended
+    const resumed = await ended(resume(`${url}?stream=${id}`))
     expect(resumed.messages()).toHaveLength(MESSAGES + 1)
     expect(endpoint.log.executions('k')).toBe(1)
     await client.close()

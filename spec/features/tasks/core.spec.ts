@@ -255,17 +255,6 @@ describe('a call that asks to be a task', () => {
     expect(calls).toHaveLength(1)
   })
 
-  it('is one though its body takes its time', async () => {
-    const { ask, calls, until } = await session()
-    const args = { text: 'x'.repeat(300_000) }
-    const created = await ask('tools/call', { name: 'report', arguments: args, task: {} })
-    const call = await calls.nth(1)
-    expect(call.message.params).toEqual({ name: 'report', arguments: args })
-    answer(call)
-    await until(created.result.task.taskId, 'completed')
-    expect(calls).toHaveLength(1)
-  })
-
   it('is refused where its owner has as many as may be', async () => {
     const created = happenings('created')
     const { ask, begin, calls } = await session({ maxPerOwner: 2 })

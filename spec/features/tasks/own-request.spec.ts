@@ -1,12 +1,8 @@
 // The endpoint works on the client's own request, whether its call becomes a task or not.
 
 import { describe, expect, it } from '@jest/globals'
-import type { IncomingMessage, ServerResponse } from 'node:http'
 import { currentStream, type CurrentStream } from '../../../lib/index.js'
-import { type RawCall, rawEndpoint } from '../../helpers/endpoints/raw.js'
-import { gate } from '../../helpers/gate.js'
-import { get, notification, post, result } from '../../helpers/mcp.js'
-import { serve } from '../../helpers/serve.js'
+import { ended, get, notification, post, result } from '../../helpers/mcp.js'
 import {
   answer,
   answerOf,
@@ -35,8 +31,7 @@ describe('a call that becomes no task', () => {
         }
       }
     )
-    const response = await send(url, 'tools/call', { name: 'report' })
-    await response.ended
+    const response = await ended(send(url, 'tools/call', { name: 'report' }))
     expect([response.status, response.headers['x-own']]).toEqual([201, 'yes'])
     expect(response.text).toBe('{ "jsonrpc" : "2.0",\n  "id":1, "result": {} }\n')
   })
@@ -82,45 +77,6 @@ describe('a call that becomes a task', () => {
     await call.closed
     await until(url, taskId, 'completed')
     expect(calls).toHaveLength(1)
-  })
-
-  it('can have its body read by the endpoint when its client has long been answered', async () => {
-    const read = gate()
-    const endpoint = rawEndpoint(call => {
-      if (call.message.method === 'server/discover') return answer(call, { capabilities: {} })
-      return answer(call, { content: [], got: call.message.params.arguments })
-    })
-    const guarded = async (req: IncomingMessage, res: ServerResponse): Promise<void> => {
-      if (req.headers['mcp-method'] === 'tools/call') await read.opened
-      return endpoint(req, res)
-    }
-    const { url } = await serve(guarded, { tasks: { tools: { report: 'always' } } })
-    const params = { name: 'report', arguments: { text: 'x'.repeat(5000) } }
-    const { taskId } = (await ask(url, 'tools/call', params)).result
-    // Another request over the same connection, behind the end of this one.
-    await getTask(url, taskId)
-    read.open()
-    expect((await until(url, taskId, 'completed')).result.got).toEqual(params.arguments)
-  })
-
-  it.each(['after', 'always'] as const)('%s, though its body takes its time', async policy => {
-    const { url, calls } = await serveTasks({ tools: { report: policy } })
-    const text = 'x'.repeat(300_000)
-    const params = { name: 'report', arguments: { text } }
-    const created = await ask(url, 'tools/call', params)
-    expect(created.result).toMatchObject({ resultType: 'task' })
-    const call = await calls.nth(1)
-    expect(call.message.params.arguments.text).toHaveLength(text.length)
-    answer(call)
-    await until(url, created.result.taskId, 'completed')
-    expect(calls).toHaveLength(1)
-  })
-
-  it('is none under an id that JavaScript cannot hold, though its body takes its time', async () => {
-    const script = (call: RawCall): void => answer(call)
-    const { url } = await serveTasks({ tools: { report: 'always' } }, { script })
-    const params = { name: 'report', arguments: { text: 'x'.repeat(300_000) } }
-    expect((await ask(url, 'tools/call', params, { id: 2 ** 60 })).result).toEqual(RESULT)
   })
 
   it('is the answer to what a client comes back for whose wire was cut before', async () => {
@@ -169,9 +125,7 @@ describe('a call that becomes a task', () => {
     }
     const told = post(url, cancelled, headers)
     ;(await calls.nth(2)).res.writeHead(202).end()
-    await (
-      await told
-    ).ended
+    await ended(told)
     expect(first.isClosed).toBe(false)
     answer(first)
     await until(url, taskId, 'completed')

@@ -94,35 +94,6 @@ describe.each(SETUPS.slice(0, 2))('over WebSocket, with the official SDK, %s', s
 })
 
 describe('a client in a new process', () => {
-  it('takes over a call that another one has made, and answers what it asks', async () => {
-    const { url, log } = await serveWires('v1')
-    const ids: string[] = []
-    const first = await connectWire('v1', url, {
-      onElicit: () => new Promise<string>(() => undefined)
-    })
-    first.client.fallbackNotificationHandler = ({ method, params }) => {
-      if (method === 'notifications/stream/create')
-        ids.push((params as { stream: { streamId: string } }).stream.streamId)
-      return Promise.resolve()
-    }
-    const lost = first.call('elicit', { key: 'a' }).catch(() => 'lost')
-    await until(() => ids.length === 1)
-    await log.calls.nth(1)
-    first.sockets[0]!.removeAllListeners('close')
-    first.sockets[0]!.terminate()
-
-    const second = await connectWire('v1', url, { onElicit: () => 'Ben' })
-    // Its own calls have ids that the other one's have too.
-    const own = second.call('elicit', { key: 'b' })
-    const result = await second.transport.resume(ids[0]!)
-    expect(result).toMatchObject({ content: [{ text: expect.stringContaining('Ben') }] })
-    expect((await own).text).toContain('Ben')
-    expect([log.executions('a'), log.executions('b')]).toEqual([1, 1])
-    expect(second.errors).toEqual([])
-    await first.close()
-    expect(await lost).toBe('lost')
-  })
-
   it('hears the notifications of such a call apart from its own', async () => {
     const { url, log, sockets } = await serveWires('v1')
     const ids: string[] = []

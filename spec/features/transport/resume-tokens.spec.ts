@@ -3,7 +3,6 @@
 
 import { describe, expect, it } from '@jest/globals'
 import { StdioServerTransport } from '@modelcontextprotocol/sdk/server/stdio.js'
-import { CallToolRequestSchema, McpError } from '@modelcontextprotocol/sdk/types.js'
 import { Client } from '@modelcontextprotocol/sdk/client/index.js'
 import { createInterface } from 'node:readline'
 import { PassThrough } from 'node:stream'
@@ -19,7 +18,15 @@ import { createServer, ToolLog } from '../../helpers/endpoints/sdk-v1.js'
 import { Awaitable } from '../../helpers/gate.js'
 import { until } from '../../helpers/happenings.js'
 import { closeLater, listen } from '../../helpers/listen.js'
-import { initialize, initialized, notification, post, request, result } from '../../helpers/mcp.js'
+import {
+  ended,
+  initialize,
+  initialized,
+  notification,
+  post,
+  request,
+  result
+} from '../../helpers/mcp.js'
 import type { Json } from '../../helpers/open-stream.js'
 import { sleep } from '../../helpers/sleep.js'
 import { DECLARED, isCreate, openSession, type RawWire } from './raw-wire.js'
@@ -241,89 +248,6 @@ describe.each([
   })
 })
 
-describe('Implementation Guidelines, servers', () => {
-  it('SHOULD ensure that resume tokens are stable, those that are always offered too', async () => {
-    const { url, log } = await serve({ resumeTokens: { offer: 'always' } })
-    const wire = await openSession(url, {})
-    const resumeToken = tokenOf(await ask(wire, call(1, 'count', PACED)))
-    const next = tokenOf(await ask(wire, call(2, 'count', PACED, { resumeToken })))
-    const other = await openSession(url, {})
-    const again = [wire, other].map(one => ask(one, call(3, 'count', PACED, { resumeToken })))
-    expect((await Promise.all(again)).map(tokenOf)).toEqual([next, next])
-    log.release('a', 3)
-    await log.ended.nth(1)
-    for (const one of [other, wire])
-      expect((await ask(one, call(4, 'count', PACED, { resumeToken: next }))).result).toMatchObject(
-        TEXT('counted to 2')
-      )
-    expect(log.executions('a')).toBe(1)
-  })
-
-  it('MUST ensure tokens do not expose internal or sensitive information', async () => {
-    const { url } = await serve({}, () => 'alice')
-    const wire = await openSession(url, {})
-    const tokens = new Set<string>()
-    for (let id = 1; id <= 10; id++)
-      tokens.add(tokenOf(await ask(wire, call(id, 'hang', {}, { ...ASKING, ...WAIT }))))
-    for (const token of tokens) expect(token).toMatch(/^[\w-]{21}$/)
-    expect(tokens.size).toBe(10)
-  })
-
-  it('MUST omit the nextResumeToken if the operation errors', async () => {
-    const { url, servers } = await serve()
-    const wire = await openSession(url, {})
-    const errors = new Awaitable<() => void>()
-    servers[0]!.server.setRequestHandler(
-      CallToolRequestSchema,
-      () => new Promise((_resolve, reject) => errors.push(() => reject(new McpError(-32603, 'no'))))
-    )
-    const early = ask(wire, call(1, 'x', {}, ASKING))
-    ;(await errors.nth(1))()
-    const resumeToken = tokenOf(await ask(wire, call(2, 'x', {}, ASKING)))
-    errors[1]!()
-    const both = [await early, await ask(wire, call(3, 'x', {}, { resumeToken }))]
-    expect(both.map(({ error }) => error.code)).toEqual([-32603, -32603])
-    expect(JSON.stringify(both)).not.toContain('nextResumeToken')
-  })
-
-  it('MUST validate the parameters of a resumed request', async () => {
-    const { url, log } = await serve()
-    const wire = await openSession(url, {})
-    const resumeToken = tokenOf(await ask(wire, call(1, 'count', PACED, ASKING)))
-    const refusals = [
-      call(2, 'count', { ...PACED, n: 3 }, { resumeToken }),
-      call(3, 'count', PACED, { resumeToken, more: 1 }),
-      { ...call(4, 'count', PACED, { resumeToken }), method: 'prompts/get' },
-      call(5, 'count', PACED, { resumeToken: 'adef50' }),
-      call(6, 'count', PACED, { resumeToken: 7 })
-    ]
-    const reasons = []
-    for (const message of refusals) reasons.push(reasonOf(await ask(wire, message)))
-    expect(reasons).toEqual([
-      [-32602, 'parameters-changed'],
-      [-32602, 'parameters-changed'],
-      [-32602, 'method-changed'],
-      [-32602, 'token-invalid'],
-      [-32602, 'token-invalid']
-    ])
-    // What has no id of JSON-RPC's, but a token, does not run either.
-    wire.send({ ...call(0, 'count', PACED, { resumeToken }), id: null })
-    expect(reasonOf(await wire.response(null))).toEqual([-32602, 'token-invalid'])
-    expect(log.executions('a')).toBe(1)
-  })
-
-  it('MAY communicate tool execution duration hints in tool metadata', async () => {
-    const hints = { count: { typical: 30_000 } }
-    const { url } = await serve({ resumeTokens: { hints, methods: ['tools/list'] } })
-    const wire = await openSession(url, {})
-    for (const params of [{}, { _meta: ASKING }]) {
-      const { tools } = (await ask(wire, request(1, 'tools/list', params))).result
-      const hinted = tools.filter(({ _meta }: Json) => _meta?.durationHint !== undefined)
-      expect(hinted).toMatchObject([{ name: 'count', _meta: { durationHint: hints.count } }])
-    }
-  })
-})
-
 describe('a token of a wire', () => {
   it('is its owner’s, and of no use over HTTP', async () => {
     const { url, log, streams } = await serve({}, path => path.slice(1) || undefined)
@@ -337,11 +261,9 @@ describe('a token of a wire', () => {
       ])
     }
     const { port } = await listen((req, res) => streams(req, res, () => res.writeHead(404).end()))
-    const overHttp = await post(
-      `http://127.0.0.1:${port}/mcp`,
-      call(1, 'count', PACED, { resumeToken })
+    const overHttp = await ended(
+      post(`http://127.0.0.1:${port}/mcp`, call(1, 'count', PACED, { resumeToken }))
     )
-    await overHttp.ended
     expect(reasonOf(JSON.parse(overHttp.text))).toEqual([-32602, 'token-invalid'])
     const mine = await openSession(`${url}/alice`, {})
     log.release('a', 3)
