@@ -3,7 +3,7 @@
 
 import { expect, it } from '@jest/globals'
 import type { McpStreamsOptions } from '../../../lib/index.js'
-import { MEBIBYTE, postAndLeave, requestBytes, type ServerOptions, withServer } from './served.js'
+import { begin, MEBIBYTE, requestBytes, type ServerOptions, withServer } from './served.js'
 
 const SIZE = 3.9 * MEBIBYTE
 const PATIENCE = 120_000
@@ -30,13 +30,27 @@ const modern = (args: object): Buffer =>
     { 'MCP-Protocol-Version': '2026-07-28', 'Mcp-Method': 'tools/call', 'Mcp-Name': 't' }
   )
 
-/** What the process holds more once so many clients have been there. */
-async function growth(options: ServerOptions, count: number, request: Buffer): Promise<number> {
+interface Load {
+  readonly count: number
+  readonly request: Buffer
+  /** The clients wait for their answers. Default: they leave. */
+  readonly areWaiting?: boolean
+}
+
+/** What the process holds more once so many clients have asked. */
+async function growth(options: ServerOptions, load: Load): Promise<number> {
   return withServer(options, async ({ port, held, stats }) => {
-    await postAndLeave(port, call({ arguments: {} }))
+    const first = await begin(port, call({ arguments: {} }))
+    first.destroy()
     const before = await held()
-    for (let n = 0; n < count; n++) await postAndLeave(port, request)
+    const sockets = []
+    for (let n = 0; n < load.count; n++) {
+      const socket = await begin(port, load.request)
+      if (load.areWaiting === true) sockets.push(socket)
+      else socket.destroy()
+    }
     const grown = (await held()) - before
+    for (const socket of sockets) socket.destroy()
     if (options.variant === 'ours')
       expect((await stats()).bytes).toBeLessThanOrEqual(MAX_BYTES + MAX_BYTES / 4)
     return grown
@@ -45,14 +59,13 @@ async function growth(options: ServerOptions, count: number, request: Buffer): P
 
 const both = async (
   endpoint: ServerOptions['endpoint'],
-  count: number,
-  request: Buffer,
+  load: Load,
   streams: McpStreamsOptions = {}
 ): Promise<[bare: number, ours: number]> => {
   const options = { endpoint, limit: '5mb', streams: { maxBytes: MAX_BYTES, ...streams } }
   return [
-    await growth({ ...options, variant: 'bare' }, count, request),
-    await growth({ ...options, variant: 'ours' }, count, request)
+    await growth({ ...options, variant: 'bare' }, load),
+    await growth({ ...options, variant: 'ours' }, load)
   ]
 }
 
@@ -60,7 +73,7 @@ it(
   'of an endpoint that keeps nothing of a request, nothing is held',
   async () => {
     const request = call({ arguments: { hang: true }, _meta: { text } })
-    const [bare, ours] = await both('raw', 40, request)
+    const [bare, ours] = await both('raw', { count: 40, request })
     expect(ours).toBeLessThan(bare + MARGIN)
   },
   PATIENCE
@@ -69,19 +82,27 @@ it(
 it(
   'of an endpoint that keeps the request while its tool runs, as much is held as may be',
   async () => {
-    const [bare, ours] = await both('sdk', 40, call({ arguments: { hang: true, text } }))
+    const [bare, ours] = await both('sdk', {
+      count: 40,
+      request: call({ arguments: { hang: true, text } })
+    })
     expect(ours).toBeLessThan(bare + MAX_BYTES + MARGIN)
   },
   PATIENCE
 )
 
-it.each<[string, McpStreamsOptions, number]>([
-  ['a state to come again by', { disconnectAfter: 50 }, 0],
-  ['a task', { tasks: { tools: { t: 'always' } } }, MAX_BYTES / 4]
+it.each<[string, McpStreamsOptions, most: number]>([
+  ['is answered by a state to come again by', { disconnectAfter: 50 }, 0],
+  ['may become a task, while its client waits', { tasks: {} }, MAX_BYTES / 4]
 ])(
-  'of a call that is answered by %s, no more is held than further rounds need',
+  'of a call that %s, no more is held than further rounds need',
   async (_how, streams, most) => {
-    const [bare, ours] = await both('raw', 20, modern({ hang: true, text }), streams)
+    const load = {
+      count: 20,
+      request: modern({ hang: true, text }),
+      areWaiting: 'tasks' in streams
+    }
+    const [bare, ours] = await both('raw', load, streams)
     expect(ours).toBeLessThan(bare + most + MARGIN)
   },
   PATIENCE

@@ -1,7 +1,7 @@
 // Servers in processes of their own, whose memory can be compared.
 import { execFile } from 'node:child_process'
 import { once } from 'node:events'
-import { connect } from 'node:net'
+import { connect, type Socket } from 'node:net'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import type { McpStreamsOptions, McpStreamsStats } from '../../../lib/index.js'
@@ -63,13 +63,13 @@ export function requestBytes(body: string | Buffer, headers: Record<string, stri
   return Buffer.concat([Buffer.from(`POST /mcp HTTP/1.1\r\n${lines.join('')}\r\n`), bytes])
 }
 
-/** Sends a request, waits for the first byte of its response, and leaves. */
-export async function postAndLeave(port: number, bytes: Buffer): Promise<void> {
+/** Sends a request, and waits for the first byte of its response. */
+export async function begin(port: number, bytes: Buffer): Promise<Socket> {
   const socket = connect(port, '127.0.0.1')
   socket.on('error', () => undefined)
   socket.write(bytes)
   await Promise.race([once(socket, 'data'), once(socket, 'close')])
-  socket.destroy()
+  return socket
 }
 
 /** Sends a request, and waits until the server closes the connection. */

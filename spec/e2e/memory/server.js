@@ -8,10 +8,8 @@ import { StreamableHTTPServerTransport } from '@modelcontextprotocol/sdk/server/
 import { CallToolRequestSchema } from '@modelcontextprotocol/sdk/types.js'
 import { answer, options } from '../../bench/processes.js'
 
-const never = new Promise(() => {})
-
-async function work({ wait = 0, hang = false, size = 2 } = {}) {
-  if (hang) await never
+async function work({ wait = 0, hang = false, size = 2 } = {}, signal) {
+  if (hang) await once(signal, 'abort')
   if (wait > 0) await sleep(wait)
   return { content: [{ type: 'text', text: 'r'.repeat(size) }] }
 }
@@ -37,7 +35,9 @@ async function raw(req, res) {
 /** A server of the official SDK for each request, which keeps the request while a tool runs. */
 async function sdk(req, res) {
   const server = new Server({ name: 'memory', version: '1' }, { capabilities: { tools: {} } })
-  server.setRequestHandler(CallToolRequestSchema, ({ params }) => work(params.arguments))
+  server.setRequestHandler(CallToolRequestSchema, ({ params }, { signal }) =>
+    work(params.arguments, signal)
+  )
   const transport = new StreamableHTTPServerTransport({ sessionIdGenerator: undefined })
   res.on('close', () => void server.close())
   await server.connect(transport)
