@@ -1,5 +1,6 @@
 // What the capture of a response needs from its request: heads, connections, limits, and whether
 // the stream is ours.
+import type { IncomingMessage } from 'node:http'
 import { now } from '../protocol/clock.js'
 import type { RequestId } from '../protocol/json-rpc.js'
 import type { ClientProfile } from '../protocol/revisions.js'
@@ -7,6 +8,8 @@ import type { ByteBudget } from '../streams/event-log.js'
 import type { Stream } from '../streams/stream.js'
 import type { Connection } from '../readers/connection.js'
 import { JsonReply } from '../readers/json-reply.js'
+import { type DebugLog, resumeAtEndpoint } from './endpoint-client.js'
+import type { ResumptionHost } from './endpoint-resumption.js'
 import type { HandlerContext } from './handler-context.js'
 import { keepBody } from './node-internals.js'
 import type { InitializeAnswer } from './outcome.js'
@@ -19,7 +22,7 @@ import { warnOfMissed } from './warnings.js'
 /** What a client gets while it waits for a slow endpoint. */
 export type InTheMeantime = 'event stream' | 'connection' | 'json'
 
-export class CaptureHost {
+export class CaptureHost implements ResumptionHost {
   /** Set where the request is an `initialize`. */
   initialize: InitializeAnswer | undefined
   protected readonly request: RequestContext
@@ -50,6 +53,27 @@ export class CaptureHost {
   /** Where unfinished events and bodies are counted. */
   get budget(): ByteBudget {
     return this.request.instance.table.budget
+  }
+
+  /** Milliseconds for which an endpoint may close its stream again and again without an event. */
+  get maxSilence(): number {
+    return this.request.instance.resumeInterval.max * 1000
+  }
+
+  get debug(): DebugLog['debug'] {
+    return this.request.instance.debug
+  }
+
+  /** Asks the endpoint for what follows one of its events, in the name of the client. */
+  resume(lastEventId: string, signal: AbortSignal): Promise<IncomingMessage> {
+    const { req, revision } = this.request
+    const sessionId = this.handler.stream?.sessionId
+    return resumeAtEndpoint(req, { lastEventId, signal, sessionId, revision })
+  }
+
+  /** Disconnects the client at will, as soon as it is connected. */
+  disconnect(retry: number | undefined): void {
+    this.handler.disconnect(retry === undefined ? {} : { retry })
   }
 
   /** An answer has headers that come too late for its client. */

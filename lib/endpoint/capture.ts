@@ -1,7 +1,12 @@
 // From the endpoint's bytes to a stream's events: the producer's side of a taken response.
 import type { RequestId } from '../protocol/json-rpc.js'
 import { transientLines, withoutIds } from '../protocol/sse-lines.js'
-import { type BlockFields, type BlockListener, readFields } from '../protocol/sse-fields.js'
+import {
+  type BlockFields,
+  type BlockListener,
+  fieldOf,
+  readFields
+} from '../protocol/sse-fields.js'
 import { KEEP_ALIVE_COMMENT } from '../protocol/sse-writer.js'
 import type { Stream } from '../streams/stream.js'
 import type { Producer } from '../streams/stream-types.js'
@@ -10,6 +15,7 @@ import { isEventStream, isPlainEncoding } from './response-headers.js'
 import type { ResponseCapture } from './response-capture.js'
 import type { CaptureHost } from './capture-host.js'
 import { CountedSplitter } from './counted-splitter.js'
+import { EndpointResumption, type ResumedStream } from './endpoint-resumption.js'
 import { LateBody } from './late-body.js'
 import type { Capture, LateHead } from './capture-types.js'
 
@@ -21,7 +27,7 @@ const HTTP_SSE = /^\ufeff?(?:(?::.*)?\r?\n)*event: ?endpoint\r?\n/
 /** Bytes in which that beginning must be found. */
 const HTTP_SSE_LENGTH = 1024
 
-export class EndpointCapture implements Capture, Producer {
+export class EndpointCapture implements Capture, Producer, ResumedStream {
   stream: Stream | undefined
   #hasConnected = false
   /** Lines besides events that came before the connection: its client is to have them first. */
@@ -38,6 +44,8 @@ export class EndpointCapture implements Capture, Producer {
   /** What the endpoint then answers, if that is no event stream. */
   #body: LateBody | undefined
   #progress: ProgressReport | undefined
+  /** Set where the endpoint gives its events ids. */
+  #resumption: EndpointResumption | undefined
 
   constructor(response: ResponseCapture, host: CaptureHost, isEarly = false) {
     this.#response = response
@@ -114,11 +122,35 @@ export class EndpointCapture implements Capture, Producer {
     const { stream } = this
     this.#splitter.end(this.#onBlock)
     if (stream !== undefined && this.#body !== undefined) this.#body.end(stream)
-    else stream?.producerEnded()
+    else this.closed(true)
   }
 
   abort(): void {
-    this.stream?.producerEnded()
+    this.closed(false)
+  }
+
+  // ResumedStream
+
+  closed(isAtWill: boolean): void {
+    if (!this.#comesBack()) this.refused()
+    // The endpoint wants no connection to be held: so do we, if its client comes back.
+    else if (isAtWill) this.#host.disconnect(this.#resumption?.retry)
+  }
+
+  refused(): void {
+    const { stream } = this
+    // Its client comes back by itself, as it would have to the endpoint.
+    if (stream?.kind === 'listen') stream.endpointId = this.#resumption?.lastId
+    stream?.producerEnded()
+  }
+
+  /** The endpoint has closed its stream, and is asked to go on. */
+  #comesBack(): boolean {
+    const { stream } = this
+    if (stream?.isOwing !== true || stream.isEnded) return false
+    // An unfinished event comes again as a whole.
+    this.#splitter.takePending()
+    return this.#resumption?.comeBack() === true
   }
 
   connectionClosed(): void {
@@ -131,6 +163,7 @@ export class EndpointCapture implements Capture, Producer {
 
   drain(): void {
     this.#response.drain()
+    this.#resumption?.drain()
   }
 
   unanswered(requestIds: readonly RequestId[]): void {
@@ -140,12 +173,16 @@ export class EndpointCapture implements Capture, Producer {
   release(): void {
     // The endpoint may keep its response for long: what is unfinished must not stay with it.
     this.#splitter.takePending()
+    this.#resumption?.stop()
     this.#body?.dispose()
     this.#progress?.stop()
     this.#response.release()
   }
 
   readonly #onBlock: BlockListener = (bytes, from, to, fields) => {
+    const isNumbered = fields.hasId || (fields.dataLines === 0 && hasRetry(bytes, from, to))
+    if (isNumbered) this.#resumption ??= new EndpointResumption(this, this.#host)
+    if (this.#resumption?.note(bytes, from, to, fields) === false) return
     if (fields.hasId) return this.#takeWithoutIds(bytes, from, to, fields)
     if (fields.dataLines === 0) return this.#pass(bytes, from, to)
     this.#append(bytes, from, to, fields)
@@ -186,6 +223,10 @@ export class EndpointCapture implements Capture, Producer {
     this.#host.left(stream)
     return this.#response.stepAside(bytes)
   }
+}
+
+function hasRetry(bytes: Uint8Array, from: number, to: number): boolean {
+  return fieldOf(bytes, from, to, 'retry') !== undefined
 }
 
 function isHttpSse(bytes: Buffer): boolean {

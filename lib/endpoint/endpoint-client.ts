@@ -62,15 +62,43 @@ export async function sendToEndpoint(
   message: unknown,
   options: InjectOptions = {}
 ): Promise<IncomingMessage> {
-  const { text, name, path = urlOf(req, name), signal, patience } = options
-  const body = Buffer.from(text ?? JSON.stringify(message))
+  const body = Buffer.from(options.text ?? JSON.stringify(message))
+  return inject(req, message, body, options)
+}
+
+/** What of an event stream is asked for. */
+export interface ResumeOptions extends Additions {
+  readonly lastEventId: string
+  /** Gives up on the endpoint. */
+  readonly signal: AbortSignal
+}
+
+/**
+ * Asks the endpoint for what follows one of its events, as the client of `req` does that comes back
+ * with the event's id. Resolves and rejects like `sendToEndpoint`.
+ */
+export async function resumeAtEndpoint(
+  req: IncomingMessage,
+  { lastEventId, ...options }: ResumeOptions
+): Promise<IncomingMessage> {
+  const headers = ['Last-Event-ID', lastEventId]
+  return inject(req, undefined, undefined, { ...options, headers })
+}
+
+function inject(
+  req: IncomingMessage,
+  message: unknown,
+  body: Buffer | undefined,
+  options: InjectOptions
+): Promise<IncomingMessage> {
+  const { name, path = urlOf(req, name), signal, patience } = options
   const owner = serverOf(req)
   const { client, server } = memoryConnection(req.socket, message)
   const injected = request({
     createConnection: () => client,
-    method: 'POST',
+    method: body === undefined ? 'GET' : 'POST',
     path,
-    headers: headersFor(req, message, body.length, options),
+    headers: headersFor(req, message, body?.length, options),
     signal
   })
   const answered = answerTo(injected, patience)
@@ -207,11 +235,17 @@ interface Additions {
   readonly headers?: readonly string[] | undefined
 }
 
-/** A flat list of names and values, in which repeated headers stay repeated. */
+const JSON_TYPE = 'application/json'
+const EVENT_STREAM = 'text/event-stream'
+
+/**
+ * A flat list of names and values, in which repeated headers stay repeated. `length`: bytes of the
+ * message; `undefined`: the request is a GET for an event stream.
+ */
 function headersFor(
   req: IncomingMessage,
   message: unknown,
-  length: number,
+  length: number | undefined,
   { sessionId, revision, headers: others = [] }: Additions
 ): readonly string[] {
   const given = new Set(others.filter((_, i) => i % 2 === 0).map(name => name.toLowerCase()))
@@ -219,8 +253,12 @@ function headersFor(
     req.rawHeaders,
     name => !OF_THIS_REQUEST.test(name) && !given.has(name.toLowerCase())
   )
-  headers.push('Accept', 'application/json, text/event-stream', 'Content-Type', 'application/json')
-  headers.push('Content-Length', String(length), 'Connection', 'close')
+  if (length === undefined) headers.push('Accept', EVENT_STREAM)
+  else {
+    headers.push('Accept', `${JSON_TYPE}, ${EVENT_STREAM}`, 'Content-Type', JSON_TYPE)
+    headers.push('Content-Length', String(length))
+  }
+  headers.push('Connection', 'close')
   // HTTP/1.0 allows requests without `Host`.
   if (req.headers.host === undefined) headers.push('Host', '')
   if (sessionId !== undefined && req.headers['mcp-session-id'] === undefined)

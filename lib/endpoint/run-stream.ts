@@ -65,10 +65,6 @@ export class RunStream extends CaptureHost {
         ? this.onAnswered
         : (message: Message) => noteRevision(instance, initialize, message)
     if (onResponse !== undefined) stream.onResponse = onResponse
-    // Node forgets the addresses of a socket that is gone, unless they have been read before. They
-    // are needed for what is sent to the endpoint in the name of its client.
-    void req.socket.remoteAddress
-    void req.socket.localAddress
     if (stream.kind === 'listen' && sessionId !== undefined) instance.slow.shown(owner, sessionId)
     this.#started(stream, capture)
     keyed?.settle({ kind: 'stream', streamId: stream.id })
@@ -144,7 +140,11 @@ export class RunStream extends CaptureHost {
   }
 
   #started(stream: Stream, capture: EndpointCapture): void {
-    const { instance, messages } = this.request
+    const { instance, req, messages } = this.request
+    // Node forgets the addresses of a socket that is gone, unless they have been read before. They
+    // are needed for what is sent to the endpoint in the name of its client.
+    void req.socket.remoteAddress
+    void req.socket.localAddress
     capture.stream = stream
     this.capture = capture
     instance.debug('stream %s answers %s', label(stream), () =>

@@ -1,5 +1,5 @@
-// A message that the middleware has sent to the endpoint itself. Its outcome is noted, and its
-// response passes untouched.
+// A request that the middleware has sent to the endpoint itself. The outcome of its message is
+// noted, and its response passes untouched.
 import { isLoopback, takeCarried } from '../endpoint/loopback.js'
 import { watchOutcome } from '../endpoint/outcome.js'
 import { readAhead } from '../endpoint/read-ahead.js'
@@ -17,6 +17,6 @@ export function loopback(context: Context): Answer | undefined {
     context.next()
   }
   const body = takeCarried(req)
-  if (body !== undefined) return () => known({ body })
+  if (body !== undefined || req.method === 'GET') return () => known({ body })
   return () => readAhead(req, { ...context.bodyLimits, known })
 }

@@ -5,6 +5,8 @@ import type { FoundStream } from '../streams/finished-streams.js'
 import { whyNotTheirs } from '../endpoint/not-theirs.js'
 import { refuseAndCount } from '../endpoint/refusals.js'
 import { canAnswer } from '../endpoint/reply.js'
+import { replaceHeader } from '../endpoint/request-body.js'
+import { endpoint } from './endpoint.js'
 import { forgetCursor } from './pass.js'
 import { follow } from './follow.js'
 import { tellLapsed } from './lapsed.js'
@@ -67,8 +69,7 @@ function answerFor(context: Context, found: FoundStream, cursor: number): Answer
     found.kind === 'local'
       ? stream.isEnded && cursor === stream.last
       : hasMissedNothing(found.value, cursor)
-  if (isListener && (hasAll || found.kind === 'ended'))
-    return forgetCursor(context, 'its listen channel is over')
+  if (isListener && (hasAll || found.kind === 'ended')) return listenAgain(context, found)
   if (hasAll) return () => nothingLeft(context, stream)
   if (found.kind === 'local' && (isListener || !found.value.log.hasEvicted(cursor))) {
     // A listen channel answers no request, so that no error could tell the client of evicted
@@ -80,6 +81,16 @@ function answerFor(context: Context, found: FoundStream, cursor: number): Answer
   return stream.requestIds.length === 0 || isGoneId(lastEventId)
     ? () => nothingLeft(context, stream)
     : () => tellLapsed(context, found, cursor)
+}
+
+/** The endpoint has closed a listen channel: it goes on with it, where it knows its last event. */
+function listenAgain(context: Context, found: FoundStream): Answer | undefined {
+  const { instance, req } = context
+  const own = found.kind === 'local' ? found.value.endpointId : undefined
+  if (own === undefined) return forgetCursor(context, 'its listen channel is over')
+  instance.debug('listen channel %s is over: the endpoint goes on with it', label(found.value))
+  replaceHeader(req, 'last-event-id', own)
+  return endpoint(context)
 }
 
 /**

@@ -43,6 +43,11 @@ export class Stream extends Member<Stream> implements StreamIdentity, InputWaitH
   readonly callKey: string | undefined
   readonly log: EventLog
   readonly readers: StreamReaders
+  /**
+   * The endpoint's own id of the last event, by which the endpoint goes on with a listen channel
+   * that it has closed; `undefined`: it has given none.
+   */
+  endpointId: string | undefined
   /** It counts in its owner's share of all that is held. */
   hasPlace = false
   /** When its time is over, once it has ended. */
@@ -164,6 +169,14 @@ export class Stream extends Member<Stream> implements StreamIdentity, InputWaitH
     return this.#outstanding.owed
   }
 
+  /**
+   * A response is missing. None is where each request has been answered, if under an id that is not
+   * the client's: an error beside that would be one too many.
+   */
+  get isOwing(): boolean {
+    return this.#outstanding.owed.length > this.#outstanding.foreign
+  }
+
   /** Requests of the server that the client has not answered. */
   get openRequests(): ReadonlyMap<RequestId, number> {
     return this.#outstanding.open
@@ -220,9 +233,7 @@ export class Stream extends Member<Stream> implements StreamIdentity, InputWaitH
   /** The endpoint has ended its response, or has destroyed it. */
   producerEnded(): void {
     if (this.isEnded) return
-    // Each request has been answered, if under an id that is not the client's: an error beside that
-    // would be one too many.
-    if (this.#outstanding.owed.length <= this.#outstanding.foreign) this.#become('completed')
+    if (!this.isOwing) this.#become('completed')
     else if (this.#sessionEndings > 0) this.#hasEndedEarly = true
     else this.fail('no-response')
   }
