@@ -1,6 +1,6 @@
 // Requests of `streamResource` to the MCP endpoint: through a transport, or to a URL with the
 // headers of the options.
-import { abortWith } from './waiting.js'
+import { abortWith, type Signal } from './waiting.js'
 import { FIRST_STATELESS_REVISION } from '../protocol/revisions.js'
 import type { FetchLike, HeadersLike } from './options.js'
 import { discard, isReadable, NOT_READABLE } from './stream-request.js'
@@ -73,6 +73,8 @@ export function endpointOf(
   const { fetch = globalThis.fetch } = settings
   const own = checked(settings.fetch ?? inherited ?? fetch, over)
   const others = checked(fetch, over)
+  /** The signal of the transport, which the transfer follows. */
+  let followed: Signal
   /** The init of the latest POST. */
   let latest: RequestInit & { readonly headers: Headers }
 
@@ -97,7 +99,8 @@ export function endpointOf(
     }
     const message = { jsonrpc: '2.0', id: requestId, method, params: { uri, _meta } }
     const send: SendOnce = async (input, init) => {
-      abortWith(init.signal, over)
+      // Once, as a transfer may take many requests.
+      if (init.signal !== followed) abortWith((followed = init.signal), over)
       const headers = joined(init.headers, option, {
         ...(isStateless && { 'Mcp-Method': method }),
         ...more,

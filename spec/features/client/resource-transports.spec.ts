@@ -194,6 +194,22 @@ describe.each(kinds)('the transport of SDK %s', (_name, transportTo) => {
     expect(getEventListeners(controller.signal, 'abort')).toEqual([])
   })
 
+  it('has one listener of a transfer, however many requests it takes', async () => {
+    const { url } = await server(
+      ...Array.from({ length: 14 }, () => broken(BYTES, 5)),
+      ranged(BYTES)
+    )
+    const transport = transportTo(url)
+    await transport.start()
+    const { _abortController: controller } = transport as unknown as {
+      _abortController: AbortController
+    }
+    const counts: number[] = []
+    const onReconnect = () => counts.push(getEventListeners(controller.signal, 'abort').length)
+    expect(await whole(transport, { onReconnect })).toBe(true)
+    expect(counts).toEqual(Array(14).fill(1))
+  })
+
   it('tells of an error of the network, and is asked again', async () => {
     const { url } = await server(
       (_res, { req }) => void req.socket.resetAndDestroy(),
