@@ -21,9 +21,7 @@ export async function runJob(url, { answer, show, interval, connected }) {
   await client.connect(new StreamableHTTPClientTransport(url, { fetch }))
   connected()
   try {
-    // Progress is what the words of a task are made of.
-    const onprogress = () => undefined
-    const { content } = await callTask(client, { name: 'report' }, { onStatus: show, onprogress })
+    const { content } = await callTask(client, { name: 'report' }, { onStatus: show })
     return content[0].text
   } finally {
     await client.close()

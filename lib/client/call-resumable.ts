@@ -5,7 +5,15 @@ import { LONGEST_TIMEOUT, now } from '../protocol/clock.js'
 import { ASYNC_PREFERENCE } from '../protocol/respond-async.js'
 import { isPassing } from './retrying.js'
 import { abortWith, pause, untilAborted } from './waiting.js'
-import { ANYTHING, type RequestingClient, type ResumableResult } from './requesting-client.js'
+import {
+  anything,
+  type CallOptions,
+  type RequestingClient,
+  type ResultSchema,
+  type ResumableResult,
+  type Sender
+} from './requesting-client.js'
+import { objectIn } from '../protocol/json-rpc.js'
 import { askingOf, CallOnWire, hasWire, watchRequest } from './call-on-wire.js'
 
 /** What a client sends: a method and its parameters. */
@@ -14,16 +22,13 @@ export interface ResumableRequest {
   readonly params?: Readonly<Record<string, unknown>> | undefined
 }
 
-/**
- * Options of {@link callResumable}. All others are handed on to `client.request` with each of its
- * requests, such as `onprogress`.
- */
-export interface CallResumableOptions {
+/** Options of {@link callResumable}. */
+export interface CallResumableOptions<Result extends object = ResumableResult> extends CallOptions {
   /**
    * Called with each part of the result but the last, which is what the call returns. It is
    * awaited; if it throws or rejects, the call ends with that error. Default: none.
    */
-  readonly onPartial?: ((result: ResumableResult) => unknown) | undefined
+  readonly onPartial?: ((result: Result) => unknown) | undefined
   /**
    * Milliseconds for which the server should hold one request open, 60,000 at the most; over HTTP
    * in whole seconds, rounded down. Default: the server's choice.
@@ -42,13 +47,9 @@ export interface CallResumableOptions {
    * A schema for each result, as `client.request` takes it. Parts must pass it, too. Default: none,
    * everything passes.
    */
-  readonly resultSchema?: unknown
-  readonly [option: string]: unknown
+  readonly resultSchema?: ResultSchema<Result> | undefined
 }
 
-interface Sender {
-  request(request: object, schema: unknown, options: object): Promise<ResumableResult>
-}
 type Meta = Readonly<Record<string, unknown>>
 
 /** Milliseconds that an answer may take beyond `wait`, for the way through the network. */
@@ -76,13 +77,16 @@ const LONGEST_PAUSE = 5000
  * { wait: 4000 })
  * ```
  *
+ * The type of the result is that of `resultSchema`, or the one that the caller names; without a
+ * schema, nothing checks it.
+ *
  * @throws what `client.request` throws; {@link TypeError} for a bad option.
  */
-export async function callResumable(
+export async function callResumable<Result extends object = ResumableResult>(
   client: RequestingClient,
   request: ResumableRequest,
-  options: CallResumableOptions = {}
-): Promise<ResumableResult> {
+  options: CallResumableOptions<Result> = {}
+): Promise<Result> {
   checkCall(CALLER, [client, request, options], 'method')
   const {
     onPartial = () => undefined,
@@ -90,7 +94,7 @@ export async function callResumable(
     signal,
     timeout,
     maxRetries = 5,
-    resultSchema = ANYTHING,
+    resultSchema = anything(),
     ...others
   } = options
   checkOption(CALLER, 'onPartial', typeof onPartial === 'function', 'a function')
@@ -102,7 +106,7 @@ export async function callResumable(
   const requestTimeout = timeout ?? (wait === undefined ? undefined : wait + ON_THE_WAY)
   let resumeToken: string | undefined
 
-  async function ask(): Promise<ResumableResult> {
+  async function ask(): Promise<Result> {
     const { method, params } = request
     const asking = askingOf(client)
     const _meta = {
@@ -136,7 +140,7 @@ export async function callResumable(
   for (let failures = 0, empty = 0; ;) {
     const began = now()
     signal?.throwIfAborted()
-    let result: ResumableResult
+    let result: Result
     try {
       result = await ask()
     } catch (error) {
@@ -151,7 +155,7 @@ export async function callResumable(
       continue
     }
     failures = 0
-    const next = result._meta?.['nextResumeToken']
+    const next = objectIn(objectIn(result)['_meta'])['nextResumeToken']
     // [Resuming] Clients SHOULD treat an absent nextResumeToken as the completion of the operation.
     if (typeof next !== 'string') return result
     resumeToken = next
@@ -194,7 +198,7 @@ function mayPass(error: unknown): boolean {
 }
 
 /** Whether a result has anything but its token: a member that is not empty. */
-function hasContent(result: ResumableResult): boolean {
+function hasContent(result: object): boolean {
   return Object.entries(result).some(
     ([name, value]) => !OF_EVERY_RESULT.includes(name) && !isEmpty(value)
   )

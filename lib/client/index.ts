@@ -4,9 +4,15 @@ export {
   type CallResumableOptions,
   type ResumableRequest
 } from './call-resumable.js'
-export type { RequestingClient, ResumableResult } from './requesting-client.js'
+export type {
+  CallOptions,
+  Progress,
+  RequestingClient,
+  ResultSchema,
+  ResumableResult
+} from './requesting-client.js'
 export { callTask, type CallTaskOptions, type TaskRequest } from './tasks/call-task.js'
-export type { TaskState } from './tasks/task-watchers.js'
+export type { TaskState, TaskStatus } from './tasks/task-watchers.js'
 export { resumableFetch } from './resumable-fetch.js'
 export type {
   FetchLike,

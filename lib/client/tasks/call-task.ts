@@ -1,7 +1,15 @@
 // `callTask()`: calls a tool and follows its task, in both revisions of tasks, and also works with
 // servers without tasks.
 import { LONGEST_TIMEOUT } from '../../protocol/clock.js'
-import { ANYTHING, type RequestingClient, type ResumableResult } from '../requesting-client.js'
+import { objectIn } from '../../protocol/json-rpc.js'
+import {
+  anything,
+  type CallOptions,
+  type RequestingClient,
+  type ResultSchema,
+  type ResumableResult,
+  type Sender
+} from '../requesting-client.js'
 import { abortWith, onAbort, pause } from '../waiting.js'
 import { checkCall, checkOption, isTime, NUMBER } from '../check-arguments.js'
 import { notify } from '../notify.js'
@@ -17,15 +25,13 @@ export interface TaskRequest {
   readonly _meta?: Readonly<Record<string, unknown>> | undefined
 }
 
-/**
- * Options of {@link callTask}. All others are handed on to `client.request` with its requests, such
- * as `onprogress`.
- */
-export interface CallTaskOptions {
+/** Options of {@link callTask}. */
+export interface CallTaskOptions<Result extends object = ResumableResult> extends CallOptions {
   /**
    * Called with the task each time that it is polled, once a minute at least, and when it is
-   * created; never if the server makes no task. If it throws or rejects, the call ends with that
-   * error, and the task is cancelled. Default: none.
+   * created; never if the server makes no task. The call asks for progress, of which servers make
+   * the task's `statusMessage`. If it throws or rejects, the call ends with that error, and the task
+   * is cancelled. Default: none.
    */
   readonly onStatus?: ((task: TaskState) => unknown) | undefined
   /**
@@ -34,13 +40,13 @@ export interface CallTaskOptions {
   readonly ttl?: number | undefined
   /** Ends the call: its task is cancelled. */
   readonly signal?: AbortSignal | undefined
+  /** Milliseconds for which each request is waited for. Default: as long as it takes. */
+  readonly timeout?: number | undefined
   /** A schema for the result, as `client.request` takes it. Default: none, everything passes. */
-  readonly resultSchema?: unknown
-  readonly [option: string]: unknown
+  readonly resultSchema?: ResultSchema<Result> | undefined
 }
 
-interface Sender {
-  request(request: object, schema: unknown, options: object): Promise<ResumableResult>
+interface TaskSender extends Sender {
   getServerCapabilities?(): unknown
   getNegotiatedProtocolVersion?(): string | undefined
   readonly transport?: { readonly protocolVersion?: string | undefined } | undefined
@@ -60,32 +66,56 @@ const METHOD_NOT_FOUND = -32601
  * const result = await callTask(client, { name: 'report' }, { onStatus })
  * ```
  *
+ * The type of the result is that of `resultSchema`, or the one that the caller names; without a
+ * schema, nothing checks it.
+ *
  * @throws what `client.request` throws; the signal's reason; {@link TypeError} for a bad option.
  */
-export async function callTask(
+export async function callTask<Result extends object = ResumableResult>(
   client: RequestingClient,
   request: TaskRequest,
-  options: CallTaskOptions = {}
-): Promise<ResumableResult> {
+  options: CallTaskOptions<Result> = {}
+): Promise<Result> {
   checkCall(CALLER, [client, request, options], 'name')
-  const { onStatus = () => undefined, ttl, signal, resultSchema = ANYTHING, ...others } = options
-  checkOption(CALLER, 'onStatus', typeof onStatus === 'function', 'a function')
+  const { onStatus, ttl, signal, onprogress, resultSchema = anything(), ...others } = options
+  const isListener = onStatus === undefined || typeof onStatus === 'function'
+  checkOption(CALLER, 'onStatus', isListener, 'a function')
   checkOption(CALLER, 'ttl', isTime(ttl), NUMBER)
-  const sender = client as Sender
+  checkOption(CALLER, 'timeout', isTime(others.timeout), NUMBER)
+  const sender = client as TaskSender
   const { controller, release } = abortWith(signal)
   const over = controller.signal
   const told: OnStatus = state =>
     notify(
-      () => onStatus(state),
+      () => onStatus?.(state),
       error => controller.abort(error)
     )
-  const patient = { timeout: LONGEST_TIMEOUT, ...others, signal: over }
-  const ask: Ask = (method, params, schema = resultSchema) =>
-    sender.request({ method, params }, schema, patient)
+  const heard = onprogress ?? (onStatus && (() => undefined))
+  const patient = { timeout: LONGEST_TIMEOUT, ...others }
+  const calling: Calling<Result> = {
+    // The SDK leaves a listener behind on the signal of each request.
+    ask: async (method, params, schema) => {
+      const { controller: own, release } = abortWith(over)
+      try {
+        const progress = method === CALL && heard !== undefined ? { onprogress: heard } : {}
+        const given = { ...patient, ...progress, signal: own.signal }
+        return await sender.request({ method, params }, schema, given)
+      } finally {
+        release()
+      }
+    },
+    schema: resultSchema,
+    onStatus: told,
+    signal: over
+  }
   try {
-    if (isModern(sender)) return await callModern(ask, request, told)
-    if (!hasTasks(sender)) return await ask(CALL, request)
-    return await callCore(sender, ask, request, { onStatus: told, ttl, signal: over })
+    if (isModern(sender)) return await callModern(calling, request)
+    if (!hasTasks(sender)) return await calling.ask(CALL, request, resultSchema)
+    const cancel = (taskId: string): void => {
+      const cancellation = { method: 'tasks/cancel', params: { taskId } }
+      sender.request(cancellation, anything<object>(), {}).catch(() => undefined)
+    }
+    return await callCore(calling, request, ttl, cancel)
   } catch (error) {
     // The client may have rejected with an error of its own: the caller gets the reason itself.
     over.throwIfAborted()
@@ -97,88 +127,89 @@ export async function callTask(
 
 const CALL = 'tools/call'
 
-/** Makes a request. If no schema is given, it is the caller's, for the result. */
-type Ask = (method: string, params: object, schema?: unknown) => Promise<ResumableResult>
 type OnStatus = (task: TaskState) => void
 
+interface Calling<Result> {
+  readonly ask: <Answer extends object>(
+    method: string,
+    params: object,
+    schema: ResultSchema<Answer>
+  ) => Promise<Answer>
+  /** The caller's, for the result. */
+  readonly schema: ResultSchema<Result>
+  readonly onStatus: OnStatus
+  readonly signal: AbortSignal
+}
+
 /** From 2026-07-28 on: `resumableFetch` follows the task, and reports each state. */
-async function callModern(
-  ask: Ask,
-  request: TaskRequest,
-  onStatus: OnStatus
-): Promise<ResumableResult> {
+async function callModern<Result extends object>(
+  { ask, schema, onStatus }: Calling<Result>,
+  request: TaskRequest
+): Promise<Result> {
   const watch = watchTask(onStatus)
   try {
-    return await ask(CALL, { ...request, _meta: { ...request._meta, [WATCH]: watch.name } })
+    const _meta = { ...request._meta, [WATCH]: watch.name }
+    return await ask(CALL, { ...request, _meta }, schema)
   } finally {
     watch.stop()
   }
 }
 
-interface Looking {
-  readonly onStatus: OnStatus
-  readonly ttl: number | undefined
-  readonly signal: AbortSignal
-}
-
 /** [2025-11-25] The client asks for the task, and polls it here. */
-async function callCore(
-  sender: Sender,
-  ask: Ask,
+async function callCore<Result extends object>(
+  calling: Calling<Result>,
   request: TaskRequest,
-  { onStatus, ttl, signal }: Looking
-): Promise<ResumableResult> {
+  ttl: number | undefined,
+  cancel: (taskId: string) => void
+): Promise<Result> {
+  const { ask, schema, signal } = calling
   const task = ttl === undefined ? {} : { ttl }
-  let created: ResumableResult
+  let created: Result
   try {
-    created = await ask(CALL, { ...request, task }, ANYTHING)
+    created = await ask(CALL, { ...request, task }, anything<Result>())
   } catch (error) {
     // [2025-11-25, Tasks] The answer for a tool that cannot become a task.
     if ((error as { code?: unknown } | null)?.code !== METHOD_NOT_FOUND) throw error
-    return ask(CALL, request)
+    return ask(CALL, request, schema)
   }
-  const state = created['task'] as TaskState | undefined
-  if (typeof state?.taskId !== 'string') return created
-  const cancellation = { method: 'tasks/cancel', params: { taskId: state.taskId } }
-  const release = onAbort(
-    signal,
-    () => void sender.request(cancellation, ANYTHING, {}).catch(() => undefined)
-  )
+  const given = objectIn(created)['task']
+  if (typeof objectIn(given)['taskId'] !== 'string') return created
+  const first = taskIn(given)
+  const release = onAbort(signal, () => cancel(first.taskId))
   try {
-    return await follow(state, ask, onStatus, signal)
+    return await follow(first, calling)
   } finally {
     release()
   }
 }
 
-async function follow(
+async function follow<Result extends object>(
   first: TaskState,
-  ask: Ask,
-  onStatus: OnStatus,
-  signal: AbortSignal
-): Promise<ResumableResult> {
+  { ask, schema, onStatus, signal }: Calling<Result>
+): Promise<Result> {
   const params = { taskId: first.taskId }
+  const resultOf = (): Promise<Result> => ask('tasks/result', params, schema)
   /** The server may send its questions on this request only. It ends with the result. */
-  let result: Promise<ResumableResult> | undefined
+  let result: Promise<Result> | undefined
   for (let state = first; ;) {
     onStatus(state)
-    if (isOver(state)) return result ?? ask('tasks/result', params)
+    if (isOver(state)) return result ?? resultOf()
     if (state.status === 'input_required' && result === undefined) {
-      result = ask('tasks/result', params)
+      result = resultOf()
       result.catch(() => undefined)
     }
-    await pause(pollDelay(state['pollInterval']), signal)
-    state = taskIn(await ask('tasks/get', params, ANYTHING), first.taskId)
+    await pause(pollDelay(state.pollInterval), signal)
+    state = taskIn(await ask('tasks/get', params, anything<object>()), first.taskId)
   }
 }
 
-function isModern(sender: Sender): boolean {
+function isModern(sender: TaskSender): boolean {
   const revision = sender.getNegotiatedProtocolVersion?.() ?? sender.transport?.protocolVersion
   return revision !== undefined && revision >= FIRST_STATELESS_REVISION
 }
 
 /** Whether a server says that calls of tools may be tasks. */
-function hasTasks(sender: Sender): boolean {
+function hasTasks(sender: TaskSender): boolean {
   const { tasks } = Object(sender.getServerCapabilities?.()) as {
     tasks?: { requests?: { tools?: { call?: unknown } } }
   }

@@ -6,7 +6,7 @@ import { pause } from '../waiting.js'
 import { now } from '../../protocol/clock.js'
 import { stateFor, type ToolCall } from './task-calls.js'
 import { TaskError, type TaskServer } from './task-server.js'
-import { type TaskState, watcherOf } from './task-watchers.js'
+import { type TaskState, type TaskStatus, watcherOf } from './task-watchers.js'
 
 /** Milliseconds between polls if the server names none. */
 const POLL_INTERVAL = 1000
@@ -47,6 +47,14 @@ export function seenIn(result: string, taskId?: string): Seen {
   return { state: taskIn(JSON.parse(result), taskId), members: memberTexts(result) }
 }
 
+const STATUSES: readonly unknown[] = [
+  'working',
+  'input_required',
+  'completed',
+  'failed',
+  'cancelled'
+]
+
 /**
  * Checks that a result is a task; `taskId`: which one it must be.
  *
@@ -54,10 +62,14 @@ export function seenIn(result: string, taskId?: string): Seen {
  */
 export function taskIn(result: unknown, taskId?: string): TaskState {
   const state = objectIn(result)
-  const id = state['taskId']
-  if (typeof id !== 'string' || id !== (taskId ?? id) || typeof state['status'] !== 'string')
+  const { taskId: id, status } = state
+  if (typeof id !== 'string' || id !== (taskId ?? id) || typeof status !== 'string')
     throw new Error('The server answers with no such task')
-  return state as unknown as TaskState
+  return {
+    ...state,
+    taskId: id,
+    status: STATUSES.includes(status) ? (status as TaskStatus) : 'working'
+  }
 }
 
 /** Polls a task until its call can be answered. The answer is the last message that `say` gets. */
@@ -101,7 +113,7 @@ function answerTo(call: ToolCall, { state, members }: Seen): string | undefined 
       return answerWith(
         call,
         'result',
-        isObject(state['result']) ? (members.get('result') as string) : '{}'
+        isObject(state.result) ? (members.get('result') as string) : '{}'
       )
     case 'failed':
     case 'cancelled':

@@ -8,7 +8,7 @@ import {
   PROTOCOL_VERSION
 } from '../../protocol/envelope.js'
 import { TASKS_EXTENSION } from '../../protocol/tasks.js'
-import { memberTexts, withMembers } from '../../protocol/json-splice.js'
+import { memberTexts, withMembers, writtenMessages } from '../../protocol/json-splice.js'
 
 /** A call of a tool, at a revision that has the extension. */
 export interface ToolCall {
@@ -78,11 +78,23 @@ export function stateFor({ rounds, progress }: ToolCall, taskId: string): string
 
 const STATE = 'express-mcp-streams:task:'
 
+/** @throws {TypeError} for a state of ours that was changed on its way. */
 function comingAgain(body: string, params: Record<string, unknown>): ComingAgain | undefined {
   const state = String(params['requestState'])
   if (!state.startsWith(STATE)) return undefined
-  const inputResponses = memberTexts(paramsIn(body)).get('inputResponses')
-  return { ...(JSON.parse(state.slice(STATE.length)) as ComingAgain), inputResponses }
+  const { taskId, rounds, progress } = objectIn(
+    writtenMessages(state.slice(STATE.length))[0]?.message
+  )
+  if (typeof taskId !== 'string')
+    throw new TypeError(
+      `resumableFetch: \`requestState\` names no task, so it was changed: ${state.slice(0, 200)}`
+    )
+  return {
+    taskId,
+    rounds: Number(rounds) || 0,
+    progress: Number(progress) || 0,
+    inputResponses: memberTexts(paramsIn(body)).get('inputResponses')
+  }
 }
 
 /** The `params` as JSON. They exist, with `_meta`: the revision was read from there. */

@@ -1,6 +1,7 @@
 // What must compile for users, and, each under @ts-expect-error, what must not. Checked by `npm run types`, never run.
 import { Client as ClientV2 } from '@modelcontextprotocol/client'
 import { Client as ClientV1 } from '@modelcontextprotocol/sdk/client/index.js'
+import { CallToolResultSchema, type CallToolResult } from '@modelcontextprotocol/sdk/types.js'
 import { WebSocketClientTransport } from '@modelcontextprotocol/sdk/client/websocket.js'
 import { McpServer as ServerV1 } from '@modelcontextprotocol/sdk/server/mcp.js'
 import { StdioServerTransport as StdioV1 } from '@modelcontextprotocol/sdk/server/stdio.js'
@@ -42,6 +43,7 @@ import {
 import {
   callResumable,
   type CallResumableOptions,
+  callTask,
   reconnectingTransport,
   type ReconnectingTransport,
   type ReconnectingTransportOptions,
@@ -50,6 +52,7 @@ import {
 import { subscribe } from 'node:diagnostics_channel'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import { Readable } from 'node:stream'
+import { z } from 'zod'
 
 // --- the factory and its options
 
@@ -287,6 +290,30 @@ const options2: CallResumableOptions = {
   signal: AbortSignal.timeout(1000),
   resultSchema: undefined
 }
+const schemaed: Promise<{ sum: number }> = callResumable(clientV1, call, {
+  resultSchema: z.object({ sum: z.number() })
+})
+void callTask<CallToolResult>(clientV2, { name: 'report' }).then(({ content }) => content[0]?.type)
+void callTask(clientV1, { name: 'report' }, { resultSchema: CallToolResultSchema }).then(
+  ({ content, isError }) => [content[0]?.type, isError satisfies boolean | undefined]
+)
+void callTask(
+  clientV1,
+  { name: 'report' },
+  {
+    timeout: 1000,
+    onprogress: ({ progress, message }) => [progress.toFixed(), message?.trim()],
+    onStatus: ({ status, statusMessage }) => {
+      if (status === 'failed') return statusMessage?.trim()
+      // @ts-expect-error five statuses, and no other
+      return status === 'complete'
+    }
+  }
+)
+// @ts-expect-error no such option
+void callTask(clientV1, { name: 'report' }, { onstatus: () => undefined })
+// @ts-expect-error no such option
+void callResumable(clientV1, call, { onProgress: () => undefined })
 // @ts-expect-error a request has a method
 void callResumable(clientV1, { params: {} })
 // @ts-expect-error milliseconds
@@ -326,6 +353,7 @@ void [
   entries,
   opened,
   hint,
+  schemaed,
   reason,
   noReason,
   collected,

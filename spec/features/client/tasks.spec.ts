@@ -2,6 +2,7 @@
 // knowing of them; and `callTask`, which looks on.
 
 import { describe, expect, it, jest } from '@jest/globals'
+import { getEventListeners } from 'node:events'
 import {
   callTask,
   type CallTaskOptions,
@@ -9,9 +10,10 @@ import {
   type FetchLike,
   type TaskState
 } from '../../../lib/client/index.js'
+import { until } from '../../helpers/happenings.js'
 import { connectV2, type ConnectV2Options } from '../../helpers/clients.js'
 import { sdkV2Handler } from '../../helpers/endpoints/sdk-v2.js'
-import { callTool } from '../../helpers/mcp.js'
+import { callTool, withEnvelope } from '../../helpers/mcp.js'
 import type { Json } from '../../helpers/open-stream.js'
 import { serve } from '../../helpers/serve.js'
 import { answer, RESULT, serveTasks } from '../tasks/setup.js'
@@ -236,6 +238,27 @@ describe('a call that takes longer than any timer of its client', () => {
   })
 })
 
+it.each(['{"half', '', '5', '[]', '{}', '{"taskId":5}'])(
+  'a `requestState` of ours that was changed on its way, to %j, is named by the error',
+  async rest => {
+    const sent = jest.fn<FetchLike>()
+    const message = callTool(1, 'any')
+    const requestState = `express-mcp-streams:task:${rest}`
+    const body = JSON.stringify(
+      withEnvelope({ ...message, params: { ...message.params, requestState } })
+    )
+    const headers = { accept: 'application/json, text/event-stream' }
+    const fetched = resumableFetch({ fetch: sent, tasks: true })
+    await expect(
+      fetched('http://127.0.0.1:9/', { method: 'POST', headers, body })
+    ).rejects.toMatchObject({
+      name: 'TypeError',
+      message: expect.stringMatching(/^resumableFetch: `requestState` names no task/)
+    })
+    expect(sent).not.toHaveBeenCalled()
+  }
+)
+
 describe('callTask', () => {
   it('cancels a task whose creation comes together with the abort of its call', async () => {
     const abort = new AbortController()
@@ -251,6 +274,70 @@ describe('callTask', () => {
     const { signal } = abort
     await expect(callTask(client, { name: 'slow' }, { signal })).rejects.toThrow('enough')
     expect(methods).toEqual(['tools/call', 'tasks/cancel'])
+  })
+
+  it('makes each request with a signal of its own, and leaves nothing on that of its caller', async () => {
+    const signals: AbortSignal[] = []
+    const polls = 30
+    const client = {
+      getServerCapabilities: () => ({ tasks: { requests: { tools: { call: {} } } } }),
+      request: (
+        { method }: { method: string },
+        _schema: unknown,
+        { signal }: { signal: AbortSignal }
+      ) => {
+        // As version 1 of the SDK does it.
+        signal.addEventListener('abort', () => undefined)
+        signals.push(signal)
+        const status = signals.length > polls ? 'completed' : 'working'
+        const task = { taskId: 'T', status, pollInterval: 0 }
+        return Promise.resolve(method === 'tools/call' ? { task } : task)
+      }
+    }
+    const { signal } = new AbortController()
+    await callTask(client, { name: 'slow' }, { signal })
+    expect(signals.length).toBe(polls + 2)
+    expect(new Set(signals).size).toBe(signals.length)
+    expect(getEventListeners(signal, 'abort')).toEqual([])
+    for (const each of signals) expect(getEventListeners(each, 'abort').length).toBeLessThan(3)
+  })
+
+  it('takes a status that tasks do not have for `working`', async () => {
+    const statuses = ['queued', 'working', 'paused', 'completed']
+    const client = {
+      getServerCapabilities: () => ({ tasks: { requests: { tools: { call: {} } } } }),
+      request: ({ method }: { method: string }) => {
+        if (method === 'tasks/result') return Promise.resolve({ content: [] })
+        const task = { taskId: 'T', status: statuses.shift(), pollInterval: 0 }
+        return Promise.resolve(method === 'tools/call' ? { task } : task)
+      }
+    }
+    const seen: TaskState['status'][] = []
+    await callTask(client, { name: 'any' }, { onStatus: ({ status }) => seen.push(status) })
+    expect(seen).toEqual(['working', 'working', 'working', 'completed'])
+  })
+
+  it('asks for progress if it is looked at, so that there is a `statusMessage`', async () => {
+    const { client, endpoint, errors } = await served()
+    const seen: (string | undefined)[] = []
+    const done = callTask(
+      client,
+      { name: 'count', arguments: { key: 'k', n: 1, paced: true } },
+      { onStatus: ({ statusMessage }) => seen.push(statusMessage) }
+    )
+    // What is reported before there is a task is no word of it.
+    await until(() => seen.length > 0)
+    endpoint.log.release('k')
+    await until(() => seen.includes('1 (1/1)'))
+    endpoint.log.release('k')
+    expect((await done)['content']).toEqual(text('counted to 1'))
+    expect(errors).toEqual([])
+  })
+
+  it('asks for no progress if nobody listens', async () => {
+    const { client, of } = await served()
+    await callTask(client, { name: 'slow', arguments: { ms: 0 } })
+    expect(of('tools/call')[0]!.body.params._meta).not.toHaveProperty('progressToken')
   })
 
   it('tells what the task is each time that it is looked at, and gives the result', async () => {
@@ -277,10 +364,13 @@ describe('callTask', () => {
     expect(onStatus).not.toHaveBeenCalled()
   })
 
-  it.each([[{ onStatus: 5 }], [{ ttl: -1 }], [{ ttl: 'long' }]])('refuses %j', async options => {
-    const { client } = await served()
-    await expect(callTask(client, { name: 'slow' }, options as CallTaskOptions)).rejects.toThrow(
-      TypeError
-    )
-  })
+  it.each([[{ onStatus: 5 }], [{ ttl: -1 }], [{ ttl: 'long' }], [{ timeout: '1s' }]])(
+    'refuses %j',
+    async options => {
+      const { client } = await served()
+      await expect(callTask(client, { name: 'slow' }, options as CallTaskOptions)).rejects.toThrow(
+        TypeError
+      )
+    }
+  )
 })

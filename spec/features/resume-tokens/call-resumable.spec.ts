@@ -89,6 +89,7 @@ describe('callResumable', () => {
 
   it('passes other options and the schema on to the client’s `request`', async () => {
     const schemas: unknown[] = []
+    const mine = { '~standard': {} }
     const { client, options } = scripted(more('a'), DONE)
     const listening = {
       request: (request: object, schema: unknown, given: Record<string, unknown>) => (
@@ -100,11 +101,11 @@ describe('callResumable', () => {
     await callResumable(listening, REQUEST, {
       onprogress,
       maxTotalTimeout: 9,
-      resultSchema: 'mine'
+      resultSchema: mine
     })
     for (const given of options)
       expect(given).toEqual({ onprogress, maxTotalTimeout: 9, signal: expect.any(AbortSignal) })
-    expect(schemas).toEqual(['mine', 'mine'])
+    expect(schemas).toEqual([mine, mine])
   })
 
   it('calls onPartial for parts of the result, and not for empty answers', async () => {

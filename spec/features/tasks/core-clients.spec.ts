@@ -7,6 +7,7 @@ import { callTask, type TaskState } from '../../../lib/client/index.js'
 import { connectV1, connectV2 } from '../../helpers/clients.js'
 import { sdkV1Stateful } from '../../helpers/endpoints/sdk-v1.js'
 import { sdkV2Stateful } from '../../helpers/endpoints/sdk-v2.js'
+import { until } from '../../helpers/happenings.js'
 import { get, initializeSession, post, request, result } from '../../helpers/mcp.js'
 import type { Json } from '../../helpers/open-stream.js'
 import { serve } from '../../helpers/serve.js'
@@ -14,7 +15,7 @@ import { answerOf } from './setup.js'
 
 const TASKS = {
   pollInterval: 20,
-  tools: { slow: 'after', elicit: 'after', fail: 'after', hang: 'after' }
+  tools: { slow: 'after', elicit: 'after', fail: 'after', hang: 'after', count: 'after' }
 } as const
 const text = (words: string) => [{ type: 'text', text: words }]
 const onElicit = () => ({ action: 'accept' as const, content: { answer: 'Ann' } })
@@ -78,6 +79,22 @@ describe('client 1.x', () => {
     expect(seen.at(-1)).toMatchObject({ status: 'completed' })
     const asked = await callTask(client, { name: 'elicit', arguments: {} }, { onStatus })
     expect(asked['content']).toMatchObject([{ text: expect.stringContaining('Ann') }])
+  })
+
+  it('hears what a task is doing, with callTask', async () => {
+    const { client, endpoint, errors } = await connected()
+    const seen: (string | undefined)[] = []
+    const call = { name: 'count', arguments: { key: 'k', n: 1, paced: true } }
+    const done = callTask(client, call, {
+      onStatus: ({ statusMessage }) => seen.push(statusMessage)
+    })
+    // What is reported before there is a task is no word of it.
+    await until(() => seen.length > 0)
+    endpoint.log.release('k')
+    await until(() => seen.includes('1 (1/1)'))
+    endpoint.log.release('k')
+    expect((await done)['content']).toEqual(text('counted to 1'))
+    expect(errors).toEqual([])
   })
 
   it('cancels with callTask what is aborted', async () => {
