@@ -2,7 +2,7 @@
 
 import { describe, expect, it } from '@jest/globals'
 import { rawEndpoint } from '../../helpers/endpoints/raw.js'
-import { get, headersFor, initialize, post } from '../../helpers/mcp.js'
+import { ended, get, headersFor, initialize, post } from '../../helpers/mcp.js'
 import type { OpenStream } from '../../helpers/open-stream.js'
 import { serve, streamId, streamUrl } from '../../helpers/serve.js'
 import { page } from './markdown.js'
@@ -75,8 +75,7 @@ describe('the exchange', () => {
     })
     const { url } = await serve(endpoint)
     const announced = headersFor({ version: '2025-11-25', prefer: 'rel=stream' })
-    const call = await post(url, JSON.parse(/^\{.*$/m.exec(first!)![0]), announced)
-    await call.ended
+    const call = await ended(post(url, JSON.parse(/^\{.*$/m.exec(first!)![0]), announced))
 
     const lastEventId = /^Last-Event-ID: (\S+)$/m.exec(asking!)![1]!
     expect(call.blocks.at(-1)!.id).toBe(lastEventId.replace(id!, streamId(call)))
@@ -86,8 +85,7 @@ describe('the exchange', () => {
     })
     expect(`HTTP/1.1 ${resumed.status} No Content`).toBe(asking!.split('\n').at(-1))
 
-    const next = await post(streamUrl(call, url), answer, announced)
-    await next.ended
+    const next = await ended(post(streamUrl(call, url), answer, announced))
     expectAsWritten(next, answerIn(posting!), streamId(call))
     expect(answers).toEqual(answer)
   })
@@ -108,11 +106,8 @@ describe('the exchange about a resource', () => {
     const { url } = await serve(endpoint, {
       resources: { open: () => ({ body: Buffer.from('hello world') }) }
     })
-    await (
-      await post(url, initialize('2025-11-25', { resourceStreaming: {} }))
-    ).ended
-    const response = await post(url, JSON.parse(call!), headersIn(question!))
-    await response.ended
+    await ended(post(url, initialize('2025-11-25', { resourceStreaming: {} })))
+    const response = await ended(post(url, JSON.parse(call!), headersIn(question!)))
     const { 'content-type': type, ...expected } = headersIn(head!)
     expect(`HTTP/1.1 ${response.status} ${response.response.statusMessage}`).toBe(
       head!.split('\n')[0]

@@ -7,7 +7,7 @@ import { isWithoutRedis, startRedis } from '../../helpers/backplane/redis-server
 import { openWire, type Wire } from '../../helpers/backplane/wire.js'
 import { rawEndpoint, type RawCall, type RawEndpoint } from '../../helpers/endpoints/raw.js'
 import { until } from '../../helpers/happenings.js'
-import { callTool, get, headersFor, initialize, post } from '../../helpers/mcp.js'
+import { callTool, ended, get, headersFor, initialize, post } from '../../helpers/mcp.js'
 import type { OpenStream } from '../../helpers/open-stream.js'
 import { serve, streamUrl, type Served } from '../../helpers/serve.js'
 import { gist, lastId, note, VERSION } from '../../features/backplane/setup.js'
@@ -84,8 +84,7 @@ async function two() {
     const call = await home.endpoint.calls.nth(before + 1)
     for (const text of ['one', 'two']) call.emit(note(text))
     call.result()
-    const stream = await opened
-    await stream.ended
+    const stream = await ended(opened)
     expect(gist(stream)).toEqual(['one', 'two', 1])
   }
 
@@ -98,17 +97,17 @@ async function two() {
   }
 
   async function session(): Promise<() => Promise<void>> {
-    const opened = await post(home.url, initialize(VERSION))
-    await opened.ended
+    await ended(post(home.url, initialize(VERSION)))
     return async () => {
       const before = away.endpoint.requests.length
       const ask = async (): Promise<OpenStream> => {
-        const response = await post(
-          away.url,
-          { jsonrpc: '2.0', id: 5, method: 'quick' },
-          headersFor({ version: VERSION, session: 's0' })
+        const response = await ended(
+          post(
+            away.url,
+            { jsonrpc: '2.0', id: 5, method: 'quick' },
+            headersFor({ version: VERSION, session: 's0' })
+          )
         )
-        await response.ended
         // On a busy machine both sleep for longer than such a lease at times, and say so.
         return response.status === 503 ? ask() : response
       }
@@ -268,11 +267,9 @@ describeHere('two instances', () => {
       await local()
       await follower.ended
       // Its client has been told nothing of its call, or that it is lost.
-      const again = await get(
-        away.url,
-        headersFor({ version: VERSION, lastEventId: lastId(follower) })
+      const again = await ended(
+        get(away.url, headersFor({ version: VERSION, lastEventId: lastId(follower) }))
       )
-      await again.ended
       const told = [...follower.messages(), ...again.messages()].filter(({ error }) => error)
       expect(told).toMatchObject([{ id: 1, error: { data: { reason: 'owner-gone' } } }])
       home.wire.target = redis.port

@@ -17,6 +17,7 @@ import { gate } from '../../helpers/gate.js'
 import { arrival, happenings, until } from '../../helpers/happenings.js'
 import {
   callTool,
+  ended,
   get,
   headersFor,
   initializeSession,
@@ -209,9 +210,7 @@ describe('close(): running calls', () => {
     const down = served.streams.close()
     res.writeHead(200, { 'Content-Type': 'application/json' }).end(JSON.stringify(answered(1)))
     for (const response of responses) {
-      await (
-        await response
-      ).ended
+      await ended(response)
       expect(JSON.parse((await response).text)).toEqual(answered(1))
     }
     await down
@@ -254,15 +253,11 @@ describe('close(): when the time is up', () => {
     await streams.close({ drain: 0 })
     // Whoever would run it elsewhere must not: it runs here.
     expect((await again).status).toBe(409)
-    await (
-      await again
-    ).ended
+    await ended(again)
     expect(JSON.parse((await again).text).error.data).toEqual({ reason: 'answer-lost' })
     expect(call.isClosed).toBe(false)
     res.writeHead(200, { 'Content-Type': 'application/json' }).end(JSON.stringify(answered(1)))
-    await (
-      await first
-    ).ended
+    await ended(first)
     expect(JSON.parse((await first).text)).toEqual(answered(1))
     await gone
   })
@@ -525,9 +520,7 @@ describe('a handler', () => {
       result()
     })
     const served = await serve(endpoint)
-    await (
-      await post(served.url, callTool(1, 'x'), POLLING)
-    ).ended
+    await ended(post(served.url, callTool(1, 'x'), POLLING))
     expect(seen).toEqual([state, aborted])
   })
 

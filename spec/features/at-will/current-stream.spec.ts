@@ -21,6 +21,7 @@ import { closeLater, listen } from '../../helpers/listen.js'
 import {
   callTool,
   del,
+  ended,
   get,
   headersFor,
   initializeSession,
@@ -92,9 +93,7 @@ describe('currentStream() outside of a call', () => {
         .use('/mcp', mcpStreams())
         .all('/bare', endpoint as RequestHandler)
     )
-    await (
-      await post(`${url}/bare`, callTool(1, 'x'), headers)
-    ).ended
+    await ended(post(`${url}/bare`, callTool(1, 'x'), headers))
     expect(seen).toEqual([undefined])
   })
 
@@ -109,9 +108,7 @@ describe('currentStream() outside of a call', () => {
         res.end(JSON.stringify({ jsonrpc: '2.0', id: message.id, result: {} }))
       })
     )
-    await (
-      await post(url, callTool(1, 'x'), headers)
-    ).ended
+    await ended(post(url, callTool(1, 'x'), headers))
     expect(seen).toEqual([expect.anything(), undefined, undefined])
   })
 
@@ -125,9 +122,7 @@ describe('currentStream() outside of a call', () => {
       }),
       { eventStore: 'leave' }
     )
-    await (
-      await post(url, callTool(1, 'x'), headers)
-    ).ended
+    await ended(post(url, callTool(1, 'x'), headers))
     expect(seen).toEqual([undefined])
   })
 })
@@ -157,8 +152,7 @@ describe('currentStream() inside of a call', () => {
         note()
       })
     )
-    const response = await post(url, callTool(1, 'x'), headers)
-    await response.ended
+    const response = await ended(post(url, callTool(1, 'x'), headers))
     await turn()
     expect(new Set(ids)).toEqual(new Set([streamId(response)]))
     expect(ids).toHaveLength(6)
@@ -174,8 +168,7 @@ describe('currentStream() inside of a call', () => {
     const url = await mountBoth(one, two, endpoint)
     const ids: string[] = []
     for (const path of ['/one', '/two']) {
-      const response = await post(`${url}${path}`, callTool(1, 'x'), headers)
-      await response.ended
+      const response = await ended(post(`${url}${path}`, callTool(1, 'x'), headers))
       ids.push(streamId(response))
     }
     expect(seen).toEqual([
@@ -197,8 +190,7 @@ describe('currentStream() inside of a call', () => {
         .use('/mcp', outer, inner)
         .all('/mcp', endpoint as RequestHandler)
     )
-    const response = await post(`${url}/mcp`, callTool(1, 'x'), headers)
-    await response.ended
+    const response = await ended(post(`${url}/mcp`, callTool(1, 'x'), headers))
     expect(seen).toEqual([streamId(response), undefined])
     expect(response.headers.link).not.toContain(',')
   })
@@ -313,8 +305,7 @@ describe('with `currentStream: false`', () => {
     response.reset()
     await until(() => streams.stats().connections === 0)
     go.open()
-    const again = await get(streamUrl(response, url), headers)
-    await again.ended
+    const again = await ended(get(streamUrl(response, url), headers))
     expect(again.messages()).toHaveLength(2)
     await endpoint.calls[0]!.closed
     expect(seen).toEqual([undefined, undefined, undefined])
@@ -347,8 +338,7 @@ describe('with `currentStream: false`', () => {
     })
     const { url } = await serve(endpoint, options)
     const asked = { ...headers, prefer: 'respond-async' }
-    const response = await post(url, callTool(1, 'x'), asked)
-    await response.ended
+    const response = await ended(post(url, callTool(1, 'x'), asked))
     expect(JSON.parse(response.text)).toMatchObject({ id: 1, result: { content: [] } })
     expect(seen).toEqual([undefined])
   })

@@ -3,7 +3,7 @@
 
 import { expect, it } from '@jest/globals'
 import type { Hub } from '../../helpers/backplane/memory.js'
-import { get, headersFor, post, request } from '../../helpers/mcp.js'
+import { ended, get, headersFor, post, request } from '../../helpers/mcp.js'
 import { anywhere, at, gist, lastId, note, VERSION } from './setup.js'
 
 /** A head is larger than what else is said for a resumed stream that has nothing new. */
@@ -49,15 +49,11 @@ it('the head of a forwarded response is sent in one message with the first bytes
   void resumed.then(() => (isThere = true))
   await behind
   // As soon as this is answered, a head that had left would have come.
-  await (
-    await post(all.urls[1] as string, request(9, 'ping'), headersFor({}))
-  ).ended
+  await ended(post(all.urls[1] as string, request(9, 'ping'), headersFor({})))
   expect(isThere).toBe(false)
   release()
   call.result()
-  await (
-    await resumed
-  ).ended
+  await ended(resumed)
   expect(gist(await resumed)).toEqual([1])
 })
 

@@ -4,7 +4,7 @@
 import { expect, it } from '@jest/globals'
 import { Hub } from '../../helpers/backplane/memory.js'
 import { until } from '../../helpers/happenings.js'
-import { get, headersFor, post, request } from '../../helpers/mcp.js'
+import { ended, get, headersFor, post, request } from '../../helpers/mcp.js'
 import { anywhere, at, gist, lastId, note, VERSION, type Anywhere } from './setup.js'
 
 const TAG = 5
@@ -102,12 +102,9 @@ it('values in Redis that no instance has written count as absent', async () => {
   // Nor is the value of one key good under another one.
   const streamId = new URL(link).searchParams.get('stream')
   for (const [key, entry] of [...keys]) if (key.startsWith('i:')) keys.set(results[0]![0], entry)
-  const poll = await post(
-    all.urls[1]!,
-    request(7, 'stream/poll', { streamId }),
-    headersFor({ version: VERSION })
+  const poll = await ended(
+    post(all.urls[1]!, request(7, 'stream/poll', { streamId }), headersFor({ version: VERSION }))
   )
-  await poll.ended
   expect(JSON.parse(poll.text).error.data.reason).toBe('owner-gone')
 })
 

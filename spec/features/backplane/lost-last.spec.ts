@@ -2,7 +2,7 @@
 // nobody left there to ask, so the other instances have it.
 
 import { expect, it } from '@jest/globals'
-import { callTool, get, headersFor, post, request, result } from '../../helpers/mcp.js'
+import { callTool, ended, get, headersFor, post, request, result } from '../../helpers/mcp.js'
 import type { OpenStream } from '../../helpers/open-stream.js'
 import { tokenOf } from '../resume-tokens/setup.js'
 import { answerOf } from '../tasks/setup.js'
@@ -29,8 +29,7 @@ it.each([
   call.result()
   await first.ended
   await (closing ?? all.members[0]!.streams.close())
-  const again = await get(at(link, all, 1), headersFor({ lastEventId }))
-  await again.ended
+  const again = await ended(get(at(link, all, 1), headersFor({ lastEventId })))
   expect(gist(again)).toEqual(['two', 1])
   expect(runs(all)).toEqual([1, 0, 0])
 })
@@ -51,12 +50,9 @@ it.each([
     call.res
       .writeHead(200, { 'Content-Type': 'application/json' })
       .end(JSON.stringify(result(1, {})))
-  await (
-    await sent
-  ).ended
+  await ended(sent)
   await (closing ?? all.members[0]!.streams.close())
-  const again = await post(all.urls[1]!, CALL, keyed)
-  await again.ended
+  const again = await ended(post(all.urls[1]!, CALL, keyed))
   expect([again.status, again.text]).toEqual([200, expect.stringContaining('"id":1')])
   expect(again.text).not.toContain('owner-gone')
   expect(runs(all)).toEqual([1, 0, 0])

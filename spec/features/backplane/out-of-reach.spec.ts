@@ -2,7 +2,7 @@
 // is lost.
 import { describe, expect, it } from '@jest/globals'
 import { rawEndpoint } from '../../helpers/endpoints/raw.js'
-import { get, headersFor, initialize, post, request } from '../../helpers/mcp.js'
+import { ended, get, headersFor, initialize, post, request } from '../../helpers/mcp.js'
 import { until } from '../../helpers/happenings.js'
 import { openStream, type Json } from '../../helpers/open-stream.js'
 import { cluster } from '../../helpers/backplane/cluster.js'
@@ -53,12 +53,10 @@ describe('a stream of an instance that has left', () => {
   it('is to be asked for again where it could not be looked for', async () => {
     const { away, resume } = await left()
     failOnce(away)
-    const refused = await resume()
-    await refused.ended
+    const refused = await ended(resume())
     expect([refused.status, refused.headers['retry-after']]).toEqual([503, '1'])
     expect(refused.text).toContain('owner-unreachable')
-    const again = await resume()
-    await again.ended
+    const again = await ended(resume())
     expect(again.messages()).toMatchObject([{ id: 1, result: {} }])
   })
 })
@@ -112,13 +110,10 @@ describe('a session that begins where there is no connection', () => {
     const [home, away] = members
     await until(() => members.every(({ streams }) => streams.stats().backplane.up === 1))
     home!.backplane.isUp = false
-    await (
-      await post(home!.url, initialize(VERSION))
-    ).ended
+    await ended(post(home!.url, initialize(VERSION)))
     const ask = async ({ url }: { url: string }): Promise<number> => {
       const headers = headersFor({ version: VERSION, session: 's0' })
-      const response = await post(url, request(2, 'any'), headers)
-      await response.ended
+      const response = await ended(post(url, request(2, 'any'), headers))
       return response.status
     }
     expect([await ask(home!), await ask(away!)]).toEqual([200, 404])
@@ -139,8 +134,7 @@ it('a stream is not waited for for ever where its instance lives, and understand
   const stranger = await serve(all.endpoints[1]!, { backplane })
   await until(() => stranger.streams.stats().backplane!.up === 1)
   const resumed = headersFor({ lastEventId: lastId(first) })
-  const waiting = await get(new URL(new URL(link).search, stranger.url), resumed)
-  await waiting.ended
+  const waiting = await ended(get(new URL(new URL(link).search, stranger.url), resumed))
   // Its client comes again, with what it had, to an instance that has the secret.
   expect([waiting.status, lastId(waiting), waiting.messages()]).toEqual([200, lastId(first), []])
   const again = await get(at(link, all, 1), resumed)

@@ -2,7 +2,7 @@
 
 import { describe, expect, it } from '@jest/globals'
 import type { RawCall } from '../../helpers/endpoints/raw.js'
-import { get, headersFor, request, result } from '../../helpers/mcp.js'
+import { ended, get, headersFor, request, result } from '../../helpers/mcp.js'
 import { until } from '../../helpers/happenings.js'
 import { openStream, type OpenStream } from '../../helpers/open-stream.js'
 import { anywhere, at, gist, lastId, note, VERSION, type Anywhere } from './setup.js'
@@ -101,11 +101,9 @@ describe('a question of another instance', () => {
     call.emit(note('two'))
     call.result()
     await all.members[0]!.streams.close()
-    const third = await answer(at(link, all, 2))
-    await third.ended
+    const third = await ended(answer(at(link, all, 2)))
     expect([third.status, gist(third)]).toEqual([200, ['q', 'two', 1]])
-    const others = await answer(at(link, all, 2), headersFor({ auth: 'another' }))
-    await others.ended
+    const others = await ended(answer(at(link, all, 2), headersFor({ auth: 'another' })))
     expect(others.status).toBe(410)
     expect(answersAt(all)).toEqual([1, 0, 0])
   })

@@ -9,6 +9,7 @@ import { happenings, until } from '../../helpers/happenings.js'
 import {
   callTool,
   del,
+  ended,
   get,
   headersFor,
   initializeSession,
@@ -61,8 +62,7 @@ describe.each(Object.keys(ENDPOINTS) as Name[])('%s', name => {
     // It is over, and stays so.
     expect((await get(streamUrl(answer, url), headers)).status).toBe(204)
     expect((await del(streamUrl(answer, url), headers)).status).toBe(204)
-    const again = await post(url, body, { ...headers, ...KEY })
-    await again.ended
+    const again = await ended(post(url, body, { ...headers, ...KEY }))
     expect([200, 409]).toContain(again.status)
     expect(log.calls.length).toBe(1)
   })
@@ -134,9 +134,7 @@ describe('a call that has no response yet', () => {
       ({ res }) => void res.writeHead(200, { 'Content-Type': 'application/json' }).end('{}')
     )
     const { url } = await serve(endpoint)
-    await (
-      await post(url, hang, { ...PREFER, ...KEY })
-    ).ended
+    await ended(post(url, hang, { ...PREFER, ...KEY }))
     expect((await del(`${url}?stream=${KEY['idempotency-key']}`, PREFER)).status).toBe(204)
     expect(endpoint.calls.length).toBe(1)
     // A parameter that names nothing of ours is somebody else's: the endpoint's to answer.
@@ -250,8 +248,7 @@ describe('the notification that an endpoint with sessions gets', () => {
       const { url } = await serve(endpoint)
       const headers = { ...PREFER, 'mcp-session-id': 'S', ...headersFor({ version: '2025-11-25' }) }
       const answer = await post(url, hang, headers)
-      const deleted = await del(streamUrl(answer, url), headers)
-      await deleted.ended
+      const deleted = await ended(del(streamUrl(answer, url), headers))
       expect([deleted.status, deleted.text]).toEqual([204, ''])
     }
   )
@@ -266,8 +263,7 @@ describe('the notification that an endpoint with sessions gets', () => {
     const { url } = await serve(endpoint)
     const headers = { ...PREFER, 'mcp-session-id': 'S', ...headersFor({ version: '2025-11-25' }) }
     const answer = await post(url, hang, headers)
-    const deleted = await del(streamUrl(answer, url), headers)
-    await deleted.ended
+    const deleted = await ended(del(streamUrl(answer, url), headers))
     expect([deleted.status, deleted.text, deleted.headers['content-type']]).toEqual([
       204,
       '',
@@ -282,8 +278,7 @@ describe('the notification that an endpoint with sessions gets', () => {
     const { url } = await serve(endpoint)
     const headers = { ...PREFER, 'mcp-session-id': 'S', ...headersFor({ version: '2025-11-25' }) }
     const listening = await get(url, { ...headers, accept: 'text/event-stream' })
-    const finished = await post(url, hang, headers)
-    await finished.ended
+    const finished = await ended(post(url, hang, headers))
     for (const answer of [listening, finished])
       expect((await del(streamUrl(answer, url), headers)).status).toBe(204)
     expect(endpoint.calls.length).toBe(2)

@@ -19,6 +19,7 @@ import {
 import { arrival, until } from '../../helpers/happenings.js'
 import {
   callTool,
+  ended,
   headersFor,
   notification,
   post,
@@ -110,8 +111,7 @@ describe('a POST that is repeated under its Idempotency-Key', () => {
   it('reads the finished stream, any number of times', async () => {
     const { url, calls } = await mount(call => call.result('done'))
     for (let i = 0; i < 3; i++) {
-      const answer = await post(url, CALL, keyed())
-      await answer.ended
+      const answer = await ended(post(url, CALL, keyed()))
       expect(answer.messages()).toEqual([result(1, 'done')])
     }
     expect(calls.length).toBe(1)
@@ -210,8 +210,7 @@ describe('a POST that is repeated under its Idempotency-Key', () => {
     const handler = (isInFront ? endpoint : behind) as RawEndpoint
     const { url } = await serve(handler, {}, isInFront ? [parse] : [])
     for (let i = 0; i < 2; i++) {
-      const answer = await post(url, CALL, keyed())
-      await answer.ended
+      const answer = await ended(post(url, CALL, keyed()))
       expect(JSON.parse(answer.text)).toEqual(CALL)
     }
     expect(endpoint.calls.length).toBe(1)
@@ -285,8 +284,7 @@ describe('a client that has disconnected before the response head', () => {
     const { res } = calls[0]!
     res.writeHead(200, { 'Content-Type': 'application/json' })
     Readable.from(Array.from({ length: 512 }, () => chunk)).pipe(res)
-    const repeated = await post(url, CALL, keyed())
-    await repeated.ended
+    const repeated = await ended(post(url, CALL, keyed()))
     expect(repeated.text).toBe(chunk.repeat(512))
   })
 
@@ -305,8 +303,7 @@ describe('a client that has disconnected before the response head', () => {
     })
     const { url, calls } = served
     await sendAndVanish(served, 'rst', opened.opened)
-    const repeated = await post(url, CALL, keyed())
-    await repeated.ended
+    const repeated = await ended(post(url, CALL, keyed()))
     expect(repeated.text).toBe(chunk.repeat(1000))
     expect(calls.length).toBe(1)
   })
@@ -324,8 +321,7 @@ describe('a client that has disconnected before the response head', () => {
     const { url } = served
     await sendAndVanish(served, 'rst', seen.opened)
     opened.open()
-    const repeated = await post(url, CALL, keyed())
-    await repeated.ended
+    const repeated = await ended(post(url, CALL, keyed()))
     expect([repeated.status, repeated.text]).toEqual([200, JSON.stringify(CALL)])
     expect(endpoint.calls.length).toBe(1)
   })
@@ -343,8 +339,7 @@ describe('a client that has disconnected before the response head', () => {
     expect(calls[0]!.isClosed).toBe(false)
     jest.advanceTimersByTime(1000)
     await calls[0]!.closed
-    const late = await post(url, CALL, keyed())
-    await late.ended
+    const late = await ended(post(url, CALL, keyed()))
     expect([late.status, JSON.parse(late.text).error.data.reason]).toEqual([409, 'answer-lost'])
     expect(calls.length).toBe(1)
   })
@@ -384,22 +379,16 @@ describe('an Idempotency-Key', () => {
     options?: McpStreamsOptions
   ) {
     const { url, calls } = await mount(call => json(call, calls.length), options)
-    await (
-      await post(url, CALL, first)
-    ).ended
-    const answer = await post(url, CALL, second)
-    await answer.ended
+    await ended(post(url, CALL, first))
+    const answer = await ended(post(url, CALL, second))
     return { calls: calls.length, status: answer.status, text: answer.text }
   }
 
   it('is refused with another body', async () => {
     const { url, calls } = await mount(call => json(call, {}))
-    await (
-      await post(url, CALL, keyed())
-    ).ended
+    await ended(post(url, CALL, keyed()))
     for (const body of [callTool(2, 'any'), callTool(1, 'other'), [CALL], NOTE]) {
-      const answer = await post(url, body, keyed())
-      await answer.ended
+      const answer = await ended(post(url, body, keyed()))
       expect(answer.status).toBe(409)
       expect(JSON.parse(answer.text)).toMatchObject({
         id: null,
@@ -411,9 +400,7 @@ describe('an Idempotency-Key', () => {
 
   it('is accepted with the same JSON written in another way', async () => {
     const { url, calls } = await mount(call => json(call, {}))
-    await (
-      await post(url, CALL, keyed())
-    ).ended
+    await ended(post(url, CALL, keyed()))
     const answer = await post(url, JSON.stringify(CALL, undefined, 2), keyed())
     expect(answer.status).toBe(200)
     expect(calls.length).toBe(1)
@@ -470,15 +457,12 @@ describe('an Idempotency-Key', () => {
 
   it('is not recorded any more after close(), and still finds what has run before', async () => {
     const { url, calls, streams } = await mount(call => json(call, calls.length))
-    await (
-      await post(url, CALL, keyed())
-    ).ended
+    await ended(post(url, CALL, keyed()))
     await streams.close({ drain: 0 })
     const other = keyed({ 'idempotency-key': `${KEY}2` })
     const answers = []
     for (const headers of [keyed(), other, other]) {
-      const answer = await post(url, CALL, headers)
-      await answer.ended
+      const answer = await ended(post(url, CALL, headers))
       answers.push(answer.text)
     }
     expect(answers).toEqual(['1', '2', '3'])
@@ -490,10 +474,8 @@ describe('a call that has run under a key', () => {
     const { url, calls } = await mount(call =>
       calls.length === 1 ? json(call, 'busy', status) : json(call, 'done')
     )
-    const first = await post(url, CALL, keyed())
-    await first.ended
-    const second = await post(url, CALL, keyed())
-    await second.ended
+    const first = await ended(post(url, CALL, keyed()))
+    const second = await ended(post(url, CALL, keyed()))
     expect([first.status, second.text]).toEqual([status, '"done"'])
     expect(calls.length).toBe(2)
   })
@@ -503,38 +485,31 @@ describe('a call that has run under a key', () => {
       maxBytes: 8192,
       window: 60_000
     })
-    await (
-      await post(url, CALL, keyed())
-    ).ended
+    await ended(post(url, CALL, keyed()))
     for (let i = 2; i < 8; i++)
       await (
         await post(url, callTool(i, 'any'), keyed({ 'idempotency-key': `${KEY}${i}` }))
       ).ended
-    const again = await post(url, CALL, keyed())
-    await again.ended
+    const again = await ended(post(url, CALL, keyed()))
     expect(again.messages()).toMatchObject([{ id: 1, error: { code: -31000 } }])
     expect(calls.length).toBe(7)
   })
 
   it('does not run again where nothing at all is left of its stream', async () => {
     const { url, calls } = await mount(call => call.result('done'), { maxStreams: 2 })
-    await (
-      await post(url, CALL, keyed())
-    ).ended
+    await ended(post(url, CALL, keyed()))
     for (let i = 2; i < 8; i++)
       await (
         await post(url, callTool(i, 'any'), headersFor({ version: '2025-11-25' }))
       ).ended
-    const again = await post(url, CALL, keyed())
-    await again.ended
+    const again = await ended(post(url, CALL, keyed()))
     expect([again.status, again.text]).toEqual([409, expect.stringContaining('answer-lost')])
     expect(calls.length).toBe(7)
   })
 
   it('does not run again where its answer was too large to keep', async () => {
     const { url, calls } = await mount(call => json(call, 'x'.repeat(2 ** 20)))
-    const first = await post(url, CALL, keyed())
-    await first.ended
+    const first = await ended(post(url, CALL, keyed()))
     expect(first.text.length).toBe(2 ** 20 + 2)
     expect((await post(url, CALL, keyed())).status).toBe(409)
     expect(calls.length).toBe(1)
@@ -594,8 +569,7 @@ describe('a response under a key', () => {
       }
       res.end()
     })
-    const answer = await post(url, CALL, keyed())
-    await answer.ended
+    const answer = await ended(post(url, CALL, keyed()))
     expect(answer.bytes.length).toBe(200 * chunk.length)
     expect(drains).toBeGreaterThan(0)
   })
@@ -606,9 +580,7 @@ describe('a response under a key', () => {
       for (const event of ['finish', 'close', 'error']) call.res.on(event, () => events.push(event))
       json(call, {})
     })
-    await (
-      await post(url, CALL, keyed())
-    ).ended
+    await ended(post(url, CALL, keyed()))
     await until(() => events.includes('close'))
     await sleep(20)
     expect(events).toEqual(['finish', 'close'])

@@ -6,7 +6,7 @@ import compression from 'compression'
 import express from 'express'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { listen } from '../../helpers/listen.js'
-import { callTool, get, headersFor, notification, post, result } from '../../helpers/mcp.js'
+import { callTool, ended, get, headersFor, notification, post, result } from '../../helpers/mcp.js'
 import type { OpenStream } from '../../helpers/open-stream.js'
 import { streamUrl } from '../../helpers/serve.js'
 import { createStreams, FRAMEWORKS, type Middleware, type Mount } from '../mounting/frameworks.js'
@@ -200,11 +200,9 @@ async function both(mount: Mount, write: Write): Promise<[bare: OpenStream, ours
   const [bare, ours] = await Promise.all(
     [NEXT, createStreams()].map(async streams => {
       const { url } = await listen(mount([streams, endpoint]))
-      const response = await post(`${url}/mcp`, callTool(1, 'any'), HEADERS)
-      await response.ended
+      const response = await ended(post(`${url}/mcp`, callTool(1, 'any'), HEADERS))
       if (streams === NEXT) return response
-      const again = await get(streamUrl(response, `${url}/mcp`), HEADERS)
-      await again.ended
+      const again = await ended(get(streamUrl(response, `${url}/mcp`), HEADERS))
       expect(again.messages()).toEqual(MESSAGES)
       return response
     })
@@ -318,8 +316,7 @@ describe('a head that Node would refuse', () => {
       }
       for (const streams of [NEXT, createStreams()]) {
         const { url } = await listen(APPS['node:http']!([streams, endpoint]))
-        const response = await post(`${url}/mcp`, callTool(1, 'any'), HEADERS)
-        await response.ended
+        const response = await ended(post(`${url}/mcp`, callTool(1, 'any'), HEADERS))
         codes.push(response.status)
       }
       expect(codes.slice(2)).toEqual(codes.slice(0, 2))

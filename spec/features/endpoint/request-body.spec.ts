@@ -15,7 +15,7 @@ import { sdkV1Stateless } from '../../helpers/endpoints/sdk-v1.js'
 import { sdkV2Handler } from '../../helpers/endpoints/sdk-v2.js'
 import { gate } from '../../helpers/gate.js'
 import { listen } from '../../helpers/listen.js'
-import { callTool, headersFor, initialize, post, result } from '../../helpers/mcp.js'
+import { callTool, ended, headersFor, initialize, post, result } from '../../helpers/mcp.js'
 import {
   createStreams,
   FRAMEWORKS,
@@ -281,8 +281,7 @@ describe('a body that is there before us', () => {
       res.writeHead(200, SSE_TYPE).end(blockOf(note(length)))
     }
     const { url } = await listen(NODE([streams, endpoint]))
-    const response = await post(`${url}/mcp`, CALL, HEADERS)
-    await response.ended
+    const response = await ended(post(`${url}/mcp`, CALL, HEADERS))
     expect(response.messages()).toEqual([note(JSON_CALL.length), errorFor(1)])
   })
 })
@@ -393,8 +392,7 @@ describe('a body that is cut half-way', () => {
     })
     expect(calls).toBe(0)
     expect(served.streams.stats()).toMatchObject({ live: 1, finished: 0, connections: 1 })
-    const response = await served.call()
-    await response.ended
+    const response = await ended(served.call())
     expect(response.messages()).toEqual([result(1, {})])
     await served.expectNeighbourUnharmed()
   })

@@ -6,7 +6,7 @@ import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import type { McpStreams, McpStreamsOptions } from '../../../lib/index.js'
 import { type Gate, gate } from '../../helpers/gate.js'
 import { closeLater, listen } from '../../helpers/listen.js'
-import { callTool, get, headersFor, notification, post, result } from '../../helpers/mcp.js'
+import { callTool, ended, get, headersFor, notification, post, result } from '../../helpers/mcp.js'
 import type { Json, OpenStream } from '../../helpers/open-stream.js'
 import { streamUrl } from '../../helpers/serve.js'
 import {
@@ -74,8 +74,7 @@ export async function serveCase(
     streams,
     call: headers => post(url, callTool(1, 'any'), { ...HEADERS, ...headers }),
     async again(response) {
-      const again = await get(streamUrl(response, url), HEADERS)
-      await again.ended
+      const again = await ended(get(streamUrl(response, url), HEADERS))
       return again
     },
     async connections(n) {
@@ -93,8 +92,7 @@ export async function serveCase(
 /** The same behaviour without the middleware. */
 export async function callBare(behave: Behave, mount: Mount = NODE): Promise<OpenStream> {
   const { url } = await listen(mount([(req, res, next) => behave(res, req, next)]))
-  const response = await post(`${url}/mcp`, callTool(1, 'any'), HEADERS)
-  await response.ended
+  const response = await ended(post(`${url}/mcp`, callTool(1, 'any'), HEADERS))
   return response
 }
 

@@ -6,7 +6,7 @@ import express, { type RequestHandler } from 'express'
 import morgan from 'morgan'
 import { Awaitable, gate } from '../../helpers/gate.js'
 import { until } from '../../helpers/happenings.js'
-import { callTool, get, headersFor, post } from '../../helpers/mcp.js'
+import { callTool, ended, get, headersFor, post } from '../../helpers/mcp.js'
 import type { Json, OpenStream } from '../../helpers/open-stream.js'
 import { serve, streamUrl } from '../../helpers/serve.js'
 import { stopTheClock } from '../limits/setup.js'
@@ -23,8 +23,7 @@ async function asking(inFront: RequestHandler[] = [], options: AskingOptions = {
     { session: 's', ...options }
   )
   const served = await serve(endpoint, QUICK, inFront)
-  const first = await post(served.url, callTool(1, 'any'), HEADERS)
-  await first.ended
+  const first = await ended(post(served.url, callTool(1, 'any'), HEADERS))
   const link = streamUrl(first, served.url)
   const handOver = (headers: Record<string, string> = HEADERS): Promise<OpenStream> =>
     post(link, [yes('a'), yes('b')], headers)
@@ -69,8 +68,7 @@ describe('what a guard sees', () => {
 
   it('is the POST with all answers, and then one POST for each of them, from the same address', async () => {
     const { seen, handOver } = await watching()
-    const next = await handOver()
-    await next.ended
+    await ended(handOver())
     expect(seen).toHaveLength(4)
     const [, handed, ...answers] = seen
     expect(handed!.originalUrl).toMatch(/^\/mcp\?stream=/)
@@ -90,8 +88,7 @@ describe('what a guard sees', () => {
       ...{ cookie: 'a=1; b=2', 'x-forwarded-for': '10.1.2.3', 'x-custom': 'of my own' },
       ...{ 'idempotency-key': '"a-key"', 'if-match': '"x"', range: 'bytes=0-1', te: 'trailers' }
     }
-    const next = await handOver({ ...HEADERS, ...own })
-    await next.ended
+    await ended(handOver({ ...HEADERS, ...own }))
     const { headers } = seen[2]!
     expect(headers).toMatchObject({
       ...{
@@ -121,9 +118,7 @@ describe('what a guard sees', () => {
 
   it('is never the call itself again', async () => {
     const { endpoint, handOver } = await watching()
-    await (
-      await handOver()
-    ).ended
+    await ended(handOver())
     expect(endpoint.runs).toHaveLength(1)
   })
 })
@@ -153,8 +148,7 @@ describe('what a guard says to an answer', () => {
     })
     expect(endpoint.answers).toHaveLength(0)
     isStrict = false
-    const next = await handOver()
-    await next.ended
+    const next = await ended(handOver())
     expect(next.messages()).toMatchObject([{ id: 1, result: {} }])
     expect(streams.stats()).toMatchObject({ waiting: 0, live: 0 })
   })
@@ -165,8 +159,7 @@ describe('what a guard says to an answer', () => {
       isStrict ? void res.status(401).end('who?') : next()
     const { endpoint, handOver, streams } = await asking([guard])
     isStrict = true
-    const refused = await handOver()
-    await refused.ended
+    const refused = await ended(handOver())
     expect([refused.status, refused.text]).toEqual([401, 'who?'])
     expect(endpoint.answers).toHaveLength(0)
     expect(streams.stats().waiting).toBe(1)
@@ -178,9 +171,7 @@ describe('what a guard says to an answer', () => {
       stream: { write: line => void lines.push(line.trim()) }
     })
     const { handOver } = await asking([log as RequestHandler])
-    await (
-      await handOver()
-    ).ended
+    await ended(handOver())
     expect(lines.filter(line => line === 'POST /mcp 202')).toHaveLength(2)
   })
 })
@@ -191,8 +182,7 @@ describe('what the endpoint says to an answer', () => {
       onAnswer: ({ res }) =>
         res.writeHead(400, { 'Content-Type': 'text/plain' }).end('no such request')
     })
-    const refused = await handOver()
-    await refused.ended
+    const refused = await ended(handOver())
     expect([refused.status, refused.text]).toEqual([400, 'no such request'])
     expect(endpoint.answers).toHaveLength(1)
   })
@@ -215,8 +205,7 @@ describe('what the endpoint says to an answer', () => {
     ])
     expect(endpoint.answers).toHaveLength(1)
     isRefusing = false
-    const next = await handOver()
-    await next.ended
+    const next = await ended(handOver())
     expect(next.messages().at(-1)).toMatchObject({ id: 1, result: {} })
   })
 
@@ -224,19 +213,16 @@ describe('what the endpoint says to an answer', () => {
     const { handOver, link, streams } = await asking([], {
       onAnswer: ({ res }) => res.writeHead(404).end('gone')
     })
-    const refused = await handOver()
-    await refused.ended
+    const refused = await ended(handOver())
     expect([refused.status, refused.text]).toEqual([404, 'gone'])
     await until(() => streams.stats().waiting === 0)
-    const resumed = await get(link, HEADERS)
-    await resumed.ended
+    const resumed = await ended(get(link, HEADERS))
     expect(resumed.messages().at(-1)).toMatchObject({
       id: 1,
       error: { data: { reason: 'session-ended' } }
     })
     // No answer is wanted any more: the rest of the call is all that there is.
-    const late = await handOver()
-    await late.ended
+    const late = await ended(handOver())
     expect(late.messages()).toMatchObject([{ id: 1, error: { data: { reason: 'session-ended' } } }])
   })
 
@@ -280,8 +266,7 @@ describe('what the endpoint says to an answer', () => {
     const refused = await handOver()
     expect([refused.status, await reasonOf(refused)]).toEqual([502, 'endpoint-failed'])
     isBroken = false
-    const next = await handOver()
-    await next.ended
+    const next = await ended(handOver())
     expect(next.messages()).toMatchObject([{ id: 1, result: {} }])
     expect(endpoint.answers).toHaveLength(3)
   })

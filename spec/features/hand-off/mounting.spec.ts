@@ -13,7 +13,7 @@ import {
 } from 'node:https'
 import { mcpStreams } from '../../../lib/index.js'
 import { closeLater, listen, listenOnLoopback, type Handler } from '../../helpers/listen.js'
-import { callTool, initializeSession, post } from '../../helpers/mcp.js'
+import { callTool, ended, initializeSession, post } from '../../helpers/mcp.js'
 import { streamUrl } from '../../helpers/serve.js'
 import { createStreams, FRAMEWORKS, type Middleware, type Mount } from '../mounting/frameworks.js'
 import { ANNOUNCED, askingEndpoint, QUICK, yes } from './asking.js'
@@ -102,11 +102,11 @@ it('a parser in front that passes over a type, and leaves an empty body, is no c
     endpoint as unknown as RequestHandler
   )
   const { url } = await listen(app)
-  const first = await post(`${url}/mcp`, callTool(1, 'any'), ANNOUNCED)
-  await first.ended
+  const first = await ended(post(`${url}/mcp`, callTool(1, 'any'), ANNOUNCED))
   const headers = { ...ANNOUNCED, 'content-type': 'text/plain' }
-  const next = await post(streamUrl(first, `${url}/mcp`), JSON.stringify([yes('a')]), headers)
-  await next.ended
+  const next = await ended(
+    post(streamUrl(first, `${url}/mcp`), JSON.stringify([yes('a')]), headers)
+  )
   expect(next.messages()).toMatchObject([{ id: 1 }])
 })
 
@@ -128,13 +128,11 @@ it('a limit on connections, or a server that takes no more of them, is no concer
   const endpoint = askingEndpoint(async (call, ask) => (await ask('a'), call.result()))
   const app = express().use('/mcp', createStreams(QUICK), endpoint as unknown as RequestHandler)
   const { url, server } = await listen(app)
-  const first = await post(`${url}/mcp`, callTool(1, 'any'), ANNOUNCED)
-  await first.ended
+  const first = await ended(post(`${url}/mcp`, callTool(1, 'any'), ANNOUNCED))
   server.maxConnections = 1
   server.maxRequestsPerSocket = 1
   server.headersTimeout = server.requestTimeout = 1000
-  const next = await post(streamUrl(first, `${url}/mcp`), [yes('a')], ANNOUNCED)
-  await next.ended
+  const next = await ended(post(streamUrl(first, `${url}/mcp`), [yes('a')], ANNOUNCED))
   expect(next.messages()).toMatchObject([{ id: 1 }])
 })
 
@@ -145,14 +143,11 @@ it('a server that has been told to close still takes the answers of those who ar
   const { url, server } = await listen(
     express().use('/mcp', streams, endpoint as unknown as RequestHandler)
   )
-  const first = await post(`${url}/mcp`, callTool(1, 'any'), ANNOUNCED)
-  await first.ended
+  const first = await ended(post(`${url}/mcp`, callTool(1, 'any'), ANNOUNCED))
   const next = post(streamUrl(first, `${url}/mcp`), [yes('a')], ANNOUNCED)
   await endpoint.answers.nth(1)
   server.close()
-  await (
-    await next
-  ).ended
+  await ended(next)
   expect(endpoint.answers).toHaveLength(1)
 })
 

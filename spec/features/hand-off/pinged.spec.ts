@@ -7,6 +7,7 @@ import { connectV1 } from '../../helpers/clients.js'
 import { gate } from '../../helpers/gate.js'
 import {
   callTool,
+  ended,
   get,
   headersFor,
   initializeSession,
@@ -127,8 +128,7 @@ describe('a client of which nothing is known', () => {
     async (session, version) => {
       const { call, url, headers, endpoint } = await asked(PATIENT, session, version)
       const first = await call(1)
-      const answer = await post(url, pong(first.messages()[0]), headers)
-      await answer.ended
+      const answer = await ended(post(url, pong(first.messages()[0]), headers))
       expect([answer.status, answer.text]).toEqual([202, ''])
       await new Promise(resolve => setTimeout(resolve, LONGER))
       expect(first.ending).toBeUndefined()
@@ -148,9 +148,7 @@ describe('a client of which nothing is known', () => {
       for (const answers of [(ping: Json) => pong(ping), () => yes('of 1')]) {
         const { call, url, headers } = await asked(OPTIONS, 's')
         const first = await call(1)
-        await (
-          await post(url, answers(first.messages()[0]), headers)
-        ).ended
+        await ended(post(url, answers(first.messages()[0]), headers))
         const second = await call(2)
         expect(second.messages()).toEqual([elicitation('of 2')])
       }
@@ -178,9 +176,7 @@ describe('a client of which nothing is known', () => {
     const { call, url } = await asked(OPTIONS, 's')
     const first = await call(1)
     const foreign = headersFor({ version: '2025-06-18', session: 's', auth: 'other' })
-    await (
-      await post(url, pong(first.messages()[0]), foreign)
-    ).ended
+    await ended(post(url, pong(first.messages()[0]), foreign))
     expect(await first.ended).toBe('end')
   })
 

@@ -8,6 +8,7 @@ import { gate } from '../../helpers/gate.js'
 import { happenings } from '../../helpers/happenings.js'
 import {
   callTool,
+  ended,
   get,
   headersFor,
   initializeSession,
@@ -89,30 +90,24 @@ describe.each<[name: string, session: string | undefined]>([
   })
 
   it('the same POST again gets the rest of the call, once that is over', async () => {
-    const second = await handOver(linkOf(first, url), answer('a', 'b'))
-    await second.ended
-    const third = await handOver(linkOf(second, url), answer('c'))
-    await third.ended
+    const second = await ended(handOver(linkOf(first, url), answer('a', 'b')))
+    const third = await ended(handOver(linkOf(second, url), answer('c')))
     expect(third.messages()).toMatchObject([{ id: 1, result: { done: true } }])
     for (const [link, ids, expected] of [
       [linkOf(second, url), ['c'], [1]],
       [linkOf(first, url), ['a', 'b'], ['note', 'c', 1]]
     ] as const) {
-      const again = await handOver(link, answer(...ids))
-      await again.ended
+      const again = await ended(handOver(link, answer(...ids)))
       expect(gist(again)).toEqual(expected)
     }
     expect(seen()).toEqual(['a', 'b', 'c'])
   })
 
   it('a second answer to one question is ignored, whatever it says', async () => {
-    const second = await handOver(linkOf(first, url), [yes('a', 'Ada'), yes('b', 'Ada')])
-    await second.ended
-    const again = await handOver(linkOf(first, url), [
-      yes('a', 'Eve'),
-      { ...yes('b'), result: undefined, error: {} }
-    ])
-    await again.ended
+    await ended(handOver(linkOf(first, url), [yes('a', 'Ada'), yes('b', 'Ada')]))
+    const again = await ended(
+      handOver(linkOf(first, url), [yes('a', 'Eve'), { ...yes('b'), result: undefined, error: {} }])
+    )
     expect(gist(again)).toEqual(['note', 'c'])
     expect(endpoint.answers.map(({ message }) => message.result.content.name)).toEqual([
       'Ada',
@@ -166,8 +161,7 @@ describe.each<[name: string, session: string | undefined]>([
     await expect(lost).rejects.toThrow()
     const again = handOver(link, answer('a', 'b'))
     answered.open()
-    const response = await again
-    await response.ended
+    const response = await ended(again)
     expect(gist(response)).toContain('c')
     expect(seen()).toEqual(['a', 'b'])
   })
@@ -181,8 +175,7 @@ describe.each<[name: string, session: string | undefined]>([
     expect((await post(link, answer('a', 'b'), headers)).status).toBe(400)
     expect((await post(link, answer('a', 'b'), headers)).status).toBe(400)
     isRefusing = false
-    const second = await handOver(link, answer('a', 'b'))
-    await second.ended
+    const second = await ended(handOver(link, answer('a', 'b')))
     expect(gist(second)).toEqual(['note', 'c'])
     expect(seen()).toEqual(['a', 'b', 'b', 'b'])
   })
@@ -195,36 +188,31 @@ describe.each<[name: string, session: string | undefined]>([
     await waiting.nth(1)
     const id = part.blocks.at(-1)!.id!
     expect((await get(linkOf(part, url), { ...headers, 'last-event-id': id })).status).toBe(204)
-    const rest = await handOver(linkOf(part, url), answer('a'))
-    await rest.ended
+    const rest = await ended(handOver(linkOf(part, url), answer('a')))
     expect(gist(rest)).toEqual(['note', 'c'])
     expect(seen()).toEqual(['b', 'a'])
   })
 
   it('answers to the URL of an earlier turn are as good', async () => {
-    const second = await handOver(linkOf(first, url), answer('a', 'b'))
-    await second.ended
-    const third = await handOver(linkOf(first, url), answer('c'))
-    await third.ended
+    await ended(handOver(linkOf(first, url), answer('a', 'b')))
+    const third = await ended(handOver(linkOf(first, url), answer('c')))
     expect(gist(third)).toEqual([1])
     expect(seen()).toEqual(['a', 'b', 'c'])
-    const again = await handOver(linkOf(first, url), answer('c'))
-    await again.ended
+    const again = await ended(handOver(linkOf(first, url), answer('c')))
     expect(gist(again)).toEqual([1])
   })
 
   it('a client goes on from the cursor that it names', async () => {
-    const second = await handOver(linkOf(first, url), answer('a', 'b'))
-    await second.ended
+    const second = await ended(handOver(linkOf(first, url), answer('a', 'b')))
     const noteId = second.blocks.find(({ data }) => data?.includes('note'))!.id!
-    const again = await handOver(linkOf(first, url), answer('a', 'b'), { 'last-event-id': noteId })
-    await again.ended
+    const again = await ended(
+      handOver(linkOf(first, url), answer('a', 'b'), { 'last-event-id': noteId })
+    )
     expect(gist(again)).toEqual(['c'])
   })
 
   it('the URL of a turn begins with that turn, for a client without a cursor', async () => {
-    const second = await handOver(linkOf(first, url), answer('a', 'b'))
-    await second.ended
+    const second = await ended(handOver(linkOf(first, url), answer('a', 'b')))
     const link = linkOf(second, url)
     const again = await get(link, headers)
     expect(await again.ended).toBe('end')
@@ -246,15 +234,13 @@ describe('an answer that comes to the stream URL and to the endpoint', () => {
     )
     const served = await serve(endpoint, QUICK)
     const { headers } = await initializeSession(served.url, '2025-11-25', ANNOUNCED)
-    const first = await post(served.url, callTool(1, 'any'), headers)
-    await first.ended
+    const first = await ended(post(served.url, callTool(1, 'any'), headers))
     return { ...served, endpoint, headers, first, link: linkOf(first, served.url) }
   }
 
   it('is accepted at the endpoint after a hand-over, and does not reach it again', async () => {
     const { url, endpoint, headers, link } = await start()
-    const second = await post(link, [yes(0)], headers)
-    await second.ended
+    await ended(post(link, [yes(0)], headers))
     for (let i = 0; i < 2; i++) expect((await post(url, yes(0), headers)).status).toBe(202)
     expect(endpoint.answers).toHaveLength(1)
     // Any other answer does.
@@ -277,9 +263,7 @@ describe('an answer that comes to the stream URL and to the endpoint', () => {
 
   it('is not withheld from the endpoint for another user, or without the session', async () => {
     const { url, endpoint, headers, link } = await start()
-    await (
-      await post(link, [yes(0)], headers)
-    ).ended
+    await ended(post(link, [yes(0)], headers))
     await post(url, yes(0), { ...headers, ...headersFor({ auth: 'somebody else' }) })
     await post(url, yes(0), ANNOUNCED)
     expect(endpoint.answers).toHaveLength(3)
@@ -291,8 +275,7 @@ describe('an answer that comes to the stream URL and to the endpoint', () => {
     expect((await post(url, yes(0), headers)).status).toBe(202)
     // For the answer to what it asks next.
     await waiting.nth(1)
-    const second = await post(link, [yes(0)], headers)
-    await second.ended
+    const second = await ended(post(link, [yes(0)], headers))
     expect(gist(second)).toEqual(['note', 'next'])
     expect(endpoint.answers).toHaveLength(1)
     // It came to the endpoint as a message of the client's: again, it comes again.
@@ -323,8 +306,7 @@ describe('many answers in one POST', () => {
       { onAnswer }
     )
     const { url } = await serve(endpoint, QUICK)
-    const first = await post(url, callTool(1, 'any'), ANNOUNCED)
-    await first.ended
+    const first = await ended(post(url, callTool(1, 'any'), ANNOUNCED))
     const answer = () =>
       post(
         linkOf(first, url),
@@ -346,8 +328,7 @@ describe('many answers in one POST', () => {
     await new Promise(setImmediate)
     expect(seen()).toEqual(IDS.slice(0, 9))
     for (const { open } of gates) open()
-    const next = await answered
-    await next.ended
+    const next = await ended(answered)
     expect(next.messages()).toMatchObject([{ id: 1, result: { all: true } }])
     expect(seen()).toEqual(IDS)
   })
@@ -362,14 +343,12 @@ describe('many answers in one POST', () => {
       res.writeHead(statuses[id]!).end(`refused ${id}`)
       slow.open()
     })
-    const response = await answer()
-    await response.ended
+    const response = await ended(answer())
     expect([response.status, response.text]).toEqual([400, 'refused 3'])
     const before = seen()
     expect(before.length).toBeLessThan(IDS.length)
     refused = []
-    const next = await answer()
-    await next.ended
+    const next = await ended(answer())
     expect(next.messages()).toMatchObject([{ id: 1, result: { all: true } }])
     const again = seen().slice(before.length)
     expect(again).toEqual(IDS.filter(id => !before.includes(id) || id === 3 || id === 5))
@@ -387,8 +366,7 @@ describe('an answer to the endpoint, without a session,', () => {
     )
     const links: string[] = []
     for (const id of ids) {
-      const first = await post(url, callTool(1, 'any', { id }), ALICE)
-      await first.ended
+      const first = await ended(post(url, callTool(1, 'any', { id }), ALICE))
       links.push(linkOf(first, url))
     }
     /** What is still waiting, once the endpoint has taken an answer. */
@@ -396,9 +374,7 @@ describe('an answer to the endpoint, without a session,', () => {
       const response = await post(link, link === url ? yes('a') : [yes('a')], headers)
       if (link === url) await response.ended
       // Whatever comes of it is done when another request has gone the same way.
-      await (
-        await post(url, yes('nobody asked'), ALICE)
-      ).ended
+      await ended(post(url, yes('nobody asked'), ALICE))
       return [response.status, streams.stats().waiting]
     }
     return { links, afterAnswer }
@@ -432,8 +408,7 @@ it('an answer to a question that is too old to be remembered reaches the endpoin
     call.result({ done: true })
   })
   const { url } = await serve(endpoint, QUICK)
-  const first = await post(url, callTool(1, 'any'), ANNOUNCED)
-  await first.ended
+  const first = await ended(post(url, callTool(1, 'any'), ANNOUNCED))
   const response = await post(
     linkOf(first, url),
     ids.map(id => yes(id)),

@@ -5,7 +5,16 @@ import { describe, expect, it } from '@jest/globals'
 import { once } from 'node:events'
 import { Awaitable, gate } from '../../helpers/gate.js'
 import { happenings, until } from '../../helpers/happenings.js'
-import { callTool, cancelled, del, get, headersFor, notification, post } from '../../helpers/mcp.js'
+import {
+  callTool,
+  cancelled,
+  del,
+  ended,
+  get,
+  headersFor,
+  notification,
+  post
+} from '../../helpers/mcp.js'
 import { openStream, type Json, type OpenStream } from '../../helpers/open-stream.js'
 import { serve, streamUrl, type Served } from '../../helpers/serve.js'
 import {
@@ -35,8 +44,7 @@ async function waiting(
   const notices = happenings('waiting')
   const endpoint = askingEndpoint(tool)
   const served = await serve(endpoint, { ...QUICK, ...options })
-  const first = await post(served.url, callTool(1, 'any'), ANNOUNCED)
-  await first.ended
+  const first = await ended(post(served.url, callTool(1, 'any'), ANNOUNCED))
   await notices.nth(1)
   const call = await endpoint.runs.nth(1)
   const link = streamUrl(first, served.url)
@@ -63,8 +71,7 @@ describe('a call that is handed off', () => {
     expect(w.notices[0]).toMatchObject({ state: 'waiting', reason: undefined })
     expect(w.streams.stats()).toMatchObject({ live: 0, waiting: 20, finished: 0, connections: 0 })
     while ((await connections(w)) > 0) await new Promise(setImmediate)
-    const next = await post(w.link, [yes('of 1')], ANNOUNCED)
-    await next.ended
+    await ended(post(w.link, [yes('of 1')], ANNOUNCED))
     expect(w.streams.stats()).toMatchObject({ live: 0, waiting: 19, finished: 1, connections: 0 })
   })
 
@@ -88,9 +95,7 @@ describe('a call that is handed off', () => {
     ).toBe(200)
     // Nor does it speak for whoever comes next without a cursor.
     for (let i = 0; i < 3; i++) expect((await head()).status).toBe(200)
-    await (
-      await get(link, ANNOUNCED)
-    ).ended
+    await ended(get(link, ANNOUNCED))
     for (let i = 0; i < 3; i++) expect((await head()).status).toBe(204)
     expect((await get(link, ANNOUNCED)).status).toBe(204)
     expect((await head()).status).toBe(200)
@@ -170,8 +175,7 @@ describe('a call that is handed off', () => {
     const { call, first, link, resume } = await waiting()
     expect((await resume(lastId(first))).status).toBe(204)
     call.emit(note('meanwhile'))
-    const next = await post(link, [yes('a')], ANNOUNCED)
-    await next.ended
+    const next = await ended(post(link, [yes('a')], ANNOUNCED))
     expect(gist(next)).toEqual(['meanwhile', 1])
   })
 
@@ -196,16 +200,14 @@ describe('a call that is handed off', () => {
     expect(resumed.messages()).toMatchObject([{ id: 1, result: { early: true } }])
     expect(streams.stats()).toMatchObject({ waiting: 0, finished: 1 })
     // What still comes is not passed on, and has the response too.
-    const late = await post(link, [yes('a')], ANNOUNCED)
-    await late.ended
+    const late = await ended(post(link, [yes('a')], ANNOUNCED))
     expect(gist(late)).toEqual([1])
   })
 
   it('may fail: its client gets the error', async () => {
     const { call, first, resume } = await waiting()
     call.res.end()
-    const resumed = await resume(lastId(first))
-    await resumed.ended
+    const resumed = await ended(resume(lastId(first)))
     expect(resumed.messages()).toMatchObject([
       { id: 1, error: { code: -31000, data: { reason: 'no-response' } } }
     ])
@@ -235,8 +237,7 @@ describe('a call that is handed off', () => {
     expect(streams.stats()).toMatchObject({ waiting: 1 })
     call.emit(cancelled('a'))
     await until(() => streams.stats().waiting === 1)
-    const resumed = await resume(lastId(first))
-    await resumed.ended
+    const resumed = await ended(resume(lastId(first)))
     expect((await resume(lastId(resumed))).status).toBe(204)
     // The client had answered by then; what is not wanted any more does not reach the endpoint.
     const next = await post(link, [yes('a'), yes('b')], ANNOUNCED)
@@ -260,16 +261,14 @@ describe('a call that is handed off', () => {
     const endpoint = askingEndpoint(async (call, ask) => (await ask('a'), call.result()))
     const { url, streams } = await serve(endpoint, QUICK)
     const headers = { ...ANNOUNCED, 'idempotency-key': '"a-key-of-this-spec"' }
-    const first = await post(url, callTool(1, 'any'), headers)
-    await first.ended
+    await ended(post(url, callTool(1, 'any'), headers))
     const again = await post(url, callTool(1, 'any'), headers)
     // It must be told that it is to answer.
     expect([again.status, await again.ended, gist(again)]).toEqual([200, 'end', ['a']])
     expect(
       (await get(streamUrl(again, url), { ...ANNOUNCED, 'last-event-id': lastId(again) })).status
     ).toBe(204)
-    const next = await post(streamUrl(again, url), [yes('a')], ANNOUNCED)
-    await next.ended
+    const next = await ended(post(streamUrl(again, url), [yes('a')], ANNOUNCED))
     expect(gist(next)).toEqual([1])
     expect(endpoint.runs).toHaveLength(1)
     expect(streams.stats()).toMatchObject({ waiting: 0, finished: 1 })
@@ -315,10 +314,8 @@ describe('the option handoffQuiet', () => {
     unread.destroy()
     await until(() => streams.stats().connections === 0)
     ;(await endpoint.runs.nth(1)).emit(note('nor this'))
-    const first = await post(url, callTool(1, 'any'), headers)
-    await first.ended
-    const next = await post(streamUrl(first, url), [yes('a')], headers)
-    await next.ended
+    const first = await ended(post(url, callTool(1, 'any'), headers))
+    const next = await ended(post(streamUrl(first, url), [yes('a')], headers))
     expect(gist(next)).toEqual([1])
   })
 
@@ -350,8 +347,7 @@ describe('the option handoffQuiet', () => {
     expect([response.status, requests]).toEqual([204, expect.any(Number)])
     expect(requests).toBeLessThan(4)
     expect(notices).toHaveLength(1)
-    const next = await post(streamUrl(first, url), [yes('a')], ANNOUNCED)
-    await next.ended
+    const next = await ended(post(streamUrl(first, url), [yes('a')], ANNOUNCED))
     collect(next)
     const notes = received.filter(value => value !== 'a' && value !== 1).map(Number)
     // Every note, once and in order.
@@ -394,8 +390,7 @@ describe('a client that has not announced itself', () => {
       async (call, ask) => (await ask('a'), await ask('b'), call.result())
     )
     const { url, streams } = await serve(endpoint, { ...QUICK, handoffAfter: 5 })
-    const first = await post(url, callTool(1, 'any'), UNANNOUNCED)
-    await first.ended
+    const first = await ended(post(url, callTool(1, 'any'), UNANNOUNCED))
     const link = streamUrl(first, url)
     expect((await get(link, { ...UNANNOUNCED, 'last-event-id': lastId(first) })).status).toBe(204)
     expect(streams.stats().waiting).toBe(1)

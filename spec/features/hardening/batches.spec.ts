@@ -3,7 +3,7 @@
 
 import { describe, expect, it, jest } from '@jest/globals'
 import { rawEndpoint } from '../../helpers/endpoints/raw.js'
-import { callTool, cancelled, headersFor, post, request, result } from '../../helpers/mcp.js'
+import { callTool, cancelled, ended, headersFor, post, request, result } from '../../helpers/mcp.js'
 import { serve } from '../../helpers/serve.js'
 
 const headers = headersFor({ version: '2025-03-26', auth: 'mine' })
@@ -19,16 +19,14 @@ describe('a batch', () => {
 
   it('of 100 requests is kept', async () => {
     const { url } = await serve(answersAll)
-    const response = await post(url, batchOf(100), headers)
-    await response.ended
+    const response = await ended(post(url, batchOf(100), headers))
     expect(response.headers['link']).toMatch(/rel="stream"/)
     expect(response.messages()).toHaveLength(100)
   })
 
   it('of more passes byte for byte, whatever is in it', async () => {
     const { url, streams } = await serve(answersAll)
-    const response = await post(url, batchOf(101), headers)
-    await response.ended
+    const response = await ended(post(url, batchOf(101), headers))
     expect(response.headers['link']).toBeUndefined()
     expect(response.text).toBe(
       batchOf(101)
@@ -42,8 +40,7 @@ describe('a batch', () => {
     const endpoint = rawEndpoint(({ res }) => void res.writeHead(202).end())
     const { url } = await serve(endpoint)
     const asking = { ...callTool(7, 'x'), params: { name: 'x', _meta: { resumeToken: 't' } } }
-    const response = await post(url, [...batchOf(200), asking], headers)
-    await response.ended
+    const response = await ended(post(url, [...batchOf(200), asking], headers))
     expect(response.text).toContain('token-in-batch')
     expect(endpoint.calls).toHaveLength(0)
   })
@@ -59,12 +56,13 @@ describe('a batch', () => {
       callTool(5, 'x'),
       headersFor({ version: '2025-03-26', auth: 'another' })
     )
-    const response = await post(
-      url,
-      Array.from({ length: 15 }, (_, id) => cancelled(id)),
-      headers
+    await ended(
+      post(
+        url,
+        Array.from({ length: 15 }, (_, id) => cancelled(id)),
+        headers
+      )
     )
-    await response.ended
     for (const { closed } of endpoint.calls.slice(0, 15)) await closed
     expect(streams.stats().live).toBe(6)
     others.destroy()
@@ -93,8 +91,7 @@ describe('a list that is marked', () => {
       joined += all.length
       return all
     })
-    const response = await post(url, request(1, 'resources/list'), headers)
-    await response.ended
+    const response = await ended(post(url, request(1, 'resources/list'), headers))
     spy.mockRestore()
     expect(response.messages()[0]).toMatchObject({
       result: { resources: { length: 4000, 0: { streamable: true } } }
@@ -116,8 +113,7 @@ describe('a list that is marked', () => {
         const { url } = await serve(endpoint, {
           resources: { open: () => undefined, streamable: true }
         })
-        const response = await post(url, request(1, 'resources/list'), headers)
-        await response.ended
+        const response = await ended(post(url, request(1, 'resources/list'), headers))
         expect(response.messages()).toEqual([
           result(1, { resources: [{ uri: 'file:///x', name: 'x', streamable: true }] })
         ])

@@ -7,6 +7,7 @@ import { getDefaultHighWaterMark } from 'node:stream'
 import { currentStream } from '../../../lib/index.js'
 import { rawEndpoint, type RawCall } from '../../helpers/endpoints/raw.js'
 import { gate } from '../../helpers/gate.js'
+import { ended } from '../../helpers/mcp.js'
 import type { OpenStream } from '../../helpers/open-stream.js'
 import { serve, streamId, streamUrl } from '../../helpers/serve.js'
 import {
@@ -67,8 +68,7 @@ async function untilItWaits(url: string, progress: { written: number }): Promise
   for (let before = -1; before !== progress.written;) {
     before = progress.written
     for (let i = 0; i < 10; i++) {
-      const other = await call(url, `other ${i}`)
-      await other.ended
+      const other = await ended(call(url, `other ${i}`))
       expect(gist(other.messages())).toEqual([[`other ${i}`, 'result']])
     }
   }
@@ -87,8 +87,7 @@ describe('an endpoint that waits for `drain`', () => {
     expect(served.streams.stats()).toMatchObject({ live: 0, connections: 0 })
     expect(served.streams.stats().bytes).toBeLessThan(MOST_HELD + MOST_QUEUED)
 
-    const rest = await resume(streamUrl(response, served.url))
-    await rest.ended
+    const rest = await ended(resume(streamUrl(response, served.url)))
     expect(gist(rest.messages())).toEqual([...upTo(kept), ['flood', 'overflow']])
     expect((await resume(streamUrl(response, served.url), rest.blocks.at(-1)!.id)).status).toBe(204)
   })
@@ -132,8 +131,7 @@ describe('an endpoint that waits for `drain`', () => {
     expect(progress.written).toBeLessThan(total)
     response.resume()
     expect(await response.ended).toBe('end')
-    const rest = await resume(streamUrl(response, served.url), response.blocks.at(-1)!.id)
-    await rest.ended
+    const rest = await ended(resume(streamUrl(response, served.url), response.blocks.at(-1)!.id))
     const all = [...response.messages(), ...rest.messages()]
     expect(gist(all)).toEqual([...upTo(total), ['flood', 'result']])
     expect(rest.messages().length).toBeGreaterThan(1)
@@ -190,15 +188,13 @@ describe('an endpoint that does not wait', () => {
     for (const n of upTo(100)) expect(rawCall.emit(note(n, EVENT))).toBe(false)
     rawCall.result()
 
-    const rest = await resume(streamUrl(response, served.url))
-    await rest.ended
+    const rest = await ended(resume(streamUrl(response, served.url)))
     expect(gist(rest.messages())).toEqual([...upTo(kept), ['flood', 'overflow']])
     expect(rest.messages().at(-1)).toMatchObject({
       jsonrpc: '2.0',
       error: { code: -31000, message: expect.any(String) }
     })
-    const stock = await resumeAtEndpoint(served.url, `${streamId(response)}.${kept}`)
-    await stock.ended
+    const stock = await ended(resumeAtEndpoint(served.url, `${streamId(response)}.${kept}`))
     expect(gist(stock.messages())).toEqual([['flood', 'overflow']])
   })
 
@@ -264,8 +260,7 @@ describe('an endpoint that does not wait', () => {
       { stateless: true }
     )
     const served = await serve(endpoint, { maxStreamBytes: 10_000 })
-    const response = await call(served.url, 1)
-    await response.ended
+    const response = await ended(call(served.url, 1))
     expect(gist(response.messages()).at(-1)).toEqual([1, 'result'])
   })
 
@@ -317,8 +312,7 @@ describe('a client that hardly reads', () => {
     for (let i = 0; i < 3000; i++) {
       if (sip(crawler, 1) !== null) bytesRead++
       if (i % 100 > 0) continue
-      const other = await call(served.url, i)
-      await other.ended
+      const other = await ended(call(served.url, i))
       expect(gist(other.messages())).toEqual([[i, 'result']])
       bytesHeld = Math.max(bytesHeld, served.streams.stats().bytes)
       memoryHeld = Math.max(memoryHeld, memory() - before)
@@ -344,16 +338,16 @@ describe('a client that hardly reads', () => {
     progress.start.open()
     await progress.done.opened
     while (served.streams.stats().finished < 1) await turn()
-    const other = await call(served.url, 'other')
-    await other.ended
+    await ended(call(served.url, 'other'))
     expect(served.streams.stats()).toMatchObject({ finished: 1, evictions: 1 })
     response.resume()
     // Not a clean end: that would look like the whole.
     expect(await response.ended).not.toBe('end')
     const received = gist(response.messages())
     expect(received).toEqual(upTo(received.length))
-    const late = await resumeAtEndpoint(served.url, `${streamId(response)}.${received.length}`)
-    await late.ended
+    const late = await ended(
+      resumeAtEndpoint(served.url, `${streamId(response)}.${received.length}`)
+    )
     expect(gist(late.messages())).toEqual([['flood', 'stream-expired']])
   })
 })

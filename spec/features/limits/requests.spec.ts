@@ -8,7 +8,7 @@ import type { McpStreamsOptions } from '../../../lib/index.js'
 import { rawEndpoint, type RawCall } from '../../helpers/endpoints/raw.js'
 import { happenings, until } from '../../helpers/happenings.js'
 import { closeAll } from '../../helpers/listen.js'
-import { callTool, del, headersFor, post, postModern, request } from '../../helpers/mcp.js'
+import { callTool, del, ended, headersFor, post, postModern, request } from '../../helpers/mcp.js'
 import { openStream, type OpenStream } from '../../helpers/open-stream.js'
 import { serve, streamUrl } from '../../helpers/serve.js'
 import { open, requestText } from '../hardening/wire.js'
@@ -144,9 +144,7 @@ describe('a call that goes on, counted by its request,', () => {
   it.each(INTERIM)('because it was answered with %s', async (_what, options, send) => {
     const endpoint = rawEndpoint(() => undefined, RUNS_ON)
     const { url, streams } = await serve(endpoint, options)
-    await (
-      await send(url)
-    ).ended
+    await ended(send(url))
     const call = await endpoint.calls.nth(1)
     await until(() => streams.stats().bytes > LARGE)
     expect(streams.stats().calls).toBe(1)
@@ -192,12 +190,10 @@ describe('when the requests of calls without clients are too much', () => {
     expect(evictions).toBe(14 - live)
     expect(failed).toHaveLength(14 - live)
     expect(calls.map(({ call }) => call.isClosed)).toEqual(calls.map((_, n) => n < 14 - live))
-    const lost = await resume(calls[0]!.link)
-    await lost.ended
+    const lost = await ended(resume(calls[0]!.link))
     expect(gist(lost.messages())).toEqual([[1, 'request-evicted']])
     calls[13]!.call.result()
-    const found = await resume(calls[13]!.link)
-    await found.ended
+    const found = await ended(resume(calls[13]!.link))
     expect(gist(found.messages())).toEqual([[14, 'result']])
   })
 
@@ -215,8 +211,7 @@ describe('when the requests of calls without clients are too much', () => {
     expect(mine.call.isClosed).toBe(false)
     expect(streams.stats().bytes).toBeLessThanOrEqual(ROOM.maxBytes)
     mine.call.result()
-    const found = await resume(mine.link, undefined, headersFor({ auth: 'alice' }))
-    await found.ended
+    const found = await ended(resume(mine.link, undefined, headersFor({ auth: 'alice' })))
     expect(gist(found.messages())).toEqual([[1, 'result']])
   })
 
@@ -233,8 +228,7 @@ describe('when the requests of calls without clients are too much', () => {
     expect(streams.stats().evictions).toBe(1)
     for (let n = 0; n < 4; n++) await beginAndLeave(LARGE)
     expect(calls[0]!.call.isClosed).toBe(true)
-    const found = await resume(unread.link)
-    await found.ended
+    const found = await ended(resume(unread.link))
     expect(gist(found.messages())).toEqual([[2, 'result']])
   })
 
@@ -242,8 +236,7 @@ describe('when the requests of calls without clients are too much', () => {
     const { streams, beginAndLeave } = await world({ maxBytes: 50 * KIB, maxStreamBytes: 50 * KIB })
     const { call, link } = await beginAndLeave(LARGE)
     await call.closed
-    const lost = await resume(link)
-    await lost.ended
+    const lost = await ended(resume(link))
     expect(gist(lost.messages())).toEqual([[1, 'request-evicted']])
     expect(streams.stats()).toMatchObject({ live: 0 })
     expect(streams.stats().bytes).toBeLessThan(KIB)

@@ -14,7 +14,7 @@ import type { McpStreamsOptions } from '../../../lib/index.js'
 import { rawEndpoint } from '../../helpers/endpoints/raw.js'
 import { Awaitable, gate } from '../../helpers/gate.js'
 import { closeLater, listen } from '../../helpers/listen.js'
-import { callTool, get, headersFor, initialize, post, request } from '../../helpers/mcp.js'
+import { callTool, ended, get, headersFor, initialize, post, request } from '../../helpers/mcp.js'
 import { openStream } from '../../helpers/open-stream.js'
 import { streamUrl } from '../../helpers/serve.js'
 import { createStreams, type Middleware } from './frameworks.js'
@@ -238,10 +238,8 @@ describe('MCP in the same application', () => {
         rawEndpoint(call => call.result('done'))
       )
     )
-    const response = await post(`${url}/mcp`, callTool(1, 'any'), headers)
-    await response.ended
-    const again = await get(streamUrl(response, `${url}/mcp`), headers)
-    await again.ended
+    const response = await ended(post(`${url}/mcp`, callTool(1, 'any'), headers))
+    const again = await ended(get(streamUrl(response, `${url}/mcp`), headers))
     expect(again.messages()).toMatchObject([{ id: 1, result: 'done' }])
   })
 

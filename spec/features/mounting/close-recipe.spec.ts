@@ -11,7 +11,7 @@ import { rawEndpoint } from '../../helpers/endpoints/raw.js'
 import { sdkV1Stateless } from '../../helpers/endpoints/sdk-v1.js'
 import { Awaitable, gate } from '../../helpers/gate.js'
 import { listen } from '../../helpers/listen.js'
-import { callTool, get, headersFor, notification, post } from '../../helpers/mcp.js'
+import { callTool, ended, get, headersFor, notification, post } from '../../helpers/mcp.js'
 import type { OpenStream } from '../../helpers/open-stream.js'
 import { streamUrl } from '../../helpers/serve.js'
 import { createStreams, type Middleware, type Mount, MOUNTS } from './frameworks.js'
@@ -219,8 +219,7 @@ describe.each(MOUNTS)('on %s', (_framework, mount) => {
     expect(behind.events).toEqual([])
     expect(behind.flags).toEqual(OPEN)
     go.open()
-    const second = await get(url, HEADERS)
-    await second.ended
+    const second = await ended(get(url, HEADERS))
     expect(second.messages()).toHaveLength(2)
   })
 
@@ -243,8 +242,7 @@ describe.each(MOUNTS)('on %s', (_framework, mount) => {
       false
     ])
     go.open()
-    const second = await get(url, HEADERS)
-    await second.ended
+    await ended(get(url, HEADERS))
     await turns()
     expect(behind.events.filter(name => name === 'res close')).toHaveLength(1)
     expect(behind.events.filter(name => name === 'req close')).toHaveLength(1)
@@ -269,11 +267,12 @@ describe.each(MOUNTS)('on %s', (_framework, mount) => {
     endpoint.log.release('k', 2)
     const call = await endpoint.log.ended.nth(1)
     expect([call.state, call.signal.aborted]).toEqual(['returned', false])
-    const second = await get(streamUrl(first, `${url}/mcp`), {
-      ...HEADERS,
-      'last-event-id': first.events.at(-1)!.id!
-    })
-    await second.ended
+    const second = await ended(
+      get(streamUrl(first, `${url}/mcp`), {
+        ...HEADERS,
+        'last-event-id': first.events.at(-1)!.id!
+      })
+    )
     expect(second.messages()).toMatchObject([{ params: { progress: 2 } }, { id: 1, result: {} }])
     await turns()
     expect(closes).toEqual(['close'])
@@ -323,8 +322,7 @@ async function bareEvents(mount: Mount): Promise<string[]> {
     res.writeHead(200, { 'Content-Type': 'text/event-stream' }).end('data: {}\n\n')
   }
   const { url } = await listen(mount([endpoint]))
-  const response = await post(`${url}/mcp`, callTool(1, 'any'), HEADERS)
-  await response.ended
+  await ended(post(`${url}/mcp`, callTool(1, 'any'), HEADERS))
   await turns()
   return [...witness!.events]
 }

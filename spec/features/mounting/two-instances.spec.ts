@@ -7,7 +7,7 @@ import { currentStream } from '../../../lib/index.js'
 import { gate } from '../../helpers/gate.js'
 import { rawEndpoint } from '../../helpers/endpoints/raw.js'
 import { listen } from '../../helpers/listen.js'
-import { callTool, get, headersFor, notification, post } from '../../helpers/mcp.js'
+import { callTool, ended, get, headersFor, notification, post } from '../../helpers/mcp.js'
 import { streamId, streamUrl } from '../../helpers/serve.js'
 import { createStreams } from './frameworks.js'
 
@@ -90,14 +90,12 @@ it('two instances on one route: the one in front has it', async () => {
     call.result({ isOuter: outer.current() !== undefined, isInner: inner.current() !== undefined })
   )
   const { url } = await listen(express().use('/mcp', outer, inner, endpoint))
-  const response = await post(`${url}/mcp`, callTool(1, 'x'), HEADERS)
-  await response.ended
+  const response = await ended(post(`${url}/mcp`, callTool(1, 'x'), HEADERS))
   expect(response.messages()).toMatchObject([{ id: 1, result: { isOuter: true, isInner: false } }])
   expect(String(response.headers['link']).match(/rel="stream"/g)).toHaveLength(1)
   expect(response.text.match(/^id:/gm)).toHaveLength(2)
   expect(inner.stats()).toMatchObject({ live: 0, finished: 0 })
-  const again = await get(streamUrl(response, `${url}/mcp`), HEADERS)
-  await again.ended
+  const again = await ended(get(streamUrl(response, `${url}/mcp`), HEADERS))
   expect(again.messages()).toEqual(response.messages())
 })
 
@@ -113,16 +111,13 @@ it.each(['root', 'route'])(
     if (front === 'root') app.use(root).use('/mcp', route)
     else app.use('/mcp', route).use(root)
     const { url } = await listen(app.all(['/mcp', '/other'], endpoint))
-    const response = await post(`${url}/mcp`, callTool(1, 'x'), HEADERS)
-    await response.ended
+    const response = await ended(post(`${url}/mcp`, callTool(1, 'x'), HEADERS))
     expect(response.blocks[0]!.retry).toBe(front === 'root' ? 7000 : 10)
     expect(response.messages()).toMatchObject([{ result: [front === 'root', front === 'route'] }])
-    const again = await get(streamUrl(response, `${url}/mcp`), HEADERS)
-    await again.ended
+    const again = await ended(get(streamUrl(response, `${url}/mcp`), HEADERS))
     expect(again.messages()).toEqual(response.messages())
     // What is on no other route is the root's.
-    const other = await post(`${url}/other`, callTool(1, 'x'), HEADERS)
-    await other.ended
+    const other = await ended(post(`${url}/other`, callTool(1, 'x'), HEADERS))
     expect(other.messages()).toMatchObject([{ result: [true, false] }])
   }
 )
@@ -132,10 +127,8 @@ it('the same instance on two routes serves both', async () => {
   const endpoint = rawEndpoint(call => call.result((call.req as express.Request).originalUrl))
   const { url } = await listen(express().use(['/a', '/b'], streams, endpoint))
   for (const path of ['/a', '/b']) {
-    const response = await post(`${url}${path}`, callTool(1, 'x'), HEADERS)
-    await response.ended
-    const again = await get(streamUrl(response, `${url}${path}`), HEADERS)
-    await again.ended
+    const response = await ended(post(`${url}${path}`, callTool(1, 'x'), HEADERS))
+    const again = await ended(get(streamUrl(response, `${url}${path}`), HEADERS))
     expect(again.messages()).toEqual([{ jsonrpc: '2.0', id: 1, result: path }])
   }
 })

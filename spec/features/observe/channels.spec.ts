@@ -10,6 +10,7 @@ import {
   callTool,
   cancelled,
   del,
+  ended,
   get,
   headersFor,
   initializeSession,
@@ -73,9 +74,7 @@ describe('mcp-streams:created and mcp-streams:completed', () => {
       res.writeHead(200, { 'Content-Type': 'text/event-stream' }).end('id: 1\ndata: {}\n\n')
     })
     const { url } = await serve(endpoint)
-    await (
-      await post(url, callTool(1, 'x'), headers)
-    ).ended
+    await ended(post(url, callTool(1, 'x'), headers))
     expect(all.map(([name]) => name)).toEqual(['created'])
   })
 
@@ -93,9 +92,7 @@ describe('mcp-streams:created and mcp-streams:completed', () => {
     const all = everything()
     const { url } = await serve(sdkV1Stateful())
     const { headers, sessionId } = await initializeSession(url, '2025-11-25')
-    await (
-      await post(url, callTool(1, 'slow', { ms: 1 }), headers)
-    ).ended
+    await ended(post(url, callTool(1, 'slow', { ms: 1 }), headers))
     expect(all.map(([name]) => name)).toEqual(['created', 'completed', 'created', 'completed'])
     expect(all.map(([, message]) => message)).toEqual(
       Array(4).fill(expect.objectContaining({ sessionId }))
@@ -105,9 +102,7 @@ describe('mcp-streams:created and mcp-streams:completed', () => {
   it('are not heard for a response that is left alone', async () => {
     const all = everything()
     const { url } = await serve(rawEndpoint(answers))
-    await (
-      await post(url, callTool(1, 'x'), headersFor({ version: '2026-07-28' }))
-    ).ended
+    await ended(post(url, callTool(1, 'x'), headersFor({ version: '2026-07-28' })))
     expect(all).toEqual([])
   })
 })
@@ -208,8 +203,7 @@ describe('mcp-streams:evicted and mcp-streams:refused', () => {
     const all = everything()
     const { response, own, url, id } = await called(answers, { maxStreams: 1 })
     await response.ended
-    const second = await post(url, callTool(2, 'x'), headers)
-    await second.ended
+    await ended(post(url, callTool(2, 'x'), headers))
     expect(all.slice(2).map(([name]) => name)).toEqual(['evicted', 'created', 'completed'])
     expect(all[2]).toEqual(['evicted', about(id, 'completed')])
     await supertest(own).get('').expect(410)

@@ -18,6 +18,7 @@ import {
   callTool,
   cancelled,
   del,
+  ended,
   get,
   headersFor,
   initialize,
@@ -367,9 +368,7 @@ describe('a request about a stream that gets none has a line each:', () => {
     back.destroy()
 
     all.members[0]!.backplane.isUp = false
-    await (
-      await comeBack()
-    ).ended
+    await ended(comeBack())
     expect(lines).toContain(
       `GET of stream ${short(id)}: other instance, which has gone: owner-gone`
     )
@@ -398,9 +397,7 @@ describe('a request about a stream that gets none has a line each:', () => {
     const { response, url, id, name } = await called(answers, { maxStreams: 1 })
     await response.ended
     await post(url, callTool(2, 'x'), headers)
-    await (
-      await get(url, { ...headers, 'last-event-id': `${id}.0.1` })
-    ).ended
+    await ended(get(url, { ...headers, 'last-event-id': `${id}.0.1` }))
     expect(lines.at(-1)).toBe(`${name}: events after 0 are gone, told as an error: stream-expired`)
   })
 

@@ -5,7 +5,7 @@ import { describe, expect, it } from '@jest/globals'
 import type { RequestHandler } from 'express'
 import { gate } from '../../helpers/gate.js'
 import { rawEndpoint } from '../../helpers/endpoints/raw.js'
-import { headersFor, notification, post, result } from '../../helpers/mcp.js'
+import { ended, headersFor, notification, post, result } from '../../helpers/mcp.js'
 import type { OpenStream } from '../../helpers/open-stream.js'
 import { serve } from '../../helpers/serve.js'
 import { answerJson, answerOf, report, serveTokens, SOON, TEXT } from './setup.js'
@@ -52,8 +52,7 @@ describe.each(Object.entries(HEADERS))('a request %s', (_name, headers) => {
       else call.emit(NOTE)
       await new Promise(resolve => setTimeout(resolve, SOON))
       over.open()
-      const response = await answer
-      await response.ended
+      const response = await ended(answer)
       const written = what === 'progress' ? `event: message\ndata: ${JSON.stringify(NOTE)}\n\n` : ''
       expect([response.status, response.text]).toEqual([503, `too ${written}late`])
     }
@@ -93,8 +92,7 @@ describe('a head with a `Trailer`', () => {
     res.writeHead(403, { 'Content-Type': 'text/plain', Trailer: 'X-Sum' })
     res.write('no')
     res.end()
-    const response = await answer
-    await response.ended
+    const response = await ended(answer)
     expect([response.status, response.text, response.headers.trailer]).toEqual([
       403,
       'no',

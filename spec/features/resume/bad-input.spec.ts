@@ -7,6 +7,7 @@ import express from 'express'
 import { mcpStreams } from '../../../lib/index.js'
 import { rawEndpoint } from '../../helpers/endpoints/raw.js'
 import { closeLater, listen } from '../../helpers/listen.js'
+import { ended } from '../../helpers/mcp.js'
 import { openStream, type Json } from '../../helpers/open-stream.js'
 import { call, emitNotes, MODERN, numbers, resume, streamIdOf } from './setup.js'
 
@@ -40,8 +41,7 @@ async function start() {
     endpoint.calls[0]!.result()
     expect(await stream.ended).toBe('end')
     expect(numbers(stream.messages())).toEqual([1, 2, 'result'])
-    const resumed = await resume(`${url}?stream=${id}`, `${id}.1`)
-    await resumed.ended
+    const resumed = await ended(resume(`${url}?stream=${id}`, `${id}.1`))
     expect(numbers(resumed.messages())).toEqual([2, 'result'])
   }
   return { url, id, stream, streams, endpoint, survives }
@@ -245,8 +245,7 @@ describe('a stream parameter', () => {
       const { url, id, stream, endpoint } = await start()
       endpoint.calls[0]!.result()
       await stream.ended
-      const resumed = await resume(`${url}?${query.replaceAll('ID', id)}`)
-      await resumed.ended
+      const resumed = await ended(resume(`${url}?${query.replaceAll('ID', id)}`))
       expect(numbers(resumed.messages())).toEqual([1, 2, 'result'])
     }
   )
@@ -256,8 +255,7 @@ describe('a stream parameter', () => {
     const encoded = [...id].map(character => `%${character.charCodeAt(0).toString(16)}`).join('')
     endpoint.calls[0]!.result()
     await stream.ended
-    const resumed = await resume(`${url}?%73tream=${encoded}`)
-    await resumed.ended
+    const resumed = await ended(resume(`${url}?%73tream=${encoded}`))
     expect(numbers(resumed.messages())).toEqual([1, 2, 'result'])
   })
 

@@ -6,7 +6,7 @@ import { connectV1 } from '../../helpers/clients.js'
 import { createCutProxy } from '../../helpers/cut-proxy.js'
 import { rawEndpoint } from '../../helpers/endpoints/raw.js'
 import { sdkV1Stateful } from '../../helpers/endpoints/sdk-v1.js'
-import { callTool, eventId, get, post } from '../../helpers/mcp.js'
+import { callTool, ended, eventId, get, post } from '../../helpers/mcp.js'
 import type { OpenStream } from '../../helpers/open-stream.js'
 import {
   call,
@@ -61,8 +61,7 @@ async function expired() {
     },
     { maxStreams: 2 }
   )
-  const first = await call(url, {}, 'first')
-  await first.ended
+  const first = await ended(call(url, {}, 'first'))
   for (const n of [2, 3]) await (await call(url, {}, n)).ended
   expect(streams.stats()).toMatchObject({ finished: 2, evictions: 1 })
   return { url, streamUrl: streamUrlOf(url, first), id: streamIdOf(first), last: 4 }
@@ -199,13 +198,10 @@ describe('a stream whose time is over', () => {
       running.res.end()
     })
     const { url, streams } = await mount(endpoint, { maxStreams: 1 })
-    const batch = await post(url, [callTool('a', 'any'), callTool('b', 'any')], MODERN)
-    await batch.ended
-    const other = await post(url, [callTool('c', 'any')], MODERN)
-    await other.ended
+    const batch = await ended(post(url, [callTool('a', 'any'), callTool('b', 'any')], MODERN))
+    await ended(post(url, [callTool('c', 'any')], MODERN))
     expect(streams.stats().evictions).toBe(1)
-    const told = await resumeAtEndpoint(url, `${streamIdOf(batch)}.1`)
-    await told.ended
+    const told = await ended(resumeAtEndpoint(url, `${streamIdOf(batch)}.1`))
     expect(told.messages().map(({ id, error }) => [id, error.code])).toEqual([
       ['a', -31000],
       ['b', -31000]

@@ -5,7 +5,7 @@ import { describe, expect, it } from '@jest/globals'
 import { connectV1 } from '../../helpers/clients.js'
 import { sdkV1Stateful } from '../../helpers/endpoints/sdk-v1.js'
 import { rawEndpoint, type RawCall, type RawEndpoint } from '../../helpers/endpoints/raw.js'
-import { get, initializeSession } from '../../helpers/mcp.js'
+import { ended, get, initializeSession } from '../../helpers/mcp.js'
 import type { OpenStream } from '../../helpers/open-stream.js'
 import { mount, type Mounted, note, numbers, streamIdOf } from './setup.js'
 
@@ -88,8 +88,7 @@ describe('an endpoint that allows several listen channels per session', () => {
     const { endpoint, listen } = mounted
     const one = await listen()
     const two = await listen()
-    const refused = await listen()
-    await refused.ended
+    const refused = await ended(listen())
     expect([refused.status, refused.text, refused.headers['x-refusal']]).toEqual([
       409,
       '"refusal"',
@@ -230,8 +229,7 @@ describe('an endpoint that allows one listen channel per session', () => {
     )
     await listen()
     for (const n of [2, 3]) {
-      const refused = await listen()
-      await refused.ended
+      const refused = await ended(listen())
       expect([refused.status, refused.text]).toEqual([status, 'no'])
       expect(endpoint.calls).toHaveLength(n)
     }

@@ -7,7 +7,7 @@ import supertest from 'supertest'
 import { mcpStreams } from '../../../lib/index.js'
 import { rawEndpoint, type RawCall } from '../../helpers/endpoints/raw.js'
 import { closeLater, listen } from '../../helpers/listen.js'
-import { del, eventId, get, headersFor } from '../../helpers/mcp.js'
+import { del, ended, eventId, get, headersFor } from '../../helpers/mcp.js'
 import { openStream, type OpenStream } from '../../helpers/open-stream.js'
 import {
   call,
@@ -152,8 +152,7 @@ describe.each(WAYS)('by GET of %s with Last-Event-ID', (_name, resumeBy) => {
   it('204 may be repeated, and the events are still there for another cursor', async () => {
     const { url, id } = await finished(3)
     for (const _ of upTo(3)) expect((await resumeBy(url, id, `${id}.4`)).status).toBe(204)
-    const resumed = await resumeBy(url, id, `${id}.2`)
-    await resumed.ended
+    const resumed = await ended(resumeBy(url, id, `${id}.2`))
     expect(numbers(resumed.messages())).toEqual([3, 'result'])
   })
 
@@ -188,8 +187,7 @@ describe('by GET of the stream URL without Last-Event-ID', () => {
 
   it('a finished call is given whole', async () => {
     const { url, id, stream } = await finished(3)
-    const resumed = await resume(`${url}?stream=${id}`)
-    await resumed.ended
+    const resumed = await ended(resume(`${url}?stream=${id}`))
     expect(resumed.messages()).toEqual(stream.messages())
   })
 
@@ -228,8 +226,7 @@ describe('a stream that finished without a client', () => {
     emitNotes(running, 2, 3)
     running.result()
     await running.closed
-    const resumed = await resumeBy(url, id, `${id}.1`)
-    await resumed.ended
+    const resumed = await ended(resumeBy(url, id, `${id}.1`))
     expect(numbers(resumed.messages())).toEqual([2, 3, 'result'])
   })
 })
@@ -343,8 +340,7 @@ describe('other methods on a stream URL', () => {
       .all('/mcp', endpoint)
     const { url } = await listen(app)
     closeLater(() => streams.close({ drain: 0 }))
-    const stream = await call(`${url}/mcp`)
-    await stream.ended
+    const stream = await ended(call(`${url}/mcp`))
     for (const id of [streamIdOf(stream), 'unknown']) {
       const options = await openStream(`${url}/mcp?stream=${id}`, { method: 'OPTIONS' })
       expect(options.status).toBe(204)

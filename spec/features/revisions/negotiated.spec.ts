@@ -7,6 +7,7 @@ import { sdkV1Stateful } from '../../helpers/endpoints/sdk-v1.js'
 import { sdkV2Stateful } from '../../helpers/endpoints/sdk-v2.js'
 import {
   callTool,
+  ended,
   get,
   headersFor,
   initialize,
@@ -72,9 +73,7 @@ describe.each(['sse', 'json'] as const)(
         res.end(body.slice(body.indexOf('-06')))
       })
       const { url } = await serve(endpoint)
-      await (
-        await post(url, initialize('2025-11-25'))
-      ).ended
+      await ended(post(url, initialize('2025-11-25')))
       const response = await post(
         url,
         callTool(1, 'x'),
@@ -108,9 +107,7 @@ describe('a refused initialize', () => {
       error(-32602, 'no such revision: "protocolVersion":"2025-06-18"')
     })
     const { url } = await serve(endpoint)
-    await (
-      await post(url, initialize('2025-06-18'))
-    ).ended
+    await ended(post(url, initialize('2025-06-18')))
     const response = await post(
       url,
       callTool(1, 'x'),

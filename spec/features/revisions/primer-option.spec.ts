@@ -7,6 +7,7 @@ import { currentStream } from '../../../lib/index.js'
 import { rawEndpoint } from '../../helpers/endpoints/raw.js'
 import {
   callTool,
+  ended,
   eventId,
   get,
   headersFor,
@@ -27,14 +28,12 @@ describe.each(REVISIONS)('at %s', version => {
 
   it('always: the empty primer of 2025-11-25, on every connection', async () => {
     const { url } = await serve(answers(), { primer: 'always' })
-    const response = await post(url, callTool(1, 'x'), headers)
-    await response.ended
+    const response = await ended(post(url, callTool(1, 'x'), headers))
     const id = streamId(response)
     expect(response.text).toBe(
       `id: ${eventId(id, '0.1')}\nretry: 3000\ndata:\n\nid: ${eventId(id, 1)}\n${EVENT}`
     )
-    const resumed = await get(streamUrl(response, url), headers)
-    await resumed.ended
+    const resumed = await ended(get(streamUrl(response, url), headers))
     expect(resumed.text).toBe(
       `id: ${eventId(id, '0.3')}\nretry: 3000\ndata:\n\nid: ${eventId(id, 1)}\n${EVENT}`
     )
@@ -42,12 +41,10 @@ describe.each(REVISIONS)('at %s', version => {
 
   it('never: no primer, the reconnection time on the first event', async () => {
     const { url } = await serve(answers(), { primer: 'never' })
-    const response = await post(url, callTool(1, 'x'), headers)
-    await response.ended
+    const response = await ended(post(url, callTool(1, 'x'), headers))
     const id = streamId(response)
     expect(response.text).toBe(`retry: 3000\nid: ${eventId(id, 1)}\n${EVENT}`)
-    const resumed = await get(streamUrl(response, url), headers)
-    await resumed.ended
+    const resumed = await ended(get(streamUrl(response, url), headers))
     expect(resumed.text).toBe(`retry: 3000\nid: ${eventId(id, 1)}\n${EVENT}`)
   })
 })
@@ -55,8 +52,7 @@ describe.each(REVISIONS)('at %s', version => {
 describe.each(['always', 'never'] as const)('%s', primer => {
   it('does not take what 2026-07-28 has not announced', async () => {
     const { url } = await serve(answers(), { primer })
-    const response = await postModern(url, callTool(1, 'x'))
-    await response.ended
+    const response = await ended(postModern(url, callTool(1, 'x')))
     expect(response.text).toBe(EVENT)
   })
 
@@ -121,8 +117,7 @@ describe('retry: null', () => {
     ['never', /^id: [\w-]{21}\.r1\.1\nevent: /]
   ] as const)('leaves the reconnection time to the client, primer %s', async (primer, start) => {
     const { url } = await serve(answers(), { primer, retry: null })
-    const response = await post(url, callTool(1, 'x'), headersAt('2025-11-25'))
-    await response.ended
+    const response = await ended(post(url, callTool(1, 'x'), headersAt('2025-11-25')))
     expect(response.text).toMatch(start)
     expect(response.text).not.toContain('retry')
   })

@@ -16,6 +16,7 @@ import { until } from '../../helpers/happenings.js'
 import { closeLater, listen } from '../../helpers/listen.js'
 import {
   callTool,
+  ended,
   get,
   headersFor,
   initialize,
@@ -66,8 +67,7 @@ describe('a client that declares nothing', () => {
 
   it('is told of it with notifications: always, but not on the response to initialize', async () => {
     const { url, headers, endpoint } = await world(undefined, { notifications: 'always' }, {})
-    const opened = await post(url, initialize('2025-11-25', {}))
-    await opened.ended
+    const opened = await ended(post(url, initialize('2025-11-25', {})))
     expect(opened.messages()).toEqual([expect.objectContaining({ id: 'initialize' })])
     expect(opened.messages()[0].result.capabilities).not.toHaveProperty('experimental')
     const response = await post(url, callTool('call', 'any'), headers)
@@ -79,12 +79,9 @@ describe('a client that declares nothing', () => {
 
   it('of a stateless endpoint is told of it with notifications: always', async () => {
     const { url } = await serve(sdkV1Stateless(), { notifications: 'always' })
-    const response = await post(
-      url,
-      callTool(1, 'count', { n: 1 }),
-      headersFor({ version: '2025-11-25' })
+    const response = await ended(
+      post(url, callTool(1, 'count', { n: 1 }), headersFor({ version: '2025-11-25' }))
     )
-    await response.ended
     expect(methods(response.messages())).toEqual([
       'notifications/stream/create',
       'notifications/message',
@@ -120,8 +117,7 @@ describe('a client that declares the draft in initialize', () => {
     const { url, call, answer, endpoint, headers } = await world(undefined, {
       notifications: 'never'
     })
-    const opened = await post(url, initialize('2025-11-25', STREAMS))
-    await opened.ended
+    const opened = await ended(post(url, initialize('2025-11-25', STREAMS)))
     expect(opened.messages()[0].result.capabilities).not.toHaveProperty('experimental')
     const response = await call()
     expect(await response.nextMessage()).toEqual(note(1))
@@ -130,12 +126,9 @@ describe('a client that declares the draft in initialize', () => {
     finish(endpoint)
     await response.ended
     expect(response.messages()).toEqual([note(1), toolResult()])
-    const resumed = await post(
-      url,
-      request('r', 'stream/resume', { streamId: id, cursor: `${id}.1` }),
-      headers
+    const resumed = await ended(
+      post(url, request('r', 'stream/resume', { streamId: id, cursor: `${id}.1` }), headers)
     )
-    await resumed.ended
     // What is in no log is said at the end of the response all the same.
     expect(resumed.messages()).toEqual([
       toolResult(),
@@ -146,9 +139,7 @@ describe('a client that declares the draft in initialize', () => {
 
   it('of a session that negotiates again without it is not told any more', async () => {
     const { url, call } = await world()
-    await (
-      await post(url, initialize('2025-11-25', {}))
-    ).ended
+    await ended(post(url, initialize('2025-11-25', {})))
     expect(await (await call()).nextMessage()).toEqual(note(1))
   })
 
@@ -292,8 +283,7 @@ describe('at 2026-07-28', () => {
     'one that declares nothing is untouched, notifications: %s',
     async way => {
       const { url } = await modernWorld({ notifications: way })
-      const response = await postModern(url, callTool(1, 'count', { n: 1 }, 'p'))
-      await response.ended
+      const response = await ended(postModern(url, callTool(1, 'count', { n: 1 }, 'p')))
       expect(response.headers.link).toBeUndefined()
       expect(methods(response.messages())).toEqual(['notifications/progress', 'response'])
     }
@@ -301,8 +291,7 @@ describe('at 2026-07-28', () => {
 
   it('and neither is one that does, with notifications: never', async () => {
     const { url } = await modernWorld({ notifications: 'never' })
-    const response = await modern(url, callTool(1, 'count', { n: 1 }, 'p'), STREAMS)
-    await response.ended
+    const response = await ended(modern(url, callTool(1, 'count', { n: 1 }, 'p'), STREAMS))
     expect(response.headers.link).toBeUndefined()
     expect(methods(response.messages())).toEqual(['notifications/progress', 'response'])
   })
@@ -310,8 +299,7 @@ describe('at 2026-07-28', () => {
   it('server/discover declares it in return', async () => {
     const { url } = await modernWorld()
     const discover = async (capabilities: object): Promise<Json> => {
-      const response = await modern(url, request(1, 'server/discover'), capabilities)
-      await response.ended
+      const response = await ended(modern(url, request(1, 'server/discover'), capabilities))
       const isSse = response.headers['content-type']?.startsWith('text/event-stream')
       const messages: Json[] = isSse ? response.messages() : [JSON.parse(response.text)]
       return messages.find(({ id }) => id === 1)!.result

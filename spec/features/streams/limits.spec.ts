@@ -3,7 +3,7 @@
 
 import { describe, expect, it } from '@jest/globals'
 import type { McpStreamsOptions } from '../../../lib/index.js'
-import { headersFor } from '../../helpers/mcp.js'
+import { ended, headersFor } from '../../helpers/mcp.js'
 import { serve } from '../../helpers/serve.js'
 import {
   client,
@@ -60,8 +60,7 @@ describe('of one stream', () => {
     expect(fill(w, 0)).toBe(11)
     expect(w.streams.stats()).toMatchObject({ live: 0, finished: 2 })
     expect(errors).toEqual([['overflow', id]])
-    const resumed = await w.ask('stream/resume', { streamId: id, cursor: 1 }, { id: null })
-    await resumed.ended
+    const resumed = await ended(w.ask('stream/resume', { streamId: id, cursor: 1 }, { id: null }))
     const messages = resumed.messages()
     expect(messages.slice(0, 10)).toEqual(Array.from({ length: 10 }, (_, i) => note(i + 1)))
     expect(messages.slice(10)).toEqual([OVERFLOW, end(id)])
@@ -177,7 +176,6 @@ it('never keeps the beginning and the end of a stream from its client', async ()
   const id = await cutAfter(1, await w.call(), w)
   w.endpoint.own[0]!.emit(note(1))
   finish(w.endpoint)
-  const resumed = await w.ask('stream/resume', { streamId: id, cursor: 0 }, { id: null })
-  await resumed.ended
+  const resumed = await ended(w.ask('stream/resume', { streamId: id, cursor: 0 }, { id: null }))
   expect(resumed.messages()).toEqual([create(id, INTERVAL), note(1), OVERFLOW, end(id)])
 })

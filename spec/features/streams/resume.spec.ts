@@ -4,7 +4,7 @@
 import { describe, expect, it, jest } from '@jest/globals'
 import { currentStream, type CurrentStream } from '../../../lib/index.js'
 import { happenings } from '../../helpers/happenings.js'
-import { callTool, get, headersFor, post, result } from '../../helpers/mcp.js'
+import { callTool, ended, get, headersFor, post, result } from '../../helpers/mcp.js'
 import { serve, streamUrl } from '../../helpers/serve.js'
 import { stopTheClock } from '../limits/setup.js'
 import {
@@ -57,8 +57,7 @@ describe('a request with an id', () => {
 
   it('of a stream that has ended has the rest, and of one that nothing is missing of has the end', async () => {
     const w = await world(({ emit, result }) => (emit(note(1)), result({ content: [] })))
-    const response = await w.call()
-    await response.ended
+    const response = await ended(w.call())
     const id = streamId(response)
     const resume = async (cursor: unknown) => {
       const resumed = await w.ask('stream/resume', { streamId: id, cursor })
@@ -191,8 +190,7 @@ describe('without a cursor', () => {
       expect(await response.ended).toBe('end')
       const id = streamId(response)
       if (when === 'at will') finish(w.endpoint)
-      const resumed = await w.ask('stream/resume', { streamId: id })
-      await resumed.ended
+      const resumed = await ended(w.ask('stream/resume', { streamId: id }))
       const all = [create(id, INTERVAL), note(1), toolResult(), end(id)]
       expect(resumed.messages()).toEqual([...all, answered(id, 'completed')])
     }

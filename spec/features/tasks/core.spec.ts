@@ -9,6 +9,7 @@ import { happenings } from '../../helpers/happenings.js'
 import {
   callTool,
   del,
+  ended,
   get,
   headersFor,
   initializeSession,
@@ -304,9 +305,7 @@ describe('requests about a task', () => {
   it('notifications/cancelled for the call is no cancellation', async () => {
     const { url, headers, begin, ask, calls } = await session()
     const taskId = await begin()
-    await (
-      await post(url, notification('notifications/cancelled', { requestId: 1 }), headers)
-    ).ended
+    await ended(post(url, notification('notifications/cancelled', { requestId: 1 }), headers))
     expect((await ask('tasks/get', { taskId })).result.status).toBe('working')
     expect((await calls.nth(1)).isClosed).toBe(false)
   })
@@ -354,9 +353,7 @@ describe('requests about a task', () => {
   it('tasks of a session that has ended are gone, and what runs of them', async () => {
     const { url, headers, ask, begin, calls, streams } = await session()
     const taskId = await begin()
-    await (
-      await del(url, headers)
-    ).ended
+    await ended(del(url, headers))
     await (
       await calls.nth(1)
     ).closed
@@ -379,9 +376,7 @@ describe('a question of the endpoint', () => {
     const asked = await waiting.nextMessage()
     expect(asked).toMatchObject({ id: 'q1', params: { message: 'Who?', _meta: related(taskId) } })
     await until(taskId, 'input_required')
-    await (
-      await post(url, result('q1', { action: 'accept' }), headers)
-    ).ended
+    await ended(post(url, result('q1', { action: 'accept' }), headers))
     await until(taskId, 'working')
     call.result(RESULT)
     const last = await answerOf(waiting)
@@ -396,9 +391,7 @@ describe('a question of the endpoint', () => {
     call.emit(question('q2'))
     await until(taskId, 'input_required')
     const waiting = ask('tasks/result', { taskId })
-    await (
-      await post(url, result('q2', { action: 'accept' }), headers)
-    ).ended
+    await ended(post(url, result('q2', { action: 'accept' }), headers))
     await until(taskId, 'working')
     call.result(RESULT)
     expect((await waiting).result).toMatchObject(RESULT)
@@ -423,9 +416,7 @@ describe('a question of the endpoint', () => {
     call.emit(large('answered'))
     await until(taskId, 'input_required')
     expect(streams.stats().bytes).toBeGreaterThan(bytes + 10_000)
-    await (
-      await post(url, result('answered', { action: 'accept' }), headers)
-    ).ended
+    await ended(post(url, result('answered', { action: 'accept' }), headers))
     await until(taskId, 'working')
     expect(streams.stats().bytes).toBe(bytes)
     call.emit(large('taken back'))
@@ -485,9 +476,7 @@ describe('a question of the endpoint', () => {
     for (let look = 0; look < 3; look++) await ask('tasks/get', { taskId })
     while (asked(second) === 0) await second.nextMessage()
     await ask('tasks/get', { taskId })
-    await (
-      await post(url, result('q5', { action: 'accept' }), headers)
-    ).ended
+    await ended(post(url, result('q5', { action: 'accept' }), headers))
     call.result(RESULT)
     await until(taskId, 'completed')
     const seen = (): unknown[] => second.messages().map(({ params }: Json) => params?.status)

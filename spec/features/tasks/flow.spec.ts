@@ -1,7 +1,7 @@
 // A call that becomes a task, from its first answer to its result: the extension of 2026-07-28.
 
 import { describe, expect, it } from '@jest/globals'
-import { errorResponse, notification, result } from '../../helpers/mcp.js'
+import { ended, errorResponse, notification, result } from '../../helpers/mcp.js'
 import {
   answer,
   answerOf,
@@ -57,8 +57,7 @@ describe('a call that has no result in time', () => {
     res.writeHead(200, { 'Content-Type': 'application/json' })
     res.end(`{"jsonrpc":"2.0","id":${message.id},"result":{"content":[],"n":12345678901234567890}}`)
     await until(url, taskId, 'completed')
-    const response = await send(url, 'tasks/get', { taskId })
-    await response.ended
+    const response = await ended(send(url, 'tasks/get', { taskId }))
     expect(response.text).toContain('"n":12345678901234567890')
   })
 
@@ -216,8 +215,7 @@ describe('settings of a tool', () => {
       { tools },
       { inFront: [(_req, res) => void res.status(401).json({ error: 'who?' })] }
     )
-    const response = await send(url, 'tools/call', { name: 'slow' })
-    await response.ended
+    const response = await ended(send(url, 'tools/call', { name: 'slow' }))
     expect(response.status).toBe(401)
     expect(streams.stats().tasks).toBe(0)
   })

@@ -3,7 +3,7 @@
 
 import { describe, expect, it } from '@jest/globals'
 import { rawEndpoint } from '../../helpers/endpoints/raw.js'
-import { callTool, get, headersFor, initialize, post, result } from '../../helpers/mcp.js'
+import { callTool, ended, get, headersFor, initialize, post, result } from '../../helpers/mcp.js'
 import { serve, streamUrl } from '../../helpers/serve.js'
 
 const MAX_STREAMS = 20
@@ -32,13 +32,11 @@ async function world({ hasSessions = true } = {}) {
   const { url, streams } = await serve(endpoint, { maxStreams: MAX_STREAMS })
   /** The session that an owner's `initialize` has got. */
   const begin = async (auth: string, version = '2026-07-28', session?: string): Promise<string> => {
-    const response = await post(url, initialize(version), headersFor({ auth, session }))
-    await response.ended
+    const response = await ended(post(url, initialize(version), headersFor({ auth, session })))
     return String(response.headers['mcp-session-id'])
   }
   const call = async (headers: Record<string, string>) => {
-    const response = await post(url, callTool(1, 'any'), headers)
-    await response.ended
+    const response = await ended(post(url, callTool(1, 'any'), headers))
     return response
   }
   /**

@@ -10,6 +10,7 @@ import {
   callTool,
   cancelled,
   del,
+  ended,
   get,
   headersFor,
   initializeSession,
@@ -132,9 +133,7 @@ describe('Bob, who has no credentials of hers,', () => {
     call.emit({ jsonrpc: '2.0', id: 'q', method: 'elicitation/create', params: {} })
     await response.nextMessage()
     const answer = { jsonrpc: '2.0', id: 'q', result: { action: 'accept' } }
-    await (
-      await post(url, answer, { ...BOB, 'mcp-session-id': 'hers' })
-    ).ended
+    await ended(post(url, answer, { ...BOB, 'mcp-session-id': 'hers' }))
     const again = await get(own, headers)
     await again.nextMessage()
     expect(await again.nextMessage()).toMatchObject({ method: 'ping' })
@@ -161,11 +160,12 @@ describe('two clients that both call their request 1', () => {
     for (const key of ['0', '1']) endpoint.log.release(key, 2)
     await endpoint.log.ended.nth(2)
     for (const [i, response] of responses.entries()) {
-      const resumed = await get(url, {
-        ...sessions[i]!.headers,
-        'last-event-id': response.blocks.at(-1)!.id!
-      })
-      await resumed.ended
+      const resumed = await ended(
+        get(url, {
+          ...sessions[i]!.headers,
+          'last-event-id': response.blocks.at(-1)!.id!
+        })
+      )
       expect(resumed.messages()).toMatchObject([
         { params: { data: `1 ${String(i).repeat(3)}` } },
         { id: 1 }
@@ -191,8 +191,7 @@ describe('two clients that both call their request 1', () => {
     for (const key of ['a', 'b']) endpoint.log.release(key, 2)
     await endpoint.log.ended.nth(2)
     for (const [i, filler] of ['a', 'b'].entries()) {
-      const resumed = await get(streamUrl(responses[i]!, url), headers)
-      await resumed.ended
+      const resumed = await ended(get(streamUrl(responses[i]!, url), headers))
       expect(resumed.messages()).toMatchObject([
         { params: { data: `1 ${filler}${filler}` } },
         { id: 1 }
@@ -216,8 +215,7 @@ describe('two clients that both call their request 1', () => {
       await post(url, callTool(1, 'x'), mine),
       await post(url, callTool(1, 'x'), theirs)
     ]
-    const answer = await post(url, cancelled(1), mine)
-    await answer.ended
+    await ended(post(url, cancelled(1), mine))
     if (cancels) expect(await responses[0]!.ended).toBe('end')
     expect(streams.stats().live).toBe(cancels ? 1 : 2)
     endpoint.calls[1]!.result()
