@@ -1,6 +1,7 @@
 // The factory `mcpStreams()`. The middleware decides here which requests it handles and who they
 // are from; routes/ does the rest.
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import { Duplex } from 'node:stream'
 import type { CloseOptions } from './closing.js'
 import { debug } from './diagnostics.js'
 import { currentContext, type CurrentStream } from './endpoint/handler-context.js'
@@ -12,6 +13,7 @@ import { canAnswer } from './endpoint/reply.js'
 import { holdBody } from './endpoint/request-body.js'
 import { type Identity, type Next, RequestContext } from './endpoint/request-context.js'
 import { ResponseCapture } from './endpoint/response-capture.js'
+import { warnOfNoSocket } from './endpoint/warnings.js'
 import { Instance } from './instance.js'
 import type { McpStreamsOptions } from './options.js'
 import { streamParameters } from './protocol/link-header.js'
@@ -102,9 +104,17 @@ function whyNotOurs(
   if (ResponseCapture.isTapped(res)) return 'an instance in front of this one sees to it'
   if (req.httpVersionMajor > 1) return 'HTTP/2'
   if (res.headersSent) return 'somebody in front has written the head'
-  if (isLoopback(req) || mayBeMcp(req) || streamNamesIn(req).length > 0) return undefined
-  if ((resources?.downloads.namesIn(req) ?? []).length > 0) return undefined
+  // A response that waits for its turn on a connection has none yet.
+  const hasSocket =
+    req.socket instanceof Duplex && (res.socket === null || res.socket instanceof Duplex)
+  if (!(hasSocket && isLoopback(req)) && !mayBeOurs(resources, req)) return 'not MCP'
+  if (hasSocket) return undefined
+  warnOfNoSocket()
+  return 'it has not come over a socket of Node'
+}
+
+function mayBeOurs(resources: Instance['resources'], req: IncomingMessage): boolean {
+  if (mayBeMcp(req) || streamNamesIn(req).length > 0) return true
+  if ((resources?.downloads.namesIn(req) ?? []).length > 0) return true
   return req.method === 'DELETE' && streamParameters(req.url ?? '').length > 0
-    ? undefined
-    : 'not MCP'
 }

@@ -1,12 +1,6 @@
 // Sends messages to the endpoint as the client of a request would send them: through the
 // application's guards, with the client's credentials.
-import {
-  type ClientRequest,
-  type IncomingMessage,
-  request,
-  Server,
-  type ServerResponse
-} from 'node:http'
+import { type ClientRequest, type IncomingMessage, request, type Server } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { Server as TlsServer } from 'node:tls'
 import { nanoid } from 'nanoid'
@@ -200,15 +194,10 @@ function urlOf(req: IncomingMessage & { originalUrl?: string }, name: string | u
   return withoutStream(req.originalUrl ?? req.url ?? '/', name)
 }
 
-/**
- * The server that a request came to; without one, as in a test that injects requests, a new one for
- * its Express application. Throws if there is neither.
- */
+/** The server that a request came to. Throws if there is none. */
 export function serverOf(req: IncomingMessage): Server {
-  const { server } = req.socket as { server?: Server }
-  const { app } = req as { app?: (req: IncomingMessage, res: ServerResponse) => void }
+  const { server } = req.socket as { server?: Server | null }
   if (server !== undefined && server !== null) return server
-  if (typeof app === 'function') return new Server(app)
   throw new Error(
     'The endpoint cannot be reached: the request did not come through a server of Node'
   )

@@ -1,7 +1,6 @@
 // The body of a request, whether it has been parsed in front of us or not.
 import { isAscii } from 'node:buffer'
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http'
-import { Duplex } from 'node:stream'
 import { headersWhere } from '../access/guards.js'
 import { costOfJson, type JsonCost, type JsonSize, memoryOf } from '../protocol/json-bounds.js'
 import { type Message, MOST_MESSAGES } from '../protocol/json-rpc.js'
@@ -205,12 +204,9 @@ function charsetIn(contentType: string): string {
  * Whether a body is worth reading ahead: JSON that can be read as it comes, as far as its head
  * says, and not longer than `limit`.
  */
-export function mayBeMessage({ headers, socket }: IncomingMessage, limit: number): boolean {
+export function mayBeMessage({ headers }: IncomingMessage, limit: number): boolean {
   const type = headers['content-type']
-  // A body that is pulled, as in a test without a server, comes only when the endpoint reads it.
-  const isPushed = socket instanceof Duplex
   return (
-    isPushed &&
     (type === undefined || IS_JSON.test(type)) &&
     charsetOf(headers) !== undefined &&
     !(Number(headers['content-length']) > limit)

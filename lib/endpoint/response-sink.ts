@@ -1,6 +1,5 @@
 // How a response of ours becomes what a reader writes to.
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import type { Socket } from 'node:net'
 import type { Sink } from '../readers/sink.js'
 import { watchSocket } from './detached-socket.js'
 import { isKeptAlive, isRelayed } from './loopback.js'
@@ -69,11 +68,11 @@ export function responseSink(
   }
 }
 
-/** Gathers writes in the socket. Tools that inject requests may have sockets without `cork`. */
-export function cork({ socket }: { readonly socket: Partial<Socket> }): void {
-  socket.cork?.()
+/** Gathers writes in the socket. */
+export function cork({ socket }: IncomingMessage): void {
+  socket.cork()
 }
 
-export function uncork({ socket }: { readonly socket: Partial<Socket> }): void {
-  socket.uncork?.()
+export function uncork({ socket }: IncomingMessage): void {
+  socket.uncork()
 }

@@ -3,6 +3,7 @@ import { inspect } from 'node:util'
 
 let hasWarnedOfMissed = false
 let hasWarnedOfThrow = false
+let hasWarnedOfNoSocket = false
 
 /**
  * Middleware in front has thrown when a response was written in a timer or the like, where nobody
@@ -14,6 +15,17 @@ export function warnOfThrow(error: unknown): void {
   process.emitWarning(
     'Middleware in front of mcpStreams has thrown when a response was written, which is cut off',
     { code: 'MCP_STREAMS_FRONT_THREW', detail: inspect(error) }
+  )
+}
+
+/** Requests come without a socket. */
+export function warnOfNoSocket(): void {
+  if (hasWarnedOfNoSocket) return
+  hasWarnedOfNoSocket = true
+  process.emitWarning(
+    'mcpStreams passes requests on untouched that have not come over a socket of Node, as behind ' +
+      'a serverless adapter or in a test without a server: their streams cannot be resumed',
+    { code: 'MCP_STREAMS_NO_SOCKET' }
   )
 }
 
