@@ -211,7 +211,9 @@ describe.each(MOUNTS)('on %s', (_framework, mount) => {
 
   it('a connection that is closed at will ends without a word to the endpoint', async () => {
     const { go, response, url, behind, inFront } = await serveWitnessed(mount, {
-      disconnectAfter: 30
+      disconnectAfter: 30,
+      // Its client is known to come back.
+      handoff: 'always'
     })
     expect(await response.ended).toBe('end')
     await inFront.events.nth(2)
