@@ -1,6 +1,7 @@
 // Reads the body of a response, as text or as blocks of an event stream, up to a limit.
 import { dataOf, fieldOf } from '../protocol/sse-fields.js'
 import { BlockSplitter } from '../protocol/sse-parser.js'
+import { isEventStreamType } from '../protocol/media-types.js'
 import { Unusable } from './unusable.js'
 
 /** One block of an event stream. */
@@ -17,7 +18,7 @@ export interface Block {
 const LONGEST_BODY = 4 * 1024 * 1024
 
 export const isEventStream = ({ headers }: Response): boolean =>
-  /^text\/event-stream\b/i.test(headers.get('content-type') ?? '')
+  isEventStreamType(headers.get('content-type'))
 
 /** Reads blocks until the body ends, or the caller stops. */
 export async function* blocksOf(response: Response): AsyncGenerator<Block> {

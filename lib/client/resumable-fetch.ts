@@ -1,5 +1,5 @@
 // `resumableFetch()`: a fetch whose event streams are resumed, and whose POSTs do not run twice.
-import { isJsonType } from '../protocol/fields.js'
+import { acceptsEvents, isJsonType } from '../protocol/media-types.js'
 import { cancelledRequest, isRequest, type RequestId } from '../protocol/json-rpc.js'
 import { writtenMessages } from '../protocol/json-splice.js'
 import { STREAM_PREFERENCE } from '../protocol/prefer.js'
@@ -50,8 +50,8 @@ export function resumableFetch(
   const lifted = settings.tasks ? withTasks(unbroken, settings) : unbroken
   return async (input, init = {}) => {
     const all = { ...partsOf(input), ...init }
-    const accepted = new Headers(all.headers).get('accept') ?? ''
-    if (!/^(?:GET|POST)$/i.test(all.method ?? 'GET') || !/text\/event-stream/i.test(accepted))
+    const accepted = new Headers(all.headers).get('accept') ?? undefined
+    if (!/^(?:GET|POST)$/i.test(all.method ?? 'GET') || !acceptsEvents(accepted))
       // Who passes a `Request` has a fetch that takes one.
       return untilAborted(init.signal, fetch(input as string | URL, init), discard)
     if (!isRequestObject(input)) return lifted(input, init)
@@ -89,7 +89,7 @@ function isRequestObject(input: string | URL | Request): input is Request {
 
 /** As text, if it is JSON, so that it can be read and sent again. */
 async function bodyOf(request: Request): Promise<string | Blob | null> {
-  if (isJsonType(request.headers.get('content-type') ?? '')) return request.text()
+  if (isJsonType(request.headers.get('content-type'))) return request.text()
   const body = await request.blob()
   return body.size > 0 ? body : null
 }

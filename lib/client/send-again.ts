@@ -1,5 +1,6 @@
 // Sends a POST again if its response is lost: to a server that knows `Idempotency-Key`, or if it is
 // safe anywhere.
+import { isJsonText } from '../protocol/media-types.js'
 import { Refused, retrying } from './retrying.js'
 import { abortWith, onConnection } from './waiting.js'
 import type { ClientSettings } from './options.js'
@@ -58,12 +59,6 @@ export function sendAgain(
 }
 
 /**
- * Content types of JSON, and none: over plain HTTP, browsers take a head that was cut off for a
- * whole one.
- */
-const MAY_BE_JSON = /^$|\bjson\b/i
-
-/**
  * One attempt. A JSON body is read to its end here, so that the request can be sent again if the
  * body is cut off. Of any other body with status 200, the beginning is awaited: a head that was cut
  * off has nothing behind it. But what has begun is the answer, even if its link is missing, because
@@ -94,7 +89,9 @@ async function sendOnce(
       release()
       return response
     }
-    const isJson = MAY_BE_JSON.test(headers.get('content-type') ?? '')
+    // Over plain HTTP, browsers take a head that was cut off for a whole one.
+    const type = headers.get('content-type') ?? ''
+    const isJson = type === '' || isJsonText(type)
     const limit = status !== 200 ? -1 : isJson ? maxEventSize : 0
     // Other bodies may be silent for as long as they like.
     const patience = isJson ? idleTimeout : null

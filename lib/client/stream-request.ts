@@ -4,6 +4,7 @@ import { findLink, STREAM_RELATION } from '../protocol/link-header.js'
 import type { RequestId } from '../protocol/json-rpc.js'
 import type { WrittenMessage } from '../protocol/json-splice.js'
 import { STREAM_PREFERENCE } from '../protocol/prefer.js'
+import { isEventStreamType } from '../protocol/media-types.js'
 import type { ClientSettings } from './options.js'
 import { onConnection } from './waiting.js'
 
@@ -171,7 +172,7 @@ export function discard({ body }: Pick<Response, 'body'>): void {
 }
 
 export function isEventStream({ status, headers }: Response): boolean {
-  return status === 200 && /^text\/event-stream\b/i.test(headers.get('content-type') ?? '')
+  return status === 200 && isEventStreamType(headers.get('content-type'))
 }
 
 /**

@@ -1,6 +1,6 @@
 // Where the bytes of a resource come from: the endpoint's own response, the target of its redirect,
 // or a download URL (SEP-2532).
-import { isJsonType } from '../protocol/fields.js'
+import { isJsonType } from '../protocol/media-types.js'
 import { isPassing } from './retrying.js'
 import { discard } from './stream-request.js'
 import type { Endpoint } from './stream-resource-endpoint.js'
@@ -143,7 +143,7 @@ function locationOf({ status, type, headers }: Response): string | undefined {
 /** Whether a response says something about the bytes: a 416 says where they end. */
 export const hasBytes = ({ status }: Response): boolean => [200, 206, 416].includes(status)
 
-const isJson = ({ headers }: Response): boolean => isJsonType(headers.get('content-type') ?? '')
+const isJson = ({ headers }: Response): boolean => isJsonType(headers.get('content-type'))
 
 /**
  * Checks that a URL may be fetched: it must be https (or http if `mayBePlain`), without a user name

@@ -8,6 +8,7 @@ import { EndpointError } from '../protocol/endpoint-error.js'
 import { CLIENT_CAPABILITIES, envelopeIn, metaOf, PROTOCOL_VERSION } from '../protocol/envelope.js'
 import { type Message, METHOD_NOT_FOUND, paramsOf } from '../protocol/json-rpc.js'
 import { writtenMessages } from '../protocol/json-splice.js'
+import { isJsonText } from '../protocol/media-types.js'
 import { isStateless, parseRevision } from '../protocol/revisions.js'
 import { FairStore } from '../streams/fair-store.js'
 import { Deadline } from '../streams/deadline.js'
@@ -25,7 +26,7 @@ export async function errorIn(response: IncomingMessage): Promise<EndpointError 
   const chunks: Buffer[] = []
   let size = 0
   try {
-    if (!/\bjson\b/i.test(response.headers['content-type'] ?? '')) return undefined
+    if (!isJsonText(response.headers['content-type'])) return undefined
     for await (const chunk of response as AsyncIterable<Buffer>) {
       chunks.push(chunk)
       size += chunk.length

@@ -8,10 +8,11 @@ import {
   readFields
 } from '../protocol/sse-fields.js'
 import { KEEP_ALIVE_COMMENT } from '../protocol/sse-writer.js'
+import { isEventStreamType } from '../protocol/media-types.js'
 import type { Stream } from '../streams/stream.js'
 import type { Producer } from '../streams/stream-types.js'
 import type { ProgressReport } from './progress-reports.js'
-import { isEventStream, isPlainEncoding } from './response-headers.js'
+import { isPlainEncoding } from './response-headers.js'
 import type { ResponseCapture } from './response-capture.js'
 import type { CaptureHost } from './capture-host.js'
 import { CountedSplitter } from './counted-splitter.js'
@@ -94,7 +95,7 @@ export class EndpointCapture implements Capture, Producer, ResumedStream {
   }
 
   lateHead(head: LateHead): void {
-    const isStream = head.status === 200 && isEventStream(head.header('content-type'))
+    const isStream = head.status === 200 && isEventStreamType(head.header('content-type'))
     if (!isStream || !isPlainEncoding(head.header('content-encoding')))
       this.#body = new LateBody(head, this.#host)
   }

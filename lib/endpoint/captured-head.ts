@@ -13,7 +13,6 @@ import {
   foldHeaders,
   headerIn,
   headersIn,
-  isEventStream,
   isPlainEncoding,
   statusLineIn,
   stringOf,
@@ -22,6 +21,7 @@ import {
 } from './response-headers.js'
 import type { ResponsePipeline } from './response-pipeline.js'
 import type { Layer } from './stage.js'
+import { isEventStreamType } from '../protocol/media-types.js'
 
 /** Replaces a head that has been sent, so that its headers are not kept until the call ends. */
 const SENT: HeadArguments = [200]
@@ -39,7 +39,7 @@ export function readHead(res: ServerResponse, args: HeadArguments): ResponseHead
     headerIn(given, name) ?? stringOf(res.getHeader(name))
   const isStream =
     Number(status) === 200 &&
-    isEventStream(header('content-type')) &&
+    isEventStreamType(header('content-type')) &&
     isPlainEncoding(header('content-encoding')) &&
     !res.destroyed
   if (isStream) validateHead(typeof reason === 'string' ? reason : res.statusMessage, given)
@@ -51,7 +51,7 @@ export function looksLikeStream(
   res: ServerResponse,
   contentType: OutgoingHttpHeader | undefined
 ): boolean {
-  return Number(res.statusCode) === 200 && isEventStream(stringOf(contentType))
+  return Number(res.statusCode) === 200 && isEventStreamType(stringOf(contentType))
 }
 
 export function isCacheControl(name: string): boolean {

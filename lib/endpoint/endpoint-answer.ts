@@ -5,6 +5,7 @@ import { isResponse, type Message } from '../protocol/json-rpc.js'
 import { spliceJson, writtenMessages } from '../protocol/json-splice.js'
 import { type BlockListener, dataOf } from '../protocol/sse-fields.js'
 import { BlockSplitter } from '../protocol/sse-parser.js'
+import { isEventStreamType } from '../protocol/media-types.js'
 import { Timer } from '../streams/timer.js'
 import { GatheredBytes } from './gathered-bytes.js'
 import { decoded, isTooLarge } from './late-answer.js'
@@ -101,7 +102,7 @@ export class AnswerReader {
     this.#requestId = requestId
     this.#limit = limit
     this.#listener = listener
-    const isStream = head.status === 200 && EVENT_STREAM.test(this.#header('content-type') ?? '')
+    const isStream = head.status === 200 && isEventStreamType(this.#header('content-type'))
     this.#events = isStream ? new BlockSplitter() : undefined
   }
 
@@ -175,8 +176,6 @@ export class AnswerReader {
     this.#listener.answered(answer)
   }
 }
-
-const EVENT_STREAM = /^\s*text\/event-stream\b/i
 
 const fault = (why: StreamFault): EndpointAnswer => ({ kind: 'fault', fault: why })
 

@@ -3,11 +3,12 @@
 // We come back in its client's place.
 import type { IncomingMessage } from 'node:http'
 import { now } from '../protocol/clock.js'
+import { isEventStreamType } from '../protocol/media-types.js'
 import { type BlockFields, fieldOf } from '../protocol/sse-fields.js'
 import type { ByteBudget } from '../streams/event-log.js'
 import { outsideOfCalls, Timer } from '../streams/timer.js'
 import type { DebugLog } from './endpoint-client.js'
-import { isEventStream, isPlainEncoding } from './response-headers.js'
+import { isPlainEncoding } from './response-headers.js'
 
 /** What an endpoint is resumed for. */
 export interface ResumptionHost extends DebugLog {
@@ -141,7 +142,7 @@ export class EndpointResumption {
     const { statusCode = 0, headers } = response
     if (this.#isStopped) return void response.destroy()
     const isStream =
-      isEventStream(headers['content-type']) && isPlainEncoding(headers['content-encoding'])
+      isEventStreamType(headers['content-type']) && isPlainEncoding(headers['content-encoding'])
     if (statusCode === 200 && isStream) return this.#read(response)
     response.destroy()
     this.#host.debug('the endpoint has closed its stream, and goes on with %d', statusCode)

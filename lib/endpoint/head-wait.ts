@@ -39,7 +39,7 @@ export class HeadWait extends Waiting {
 
   #isDue(): void {
     this.#request.learnParsed()
-    const { instance, accept, profile, keyed, messages } = this.#request
+    const { instance, profile, keyed, messages } = this.#request
     const { slow, isClosing, eventStore } = instance
     const run = this.#run
     if (!run.isUndecided || isClosing) return
@@ -48,7 +48,7 @@ export class HeadWait extends Waiting {
       // Under a key, the endpoint's own answer is recorded, so the client has to wait for it.
       return keyed === undefined ? run.openInTheMeantime('json') : run.stopWaiting()
     }
-    if (!slow.mayUpgrade(accept) || eventStore === 'leave') return
+    if (eventStore === 'leave') return
     if (!this.#hasWaitedLonger && !slow.hasShown(this.#request)) {
       this.#hasWaitedLonger = true
       return slow.later?.add(this)

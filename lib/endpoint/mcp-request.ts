@@ -1,17 +1,18 @@
 // Which requests are MCP at all. The middleware may stand in front of a whole application:
 // everything else passes untouched.
-import accepts from 'accepts'
 import type { IncomingMessage } from 'node:http'
 import { parseEventId, parseStreamName } from '../protocol/event-id.js'
-import { LONGEST_FIELD } from '../protocol/fields.js'
 import { isInitialize, type Message, messagesOf } from '../protocol/json-rpc.js'
 import { streamParameters } from '../protocol/link-header.js'
+import {
+  acceptance,
+  acceptsEvents,
+  EVENT_STREAM,
+  isJsonText,
+  JSON_TYPE
+} from '../protocol/media-types.js'
 import { headerOf, sessionOf } from '../access/guards.js'
 import type { RequestContext } from './request-context.js'
-
-const EVENT_STREAM = 'text/event-stream'
-const JSON_RPC = 'application/json'
-const JSON_TYPE = /^\s*(?:application|text)\/(?:[\w.-]+\+)?json\s*(?:;|$)/i
 
 /** Whether a request names an MCP session or a protocol version: nothing but an MCP client does. */
 function hasMcpHeaders(req: IncomingMessage): boolean {
@@ -24,7 +25,7 @@ function hasMcpHeaders(req: IncomingMessage): boolean {
  */
 export function mayBeMcp(req: IncomingMessage): boolean {
   if (hasMcpHeaders(req)) return true
-  if (req.method === 'POST') return JSON_TYPE.test(req.headers['content-type'] ?? '')
+  if (req.method === 'POST') return isJsonText(req.headers['content-type'])
   return req.method === 'GET' && parseEventId(headerOf(req, 'last-event-id') ?? '') !== undefined
 }
 
@@ -33,21 +34,19 @@ export function mayBeMcp(req: IncomingMessage): boolean {
  * too; but every MCP client that names neither session nor revision accepts both JSON and event
  * streams. `undefined`: the body could not be read ahead.
  */
-export function isMcpPost({ req, accept, hasMcpHeaders }: RequestContext, body: unknown): boolean {
+export function isMcpPost({ accept, hasMcpHeaders }: RequestContext, body: unknown): boolean {
   if (hasMcpHeaders) return true
-  if (body === undefined) return accept.includes(EVENT_STREAM) && acceptsBoth(req)
+  if (body === undefined) return acceptsEvents(accept) && acceptsBoth(accept)
   const messages = messagesOf(body)
-  return messages.some(isJsonRpc) && (messages.some(isInitialize) || acceptsBoth(req))
+  return messages.some(isJsonRpc) && (messages.some(isInitialize) || acceptsBoth(accept))
 }
 
 export function isJsonRpc(message: Message & { readonly jsonrpc?: unknown }): boolean {
   return message.jsonrpc === '2.0'
 }
 
-function acceptsBoth(req: IncomingMessage): boolean {
-  if ((req.headers.accept ?? '').length > LONGEST_FIELD) return false
-  const accepted = accepts(req)
-  return [JSON_RPC, EVENT_STREAM].every(type => accepted.types(type) !== false)
+function acceptsBoth(accept: string): boolean {
+  return [JSON_TYPE, EVENT_STREAM].every(type => acceptance(accept, type) !== 'refused')
 }
 
 /**

@@ -4,6 +4,7 @@ import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:
 import { headersWhere } from '../access/guards.js'
 import { costOfJson, type JsonCost, type JsonSize, memoryOf } from '../protocol/json-bounds.js'
 import { type Message, MOST_MESSAGES } from '../protocol/json-rpc.js'
+import { isJsonText } from '../protocol/media-types.js'
 import { type BodyLimits, CountedBody } from './counted-body.js'
 
 type Next = (error?: unknown) => void
@@ -207,13 +208,11 @@ function charsetIn(contentType: string): string {
 export function mayBeMessage({ headers }: IncomingMessage, limit: number): boolean {
   const type = headers['content-type']
   return (
-    (type === undefined || IS_JSON.test(type)) &&
+    (type === undefined || isJsonText(type)) &&
     charsetOf(headers) !== undefined &&
     !(Number(headers['content-length']) > limit)
   )
 }
-
-const IS_JSON = /^\s*[\w!#$&^.+-]+\/(?:[\w!#$&^.+-]+\+)?json\s*(?:;|$)/i
 
 /** Bounds on what we parse beside the endpoint: with them, any 4 MiB take less than 50 ms. */
 const BOUNDS = { parts: 100_000, elements: 250_000 }

@@ -22,6 +22,7 @@ import {
   profileFor
 } from '../protocol/revisions.js'
 import { declaresStreams } from '../protocol/streams-capability.js'
+import { acceptsEvents } from '../protocol/media-types.js'
 import { headerOf, isForeignOrigin, pathOf, sessionOf } from '../access/guards.js'
 import type { BodyLimits } from './counted-body.js'
 import { profileWith } from './declarations.js'
@@ -135,7 +136,7 @@ export class RequestContext<Instance extends InstanceParts = InstanceParts> {
 
   /** Its client takes event streams. */
   get acceptsEvents(): boolean {
-    return this.accept.toLowerCase().includes('text/event-stream')
+    return acceptsEvents(this.accept)
   }
 
   /** Its client announces that it follows stream links. */

@@ -72,12 +72,6 @@ export function statusLineIn([status, reason]: readonly unknown[]): readonly unk
   return typeof reason === 'string' ? [status, reason] : [status]
 }
 
-const EVENT_STREAM = /^\s*text\/event-stream\s*(?:;|$)/i
-
-export function isEventStream(contentType: string | undefined): boolean {
-  return EVENT_STREAM.test(contentType ?? '')
-}
-
 /**
  * Moves the headers of a `writeHead` call to the response, so that ours can be added; a repeated
  * name becomes a list.

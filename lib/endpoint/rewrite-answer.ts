@@ -1,7 +1,7 @@
 // Changes single messages in what the endpoint answers, in JSON and in an event stream, and leaves
 // every other byte as it is.
 import type { ServerResponse } from 'node:http'
-import { isJsonType } from '../protocol/fields.js'
+import { isEventStreamType, isJsonType } from '../protocol/media-types.js'
 import { isObject, type Message } from '../protocol/json-rpc.js'
 import { spliceJson } from '../protocol/json-splice.js'
 import { dataOf } from '../protocol/sse-fields.js'
@@ -14,7 +14,6 @@ import {
   foldHeaders,
   headerIn,
   headersIn,
-  isEventStream,
   isPlainEncoding,
   statusLineIn,
   stringOf
@@ -120,7 +119,7 @@ class RewrittenAnswer extends Stage {
     const isPlain = isPlainEncoding(header('content-encoding'))
     if (Number(head[0]) !== 200 || !isPlain) this.#state = 'untouched'
     else if (isJsonType(contentType)) this.#state = 'json'
-    else this.#state = isEventStream(contentType) ? 'events' : 'untouched'
+    else this.#state = isEventStreamType(contentType) ? 'events' : 'untouched'
     return this.#state
   }
 

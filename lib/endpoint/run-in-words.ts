@@ -1,5 +1,6 @@
 // What `DEBUG=mcp-streams` says about a request and its response.
 import type { Message } from '../protocol/json-rpc.js'
+import { isJsonText } from '../protocol/media-types.js'
 import type { ResponseHead } from './capture-types.js'
 
 /** How many messages of a batch are named. */
@@ -22,7 +23,7 @@ export function whyNoStream({ status, header }: ResponseHead): string {
   if (status === 202 || status === 204 || status === 304) return ''
   if (status !== 200) return `status ${status}`
   const type = header('content-type') ?? ''
-  if (/json/i.test(type)) return ''
+  if (isJsonText(type)) return ''
   const encoding = header('content-encoding')
   return encoding === undefined
     ? `it is ${type === '' ? 'of no type' : type}`

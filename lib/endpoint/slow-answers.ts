@@ -1,11 +1,10 @@
 // Endpoints that are slow to begin their answer: which requests wait, for how long, and what their
 // clients get in the meantime.
-import accepts from 'accepts'
 import type { IncomingMessage } from 'node:http'
 import { DueQueue } from '../streams/due-queue.js'
 import { FairStore } from '../streams/fair-store.js'
-import { LONGEST_FIELD } from '../protocol/fields.js'
 import { isObject, type Message, paramsOf } from '../protocol/json-rpc.js'
+import { acceptsEvents } from '../protocol/media-types.js'
 import { CLIENT_INFO, metaOf } from '../protocol/envelope.js'
 
 export interface SlowAnswersSettings {
@@ -25,9 +24,6 @@ export interface SlowAnswersSettings {
  * it because servers require it.
  */
 const UNSHOWN = 5
-const EVENT_STREAM = 'text/event-stream'
-/** Wildcards do not count: every MCP client must name what it takes. */
-const NAMES_EVENT_STREAM = /\btext\/(?:event-stream|\*)/i
 
 /**
  * What clients that read event streams call themselves in `initialize`: those of the official SDKs
@@ -82,14 +78,7 @@ export class SlowAnswers {
   queueFor({ req, accept }: Asking): DueQueue | undefined {
     if (req.method !== 'POST' || (req.httpVersionMajor === 1 && req.httpVersionMinor === 0))
       return undefined
-    return this.soon !== undefined && NAMES_EVENT_STREAM.test(accept) ? this.soon : this.json
-  }
-
-  /** Whether a client in the first queue may be given an event stream. */
-  mayUpgrade(accept: string): boolean {
-    const asked = { headers: { accept } } as IncomingMessage
-    if (accept.length > LONGEST_FIELD || !NAMES_EVENT_STREAM.test(accept)) return false
-    return accepts(asked).types(EVENT_STREAM) !== false
+    return this.soon !== undefined && acceptsEvents(accept) ? this.soon : this.json
   }
 
   /** Whether a request's client has shown that it reads event streams. */

@@ -5,8 +5,3 @@
  * accepts no larger heads by default.
  */
 export const LONGEST_FIELD = 16 * 1024
-
-/** Whether a content type is JSON. `application/json-patch+json` and the like are other types. */
-export function isJsonType(contentType: string): boolean {
-  return /^\s*application\/json\s*(?:;|$)/i.test(contentType)
-}

@@ -3,7 +3,7 @@
 import type { ServerResponse } from 'node:http'
 import { create as contentDisposition } from 'content-disposition'
 import mime from 'mime-types'
-import { isJsonType } from '../protocol/fields.js'
+import { isJsonType } from '../protocol/media-types.js'
 
 /** What the head says of a resource. */
 export interface ResourceFacts {

@@ -6,9 +6,9 @@ import { follow } from './follow.js'
 import type { Answer, Context, Route } from './route.js'
 
 export const listen: Route = context => {
-  const { method, session, accept, lastEventId } = context
+  const { method, session, lastEventId } = context
   if (method !== 'GET' || session === undefined || lastEventId !== undefined) return undefined
-  if (!accept.includes('text/event-stream') || context.isForeign) return undefined
+  if (!context.acceptsEvents || context.isForeign) return undefined
   return channelFor(context, session)
 }
 

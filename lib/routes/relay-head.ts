@@ -1,11 +1,12 @@
 // The head of a forwarded request, or of its response. It goes ahead of the body, as JSON behind 4
 // bytes with its length.
 import type { IncomingMessage } from 'node:http'
-import { headerOf, headersWhere } from '../access/guards.js'
+import { headersWhere } from '../access/guards.js'
 import { factsOf, type SocketFacts } from '../endpoint/loopback.js'
 import { isPlainEncoding } from '../endpoint/response-headers.js'
 import { parseStreamName } from '../protocol/event-id.js'
 import { findLink, STREAM_PARAMETER, STREAM_RELATION } from '../protocol/link-header.js'
+import { isEventStreamType } from '../protocol/media-types.js'
 
 /** A request as it came to the instance that the client is connected to. */
 export interface RequestHead {
@@ -50,10 +51,8 @@ export class HeadReader<Head> {
   }
 }
 
-const EVENT_STREAM = /^text\/event-stream\s*(?:;|$)/i
-
 export function isEventStream(head: ResponseHead): boolean {
-  return EVENT_STREAM.test(valuesIn(head, 'content-type')?.[0] ?? '')
+  return isEventStreamType(valuesIn(head, 'content-type')?.[0])
 }
 
 /** The id of the stream that a response links to. */
@@ -100,8 +99,4 @@ export function requestHead(req: MountedRequest, body: string | undefined): Requ
   }
   const url = req.originalUrl ?? req.url ?? '/'
   return { method: req.method ?? 'GET', url, headers, socket: factsOf(req.socket) }
-}
-
-export function acceptsEvents(req: IncomingMessage): boolean {
-  return headerOf(req, 'accept')?.includes('text/event-stream') === true
 }

@@ -6,6 +6,7 @@ import { now } from '../protocol/clock.js'
 import type { StreamFault } from '../protocol/errors.js'
 import type { RequestId } from '../protocol/json-rpc.js'
 import { KEEP_ALIVE_COMMENT } from '../protocol/sse-writer.js'
+import { acceptsEvents } from '../protocol/media-types.js'
 import {
   breakOff,
   canAnswer,
@@ -18,7 +19,6 @@ import {
 } from '../endpoint/reply.js'
 import { Timer } from '../streams/timer.js'
 import {
-  acceptsEvents,
   encodeHead,
   HeadReader,
   isEventStream,
@@ -216,7 +216,7 @@ export class RelayedResponse implements ExchangeUser {
     const { isKnown } = this.#exchange
     const res = this.#res
     const left = this.#waitsSince + lease * PATIENCE - now()
-    if (this.#req.method === 'GET' && acceptsEvents(this.#req)) {
+    if (this.#req.method === 'GET' && acceptsEvents(this.#req.headers.accept)) {
       if (!link.isUp) this.#waitsSince = now()
       // It lives and does not answer, as with different secrets: another instance may reach it.
       else if (this.#isWaiting && !isKnown && left <= 0) return this.#comeAgain()
