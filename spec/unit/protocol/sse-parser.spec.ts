@@ -3,7 +3,6 @@
 import { describe, expect, it } from '@jest/globals'
 import { createParser } from 'eventsource-parser'
 import { fc, times } from '../../helpers/property.js'
-import { processorTime } from '../../helpers/processor-time.js'
 import { dataOf, fieldOf, newFields, readFields } from '../../../lib/protocol/sse-fields.js'
 import { BlockSplitter } from '../../../lib/protocol/sse-parser.js'
 import {
@@ -315,16 +314,11 @@ describe('the block splitter', () => {
     })
   })
 
-  it.each(['\n', '\r', '\r\n'])(
-    'takes a megabyte of short lines in one write within a second (%j)',
-    end => {
-      const bytes = Buffer.from(`data: abc${end}`.repeat(100_000) + end)
-      const spent = processorTime()
-      const blocks = blocksOf([bytes])
-      expect(spent()).toBeLessThan(1000)
-      expect(blocks.map(block => block.length)).toEqual([1_000_001])
-    }
-  )
+  // Quadratic time would take hours.
+  it.each(['\n', '\r', '\r\n'])('takes three megabytes of short lines in one write (%j)', end => {
+    const bytes = Buffer.from(`data: abc${end}`.repeat(300_000) + end)
+    expect(blocksOf([bytes]).map(block => block.length)).toEqual([3_000_001])
+  })
 })
 
 describe('the fields of a block', () => {
