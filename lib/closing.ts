@@ -1,12 +1,12 @@
 // `close()`, for a process that is about to end: running calls keep their connections until they
 // are answered, or until a deadline.
+import type { BackplaneSeat } from './join-backplane.js'
 import { now } from './protocol/clock.js'
 import { Timer } from './streams/timer.js'
 import type { InstanceParts } from './endpoint/instance-parts.js'
 import type { ResourceAnswers } from './resources/resource-answers.js'
 import type { ResumeTokens } from './calls/resume-tokens.js'
 import type { Tasks } from './calls/tasks/tasks.js'
-import type { RelayedCalls } from './routes/relayed-calls.js'
 import type { RelayedResponses } from './routes/relayed-responses.js'
 import type { SharedStreams } from './transport/shared-streams.js'
 
@@ -28,7 +28,7 @@ export interface ClosingParts extends InstanceParts {
   /** The way to other instances; `undefined`: there is no backplane. */
   readonly relay: { readonly responses: RelayedResponses } | undefined
   /** Its place on the backplane; `undefined`: there is none. */
-  readonly seat: { readonly calls: RelayedCalls; beginClosing(time: number): void } | undefined
+  readonly seat: Pick<BackplaneSeat, 'calls' | 'beginClosing' | 'hasSuccessor'> | undefined
 }
 
 const DRAIN = 20_000
@@ -74,22 +74,22 @@ export class Closing {
     const instance = this.#instance
     const { tokens, tasks, resources, transports, relay, seat } = instance
     const retry = this.#retry ?? LISTEN_RETRY
-    // With other instances to relay them, running calls need no client here.
-    const mayMove = relay !== undefined
     const comesBackWithin = 2 * (this.#retry ?? 0) + CLOSING_GRACE
-    const abandonAfter = mayMove ? Infinity : comesBackWithin
     instance.isClosing = true
     seat?.beginClosing(comesBackWithin)
-    instance.table.beginClosing(abandonAfter)
-    instance.idempotency.beginClosing(abandonAfter)
+    this.#abandonAfter(seat === undefined ? comesBackWithin : Infinity)
     instance.slow.close()
     tokens?.store.keepSince(comesBackWithin)
-    tokens?.store.beginClosing(abandonAfter)
     tasks?.beginClosing()
     transports.beginClosing()
+    const expired = new Promise<void>(resolve => (this.#expired = resolve))
+    // With another instance to relay them, running calls need no client here.
+    const mayMove =
+      seat !== undefined && (await Promise.race([seat.hasSuccessor(), expired.then(() => false)]))
+    if (seat !== undefined && !mayMove) this.#abandonAfter(comesBackWithin)
     const spread = (): number => Math.round(retry * (0.8 + 0.4 * Math.random()))
     instance.connections.beginClosing(spread, mayMove)
-    relay?.responses.beginClosing()
+    if (mayMove) relay?.responses.beginClosing()
     const waiting = [instance.table.running.whenCallsOver(), instance.idempotency.whenIdle()]
     if (tokens !== undefined) waiting.push(tokens.store.whenIdle())
     if (resources !== undefined) waiting.push(resources.service.whenIdle())
@@ -100,7 +100,7 @@ export class Closing {
         .then(() => tasks?.store.whenIdle())
         // Others send calls here for as long as they know the way.
         .then(() => seat?.calls.whenIdle()),
-      new Promise<void>(resolve => (this.#expired = resolve))
+      expired
     ])
     instance.connections.callsOver()
     await instance.connections.whenIdle()
@@ -109,6 +109,14 @@ export class Closing {
     instance.progress?.close()
     this.#expired = undefined
     this.#deadline.stop()
+  }
+
+  /** Calls whose clients stay away for longer than so many milliseconds are given up. */
+  #abandonAfter(time: number): void {
+    const { table, idempotency, tokens } = this.#instance
+    table.beginClosing(time)
+    idempotency.beginClosing(time)
+    tokens?.store.beginClosing(time)
   }
 
   #expireIn(drain: number): void {

@@ -83,6 +83,11 @@ export class BackplaneSeat {
     idempotency.keepSince(time)
   }
 
+  /** Whether another instance can take over from this one, which is about to end. */
+  hasSuccessor(): Promise<boolean> {
+    return this.link.epoch.hasSuccessor()
+  }
+
   #keep(stream: Stream): void {
     const { kind, isHandshake, isEphemeral, log, callKey } = stream
     if (kind !== 'request' || isHandshake || isEphemeral || log.last === 0) return

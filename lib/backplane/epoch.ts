@@ -12,9 +12,10 @@ import type { Backplane } from './types.js'
 const KEY = 'epoch'
 /** Milliseconds for which it is there. If it expires, names are written again once. */
 const LASTS = 365 * 24 * 60 * 60 * 1000
-/** Flags in a message. The sender wants an answer; it has left. */
+/** Flags in a message. The sender wants an answer; it has left; it is about to. */
 const ASKS = 1
 const LEFT = 2
+const LEAVES = 4
 /** Part of a lease, and milliseconds at the most, in which the others answer a new connection. */
 const OPENING = 1 / 6
 const LONGEST_OPENING = 1000
@@ -42,6 +43,9 @@ export class Epoch {
   #isBroken = false
   #isChecking = false
   #isDue = false
+  #isLeaving = false
+  /** Called when another instance says that it lives and does not leave. */
+  #onStaying = (): void => undefined
 
   /** @param send to an instance, or to all others. */
   constructor(
@@ -176,7 +180,20 @@ export class Epoch {
     if (this.#peers.size > MOST_PEERS) this.#peers.delete(oldest as string)
     if (epoch !== this.#current) void this.check()
     if ((flags & ASKS) !== 0 && this.#current !== '') this.#tell(0, from)
+    if ((flags & LEAVES) === 0) this.#onStaying()
     return true
+  }
+
+  /**
+   * This instance is about to leave. Resolves with whether another one lives that does not, by what
+   * they answer.
+   */
+  async hasSuccessor(): Promise<boolean> {
+    this.#isLeaving = true
+    if (this.#peers.size === 0 || this.#life.state === 'down') return false
+    const stays = new Promise<boolean>(resolve => (this.#onStaying = () => resolve(true)))
+    this.#tell(ASKS)
+    return Promise.race([stays, this.#listen().then(() => false)])
   }
 
   /** This instance has left: its names are not waited for any more. */
@@ -185,6 +202,7 @@ export class Epoch {
   }
 
   #tell(flags: number, to?: string): void {
-    this.#send(Buffer.concat([Uint8Array.of(flags), Buffer.from(this.#current, 'latin1')]), to)
+    const all = flags | (this.#isLeaving ? LEAVES : 0)
+    this.#send(Buffer.concat([Uint8Array.of(all), Buffer.from(this.#current, 'latin1')]), to)
   }
 }

@@ -3,10 +3,64 @@
 
 import { describe, expect, it } from '@jest/globals'
 import { gate } from '../../helpers/gate.js'
+import { until } from '../../helpers/happenings.js'
+import type { OpenStream } from '../../helpers/open-stream.js'
 import { rawEndpoint, type RawCall, type RawEndpoint } from '../../helpers/endpoints/raw.js'
 import { cluster } from '../../helpers/backplane/cluster.js'
 import { callTool, get, headersFor, initializeSession, post, result } from '../../helpers/mcp.js'
 import { anywhere, at, gist, lastId, note, VERSION } from './setup.js'
+
+describe('a client of an instance that leaves, and is the last one', () => {
+  /** A client that stays gets what comes only now; it would have been disconnected by then. */
+  async function isAnsweredHere(call: RawCall, client: OpenStream): Promise<void> {
+    call.emit(note('still here'))
+    await client.nextMessage()
+    call.result()
+    expect(await client.ended).toBe('end')
+    expect(gist(client).slice(-2)).toEqual(['still here', 1])
+  }
+
+  it('stays connected where there has never been another', async () => {
+    const endpoint = rawEndpoint(({ open }) => open())
+    const { members } = await cluster(() => endpoint, {}, {}, 1)
+    const { url, streams } = members[0]!
+    await until(() => streams.stats().backplane!.up === 1)
+    const client = await post(url, callTool(1, 'any'), headersFor({ version: VERSION }))
+    const closed = streams.close()
+    await isAnsweredHere(await endpoint.calls.nth(1), client)
+    await closed
+  })
+
+  it('stays connected where the others have died', async () => {
+    const all = await anywhere()
+    await until(() => all.members.every(({ streams }) => streams.stats().backplane!.up === 1))
+    const { first, call } = await all.call()
+    for (const { backplane } of all.members.slice(1)) backplane.isUp = false
+    const closed = all.members[0]!.streams.close()
+    // As long as others may take to say that they live.
+    await new Promise(resolve => setTimeout(resolve, 500))
+    await isAnsweredHere(call, first)
+    await closed
+  })
+
+  it('stays connected where all leave, also one that has come from another', async () => {
+    const all = await anywhere({ retry: 10 })
+    await until(() => all.members.every(({ streams }) => streams.stats().backplane!.up === 1))
+    const { first, call, link } = await all.call()
+    const own = post(all.urls[2]!, callTool(1, 'any'), headersFor({ version: VERSION }))
+    const running = await all.endpoints[2]!.calls.nth(1)
+    running.open()
+    const last = await own
+    const closed = [all.members[0]!.streams.close()]
+    await first.ended
+    const moved = await get(at(link, all, 2), headersFor({ lastEventId: lastId(first) }))
+    closed.push(all.members[1]!.streams.close(), all.members[2]!.streams.close())
+    await new Promise(resolve => setTimeout(resolve, 500))
+    await isAnsweredHere(call, moved)
+    await isAnsweredHere(running, last)
+    await Promise.all(closed)
+  })
+})
 
 describe('a client of an instance that leaves, whose stream another one has', () => {
   it('is disconnected at once, and goes on at another instance', async () => {
