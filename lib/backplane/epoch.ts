@@ -2,7 +2,6 @@
 // come back empty, or with the keys of some time ago, or evict some. So there is a key that names an
 // epoch. Where that is gone or is another one, each instance writes all its names again, and then
 // tells the others.
-import { setTimeout as pause } from 'node:timers/promises'
 import { nanoid } from 'nanoid'
 import { now } from '../protocol/clock.js'
 import type { Life } from './life.js'
@@ -141,7 +140,7 @@ export class Epoch {
   /** In slices: when a process has stood still, timers are up before what came is read. */
   async #listen(): Promise<void> {
     const time = Math.min(this.#backplane.lease * OPENING, LONGEST_OPENING)
-    for (let i = 0; i < SLICES; i++) await pause(time / SLICES, undefined, { ref: false })
+    for (let i = 0; i < SLICES; i++) await pause(time / SLICES)
   }
 
   /** The epoch that it is. One begins now if there is none, or keys may be lost in spite of it. */
@@ -206,3 +205,7 @@ export class Epoch {
     this.#send(Buffer.concat([Uint8Array.of(all), Buffer.from(this.#current, 'latin1')]), to)
   }
 }
+
+/** Keeps no process alive. */
+const pause = (milliseconds: number): Promise<void> =>
+  new Promise(resolve => void setTimeout(resolve, milliseconds).unref())
