@@ -31,10 +31,18 @@ it('a rolling deploy of three instances loses none of 500 calls', async () => {
   let turn = 0
   const { url } = await listen((req, res) => pass(req, res, able[turn++ % able.length]!))
 
-  /** A client that comes back until it has its answer, to wherever the front sends it. */
-  async function call(id: number): Promise<Json[]> {
+  /**
+   * A client that has shown that it comes back, and does so until it has its answer, to wherever
+   * the front sends it.
+   */
+  async function call(id: number, own: string): Promise<Json[]> {
     const got: Json[] = []
-    let response = await post(`${url}/mcp`, callTool(id, 'any'), headersFor({ version: VERSION }))
+    const opened = await post(own, callTool(id, 'any'), headersFor({ version: VERSION }))
+    const first = await opened.next(block => block.id !== undefined)
+    opened.destroy()
+    const again = headersFor({ version: VERSION, lastEventId: first.id! })
+    let response = await get(own, again)
+    resumed++
     for (;;) {
       await response.ended
       got.push(...response.messages())
@@ -44,9 +52,10 @@ it('a rolling deploy of three instances loses none of 500 calls', async () => {
     }
   }
 
-  const answers = Array.from({ length: CALLS }, (_, i) => call(i + 1))
+  let resumed = 0
+  const answers = Array.from({ length: CALLS }, (_, i) => call(i + 1, old[i % 3]!.url))
   const open = (): number => old.reduce((sum, { endpoint }) => sum + endpoint.calls.length, 0)
-  await until(() => open() === CALLS)
+  await until(() => open() === CALLS && resumed === CALLS)
   for (const { endpoint } of old)
     for (const { emit, message } of endpoint.calls) emit(note(`begun ${message.id}`))
 
