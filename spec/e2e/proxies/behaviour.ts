@@ -112,7 +112,7 @@ export function describeThrough(
   }
 
   it.each(CLIENTS)('each event comes when it is sent: %s', async (_name, who) => {
-    const { connected, endpoint, front } = await open(who, { keepAlive: 500 })
+    const { connected, endpoint, front } = await open(who, { keepAlive: 400 })
     const { steps, result } = call(connected, 'slow', { n: 20, paced: true })
     const times: number[] = []
     for (let step = 1; step <= 20; step++) {
@@ -133,7 +133,7 @@ export function describeThrough(
     it.concurrent('comments bridge those that are longer than the limit', async () => {
       await Promise.all(
         CLIENTS.map(async ([, who]) => {
-          const { connected, endpoint, front } = await open(who, { keepAlive: 500 })
+          const { connected, endpoint, front } = await open(who, { keepAlive: 400 })
           // One is silent before its first event, the other behind it.
           const first = call(connected, 'slow', { n: 1, paced: true })
           const second = call(connected, 'slower', { n: 1, paced: true })
