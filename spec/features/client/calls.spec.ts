@@ -32,8 +32,7 @@ describe.each(SETUPS)('$name', setup => {
     process.on('warning', warned)
     let cuts = 0
     const { call, log, proxy, connected } = await run(setup, {
-      // A busy machine may be silent as long, and more often than a wire would be.
-      client: { idleTimeout: 2000, maxRetries: 20 },
+      client: { idleTimeout: 100 },
       plan: ({ method, url, message }) => {
         const isOurs = keyIn(message) !== undefined || (method === 'GET' && url.includes('stream='))
         if (!isOurs || cuts >= 120) return undefined

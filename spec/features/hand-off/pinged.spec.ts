@@ -30,9 +30,9 @@ import { SepClient } from './sep-client.js'
 
 // Each has an endpoint of its own and mostly waits for a ping: so they wait at once.
 const OPTIONS = { ...QUICK, handoffAfter: 20 }
-/** For a client that answers pings: a busy process may stand still for seconds until it reads. */
-const PATIENT = { ...QUICK, handoffAfter: 4000 }
-const LONGER = 4500
+/** For a client that answers pings. */
+const PATIENT = { ...QUICK, handoffAfter: 200 }
+const LONGER = 300
 const isPing = ({ method }: Json): boolean => method === 'ping'
 const pong = (ping: Json): Json => ({ jsonrpc: '2.0', id: ping.id, result: {} })
 const asksOnce: Tool = async (call, ask) => (await ask(`of ${call.message.id}`), call.result())
@@ -164,7 +164,7 @@ describe('a client of which nothing is known', () => {
       const { id, event, retry } = first.blocks.at(-1)!
       expect([event, retry]).toEqual(['prime', 1])
       const resumed = await get(url, { ...headers, 'last-event-id': id! })
-      await new Promise(resolve => setTimeout(resolve, 1200))
+      await new Promise(resolve => setTimeout(resolve, 200))
       expect([resumed.status, resumed.ending]).toEqual([200, undefined])
       await post(url, yes('of 1'), headers)
       expect(await resumed.ended).toBe('end')

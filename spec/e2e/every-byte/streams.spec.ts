@@ -5,8 +5,8 @@ import { expect, it } from '@jest/globals'
 import { callTool, headersFor, request } from '../../helpers/mcp.js'
 import type { Json } from '../../helpers/open-stream.js'
 import { serve } from '../../helpers/serve.js'
-import { exchange, type WireExchange } from '../resume/wire.js'
-import { draftEndpoint, end, note } from './setup.js'
+import { exchange, type WireExchange } from '../../features/resume/wire.js'
+import { draftEndpoint, end, note } from '../../features/streams/setup.js'
 
 const NOTES = [1, 2, 3, 4].map(n => note(n, n * 40))
 const RESULT = { jsonrpc: '2.0', id: 'call', result: { text: '漢€ü😀' } }

@@ -5,7 +5,7 @@ import { describe, expect, it } from '@jest/globals'
 import { fc, times } from '../../helpers/property.js'
 import { createCutProxy, type Cut, type CutBy } from '../../helpers/cut-proxy.js'
 import { closeAll, listen } from '../../helpers/listen.js'
-import { bytesOf, drain, HEAD, RESOURCE, sha256, stream, TAG } from './resource-server.js'
+import { bytesOf, drain, HEAD, RESOURCE, sha256, stream, TAG } from '../../features/client/resource-server.js'
 
 type Mode = 'direct' | 'redirect' | 'download'
 
@@ -78,7 +78,7 @@ describe.each<Mode>(['direct', 'redirect', 'download'])('%s, over a wire that is
           const proxy = await createCutProxy({ target: port, plan })
           origin = proxy.url
           const found = await stream(`${proxy.url}/mcp`, {
-            maxRetries: 10,
+            maxRetries: 100,
             idleTimeout: 100,
             onReconnect: ({ received }) => void (received > 0 && resumed++)
           })
