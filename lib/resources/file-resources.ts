@@ -1,6 +1,6 @@
 // The files of a folder as resources, and no other file, whatever a URI says.
 import type { Dirent } from 'node:fs'
-import { lstat, readdir } from 'node:fs/promises'
+import { lstat, readdir, stat } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import { insideOf } from './open-file.js'
 import { mimeTypeOf } from './resource-head.js'
@@ -26,7 +26,7 @@ export interface FileResources {
 /**
  * Serves the files below a folder as resources: `files:///a/b.pdf` is `<root>/a/b.pdf`. Not found
  * are files and folders whose names begin with a dot, targets of links outside of the folder, and
- * what is not a file.
+ * what is not a file. The process warns if the folder is not there (`MCP_STREAMS_NO_FOLDER`).
  *
  * @throws {TypeError} for a root or a `baseUri` that cannot be one, and for an unknown option.
  */
@@ -40,6 +40,7 @@ export function fileResources(root: string, options: FileResourcesOptions): File
     throw new TypeError("fileResources: option `baseUri` must be a URI such as 'files:///'")
   const base = baseUri.endsWith('/') ? baseUri : `${baseUri}/`
   const folder = resolve(root)
+  void warnIfMissing(folder)
   return {
     open: async uri => {
       const segments = uri.startsWith(base) ? segmentsOf(uri.slice(base.length)) : undefined
@@ -67,6 +68,15 @@ export function fileResources(root: string, options: FileResourcesOptions): File
       return entries
     }
   }
+}
+
+/** Not an error: the folder may be made later. */
+async function warnIfMissing(folder: string): Promise<void> {
+  const stats = await stat(folder).catch(() => undefined)
+  if (stats?.isDirectory() !== true)
+    process.emitWarning(`fileResources: there is no folder ${folder}`, {
+      code: 'MCP_STREAMS_NO_FOLDER'
+    })
 }
 
 /**

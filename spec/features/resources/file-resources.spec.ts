@@ -1,10 +1,11 @@
 // `fileResources`: the files of a folder by URI, and the entries for `resources/list`.
 
-import { afterAll, beforeAll, describe, expect, it } from '@jest/globals'
+import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals'
 import { mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join, relative } from 'node:path'
 import { fileResources } from '../../../lib/index.js'
+import { until } from '../../helpers/happenings.js'
 import { post, request } from '../../helpers/mcp.js'
 import { answerJson, errorOf, serveResources, whole } from './setup.js'
 
@@ -45,6 +46,17 @@ const entries = (base: string) => [
 ]
 
 describe('fileResources', () => {
+  it.each(['missing', 'a.txt'])('warns once of a root that is no folder: %s', async name => {
+    const warn = jest.spyOn(process, 'emitWarning').mockImplementation(() => undefined)
+    const missing = join(folder, name)
+    expect(await fileResources(missing, { baseUri: 'files:///' }).list()).toEqual([])
+    await until(() => warn.mock.calls.length > 0)
+    expect(warn.mock.calls).toEqual([
+      [`fileResources: there is no folder ${missing}`, { code: 'MCP_STREAMS_NO_FOLDER' }]
+    ])
+    warn.mockRestore()
+  })
+
   it('lists what can be had, and nothing that cannot', async () => {
     expect(await fileResources(folder, { baseUri: 'files:///' }).list()).toEqual(
       entries('files:///')
