@@ -41,8 +41,12 @@ async function answerFor(
   const { instance, res } = context
   const admission = await instance.admissions.of(context, ADMITTED_FOR)
   if (admission.kind === 'refusal') {
-    instance.debug('resuming refused by the endpoint with %d', admission.response.statusCode)
-    return () => relayAnswer(admission.response, res)
+    const { response } = admission
+    if (!isSessionUnknown(context, response.statusCode)) {
+      instance.debug('resuming refused by the endpoint with %d', response.statusCode)
+      return () => relayAnswer(response, res)
+    }
+    response.destroy()
   }
   if (!canAnswer(res)) return () => undefined
   if (admission.kind === 'none') return forgetCursor(context, 'the endpoint cannot be asked')
@@ -54,6 +58,14 @@ async function answerFor(
   instance.count('refused', undefined, fault)
   const error = errorResponse(requestId, faultError(fault))
   return () => tell(context, eventId, error, fault)
+}
+
+/**
+ * Whether the endpoint has refused only the session, which has ended with the process that it was
+ * in: the specification says 404 to that, and many endpoints 400.
+ */
+function isSessionUnknown({ session }: Context, status: number | undefined): boolean {
+  return session !== undefined && (status === 404 || status === 400)
 }
 
 /**

@@ -5,10 +5,10 @@ import { describe, expect, it } from '@jest/globals'
 import express from 'express'
 import { nanoid } from 'nanoid'
 import { mcpStreams, type McpStreams, type McpStreamsOptions } from '../../../lib/index.js'
-import { connectV1 } from '../../helpers/clients.js'
+import { connectV1, connectV2 } from '../../helpers/clients.js'
 import { closeLater } from '../../helpers/close-all.js'
 import { rawEndpoint, type RawEndpoint, type RawScript } from '../../helpers/endpoints/raw.js'
-import { sdkV1Stateless } from '../../helpers/endpoints/sdk-v1.js'
+import { sdkV1Stateful, sdkV1Stateless } from '../../helpers/endpoints/sdk-v1.js'
 import { sdkV2Handler } from '../../helpers/endpoints/sdk-v2.js'
 import { listen, type Handler } from '../../helpers/listen.js'
 import { callTool, eventId, get, headersFor, post, type RequestId } from '../../helpers/mcp.js'
@@ -104,31 +104,48 @@ it('an announced resume at 2026-07-28 ends in the same way, and its endpoint is 
   await expectTold(await resumeBy(url, eventId(nanoid(), 3, 0), headers), 0)
 })
 
-it('fails the call of the official client at once', async () => {
-  const endpoint = sdkV1Stateless()
-  const { url, restart } = await restarting(endpoint)
-  const { client } = await connectV1(url)
-  let outcome: Promise<unknown> | undefined
-  const begun = new Promise<void>((resolve, reject) => {
-    const call = { name: 'count', arguments: { n: 2, key: 'k', paced: true } }
-    outcome = client
-      .callTool(call, undefined, { onprogress: () => resolve() })
-      .catch((error: unknown) => error)
-    outcome.then(reject, reject)
-  })
-  endpoint.log.release('k')
-  await begun
-  restart()
-  expect(await outcome).toMatchObject({
-    ...UNKNOWN,
-    message: expect.stringContaining(UNKNOWN.message)
+const COUNT = { name: 'count', arguments: { n: 2, key: 'k', paced: true } }
+type Call = (url: string, onprogress: () => void) => Promise<unknown>
+const OFFICIAL: [name: string, call: Call][] = [
+  [
+    'of v1',
+    async (url, onprogress) =>
+      (await connectV1(url)).client.callTool(COUNT, undefined, { onprogress })
+  ],
+  [
+    'of v2',
+    async (url, onprogress) =>
+      (await connectV2(url, { era: '2025-11-25' })).client.callTool(COUNT, { onprogress })
+  ]
+]
+
+describe.each([
+  ['stateless', sdkV1Stateless],
+  ['stateful', sdkV1Stateful]
+])('behind a %s endpoint, which is new too,', (_name, create) => {
+  it.each(OFFICIAL)('the call of the official client %s fails at once', async (_of, call) => {
+    let endpoint = create()
+    const { url, restart } = await restarting((req, res) => void endpoint(req, res))
+    let outcome: Promise<unknown> | undefined
+    const begun = new Promise<void>((resolve, reject) => {
+      outcome = call(url, resolve).catch((error: unknown) => error)
+      outcome.then(reject, reject)
+    })
+    endpoint.log.release('k')
+    await begun
+    endpoint = create()
+    restart()
+    expect(await outcome).toMatchObject({
+      ...UNKNOWN,
+      message: expect.stringContaining(UNKNOWN.message)
+    })
   })
 })
 
 describe('what the endpoint refuses', () => {
   const forged = (requestId = 1): string => eventId(nanoid(), '0.1', requestId)
 
-  it.each([401, 403, 404])('by %d is the answer', async status => {
+  it.each([401, 403, 500])('by %d is the answer', async status => {
     const endpoint = rawEndpoint(({ res }) =>
       res.writeHead(status, { 'X-Why': 'because' }).end('no')
     )
@@ -156,14 +173,18 @@ describe('what the endpoint refuses', () => {
     expect((await resumeBy(url, told)).status).toBe(204)
   })
 
-  it('by 404 for a wrong session is passed on as 404', async () => {
-    const endpoint = rawEndpoint(call =>
-      call.req.headers['mcp-session-id'] === 's' ? holding(call) : call.res.writeHead(404).end()
-    )
-    const { url } = await serve(endpoint)
-    await expectTold(await resumeBy(url, forged(), headersFor({ session: 's' })), 1)
-    expect((await resumeBy(url, forged(), headersFor({ session: 'other' }))).status).toBe(404)
-  })
+  it.each([404, 400])(
+    'by %d to its session, which was lost with a process, ends the call',
+    async status => {
+      const endpoint = rawEndpoint(({ res }) => res.writeHead(status).end('no session'))
+      const { url } = await serve(endpoint)
+      const own = headersFor({ session: 'gone' })
+      const told = await expectTold(await resumeBy(url, forged(5), own), 5)
+      expect((await resumeBy(url, told, own)).status).toBe(204)
+      // Without a session, that is not what it has refused.
+      expect((await resumeBy(url, forged(5))).status).toBe(status)
+    }
+  )
 })
 
 it('passes on as a plain GET where the endpoint cannot be asked', async () => {
