@@ -179,7 +179,13 @@ async function open(sdk: Sdk, setup: typeof V1, options: object = {}): Promise<O
   tab.on('pageerror', error => faults.push(String(error)))
   await tab.goto(origin, { waitUntil: 'load' })
   await tab.waitForFunction('typeof resumableFetch === "function" && typeof page === "object"')
-  const settings = { minTimeout: 5, maxTimeout: 50, maxRetries: 1000, idleTimeout: 1000, ...options }
+  const settings = {
+    minTimeout: 5,
+    maxTimeout: 50,
+    maxRetries: 1000,
+    idleTimeout: 1000,
+    ...options
+  }
   await tab.evaluate(
     ([url, sdk, settings]) =>
       (globalThis as unknown as { page: Page }).page.connect(url, sdk, settings),

@@ -5,7 +5,15 @@ import { describe, expect, it } from '@jest/globals'
 import { fc, times } from '../../helpers/property.js'
 import { createCutProxy, type Cut, type CutBy } from '../../helpers/cut-proxy.js'
 import { closeAll, listen } from '../../helpers/listen.js'
-import { bytesOf, drain, HEAD, RESOURCE, sha256, stream, TAG } from '../../features/client/resource-server.js'
+import {
+  bytesOf,
+  drain,
+  HEAD,
+  RESOURCE,
+  sha256,
+  stream,
+  TAG
+} from '../../features/client/resource-server.js'
 
 type Mode = 'direct' | 'redirect' | 'download'
 

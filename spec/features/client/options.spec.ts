@@ -53,6 +53,7 @@ describe('the options', () => {
       timeoutFactor: 2,
       idleTimeout: 45_000,
       maxEventSize: 64 * 1024 * 1024,
+      samePath: false,
       tasks: false
     })
     expect([typeof fetch, typeof onReconnect]).toEqual(['function', 'function'])

@@ -66,7 +66,11 @@ export const V2_MODERN: Setup = {
 export const SETUPS = [V1_JUNE, V1, V1_STATELESS, V2, V2_MODERN]
 
 /** Impatient, and of great stamina: specs cut more often than networks do. */
-export const SPEC_OPTIONS: ResumableFetchOptions = { minTimeout: 5, maxTimeout: 50, maxRetries: 1000 }
+export const SPEC_OPTIONS: ResumableFetchOptions = {
+  minTimeout: 5,
+  maxTimeout: 50,
+  maxRetries: 1000
+}
 const SERVER_OPTIONS: McpStreamsOptions = { retry: 5, resumeInterval: { min: 0 } }
 
 export interface Running {

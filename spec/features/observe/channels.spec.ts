@@ -68,16 +68,6 @@ const about = (streamId: string, state: string, reason?: string) => ({
 const UNKNOWN = { streamId: undefined, state: undefined, sessionId: undefined }
 
 describe('mcp-streams:created and mcp-streams:completed', () => {
-  it('say nothing more of a response that shows ids of its endpoint behind its head', async () => {
-    const all = everything()
-    const endpoint = rawEndpoint(({ res }) => {
-      res.writeHead(200, { 'Content-Type': 'text/event-stream' }).end('id: 1\ndata: {}\n\n')
-    })
-    const { url } = await serve(endpoint)
-    await ended(post(url, callTool(1, 'x'), headers))
-    expect(all.map(([name]) => name)).toEqual(['created'])
-  })
-
   it('frame a call that goes well', async () => {
     const all = everything()
     const { response, id } = await called(answers)

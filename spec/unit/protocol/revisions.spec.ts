@@ -3,12 +3,22 @@
 import { describe, expect, it } from '@jest/globals'
 import { profileFor, parseRevision } from '../../../lib/protocol/revisions.js'
 
-const ANNOUNCED = { reconnects: true, handoff: 'when-quiet' }
+const ANNOUNCED = { reconnects: 'always', handoff: 'when-quiet' }
 
 describe('what a revision allows towards a client', () => {
-  const untouched = { taken: false, primer: 'none', reconnects: false, handoff: 'never' }
-  const early = { taken: true, primer: 'named', reconnects: false, handoff: 'when-links-followed' }
-  const polling = { taken: true, primer: 'empty', reconnects: true, handoff: 'when-links-followed' }
+  const untouched = {
+    taken: false,
+    primer: 'none',
+    reconnects: 'when-links-followed',
+    handoff: 'never'
+  }
+  const early = {
+    taken: true,
+    primer: 'named',
+    reconnects: 'when-links-followed',
+    handoff: 'when-links-followed'
+  }
+  const polling = { ...early, primer: 'empty', reconnects: 'when-resumed' }
 
   it.each([
     [undefined, early, { ...early, ...ANNOUNCED }],
