@@ -46,7 +46,7 @@ describe('a client of an instance that leaves, and is the last one', () => {
   it('stays connected where all leave, also one that has come from another', async () => {
     const all = await anywhere({ retry: 10 })
     await until(() => all.members.every(({ streams }) => streams.stats().backplane!.up === 1))
-    const { first, call, link } = await all.call()
+    const { first, call, link } = await all.call({ Prefer: 'rel=stream' })
     const own = post(all.urls[2]!, callTool(1, 'any'), headersFor({ version: VERSION }))
     const running = await all.endpoints[2]!.calls.nth(1)
     running.open()
