@@ -17,8 +17,9 @@ afterAll(async () => {
   await sleep(500)
 })
 
-/** A process may stand still for seconds on a busy machine, and is not dead then. */
-const LEASE = 6000
+/** A process may stand still for two seconds on a busy machine, and is not dead then. */
+const LEASE = 3000
+const LEASE_BY_DEFAULT = 6000
 const describeHere = isWithoutRedis ? describe.skip : describe
 const text = (result: unknown): string =>
   (result as { content: { text: string }[] }).content[0]!.text
@@ -36,7 +37,7 @@ async function ownerOf({ processes }: Three, connected: ConnectedV1): Promise<Pr
   return processes.find(one => `${one.pid}` === pid)!
 }
 
-const reconnection = { maxRetries: 100 }
+const reconnection = { maxRetries: 5 }
 
 describeHere('three processes on one Redis', () => {
   it.concurrent(
@@ -56,19 +57,19 @@ describeHere('three processes on one Redis', () => {
   )
 
   it.concurrent(
-    'tell who waits for one that was killed in time, and lose nothing else',
+    'tell who waits for one that was killed within 12 s, and lose nothing else',
     async () => {
-      const all = await three(LEASE)
+      const all = await three(LEASE_BY_DEFAULT)
       const connected = await connectV1(all.url, { reconnection })
       const owner = await ownerOf(all, connected)
       const failed = count(connected, 1000, 20).catch((error: Error) => error)
-      await sleep(LEASE * 1.3)
+      await sleep(LEASE_BY_DEFAULT * 1.3)
       owner.isOut = true
       owner.child.kill('SIGKILL')
       const at = Date.now()
       const error = (await failed) as Error
       expect(error.message).toMatch(/gone/)
-      expect(Date.now() - at).toBeLessThan(10 * 2 * LEASE)
+      expect(Date.now() - at).toBeLessThan(12_000)
       const again = await connectV1(all.url, { reconnection })
       expect(text(await count(again, 3, 5))).toMatch(/^3 at /)
     }
@@ -119,7 +120,7 @@ describeHere('three processes on one Redis', () => {
     const clients = await Promise.all(
       Array.from({ length: 12 }, () => connectV1(all.url, { reconnection }))
     )
-    const calls = clients.map(client => count(client, 160, 100))
+    const calls = clients.map(client => count(client, 80, 100))
     await sleep(LEASE * 1.3)
     for (const one of [...all.processes].slice(0, 2)) {
       await all.start()
@@ -128,6 +129,6 @@ describeHere('three processes on one Redis', () => {
       one.child.kill('SIGTERM')
       expect((await exited)[0]).toBe(0)
     }
-    for (const call of calls) expect(text(await call)).toMatch(/^160 at /)
+    for (const call of calls) expect(text(await call)).toMatch(/^80 at /)
   })
 })

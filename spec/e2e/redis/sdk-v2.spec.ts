@@ -13,9 +13,9 @@ import { until } from '../../helpers/happenings.js'
 import { three, type Three } from './three.js'
 
 /** A process may stand still for two seconds on a busy machine, and is not dead then. */
-const LEASE = 6000
+const LEASE = 3000
 const describeHere = isWithoutRedis ? describe.skip : describe
-const reconnection = { maxRetries: 100 }
+const reconnection = { maxRetries: 20 }
 
 let all: Three
 

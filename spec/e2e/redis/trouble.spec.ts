@@ -14,7 +14,7 @@ import { gist, lastId, note, VERSION } from '../../features/backplane/setup.js'
 import { ioRedis, nodeRedis } from './clients.js'
 
 /** A busy machine stands still for as long as this at times. */
-const LEASE = 5_000
+const LEASE = 1_200
 
 // Each waits for several leases, and has a Redis and connections of its own besides.
 
