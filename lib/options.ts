@@ -163,9 +163,9 @@ export interface McpStreamsOptions {
   readonly allowedOrigins?: readonly string[] | undefined
   /**
    * For an endpoint that gives its events ids itself (an SDK transport with an `eventStore`).
-   * `replace`: ids of the middleware take their place, and where the endpoint closes a stream before
-   * the response (SEP-1699), the middleware comes back to it in its client's place. `leave`: event
-   * streams of the endpoint pass as they are, and it resumes them itself. Default: `replace`.
+   * `replace`: ids of the middleware take their place, and where the endpoint closes a stream
+   * before the response (SEP-1699), the middleware comes back to it in its client's place. `leave`:
+   * event streams of the endpoint pass as they are, and it resumes them itself. Default: `replace`.
    */
   readonly eventStore?: 'replace' | 'leave' | undefined
   /**

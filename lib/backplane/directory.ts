@@ -45,7 +45,9 @@ const LOOK_AGAIN = 100
 const OPENING = 1 / 6
 /** Leases for which a look-up that fails is tried again. */
 const PATIENCE = 2
-/** Milliseconds until the second try. Each time is twice the one before, up to a part of a lease. */
+/**
+ * Milliseconds until the second try. Each time is twice the one before, up to a part of a lease.
+ */
 const TRY_AGAIN = 20
 const LONGEST_PAUSE = 1 / 6
 
@@ -136,8 +138,8 @@ export class SharedDirectory<S extends Shelves<S>> implements Directory<S> {
   }
 
   /**
-   * Called when no instance seems to have a name, which was looked for in the epoch `since`. Rejects
-   * if keys may be lost: the instance that has this one may be about to write it again.
+   * Called when no instance seems to have a name, which was looked for in the epoch `since`.
+   * Rejects if keys may be lost: the instance that has this one may be about to write it again.
    */
   async #believeAbsence(since: string | undefined): Promise<void> {
     const isSure = since !== undefined && (await this.#link.epoch.isStill(since))

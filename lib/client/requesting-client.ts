@@ -40,7 +40,9 @@ export interface CallOptions {
   readonly onprogress?: ((progress: Progress) => void) | undefined
   /** Whether progress starts the `timeout` of a request anew. Default: `false`. */
   readonly resetTimeoutOnProgress?: boolean | undefined
-  /** Milliseconds for which one request is waited for, whatever progress it makes. Default: none. */
+  /**
+   * Milliseconds for which one request is waited for, whatever progress it makes. Default: none.
+   */
   readonly maxTotalTimeout?: number | undefined
   /** Headers of each request; version 2 of the SDK only. Default: none. */
   readonly headers?: Readonly<Record<string, string>> | undefined

@@ -71,8 +71,8 @@ interface Wait {
 
 /**
  * Calls `onReconnect`, and waits until the attempt is due. Rejects if `onReconnect` does, with the
- * signal's reason as soon as the signal aborts during the wait, and with what `exhausted` returns if
- * `maxRetries` are used up.
+ * signal's reason as soon as the signal aborts during the wait, and with what `exhausted` returns
+ * if `maxRetries` are used up.
  */
 export async function untilNextAttempt<Told extends { readonly attempt: number }>(
   told: Told,

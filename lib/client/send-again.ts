@@ -17,11 +17,18 @@ const NOT_THROUGH = [502, 503, 504]
  * Methods that may be repeated at any server, whether it has answered the first request or not:
  * they only ask, or, as `initialize` does, leave behind what nobody will use.
  */
-const SAFE =
-  /^(?:initialize|ping|server\/discover|.+\/list|resources\/read|prompts\/get|completion\/complete|tasks\/get)$/
+const SAFE = [
+  'initialize',
+  'ping',
+  'server/discover',
+  'resources/read',
+  'prompts/get',
+  'completion/complete',
+  'tasks/get'
+]
 
 export function isSafe(method: unknown): boolean {
-  return SAFE.test(method as string)
+  return SAFE.includes(method as string) || /.\/list$/.test(method as string)
 }
 
 /**

@@ -70,8 +70,9 @@ const LATE = 500
 const LAST_LOOK = 1000
 
 /**
- * A timer for data that is expected from the network: calls `ring` after `delay` milliseconds; after a sleep of the process only when it has had time
- * to read from its sockets. Returns a function that stops the timer.
+ * A timer for data that is expected from the network: calls `ring` after `delay` milliseconds;
+ * after a sleep of the process only when it has had time to read from its sockets. Returns a
+ * function that stops the timer.
  */
 export function alarm(delay: number, ring: () => void): () => void {
   let timer: ReturnType<typeof setTimeout>

@@ -169,7 +169,9 @@ export class EndpointResumption {
   }
 }
 
-/** Whether a refusal may be over soon: the endpoint has not noticed its own end, or is overloaded. */
+/**
+ * Whether a refusal may be over soon: the endpoint has not noticed its own end, or is overloaded.
+ */
 function isPassing(status: number): boolean {
   return status === 409 || status === 429 || status >= 500
 }

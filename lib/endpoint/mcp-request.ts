@@ -12,7 +12,6 @@ import {
   JSON_TYPE
 } from '../protocol/media-types.js'
 import { headerOf, sessionOf } from '../access/guards.js'
-import type { RequestContext } from './request-context.js'
 
 /** Whether a request names an MCP session or a protocol version: nothing but an MCP client does. */
 function hasMcpHeaders(req: IncomingMessage): boolean {
@@ -34,7 +33,10 @@ export function mayBeMcp(req: IncomingMessage): boolean {
  * too; but every MCP client that names neither session nor revision accepts both JSON and event
  * streams. `undefined`: the body could not be read ahead.
  */
-export function isMcpPost({ accept, hasMcpHeaders }: RequestContext, body: unknown): boolean {
+export function isMcpPost(
+  { accept, hasMcpHeaders }: { readonly accept: string; readonly hasMcpHeaders: boolean },
+  body: unknown
+): boolean {
   if (hasMcpHeaders) return true
   if (body === undefined) return acceptsEvents(accept) && acceptsBoth(accept)
   const messages = messagesOf(body)

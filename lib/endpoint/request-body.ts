@@ -256,7 +256,9 @@ export function memoryOfRequest(req: IncomingMessage, ofBody: number | undefined
   return memory + (req.url?.length ?? 0)
 }
 
-/** Bytes of a body that nobody here has looked at; without a length, the most that may have come. */
+/**
+ * Bytes of a body that nobody here has looked at; without a length, the most that may have come.
+ */
 function unreadBytes({ headers, socket }: IncomingMessage): number {
   if (headers['content-length'] !== undefined) return Number(headers['content-length'])
   return headers['transfer-encoding'] === undefined ? 0 : socket.bytesRead

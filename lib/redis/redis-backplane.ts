@@ -163,8 +163,8 @@ export class RedisBackplane implements Backplane {
 }
 
 /**
- * What a server calls itself until it ends. A cluster has many servers, and there are those that may
- * not be asked.
+ * What a server calls itself until it ends. A cluster has many servers, and there are those that
+ * may not be asked.
  */
 async function serverId(connection: RedisConnection): Promise<string | null> {
   if (connection.isCluster) return null

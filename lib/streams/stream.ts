@@ -1,5 +1,5 @@
-// One stream: its log, its state, its limits. All changes of its state are here, so that each can be
-// seen to end what the others began.
+// One stream: its log, its state, its limits. All changes of its state are here, so that each can
+// be seen to end what the others began.
 import { BackPressure } from './back-pressure.js'
 import { faultError, StreamError, type StreamFault } from '../protocol/errors.js'
 import { Waiting } from './due-queue.js'
@@ -553,7 +553,9 @@ class HeldRequest extends Holding {
     this.#stream = stream
   }
 
-  /** The largest goes first, by powers of two: who sends little is not driven out by who does not. */
+  /**
+   * The largest goes first, by powers of two: who sends little is not driven out by who does not.
+   */
   get rank(): number {
     return MOST_POWERS - Math.floor(Math.log2(this.bytes + 1))
   }

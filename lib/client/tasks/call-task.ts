@@ -30,8 +30,8 @@ export interface CallTaskOptions<Result extends object = ResumableResult> extend
   /**
    * Called with the task each time that it is polled, once a minute at least, and when it is
    * created; never if the server makes no task. The call asks for progress, of which servers make
-   * the task's `statusMessage`. If it throws or rejects, the call ends with that error, and the task
-   * is cancelled. Default: none.
+   * the task's `statusMessage`. If it throws or rejects, the call ends with that error, and the
+   * task is cancelled. Default: none.
    */
   readonly onStatus?: ((task: TaskState) => unknown) | undefined
   /**

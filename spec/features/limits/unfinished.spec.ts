@@ -50,16 +50,6 @@ describe('an event that has not come whole', () => {
     expect(streams.stats().bytes).toBeLessThan(5000)
   })
 
-  it('counts no more where the response turns out to be not ours', async () => {
-    const { streams, open } = await begin(16 * MEBIBYTE)
-    const [response, rawCall] = await open()
-    rawCall.write(`id: 1\ndata: {}\n\ndata: ${HALF}`)
-    rawCall.res.end()
-    await response.ended
-    expect(response.text).toContain(HALF)
-    expect(streams.stats()).toMatchObject({ live: 0, bytes: 0 })
-  })
-
   it('fails its call where there is no memory for it, whatever its client does', async () => {
     const { streams, open } = await begin(4 * MEBIBYTE)
     const all = [await open(), await open(), await open()]
