@@ -26,8 +26,8 @@ async function gzipped(name: string): Promise<number> {
 
 describe('the client door, minified and gzipped', () => {
   // Of it, 4.4 KB are for tasks, and 0.3 KB for `Request` objects.
-  it('is under 10.5 KB for resumableFetch', async () => {
-    expect(await gzipped('resumableFetch')).toBeLessThan(10_752)
+  it('is under 10.75 KB for resumableFetch', async () => {
+    expect(await gzipped('resumableFetch')).toBeLessThan(11_008)
   })
 
   it('is under 5.75 KB for streamResource', async () => {
