@@ -19,8 +19,6 @@ const secret = 'a secret of the specs'
 if (isWithoutRedis)
   describe.skip('without redis-server: a cluster', () => it('is not checked', () => undefined))
 else {
-  let nodes: Promise<readonly RedisServer[]> | undefined
-
   const byNodeRedis = (servers: readonly RedisServer[]): RedisClient =>
     createCluster({ rootNodes: servers.map(({ url }) => ({ url })) })
   const byIoRedis = (servers: readonly RedisServer[], keyPrefix?: string): RedisClient =>
@@ -29,8 +27,7 @@ else {
       { lazyConnect: true, ...(keyPrefix && { keyPrefix }) }
     )
   const joining = (clientOf: typeof byNodeRedis) => async () => {
-    nodes ??= startRedisCluster()
-    const servers = await nodes
+    const servers = await startRedisCluster()
     const end = (): Backplane => redisBackplane({ client: clientOf(servers), secret })
     return [end(), end()] as const
   }
@@ -41,8 +38,7 @@ else {
   })
 
   it('two instances on a cluster relay calls and sessions to each other, by either client', async () => {
-    nodes ??= startRedisCluster()
-    const servers = await nodes
+    const servers = await startRedisCluster()
     const members = await Promise.all(
       [byNodeRedis, byIoRedis].map(async (clientOf, i) => {
         const endpoint = rawEndpoint(({ open }) => open(), {

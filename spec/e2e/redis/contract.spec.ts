@@ -17,10 +17,8 @@ function check(name: string, isWithout: boolean, start: () => Promise<RedisServe
   if (isWithout)
     return describe.skip(`without ${name}: its contract`, () =>
       it('is not checked', () => undefined))
-  let server: Promise<RedisServer> | undefined
   const joining = (clientOf: (url: string) => RedisClient) => async () => {
-    server ??= start()
-    const { url } = await server
+    const { url } = await start()
     const end = (): Backplane => redisBackplane({ client: clientOf(url), secret })
     return [end(), end()] as const
   }
