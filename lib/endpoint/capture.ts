@@ -132,6 +132,13 @@ export class EndpointCapture implements Capture, Producer, ResumedStream {
 
   // ResumedStream
 
+  resumed(bytes: Buffer): boolean {
+    const hasRoom = this.write(bytes)
+    // The SDKs leave a stream open after they have replayed its response, for more to come.
+    if (this.stream?.isOwing === false) this.stream.producerEnded()
+    return hasRoom
+  }
+
   closed(isAtWill: boolean): void {
     if (!this.#comesBack()) this.refused()
     // The endpoint wants no connection to be held: so do we, if its client comes back.

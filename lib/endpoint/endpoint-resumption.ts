@@ -23,7 +23,7 @@ export interface ResumptionHost extends DebugLog {
 /** Takes what the endpoint goes on with. */
 export interface ResumedStream {
   /** `false`: it is full, until `drain`. */
-  write(bytes: Buffer): boolean
+  resumed(bytes: Buffer): boolean
   /** The endpoint has closed the stream again; `isAtWill`: by an end, and not by breaking off. */
   closed(isAtWill: boolean): void
   /** The endpoint will not go on with it. */
@@ -154,7 +154,7 @@ export class EndpointResumption {
     this.#failures = 0
     this.#response = response
     response.on('data', (chunk: Buffer) => {
-      if (!this.#isStopped && !this.#stream.write(chunk)) response.pause()
+      if (!this.#isStopped && !this.#stream.resumed(chunk)) response.pause()
     })
     response.on('error', () => undefined)
     response.once('close', () => {

@@ -25,10 +25,12 @@ const counted = checks => ({
   fail: count(checks, 'FAILURE')
 })
 
-function lost(bare, other) {
+function lost(bare, other, unseen) {
   const [was, is] = [byKey(bare), byKey(other)]
+  const hasResponse = check => check?.status === 'INFO' && check.details.receivedToolResponse
   return [...new Set([...was.keys(), ...is.keys()])]
     .filter(key => rankOf(is.get(key)) < rankOf(was.get(key)))
+    .filter(key => !unseen.includes(was.get(key)?.id) || !hasResponse(is.get(key)))
     .map(key => ({
       id: (was.get(key) ?? is.get(key)).id,
       was: was.get(key)?.status ?? 'absent',
@@ -39,15 +41,16 @@ function lost(bare, other) {
 
 /**
  * One row per scenario of either run: `{ scenario, bare, with, lost }`. `lost` has each check that
- * passed bare and does not with the middleware, and each warning or failure that was none bare.
+ * passed bare and does not with the middleware, and each warning or failure that was none bare; but
+ * not those of `unseen` that only say that the response has come.
  */
-export function compare(bare, other) {
+export function compare(bare, other, unseen = []) {
   const checksOf = (results, scenario) =>
     results.find(result => result.scenario === scenario)?.checks ?? []
   const scenarios = new Set([...bare, ...other].map(({ scenario }) => scenario))
   return [...scenarios].map(scenario => {
     const [was, is] = [checksOf(bare, scenario), checksOf(other, scenario)]
-    return { scenario, bare: counted(was), with: counted(is), lost: lost(was, is) }
+    return { scenario, bare: counted(was), with: counted(is), lost: lost(was, is, unseen) }
   })
 }
 

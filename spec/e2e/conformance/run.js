@@ -18,7 +18,7 @@ for (const variant of variants) {
     runSuite(variant, { bare: true }),
     runSuite(variant, { bare: false })
   ])
-  const rows = compare(bare, other)
+  const rows = compare(bare, other, variant.unseen)
 
   console.log(`\n${variant.name}, ${variant.revision}`)
   line('', '              bare', '   with the middleware')

@@ -166,6 +166,15 @@ describe('an endpoint that closes its stream before the response', () => {
     expect(response.messages()).toEqual([note(1), note(2), note(3), answer])
   })
 
+  it('leaves its stream open behind a response that it replays: the call ends all the same', async () => {
+    const w = await closed(({ write }) => void write(event('c', note(2)) + event('d', answer)))
+    await pass(5000)
+    expect(await w.response.ended).toBe('end')
+    expect(w.response.messages()).toEqual([note(1), note(2), answer])
+    await w.gets[0]!.closed
+    expect(w.streams.stats()).toMatchObject({ live: 0 })
+  })
+
   it('goes on twice in a row, never sooner than after a second', async () => {
     const { response, gets } = await closed(
       ({ write, res }, n) => {
