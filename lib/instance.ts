@@ -118,7 +118,8 @@ export class Instance implements RoutesInstance {
       )
     this.newId = this.seat?.link.newId ?? newId
     this.kept = this.seat?.link.kept
-    this.sessions = new Sessions(maxStreams)
+    const areShared = this.seat !== undefined && settings.sessions === 'local'
+    this.sessions = new Sessions(maxStreams, areShared)
     this.table = this.#registry(settings)
     this.connections = this.#connections(settings)
     this.idempotency = this.#idempotencyStore(settings)

@@ -17,12 +17,14 @@ import type { InstanceParts } from './instance-parts.js'
 import { isLoopback } from './loopback.js'
 import { observeBody } from './observe-body.js'
 import type { RequestContext } from './request-context.js'
+import { watchSession } from './unknown-session.js'
 
 /** Bytes of an `initialize` answer that are read for the revision. */
 const LONGEST_INITIALIZE = 1024 * 1024
 
 /** Acts on the endpoint's answer to a request, once it has been given. */
 export function watchOutcome(context: RequestContext): void {
+  watchSession(context)
   const { instance: parts, req, res, owner, session } = context
   // Not for our own requests: we know whose answers we send, and another stream may have asked
   // under the same id.

@@ -40,9 +40,28 @@ export class Sessions {
   /** Called for each session that an endpoint has opened. */
   onOpened: (sessionId: string, owner: string) => void = () => undefined
   readonly #facts: FairStore<SessionFacts>
+  /** Ids that an endpoint has handed out or accepted, with the first owner of each. */
+  readonly #seen: FairStore<{ readonly owner: string }>
+  readonly #areShared: boolean
 
-  constructor(max: number) {
+  /** @param areShared other processes hand out sessions that the endpoint knows as well. */
+  constructor(max: number, areShared = false) {
     this.#facts = new FairStore({ maxSize: max })
+    this.#seen = new FairStore({ maxSize: max })
+    this.#areShared = areShared
+  }
+
+  /**
+   * Whether the endpoint may know a session, of whichever owner: a token that has been renewed
+   * makes another one.
+   */
+  isSeen(sessionId: string): boolean {
+    return this.#areShared || isOversizedId(sessionId) || this.#seen.get(sessionId) !== undefined
+  }
+
+  /** The endpoint has handed out a session, or has accepted a request in it. */
+  see(owner: string, sessionId: string): void {
+    if (!this.isSeen(sessionId)) this.#seen.set(sessionId, owner, { owner })
   }
 
   revisionOf(owner: string, sessionId: string | undefined): string | undefined {
@@ -107,6 +126,7 @@ export class Sessions {
 
   delete(owner: string, sessionId: string): void {
     this.#facts.delete(keyOf(owner, sessionId))
+    if (this.#seen.peek(sessionId)?.owner === owner) this.#seen.delete(sessionId)
   }
 
   #of(owner: string, sessionId: string | undefined): SessionFacts {

@@ -1,0 +1,68 @@
+// A 400 to a session that nobody here has handed out becomes the 404 of the specification: on
+// anything else, hosts keep a session whose process is gone.
+import type { ServerResponse } from 'node:http'
+import { isInitialize } from '../protocol/json-rpc.js'
+import type { RequestContext } from './request-context.js'
+import { headerIn, headersIn, stringOf } from './response-headers.js'
+import { pipelineOf } from './response-pipeline.js'
+import { Stage } from './stage.js'
+
+/** Notes which sessions the endpoint knows, and says of others what the specification does. */
+export function watchSession(context: RequestContext): void {
+  const { instance, session, messages, isUnread, res } = context
+  const mayBegin = isUnread || messages.some(isInitialize)
+  const isUnknown = session !== undefined && !instance.sessions.isSeen(session)
+  if (mayBegin || isUnknown) pipelineOf(res).add(new WatchedSession(context))
+}
+
+class WatchedSession extends Stage {
+  readonly kind = 'rewrite'
+  readonly #context: RequestContext
+
+  constructor(context: RequestContext) {
+    super()
+    this.#context = context
+  }
+
+  override writeHead(args: readonly unknown[]): ServerResponse {
+    const status = Number(args[0])
+    if (status >= 200 && status < 300) this.#note(headersIn(args))
+    if (!this.#isUnknown(status)) return this.next.writeHead(args)
+    return this.next.writeHead([404, ...args.slice(1)])
+  }
+
+  override write(args: readonly unknown[]): boolean {
+    this.#correctStatus()
+    return this.next.write(args)
+  }
+
+  override end(args: readonly unknown[]): ServerResponse {
+    this.#correctStatus()
+    return this.next.end(args)
+  }
+
+  override flushHeaders(): void {
+    this.#correctStatus()
+    this.next.flushHeaders()
+  }
+
+  /** Before the stages behind this one read it, where the endpoint writes no head. */
+  #correctStatus(): void {
+    const { res } = this.#context
+    if (!this.hasHead && this.#isUnknown(res.statusCode)) res.statusCode = 404
+  }
+
+  #isUnknown(status: number): boolean {
+    const { instance, session, method } = this.#context
+    if (status !== 400 || session === undefined || instance.sessions.isSeen(session)) return false
+    if (this.#context.learnParsed().some(isInitialize)) return false
+    instance.debug('%s in a session that was not begun here: its 400 becomes 404', method)
+    return true
+  }
+
+  #note(given: unknown): void {
+    const { instance, session, owner, res } = this.#context
+    const named = headerIn(given, 'mcp-session-id') ?? stringOf(res.getHeader('mcp-session-id'))
+    for (const id of [session, named]) if (id !== undefined) instance.sessions.see(owner, id)
+  }
+}
