@@ -27,8 +27,8 @@ export interface ConnectionOptions {
  * - `idle`: nothing to do until the stream wakes it.
  * - `scheduled`: at the end of this tick it writes all that has been appended by then.
  * - `blocked`: the socket is full; it lags until `drain`.
- * - `superseded`: a newer connection follows the stream; it writes no more, and ends with
- *   `takeOver`.
+ * - `superseded`: a newer connection follows the stream; it writes no more than what keeps it
+ *   open, and ends with `takeOver`.
  * - `leaving`: disconnected while blocked; the stream goes on without it, its last block waits for
  *   `drain`.
  * - `closed`: for good.
@@ -221,7 +221,6 @@ export class Connection implements Reader, SegmentReader, Stallable {
   giveWay(): void {
     if (this.#state === 'leaving' || this.#state === 'closed') return
     this.#state = 'superseded'
-    this.#stopTimers()
   }
 
   takeOver(): void {
@@ -430,7 +429,7 @@ export class Connection implements Reader, SegmentReader, Stallable {
   #breakSilence(): void {
     // Where the relay breaks the silence, it is timed again once something has been written.
     if (this.#sink.isKeptAlive === true) return
-    if (this.#state === 'idle') this.#write(KEEP_ALIVE_COMMENT)
+    if (this.#state === 'idle' || this.#state === 'superseded') this.#write(KEEP_ALIVE_COMMENT)
     else if (this.#silence !== undefined) this.#host.silences?.add(this.#silence)
   }
 

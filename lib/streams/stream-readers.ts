@@ -30,9 +30,19 @@ export class StreamReaders {
     return older
   }
 
-  makeWay(older: Reader): void {
+  /** @param mayStay its client need not come back while the newer reader is there. */
+  makeWay(older: Reader, mayStay: boolean): void {
     this.#takeOvers ??= new TakeOvers()
-    this.#takeOvers.makeWay(older)
+    this.#takeOvers.makeWay(older, mayStay)
+  }
+
+  /** A reader has gone. `false`: it had made way for another. */
+  left(reader: Reader): boolean {
+    this.#takeOvers?.left(reader)
+    if (this.current !== reader) return false
+    this.current = undefined
+    this.#takeOvers?.endIdle()
+    return true
   }
 
   /**
@@ -102,12 +112,18 @@ class TakeOvers {
   #delay = 0
   #lastAt = -Infinity
   readonly #waiting = new Set<Superseded>()
+  /** Readers that stay connected, with nothing to read, until the one that follows has gone. */
+  readonly #idle = new Set<Reader>()
 
   /**
    * Two clients of one stream take each other's place, and each comes back as soon as it is ended:
-   * to slow that down, each is ended later than the one before.
+   * either is not ended at all, or each later than the one before, which slows that down.
    */
-  makeWay(older: Reader): void {
+  makeWay(older: Reader, mayStay: boolean): void {
+    if (mayStay && this.#idle.size < MOST_WAITING) {
+      this.#idle.add(older)
+      return older.giveWay()
+    }
     const delay = this.#nextDelay()
     if (delay === 0) return older.takeOver()
     const [oldest] = this.#waiting
@@ -118,8 +134,18 @@ class TakeOvers {
     older.giveWay()
   }
 
+  left(reader: Reader): void {
+    this.#idle.delete(reader)
+  }
+
+  /** Nobody follows the stream any more: the first client that comes back does. */
+  endIdle(): void {
+    for (const reader of [...this.#idle]) reader.takeOver()
+  }
+
   /** The stream has ended: no client comes back to it for more. */
   endAll(): void {
+    this.endIdle()
     for (const superseded of [...this.#waiting]) this.#end(superseded)
   }
 

@@ -431,7 +431,7 @@ export class Stream extends Member<Stream> implements StreamIdentity, InputWaitH
     this.#abandonment?.stop()
     this.log.startFrom(cursor)
     if (this.#backPressure.readerCame()) this.#producer?.drain()
-    if (older !== undefined) this.readers.makeWay(older)
+    if (older !== undefined) this.readers.makeWay(older, this.kind === 'listen')
     this.inputWait?.readerCame()
     this.#host.readerChanged(this)
   }
@@ -440,8 +440,7 @@ export class Stream extends Member<Stream> implements StreamIdentity, InputWaitH
    * A reader has gone. `closedCleanlyAt`: it has ended its connection after everything up to there.
    */
   detach(reader: Reader, closedCleanlyAt?: number): void {
-    if (this.readers.current !== reader) return
-    this.readers.current = undefined
+    if (!this.readers.left(reader)) return
     if (this.isEphemeral && !this.isEnded) return this.cancel()
     this.inputWait?.readerLeft(closedCleanlyAt)
     this.signOfLife()

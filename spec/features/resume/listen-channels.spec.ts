@@ -2,12 +2,13 @@
 // the one there is.
 
 import { describe, expect, it } from '@jest/globals'
+import type { McpStreamsOptions } from '../../../lib/index.js'
 import { connectV1 } from '../../helpers/clients.js'
 import { sdkV1Stateful } from '../../helpers/endpoints/sdk-v1.js'
 import { rawEndpoint, type RawCall, type RawEndpoint } from '../../helpers/endpoints/raw.js'
 import { ended, get, initializeSession } from '../../helpers/mcp.js'
 import type { OpenStream } from '../../helpers/open-stream.js'
-import { mount, type Mounted, note, numbers, streamIdOf } from './setup.js'
+import { isMessageBlock, mount, type Mounted, note, numbers, streamIdOf } from './setup.js'
 
 type Listen = (headers?: Record<string, string>) => Promise<OpenStream>
 
@@ -17,10 +18,13 @@ interface Scene extends Mounted {
 }
 
 /** A raw endpoint, and a client in a session with it. */
-async function scene(script: (call: RawCall, n: number) => unknown): Promise<Scene> {
+async function scene(
+  script: (call: RawCall, n: number) => unknown,
+  options: McpStreamsOptions = {}
+): Promise<Scene> {
   let n = 0
   const endpoint = rawEndpoint(call => script(call, ++n), { session: 'the-session' })
-  const mounted = await mount(endpoint)
+  const mounted = await mount(endpoint, options)
   const { headers } = await initializeSession(mounted.url, '2025-11-25')
   return { ...mounted, endpoint, listen: more => get(mounted.url, { ...headers, ...more }) }
 }
@@ -204,6 +208,28 @@ describe('an endpoint that allows one listen channel per session', () => {
     expect(streamIdOf(two)).not.toBe(streamIdOf(one))
     endpoint.calls[1]!.emit(note(1))
     expect((await two.nextMessage()).params.data).toBe(1)
+  })
+
+  it('has two clients that both follow it: the newer one has the messages until it leaves', async () => {
+    const mounted = await scene((call, n) => (n === 1 ? opens(call) : refuses(call)), {
+      keepAlive: 100
+    })
+    const { endpoint, listen, streams } = mounted
+    const older = await listen()
+    const newer = await listen()
+    endpoint.calls[0]!.emit(note(1))
+    expect((await newer.nextMessage()).params.data).toBe(1)
+    // Neither is ended, so neither comes back in the other's place.
+    for (const stream of [older, newer])
+      while (stream.text.split(': keep-alive').length < 4) await new Promise(setImmediate)
+    expect(older.messages()).toEqual([])
+    expect(streams.stats()).toMatchObject({ listening: 1, connections: 2, resumes: 1 })
+    newer.destroy()
+    expect(await older.ended).toBe('end')
+    endpoint.calls[0]!.emit(note(2))
+    const again = await listen({ 'last-event-id': older.blocks.findLast(({ id }) => id)!.id! })
+    await again.take(2, isMessageBlock)
+    expect(numbers(again.messages())).toEqual([1, 2])
   })
 
   it('has a client that comes back for an ended channel attached to the present one', async () => {
