@@ -48,9 +48,22 @@ export class RelatedMessages {
     task.onChange = changed
   }
 
+  /** Whether this request waits for the result. */
+  isAwaitedBy(id: RequestId): boolean {
+    return this.#requests.has(id)
+  }
+
+  /** The endpoint has asked something on a listen channel, as `text` says: it asks for the task. */
+  adopt(id: RequestId, text: string): string {
+    const own = this.#related(text)
+    const { owner, sessionId = '' } = this.#task.facts
+    const [channel] = this.#parts.table.index.findListening(sessionId, owner)
+    this.#asked(id, own, channel)
+    return own
+  }
+
   heard(message: Message, text: string): void {
-    const params = withRelatedTask(memberTexts(text).get('params') ?? '{}', this.#task)
-    const own = withMembers(text, { params })
+    const own = this.#related(text)
     if (isRequest(message)) return this.#asked(message.id, own)
     const withdrawn = cancelledRequest(message)
     if (withdrawn !== undefined) this.answered(withdrawn)
@@ -93,7 +106,13 @@ export class RelatedMessages {
     task.settle({ kind: 'result', text, isFailure: failure !== undefined }, failure)
   }
 
-  #asked(id: RequestId, text: string): void {
+  #related(text: string): string {
+    const params = withRelatedTask(memberTexts(text).get('params') ?? '{}', this.#task)
+    return withMembers(text, { params })
+  }
+
+  /** @param sentOn where it has been sent already. */
+  #asked(id: RequestId, text: string, sentOn?: Stream): void {
     const task = this.#task
     // Without a session, an endpoint cannot tell which of its requests an answer is for.
     if (task.facts.sessionId === undefined) {
@@ -106,7 +125,7 @@ export class RelatedMessages {
     this.#drop(id)
     if (!task.grow(Buffer.byteLength(text))) return task.fail('overflow')
     this.#questions ??= new Map()
-    this.#questions.set(id, { text, sentOn: undefined })
+    this.#questions.set(id, { text, sentOn })
     task.openQuestions = this.#questions.size
     task.changed()
     this.askAgain()

@@ -26,6 +26,10 @@ export class ResultRequests {
     return this.#waiting.some(request => request.acceptsEvents)
   }
 
+  has(id: RequestId): boolean {
+    return this.#waiting.some(request => request.id === id)
+  }
+
   /** Lets a request wait. */
   add(context: RequestContext, id: RequestId): ResultRequest {
     const request = new ResultRequest(context, id)
@@ -52,11 +56,11 @@ export class ResultRequests {
 
 class ResultRequest {
   readonly acceptsEvents: boolean
-  readonly #id: RequestId
+  readonly id: RequestId
   readonly #res: ServerResponse
 
   constructor({ res, acceptsEvents }: RequestContext, id: RequestId) {
-    this.#id = id
+    this.id = id
     this.#res = res
     this.acceptsEvents = acceptsEvents && canAnswer(res)
   }
@@ -81,7 +85,7 @@ class ResultRequest {
 
   answer(reply: TaskReply): void {
     const res = this.#res
-    const text = responseText(this.#id, reply)
+    const text = responseText(this.id, reply)
     if (!this.acceptsEvents) return guarded(res, () => answerJson(res, 200, text))
     this.#write(text)
     if (isWritable(res)) endGuarded(res)

@@ -12,7 +12,7 @@ import type { TasksSettings } from './task-settings.js'
 /** The one revision whose core has tasks. */
 const CORE_REVISION = '2025-11-25'
 /** Greatest size in bytes of an answer that is looked at. */
-const LONGEST_ANSWER = 1024 * 1024
+export const LONGEST_ANSWER = 1024 * 1024
 
 export class TaskDeclarations {
   readonly #tools: TasksSettings['tools']

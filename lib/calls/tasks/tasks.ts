@@ -1,14 +1,23 @@
 // Tasks for an endpoint that has none: which requests are about tasks, and which calls become
 // tasks.
 import { revisionIn } from '../../protocol/envelope.js'
-import { type Message, paramsOf } from '../../protocol/json-rpc.js'
+import {
+  cancelledRequest,
+  isRequest,
+  type Message,
+  paramsOf,
+  type RequestId,
+  type RequestMessage
+} from '../../protocol/json-rpc.js'
 import { isStateless } from '../../protocol/revisions.js'
 import { headerFault } from '../../protocol/standard-headers.js'
 import { declaresTasks, taskMethodOf, wantsToHearOfTasks } from '../../protocol/tasks.js'
 import { headerOf } from '../../access/guards.js'
 import type { InstanceParts } from '../../endpoint/instance-parts.js'
 import type { RequestContext } from '../../endpoint/request-context.js'
+import { rewriteAnswer } from '../../endpoint/rewrite-answer.js'
 import { DueQueue } from '../../streams/due-queue.js'
+import type { Stream } from '../../streams/stream.js'
 import { eachAnswer } from '../call-watch.js'
 import { requestStateOf } from '../request-state.js'
 import { asksForTokens } from '../token-request.js'
@@ -18,7 +27,7 @@ import { replyToCoreMethod } from './core-methods.js'
 import { TaskAdmission } from './task-admission.js'
 import { answerPost, settle, type TaskPost, type TaskReply } from './task-answer.js'
 import { beginCall, type EndpointWork, policyOf, type TasksParts } from './task-calls.js'
-import { TaskDeclarations } from './task-declarations.js'
+import { LONGEST_ANSWER, TaskDeclarations } from './task-declarations.js'
 import { faultOf, replyToMethod } from './task-methods.js'
 import { type TaskRefusal, UNDECLARED } from './task-refusal.js'
 import type { KeptTask } from './kept-task.js'
@@ -135,6 +144,30 @@ export class Tasks {
   /** Adds tasks to the endpoint's answer. To be called before the endpoint runs. */
   declare(context: RequestContext): void {
     this.#declarations.declare(context)
+    const { method, session, owner, res } = context
+    if (method !== 'GET' || session === undefined || !this.#declarations.isCore(context)) return
+    const rewrite = (message: Message): Message | undefined => {
+      if (isRequest(message)) return this.#asTasks(message, session, owner)
+      const withdrawn = cancelledRequest(message)
+      if (withdrawn !== undefined) this.#noteAnswered(session, owner, withdrawn)
+      return undefined
+    }
+    rewriteAnswer(res, { limit: LONGEST_ANSWER, rewrite })
+  }
+
+  /**
+   * [2025-11-25] Most tools ask without a word on their call, so the question comes on a listen
+   * channel. It is the task's if that is the only call of its session.
+   */
+  #asTasks(message: RequestMessage, session: string, owner: string): Message | undefined {
+    const { parts, store, relatedMessages } = this.#shared
+    const [task, ...others] = store.listFor(session, owner).filter(({ isEnded }) => !isEnded)
+    const related = task && others.length === 0 ? relatedMessages.get(task) : undefined
+    const isOther = ({ kind, isEnded, requestIds }: Stream): boolean =>
+      kind === 'request' && !isEnded && !requestIds.every(id => related?.isAwaitedBy(id))
+    if (related === undefined || parts.table.index.ofSession(session, owner).some(isOther))
+      return undefined
+    return JSON.parse(related.adopt(message.id, JSON.stringify(message))) as Message
   }
 
   /** Notes which requests of the endpoint the client has answered. */
@@ -143,6 +176,11 @@ export class Tasks {
     eachAnswer(context, this.store, (task, id) =>
       this.#shared.relatedMessages.get(task)?.answered(id)
     )
+  }
+
+  #noteAnswered(session: string, owner: string, id: RequestId): void {
+    const { store, relatedMessages } = this.#shared
+    for (const task of store.listFor(session, owner)) relatedMessages.get(task)?.answered(id)
   }
 
   /** The process is about to end: no more calls become tasks. */

@@ -8,16 +8,7 @@ import { installed } from '../../helpers/installed.js'
 
 const fileOf = (path: string): string => fileURLToPath(new URL(path, import.meta.url))
 
-const folder = installed('serverless', {
-  '@codegenie/serverless-express': '^4.17.1',
-  '@h4ad/serverless-adapter': '^4.4.0',
-  '@vendia/serverless-express': '^4.12.6',
-  express: '^5.3.0',
-  'fetch-to-node': '^2.1.0',
-  'light-my-request': '^6.8.1',
-  'node-mocks-http': '^1.18.1',
-  'serverless-http': '^4.0.0'
-})
+const folder = installed('serverless')
 
 interface Answer {
   status: number

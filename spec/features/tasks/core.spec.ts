@@ -484,6 +484,45 @@ describe('a question of the endpoint', () => {
     expect([asked(first), asked(second)]).toEqual([1, 1])
   })
 
+  it("on the listen channel is the task's, where that is the only call", async () => {
+    const { url, headers, ask, begin, until, calls, endpoint } = await session()
+    const channel = await get(url, { ...headers, accept: 'text/event-stream' })
+    const { emit } = endpoint.requests.find(({ req }) => req.method === 'GET')!
+    const asked = async (id: string): Promise<Json> => {
+      emit(question(id))
+      for (;;) {
+        const message = await channel.nextMessage()
+        if (message.id === id) return message
+      }
+    }
+    const none = { message: 'Who?' }
+    expect((await asked('q7')).params).toEqual(none)
+    const taskId = await begin()
+    const waiting = await post(url, request(60, 'tasks/result', { taskId }), headers)
+    expect((await asked('q8')).params).toEqual({ ...none, _meta: related(taskId) })
+    await until(taskId, 'input_required')
+    await ended(post(url, result('q8', { action: 'accept' }), headers))
+    await until(taskId, 'working')
+    expect((await asked('q9')).params).toEqual({ ...none, _meta: related(taskId) })
+    await until(taskId, 'input_required')
+    emit(notification('notifications/cancelled', { requestId: 'q9' }))
+    await until(taskId, 'working')
+
+    const plain = post(url, callTool(61, 'other'), headers)
+    const call = await calls.nth(2)
+    call.open()
+    await plain
+    expect((await asked('q10')).params).toEqual(none)
+    call.result(RESULT)
+    await ended(plain)
+    const other = await begin()
+    expect((await asked('q11')).params).toEqual(none)
+    await ask('tasks/cancel', { taskId: other })
+    expect((await asked('q12')).params).toEqual({ ...none, _meta: related(taskId) })
+    calls[0]!.result(RESULT)
+    expect((await answerOf(waiting)).result).toMatchObject(RESULT)
+  })
+
   it('fails the task at once where there is no session to answer in', async () => {
     const { ask, begin, calls, until } = await session({}, true)
     const taskId = await begin()
