@@ -14,6 +14,7 @@ import type { ClientReply } from '../endpoint/client-reply.js'
 import type { RequestContext } from '../endpoint/request-context.js'
 import { passedOn, stringOf } from '../endpoint/response-headers.js'
 import type { WrittenAnswer } from '../endpoint/endpoint-answer.js'
+import type { KeptText, Outgoing } from '../readers/outgoing.js'
 import { type CallAnswer, type CallReply, faultAnswer } from './call-reply.js'
 import { inWordsOf, progressTokenOf } from './token-request.js'
 
@@ -25,9 +26,10 @@ export class HttpReply implements CallReply {
   readonly #isAskedByHeader: boolean
   readonly #progressToken: unknown
   readonly #reply: ClientReply
+  readonly #outgoing: Outgoing
 
   constructor(
-    { req, acceptsEvents }: RequestContext,
+    { instance, req, acceptsEvents }: RequestContext,
     request: RequestMessage,
     isAskedByHeader: boolean,
     reply: ClientReply
@@ -38,6 +40,7 @@ export class HttpReply implements CallReply {
     this.#isAskedByHeader = isAskedByHeader
     this.#progressToken = progressTokenOf(request)
     this.#reply = reply
+    this.#outgoing = instance.connections.outgoing
   }
 
   /**
@@ -83,7 +86,8 @@ export class HttpReply implements CallReply {
       case 'response':
         return this.#answer(
           withId(answer.text, answer.requestId, this.requestId),
-          this.#besides(answer.headers)
+          this.#besides(answer.headers),
+          { key: answer.requestId, text: withoutId(answer.text, answer.requestId) }
         )
       case 'interim':
         return this.#answer(
@@ -106,7 +110,7 @@ export class HttpReply implements CallReply {
     )
   }
 
-  #answer(json: string, headers: Header[] = []): void {
+  #answer(json: string, headers: Header[] = [], kept?: KeptText): void {
     if (this.#reply.hasEvents) return this.#reply.endWith(encodeJson(json))
     if (this.#isAskedByHeader) {
       const applied = stringOf(this.#reply.header('Preference-Applied')) ?? ''
@@ -114,7 +118,8 @@ export class HttpReply implements CallReply {
       headers.push(['Preference-Applied', all])
     }
     headers.push(['Cache-Control', 'no-store'])
-    this.#reply.answer(200, 'application/json', headers, Buffer.from(json))
+    const answer = this.#outgoing.answerOf(json, kept)
+    this.#reply.answer(200, 'application/json', headers, answer)
   }
 
   #relay({ status, headers, body, requestId }: WrittenAnswer & { kind: 'relay' }): void {
@@ -122,7 +127,7 @@ export class HttpReply implements CallReply {
       ? Buffer.from(withId(body.toString(), requestId, this.requestId))
       : body
     const all = passedOn(headers).filter(([name]) => name !== 'content-length')
-    this.#reply.answer(status, undefined, all, own)
+    this.#reply.answer(status, undefined, all, { key: undefined, parts: [own] })
   }
 }
 
@@ -130,11 +135,22 @@ type Header = [string, OutgoingHttpHeader]
 
 const OF_MESSAGE = /^(?:cache-control|content-.*|etag|x-accel-buffering)$/i
 
+/** Where the id of the request may stand in a response, as JSON. */
+function placesOfId(text: string, requestId: string): RegExpExecArray[] {
+  return [...text.matchAll(/"id"\s*:\s*"([\w-]{21})"/g)].filter(([, found]) => found === requestId)
+}
+
+/** The longest part of a response that does not change with the id of the request. */
+function withoutId(text: string, requestId: string): string {
+  const [place] = placesOfId(text, requestId)
+  if (place === undefined) return text
+  const after = text.slice(place.index + place[0].length)
+  return after.length < place.index ? text.slice(0, place.index) : after
+}
+
 /** A response, as JSON, with the id of the request changed to `id`. */
 function withId(text: string, requestId: string, id: RequestId): string {
-  const places = [...text.matchAll(/"id"\s*:\s*"([\w-]{21})"/g)].filter(
-    ([, found]) => found === requestId
-  )
+  const places = placesOfId(text, requestId)
   const [place] = places
   // If the id is found once in the text, it need not be parsed, which is the usual case.
   if (places.length === 1 && place !== undefined)

@@ -5,6 +5,7 @@ import type { OutgoingHttpHeader } from 'node:http'
 import { now } from '../protocol/clock.js'
 import { label } from '../protocol/event-id.js'
 import { isOversizedId, type RequestId } from '../protocol/json-rpc.js'
+import { type OutgoingAnswer, sizeOf } from '../readers/outgoing.js'
 import type { Stream } from '../streams/stream.js'
 import type { Producer } from '../streams/stream-types.js'
 import type { Capture } from './capture-types.js'
@@ -108,19 +109,18 @@ export class ClientReply implements Producer {
   }
 
   /** Gives a whole answer. */
-  answer(status: number, type: string | undefined, headers: Headers, body: Buffer): void {
+  answer(status: number, type: string | undefined, headers: Headers, answer: OutgoingAnswer): void {
     if (this.#isOver) return
     this.#isOver = true
-    const all: Headers = body.length > 0 ? [...headers, ['Content-Length', body.length]] : headers
-    this.#settle(status, type, all, body)
+    const size = sizeOf(answer)
+    const all: Headers = size > 0 ? [...headers, ['Content-Length', size]] : headers
+    this.#settle(status, type, all, answer)
     this.#guarded(() => {
       const { wire } = this.#response
       const setHeaders = (): void => all.forEach(([name, value]) => wire.setHeader(name, value))
       if (!this.#sendHead(status, type, setHeaders)) return
-      const hasRoom = body.length === 0 || wire.write(body)
-      wire.end()
       const { instance, owner } = this.#context
-      if (!hasRoom) instance.connections.watchEnd(wire, owner)
+      instance.connections.outgoing.write(wire, owner, answer)
     })
     this.#over()
   }
@@ -134,14 +134,20 @@ export class ClientReply implements Producer {
     })
   }
 
-  /** Sends the last one, with the answer. */
+  /** Sends the last event, with the answer, behind others. */
   endWith(block: Uint8Array): void {
     if (this.#isOver) return
-    this.send(block)
     this.#isOver = true
+    const stream = this.#stream
+    const { wire } = this.#response
     this.#guarded(() => {
-      if (this.#stream !== undefined) this.#stream.producerEnded()
-      else if (!this.#response.wire.isOver) this.#response.wire.end()
+      if (stream !== undefined) {
+        this.#append(block)
+        stream.producerEnded()
+      } else if (!wire.isOver) {
+        const { instance, owner } = this.#context
+        instance.connections.outgoing.write(wire, owner, { key: undefined, parts: [block] })
+      }
     })
     this.#over()
   }
@@ -185,9 +191,15 @@ export class ClientReply implements Producer {
   }
 
   /** Records the answer for a client that sends the request again. */
-  #settle(status: number, type: string | undefined, headers: Headers, body: Buffer): void {
+  #settle(
+    status: number,
+    type: string | undefined,
+    headers: Headers,
+    { parts }: OutgoingAnswer
+  ): void {
     const { keyed, res } = this.#context
     if (keyed === undefined) return
+    const body = Buffer.concat(parts)
     const added = headers.map(([name, value]) => [name.toLowerCase(), value] as const)
     const all = { ...res.getHeaders(), 'content-type': type, ...Object.fromEntries(added) }
     this.#settled({ kind: 'answer', status, headers: all, body })

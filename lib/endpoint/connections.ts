@@ -1,12 +1,13 @@
 // All open client connections.
 import type { ClientProfile } from '../protocol/revisions.js'
 import { DueQueue } from '../streams/due-queue.js'
-import type { ByteBudget } from '../streams/event-log.js'
+import type { HoldingBudget } from '../streams/holding.js'
 import type { Stream } from '../streams/stream.js'
 import { WhenIdle } from '../streams/when-idle.js'
 import { Connection, type ConnectionHost, type ConnectionOptions } from '../readers/connection.js'
+import { Outgoing } from '../readers/outgoing.js'
 import type { Sink } from '../readers/sink.js'
-import { StallWatch, type Stallable } from '../readers/stall-watch.js'
+import { StallWatch } from '../readers/stall-watch.js'
 
 export interface ConnectionsOptions extends ConnectionOptions {
   /** Silence in milliseconds after which a comment goes out; `null`: never. */
@@ -18,8 +19,9 @@ export interface ConnectionsOptions extends ConnectionOptions {
 export class Connections implements ConnectionHost {
   readonly silences: DueQueue | undefined
   readonly ages: DueQueue | undefined
+  /** Answers that are no connections to streams. */
+  readonly outgoing: Outgoing
   readonly #options: ConnectionOptions
-  readonly #budget: ByteBudget
   readonly #open = new Set<Connection>()
   readonly #stalls: StallWatch
   /** Set when the process is about to end: gives each listening client its reconnection time. */
@@ -35,13 +37,13 @@ export class Connections implements ConnectionHost {
   readonly #idle = new WhenIdle(() => this.#closing.size === 0)
 
   /** @param deadline milliseconds for which a connection may make no progress. */
-  constructor(options: ConnectionsOptions, deadline: number, budget: ByteBudget) {
+  constructor(options: ConnectionsOptions, deadline: number, budget: HoldingBudget) {
     const { keepAlive, disconnectAfter } = options
     this.#options = options
-    this.#budget = budget
     if (keepAlive !== null) this.silences = new DueQueue(keepAlive)
     if (disconnectAfter !== null) this.ages = new DueQueue(disconnectAfter)
     this.#stalls = new StallWatch(deadline)
+    this.outgoing = new Outgoing(budget, this.#stalls)
   }
 
   get size(): number {
@@ -119,11 +121,6 @@ export class Connections implements ConnectionHost {
     if (this.#patience !== undefined) connection.cutAfter(this.#patience)
   }
 
-  /** A whole answer has been written, and its socket has not taken all of it. */
-  watchEnd(sink: Sink, owner: string): void {
-    this.#stalls.add(new EndedAnswer(sink, owner, this.#budget))
-  }
-
   // ConnectionHost
 
   closed(connection: Connection): void {
@@ -136,36 +133,5 @@ export class Connections implements ConnectionHost {
 
   goesOn(connection: Connection): void {
     this.#stalls.delete(connection)
-  }
-}
-
-/** Counts what is left of an answer, and cuts it off if its client takes nothing. */
-class EndedAnswer implements Stallable {
-  readonly isClosed = true
-  readonly #sink: Sink
-  readonly #owner: string
-  readonly #budget: ByteBudget
-  readonly #size: number
-
-  constructor(sink: Sink, owner: string, budget: ByteBudget) {
-    this.#sink = sink
-    this.#owner = owner
-    this.#budget = budget
-    this.#size = sink.pending
-    // Urgent, as it has been written already: others make room for it.
-    budget.reserve(this.#size, true, owner)
-  }
-
-  get pending(): number {
-    return this.#sink.pending
-  }
-
-  settled(): void {
-    this.#budget.unreserve(this.#size, this.#owner)
-  }
-
-  stalled(): void {
-    this.#sink.destroy()
-    this.settled()
   }
 }

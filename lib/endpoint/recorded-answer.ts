@@ -3,8 +3,10 @@ import type { ServerResponse } from 'node:http'
 import type { IdempotentRequest, KeyedRun, RecordedAnswer } from './idempotent-request.js'
 import { ObservedBody } from './observe-body.js'
 import { claim } from './reply.js'
+import type { RequestContext } from './request-context.js'
 import { foldHeaders, headersIn } from './response-headers.js'
 import { pipelineOf } from './response-pipeline.js'
+import { responseSink } from './response-sink.js'
 
 type RecordedHead = Pick<RecordedAnswer, 'status' | 'headers'>
 
@@ -88,14 +90,19 @@ const OF_FIRST_BODY = /^(?:content-length|trailer|transfer-encoding)$/i
 const WITHOUT_BODY = [204, 304]
 
 /** Gives a recorded answer again. */
-export function repeatAnswer(res: ServerResponse, { status, headers, body }: RecordedAnswer): void {
+export function repeatAnswer(
+  { instance, req, res, owner }: RequestContext,
+  { status, headers, body }: RecordedAnswer
+): void {
   if (!claim(res)) return
   for (const [name, value] of Object.entries(headers))
     if (value !== undefined && !OF_FIRST_BODY.test(name)) res.setHeader(name, value)
   // Without a length, the body would end with the connection, and a cut would look like its end.
   if (status >= 200 && !WITHOUT_BODY.includes(status)) res.setHeader('Content-Length', body.length)
   res.writeHead(status)
-  res.end(body)
+  // All that it is given to share its bytes.
+  const answer = { key: body, parts: [body] }
+  instance.connections.outgoing.write(responseSink(req, res), owner, answer)
 }
 
 /**

@@ -1,5 +1,6 @@
 // How a response of ours becomes what a reader writes to.
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import { type KeptText, sizeOf } from '../readers/outgoing.js'
 import type { Sink } from '../readers/sink.js'
 import { watchSocket } from './detached-socket.js'
 import { isKeptAlive, isRelayed } from './loopback.js'
@@ -10,7 +11,8 @@ import {
   pendingBytes,
   writeChunk
 } from './node-internals.js'
-import { endGuarded, isWritable, writeGuarded } from './reply.js'
+import { claim, endGuarded, isWritable, writeGuarded } from './reply.js'
+import type { RequestContext } from './request-context.js'
 import { closeWhenIdle, whenClosed } from './socket-closed.js'
 
 /** A response of ours as a sink; `beforeEnd` may write the last of it. */
@@ -66,6 +68,20 @@ export function responseSink(
       whenClosed(req.socket, onClosed)
     }
   }
+}
+
+/** Gives an answer in JSON that may be large, or a part of it that is kept. */
+export function answerWhole(context: RequestContext, json: string, kept?: KeptText): void {
+  const { instance, req, res, owner } = context
+  const { outgoing } = instance.connections
+  if (!claim(res)) return
+  const answer = outgoing.answerOf(json, kept)
+  res.writeHead(200, {
+    'Content-Type': 'application/json',
+    'Cache-Control': 'no-store',
+    'Content-Length': sizeOf(answer)
+  })
+  outgoing.write(responseSink(req, res), owner, answer)
 }
 
 /** Gathers writes in the socket. */

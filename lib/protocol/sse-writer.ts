@@ -11,7 +11,12 @@ export function encodeMessage(json: string): Uint8Array {
 
 /** The same for JSON of another origin, which may be on many lines. */
 export function encodeJson(json: string): Uint8Array {
-  return encodeMessage(onOneLine(json))
+  return utf8(messageText(json))
+}
+
+/** The same as text. */
+export function messageText(json: string): string {
+  return `event: message\ndata: ${onOneLine(json)}\n\n`
 }
 
 /** Line ends in JSON are only white space: strings cannot contain them. */

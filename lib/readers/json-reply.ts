@@ -6,6 +6,7 @@ import { isResponse } from '../protocol/json-rpc.js'
 import { writtenMessages } from '../protocol/json-splice.js'
 import { dataOf, newFields, readBlocks } from '../protocol/sse-fields.js'
 import type { Stream } from '../streams/stream.js'
+import type { Outgoing } from './outgoing.js'
 import type { Sink } from './sink.js'
 import { SoleReader } from './sole-reader.js'
 
@@ -13,8 +14,7 @@ import { SoleReader } from './sole-reader.js'
 const SPACE = Buffer.from(' ')
 
 export interface JsonReplyHost {
-  /** The reply has been written, but its socket has not taken all of it. */
-  watchEnd(sink: Sink, owner: string): void
+  readonly outgoing: Outgoing
 }
 
 export class JsonReply extends SoleReader {
@@ -49,9 +49,8 @@ export class JsonReply extends SoleReader {
     this.#close()
     if (this.#sink.isOver) return
     const json = this.#isBatch ? `[${texts.join(',')}]` : (texts[0] ?? '')
-    const hasRoom = this.#sink.write(Buffer.from(json))
-    this.#sink.end()
-    if (!hasRoom) this.#host.watchEnd(this.#sink, this.#stream.owner)
+    const { outgoing } = this.#host
+    outgoing.write(this.#sink, this.#stream.owner, outgoing.answerOf(json))
   }
 
   wake(): void {

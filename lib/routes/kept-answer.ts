@@ -54,7 +54,7 @@ export async function answerKeptCall(
   const refusal = refusalOfKey(res, call, keyed)
   if (refusal !== undefined) return refusal
   const { outcome } = call
-  if (outcome.kind === 'answer') return () => repeatAnswer(res, outcome)
+  if (outcome.kind === 'answer') return () => repeatAnswer(context, outcome)
   const saved = await results.find(outcome.streamId)
   // From the start, as at the instance that had the call, whatever else the request names.
   const isTheirs = saved !== undefined && mayHave(context, saved, 'endpoint')

@@ -62,7 +62,7 @@ function answerAs(context: Context, outcome: Outcome): unknown {
     case 'stream':
       return attachAgain(context, outcome.streamId)
     case 'answer':
-      return guarded(res, () => repeatAnswer(res, outcome))
+      return guarded(res, () => repeatAnswer(context, outcome))
     case 'lost':
       return guarded(res, () => refuse(res, 409, 'answer-lost'))
   }

@@ -25,7 +25,7 @@ const NO_EVENTS = new Uint8Array(0)
 
 /** Lets a client follow a stream to its end, or gives it what is left of a stream. */
 export function giveRest(context: Context, { id, found, from }: Resumption): void {
-  const { instance, req, res } = context
+  const { instance, req, res, owner } = context
   const { kind, value } = found
   if (kind !== 'saved') noteResumed(context, found)
   if (!(kind === 'saved' ? writeEventsHead(res) : writeStreamHead(context, value))) return
@@ -33,7 +33,8 @@ export function giveRest(context: Context, { id, found, from }: Resumption): voi
     lastWords(value, from, to, id).map(encodeMessage)
   if (kind !== 'local') {
     const events = kind === 'saved' ? [value.after(from) ?? NO_EVENTS] : []
-    return void res.end(Buffer.concat([...events, ...ending(value.last)]))
+    const answer = { key: undefined, parts: [...events, ...ending(value.last)] }
+    return instance.connections.outgoing.write(responseSink(req, res), owner, answer)
   }
   // The sink may end before `attach` returns.
   const opened: { connection?: Connection } = {}

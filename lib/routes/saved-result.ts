@@ -6,6 +6,7 @@ import { streamNamesIn } from '../endpoint/mcp-request.js'
 import { isOfTheirSession } from '../endpoint/not-theirs.js'
 import { refuseAndCount, refuseUrl } from '../endpoint/refusals.js'
 import { canAnswer, noContent } from '../endpoint/reply.js'
+import { responseSink } from '../endpoint/response-sink.js'
 import type { Answer, Context } from './route.js'
 import { writeEventsHead } from '../endpoint/stream-headers.js'
 import { tellGone } from './tell-gone.js'
@@ -36,13 +37,15 @@ export function answerSaved(context: Context, saved: SavedResult): Answer | unde
 }
 
 /** Gives the events after a cursor. */
-export function giveSaved({ req, res }: Context, saved: SavedResult, cursor: number): Answer {
+export function giveSaved(context: Context, saved: SavedResult, cursor: number): Answer {
+  const { instance, req, res, owner } = context
   if (cursor === saved.last) return () => (res.headersSent ? res.end() : noContent(res))
   return () => {
     if (!res.headersSent && !writeEventsHead(res)) return
     const rest = saved.after(cursor)
     if (rest === undefined) return tellGone(req, res, saved.requestIds)
-    res.end(rest)
+    const answer = { key: undefined, parts: [rest] }
+    instance.connections.outgoing.write(responseSink(req, res), owner, answer)
   }
 }
 

@@ -3,7 +3,8 @@
 import type { SavedResult } from '../backplane/results.js'
 import { isStreamMethod, resultResponse } from '../protocol/stream-messages.js'
 import { refuseAndCount } from '../endpoint/refusals.js'
-import { answerJson, answerRefusal } from '../endpoint/reply.js'
+import { answerRefusal } from '../endpoint/reply.js'
+import { answerWhole } from '../endpoint/response-sink.js'
 import { giveRest } from './resume-response.js'
 import type { Answer, Context } from './route.js'
 import { whatIsAsked } from './stream-request.js'
@@ -24,7 +25,7 @@ export async function answerStreamMethod(context: Context, saved?: SavedResult):
     case 'left':
       return
     case 'result':
-      return answerJson(res, 200, resultResponse(asked.id, asked.result))
+      return answerWhole(context, resultResponse(asked.id, asked.result))
     case 'refused':
       return answerRefusal(res, asked.id, asked.refusal)
     case 'resume':

@@ -1,19 +1,14 @@
 // Requests that wait for a task's result (2025-11-25). Those that accept event streams get the
 // endpoint's messages until then.
-import type { ServerResponse } from 'node:http'
 import type { RequestId } from '../../protocol/json-rpc.js'
-import { encodeJson } from '../../protocol/sse-writer.js'
-import {
-  answerJson,
-  canAnswer,
-  claim,
-  endGuarded,
-  guarded,
-  isWritable,
-  writeGuarded
-} from '../../endpoint/reply.js'
+import { encodeJson, messageText } from '../../protocol/sse-writer.js'
+import { canAnswer, claim, guarded, isWritable, writeGuarded } from '../../endpoint/reply.js'
 import type { RequestContext } from '../../endpoint/request-context.js'
-import { responseText, type TaskReply } from './task-answer.js'
+import { answerWhole, responseSink } from '../../endpoint/response-sink.js'
+import { keptIn, responseText, type TaskReply } from './task-answer.js'
+
+/** Bytes of messages that a client leaves in its socket before it is cut off. */
+const MOST_UNREAD = 1024 * 1024
 
 const NOBODY: readonly ResultRequest[] = []
 
@@ -57,17 +52,20 @@ export class ResultRequests {
 class ResultRequest {
   readonly acceptsEvents: boolean
   readonly id: RequestId
-  readonly #res: ServerResponse
+  readonly #context: RequestContext
 
-  constructor({ res, acceptsEvents }: RequestContext, id: RequestId) {
+  constructor(context: RequestContext, id: RequestId) {
+    const { res, acceptsEvents } = context
     this.id = id
-    this.#res = res
+    this.#context = context
+    // It may be large, and is not needed while the request waits.
+    context.dropBody()
     this.acceptsEvents = acceptsEvents && canAnswer(res)
   }
 
   /** Begins the event stream at once, so that it gets comments while it waits. */
   begin(): void {
-    const res = this.#res
+    const { res } = this.#context
     if (!this.acceptsEvents || !claim(res)) return
     guarded(res, () => {
       res.writeHead(200, {
@@ -80,20 +78,22 @@ class ResultRequest {
   }
 
   send(text: string): void {
-    if (this.acceptsEvents) this.#write(text)
+    const { res } = this.#context
+    if (!this.acceptsEvents || !isWritable(res)) return
+    // Its client may ask again, and gets what is asked of it once more.
+    if (res.writableLength > MOST_UNREAD) return void res.destroy()
+    writeGuarded(res, () => res.write(encodeJson(text)))
   }
 
   answer(reply: TaskReply): void {
-    const res = this.#res
+    const { req, res, owner, instance } = this.#context
     const text = responseText(this.id, reply)
-    if (!this.acceptsEvents) return guarded(res, () => answerJson(res, 200, text))
-    this.#write(text)
-    if (isWritable(res)) endGuarded(res)
-  }
-
-  /** No handler runs here that could catch an error: it would end the process. */
-  #write(text: string): void {
-    const res = this.#res
-    if (isWritable(res)) writeGuarded(res, () => res.write(encodeJson(text)))
+    const kept = keptIn(reply)
+    if (!this.acceptsEvents) return guarded(res, () => answerWhole(this.#context, text, kept))
+    if (!isWritable(res)) return
+    const { outgoing } = instance.connections
+    const answer = outgoing.answerOf(messageText(text), kept)
+    // No handler runs here that could catch an error: it would end the process.
+    guarded(res, () => outgoing.write(responseSink(req, res), owner, answer))
   }
 }

@@ -3,6 +3,8 @@ import { errorResponse, type RequestId, type RequestMessage } from '../../protoc
 import type { AskedAdmission } from '../../endpoint/admission.js'
 import { sendToEndpoint } from '../../endpoint/endpoint-client.js'
 import { refuseAndCount } from '../../endpoint/refusals.js'
+import type { KeptText } from '../../readers/outgoing.js'
+import { answerWhole } from '../../endpoint/response-sink.js'
 import { answerJson, answerRefusal, canAnswer, refuse, relayAnswer } from '../../endpoint/reply.js'
 import type { RequestContext } from '../../endpoint/request-context.js'
 import type { TaskAdmission } from './task-admission.js'
@@ -62,11 +64,18 @@ async function leaveToEndpoint({ context, request, text }: TaskPost): Promise<vo
 export function send({ context, request }: TaskPost, reply: TaskReply): void {
   const { instance, res } = context
   const text = responseText(request.id, reply)
-  if (reply.kind !== 'refusal') return answerJson(res, 200, text)
+  if (reply.kind !== 'refusal') return answerWhole(context, text, keptIn(reply))
   const { status, message, data } = reply
   instance.debug('%s refused: %s', request.method, message)
   instance.count('refused', undefined, (data as { reason?: string } | undefined)?.reason)
   answerJson(res, status, text)
+}
+
+/** The part of a reply that is kept: all requests for it share its bytes. */
+export function keptIn(reply: TaskReply): KeptText | undefined {
+  if (reply.kind === 'refusal') return undefined
+  const key = reply.kept ?? reply
+  return { key, text: key.text }
 }
 
 /** The response to a request, as JSON. */

@@ -34,7 +34,7 @@ export function replyToMethod(
   const task = kept === undefined ? store.find(id, context.scopeOf()) : undefined
   const known = kept ?? task
   if (known === undefined) return UNKNOWN_TASK
-  if (method === 'tasks/get') return { kind: 'result', text: taskText(known) }
+  if (method === 'tasks/get') return { kind: 'result', text: taskText(known), kept: known.outcome }
   // A task that is kept has ended: there is nothing to cancel, and no input is needed.
   if (method === 'tasks/cancel') task?.cancel(context.req)
   else if (task !== undefined && !takeAnswers(post, task)) return NO_ROOM

@@ -63,6 +63,8 @@ export interface Outcome {
   readonly text: string
   /** Whether the task has failed. Default: if it is an error. */
   readonly isFailure?: boolean
+  /** What its text ends with, if that is the outcome of a task. Default: it is one itself. */
+  readonly kept?: Outcome | undefined
 }
 
 export class Task implements TaskView {

@@ -21,6 +21,7 @@ export interface ServerOptions {
 export interface ServerProcess {
   port: number
   held(): Promise<number>
+  resident(): Promise<number>
   begin(): Promise<number>
   peak(): Promise<number>
   stats(): Promise<McpStreamsStats>
@@ -39,6 +40,7 @@ export async function withServer<T>(
     return await work({
       port: (await server.call('port')) as number,
       held: () => server.call('held') as Promise<number>,
+      resident: () => server.call('resident') as Promise<number>,
       begin: () => server.call('begin') as Promise<number>,
       peak: () => server.call('peak') as Promise<number>,
       stats: () => server.call('stats') as Promise<McpStreamsStats>

@@ -76,6 +76,15 @@ answer({
     return heapUsed + external
   },
 
+  /** What the process has of the system's memory, once all garbage is collected. */
+  async resident() {
+    for (let i = 0; i < 4; i++) {
+      await sleep(10)
+      globalThis.gc()
+    }
+    return process.memoryUsage.rss()
+  },
+
   begin() {
     globalThis.gc()
     peak = 0

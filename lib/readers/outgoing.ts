@@ -1,0 +1,137 @@
+// Answers that have been written whole, as long as their sockets have not taken them. The bytes of
+// a kept result are shared by all of its answers, and counted once.
+import { Holding, type HoldingBudget } from '../streams/holding.js'
+import type { Sink } from './sink.js'
+import type { Stallable, StallWatch } from './stall-watch.js'
+
+/** A kept result, or the part of it that stands in each of its answers. */
+export interface KeptText {
+  /** The same for all answers of one result. */
+  readonly key: unknown
+  readonly text: string
+}
+
+/** An answer as it is written: its longest part is shared with others under the same key. */
+export interface OutgoingAnswer {
+  readonly key: unknown
+  readonly parts: readonly Uint8Array[]
+}
+
+export function sizeOf({ parts }: OutgoingAnswer): number {
+  return parts.reduce((size, { length }) => size + length, 0)
+}
+
+/** Characters from which on it is worth while to share them. */
+const LARGE = 16 * 1024
+
+export class Outgoing {
+  readonly #budget: HoldingBudget
+  readonly #stalls: StallWatch
+  /** What sockets have not taken yet, by the keys of the results. */
+  readonly #unread = new Map<unknown, Unread>()
+
+  constructor(budget: HoldingBudget, stalls: StallWatch) {
+    this.#budget = budget
+    this.#stalls = stalls
+  }
+
+  /** The bytes of an answer, of which those of the kept result in it are shared. */
+  answerOf(text: string, kept?: KeptText): OutgoingAnswer {
+    const isLarge = kept !== undefined && kept.text.length >= LARGE
+    const at = isLarge ? text.lastIndexOf(kept.text) : -1
+    if (!isLarge || at < 0) return { key: undefined, parts: [Buffer.from(text)] }
+    const { key } = kept
+    const shared = this.#unread.get(key)?.shared ?? Buffer.from(kept.text)
+    const after = text.slice(at + kept.text.length)
+    return { key, parts: [Buffer.from(text.slice(0, at)), shared, Buffer.from(after)] }
+  }
+
+  /** Writes an answer and ends it, and counts what its socket has not taken until it has. */
+  write(sink: Sink, owner: string, { key, parts }: OutgoingAnswer): void {
+    // The socket may take all of it before `write` returns.
+    const sent: { isTaken?: boolean; answer?: Answer } = {}
+    const taken = (): void => {
+      sent.isTaken = true
+      sent.answer?.settled()
+    }
+    const chunks = parts.filter(({ length }) => length > 0)
+    for (const [i, chunk] of chunks.entries())
+      sink.write(chunk, sink.tellsWritten && i === chunks.length - 1 ? taken : undefined)
+    sink.end()
+    if (sent.isTaken === true || sink.isGone || sink.pending === 0) return
+    const shared = chunks.reduce((a, b) => (a.length < b.length ? b : a))
+    const unread = this.#countFor(key ?? sink, owner, shared)
+    // There is no room for it: its client is to ask again.
+    if (unread === undefined) return sink.destroy()
+    sent.answer = new Answer(sink, unread, this.#stalls)
+  }
+
+  /** `undefined`: there is no room. */
+  #countFor(key: unknown, owner: string, shared: Uint8Array): Unread | undefined {
+    const known = this.#unread.get(key)
+    if (known?.shared === shared) return known
+    const unread = new Unread(owner, shared, () => {
+      this.#budget.letGo(unread)
+      if (this.#unread.get(key) === unread) this.#unread.delete(key)
+    })
+    if (!this.#budget.hold(unread)) return undefined
+    this.#unread.set(key, unread)
+    return unread
+  }
+}
+
+/** Bytes that sockets have not taken. */
+class Unread extends Holding {
+  readonly shared: Uint8Array
+  readonly answers = new Set<Answer>()
+  /** The last socket has taken them, or is gone. */
+  readonly onRead: () => void
+
+  constructor(owner: string, shared: Uint8Array, onRead: () => void) {
+    super(owner, shared.length)
+    this.shared = shared
+    this.onRead = onRead
+  }
+
+  /** Before requests of calls, which would fail. */
+  get rank(): number {
+    return 0
+  }
+
+  giveUp(): boolean {
+    for (const answer of [...this.answers]) answer.stalled()
+    return true
+  }
+}
+
+/** One answer, which is cut off if its client takes nothing. */
+class Answer implements Stallable {
+  readonly isClosed = true
+  readonly #sink: Sink
+  readonly #unread: Unread
+  readonly #stalls: StallWatch
+
+  constructor(sink: Sink, unread: Unread, stalls: StallWatch) {
+    this.#sink = sink
+    this.#unread = unread
+    this.#stalls = stalls
+    unread.answers.add(this)
+    stalls.add(this)
+  }
+
+  get pending(): number {
+    return this.#sink.pending
+  }
+
+  settled(): void {
+    const { answers, onRead } = this.#unread
+    if (!answers.delete(this)) return
+    this.#stalls.delete(this)
+    if (answers.size === 0) onRead()
+  }
+
+  stalled(): void {
+    if (this.pending > 0) this.#sink.destroy()
+    this.settled()
+  }
+}
