@@ -40,8 +40,9 @@ export class CountedBody {
   }
 
   /** `false`: it is too large, or there is no room for it. */
-  add(chunk: Buffer): boolean {
-    this.#chunks.push(chunk)
+  add(chunk: Uint8Array): boolean {
+    // Deno's parser does not make a Buffer of it.
+    this.#chunks.push(bufferOf(chunk))
     this.#size += chunk.length
     return !this.isTooLarge && (this.#counted === undefined || this.#count())
   }
@@ -72,4 +73,10 @@ export class CountedBody {
     this.#counted = held
     return true
   }
+}
+
+function bufferOf(chunk: Uint8Array): Buffer {
+  return Buffer.isBuffer(chunk)
+    ? chunk
+    : Buffer.from(chunk.buffer, chunk.byteOffset, chunk.byteLength)
 }

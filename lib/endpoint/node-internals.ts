@@ -175,9 +175,19 @@ function framed(bytes: Uint8Array): Buffer {
   return chunk
 }
 
+const OWN_HEADERS_SENT = Object.getOwnPropertyDescriptor(ServerResponse.prototype, 'headersSent')
+const HEADERS_SENT =
+  OWN_HEADERS_SENT ?? Object.getOwnPropertyDescriptor(OutgoingMessage.prototype, 'headersSent')
+
+/**
+ * Whether the methods of responses ask the property `headersSent` themselves, and must get an
+ * answer of their own: those of Bun do, in whose responses it is another one.
+ */
+export const ASKS_HEADERS_SENT = OWN_HEADERS_SENT !== undefined
+
 /** Node has made the head: from here on its own `headersSent` says so. */
 export function hasMadeHead(res: ServerResponse): boolean {
-  return (res as unknown as { readonly _header: string | null })._header !== null
+  return HEADERS_SENT?.get?.call(res) === true
 }
 
 /** The head has left with the first bytes behind it, or by itself. */

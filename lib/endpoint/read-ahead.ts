@@ -72,7 +72,7 @@ class ReadAhead {
   #observe(): void {
     const req = this.#req
     const push = this.#push
-    const observed = (chunk: Buffer | null, encoding?: BufferEncoding): boolean => {
+    const observed = (chunk: Uint8Array | null, encoding?: BufferEncoding): boolean => {
       const hasRoom = push.call(req, chunk, encoding)
       if (chunk === null) this.#settle()
       else if (this.#body.add(chunk)) return true

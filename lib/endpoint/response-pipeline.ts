@@ -2,6 +2,7 @@
 // endpoint to the wire.
 import type { OutgoingHttpHeader, ServerResponse } from 'node:http'
 import {
+  ASKS_HEADERS_SENT,
   hasMadeHead,
   hasNativeWrite,
   METHOD_NAMES,
@@ -52,11 +53,14 @@ export class ResponsePipeline implements Layer {
   readonly emitter: AnyMethod
   #interceptor: EventInterceptor | undefined
   #showsHead = false
+  /** The response is being written to the wire: `headersSent` is asked by the runtime. */
+  isOnWire = false
 
   constructor(res: ServerResponse, first: ResponsePipeline | undefined) {
     this.res = res
     this.isReusable = hasNativeWrite(res)
-    this.methods = methodsOf(res)
+    const methods = methodsOf(res)
+    this.methods = ASKS_HEADERS_SENT && first === undefined ? onWire(methods) : methods
     this.emitter = res.emit as AnyMethod
     this.#below = first?.latest
     this.#patches = first === undefined ? PATCHES : patchesOf(() => this.#top)
@@ -225,6 +229,26 @@ const EMIT: ServerResponse['emit'] = function emit(
 const HEADERS_SENT: PropertyDescriptor = {
   configurable: true,
   get(this: Piped) {
-    return (this[PIPELINE] as ResponsePipeline).latest.top.hasHead
+    const pipeline = this[PIPELINE] as ResponsePipeline
+    return (pipeline.isOnWire ? pipeline : pipeline.latest.top).hasHead
   }
+}
+
+/** The same methods, which find the runtime's own `headersSent`. */
+function onWire(methods: ResponseMethods): ResponseMethods {
+  const wrapped = METHOD_NAMES.map(name => {
+    const method = methods[name] as AnyMethod
+    function call(this: Piped, ...args: unknown[]): unknown {
+      const pipeline = this[PIPELINE] as ResponsePipeline
+      const { isOnWire } = pipeline
+      pipeline.isOnWire = true
+      try {
+        return method.apply(this, args)
+      } finally {
+        pipeline.isOnWire = isOnWire
+      }
+    }
+    return [name, call] as const
+  })
+  return Object.fromEntries<unknown>(wrapped) as unknown as ResponseMethods
 }
