@@ -5,7 +5,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, jest } from '@jest/globals'
 import type { AsyncLocalStorage } from 'node:async_hooks'
 import { setTimeout as pause } from 'node:timers/promises'
 import { closeAll, openNow } from './close-all.js'
-import { resetTime } from './own-time.js'
+import { endTime, resetTime } from './own-time.js'
 
 const WATCHED = [
   'TCPServerWrap',
@@ -39,6 +39,7 @@ afterEach(() => {
 afterAll(async () => {
   await closeAll()
   for (let round = 0; round < ROUNDS && left().length > 0; round++) await pause(PAUSE)
+  endTime()
   // Until version 24, Node goes through all storages that were ever used for each promise.
   const storage = Symbol.for('express-mcp-streams.context')
   ;(globalThis as { [storage]?: AsyncLocalStorage<unknown> })[storage]?.disable()
