@@ -5,7 +5,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, jest } from '@jest/globals'
 import type { AsyncLocalStorage } from 'node:async_hooks'
 import { setTimeout as pause } from 'node:timers/promises'
 import { closeAll, openNow } from './close-all.js'
-import { endTime, resetTime } from './own-time.js'
+import { endTime, passAnHour, resetTime } from './own-time.js'
 
 const WATCHED = [
   'TCPServerWrap',
@@ -38,6 +38,7 @@ afterEach(() => {
 
 afterAll(async () => {
   await closeAll()
+  passAnHour()
   for (let round = 0; round < ROUNDS && left().length > 0; round++) await pause(PAUSE)
   endTime()
   // Until version 24, Node goes through all storages that were ever used for each promise.
