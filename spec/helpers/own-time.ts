@@ -8,7 +8,7 @@ import { AsyncResource } from 'node:async_hooks'
 import { performance } from 'node:perf_hooks'
 
 const { testPath = '' } = expect.getState()
-const isAlone = !/\/spec\/e2e\/(?!every-byte\/)/.test(testPath)
+const isAlone = !/\/spec\/e2e\/(?!every-byte\/|sweeps\/)/.test(testPath)
 // Milliseconds for a turn without work: what other threads do for us (files, zlib) is not seen.
 const IDLE_STEP = 20
 

@@ -686,7 +686,7 @@ describe('close()', () => {
     )
     const long = await ask('a:long')
     const brief = await ask('a:short')
-    const closing = streams.close({ drain: 300 })
+    const closing = streams.close({ drain: 20 })
     last.open()
     expect([await brief.ended, brief.text]).toEqual(['end', 'xy'])
     await closing

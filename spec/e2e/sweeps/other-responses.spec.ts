@@ -15,8 +15,13 @@ import {
   request,
   withEnvelope
 } from '../../helpers/mcp.js'
-import { type Middleware, MOUNTS } from './frameworks.js'
-import { expectSameBytes, requestHead, requestOf, type Send } from './on-the-wire.js'
+import { type Middleware, MOUNTS } from '../../features/mounting/frameworks.js'
+import {
+  expectSameBytes,
+  requestHead,
+  requestOf,
+  type Send
+} from '../../features/mounting/on-the-wire.js'
 
 type Answer = (req: IncomingMessage, res: ServerResponse) => unknown
 type ExpressAnswer = (res: Response) => unknown

@@ -8,7 +8,13 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Readable } from 'node:stream'
 import type { Resource } from '../../../lib/index.js'
-import { errorOf, serveResources, sha256, testBytes, whole } from './setup.js'
+import {
+  errorOf,
+  serveResources,
+  sha256,
+  testBytes,
+  whole
+} from '../../features/resources/setup.js'
 
 const SIZE = 10_000
 const CONTENT = testBytes(SIZE)

@@ -15,7 +15,7 @@ import {
 import { countMessage, sdkV1Stateful, type SdkV1Endpoint } from '../../helpers/endpoints/sdk-v1.js'
 import { closeLater, listen } from '../../helpers/listen.js'
 import { ended } from '../../helpers/mcp.js'
-import { resume, upTo } from './setup.js'
+import { resume, upTo } from '../../features/resume/setup.js'
 
 const MESSAGES = 19
 /** Characters, message by message: one of more than 200 KB. */

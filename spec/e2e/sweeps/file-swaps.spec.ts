@@ -18,7 +18,13 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileResources, type OpenResource } from '../../../lib/index.js'
 import { until } from '../../helpers/happenings.js'
-import { errorOf, fetchUrl, serveResources, testBytes, whole } from './setup.js'
+import {
+  errorOf,
+  fetchUrl,
+  serveResources,
+  testBytes,
+  whole
+} from '../../features/resources/setup.js'
 
 let outside: string
 let folder: string

@@ -10,7 +10,7 @@ import { Readable } from 'node:stream'
 import { gate } from '../../helpers/gate.js'
 import { eventId, result } from '../../helpers/mcp.js'
 import { streamId } from '../../helpers/serve.js'
-import { exchange, requestHead } from '../mounting/on-the-wire.js'
+import { exchange, requestHead } from '../../features/mounting/on-the-wire.js'
 import {
   type Behave,
   blockOf,
@@ -22,7 +22,7 @@ import {
   RESULT,
   serveCase,
   SSE_TYPE
-} from './setup.js'
+} from '../../features/endpoint/setup.js'
 
 /** Writes chunks one by one, each in a tick of its own, and ends. */
 const writing =

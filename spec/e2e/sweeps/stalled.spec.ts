@@ -17,7 +17,7 @@ import {
 } from '../../helpers/mcp.js'
 import type { OpenStream } from '../../helpers/open-stream.js'
 import { serve, streamId, streamUrl } from '../../helpers/serve.js'
-import { call, gist, note, resume, stopTheClock, turn, upTo } from './setup.js'
+import { call, gist, note, resume, stopTheClock, turn, upTo } from '../../features/limits/setup.js'
 
 const MEBIBYTE = 1024 * 1024
 const TOTAL = 1000

@@ -12,10 +12,16 @@ import morgan from 'morgan'
 import { Awaitable } from '../../helpers/gate.js'
 import { callTool } from '../../helpers/mcp.js'
 import type { Json, OpenStream } from '../../helpers/open-stream.js'
-import { runBare, runWithCut } from './cut-and-resume.js'
-import { ENDPOINTS, type EndpointName } from './endpoints.js'
-import { createStreams, FRAMEWORKS, type Middleware, type Mount, MOUNTS } from './frameworks.js'
-import { expectSameBytes, requestOf } from './on-the-wire.js'
+import { runBare, runWithCut } from '../../features/mounting/cut-and-resume.js'
+import { ENDPOINTS, type EndpointName } from '../../features/mounting/endpoints.js'
+import {
+  createStreams,
+  FRAMEWORKS,
+  type Middleware,
+  type Mount,
+  MOUNTS
+} from '../../features/mounting/frameworks.js'
+import { expectSameBytes, requestOf } from '../../features/mounting/on-the-wire.js'
 
 interface Neighbour {
   create(log: Awaitable<string>): Middleware

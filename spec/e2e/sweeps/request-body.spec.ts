@@ -22,14 +22,14 @@ import {
   type Middleware,
   type Mount,
   MOUNTS
-} from '../mounting/frameworks.js'
+} from '../../features/mounting/frameworks.js'
 import {
   exchange,
   expectSameBytes,
   requestHead,
   requestOf,
   type Send
-} from '../mounting/on-the-wire.js'
+} from '../../features/mounting/on-the-wire.js'
 import {
   blockOf,
   errorFor,
@@ -40,7 +40,7 @@ import {
   RESULT,
   serveCase,
   SSE_TYPE
-} from './setup.js'
+} from '../../features/endpoint/setup.js'
 
 const CALL = callTool(1, 'any', { text: 'grün €😀' })
 const JSON_CALL = Buffer.from(JSON.stringify(CALL))
