@@ -21,7 +21,7 @@ export async function* check(
 ): AsyncGenerator<Finding> {
   const greeting = await endpoint.greet()
   const sessions = greeting.sessionId === undefined ? ', without sessions' : ''
-  yield ok(`MCP endpoint, revision ${greeting.revision}${sessions}`)
+  yield ok(`MCP endpoint, revision ${quoted(greeting.revision)}${sessions}`)
   yield proxyFinding(greeting.head)
   const isBehindUs = await endpoint.isBehindMiddleware()
   yield isBehindUs
@@ -31,6 +31,8 @@ export async function* check(
           'what answers'
       )
   const list = await endpoint.request('tools/list')
+  // Where it is in front of streams, a stream begins at once, whoever writes to it.
+  const isDue = isBehindUs && endpoint.linkOf(list) !== undefined
   if (isEventStream(list)) yield* streamFindings(endpoint, greeting, list, isBehindUs)
   else {
     await discard(list)
@@ -41,7 +43,7 @@ export async function* check(
     )
   }
   yield* corsFindings(endpoint)
-  yield* openStreamFindings(endpoint, greeting, options)
+  yield* openStreamFindings(endpoint, greeting, isDue, options)
 }
 
 /** Findings on a response that came as an event stream. */
@@ -107,9 +109,10 @@ function primerFinding([first]: readonly Block[], revision: string): Finding {
   if (first.data !== '' && !isNamed)
     return failed('the first event is a message: a cut before it could not be resumed')
   const shouldBeNamed = revision < FIRST_POLLING_REVISION
+  const said = quoted(revision)
   return isNamed === shouldBeNamed
-    ? ok(`a first id, in the form that ${revision} takes`)
-    : failed(`the first id is in the form of another revision than ${revision}`)
+    ? ok(`a first id, in the form that ${said} takes`)
+    : failed(`the first id is in the form of another revision than ${said}`)
 }
 
 async function resumed(how: string, expected: string, response: Response): Promise<Finding> {

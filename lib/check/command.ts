@@ -98,6 +98,8 @@ function parse(args: string[]): Arguments | 'help' {
   const { values, positionals } = optionsIn(args)
   if (values.help) return 'help'
   const [command, address, ...more] = positionals
+  if (command !== undefined && command !== 'check' && URL.canParse(command))
+    throw new UsageError(`"check" is missing: express-mcp-streams check ${command}`)
   if (command !== 'check' || address === undefined || more.length > 0) throw new UsageError(USAGE)
   const url = URL.canParse(address) ? new URL(address) : undefined
   if (url === undefined || !/^https?:$/.test(url.protocol))

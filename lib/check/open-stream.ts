@@ -3,9 +3,12 @@
 import { now } from '../protocol/clock.js'
 import { FIRST_POLLING_REVISION } from '../protocol/revisions.js'
 import { within } from '../protocol/within.js'
+import { isObject } from '../protocol/json-rpc.js'
+import { type Answer, answerIn, resultIn } from './answer.js'
 import { discard, isEventStream } from './body.js'
 import type { Endpoint, Greeting } from './endpoint.js'
 import { failed, type Finding, ok, unknown } from './finding.js'
+import { isBroken, quoted } from './unusable.js'
 
 export interface OpenStreamOptions {
   /** Milliseconds of silence after which a comment should have come. */
@@ -24,47 +27,121 @@ const FIRST_BYTES_WITHIN = 2000
 
 const ENDED = failed('the open stream was ended, with nobody asking for it')
 
+/** @param isDue whether a stream begins at once, even if the endpoint writes nothing. */
 export async function* openStreamFindings(
   endpoint: Endpoint,
   greeting: Greeting,
+  isDue: boolean,
   { keepAlive, call }: OpenStreamOptions
 ): AsyncGenerator<Finding> {
   const stop = new AbortController()
   try {
-    const opening =
+    const stream = new OpenStream(
       call === undefined
         ? listen(endpoint, greeting, stop.signal)
         : endpoint.request('tools/call', { ...call }, {}, stop.signal)
-    const response = await within(FIRST_BYTES_WITHIN, opening)
-    if (response !== undefined && !(response.ok && isEventStream(response))) {
-      await discard(response)
-      yield unknown(`first bytes and keep-alive: ${absence(response, call)}`)
+    )
+    const response = await stream.opened(FIRST_BYTES_WITHIN)
+    if (response instanceof Response && !(response.ok && isEventStream(response))) {
+      const why = `first bytes and keep-alive: ${absence(response, call)}`
+      yield (await failureOf(response, call)) ?? unknown(why)
       return
     }
-    const reader = response?.body?.getReader()
-    const first = reader && (await within(FIRST_BYTES_WITHIN, reader.read()))
-    if (reader === undefined || first === undefined) {
-      const seconds = FIRST_BYTES_WITHIN / 1000
-      yield failed(
-        `an open stream shows nothing for ${seconds} s: something on the way holds it back`
-      )
-      return
+    const first = response && (await stream.next(FIRST_BYTES_WITHIN))
+    if (first === undefined) {
+      const mustBegin = response === undefined ? isDue : stream.isLinkedAt(endpoint)
+      yield mustBegin ? HELD_BACK : QUIET
+    } else if (first === 'cut') yield stream.cutFinding()
+    else if (call !== undefined && (first === 'end' || isAnswer(first)))
+      yield (await failureOf(stream.heard, call)) ?? OVER
+    else if (first === 'end') yield ENDED
+    else {
+      yield ok('first bytes of an open stream come through at once')
+      const finding = await keepAliveFinding(stream, keepAlive, call !== undefined)
+      yield (await failureOf(stream.heard, call)) ?? finding
     }
-    if (call !== undefined && (first.done || isAnswer(first.value as Uint8Array))) {
-      yield unknown(
-        'first bytes and keep-alive: the call was over at once, or held back until it was'
-      )
-      return
-    }
-    if (first.done) {
-      yield ENDED
-      return
-    }
-    yield ok('first bytes of an open stream come through at once')
-    yield await keepAliveFinding(reader, keepAlive, call !== undefined)
   } finally {
     stop.abort()
   }
+}
+
+const OVER = unknown(
+  'first bytes and keep-alive: the call was over at once, or held back until it was'
+)
+const SHOWN = `${FIRST_BYTES_WITHIN / 1000} s`
+const HELD_BACK = failed(
+  `an open stream shows nothing for ${SHOWN}: something on the way holds it back`
+)
+const QUIET = unknown(
+  `first bytes and keep-alive: nothing is written to an open stream for ${SHOWN}, or gets through`
+)
+
+/** A stream that stays open, as far as it has come. */
+class OpenStream {
+  readonly #opening: Promise<Response>
+  #head: Response | undefined
+  #reader: ReadableStreamDefaultReader<Uint8Array> | undefined
+  readonly #pieces: Uint8Array[] = []
+  readonly #begin = now()
+  /** When something has come last. */
+  heardAt = this.#begin
+
+  constructor(opening: Promise<Response>) {
+    this.#opening = opening
+  }
+
+  /** The head; `undefined`: it has not come in time. */
+  opened(time: number): Promise<Response | 'cut' | undefined> {
+    return within(time, this.#open().catch(whyCut))
+  }
+
+  async #open(): Promise<Response> {
+    const response = (this.#head = await this.#opening)
+    if (response.ok && isEventStream(response)) this.#reader = response.body?.getReader()
+    return response
+  }
+
+  /** What comes next; `undefined`: nothing has in time. */
+  async next(time: number): Promise<Uint8Array | 'end' | 'cut' | undefined> {
+    if (this.#reader === undefined) return 'cut'
+    const read = await within(time, this.#reader.read().catch(whyCut))
+    if (read === undefined || read === 'cut') return read
+    if (read.done) return 'end'
+    this.heardAt = now()
+    this.#pieces.push(read.value)
+    return read.value
+  }
+
+  /** Whether its head names a stream of the middleware. */
+  isLinkedAt(endpoint: Endpoint): boolean {
+    return this.#head !== undefined && endpoint.linkOf(this.#head) !== undefined
+  }
+
+  /** What has come so far, as a response that is whole. */
+  get heard(): Response {
+    return new Response(Buffer.concat(this.#pieces), { headers: this.#head?.headers ?? {} })
+  }
+
+  cutFinding(): Finding {
+    const at = now()
+    const silence = at - this.heardAt
+    const isSilent = silence > SHORT_SILENCE
+    const remedy = isSilent
+      ? `${seconds(silence)} of silence: set keepAlive below that, or disconnectAfter`
+      : `${seconds(at - this.#begin)}, though it is not silent: set disconnectAfter below that`
+    return failed(`an open stream is cut after ${remedy}`)
+  }
+}
+
+/** Milliseconds after which what is cut may be cut because it is silent. */
+const SHORT_SILENCE = 1000
+
+const seconds = (milliseconds: number): string => `${Math.round(milliseconds / 100) / 10} s`
+
+/** @throws what is no fault of the connection. */
+function whyCut(error: unknown): 'cut' {
+  if (isBroken(error)) return 'cut'
+  throw error
 }
 
 /**
@@ -88,34 +165,54 @@ function absence({ status }: Response, call: Call | undefined): string {
 }
 
 async function keepAliveFinding(
-  reader: ReadableStreamDefaultReader<Uint8Array>,
+  stream: OpenStream,
   keepAlive: number,
   mayEnd: boolean
 ): Promise<Finding> {
   const begin = now()
-  let heard = begin
   const decoder = new TextDecoder()
   for (;;) {
     // Waits for `keepAlive` of silence, and gives up after twice that time if bytes keep coming.
-    const until = Math.min(heard, begin + keepAlive) + keepAlive
-    const read = await within(Math.max(1, until - now()), reader.read())
+    const { heardAt } = stream
+    const until = Math.min(heardAt, begin + keepAlive) + keepAlive
+    const read = await stream.next(Math.max(1, until - now()))
     if (read === undefined)
-      return heard > begin + keepAlive
+      return heardAt > begin + keepAlive
         ? unknown('keep-alive: it is never silent')
         : failed(
             `no comment in ${keepAlive / 1000} s of silence: what cuts idle connections ` +
               'will cut its streams'
           )
-    if (read.done)
+    if (read === 'cut') return stream.cutFinding()
+    if (read === 'end')
       return mayEnd ? unknown('keep-alive: the call was over before it was silent for long') : ENDED
-    const silence = now() - heard
-    heard += silence
-    if (/(?:^|\n):/.test(decoder.decode(read.value)))
-      return ok(`silence is broken after ${Math.round(silence / 1000)} s`)
+    if (/(?:^|\n):/.test(decoder.decode(read)))
+      return ok(`silence is broken after ${Math.round((stream.heardAt - heardAt) / 1000)} s`)
   }
 }
 
 /** Whether the bytes of a call's stream contain its response. */
 function isAnswer(bytes: Uint8Array): boolean {
   return /"(?:result|error)":/.test(new TextDecoder().decode(bytes))
+}
+
+/** What is wrong with a call that has been answered; `undefined`: nothing, or it is none. */
+async function failureOf(response: Response, call: Call | undefined): Promise<Finding | undefined> {
+  if (call === undefined) {
+    await discard(response)
+    return undefined
+  }
+  const why = failureIn((await within(FIRST_BYTES_WITHIN, answerIn(response))) ?? {})
+  if (why === undefined) return undefined
+  return failed(`the call of "${quoted(call.name)}" fails: "${quoted(why)}"`)
+}
+
+/** The error of a response, or that of a tool. */
+function failureIn(answer: Answer): string | undefined {
+  const { error } = answer
+  if (isObject(error)) return String(error['message'])
+  const { isError, content } = resultIn(answer) ?? {}
+  if (isError !== true) return undefined
+  const [first] = Array.isArray(content) ? (content as unknown[]) : []
+  return isObject(first) && typeof first['text'] === 'string' ? first['text'] : 'it says no more'
 }

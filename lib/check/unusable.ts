@@ -47,6 +47,12 @@ function targetOf(headers: Headers, { href }: URL): string {
   return quoted(URL.canParse(location, href) ? new URL(location, href).href : location)
 }
 
+/** Whether a connection has broken off. */
+export function isBroken(error: unknown): boolean {
+  const { cause } = error as { cause?: { code?: string } }
+  return cause?.code === 'ECONNRESET' || cause?.code === 'UND_ERR_SOCKET'
+}
+
 /**
  * Explains an error below HTTP: of DNS, TCP or TLS, or of parsing.
  *
@@ -62,7 +68,7 @@ export function reasonOf(error: unknown, what: string): string {
     return `its certificate is not valid (${code}); NODE_EXTRA_CA_CERTS=<file> trusts one more`
   if (/^ERR_SSL|^EPROTO/.test(code)) return 'it does not speak TLS there: is it http://?'
   if (/^HPE_/.test(code)) return `it does not speak HTTP there (${code}): is it https://?`
-  if (code === 'ECONNRESET' || code === 'UND_ERR_SOCKET')
+  if (isBroken(error))
     return `it closed the connection on ${what}: is it https://, or did it break down?`
   return quoted(cause?.message ?? message)
 }

@@ -8,6 +8,7 @@ import express, { type Express, type RequestHandler, type Response } from 'expre
 import { execFile } from 'node:child_process'
 import { once } from 'node:events'
 import { createServer } from 'node:https'
+import { connect, createServer as createTcpServer } from 'node:net'
 import { promisify } from 'node:util'
 import { fileURLToPath } from 'node:url'
 import { command } from '../../../lib/check/command.js'
@@ -211,6 +212,8 @@ describe('an endpoint that is not well', () => {
   ])('fails %s', async (_, app) => {
     const { code, lines } = await look(await serveApp(app()))
     expect(lines).toContain(NOT_IN_FRONT)
+    // Its listen channel is quiet, as nobody writes to it: that is no fault of what is in between.
+    expect(lines.at(-1)).toMatch(/^– first bytes and keep-alive: /)
     expect(code).toBe(1)
   })
 
@@ -239,6 +242,7 @@ describe('an endpoint that is not well', () => {
     expect(lines).toContainEqual(
       expect.stringMatching(/^✗ event ids of another: .* `eventStore` leaves it alone$/)
     )
+    expect(lines.at(-1)).toMatch(/^– first bytes and keep-alive: nothing is written /)
     expect(code).toBe(1)
   })
 
@@ -264,6 +268,86 @@ describe('an endpoint that is not well', () => {
       '✗ the open stream was ended, with nobody asking for it'
     ])
     expect(code).toBe(1)
+  })
+})
+
+describe('a call that fails', () => {
+  it.each([
+    ['SDK 1', () => sdkV1Stateless()],
+    ['SDK 1, with JSON', () => sdkV1Stateless({ enableJsonResponse: true })],
+    ['SDK 2', () => sdkV2Handler({ legacy: 'reject' })]
+  ])('is one that no client could make, with the reason: %s', async (_, endpoint) => {
+    const url = await serveApp(express().use('/mcp', middleware()).all('/mcp', endpoint()))
+    const { code, lines } = await look(url, '--call', 'no-such')
+    expect(lines.at(-1)).toMatch(/^✗ the call of "no-such" fails: ".*no-such/)
+    expect(code).toBe(1)
+  })
+})
+
+describe('behind something that cuts connections', () => {
+  /** Cuts a listen channel or call so many milliseconds after it began, or was heard of last. */
+  const cutting = async (target: number, time: number, isBySilence: boolean): Promise<string> => {
+    const server = createTcpServer(client => {
+      const upstream = connect(target, '127.0.0.1')
+      let timer: NodeJS.Timeout | undefined
+      const begin = () => {
+        clearTimeout(timer)
+        timer = setTimeout(cut, time)
+      }
+      const cut = () => {
+        clearTimeout(timer)
+        client.destroy()
+        upstream.destroy()
+      }
+      client.on('data', (bytes: Buffer) => {
+        if (/^GET (?!.*last-event-id)|"tools\/call"/is.test(bytes.toString())) begin()
+      })
+      if (isBySilence) upstream.on('data', () => timer && begin())
+      for (const socket of [client, upstream]) socket.on('error', cut).on('close', cut)
+      client.pipe(upstream).pipe(client)
+    })
+    closeLater(() => server.close())
+    return `http://127.0.0.1:${await listenOnLoopback(server)}/mcp`
+  }
+
+  it.each([
+    [
+      'silent',
+      [],
+      /^✗ an open stream is cut after [\d.]+ s of silence: set keepAlive below that, or disconnectAfter$/
+    ],
+    [
+      'old',
+      ['--call', 'count', '--arguments', '{"n":50,"delayMs":100}'],
+      /^✗ an open stream is cut after [\d.]+ s, though it is not silent: set disconnectAfter below that$/
+    ]
+  ])('finds that %s ones are', async (how, args, finding) => {
+    const { port } = await listen(
+      express().use('/mcp', middleware(60_000)).all('/mcp', sdkV1Stateful())
+    )
+    const url = await cutting(port, 1500, how === 'silent')
+    const { code, lines, stderr } = await look(url, '--keep-alive', '3', ...args)
+    expect(lines.at(-1)).toMatch(finding)
+    expect([code, stderr]).toEqual([1, ''])
+  })
+})
+
+describe('what a server says', () => {
+  it('is printed on one line, and not much of it', async () => {
+    const said = `9\n✓ all is well \u001b]0;title\u0007 \u009b31m \u202e${'x'.repeat(3_000_000)}`
+    const { url } = await listen(async (req, res) => {
+      let text = ''
+      for await (const chunk of req) text += String(chunk)
+      const { id, method } = JSON.parse(text || '{}') as { id?: number; method?: string }
+      const result = method === 'initialize' ? { protocolVersion: said, capabilities: {} } : {}
+      res.setHeader('Content-Type', 'application/json')
+      res.end(JSON.stringify({ jsonrpc: '2.0', id, result }))
+    })
+    const { lines, stderr } = await look(url)
+    const all = [...lines, ...stderr.trimEnd().split('\n')]
+    expect(all[0]).toMatch(/^✓ MCP endpoint, revision 9\\n✓ all is well \\u\{1b\}\]0;title/)
+    expect(all.filter(line => /[\p{Cc}\p{Cf}]/u.test(line) || line.length > 400)).toEqual([])
+    expect(all).not.toContainEqual(expect.stringMatching(/^✓ all is well/))
   })
 })
 
@@ -450,6 +534,10 @@ describe('what cannot be checked', () => {
 
   it.each([
     [[], /^Usage: express-mcp-streams check <url>/],
+    [
+      ['https://a.example/mcp', '--call', 'x'],
+      /^"check" is missing: express-mcp-streams check https:\/\/a\.example\/mcp$/m
+    ],
     [['check'], /^Usage: /],
     [['check', 'mcp.example.com'], /^mcp\.example\.com is no http\(s\) URL$/m],
     [
