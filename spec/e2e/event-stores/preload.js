@@ -1,0 +1,24 @@
+// Puts the middleware in front of a server that is a program of its own, whose code stays as it is:
+// node --import preload.js <program>. Tells its parent how many POSTs have reached the server.
+import http from 'node:http'
+import { mcpStreams } from 'express-mcp-streams'
+
+const streams = process.env.BARE ? undefined : mcpStreams({ retry: 50 })
+const { createServer } = http
+let posts = 0
+http.createServer = (...args) => {
+  const handle = args.pop()
+  const server = createServer(...args, (req, res) => {
+    const next = () => {
+      if (req.method === 'POST') posts++
+      handle(req, res)
+    }
+    if (streams === undefined) next()
+    else streams(req, res, next)
+  })
+  server.once('listening', () => process.send?.({ port: server.address().port }))
+  return server
+}
+process.on('message', () => process.send({ posts }))
+// The channel to the parent keeps no process alive that would have ended.
+process.channel?.unref()
