@@ -11,8 +11,7 @@ import { debug, publishLink } from './diagnostics.js'
 import { serverOf } from './endpoint/endpoint-client.js'
 import type { InstanceParts } from './endpoint/instance-parts.js'
 import { isLoopback, isRelayed } from './endpoint/loopback.js'
-import { RelayedCalls } from './routes/relayed-calls.js'
-import { RelayedRequest } from './routes/relay-in.js'
+import { RelayedCalls, RelayedRequest } from './routes/relay-in.js'
 
 export class BackplaneSeat {
   readonly link: InstanceLink

@@ -12,9 +12,8 @@ import {
   type Place,
   type Shelves
 } from '../streams/directory.js'
-import { isInstanceId, tagOf } from './instance-id.js'
 import type { InstanceLink } from './instance-link.js'
-import type { SharedNames } from './shared-names.js'
+import { isInstanceId, type SharedNames, tagOf } from './shared-names.js'
 
 export interface SharedDirectorySettings {
   /** Whether a request of another instance's session is forwarded to that instance. */

@@ -1,14 +1,12 @@
 // What connects one instance with the others: its tag, its channel, its clock, and the parts that
 // send and receive.
 import { nanoid } from 'nanoid'
-import { now } from '../protocol/clock.js'
-import { within } from '../protocol/within.js'
-import { SharedNames } from './shared-names.js'
+import { now, within } from '../protocol/clock.js'
+import { SharedNames, TAG_LENGTH } from './shared-names.js'
 import { Envelopes } from './envelope.js'
 import { Epoch } from './epoch.js'
 import type { Exchange, ExchangeUser } from './exchange.js'
 import { KIND } from './frames.js'
-import { TAG_LENGTH } from './instance-id.js'
 import { KeptValues } from './kept-values.js'
 import { Life, type LinkState, type Liveness } from './life.js'
 import { Relay } from './relay.js'

@@ -1,5 +1,5 @@
 // Results that any instance can find: each is sealed and kept under its name for a limited time.
-import type { Keeper, KeptValue } from '../streams/keeper.js'
+import type { Keeper, KeptValue } from '../streams/directory.js'
 import type { Envelopes } from './envelope.js'
 import type { Backplane } from './types.js'
 

@@ -6,8 +6,22 @@ import { FairStore } from '../streams/fair-store.js'
 import type { Envelopes } from './envelope.js'
 import type { Backplane } from './types.js'
 
+/** Characters of a tag. */
+export const TAG_LENGTH = 5
+const INSTANCE_ID = /^[\w-]{21}$/
+
+/** The tag of the instance that has made an id. */
+export function tagOf(id: string): string {
+  return id.slice(0, TAG_LENGTH)
+}
+
+/** Whether a name has the form of an id that an instance has made. */
+export function isInstanceId(name: string): boolean {
+  return INSTANCE_ID.test(name)
+}
+
 /** `s`: the id of a session; `k`: an `Idempotency-Key`. The first character of the key in Redis. */
-export type NameClass = 's' | 'k'
+type NameClass = 's' | 'k'
 
 const TAG = /^[\w-]{5}$/
 /** The kind in the envelope of an entry, different from those of messages. */

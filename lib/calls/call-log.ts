@@ -6,12 +6,62 @@ import { isRequest, type Message } from '../protocol/json-rpc.js'
 import { encodeJson, onOneLine } from '../protocol/sse-writer.js'
 import type { WrittenAnswer } from '../endpoint/endpoint-answer.js'
 import type { Stream } from '../streams/stream.js'
-import { faultAnswer } from './call-reply.js'
 import { dataOf, newFields, readFields } from '../protocol/sse-fields.js'
 import type { EventLog } from '../streams/event-log.js'
+import type { Keeper, KeptValue } from '../streams/directory.js'
+import { faultAnswer } from './call-reply.js'
+import type { CallFacts } from './token-request.js'
+import type { ResumeTokenFault } from './token-fault.js'
+
+/** What keeps calls and their tokens. */
+export interface CallHost<Call> {
+  /** The greatest size in bytes of a message of a call, or of a part of its result. */
+  readonly maxCallBytes: number
+  /** Opens the stream of a call. */
+  open(call: Call): Stream
+  /** Makes a token for a call. */
+  issue(call: Call): string
+  /** A token is not valid any more; `reason` is what its client is told. */
+  retire(token: string, call: Call, reason: ResumeTokenFault): void
+  /**
+   * The call has ended, and no request waits for it. If it has no token, nobody can ask for it
+   * again.
+   */
+  settled(call: Call): void
+}
+
+/** What a request must have in common with the one that began the call. */
+type KeptFacts = Pick<CallFacts, 'scope' | 'method' | 'parameters'>
+
+export interface KeptCall extends KeptFacts {
+  readonly answer: WrittenAnswer
+}
+
+interface KeptCallHead extends KeptFacts {
+  readonly kind: 'call'
+}
+
+/** Keeps the answer of a call under a token, for `time` milliseconds. */
+export function keepCall(
+  keeper: Keeper,
+  token: string,
+  { scope, method, parameters }: KeptFacts,
+  answer: WrittenAnswer,
+  time: number
+): void {
+  const head: KeptCallHead = { kind: 'call', scope, method, parameters }
+  keeper.keep(token, head, [encodeAnswer(answer)], time)
+}
+
+/** The call in a kept value; `undefined` if the value is something else. */
+export function keptCallIn({ head, bytes }: KeptValue): KeptCall | undefined {
+  const { kind, ...facts } = head as KeptCallHead
+  const answer = kind === 'call' ? decodeAnswer(bytes) : undefined
+  return answer && { ...facts, answer }
+}
 
 /** Takes the messages of the endpoint. */
-export interface Listener {
+interface Listener {
   readonly hasRoom: boolean
   send(message: Message, text: string): void
 }
@@ -158,7 +208,7 @@ function encodePart(text: string): Uint8Array {
  * The event of an answer. Line ends in JSON are white space, so they may be removed; the body of
  * another HTTP answer is kept byte for byte, as base64.
  */
-export function encodeAnswer(answer: WrittenAnswer): Uint8Array {
+function encodeAnswer(answer: WrittenAnswer): Uint8Array {
   const { requestId, headers } = answer
   const [head, data] =
     answer.kind === 'response'
@@ -171,7 +221,7 @@ export function encodeAnswer(answer: WrittenAnswer): Uint8Array {
 }
 
 /** The answer in an event that `encodeAnswer` has written; `undefined` for any other event. */
-export function decodeAnswer(block: Uint8Array | undefined): WrittenAnswer | undefined {
+function decodeAnswer(block: Uint8Array | undefined): WrittenAnswer | undefined {
   const data = block && dataIn(block, false)
   if (data === undefined) return undefined
   const end = data.indexOf('\n')

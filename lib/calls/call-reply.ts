@@ -1,9 +1,23 @@
 // One request of a client that waits for a call, over HTTP or on another wire.
-import type { IncomingMessage } from 'node:http'
+import type { IncomingMessage, OutgoingHttpHeader } from 'node:http'
 import { faultError, type StreamFault } from '../protocol/errors.js'
-import { errorResponse, type Message, type RequestId } from '../protocol/json-rpc.js'
+import {
+  errorResponse,
+  isObject,
+  type Message,
+  type RequestId,
+  type RequestMessage
+} from '../protocol/json-rpc.js'
 import type { WrittenAnswer } from '../endpoint/endpoint-answer.js'
+import { spliceJson } from '../protocol/json-splice.js'
+import { ASYNC_PREFERENCE } from '../protocol/prefer.js'
+import { encodeJson } from '../protocol/sse-writer.js'
+import type { ClientReply } from '../endpoint/client-reply.js'
+import type { RequestContext } from '../endpoint/request-context.js'
+import { passedOn, stringOf } from '../endpoint/response-headers.js'
+import type { KeptText, Outgoing } from '../readers/outgoing.js'
 import { refusalOf, type ResumeTokenFault } from './token-fault.js'
+import { inWordsOf, progressTokenOf } from './token-request.js'
 
 /** What a request is answered with: the endpoint's answer, or an interim result. */
 export type CallAnswer = WrittenAnswer | { readonly kind: 'interim'; readonly result: string }
@@ -49,4 +63,160 @@ export function refusalFor(fault: ResumeTokenFault): WrittenAnswer {
 
 function errorAnswer(text: string): WrittenAnswer {
   return { kind: 'response', requestId: '', text, headers: {} }
+}
+
+/**
+ * An HTTP request that waits for a call. Its response is JSON, or an event stream if a message is
+ * sent before the answer.
+ */
+export class HttpReply implements CallReply {
+  readonly req: IncomingMessage
+  readonly requestId: RequestId
+  readonly acceptsEvents: boolean
+  /** It asked by `Prefer`, so the response says `Preference-Applied`. */
+  readonly #isAskedByHeader: boolean
+  readonly #progressToken: unknown
+  readonly #reply: ClientReply
+  readonly #outgoing: Outgoing
+
+  constructor(
+    { instance, req, acceptsEvents }: RequestContext,
+    request: RequestMessage,
+    isAskedByHeader: boolean,
+    reply: ClientReply
+  ) {
+    this.req = req
+    this.requestId = request.id
+    this.acceptsEvents = acceptsEvents
+    this.#isAskedByHeader = isAskedByHeader
+    this.#progressToken = progressTokenOf(request)
+    this.#reply = reply
+    this.#outgoing = instance.connections.outgoing
+  }
+
+  /**
+   * The response is recorded for a client that sends the request again (`Idempotency-Key`), so it
+   * is written even if the client has gone.
+   */
+  get isKept(): boolean {
+    return this.#reply.isKept
+  }
+
+  get isOver(): boolean {
+    return this.#reply.isOver
+  }
+
+  get isFull(): boolean {
+    return this.#reply.isFull
+  }
+
+  get mustStay(): boolean {
+    return this.#reply.mustStay
+  }
+
+  /** Whether the server still accepts connections. */
+  get mayComeBack(): boolean {
+    const { server } = this.req.socket as {
+      readonly server?: { readonly listening?: boolean } | null
+    }
+    return server?.listening !== false
+  }
+
+  watch(onGone: (isCancelled: boolean) => void, onDrain: () => void): void {
+    this.#reply.watch(onGone, onDrain)
+  }
+
+  send(message: Message, text: string): void {
+    const own = inWordsOf(message, this.#progressToken)
+    if (own !== undefined)
+      this.#reply.send(encodeJson(own === message ? text : spliceJson(text, message, own)))
+  }
+
+  answer(answer: CallAnswer): void {
+    switch (answer.kind) {
+      case 'response':
+        return this.#answer(
+          withId(answer.text, answer.requestId, this.requestId),
+          this.#besides(answer.headers),
+          { key: answer.requestId, text: withoutId(answer.text, answer.requestId) }
+        )
+      case 'interim':
+        return this.#answer(
+          `{"jsonrpc":"2.0","id":${JSON.stringify(this.requestId)},"result":${answer.result}}`
+        )
+      case 'relay':
+        // The status of an event stream that has begun cannot be changed.
+        if (this.#reply.hasEvents) this.answer(faultAnswer('endpoint-failed'))
+        else this.#relay(answer)
+    }
+  }
+
+  /**
+   * The endpoint's own headers, such as cookies and quotas, reach the client. Those that middleware
+   * in front has set already are left as they are.
+   */
+  #besides(headers: NodeJS.Dict<string[]>): Header[] {
+    return passedOn(headers).filter(
+      ([name]) => !OF_MESSAGE.test(name) && this.#reply.header(name) === undefined
+    )
+  }
+
+  #answer(json: string, headers: Header[] = [], kept?: KeptText): void {
+    if (this.#reply.hasEvents) return this.#reply.endWith(encodeJson(json))
+    if (this.#isAskedByHeader) {
+      const applied = stringOf(this.#reply.header('Preference-Applied')) ?? ''
+      const all = applied === '' ? ASYNC_PREFERENCE : `${applied}, ${ASYNC_PREFERENCE}`
+      headers.push(['Preference-Applied', all])
+    }
+    headers.push(['Cache-Control', 'no-store'])
+    const answer = this.#outgoing.answerOf(json, kept)
+    this.#reply.answer(200, 'application/json', headers, answer)
+  }
+
+  #relay({ status, headers, body, requestId }: WrittenAnswer & { kind: 'relay' }): void {
+    const own = body.includes(requestId)
+      ? Buffer.from(withId(body.toString(), requestId, this.requestId))
+      : body
+    const all = passedOn(headers).filter(([name]) => name !== 'content-length')
+    this.#reply.answer(status, undefined, all, { key: undefined, parts: [own] })
+  }
+}
+
+type Header = [string, OutgoingHttpHeader]
+
+const OF_MESSAGE = /^(?:cache-control|content-.*|etag|x-accel-buffering)$/i
+
+/** Where the id of the request may stand in a response, as JSON. */
+function placesOfId(text: string, requestId: string): RegExpExecArray[] {
+  return [...text.matchAll(/"id"\s*:\s*"([\w-]{21})"/g)].filter(([, found]) => found === requestId)
+}
+
+/** The longest part of a response that does not change with the id of the request. */
+function withoutId(text: string, requestId: string): string {
+  const [place] = placesOfId(text, requestId)
+  if (place === undefined) return text
+  const after = text.slice(place.index + place[0].length)
+  return after.length < place.index ? text.slice(0, place.index) : after
+}
+
+/** A response, as JSON, with the id of the request changed to `id`. */
+function withId(text: string, requestId: string, id: RequestId): string {
+  const places = placesOfId(text, requestId)
+  const [place] = places
+  // If the id is found once in the text, it need not be parsed, which is the usual case.
+  if (places.length === 1 && place !== undefined)
+    return (
+      text.slice(0, place.index) +
+      `"id":${JSON.stringify(id)}` +
+      text.slice(place.index + place[0].length)
+    )
+  let body: unknown
+  try {
+    body = JSON.parse(text)
+  } catch {
+    return text
+  }
+  const own = (message: unknown): unknown =>
+    isObject(message) && message['id'] === requestId ? { ...message, id } : message
+  return spliceJson(text, body, Array.isArray(body) ? body.map(own) : own(body))
 }

@@ -1,15 +1,21 @@
 // All resumable calls of this process, by their tokens. Their streams are kept like all others, but
 // in a registry of their own, with limits of their own.
 import { nanoid } from 'nanoid'
-import type { Keeper } from '../streams/keeper.js'
+import type { Keeper } from '../streams/directory.js'
 import { FairStore } from '../streams/fair-store.js'
 import type { Stream } from '../streams/stream.js'
 import { StreamRegistry } from '../streams/stream-registry.js'
-import type { RequestId, RequestMessage } from '../protocol/json-rpc.js'
+import {
+  cancelledRequest,
+  isResponse,
+  type RequestId,
+  type RequestMessage
+} from '../protocol/json-rpc.js'
 import { ONE_CONNECTION } from '../protocol/revisions.js'
+import { onceAnswered } from '../endpoint/acceptance.js'
+import type { RequestContext } from '../endpoint/request-context.js'
 import type { Call } from './call.js'
-import type { CallHost } from './call-host.js'
-import { keepCall } from './kept-call.js'
+import { type CallHost, keepCall } from './call-log.js'
 import type { ResumeTokenFault } from './token-fault.js'
 import { tokenOf, whyAnother } from './token-request.js'
 
@@ -31,7 +37,7 @@ export interface CallStoreLimits {
   readonly keptFor: number
 }
 
-export interface CallCounts {
+interface CallCounts {
   /** Calls that run, and calls that are kept once they have ended. */
   readonly calls: number
   /** Bytes that are kept of them. */
@@ -212,4 +218,43 @@ export class CallStore implements CallHost<Call> {
     const { tokens, facts } = call
     for (const token of tokens) keepCall(keeper, token, facts, answer, this.#keptFor)
   }
+}
+
+/**
+ * Calls `answered` for each call of the session with each request of the endpoint that the client
+ * has answered, once the endpoint has accepted the answers. They are not asked again then.
+ */
+export function eachAnswer<T>(
+  context: RequestContext,
+  store: { listFor(session: string | undefined, owner: string): Iterable<T> },
+  answered: (call: T, requestId: RequestId) => void
+): void {
+  const { owner, session } = context
+  if (session === undefined || !(context.isUnread || context.messages.some(isResponse))) return
+  onceAnswered(context, ({ isAccepted }) => {
+    if (!isAccepted) return
+    const answers = context.messages.filter(isResponse)
+    for (const call of store.listFor(session, owner))
+      for (const { id } of answers) answered(call, id)
+  })
+}
+
+/** Ends calls that are cancelled, or whose session ends, once the endpoint has accepted that. */
+export function watchEndings(store: CallStore, context: RequestContext): void {
+  const { req, owner, session } = context
+  // Without a session and without an owner, a request id says nothing about whose request it is.
+  if ((session === undefined && owner === '') || !store.isBusy) return
+  onceAnswered(context, ({ isAccepted, isSessionLost }) => {
+    // A request that has been answered does not wait any more: a client that cancels it has only
+    // not got that answer.
+    const cancelled = context.messages.flatMap(message => cancelledRequest(message) ?? [])
+    if (isAccepted)
+      for (const call of store.findByRequests(cancelled, owner, session)) call.cancel(req)
+    if (session === undefined || (!isSessionLost && !(isAccepted && req.method === 'DELETE')))
+      return
+    for (const call of store.listFor(session, owner)) {
+      if (isSessionLost) call.fail('session-ended')
+      else call.cancel(req)
+    }
+  })
 }

@@ -2,11 +2,10 @@
 import type { EndpointAnswer } from '../endpoint/endpoint-answer.js'
 import type { RequestContext } from '../endpoint/request-context.js'
 import { rewriteAnswer } from '../endpoint/rewrite-answer.js'
-import { isComparable } from '../protocol/comparable.js'
+import { isComparable } from '../protocol/json-bounds.js'
 import { metaOf } from '../protocol/envelope.js'
-import type { Message } from '../protocol/json-rpc.js'
+import { isObject, type Message } from '../protocol/json-rpc.js'
 import { spliceJson } from '../protocol/json-splice.js'
-import { withTools } from './tool-list.js'
 
 /** How long calls of a tool take, in milliseconds. */
 export interface DurationHint {
@@ -63,4 +62,16 @@ function withHint(tool: Record<string, unknown>, hints: DurationHints): Record<s
   const meta = metaOf(tool)
   if (Object.hasOwn(meta, DURATION_HINT)) return tool
   return { ...tool, _meta: { [DURATION_HINT]: hint, ...meta } }
+}
+
+type Tool = Record<string, unknown>
+
+/** A message with its tools changed; the same object if no tool was changed. */
+export function withTools(message: Message, change: (tool: Tool) => Tool): Message {
+  const { result } = message
+  if (!isObject(result) || !Array.isArray(result['tools'])) return message
+  const tools: unknown[] = result['tools']
+  const changed = tools.map(tool => (isObject(tool) ? change(tool) : tool))
+  if (changed.every((tool, i) => tool === tools[i])) return message
+  return { ...message, result: { ...result, tools: changed } }
 }

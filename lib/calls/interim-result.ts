@@ -2,6 +2,9 @@
 // accepts them.
 import { metaOf } from '../protocol/envelope.js'
 import { isStateless } from '../protocol/revisions.js'
+import { isObject, type Message, paramsOf } from '../protocol/json-rpc.js'
+import { spliceJson } from '../protocol/json-splice.js'
+import type { EndpointAnswer } from '../endpoint/endpoint-answer.js'
 
 /** Makes the JSON of an interim result from the next token and a part of the result, if any. */
 export type Interim = (nextResumeToken: string, partial: string | undefined) => string
@@ -42,4 +45,71 @@ export function interimOf(method: string, revision: string | undefined): Interim
       _meta: { ...metaOf(given), nextResumeToken }
     })
   }
+}
+
+/** The methods whose results may ask for input. */
+const METHODS: ReadonlySet<unknown> = new Set(['tools/call', 'prompts/get', 'resources/read'])
+
+/** The greatest number of rounds that is sent along with the endpoint's own state. */
+export const MOST_ROUNDS = 1000
+
+/**
+ * A `requestState` that was written here: the token of the call that the client waits for, or the
+ * state that the endpoint has given itself, with the number of rounds so far.
+ */
+type RequestState =
+  | { readonly kind: 'call'; readonly token: string }
+  | { readonly kind: 'endpoint'; readonly rounds: number; readonly state: string | undefined }
+
+const CALL = /^mcp-streams:call:([\w-]{21})$/
+const ENDPOINT = /^mcp-streams:([0-9]{1,4}):(=(.*))?$/s
+
+/** Whether results of a request's method may ask for input. */
+export function mayBeShed({ method }: Message): boolean {
+  return METHODS.has(method)
+}
+
+/** The state in a request that was written here; `undefined`: none, or one of the endpoint. */
+export function requestStateOf(message: Message): RequestState | undefined {
+  const state = METHODS.has(message.method) ? paramsOf(message)['requestState'] : undefined
+  if (typeof state !== 'string') return undefined
+  const [, token] = CALL.exec(state) ?? []
+  if (token !== undefined) return { kind: 'call', token }
+  const own = ENDPOINT.exec(state)
+  return own === null ? undefined : { kind: 'endpoint', rounds: Number(own[1]), state: own[3] }
+}
+
+/**
+ * A request's parameters as the endpoint gets them: with the `requestState` that it has given
+ * itself, if any, and without one that was made here.
+ */
+export function withEndpointState(
+  message: Message,
+  params: Record<string, unknown>
+): Record<string, unknown> {
+  const own = requestStateOf(message)
+  if (own === undefined) return params
+  const { requestState: _ours, ...others } = params
+  return own.kind === 'endpoint' && own.state !== undefined
+    ? { ...others, requestState: own.state }
+    : others
+}
+
+/** Makes the result that tells a client to send its request again. */
+export const comeAgain: Interim = token =>
+  JSON.stringify({ resultType: 'input_required', requestState: `mcp-streams:call:${token}` })
+
+/**
+ * The endpoint's answer. If it asks for input, its `requestState` is wrapped together with the
+ * number of rounds so far.
+ */
+export function withRounds(answer: EndpointAnswer, rounds: number): EndpointAnswer {
+  if (answer.kind !== 'response' || !isObject(answer.message.result)) return answer
+  const { result } = answer.message
+  if (result['resultType'] !== 'input_required') return answer
+  const state = result['requestState']
+  const own = typeof state === 'string' ? `=${state}` : ''
+  const requestState = `mcp-streams:${Math.min(rounds + 1, MOST_ROUNDS)}:${own}`
+  const message = { ...answer.message, result: { ...result, requestState } }
+  return { ...answer, text: spliceJson(answer.text, answer.message, message), message }
 }

@@ -1,31 +1,45 @@
 // The Resuming draft: a call that takes long is answered with a token, and goes on without a
 // connection. The client repeats its request with the token.
+import { nanoid } from 'nanoid'
 import { LONGEST_TIMEOUT } from '../protocol/clock.js'
 import { revisionIn } from '../protocol/envelope.js'
-import { isRequestId, type Message, type RequestMessage } from '../protocol/json-rpc.js'
+import {
+  cancellation,
+  isRequest,
+  isRequestId,
+  type Message,
+  type RequestMessage
+} from '../protocol/json-rpc.js'
 import { isStateless } from '../protocol/revisions.js'
-import { declaresStreams } from '../protocol/streams-capability.js'
+import { declaresStreams } from '../protocol/stream-messages.js'
 import type { WireTokens } from '../protocol/shared-wire.js'
-import type { CallRun } from '../endpoint/call-run.js'
+import type { CallRun, CapturedAnswerListener, EndpointCall } from '../endpoint/call-run.js'
 import type { ClientReply } from '../endpoint/client-reply.js'
 import type { InstanceParts } from '../endpoint/instance-parts.js'
 import { refuseAndCount } from '../endpoint/refusals.js'
 import type { RequestContext } from '../endpoint/request-context.js'
 import { answerJson } from '../endpoint/reply.js'
-import type { CallFacts } from './call-host.js'
-import type { CallStore } from './call-store.js'
-import { eachAnswer, watchEndings } from './call-watch.js'
-import { addHints } from './duration-hints.js'
-import { interimOf } from './interim-result.js'
-import { HttpReply } from './http-reply.js'
-import { comeAgain, mayBeShed, requestStateOf } from './request-state.js'
+import type { EndpointAnswer } from '../endpoint/endpoint-answer.js'
+import { tellEndpoint } from '../endpoint/endpoint-client.js'
+import { endSession } from '../endpoint/outcome.js'
+import { spliceJson } from '../protocol/json-splice.js'
+import type { KeptCall } from './call-log.js'
+import {
+  type Ask,
+  askOf,
+  type CallFacts,
+  endpointRequest,
+  hasToken,
+  tokenOf,
+  whyAnother
+} from './token-request.js'
+import { type CallStore, eachAnswer, watchEndings } from './call-store.js'
+import { addHints, withHints } from './duration-hints.js'
+import { comeAgain, interimOf, mayBeShed, requestStateOf, withRounds } from './interim-result.js'
+import { HttpReply } from './call-reply.js'
 import { Call } from './call.js'
-import type { KeptCall } from './kept-call.js'
 import { refusalOf } from './token-fault.js'
-import { type Ask, askOf, hasToken, tokenOf, whyAnother } from './token-request.js'
-import { TokenRun } from './token-run.js'
-import { TokenCalls } from './token-calls.js'
-import { type ResumeTokensSettings, waitOf } from './token-settings.js'
+import { type ResumeTokensSettings, TokenCalls, waitOf } from './token-calls.js'
 import { WiresTokens } from './wire-tokens.js'
 
 /** Begins to wait for a call. */
@@ -196,4 +210,80 @@ export class ResumeTokens {
 
 function revisionOf(post: RequestContext, request: Message): string | undefined {
   return post.revision ?? revisionIn(request)
+}
+
+/**
+ * Lets the endpoint work on a call with tokens: it gets the request with another id and without the
+ * members about tokens, and what it writes goes to the requests that wait for the call.
+ */
+class TokenRun implements CapturedAnswerListener {
+  readonly #calls: TokenCalls
+  readonly #call: Call
+  readonly #post: RequestContext
+  /** The client accepts an event stream, so messages can be sent before the answer. */
+  readonly #acceptsEvents: boolean
+
+  constructor(calls: TokenCalls, call: Call, post: RequestContext, acceptsEvents: boolean) {
+    this.#calls = calls
+    this.#call = call
+    this.#post = post
+    this.#acceptsEvents = acceptsEvents
+  }
+
+  /** Gives the request to the endpoint, and captures its answer. */
+  begin(request: RequestMessage, run: CallRun): void {
+    const call = this.#call
+    const { req, session, text } = this.#post
+    const { parts, settings } = this.#calls
+    const id = nanoid()
+    const own = endpointRequest(request, id)
+    const asked: EndpointCall = {
+      message: own,
+      requestId: id,
+      text: text === undefined ? JSON.stringify(own) : spliceJson(text, request, own),
+      limit: settings.limits.maxCallBytes,
+      stream: call.stream,
+      collector: call
+    }
+    const work = run.ask(asked, this)
+    // The call may have ended before its callbacks are set below.
+    if (call.stream.isEnded) return work.leave()
+    const drained = (): void => work.drain()
+    const released = (): void => work.leave()
+    call.onDrain = drained
+    call.onReleased = released
+    // An endpoint with sessions learns of a cancellation by a notification only. The client's own
+    // notification names an id that the endpoint does not know.
+    if (session === undefined) return
+    const cancelled = cancellation(id, 'The client has cancelled the request')
+    const tell = (by = req): void => void tellEndpoint(parts, by, cancelled, { sessionId: session })
+    call.onCancelled = tell
+  }
+
+  // CapturedAnswerListener
+
+  get isFull(): boolean {
+    return this.#call.stream.isFull
+  }
+
+  message(message: Message, text: string): void {
+    const { req, session } = this.#post
+    if (this.#acceptsEvents) this.#call.append(text)
+    else if (isRequest(message)) this.#calls.parts.unanswered.tell(req, [message.id], session)
+  }
+
+  answered(answer: EndpointAnswer): void {
+    const { session, owner } = this.#post
+    const { parts } = this.#calls
+    this.#call.settle(this.#rewritten(answer))
+    // [MCP] 404 ends the session. The client may have had its answer, so nobody else notices.
+    if (session !== undefined && answer.kind === 'relay' && answer.status === 404)
+      endSession(parts, session, owner, true)
+  }
+
+  #rewritten(answer: EndpointAnswer): EndpointAnswer {
+    const { rounds, facts } = this.#call
+    if (rounds !== undefined) return withRounds(answer, rounds)
+    return facts.method === 'tools/list' ? withHints(answer, this.#calls.settings.hints) : answer
+  }
 }

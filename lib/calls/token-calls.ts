@@ -1,13 +1,12 @@
 // Requests that ask for resume tokens, or carry one, on any wire: which call each belongs to.
 import type { Message, RequestMessage } from '../protocol/json-rpc.js'
 import type { InstanceParts } from '../endpoint/instance-parts.js'
-import type { CallFacts } from './call-host.js'
+import { type Ask, askOf, asksForTokens, type CallFacts, parametersOf } from './token-request.js'
 import { type CallReply, refusalFor } from './call-reply.js'
-import { CallStore } from './call-store.js'
+import { CallStore, type CallStoreLimits } from './call-store.js'
 import type { Call } from './call.js'
 import type { ResumeTokenFault } from './token-fault.js'
-import { type Ask, askOf, asksForTokens, parametersOf } from './token-request.js'
-import { mayGetTokens, type ResumeTokensSettings } from './token-settings.js'
+import type { DurationHints } from './duration-hints.js'
 
 /** Whose a call is, and where its tokens are valid. */
 export type CallPlace = Pick<CallFacts, 'owner' | 'sessionId' | 'scope'>
@@ -63,4 +62,47 @@ export class TokenCalls {
     this.parts.count('refused', undefined, fault)
     reply?.answer(refusalFor(fault))
   }
+}
+
+export interface ResumeTokensSettings {
+  /** Whether there are resume tokens at all. */
+  readonly areOn: boolean
+  /** Milliseconds after which a client of 2026-07-28 is told to come again; `null`: never. */
+  readonly shedAfter: number | null
+  /** How often a client is told so for one call. */
+  readonly maxRounds: number
+  /**
+   * Milliseconds after which a request is answered with a token, if it does not say how long it
+   * waits.
+   */
+  readonly after: number
+  /** Whether only requests that ask for tokens get them, or all. */
+  readonly offer: 'asked' | 'always'
+  /** The methods whose requests may get tokens. */
+  readonly methods: ReadonlySet<string> | 'all'
+  /** What `tools/list` says about how long tools take. */
+  readonly hints: DurationHints
+  readonly limits: CallStoreLimits
+}
+
+/**
+ * The longest wait that a client may ask for, in milliseconds: the timeout of official clients for
+ * a request.
+ */
+const LONGEST_WAIT = 60_000
+
+/**
+ * Whether a request may have tokens. Not `initialize`, whose answer also has the session in its
+ * head.
+ */
+function mayGetTokens(
+  { methods }: ResumeTokensSettings,
+  { method }: Message & { readonly method: string }
+): boolean {
+  return methods === 'all' ? method !== 'initialize' : methods.has(method)
+}
+
+/** Milliseconds for which a request waits. */
+export function waitOf({ after }: ResumeTokensSettings, { wait }: Ask): number {
+  return wait === undefined ? after : Math.min(wait, Math.max(LONGEST_WAIT, after))
 }

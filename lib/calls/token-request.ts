@@ -1,14 +1,24 @@
 // What a request says about resume tokens, and the same request without it.
 import { createHash } from 'node:crypto'
 import { stringify } from 'safe-stable-stringify'
-import { isComparable } from '../protocol/comparable.js'
+import { isComparable } from '../protocol/json-bounds.js'
 import { metaOf as metaIn } from '../protocol/envelope.js'
 import { isObject, isRequest, type Message, paramsOf } from '../protocol/json-rpc.js'
 import { longNumbers, partsOf } from '../protocol/json-text.js'
-import { respondAsync } from '../protocol/respond-async.js'
-import type { CallFacts } from './call-host.js'
-import { requestStateOf, withEndpointState } from './request-state.js'
+import { respondAsync } from '../protocol/prefer.js'
+import { requestStateOf, withEndpointState } from './interim-result.js'
 import type { ResumeTokenFault } from './token-fault.js'
+
+/** What a request must have in common with the one that began the call. */
+export interface CallFacts {
+  readonly owner: string
+  readonly sessionId: string | undefined
+  /** A digest of owner, session and path: a token is valid for no others. */
+  readonly scope: string
+  readonly method: string
+  /** A digest of its parameters. */
+  readonly parameters: string
+}
 
 /** The token in `params._meta`; `null` asks for tokens. */
 const TOKEN = 'resumeToken'

@@ -21,22 +21,21 @@ import {
 } from '../protocol/shared-wire.js'
 import { foreignId, parseForeignId, withForeignIds } from '../protocol/foreign-id.js'
 import { HandlerContext, runInContext } from '../endpoint/handler-context.js'
-import type { CallFacts } from './call-host.js'
-import { hinted } from './duration-hints.js'
-import { interimOf } from './interim-result.js'
-import { Call } from './call.js'
-import type { CallPlace, TokenCalls } from './token-calls.js'
-import { refusalOf } from './token-fault.js'
 import {
   type Ask,
   askOf,
+  type CallFacts,
   endpointRequest,
   hasToken,
   inWordsOf,
   progressTokenOf,
   tokenOf
 } from './token-request.js'
-import { waitOf } from './token-settings.js'
+import { hinted } from './duration-hints.js'
+import { interimOf } from './interim-result.js'
+import { Call } from './call.js'
+import { type CallPlace, type TokenCalls, waitOf } from './token-calls.js'
+import { refusalOf } from './token-fault.js'
 import { type CallAnswer, type CallReply, faultAnswer } from './call-reply.js'
 
 /**

@@ -2,12 +2,16 @@
 import { corsHeaders } from '../access/cors-headers.js'
 import { parseEventId } from '../protocol/event-id.js'
 import { FIRST_POLLING_REVISION } from '../protocol/revisions.js'
-import { answerIn, isOfMiddleware } from './answer.js'
 import { type Block, blocksOf, discard, isEventStream } from './body.js'
-import type { Endpoint, Greeting } from './endpoint.js'
-import { type Finding, failed, ok, unknown } from './finding.js'
-import { openStreamFindings, type OpenStreamOptions } from './open-stream.js'
-import { proxyOf } from './proxy.js'
+import { answerIn, type Endpoint, type Greeting, isOfMiddleware } from './endpoint.js'
+import {
+  failed,
+  type Finding,
+  ok,
+  openStreamFindings,
+  type OpenStreamOptions,
+  unknown
+} from './open-stream.js'
 import { quoted } from './unusable.js'
 
 /**
@@ -185,4 +189,34 @@ async function read(response: Response): Promise<Block[]> {
   const blocks: Block[] = []
   for await (const block of blocksOf(response)) blocks.push(block)
   return blocks
+}
+
+/** Headers that identify a proxy, the most specific first. */
+const SIGNS: readonly (readonly [name: string, value: RegExp, proxy: string])[] = [
+  ['cf-ray', /./, 'Cloudflare'],
+  ['x-amz-cf-id', /./, 'Amazon CloudFront'],
+  ['x-amz-apigw-id', /./, 'Amazon API Gateway'],
+  ['x-azure-ref', /./, 'Azure Front Door'],
+  ['x-vercel-id', /./, 'Vercel'],
+  ['fly-request-id', /./, 'Fly.io'],
+  ['x-railway-request-id', /./, 'Railway'],
+  ['x-render-origin-server', /./, 'Render'],
+  ['x-served-by', /^cache-/, 'Fastly'],
+  ['server', /^nginx/i, 'nginx'],
+  ['server', /^openresty/i, 'OpenResty (nginx)'],
+  ['server', /^awselb/i, 'an AWS load balancer'],
+  ['server', /^caddy/i, 'Caddy'],
+  ['server', /^envoy/i, 'Envoy'],
+  ['server', /^apache/i, 'Apache'],
+  ['via', /\bcaddy\b/i, 'Caddy'],
+  ['via', /\bvarnish\b/i, 'Varnish'],
+  ['via', /\bheroku-router\b|\bvegur\b/i, 'Heroku'],
+  ['via', /\bgoogle\b/i, 'a Google load balancer'],
+  ['x-envoy-upstream-service-time', /./, 'Envoy'],
+  ['via', /./, 'a proxy that calls itself by "Via"']
+]
+
+/** The name of the proxy; `undefined` if no header identifies one. */
+function proxyOf(head: Headers): string | undefined {
+  return SIGNS.find(([name, value]) => value.test(head.get(name) ?? ''))?.[2]
 }

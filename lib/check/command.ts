@@ -3,8 +3,7 @@ import { parseArgs, type ParseArgsConfig, styleText } from 'node:util'
 import { isObject } from '../protocol/json-rpc.js'
 import { check } from './checks.js'
 import { Endpoint } from './endpoint.js'
-import type { Mark } from './finding.js'
-import type { Call } from './open-stream.js'
+import type { Call, Mark } from './open-stream.js'
 
 const USAGE = `Usage: express-mcp-streams check <url> [--header 'Name: value'] \
 [--call <tool> [--arguments <json>]]

@@ -6,13 +6,13 @@ import {
   PROTOCOL_VERSION,
   withEnvelope
 } from '../protocol/envelope.js'
-import { type Message, paramsOf } from '../protocol/json-rpc.js'
+import { isObject, type Message, paramsOf } from '../protocol/json-rpc.js'
 import { findLink, STREAM_PARAMETER, STREAM_RELATION } from '../protocol/link-header.js'
 import { FIRST_POLLING_REVISION, FIRST_STATELESS_REVISION } from '../protocol/revisions.js'
 import { nameIn } from '../protocol/standard-headers.js'
-import { answerIn, contentOf, isOfMiddleware, resultIn } from './answer.js'
-import { discard } from './body.js'
-import { reasonOf, refusalOf, Unusable } from './unusable.js'
+import { STREAM_ERROR } from '../protocol/errors.js'
+import { blocksOf, discard, isEventStream, textOf } from './body.js'
+import { quoted, reasonOf, refusalOf, Unusable } from './unusable.js'
 
 /** How an endpoint has answered the first request that it understood. */
 export interface Greeting {
@@ -225,4 +225,53 @@ const PREFLIGHT = {
 
 function greetingOf(revision: string, { headers }: Response): Greeting {
   return { revision, sessionId: headers.get('mcp-session-id') ?? undefined, head: headers }
+}
+
+/** A JSON-RPC response. */
+export type Answer = Record<string, unknown>
+
+/** The JSON-RPC response in an HTTP response; `undefined` if it has none. */
+export async function answerIn(response: Response): Promise<Answer | undefined> {
+  for await (const text of messagesOf(response)) {
+    const message = parsed(text)
+    if (isObject(message) && ('result' in message || 'error' in message)) return message
+  }
+  return undefined
+}
+
+/** The result of a JSON-RPC response; `undefined` if it has none. */
+export function resultIn(answer: Answer | undefined): Record<string, unknown> | undefined {
+  const result = answer?.['result']
+  return isObject(result) ? result : undefined
+}
+
+/** Whether a JSON-RPC response is an error of the middleware's own. */
+export function isOfMiddleware(answer: Answer | undefined): boolean {
+  const error = answer?.['error']
+  return isObject(error) && error['code'] === STREAM_ERROR
+}
+
+/** Describes a response that is not the expected one: by its error, else by its content type. */
+function contentOf({ headers }: Response, answer: Answer | undefined): string {
+  const error = answer?.['error']
+  if (isObject(error)) return `, with the error "${quoted(String(error['message']))}"`
+  const type = headers.get('content-type')
+  return type === null ? '' : `, with ${quoted(type)}`
+}
+
+async function* messagesOf(response: Response): AsyncGenerator<string> {
+  if (!isEventStream(response)) {
+    yield await textOf(response)
+    return
+  }
+  for await (const { data, isMessage } of blocksOf(response))
+    if (data !== undefined && isMessage) yield data
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
 }

@@ -1,14 +1,27 @@
 // Checks on a stream that stays open: whether bytes come through at once, and whether silence is
 // broken. It is the listen channel, or a call that takes some time.
-import { now } from '../protocol/clock.js'
+import { now, within } from '../protocol/clock.js'
 import { FIRST_POLLING_REVISION } from '../protocol/revisions.js'
-import { within } from '../protocol/within.js'
 import { isObject } from '../protocol/json-rpc.js'
-import { type Answer, answerIn, resultIn } from './answer.js'
 import { discard, isEventStream } from './body.js'
-import type { Endpoint, Greeting } from './endpoint.js'
-import { failed, type Finding, ok, unknown } from './finding.js'
+import { type Answer, answerIn, type Endpoint, type Greeting, resultIn } from './endpoint.js'
 import { isBroken, quoted } from './unusable.js'
+
+/**
+ * - `ok`: as it should be.
+ * - `failed`: a client will suffer from it.
+ * - `unknown`: could not be seen here.
+ */
+export type Mark = 'ok' | 'failed' | 'unknown'
+
+export interface Finding {
+  readonly mark: Mark
+  readonly text: string
+}
+
+export const ok = (text: string): Finding => ({ mark: 'ok', text })
+export const failed = (text: string): Finding => ({ mark: 'failed', text })
+export const unknown = (text: string): Finding => ({ mark: 'unknown', text })
 
 export interface OpenStreamOptions {
   /** Milliseconds of silence after which a comment should have come. */

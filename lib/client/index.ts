@@ -12,7 +12,7 @@ export type {
   ResumableResult
 } from './requesting-client.js'
 export { callTask, type CallTaskOptions, type TaskRequest } from './tasks/call-task.js'
-export type { TaskState, TaskStatus } from './tasks/task-watchers.js'
+export type { TaskState, TaskStatus } from './tasks/follow-task.js'
 export { resumableFetch } from './resumable-fetch.js'
 export type {
   FetchLike,
@@ -25,7 +25,7 @@ export {
   reconnectingTransport,
   type ReconnectingTransport,
   type ReconnectingTransportOptions
-} from './reconnecting-transport.js'
+} from './reconnecting.js'
 export { ResumptionError, type ResumptionErrorCode } from './resumption-error.js'
 export { streamResource, type ResourceStream } from './stream-resource.js'
 export type { ResourceTransport } from './stream-resource-endpoint.js'

@@ -8,7 +8,8 @@ import {
   isRequest,
   isResponse,
   type Message,
-  objectIn
+  objectIn,
+  type RequestId
 } from '../protocol/json-rpc.js'
 import {
   declareStreams,
@@ -16,22 +17,61 @@ import {
   type TransportLike,
   type WireMessage
 } from '../protocol/shared-wire.js'
-import { ClientWire, type Connect, type WireListener } from './client-wire.js'
-import { Delivery } from './delivery.js'
 import { asError, type OpenStream, OpenStreams } from './open-streams.js'
-import type { ReconnectReason, RetrySettings } from './options.js'
-import { Outgoing } from './outgoing.js'
+import {
+  parseOptions,
+  type ReconnectReason,
+  type ResumableFetchOptions,
+  RETRY_DEFAULTS,
+  type RetrySettings
+} from './options.js'
+import { ClientWire, type Connect, Outgoing, type WireListener } from './outgoing.js'
 import { ResumptionError } from './resumption-error.js'
 import { leastDelay, untilNextAttempt } from './retrying.js'
-import { within } from './waiting.js'
-import { listenForSilence, type Silence } from './silence.js'
+import { alarm, within } from './waiting.js'
+
+/**
+ * Options of {@link reconnectingTransport}: those of `resumableFetch` that are not about HTTP, with
+ * the same defaults.
+ */
+export type ReconnectingTransportOptions = Pick<ResumableFetchOptions, keyof RetrySettings>
+
+export interface ReconnectingTransport extends TransportLike {
+  /**
+   * Takes over a stream that another process has opened, for instance this one before a restart,
+   * and resolves with the result of its request. `onNotification` gets its notifications; if it
+   * throws or rejects, the promise rejects with that error, and the stream is not followed any
+   * more. Requests of the server go to the client that uses this transport. Rejects for an unknown
+   * stream, and for one that is followed here already.
+   */
+  resume(streamId: string, onNotification?: (notification: Message) => unknown): Promise<unknown>
+}
+
+/**
+ * A transport that reconnects by itself. When a wire is lost it opens another, resumes the streams
+ * that are open on the server (Streams draft, `stream/resume`), and sends again what may not have
+ * arrived; the client that uses it does not notice. It declares `experimental.streams` for its
+ * client. With a server that has no `resumableTransport()` it works like the transport that
+ * `connect` makes, and closes with it.
+ *
+ * @param connect makes a transport of the official SDK, version 1 or 2, for the next wire; not
+ * started yet
+ */
+export function reconnectingTransport(
+  connect: () => TransportLike | Promise<TransportLike>,
+  options?: ReconnectingTransportOptions
+): ReconnectingTransport {
+  if (typeof connect !== 'function')
+    throw new TypeError('reconnectingTransport: `connect` must be a function')
+  return new Reconnecting(connect, parseOptions('reconnectingTransport', RETRY_DEFAULTS, options))
+}
 
 /** After so many messages that may not have arrived, the server is polled, which confirms them. */
 const MOST_UNCERTAIN = 32
 /** Milliseconds that a wire must last, if nothing new comes, so as not to count as failed. */
 const LONG_ENOUGH = 10_000
 
-export class Reconnecting implements TransportLike, WireListener {
+class Reconnecting implements TransportLike, WireListener {
   onclose?: (() => void) | undefined
   onerror?: ((error: Error) => void) | undefined
   onmessage?: ((message: WireMessage, extra?: unknown) => void) | undefined
@@ -45,7 +85,7 @@ export class Reconnecting implements TransportLike, WireListener {
   #attempt = 0
   /** When the last attempt was made. */
   #attemptedAt = 0
-  readonly #silence: Silence
+  #stopListening = (): void => undefined
   readonly #over = new AbortController()
   readonly #connect: Connect
   readonly #settings: RetrySettings
@@ -53,13 +93,6 @@ export class Reconnecting implements TransportLike, WireListener {
   constructor(connect: Connect, settings: RetrySettings) {
     this.#connect = connect
     this.#settings = settings
-    this.#silence = listenForSilence(settings.idleTimeout, {
-      // A server without streams cannot be polled, and may be silent as long as no request is open.
-      isAwaited: () =>
-        this.#streams.own !== undefined || (!this.#isPlain && this.#delivery.pending.size > 0),
-      ask: () => void this.#poll(),
-      giveUp: () => this.#outgoing.wire?.lose('idle')
-    })
   }
 
   async start(): Promise<void> {
@@ -110,13 +143,13 @@ export class Reconnecting implements TransportLike, WireListener {
     if (wire.isGone) throw new Error('Wire lost')
     this.#outgoing.changeWire(wire)
     this.#state = state
-    this.#silence.broken()
+    this.#listenForSilence()
   }
 
   wireLost(wire: ClientWire, reason: ReconnectReason): void {
     // A wire that is not the present one; once the transport is closed, there is none.
     if (wire !== this.#outgoing.wire) return
-    this.#silence.stop()
+    this.#stopListening()
     this.#outgoing.changeWire()
     // A wire that is lost before the server has confirmed the session does not count as lasting.
     if (this.#state === 'open' && now() - this.#attemptedAt > LONG_ENOUGH) this.#attempt = 0
@@ -125,6 +158,21 @@ export class Reconnecting implements TransportLike, WireListener {
     if (this.#state !== 'open') return
     this.#state = 'connecting'
     void this.#reconnect(reason)
+  }
+
+  /** Silence for half of `idleTimeout`: the server is polled; for the whole: the wire is lost. */
+  #listenForSilence(hasAsked = false): void {
+    this.#stopListening()
+    const { idleTimeout } = this.#settings
+    if (idleTimeout === null) return
+    this.#stopListening = alarm(idleTimeout / 2, () => {
+      // A server without streams cannot be polled, and may be silent as long as no request is open.
+      const isAwaited =
+        this.#streams.own !== undefined || (!this.#isPlain && this.#delivery.pending.size > 0)
+      if (isAwaited && hasAsked) return this.#outgoing.wire?.lose('idle')
+      this.#listenForSilence(hasAsked || isAwaited)
+      if (isAwaited) void this.#poll()
+    })
   }
 
   async #reconnect(reason: ReconnectReason): Promise<void> {
@@ -187,7 +235,7 @@ export class Reconnecting implements TransportLike, WireListener {
 
   messageCame(wire: ClientWire, message: WireMessage, extra: unknown): void {
     if (wire !== this.#outgoing.wire) return
-    this.#silence.broken()
+    this.#listenForSilence()
     if (!isObject(message)) return this.#delivery.deliver(message, extra)
     const [plain, { eventId, requestId }] = takeTags(message)
     if (isResponse(plain) && this.#outgoing.isAnswer(plain)) return
@@ -242,12 +290,48 @@ export class Reconnecting implements TransportLike, WireListener {
     if (this.#state === 'closed') return
     this.#state = 'closed'
     this.#over.abort()
-    this.#silence.stop()
+    this.#stopListening()
     const { wire } = this.#outgoing
     this.#outgoing.changeWire()
     this.#streams.deleteAll()
     await wire?.close().catch((error: Error) => this.onerror?.(error))
     await this.#delivery.settled
     this.onclose?.()
+  }
+}
+
+/**
+ * Gives the messages of a transport to its client, in order, and knows which requests still need a
+ * response.
+ */
+class Delivery {
+  /** Requests of the client that have no response yet. */
+  readonly pending = new Set<RequestId>()
+  readonly #client: Pick<TransportLike, 'onmessage' | 'onerror'>
+  /** Resolves when the client has got all messages. */
+  settled: Promise<void> = Promise.resolve()
+
+  constructor(client: Pick<TransportLike, 'onmessage' | 'onerror'>) {
+    this.#client = client
+  }
+
+  /**
+   * Gives the client a message, each in a microtask of its own. After a reconnection many messages
+   * come at once, and the SDK's client drops a progress notification if it has not handled it when
+   * the response comes.
+   */
+  deliver(message: WireMessage, extra?: unknown): void {
+    this.settled = this.settled
+      .then(() => this.#client.onmessage?.(message, extra))
+      .catch((error: Error) => this.#client.onerror?.(error))
+  }
+
+  /** Answers a request with an error, unless it has been answered. */
+  fail(id: RequestId, error: unknown): void {
+    if (this.pending.delete(id)) this.deliver({ jsonrpc: '2.0', id, error })
+  }
+
+  failAll(error: unknown): void {
+    for (const id of this.pending) this.fail(id, error)
   }
 }

@@ -1,12 +1,13 @@
 // The options of `streamResource`, their defaults and their checks.
-import { FUNCTION, parseOptions, SIGNAL } from './check-arguments.js'
-import { urlIn } from './url-in.js'
 import {
   type FetchLike,
+  FUNCTION,
   HEADERS,
   type HeadersLike,
+  parseOptions,
   type ReconnectReason,
-  RETRY_DEFAULTS
+  RETRY_DEFAULTS,
+  SIGNAL
 } from './options.js'
 
 export interface ResourceProgress {
@@ -113,4 +114,11 @@ export function parseResourceOptions(options?: StreamResourceOptions): ResourceS
 /** Whether a value is an origin as `URL` writes it, or `'*'`. */
 function isOrigin(value: unknown): boolean {
   return value === (urlIn(value)?.origin ?? '*')
+}
+
+/** The URL in a text; `undefined` if it is not one. */
+export function urlIn(text: unknown, base?: URL): URL | undefined {
+  return typeof text === 'string' && URL.canParse(text, base?.href)
+    ? new URL(text, base)
+    : undefined
 }

@@ -1,11 +1,11 @@
 // One request whose client we answer ourselves: at once, or with what the endpoint answers,
 // whenever that comes.
-import type { OutgoingHttpHeaders } from 'node:http'
+import type { OutgoingHttpHeader, OutgoingHttpHeaders } from 'node:http'
 import type { Message } from '../protocol/json-rpc.js'
-import { withoutAsync } from '../protocol/respond-async.js'
+import { withoutAsync } from '../protocol/prefer.js'
 import type { Stream } from '../streams/stream.js'
-import { AnswerCapture, type CapturedAnswerListener } from './answer-capture.js'
-import type { Capture, ResponseCaptureHost, ResponseHead } from './capture-types.js'
+import { Timer } from '../streams/timer.js'
+import type { Capture, LateHead, ResponseCaptureHost, ResponseHead } from './capture-types.js'
 import { ClientReply } from './client-reply.js'
 import {
   HandlerContext,
@@ -18,6 +18,7 @@ import type { RequestContext } from './request-context.js'
 import { ResponseCapture } from './response-capture.js'
 import { foldHeaders, validateHead } from './response-headers.js'
 import { applyPreference } from './stream-headers.js'
+import { type AnswerListener, AnswerReader } from './endpoint-answer.js'
 
 /** A call as the endpoint gets it. */
 export interface EndpointCall {
@@ -34,7 +35,7 @@ export interface EndpointCall {
 }
 
 /** The endpoint at work on a call. */
-export interface EndpointAtWork {
+interface EndpointAtWork {
   /** There is room for more of its answer. */
   drain(): void
   /** No more of its answer is wanted. */
@@ -150,3 +151,113 @@ export class CallRun implements ResponseCaptureHost {
 
 /** What servers, those of the official SDKs among them, require in `Accept`. */
 const BOTH = ['application/json', 'text/event-stream']
+
+export interface CapturedAnswerListener extends AnswerListener {
+  /** The endpoint should wait for `drain`. */
+  readonly isFull: boolean
+}
+
+/** Milliseconds for which an endpoint may go on with its response once it has answered. */
+const PATIENCE = 1000
+
+/**
+ * Captures the endpoint's response to a call whose client we answer ourselves, whatever kind of
+ * response it is, and reads it as it comes.
+ */
+class AnswerCapture implements Capture {
+  readonly #requestId: string
+  readonly #limit: number
+  readonly #listener: CapturedAnswerListener
+  /** Lets the endpoint see that its response is over. */
+  readonly #release: () => void
+  #reader: AnswerReader | undefined
+  /** It has begun to refuse the call by its status. */
+  isRefusal = false
+  #isAnswered = false
+  #isEnded = false
+  /** Runs once no more of the response is wanted. */
+  #patience: Timer | undefined
+
+  constructor(
+    requestId: string,
+    limit: number,
+    listener: CapturedAnswerListener,
+    release: () => void
+  ) {
+    this.#requestId = requestId
+    this.#limit = limit
+    this.#listener = listener
+    this.#release = release
+  }
+
+  /** No more of it is wanted. An endpoint that has answered is given time to end its response. */
+  leave(): void {
+    if (!this.#isAnswered || this.#isEnded) return this.#release()
+    this.#patience = new Timer(this.#release)
+    this.#patience.start(PATIENCE)
+  }
+
+  // Capture
+
+  begin(): void {
+    // The client gets a head of ours, once there is something to send.
+  }
+
+  lateHead({ status, headers }: LateHead): void {
+    this.isRefusal = status !== 200
+    // It concerns the preference of this request, and not of others that fetch the answer.
+    const { 'preference-applied': _applied, ...given } = distinct(headers())
+    const head = { status, headers: given }
+    this.#reader = new AnswerReader(head, this.#requestId, this.#limit, {
+      message: (message, text) => this.#listener.message(message, text),
+      answered: answer => {
+        this.#isAnswered = true
+        this.#listener.answered(answer)
+      }
+    })
+  }
+
+  write(bytes: Buffer): boolean {
+    this.#reader?.push(bytes)
+    return !this.isFull
+  }
+
+  get isFull(): boolean {
+    return this.#listener.isFull
+  }
+
+  end(): void {
+    this.#isEnded = true
+    this.#reader?.end()
+    this.#over()
+  }
+
+  abort(): void {
+    this.#isEnded = true
+    if (this.#reader !== undefined) this.#reader.brokenOff()
+    else this.#listener.answered({ kind: 'fault', fault: 'endpoint-failed' })
+    this.#over()
+  }
+
+  connectionClosed(): void {
+    // The connection is that of our own answer, which does not concern the endpoint.
+  }
+
+  #over(): void {
+    if (this.#patience === undefined) return
+    this.#patience.stop()
+    this.#release()
+  }
+}
+
+/** Headers in the form of Node's `headersDistinct`. */
+function distinct(headers: OutgoingHttpHeaders): NodeJS.Dict<string[]> {
+  return Object.fromEntries(
+    Object.entries(headers).map(([name, value]) => [name.toLowerCase(), listed(value)])
+  )
+}
+
+function listed(value: OutgoingHttpHeader | undefined): string[] | undefined {
+  if (value === undefined) return undefined
+  return Array.isArray(value) ? value : [String(value)]
+}

@@ -4,21 +4,33 @@ import { transientLines, withoutIds } from '../protocol/sse-lines.js'
 import {
   type BlockFields,
   type BlockListener,
+  dataOf,
   fieldOf,
+  newFields,
   readFields
 } from '../protocol/sse-fields.js'
-import { KEEP_ALIVE_COMMENT } from '../protocol/sse-writer.js'
+import { encodeMessage, KEEP_ALIVE_COMMENT } from '../protocol/sse-writer.js'
 import { isEventStreamType } from '../protocol/media-types.js'
 import type { Stream } from '../streams/stream.js'
 import type { Producer } from '../streams/stream-types.js'
+import { writtenMessages } from '../protocol/json-splice.js'
+import { BlockSplitter } from '../protocol/sse-parser.js'
+import type { ByteBudget } from '../streams/event-log.js'
 import type { ProgressReport } from './progress-reports.js'
 import { isPlainEncoding } from './response-headers.js'
 import type { ResponseCapture } from './response-capture.js'
 import type { CaptureHost } from './capture-host.js'
-import { CountedSplitter } from './counted-splitter.js'
 import { EndpointResumption, type ResumedStream } from './endpoint-resumption.js'
-import { LateBody } from './late-body.js'
 import type { Capture, LateHead } from './capture-types.js'
+import {
+  decoded,
+  isEncoded,
+  isTooLarge,
+  type LateAnswer,
+  messagesIn,
+  missedHeaders
+} from './late-answer.js'
+import { GatheredBytes } from './chunk.js'
 
 /** Bytes of comments that are kept until there is a connection: it comes at the end of the tick. */
 const LONGEST_LEADING = 64 * 1024
@@ -239,4 +251,120 @@ function hasRetry(bytes: Uint8Array, from: number, to: number): boolean {
 
 function isHttpSse(bytes: Buffer): boolean {
   return HTTP_SSE.test(bytes.toString('utf8', 0, HTTP_SSE_LENGTH))
+}
+
+/**
+ * An unfinished event is counted in steps of so many bytes, so that whole events cost no counting.
+ */
+const COUNTED_STEP = 4096
+
+/** Cuts an event stream into blocks, and counts the bytes of the unfinished one. */
+class CountedSplitter {
+  readonly #splitter = new BlockSplitter()
+  readonly #budget: ByteBudget
+  /** Bytes of the unfinished block that are counted. */
+  #counted = 0
+
+  constructor(budget: ByteBudget) {
+    this.#budget = budget
+  }
+
+  /** Bytes of an unfinished block. */
+  get pending(): number {
+    return this.#splitter.pending
+  }
+
+  push(bytes: Uint8Array, onBlock: BlockListener): void {
+    this.#splitter.push(bytes, onBlock)
+  }
+
+  /** Counts what is unfinished now. `false`: there is no memory for it. */
+  count(): boolean {
+    const bytes = this.pending - (this.pending % COUNTED_STEP)
+    const more = bytes - this.#counted
+    if (more > 0 && !this.#budget.reserve(more)) return false
+    if (more < 0) this.#budget.unreserve(-more)
+    this.#counted = bytes
+    return true
+  }
+
+  /** The endpoint has ended its response: what is pending, and is a whole message, is an event. */
+  end(onBlock: BlockListener): void {
+    this.#splitter.end((bytes, from, to, fields) => {
+      if (isMessage(bytes, from, to, fields)) onBlock(bytes, from, to, fields)
+    })
+    this.count()
+  }
+
+  /** Takes the unfinished block out. */
+  takePending(): Uint8Array {
+    const pending = this.#splitter.takePending()
+    this.count()
+    return pending
+  }
+}
+
+function isMessage(bytes: Uint8Array, from: number, to: number, fields: BlockFields): boolean {
+  if (fields.dataLines === 0 || !fields.isMessage) return false
+  return writtenMessages(dataOf(bytes, from, to, fields)).length > 0
+}
+
+/**
+ * Collects the body of an answer whose client has been given an event stream already, and makes
+ * messages of it.
+ */
+class LateBody {
+  readonly #head: LateHead
+  readonly #host: CaptureHost
+  readonly #body = new GatheredBytes()
+
+  constructor(head: LateHead, host: CaptureHost) {
+    this.#head = head
+    this.#host = host
+  }
+
+  /** `false`: there is no room for it, and what has come is dropped. */
+  add(bytes: Buffer): boolean {
+    const size = this.#body.size + bytes.length
+    if (size > this.#host.maxAnswerBytes || !this.#host.budget.reserve(bytes.length)) {
+      this.dispose()
+      return false
+    }
+    this.#body.add(bytes)
+    return true
+  }
+
+  /** The endpoint has ended its answer: its messages go into the stream, which ends. */
+  end(stream: Stream): void {
+    if (stream.isEnded) return this.dispose()
+    const answer: LateAnswer = { ...this.#head, body: this.#body.whole() }
+    const missed = missedHeaders(answer)
+    if (missed.length > 0) this.#host.missed(missed, answer.header('mcp-session-id'))
+    if (!isEncoded(answer)) return this.#settle(stream, messagesIn(answer, stream.owed))
+    decoded(answer, this.#host.maxAnswerBytes).then(
+      plain => this.#settle(stream, messagesIn(plain, stream.owed)),
+      (error: unknown) => {
+        if (!isTooLarge(error)) return this.#settle(stream, [])
+        this.dispose()
+        stream.fail('overflow')
+      }
+    )
+  }
+
+  dispose(): void {
+    this.#host.budget.unreserve(this.#body.size)
+    this.#body.clear()
+  }
+
+  #settle(stream: Stream, messages: readonly string[]): void {
+    this.dispose()
+    for (const [i, message] of messages.entries()) {
+      const block = encodeMessage(message)
+      const fields = newFields()
+      readFields(block, 0, fields)
+      // As if in one write, because the endpoint could not be asked to wait in between.
+      stream.append(block, 0, block.length, fields, i > 0)
+    }
+    stream.producerEnded()
+  }
 }

@@ -4,27 +4,30 @@ import type { Sink } from '../readers/sink.js'
 import type { CapturedHead } from './captured-head.js'
 import type { DeferredEvents } from './deferred-events.js'
 import {
+  closeWhenIdle,
   detachSocket,
   forgetSocket,
   type RequestWatcher,
   type SocketWatch,
   type SocketWatcher,
   watchRequest,
-  watchSocket
+  watchSocket,
+  whenClosed
 } from './detached-socket.js'
 import {
   compact,
   isBroken,
   isReset,
+  maskState,
   MOST_COPIED,
   nextTurnListener,
-  pendingBytes
+  pendingBytes,
+  setEnds,
+  type StateName
 } from './node-internals.js'
 import { endGuarded, wrote } from './reply.js'
 import type { ResponsePipeline } from './response-pipeline.js'
 import { cork, uncork } from './response-sink.js'
-import { maskResponse } from './response-view.js'
-import { closeWhenIdle, whenClosed } from './socket-closed.js'
 import { isKeptAlive, isRelayed } from './loopback.js'
 import type { Layer } from './stage.js'
 import { warnOfThrow } from './warnings.js'
@@ -319,5 +322,64 @@ export class CapturedWire implements Sink, SocketWatcher, RequestWatcher {
     this.#socketWatch?.delete(this)
     if (this.#host.isRunning && this.#socketWatch !== undefined) detachSocket(this.#req, this)
     this.#socketWatch = undefined
+  }
+}
+
+/** The state of a response as the endpoint is to see it: that of its stream. */
+export interface ResponseView {
+  /** The endpoint has ended its response. */
+  readonly isEnded: boolean
+  /** The endpoint has ended its response, and everything has been taken. */
+  readonly isFinished: boolean
+  /** There is no room in the stream: `drain` will tell when there is. */
+  readonly needsDrain: boolean
+  /** The stream is over. */
+  readonly isClosed: boolean
+}
+
+// Registered, so that an ESM and a CJS copy of this module know each other's responses.
+const VIEW = Symbol.for('express-mcp-streams.view')
+
+interface Viewed {
+  [VIEW]?: ResponseView
+}
+
+/**
+ * What the endpoint sees of its response while the state of the socket is not that of the stream.
+ */
+export function hasView(res: ServerResponse): boolean {
+  return VIEW in res
+}
+
+export function setView(res: ServerResponse, view: ResponseView): void {
+  ;(res as Viewed)[VIEW] = view
+}
+
+/** From now on, the getters of the response tell the state of its stream, not of its socket. */
+export function maskResponse(res: ServerResponse): void {
+  maskState(res, STATE)
+}
+
+/** The response has left its socket, or has come to its end after that. */
+export function showState(res: ServerResponse, { isEnded, isClosed }: ResponseView): void {
+  maskResponse(res)
+  setEnds(res, isEnded, isClosed)
+}
+
+const STATE: Record<StateName, PropertyDescriptor> = {
+  closed: descriptorOf(view => view.isClosed),
+  writableEnded: descriptorOf(view => view.isEnded),
+  writableFinished: descriptorOf(view => view.isFinished),
+  writableNeedDrain: descriptorOf(view => view.needsDrain),
+  errored: descriptorOf(() => null)
+}
+
+function descriptorOf(read: (view: ResponseView) => unknown): PropertyDescriptor {
+  return {
+    configurable: true,
+    get(this: Viewed) {
+      return this[VIEW] === undefined ? undefined : read(this[VIEW])
+    },
+    set: () => undefined
   }
 }

@@ -1,7 +1,7 @@
 // All open client connections.
 import type { ClientProfile } from '../protocol/revisions.js'
 import { DueQueue } from '../streams/due-queue.js'
-import type { HoldingBudget } from '../streams/holding.js'
+import type { HoldingBudget } from '../streams/stream-types.js'
 import type { Stream } from '../streams/stream.js'
 import { WhenIdle } from '../streams/when-idle.js'
 import { Connection, type ConnectionHost, type ConnectionOptions } from '../readers/connection.js'

@@ -1,11 +1,11 @@
 // Who speaks the Streams draft: which clients have declared it, which streams are announced to
 // them, and what is declared in return.
 import type { ServerResponse } from 'node:http'
-import { isInitialize, type Message } from '../protocol/json-rpc.js'
+import { isInitialize, isObject, isResponse, type Message } from '../protocol/json-rpc.js'
 import type { ClientProfile } from '../protocol/revisions.js'
-import { declaresStreams } from '../protocol/streams-capability.js'
-import { withCapabilities } from './capabilities.js'
+import { declaresStreams } from '../protocol/stream-messages.js'
 import type { InstanceParts } from './instance-parts.js'
+import { rewriteAnswer } from './rewrite-answer.js'
 
 /** The requests whose results say what the server can do. */
 const ASK_FOR_CAPABILITIES = ['initialize', 'server/discover']
@@ -67,4 +67,45 @@ export function declareInReturn(
   const isAsked = ({ method }: Message): boolean => ASK_FOR_CAPABILITIES.includes(method as string)
   if (messages.some(message => isAsked(message) && declaresStreams(message)))
     withCapabilities(res, SERVER_CAPABILITIES)
+}
+
+/** Bytes of an answer that are looked through; a longer one passes as it is. */
+const LONGEST_ANSWER = 1024 * 1024
+
+type Capabilities = Record<string, unknown>
+
+/**
+ * Adds capabilities to the one result on this response that has any, be it JSON or an event in an
+ * event stream; what the endpoint declares itself stays. To be called before the endpoint runs, and
+ * after anything else of ours has patched the response.
+ */
+function withCapabilities(res: ServerResponse, capabilities: Capabilities): void {
+  let isDone = false
+  const rewrite = (message: Message): Message | undefined => {
+    const declared = isDone ? undefined : declaring(message, capabilities)
+    isDone ||= declared !== undefined
+    return declared
+  }
+  rewriteAnswer(res, { limit: LONGEST_ANSWER, rewrite })
+}
+
+function declaring(message: Message, capabilities: Capabilities): Message | undefined {
+  if (!isResponse(message) || !isObject(message.result)) return undefined
+  const { result } = message
+  if (!isObject(result['capabilities'])) return undefined
+  return {
+    ...message,
+    result: { ...result, capabilities: merged(result['capabilities'], capabilities) }
+  }
+}
+
+/** What is in `own` stays as it is. */
+function merged(own: Capabilities, added: Capabilities): Capabilities {
+  const all = { ...own }
+  for (const [name, value] of Object.entries(added)) {
+    const present = own[name]
+    if (present === undefined) all[name] = value
+    else if (isObject(present) && isObject(value)) all[name] = merged(present, value)
+  }
+  return all
 }

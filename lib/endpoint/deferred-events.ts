@@ -6,7 +6,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { runOutsideContext } from './handler-context.js'
 import { dropsBody, maskRequest } from './node-internals.js'
 import type { EventInterceptor, ResponsePipeline } from './response-pipeline.js'
-import { withLast } from './with-last.js'
+import { withLast } from './detached-socket.js'
 
 /** The response whose events are held. */
 export interface DeferredEventsHost {

@@ -7,7 +7,7 @@ import { type BlockListener, dataOf } from '../protocol/sse-fields.js'
 import { BlockSplitter } from '../protocol/sse-parser.js'
 import { isEventStreamType } from '../protocol/media-types.js'
 import { Timer } from '../streams/timer.js'
-import { GatheredBytes } from './gathered-bytes.js'
+import { GatheredBytes } from './chunk.js'
 import { decoded, isTooLarge } from './late-answer.js'
 import { isPlainEncoding } from './response-headers.js'
 

@@ -7,10 +7,10 @@ import {
   type Message,
   type RequestId
 } from '../protocol/json-rpc.js'
+import { type DueQueue, Waiting } from '../streams/due-queue.js'
 import type { Capture, ResponseCaptureHost, ResponseHead } from './capture-types.js'
 import { declareInReturn } from './declarations.js'
 import { HandlerContext, isInContext, runInContext } from './handler-context.js'
-import { HeadWait, type WaitingRun } from './head-wait.js'
 import type { IdempotentRequest } from './idempotent-request.js'
 import { type InitializeAnswer, watchInitializeJson } from './outcome.js'
 import { recordAnswer } from './recorded-answer.js'
@@ -181,4 +181,66 @@ export class EndpointRun implements ResponseCaptureHost, WaitingRun {
 
 function isOversizedRequest(message: Message): boolean {
   return isRequest(message) && isOversizedId(message.id)
+}
+
+/** The run that waits. */
+interface WaitingRun {
+  /** The endpoint has not begun to answer. */
+  readonly isUndecided: boolean
+  /** The wait is over: the client gets something in the endpoint's place. */
+  openInTheMeantime(meantime: InTheMeantime): void
+  /** The wait is over, and the client waits for the endpoint. */
+  stopWaiting(): void
+}
+
+/** The wait for an endpoint to begin its answer, and what its client gets if that takes long. */
+class HeadWait extends Waiting {
+  readonly #request: RequestContext
+  readonly #run: WaitingRun
+  readonly #queue: DueQueue
+  #hasWaitedLonger = false
+
+  /** `undefined`: this request just waits for the endpoint, however long that takes. */
+  static begin(request: RequestContext, run: WaitingRun): HeadWait | undefined {
+    const { instance, messages, isUnread } = request
+    const queue = isUnread || maySlow(messages) ? instance.slow.queueFor(request) : undefined
+    if (queue === undefined) return undefined
+    const wait = new HeadWait(request, run, queue)
+    queue.add(wait)
+    return wait
+  }
+
+  private constructor(request: RequestContext, run: WaitingRun, queue: DueQueue) {
+    super(() => this.#isDue())
+    this.#request = request
+    this.#run = run
+    this.#queue = queue
+  }
+
+  #isDue(): void {
+    this.#request.learnParsed()
+    const { instance, profile, keyed, messages } = this.#request
+    const { slow, isClosing, eventStore } = instance
+    const run = this.#run
+    if (!run.isUndecided || isClosing) return
+    if (!maySlow(messages)) return run.stopWaiting()
+    if (this.#queue === slow.json) {
+      // Under a key, the endpoint's own answer is recorded, so the client has to wait for it.
+      return keyed === undefined ? run.openInTheMeantime('json') : run.stopWaiting()
+    }
+    if (eventStore === 'leave') return
+    if (!this.#hasWaitedLonger && !slow.hasShown(this.#request)) {
+      this.#hasWaitedLonger = true
+      return slow.later?.add(this)
+    }
+    run.openInTheMeantime(profile.taken ? 'event stream' : 'connection')
+  }
+}
+
+/**
+ * Whether an answer to these messages may be slow: not that to `initialize`, which says what the
+ * client can expect.
+ */
+function maySlow(messages: readonly Message[]): boolean {
+  return messages.some(isRequest) && !messages.some(isInitialize)
 }

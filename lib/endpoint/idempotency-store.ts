@@ -1,20 +1,25 @@
 // All calls under an `Idempotency-Key`: those that run, and what is remembered of the rest.
 import { DueQueue } from '../streams/due-queue.js'
-import { type Directory, type Here, UNKNOWN } from '../streams/directory.js'
-import { FairStore } from '../streams/fair-store.js'
-import type { Keeper } from '../streams/keeper.js'
-import { Sweep, sweepPeriod } from '../streams/sweep.js'
-import { WhenIdle } from '../streams/when-idle.js'
-import { CallRoom } from './call-room.js'
 import {
+  type Directory,
+  type Here,
+  type Keeper,
+  type KeptValue,
+  UNKNOWN
+} from '../streams/directory.js'
+import { FairStore } from '../streams/fair-store.js'
+import { Sweep, sweepPeriod } from '../streams/timer.js'
+import { WhenIdle } from '../streams/when-idle.js'
+import {
+  CallRoom,
   type IdempotencyHost,
   IdempotentRequest,
   type KeyedRequest,
   LOST,
   type Outcome,
+  type RecordedAnswer,
   type SettledCall
 } from './idempotent-request.js'
-import { keepOutcome } from './kept-outcome.js'
 import { ownCopy, sizeOfAnswer } from './recorded-answer.js'
 
 /** Bytes of one answer that is kept for a repetition. */
@@ -27,7 +32,7 @@ const REFUSED_SHARE = 8
  */
 const NOT_STARTED = [429, 503]
 
-export interface IdempotencyLimits {
+interface IdempotencyLimits {
   /**
    * Calls that are remembered once they have been answered, and calls that go on without a client.
    */
@@ -203,4 +208,40 @@ export class IdempotencyStore implements IdempotencyHost {
 
 function sizeOfCall({ outcome }: SettledCall): number {
   return outcome.kind === 'answer' ? sizeOfAnswer(outcome) : 1
+}
+
+/** The outcomes that can be given again. */
+type KeptOutcome = Exclude<Outcome, { readonly kind: 'lost' }>
+
+interface Head {
+  readonly kind: 'key'
+  readonly hash?: string | undefined
+  readonly outcome: Exclude<KeptOutcome, RecordedAnswer> | Omit<RecordedAnswer, 'body'>
+}
+
+const NOTHING = new Uint8Array(0)
+
+/** @param key what the call is kept under, bound to its owner, session and path. */
+function keepOutcome(
+  keeper: Keeper,
+  key: string,
+  { hash, outcome }: SettledCall,
+  time: number
+): void {
+  if (outcome.kind === 'lost') return
+  const { body, ...said } = outcome.kind === 'answer' ? outcome : { ...outcome, body: NOTHING }
+  const head: Head = { kind: 'key', hash, outcome: said }
+  keeper.keep(key, head, [body], time)
+}
+
+/** `undefined`: the value is not the outcome of a call under a key. */
+export function keptOutcomeIn({
+  head,
+  bytes
+}: KeptValue): { readonly hash: string | undefined; readonly outcome: KeptOutcome } | undefined {
+  const { kind, hash, outcome } = head as Head
+  if (kind !== 'key') return undefined
+  if (outcome.kind === 'stream') return { hash, outcome }
+  const body = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
+  return { hash, outcome: { ...outcome, body } }
 }

@@ -1,7 +1,7 @@
 // What makes a POST the same as one before: its `Idempotency-Key`, and its body.
 import { createHash } from 'node:crypto'
 import type { ServerResponse } from 'node:http'
-import { isComparable } from '../protocol/comparable.js'
+import { isComparable } from '../protocol/json-bounds.js'
 import { isTooMany } from '../protocol/json-rpc.js'
 import { compactJson } from '../protocol/json-text.js'
 import type { Keyed } from './idempotent-request.js'

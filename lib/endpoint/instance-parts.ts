@@ -1,11 +1,10 @@
 // What all requests of one instance share: the streams, the sessions, the connections, and the
 // rules for who gets what.
 import type { Sessions } from '../streams/sessions.js'
-import type { Keeper } from '../streams/keeper.js'
 import type { Quota } from '../streams/quota.js'
 import type { Stream } from '../streams/stream.js'
 import type { ResumeInterval } from '../protocol/stream-messages.js'
-import type { Directory, Here } from '../streams/directory.js'
+import type { Directory, Here, Keeper } from '../streams/directory.js'
 import type { StreamShelf } from '../streams/finished-streams.js'
 import type { StreamRegistry } from '../streams/stream-registry.js'
 import type { Admissions } from './admission.js'

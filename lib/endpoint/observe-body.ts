@@ -1,7 +1,6 @@
 // Reads along while a response is written, and changes no byte of it.
 import type { ServerResponse } from 'node:http'
-import { withBytes } from './chunk.js'
-import { GatheredBytes } from './gathered-bytes.js'
+import { GatheredBytes, withBytes } from './chunk.js'
 import { pipelineOf } from './response-pipeline.js'
 import { Stage } from './stage.js'
 

@@ -9,10 +9,9 @@ import {
 } from '../protocol/json-rpc.js'
 import { writtenMessages } from '../protocol/json-splice.js'
 import { parseRevision } from '../protocol/revisions.js'
-import { declaresStreams } from '../protocol/streams-capability.js'
+import { declaresStreams } from '../protocol/stream-messages.js'
 import type { Stream } from '../streams/stream.js'
 import { type Acceptance, onceAnswered, onceOver } from './acceptance.js'
-import { noteDirectAnswer } from './direct-answers.js'
 import type { InstanceParts } from './instance-parts.js'
 import { isLoopback } from './loopback.js'
 import { observeBody } from './observe-body.js'
@@ -157,4 +156,30 @@ export function endSession(
     else if (stream.isEnded) parts.table.drop(stream)
     else stream.cancel()
   }
+}
+
+/**
+ * The client of a stream has answered one of its requests at the endpoint, not at the stream URL.
+ */
+function noteDirectAnswer(parts: InstanceParts, stream: Stream): void {
+  // A client that follows links may do both; it counts as one that waits.
+  if (stream.followsLinks) return
+  stream.noteDirectAnswer()
+  if (stream.sessionId !== undefined)
+    parts.sessions.noteDirectAnswer(stream.owner, stream.sessionId)
+}
+
+/**
+ * Notes the answers to our own pings in a POST to the endpoint. `true`: there is nothing else in
+ * it.
+ */
+export function notePongs({ instance, messages, session, owner }: RequestContext): boolean {
+  let count = 0
+  for (const message of messages) {
+    const stream = isResponse(message) ? instance.table.index.findPinged(message.id) : undefined
+    if (stream === undefined || stream.owner !== owner || stream.sessionId !== session) continue
+    noteDirectAnswer(instance, stream)
+    count++
+  }
+  return count > 0 && count === messages.length
 }

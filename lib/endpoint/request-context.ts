@@ -21,7 +21,7 @@ import {
   type Primer,
   profileFor
 } from '../protocol/revisions.js'
-import { declaresStreams } from '../protocol/streams-capability.js'
+import { declaresStreams } from '../protocol/stream-messages.js'
 import { acceptsEvents } from '../protocol/media-types.js'
 import { headerOf, isForeignOrigin, pathOf, sessionOf } from '../access/guards.js'
 import type { BodyLimits } from './counted-body.js'
@@ -30,7 +30,8 @@ import type { InstanceParts } from './instance-parts.js'
 import type { IdempotentRequest } from './idempotent-request.js'
 import { isJsonRpc } from './mcp-request.js'
 import { isParsed, type KnownBody, memoryOfRequest, parsedBody } from './request-body.js'
-import type { SecondChannel } from './second-channel.js'
+import type { Capture } from './capture-types.js'
+import type { ResponseCapture } from './response-capture.js'
 
 export type Next = (error?: unknown) => void
 
@@ -326,4 +327,12 @@ function isKept(id: unknown): id is RequestId {
 function shortened(text: unknown): string | undefined {
   if (typeof text !== 'string') return undefined
   return text.length <= LONGEST_NAME ? text : Buffer.from(text.slice(0, LONGEST_NAME)).toString()
+}
+
+/** A GET for a listen channel in a session that has one already: the endpoint decides. */
+export interface SecondChannel {
+  /** The endpoint has opened a channel beside the one there is. */
+  allowed(): void
+  /** The endpoint has answered 409. `undefined`: its client is to see that. */
+  refused(response: ResponseCapture): Capture | undefined
 }

@@ -10,12 +10,19 @@ import {
   readHead,
   untransformed
 } from './captured-head.js'
-import { CapturedWire, type CapturedWireHost } from './captured-wire.js'
+import {
+  CapturedWire,
+  type CapturedWireHost,
+  hasView,
+  maskResponse,
+  type ResponseView,
+  setView,
+  showState
+} from './captured-wire.js'
 import { callbackIn, hasChunk, headersSentError, swallow, tooLate, withBytes } from './chunk.js'
 import { DeferredEvents, type DeferredEventsHost } from './deferred-events.js'
 import { type HeadArguments, isAbortedByNode } from './node-internals.js'
 import { pipelineOf, type ResponsePipeline } from './response-pipeline.js'
-import { hasView, maskResponse, type ResponseView, setView, showState } from './response-view.js'
 import { Stage } from './stage.js'
 import { warnOfThrow } from './warnings.js'
 

@@ -2,7 +2,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { type KeptText, sizeOf } from '../readers/outgoing.js'
 import type { Sink } from '../readers/sink.js'
-import { watchSocket } from './detached-socket.js'
+import { closeWhenIdle, watchSocket, whenClosed } from './detached-socket.js'
 import { isKeptAlive, isRelayed } from './loopback.js'
 import {
   hasNativeWrite,
@@ -13,7 +13,6 @@ import {
 } from './node-internals.js'
 import { claim, endGuarded, isWritable, writeGuarded } from './reply.js'
 import type { RequestContext } from './request-context.js'
-import { closeWhenIdle, whenClosed } from './socket-closed.js'
 
 /** A response of ours as a sink; `beforeEnd` may write the last of it. */
 export function responseSink(

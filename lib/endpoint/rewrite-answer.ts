@@ -8,8 +8,14 @@ import { dataOf } from '../protocol/sse-fields.js'
 import { withData } from '../protocol/sse-lines.js'
 import { BlockSplitter } from '../protocol/sse-parser.js'
 import { blocksIn, WholeBlocks } from '../protocol/whole-blocks.js'
-import { callbackIn, encodingIn, headersSentError, swallow, withBytes } from './chunk.js'
-import { GatheredBytes } from './gathered-bytes.js'
+import {
+  callbackIn,
+  encodingIn,
+  GatheredBytes,
+  headersSentError,
+  swallow,
+  withBytes
+} from './chunk.js'
 import {
   foldHeaders,
   headerIn,

@@ -1,4 +1,5 @@
-// The one clock for all durations: a monotonic one, because the wall clock may be set meanwhile.
+// The one clock for all durations: a monotonic one, because the wall clock may be set meanwhile; and
+// a time limit for a promise.
 
 /** Any start but 0 will do: lru-cache takes a time of 0 for "not set". */
 const START = Date.now()
@@ -13,3 +14,18 @@ export const CLOCK = { now }
 
 /** Milliseconds: a timer with a longer delay fires at once. */
 export const LONGEST_TIMEOUT = 2 ** 31 - 1
+
+/** The value of a promise; `undefined` if it has not settled within so many milliseconds. */
+export async function within<T>(milliseconds: number, promise: Promise<T>): Promise<T | undefined> {
+  // A rejection after the time limit must not become an unhandled one.
+  promise.catch(() => undefined)
+  let timer: ReturnType<typeof setTimeout> | undefined
+  const late = new Promise<undefined>(resolve => {
+    timer = setTimeout(() => resolve(undefined), milliseconds)
+  })
+  try {
+    return await Promise.race([promise, late])
+  } finally {
+    clearTimeout(timer)
+  }
+}

@@ -1,6 +1,6 @@
 // The `Link` header of RFC 8288, as far as stream URLs need it.
 import { parseStreamName } from './event-id.js'
-import { LONGEST_FIELD } from './fields.js'
+import { LONGEST_FIELD } from './media-types.js'
 
 /** The relation type of a stream URL (SEP-1335). */
 export const STREAM_RELATION = 'stream'

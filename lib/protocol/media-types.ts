@@ -1,6 +1,5 @@
 // Media types and `Accept` (RFC 9110, 8.3.1 and 12.5.1): case and parameters do not matter, and a
 // weight of zero refuses.
-import { LONGEST_FIELD } from './fields.js'
 
 export const EVENT_STREAM = 'text/event-stream'
 export const JSON_TYPE = 'application/json'
@@ -29,7 +28,7 @@ export function isJsonText(contentType: string | null | undefined): boolean {
 }
 
 /** Whether an `Accept` names a type; or takes anything, as one that is absent does. */
-export type Acceptance = 'named' | 'any' | 'refused'
+type Acceptance = 'named' | 'any' | 'refused'
 
 /** The most specific range that a type is in decides: itself, `text/*`, then anything. */
 export function acceptance(accept: string | undefined, type: string): Acceptance {
@@ -68,3 +67,9 @@ function rangesIn(accept: string | undefined): Ranges {
   latest = { accept, ranges }
   return ranges
 }
+
+/**
+ * Characters of a header field or a query that are parsed at most; a longer one is ignored. Node
+ * accepts no larger heads by default.
+ */
+export const LONGEST_FIELD = 16 * 1024

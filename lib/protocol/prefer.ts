@@ -1,5 +1,5 @@
 // The `Prefer` header of RFC 7240, with which clients announce themselves.
-import { LONGEST_FIELD } from './fields.js'
+import { LONGEST_FIELD } from './media-types.js'
 
 const NONE: ReadonlyMap<string, string> = new Map()
 
@@ -7,7 +7,7 @@ const NONE: ReadonlyMap<string, string> = new Map()
  * The preferences of a `Prefer` value: names in lower case, and '' for one without a value. If one
  * occurs twice, the first counts (RFC 7240, 2).
  */
-export function preferencesIn(prefer: string | undefined): ReadonlyMap<string, string> {
+function preferencesIn(prefer: string | undefined): ReadonlyMap<string, string> {
   if (prefer === undefined || prefer.length > LONGEST_FIELD) return NONE
   const preferences = new Map<string, string>()
   for (const part of partsOf(prefer)) {
@@ -20,7 +20,7 @@ export function preferencesIn(prefer: string | undefined): ReadonlyMap<string, s
 }
 
 /** A `Prefer` value without some preferences; `undefined` if none is left. */
-export function withoutPreferences(prefer: string, names: ReadonlySet<string>): string | undefined {
+function withoutPreferences(prefer: string, names: ReadonlySet<string>): string | undefined {
   const others = partsOf(prefer).filter(part => {
     const name = PREFERENCE.exec(part)?.[1]
     return name === undefined || !names.has(name.toLowerCase())
@@ -51,3 +51,30 @@ export const STREAM_PREFERENCE = 'rel=stream'
  * answers until a 204 would wait for ever.
  */
 export const NO_HAND_OFF = 'rel=stream; handoff=never'
+
+interface AsyncPreference {
+  /** Milliseconds that the client is willing to wait; `undefined` if it does not say. */
+  readonly wait: number | undefined
+}
+
+/**
+ * Reads both from a `Prefer` value (RFC 7240, 4.1 and 4.3); `undefined` if it has no
+ * `respond-async`.
+ */
+export function respondAsync(prefer: string | undefined): AsyncPreference | undefined {
+  const preferences = preferencesIn(prefer)
+  if (preferences.get('respond-async') !== '') return undefined
+  const wait = preferences.get('wait') ?? ''
+  return { wait: SECONDS.test(wait) ? Number(wait) * 1000 : undefined }
+}
+
+/** A `Prefer` value without both; `undefined` if nothing is left. */
+export const withoutAsync = (prefer: string): string | undefined =>
+  withoutPreferences(prefer, OF_ASYNC)
+
+const OF_ASYNC: ReadonlySet<string> = new Set(['respond-async', 'wait'])
+
+const SECONDS = /^\d{1,9}$/
+
+/** The `Preference-Applied` that answers it. */
+export const ASYNC_PREFERENCE = 'respond-async'

@@ -6,12 +6,14 @@ import {
   type ErrorObject,
   INVALID_PARAMS,
   INVALID_REQUEST,
+  isInitialize,
   isObject,
   isRequestId,
   type Message,
   paramsOf,
   type RequestId
 } from './json-rpc.js'
+import { CLIENT_CAPABILITIES, metaOf } from './envelope.js'
 
 /** When a client may come back for a stream, in seconds (Streams draft, "Creation"). */
 export interface ResumeInterval {
@@ -31,7 +33,7 @@ export type StreamStatus = 'live' | 'completed'
  * The result of `stream/poll` (Streams draft, "Polling"). Its flags are about what lies after the
  * client's cursor.
  */
-export interface StreamPollResult {
+interface StreamPollResult {
   readonly streamId: string
   readonly status: StreamStatus
   /** Whether there are messages after the cursor. */
@@ -43,7 +45,7 @@ export interface StreamPollResult {
 }
 
 /** What a poll reads of a stream, or of its tombstone. */
-export interface PolledStream {
+interface PolledStream {
   readonly id: string
   readonly isEnded: boolean
   /** The sequence of its last event. */
@@ -106,7 +108,7 @@ export type StreamRequest =
   | { readonly method: 'stream/poll/all'; readonly id: RequestId }
 
 /** A parsed message about streams, or the error that refuses it. */
-export type ReadRequest =
+type ReadRequest =
   | { readonly kind: 'request'; readonly request: StreamRequest }
   | { readonly kind: 'refused'; readonly error: ErrorObject }
 
@@ -225,4 +227,18 @@ function invalidRequest(message: string): ReadRequest {
 function invalidParams(message: string): ReadRequest {
   const data = { reason: 'invalid-params' }
   return { kind: 'refused', error: { code: INVALID_PARAMS, message, data } }
+}
+
+/** Whether a message declares the draft: `initialize` does, or each request from 2026-07-28 on. */
+export function declaresStreams(message: Message): boolean {
+  const params = paramsOf(message)
+  return (
+    hasStreams(metaOf(params)[CLIENT_CAPABILITIES]) ||
+    (isInitialize(message) && hasStreams(params['capabilities']))
+  )
+}
+
+function hasStreams(capabilities: unknown): boolean {
+  const experimental = isObject(capabilities) ? capabilities['experimental'] : undefined
+  return isObject(experimental) && isObject(experimental['streams'])
 }

@@ -1,6 +1,6 @@
 // Watches connections whose sockets are full: those that make no progress within a deadline are
 // destroyed.
-import { Sweep } from '../streams/sweep.js'
+import { Sweep } from '../streams/timer.js'
 
 /** A connection that waits for its socket. */
 export interface Stallable {

@@ -1,8 +1,12 @@
 // The entry point `express-mcp-streams/redis`: connects several instances of one service by Redis.
 import type { Backplane } from '../backplane/types.js'
-import type { Connect } from './connection.js'
-import { connectIoRedis, type IoRedis } from './ioredis.js'
-import { connectNodeRedis, type NodeRedis } from './node-redis.js'
+import {
+  type Connect,
+  connectIoRedis,
+  connectNodeRedis,
+  type IoRedis,
+  type NodeRedis
+} from './connection.js'
 import { RedisBackplane } from './redis-backplane.js'
 
 export type { Backplane, BackplaneCommand } from '../backplane/types.js'

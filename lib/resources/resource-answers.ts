@@ -3,9 +3,15 @@
 import type { IncomingMessage } from 'node:http'
 import accepts from 'accepts'
 import { revisionIn } from '../protocol/envelope.js'
-import { LONGEST_FIELD } from '../protocol/fields.js'
-import { isObject, isRequest, paramsOf } from '../protocol/json-rpc.js'
-import type { WireResources } from '../protocol/shared-wire.js'
+import { LONGEST_FIELD } from '../protocol/media-types.js'
+import {
+  isObject,
+  isRequest,
+  type Message,
+  paramsOf,
+  type RequestId
+} from '../protocol/json-rpc.js'
+import type { WireClient, WireResources } from '../protocol/shared-wire.js'
 import type { InstanceParts } from '../endpoint/instance-parts.js'
 import type { RequestContext } from '../endpoint/request-context.js'
 import { rewriteAnswer } from '../endpoint/rewrite-answer.js'
@@ -16,30 +22,30 @@ import {
   answerJson,
   type Failure,
   internalError,
-  notSupported
+  invalidParams,
+  notSupported,
+  type ResourceError
 } from './resource-errors.js'
 import {
+  declarationIn,
   declarationOf,
   envelopeOf,
+  isOfResources,
   maxStreamSizeOf,
-  negotiationFor
+  negotiationFor,
+  speakingOfStreams
 } from './resource-negotiation.js'
 import {
   leaveUncompressed,
   type Requester,
   ResourceRequest,
+  Waiting,
   type WantedResource
 } from './resource-request.js'
 import { ResourceService } from './resource-service.js'
 import type { Source } from './resource-source.js'
 import type { ResourceSettings } from './resource-types.js'
-import {
-  badUri,
-  isUri,
-  notDeclared,
-  type ResourceMessage,
-  resourcesOnWires
-} from './wire-resources.js'
+import { headerUri } from './resource-head.js'
 
 export class ResourceAnswers {
   readonly service: ResourceService
@@ -151,4 +157,90 @@ function acceptsType(req: IncomingMessage, type: string): boolean {
   const { accept } = req.headers
   if (accept === undefined || accept.length > LONGEST_FIELD) return true
   return accepts(req).type([type, essence.trim()]) !== false
+}
+
+/** `undefined`: there are no downloads without `publicUrl`. */
+function resourcesOnWires(
+  service: ResourceService,
+  downloads: ResourceDownloads
+): WireResources | undefined {
+  const { publicUrl, streamable } = service.settings
+  if (publicUrl === undefined) return undefined
+  /** [SEP-2532, WebSocket Transport] A wire gets a download URL, whatever the mode is over HTTP. */
+  const resultOnWire = async (
+    message: ResourceMessage,
+    { owner, signal, capabilities, sessionId, ask }: WireClient
+  ): Promise<Record<string, unknown>> => {
+    service.throwIfClosing()
+    const { uri } = paramsOf(message)
+    if (!isUri(uri)) throw badUri()
+    const declaration = declarationOf(message, declarationIn(capabilities))
+    if (declaration === undefined) throw notDeclared(uri)
+    const wanted = {
+      uri,
+      owner,
+      sessionId: undefined,
+      revision: revisionIn(message),
+      envelope: envelopeOf(message),
+      maxStreamSize: maxStreamSizeOf(declaration)
+    }
+    const work = new Waiting()
+    const gone = (): void => work.gone()
+    signal.addEventListener('abort', gone)
+    try {
+      return await service.openOnWire(
+        work,
+        wanted,
+        ({ facts }) => downloads.ticketFor(wanted, facts, publicUrl, { sessionId, ask }),
+        ask
+      )
+    } finally {
+      signal.removeEventListener('abort', gone)
+    }
+  }
+  return {
+    isAbout: isOfResources,
+    speakOf: (method, result) =>
+      speakingOfStreams(method, result, streamable, error => service.tell(error)),
+    answer: async (message, wire) => {
+      const { id } = message
+      try {
+        const result = await resultOnWire(message, wire)
+        return { jsonrpc: '2.0', id, result }
+      } catch (error) {
+        const { uri } = paramsOf(message)
+        const failure = service.failureOf(error) ?? internalError(isUri(uri) ? uri : undefined)
+        const { code, message: text, data } = failure
+        const told = { code, message: text, ...(data !== undefined && { data }) }
+        return { jsonrpc: '2.0', id, error: told }
+      }
+    },
+    ended: (sessionId, owner) => downloads.tickets.endSession(sessionId, owner)
+  }
+}
+
+/**
+ * The most characters of a URI in its form for a header: Node's clients take heads of 16 KiB at
+ * most.
+ */
+const LONGEST_URI = 4096
+
+type ResourceMessage = Message & { readonly id: RequestId }
+
+/** The message that asks for a resource, and what may be wrong with it. */
+function isUri(uri: unknown): uri is string {
+  if (typeof uri !== 'string' || uri.length > LONGEST_URI) return false
+  return URL.canParse(uri) && headerUri(uri).length <= LONGEST_URI
+}
+
+function badUri(): ResourceError {
+  return invalidParams(
+    `uri must be an absolute URI of at most ${LONGEST_URI} characters, percent-encoded`
+  )
+}
+
+function notDeclared(uri: string): ResourceError {
+  const suggestion =
+    'Declare the client capability resourceStreaming, in initialize or in _meta of the request'
+  return notSupported({ uri, suggestion })
 }

@@ -5,8 +5,13 @@ import { type Elsewhere, type Here, isKnown } from '../streams/directory.js'
 import type { InstanceParts } from '../endpoint/instance-parts.js'
 import { refuse } from '../endpoint/reply.js'
 import type { RequestContext } from '../endpoint/request-context.js'
-import { DownloadTickets, type Ticket, type WireOrigin } from './download-tickets.js'
-import { downloadNames, downloadUrl } from './download-url.js'
+import {
+  downloadNames,
+  DownloadTickets,
+  downloadUrl,
+  type Ticket,
+  type WireOrigin
+} from './download-tickets.js'
 import {
   answerError,
   clearHead,
@@ -16,7 +21,7 @@ import {
   usedUp
 } from './resource-errors.js'
 import type { ResourceFacts } from './resource-head.js'
-import { resumedFrom } from './resource-ranges.js'
+import { resumedFrom } from './deliver.js'
 import { ResourceRequest, type WantedResource } from './resource-request.js'
 import type { ResourceService } from './resource-service.js'
 import type { Source } from './resource-source.js'

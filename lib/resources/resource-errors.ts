@@ -1,7 +1,11 @@
 // Answers that are no bytes: JSON-RPC errors and results, with the codes of SEP-2532.
 import type { ServerResponse } from 'node:http'
-import type { EndpointError } from '../protocol/endpoint-error.js'
-import { faultMessage, type StreamFault, STREAM_ERROR } from '../protocol/errors.js'
+import {
+  type EndpointError,
+  faultMessage,
+  STREAM_ERROR,
+  type StreamFault
+} from '../protocol/errors.js'
 import {
   type ErrorObject,
   errorResponse,

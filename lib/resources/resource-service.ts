@@ -1,15 +1,18 @@
 // Serves requests for resources: asks the endpoint whether it admits the client, calls the
 // provider, sends the bytes, and ends what is under way when the server closes.
-import type { IncomingHttpHeaders } from 'node:http'
-import { EndpointError } from '../protocol/endpoint-error.js'
+import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
 import { withEnvelope } from '../protocol/envelope.js'
-import { StreamError } from '../protocol/errors.js'
+import { EndpointError, StreamError } from '../protocol/errors.js'
 import { WhenIdle } from '../streams/when-idle.js'
 import type { InstanceParts } from '../endpoint/instance-parts.js'
 import { breakOff, canAnswer, claim, relayAnswer } from '../endpoint/reply.js'
-import { closeWhenIdle } from '../endpoint/socket-closed.js'
+import { closeWhenIdle } from '../endpoint/detached-socket.js'
+import { isObject } from '../protocol/json-rpc.js'
+import { withoutStream } from '../protocol/link-header.js'
+import { isStateless } from '../protocol/revisions.js'
+import { type Admission, admissionIn } from '../endpoint/admission.js'
+import { askEndpoint, type Question, type Reply } from '../endpoint/endpoint-client.js'
 import { deliver, type Delivery } from './deliver.js'
-import { EndpointQuestions } from './endpoint-questions.js'
 import {
   closing,
   type Failure,
@@ -33,6 +36,7 @@ import {
   type ResourceSettings
 } from './resource-types.js'
 import { ClientGone } from './send-bytes.js'
+import { withoutDownload } from './download-tickets.js'
 
 type AskEndpoint = ResourceContext['askEndpoint']
 /** What is done with an open resource, which is closed afterwards. */
@@ -245,4 +249,75 @@ function inNameOf({ envelope }: Requester, ask: AskEndpoint): AskEndpoint {
   return envelope === undefined
     ? ask
     : (method, params) => ask(method, withEnvelope(params, envelope))
+}
+
+/** The most bytes of its answer to whether it admits a client. */
+const LONGEST_ADMISSION = 1024 * 1024
+/** The most bytes of its answer to a provider: half of the longest string that V8 can make. */
+const LONGEST_REPLY = 256 * 1024 * 1024
+
+/** Asks with the credentials of one request, through everything in front of the endpoint. */
+class EndpointQuestions {
+  readonly #timeout: number | null
+
+  /** @param timeout milliseconds for which it is awaited; `null`: for ever. */
+  constructor(timeout: number | null) {
+    this.#timeout = timeout
+  }
+
+  /** Whether it admits the requester. */
+  async admissionOf(request: ResourceRequest, requester: Requester): Promise<Admission> {
+    const method = isStateless(requester.revision) ? 'server/discover' : 'ping'
+    return admissionIn(await this.#ask(request, requester, method, undefined, LONGEST_ADMISSION))
+  }
+
+  /** @throws if the endpoint refuses, or answers without a result. */
+  async resultOf(
+    request: ResourceRequest,
+    requester: Requester,
+    method: string,
+    params: Record<string, unknown> | undefined
+  ): Promise<Record<string, unknown>> {
+    const reply = await this.#ask(request, requester, method, params, LONGEST_REPLY)
+    if (reply.kind === 'refusal') {
+      reply.response.destroy()
+      throw new Error(`The endpoint answered ${method} with ${reply.response.statusCode}`)
+    }
+    const error = EndpointError.in(reply.message)
+    if (error !== undefined) throw error
+    if (!isObject(reply.message?.result)) throw new Error(`The endpoint did not answer ${method}`)
+    return reply.message.result
+  }
+
+  #ask(
+    request: ResourceRequest,
+    requester: Requester,
+    method: string,
+    params: Record<string, unknown> | undefined,
+    limit: number
+  ): Promise<Reply> {
+    const { envelope = {}, sessionId } = requester
+    const question = {
+      method,
+      params: isStateless(requester.revision) ? withEnvelope(params, envelope) : params,
+      sessionId,
+      signal: request.signal,
+      limit,
+      ...(request.req.method !== 'POST' && asClient(request.req, requester))
+    }
+    return request.wait(askEndpoint(request.req, question), this.#timeout, late => {
+      if (late.kind === 'refusal') late.response.destroy()
+    })
+  }
+}
+
+/**
+ * A request for a download URL has no headers of MCP, and its parameter means nothing to the
+ * endpoint: so revision and path are given here.
+ */
+function asClient(
+  { originalUrl, url }: IncomingMessage & { originalUrl?: string },
+  { revision }: Requester
+): Pick<Question, 'path' | 'revision'> {
+  return { path: withoutStream(withoutDownload(originalUrl ?? url ?? '/')), revision }
 }

@@ -2,22 +2,29 @@
 // response is the stream's next turn.
 import { label, type StreamName } from '../protocol/event-id.js'
 import type { FoundStream } from '../streams/finished-streams.js'
-import { isResponse, type Message, messagesOf, type RequestId } from '../protocol/json-rpc.js'
+import {
+  isResponse,
+  isTooMany,
+  type Message,
+  messagesOf,
+  type RequestId
+} from '../protocol/json-rpc.js'
 import { cursorOf } from '../protocol/stream-messages.js'
 import { writtenMessages } from '../protocol/json-splice.js'
 import type { Stream } from '../streams/stream.js'
-import { Deadline } from '../streams/deadline.js'
+import { Deadline } from '../streams/timer.js'
 import { errorIn } from '../endpoint/admission.js'
 import { isAccepted, sendToEndpoint } from '../endpoint/endpoint-client.js'
 import { refuseAndCount, refuseUrl } from '../endpoint/refusals.js'
-import { answerRefusal, canAnswer, noContent, type Refusal } from '../endpoint/reply.js'
+import { answer, answerRefusal, canAnswer, noContent, type Refusal } from '../endpoint/reply.js'
 import { readBody } from '../endpoint/request-body.js'
-import { followTurn } from './follow.js'
-import type { Context } from './route.js'
+import { notePongs } from '../endpoint/outcome.js'
+import { followTurn } from './resume.js'
+import type { Answer, Context } from './route.js'
 
-type Answer = Message & { readonly id: RequestId }
+type GivenAnswer = Message & { readonly id: RequestId }
 /** An answer of the client; `text`: its JSON as the client wrote it, if that is known. */
-type Received = { readonly answer: Answer; readonly text: string | undefined }
+type Received = { readonly answer: GivenAnswer; readonly text: string | undefined }
 
 /**
  * Sends the answers of a POST on a stream URL to the endpoint, and then lets the client follow the
@@ -163,4 +170,28 @@ async function send(
   } finally {
     deadline.clear()
   }
+}
+
+/**
+ * A POST of answers to pings of ours, or of answers that the endpoint has got already: it is
+ * accepted (202), and not passed on.
+ */
+export function ownAnswers(context: Context): Answer | undefined {
+  if (isTooMany(context.messages)) return undefined
+  if (!notePongs(context) && !isHandedOver(context)) return undefined
+  return () => {
+    context.instance.debug(
+      'POST of answers that are ours, or that the endpoint has already: accepted, and not passed on'
+    )
+    answer(context.res, 202)
+  }
+}
+
+/** Whether it only repeats answers that came by a hand-off, of which the first counts. */
+function isHandedOver({ instance, messages, session, owner }: Context): boolean {
+  if (session === undefined || messages.length === 0 || !messages.every(isResponse)) return false
+  const streams = instance.table.index.ofSession(session, owner)
+  return messages.every(({ id }) =>
+    streams.some(stream => stream.inputWait?.requests.wasHandedOver(id) === true)
+  )
 }

@@ -1,12 +1,27 @@
-// Requests for something that another instance has: they are answered there.
-import { isRequest } from '../protocol/json-rpc.js'
-import type { Place } from '../streams/directory.js'
+// Requests for something that another instance has: they are answered there, or here with an error
+// if that instance is gone or out of reach.
+import { isRequest, type Message, paramsOf, requestIdsIn } from '../protocol/json-rpc.js'
+import type { NameKind, Place } from '../streams/directory.js'
 import { isRelayed } from '../endpoint/loopback.js'
-import { canAnswer } from '../endpoint/reply.js'
-import { namedByHead, namedByMessages } from './names.js'
-import { answerLost, answerLostPost, refuseUnreachable } from './owner-gone.js'
-import { readAndRelay, relayBody, relayHead } from './relay-request.js'
+import { answerJson, canAnswer, noContent, refuse } from '../endpoint/reply.js'
+import { isGoneId, parseEventId, parseStreamName } from '../protocol/event-id.js'
+import { primerText } from '../protocol/sse-writer.js'
+import { readAhead } from '../endpoint/read-ahead.js'
+import { debugElsewhere, refuseAndCount } from '../endpoint/refusals.js'
+import type { InstanceLink } from '../backplane/instance-link.js'
+import { keyedBy, keyOf } from '../endpoint/idempotency.js'
+import { streamNamesIn } from '../endpoint/mcp-request.js'
+import { writeEventsHead } from '../endpoint/stream-headers.js'
+import { parseForeignId } from '../protocol/foreign-id.js'
+import { streamParameters } from '../protocol/link-header.js'
+import { isStreamMethod } from '../protocol/stream-messages.js'
+import { taskIdOf, taskMethodOf } from '../protocol/tasks.js'
+import { isInstanceId } from '../backplane/shared-names.js'
+import { tokenOf } from '../calls/token-request.js'
 import type { Answer, Context, Relay, Route } from './route.js'
+import { RelayedResponse } from './relay-out.js'
+import { answerKept, answerKeptCall, answerSaved } from './kept-answer.js'
+import { goneError, OWNER_GONE, tellGone } from './tell-gone.js'
 
 /** By what the head of a request names: a stream, a download, a cursor or a session. */
 export const elsewhere: Route = context => {
@@ -86,4 +101,212 @@ function begunAt(context: Context, relay: Relay, place: Place): Answer | undefin
     case 'unreachable':
       return () => refuseUnreachable(context)
   }
+}
+
+/** Forwards a request whose body, if it has one, was not read. */
+function relayHead(context: Context, relay: Relay, tag: string): void {
+  send(context, relay, tag, undefined)
+}
+
+/** Forwards a request whose body was read. */
+function relayBody(context: Context, relay: Relay, tag: string): void {
+  send(context, relay, tag, textOf(context))
+}
+
+/**
+ * Reads the body, and then forwards the request. If the other instance is lost, the JSON-RPC
+ * requests in the body say which calls are lost with it.
+ */
+function readAndRelay(context: Context, relay: Relay, tag: string): void {
+  readAhead(context.req, {
+    ...context.bodyLimits,
+    known: body => {
+      context.learn(body)
+      send(context, relay, tag, textOf(context))
+    }
+  })
+}
+
+function send(context: Context, relay: Relay, tag: string, body: string | undefined): void {
+  const { instance, req, res, messages } = context
+  if (!canAnswer(res)) return
+  const { debug, maxBodyBytes } = instance
+  debugElsewhere(context, 'sent to %s', tag)
+  const gone = (): void =>
+    void goneMeanwhile(context, relay.link, tag).catch(() => {
+      res.destroy()
+    })
+  new RelayedResponse(req, res, {
+    relay,
+    tag,
+    maxBodyBytes,
+    debug,
+    body,
+    primer: primerOf(context),
+    requestIds: requestIdsIn(messages),
+    gone
+  }).begin()
+}
+
+/** A primer with the event id that the client has sent; empty if there is none to repeat. */
+function primerOf({ lastEventId = '', profile: { primer } }: Context): string {
+  if (primer === 'none' || parseEventId(lastEventId) === undefined) return ''
+  return primerText(primer, lastEventId, null)
+}
+
+function textOf({ text, body }: Context): string | undefined {
+  return text ?? (body === undefined ? undefined : JSON.stringify(body))
+}
+
+/** Methods of a stream URL beside GET. */
+const OF_STREAMS = ['HEAD', 'POST', 'DELETE']
+
+const isByUrl = ({ req }: Context): boolean => streamNamesIn(req).length > 0
+
+/**
+ * Answers a request that names something of an instance that is gone; `undefined`: it is answered
+ * like a request that names nothing.
+ */
+async function answerLost(
+  context: Context,
+  link: InstanceLink,
+  tag: string
+): Promise<Answer | undefined> {
+  const { req, res, method, lastEventId = '' } = context
+  const id = idNamed(context)?.name
+  if (id === undefined) return undefined
+  const mayBeSaved = method === 'GET' || (OF_STREAMS.includes(method) && isByUrl(context))
+  let answer: Answer | undefined
+  try {
+    const saved = mayBeSaved ? await link.results.find(id) : undefined
+    answer = saved && answerSaved(context, saved)
+  } catch {
+    return comeAgain(context)
+  }
+  if (answer !== undefined) return answer
+  if (isGoneId(lastEventId) && !res.headersSent) return () => noContent(res)
+  // The other instance is alive after all: the client is to come again.
+  if (!(await link.declareGone(id, tag))) return comeAgain(context)
+  countGone(context)
+  if (res.headersSent) return () => tellGone(req, res, [])
+  if (method === 'GET' && parseEventId(lastEventId)?.requestId !== undefined)
+    return () => {
+      if (writeEventsHead(res)) tellGone(req, res, [])
+    }
+  return isByUrl(context) ? () => refuse(res, 410, OWNER_GONE) : undefined
+}
+
+/** Answers a request that had been sent to another instance, which has gone without an answer. */
+async function goneMeanwhile(context: Context, link: InstanceLink, tag: string): Promise<void> {
+  const { req, res, method } = context
+  const answer = await answerLost(context, link, tag)
+  if (answer !== undefined) return void answer()
+  if (res.headersSent) return tellGone(req, res, [])
+  if (method === 'POST') return answerLostPost(context, link)
+  refuse(res, 410, OWNER_GONE)
+}
+
+/** Answers a POST about something of an instance that is gone, by what was kept of it. */
+async function answerLostPost(context: Context, link: InstanceLink): Promise<void> {
+  // The endpoint's own check of the origin would not run.
+  if (context.isForeign) return refuseAndCount(context, 403, 'foreign-origin')
+  const named = namedByMessages(context)
+  const keyed = named === undefined ? keyedBy(context) : undefined
+  let answer: Answer | undefined
+  try {
+    answer =
+      keyed === undefined
+        ? named && (await answerKept(context, link, named.name))
+        : await answerKeptCall(context, link, keyed)
+  } catch {
+    answer = comeAgain(context)
+  }
+  if (answer === undefined) tellLost(context)
+  else await answer()
+}
+
+/** Answers a POST with an error for each of its requests, which are lost. */
+function tellLost(context: Context): void {
+  const { res, messages, isBatch } = context
+  countGone(context)
+  const errors = messages.filter(isRequest).map(({ id }) => goneError(id))
+  if (errors.length === 0) return refuse(res, 410, OWNER_GONE)
+  answerJson(res, 200, isBatch ? `[${errors.join(',')}]` : (errors[0] as string))
+}
+
+function countGone(context: Context): void {
+  debugElsewhere(context, 'which has gone: %s', OWNER_GONE)
+  context.instance.count('refused', undefined, OWNER_GONE)
+}
+
+/** The client is to come again: what was kept is out of reach, or nothing is lost after all. */
+function comeAgain(context: Context): Answer {
+  const { res } = context
+  return () => void (res.headersSent ? res.end() : refuseUnreachable(context))
+}
+
+/** It is not known now which instance has it: the client is to come again (503). */
+function refuseUnreachable(context: Context): void {
+  const { res } = context
+  debugElsewhere(context, 'out of reach: %s', 'owner-unreachable')
+  refuse(res, 503, 'owner-unreachable', { 'Retry-After': '1' })
+}
+
+interface Named {
+  readonly kind: NameKind
+  readonly name: string
+}
+
+/** The id in its URL or its cursor. */
+function idNamed({ instance, req, method, lastEventId }: Context): Named | undefined {
+  const [name] = streamNamesIn(req)
+  if (name !== undefined) return named('stream', parseStreamName(name)?.id)
+  const ticket = instance.resources?.downloads.namesIn(req).find(isInstanceId)
+  if (ticket !== undefined) return named('ticket', ticket)
+  return method === 'GET' ? named('stream', parseEventId(lastEventId ?? '')?.streamId) : undefined
+}
+
+/** Before a response has begun, a DELETE names a call by its key. */
+function keyNamed(context: Context): Named | undefined {
+  if (context.method !== 'DELETE') return undefined
+  const values = streamParameters(context.req.url ?? '')
+  return named('key', values.flatMap(value => keyOf(context, value) ?? [])[0])
+}
+
+/** What its head names: one of our ids, else its session. */
+function namedByHead(context: Context): Named | undefined {
+  const { session, hasOversizedSession } = context
+  return (
+    idNamed(context) ??
+    keyNamed(context) ??
+    named('session', hasOversizedSession ? undefined : session)
+  )
+}
+
+/** The first of our ids in its messages. */
+function namedByMessages(context: Context): Named | undefined {
+  return context.messages
+    .map(message => namedBy(context, message))
+    .find(one => one !== undefined && isInstanceId(one.name))
+}
+
+/**
+ * A call by its token, a task, a stream, or the stream whose request a message answers. If the
+ * options `resumeTokens` or `tasks` are off, tokens and tasks are the endpoint's own.
+ */
+function namedBy(context: Context, message: Message): Named | undefined {
+  const { tokens, tasks } = context.instance
+  if (taskMethodOf(message) !== undefined)
+    return named('task', tasks?.isAbout(context) === true ? taskIdOf(message) : undefined)
+  const { streamId } = paramsOf(message)
+  if (isStreamMethod(message))
+    return named('stream', typeof streamId === 'string' ? streamId : undefined)
+  const token = tokens === undefined ? undefined : tokenOf(message)
+  return token === undefined
+    ? named('stream', parseForeignId(message.id)?.originId)
+    : named('token', token)
+}
+
+function named(kind: NameKind, name: string | undefined): Named | undefined {
+  return name === undefined ? undefined : { kind, name }
 }

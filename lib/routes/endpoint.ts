@@ -4,11 +4,11 @@ import { CallRun } from '../endpoint/call-run.js'
 import { EndpointRun } from '../endpoint/endpoint-run.js'
 import type { BeginCall } from '../calls/resume-tokens.js'
 import type { EndpointWork } from '../calls/tasks/task-calls.js'
-import { negotiate, readAlong } from './read-along.js'
+import { watchOutcome } from '../endpoint/outcome.js'
 import type { Answer, Context } from './route.js'
 
 /** What works on a POST beside the endpoint. */
-export type Worker =
+type Worker =
   /** The endpoint, on a call that may become a task. */
   | { readonly kind: 'task'; readonly begin: (work: EndpointWork) => unknown }
   /** The endpoint, on a call with resume tokens; or a request that waits for such a call. */
@@ -21,7 +21,7 @@ export function endpoint(context: Context): Answer {
 }
 
 /** Runs the endpoint, or what works on the request in its place. */
-export function workOn(context: Context, worker?: Worker): void {
+function workOn(context: Context, worker?: Worker): void {
   const { instance, method, messages, next } = context
   if (isTooMany(messages)) {
     instance.debug('%s passed on untouched: a batch of %d', method, messages.length)
@@ -58,4 +58,43 @@ function whyUntouched(context: Context): string | undefined {
 function mayBeSlow(context: Context): boolean {
   const { instance, messages } = context
   return messages.some(isRequest) && instance.slow.queueFor(context) !== undefined
+}
+
+/**
+ * Calls that may become tasks, calls that are collected with resume tokens, and requests that are
+ * answered in the endpoint's place.
+ */
+export function calls(context: Context): Answer | undefined {
+  const worker = workerFor(context)
+  return worker && (() => workOn(context, worker))
+}
+
+/** What works on a request beside the endpoint; `undefined`: nothing does. */
+function workerFor(context: Context): Worker | undefined {
+  const { tasks, tokens } = context.instance
+  const task = tasks?.beginFor(context)
+  if (task !== undefined) return { kind: 'task', begin: task }
+  const answer = tasks?.answerFor(context) ?? tokens?.answerFor(context)
+  if (answer !== undefined) return { kind: 'answer', answer }
+  const token = tokens?.beginFor(context)
+  return token && { kind: 'token', begin: token }
+}
+
+/**
+ * Notes the outcome of a request, and which requests of the endpoint its messages answer or cancel.
+ */
+function readAlong(context: Context): void {
+  const { tasks, tokens } = context.instance
+  watchOutcome(context)
+  tokens?.watch(context)
+  tokens?.noteAnswers(context)
+  tasks?.noteAnswers(context)
+}
+
+/** Adds to the endpoint's answer what the middleware can do. */
+function negotiate(context: Context): void {
+  const { tasks, tokens, resources } = context.instance
+  tasks?.declare(context)
+  tokens?.addHints(context)
+  resources?.negotiate(context)
 }

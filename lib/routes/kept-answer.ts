@@ -1,18 +1,25 @@
 // Answers a POST about a call whose instance has gone by what was kept of the call. Only its client
 // gets that; for others it is as if the call had never been.
 import type { InstanceLink } from '../backplane/instance-link.js'
-import { keptCallIn } from '../calls/kept-call.js'
-import { keptTaskIn } from '../calls/tasks/kept-task.js'
+import { keptCallIn } from '../calls/call-log.js'
+import { keptTaskIn } from '../calls/tasks/task.js'
 import { CallRun } from '../endpoint/call-run.js'
 import { refusalOfKey } from '../endpoint/idempotency.js'
 import type { Keyed } from '../endpoint/idempotent-request.js'
-import { keptOutcomeIn } from '../endpoint/kept-outcome.js'
+import { keptOutcomeIn } from '../endpoint/idempotency-store.js'
 import { repeatAnswer } from '../endpoint/recorded-answer.js'
-import { canAnswer } from '../endpoint/reply.js'
-import { isStreamMethod } from '../protocol/stream-messages.js'
+import { canAnswer, noContent } from '../endpoint/reply.js'
+import { cursorOf, isStreamMethod } from '../protocol/stream-messages.js'
+import type { SavedResult } from '../backplane/results.js'
+import { parseStreamName } from '../protocol/event-id.js'
+import { streamNamesIn } from '../endpoint/mcp-request.js'
+import { isOfTheirSession } from '../endpoint/not-theirs.js'
+import { refuseAndCount, refuseUrl } from '../endpoint/refusals.js'
+import { responseSink } from '../endpoint/response-sink.js'
+import { writeEventsHead } from '../endpoint/stream-headers.js'
 import type { Answer, Context } from './route.js'
-import { giveSaved, mayHave } from './saved-result.js'
 import { answerStreamMethod } from './stream-methods.js'
+import { tellGone } from './tell-gone.js'
 
 type Kept = Pick<InstanceLink, 'kept' | 'results'>
 
@@ -59,4 +66,56 @@ export async function answerKeptCall(
   // From the start, as at the instance that had the call, whatever else the request names.
   const isTheirs = saved !== undefined && mayHave(context, saved, 'endpoint')
   return isTheirs ? giveSaved(context, saved, 0) : undefined
+}
+
+/**
+ * Answers a request for the stream. `undefined`: the client may not read it, or has a cursor that
+ * it never had; the request is then answered as if the stream had never been.
+ */
+export function answerSaved(context: Context, saved: SavedResult): Answer | undefined {
+  const { req, res, method, lastEventId = '' } = context
+  const isByUrl = streamNamesIn(req).length > 0
+  if (!mayHave(context, saved, isByUrl ? 'stream url' : 'endpoint')) return undefined
+  if (method === 'DELETE')
+    return () => {
+      saved.drop()
+      noContent(res)
+    }
+  // A POST brings answers that nobody waits for any more: it gets the rest like a GET.
+  const given = lastEventId === '' ? undefined : cursorOf(saved, lastEventId)
+  const isInvalid = lastEventId !== '' && given === undefined
+  const mayRefuse = isByUrl && canAnswer(res)
+  if (isInvalid && mayRefuse) return () => refuseUrl(context, 400, 'invalid-event-id')
+  const cursor = given ?? startIn(context)
+  if (isInvalid || cursor > saved.last) return undefined
+  if (mayRefuse && saved.after(cursor) === undefined)
+    return () => refuseAndCount(context, 410, 'events-evicted')
+  return giveSaved(context, saved, cursor)
+}
+
+/** Gives the events after a cursor. */
+function giveSaved(context: Context, saved: SavedResult, cursor: number): Answer {
+  const { instance, req, res, owner } = context
+  if (cursor === saved.last) return () => (res.headersSent ? res.end() : noContent(res))
+  return () => {
+    if (!res.headersSent && !writeEventsHead(res)) return
+    const rest = saved.after(cursor)
+    if (rest === undefined) return tellGone(req, res, saved.requestIds)
+    const answer = { key: undefined, parts: [rest] }
+    instance.connections.outgoing.write(responseSink(req, res), owner, answer)
+  }
+}
+
+/** Whether a client may read it, by the same rules as for streams. */
+function mayHave(context: Context, saved: SavedResult, by: 'endpoint' | 'stream url'): boolean {
+  return (
+    context.mayRead(owner => saved.isOwnedBy(owner)) &&
+    isOfTheirSession(context, session => saved.isOfSession(session), by)
+  )
+}
+
+/** The cursor of a client that sends none: the start of the turn that the URL names. */
+function startIn({ req }: Context): number {
+  const [name = ''] = streamNamesIn(req)
+  return parseStreamName(name)?.start ?? 0
 }

@@ -1,8 +1,13 @@
 // A GET for a listen channel in a session that has one already. Some endpoints refuse a second one
 // (409), others open it: the endpoint is asked once, and its answer is remembered.
-import { startOf } from '../endpoint/attach.js'
-import { SecondListener } from '../endpoint/second-listener.js'
-import { follow } from './follow.js'
+import { attach, startOf } from '../endpoint/attach.js'
+import type { Stream } from '../streams/stream.js'
+import type { Capture } from '../endpoint/capture-types.js'
+import type { ListenRule } from '../endpoint/listen-rules.js'
+import type { RequestContext, SecondChannel } from '../endpoint/request-context.js'
+import type { ResponseCapture } from '../endpoint/response-capture.js'
+import { setStreamHeaders } from '../endpoint/stream-headers.js'
+import { follow } from './resume.js'
 import type { Answer, Context, Route } from './route.js'
 
 export const listen: Route = context => {
@@ -29,4 +34,90 @@ function channelFor(context: Context, session: string): Answer | undefined {
   const channel = parked[0] ?? (isOnly ? first : undefined)
   context.second = channel && new SecondListener(context, channel, isOnly)
   return undefined
+}
+
+/**
+ * A GET for a listen channel in a session that has one already, on its way to the endpoint: whether
+ * it opens another channel or follows the one there is, the endpoint's answer decides.
+ */
+class SecondListener implements SecondChannel {
+  readonly #context: RequestContext
+  /** The channel that the client follows if the endpoint refuses it another. */
+  readonly #channel: Stream
+  /** The session has no other one: an endpoint that refuses another allows only one. */
+  readonly #isOnly: boolean
+
+  constructor(context: RequestContext, channel: Stream, isOnly: boolean) {
+    this.#context = context
+    this.#channel = channel
+    this.#isOnly = isOnly
+  }
+
+  allowed(): void {
+    if (!this.#channel.isEnded) this.#learn('several')
+  }
+
+  refused(response: ResponseCapture): Capture | undefined {
+    if (this.#channel.isEnded) return undefined
+    if (this.#isOnly) this.#learn('one')
+    if (response.wire.isGone || this.#context.res.destroyed) return undefined
+    return new RefusalCapture(response, () => this.#follow(response))
+  }
+
+  #learn(rule: ListenRule): void {
+    const { instance, owner, path } = this.#context
+    instance.listenRules.learn({ owner, path }, rule)
+  }
+
+  #follow(response: ResponseCapture): void {
+    const context = this.#context
+    const channel = this.#channel
+    const { wire } = response
+    if (wire.isOver) return
+    const setHeader = (name: string, value: string): void => wire.setHeader(name, value)
+    wire.replaceHead('text/event-stream', () => {
+      if (channel.sessionId !== undefined) setHeader('Mcp-Session-Id', channel.sessionId)
+      setStreamHeaders(context, channel.id, setHeader)
+    })
+    const profile = context.profileOn(channel)
+    const connection = attach(context.instance, channel, startOf(channel), wire, profile)
+    connection.flush()
+    if (!connection.hasWritten && !connection.isClosed) wire.flushHead()
+  }
+}
+
+/** Takes a refusal that the client does not get to see. */
+class RefusalCapture implements Capture {
+  readonly isFull = false
+  readonly #response: ResponseCapture
+  readonly #begin: () => void
+
+  constructor(response: ResponseCapture, begin: () => void) {
+    this.#response = response
+    this.#begin = begin
+  }
+
+  begin(): void {
+    this.#begin()
+  }
+
+  write(): boolean {
+    return true
+  }
+
+  end(): void {
+    this.#response.release()
+  }
+
+  abort(): void {
+    this.#response.release()
+  }
+
+  connectionClosed(): void {
+    this.#response.release()
+  }
+
+  lateHead(): void {
+    // Its head has come already.
+  }
 }

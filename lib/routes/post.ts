@@ -1,9 +1,13 @@
-// A POST: its body is read before the endpoint gets it, and its messages tell who answers.
-import { isMcpPost } from '../endpoint/mcp-request.js'
+// Routes that come first: a request of the middleware itself, one whose owner is not known, and a
+// POST, whose body is read before the endpoint gets it, and whose messages tell who answers.
+import { isMcpPost, streamNamesIn } from '../endpoint/mcp-request.js'
 import { readAhead } from '../endpoint/read-ahead.js'
 import type { KnownBody } from '../endpoint/request-body.js'
-import { passNotMcp } from './pass.js'
-import { type Context, type Route, walk } from './route.js'
+import { StreamError } from '../protocol/errors.js'
+import { refuse } from '../endpoint/reply.js'
+import { isLoopback, takeCarried } from '../endpoint/loopback.js'
+import { watchOutcome } from '../endpoint/outcome.js'
+import { type Answer, type Context, passNotMcp, type Route, walk } from './route.js'
 
 /** The first of `routes` that has an answer gives it. */
 export function post(routes: readonly Route[]): Route {
@@ -21,4 +25,41 @@ function read(context: Context, routes: readonly Route[]): void {
     walk(context, routes)
   }
   readAhead(req, { ...context.bodyLimits, known })
+}
+
+/** A request for which the option `owner` has thrown or rejected: it is refused if it is MCP. */
+export function ownerFailed(context: Context): Answer | undefined {
+  const { instance, identity, req, res } = context
+  if (identity.kind !== 'failed') return undefined
+  const { cause } = identity
+  const refuseIt = (): void => {
+    const error = new StreamError('owner-failed', { cause })
+    instance.debug('owner failed: %O', cause)
+    instance.report(error, undefined)
+    refuse(res, 500, error.code)
+  }
+  if (context.method !== 'POST' || context.hasMcpHeaders || streamNamesIn(req).length > 0)
+    return refuseIt
+  const known = ({ body }: KnownBody): void =>
+    isMcpPost(context, body) ? refuseIt() : passNotMcp(context)
+  return () => readAhead(req, { ...context.bodyLimits, known })
+}
+
+/**
+ * A request that the middleware has sent to the endpoint itself. The outcome of its message is
+ * noted, and its response passes untouched.
+ */
+export function loopback(context: Context): Answer | undefined {
+  const { instance, req } = context
+  if (!isLoopback(req)) return undefined
+  const known = (body: KnownBody): void => {
+    context.learn(body)
+    watchOutcome(context)
+    instance.tokens?.noteAnswers(context)
+    instance.tasks?.noteAnswers(context)
+    context.next()
+  }
+  const body = takeCarried(req)
+  if (body !== undefined || req.method === 'GET') return () => known({ body })
+  return () => readAhead(req, { ...context.bodyLimits, known })
 }

@@ -5,7 +5,7 @@ import type { Exchange, ExchangeUser } from '../backplane/exchange.js'
 import { connect } from '../endpoint/endpoint-client.js'
 import { relayedConnection, type RelayedWire } from '../endpoint/loopback.js'
 import { passedOn } from '../endpoint/response-headers.js'
-import type { RelayedCalls } from './relayed-calls.js'
+import { WhenIdle } from '../streams/when-idle.js'
 import { encodeHead, HeadReader, type RequestHead, takesComments } from './relay-head.js'
 
 export class RelayedRequest implements ExchangeUser {
@@ -98,4 +98,27 @@ export class RelayedRequest implements ExchangeUser {
 
 function hasHost(headers: readonly string[]): boolean {
   return headers.some((name, i) => i % 2 === 0 && name.toLowerCase() === 'host')
+}
+
+/**
+ * Calls that are answered here for clients of other instances. When this instance closes, it waits
+ * for them, because its connection to the others ends with it.
+ */
+export class RelayedCalls {
+  readonly #open = new Set<object>()
+  readonly #idle = new WhenIdle(() => this.#open.size === 0)
+
+  add(call: object): void {
+    this.#open.add(call)
+  }
+
+  /** The answer has been sent whole, or will not be. */
+  delete(call: object): void {
+    this.#open.delete(call)
+    this.#idle.check()
+  }
+
+  whenIdle(): Promise<void> {
+    return this.#idle.wait()
+  }
 }

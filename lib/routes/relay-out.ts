@@ -1,6 +1,6 @@
 // A request for something that another instance has: it is forwarded whole, and its response is
 // passed on to the client as it is written there.
-import type { ServerResponse } from 'node:http'
+import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Exchange, ExchangeUser } from '../backplane/exchange.js'
 import { now } from '../protocol/clock.js'
 import type { StreamFault } from '../protocol/errors.js'
@@ -18,6 +18,8 @@ import {
   writeGuarded
 } from '../endpoint/reply.js'
 import { Timer } from '../streams/timer.js'
+import { writeEventsHead } from '../endpoint/stream-headers.js'
+import { type DueQueue, Waiting } from '../streams/due-queue.js'
 import {
   encodeHead,
   HeadReader,
@@ -28,13 +30,10 @@ import {
   streamIn,
   takesComments
 } from './relay-head.js'
-import { sendBody } from './relay-body.js'
 import type { Relay } from './route.js'
-import { writeEventsHead } from '../endpoint/stream-headers.js'
 import { declareAndTell, tellBroken } from './tell-gone.js'
-import { type DueQueue, Waiting } from '../streams/due-queue.js'
 
-export interface RelayOptions {
+interface RelayOptions {
   readonly relay: Relay
   /** The tag of the other instance. */
   readonly tag: string
@@ -327,4 +326,20 @@ class PassedEvents {
   #wait(): void {
     this.#silences?.add(this.#silence)
   }
+}
+
+/** @param tooLarge called for each chunk that goes beyond `limit` bytes, and is not sent. */
+function sendBody(
+  req: IncomingMessage,
+  exchange: Exchange,
+  limit: number,
+  tooLarge: () => void
+): void {
+  let sent = 0
+  req.on('data', (chunk: Buffer) => {
+    sent += chunk.length
+    if (sent > limit) return tooLarge()
+    if (!exchange.write(Uint8Array.from(chunk))) req.pause()
+  })
+  req.once('end', () => exchange.end()).resume()
 }

@@ -9,8 +9,8 @@ import { repeatAnswer } from '../endpoint/recorded-answer.js'
 import { refuseAndCount } from '../endpoint/refusals.js'
 import { canAnswer, guarded, refuse } from '../endpoint/reply.js'
 import { elsewhereByKey } from './elsewhere.js'
-import { followTurn } from './follow.js'
-import { tellLapsed } from './lapsed.js'
+import { followTurn } from './resume.js'
+import { tellLapsed } from './tell-gone.js'
 import type { Answer, Context, Route } from './route.js'
 
 export const repeated: Route = context => {

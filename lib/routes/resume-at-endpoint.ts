@@ -7,11 +7,9 @@ import { refuseAndCount } from '../endpoint/refusals.js'
 import { canAnswer } from '../endpoint/reply.js'
 import { replaceHeader } from '../endpoint/request-body.js'
 import { endpoint } from './endpoint.js'
-import { forgetCursor } from './pass.js'
-import { follow } from './follow.js'
-import { tellLapsed } from './lapsed.js'
-import { hasMissedNothing, nothingLeft } from './resume.js'
-import type { Answer, Context, Route } from './route.js'
+import { tellLapsed } from './tell-gone.js'
+import { follow, hasMissedNothing, nothingLeft } from './resume.js'
+import { type Answer, type Context, forgetCursor, type Route } from './route.js'
 
 /**
  * A GET whose cursor has the form of our event ids. `undefined`: the stream is unknown, or belongs

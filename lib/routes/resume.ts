@@ -4,10 +4,11 @@ import { label, type StreamName } from '../protocol/event-id.js'
 import { cursorOf } from '../protocol/stream-messages.js'
 import type { FoundStream, Tombstone } from '../streams/finished-streams.js'
 import type { Stream } from '../streams/stream.js'
-import { startOf } from '../endpoint/attach.js'
+import { attach, startOf } from '../endpoint/attach.js'
 import { refuseAndCount, refuseUrl } from '../endpoint/refusals.js'
 import { noContent } from '../endpoint/reply.js'
-import { followTurn } from './follow.js'
+import { responseSink } from '../endpoint/response-sink.js'
+import { writeStreamHead } from '../endpoint/stream-headers.js'
 import type { Context } from './route.js'
 
 export function resumeStream(context: Context, found: FoundStream, name: StreamName): void {
@@ -75,4 +76,32 @@ export function hasMissedNothing({ state, last }: Tombstone, cursor: number): bo
 export function nothingLeft({ instance, res }: Context, found: Stream | Tombstone): void {
   instance.debug('stream %s: nothing left to send, 204', label(found))
   noContent(res)
+}
+
+/** Lets a client follow a stream from a cursor on; `name` is the stream's name in the link. */
+export function follow(context: Context, stream: Stream, cursor: number, name?: StreamName): void {
+  const { instance, req, res } = context
+  const profile = context.profileOn(stream)
+  if (!writeStreamHead(context, stream, name)) return
+  if (context.method === 'HEAD') return void res.end()
+  const connection = attach(instance, stream, cursor, responseSink(req, res), profile)
+  connection.flush()
+  if (!connection.hasWritten) res.flushHeaders()
+}
+
+/**
+ * The same for a client that follows links. While the stream waits for the client's answers, the
+ * connection ends after the events that there are.
+ */
+export function followTurn(
+  context: Context,
+  stream: Stream,
+  cursor: number,
+  name: StreamName,
+  isWholeTurn = false
+): void {
+  follow(context, stream, cursor, name)
+  if (context.method === 'HEAD') return
+  if (isWholeTurn) stream.inputWait?.wholeTurn()
+  if (stream.state === 'waiting') stream.readers.current?.disconnect()
 }

@@ -9,6 +9,7 @@ import { canAnswer } from '../endpoint/reply.js'
 import type { RequestContext } from '../endpoint/request-context.js'
 import type { Ticket } from '../resources/download-tickets.js'
 import type { ResourceAnswers } from '../resources/resource-answers.js'
+import { replaceHeader } from '../endpoint/request-body.js'
 import type { RelayedResponses } from './relayed-responses.js'
 
 /** What routes need to reach other instances. */
@@ -69,7 +70,7 @@ export function settle(
 }
 
 /** The answer of the first route that has one; a promise only if a route has to wait. */
-export function firstAnswer(
+function firstAnswer(
   context: Context,
   routes: readonly Route[],
   from = 0
@@ -84,4 +85,18 @@ export function firstAnswer(
 
 function isPromise<T>(value: T): value is T & Promise<Awaited<T>> {
   return value instanceof Promise
+}
+
+/** Passes on a request that is not MCP: there may be more behind the middleware. */
+export function passNotMcp({ instance, method, next }: RequestContext): void {
+  instance.debug('%s passed on: not MCP', method)
+  next()
+}
+
+/** Removes a cursor that the endpoint does not know from a GET, for the next routes. */
+export function forgetCursor(context: Context, why: string): Answer | undefined {
+  const { instance, req } = context
+  instance.debug('Last-Event-ID not resumed, passed on as a plain GET: %s', why)
+  replaceHeader(req, 'last-event-id', undefined)
+  return context.hasMcpHeaders ? undefined : () => context.next()
 }

@@ -1,13 +1,44 @@
 // `stream/resume`, `stream/poll` and `stream/poll/all` (Streams draft): always answered here; the
 // endpoint never gets them.
 import type { SavedResult } from '../backplane/results.js'
-import { isStreamMethod, resultResponse } from '../protocol/stream-messages.js'
+import {
+  endNotification,
+  INVALID_CURSOR,
+  isStreamMethod,
+  lapsed,
+  pollResult,
+  readStreamRequest,
+  requestCursor,
+  resultResponse,
+  statusOf,
+  type StreamRequest,
+  UNKNOWN_STREAM
+} from '../protocol/stream-messages.js'
 import { refuseAndCount } from '../endpoint/refusals.js'
-import { answerRefusal } from '../endpoint/reply.js'
-import { answerWhole } from '../endpoint/response-sink.js'
-import { giveRest } from './resume-response.js'
+import { answerRefusal, canAnswer, isWritable, type Refusal } from '../endpoint/reply.js'
+import { answerWhole, responseSink } from '../endpoint/response-sink.js'
+import {
+  type ErrorObject,
+  errorResponse,
+  INVALID_REQUEST,
+  isRequestId,
+  type RequestId
+} from '../protocol/json-rpc.js'
+import { encodeMessage } from '../protocol/sse-writer.js'
+import type { ClientProfile } from '../protocol/revisions.js'
+import type { Connection } from '../readers/connection.js'
+import type { FoundStream, Tombstone } from '../streams/finished-streams.js'
+import type { Stream } from '../streams/stream.js'
+import { attach } from '../endpoint/attach.js'
+import { writeEventsHead, writeStreamHead } from '../endpoint/stream-headers.js'
+import type { StreamFault } from '../protocol/errors.js'
+import { label } from '../protocol/event-id.js'
+import { type Elsewhere, isKnown, type Unknown, UNKNOWN } from '../streams/directory.js'
+import { isForgotten } from '../streams/stream-types.js'
+import { askAdmission } from '../endpoint/admission.js'
+import { whyNotTheirs } from '../endpoint/not-theirs.js'
 import type { Answer, Context } from './route.js'
-import { whatIsAsked } from './stream-request.js'
+import { noteResumed } from './resume-at-endpoint.js'
 
 /** A POST with one of these messages. */
 export function streamMethod(context: Context): Answer | undefined {
@@ -31,4 +62,163 @@ export async function answerStreamMethod(context: Context, saved?: SavedResult):
     case 'resume':
       return giveRest(context, asked)
   }
+}
+
+const NO_EVENTS = new Uint8Array(0)
+
+/** Lets a client follow a stream to its end, or gives it what is left of a stream. */
+function giveRest(context: Context, { id, found, from }: Resumption): void {
+  const { instance, req, res, owner } = context
+  const { kind, value } = found
+  if (kind !== 'saved') noteResumed(context, found)
+  if (!(kind === 'saved' ? writeEventsHead(res) : writeStreamHead(context, value))) return
+  const ending = (to: number | undefined): readonly Uint8Array[] =>
+    lastWords(value, from, to, id).map(encodeMessage)
+  if (kind !== 'local') {
+    const events = kind === 'saved' ? [value.after(from) ?? NO_EVENTS] : []
+    const answer = { key: undefined, parts: [...events, ...ending(value.last)] }
+    return instance.connections.outgoing.write(responseSink(req, res), owner, answer)
+  }
+  // The sink may end before `attach` returns.
+  const opened: { connection?: Connection } = {}
+  const sink = responseSink(req, res, () => {
+    if (!isWritable(res)) return
+    for (const bytes of ending(opened.connection?.cursor)) sink.write(bytes)
+  })
+  // A client that knows this method comes back with it after a disconnect.
+  const profile: ClientProfile = { ...context.profileOn(value), reconnects: 'always' }
+  opened.connection = attach(instance, value, from, sink, profile)
+  opened.connection.flush()
+  if (!opened.connection.hasWritten) res.flushHeaders()
+}
+
+/**
+ * The messages that end the response: the notification of the stream's end, if the events of this
+ * response do not include it, and the result. `completed` in the result means that the client has
+ * everything. A connection that was taken over or disconnected at will ends before that, and the
+ * client has to come back.
+ */
+function lastWords(
+  stream: Stream | Tombstone | SavedResult,
+  from: number,
+  to: number | undefined,
+  id: RequestId | undefined
+): readonly string[] {
+  const { id: streamId, last, isEnded } = stream
+  const state = 'state' in stream ? stream.state : undefined
+  if (state === 'cancelled' || state === 'abandoned')
+    return id === undefined ? [] : [errorResponse(id, UNKNOWN_STREAM)]
+  const hasAll = isEnded && to === last
+  const isAnnounced = 'isAnnounced' in stream && stream.isAnnounced
+  const words = hasAll && !(isAnnounced && from < last) ? [endNotification(streamId)] : []
+  if (id === undefined) return words
+  return [...words, resultResponse(id, { streamId, status: statusOf({ isEnded: hasAll }) })]
+}
+
+/** A stream, or what is left of a stream whose instance has gone. */
+type FoundAnywhere = FoundStream | { readonly kind: 'saved'; readonly value: SavedResult }
+
+type RequestOfOne = Exclude<StreamRequest, { method: 'stream/poll/all' }>
+
+type Asked =
+  /** The client has left meanwhile. */
+  | { readonly kind: 'left' }
+  /** `id` is `null` if the message is no valid request. */
+  | { readonly kind: 'refused'; readonly id: RequestId | null; readonly refusal: Refusal }
+  | { readonly kind: 'result'; readonly id: RequestId; readonly result: object }
+  | ({ readonly kind: 'resume' } & Resumption)
+
+/** What a client that resumes a stream gets. */
+interface Resumption {
+  /** The id of its request, answered at the end; `undefined`: it sent a notification. */
+  readonly id: RequestId | undefined
+  readonly found: FoundAnywhere
+  /** The cursor after which its events begin. */
+  readonly from: number
+}
+
+/** @param saved what is left of the stream that is asked for, if its instance has gone. */
+async function whatIsAsked(context: Context, saved?: SavedResult): Promise<Asked> {
+  const { isBatch, messages } = context
+  const [message] = messages
+  if (isBatch || message === undefined || !isStreamMethod(message)) return refused(null, BATCHED)
+  const read = readStreamRequest(message)
+  if (read.kind === 'refused')
+    return refused(isRequestId(message.id) ? message.id : null, read.error)
+  const { request } = read
+  const admission = await askAdmission(context, message)
+  if (admission.kind !== 'admitted')
+    return { kind: 'refused', id: request.id ?? null, refusal: admission }
+  if (!canAnswer(context.res)) return LEFT
+  return request.method === 'stream/poll/all'
+    ? { kind: 'result', id: request.id, result: pollAll(context) }
+    : ofOne(context, request, saved)
+}
+
+const LEFT: Asked = { kind: 'left' }
+
+const BATCHED: ErrorObject = {
+  code: INVALID_REQUEST,
+  message: 'A stream method must be a message of its own, not part of a batch',
+  data: { reason: 'invalid-request' }
+}
+
+function refused(id: RequestId | undefined | null, error: ErrorObject): Asked {
+  return { kind: 'refused', id: id ?? null, refusal: { kind: 'error', error } }
+}
+
+function pollAll({ instance, session, owner }: Context): object {
+  const streams = instance.table.index.listFor(session, owner)
+  for (const stream of streams) stream.signOfLife()
+  return { streams: streams.map(stream => pollResult(stream)) }
+}
+
+const LONGEST_ID = 64
+
+async function ofOne(
+  context: Context,
+  request: RequestOfOne,
+  saved: SavedResult | undefined
+): Promise<Asked> {
+  const { instance, res, lastEventId } = context
+  const { id, method, streamId } = request
+  const found =
+    saved !== undefined
+      ? ({ kind: 'saved', value: saved } as const)
+      : streamId.length > LONGEST_ID
+        ? UNKNOWN
+        : await instance.directory.find('stream', streamId)
+  if (!canAnswer(res)) return LEFT
+  const notKept = (error: ErrorObject, fault: StreamFault): Asked => {
+    instance.count('refused', found.kind === 'local' ? found.value : undefined, fault)
+    instance.debug('stream %s: %s refused: %s', label({ id: streamId }), method, fault)
+    return refused(id, error)
+  }
+  if (found.kind !== 'saved' && !mayKnow(context, found))
+    return notKept(UNKNOWN_STREAM, 'stream-unknown')
+  const cursor = requestCursor(found.value, request.cursor, lastEventId)
+  if (cursor === 'invalid') return refused(id, INVALID_CURSOR)
+  if (method === 'stream/poll') {
+    if (found.kind === 'local') found.value.signOfLife()
+    return { kind: 'result', id: request.id, result: pollResult(found.value, cursor) }
+  }
+  const from = startIn(found, cursor)
+  if (from !== undefined) return { kind: 'resume', id, found, from }
+  const fault = found.kind === 'ended' ? 'stream-expired' : 'events-evicted'
+  return notKept(lapsed(fault), fault)
+}
+
+function mayKnow(context: Context, found: FoundStream | Unknown | Elsewhere): found is FoundStream {
+  if (!isKnown(found) || whyNotTheirs(context, found, 'stream url') !== undefined) return false
+  return !isForgotten(found.value)
+}
+
+/**
+ * The cursor after which a client gets events; `undefined`: not all events after it are kept.
+ */
+function startIn({ kind, value }: FoundAnywhere, cursor: number | undefined): number | undefined {
+  if (kind === 'ended') return cursor === value.last ? cursor : undefined
+  const from = cursor ?? value.unsentFrom
+  const isKept = kind === 'local' ? !value.log.hasEvicted(from) : value.after(from) !== undefined
+  return isKept ? from : undefined
 }

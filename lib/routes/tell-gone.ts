@@ -1,12 +1,17 @@
-// Ends an event stream with an error for each call that is lost with another instance.
+// Ends an event stream with an error for each call: lost with another instance, or whose events are
+// gone. A status would not settle the calls of stock clients.
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { faultError, type StreamFault } from '../protocol/errors.js'
-import { formatGoneId, parseEventId } from '../protocol/event-id.js'
+import { formatGoneId, formatPrimerId, label, parseEventId } from '../protocol/event-id.js'
 import { errorResponse, type RequestId } from '../protocol/json-rpc.js'
-import { encodeIdField, encodeMessage } from '../protocol/sse-writer.js'
+import { encodeIdField, encodeMessage, primerText } from '../protocol/sse-writer.js'
 import { headerOf } from '../access/guards.js'
 import type { InstanceLink } from '../backplane/instance-link.js'
 import { isWritable } from '../endpoint/reply.js'
+import { now } from '../protocol/clock.js'
+import type { FoundStream } from '../streams/finished-streams.js'
+import { writeStreamHead } from '../endpoint/stream-headers.js'
+import type { Context } from './route.js'
 
 export const OWNER_GONE: StreamFault = 'owner-gone'
 
@@ -70,4 +75,32 @@ export function tellBroken(res: ServerResponse, requestIds: readonly RequestId[]
 /** The response to a request whose call is lost. */
 export function goneError(id: RequestId): string {
   return errorResponse(id, faultError(OWNER_GONE))
+}
+
+/** Gives the client an error for each request id of the stream, which settles its calls. */
+export function tellLapsed(context: Context, lapsed: FoundStream, cursor: number): void {
+  const { instance, res } = context
+  const found = lapsed.value
+  const { primer } = context.profileOn({ owner: found.owner })
+  const fault = faultOf(lapsed)
+  instance.count('refused', lapsed.kind === 'local' ? lapsed.value : undefined, fault)
+  instance.debug(
+    'stream %s: events after %d are gone, told as an error: %s',
+    label(found),
+    cursor,
+    fault
+  )
+  if (!writeStreamHead(context, found)) return
+  const first = primerText(
+    primer === 'named' ? 'named' : 'empty',
+    formatPrimerId(found, cursor, (Math.floor(now()) % 1e9) + 1),
+    null
+  )
+  const errors = found.requestIds.map(id => errorResponse(id, faultError(fault)))
+  res.end(Buffer.concat([Buffer.from(first), lastErrors(found, cursor, errors)]))
+}
+
+function faultOf({ kind, value }: FoundStream): StreamFault {
+  if (kind === 'local') return 'events-evicted'
+  return value.state === 'abandoned' ? 'abandoned' : 'stream-expired'
 }

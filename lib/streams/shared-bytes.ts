@@ -2,7 +2,7 @@
 // evicted when there is no room.
 import type { ByteBudget } from './event-log.js'
 import { FairShares } from './fair-shares.js'
-import type { Holding, HoldingBudget } from './holding.js'
+import type { Holding, HoldingBudget } from './stream-types.js'
 import { LARGEST_SEGMENT, type Segment } from './segment.js'
 import type { Stream } from './stream.js'
 

@@ -1,28 +1,32 @@
 // All streams of this process: which of them run, which have ended, and how many there may be.
+import { nanoid } from 'nanoid'
 import { now } from '../protocol/clock.js'
-import type { StreamError } from '../protocol/errors.js'
+import type { StreamError, StreamFault } from '../protocol/errors.js'
+import type { RequestId } from '../protocol/json-rpc.js'
 import type { Here } from './directory.js'
 import { DueQueue } from './due-queue.js'
 import { FinishedStreams, type Tombstone } from './finished-streams.js'
-import { type RunningCounts, RunningStreams } from './running-streams.js'
 import { SharedBytes } from './shared-bytes.js'
 import type { Sessions } from './sessions.js'
 import { Stream } from './stream.js'
-import { StreamIndex } from './stream-index.js'
 import type { Producer, RegistryLimits, StreamHost, StreamInit } from './stream-types.js'
-import { Sweep, sweepPeriod } from './sweep.js'
+import { Sweep, sweepPeriod } from './timer.js'
 import { UndeliveredQuota } from './undelivered-quota.js'
+import { Groups } from './groups.js'
+import type { FairShares } from './fair-shares.js'
+import { Quota, timesTheRest } from './quota.js'
+import { WhenIdle } from './when-idle.js'
 
 /** Something happened to a stream that an operator may want to see. */
-export type StreamEventName =
+type StreamEventName =
   'created' | 'waiting' | 'completed' | 'failed' | 'cancelled' | 'abandoned' | 'evicted'
-export type StreamEventListener = (
+type StreamEventListener = (
   name: StreamEventName,
   stream: Stream,
   error: StreamError | undefined
 ) => void
 
-export interface RegistryCounts extends RunningCounts {
+interface RegistryCounts extends RunningCounts {
   readonly finished: number
   readonly bytes: number
   /** Bytes of what is remembered of streams that are gone. */
@@ -252,5 +256,193 @@ export class StreamRegistry implements StreamHost<Stream> {
     for (const stream of this.#running) stream.expire(at)
     this.#finished.expire()
     return this.#running.size + this.#finished.size > 0
+  }
+}
+
+/**
+ * Finds streams where their ids are not given: by session, by owner, by the requests that they
+ * answer, by a ping.
+ */
+class StreamIndex {
+  readonly #bySession = new Groups<Stream>()
+  /** Streams without a session. Those of an unknown owner are left out: nobody can list them. */
+  readonly #byOwner = new Groups<Stream>()
+  /** Streams whose clients have been sent a ping of ours, by its id. */
+  readonly #pinged = new Map<string, Stream>()
+
+  add(stream: Stream): void {
+    const { sessionId, owner } = stream
+    if (sessionId !== undefined) this.#bySession.add(sessionId, stream)
+    else if (owner !== '') this.#byOwner.add(owner, stream)
+  }
+
+  delete(stream: Stream): void {
+    const { sessionId, owner, pingId } = stream
+    if (pingId !== undefined) this.#pinged.delete(pingId)
+    if (sessionId === undefined) this.#byOwner.delete(owner, stream)
+    else this.#bySession.delete(sessionId, stream)
+  }
+
+  /** Makes the id of a ping that we send on a stream. */
+  namePing(stream: Stream): string {
+    const id = `mcp-streams-ping-${nanoid()}`
+    this.#pinged.set(id, stream)
+    return id
+  }
+
+  /** The stream on which we have sent a ping with this id. */
+  findPinged(id: RequestId): Stream | undefined {
+    return typeof id === 'string' ? this.#pinged.get(id) : undefined
+  }
+
+  /** One owner's streams of a session. */
+  ofSession(sessionId: string, owner: string): Stream[] {
+    return this.#bySession.of(sessionId).filter(stream => stream.owner === owner)
+  }
+
+  /** A session's live listen channels that are this owner's, the oldest first. */
+  findListening(sessionId: string, owner: string): readonly Stream[] {
+    const streams = this.ofSession(sessionId, owner)
+    return streams.filter(({ kind, isEnded }) => kind === 'listen' && !isEnded)
+  }
+
+  /** All streams that a client may list: those of its session, or its owner's without one. */
+  listFor(sessionId: string | undefined, owner: string): readonly Stream[] {
+    return this.#of(sessionId, owner).filter(stream => !stream.isHandshake && !stream.isEphemeral)
+  }
+
+  /**
+   * One owner's running streams that answer these requests, by request id. An id that two streams
+   * answer is left out.
+   */
+  findByRequests(
+    requestIds: readonly RequestId[],
+    sessionId: string | undefined,
+    owner: string
+  ): ReadonlyMap<RequestId, Stream> {
+    const found = new Map<RequestId, Stream>()
+    // Without a session and without an owner, a request id says nothing about whose request it is.
+    if (requestIds.length === 0 || (sessionId === undefined && owner === '')) return found
+    const wanted = new Set(requestIds)
+    for (const stream of this.#of(sessionId, owner)) {
+      if (stream.isEnded) continue
+      for (const id of new Set(stream.requestIds)) {
+        if (!wanted.has(id)) continue
+        if (found.has(id)) wanted.delete(id)
+        else found.set(id, stream)
+      }
+    }
+    for (const id of found.keys()) if (!wanted.has(id)) found.delete(id)
+    return found
+  }
+
+  #of(sessionId: string | undefined, owner: string): readonly Stream[] {
+    return sessionId === undefined ? this.#byOwner.of(owner) : this.ofSession(sessionId, owner)
+  }
+}
+
+/**
+ * An owner may have so many times the running streams that are left for the others: alone, it gets
+ * 8/9 of all, and no owner is kept out.
+ */
+const FACTOR = 8
+
+interface RunningCounts {
+  readonly live: number
+  readonly answering: number
+  readonly listening: number
+  readonly waiting: number
+  /** Bytes of events that no connection has been given. */
+  readonly undelivered: number
+}
+
+/** The streams that have not ended: how many each owner has, and which may be evicted. */
+class RunningStreams implements Iterable<Stream> {
+  readonly #streams = new Map<string, Stream>()
+  readonly #quota: Quota
+  readonly #shares: FairShares<Stream>
+  readonly #callsOver = new WhenIdle(() => this.#streams.size === this.#listening)
+  /** Listen channels among them. */
+  #listening = 0
+
+  /**
+   * @param max how many there may be.
+   * @param shares what each owner has of all that is held.
+   */
+  constructor(max: number, shares: FairShares<Stream>) {
+    this.#quota = new Quota(max, timesTheRest(FACTOR))
+    this.#shares = shares
+  }
+
+  get size(): number {
+    return this.#streams.size
+  }
+
+  [Symbol.iterator](): Iterator<Stream> {
+    return this.#streams.values()
+  }
+
+  get(id: string): Stream | undefined {
+    return this.#streams.get(id)
+  }
+
+  /** Whether an owner may have one more. */
+  hasRoom(owner: string): boolean {
+    return this.#quota.has(owner, 1)
+  }
+
+  add(stream: Stream): void {
+    this.#quota.take(stream.owner, 1)
+    this.#streams.set(stream.id, stream)
+    if (stream.kind === 'listen') this.#listening++
+  }
+
+  /** `false`: the stream was not among them. */
+  delete(stream: Stream): boolean {
+    if (!this.#streams.delete(stream.id)) return false
+    if (stream.kind === 'listen') this.#listening--
+    this.#quota.release(stream.owner, 1)
+    return true
+  }
+
+  /**
+   * A listen channel without a client and with nothing to deliver: its client loses nothing, as the
+   * endpoint opens a new one. Not one whose owner has less than the owner that wants the room.
+   */
+  idleListener(wantedBy: string): Stream | undefined {
+    const most = this.#shares.sizeOf(wantedBy)
+    for (const stream of this) {
+      const { kind, owner, hasReader, log } = stream
+      const hasEnough = owner === wantedBy || this.#shares.sizeOf(owner) >= most
+      if (hasEnough && kind === 'listen' && !hasReader && log.written >= log.last) return stream
+    }
+    return undefined
+  }
+
+  counts(): RunningCounts {
+    let waiting = 0
+    let undelivered = 0
+    for (const { state, log } of this) {
+      if (state === 'waiting') waiting++
+      undelivered += log.unwrittenBytes
+    }
+    const live = this.size - waiting
+    const listening = this.#listening
+    return { live, answering: live - listening, listening, waiting, undelivered }
+  }
+
+  /** Ends all calls with an error for their clients. */
+  failCalls(fault: StreamFault): void {
+    for (const stream of [...this]) if (stream.kind === 'request') stream.fail(fault)
+  }
+
+  /** Calls may have ended, and all that follows from their end has been done. */
+  checkCalls(): void {
+    this.#callsOver.check()
+  }
+
+  /** Resolves when no call is left that runs, or waits for its client. */
+  whenCallsOver(): Promise<void> {
+    return this.#callsOver.wait()
   }
 }

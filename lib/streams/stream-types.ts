@@ -1,14 +1,14 @@
 // The types around a stream: its states, what it is opened with, its reader and its producer, its
 // limits and its host.
 import type { StreamError } from '../protocol/errors.js'
-import type { DueQueue } from './due-queue.js'
-import type { ByteBudget } from './event-log.js'
-import type { HoldingBudget } from './holding.js'
 import type { RequestId } from '../protocol/json-rpc.js'
-import type { Retained } from './retained.js'
 import type { ClientProfile } from '../protocol/revisions.js'
 import type { ResumeInterval } from '../protocol/stream-messages.js'
+import type { DueQueue } from './due-queue.js'
+import type { ByteBudget } from './event-log.js'
+import type { Retained } from './retained.js'
 import type { UndeliveredLimits, UndeliveredQuota } from './undelivered-quota.js'
+import { Member } from './linked-list.js'
 
 /**
  * - `live`: the endpoint writes, or may write.
@@ -178,4 +178,35 @@ export interface StreamHost<Stream> {
   readerChanged(stream: Stream): void
   /** Events were evicted that were still inside the window. */
   evicted(stream: Stream): void
+}
+
+/**
+ * What is held beside events, and counts with them: the request of a call that goes on without its
+ * client, an answer that waits in a socket.
+ */
+export abstract class Holding extends Member<Holding> {
+  /** For whom it counts. */
+  readonly owner: string
+  /** Bytes of memory. */
+  readonly bytes: number
+
+  constructor(owner: string, bytes: number) {
+    super()
+    this.owner = owner
+    this.bytes = bytes
+  }
+
+  /** Of one owner's, the lowest is given up first. */
+  abstract get rank(): number
+
+  /** There is no room: it is given up, and let go of. `false`: not now. */
+  abstract giveUp(): boolean
+}
+
+/** Where they are counted. */
+export interface HoldingBudget {
+  /** `false`: there is no room for it. */
+  hold(holding: Holding): boolean
+  /** It is held no longer. */
+  letGo(holding: Holding): void
 }

@@ -4,7 +4,6 @@ import { BackPressure } from './back-pressure.js'
 import { faultError, StreamError, type StreamFault } from '../protocol/errors.js'
 import { Waiting } from './due-queue.js'
 import { EventLog } from './event-log.js'
-import { Holding } from './holding.js'
 import type { InputWait, InputWaitHost } from './input-wait.js'
 import { errorResponse, type Message, type RequestId } from '../protocol/json-rpc.js'
 import { Member } from './linked-list.js'
@@ -16,6 +15,7 @@ import { encodeMessage } from '../protocol/sse-writer.js'
 import { createNotification, endNotification } from '../protocol/stream-messages.js'
 import { StreamReaders } from './stream-readers.js'
 import {
+  Holding,
   type Producer,
   type Reader,
   type StreamHost,

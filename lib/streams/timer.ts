@@ -1,4 +1,5 @@
-// A timer that can be started over and stopped, and that keeps no process alive.
+// Timers that keep no process alive: one that can be started over, an `AbortSignal` that aborts after
+// a time, and a sweep.
 import { LONGEST_TIMEOUT } from '../protocol/clock.js'
 
 export class Timer {
@@ -40,4 +41,88 @@ export function outsideOfCalls<T>(work: () => T): T {
 /** Sets how work is run outside of the async contexts of calls. */
 export function runOutsideBy(run: <T>(work: () => T) => T): void {
   outside = run
+}
+
+/**
+ * Unlike `AbortSignal.timeout`, it does not keep its timer when the wait is over, which is often
+ * after milliseconds.
+ */
+export class Deadline {
+  readonly #controller = new AbortController()
+  readonly #timer = new Timer(() => this.abort())
+
+  /** @param patience milliseconds after which the signal aborts. */
+  constructor(patience: number) {
+    this.#timer.start(patience)
+  }
+
+  get signal(): AbortSignal {
+    return this.#controller.signal
+  }
+
+  /** Aborts now, as nobody waits any more. */
+  readonly abort = (): void => {
+    this.#timer.stop()
+    this.#controller.abort()
+  }
+
+  /** The wait is over: the signal does not abort. */
+  clear(): void {
+    this.#timer.stop()
+  }
+}
+
+const SHORTEST = 1000
+const LONGEST = 30_000
+/** Looks in a lifetime: what expires goes at most a quarter of it late, or `SHORTEST` if longer. */
+const SWEEPS = 4
+
+/**
+ * Looks again and again at what ends by time: one timer for all of it, and none while there is
+ * nothing.
+ */
+export class Sweep {
+  readonly #timer = new Timer(() => this.#due())
+  readonly #period: number
+  readonly #look: () => boolean
+  #isSet = false
+  #isClosed = false
+
+  /**
+   * @param period milliseconds between two looks.
+   * @param look ends what is over. `false`: nothing is left that may end.
+   */
+  constructor(period: number, look: () => boolean) {
+    this.#period = period
+    this.#look = look
+  }
+
+  /** There is something that ends by time. */
+  begin(): void {
+    if (this.#isSet || this.#isClosed) return
+    this.#isSet = true
+    outsideOfCalls(() => this.#timer.start(this.#period))
+  }
+
+  /** There is nothing any more. */
+  stop(): void {
+    this.#isSet = false
+    this.#timer.stop()
+  }
+
+  /** Nothing expires by this sweep from now on. */
+  close(): void {
+    this.#isClosed = true
+    this.stop()
+  }
+
+  #due(): void {
+    this.#isSet = false
+    if (this.#look()) this.begin()
+  }
+}
+
+/** Milliseconds between looks at what is kept for `lifetime` milliseconds. */
+export function sweepPeriod(lifetime: number): number {
+  return Math.min(LONGEST, Math.max(SHORTEST, lifetime / SWEEPS))
 }

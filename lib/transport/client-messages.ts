@@ -29,9 +29,8 @@ import { isKnown } from '../streams/directory.js'
 import type { FoundStream } from '../streams/finished-streams.js'
 import type { Stream } from '../streams/stream.js'
 import { isForgotten } from '../streams/stream-types.js'
-import { isOfTransport } from './ids.js'
 import type { SharedStreams } from './shared-streams.js'
-import type { Wire } from './wire.js'
+import { isOfTransport, type Wire } from './wire.js'
 
 export class ClientMessages {
   readonly #wire: Wire

@@ -1,8 +1,29 @@
 // `resumableTransport()`: a transport of the SDK's server whose streams outlive their wire.
-import { isObject } from '../protocol/json-rpc.js'
-import type { TransportLike } from '../protocol/shared-wire.js'
-import { Session } from './session.js'
-import { sharedStreamsOf, type StreamsHandle } from './shared-streams.js'
+import {
+  cancellation,
+  cancelledRequest,
+  isObject,
+  isRequest,
+  isResponse,
+  type Message,
+  type RequestId
+} from '../protocol/json-rpc.js'
+import {
+  isOurId,
+  type SessionTokens,
+  type TokensHost,
+  type TransportLike,
+  type WireMessage
+} from '../protocol/shared-wire.js'
+import { faultError } from '../protocol/errors.js'
+import { parseForeignId } from '../protocol/foreign-id.js'
+import { declaresStreams } from '../protocol/stream-messages.js'
+import type { Stream } from '../streams/stream.js'
+import { type SharedStreams, sharedStreamsOf, type StreamsHandle } from './shared-streams.js'
+import { ClientMessages } from './client-messages.js'
+import { type ResourcesHost, SessionResources } from './session-resources.js'
+import { SessionStreams, type StreamsSession } from './session-streams.js'
+import { newSessionId, Wire, type WireSession } from './wire.js'
 
 /** Options of {@link resumableTransport}. */
 export interface ResumableTransportOptions {
@@ -66,4 +87,262 @@ function isStdio(transport: object): boolean {
   return Object.values(transport).some(
     value => isObject(value) && (value['fd'] === 0 || value['fd'] === 1)
   )
+}
+
+interface SendOptions {
+  readonly relatedRequestId?: RequestId | undefined
+}
+
+/**
+ * A session on wires: the transport that the SDK's server holds, which outlives each wire. It shows
+ * the properties of the wire's transport.
+ */
+class Session implements TransportLike, WireSession, StreamsSession, ResourcesHost, TokensHost {
+  onclose?: (() => void) | undefined
+  onerror?: ((error: Error) => void) | undefined
+  onmessage?: ((message: WireMessage, extra?: unknown) => void) | undefined
+  readonly id = newSessionId()
+  readonly owner: string
+  /** `fresh`: nothing has come in. `plain`: streams are not declared. `resumable`: they are. */
+  #state: 'fresh' | 'plain' | 'resumable' | 'closed' = 'fresh'
+  #isEnding = false
+  #wire: Wire | undefined
+  readonly #transport: TransportLike
+  readonly #streams: SessionStreams
+  readonly #shared: SharedStreams
+  readonly #resources: SessionResources | undefined
+  readonly #tokens: SessionTokens | undefined
+
+  constructor(
+    transport: TransportLike,
+    owner: string,
+    shared: SharedStreams,
+    hasResources: boolean
+  ) {
+    this.#transport = transport
+    this.owner = owner
+    this.#shared = shared
+    this.#streams = new SessionStreams(shared.host, this)
+    this.#wire = new Wire(transport, this, shared.host)
+    if (shared.resources !== undefined && hasResources)
+      this.#resources = new SessionResources(shared.resources, this)
+    this.#tokens = shared.tokens?.join(this)
+  }
+
+  // For the SDK's server
+
+  get sessionId(): string | undefined {
+    return this.#transport.sessionId
+  }
+
+  setProtocolVersion(version: string): void {
+    this.#transport.setProtocolVersion?.(version)
+  }
+
+  setSupportedProtocolVersions(versions: string[]): void {
+    this.#transport.setSupportedProtocolVersions?.(versions)
+  }
+
+  async start(): Promise<void> {
+    const wire = this.#wire
+    if (wire === undefined) return
+    const messages = new ClientMessages(wire, this.#shared)
+    await wire.start((message, extra) => messages.receive(message, extra))
+  }
+
+  async send(message: WireMessage, options?: SendOptions): Promise<void> {
+    if (this.#state === 'closed') throw new Error('Not connected')
+    const taken = this.#tokens?.takeFromServer(message, options?.relatedRequestId)
+    if (taken !== undefined) return taken
+    return this.#deliver(this.#tokens?.hinted(message) ?? message, options)
+  }
+
+  /** Sends the client a message that is made here, or that is of a call with resume tokens. */
+  sendToClient(message: WireMessage, relatedRequestId?: RequestId): Promise<void> {
+    return this.#deliver(message, { relatedRequestId })
+  }
+
+  async #deliver(original: WireMessage, options?: SendOptions): Promise<void> {
+    if (this.#state === 'closed') return
+    const message =
+      this.#resources === undefined ? original : this.#resources.rewriteAnswer(original)
+    // Both are answers to requests of our own; nobody waits for the second any more.
+    if (message === undefined || (isResponse(message) && isOurId(message.id))) return
+    if (isResponse(message) && this.#streams.requests.early.delete(message.id)) {
+      await this.#wire?.transport.send(message, options)
+      return this.leaveIfIdle()
+    }
+    if (this.#state !== 'resumable') return this.#pass(message, options)
+    if (isResponse(message)) return this.#streams.respond(message)
+    return this.#streams.write(message, options?.relatedRequestId)
+  }
+
+  /** Sends a message as the transport would without being wrapped. */
+  async #pass(message: WireMessage, options?: SendOptions): Promise<void> {
+    // Without a wire, this session remains only for calls that are resumed with tokens.
+    if (this.#wire === undefined) throw new Error('Not connected')
+    if (isRequest(message)) this.#streams.requests.noteQuestion(message.id)
+    return this.#transport.send(message, options)
+  }
+
+  sendToServer(message: WireMessage, extra?: unknown): void {
+    if (this.#state !== 'closed') this.onmessage?.(message, extra)
+  }
+
+  #cancelAtServer(requestId: RequestId, reason: string): void {
+    this.sendToServer(cancellation(requestId, reason))
+  }
+
+  /** Tells the server that its client will not answer these requests. */
+  unanswered(ids: readonly RequestId[]): void {
+    const error = faultError('unanswered')
+    // A call that is resumed with tokens asks again, or ends by itself.
+    for (const id of ids)
+      if (parseForeignId(id) === undefined) this.sendToServer({ jsonrpc: '2.0', id, error })
+  }
+
+  /** Ends the session: calls that still run fail, and their client is told. */
+  close(): Promise<void> {
+    return this.#end(false)
+  }
+
+  async #end(isCancelled: boolean): Promise<void> {
+    if (this.#state === 'closed' || this.#isEnding) return
+    this.#isEnding = true
+    // First, while client and server can still be told.
+    this.#tokens?.end(isCancelled)
+    const streams = this.#streams.all
+    this.#state = 'closed'
+    this.#shared.sessions.delete(this.id)
+    this.#resources?.end()
+    // Its own stream is the last, because it stands for the session.
+    for (const stream of streams.reverse()) {
+      if (isCancelled) stream.cancel()
+      else stream.producerEnded()
+    }
+    const wire = this.#wire
+    this.#wire = undefined
+    await wire?.leave(this)
+    this.onclose?.()
+  }
+
+  // For its wires
+
+  get isFresh(): boolean {
+    return this.#state === 'fresh'
+  }
+
+  get wire(): Wire | undefined {
+    return this.#wire
+  }
+
+  /** Ends the session for its client, which wants nothing more of it. */
+  cancel(): void {
+    this.#end(true).catch((error: Error) => this.onerror?.(error))
+  }
+
+  /** While the process is about to end: disconnects an idle client, to come back elsewhere. */
+  leaveIfIdle(): void {
+    const mayLeave = this.#state === 'resumable' && this.#shared.host.isClosing
+    const wire = this.#wire
+    // If the wire is another session's, calls that run there are not known here.
+    if (!mayLeave || !this.#streams.requests.isIdle || wire?.session !== this) return
+    if (!wire.isGivingCalls) void wire.closeWhenSent()
+  }
+
+  receive(message: WireMessage, extra: unknown): void {
+    if (this.#state === 'fresh') this.#state = 'plain'
+    if (this.#state === 'plain') this.#readDeclaration(message)
+    if (isRequest(message)) {
+      if (this.#state === 'plain') this.#streams.requests.early.add(message.id)
+      else if (!this.#streams.begin(message)) return
+    }
+    if (isRequest(message) && this.#resources?.take(message) === true) return
+    if (this.#tokens?.takeFromClient(message, extra) === true) return
+    const cancelled = cancelledRequest(message)
+    if (cancelled === undefined) return this.onmessage?.(message, extra)
+    if (!this.#isCancelledHere(cancelled, true)) this.onmessage?.(message, extra)
+    this.#streams.cancel(cancelled)
+  }
+
+  /** The client answers a request of the server. A repeated answer is dropped. */
+  answered(message: Message & { readonly id: RequestId }, extra: unknown): void {
+    const isAwaited = this.#streams.answered(message.id)
+    if (parseForeignId(message.id) !== undefined) this.#tokens?.answered(message, extra)
+    else if (isAwaited) this.onmessage?.({ ...message, jsonrpc: '2.0' }, extra)
+  }
+
+  /**
+   * The client is connected by this wire now. `except`: a stream that the caller follows itself,
+   * from the client's cursor.
+   */
+  follow(wire: Wire, except: Stream): void {
+    const older = this.#wire
+    this.#wire = wire
+    if (older !== undefined && older !== wire) void older.leave(this)
+    const { own } = this.#streams
+    if (own === undefined || own.isEnded) this.#streams.openOwn()
+    else if (older !== wire && own !== except) wire.follow(own, own.unsentFrom)
+  }
+
+  signOfLife(): void {
+    this.#streams.own?.signOfLife()
+  }
+
+  wireLost(wire: Wire): void {
+    if (this.#wire !== wire) return
+    this.#wire = undefined
+    this.#tokens?.wireLost(id => this.#streams.requests.get(id)?.stream !== undefined)
+    // Everything ends but the calls with tokens, for which alone the session stays.
+    if (this.#state === 'plain' && this.#tokens?.isBusy === true) this.#endPlain()
+    this.settled()
+  }
+
+  // Its state, and its end
+
+  /** The session becomes resumable with the first message that declares streams. */
+  #readDeclaration(message: WireMessage): void {
+    const { notifications, isClosing, debug } = this.#shared.host
+    const knowsStreams =
+      notifications === 'always' || (notifications === 'auto' && declaresStreams(message))
+    if (!knowsStreams || isClosing) return
+    if (!this.#streams.openOwn()) return debug('session left alone: no room')
+    this.#state = 'resumable'
+    this.#shared.sessions.set(this.id, this)
+  }
+
+  /** A request's stream has ended. Without a response, the request is cancelled at the server. */
+  requestOver(id: RequestId, { state }: Stream, hadAnswer: boolean): void {
+    const hadResponse = hadAnswer || this.#state === 'closed'
+    const isForServer = !hadResponse && !this.#isCancelledHere(id, state === 'cancelled')
+    if (isForServer) this.#cancelAtServer(id, `The stream was ${state}`)
+    this.settled()
+    this.leaveIfIdle()
+  }
+
+  /** The client no longer waits for a response. `true`: the server knows nothing of the request. */
+  #isCancelledHere(requestId: RequestId, isCancelled: boolean): boolean {
+    return (
+      this.#resources?.cancel(requestId) === true ||
+      this.#tokens?.gone(requestId, isCancelled) === true
+    )
+  }
+
+  /**
+   * Something that the session was kept for has ended. Without a wire, it lasts only as long as its
+   * client may come back for one of its streams, or for a call with a token.
+   */
+  settled(): void {
+    if (this.#state === 'closed' || this.#wire !== undefined || this.#tokens?.isBusy === true)
+      return
+    if (this.#state !== 'resumable' || this.#streams.areOver) void this.close()
+  }
+
+  #endPlain(): void {
+    const { early, questions } = this.#streams.requests
+    for (const id of early) this.#cancelAtServer(id, 'The connection was lost')
+    this.unanswered([...questions])
+    early.clear()
+    questions.clear()
+  }
 }

@@ -1,8 +1,7 @@
 // `resources/stream` in a session on a wire: it is answered with a download URL, whose bytes come
 // over HTTP.
 import { nanoid } from 'nanoid'
-import { EndpointError } from '../protocol/endpoint-error.js'
-import { faultError } from '../protocol/errors.js'
+import { EndpointError, faultError } from '../protocol/errors.js'
 import {
   cancellation,
   isInitialize,

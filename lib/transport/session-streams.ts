@@ -2,7 +2,7 @@
 // of the server.
 import { LRUCache } from 'lru-cache'
 import { nanoid } from 'nanoid'
-import { isComparable } from '../protocol/comparable.js'
+import { isComparable } from '../protocol/json-bounds.js'
 import { faultError } from '../protocol/errors.js'
 import {
   INVALID_REQUEST,
@@ -17,8 +17,7 @@ import { type WireMessage, withStreams } from '../protocol/shared-wire.js'
 import { encodeMessage } from '../protocol/sse-writer.js'
 import type { Stream } from '../streams/stream.js'
 import type { Producer, StreamKind } from '../streams/stream-types.js'
-import type { StreamsHost } from './streams-host.js'
-import type { Wire } from './wire.js'
+import type { StreamsHost, Wire } from './wire.js'
 
 /** What these streams need of their session. */
 export interface StreamsSession {

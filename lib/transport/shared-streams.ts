@@ -1,8 +1,7 @@
 // What all transports share with the middleware that `mcpStreams()` returns: its streams, its
 // limits and its end.
 import type { WireResources, WireTokens } from '../protocol/shared-wire.js'
-import type { StreamsHost } from './streams-host.js'
-import type { WireSession } from './wire.js'
+import type { StreamsHost, WireSession } from './wire.js'
 
 export class SharedStreams {
   /** The sessions that can be resumed, by their ids. */

@@ -9,15 +9,17 @@ import {
 } from '../../protocol/json-rpc.js'
 import { memberTexts, withMembers } from '../../protocol/json-splice.js'
 import { STREAM_ERROR } from '../../protocol/errors.js'
-import { encodeJson } from '../../protocol/sse-writer.js'
+import { encodeJson, messageText } from '../../protocol/sse-writer.js'
 import { now } from '../../protocol/clock.js'
 import type { Stream } from '../../streams/stream.js'
 import type { InstanceParts } from '../../endpoint/instance-parts.js'
 import type { RequestContext } from '../../endpoint/request-context.js'
-import { failureIn, statusNotification, withRelatedTask } from './core.js'
-import { ResultRequests } from './result-requests.js'
+import { canAnswer, claim, guarded, isWritable, writeGuarded } from '../../endpoint/reply.js'
+import { answerWhole, responseSink } from '../../endpoint/response-sink.js'
+import { failureIn, statusNotification, withRelatedTask } from './task-text.js'
 import { CANCELLED } from './task-refusal.js'
 import type { Outcome, Task } from './task.js'
+import { keptIn, responseText, type TaskReply } from './task-answer.js'
 
 /** Least milliseconds between notifications if only the status message has changed. */
 const NOTIFY_EVERY = 1000
@@ -176,3 +178,98 @@ export class RelatedMessages {
 }
 
 const CANNOT_ASK = 'The tool asks its client something, which takes a session'
+
+/** Bytes of messages that a client leaves in its socket before it is cut off. */
+const MOST_UNREAD = 1024 * 1024
+
+const NOBODY: readonly ResultRequest[] = []
+
+/**
+ * Requests that wait for a task's result (2025-11-25). Those that accept event streams get the
+ * endpoint's messages until then.
+ */
+class ResultRequests {
+  /** An array, as most tasks have none or one, and a set takes more memory. */
+  #waiting: readonly ResultRequest[] = NOBODY
+
+  /** Whether one of them accepts messages before its answer. */
+  get areListening(): boolean {
+    return this.#waiting.some(request => request.acceptsEvents)
+  }
+
+  has(id: RequestId): boolean {
+    return this.#waiting.some(request => request.id === id)
+  }
+
+  /** Lets a request wait. */
+  add(context: RequestContext, id: RequestId): ResultRequest {
+    const request = new ResultRequest(context, id)
+    this.#waiting = [...this.#waiting, request]
+    context.res.once('close', () => {
+      this.#waiting = this.#waiting.filter(other => other !== request)
+    })
+    request.begin()
+    return request
+  }
+
+  /** Sends a message of the endpoint to all that accept it. */
+  send(text: string): void {
+    for (const request of this.#waiting) request.send(text)
+  }
+
+  /** Answers all of them. */
+  answer(reply: TaskReply): void {
+    const waiting = this.#waiting
+    this.#waiting = NOBODY
+    for (const request of waiting) request.answer(reply)
+  }
+}
+
+class ResultRequest {
+  readonly acceptsEvents: boolean
+  readonly id: RequestId
+  readonly #context: RequestContext
+
+  constructor(context: RequestContext, id: RequestId) {
+    const { res, acceptsEvents } = context
+    this.id = id
+    this.#context = context
+    // It may be large, and is not needed while the request waits.
+    context.dropBody()
+    this.acceptsEvents = acceptsEvents && canAnswer(res)
+  }
+
+  /** Begins the event stream at once, so that it gets comments while it waits. */
+  begin(): void {
+    const { res } = this.#context
+    if (!this.acceptsEvents || !claim(res)) return
+    guarded(res, () => {
+      res.writeHead(200, {
+        'Content-Type': 'text/event-stream',
+        'Cache-Control': 'no-cache, no-transform',
+        'X-Accel-Buffering': 'no'
+      })
+      res.flushHeaders()
+    })
+  }
+
+  send(text: string): void {
+    const { res } = this.#context
+    if (!this.acceptsEvents || !isWritable(res)) return
+    // Its client may ask again, and gets what is asked of it once more.
+    if (res.writableLength > MOST_UNREAD) return void res.destroy()
+    writeGuarded(res, () => res.write(encodeJson(text)))
+  }
+
+  answer(reply: TaskReply): void {
+    const { req, res, owner, instance } = this.#context
+    const text = responseText(this.id, reply)
+    const kept = keptIn(reply)
+    if (!this.acceptsEvents) return guarded(res, () => answerWhole(this.#context, text, kept))
+    if (!isWritable(res)) return
+    const { outgoing } = instance.connections
+    const answer = outgoing.answerOf(messageText(text), kept)
+    // No handler runs here that could catch an error: it would end the process.
+    guarded(res, () => outgoing.write(responseSink(req, res), owner, answer))
+  }
+}

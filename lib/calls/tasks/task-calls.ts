@@ -10,9 +10,8 @@ import type { RequestContext } from '../../endpoint/request-context.js'
 import type { Stream } from '../../streams/stream.js'
 import type { Detachment, Interim } from '../../endpoint/run-stream.js'
 import { RelatedMessages } from './related-messages.js'
-import { createdText } from './extension.js'
-import type { TaskAdmission } from './task-admission.js'
-import { isLetIn, send, type TaskPost } from './task-answer.js'
+import { extensionCreatedText } from './task-text.js'
+import { isLetIn, send, type TaskAdmission, type TaskPost } from './task-answer.js'
 import { NO_ROOM, UNDECLARED } from './task-refusal.js'
 import { TaskRun } from './task-run.js'
 import { Task } from './task.js'
@@ -154,7 +153,7 @@ class TaskCall {
     if (request === undefined) return 'too-late'
     const detachment = this.#work.goOnAlone(stream => {
       const task = this.#begin(request, stream)
-      return task && createdText(task)
+      return task && extensionCreatedText(task)
     })
     this.over()
     return detachment

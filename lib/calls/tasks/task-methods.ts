@@ -4,7 +4,7 @@ import { memberTexts } from '../../protocol/json-splice.js'
 import { headerFault } from '../../protocol/standard-headers.js'
 import { declaresTasks, type TaskMethod, taskIdOf } from '../../protocol/tasks.js'
 import { headerOf } from '../../access/guards.js'
-import { ACKNOWLEDGED, taskText } from './extension.js'
+import { ACKNOWLEDGED, taskText } from './task-text.js'
 import type { TaskPost, TaskReply } from './task-answer.js'
 import type { TasksParts } from './task-calls.js'
 import {
@@ -16,8 +16,7 @@ import {
   UNDECLARED,
   UNKNOWN_TASK
 } from './task-refusal.js'
-import type { KeptTask } from './kept-task.js'
-import type { Task } from './task.js'
+import type { KeptTask, Task } from './task.js'
 
 /**
  * Answers a request about a task. `kept`: the task, if the instance that ran it has gone and it is

@@ -2,24 +2,40 @@
 import type { IncomingMessage } from 'node:http'
 import { nanoid } from 'nanoid'
 import type { StreamFault } from '../../protocol/errors.js'
-import { cancellation, isObject, type Message } from '../../protocol/json-rpc.js'
-import { memberTexts, withMembers } from '../../protocol/json-splice.js'
+import {
+  cancellation,
+  includesId,
+  isObject,
+  isResponse,
+  type Message
+} from '../../protocol/json-rpc.js'
+import {
+  memberTexts,
+  withMembers,
+  type WrittenMessage,
+  writtenMessages
+} from '../../protocol/json-splice.js'
 import { progressText } from '../../protocol/tasks.js'
 import type { Stream } from '../../streams/stream.js'
 import { Timer } from '../../streams/timer.js'
-import { tellEndpoint } from '../../endpoint/endpoint-client.js'
+import { sendToEndpoint, tellEndpoint } from '../../endpoint/endpoint-client.js'
 import type { InstanceParts } from '../../endpoint/instance-parts.js'
-import { AskedEndpoint } from './asked-endpoint.js'
+import { type EndpointAnswer, readAnswer } from '../../endpoint/endpoint-answer.js'
+import { HandlerContext, runInContext } from '../../endpoint/handler-context.js'
+import { messagesIn } from '../../endpoint/late-answer.js'
+import { stringOf } from '../../endpoint/response-headers.js'
+import type { StreamState } from '../../streams/stream-types.js'
+import { now } from '../../protocol/clock.js'
+import { dataOf, newFields, readBlocks } from '../../protocol/sse-fields.js'
+import { SoleReader } from '../../readers/sole-reader.js'
 import type { RelatedMessages } from './related-messages.js'
-import { type TaskListener, TaskReader } from './task-reader.js'
-import type { Outcome, Task, TaskWork } from './task.js'
-import type { Round } from './task-input.js'
+import type { Outcome, Round, Task, TaskWork } from './task.js'
 
 /** Milliseconds until an endpoint is asked again that has only returned a `requestState`. */
 const FIRST_PAUSE = 250
 const LONGEST_PAUSE = 5000
 
-export interface RunFacts {
+interface RunFacts {
   readonly parts: InstanceParts
   readonly task: Task
   /** The request as JSON, for further rounds; `undefined`: there are none. */
@@ -175,4 +191,179 @@ function outcomeIn(
 ): Outcome | undefined {
   if (isObject(error)) return { kind: 'error', text: members.get('error') ?? '{}' }
   return result === undefined ? undefined : { kind: 'result', text: members.get('result') ?? '{}' }
+}
+
+interface AskedFacts {
+  readonly parts: InstanceParts
+  readonly task: Task
+  /** The client's request whose credentials the endpoint gets. */
+  readonly req: IncomingMessage
+  /** The id of the request to the endpoint. */
+  readonly id: string
+  /** The request as JSON. */
+  readonly text: string
+  readonly headers: readonly string[]
+}
+
+/**
+ * A request to the endpoint that the middleware makes itself for a task: a further round, or a call
+ * whose own request has been answered already.
+ */
+class AskedEndpoint {
+  readonly #id: string
+  readonly #listener: TaskListener
+  readonly #gone = new AbortController()
+
+  /** Sends the request. */
+  constructor(asked: AskedFacts, listener: TaskListener) {
+    const { parts, task, id } = asked
+    this.#id = id
+    this.#listener = listener
+    sent(asked, this.#gone.signal).then(
+      response =>
+        readAnswer(response, id, task.maxBytes, {
+          message: (said, written) => listener.heard(said, written),
+          answered: answer => this.#answered(answer)
+        }),
+      (error: unknown) => {
+        parts.debug('the endpoint did not answer: %o', error)
+        listener.unanswered('endpoint-failed')
+      }
+    )
+  }
+
+  /** The answer is not wanted any more: the endpoint sees its response close. */
+  leave(): void {
+    this.#gone.abort()
+  }
+
+  #answered(answer: EndpointAnswer): void {
+    if (answer.kind === 'fault') return this.#listener.unanswered(answer.fault)
+    if (answer.kind === 'response') return this.#listener.answered(answer.message, answer.text)
+    const { status, headers, body } = answer
+    const header = (name: string): string | undefined => stringOf(headers[name])
+    const [text = ''] = messagesIn({ status, header, body }, [this.#id])
+    const [said] = writtenMessages(text)
+    // A status such as 202 accepts the request, but nothing comes after it.
+    if (said === undefined) this.#listener.unanswered('no-response')
+    else this.#listener.answered(said.message, said.text)
+  }
+}
+
+/** Not where the answer is waited for: what waits would hold the request as well. */
+function sent(
+  { parts, task, req, text, headers }: AskedFacts,
+  signal: AbortSignal
+): Promise<IncomingMessage> {
+  const message = JSON.parse(text) as Message
+  return runInContext(new TaskContext(parts, task, signal), () =>
+    sendToEndpoint(req, message, { text, headers, signal })
+  )
+}
+
+/**
+ * `currentStream()` for a handler that works on a further round of a task. No client reads its
+ * stream, so no client can be disconnected or be given parts of the result.
+ */
+class TaskContext extends HandlerContext {
+  readonly #task: Task
+  readonly #signal: AbortSignal
+
+  constructor(parts: InstanceParts, task: Task, signal: AbortSignal) {
+    super(parts, parts.newId())
+    this.#task = task
+    this.#signal = signal
+  }
+
+  override get state(): StreamState {
+    const { status } = this.#task
+    return status === 'working' || status === 'input_required' ? 'live' : status
+  }
+
+  override get signal(): AbortSignal {
+    return this.#signal
+  }
+}
+
+/** Takes what the endpoint answers to a task's request. */
+interface TaskListener {
+  /** A notification, or a request of the endpoint; `text` is how it wrote it. */
+  heard(message: Message, text: string): void
+  /** The response. */
+  answered(message: Message, text: string): void
+  /** There will be no response. Default: the endpoint has ended without one. */
+  unanswered(fault?: StreamFault): void
+}
+
+/** Milliseconds for which the end of a stream is awaited once the response is there. */
+const PATIENCE = 1000
+
+/** Shared by all readers: it is filled and read synchronously. */
+const FIELDS = newFields()
+
+/** Reads the stream of a call that has become a task to its end, in place of the client. */
+class TaskReader extends SoleReader {
+  readonly #stream: Stream
+  readonly #listener: TaskListener
+  #cursor = 0
+  #hasResponse = false
+  /** The first response under another id. */
+  #foreign: WrittenMessage | undefined
+  /** Runs from the response on, as an endpoint may not end its response by itself. */
+  readonly #patience = new Timer(() => this.leave())
+
+  /** Begins to read. */
+  constructor(stream: Stream, listener: TaskListener) {
+    super()
+    this.#stream = stream
+    this.#listener = listener
+    stream.attach(this, 0)
+  }
+
+  /** The answer is not wanted any more: the endpoint sees its response close. */
+  leave(): void {
+    this.#patience.stop()
+    this.#stream.detach(this)
+  }
+
+  wake(): void {
+    const { log } = this.#stream
+    while (this.#cursor < log.last) {
+      const batch = log.read(this.#cursor)
+      this.#cursor = batch.last
+      const texts: string[] = []
+      readBlocks(batch.bytes, 0, FIELDS, (bytes, from, to) => {
+        if (FIELDS.isMessage) texts.push(dataOf(bytes, from, to, FIELDS))
+      })
+      this.#stream.markWritten(batch, now())
+      // No client comes back for these events.
+      log.evict(Infinity, log.written)
+      for (const text of texts) this.#read(text)
+    }
+  }
+
+  override finish(): void {
+    this.wake()
+    // What stands in front of the endpoint may have numbered its requests anew.
+    if (!this.#hasResponse && this.#foreign !== undefined) this.#answered(this.#foreign)
+    else if (!this.#hasResponse) this.#listener.unanswered()
+    this.leave()
+  }
+
+  #read(data: string): void {
+    for (const written of writtenMessages(data)) {
+      const { message, text } = written
+      if (this.#hasResponse) return
+      if (!isResponse(message)) {
+        if (typeof message.method === 'string') this.#listener.heard(message, text)
+      } else if (includesId(this.#stream.requestIds, message.id)) this.#answered(written)
+      else this.#foreign ??= written
+    }
+  }
+
+  #answered({ message, text }: WrittenMessage): void {
+    this.#hasResponse = true
+    this.#patience.start(PATIENCE)
+    this.#listener.answered(message, text)
+  }
 }

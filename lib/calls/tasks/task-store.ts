@@ -2,11 +2,10 @@
 // too many bytes, gets no more, and no task is evicted to make room for another.
 import { Groups } from '../../streams/groups.js'
 import { Quota, timesTheRest } from '../../streams/quota.js'
-import { Sweep, sweepPeriod } from '../../streams/sweep.js'
+import { Sweep, sweepPeriod } from '../../streams/timer.js'
 import { WhenIdle } from '../../streams/when-idle.js'
-import type { Keeper } from '../../streams/keeper.js'
-import { keepTask } from './kept-task.js'
-import type { Task, TaskFacts, TaskKeeper } from './task.js'
+import type { Keeper } from '../../streams/directory.js'
+import { keepTask, type Task, type TaskFacts, type TaskKeeper } from './task.js'
 import type { TasksSettings } from './task-settings.js'
 
 /** An owner may have so many times the room that is left for the others: alone, it gets 8/9. */

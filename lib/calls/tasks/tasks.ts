@@ -3,34 +3,41 @@
 import { revisionIn } from '../../protocol/envelope.js'
 import {
   cancelledRequest,
+  isObject,
   isRequest,
+  isResponse,
   type Message,
+  objectIn,
   paramsOf,
   type RequestId,
   type RequestMessage
 } from '../../protocol/json-rpc.js'
-import { isStateless } from '../../protocol/revisions.js'
+import { FIRST_STATELESS_REVISION, isStateless, parseRevision } from '../../protocol/revisions.js'
 import { headerFault } from '../../protocol/standard-headers.js'
-import { declaresTasks, taskMethodOf, wantsToHearOfTasks } from '../../protocol/tasks.js'
+import {
+  declaresTasks,
+  hasOwnTasks,
+  taskMethodOf,
+  TASKS_EXTENSION,
+  wantsToHearOfTasks
+} from '../../protocol/tasks.js'
 import { headerOf } from '../../access/guards.js'
 import type { InstanceParts } from '../../endpoint/instance-parts.js'
 import type { RequestContext } from '../../endpoint/request-context.js'
-import { rewriteAnswer } from '../../endpoint/rewrite-answer.js'
+import { type ReadHeader, rewriteAnswer } from '../../endpoint/rewrite-answer.js'
 import { DueQueue } from '../../streams/due-queue.js'
 import type { Stream } from '../../streams/stream.js'
-import { eachAnswer } from '../call-watch.js'
-import { requestStateOf } from '../request-state.js'
+import { eachAnswer } from '../call-store.js'
+import { requestStateOf } from '../interim-result.js'
 import { asksForTokens } from '../token-request.js'
-import { wishOf } from './core.js'
-import { beginCoreCall } from './core-calls.js'
-import { replyToCoreMethod } from './core-methods.js'
-import { TaskAdmission } from './task-admission.js'
-import { answerPost, settle, type TaskPost, type TaskReply } from './task-answer.js'
+import { withTools } from '../duration-hints.js'
+import { declaringTasks, markedTool, wishOf } from './task-text.js'
+import { beginCoreCall, replyToCoreMethod } from './core-calls.js'
+import { answerPost, settle, TaskAdmission, type TaskPost, type TaskReply } from './task-answer.js'
 import { beginCall, type EndpointWork, policyOf, type TasksParts } from './task-calls.js'
-import { LONGEST_ANSWER, TaskDeclarations } from './task-declarations.js'
 import { faultOf, replyToMethod } from './task-methods.js'
 import { type TaskRefusal, UNDECLARED } from './task-refusal.js'
-import type { KeptTask } from './kept-task.js'
+import type { KeptTask } from './task.js'
 import type { TasksSettings } from './task-settings.js'
 import { TaskStore } from './task-store.js'
 
@@ -209,4 +216,79 @@ function asTaskPost(context: RequestContext): TaskPost | undefined {
 /** Whether the client collects the result of a request with resume tokens. */
 function isForTokens({ prefer }: RequestContext, request: Message): boolean {
   return requestStateOf(request)?.kind === 'call' || asksForTokens(prefer, request)
+}
+
+/** The one revision whose core has tasks. */
+const CORE_REVISION = '2025-11-25'
+/** Greatest size in bytes of an answer that is looked at. */
+const LONGEST_ANSWER = 1024 * 1024
+
+/**
+ * Adds tasks to what an endpoint declares, and to its lists of tools, if it has none of its own.
+ */
+class TaskDeclarations {
+  readonly #tools: TasksSettings['tools']
+  readonly #admission: TaskAdmission
+  /** [2025-11-25] Some tools are set to become tasks. */
+  readonly #hasTools: boolean
+
+  constructor({ tools }: TasksSettings, admission: TaskAdmission) {
+    this.#tools = tools
+    this.#admission = admission
+    this.#hasTools = [...tools.values()].some(policy => policy !== 'never')
+  }
+
+  /** [2025-11-25] Whether calls of a tool may be tasks: only if the option `tools` names it. */
+  mayBeTask(name: unknown): boolean {
+    const policy = this.#tools.get(name as string)
+    return policy !== undefined && policy !== 'never'
+  }
+
+  /** Whether tasks of 2025-11-25 are offered to the client of a request. */
+  isCore({ revision }: RequestContext): boolean {
+    return revision === CORE_REVISION && this.#hasTools
+  }
+
+  /** Adds tasks to the endpoint's answer. To be called before the endpoint runs. */
+  declare(context: RequestContext): void {
+    const { res, messages } = context
+    const isAsked = ({ method }: Message): boolean =>
+      method === 'server/discover' ||
+      (this.#hasTools && (method === 'initialize' || method === 'tools/list'))
+    if (!messages.some(isAsked)) return
+    const rewrite = (message: Message, header: ReadHeader): Message | undefined =>
+      isResponse(message) ? this.#declaring(context, message, header) : undefined
+    rewriteAnswer(res, { limit: LONGEST_ANSWER, rewrite })
+  }
+
+  #declaring(context: RequestContext, message: Message, header: ReadHeader): Message | undefined {
+    const { result } = message
+    if (!isObject(result)) return undefined
+    if (Array.isArray(result['tools']))
+      return this.isCore(context) && this.#admission.hasOwnTasks(context) !== true
+        ? withTools(message, tool => (this.mayBeTask(tool['name']) ? markedTool(tool) : tool))
+        : undefined
+    const { capabilities } = result
+    if (!isObject(capabilities)) return undefined
+    const isDiscovery = context.messages.some(({ method }) => method === 'server/discover')
+    const revision = isDiscovery
+      ? FIRST_STATELESS_REVISION
+      : parseRevision(result['protocolVersion'])
+    if (revision === undefined) return undefined
+    this.#admission.note(context, capabilities, revision)
+    const mayList = context.owner !== '' || header('mcp-session-id') !== undefined
+    const all = isDiscovery
+      ? withExtension(capabilities)
+      : revision === CORE_REVISION
+        ? declaringTasks(capabilities, mayList)
+        : undefined
+    return all === undefined ? undefined : { ...message, result: { ...result, capabilities: all } }
+  }
+}
+
+/** Capabilities of a server of 2026-07-28 with tasks added; `undefined`: it has its own. */
+function withExtension(capabilities: Record<string, unknown>): Record<string, unknown> | undefined {
+  if (hasOwnTasks(capabilities)) return undefined
+  const extensions = objectIn(capabilities['extensions'])
+  return { ...capabilities, extensions: { ...extensions, [TASKS_EXTENSION]: {} } }
 }

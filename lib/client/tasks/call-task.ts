@@ -11,12 +11,10 @@ import {
   type Sender
 } from '../requesting-client.js'
 import { abortWith, onAbort, pause } from '../waiting.js'
-import { checkCall, checkOption, isTime, NUMBER } from '../check-arguments.js'
-import { notify } from '../notify.js'
+import { checkCall, checkOption, isTime, NUMBER } from '../options.js'
 import { FIRST_STATELESS_REVISION } from '../../protocol/revisions.js'
-import { pollDelay, taskIn } from './follow-task.js'
+import { pollDelay, taskIn, type TaskState, watchTask } from './follow-task.js'
 import { WATCH } from './task-calls.js'
-import { type TaskState, watchTask } from './task-watchers.js'
 
 /** A call of a tool: its name and its arguments. */
 export interface TaskRequest {
@@ -218,4 +216,12 @@ function hasTasks(sender: TaskSender): boolean {
 
 function isOver({ status }: TaskState): boolean {
   return status === 'completed' || status === 'failed' || status === 'cancelled'
+}
+
+/**
+ * Calls a callback of the caller without waiting for it. If it throws or rejects, `failed` gets the
+ * error.
+ */
+function notify(callback: () => unknown, failed: (error: Error) => void): void {
+  new Promise(resolve => resolve(callback())).catch(failed)
 }

@@ -6,13 +6,10 @@ import { encodeJson } from '../../protocol/sse-writer.js'
 import { WholeBlocks } from '../../protocol/whole-blocks.js'
 import { onAbort, type Signal, untilAborted } from '../waiting.js'
 import type { ClientSettings, FetchLike } from '../options.js'
-import { readAhead } from '../read-ahead.js'
-import { withBody } from '../send-again.js'
+import { readAhead, withBody } from '../send-again.js'
 import { isEventStream } from '../stream-request.js'
-import { eventsIn } from './events-in.js'
-import { failureOf, followTask, type Seen, seenIn } from './follow-task.js'
+import { eventsIn, failureOf, followTask, type Seen, seenIn, TaskServer } from './follow-task.js'
 import { type ToolCall, toolCallIn } from './task-calls.js'
-import { TaskServer } from './task-server.js'
 
 /** @param inner the fetch for everything but requests about tasks */
 export function withTasks(inner: FetchLike, settings: ClientSettings): FetchLike {

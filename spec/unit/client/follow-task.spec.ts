@@ -1,7 +1,11 @@
 import { afterEach, beforeEach, expect, it, jest } from '@jest/globals'
-import { followTask, pollDelay, seenIn } from '../../../lib/client/tasks/follow-task.js'
+import {
+  followTask,
+  pollDelay,
+  seenIn,
+  type TaskServer
+} from '../../../lib/client/tasks/follow-task.js'
 import { toolCallIn } from '../../../lib/client/tasks/task-calls.js'
-import type { TaskServer } from '../../../lib/client/tasks/task-server.js'
 import { callTool, withEnvelope } from '../../helpers/mcp.js'
 
 beforeEach(() => void jest.useFakeTimers())

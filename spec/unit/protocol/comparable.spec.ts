@@ -1,7 +1,7 @@
 // Only values that can be serialised quickly are compared with others.
 
 import { describe, expect, it } from '@jest/globals'
-import { isComparable } from '../../../lib/protocol/comparable.js'
+import { isComparable } from '../../../lib/protocol/json-bounds.js'
 
 const members = (count: number): unknown =>
   Object.fromEntries(Array.from({ length: count }, (_, i) => [`k${i}`, i]))

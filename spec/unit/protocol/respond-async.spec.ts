@@ -1,7 +1,7 @@
 // `Prefer: respond-async` and `wait`, as RFC 7240 writes them.
 
 import { describe, expect, it } from '@jest/globals'
-import { respondAsync, withoutAsync } from '../../../lib/protocol/respond-async.js'
+import { respondAsync, withoutAsync } from '../../../lib/protocol/prefer.js'
 
 describe('respondAsync', () => {
   it.each([

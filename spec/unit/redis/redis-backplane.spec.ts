@@ -1,8 +1,12 @@
 import { EventEmitter } from 'node:events'
 import { expect, it } from '@jest/globals'
-import type { RedisConnection } from '../../../lib/redis/connection.js'
-import { connectIoRedis, type IoRedis } from '../../../lib/redis/ioredis.js'
-import { connectNodeRedis, type NodeRedis } from '../../../lib/redis/node-redis.js'
+import {
+  connectIoRedis,
+  connectNodeRedis,
+  type IoRedis,
+  type NodeRedis,
+  type RedisConnection
+} from '../../../lib/redis/connection.js'
 import { RedisBackplane } from '../../../lib/redis/redis-backplane.js'
 
 const MEBIBYTE = 2 ** 20

@@ -13,7 +13,7 @@ import type {
   RegistryLimits,
   StreamInit
 } from '../../../lib/streams/stream-types.js'
-import { StreamRegistry, type StreamEventName } from '../../../lib/streams/stream-registry.js'
+import { StreamRegistry } from '../../../lib/streams/stream-registry.js'
 
 export const MANNERS: ClientProfile = {
   taken: true,
@@ -34,7 +34,7 @@ export const LIMITS: RegistryLimits = {
 }
 
 export interface Notice {
-  name: StreamEventName
+  name: string
   id: string
   code: string | undefined
 }
@@ -47,7 +47,7 @@ export interface FakeTable {
 
 export function newTable(limits: Partial<RegistryLimits> = {}): FakeTable {
   const notices: Notice[] = []
-  const note = (name: StreamEventName, stream: Stream, error: StreamError | undefined) =>
+  const note = (name: string, stream: Stream, error: StreamError | undefined) =>
     notices.push({ name, id: stream.id, code: error?.code })
   return { table: new StreamRegistry({ ...LIMITS, ...limits }, note), notices }
 }

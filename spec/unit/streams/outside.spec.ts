@@ -7,7 +7,7 @@ import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import '../../../lib/endpoint/handler-context.js'
 import { DueQueue, Waiting } from '../../../lib/streams/due-queue.js'
-import { Sweep } from '../../../lib/streams/sweep.js'
+import { Sweep } from '../../../lib/streams/timer.js'
 
 const calls = new AsyncLocalStorage<object>()
 

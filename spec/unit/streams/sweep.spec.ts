@@ -1,7 +1,6 @@
 // Looks at what ends by time, and the deadline of what is awaited.
 import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals'
-import { Deadline } from '../../../lib/streams/deadline.js'
-import { Sweep, sweepPeriod } from '../../../lib/streams/sweep.js'
+import { Deadline, Sweep, sweepPeriod } from '../../../lib/streams/timer.js'
 
 beforeEach(() => {
   jest.useFakeTimers()

@@ -1,12 +1,12 @@
-// The messages of the core's experimental tasks (2025-11-25, SEP-1686): how a task is written, how
-// messages name the task that they belong to, and how tasks are declared.
+// How tasks are written, declared and named: the experimental ones of the core (2025-11-25,
+// SEP-1686), and those of the extension (2026-07-28).
 import { isObject, type Message, objectIn, paramsOf } from '../../protocol/json-rpc.js'
 import { memberTexts, withMembers } from '../../protocol/json-splice.js'
 import { RELATED_TASK } from '../../protocol/tasks.js'
 import type { Task, TaskView } from './task.js'
 
 /** The result of a call that asks to be a task. */
-export function createdText(task: Task): string {
+export function coreCreatedText(task: Task): string {
   return `{"task":${coreText(task)}}`
 }
 
@@ -72,4 +72,38 @@ export function markedTool(tool: Record<string, unknown>): Record<string, unknow
 export function wishOf(request: Message): Record<string, unknown> | undefined {
   const { task } = paramsOf(request)
   return isObject(task) ? task : undefined
+}
+
+/** The result of a call that has become a task. */
+export function extensionCreatedText(task: TaskView): string {
+  return JSON.stringify({ resultType: 'task', ...stateOf(task) })
+}
+
+/** The result of `tasks/get`: the state, and its result, error or requests for input. */
+export function taskText(task: TaskView): string {
+  const state = JSON.stringify({ resultType: 'complete', ...stateOf(task) })
+  const more = detailOf(task)
+  return more === '' ? state : `${state.slice(0, -1)},${more}}`
+}
+
+/** The result of `tasks/update` and `tasks/cancel`, which says nothing about the task. */
+export const ACKNOWLEDGED = '{"resultType":"complete"}'
+
+function stateOf(task: TaskView): object {
+  const { id, status, statusMessage, createdAt, lastUpdatedAt, times } = task
+  return {
+    taskId: id,
+    status,
+    statusMessage,
+    createdAt,
+    lastUpdatedAt,
+    ttlMs: times.ttl,
+    pollIntervalMs: times.pollInterval
+  }
+}
+
+function detailOf(task: TaskView): string {
+  const { status, outcome } = task
+  if (status === 'input_required') return `"inputRequests":${task.input.text}`
+  return outcome === undefined ? '' : `"${outcome.kind}":${outcome.text}`
 }
