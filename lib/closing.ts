@@ -19,7 +19,6 @@ export interface CloseOptions {
   readonly drain?: number | undefined
 }
 
-/** The parts of an instance that have to end. */
 export interface ClosingParts extends InstanceParts {
   readonly tokens: ResumeTokens | undefined
   readonly tasks: Tasks | undefined

@@ -89,7 +89,6 @@ export function publish(
 
 const backplaneChannel = channel('mcp-streams:backplane')
 
-/** Publishes a new state of the connection to the other instances. */
 export function publishLink(state: BackplaneMessage['state'], instance: string): void {
   if (backplaneChannel.hasSubscribers) backplaneChannel.publish({ state, instance })
 }

@@ -308,7 +308,6 @@ function tokensSettings(settings: Settings): ResumeTokensSettings | undefined {
   }
 }
 
-/** `undefined`: there are no tasks. */
 function tasksSettings(settings: Settings): TasksSettings | undefined {
   const { tasks, maxStreams, maxStreamBytes } = settings
   if (tasks === false) return undefined
@@ -320,7 +319,6 @@ function tasksSettings(settings: Settings): TasksSettings | undefined {
   return { ...tasks, tools: new Map(Object.entries(tasks.tools)), limits }
 }
 
-/** The quota of bodies that have not arrived completely, in bytes. */
 function bodyQuota({ maxBytes, maxBodyBytes }: Settings): Quota {
   const all = Math.max(maxBodyBytes, Math.floor(maxBytes / BODIES_SHARE))
   return new Quota(all, atMost(Math.max(maxBodyBytes, Math.floor(all / OWNER_SHARE))))

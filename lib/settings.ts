@@ -194,7 +194,6 @@ const RESUME_TOKENS_CHECKS: Checks<ResumeTokensOptions> = {
       : 'must be an object that has, by tool, `{ typical, max }` in milliseconds, 0 or more'
 }
 
-/** The checks of all options: what is wrong with a bad value. */
 const CHECKS: Checks<McpStreamsOptions> = {
   window: wholeNumber(0),
   maxStreamBytes: wholeNumber(1),

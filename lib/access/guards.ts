@@ -39,9 +39,7 @@ export function headerOf(req: IncomingMessage, name: string): string | undefined
   return Array.isArray(value) ? value.join(', ') : value
 }
 
-/**
- * The headers whose names pass, from a flat list of names and values (`rawHeaders`) into another.
- */
+/** From a flat list of names and values (`rawHeaders`) into another. */
 export function headersWhere(
   rawHeaders: readonly string[],
   passes: (name: string) => boolean

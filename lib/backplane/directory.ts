@@ -16,37 +16,27 @@ import type { InstanceLink } from './instance-link.js'
 import { isInstanceId, type SharedNames, tagOf } from './shared-names.js'
 
 export interface SharedDirectorySettings {
-  /** Whether a request of another instance's session is forwarded to that instance. */
   readonly forwardsSessions: boolean
   /** Milliseconds for which an idempotency key is remembered after its call was answered. */
   readonly keyTime: number
 }
 
-/** The part of an `InstanceLink` that the directory needs. */
 export type DirectoryLink = Pick<InstanceLink, 'tag' | 'look' | 'epoch' | 'isClosed'> & {
   readonly names: SharedNames
   readonly backplane: Pick<InstanceLink['backplane'], 'lease'>
 }
 
-/**
- * Milliseconds for which the shared key of a session lasts. It is written again every hour for as
- * long as the session lasts (see `SharedNames`).
- */
+/** Milliseconds that the key of a session lasts; it is written again every hour. */
 const SESSION_TIME = 24 * 60 * 60 * 1000
 /** Milliseconds for which an idempotency key belongs to an instance while its call still runs. */
 const LONGEST_CALL = 24 * 60 * 60 * 1000
 /** Milliseconds after which an unknown session is looked for again: it may be a new one. */
 const LOOK_AGAIN = 100
-/**
- * Part of a lease for which that goes on. A connection with a longer round trip counts as slow, and
- * may be too late.
- */
+/** Part of a lease for which that goes on; longer round trips may be too late. */
 const OPENING = 1 / 6
 /** Leases for which a look-up that fails is tried again. */
 const PATIENCE = 2
-/**
- * Milliseconds until the second try. Each time is twice the one before, up to a part of a lease.
- */
+/** Milliseconds until the second try, then doubled up to a part of a lease. */
 const TRY_AGAIN = 20
 const LONGEST_PAUSE = 1 / 6
 
@@ -66,7 +56,6 @@ export class SharedDirectory<S extends Shelves<S>> implements Directory<S> {
     this.#settings = settings
   }
 
-  /** A session has been opened at this instance. */
   readonly sessionOpened = (id: string, owner: string): void => {
     if (this.#settings.forwardsSessions) this.#link.names.add('s', id, owner, SESSION_TIME)
   }
@@ -137,8 +126,7 @@ export class SharedDirectory<S extends Shelves<S>> implements Directory<S> {
   }
 
   /**
-   * Called when no instance seems to have a name, which was looked for in the epoch `since`.
-   * Rejects if keys may be lost: the instance that has this one may be about to write it again.
+   * No instance seems to have a name. Rejects if keys may be lost: it may be about to be written.
    */
   async #believeAbsence(since: string | undefined): Promise<void> {
     const isSure = since !== undefined && (await this.#link.epoch.isStill(since))
@@ -146,8 +134,7 @@ export class SharedDirectory<S extends Shelves<S>> implements Directory<S> {
   }
 
   /**
-   * Looks for a session again: the instance that has opened it may still be writing its key.
-   * Each pause is as long as all pauses before it together.
+   * The instance that opened it may still be writing its key. Each pause is as long as all before.
    */
   async #findAgain(id: string): Promise<string | undefined> {
     const { names, backplane } = this.#link
@@ -161,10 +148,7 @@ export class SharedDirectory<S extends Shelves<S>> implements Directory<S> {
     }
   }
 
-  /**
-   * Asks again for `PATIENCE` leases if `ask` rejects. An instance that has left the backplane does
-   * not ask any more.
-   */
+  /** Asks again for `PATIENCE` leases if `ask` rejects, unless the instance has left. */
   async #patiently(ask: () => Promise<string>): Promise<Place> {
     const { lease } = this.#link.backplane
     const end = now() + lease * PATIENCE

@@ -9,15 +9,12 @@ import {
   timingSafeEqual
 } from 'node:crypto'
 
-/**
- * The version of the format. A message of another version is dropped: its sender runs a release of
- * this package whose messages cannot be read here.
- */
+/** A message of another version is dropped: its sender runs another release. */
 export const VERSION = 1
 
 /**
- * Bytes ahead of the text: version (1), kind (1), counter (6), initialization vector (16). The MAC
- * follows the text.
+ * Bytes before the text: version (1), kind (1), counter (6), initialization vector (16); MAC
+ * behind.
  */
 const HEAD = 24
 const IV_AT = 8
@@ -51,10 +48,7 @@ export class Envelopes {
     }))
   }
 
-  /**
-   * @param context where the message belongs: its sender and its receiver, or its key. The MAC
-   *   covers it, so that a message that was copied elsewhere is not opened there.
-   */
+  /** @param context sender and receiver, or key: the MAC covers it against copies elsewhere. */
   seal(kind: number, counter: number, text: Uint8Array, context: string): Buffer {
     const { mac, cipher } = this.#keys[0] as Keys
     const message = Buffer.allocUnsafe(HEAD + text.length + MAC)
@@ -83,10 +77,7 @@ export class Envelopes {
     return { kind: bytes[1] as number, counter: bytes.readUIntBE(2, 6), text }
   }
 
-  /**
-   * What is written to Redis in place of a session id, an owner or another text: a keyed digest, 27
-   * characters, from which nobody learns the text. One for each secret, in their order.
-   */
+  /** A keyed digest (27 characters) in place of a text in Redis. One for each secret, in order. */
   namesOf(text: string): readonly string[] {
     return this.#keys.map(({ name }) =>
       createHmac('sha256', name).update(text).digest('base64url').slice(0, 27)

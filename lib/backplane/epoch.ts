@@ -60,8 +60,7 @@ export class Epoch {
   }
 
   /**
-   * Whether an instance without a sign of life has never been heard of, though the keys are whole,
-   * of which that sign would be one. Rejects if that cannot be known.
+   * Whether an instance was never heard of, though the keys are whole. Rejects if that is unknown.
    */
   async isStranger(tag: string): Promise<boolean> {
     if (this.#peers.has(tag)) return false
@@ -69,10 +68,7 @@ export class Epoch {
     return epoch !== undefined && (await this.isStill(epoch)) && !this.#peers.has(tag)
   }
 
-  /**
-   * The epoch, if every instance has written all its names in it: what is not found from now on is
-   * nowhere, if it is still the epoch then. Not to be claimed before, as they write over claims.
-   */
+  /** The epoch, if every instance has written its names in it. Not to be claimed before. */
   async whole(): Promise<string | undefined> {
     await this.#answered
     const epoch = this.#current
@@ -183,10 +179,7 @@ export class Epoch {
     return true
   }
 
-  /**
-   * This instance is about to leave. Resolves with whether another one lives that does not, by what
-   * they answer.
-   */
+  /** This instance leaves. Resolves with whether another one lives that does not. */
   async hasSuccessor(): Promise<boolean> {
     this.#isLeaving = true
     if (this.#peers.size === 0 || this.#life.state === 'down') return false

@@ -7,8 +7,8 @@ export interface ExchangeUser extends Consumer {
   /** There is room again after `write` has returned `false`. */
   readonly drained: () => void
   /**
-   * Called once, if the exchange ends too early. `reset`: the other instance has broken it off;
-   * `gone`: the other instance is dead, or has left.
+   * Called once if it ends too early: broken off by the other (`reset`), which may be dead
+   * (`gone`).
    */
   readonly broken: (why: 'reset' | 'gone') => void
   /** Called once in any case, after the last bytes were used or after either end broke it off. */
@@ -77,10 +77,7 @@ export class Exchange {
     return this.#incoming.isNews
   }
 
-  /**
-   * `false`: write no more until `drained` is called. The caller must not change the bytes any
-   * more, as they may have to be sent again.
-   */
+  /** `false`: wait for `drained`. The bytes may have to be sent again, so do not change them. */
   write(bytes: Uint8Array): boolean {
     return this.#isOver || this.#outgoing.write(bytes, this.#host.now())
   }

@@ -4,10 +4,7 @@ import type { Chunk, Position } from './half-stream.js'
 /** The kinds of messages: the second byte of an envelope. */
 export const KIND = { data: 1, positions: 2, resets: 3, ping: 4, pong: 5, epoch: 6 } as const
 
-/**
- * Names an exchange in a frame. Each instance numbers the exchanges that it begins, so that the
- * number alone is not enough.
- */
+/** Each instance numbers the exchanges that it begins: the number alone is not enough. */
 export interface ExchangeName {
   /** Whether the sender of the frame has begun the exchange. */
   readonly isMine: boolean

@@ -84,7 +84,6 @@ export class Outgoing {
     this.#send(chunk)
   }
 
-  /** The other end has told its position. */
   moved({ used, seen, gapEnd }: Position, now: number): void {
     const first = this.#next - this.#chunks.length
     // An older position that comes late, or one that cannot be true.
@@ -105,10 +104,7 @@ export class Outgoing {
     }
   }
 
-  /**
-   * Sends the last chunk again if the other end has not confirmed it for `after` milliseconds. From
-   * that, the other end sees which chunks it lacks, and asks for them.
-   */
+  /** Repeats the last chunk after `after` ms: the other end sees which chunks it lacks. */
   repeat(now: number, after: number): void {
     const last = this.#chunks.at(-1)
     if (last === undefined || last.sequence < this.#seen || now - this.#touched < after) return

@@ -24,8 +24,7 @@ const NOTHING = new Uint8Array(0)
 const ALL = '*'
 const MARK = Uint8Array.of(1)
 /**
- * Milliseconds for which it is remembered that a client was told that its call is lost: an instance
- * that was taken for dead may come back in that time, and then aborts the call.
+ * How long it is remembered that a client was told: an instance that comes back aborts the call.
  */
 const MARKED_FOR = 60 * 60 * 1000
 
@@ -34,7 +33,6 @@ export interface InstanceLinkHost {
   readonly accept: (exchange: Exchange) => ExchangeUser | undefined
   /** Called when other instances may have told clients of this one that it is dead. */
   readonly lapsed: () => void
-  /** Called when the state of the connection changes. */
   readonly changed: (state: LinkState) => void
   /** Called with an error of the background work, which no request waits for. */
   readonly report: (error: Error) => void
@@ -137,16 +135,14 @@ export class InstanceLink {
   }
 
   /**
-   * Called before a client is told that its stream is lost with an instance. Leaves a mark for that
-   * instance, which aborts the call if it lives after all. `false`: it does live, and the client is
-   * not to be told.
+   * Called before a client is told that its stream is lost: leaves a mark, by which the instance
+   * aborts the call if it lives. `false`: it does.
    */
   async declareGone(id: string, tag: string): Promise<boolean> {
     const key = markOf(this.envelopes.nameOf(id))
     try {
       await this.backplane.command(['SET', key, MARK, 'PX', MARKED_FOR])
-      // An instance looks for marks after its first sign of life following a pause. So either it
-      // finds this mark, or its sign is already there now.
+      // It looks for marks after its first sign of life: either it finds this one, or has signed.
       if (!(await this.#life.hasSigned(tag))) return true
       await this.backplane.command(['DEL', key])
       return false
@@ -155,10 +151,7 @@ export class InstanceLink {
     }
   }
 
-  /**
-   * Whether another instance has told the client of a stream of this one that it is lost. Removes
-   * the mark. Rejects if that cannot be known.
-   */
+  /** Whether a client was told that a stream of this instance is lost. Rejects if unknown. */
   async wasDeclaredGone(id: string): Promise<boolean> {
     for (const name of this.envelopes.namesOf(id)) {
       const key = markOf(name)
@@ -169,10 +162,7 @@ export class InstanceLink {
     return false
   }
 
-  /**
-   * Leaves the backplane: all exchanges are broken off. Takes a lease at the most, even if the
-   * backplane cannot be reached.
-   */
+  /** Breaks off all exchanges. Takes a lease at the most, even without the backplane. */
   close(): Promise<void> {
     return (this.#closed ??= this.#close())
   }
@@ -247,9 +237,7 @@ function contextOf(from: string, to: string): string {
   return `${from}>${to}`
 }
 
-/**
- * A number may be so far below the highest one of its sender: messages hardly change their order.
- */
+/** How far below the highest a number may be: messages hardly change their order. */
 const WINDOW = 4096
 /** Senders that are remembered. Each start of a process makes a new one. */
 const MOST_SENDERS = 10_000
@@ -259,10 +247,7 @@ interface Sender {
   readonly seen: Set<number>
 }
 
-/**
- * Kept in memory only. Messages to an earlier instance of the same process need not be remembered:
- * the receiver's tag is part of what is signed.
- */
+/** In memory only: the receiver's tag, which is signed, is another one after a restart. */
 export class ReplayWindow {
   readonly #senders = new Map<string, Sender>()
 

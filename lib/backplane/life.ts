@@ -11,7 +11,6 @@ export interface LifeHost {
   readonly now: () => number
   /** Asks an instance for an answer, or this one for its own message. */
   readonly ping: (tag: string) => void
-  /** The key of an instance's sign of life. */
   readonly keyOf: (tag: string) => string
   /** Called when others may have taken this instance for dead, and may have told its clients. */
   readonly lapsed: () => void
@@ -197,10 +196,7 @@ export class Life {
     if (sign === 'none' && now() - before < this.#lease) missing(before)
   }
 
-  /**
-   * An instance calls no other one dead in the first lease after its own connection came back: the
-   * other one's key may have been lost at the same time, and may be about to be written again.
-   */
+  /** In the first lease after a lost connection, the other one's key may have been lost as well. */
   get #mayJudge(): boolean {
     return this.#isUp && this.#host.now() - this.#soundSince >= this.#lease
   }
@@ -257,9 +253,7 @@ interface Peer {
 /** Instances that are remembered. Each start of a process makes a new one. */
 const MOST = 10_000
 
-/**
- * What is remembered of other instances: when a message of theirs came, and whether they live.
- */
+/** What is remembered of others: when a message came, and whether they live. */
 class Peers {
   readonly #peers = new Map<string, Peer>()
 
@@ -282,10 +276,7 @@ const ALIVE = Uint8Array.of(1)
 const FAREWELL = Uint8Array.of(0)
 const FAREWELL_FOR = 60 * 60 * 1000
 
-/**
- * Signs of life: the key of each instance. It lasts for a lease while the instance lives, and
- * says for an hour that the instance has left.
- */
+/** Signs of life: a key that lasts for a lease, and then says for an hour that it has left. */
 class Signs {
   readonly #backplane: Backplane
   readonly #keyOf: (tag: string) => string

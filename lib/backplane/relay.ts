@@ -31,7 +31,6 @@ const REPEAT = 3000
 const GAP = 500
 /** For how long the number of an exchange is remembered that is over. */
 const REMEMBERED = 60_000
-/** The most exchanges that are remembered so. */
 const MOST_REMEMBERED = 100_000
 /** The most exchanges of other instances that are open here. More are refused. */
 const MOST_ACCEPTED = 100_000
@@ -48,10 +47,7 @@ export class Relay implements ExchangeHost {
   readonly #mine = new Map<number, Exchange>()
   /** Those that others have begun, by instance and number. */
   readonly #theirs = new Map<string, Exchange>()
-  /**
-   * Exchanges of others that are over, and until when that is remembered: a late copy of a message
-   * must not begin one again.
-   */
+  /** Exchanges that are over, until when: a late copy of a message must not begin one again. */
   readonly #past = new Map<string, number>()
   #lastId = 0
   #toldAt: number
@@ -156,7 +152,6 @@ export class Relay implements ExchangeHost {
     this.#host.send(peer, KIND.resets, encodeResets([name]))
   }
 
-  /** Finds an exchange by the name that the other end has given. */
   #find(peer: string, { isMine, id }: ExchangeName): Exchange | undefined {
     const exchange = isMine ? this.#theirs.get(keyOf(peer, id)) : this.#mine.get(id)
     return exchange?.peer === peer ? exchange : undefined

@@ -23,7 +23,6 @@ export interface SavedResult {
   readonly isAnnounced: boolean
   /** Its events after a cursor, as they are sent; `undefined`: some of them were not kept. */
   after(cursor: number): Uint8Array | undefined
-  /** Whether it belongs to this owner. */
   isOwnedBy(owner: string): boolean
   /** Whether it belongs to this session; `undefined`: whether it belongs to none. */
   isOfSession(session: string | undefined): boolean

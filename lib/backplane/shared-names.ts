@@ -6,16 +6,13 @@ import { FairStore } from '../streams/fair-store.js'
 import type { Envelopes } from './envelope.js'
 import type { Backplane } from './types.js'
 
-/** Characters of a tag. */
 export const TAG_LENGTH = 5
 const INSTANCE_ID = /^[\w-]{21}$/
 
-/** The tag of the instance that has made an id. */
 export function tagOf(id: string): string {
   return id.slice(0, TAG_LENGTH)
 }
 
-/** Whether a name has the form of an id that an instance has made. */
 export function isInstanceId(name: string): boolean {
   return INSTANCE_ID.test(name)
 }
@@ -28,10 +25,7 @@ const TAG = /^[\w-]{5}$/
 const ENTRY = 16
 /** Names that are written again before the event loop goes on: 1 to 4 ms. */
 const AT_ONCE = 100
-/**
- * So many times `AT_ONCE` may wait for an answer. Other commands have to wait behind them, so that
- * a slow Redis must not get all at once.
- */
+/** Times `AT_ONCE` that may wait for an answer: a slow Redis must not get all at once. */
 const MOST_UNANSWERED = 50
 /** Milliseconds for which a name that was not found is not looked for again. */
 const ABSENT_FOR = 1000
@@ -82,9 +76,8 @@ export class SharedNames {
   }
 
   /**
-   * Takes a name for this instance if no other one has it. Resolves with the tag of the instance
-   * that has it then. If it is this one, `hold` is to be called once that is certain. Rejects if
-   * that cannot be known.
+   * Takes a name if no other instance has it. Resolves with the tag of the one that has it; call
+   * `hold` if it is this one. Rejects if that is unknown.
    */
   async claim(kind: NameClass, name: string, time: number): Promise<string> {
     const key = this.#keyOf(kind, name)
@@ -140,10 +133,7 @@ export class SharedNames {
     }
   }
 
-  /**
-   * Called when keys may be lost: all names are written again. `false`: some were refused, and are
-   * written by a later `tick`.
-   */
+  /** Keys may be lost: writes all names again. `false`: some are left for a later `tick`. */
   async writeAgain(): Promise<boolean> {
     this.#again = [...this.#keys]
     await this.#writeAll()
@@ -159,10 +149,7 @@ export class SharedNames {
     if (this.#again.length > 0) void this.#writeAll()
   }
 
-  /**
-   * Writes all of `#again`, as fast as Redis answers: until then, other instances do not find these
-   * names.
-   */
+  /** Until this is done, other instances do not find these names. */
   #writeAll(): Promise<void> {
     return (this.#writing ??= this.#writeThem().then(() => (this.#writing = undefined)))
   }

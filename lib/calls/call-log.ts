@@ -17,16 +17,12 @@ import type { ResumeTokenFault } from './token-fault.js'
 export interface CallHost<Call> {
   /** The greatest size in bytes of a message of a call, or of a part of its result. */
   readonly maxCallBytes: number
-  /** Opens the stream of a call. */
   open(call: Call): Stream
   /** Makes a token for a call. */
   issue(call: Call): string
   /** A token is not valid any more; `reason` is what its client is told. */
   retire(token: string, call: Call, reason: ResumeTokenFault): void
-  /**
-   * The call has ended, and no request waits for it. If it has no token, nobody can ask for it
-   * again.
-   */
+  /** Ended, with no request waiting. Without a token, it cannot be asked for again. */
   settled(call: Call): void
 }
 
@@ -53,7 +49,6 @@ export function keepCall(
   keeper.keep(token, head, [encodeAnswer(answer)], time)
 }
 
-/** The call in a kept value; `undefined` if the value is something else. */
 export function keptCallIn({ head, bytes }: KeptValue): KeptCall | undefined {
   const { kind, ...facts } = head as KeptCallHead
   const answer = kind === 'call' ? decodeAnswer(bytes) : undefined
@@ -71,15 +66,9 @@ export class CallLog {
   readonly #maxBytes: number
   /** The last event that has been passed on. */
   #cursor = 0
-  /**
-   * The sequences of the parts of the result, and of its end, that no request has been answered
-   * with yet.
-   */
+  /** The sequences of the parts and the end that no request has been answered with yet. */
   #due: number[] = []
-  /**
-   * The sequence of the end. A fault is not kept in the log: its sequence is the one after the last
-   * event.
-   */
+  /** A fault is not in the log: its sequence is the one after the last event. */
   #end: number | undefined
   #fault: StreamFault | undefined
 
@@ -166,11 +155,7 @@ export class CallLog {
     }
   }
 
-  /**
-   * Drops the messages that have been passed on, except requests without an answer, up to what is
-   * to be given next. `given`: the sequence of what has been given, which is kept, because it may
-   * have been lost on its way.
-   */
+  /** Drops what was passed on, but for open requests, and `given`, which may have been lost. */
   release(given: number | undefined): void {
     const stream = this.#stream
     const { log, openRequests } = stream
@@ -204,10 +189,7 @@ function encodePart(text: string): Uint8Array {
   return encoder.encode(`event: part\ndata: ${text}\n\n`)
 }
 
-/**
- * The event of an answer. Line ends in JSON are white space, so they may be removed; the body of
- * another HTTP answer is kept byte for byte, as base64.
- */
+/** Line ends in JSON may be removed; the body of another HTTP answer is base64. */
 function encodeAnswer(answer: WrittenAnswer): Uint8Array {
   const { requestId, headers } = answer
   const [head, data] =
@@ -220,7 +202,6 @@ function encodeAnswer(answer: WrittenAnswer): Uint8Array {
   return encoder.encode(`event: answer\ndata: ${JSON.stringify(head)}\ndata: ${data}\n\n`)
 }
 
-/** The answer in an event that `encodeAnswer` has written; `undefined` for any other event. */
 function decodeAnswer(block: Uint8Array | undefined): WrittenAnswer | undefined {
   const data = block && dataIn(block, false)
   if (data === undefined) return undefined
@@ -232,24 +213,20 @@ function decodeAnswer(block: Uint8Array | undefined): WrittenAnswer | undefined 
     : { ...head, body: Buffer.from(rest, 'base64') }
 }
 
-/** The message in the event after a cursor; `undefined` if that event is no message. */
 function messageAfter(log: EventLog, cursor: number): string | undefined {
   const block = blockAt(log, cursor + 1)
   return block && dataIn(block, true)
 }
 
-/** The part of the result in an event; `undefined` if it is not kept any more. */
 function partAt(log: EventLog, sequence: number): string | undefined {
   const block = blockAt(log, sequence)
   return block && dataIn(block, false)
 }
 
-/** The answer in an event; `undefined` if it is not kept any more. */
 function answerAt(log: EventLog, sequence: number): WrittenAnswer | undefined {
   return decodeAnswer(blockAt(log, sequence))
 }
 
-/** The bytes of the log from an event on. */
 function blockAt(log: EventLog, sequence: number): Uint8Array | undefined {
   return sequence < log.first || sequence > log.last ? undefined : log.read(sequence - 1).bytes
 }

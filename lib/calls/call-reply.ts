@@ -36,15 +36,9 @@ export interface CallReply {
   readonly isFull: boolean
   /** Whether the client could reach this process with another request. */
   readonly mayComeBack: boolean
-  /**
-   * Whether it must not be answered yet: it has passed on requests of the endpoint that its client
-   * has not answered, or the endpoint has begun to refuse it.
-   */
+  /** It has passed on requests that are open, or the endpoint has begun to refuse it. */
   readonly mustStay: boolean
-  /**
-   * Calls `onGone` if the client leaves before it has its answer, with `isCancelled` if it has
-   * cancelled the call. Calls `onDrain` when the client has read what it was sent.
-   */
+  /** `onGone`: the client left before its answer; `onDrain`: it has read what it was sent. */
   watch(onGone: (isCancelled: boolean) => void, onDrain: () => void): void
   /** Passes on a message of the endpoint. */
   send(message: Message, text: string): void
@@ -56,7 +50,6 @@ export function faultAnswer(fault: StreamFault): WrittenAnswer {
   return errorAnswer(errorResponse('', faultError(fault)))
 }
 
-/** The answer to a request whose token is refused. */
 export function refusalFor(fault: ResumeTokenFault): WrittenAnswer {
   return errorAnswer(refusalOf('', fault))
 }
@@ -65,10 +58,7 @@ function errorAnswer(text: string): WrittenAnswer {
   return { kind: 'response', requestId: '', text, headers: {} }
 }
 
-/**
- * An HTTP request that waits for a call. Its response is JSON, or an event stream if a message is
- * sent before the answer.
- */
+/** Its response is JSON, or an event stream if a message comes before the answer. */
 export class HttpReply implements CallReply {
   readonly req: IncomingMessage
   readonly requestId: RequestId
@@ -94,10 +84,7 @@ export class HttpReply implements CallReply {
     this.#outgoing = instance.connections.outgoing
   }
 
-  /**
-   * The response is recorded for a client that sends the request again (`Idempotency-Key`), so it
-   * is written even if the client has gone.
-   */
+  /** Recorded for a repeated request (`Idempotency-Key`), even if the client has gone. */
   get isKept(): boolean {
     return this.#reply.isKept
   }
@@ -151,10 +138,7 @@ export class HttpReply implements CallReply {
     }
   }
 
-  /**
-   * The endpoint's own headers, such as cookies and quotas, reach the client. Those that middleware
-   * in front has set already are left as they are.
-   */
+  /** The endpoint's cookies and quotas, unless middleware in front has set them. */
   #besides(headers: NodeJS.Dict<string[]>): Header[] {
     return passedOn(headers).filter(
       ([name]) => !OF_MESSAGE.test(name) && this.#reply.header(name) === undefined
@@ -199,7 +183,6 @@ function withoutId(text: string, requestId: string): string {
   return after.length < place.index ? text.slice(0, place.index) : after
 }
 
-/** A response, as JSON, with the id of the request changed to `id`. */
 function withId(text: string, requestId: string, id: RequestId): string {
   const places = placesOfId(text, requestId)
   const [place] = places

@@ -28,10 +28,7 @@ export interface CallStoreLimits {
   readonly maxBytes: number
   /** Milliseconds for which a result that has been given stays available. */
   readonly window: number
-  /**
-   * Milliseconds without a request after which a call is abandoned; a result that nobody has
-   * fetched stays as long.
-   */
+  /** Milliseconds without a request until a call is abandoned, or its result dropped. */
   readonly abandonAfter: number
   /** Milliseconds for which other instances keep a result. */
   readonly keptFor: number
@@ -106,16 +103,11 @@ export class CallStore implements CallHost<Call> {
     return false
   }
 
-  /** Whether there is room for one more of this owner's. */
   hasRoom(owner: string): boolean {
     return this.#streams.hasRoom(owner)
   }
 
-  /**
-   * The call that a request's token stands for, or why it is refused; `text` is the request's JSON,
-   * if it is known. A token of another owner, session or path is treated like one that was never
-   * given out: the same look-ups are made, and what they find is not changed.
-   */
+  /** A foreign token is treated like one that was never given out, with the same look-ups. */
   find(request: RequestMessage, scope: string, text?: string): Call | ResumeTokenFault {
     const token = tokenOf(request) ?? ''
     const call = this.#byToken.get(token)
@@ -145,16 +137,12 @@ export class CallStore implements CallHost<Call> {
     return [...found].flatMap(([id, call]) => (wanted.has(id) ? call : []))
   }
 
-  /** The running calls that one owner has in a session, or without one. */
   listFor(sessionId: string | undefined, owner: string): Call[] {
     const streams = this.#streams.index.listFor(sessionId, owner)
     return streams.flatMap(stream => (stream.isEnded ? [] : (this.#calls.get(stream) ?? [])))
   }
 
-  /**
-   * Keeps for other instances the answers that are given from now on, and those of the last `time`
-   * milliseconds.
-   */
+  /** Keeps for other instances the answers of the last `time` ms and all later ones. */
   keepSince(time: number): void {
     this.#isLeaving = true
     for (const stream of this.#streams.endedSince(time)) {
@@ -220,10 +208,7 @@ export class CallStore implements CallHost<Call> {
   }
 }
 
-/**
- * Calls `answered` for each call of the session with each request of the endpoint that the client
- * has answered, once the endpoint has accepted the answers. They are not asked again then.
- */
+/** Calls `answered` for each answer that the endpoint has accepted, with each call. */
 export function eachAnswer<T>(
   context: RequestContext,
   store: { listFor(session: string | undefined, owner: string): Iterable<T> },
@@ -245,8 +230,7 @@ export function watchEndings(store: CallStore, context: RequestContext): void {
   // Without a session and without an owner, a request id says nothing about whose request it is.
   if ((session === undefined && owner === '') || !store.isBusy) return
   onceAnswered(context, ({ isAccepted, isSessionLost }) => {
-    // A request that has been answered does not wait any more: a client that cancels it has only
-    // not got that answer.
+    // A request that has been answered does not wait: its client has only not got the answer.
     const cancelled = context.messages.flatMap(message => cancelledRequest(message) ?? [])
     if (isAccepted)
       for (const call of store.findByRequests(cancelled, owner, session)) call.cancel(req)

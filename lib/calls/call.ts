@@ -53,12 +53,10 @@ export class Call extends SoleReader implements Producer {
     return this.#log.isAtEnd ? this.#log.final : undefined
   }
 
-  /** The answer, if a request has been given it. */
   get given(): WrittenAnswer | undefined {
     return this.#isDelivered ? this.#log.final : undefined
   }
 
-  /** All tokens that are valid. */
   get tokens(): string[] {
     return [this.#step.token, this.#nextToken].filter(token => token !== undefined)
   }
@@ -68,15 +66,11 @@ export class Call extends SoleReader implements Producer {
     return this.#nextToken
   }
 
-  /** The requests that wait. */
   get requestIds(): ReadonlySet<RequestId> {
     return this.#step.requestIds
   }
 
-  /**
-   * Lets a request with this token wait, for at most `wait` milliseconds. The token before this one
-   * is not valid any more.
-   */
+  /** Lets a request wait, `wait` ms at most. The token before this one is not valid any more. */
   join(token: string | undefined, reply: CallReply, wait: number): void {
     if (token !== undefined && token === this.#nextToken) this.#advance(token)
     const step = this.#step
@@ -100,7 +94,6 @@ export class Call extends SoleReader implements Producer {
     return !this.stream.isFull
   }
 
-  /** The client has answered a request of the endpoint. */
   answered(requestId: RequestId): void {
     this.stream.answered(requestId)
   }
@@ -135,7 +128,6 @@ export class Call extends SoleReader implements Producer {
     this.stream.fail(fault)
   }
 
-  /** The client has cancelled it. */
   cancel(by?: IncomingMessage): void {
     if (this.stream.isEnded) return
     const tellEndpoint = this.onCancelled
@@ -186,10 +178,7 @@ export class Call extends SoleReader implements Producer {
     if (this.stream.isEnded && this.#step.isWaitedFor && !this.#step.isFull) this.#answer()
   }
 
-  /**
-   * Whether clients may be sent away with a token. While the process ends, only if they can reach
-   * it again: otherwise they would lose the result.
-   */
+  /** While the process ends, a client that cannot reach it again would lose the result. */
   get #mayComeBack(): boolean {
     return !this.stream.isClosing || this.#step.mayComeBack
   }
@@ -258,18 +247,12 @@ export class Call extends SoleReader implements Producer {
 /** Milliseconds until it is checked again whether they may be answered. */
 const PAUSE = 100
 
-/**
- * The time at which the requests that wait for a call are answered at the latest: the shortest
- * wait among them counts. It is put off for as long as nobody may be answered.
- */
+/** The shortest wait of its requests; put off for as long as none may be answered. */
 class CallDeadline {
   readonly #timer: Timer
   #at = Infinity
 
-  /**
-   * @param isHeld whether the answer has to be put off.
-   * @param due called when it is time to answer.
-   */
+  /** @param isHeld whether the answer has to be put off. */
   constructor(isHeld: () => boolean, due: () => void) {
     this.#timer = new Timer(() => {
       if (isHeld()) this.#timer.start(PAUSE)
@@ -295,10 +278,7 @@ class CallDeadline {
 class CallStep {
   readonly token: string | undefined
   readonly #replies = new Set<CallReply>()
-  /**
-   * What requests with the token are answered with, by its sequence in the log: a part of the
-   * result, or its end. 0: neither, only the next token. `undefined` while they wait.
-   */
+  /** The sequence of a part or of the end; 0: only the next token; `undefined` while they wait. */
   answeredWith: number | undefined
 
   constructor(token: string | undefined) {
@@ -325,8 +305,8 @@ class CallStep {
   }
 
   /**
-   * Whether one of the requests must not be answered yet. A client that was asked something
-   * answers while its request is open, and a request that is being refused has its answer already.
+   * A client that was asked something answers while its request is open; a refused one has its
+   * answer.
    */
   get mustStay(): boolean {
     return [...this.#replies].some(reply => reply.mustStay)
@@ -337,7 +317,6 @@ class CallStep {
     return [...this.#replies].every(reply => reply.mayComeBack)
   }
 
-  /** The requests that wait. */
   get requestIds(): ReadonlySet<RequestId> {
     return new Set([...this.#replies].map(reply => reply.requestId))
   }
@@ -350,10 +329,7 @@ class CallStep {
     this.#replies.delete(reply)
   }
 
-  /**
-   * Passes a message of the endpoint on. A client that does not read gets only requests, so that
-   * its connection does not fill up while another client reads.
-   */
+  /** A client that does not read gets only requests: its connection must not fill up. */
   send(message: Message, text: string): void {
     const isQuestion = isRequest(message)
     for (const reply of [...this.#replies])

@@ -20,11 +20,7 @@ export type DurationHints = ReadonlyMap<string, DurationHint>
 /** The member of a tool's `_meta` that holds its hint; the draft names none. */
 const DURATION_HINT = 'durationHint'
 
-/**
- * Adds the hints to the endpoint's answer to `tools/list`, by a stage of its response.
- *
- * @param limit bytes: no hints are added to a longer answer.
- */
+/** @param limit bytes: no hints are added to a longer answer. */
 export function addHints(
   { req, res, soleRequest: request }: RequestContext,
   hints: DurationHints,
@@ -41,7 +37,6 @@ export function addHints(
   rewriteAnswer(res, { limit, rewrite })
 }
 
-/** The answer to `tools/list`, with the hints added. */
 export function withHints(answer: EndpointAnswer, hints: DurationHints): EndpointAnswer {
   if (answer.kind !== 'response') return answer
   const message = hinted(answer.message, hints)

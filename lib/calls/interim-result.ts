@@ -6,7 +6,6 @@ import { isObject, type Message, paramsOf } from '../protocol/json-rpc.js'
 import { spliceJson } from '../protocol/json-splice.js'
 import type { EndpointAnswer } from '../endpoint/endpoint-answer.js'
 
-/** Makes the JSON of an interim result from the next token and a part of the result, if any. */
 export type Interim = (nextResumeToken: string, partial: string | undefined) => string
 
 /** The members that a result must have, by method. */
@@ -21,17 +20,12 @@ const LEAST: ReadonlyMap<string, object> = new Map<string, object>([
   ['completion/complete', { completion: { values: [] } }]
 ])
 
-/**
- * From 2026-07-28 on (SEP-2549), the results of these methods say how long they may be cached. An
- * interim result must not be.
- */
+/** From 2026-07-28 on (SEP-2549), these results say how long they may be cached. */
 const CACHEABLE = /^(?:tools|prompts|resources|resources\/templates)\/(?:list|read)$/
 const NOT_TO_BE_KEPT = { ttlMs: 0, cacheScope: 'private' }
 
 /**
- * Makes the interim results of a call, without keeping its request in memory. They have no
- * `structuredContent` unless `partial` has one, as no made-up value would fit a tool's
- * `outputSchema`.
+ * No `structuredContent` unless `partial` has one: no made-up value would fit an `outputSchema`.
  */
 export function interimOf(method: string, revision: string | undefined): Interim {
   const isModern = isStateless(revision)
@@ -53,10 +47,7 @@ const METHODS: ReadonlySet<unknown> = new Set(['tools/call', 'prompts/get', 'res
 /** The greatest number of rounds that is sent along with the endpoint's own state. */
 export const MOST_ROUNDS = 1000
 
-/**
- * A `requestState` that was written here: the token of the call that the client waits for, or the
- * state that the endpoint has given itself, with the number of rounds so far.
- */
+/** What we wrote: the token of a call, or the endpoint's own state with the rounds so far. */
 type RequestState =
   | { readonly kind: 'call'; readonly token: string }
   | { readonly kind: 'endpoint'; readonly rounds: number; readonly state: string | undefined }
@@ -79,10 +70,7 @@ export function requestStateOf(message: Message): RequestState | undefined {
   return own === null ? undefined : { kind: 'endpoint', rounds: Number(own[1]), state: own[3] }
 }
 
-/**
- * A request's parameters as the endpoint gets them: with the `requestState` that it has given
- * itself, if any, and without one that was made here.
- */
+/** With the endpoint's own `requestState`, if any, and without ours. */
 export function withEndpointState(
   message: Message,
   params: Record<string, unknown>
@@ -99,10 +87,7 @@ export function withEndpointState(
 export const comeAgain: Interim = token =>
   JSON.stringify({ resultType: 'input_required', requestState: `mcp-streams:call:${token}` })
 
-/**
- * The endpoint's answer. If it asks for input, its `requestState` is wrapped together with the
- * number of rounds so far.
- */
+/** If it asks for input, its `requestState` is wrapped with the rounds so far. */
 export function withRounds(answer: EndpointAnswer, rounds: number): EndpointAnswer {
   if (answer.kind !== 'response' || !isObject(answer.message.result)) return answer
   const { result } = answer.message

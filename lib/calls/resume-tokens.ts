@@ -42,7 +42,6 @@ import { refusalOf } from './token-fault.js'
 import { type ResumeTokensSettings, TokenCalls, waitOf } from './token-calls.js'
 import { WiresTokens } from './wire-tokens.js'
 
-/** Begins to wait for a call. */
 export type BeginCall = (run: CallRun) => void
 
 export class ResumeTokens {
@@ -55,7 +54,6 @@ export class ResumeTokens {
     this.onWires = new WiresTokens(this.#calls)
   }
 
-  /** All calls that have tokens. */
   get store(): CallStore {
     return this.#calls.store
   }
@@ -75,8 +73,8 @@ export class ResumeTokens {
   }
 
   /**
-   * Makes a request wait for a call: a new one, or the one that its token stands for. `undefined`:
-   * the request is for the endpoint alone. To be called if no other route answers.
+   * Makes a request wait for a call; `undefined`: it is the endpoint's. Called if no other route
+   * answers.
    */
   beginFor(post: RequestContext): BeginCall | undefined {
     const { owner, session, soleRequest: request } = post
@@ -99,10 +97,7 @@ export class ResumeTokens {
     )
   }
 
-  /**
-   * Answers a request with a token by the kept answer of its call, which ran at an instance that
-   * has gone.
-   */
+  /** By the kept answer of a call whose instance has gone. */
   answerKept(post: RequestContext, kept: KeptCall, reply: ClientReply): void {
     const { soleRequest: request } = post
     if (request === undefined) return this.#refuseId(post)
@@ -119,10 +114,7 @@ export class ResumeTokens {
     addHints(context, hints, limits.maxCallBytes)
   }
 
-  /**
-   * For a request of 2026-07-28 whose client is told to send it again (`requestState`); `undefined`
-   * for all others.
-   */
+  /** For a request of 2026-07-28 whose client is told to send it again (`requestState`). */
   #shedding(post: RequestContext, request: RequestMessage): Ask | undefined {
     if (this.#calls.settings.shedAfter === null || !mayBeShed(request) || post.prefersStream)
       return undefined
@@ -137,7 +129,6 @@ export class ResumeTokens {
     watchEndings(this.store, context)
   }
 
-  /** Notes which requests of the endpoint the client has answered. */
   noteAnswers(context: RequestContext): void {
     const { store } = this
     if (store.isBusy) eachAnswer(context, store, (call, id) => call.answered(id))
@@ -175,7 +166,6 @@ export class ResumeTokens {
     found.join(token, waiting, this.#waitOf(found, ask))
   }
 
-  /** Refuses a request whose id is invalid. */
   #refuseId({ res, messages }: RequestContext): void {
     const [request = {}] = messages
     this.#calls.refuse(request, 'token-invalid')
@@ -183,8 +173,8 @@ export class ResumeTokens {
   }
 
   /**
-   * Milliseconds for which a request waits for its call. After `maxRounds`, when its client would
-   * not send it again, it waits for as long as its connection lasts.
+   * After `maxRounds`, its client would not send it again: it waits as long as its connection
+   * lasts.
    */
   #waitOf(call: Call, ask: Ask): number {
     const { rounds } = call
@@ -193,10 +183,7 @@ export class ResumeTokens {
     return rounds < maxRounds ? (shedAfter ?? 0) : LONGEST_TIMEOUT
   }
 
-  /**
-   * Refuses a batch (2025-03-26) as a whole, because the endpoint cannot be given the other
-   * requests in it without the one that has a token.
-   */
+  /** Refuses a batch (2025-03-26) as a whole: the endpoint cannot be given a part of it. */
   #refuseBatch({ res }: RequestContext, asking: readonly Message[]): void {
     const reason = 'token-in-batch'
     this.#calls.parts.count('refused', undefined, reason)
@@ -212,10 +199,7 @@ function revisionOf(post: RequestContext, request: Message): string | undefined 
   return post.revision ?? revisionIn(request)
 }
 
-/**
- * Lets the endpoint work on a call with tokens: it gets the request with another id and without the
- * members about tokens, and what it writes goes to the requests that wait for the call.
- */
+/** The endpoint gets the request under another id; what it writes goes to those that wait. */
 class TokenRun implements CapturedAnswerListener {
   readonly #calls: TokenCalls
   readonly #call: Call

@@ -71,10 +71,7 @@ export interface ResumeTokensSettings {
   readonly shedAfter: number | null
   /** How often a client is told so for one call. */
   readonly maxRounds: number
-  /**
-   * Milliseconds after which a request is answered with a token, if it does not say how long it
-   * waits.
-   */
+  /** Milliseconds until a token is given, if the request does not say how long it waits. */
   readonly after: number
   /** Whether only requests that ask for tokens get them, or all. */
   readonly offer: 'asked' | 'always'
@@ -85,16 +82,10 @@ export interface ResumeTokensSettings {
   readonly limits: CallStoreLimits
 }
 
-/**
- * The longest wait that a client may ask for, in milliseconds: the timeout of official clients for
- * a request.
- */
+/** The longest wait in milliseconds: the timeout of official clients for a request. */
 const LONGEST_WAIT = 60_000
 
-/**
- * Whether a request may have tokens. Not `initialize`, whose answer also has the session in its
- * head.
- */
+/** Not `initialize`, whose answer also has the session in its head. */
 function mayGetTokens(
   { methods }: ResumeTokensSettings,
   { method }: Message & { readonly method: string }

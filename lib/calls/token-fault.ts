@@ -36,7 +36,6 @@ const MESSAGES: Record<ResumeTokenFault, string> = {
   'token-in-batch': 'A request with a resume token must not be part of a batch'
 }
 
-/** The message of the error. */
 export function tokenFaultMessage(fault: ResumeTokenFault): string {
   return `Invalid params: ${MESSAGES[fault]}`
 }

@@ -16,21 +16,14 @@ export interface CallFacts {
   /** A digest of owner, session and path: a token is valid for no others. */
   readonly scope: string
   readonly method: string
-  /** A digest of its parameters. */
   readonly parameters: string
 }
 
 /** The token in `params._meta`; `null` asks for tokens. */
 const TOKEN = 'resumeToken'
-/**
- * Milliseconds to wait, in `params._meta`: for clients that cannot set headers on a single request.
- * It also asks for tokens. `null` asks for tokens only.
- */
+/** Milliseconds, for clients without headers of one request; `null`: only asks for tokens. */
 const WAIT = 'express-mcp-streams/wait'
-/**
- * The progress token is not compared when a request is repeated: official clients make a new one
- * for each request.
- */
+/** Not compared: official clients make a new one for each request. */
 const PROGRESS = 'progressToken'
 
 /** Whether a request carries a resume token in `_meta`, valid or not. */
@@ -52,17 +45,11 @@ export interface Ask {
   /** It asks by the header `Prefer`. */
   readonly isByHeader: boolean
   readonly wait: number | undefined
-  /**
-   * Set for a client that knows no tokens, and is told by `requestState` to send its request again:
-   * how often it has done so already.
-   */
+  /** How often a client that knows no tokens has been told by `requestState` to come again. */
   readonly rounds?: number
 }
 
-/**
- * Whether a request asks for tokens: by `Prefer: respond-async` (RFC 7240) over HTTP, or by a
- * `resumeToken` or a wait in `_meta`.
- */
+/** By `Prefer: respond-async` (RFC 7240), or by a `resumeToken` or a wait in `_meta`. */
 export function asksForTokens(prefer: string | undefined, message: Message): boolean {
   const meta = metaOf(message)
   return respondAsync(prefer) !== undefined || [TOKEN, WAIT].some(name => Object.hasOwn(meta, name))
@@ -76,16 +63,11 @@ export function askOf(prefer: string | undefined, message: Message): Ask {
   return { isByHeader: preference !== undefined, wait: isTime ? wait : preference?.wait }
 }
 
-/** The progress token of a request; `undefined`: it wants no progress. */
 export function progressTokenOf(message: Message): unknown {
   return metaOf(message)[PROGRESS]
 }
 
-/**
- * A message of the endpoint for one of the requests that wait for a call: a progress notification
- * gets the progress token of that request. The same object if nothing changes; `undefined` for a
- * progress notification if the request wants none.
- */
+/** Progress with the token of a request, `undefined` if it wants none; else the same object. */
 export function inWordsOf(message: Message, progressToken: unknown): Message | undefined {
   if (message.method !== 'notifications/progress' || isRequest(message)) return message
   const params = paramsOf(message)
@@ -109,11 +91,7 @@ export function endpointRequest(message: Message, id: string): Message {
 /** Members of `params` that may differ when a request is repeated. */
 const OF_ONE_TIME = ['_meta', 'requestState', 'inputResponses']
 
-/**
- * A digest of a request's `params`, which does not depend on the order of their members;
- * `undefined` if they are nested too deeply or have too many parts. `text` is the JSON of the
- * message, if it is known: two long numbers may differ there, and be equal in JavaScript.
- */
+/** A digest whatever the order of members. `text` tells numbers apart that JavaScript does not. */
 export function parametersOf(message: Message, text: string | undefined): string | undefined {
   // A request that is repeated with answers (2026-07-28) is still the same request.
   const { requestState: _state, inputResponses: _answers, ...params } = paramsOf(message)

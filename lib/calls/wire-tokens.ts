@@ -38,10 +38,7 @@ import { type CallPlace, type TokenCalls, waitOf } from './token-calls.js'
 import { refusalOf } from './token-fault.js'
 import { type CallAnswer, type CallReply, faultAnswer } from './call-reply.js'
 
-/**
- * The session id of all calls on wires, so that the same owner can use a token on any wire. It
- * contains a character that cannot be in an HTTP header, so no session over HTTP has it.
- */
+/** One for all wires, so that a token is good on any; no HTTP header can carry it. */
 const ON_WIRES = '\0wires'
 /** How many `tools/list` requests are remembered, to add hints to their answers. */
 const MOST_LISTS = 100
@@ -59,7 +56,6 @@ export class WiresTokens implements WireTokens {
     return new WireSessionTokens(this, host)
   }
 
-  /** The call that has sent its client a request with this id, which is not answered yet. */
   asking(id: RequestId): WireCall | undefined {
     const call = this.running.get(parseForeignId(id)?.originId ?? '')
     return call?.isAsking(id) === true ? call : undefined
@@ -191,10 +187,7 @@ class WireSessionTokens implements SessionTokens {
     return reply
   }
 
-  /**
-   * The call that a message of the server belongs to. A notification that cancels a request of the
-   * server may come without the id of the call.
-   */
+  /** A notification that cancels a request of the server may come without the id of the call. */
   #callOf(message: WireMessage, relatedRequestId: RequestId | undefined): WireCall | undefined {
     if (isResponse(message)) return this.#calls.get(message.id)
     const withdrawn = cancelledRequest(message)
@@ -224,11 +217,7 @@ const DONE = Promise.resolve()
 /** The answer to a request whose id is invalid. */
 const INVALID = JSON.parse(refusalOf(null, 'token-invalid')) as WireMessage
 
-/**
- * A call with tokens in a session on a wire. The server gets the request under an id that is made
- * here, and the client gets the server's requests under ids that are made here, because the
- * client may resume the call on another wire.
- */
+/** Both sides get ids that are made here: the client may resume on another wire. */
 class WireCall {
   readonly id = nanoid()
   /** The id under which the server is asked. */
@@ -245,7 +234,6 @@ class WireCall {
     call.onDrain = drained
   }
 
-  /** Whether the client has been sent a request with this id, and has not answered it. */
   isAsking(id: RequestId): boolean {
     return this.call.stream.openRequests.has(id)
   }
@@ -306,10 +294,7 @@ interface WireReplyHost {
 /** Characters that may be on their way to the client before the endpoint has to wait. */
 const MOST_UNDERWAY = 256 * 1024
 
-/**
- * A request on a wire that waits for a call: its answer is a message, like all that comes before
- * it.
- */
+/** On a wire, the answer is a message, like all that comes before it. */
 class WireReply implements CallReply {
   readonly requestId: RequestId
   readonly req = undefined

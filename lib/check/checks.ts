@@ -50,7 +50,6 @@ export async function* check(
   yield* openStreamFindings(endpoint, greeting, isDue, options)
 }
 
-/** Findings on a response that came as an event stream. */
 async function* streamFindings(
   endpoint: Endpoint,
   greeting: Greeting,
@@ -103,10 +102,7 @@ async function* resumeFindings(
   yield await resumed('by Last-Event-ID at the endpoint', expected, atEndpoint)
 }
 
-/**
- * [2025-11-25, Streamable HTTP] From this revision on, a stream begins with an id and empty data;
- * older clients need an event name there.
- */
+/** [2025-11-25] From this revision on, a stream begins with an id and empty data. */
 function primerFinding([first]: readonly Block[], revision: string): Finding {
   if (first?.id === undefined) return failed('no event id before the first message')
   const isNamed = !first.isMessage
@@ -171,9 +167,7 @@ async function* corsFindings(endpoint: Endpoint): AsyncGenerator<Finding> {
 /** An origin that no server has named. */
 const ANY_PAGE = 'https://any.example'
 
-/**
- * The headers that clients on pages read of every response; the rest of the list is for resources.
- */
+/** The headers that pages read of every response; the rest of the list is for resources. */
 const NEEDED_BY_PAGES = corsHeaders.exposedHeaders.slice(0, 5)
 
 function listOf(value: string | null): Set<string> {
@@ -216,7 +210,6 @@ const SIGNS: readonly (readonly [name: string, value: RegExp, proxy: string])[] 
   ['via', /./, 'a proxy that calls itself by "Via"']
 ]
 
-/** The name of the proxy; `undefined` if no header identifies one. */
 function proxyOf(head: Headers): string | undefined {
   return SIGNS.find(([name, value]) => value.test(head.get(name) ?? ''))?.[2]
 }

@@ -16,10 +16,8 @@ import { quoted, reasonOf, refusalOf, Unusable } from './unusable.js'
 
 /** How an endpoint has answered the first request that it understood. */
 export interface Greeting {
-  /** The revision that it speaks. */
   readonly revision: string
   readonly sessionId: string | undefined
-  /** The headers of its answer. */
   readonly head: Headers
 }
 
@@ -99,15 +97,11 @@ export class Endpoint {
     return this.#fetch(url, { headers: { Accept: EVENT_STREAM, ...headers } }, signal)
   }
 
-  /**
-   * Whether the middleware is in front of the endpoint: only it has an error of its own for an
-   * unknown stream.
-   */
+  /** Whether the middleware is there: only it has an error of its own for an unknown stream. */
   async isBehindMiddleware(): Promise<boolean> {
     return isOfMiddleware(await answerIn(await this.#postToNoStream()))
   }
 
-  /** Whether the middleware refuses stream URLs to pages of an origin. */
   async refusesPagesOf(origin: string): Promise<boolean> {
     const response = await this.#postToNoStream({ Origin: origin })
     return isOfMiddleware(await answerIn(response)) && response.status === 403
@@ -120,9 +114,7 @@ export class Endpoint {
     return this.#fetch(this.url, { method: 'OPTIONS', headers })
   }
 
-  /**
-   * The target of a response's stream link; `undefined` if it has none, or one to another origin.
-   */
+  /** The target of a response's stream link within its origin. */
   linkOf(response: Response): URL | undefined {
     const link = findLink(response.headers.get('link'), STREAM_RELATION, this.url.href)
     return link?.origin === this.url.origin ? link : undefined

@@ -157,9 +157,7 @@ function whyCut(error: unknown): 'cut' {
   throw error
 }
 
-/**
- * Opens the listen channel. From 2026-07-28 on there is none: the result is the same as a refusal.
- */
+/** Opens the listen channel. From 2026-07-28 on there is none, which is as a refusal. */
 function listen(
   endpoint: Endpoint,
   { revision }: Greeting,

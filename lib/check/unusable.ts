@@ -12,9 +12,7 @@ const LONGEST_QUOTE = 200
 /** A server's text, made safe to print. */
 export const quoted = (text: string): string => escaped(text, LONGEST_QUOTE)
 
-/**
- * Why an endpoint whose first answer this is cannot be checked; `undefined`: it may be possible.
- */
+/** Why an endpoint with this first answer cannot be checked. */
 export function refusalOf(
   { status, headers }: Response,
   url: URL,

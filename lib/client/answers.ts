@@ -7,15 +7,13 @@ import { pause } from './waiting.js'
 import type { Call } from './stream-request.js'
 
 /**
- * Requests of one stream that wait for an answer, or whose answer waits for the server's turn to
- * end. The middleware waits for as many.
+ * Requests of one stream that wait for an answer, or whose answer is kept. As in the middleware.
  */
 const MOST_ASKED = 1000
 
 /**
- * The stream of a call has asked for something. Beyond the limit the oldest requests are forgotten,
- * which means that their answers go straight to the server. An id that is too long to be kept in
- * number takes the place of all before it.
+ * The stream has asked for something. Answers to the oldest requests, and to ids of absurd length,
+ * beyond the limit go straight to the server.
  */
 export function noteRequest(call: Call, id: RequestId): void {
   const { asked } = call
@@ -31,9 +29,8 @@ export function noteRequest(call: Call, id: RequestId): void {
 }
 
 /**
- * Keeps the answers in a POST for the calls whose streams have asked for them. Returns `false` if
- * the POST has to go to the server as it is: it has other messages, too, or a call does not hand
- * off.
+ * Keeps the answers in a POST for the streams that asked for them; `false`: the POST has other
+ * messages, too, or a call does not hand off.
  */
 export function keepAnswers(
   calls: Iterable<Call>,
@@ -46,8 +43,7 @@ export function keepAnswers(
     const asking = [...calls].filter(
       call => isResponse(message) && call.scope === scope && call.asked.has(message.id)
     )
-    // Without a session, the server may use the same id in several calls: the call that asked first
-    // gets the first answer.
+    // Without a session, calls may share an id: the call that asked first gets the first answer.
     const call =
       asking.find(({ asked }) => asked.get(message.id as RequestId) === undefined) ?? asking[0]
     if (call !== undefined) kept.set(written, call)
@@ -55,8 +51,7 @@ export function keepAnswers(
   const isKept = kept.size > 0 && messages.every(written => kept.get(written)?.handsOff)
   for (const [written, call] of kept) {
     const id = written.message.id as RequestId
-    // A server that has not said whether it hands off may still ask for the answer at the end of
-    // its turn, so the answer is kept even if it is sent at once.
+    // The server may yet ask for it at the end of its turn: it is kept even if it is sent.
     if (isKept || !call.server.isOurs) call.asked.set(id, written)
     else call.asked.delete(id)
     if (!isKept) call.answeredItselfAt = now()
@@ -66,20 +61,13 @@ export function keepAnswers(
   return isKept
 }
 
-/**
- * Milliseconds that a server has for ending its turn, counted from its last request. A server that
- * takes longer is taken for one that does not hand off.
- */
+/** Milliseconds after its last request in which a server that hands off ends its turn. */
 const TURN_PATIENCE = 5000
-/**
- * Milliseconds until the next check if the stream has no connection at the moment: the connection
- * may have ended because the turn has.
- */
+/** Milliseconds until the next check while the stream has no connection. */
 const RECONNECTING = 1000
 
 /**
- * Waits for the server to end its turn. If it does not do so in time, the kept answers are sent to
- * it at once, and so are all later ones.
+ * If the server does not end its turn in time, it gets the kept answers and all later ones at once.
  */
 function waitForTurn(call: Call): void {
   const look = (): void => {
@@ -102,16 +90,10 @@ function sendStraight(call: Call, answer: WrittenMessage | undefined): void {
   call.send(answer).catch(() => undefined)
 }
 
-/**
- * Milliseconds after which a server that waits for answers gets a request at the latest, so that it
- * does not abandon the stream.
- */
+/** Milliseconds after which a waiting server gets a request, so that it keeps the stream. */
 const SIGN_OF_LIFE = 45_000
 
-/**
- * Waits for the answers to all open requests of a stream, and returns them. `undefined`: there is
- * no open request, or some answers are still missing and it is time for a sign of life.
- */
+/** Waits for the answers to all open requests; `undefined`: none, or a sign of life is due. */
 export async function answersOf(
   call: Call,
   signal: AbortSignal

@@ -55,10 +55,7 @@ type Meta = Readonly<Record<string, unknown>>
 const ON_THE_WAY = 10_000
 /** Milliseconds until a failed request is repeated; twice as many with each failure in a row. */
 const SHORTEST_PAUSE = 250
-/**
- * Milliseconds from one request to the next at least; twice as many with each empty answer in a
- * row.
- */
+/** Milliseconds from one request to the next; doubled with each empty answer in a row. */
 const LEAST_INTERVAL = 50
 const LONGEST_INTERVAL = 1000
 const LONGEST_PAUSE = 5000
@@ -181,10 +178,7 @@ const REQUEST_TIMEOUT = -32001
 /** Codes of version 2 of the SDK that are not about the network: another try does not help. */
 const OF_CLIENT = /^(?:INVALID|UNSUPPORTED|NOT|CONNECTION_CLOSED)/
 
-/**
- * Whether an error may come from the network, so that the same request may succeed. An error of the
- * server about the request itself would be the same again.
- */
+/** Whether an error may come from the network, so that the same request may succeed. */
 function mayPass(error: unknown): boolean {
   const {
     code,
@@ -225,22 +219,13 @@ interface SentMessage {
   readonly params?: { readonly _meta?: Readonly<Record<PropertyKey, unknown>> }
 }
 
-/**
- * The key under which `_meta` of a request holds its call. The SDK copies a symbol with the other
- * members, and `JSON.stringify` leaves it out.
- */
+/** Holds the call in `_meta`: the SDK copies a symbol, and `JSON.stringify` leaves it out. */
 const CALL = Symbol('express-mcp-streams/call')
 
-/**
- * How a call can ask for tokens: by a header that is given with the request (`header`) or added by
- * the transport's fetch (`fetch`), or in `_meta` on wires without headers.
- */
+/** How a call asks for tokens: by a header (of the request or of `_fetch`), or in `_meta`. */
 type Asking = 'header' | 'fetch' | 'meta'
 
-/**
- * One call and its requests, one after the other. The requests must be the same but for the resume
- * token.
- */
+/** One call and its requests, which are the same but for the resume token. */
 class CallOnWire {
   readonly prefer: string
   #first: unknown
@@ -256,10 +241,7 @@ class CallOnWire {
     return { [CALL]: this }
   }
 
-  /**
-   * A request as it is sent: with the progress token of the first request, and without an empty
-   * `_meta`.
-   */
+  /** A request as it is sent: with the first progress token, and without an empty `_meta`. */
   outgoing(message: SentMessage): SentMessage {
     const { _meta, ...params } = message.params ?? {}
     const meta = Object.fromEntries(Object.entries(_meta ?? {}))
@@ -286,7 +268,6 @@ class CallOnWire {
   }
 }
 
-/** How the calls of a client can ask for tokens. */
 function askingOf(client: object): Asking {
   const transport = transportOf(client)
   if (transport?.hasPerRequestStream === true) return 'header'
@@ -374,10 +355,7 @@ function preferring(init: RequestInit | undefined, prefer: string): Headers {
   return headers
 }
 
-/**
- * Replaces a function of a transport. The result restores it, unless somebody else has replaced it
- * since.
- */
+/** Replaces a function. The result restores it, unless it has been replaced again since. */
 function wrap<K extends 'send' | 'onmessage' | '_fetch'>(
   transport: Transport,
   name: K,

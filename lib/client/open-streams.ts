@@ -32,10 +32,7 @@ export class OpenStreams {
   /** How long clients should wait before they come back, in milliseconds. */
   declare retry?: number
   readonly #streams = new Map<string, OpenStream>()
-  /**
-   * How many streams there may be beside those of requests without a response. An honest server
-   * ends its streams, and so has far fewer.
-   */
+  /** Streams beside those of open requests. An honest server has far fewer. */
   #most = 1000
 
   get ids(): Iterable<string> {
@@ -59,12 +56,7 @@ export class OpenStreams {
     this.#most += 2
   }
 
-  /**
-   * The server has announced a stream. `false`: it was taken over, so it is not for a request of
-   * this client.
-   *
-   * @param pending requests of the client that have no response yet.
-   */
+  /** The server has announced a stream; `false`: it was taken over, so it is not for `pending`. */
   created(
     streamId: string,
     requestId: RequestId | undefined,
@@ -91,8 +83,7 @@ export class OpenStreams {
   }
 
   /**
-   * The stream of a message, with its cursor moved to it; `undefined` if the stream is not
-   * followed, or the message has been received before.
+   * The stream of a message, with its cursor moved; `undefined`: not followed, or received before.
    */
   advance({ streamId, sequence }: EventId): OpenStream | undefined {
     const stream = this.#streams.get(streamId)

@@ -17,10 +17,7 @@ export interface WireListener {
 /** Makes a transport that is not started yet. */
 export type Connect = () => TransportLike | Promise<TransportLike>
 
-/**
- * One wire of a reconnecting transport. Opening it is limited in time, and when it is lost, nobody
- * waits for messages that it has not taken.
- */
+/** One wire of a reconnecting transport. When it is lost, pending sends resolve. */
 export class ClientWire {
   readonly #listener: WireListener
   #transport: TransportLike | undefined
@@ -102,7 +99,6 @@ const GOODBYE = 1000
 export class Outgoing {
   /** Messages of the client that may not have arrived. */
   messages: WireMessage[] = []
-  /** The last of them that was sent on the present wire. */
   #lastSent: WireMessage | undefined
   /** Our own requests on the present wire. They are called with `undefined` if the wire is lost. */
   readonly #asked = new Map<RequestId, (response: Message | undefined) => void>()

@@ -271,8 +271,7 @@ class Reconnecting implements TransportLike, WireListener {
 
   #ended(streamId: string): void {
     this.#streams.delete(streamId)
-    // When the session ends, the last messages of its calls may still come, so the transport closes
-    // after the last stream.
+    // The last messages of a session's calls may still come: it closes after the last stream.
     if (this.#streams.areOver) void this.#end()
   }
 
@@ -300,10 +299,7 @@ class Reconnecting implements TransportLike, WireListener {
   }
 }
 
-/**
- * Gives the messages of a transport to its client, in order, and knows which requests still need a
- * response.
- */
+/** Gives messages to the client, in order, and knows which requests need a response. */
 class Delivery {
   /** Requests of the client that have no response yet. */
   readonly pending = new Set<RequestId>()
@@ -316,9 +312,8 @@ class Delivery {
   }
 
   /**
-   * Gives the client a message, each in a microtask of its own. After a reconnection many messages
-   * come at once, and the SDK's client drops a progress notification if it has not handled it when
-   * the response comes.
+   * Each message in a microtask of its own: the SDK's client drops progress that it has not handled
+   * when the response comes.
    */
   deliver(message: WireMessage, extra?: unknown): void {
     this.settled = this.settled
@@ -326,7 +321,6 @@ class Delivery {
       .catch((error: Error) => this.#client.onerror?.(error))
   }
 
-  /** Answers a request with an error, unless it has been answered. */
   fail(id: RequestId, error: unknown): void {
     if (this.pending.delete(id)) this.deliver({ jsonrpc: '2.0', id, error })
   }

@@ -49,8 +49,7 @@ export interface CallOptions {
 }
 
 /**
- * A schema that accepts everything. Version 1 of the SDK calls `safeParse`, version 2 takes a
- * Standard Schema.
+ * A schema that accepts everything: version 1 of the SDK calls `safeParse`, version 2 `validate`.
  */
 export function anything<Result>(): ResultSchema<Result> {
   return ANYTHING

@@ -20,8 +20,7 @@ export function retryDelay(
   retryAfter: number | undefined,
   { minTimeout, maxTimeout, timeoutFactor }: RetryTimes
 ): number {
-  // The first attempt is made after exactly the reconnection time; the delay grows with the next
-  // ones.
+  // The first attempt is made after exactly the reconnection time.
   const grown =
     Math.max(retry ?? 0, minTimeout * timeoutFactor ** (attempt - 1) || 0) * (1 + Math.random() / 4)
   return Math.min(retryAfter ?? (attempt === 1 ? retry : undefined) ?? grown, maxTimeout)
@@ -44,10 +43,7 @@ export function leastDelay(
   return Math.max(0, Math.ceil(openedAt + least - now()))
 }
 
-/**
- * Reads `Retry-After` as milliseconds: seconds or a date (RFC 9110, 10.2.3); `undefined` for
- * anything else.
- */
+/** `Retry-After` in milliseconds, from seconds or a date (RFC 9110, 10.2.3). */
 export function retryAfterOf({ headers }: Response): number | undefined {
   const value = headers.get('retry-after') ?? ''
   const delay = /^\d+$/.test(value) ? Number(value) * 1000 : Date.parse(value) - Date.now()
@@ -63,16 +59,14 @@ export function isPassing(status: number): boolean {
 interface Wait {
   /** The stream's reconnection time, if it has named one. */
   readonly retry?: number | undefined
-  /** The `Retry-After` of a refusal. */
   readonly retryAfter?: number | undefined
   /** The wait is not shorter than this. */
   readonly least?: number | undefined
 }
 
 /**
- * Calls `onReconnect`, and waits until the attempt is due. Rejects if `onReconnect` does, with the
- * signal's reason as soon as the signal aborts during the wait, and with what `exhausted` returns
- * if `maxRetries` are used up.
+ * Calls `onReconnect` and waits until the attempt is due. Rejects if that does, if the signal
+ * aborts, and with `exhausted()` if `maxRetries` are used up.
  */
 export async function untilNextAttempt<Told extends { readonly attempt: number }>(
   told: Told,

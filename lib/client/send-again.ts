@@ -7,16 +7,10 @@ import { abortWith, onConnection } from './waiting.js'
 import type { ClientSettings } from './options.js'
 import { discard, isReadable, streamUrlOf } from './stream-request.js'
 
-/**
- * Statuses of a gateway that has not reached the server or has lost its response; and 503 of a
- * server that has not begun.
- */
+/** A gateway did not reach the server or lost its response; 503: the server has not begun. */
 const NOT_THROUGH = [502, 503, 504]
 
-/**
- * Methods that may be repeated at any server, whether it has answered the first request or not:
- * they only ask, or, as `initialize` does, leave behind what nobody will use.
- */
+/** Methods that only ask, or, as `initialize`, leave behind what nobody will use. */
 const SAFE = [
   'initialize',
   'ping',
@@ -31,10 +25,7 @@ export function isSafe(method: unknown): boolean {
   return SAFE.includes(method as string) || /.\/list$/.test(method as string)
 }
 
-/**
- * How often such a request is repeated: a server that is not there at all is to be found missing
- * soon.
- */
+/** How often these are repeated: a server that is not there should be found missing soon. */
 const MOST_TO_STRANGERS = 2
 
 /**
@@ -85,8 +76,7 @@ async function sendOnce(
     const sent = fetch(url, { ...init, signal: controller.signal })
     const response = await onConnection(controller, idleTimeout, sent, discard)
     const { status, body, headers } = response
-    // The body of a stream listens to the signal itself, `Response` cannot be constructed with such
-    // a status, and the caller is told of a body that cannot be read.
+    // The caller reads a stream itself, and `Response` cannot be made with such a status.
     if (
       status > 599 ||
       body === null ||
@@ -117,10 +107,7 @@ async function sendOnce(
   }
 }
 
-/**
- * The same response with another body. A constructed `Response` has no URL, and clients need it to
- * resolve redirects.
- */
+/** A constructed `Response` has no URL, and clients need it to resolve redirects. */
 export function withBody(response: Response, body: ReadableStream<Uint8Array> | Blob): Response {
   return Object.defineProperty(new Response(body, response), 'url', { value: response.url })
 }
@@ -155,10 +142,7 @@ export async function readAhead(
   return passedOn(chunks, reader, over)
 }
 
-/**
- * The chunks that have been read, and then the rest. It pulls before it is read, so an empty body
- * ends even if nobody reads it.
- */
+/** What has been read, then the rest. Pulls ahead, so an empty body ends even if it is not read. */
 function passedOn(chunks: Chunk[], reader: Reader, over: () => void): ReadableStream<Uint8Array> {
   return new ReadableStream({
     async pull(controller) {

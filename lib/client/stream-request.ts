@@ -8,12 +8,8 @@ import { isEventStreamType } from '../protocol/media-types.js'
 import type { ClientSettings } from './options.js'
 import { onConnection } from './waiting.js'
 
-/** What is known of a server. */
 export interface ServerFacts {
-  /**
-   * It has sent `Preference-Applied: rel=stream`, so it knows `Idempotency-Key` and says whether it
-   * hands off.
-   */
+  /** It has sent `Preference-Applied: rel=stream`: it knows `Idempotency-Key`. */
   isOurs: boolean
   /** Whether it takes answers at the end of its turn; `undefined`: not known yet. */
   handsOff?: boolean
@@ -25,7 +21,6 @@ export interface Call {
   readonly server: ServerFacts
   /** Its server and its session: calls with the same scope share their credentials. */
   readonly scope: string
-  /** The init that it was made with. */
   readonly own: RequestInit & { readonly headers: Headers }
   /** The init of the latest call with the same scope. */
   init: RequestInit
@@ -34,8 +29,7 @@ export interface Call {
   /** Its requests that have no response yet. */
   readonly pending: Set<RequestId>
   /**
-   * The server's requests on its stream that wait for an answer, or whose answer waits for the
-   * server's turn to end.
+   * The server's requests that wait for an answer, with the answer that waits for its turn to end.
    */
   readonly asked: Map<RequestId, WrittenMessage | undefined>
   /** Whether answers are kept until the server waits for them. */
@@ -44,14 +38,10 @@ export interface Call {
   askedAt?: number
   /** Whether its stream has a connection; set when there is a stream. */
   isConnected?: () => boolean
-  /** Sends an answer to the server's endpoint at once. */
   readonly send: (answer: WrittenMessage) => Promise<unknown>
   /** Ends the wait for the end of the server's turn. */
   stopWaiting?: (() => void) | undefined
-  /**
-   * When answers to requests of its stream were last sent to the endpoint at once: the server may
-   * not have taken them yet.
-   */
+  /** When answers were last sent at once: the server may not have taken them yet. */
   answeredItselfAt?: number
   /** Called when an answer has come, and when the call is over. */
   onAnswer?: () => void
@@ -64,8 +54,7 @@ const OF_ONE_CALL =
   /^(?:content-.*|prefer|idempotency-key|last-event-id|mcp-(?:method|name|param-.*))$/
 
 /**
- * Headers for another request of the same caller: those that are not about one call, and those of
- * the option `headers`, which is evaluated again.
+ * Headers for another request of the same caller: not those of one call; `headers` evaluated again.
  */
 export async function callerHeaders(
   init: RequestInit,
@@ -98,10 +87,7 @@ interface StreamRequest {
   readonly answers?: readonly WrittenMessage[] | undefined
 }
 
-/**
- * Fetches a stream, with the client's answers if there are any, or ends it. Making the headers and
- * waiting for the response may take `idleTimeout` together; `connection` aborts the request.
- */
+/** Fetches a stream, with answers if there are any, or ends it, within `idleTimeout`. */
 export function requestStream(
   { init, settings }: Call,
   connection: AbortController,
@@ -128,10 +114,7 @@ export function requestStream(
   return onConnection(connection, idleTimeout, request(), discard)
 }
 
-/**
- * The id is sent in UTF-8, as browsers do (WHATWG 9.2.4). An id that no header can carry is left
- * out, so the server sends the stream from its beginning.
- */
+/** In UTF-8, as browsers do (WHATWG 9.2.4). An id that no header can carry is left out. */
 function setLastEventId(headers: Headers, id: string | undefined): void {
   if (!id) return
   // No server takes a head as long as this, so the rest of a longer id makes no difference.
@@ -147,10 +130,7 @@ export function byteString(text: string): string {
 /** RFC 9110, 5.5: no control character but a tab. */
 const IN_A_HEADER = /^[\t\x20-\x7e\x80-\xff]*$/
 
-/**
- * Tells the server that the stream is not wanted any more. If the request is lost, the server
- * abandons the stream later by itself.
- */
+/** If the request is lost, the server abandons the stream later by itself. */
 export function cancelStream(url: string, call: Call): void {
   requestStream(call, new AbortController(), { url, method: 'DELETE' }).then(
     discard,
@@ -175,10 +155,7 @@ export function isEventStream({ status, headers }: Response): boolean {
   return status === 200 && isEventStreamType(headers.get('content-type'))
 }
 
-/**
- * The stream URL of a response that is an event stream, if it has the origin of the request
- * (SEP-1335): credentials must not go to another server. `samePath`: it must have the path, too.
- */
+/** The stream URL of an event stream, if it has the request's origin (SEP-1335). */
 export function streamUrlOf(
   response: Response,
   requestUrl: string,

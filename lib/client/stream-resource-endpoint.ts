@@ -23,10 +23,7 @@ export interface ResourceTransport {
 interface Endpoint {
   /** Asks for a resource. */
   post(uri: string, headers: Record<string, string>, signal: AbortSignal): Promise<Asked>
-  /**
-   * Fetches a URL that the endpoint has given; `isOwn`: it has the endpoint's origin, and gets the
-   * credentials.
-   */
+  /** Fetches a URL that the endpoint has given; with credentials if `isOwn`. */
   get(
     url: URL,
     headers: Record<string, string>,
@@ -74,9 +71,7 @@ export function endpointOf(
   const { fetch = globalThis.fetch } = settings
   const own = checked(settings.fetch ?? inherited ?? fetch, over)
   const others = checked(fetch, over)
-  /** The signal of the transport, which the transfer follows. */
   let followed: Signal
-  /** The init of the latest POST. */
   let latest: RequestInit & { readonly headers: Headers }
 
   async function post(
@@ -112,8 +107,8 @@ export function endpointOf(
       let url = new URL(input)
       for (let moves = 0; ; moves++) {
         const response = await own(url, { ...latest, signal })
-        // An endpoint that has moved gets the same request again, if the origin is the same. But a
-        // redirect with the resource's URI leads to the bytes (SEP-2532, redirect mode).
+        // An endpoint that moved is asked again. A redirect with a resource's URI leads to its
+        // bytes.
         const isMove =
           [307, 308].includes(response.status) && !response.headers.has('mcp-resource-uri')
         const next = isMove ? urlIn(response.headers.get('location'), url) : undefined
@@ -161,10 +156,7 @@ function joined(...lists: (HeadersLike | undefined)[]): Headers {
   return all
 }
 
-/**
- * Lets a transport send a message. The transport does not get the response, because it could not
- * read it, unless it is a 401 or a 403: then it can log in and send the message again.
- */
+/** Lets a transport send. It gets only a 401 or 403, so that it can log in; no other response. */
 async function sendThrough(
   transport: ResourceTransport,
   message: Message,
@@ -207,10 +199,7 @@ export interface Found {
 export interface Source {
   /** Fetches the resource with these headers (`Range`). The response may have any status. */
   find(range: Record<string, string> | undefined, signal: AbortSignal): Promise<Found>
-  /**
-   * Forgets the URL that the endpoint has given, so that it is asked again; `false`: it has given
-   * none.
-   */
+  /** Forgets the URL that the endpoint has given; `false`: it has given none. */
   forget(): boolean
 }
 
@@ -224,10 +213,7 @@ const LARGEST_ANSWER = 2 ** 20
 
 const LOOPBACK = /^(localhost|127(\.\d+){3}|\[::1\])$/
 
-/**
- * Where the bytes of a resource come from: the endpoint's own response, the target of its redirect,
- * or a download URL (SEP-2532).
- */
+/** Where the bytes come from: the response, a redirect's target or a download URL (SEP-2532). */
 export function sourceOf(
   uri: string,
   endpoint: Endpoint,
@@ -261,10 +247,7 @@ export function sourceOf(
     return { ...pointer, response: await fetchFrom(pointer, headers, signal) }
   }
 
-  /**
-   * Fetches the target of a pointer, and follows redirects. After a redirect to another origin, no
-   * request has the endpoint's credentials any more.
-   */
+  /** Follows redirects. After one to another origin, no request has credentials any more. */
   async function fetchFrom(
     from: Pointer,
     headers: Record<string, string>,
@@ -337,10 +320,7 @@ export const hasBytes = ({ status }: Response): boolean => [200, 206, 416].inclu
 
 const isJson = ({ headers }: Response): boolean => isJsonType(headers.get('content-type'))
 
-/**
- * Checks that a URL may be fetched: it must be https (or http if `mayBePlain`), without a user name
- * or a password, which fetch refuses, and of the origin of `from` or a trusted one.
- */
+/** A URL that may be fetched: https (or http), of a trusted origin, without credentials. */
 function assertTrusted(
   url: URL | undefined,
   from: URL,

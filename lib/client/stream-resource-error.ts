@@ -37,7 +37,6 @@ export interface RpcError {
   readonly data?: unknown
 }
 
-/** More details of a failure. */
 export interface FailureDetails {
   readonly cause?: unknown
   readonly status?: number
@@ -75,9 +74,7 @@ const CODES: Partial<Record<number, ResourceStreamErrorCode>> = {
   [-32004]: 'too-large'
 }
 
-/**
- * The error for a response without bytes. `answer` is its body, if that is JSON.
- */
+/** The error for a response without bytes; `answer`: its body, if that is JSON. */
 export function failureOf(status: number, answer?: unknown, cause?: unknown): ResourceStreamError {
   const { code, message, data } = (answer as { error?: Partial<RpcError> } | undefined)?.error ?? {}
   const isRpc = typeof code === 'number' && typeof message === 'string'

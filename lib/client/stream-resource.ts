@@ -134,10 +134,7 @@ function transferOf(source: Source, settings: ResourceSettings, over: AbortSigna
   /** Bytes that have been given to the reader. */
   let received = 0
   let attempt = 0
-  /**
-   * Whether the endpoint was asked again, because the URL it had given did not work, since the last
-   * response with bytes or the last lost connection.
-   */
+  /** Whether the endpoint was asked for another URL since the last bytes or lost connection. */
   let isRenewed = false
   /** Bytes of the whole resource, once known. */
   let size: number | undefined
@@ -221,10 +218,7 @@ function transferOf(source: Source, settings: ResourceSettings, over: AbortSigna
     )
   }
 
-  /**
-   * Allows one request to the endpoint for a new URL, or with new headers, until the next response
-   * with bytes: a signed URL or a token expires, a download URL is used up.
-   */
+  /** Allows one more request to the endpoint: URLs and tokens expire, or are used up. */
   function renew(refusal: ResourceStreamError, mayHelp: boolean): void {
     if (isRenewed || !mayHelp) throw refusal
     isRenewed = true
@@ -336,8 +330,7 @@ function extentOf({ status, headers }: Response): Extent | undefined {
 }
 
 /**
- * Whether the end of a body means that it is whole. If the connection ends with the body, runtimes
- * take a cut for the end, even with chunked encoding (Node 20).
+ * Whether the end of a body is certain: with `Connection: close`, Node 20 takes a cut for the end.
  */
 function isDelimited({ headers }: Response): boolean {
   return headers.has('content-length') || !/\bclose\b/i.test(headers.get('connection') ?? '')
@@ -383,10 +376,7 @@ const PARAMETER = /;\s*([\w*-]+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^;"]*))/g
 /** Control characters, and those that change the direction of text, which can disguise a name. */
 const UNSAFE = /[\p{Cc}\u202a-\u202e\u2066-\u2069]/gu
 
-/**
- * The file name that a server suggests (RFC 6266): only the last part of a path, as section 4.3
- * asks. `undefined` if nothing is left.
- */
+/** The file name that a server suggests: the last part of a path (RFC 6266, 4.3). */
 function fileNameOf({ headers }: Response): string | undefined {
   const parameters = new Map<string, string>()
   for (const [, key = '', quoted, token = ''] of (

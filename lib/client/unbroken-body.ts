@@ -35,10 +35,7 @@ type Controller = ReadableStreamDefaultController<Uint8Array>
 /** Milliseconds for which the end of a stream is awaited after all its responses have come. */
 const PATIENCE_AFTER_RESPONSE = 1000
 
-/**
- * Milliseconds for which a 204 may mean that answers are still on their way to the server, after
- * they were sent at once. The middleware gives its endpoint the same time to take an answer.
- */
+/** Milliseconds in which answers that were sent at once may still be on their way. */
 const PATIENCE_WITH_ANSWERS = 30_000
 
 /** The errors for statuses; any other status is `refused`. */
@@ -51,7 +48,6 @@ const CODES: Partial<Record<number, ResumptionErrorCode>> = {
 
 /** What is known from the attempts to open one connection. */
 interface Attempts {
-  /** The `Retry-After` of the last response, in milliseconds. */
   retryAfter?: number | undefined
   /** The next attempt is made at once, and not counted. */
   isDue?: boolean
@@ -95,9 +91,8 @@ class UnbrokenBody {
   /** Connections in a row without an event that has data. */
   #empty = 0
   /**
-   * The number of 204s since the last connection to a client without an event id. The server sends
-   * such a client the whole turn, and then a 204. If the network lost that turn, the next request
-   * gets it again, so the first 204 does not count.
+   * 204s since the last connection of a client without an event id. It gets a turn that the network
+   * lost again, so the first does not count.
    */
   #turnsOver = 0
 
@@ -148,10 +143,7 @@ class UnbrokenBody {
 
   // Reading
 
-  /**
-   * The blocks that the next chunk completes; `undefined` if there are none, or if the connection
-   * is lost. An incomplete block is dropped with its connection: the next one sends it again.
-   */
+  /** The blocks that the next chunk completes; an incomplete one is dropped with its connection. */
   async #read(from: Reader): Promise<Uint8Array | undefined> {
     const { idleTimeout, maxEventSize } = this.#call.settings
     let reason: ReconnectReason | undefined
@@ -195,18 +187,13 @@ class UnbrokenBody {
 
   // Connecting
 
-  /**
-   * Opens the next connection; `undefined` if the server says that the stream is complete.
-   *
-   * @throws {ResumptionError} if the stream cannot go on.
-   */
+  /** @throws {ResumptionError} if the stream cannot go on; `undefined`: it is complete. */
   async #connect(): Promise<Reader | undefined> {
     const call = this.#call
     const attempts: Attempts = {}
     for (;;) {
       await this.#wait(attempts)
-      // If an answer takes long, the next request has none, as a sign of life; the server may have
-      // something new by then.
+      // Without answers, the request is a sign of life; the server may have something new by then.
       const answers = attempts.isOurTurn ? await answersOf(call, this.#over.signal) : undefined
       // Without this check, a call that is over would keep asking a server that always answers 204.
       this.#over.signal.throwIfAborted()
@@ -255,16 +242,14 @@ class UnbrokenBody {
   }
 
   /**
-   * The response is not an event stream: decides how the next attempt is made.
-   *
-   * @throws {ResumptionError} if there must not be another one.
+   * Decides how to go on after a refusal. @throws {ResumptionError} if there must be no other
+   * attempt.
    */
   #refused(response: Response, attempts: Attempts, hadAnswers: boolean): void {
     const call = this.#call
     const { status } = response
     if (status === 204 && !hadAnswers && call.asked.size > 0) {
-      // A 204 while requests are open: the server hands off, even if its `Preference-Applied` did
-      // not say so, or a proxy has removed it.
+      // A 204 while requests are open: the server hands off, whatever `Preference-Applied` said.
       call.server.handsOff = call.handsOff = attempts.isOurTurn = attempts.isDue = true
       call.stopWaiting?.()
       // The server waits for the client, so these attempts are not counted.
@@ -279,8 +264,7 @@ class UnbrokenBody {
       attempts.retryAfter = 0
       return
     }
-    // A 200 without an event stream: over plain HTTP, browsers take a head that was cut off for a
-    // whole one.
+    // Over plain HTTP, browsers take a head that was cut off for a whole one.
     if (isPassing(status) || status === 200) return
     if (status === 204 && this.#mayMeanMore()) return
     throw this.#failure(CODES[status] ?? 'refused')
@@ -310,8 +294,7 @@ class UnbrokenBody {
   }
 
   /**
-   * The stream cannot go on. Each open request gets a JSON-RPC error, so that its call rejects at
-   * once; then the body fails.
+   * Each open request gets a JSON-RPC error, so that its call rejects at once; then the body fails.
    */
   #fail(error: unknown, controller: Controller): void {
     this.#end(this.#reader !== undefined)
@@ -324,10 +307,7 @@ class UnbrokenBody {
     setTimeout(() => controller.error(error))
   }
 
-  /**
-   * The body is over. If it is unwanted, the connection is closed, and the stream is cancelled on
-   * the server unless all responses have come.
-   */
+  /** If the body is unwanted, the stream is cancelled, unless all responses have come. */
   #end(isUnwanted: boolean): void {
     if (this.#isOver) return
     const call = this.#call

@@ -4,10 +4,7 @@ import { LONGEST_TIMEOUT, now } from '../protocol/clock.js'
 
 export type Signal = AbortSignal | null | undefined
 
-/**
- * Calls `listener` when a signal aborts, or at once if it has aborted. Returns a function that
- * removes the listener.
- */
+/** Calls `listener` when a signal aborts or has aborted. Returns what removes it. */
 export function onAbort(signal: Signal, listener: () => void): () => void {
   if (signal?.aborted) listener()
   // A value that is not a signal is ignored here: the `fetch` that it is passed to rejects it.
@@ -15,10 +12,7 @@ export function onAbort(signal: Signal, listener: () => void): () => void {
   return () => signal?.removeEventListener?.('abort', listener)
 }
 
-/**
- * Aborts a controller when a signal aborts. It stops listening to the signal when the controller
- * has aborted, or when `release` is called.
- */
+/** Aborts a controller when a signal aborts, until it has aborted or `release` is called. */
 export function abortWith(
   signal: Signal,
   controller = new AbortController()
@@ -29,9 +23,8 @@ export function abortWith(
 }
 
 /**
- * Settles as `work` does, or rejects with the signal's reason as soon as the signal aborts: a
- * `fetch` of the caller's may ignore its signal. If `work` resolves after that, `discard` gets the
- * value.
+ * Settles as `work`, or rejects when the signal aborts, which a caller's `fetch` may ignore.
+ * `discard` gets a late value.
  */
 export function untilAborted<T>(
   signal: Signal,
@@ -70,9 +63,8 @@ const LATE = 500
 const LAST_LOOK = 1000
 
 /**
- * A timer for data that is expected from the network: calls `ring` after `delay` milliseconds;
- * after a sleep of the process only when it has had time to read from its sockets. Returns a
- * function that stops the timer.
+ * A timer for data from the network: after a sleep of the process, it rings when sockets could be
+ * read. Returns what stops it.
  */
 export function alarm(delay: number, ring: () => void): () => void {
   let timer: ReturnType<typeof setTimeout>
@@ -84,10 +76,7 @@ export function alarm(delay: number, ring: () => void): () => void {
   return () => clearTimeout(timer)
 }
 
-/**
- * Waits for an answer of the network, `patience` milliseconds at most; `null`: no limit. After that
- * `giveUp` is called, which has to end `work`; without one, the promise rejects.
- */
+/** Waits `patience` milliseconds at most (`null`: no limit), then calls `giveUp` or rejects. */
 export function within<T>(
   patience: number | null,
   work: Promise<T>,
@@ -101,10 +90,7 @@ export function within<T>(
   })
 }
 
-/**
- * Waits for an answer on a connection, until the connection is aborted, which happens here after
- * `patience` milliseconds. If the answer comes later, `discard` gets it.
- */
+/** Waits until the connection aborts, here after `patience`. `discard` gets a late answer. */
 export function onConnection<T>(
   connection: AbortController,
   patience: number | null,

@@ -17,7 +17,6 @@ export interface Acceptance {
 type Act = (acceptance: Acceptance) => void
 type Answered = Pick<RequestContext, 'req' | 'res' | 'messages' | 'learnParsed'>
 
-/** The watches that there are, by their responses. */
 const watches = new WeakMap<ServerResponse, Watch>()
 
 /** Calls back once the endpoint has answered; never if it breaks off without a head. */
@@ -36,7 +35,6 @@ export function onceAnswered(context: Answered, act: Act): void {
   })
 }
 
-/** Calls back once a response is over. */
 export function onceOver(res: ServerResponse, listener: () => void): void {
   watchOver(res).onceOver(listener)
 }

@@ -18,10 +18,7 @@ import { askEndpoint, type DebugLog, type Reply } from './endpoint-client.js'
 /** Bytes that are read of the endpoint's answer to a message that has no response. */
 export const LONGEST_REPLY = 64 * 1024
 
-/**
- * The JSON-RPC error in the endpoint's answer to a message that has no response: it refuses the
- * message in spite of a status that accepts it.
- */
+/** The error of an endpoint that refuses a message in spite of its status. */
 export async function errorIn(response: IncomingMessage): Promise<EndpointError | undefined> {
   const chunks: Buffer[] = []
   let size = 0
@@ -38,7 +35,6 @@ export async function errorIn(response: IncomingMessage): Promise<EndpointError 
   return errorInText(Buffer.concat(chunks).toString('utf8'))
 }
 
-/** The JSON-RPC error in a JSON text. */
 export function errorInText(text: string): EndpointError | undefined {
   const errors = writtenMessages(text).map(({ message }) => EndpointError.in(message))
   return errors.find(error => error !== undefined)
@@ -101,11 +97,9 @@ export class Admissions {
   readonly #asking = new Map<string, Promise<AskedAdmission>>()
 
   /**
-   * Asks the endpoint, and whatever guards it, whether it admits this client. The message that the
-   * client has sent, if any, is not passed on. A refusal is the caller's to pass on. If an earlier
-   * admission will do, no promise is made, so that polling costs none.
-   *
-   * @param believedFor milliseconds for which an earlier admission will do; at most 5,000.
+   * Asks whether the endpoint, and whatever guards it, admits this client; without the client's
+   * message. The caller passes a refusal on. No promise if an admission of the last `believedFor`
+   * ms (5,000 at most) will do.
    */
   of(
     context: Asking,
@@ -163,10 +157,7 @@ export async function askAdmission(
   }
 }
 
-/**
- * `ping`, or from 2026-07-28 on `server/discover`, with what the client says of itself in each
- * request.
- */
+/** `ping`, or from 2026-07-28 on `server/discover`, with the client's envelope. */
 function questionFor(
   req: IncomingMessage,
   message: Message | undefined

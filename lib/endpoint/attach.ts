@@ -29,9 +29,8 @@ export function attach(
 }
 
 /**
- * The cursor of a client that has none. For a call, it is the start of the turn, as the client may
- * have seen nothing. A listen channel goes on where its last connection stopped; if that is still
- * open, where it began, as its socket may be dead, and nothing on it may have arrived.
+ * The start of the turn, for a call. A listen channel goes on where its last connection stopped, or
+ * began if that is still open: it may be dead.
  */
 export function startOf(
   stream: Stream,

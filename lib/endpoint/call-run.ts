@@ -20,10 +20,8 @@ import { foldHeaders, validateHead } from './response-headers.js'
 import { applyPreference } from './stream-headers.js'
 import { type AnswerListener, AnswerReader } from './endpoint-answer.js'
 
-/** A call as the endpoint gets it. */
 export interface EndpointCall {
   readonly message: Message
-  /** The request id that the endpoint gets. */
   readonly requestId: string
   /** The message as JSON. */
   readonly text: string
@@ -34,7 +32,6 @@ export interface EndpointCall {
   readonly collector: PartsCollector
 }
 
-/** The endpoint at work on a call. */
 interface EndpointAtWork {
   /** There is room for more of its answer. */
   drain(): void
@@ -67,7 +64,6 @@ export class CallRun implements ResponseCaptureHost {
     })
   }
 
-  /** Passes a call to the endpoint. */
   ask(call: EndpointCall, listener: CapturedAnswerListener): EndpointAtWork {
     const { req, next } = this.#context
     const { message, requestId, text, limit } = call
@@ -75,8 +71,7 @@ export class CallRun implements ResponseCaptureHost {
     const capture = new AnswerCapture(requestId, limit, listener, () => response.release())
     this.#capture = this.reply.capture = capture
     response.hear(capture)
-    // Node forgets the addresses of a socket that is gone, unless they have been read before. They
-    // are needed for what is sent to the endpoint in the name of its client.
+    // Node forgets the addresses of a socket that is gone, unless they have been read before.
     void req.socket.remoteAddress
     void req.socket.localAddress
     this.#prepare(message, text)
@@ -160,10 +155,7 @@ export interface CapturedAnswerListener extends AnswerListener {
 /** Milliseconds for which an endpoint may go on with its response once it has answered. */
 const PATIENCE = 1000
 
-/**
- * Captures the endpoint's response to a call whose client we answer ourselves, whatever kind of
- * response it is, and reads it as it comes.
- */
+/** Reads a response to a call whose client we answer, whatever kind it is. */
 class AnswerCapture implements Capture {
   readonly #requestId: string
   readonly #limit: number

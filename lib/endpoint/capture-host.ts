@@ -83,8 +83,7 @@ export class CaptureHost implements ResumptionHost {
   }
 
   /**
-   * Sends a head of ours before the endpoint has given one, and opens the stream's first reader on
-   * the socket. `undefined`: the client gets one answer, and not a connection.
+   * A head of ours before the endpoint's. `undefined`: the client gets one answer, no connection.
    */
   beginEarly(stream: Stream): Connection | undefined {
     if (this.interim !== undefined) {
@@ -107,7 +106,6 @@ export class CaptureHost implements ResumptionHost {
     return this.connect(stream)
   }
 
-  /** Begins to report progress in the endpoint's place, where that is wanted. */
   reportProgress(stream: Stream): ProgressReport | undefined {
     const { instance, messages } = this.request
     if (this.interim !== undefined) return undefined
@@ -125,20 +123,15 @@ export class CaptureHost implements ResumptionHost {
     )
   }
 
-  /**
-   * Opens the stream's first connection, on the socket that asked; `undefined`: the request has
-   * been repeated, on a newer one.
-   */
+  /** `undefined`: the request has been repeated, on a newer socket. */
   connect(stream: Stream): Connection | undefined {
-    // A client that has sent the request again has left this connection behind: it must not take
-    // over from the newer one.
+    // A client that has sent the request again has left this connection behind.
     if (stream.readers.count > 0) {
       if (!this.response.wire.isGone) this.response.wire.end()
       return undefined
     }
     const { profile } = this.request
-    // Nothing is agreed before `initialize` is answered, so nothing is presumed of what its client
-    // can read.
+    // Nothing is agreed before `initialize` is answered.
     const first: ClientProfile =
       this.initialize !== undefined
         ? { ...profile, primer: 'none', reconnects: 'when-links-followed' }

@@ -2,12 +2,9 @@
 // and the capture, which takes what the endpoint writes.
 import type { OutgoingHttpHeaders } from 'node:http'
 
-/** What is known of a response when its head is due. */
 export interface ResponseHead {
   readonly status: number
-  /**
-   * It is an event stream with status 200 that nobody has encoded, and its client is still there.
-   */
+  /** An event stream with status 200, not encoded, whose client is still there. */
   readonly isStream: boolean
   /** A header, by its lower-case name. */
   header(name: string): string | undefined
@@ -18,18 +15,13 @@ export interface ResponseHead {
 /** The endpoint's head, if the wire has had another one before. */
 export interface LateHead {
   readonly status: number
-  /** A header, by its lower-case name. */
   readonly header: (name: string) => string | undefined
-  /** All of them. */
   readonly headers: () => OutgoingHttpHeaders
 }
 
 /** Takes what the endpoint writes, once a response has been taken. */
 export interface Capture {
-  /**
-   * The head may leave: add the headers, then connect. Called once, at the end of the tick of
-   * `writeHead` at the latest.
-   */
+  /** Add the headers, then connect. Called once, in the tick of `writeHead` at the latest. */
   begin(): void
   /** `false`: full; wait for `drain`. */
   write(bytes: Buffer): boolean
@@ -47,10 +39,7 @@ export interface Capture {
 export interface ResponseCaptureHost {
   /** Whether a response is taken. Called once, when its head is due. */
   take(head: ResponseHead): Capture | undefined
-  /**
-   * Whether the running code was called by the endpoint behind this capture; `undefined`: the async
-   * context is not followed.
-   */
+  /** `undefined`: the async context is not followed. */
   isInsideHandler(): boolean | undefined
   /** Runs something as if the endpoint had called it. */
   runInside<T>(work: () => T): T

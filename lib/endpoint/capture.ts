@@ -96,10 +96,7 @@ export class EndpointCapture implements Capture, Producer, ResumedStream {
     if (!connection.hasWritten) stream.comment(KEEP_ALIVE_COMMENT)
   }
 
-  /**
-   * The stream has ended with an interim result for its client; what the endpoint still writes goes
-   * to another stream.
-   */
+  /** The client has an interim result; what the endpoint still writes goes to another stream. */
   goOnIn(stream: Stream): void {
     this.#progress?.stop()
     this.#progress = undefined
@@ -208,10 +205,7 @@ export class EndpointCapture implements Capture, Producer, ResumedStream {
     this.#append(bytes, from, to, fields)
   }
 
-  /**
-   * The endpoint numbers its events itself, or has sent an id to come back with: ours take their
-   * place.
-   */
+  /** The endpoint has ids of its own: ours take their place. */
   #takeWithoutIds(bytes: Uint8Array, from: number, to: number, fields: BlockFields): void {
     const block = withoutIds(bytes, from, to)
     readFields(block, 0, fields)
@@ -253,9 +247,7 @@ function isHttpSse(bytes: Buffer): boolean {
   return HTTP_SSE.test(bytes.toString('utf8', 0, HTTP_SSE_LENGTH))
 }
 
-/**
- * An unfinished event is counted in steps of so many bytes, so that whole events cost no counting.
- */
+/** Counted in steps of so many bytes, so that whole events cost nothing. */
 const COUNTED_STEP = 4096
 
 /** Cuts an event stream into blocks, and counts the bytes of the unfinished one. */
@@ -309,10 +301,7 @@ function isMessage(bytes: Uint8Array, from: number, to: number, fields: BlockFie
   return writtenMessages(dataOf(bytes, from, to, fields)).length > 0
 }
 
-/**
- * Collects the body of an answer whose client has been given an event stream already, and makes
- * messages of it.
- */
+/** The body of an answer whose client has an event stream already: it becomes messages. */
 class LateBody {
   readonly #head: LateHead
   readonly #host: CaptureHost

@@ -26,12 +26,7 @@ import { isEventStreamType } from '../protocol/media-types.js'
 /** Replaces a head that has been sent, so that its headers are not kept until the call ends. */
 const SENT: HeadArguments = [200]
 
-/**
- * What a head says.
- *
- * @throws what Node would throw at the head of an event stream: it is sent later, when nobody could
- * catch that.
- */
+/** @throws what Node would throw when the head is sent, where it could not be caught. */
 export function readHead(res: ServerResponse, args: HeadArguments): ResponseHead {
   const [status, reason] = args
   const given = headersIn(args)
@@ -66,10 +61,7 @@ export function untransformed(cacheControl: OutgoingHttpHeader | undefined): str
 export class CapturedHead {
   readonly #pipeline: ResponsePipeline
   #given: HeadArguments | undefined
-  /**
-   * The endpoint's head, which is never sent. Set if the response was taken before the endpoint had
-   * begun to answer.
-   */
+  /** The endpoint's head, never sent: the response was taken before the endpoint had begun. */
   #own: OwnHead | undefined
 
   constructor(pipeline: ResponsePipeline) {
@@ -141,8 +133,7 @@ export class CapturedHead {
   /** Sends a head of ours before the endpoint has given one. */
   sendEarly(req: IncomingMessage, wire: Layer, setHeaders: () => void, status = 200): void {
     const { res } = this.#pipeline
-    // Both are plain properties, which Node does not read again once the head is out: the endpoint
-    // finds in them what it has set.
+    // Plain properties, which Node does not read again once the head is out.
     const { statusCode, statusMessage } = res
     const own = new OwnHead(req, res)
     setHeaders()
@@ -155,9 +146,8 @@ export class CapturedHead {
 }
 
 /**
- * Headers about the endpoint's body, which is not the one that is sent. Not `Transfer-Encoding`:
- * once it has been removed, Node sends a body without a length and without chunks, and a cut in it
- * looks like its end.
+ * Headers about the endpoint's body, which is not sent. Not `Transfer-Encoding`: without it, a cut
+ * looks like the end of the body.
  */
 const OF_BODY = [
   'Content-Length',
@@ -168,7 +158,6 @@ const OF_BODY = [
   'Trailer'
 ]
 
-/** Removes the headers about a body that is not sent. */
 function dropBodyHeaders(res: ServerResponse): void {
   for (const name of OF_BODY) res.removeHeader(name)
 }
@@ -207,10 +196,7 @@ const METHODS = new Map([
   )
 ])
 
-/**
- * The head that the endpoint makes after the wire has had another one: Node checks it as always,
- * but nothing of it is sent.
- */
+/** Headers that the handler sets after ours were sent: validated, then discarded. */
 export class OwnHead {
   readonly #req: IncomingMessage
   /** The headers so far. `#made` is made on demand: most endpoints set no more for a long time. */
@@ -225,10 +211,7 @@ export class OwnHead {
     dropBodyHeaders(res)
   }
 
-  /**
-   * From now on what the endpoint does to its head is done to this one. A method that has been
-   * patched behind us stays as it is.
-   */
+  /** Directs head methods here. One that has been patched behind us stays as it is. */
   takeOver(pipeline: ResponsePipeline): void {
     ;(pipeline.res as Headed)[OWN_HEAD] = this
     for (const [name, method] of METHODS) pipeline.replace(name, method)

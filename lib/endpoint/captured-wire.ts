@@ -35,7 +35,6 @@ import { warnOfThrow } from './warnings.js'
 /** The endpoint's side of a captured response. */
 export interface CapturedWireHost {
   readonly head: CapturedHead
-  /** The next layer towards the wire. */
   readonly next: Layer
   /** The response is captured, and the endpoint has not ended it. */
   readonly isRunning: boolean
@@ -47,7 +46,6 @@ export interface CapturedWireHost {
   abort(): boolean
   /** The endpoint has destroyed the socket. */
   brokenOff(): void
-  /** The socket is gone. */
   wireGone(): void
   /** The connection is over, and the call may go on for much longer. */
   connectionClosed(): void
@@ -91,10 +89,7 @@ export class CapturedWire implements Sink, SocketWatcher, RequestWatcher {
     return this.#isWriting
   }
 
-  /**
-   * Does something to the wire. If middleware in front of us throws at that, the connection is
-   * destroyed: in a timer, nobody could catch it.
-   */
+  /** If middleware in front throws, the connection is destroyed: a timer could not catch it. */
   #attempt<T>(work: () => T): T | undefined {
     this.#isWriting = true
     try {
@@ -108,7 +103,6 @@ export class CapturedWire implements Sink, SocketWatcher, RequestWatcher {
     }
   }
 
-  /** Sends the head as the endpoint wanted it, with what `setHeaders` sets. */
   sendHead(setHeaders: () => void): void {
     const { head, next } = this.#host
     head.send(next, setHeaders)
@@ -120,10 +114,7 @@ export class CapturedWire implements Sink, SocketWatcher, RequestWatcher {
     head.sendEarly(this.#req, next, () => this.#setHeaders(contentType, setHeaders), status)
   }
 
-  /**
-   * Sends a head of ours in the place of the one that the endpoint has given, of which nothing
-   * leaves.
-   */
+  /** A head of ours in the place of the endpoint's, of which nothing leaves. */
   replaceHead(contentType: string | undefined, setHeaders: () => void, status?: number): void {
     const { head, next } = this.#host
     head.replace(next, () => this.#setHeaders(contentType, setHeaders), status)
@@ -203,8 +194,8 @@ export class CapturedWire implements Sink, SocketWatcher, RequestWatcher {
   }
 
   /**
-   * The endpoint has ended its response, and there is no wire any more. Middleware in front of us
-   * that has patched `end` must still see that (express-session saves there).
+   * Without a wire, middleware that has patched `end` must still see it (express-session saves
+   * there).
    */
   endInFront(): void {
     if (this.#isEnded) return
@@ -344,9 +335,7 @@ interface Viewed {
   [VIEW]?: ResponseView
 }
 
-/**
- * What the endpoint sees of its response while the state of the socket is not that of the stream.
- */
+/** Whether the endpoint sees another state than the socket's. */
 export function hasView(res: ServerResponse): boolean {
   return VIEW in res
 }

@@ -1,14 +1,10 @@
-// The arguments of `write` and `end`: their bytes, their callback, and Node's errors about them; and
-// a body that is gathered from them.
+// The arguments of `write` and `end`, and a body that is gathered from them.
 
 /** Short strings are encoded here: new memory for each costs more than a copy of what is kept. */
 const scratch = Buffer.allocUnsafeSlow(64 * 1024)
 let isScratchTaken = false
 
-/**
- * Calls `use` with the bytes of a chunk, which are valid during the call. Throws what Node throws
- * at an invalid chunk. `second`: the argument after it, an encoding or something else.
- */
+/** Valid during the call only. Throws what Node throws. `second`: the next argument. */
 export function withBytes<T>(chunk: unknown, second: unknown, use: (bytes: Buffer) => T): T {
   const encoding = encodingIn(second)
   // A listener that is called by `use` may write to another response.
@@ -41,7 +37,6 @@ function toBytes(chunk: unknown, encoding: BufferEncoding): Buffer {
 
 type WriteCallback = (error?: Error | null) => void
 
-/** The callback among the arguments of `write` or `end`. */
 export function callbackIn(args: readonly unknown[]): WriteCallback | undefined {
   return args.find((arg): arg is WriteCallback => typeof arg === 'function')
 }
@@ -58,10 +53,7 @@ export function swallow(args: readonly unknown[]): true {
   return true
 }
 
-/**
- * The error for a call of `write`, or of `end` without a chunk, after the response has been ended
- * (`hasEnded`) or destroyed.
- */
+/** The error for `write`, or `end` without a chunk, after `end` (`hasEnded`) or `destroy`. */
 export function tooLate(method: 'write' | 'end', hasEnded: boolean): Error {
   if (!hasEnded)
     return streamError('ERR_STREAM_DESTROYED', `Cannot call ${method} after a stream was destroyed`)
@@ -83,10 +75,7 @@ function streamError(code: string, message: string): Error {
 
 const NOTHING = Buffer.alloc(0)
 
-/**
- * Collects a body in one piece of memory, however small the chunks are that it comes in: kept
- * apart, each would take a hundred bytes more, which are not counted.
- */
+/** In one piece of memory: chunks kept apart would take a hundred bytes more each, uncounted. */
 export class GatheredBytes {
   #memory = NOTHING
   #size = 0

@@ -71,7 +71,6 @@ export class ClientReply implements Producer {
     return this.#isOver
   }
 
-  /** Events have been sent. */
   get hasEvents(): boolean {
     return this.#hasEvents
   }
@@ -81,10 +80,7 @@ export class ClientReply implements Producer {
     return this.#stream?.isFull ?? this.#isFull
   }
 
-  /**
-   * It must not be answered yet: its client has been asked something, or is being refused by the
-   * endpoint, or by a guard in front of that.
-   */
+  /** It has been asked something, or is being refused by the endpoint or a guard. */
   get mustStay(): boolean {
     const stream = this.#stream
     if (stream === undefined) return this.capture.isRefusal === true
@@ -96,10 +92,7 @@ export class ClientReply implements Producer {
     return this.#context.res.getHeader(name)
   }
 
-  /**
-   * Calls `onGone` if the client leaves before it has its answer; `isCancelled`: it has cancelled
-   * the call. Calls `onDrain` when it is no longer full.
-   */
+  /** `onGone`: the client left before its answer. `onDrain`: it is no longer full. */
   watch(onGone: (isCancelled: boolean) => void, onDrain: () => void): void {
     this.#onGone = onGone
     this.#onDrain = onDrain
@@ -125,7 +118,6 @@ export class ClientReply implements Producer {
     this.#over()
   }
 
-  /** Sends an event. */
   send(block: Uint8Array): void {
     if (this.#isOver) return
     this.#guarded(() => {

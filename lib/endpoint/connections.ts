@@ -50,9 +50,7 @@ export class Connections implements ConnectionHost {
     return this.#open.size
   }
 
-  /**
-   * Lets a client follow a stream from a cursor on; an older connection of the stream makes way.
-   */
+  /** An older connection of the stream makes way. */
   open(stream: Stream, cursor: number, sink: Sink, profile: ClientProfile): Connection {
     const connection = new Connection(stream, cursor, sink, profile, this.#options, this)
     if (connection.isClosed) return connection
@@ -66,9 +64,8 @@ export class Connections implements ConnectionHost {
   }
 
   /**
-   * The process is about to end: sockets close with their responses, now or when a client comes
-   * back. Clients that listen are disconnected; `retry` gives each its reconnection time in
-   * milliseconds. `mayMove`: so are those that wait for a call, to come back through other
+   * Sockets close with their responses. Clients that listen are disconnected, to come back after
+   * `retry()` ms; `mayMove`: so are those that wait for a call, to come back through other
    * instances.
    */
   beginClosing(retry: () => number, mayMove = false): void {

@@ -12,8 +12,8 @@ const ASK_FOR_CAPABILITIES = ['initialize', 'server/discover']
 const SERVER_CAPABILITIES = { experimental: { streams: {} } }
 
 /**
- * Whether the stream of these requests begins and ends with a notification. Not that of
- * `initialize`, which agrees upon it.
+ * Whether the stream begins and ends with a notification. Not that of `initialize`, which agrees on
+ * it.
  */
 export function isAnnounced(
   parts: InstanceParts,
@@ -26,9 +26,8 @@ export function isAnnounced(
 }
 
 /**
- * The profile of a client that may have declared the draft, in which either side may disconnect at
- * any time. From 2026-07-28 on its streams are kept because of that: it resumes them, so its close
- * is no cancellation. Its first event is a message, so it needs no primer.
+ * The profile of a client that may have declared the draft: either side may disconnect, it resumes,
+ * and its first event is a message.
  */
 export function profileWith(
   profile: ClientProfile,
@@ -75,9 +74,8 @@ const LONGEST_ANSWER = 1024 * 1024
 type Capabilities = Record<string, unknown>
 
 /**
- * Adds capabilities to the one result on this response that has any, be it JSON or an event in an
- * event stream; what the endpoint declares itself stays. To be called before the endpoint runs, and
- * after anything else of ours has patched the response.
+ * Adds capabilities to the one result that has any. To be called before the endpoint runs, after
+ * all else of ours has patched the response.
  */
 function withCapabilities(res: ServerResponse, capabilities: Capabilities): void {
   let isDone = false

@@ -16,12 +16,8 @@ export interface DeferredEventsHost {
   readonly isFinished: boolean
   /** Node is to say so of the response on the wire, in a tick. */
   readonly isFinishing: boolean
-  /** The socket is gone. */
   gone(): void
-  /**
-   * Whether the running code was called by the endpoint behind this response; `undefined`: nobody
-   * follows that.
-   */
+  /** `undefined`: the async context is not followed. */
   isInsideHandler(): boolean | undefined
   /** Runs a listener of those behind us. */
   runInside<T>(work: () => T): T
@@ -48,10 +44,7 @@ export class DeferredEvents implements EventInterceptor {
   #isBodyDropped = false
   /** The request has told of its close, whether or not that was held. */
   #isClosed = false
-  /**
-   * Listeners from in front of us: they hear the socket. So few that a set of them would be larger,
-   * and no faster.
-   */
+  /** Listeners from in front of us, which hear the socket. So few that a set would be larger. */
   #inFront: readonly unknown[]
   /** Some of them are on the request, which is rare. */
   readonly #isRequestHeard: boolean
@@ -95,10 +88,7 @@ export class DeferredEvents implements EventInterceptor {
     this.#pipeline.interceptEvents(this)
   }
 
-  /**
-   * The endpoint has had the whole body. Where Node has dropped it with our end of the response,
-   * the request is destroyed by now.
-   */
+  /** Where Node has dropped the body with our end of the response, the request is destroyed. */
   get isBodyRead(): boolean {
     const req = this.#req
     return req.readableEnded && !(this.#isBodyDropped && this.#isClosed)
@@ -114,10 +104,7 @@ export class DeferredEvents implements EventInterceptor {
     this.#isBodyDropped ||= dropsBody(this.#req)
   }
 
-  /**
-   * The stream is over: those behind us may hear the close now, and what else they have missed.
-   * `show`: lets them see it before.
-   */
+  /** Those behind us may hear the close, and what else they have missed. `show` runs before. */
   release(show: () => void): void {
     this.#isReleased = true
     const tell = (): void => {
@@ -169,7 +156,6 @@ export class DeferredEvents implements EventInterceptor {
     req.emit = emit as IncomingMessage['emit']
   }
 
-  /** Emits what is not held. */
   #emitOnRequest(emit: IncomingMessage['emit'], event: string, args: unknown[]): boolean {
     const req = this.#req
     const emitAll = (): boolean => emit.call(req, event, ...(args as []))

@@ -12,20 +12,11 @@ import {
 
 /** A response that is told about its socket. */
 export interface SocketWatcher {
-  /**
-   * Whether the running code was called by the endpoint behind this response; `undefined`: the
-   * async context is not followed.
-   */
+  /** `undefined`: the async context is not followed. */
   isInsideHandler(): boolean | undefined
-  /**
-   * The endpoint destroys the socket. `true`: it has ended its response by that, and the socket
-   * stays.
-   */
+  /** The endpoint destroys the socket. `true`: that ends its response, and the socket stays. */
   destroyed(): boolean
-  /**
-   * The socket is gone. Node tells this to the response whose turn it is, and never to those
-   * pipelined behind it.
-   */
+  /** Node tells only the response whose turn it is, none that is pipelined behind it. */
   gone(): void
 }
 
@@ -38,10 +29,9 @@ export interface RequestWatcher {
 const watches = new WeakMap<Socket, SocketWatch>()
 
 /**
- * Express' final handler destroys the socket when a handler throws after its head; so does many a
- * hand-written one. From outside that is no different from a client that leaves, so it is caught
- * here, where it is known who called. One patch serves all responses of a socket, however many are
- * pipelined.
+ * Express' final handler destroys the socket when a handler throws after its head; from outside,
+ * that is a client that leaves. So it is caught where the caller is known; one patch serves all
+ * responses of a socket.
  */
 export class SocketWatch {
   /** Mostly one: a set of one would be three times as large. */
@@ -110,10 +100,7 @@ export function watchSocket({ socket }: IncomingMessage, watcher: SocketWatcher)
   return watch
 }
 
-/**
- * An endpoint may end its stream by destroying the request, because Node ends the connection of a
- * request that is destroyed before its body has been read.
- */
+/** Node ends the connection of a request that is destroyed before its body has been read. */
 export function watchRequest(req: IncomingMessage, watcher: RequestWatcher): void {
   const { destroy } = req
   const watched = (error?: Error): IncomingMessage =>
@@ -121,18 +108,12 @@ export function watchRequest(req: IncomingMessage, watcher: RequestWatcher): voi
   req.destroy = watched
 }
 
-/**
- * Gives the endpoint a stand-in for a socket that goes on without it: the real one will serve the
- * next request, or Node destroys it in the name of whoever wrote last.
- */
+/** The real socket will serve the next request, or be destroyed in another's name. */
 export function detachSocket(req: IncomingMessage, watcher: SocketWatcher): void {
   req.socket = new Proxy(req.socket, new DetachedSocket(watcher))
 }
 
-/**
- * Not an object that inherits from the socket: V8 would give each of them a hidden class of its
- * own, 1.3 KB a waiting call.
- */
+/** Not an object that inherits from the socket: each would be a hidden class of 1.3 KB. */
 class DetachedSocket implements ProxyHandler<Socket> {
   readonly #watcher: SocketWatcher
 
@@ -164,10 +145,7 @@ const CLOSED_SOCKETS = closedSockets(function destroy(this: Socket & ClosedSocke
   return this
 }) as Socket & ClosedSocket
 
-/**
- * Gives a call that goes on without its client a light stand-in for the socket, which would take 2
- * KB as long as the call runs. `false`: it keeps the socket.
- */
+/** A light stand-in: the socket would take 2 KB as long as the call runs. `false`: it stays. */
 export function forgetSocket(
   req: IncomingMessage,
   res: ServerResponse,
@@ -180,10 +158,7 @@ export function forgetSocket(
   return true
 }
 
-/**
- * A list with one more element, in memory of its own size: `push` and a spread make room for 17.
- * (`concat` does so, too, and takes four times as long for an element that is no list.)
- */
+/** In memory of its own size: `push` and a spread make room for 17, and so does `concat`. */
 export function withLast<T>(list: readonly T[], element: T): readonly T[] {
   return list.toSpliced(list.length, 0, element)
 }
@@ -191,10 +166,7 @@ export function withLast<T>(list: readonly T[], element: T): readonly T[] {
 /** One `close` listener for each socket, however many responses are pipelined on it. */
 const watchers = new WeakMap<Socket, Set<() => void>>()
 
-/**
- * Calls back when a socket closes: a response that is queued behind another one on its connection
- * does not hear of a client that leaves. Returns a function that removes the listener.
- */
+/** A response that is queued behind another one does not hear of a client that leaves. */
 export function whenClosed(socket: Socket, listener: () => void): () => void {
   let listeners = watchers.get(socket)
   if (listeners === undefined) watchers.set(socket, (listeners = listenersOf(socket)))
@@ -209,10 +181,7 @@ function listenersOf(socket: Socket): Set<() => void> {
   return listeners
 }
 
-/**
- * Closes a connection that has given a response, but not under another one that is pipelined behind
- * it: then it closes with that.
- */
+/** Closes after this response, but not under one that is pipelined behind it. */
 export function closeWhenIdle(socket: Socket): void {
   process.nextTick(() => {
     const next = responseOnTurn(socket)

@@ -6,11 +6,7 @@ import type { Producer } from '../streams/stream-types.js'
 import { isAnnounced } from './declarations.js'
 import type { RequestContext } from './request-context.js'
 
-/**
- * `undefined`: there is no room for it.
- *
- * @param isDurable its client may come back to it; else it lasts as long as its one connection.
- */
+/** `undefined`: no room. @param isDurable its client may come back to it. */
 export function openEarlyStream(
   context: RequestContext,
   id: string,

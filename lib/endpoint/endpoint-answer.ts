@@ -11,12 +11,10 @@ import { GatheredBytes } from './chunk.js'
 import { decoded, isTooLarge } from './late-answer.js'
 import { isPlainEncoding } from './response-headers.js'
 
-/** What the endpoint has answered to a request. */
 export type EndpointAnswer =
   /** A JSON-RPC response, as it was written. */
   | {
       readonly kind: 'response'
-      /** The request id that we have used. */
       readonly requestId: string
       readonly text: string
       readonly message: Message

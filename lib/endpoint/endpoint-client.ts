@@ -27,7 +27,6 @@ export interface Question extends Pick<InjectOptions, 'sessionId' | 'revision' |
   readonly limit: number
 }
 
-/** Whether a response's status is no refusal. */
 export function isAccepted({ statusCode = 0 }: IncomingMessage): boolean {
   return statusCode >= 200 && statusCode < 300
 }
@@ -46,9 +45,8 @@ export interface InjectOptions extends Additions {
 }
 
 /**
- * Sends a message to the endpoint with the headers of `req`, and resolves with the head of the
- * answer; the caller must read or destroy the body. It arrives at the server of `req` like any
- * other request, over a connection in memory, so everything in front of the endpoint has its say.
+ * Sends a message with the headers of `req` to its server over a connection in memory, so that
+ * everything in front of the endpoint has its say. The caller must read or destroy the body.
  * Rejects if there is no answer.
  */
 export async function sendToEndpoint(
@@ -67,10 +65,7 @@ export interface ResumeOptions extends Additions {
   readonly signal: AbortSignal
 }
 
-/**
- * Asks the endpoint for what follows one of its events, as the client of `req` does that comes back
- * with the event's id. Resolves and rejects like `sendToEndpoint`.
- */
+/** Asks for what follows one of the endpoint's events, as the client would that comes back. */
 export async function resumeAtEndpoint(
   req: IncomingMessage,
   { lastEventId, ...options }: ResumeOptions
@@ -114,10 +109,7 @@ function answerTo(injected: ClientRequest, patience: number | undefined): Promis
   })
 }
 
-/**
- * Asks the endpoint something, and reads its answer, in JSON or as an event stream. Rejects if
- * there is no answer: the endpoint breaks off, answers too much, or the signal aborts.
- */
+/** Reads the answer, JSON or an event stream. Rejects if there is none, or the signal aborts. */
 export async function askEndpoint(
   req: IncomingMessage,
   { method, params, limit, ...options }: Question
@@ -132,9 +124,7 @@ export async function askEndpoint(
   return { kind: 'answer', message: await messageIn(response, id, limit) }
 }
 
-/**
- * The response to our request; `undefined`: the endpoint has accepted it, and says nothing more.
- */
+/** `undefined`: the endpoint has accepted our request, and says nothing more. */
 function messageIn(
   response: IncomingMessage,
   id: string,
@@ -151,10 +141,7 @@ function messageIn(
   })
 }
 
-/**
- * Milliseconds after which an endpoint that does not answer is given up: the request holds a
- * connection, and what the middleware in front of the endpoint keeps for it.
- */
+/** Milliseconds after which an endpoint is given up: the request holds what guards keep for it. */
 const PATIENCE = 30_000
 
 /** Where it is logged that the endpoint has not taken something. */
@@ -163,10 +150,7 @@ export interface DebugLog {
   readonly debug: (format: string, ...args: unknown[]) => void
 }
 
-/**
- * Tells the endpoint something that its client does not: what it says to that is for nobody.
- * Resolves when it has heard it; with `false`, when it has not answered.
- */
+/** Sends a message on the client's behalf and discards the response. `false`: not answered. */
 export async function tellEndpoint(
   { debug }: DebugLog,
   req: IncomingMessage,
@@ -217,20 +201,14 @@ interface Additions {
   readonly sessionId?: string | undefined
   /** The revision that its client speaks, where the request may come without it. */
   readonly revision?: string | undefined
-  /**
-   * Further headers, names and values in turn, which replace those of the request by the same
-   * names.
-   */
+  /** Names and values in turn, which replace those of the request by the same names. */
   readonly headers?: readonly string[] | undefined
 }
 
 const JSON_TYPE = 'application/json'
 const EVENT_STREAM = 'text/event-stream'
 
-/**
- * A flat list of names and values, in which repeated headers stay repeated. `length`: bytes of the
- * message; `undefined`: the request is a GET for an event stream.
- */
+/** Repeated headers stay repeated. `length`: of the message; `undefined`: a GET. */
 function headersFor(
   req: IncomingMessage,
   message: unknown,

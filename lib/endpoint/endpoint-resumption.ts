@@ -10,9 +10,7 @@ import { outsideOfCalls, Timer } from '../streams/timer.js'
 import type { DebugLog } from './endpoint-client.js'
 import { isPlainEncoding } from './response-headers.js'
 
-/** What an endpoint is resumed for. */
 export interface ResumptionHost extends DebugLog {
-  /** Sends the endpoint a GET with this `Last-Event-ID`, as its client would. */
   resume(lastEventId: string, signal: AbortSignal): Promise<IncomingMessage>
   /** Milliseconds for which an endpoint may close its stream again and again without an event. */
   readonly maxSilence: number
@@ -38,7 +36,6 @@ const INTERVAL = 1000
 /** How often in a row an endpoint may have no answer, or one for the moment. */
 const MOST_TRIES = 5
 
-/** Ids that are remembered of a stream at most. */
 const MOST_IDS = 1000
 /** Bytes that an id takes in memory besides its characters. */
 const ID_SIZE = 64
@@ -92,8 +89,7 @@ export class EndpointResumption {
   }
 
   /**
-   * The endpoint has closed the stream before the response: asks it to go on. `false`: it cannot be
-   * asked, or has closed the stream for too long without an event.
+   * Asks the endpoint to go on. `false`: it cannot, or has closed for too long without an event.
    */
   comeBack(): boolean {
     this.#response = undefined
@@ -169,9 +165,7 @@ export class EndpointResumption {
   }
 }
 
-/**
- * Whether a refusal may be over soon: the endpoint has not noticed its own end, or is overloaded.
- */
+/** The endpoint has not noticed its own end, or is overloaded. */
 function isPassing(status: number): boolean {
   return status === 409 || status === 429 || status >= 500
 }

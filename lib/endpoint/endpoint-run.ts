@@ -47,10 +47,7 @@ export class EndpointRun implements ResponseCaptureHost, WaitingRun {
     declareInReturn(instance, res, messages)
   }
 
-  /**
-   * The response may be asked for again: its close is held from now on, and its answer recorded if
-   * it is no stream.
-   */
+  /** Its close is held from now on, and its answer recorded if it is no stream. */
   #keep(keyed: IdempotentRequest): void {
     const { res } = this.#request
     applyPreference(this.#request, (name, value) => res.setHeader(name, value))
@@ -66,10 +63,7 @@ export class EndpointRun implements ResponseCaptureHost, WaitingRun {
     if (ours === undefined && this.isUndecided) this.#wait = HeadWait.begin(request, this)
   }
 
-  /**
-   * The call may go on without its client, by `goOnAlone`. Must be called before `run`.
-   * `onAnswered` is called if the call will not, as the endpoint answers it.
-   */
+  /** Before `run`. `onAnswered` is called if the call will not, as the endpoint answers it. */
   mayGoOnAlone(onAnswered: () => void): void {
     this.#stream.onAnswered = onAnswered
     this.#handler.isUntaken = false
@@ -80,10 +74,7 @@ export class EndpointRun implements ResponseCaptureHost, WaitingRun {
     this.#request.release()
   }
 
-  /**
-   * Lets the call go on without its client, which gets a result in the meantime. `askedAs`: the id
-   * that the endpoint knows the call by.
-   */
+  /** `askedAs`: the id that the endpoint knows the call by. */
   goOnAlone(interim: Interim, askedAs?: RequestId): Detachment {
     const { isUndecided } = this
     const { keyed, res } = this.#request
@@ -168,8 +159,7 @@ export class EndpointRun implements ResponseCaptureHost, WaitingRun {
   #leave(why: string, isStream = true): undefined {
     this.#handler.isUntaken = true
     this.#stream.onAnswered?.()
-    // An event stream that is not kept cannot be given again, so the endpoint is to see when its
-    // client leaves.
+    // A stream that is not kept cannot be given again: the endpoint is to see its client leave.
     const { instance, method, res, keyed } = this.#request
     if (isStream && keyed !== undefined) {
       withdrawPreference(res)
@@ -183,7 +173,6 @@ function isOversizedRequest(message: Message): boolean {
   return isRequest(message) && isOversizedId(message.id)
 }
 
-/** The run that waits. */
 interface WaitingRun {
   /** The endpoint has not begun to answer. */
   readonly isUndecided: boolean
@@ -237,10 +226,7 @@ class HeadWait extends Waiting {
   }
 }
 
-/**
- * Whether an answer to these messages may be slow: not that to `initialize`, which says what the
- * client can expect.
- */
+/** Not that to `initialize`, which says what the client can expect. */
 function maySlow(messages: readonly Message[]): boolean {
   return messages.some(isRequest) && !messages.some(isInitialize)
 }

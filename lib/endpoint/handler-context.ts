@@ -95,10 +95,7 @@ export class HandlerContext implements CurrentStream {
     return this.collector?.partial(text) ?? false
   }
 
-  /**
-   * The response has been taken: what the handler asked for before takes effect. Called again when
-   * the call goes on in another stream.
-   */
+  /** What was asked for before takes effect. Again when the call goes on in another stream. */
   take(stream: Stream): void {
     this.stream = stream
     if (this.#abort !== undefined) abortWith(stream.signal, this.#abort)
@@ -117,7 +114,6 @@ function abortWith(signal: AbortSignal, abort: AbortController): void {
   signal.addEventListener('abort', () => abort.abort(signal.reason), { once: true })
 }
 
-/** The JSON of a partial result. */
 function partialText(result: object): string {
   const text = isObject(result) ? (JSON.stringify(result) as string | undefined) : undefined
   // An object with a `toJSON` may become anything.
@@ -136,10 +132,7 @@ const storage: Contexts = (globals[STORAGE] ??= new AsyncLocalStorage())
 const NO_CALL = new AsyncResource('express-mcp-streams')
 runOutsideBy(work => NO_CALL.runInAsyncScope(work))
 
-/**
- * Runs what is behind us. Up to Node 22, the first context that is followed slows down every
- * promise of the process, so an instance whose handlers do not need it can do without.
- */
+/** Up to Node 22, the first context slows down every promise of the process: it is optional. */
 export function runInContext<T>(context: HandlerContext, work: () => T): T {
   return context.instance.followsContext ? storage.run(context, work) : work()
 }

@@ -26,28 +26,17 @@ import { ownCopy, sizeOfAnswer } from './recorded-answer.js'
 const LONGEST_ANSWER = 1024 * 1024
 /** Refusals (4xx) may take one part in so many of what other answers may take. */
 const REFUSED_SHARE = 8
-/**
- * Statuses of an endpoint that has not begun the call, so that the next attempt begins it. Not 502
- * or 504, which a gateway behind us sends for a server that may still be at work.
- */
+/** The endpoint has not begun. Not 502 or 504: a server behind a gateway may be at work. */
 const NOT_STARTED = [429, 503]
 
 interface IdempotencyLimits {
-  /**
-   * Calls that are remembered once they have been answered, and calls that go on without a client.
-   */
+  /** Calls that are answered and remembered, and calls that go on without a client. */
   readonly maxCalls: number
   /** Milliseconds for which they are remembered. */
   readonly window: number
-  /**
-   * Bytes of all answers that are kept; and of what calls hold that go on without a client, or are
-   * being answered.
-   */
+  /** Of all answers that are kept, and of what calls hold without a client. */
   readonly maxBytes: number
-  /**
-   * Milliseconds after which a call that has not been answered is abandoned, once its client has
-   * gone.
-   */
+  /** Milliseconds after which an unanswered call is abandoned, once its client has gone. */
   readonly abandonAfter: number
   /** Called when a call is given up, as there is no room for it without its client. */
   readonly onFull: () => void
@@ -65,12 +54,8 @@ export class IdempotencyStore implements IdempotencyHost {
   readonly #running = new Map<string, IdempotentRequest>()
   readonly #idle = new WhenIdle(() => this.#running.size === 0)
   readonly #settled: FairStore<SettledCall>
-  /** The calls whose answers are kept. */
   readonly #answered: FairStore<SettledCall>
-  /**
-   * Refused calls, apart from the others so as to take no room from them: a client can be refused
-   * under as many names as it likes.
-   */
+  /** Apart, as a client can be refused under as many names as it likes. */
   readonly #refused: FairStore<SettledCall>
   readonly #sweep: Sweep
   #evictions = 0
@@ -155,10 +140,7 @@ export class IdempotencyStore implements IdempotencyHost {
     return this.#idle.wait()
   }
 
-  /**
-   * The time for closing is up: clients that have sent a call again are told that its answer is
-   * lost, and the endpoint still answers the first one.
-   */
+  /** Clients that have sent a call again are told that its answer is lost. */
   close(): void {
     for (const call of [...this.#running.values()]) call.giveUp()
   }

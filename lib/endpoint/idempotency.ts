@@ -12,19 +12,15 @@ import type { RequestContext } from './request-context.js'
 const SHORTEST_KEY = 16
 const LONGEST_KEY = 256
 
-/**
- * The key of a request, bound to its owner, session and path; `undefined`: it has none, or one that
- * is ignored.
- */
+/** Bound to owner, session and path; `undefined`: none, or one that is ignored. */
 export function keyOf(context: RequestContext, key = context.idempotencyKey): string | undefined {
   if (key === undefined || key.length < SHORTEST_KEY || key.length > LONGEST_KEY) return undefined
   return context.scopeOf(key)
 }
 
 /**
- * What identifies a POST when it is sent again; `undefined`: it has no key that counts. A client
- * that has announced itself sends a POST again because we have announced that it does not run
- * twice: its key counts even where its body cannot be read.
+ * What identifies a repeated POST. A client that has announced itself repeats it on our word: its
+ * key counts even where its body cannot be read.
  */
 export function keyedBy(context: RequestContext): Keyed | undefined {
   const { messages, isUnread, body, text, profile, prefersStream } = context
@@ -49,9 +45,8 @@ export function refusalOfKey(
 }
 
 /**
- * The text that a body was parsed from, which tells numbers apart that are equal in JavaScript. A
- * body that was parsed in front of us is written again; `undefined`: it has too many parts or
- * levels for that.
+ * The text of a body, which tells numbers apart; written again if it was parsed in front;
+ * `undefined`: too many parts.
  */
 function comparableText(body: unknown, parsed: string | undefined): string | undefined {
   if (parsed !== undefined) return compactJson(parsed)

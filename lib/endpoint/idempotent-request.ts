@@ -22,10 +22,7 @@ export type Outcome =
 
 export const LOST: Outcome = { kind: 'lost' }
 
-/**
- * What is remembered of a call that has been answered: nothing of its request, nor of who has
- * waited.
- */
+/** What is remembered of an answered call: nothing of its request. */
 export interface SettledCall {
   /** A digest of its body; `undefined`: that could not be read, and its key alone names it. */
   readonly hash: string | undefined
@@ -42,7 +39,6 @@ export interface Keyed {
   readonly size: number
 }
 
-/** A request by its key, body and owner. */
 export interface KeyedRequest extends Keyed {
   readonly owner: string
   /** The ids of its JSON-RPC requests, as far as they are known by now. */
@@ -70,9 +66,7 @@ export interface KeyedRun {
   detach(): void
 }
 
-/**
- * A call that has not been answered yet. Once it has, its request is dropped, which may be large.
- */
+/** A call that has not been answered. Its request may be large, and is dropped then. */
 export class IdempotentRequest {
   readonly #host: IdempotencyHost
   #request: KeyedRequest | undefined
@@ -139,10 +133,7 @@ export class IdempotentRequest {
     })
   }
 
-  /**
-   * Without a client, the time until the call is abandoned starts now; without room for it, the
-   * call is abandoned at once.
-   */
+  /** The time until it is abandoned starts now; without room, it is abandoned at once. */
   awaitClients(): void {
     const request = this.#request
     if (request === undefined || this.#waiting.size > 0) return
@@ -189,10 +180,7 @@ export class IdempotentRequest {
   }
 }
 
-/**
- * Limits what unanswered calls under an `Idempotency-Key` hold: something is always left for owners
- * that have little.
- */
+/** What unanswered calls hold: something is left for owners that have little. */
 export class CallRoom {
   /** Calls that go on without a client. */
   readonly #calls: Quota
@@ -210,10 +198,7 @@ export class CallRoom {
     return this.#bytes.taken
   }
 
-  /**
-   * A call goes on without a client, and its request of `size` bytes is held. `false`: there
-   * is no room for that.
-   */
+  /** Goes on without a client, with its request of `size` bytes. `false`: no room. */
   hold(owner: string, size: number): boolean {
     const hasPlace = this.#calls.take(owner, 1)
     if (hasPlace && this.grow(owner, size)) return true

@@ -51,7 +51,6 @@ export interface InstanceParts {
   readonly slow: SlowAnswers
   /** Progress on the endpoint's behalf; `undefined`: none. */
   readonly progress: ProgressReports | undefined
-  /** Bodies that are read ahead of the endpoint. */
   readonly bodies: Quota
   /** Bytes up to which a body is read ahead. */
   readonly maxBodyBytes: number
@@ -70,16 +69,12 @@ export interface InstanceParts {
   readonly notifications: 'auto' | 'always' | 'never'
   readonly resumeInterval: ResumeInterval
   readonly allowedOrigins: ReadonlySet<string>
-  /**
-   * Called for each session that is over: its client has ended it, or the endpoint does not know it
-   * any more.
-   */
+  /** Its client has ended it, or the endpoint does not know it any more. */
   readonly sessionEnded: Set<(sessionId: string, owner: string) => void>
   /** A digest of a text, which stands for it where the text itself is not to be kept. */
   readonly hash: (text: string) => string
   /** A line for `DEBUG=mcp-streams`. */
   readonly debug: (format: string, ...args: unknown[]) => void
   readonly count: (name: ClientEventName, stream: Stream | undefined, reason?: string) => void
-  /** For option `onError`. */
   readonly report: (error: Error, streamId: string | undefined) => void
 }

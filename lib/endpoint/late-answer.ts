@@ -25,15 +25,11 @@ export interface LateAnswer {
 /** Headers that are too late: a client that needs them will not get them. */
 const LATE_HEADERS = ['set-cookie', 'mcp-session-id', 'www-authenticate']
 
-/** The headers of an answer that its client has missed. */
 export function missedHeaders({ header }: LateAnswer): string[] {
   return LATE_HEADERS.filter(name => header(name) !== undefined)
 }
 
-/**
- * The messages, as JSON without line ends, that an answer comes to for requests that are owed a
- * response.
- */
+/** The messages of an answer, on one line each, for requests that are owed a response. */
 export function messagesIn(answer: LateAnswer, owed: readonly RequestId[]): string[] {
   const { status } = answer
   const said = writtenMessages(textOf(answer.body, answer.header('content-type')))
@@ -53,10 +49,7 @@ export function isEncoded({ header }: LateAnswer): boolean {
   return !isPlainEncoding(header('content-encoding'))
 }
 
-/**
- * The answer with its body decoded. Rejects where it cannot be, or comes to more than `limit`
- * bytes.
- */
+/** Rejects where it cannot be decoded, or comes to more than `limit` bytes. */
 export async function decoded(answer: LateAnswer, limit: number): Promise<LateAnswer> {
   const { body, header } = answer
   const options = { maxOutputLength: limit }

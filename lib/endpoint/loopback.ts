@@ -83,20 +83,14 @@ export function isLoopback({ socket }: { readonly socket: object }): boolean {
   return MARK in socket
 }
 
-/**
- * Takes the parsed body of a request that came over a connection of ours, which does not keep it;
- * `undefined`: it must be read.
- */
+/** The parsed body of our own request, which does not keep it; `undefined`: it must be read. */
 export function takeCarried({ socket }: { readonly socket: object }): unknown {
   const carried = (socket as { readonly [CARRIED]?: unknown })[CARRIED]
   Reflect.deleteProperty(socket, CARRIED)
   return carried
 }
 
-/**
- * Two ends of one connection. To the server it looks as if it came from where `original` comes
- * from. `message`: the parsed body of its one request.
- */
+/** To the server, it comes from where `original` does. `message`: its one request, parsed. */
 export function memoryConnection(
   original: Socket,
   message?: unknown
@@ -125,10 +119,7 @@ function connected(properties: readonly (readonly [PropertyKey, unknown])[]): {
 
 class MemorySocket extends Duplex {
   peer: MemorySocket | undefined
-  /**
-   * Whether to copy what is written: it is kept for longer than the write lasts, and its memory may
-   * be reused.
-   */
+  /** Whether what is written must be copied: it is kept, and its memory may be reused. */
   isCopying = false
   /** Asks the writer at the other end for more. */
   #wantMore: (() => void) | undefined
@@ -155,8 +146,7 @@ class MemorySocket extends Duplex {
   override _destroy(error: Error | null, callback: (error?: Error | null) => void): void {
     const { peer } = this
     this.peer = undefined
-    // A tick later, as on a wire, and so not in the middle of the other end's events. And not by
-    // the method that is patched there, because no code of that side destroys it.
+    // A tick later, as on a wire. Not by a patched method: no code of that side destroys it.
     if (peer !== undefined) process.nextTick(() => Duplex.prototype.destroy.call(peer))
     callback(error)
   }

@@ -18,10 +18,7 @@ function hasMcpHeaders(req: IncomingMessage): boolean {
   return sessionOf(req) !== undefined || headerOf(req, 'mcp-protocol-version') !== undefined
 }
 
-/**
- * Whether a request may be MCP, by its head alone. A POST of JSON may be; its body tells
- * (`isMcpPost`). A GET of a client that names no session may still come back for a stream of ours.
- */
+/** By its head alone: a POST of JSON may be. A GET without a session may be for our stream. */
 export function mayBeMcp(req: IncomingMessage): boolean {
   if (hasMcpHeaders(req)) return true
   if (req.method === 'POST') return isJsonText(req.headers['content-type'])
@@ -29,9 +26,8 @@ export function mayBeMcp(req: IncomingMessage): boolean {
 }
 
 /**
- * Whether a POST is MCP, by its body. JSON-RPC alone does not make it so, for others stream over it
- * too; but every MCP client that names neither session nor revision accepts both JSON and event
- * streams. `undefined`: the body could not be read ahead.
+ * MCP clients that name neither session nor revision accept both JSON and event streams; others
+ * stream JSON-RPC too. `undefined`: not read ahead.
  */
 export function isMcpPost(
   { accept, hasMcpHeaders }: { readonly accept: string; readonly hasMcpHeaders: boolean },
@@ -51,10 +47,7 @@ function acceptsBoth(accept: string): boolean {
   return [JSON_TYPE, EVENT_STREAM].every(type => acceptance(accept, type) !== 'refused')
 }
 
-/**
- * The values of a request's stream parameter that have the form of a stream's name. Any other
- * belongs to the endpoint.
- */
+/** Those that have the form of a stream's name. Any other belongs to the endpoint. */
 export function streamNamesIn(req: IncomingMessage): readonly string[] {
   if (req.method === 'OPTIONS') return []
   return streamParameters(req.url ?? '').filter(name => parseStreamName(name) !== undefined)

@@ -17,9 +17,8 @@ export type HeadArguments = [
 ]
 
 /**
- * The methods by which an endpoint writes its head and body. Overloads are of no use here, as
- * arguments are passed on as they came. By `_implicitHeader`, Node and middleware that imitates it
- * (express-session) ask for a missing head.
+ * Overloads are of no use: arguments are passed on. Node and express-session ask for a missing head
+ * by `_implicitHeader`.
  */
 export interface ResponseMethods {
   readonly writeHead: (this: ServerResponse, ...args: unknown[]) => ServerResponse
@@ -50,7 +49,6 @@ export const METHOD_NAMES: readonly (keyof ResponseMethods)[] = [
 /** The methods of the last response: mostly those of the next, so waiting calls share them. */
 let latest: ResponseMethods | undefined
 
-/** The methods of a response as they are now. */
 export function methodsOf(res: ServerResponse): ResponseMethods {
   const { writeHead, write, end, flushHeaders, setHeader, getHeader, destroy, _implicitHeader } =
     res as unknown as ResponseMethods
@@ -81,10 +79,7 @@ export function methodsOf(res: ServerResponse): ResponseMethods {
   return found
 }
 
-/**
- * The methods of a response that concern its head only. The oldest Node that we run on does not
- * have all of them.
- */
+/** The oldest Node that we run on does not have all of them. */
 export const HEAD_METHODS = [
   'removeHeader',
   'hasHeader',
@@ -107,9 +102,8 @@ export const INTERIM_METHODS = [
 const NATIVE_WRITE = OutgoingMessage.prototype.write as ResponseMethods['write']
 
 /**
- * Whether `write` has not been patched in front of us: then the memory of what is written may be
- * reused once Node is done with it. A logger that patches `write` keeps chunks, and would find
- * other clients' messages in them.
+ * If `write` is not patched in front, memory may be reused after a write. A logger keeps chunks,
+ * and would find others' messages in them.
  */
 export function hasNativeWrite(res: ServerResponse): boolean {
   return res.write === NATIVE_WRITE
@@ -144,9 +138,8 @@ const GATHERS_CHUNKS = String(OutgoingMessage.prototype.end).includes('kChunkedB
 export const MOST_COPIED = 4096
 
 /**
- * Writes to a response whose `write` is Node's own, as that does. Node hands a chunk to the socket
- * in four pieces, with its size and two line breaks, which takes longer than all that we do for an
- * event; here, small chunks go in one piece (Node 20, one event a tick: 13.9 us of CPU, not 15.1).
+ * As Node's own `write`, which hands a chunk on in four pieces: here, small ones go in one (Node
+ * 20, an event a tick: 13.9 us of CPU, not 15.1).
  */
 export function writeChunk(res: ServerResponse, args: readonly unknown[]): boolean {
   const [bytes, ...others] = args
@@ -201,9 +194,8 @@ export function responseOnTurn(socket: Socket): ServerResponse | undefined {
 }
 
 /**
- * What a response has given to its socket, and the operating system has not taken yet. The number
- * falls as the client reads. Only the handle tells how much of a large write has left: Node counts
- * it whole until it has left to the end.
+ * Bytes that the operating system has not taken. Only the handle tells how much of a large write
+ * has left.
  */
 export function pendingBytes({ socket }: IncomingMessage, res: ServerResponse): number {
   if (socket.destroyed) return 0
@@ -211,18 +203,12 @@ export function pendingBytes({ socket }: IncomingMessage, res: ServerResponse): 
   return (res.writableLength ?? 0) + (handle?.writeQueueSize ?? 0)
 }
 
-/**
- * Nothing that is written reaches the client any more, although there was no event yet: Node emits
- * it in a later tick, and never calls back for what was written in between.
- */
+/** Nothing reaches the client any more, although Node tells that in a later tick. */
 export function isBroken({ socket }: IncomingMessage): boolean {
   return socket.destroyed || Boolean(socket.errored)
 }
 
-/**
- * From Node 24 on, a socket that closes destroys the responses that are queued on it: its client
- * has left, of which we hear ourselves.
- */
+/** From Node 24 on, a socket that closes destroys the responses that are queued on it. */
 export function isAbortedByNode(error: Error | undefined): boolean {
   return isReset(error) && error?.message === 'aborted'
 }
@@ -233,9 +219,8 @@ export function isReset(error: Error | undefined): boolean {
 }
 
 /**
- * Whether Node itself destroys a socket, which it does in the async context of the last writer:
- * when the socket fails, with an error that has a code; and when its client has ended it and the
- * last byte is out, without an error.
+ * Whether Node destroys a socket, in the context of its last writer: with an error that has a code,
+ * or when its client has ended it and all is out.
  */
 export function isDestroyedByNode(socket: Socket, error: Error | undefined): boolean {
   return error === undefined ? socket.writableFinished && !socket.destroyed : 'code' in error
@@ -249,10 +234,7 @@ function setTraces(limit: number, prepare: typeof Error.prepareStackTrace): void
   Reflect.set(Error, 'prepareStackTrace', prepare)
 }
 
-/**
- * Whether the function that runs now, `callee`, was called by Node itself: the names of its own
- * modules begin with `node:`.
- */
+/** Whether Node itself called `callee`: its modules begin with `node:`. */
 export function isCalledByNode(callee: (...args: never[]) => unknown): boolean {
   const { prepareStackTrace, stackTraceLimit } = Error
   const at: { stack?: unknown } = {}
@@ -265,10 +247,7 @@ export function isCalledByNode(callee: (...args: never[]) => unknown): boolean {
   }
 }
 
-/**
- * Whether Node drops the body when the response ends, as nothing has begun to read it. Node
- * destroys the request then, which says nothing about its client.
- */
+/** Whether Node drops the body, and destroys the request, when the response ends. */
 export function dropsBody(req: IncomingMessage): boolean {
   if ((req as ReadRequest)._consuming === true) return false
   return !req.readableEnded && req.readableFlowing === null && req.listenerCount('readable') === 0
@@ -284,19 +263,13 @@ export function keepBody(req: IncomingMessage): void {
   if (req.complete) (req as ReadRequest)._consuming = true
 }
 
-/**
- * Sets properties that are plain values, which Node does not read any more once the socket is gone.
- * They are not redefined, because that would cost every waiting call some kilobytes.
- */
+/** Plain values, which Node does not read any more. Redefining them would cost kilobytes. */
 export function setEnds(res: ServerResponse, isEnded: boolean, isClosed: boolean): void {
   res.destroyed = isClosed
   ;(res as { finished: boolean }).finished = isEnded
 }
 
-/**
- * Makes a request look as it did before its client left: the `close` of the response tells when it
- * is over.
- */
+/** As it looked before its client left: `close` of the response tells when it is over. */
 export function maskRequest(req: IncomingMessage): void {
   req.aborted = false
   req.destroyed = false
@@ -307,18 +280,14 @@ export type StateName =
   'closed' | 'writableEnded' | 'writableFinished' | 'writableNeedDrain' | 'errored'
 
 /**
- * Replaces getters of a response. They go on the response itself, as Express gives it another
- * prototype with every application that it enters; and as from Node 24 on V8 makes a hash table
- * (2.5 KB) of an object that has a getter of its own and is given another prototype late.
+ * On the response itself, as Express gives it another prototype; from Node 24 on, V8 makes a table
+ * (2.5 KB) of an object with a getter that is given one late.
  */
 export function maskState(res: ServerResponse, state: Record<StateName, PropertyDescriptor>): void {
   if (!Object.hasOwn(res, 'closed')) Object.defineProperties(res, state)
 }
 
-/**
- * Whether objects that have been given another prototype share hidden classes, as all others do:
- * from Node 24 on.
- */
+/** From Node 24 on, objects that are given another prototype share hidden classes. */
 const SHARES_CLASSES = Number.parseInt(process.versions.v8) > 12
 
 /**
@@ -346,16 +315,10 @@ export function expectPatches(req: IncomingMessage, res: ServerResponse): void {
   expectProperties(res, ServerResponse.prototype, 'sendDate')
 }
 
-/**
- * V8 turns a hash table into a plain object when a property is read through an object inheriting
- * from it.
- */
+/** Reading a property through an inheriting object makes a plain object of a table. */
 const readThrough = (object: { readonly destroyed?: unknown }): unknown => object.destroyed
 
-/**
- * Makes a request and its response as small as possible: they may stay for long after their client
- * has gone, and hardly anything is added to them any more.
- */
+/** They may stay for long after their client has gone, hardly changed. */
 export function compact(req: IncomingMessage, res: ServerResponse): void {
   compactHead(res)
   // In these cases they are no hash tables.
@@ -365,8 +328,7 @@ export function compact(req: IncomingMessage, res: ServerResponse): void {
 }
 
 /**
- * Node concatenates a head from some thirty strings, all of which stay in memory. V8 makes one
- * string of them, of 0.2 KB instead of 1 KB, as soon as its bytes are counted.
+ * Node concatenates a head from thirty strings; counting its bytes makes one, 0.2 KB and not 1 KB.
  */
 function compactHead(res: ServerResponse): void {
   const { _header: head } = res as unknown as { readonly _header: string | null }
@@ -407,11 +369,8 @@ export const OF_NODE: ReadonlySet<PropertyKey> = new Set([
 const TOLD = /^(?:server|_server|_peername|_sockname|timeout|Symbol\(kBytes\w+\))$/
 
 /**
- * Makes a stand-in for a socket that has closed: it has what is still read from that, and what
- * other code has set on it, and keeps nothing else of it. `undefined`: it is not closed, or is of
- * another kind, which has more to keep.
- *
- * @param prototype from `closedSockets`.
+ * A stand-in for a closed socket, with what is still read from it. `undefined`: not closed, or of
+ * another kind. @param prototype from `closedSockets`.
  */
 export function standInFor<T extends object>(socket: Socket, prototype: T): T | undefined {
   if (!socket.destroyed || Object.getPrototypeOf(socket) !== Socket.prototype) return undefined

@@ -8,10 +8,7 @@ import type { FoundStream } from '../streams/finished-streams.js'
 import { headerOf } from '../access/guards.js'
 import type { RequestContext } from './request-context.js'
 
-/**
- * `unknown here`: never made by this process, or forgotten since; after a restart, or, without a
- * backplane, at another instance than the one that it began at, too.
- */
+/** `unknown here`: never made, or forgotten; or begun at another instance. */
 export type NotTheirs =
   'unknown here' | 'another owner' | 'another session' | 'an event that it has not had'
 
@@ -19,11 +16,8 @@ export type NotTheirs =
 type By = 'stream url' | 'endpoint'
 
 /**
- * Whether the session of a stream is that of the request. At a stream URL it may also be that only
- * one of them names a session, as the URL names the stream and the credentials name its owner; at
- * the endpoint it may not.
- *
- * @param isOf compares sessions: of what another instance has kept, only a digest is known.
+ * At a stream URL, only one of them need name a session: the URL names the stream, the credentials
+ * its owner. `isOf` compares: of another instance's, only a digest is known.
  */
 export function isOfTheirSession(
   { session }: RequestContext,
@@ -33,11 +27,7 @@ export function isOfTheirSession(
   return isOf(session) || (by === 'stream url' && (session === undefined || isOf(undefined)))
 }
 
-/**
- * Why a client does not get a stream; `undefined`: it does.
- *
- * @param sequence of an event that the client says that it has had.
- */
+/** `undefined`: it does. @param sequence of an event that the client says that it has had. */
 export function whyNotTheirs(
   context: RequestContext,
   found: FoundStream | Unknown | Elsewhere,

@@ -44,9 +44,7 @@ export abstract class ObservedBody extends Stage {
 }
 
 /**
- * Calls back with a body of up to `limit` bytes, before its last bytes are sent.
- *
- * @param isWanted whether that is wanted, as is known once there is a head.
+ * A body of up to `limit` bytes, before its last bytes are sent. @param isWanted asked at the head.
  */
 export function observeBody(
   res: ServerResponse,

@@ -25,15 +25,13 @@ const LONGEST_INITIALIZE = 1024 * 1024
 export function watchOutcome(context: RequestContext): void {
   watchSession(context)
   const { instance: parts, req, res, owner, session } = context
-  // Not for our own requests: we know whose answers we send, and another stream may have asked
-  // under the same id.
+  // Not for our own requests: another stream may have asked under the same id.
   const answersIn = (messages: readonly Message[]): readonly Message[] =>
     isLoopback(req) ? [] : messages.filter(isResponse)
   const answers = answersIn(context.messages)
   const isQuiet = answers.length === 0 && cancelledIn(context.messages).length === 0
   if (session === undefined && isQuiet && !context.isUnread) return
-  // Looked up now: the call may end with the answer, and then no longer asks when the endpoint says
-  // that it has taken that.
+  // Looked up now: the call may end with the answer.
   const answered = answers.length > 0 ? askingFor(parts, answers, session, owner) : []
   // The endpoint may end the session's streams before it answers.
   const ending =
@@ -82,7 +80,6 @@ export function noteRevision(
   )
 }
 
-/** The answer to `initialize`, as far as its head has told. */
 export interface InitializeAnswer {
   readonly owner: string
   /** The session that the endpoint has named: one that the client names may be another's. */
@@ -91,10 +88,7 @@ export interface InitializeAnswer {
   readonly hasStreams: boolean
 }
 
-/**
- * Reads a JSON answer to `initialize` without changing it. The caller has to fill in the session,
- * if the request is an `initialize`.
- */
+/** Without changing it. The caller fills in the session. */
 export function watchInitializeJson(context: RequestContext): InitializeAnswer {
   const { instance, res, owner } = context
   const answer: InitializeAnswer = {
@@ -127,8 +121,7 @@ function askingFor(
   return answers.flatMap(message => {
     const id = message.id as RequestId
     const found = asking.filter(({ openRequests }) => openRequests.has(id))
-    // Without a session, two calls may have asked under one id: then it is not certain which is
-    // answered.
+    // Without a session, two calls may have asked under one id.
     if (session === undefined && found.length !== 1) return []
     return found.map((stream): [RequestId, Stream] => [id, stream])
   })
@@ -150,17 +143,14 @@ export function endSession(
   parts.sessions.delete(owner, session)
   for (const ended of parts.sessionEnded) ended(session, owner)
   for (const stream of streams) {
-    // A lost session owes its callers an error; a client that ended its session itself wants
-    // nothing more.
+    // A lost session owes its callers an error.
     if (isLost) stream.fail('session-ended')
     else if (stream.isEnded) parts.table.drop(stream)
     else stream.cancel()
   }
 }
 
-/**
- * The client of a stream has answered one of its requests at the endpoint, not at the stream URL.
- */
+/** The client has answered at the endpoint, not at the stream URL. */
 function noteDirectAnswer(parts: InstanceParts, stream: Stream): void {
   // A client that follows links may do both; it counts as one that waits.
   if (stream.followsLinks) return
@@ -169,10 +159,7 @@ function noteDirectAnswer(parts: InstanceParts, stream: Stream): void {
     parts.sessions.noteDirectAnswer(stream.owner, stream.sessionId)
 }
 
-/**
- * Notes the answers to our own pings in a POST to the endpoint. `true`: there is nothing else in
- * it.
- */
+/** Notes answers to our own pings. `true`: there is nothing else in the POST. */
 export function notePongs({ instance, messages, session, owner }: RequestContext): boolean {
   let count = 0
   for (const message of messages) {

@@ -35,9 +35,7 @@ type MountedRequest = IncomingMessage & {
 
 /** Bytes of name and value: browsers drop a cookie that has more (RFC 6265bis, 5.6). */
 const LONGEST_COOKIE = 4096
-/**
- * What may stand in a cookie's `Path` (RFC 6265, 4.1.1). Nothing in front of the server needs more.
- */
+/** A cookie's `Path` (RFC 6265, 4.1.1). */
 const PLAIN_PATH = /^\/[\x21-\x3a\x3d-\x7e]*$/
 const BAD_REQUEST = 400
 
@@ -51,9 +49,8 @@ export class OwnerCookie {
   }
 
   /**
-   * The owner that a request's cookie names; `undefined` where it has none that we have signed for
-   * this mount. A cookie is good for reading alone: for any other method, and for what goes to the
-   * endpoint, the application's own authentication is asked.
+   * The owner that a cookie signed for this mount names. Good for reading alone: for all else, the
+   * application's own authentication is asked.
    */
   ownerIn(req: IncomingMessage): string | undefined {
     if (req.method !== 'GET' && req.method !== 'HEAD') return undefined
@@ -68,9 +65,8 @@ export class OwnerCookie {
   }
 
   /**
-   * Adds the cookie of an owner to a response, unless the client has it already. That is done when
-   * the head leaves: a refusal proves no owner, and the endpoint may set cookies of its own until
-   * then.
+   * Adds the cookie when the head leaves, unless the client has it: a refusal proves no owner, and
+   * the endpoint may set cookies until then.
    */
   addTo(req: IncomingMessage, res: ServerResponse, owner: string): void {
     // Only on POST: no cache stores the answer, and every client posts before it reads.
@@ -99,9 +95,8 @@ export class OwnerCookie {
 }
 
 /**
- * A key of our own, so that nothing that the application signs with the same secret can pass for
- * one of our cookies, nor ours for one of its own. HKDF, because the application's signature is an
- * HMAC under the secret itself, possibly of a text that a client chose.
+ * Nothing that the application signs with the same secret can pass for ours, nor ours for its own.
+ * HKDF, as the application may sign texts of a client.
  */
 function keyFrom(secret: string): string {
   return Buffer.from(
@@ -109,10 +104,7 @@ function keyFrom(secret: string): string {
   ).toString('base64url')
 }
 
-/**
- * The path that the middleware is mounted at, as far as the request tells: an owner is the owner of
- * one mount alone.
- */
+/** The path of the mount: an owner is the owner of one mount alone. */
 function mountOf({ baseUrl, originalUrl, url }: MountedRequest): string | undefined {
   const [pathname] = (originalUrl ?? url ?? '').split('?', 1)
   const path = typeof baseUrl === 'string' && baseUrl !== '' ? baseUrl : (pathname as string)

@@ -38,9 +38,7 @@ export class ProgressReports {
     this.next.close()
   }
 
-  /**
-   * Begins to report on those of a stream's requests that want progress; `undefined`: none does.
-   */
+  /** `undefined`: none of its requests wants progress. */
   begin(
     stream: Stream,
     messages: readonly Message[],
@@ -54,10 +52,7 @@ export class ProgressReports {
   }
 }
 
-/**
- * The endpoint counts in units that are not known beforehand, and mostly from 1. What is reported
- * in its place stays below that, so that the values of one token only grow.
- */
+/** The endpoint counts mostly from 1. Ours stay below, so that values of a token only grow. */
 const SECONDS_IN_ONE = 1e9
 
 const decoder = new TextDecoder()

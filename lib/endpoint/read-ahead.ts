@@ -13,16 +13,13 @@ import {
 
 export interface ReadAheadOptions extends BodyLimits {
   /**
-   * Called with the parsed JSON body, or with `undefined` if there is none to be had: invalid JSON,
-   * too large, read by other code. What the endpoint then says about such a body is its own affair.
+   * With the parsed JSON, or `undefined`: invalid, too large, read by others; the endpoint sees to
+   * that.
    */
   readonly known: (body: KnownBody) => void
 }
 
-/**
- * The bytes stay in the request: a parser behind us, or an endpoint that reads the raw request,
- * finds all of them. If the client leaves before all have come, `known` is not called.
- */
+/** All bytes stay in the request for those behind. `known` is not called if the client leaves. */
 export function readAhead(req: IncomingMessage, options: ReadAheadOptions): void {
   if (isParsed(req)) return options.known(parsedBody(req, options.limit))
   if (isReadByOthers(req) || req.destroyed || !mayBeMessage(req, options.limit))
@@ -35,8 +32,7 @@ const UNKNOWN: KnownBody = { body: undefined }
 class ReadAhead {
   readonly #req: IncomingMessage
   readonly #options: ReadAheadOptions
-  // What runs behind us belongs to the async context of the request. (Not `AsyncResource.bind`,
-  // which costs more than all the rest of a small call.)
+  // In the async context of the request (`AsyncResource.bind` costs more).
   readonly #context = new AsyncResource('mcp-streams.body', { requireManualDestroy: true })
   readonly #push: IncomingMessage['push']
   readonly #body: CountedBody
@@ -65,10 +61,7 @@ class ReadAhead {
     })
   }
 
-  /**
-   * The parser pushes what arrives into the request's buffer; observing `push` consumes nothing.
-   * The parser must not stop at the high-water mark, as nothing reads yet.
-   */
+  /** Observing `push` consumes nothing. The parser must not stop at the high-water mark. */
   #observe(): void {
     const req = this.#req
     const push = this.#push
@@ -76,8 +69,7 @@ class ReadAhead {
       const hasRoom = push.call(req, chunk, encoding)
       if (chunk === null) this.#settle()
       else if (this.#body.add(chunk)) return true
-      // After the parser has been told that there is no room: else it would pause a socket that the
-      // endpoint has just resumed.
+      // Later, as the parser would pause a socket that the endpoint has just resumed.
       else process.nextTick(() => this.#settle())
       return hasRoom
     }

@@ -74,9 +74,7 @@ class AnswerRecorder extends ObservedBody {
     return { status: Number(status), headers }
   }
 
-  /**
-   * Only now is it known whether a response that was ended without an explicit head is a stream.
-   */
+  /** Only now is it known whether a response without an explicit head is a stream. */
   #settle(body: Buffer): void {
     if (this.#call.isSettled) return
     const head = this.#head ?? this.#read(this.#res.statusCode)
@@ -105,10 +103,7 @@ export function repeatAnswer(
   instance.connections.outgoing.write(responseSink(req, res), owner, answer)
 }
 
-/**
- * The same answer in memory of its own: a small body would keep all that is in the same piece of
- * Node's pool.
- */
+/** In memory of its own: a small body would keep the piece of Node's pool. */
 export function ownCopy(answer: RecordedAnswer): RecordedAnswer {
   if (answer.body.buffer.byteLength === answer.body.length) return answer
   const body = Buffer.allocUnsafeSlow(answer.body.length)

@@ -20,9 +20,8 @@ export function isWritable(res: ServerResponse): boolean {
 }
 
 /**
- * Takes a response that we answer ourselves; must be called before its head is written. `false`: it
- * cannot be answered any more. Node reports a write that comes too late as an `error` of the
- * response, to which nothing else might listen.
+ * Takes a response before its head. `false`: it cannot be answered. Node reports a late write as
+ * `error`, to which nothing else might listen.
  */
 export function claim(res: ServerResponse): boolean {
   if (!canAnswer(res)) return false
@@ -45,10 +44,7 @@ export function guarded<T>(res: ServerResponse, write: () => T): T | undefined {
   }
 }
 
-/**
- * The same for bytes; `compression` in front holds them back until `flush`. `false`: there is no
- * room for more.
- */
+/** `compression` in front holds bytes back until `flush`. `false`: no room for more. */
 export function writeGuarded(res: ServerResponse, write: () => unknown): boolean {
   const hasRoom = guarded(res, () => {
     const room = wrote(res, write())
@@ -61,10 +57,7 @@ export function writeGuarded(res: ServerResponse, write: () => unknown): boolean
 /** The last write of each response that is under way: middleware in front does it later. */
 const underWay = new WeakMap<ServerResponse, Promise<unknown>>()
 
-/**
- * To be called after a write, with what `write` has returned. Returns whether there is room for
- * more.
- */
+/** With what `write` has returned. Returns whether there is room for more. */
 export function wrote(res: ServerResponse, said: unknown): boolean {
   if (said instanceof Promise) underWay.set(res, said)
   return hasRoomAfter(res, said)
@@ -79,9 +72,8 @@ export function endGuarded(res: ServerResponse, end: () => unknown = () => res.e
 }
 
 /**
- * Breaks off what has been begun, so that nobody takes it for the whole. Where neither a length nor
- * chunks say how much there is, as over HTTP/1.0, which proxies such as nginx speak to the servers
- * behind them, an end of the connection is the end of the body: there it is reset.
+ * Breaks off, so that it is not taken for the whole. Without a length or chunks (HTTP/1.0 of
+ * nginx), the connection is reset.
  */
 export function breakOff(res: ServerResponse): void {
   const isFramed = res.chunkedEncoding || res.hasHeader('Content-Length')
@@ -110,7 +102,6 @@ export function answer(
   res.end(body)
 }
 
-/** Gives an answer in JSON. */
 export function answerJson(
   res: ServerResponse,
   status: number,
@@ -125,10 +116,7 @@ export function answerJson(
   )
 }
 
-/**
- * Gives a JSON-RPC error. Without a request (`id` is `null`) it is no response to anything, so the
- * status has to say that it is an error.
- */
+/** Without a request (`id` is `null`), the status has to say that it is an error. */
 export function answerError(res: ServerResponse, id: RequestId | null, error: ErrorObject): void {
   answerJson(res, id === null ? 400 : 200, errorResponse(id, error))
 }
@@ -151,7 +139,6 @@ export type Refusal =
   /** The endpoint has said nothing, or nothing in time. */
   | { readonly kind: 'none' }
 
-/** Gives a refusal; `id`: of the request, where there is one. */
 export function answerRefusal(res: ServerResponse, id: RequestId | null, refusal: Refusal): void {
   switch (refusal.kind) {
     case 'refusal':

@@ -10,28 +10,19 @@ import { type BodyLimits, CountedBody } from './counted-body.js'
 type Next = (error?: unknown) => void
 type ParsedRequest = IncomingMessage & { body?: unknown; _body?: boolean }
 
-/**
- * Whether a parser has left it there already. For a body that it does not parse, body-parser 1,
- * which is in Express 4, leaves an empty object, and the bytes where they are.
- */
+/** body-parser 1 (Express 4) leaves an empty object for a body that it does not parse. */
 export function isParsed(req: IncomingMessage): boolean {
   const { body, _body } = req as ParsedRequest
   if (body === undefined) return false
   return _body === true || req.readableEnded || (req.complete && req.readableLength === 0)
 }
 
-/**
- * Whether other code reads the body as it comes, or has paused it. It is not read ahead then: what
- * has flowed past would be missed by a parser that is called later.
- */
+/** Then it is not read ahead: a parser that is called later would miss what has flowed past. */
 export function isReadByOthers(req: IncomingMessage): boolean {
   return req.readableFlowing !== null || req.readableDidRead
 }
 
-/**
- * Holds a body that flows to code in front of us, until `next` is called or the response is over.
- * Returns the `next` to call.
- */
+/** Holds a body that flows, until `next` is called or the response is over. Returns that `next`. */
 export function holdBody(req: IncomingMessage, res: ServerResponse, next: Next): Next {
   if (req.readableFlowing !== true) return next
   req.pause()
@@ -44,10 +35,7 @@ export function holdBody(req: IncomingMessage, res: ServerResponse, next: Next):
   }
 }
 
-/**
- * The body that a parser has left on the request, in front of the middleware or behind it. Text
- * and bytes are parsed here, unless there are more than `limit` bytes.
- */
+/** What a parser has left, in front or behind. Text is parsed up to `limit` bytes. */
 export function parsedBody(req: IncomingMessage, limit: number): KnownBody {
   const { body } = req as ParsedRequest
   if (typeof body !== 'string' && !Buffer.isBuffer(body)) return { body }
@@ -58,9 +46,7 @@ export function parsedBody(req: IncomingMessage, limit: number): KnownBody {
   return { ...known, memory: (known.memory ?? 0) + bytes.length }
 }
 
-/**
- * Gives those behind us another message than the one that has been read ahead; `text` is its JSON.
- */
+/** Gives those behind us another message; `text` is its JSON. */
 export function replaceBody(req: IncomingMessage, message: object, text: string): void {
   const bytes = Buffer.from(text)
   const parsed = req as ParsedRequest
@@ -76,10 +62,7 @@ export function replaceBody(req: IncomingMessage, message: object, text: string)
   }
 }
 
-/**
- * Gives those behind us another header than the one that came; `undefined`: none. The SDK's
- * adapters rebuild headers from `rawHeaders`, so it must change in both.
- */
+/** `undefined`: none. The SDK's adapters rebuild headers from `rawHeaders`, so both change. */
 export function replaceHeader(req: IncomingMessage, name: string, value: string | undefined): void {
   const kept = headersWhere(req.rawHeaders, other => other.toLowerCase() !== name)
   if (value === undefined) delete req.headers[name]
@@ -98,8 +81,7 @@ export type ReadBody =
     }
 
 /**
- * Reads the JSON body of a request that we answer ourselves, whatever its `Content-Type`. One that
- * a parser has read before is taken as it is, as its cost has been paid. While it comes it is
+ * Whatever its `Content-Type`. One that was parsed before is taken as it is. While it comes it is
  * counted.
  */
 export async function readBody(req: IncomingMessage, limits: BodyLimits): Promise<ReadBody> {
@@ -142,7 +124,6 @@ function readParsed({ body, text, cost }: Parsed): ReadBody {
   return { fault: 'invalid-json', status: 400 }
 }
 
-/** A body that has been parsed. */
 interface Parsed {
   readonly body?: unknown
   /** What it was parsed from, as it was written; `undefined`: it is no JSON, or too much. */
@@ -180,9 +161,8 @@ const CHARSETS: Readonly<Record<string, Charset>> = {
 }
 
 /**
- * The charset of a body that can be read as it comes; `undefined`: it is in another one, or
- * compressed. Inflating it would undo the limit that the parser behind us sets for that: some
- * hundred bytes may become megabytes.
+ * `undefined`: another charset, or compressed: inflating would undo the limit of the parser behind
+ * us.
  */
 function charsetOf(headers: IncomingHttpHeaders): Charset | undefined {
   const coding = headers['content-encoding'] ?? 'identity'
@@ -201,10 +181,7 @@ function charsetIn(contentType: string): string {
   return charset.toLowerCase()
 }
 
-/**
- * Whether a body is worth reading ahead: JSON that can be read as it comes, as far as its head
- * says, and not longer than `limit`.
- */
+/** JSON that can be read as it comes, as its head says, not longer than `limit`. */
 export function mayBeMessage({ headers }: IncomingMessage, limit: number): boolean {
   const type = headers['content-type']
   return (
@@ -256,9 +233,7 @@ export function memoryOfRequest(req: IncomingMessage, ofBody: number | undefined
   return memory + (req.url?.length ?? 0)
 }
 
-/**
- * Bytes of a body that nobody here has looked at; without a length, the most that may have come.
- */
+/** Of a body that was not read; without a length, the most that may have come. */
 function unreadBytes({ headers, socket }: IncomingMessage): number {
   if (headers['content-length'] !== undefined) return Number(headers['content-length'])
   return headers['transfer-encoding'] === undefined ? 0 : socket.bytesRead

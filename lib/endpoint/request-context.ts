@@ -75,7 +75,6 @@ export class RequestContext<Instance extends InstanceParts = InstanceParts> {
   messages = NO_MESSAGES
   /** The body is an array (2025-03-26). */
   isBatch = false
-  /** The key under which the request may be sent again. */
   keyed: IdempotentRequest | undefined
   /** It asks for a listen channel in a session that has one already. */
   second: SecondChannel | undefined
@@ -125,7 +124,6 @@ export class RequestContext<Instance extends InstanceParts = InstanceParts> {
     return this.#revisionOf(this.owner)
   }
 
-  /** The id of the last event that its client has. */
   get lastEventId(): string | undefined {
     return headerOf(this.req, 'last-event-id')
   }
@@ -176,28 +174,22 @@ export class RequestContext<Instance extends InstanceParts = InstanceParts> {
   }
 
   /**
-   * How its client is treated on a stream: by the stream's owner, as a request with a cookie may
-   * have another. A client that comes back without naming a revision that resumes is treated as the
-   * one that opened the stream.
+   * By the stream's owner, as a request with a cookie may have another. A client without a revision
+   * is treated as the one that opened it.
    */
   profileOn({ owner, profile }: Opened): ClientProfile {
     return this.#profileOf(owner, profile)
   }
 
   /**
-   * Whether it may read what has an owner. What has none is not kept from a browser because of a
-   * cookie, which the browser cannot help but send.
-   *
-   * @param isOwnedBy compares owners: of what another instance has kept, only a digest is known.
+   * What has no owner is not kept from a browser because of its cookie. `isOwnedBy` compares: of
+   * another instance's, only a digest is known.
    */
   mayRead(isOwnedBy: (owner: string) => boolean): boolean {
     return isOwnedBy(this.owner) || (this.cameByCookie && isOwnedBy(''))
   }
 
-  /**
-   * Binds a key or a token to its owner, session and path, so that it does not hold at another
-   * endpoint. A digest, so that long names of a client are not kept.
-   */
+  /** A key or token, bound to owner, session and path. A digest, as names may be long. */
   scopeOf(key = ''): string {
     const scope = JSON.stringify([this.owner, this.session ?? null, this.path, key])
     return createHash('sha256').update(scope).digest('base64url')
@@ -213,7 +205,6 @@ export class RequestContext<Instance extends InstanceParts = InstanceParts> {
     return memoryOfRequest(this.req, this.#memory)
   }
 
-  /** The limits within which its body may be read. */
   get bodyLimits(): BodyLimits {
     const { bodies: budget, maxBodyBytes: limit } = this.instance
     return { limit, budget, owner: this.owner }
@@ -230,10 +221,7 @@ export class RequestContext<Instance extends InstanceParts = InstanceParts> {
     this.#profile = undefined
   }
 
-  /**
-   * Its messages. Of a body that was not read ahead, a parser behind us may have made some by the
-   * time that the endpoint answers.
-   */
+  /** A parser behind us may have made some by the time that the endpoint answers. */
   learnParsed(): readonly Message[] {
     if (!this.isUnread || !isParsed(this.req)) return this.messages
     const parsed = parsedBody(this.req, this.instance.maxBodyBytes)
@@ -291,10 +279,7 @@ const FORCED_PRIMER: Record<'always' | 'never', Primer> = { always: 'empty', nev
 const LONGEST_NAME = 128
 const STREAMS = { experimental: { streams: {} } }
 
-/**
- * What of a message is read once the endpoint has it, in a message: who asks for what, and how its
- * client is to be answered. All of it is bounded: ids that are too long are not kept.
- */
+/** What is read of a message later on. All of it is bounded. */
 function factsOf(message: Message): Message {
   const { id, method } = message
   if (typeof method !== 'string') return isResponse(message) ? { id, result: null } : {}

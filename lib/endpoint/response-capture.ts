@@ -87,7 +87,6 @@ export class ResponseCapture
   #isKept = false
   readonly #host: ResponseCaptureHost
 
-  /** Whether another instance of the middleware has tapped this response. */
   static isTapped(res: ServerResponse): boolean {
     return hasView(res)
   }
@@ -139,10 +138,7 @@ export class ResponseCapture
     if (!this.#isKept) this.#pipeline.remove(this)
   }
 
-  /**
-   * Takes the response before the endpoint has begun to answer: the wire gets a head of ours, and
-   * that of the endpoint is not sent. `false`: the endpoint has begun, or the client has gone.
-   */
+  /** The endpoint's head is not sent. `false`: it has begun, or the client has gone. */
   takeEarly(capture: Capture): boolean {
     const res = this.#res
     if (res.headersSent || res.writableEnded || res.destroyed || !this.#step('takeEarly'))
@@ -174,10 +170,7 @@ export class ResponseCapture
     })
   }
 
-  /**
-   * Gives the response back to the endpoint, after the bytes that were withheld from the wire.
-   * Returns what `write` did.
-   */
+  /** After the bytes that were withheld from the wire. Returns what `write` did. */
   stepAside(withheld: Uint8Array): boolean {
     this.#step('stepAside')
     this.#events.passOn()
@@ -237,8 +230,7 @@ export class ResponseCapture
   }
 
   get isClosed(): boolean {
-    // Not before the socket side: Node drops what is written to a response that calls itself
-    // destroyed.
+    // Node drops what is written to a response that calls itself destroyed.
     return this.#events.isReleased && this.wire.isGone
   }
 
@@ -454,10 +446,7 @@ export class ResponseCapture
     if (this.#res.destroyed) this.wire.gone()
   }
 
-  /**
-   * The response is kept for a client that has gone: what is written goes nowhere, and must not
-   * wait for room in a dead socket.
-   */
+  /** What is written goes nowhere, and must not wait for room in a dead socket. */
   get #isAlone(): boolean {
     return this.#events.isHolding && this.wire.isGone && !this.#events.isReleased
   }

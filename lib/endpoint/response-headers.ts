@@ -13,10 +13,7 @@ export function stringOf(value: OutgoingHttpHeader | undefined): string | undefi
   return value === undefined ? undefined : Array.isArray(value) ? value.join(', ') : String(value)
 }
 
-/**
- * Finds a header in any of the forms that `writeHead` takes: an object, a flat list, a list of
- * pairs.
- */
+/** In any form that `writeHead` takes: an object, a flat list, a list of pairs. */
 export function headerIn(headers: unknown, name: string): string | undefined {
   if (headers === undefined) return undefined
   if (isPlainObject(headers)) {
@@ -62,7 +59,6 @@ export function validateHead(statusMessage: string | undefined, headers: unknown
   }
 }
 
-/** The headers among the arguments of `writeHead`. */
 export function headersIn([, reason, last]: readonly unknown[]): unknown {
   return typeof reason === 'string' ? last : (last ?? reason)
 }
@@ -72,10 +68,7 @@ export function statusLineIn([status, reason]: readonly unknown[]): readonly unk
   return typeof reason === 'string' ? [status, reason] : [status]
 }
 
-/**
- * Moves the headers of a `writeHead` call to the response, so that ours can be added; a repeated
- * name becomes a list.
- */
+/** Onto the response, so that ours can be added; a repeated name becomes a list. */
 export function foldHeaders(headers: unknown, setHeader: SetHeader): void {
   const seen = new Map<string, OutgoingHttpHeader>()
   for (const [name, value] of headerEntries(headers)) {
@@ -86,10 +79,7 @@ export function foldHeaders(headers: unknown, setHeader: SetHeader): void {
   }
 }
 
-/**
- * Whether a `Content-Encoding` leaves a body as it is. `none` is no registered coding; it is what
- * some set to keep proxies from encoding.
- */
+/** `none` is no registered coding; some set it to keep proxies from encoding. */
 export function isPlainEncoding(value: string | undefined): boolean {
   return value === undefined || /^\s*(?:identity|none)?\s*$/i.test(value)
 }
@@ -128,7 +118,6 @@ function added(value: string, directives: readonly string[]): string {
  */
 const OF_CONNECTION = /^(?:connection|date|keep-alive|trailer|transfer-encoding)$/i
 
-/** The headers of an answer that are passed on with it. */
 export function passedOn(headers: NodeJS.Dict<string[]>): [string, string[]][] {
   return Object.entries(headers).filter(
     (entry): entry is [string, string[]] => entry[1] !== undefined && !OF_CONNECTION.test(entry[0])

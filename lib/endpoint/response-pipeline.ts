@@ -121,7 +121,6 @@ export class ResponsePipeline implements Layer {
     Object.defineProperty(this.res, 'headersSent', HEADERS_SENT)
   }
 
-  /** From now on events are emitted by an interceptor. */
   interceptEvents(interceptor: EventInterceptor): void {
     this.#interceptor = interceptor
   }

@@ -74,7 +74,6 @@ class RewrittenAnswer extends Stage {
   #isHeadHeld = false
   /** What has come of a JSON body. */
   readonly #held = new GatheredBytes()
-  /** Rewrites the events of an event stream. */
   readonly #events: RewrittenEvents
 
   constructor(pipeline: ResponsePipeline, rewriting: Rewriting) {
@@ -216,7 +215,6 @@ class RewrittenAnswer extends Stage {
     return changed ?? body
   }
 
-  /** Returns the events that are whole. */
   #wholeEvents(bytes: Buffer): Buffer {
     const ready = this.#events.push(bytes)
     if (!this.#events.isTooLong) return ready

@@ -15,7 +15,6 @@ export interface SlowAnswersSettings {
    * spaces that it gets from then on; `null`: never.
    */
   readonly jsonKeepAlive: number | null
-  /** Sessions that are remembered. */
   readonly maxSessions: number
 }
 
@@ -81,7 +80,6 @@ export class SlowAnswers {
     return this.soon !== undefined && acceptsEvents(accept) ? this.soon : this.json
   }
 
-  /** Whether a request's client has shown that it reads event streams. */
   hasShown({ prefersStream, owner, session, messages }: Asking): boolean {
     if (prefersStream || messages.some(isOfKnownClient)) return true
     return session !== undefined && this.#readers.get(keyOf(owner, session)) !== undefined

@@ -14,7 +14,6 @@ const UNBUFFERED = ['no-cache', 'no-transform']
 
 type SetHeader = (name: string, value: string) => void
 
-/** The headers of an event stream that no client comes back to. */
 export const EVENT_STREAM_HEAD = {
   'Content-Type': 'text/event-stream',
   'Cache-Control': 'no-cache, no-transform',

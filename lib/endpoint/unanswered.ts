@@ -6,13 +6,9 @@ import type { RequestId } from '../protocol/json-rpc.js'
 import { outsideOfCalls } from '../streams/timer.js'
 import { type DebugLog, tellEndpoint } from './endpoint-client.js'
 
-/**
- * Errors that are on their way at a time. After an outage many streams are abandoned at once, each
- * with many open requests: other work must not wait until all of these errors are sent.
- */
+/** After an outage many streams are abandoned at once: other work must not wait. */
 const MOST_AT_ONCE = 8
 
-/** What one client has been asked. */
 interface Asked {
   readonly req: IncomingMessage
   readonly ids: RequestId[]
@@ -27,10 +23,7 @@ export class Unanswered {
   readonly #log: DebugLog
   readonly #most: number
 
-  /**
-   * @param most clients whose endpoints may wait for their turn; beyond that, the one that has
-   *   waited longest is told nothing.
-   */
+  /** @param most beyond that, the client that has waited longest is told nothing. */
   constructor(log: DebugLog, most: number) {
     this.#log = log
     this.#most = most
@@ -69,8 +62,7 @@ export class Unanswered {
     const answer = { jsonrpc: '2.0', id, error: faultError('unanswered') }
     const isHeard = await outsideOfCalls(() => tellEndpoint(this.#log, req, answer, { sessionId }))
     this.#telling--
-    // An endpoint that does not take one error would hold a place until the time limit, for each of
-    // the rest.
+    // If it rejects one error it will reject the rest: drop them instead of timing out on each.
     if (!isHeard) this.#asked.delete(asked)
     this.#goOn()
   }

@@ -5,10 +5,7 @@ let hasWarnedOfMissed = false
 let hasWarnedOfThrow = false
 let hasWarnedOfNoSocket = false
 
-/**
- * Middleware in front has thrown when a response was written in a timer or the like, where nobody
- * else hears of the error.
- */
+/** In a timer or the like, where nothing else hears of the error. */
 export function warnOfThrow(error: unknown): void {
   if (hasWarnedOfThrow) return
   hasWarnedOfThrow = true

@@ -20,17 +20,13 @@ export function startsWith(bytes: Uint8Array, from: number, start: Uint8Array): 
   return true
 }
 
-/**
- * Keeps one more piece of what comes in pieces. Small ones are joined: each that is kept apart
- * takes a hundred bytes beside its own, and nobody counts those.
- */
+/** Keeps one more piece; small ones are joined, as each apart takes a hundred bytes more. */
 export function addPiece(pieces: Uint8Array[], piece: Uint8Array): void {
   const last = pieces.at(-1)
   if (last === undefined || last.length + piece.length > LARGE_PIECE) pieces.push(piece)
   else pieces[pieces.length - 1] = joined([last, piece])
 }
 
-/** All of them as one. */
 export function joined(pieces: readonly Uint8Array[]): Uint8Array {
   const whole = new Uint8Array(pieces.reduce((sum, { length }) => sum + length, 0))
   let offset = 0

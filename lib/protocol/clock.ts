@@ -1,5 +1,4 @@
-// The one clock for all durations: a monotonic one, because the wall clock may be set meanwhile; and
-// a time limit for a promise.
+// The one clock for all durations: monotonic, as the wall clock may be set; and a time limit.
 
 /** Any start but 0 will do: lru-cache takes a time of 0 for "not set". */
 const START = Date.now()

@@ -6,12 +6,10 @@ import { parseRevision } from './revisions.js'
 export const PROTOCOL_VERSION = 'io.modelcontextprotocol/protocolVersion'
 /** The name and version of the client. */
 export const CLIENT_INFO = 'io.modelcontextprotocol/clientInfo'
-/** The capabilities of the client. */
 export const CLIENT_CAPABILITIES = 'io.modelcontextprotocol/clientCapabilities'
 
 export type Envelope = Record<string, unknown>
 
-/** The `_meta` of params, or an empty object. */
 export function metaOf(params: Record<string, unknown>): Record<string, unknown> {
   return objectIn(params['_meta'])
 }

@@ -39,9 +39,9 @@ export type StreamFault =
   | 'owner-unreachable'
 
 /**
- * The JSON-RPC code of our own errors, on every wire; `data.reason` says which one it is. It lies
- * outside of -32768 to -32000, which JSON-RPC reserves: MCP asks new implementations to stay out of
- * the first twenty codes of that range, and clients take -32000 for a closed connection.
+ * The code of our own errors; `data.reason` says which. Outside of the range that JSON-RPC
+ * reserves: MCP asks to stay out of the first twenty, and clients take -32000 for a closed
+ * connection.
  */
 export const STREAM_ERROR = -31000
 
@@ -84,19 +84,15 @@ const MESSAGES: Record<StreamFault, string> = {
   'owner-unreachable': 'The instance that has it cannot be reached at the moment'
 }
 
-/** The message of a fault. */
 export function faultMessage(fault: StreamFault): string {
   return MESSAGES[fault]
 }
 
-/** The JSON-RPC error for a fault. */
 export function faultError(fault: StreamFault): ErrorObject {
   return { code: STREAM_ERROR, message: faultMessage(fault), data: { reason: fault } }
 }
 
-/**
- * The error with which `onError` is called when a stream or a function of the options has failed.
- */
+/** What `onError` gets when a stream or a function of the options has failed. */
 export class StreamError extends Error {
   readonly code: StreamFault
 
@@ -119,10 +115,7 @@ export class EndpointError extends Error {
     this.data = data
   }
 
-  /**
-   * The error in a message; `undefined` where it has none. A code that is not an integer becomes
-   * -32603 (internal error).
-   */
+  /** The error in a message. A code that is not an integer becomes -32603 (internal error). */
   static in(message: Message | undefined): EndpointError | undefined {
     const error = message?.error
     if (!isObject(error)) return undefined

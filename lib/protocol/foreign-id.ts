@@ -13,13 +13,10 @@ const FOREIGN_ID = /^([A-Za-z0-9_-]{21})~(.+)$/s
 export interface ForeignId {
   /** The stream or the call that the request belongs to. */
   readonly originId: string
-  /** The id that the server gave its request. */
   readonly id: RequestId
 }
 
-/**
- * Makes such an id. It contains all that is needed to route the answer, so nothing has to be kept.
- */
+/** Contains all that is needed to route the answer, so nothing has to be kept. */
 export function foreignId(originId: string, id: RequestId): string {
   return `${originId}~${JSON.stringify(id)}`
 }
@@ -33,7 +30,6 @@ export function withForeignIds<M extends Message>(message: M, originId: string):
   return { ...message, params: { ...paramsOf(message), requestId } }
 }
 
-/** Parses such an id; `undefined` for any other. */
 export function parseForeignId(value: unknown): ForeignId | undefined {
   const match = typeof value === 'string' ? FOREIGN_ID.exec(value) : null
   if (match === null) return undefined

@@ -2,7 +2,6 @@
 // is the endpoint's affair.
 import { startsWith, utf8 } from './bytes.js'
 
-/** A JSON-RPC request id. */
 export type RequestId = string | number
 
 /** Any object that may be a JSON-RPC message. */
@@ -34,20 +33,18 @@ export function isRequestId(value: unknown): value is RequestId {
   return typeof value === 'string' || typeof value === 'number'
 }
 
-/** The ids of the requests among messages. */
 export function requestIdsIn(messages: readonly Message[]): RequestId[] {
   return messages.filter(isRequest).map(({ id }) => id)
 }
 
 /**
- * The most characters of a request id or a session id. Each id is kept with its stream, and for an
- * hour longer in a tombstone. Over HTTP, a request with a longer one passes untouched.
+ * Characters of an id, which is kept with its stream and in a tombstone. Longer ones pass
+ * untouched.
  */
 export const MOST_ID_LENGTH = 1024
 
 /**
- * Whether a request id or a session id is too long to be kept, or a number that JavaScript cannot
- * hold exactly, so that a response could not name it.
+ * Too long to be kept, or a number that JavaScript cannot hold, so that no response could name it.
  */
 export function isOversizedId(id: unknown): boolean {
   return isInexactId(id) || (typeof id === 'string' && id.length > MOST_ID_LENGTH)
@@ -99,43 +96,34 @@ export function includesId(ids: readonly RequestId[], id: RequestId | null | und
   return ids.some(own => String(own) === String(id))
 }
 
-/** The `params` of a message, or an empty object. */
 export function paramsOf(message: Message): Record<string, unknown> {
   return objectIn(message.params)
 }
 
-/**
- * The text of a JSON-RPC error response. JSON-RPC requires `null` where the request id is unknown.
- */
+/** JSON-RPC requires `null` where the request id is unknown. */
 export function errorResponse(id: RequestId | null, { code, message, data }: ErrorObject): string {
   return JSON.stringify({ jsonrpc: '2.0', id, error: { code, message, data } })
 }
 
-/** The notification that cancels a request. */
 export function cancellation(requestId: RequestId, reason: string): Message & { jsonrpc: '2.0' } {
   return { jsonrpc: '2.0', method: 'notifications/cancelled', params: { requestId, reason } }
 }
 
-/** The request that a `notifications/cancelled` names; `undefined` for any other message. */
 export function cancelledRequest(message: Message): RequestId | undefined {
   if (message.method !== 'notifications/cancelled' || isRequest(message)) return undefined
   const { requestId } = paramsOf(message)
   return isRequestId(requestId) ? requestId : undefined
 }
 
-/**
- * How `JSON.stringify` begins a notification in the official SDKs, and in most hand-written
- * servers.
- */
+/** How `JSON.stringify` begins a notification in the official SDKs and most servers. */
 const NOTIFICATION_STARTS = /* @__PURE__ */ [
   '{"jsonrpc":"2.0","method":"notifications/',
   '{"method":"notifications/'
 ].map(start => utf8(start))
 
 /**
- * Whether the JSON between two offsets could be a request or a response, and so is worth parsing.
- * All notifications of MCP have methods under `notifications/`, so the first bytes are enough to
- * tell them; anything else may have an id.
+ * Whether JSON could be a request or a response, and is worth parsing. All notifications of MCP
+ * begin with `notifications/`.
  */
 export function mayHaveId(bytes: Uint8Array, from: number, to: number): boolean {
   return kindOfNotification(bytes, from, to) === undefined
@@ -149,9 +137,7 @@ export function mayConcernRequests(bytes: Uint8Array, from: number, to: number):
 
 const FIRST_OF_CANCELLED = 0x63
 
-/**
- * The offset behind `notifications/` in the method; `undefined` if it may not be a notification.
- */
+/** The offset behind `notifications/` in the method; `undefined`: perhaps no notification. */
 function kindOfNotification(bytes: Uint8Array, from: number, to: number): number | undefined {
   for (const start of NOTIFICATION_STARTS)
     if (to - from >= start.length && startsWith(bytes, from, start)) return from + start.length

@@ -4,11 +4,8 @@ import { isObject, type Message } from './json-rpc.js'
 import { endOfValue, type Part, partsOf, skipSpace } from './json-text.js'
 
 /**
- * `text`, which `before` was parsed from, with the changes that `after` has. Objects and arrays
- * that are identical (`===`) in both are skipped, so a change should be made in copies along its
- * path. A member that is `undefined` in `after` is removed.
- *
- * @throws {RangeError} for a new value that is nested too deeply to be serialised.
+ * `text`, which `before` was parsed from, with the changes of `after`. What is identical (`===`) is
+ * skipped, so copy along the path of a change. `undefined` removes a member.
  */
 export function spliceJson(text: string, before: unknown, after: unknown): string {
   return new Splice(text).apply(before, after)
@@ -20,10 +17,7 @@ export interface WrittenMessage {
   readonly text: string
 }
 
-/**
- * The messages of a JSON text: the objects of a batch (2025-03-26), or the single message; none if
- * it is not JSON.
- */
+/** The messages of a JSON text; none if it is not JSON. */
 export function writtenMessages(text: string): readonly WrittenMessage[] {
   let body: unknown
   try {
@@ -49,10 +43,7 @@ function membersIn(text: string): readonly Part[] {
   return /^\s*{/.test(text) ? partsOf(text) : []
 }
 
-/**
- * The JSON text of an object in which some members are replaced, added, or removed where they are
- * `undefined`. All others keep their bytes.
- */
+/** The text of an object with members replaced, added, or removed where they are `undefined`. */
 export function withMembers(
   text: string,
   members: Readonly<Record<string, string | undefined>>
@@ -98,12 +89,10 @@ class Splice {
 
   #changeMembers(at: number, before: Members, after: Members): void {
     const parts = partsOf(this.#text, at)
-    // If a name occurs twice, `JSON.parse` has taken the last one. The others are removed, because
-    // other parsers take the first.
+    // `JSON.parse` has taken the last of a name that occurs twice; other parsers take the first.
     const last = new Map(parts.map(({ key }, i) => [key, i]))
     let hasKept = false
-    // A removed member takes one comma with it: the one before it if a member is kept there, else
-    // the one after it.
+    // A removed member takes a comma with it: the one before if a member is kept there.
     parts.forEach(({ from, key, valueAt, end }, i) => {
       const value = last.get(key) === i ? own(after, key) : undefined
       if (value !== undefined) {

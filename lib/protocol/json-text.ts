@@ -49,9 +49,7 @@ export function endOfValue(text: string, at: number): number {
   return end
 }
 
-/**
- * Counts levels instead of calling itself: `JSON.parse` accepts deeper nesting than the call stack.
- */
+/** Counts levels: `JSON.parse` accepts deeper nesting than the call stack. */
 function endOfNested(text: string, at: number): number {
   let depth = 0
   for (let i = at; i < text.length; i++) {
@@ -105,9 +103,7 @@ export function compactJson(text: string): string {
 /** Numbers with more digits than this may become equal in JavaScript although they differ. */
 const EXACT_DIGITS = 15
 
-/**
- * The numbers of a text, in order and as written, that may have more digits than JavaScript keeps.
- */
+/** The numbers of a text, as written, that may have more digits than JavaScript keeps. */
 export function longNumbers(text: string): readonly string[] {
   if (!/[\d.]{16}/.test(text)) return []
   const found: string[] = []

@@ -5,25 +5,17 @@ import { LONGEST_FIELD } from './media-types.js'
 /** The relation type of a stream URL (SEP-1335). */
 export const STREAM_RELATION = 'stream'
 
-/** The query parameter that names a stream. */
 export const STREAM_PARAMETER = 'stream'
 
-/**
- * What is not allowed between the angle brackets of a link target, or could be read differently by
- * a proxy (RFC 3986, 2).
- */
+/** What proxies could read differently between the angle brackets of a target (RFC 3986, 2). */
 const UNSAFE_IN_TARGET = /[^A-Za-z0-9\-._~:/?[\]@!$&'()*+,;=%]/gu
 
-/**
- * Characters that the other parts of a query may have in a link target: clients accept heads of
- * about twice that size.
- */
+/** Characters of the rest of a query in a target: clients accept heads of about twice that size. */
 const LONGEST_REST = 8192
 
 /**
- * The target of a stream link: a relative, query-only reference. It keeps the other parts of the
- * query unless they are too long. It has no host and no path, so it is same-origin by construction
- * and survives any prefix that a proxy strips (RFC 3986, 5.2.2).
+ * A relative, query-only reference: same-origin by construction, and survives any prefix that a
+ * proxy strips (RFC 3986, 5.2.2).
  */
 export function streamTarget(requestUrl: string, streamId: string): string {
   const own = `${STREAM_PARAMETER}=${streamId}`
@@ -32,19 +24,13 @@ export function streamTarget(requestUrl: string, streamId: string): string {
   return rest === '' || rest.length > LONGEST_REST ? `?${own}` : `?${rest}&${own}`
 }
 
-/**
- * A request's URL without the parameter that names a stream. `name` is a further value by which the
- * request names its stream, such as a key.
- */
+/** A URL without the parameter that names a stream; `name`: a further value, such as a key. */
 export function withoutStream(requestUrl: string, name?: string): string {
   const query = otherParts(requestUrl, name).join('&')
   return (requestUrl.split('?', 1)[0] as string) + (query === '' ? '' : `?${query}`)
 }
 
-/**
- * The parts of a query that do not name a stream. A stream parameter of another form belongs to the
- * endpoint.
- */
+/** The rest of a query. A stream parameter of another form belongs to the endpoint. */
 function otherParts(requestUrl: string, name?: string): string[] {
   const mark = requestUrl.indexOf('?')
   if (mark < 0) return []
@@ -59,10 +45,7 @@ export function formatLink(target: string, relation: string): string {
   return `<${target}>; rel="${relation}"`
 }
 
-/**
- * The values of the stream parameter in a request's URL, decoded where possible; empty if it has
- * none. The caller must check their form, because the endpoint may have a parameter of this name.
- */
+/** The values of the stream parameter. The endpoint may have a parameter of this name. */
 export function streamParameters(requestUrl: string): string[] {
   const mark = requestUrl.indexOf('?')
   if (requestUrl.length > LONGEST_FIELD) return []
@@ -76,9 +59,8 @@ export function streamParameters(requestUrl: string): string[] {
 }
 
 /**
- * The URL of the first link with a relation type in a `Link` value, resolved against the URL of the
- * response; `undefined` if there is none. What does not conform to RFC 8288 is skipped up to the
- * next comma outside of quotes.
+ * The URL of the first link with a relation, resolved; what does not conform to RFC 8288 is
+ * skipped.
  */
 export function findLink(value: string | null, relation: string, base: string): URL | undefined {
   for (const [target, parameters] of linksIn(value ?? '')) {
@@ -89,7 +71,6 @@ export function findLink(value: string | null, relation: string, base: string): 
   return undefined
 }
 
-/** The most places of a `Link` value at which a link is looked for. */
 const MOST_LINKS = 100
 
 /** Target and parameters of each link. Each `<` is tried once, so the time is linear. */
@@ -141,9 +122,6 @@ function escapeUnsafe(part: string): string {
   )
 }
 
-/**
- * `encodeURIComponent` throws for these. Node's parser lets none through, but earlier middleware
- * may have set the URL.
- */
+/** `encodeURIComponent` throws for these, which earlier middleware may have put in the URL. */
 const LONE_SURROGATE = /^[\ud800-\udfff]$/u
 const REPLACEMENT = '%EF%BF%BD'

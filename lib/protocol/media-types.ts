@@ -68,8 +68,5 @@ function rangesIn(accept: string | undefined): Ranges {
   return ranges
 }
 
-/**
- * Characters of a header field or a query that are parsed at most; a longer one is ignored. Node
- * accepts no larger heads by default.
- */
+/** Characters of a field or a query that are parsed at most, as in the heads that Node accepts. */
 export const LONGEST_FIELD = 16 * 1024

@@ -3,10 +3,7 @@ import { LONGEST_FIELD } from './media-types.js'
 
 const NONE: ReadonlyMap<string, string> = new Map()
 
-/**
- * The preferences of a `Prefer` value: names in lower case, and '' for one without a value. If one
- * occurs twice, the first counts (RFC 7240, 2).
- */
+/** Names in lower case, '' for one without a value; the first of a name counts (RFC 7240, 2). */
 function preferencesIn(prefer: string | undefined): ReadonlyMap<string, string> {
   if (prefer === undefined || prefer.length > LONGEST_FIELD) return NONE
   const preferences = new Map<string, string>()
@@ -19,7 +16,6 @@ function preferencesIn(prefer: string | undefined): ReadonlyMap<string, string> 
   return preferences
 }
 
-/** A `Prefer` value without some preferences; `undefined` if none is left. */
 function withoutPreferences(prefer: string, names: ReadonlySet<string>): string | undefined {
   const others = partsOf(prefer).filter(part => {
     const name = PREFERENCE.exec(part)?.[1]
@@ -31,14 +27,10 @@ function withoutPreferences(prefer: string, names: ReadonlySet<string>): string 
 // A comma in a quoted string does not separate preferences.
 const partsOf = (prefer: string): string[] => prefer.match(/(?:[^,"]|"(?:[^"\\]|\\.)*"?)+/g) ?? []
 
-// White space after a value is matched only where there is a value: otherwise a long run of it
-// would be matched in many ways.
+// White space is matched only behind a value: otherwise a long run matches in many ways.
 const PREFERENCE = /^\s*([^\s=;"]+)\s*(?:=\s*(?:([^\s;"]+|"(?:[^"\\]|\\.)*")\s*)?)?(?:;|$)/
 
-/**
- * Whether a `Prefer` value holds `rel=stream`: the client follows stream links, buffers its answers
- * until the 204, and cancels by DELETE.
- */
+/** The client follows stream links, buffers answers until the 204, and cancels by DELETE. */
 export function prefersStream(prefer: string | undefined): boolean {
   return preferencesIn(prefer).get('rel')?.toLowerCase() === 'stream'
 }
@@ -46,10 +38,7 @@ export function prefersStream(prefer: string | undefined): boolean {
 /** The `Preference-Applied` that answers it. */
 export const STREAM_PREFERENCE = 'rel=stream'
 
-/**
- * The same from a server that takes answers at its endpoint only: a client that buffered its
- * answers until a 204 would wait for ever.
- */
+/** From a server that takes answers at its endpoint only, so that clients do not buffer them. */
 export const NO_HAND_OFF = 'rel=stream; handoff=never'
 
 interface AsyncPreference {
@@ -57,10 +46,7 @@ interface AsyncPreference {
   readonly wait: number | undefined
 }
 
-/**
- * Reads both from a `Prefer` value (RFC 7240, 4.1 and 4.3); `undefined` if it has no
- * `respond-async`.
- */
+/** Reads both from a `Prefer` value (RFC 7240, 4.1 and 4.3). */
 export function respondAsync(prefer: string | undefined): AsyncPreference | undefined {
   const preferences = preferencesIn(prefer)
   if (preferences.get('respond-async') !== '') return undefined

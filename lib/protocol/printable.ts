@@ -1,8 +1,6 @@
 // Makes text from outside safe to print on one line of a log or a terminal.
 
-/**
- * What could end the line, control a terminal, or reverse the direction of the text that follows.
- */
+/** What could end the line, control a terminal, or reverse the direction of text. */
 const UNPRINTABLE = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}]/gu
 
 /** Cuts a text to `longest` characters, and escapes those that could act on a log or a terminal. */

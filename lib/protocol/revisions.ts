@@ -1,17 +1,10 @@
 // What each protocol revision gets (README.md in this folder, section "Revisions").
 
-/**
- * How a primer looks: the event that carries the first id of a connection before any message
- * exists.
- */
+/** How the event looks that carries the first id of a connection. */
 export type Primer = 'none' | 'named' | 'empty'
 
-/** How one client is treated. */
 export interface ClientProfile {
-  /**
-   * Whether streams outlive their connections: with event ids, a link, and no `close` at a
-   * disconnect.
-   */
+  /** Whether streams outlive their connections: ids, a link, and no `close` at a disconnect. */
   readonly taken: boolean
   readonly primer: Primer
   readonly reconnects: ReconnectRule
@@ -27,9 +20,8 @@ export interface ClientProfile {
 export type ReconnectRule = 'always' | 'when-resumed' | 'when-links-followed'
 
 /**
- * When a stream that waits for its client's answers is handed off to it (SEP-1335, multi-turn
- * requests): for a client that has announced itself, as soon as it is quiet; for any other, once it
- * has fetched a stream URL.
+ * When a stream that waits for answers is handed off (SEP-1335): as soon as it is quiet, or once
+ * its client has fetched a stream URL.
  */
 export type HandOffRule = 'when-quiet' | 'when-links-followed' | 'never'
 

@@ -11,10 +11,7 @@ import {
 } from './json-rpc.js'
 import { CLIENT_CAPABILITIES, metaOf } from './envelope.js'
 
-/**
- * A function whose parameters are compared bivariantly: the SDKs' own message types differ from
- * version to version.
- */
+/** Compared bivariantly: the SDKs' message types differ from version to version. */
 type Callback<Args extends unknown[]> = { call(...args: Args): void }['call']
 
 /** A transport of the official SDK, version 1 or 2: the part of it that is used here. */
@@ -53,17 +50,11 @@ export interface WireClient {
   ) => Promise<Record<string, unknown>>
 }
 
-/**
- * `resources/stream` on wires that carry no bytes: clients get download URLs (SEP-2532, WebSocket
- * Transport).
- */
+/** On wires, clients get download URLs (SEP-2532, WebSocket Transport). */
 export interface WireResources {
   /** Whether the result of a method describes resources. */
   isAbout(method: string): boolean
-  /**
-   * Such a result with a mark on each resource that can be streamed; `undefined` if nothing
-   * changes.
-   */
+  /** Marks each resource that can be streamed; `undefined` if nothing changes. */
   speakOf(method: string, result: Record<string, unknown>): Record<string, unknown> | undefined
   answer(message: Message & { readonly id: RequestId }, client: WireClient): Promise<WireMessage>
   /** Ends the download URLs of a session that is over. */
@@ -73,7 +64,6 @@ export interface WireResources {
 /** The prefix of the ids of our own requests to the server behind a wire. */
 export const OUR_ID = 'mcp-streams-'
 
-/** Whether an id is that of one of our own requests. */
 export function isOurId(id: unknown): boolean {
   return typeof id === 'string' && id.startsWith(OUR_ID) && id.length === OUR_ID.length + 21
 }
@@ -83,25 +73,18 @@ export interface TokensHost {
   readonly owner: string
   /** Gives the server a message as if its client had sent it. */
   sendToServer(message: WireMessage, extra: unknown): void
-  /**
-   * Sends the client a message that belongs to its request `requestId`. Rejects if there is no
-   * wire.
-   */
+  /** Sends what belongs to the client's request. Rejects if there is no wire. */
   sendToClient(message: WireMessage, requestId: RequestId | undefined): Promise<void>
   /** Says that a call has ended, because the session may have been kept for it alone. */
   settled(): void
 }
 
-/** The calls of one session that are resumed with tokens. */
 export interface SessionTokens {
   /** Whether its server still runs any of these calls. */
   readonly isBusy: boolean
   /** The client has sent a request or a notification. `true`: it is handled here. */
   takeFromClient(message: Message, extra: unknown): boolean
-  /**
-   * A response of the server to any other request, with the duration hints of the options added if
-   * it is a list of tools.
-   */
+  /** A response to another request, with duration hints if it is a list of tools. */
   hinted(message: WireMessage): WireMessage
   /** The server has sent a message. `undefined`: it does not belong to one of these calls. */
   takeFromServer(
@@ -110,10 +93,7 @@ export interface SessionTokens {
   ): Promise<void> | undefined
   /** The client answers a request of one of these calls, which may belong to another session. */
   answered(message: Message & { readonly id: RequestId }, extra: unknown): void
-  /**
-   * The client no longer waits for the response to a request; `isCancelled`: it has cancelled it.
-   * `false`: the request is not one of these calls.
-   */
+  /** The client no longer waits for a response. `false`: not one of these calls. */
   gone(requestId: RequestId, isCancelled: boolean): boolean
   /** The wire is lost, and with it all responses except those that are kept for the next wire. */
   wireLost(isKept: (requestId: RequestId) => boolean): void
@@ -126,14 +106,10 @@ export interface WireTokens {
   join(host: TokensHost): SessionTokens
 }
 
-/**
- * In the `_meta` of each message of a stream: its event id. On a shared wire nothing else says
- * which stream a message belongs to, and what the client's cursor is.
- */
+/** In `_meta` of each message of a stream: its event id, as nothing else names the stream. */
 const EVENT_ID = 'express-mcp-streams/eventId'
 /**
- * In the `_meta` of `notifications/stream/create`: the request that the stream answers. It is
- * absent for the session's own stream, the listen channel.
+ * In `_meta` of `notifications/stream/create`: the request, unless it is the session's own stream.
  */
 const REQUEST_ID = 'express-mcp-streams/requestId'
 
@@ -163,7 +139,6 @@ export interface Tags {
   readonly requestId?: RequestId | undefined
 }
 
-/** Separates a message from its tags. */
 export function takeTags(message: WireMessage): [WireMessage, Tags] {
   const { method, error } = message
   const member = method === undefined ? 'result' : 'params'
@@ -189,10 +164,7 @@ function withoutTags(holder: unknown): [unknown, Tags] {
   ]
 }
 
-/**
- * Declares `experimental.streams` in a message that has the client's capabilities: `initialize`,
- * and from 2026-07-28 on each request.
- */
+/** In `initialize`, and from 2026-07-28 on in each request. */
 export function declareStreams(message: WireMessage): WireMessage {
   const params = paramsOf(message)
   const meta = metaOf(params)
@@ -206,7 +178,6 @@ export function declareStreams(message: WireMessage): WireMessage {
   }
 }
 
-/** The capabilities with `experimental.streams` added. */
 export function withStreams(capabilities: unknown): Record<string, unknown> {
   const present = objectIn(capabilities)
   const experimental = objectIn(present['experimental'])

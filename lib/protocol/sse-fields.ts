@@ -2,10 +2,7 @@
 // say.
 import { COLON, LF, startsWith, utf8 } from './bytes.js'
 
-/**
- * Called with each whole block: its bytes are `bytes[from, to)`, line ends as LF, blank line
- * included. Both `bytes` and `fields` are valid during the call only.
- */
+/** `bytes[from, to)`, line ends as LF, blank line included. Valid during the call only. */
 export type BlockListener = (
   bytes: Uint8Array,
   from: number,
@@ -13,14 +10,9 @@ export type BlockListener = (
   fields: BlockFields
 ) => void
 
-/** What the fields of a block say, without their text. */
 export interface BlockFields {
-  /** Whether it has an `id` field. */
   hasId: boolean
-  /**
-   * How many `data` lines it has. A block without any is not an event: it is a comment, or a bare
-   * `retry` [WHATWG 9.2.6].
-   */
+  /** A block without `data` lines is no event: a comment, or a bare `retry` [WHATWG 9.2.6]. */
   dataLines: number
   /** The offsets of the value of its first `data` line. */
   dataFrom: number
@@ -29,15 +21,13 @@ export interface BlockFields {
   isMessage: boolean
 }
 
-/** Fields for `readFields` to fill. */
 export function newFields(): BlockFields {
   return { hasId: false, dataLines: 0, dataFrom: 0, dataTo: 0, isMessage: true }
 }
 
 /**
- * Reads the fields of the block that starts at an offset. Returns the offset behind its blank line,
- * or -1 if the block is not complete. Line ends must be LF. Fills `fields`, which the caller
- * reuses: this runs once per event, and should not allocate.
+ * Returns the offset behind the blank line of a block with LF ends, or -1 if it is not complete.
+ * Fills `fields`, so as not to allocate.
  */
 export function readFields(bytes: Uint8Array, from: number, fields: BlockFields): number {
   fields.hasId = false
@@ -62,9 +52,7 @@ export function readFields(bytes: Uint8Array, from: number, fields: BlockFields)
   return line + 1
 }
 
-/**
- * Reads all complete blocks from an offset on. Line ends must be LF. Returns where the rest begins.
- */
+/** Reads all complete blocks with LF ends. Returns where the rest begins. */
 export function readBlocks(
   bytes: Uint8Array,
   start: number,

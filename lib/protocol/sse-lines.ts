@@ -37,7 +37,6 @@ export function transientLines(bytes: Uint8Array, from: number, to: number): Uin
   )
 }
 
-/** The bytes of a block without its `id` fields. */
 export function withoutIds(bytes: Uint8Array, from: number, to: number): Uint8Array {
   return linesOf(bytes, from, to, (line, end) => !isField(bytes, line, end, ID))
 }

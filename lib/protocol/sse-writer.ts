@@ -1,10 +1,7 @@
 // The few blocks and fields that are ours to write into an event stream.
 import { utf8 } from './bytes.js'
 
-/**
- * A block with one message, as the official SDKs write it. The text must be on one line, as from
- * `JSON.stringify`.
- */
+/** As the official SDKs write it. The text must be on one line, as from `JSON.stringify`. */
 export function encodeMessage(json: string): Uint8Array {
   return utf8(`event: message\ndata: ${json}\n\n`)
 }
@@ -24,10 +21,7 @@ export function onOneLine(json: string): string {
   return json.replace(/[\r\n]+/g, ' ')
 }
 
-/**
- * A primer: an event that carries an id before there is a message. `data:` has no trailing space,
- * because clients read a lone space differently.
- */
+/** An id before there is a message. No trailing space: clients read a lone one differently. */
 export function primerText(primer: 'named' | 'empty', id: string, retry: number | null): string {
   const retryLine = retry === null ? '' : `retry: ${retry}\n`
   return primer === 'named'
@@ -45,8 +39,5 @@ export function retryFieldText(retry: number): string {
   return `retry: ${retry}\n`
 }
 
-/**
- * A comment without a blank line: parsers that remember the last id (Python's httpx-sse) would take
- * the blank line for the end of an empty event.
- */
+/** Without a blank line, which Python's httpx-sse would take for the end of an empty event. */
 export const KEEP_ALIVE_COMMENT: Uint8Array = /* @__PURE__ */ utf8(': keep-alive\n')

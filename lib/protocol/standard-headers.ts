@@ -15,10 +15,7 @@ const NAMED_BY: Readonly<Record<string, string>> = {
   'tasks/cancel': 'taskId'
 }
 
-/**
- * The value that `Mcp-Name` must have; `undefined` if the method has none, or its member is
- * missing.
- */
+/** The value that `Mcp-Name` must have; `undefined`: none. */
 export function nameIn(message: Message): string | undefined {
   const method = message.method as string
   const member = Object.hasOwn(NAMED_BY, method) ? NAMED_BY[method] : undefined
@@ -43,10 +40,7 @@ export function headerFault(
   return decoded === name ? undefined : 'Mcp-Name is not what the body names'
 }
 
-/**
- * Decodes `=?base64?...?=`, the form of a value that a header cannot hold as it is; `undefined` if
- * it is invalid.
- */
+/** Decodes `=?base64?...?=`, the form of what a header cannot hold as it is. */
 function decoded64(value: string): string | undefined {
   const [, base64] = /^=\?base64\?(.*)\?=$/.exec(value) ?? []
   if (base64 === undefined) return value

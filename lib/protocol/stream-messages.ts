@@ -23,28 +23,20 @@ export interface ResumeInterval {
   readonly max: number
 }
 
-/**
- * The status of a stream (Streams draft, "Polling"). A stream that has failed is completed, and has
- * `hasError` set.
- */
+/** Streams draft, "Polling". A stream that has failed is completed, and has `hasError` set. */
 export type StreamStatus = 'live' | 'completed'
 
-/**
- * The result of `stream/poll` (Streams draft, "Polling"). Its flags are about what lies after the
- * client's cursor.
- */
+/** Streams draft, "Polling". Its flags are about what lies after the client's cursor. */
 interface StreamPollResult {
   readonly streamId: string
   readonly status: StreamStatus
   /** Whether there are messages after the cursor. */
   readonly pendingMessages: boolean
-  /** Whether one of them is a request of the server. */
   readonly hasRequest: boolean
   /** Whether one of them is a JSON-RPC error, or a tool's result with `isError`. */
   readonly hasError: boolean
 }
 
-/** What a poll reads of a stream, or of its tombstone. */
 interface PolledStream {
   readonly id: string
   readonly isEnded: boolean
@@ -77,7 +69,6 @@ export function endNotification(streamId: string): string {
   })
 }
 
-/** A response with a result, as JSON. */
 export function resultResponse(id: RequestId, result: unknown): string {
   return JSON.stringify({ jsonrpc: '2.0', id, result })
 }
@@ -113,9 +104,7 @@ type ReadRequest =
   | { readonly kind: 'refused'; readonly error: ErrorObject }
 
 /**
- * For a stream that is unknown, abandoned, or not this client's: the same error for all, because a
- * difference would tell which ids exist. The text of `detail` is the draft's ("Disconnection and
- * Resumption", 3).
+ * The same error for all, because a difference would tell which ids exist. The text is the draft's.
  */
 export const UNKNOWN_STREAM: ErrorObject = {
   code: INVALID_PARAMS,
@@ -123,7 +112,6 @@ export const UNKNOWN_STREAM: ErrorObject = {
   data: { reason: 'stream-unknown', detail: 'The stream ID is invalid (e.g., abandoned)' }
 }
 
-/** For a cursor that is not one of this stream. */
 export const INVALID_CURSOR: ErrorObject = {
   code: INVALID_PARAMS,
   message:
@@ -159,10 +147,7 @@ export function readStreamRequest(
     : readAs({ method, id: id as RequestId, streamId, cursor })
 }
 
-/**
- * Parses a cursor: an event id of the stream, or, where messages carry no ids, the number of its
- * messages that the client has; `undefined` if it is neither.
- */
+/** An event id of the stream, or, where messages carry none, how many messages the client has. */
 export function cursorOf(
   stream: { readonly id: string; readonly last: number },
   value: unknown
@@ -181,12 +166,7 @@ export function cursorOf(
   return isInside ? sequence : undefined
 }
 
-/**
- * The cursor of a request; `undefined` if it has none.
- *
- * @param beside the `Last-Event-ID`, which counts if the request has no cursor and this is an event
- *   id of the stream.
- */
+/** @param beside the `Last-Event-ID`, which counts if the request has no cursor of its own. */
 export function requestCursor(
   stream: { readonly id: string; readonly last: number },
   given: unknown,
@@ -201,10 +181,7 @@ export function statusOf({ isEnded }: { readonly isEnded: boolean }): StreamStat
   return isEnded ? 'completed' : 'live'
 }
 
-/**
- * The result of a poll for a client's cursor; without one, for the place where the last connection
- * stopped.
- */
+/** Without a cursor, for the place where the last connection stopped. */
 export function pollResult(stream: PolledStream, cursor = stream.written): StreamPollResult {
   return {
     streamId: stream.id,

@@ -7,10 +7,7 @@ export const TASKS_EXTENSION = 'io.modelcontextprotocol/tasks'
 /** [2025-11-25] The member of `_meta` that says which task a message belongs to. */
 export const RELATED_TASK = 'io.modelcontextprotocol/related-task'
 
-/**
- * [2026-07-28] The error code for a request that needs a capability which its client has not
- * declared.
- */
+/** [2026-07-28] A request needs a capability which its client has not declared. */
 export const MISSING_CLIENT_CAPABILITY = -32021
 
 export type TaskStatus = 'working' | 'input_required' | 'completed' | 'failed' | 'cancelled'
@@ -19,7 +16,6 @@ export type TaskStatus = 'working' | 'input_required' | 'completed' | 'failed' |
 const METHODS = ['tasks/get', 'tasks/update', 'tasks/cancel', 'tasks/result', 'tasks/list'] as const
 export type TaskMethod = (typeof METHODS)[number]
 
-/** The method of a message about tasks; `undefined` for any other message. */
 export function taskMethodOf({ method }: Message): TaskMethod | undefined {
   return METHODS.find(name => name === method)
 }
@@ -29,13 +25,11 @@ export function declaresTasks(message: Message): boolean {
   return hasExtension(metaOf(paramsOf(message))[CLIENT_CAPABILITIES])
 }
 
-/** Whether the capabilities of a client or a server have the extension. */
 export function hasExtension(capabilities: unknown): boolean {
   const extensions = isObject(capabilities) ? capabilities['extensions'] : undefined
   return isObject(extensions) && isObject(extensions[TASKS_EXTENSION])
 }
 
-/** Whether a server has tasks of its own, of either version. */
 export function hasOwnTasks(capabilities: unknown): boolean {
   return (
     hasExtension(capabilities) || (isObject(capabilities) && capabilities['tasks'] !== undefined)

@@ -3,10 +3,7 @@
 import { addPiece, CR, joined, LF, utf8 } from './bytes.js'
 import { type BlockListener, newFields, readBlocks } from './sse-fields.js'
 
-/**
- * One per connection: an unfinished block is lost with its connection, and sent again as a whole on
- * the next.
- */
+/** One per connection: an unfinished block is sent again as a whole on the next. */
 export class WholeBlocks {
   /** Bytes of an unfinished block. */
   pending = 0
@@ -38,10 +35,7 @@ export class WholeBlocks {
     return whole
   }
 
-  /**
-   * Where the last blank line of a chunk ends: a line end that follows a line end, each LF, CRLF or
-   * CR [WHATWG 9.2.5].
-   */
+  /** The end of the last line end after a line end, each LF, CRLF or CR [WHATWG 9.2.5]. */
   #endOfBlocks(chunk: Uint8Array): number {
     const at = (i: number): number | undefined => (i < 0 ? this.#before[i + 2] : chunk[i])
     const endsLine = (i: number): boolean => at(i) === LF || at(i) === CR
@@ -59,10 +53,7 @@ export class WholeBlocks {
   }
 }
 
-/**
- * Separates whole blocks: each is yielded with its blank line, byte for byte. A further blank line
- * is yielded as a block of its own.
- */
+/** Yields blocks, blank line included. A further blank line is a block of its own. */
 export function* blocksIn(whole: Uint8Array): Iterable<Uint8Array> {
   let from = 0
   let isLineEmpty = true
@@ -81,10 +72,7 @@ export function* blocksIn(whole: Uint8Array): Iterable<Uint8Array> {
   if (from < whole.length) yield whole.subarray(from)
 }
 
-/**
- * Reads whole blocks with any line ends, and without the byte order mark that a stream may begin
- * with.
- */
+/** Reads whole blocks with any line ends, without a byte order mark. */
 export function readWholeBlocks(whole: Uint8Array, onBlock: BlockListener): void {
   const isPlain = !whole.includes(CR) && whole[0] !== FIRST_OF_BOM
   const bytes = isPlain ? whole : utf8(new TextDecoder().decode(whole).replace(/\r\n?/g, '\n'))

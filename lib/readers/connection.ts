@@ -35,10 +35,7 @@ export interface ConnectionOptions {
  */
 type ConnectionState = 'idle' | 'scheduled' | 'blocked' | 'superseded' | 'leaving' | 'closed'
 
-/**
- * Up to so many bytes of events are copied behind the first block, to be one write: a second write,
- * with memory to retain, costs more.
- */
+/** Bytes copied behind the first block, to be one write: a second one costs more. */
 const MOST_COPIED = 1024
 
 /** What a connection needs of its keeper. */
@@ -205,10 +202,7 @@ export class Connection implements Reader, SegmentReader, Stallable {
     this.disconnect(retry, true)
   }
 
-  /**
-   * The process is about to end: the socket closes together with the response, which a call keeps
-   * open until it is answered.
-   */
+  /** The socket closes together with the response, which a call keeps open until it is answered. */
   beginClosing(onReleased: () => void): void {
     this.#release = new SocketRelease(this.#sink, onReleased)
   }
@@ -266,10 +260,7 @@ export class Connection implements Reader, SegmentReader, Stallable {
     return first ?? ''
   }
 
-  /**
-   * Writes the first block in one piece with all events, if these are small. `false`: the first
-   * block was written alone.
-   */
+  /** Writes the first block with all events, if these are small. `false`: it was written alone. */
   #writeTogether(first: string): boolean {
     const { stream } = this
     const { log } = stream
@@ -335,10 +326,7 @@ export class Connection implements Reader, SegmentReader, Stallable {
 
   // Its end
 
-  /**
-   * The socket is full: the stream goes on without waiting for it, and the last block follows at
-   * `drain`.
-   */
+  /** The socket is full: the stream goes on, and the last block follows at `drain`. */
   #leave(): void {
     this.#state = 'leaving'
     this.#stopTimers()
@@ -357,10 +345,7 @@ export class Connection implements Reader, SegmentReader, Stallable {
     this.#sink.end()
   }
 
-  /**
-   * Retained memory is released when the socket has closed; if the sink does not report that, the
-   * next sweep of the stall watch finds out.
-   */
+  /** Memory is released when the socket has closed, or by the next sweep of the stall watch. */
   #cut(): void {
     this.#sink.destroy()
     this.#close()
@@ -375,10 +360,7 @@ export class Connection implements Reader, SegmentReader, Stallable {
     this.#host.goesOn(this)
   }
 
-  /**
-   * Whether it is closed. If earlier middleware has ended the response, it is closed now, as if the
-   * client had left.
-   */
+  /** If earlier middleware has ended the response, it is closed now, as if the client had left. */
   #hasLost(): boolean {
     if (this.#sink.isOver) this.#close()
     return this.#state === 'closed'
@@ -392,9 +374,7 @@ export class Connection implements Reader, SegmentReader, Stallable {
     this.#options.lost(stream)
   }
 
-  /**
-   * `closedCleanlyAt`: all events up to there have been written, and the client sees a clean end.
-   */
+  /** `closedCleanlyAt`: all events up to there are written, and the client sees a clean end. */
   #close(closedCleanlyAt?: number): void {
     if (this.#state === 'closed') return
     this.#state = 'closed'

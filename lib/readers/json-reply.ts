@@ -91,7 +91,6 @@ export class JsonReply extends SoleReader {
   }
 }
 
-/** The responses in a JSON text, as they are written. */
 function responsesIn(text: string): string[] {
   return writtenMessages(text).flatMap(({ message, text }) => (isResponse(message) ? [text] : []))
 }

@@ -12,14 +12,9 @@ export interface Sink {
   readonly isOver: boolean
   /** Writes, and flushes any compression on the way. `false`: wait for `onDrain`. */
   write(bytes: Uint8Array, onWritten?: () => void): boolean
-  /**
-   * Whether `onWritten` tells when the bytes of a write are not needed any more. If not, they may
-   * be kept for an unknown time.
-   */
+  /** Whether `onWritten` tells when the bytes of a write are not needed any more. */
   readonly tellsWritten: boolean
-  /**
-   * Writes of up to so many bytes are copied, so their memory need not be retained. Default: none.
-   */
+  /** Bytes of a write that is copied, so its memory is not retained. Default: none. */
   readonly copies?: number
   /** Bytes that its socket has not taken yet. */
   readonly pending: number
@@ -33,10 +28,7 @@ export interface Sink {
   readonly isGone: boolean
   onDrain(listener: () => void): void
   onClose(listener: () => void): void
-  /**
-   * Makes the socket close after the response, instead of waiting for another request. Nothing
-   * changes before that.
-   */
+  /** Makes the socket close after the response, instead of waiting for another request. */
   closeSocket(onClosed: () => void): void
 }
 

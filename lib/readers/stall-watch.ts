@@ -25,10 +25,7 @@ const LONGEST_SWEEP = 30_000
 /** Sweeps in one deadline: a stall is noticed at most a quarter of the deadline late. */
 const SWEEPS = 4
 
-/**
- * One sweep for all connections, while there are any. It counts sweeps and does not read a clock,
- * so a clock that is changed gives a client neither more time nor less.
- */
+/** One sweep for all connections. It counts sweeps: a clock that is changed gives no more time. */
 export class StallWatch {
   readonly #waiting = new Map<Stallable, Progress>()
   readonly #sweeps: number

@@ -1,9 +1,6 @@
 // The interface between the backplane and a client of Redis. There is one adapter for each client.
 
-/**
- * The connections of one backplane: one for commands and one that listens. With a cluster, one
- * client does both.
- */
+/** One connection for commands and one that listens; a cluster client does both. */
 export interface RedisConnection {
   /** Whether all of them are ready. */
   readonly isUp: boolean
@@ -13,8 +10,7 @@ export interface RedisConnection {
   get(key: string): Promise<Uint8Array | null>
   del(key: string): Promise<unknown>
   /**
-   * @param time milliseconds for which the key lasts.
-   * @param isNew only if the key does not exist yet; otherwise it resolves with `null`.
+   * @param isNew only if the key does not exist; otherwise it resolves with `null`. `time` in ms.
    */
   set(key: string, value: Buffer, time: number, isNew: boolean): Promise<unknown>
   subscribe(channel: string, listener: (message: Uint8Array) => void): Promise<unknown>
@@ -60,17 +56,13 @@ export interface IoRedis extends Emitter {
   info(section: string): Promise<unknown>
 }
 
-/**
- * Commands fail after one try to connect again, as the instances have retries of their own. And a
- * connection that is closed is cut after 100 ms, whatever is still to come over it.
- */
+/** Commands fail after one try, as instances try again; a closed connection is cut after 100 ms. */
 const IOREDIS_OPTIONS = { maxRetriesPerRequest: 1, lazyConnect: false, disconnectTimeout: 100 }
 
 /** The adapter for ioredis 5 and later, and for its cluster. */
 export function connectIoRedis(client: IoRedis): Connect {
   const isCluster = client.isCluster === true
-  // Sharded channels belong to slots, as keys do: ioredis puts its key prefix in front of both. The
-  // names in messages have it, and the names that are subscribed to do not.
+  // ioredis puts its key prefix in front of sharded channels: messages have it.
   const { length } = isCluster ? (client.options?.keyPrefix ?? '').toString() : ''
   return changed => {
     const open = (): IoRedis => {
@@ -120,9 +112,8 @@ export function connectIoRedis(client: IoRedis): Connect {
 const BLOB_STRING = 36
 
 /**
- * Without a connection, commands fail at once. They have no timeout: node-redis 6 makes an
- * `AbortSignal` for each by default, which costs more than all else of a command. It is not needed,
- * as `renew` replaces a connection over which nothing comes back, and its commands fail.
+ * Commands fail at once without a connection, and have no timeout: node-redis 6 makes an
+ * `AbortSignal` for each, which costs more than the command. `renew` replaces dead connections.
  */
 const NODE_REDIS_OPTIONS = { disableOfflineQueue: true, commandOptions: { timeout: undefined } }
 

@@ -58,8 +58,7 @@ export class RedisBackplane implements Backplane {
     const name = this.#prefix + channel
     this.#listeners.set(name, listener)
     if (this.#connection === undefined) this.#open()
-    // This does not wait for Redis, which may be out of reach for long: the caller can stop
-    // listening in the meantime.
+    // Redis may be out of reach for long, and the caller can stop listening meanwhile.
     else this.#subscribe(this.#connection, name).catch(() => undefined)
     return Promise.resolve(() => {
       if (!this.#listeners.delete(name)) return
@@ -128,10 +127,7 @@ export class RedisBackplane implements Backplane {
     for (const listener of [...this.#onUp]) listener(isUp)
   }
 
-  /**
-   * Tries until it is subscribed, as clients subscribe again by themselves only to channels that
-   * they were subscribed to before.
-   */
+  /** Clients subscribe again only to channels that they were subscribed to before. */
   async #subscribe(connection: RedisConnection, name: string): Promise<void> {
     const listener = this.#listeners.get(name)
     const isWanted = (): boolean =>
@@ -162,10 +158,7 @@ export class RedisBackplane implements Backplane {
   }
 }
 
-/**
- * What a server calls itself until it ends. A cluster has many servers, and there are those that
- * may not be asked.
- */
+/** What a server calls itself until it ends. Some may not be asked, and clusters have many. */
 async function serverId(connection: RedisConnection): Promise<string | null> {
   if (connection.isCluster) return null
   const info = await connection.info('server').catch((error: unknown) => {
@@ -183,10 +176,7 @@ function bufferOf(bytes: Uint8Array): Buffer {
 /** The only policy that is safe: Redis refuses writes instead, and the instances notice that. */
 const SAFE = 'noeviction'
 
-/**
- * Each other policy evicts keys of the instances: `allkeys-*` any key, `volatile-*` those that
- * expire, as all of them do.
- */
+/** Any other policy evicts keys of the instances, all of which expire. */
 class EvictionWatch {
   #isDone = false
 

@@ -28,8 +28,7 @@ export interface Delivery {
   /** The response is one to a GET or HEAD of a download URL, not to a POST. */
   readonly isDownload: boolean
   /**
-   * Called before bytes are sent. What it returns is called when the transfer is over, with whether
-   * all bytes were sent. What it throws is answered instead of the bytes.
+   * Called before bytes are sent. Returns what is called at the end; what it throws is answered.
    */
   readonly onBegin?: ((delivered: Delivered) => (isWhole: boolean) => void) | undefined
 }
@@ -39,9 +38,8 @@ type ByteSource = Exclude<Source, Redirect>
 type BytePart = Extract<Part, { readonly start: number }>
 
 /**
- * Resolves when the response has been handed to the operating system. If it rejects before the head
- * is sent, an error can still be answered; later, the response has to be broken off. The caller
- * closes the source.
+ * Resolves when the response is with the operating system. If it rejects after the head, the
+ * response must be broken off.
  */
 export async function deliver(
   request: ResourceRequest,
@@ -74,10 +72,7 @@ export function contentTypeOf(source: Source, isDownload: boolean): string {
   return isDownload ? source.facts.mimeType : typeInAnswer(source.facts.mimeType)
 }
 
-/**
- * [SEP-2532, redirect mode] With 302, because with 307 a client would repeat its POST at the
- * storage.
- */
+/** [SEP-2532, redirect mode] With a 307, a client would repeat its POST at the storage. */
 function redirect(request: ResourceRequest, { location, facts }: Redirect): void {
   const { res } = request
   request.isSending = true
@@ -235,10 +230,7 @@ type Part =
 type Validators = Pick<ResourceFacts, 'etag' | 'lastModified'>
 type Sized = Validators & Pick<ResourceFacts, 'size'>
 
-/**
- * The part that a request asks for. Only GET and HEAD have `If-None-Match`, `If-Modified-Since` and
- * `If-Unmodified-Since`.
- */
+/** The part that a request asks for, with the conditions of RFC 9110, 13. */
 function partOf(
   { method, headers }: Pick<IncomingMessage, 'method' | 'headers'>,
   facts: ResourceFacts
@@ -251,8 +243,7 @@ function partOf(
   // [RFC 9110, 14.2] A HEAD has no ranges.
   const range = method === 'HEAD' ? undefined : freshRange(headers, facts)
   if (range === undefined || size === undefined || !acceptsRanges) return whole
-  // [RFC 9110, 14.2] An invalid range, and several that are not adjacent, are answered with the
-  // whole.
+  // [RFC 9110, 14.2] Invalid ranges, and several that are not adjacent, get the whole.
   const ranges = parseRange(size, range, { combine: true })
   if (ranges === -1) return { status: 416, size }
   const [only] = ranges === -2 ? [] : ranges
@@ -265,27 +256,20 @@ function freshRange(headers: IncomingHttpHeaders, facts: Sized): string | undefi
   const { range, 'if-range': ifRange } = headers
   if (range === undefined || !/^ *bytes=/.test(range)) return undefined
   if (ifRange !== undefined && !matchesIfRange(String(ifRange), facts)) return undefined
-  // [RFC 9110, 14.1.2] A suffix longer than the resource means all of it; for range-parser it is
-  // not satisfiable.
+  // [RFC 9110, 14.1.2] A suffix longer than the resource means all of it.
   const [, last] = /^ *bytes= *-(\d+) *$/.exec(range) ?? []
   if (last === undefined || facts.size === undefined || Number(last) <= facts.size) return range
   // An empty resource has no byte that a range could name: it is sent as a whole.
   return facts.size === 0 ? undefined : 'bytes=0-'
 }
 
-/**
- * [RFC 9110, 13.1.5] A strong comparison: weak validators never match, and a date only if it is the
- * same.
- */
+/** [RFC 9110, 13.1.5] A strong comparison: weak validators never match. */
 function matchesIfRange(ifRange: string, { etag, lastModified }: Validators): boolean {
   if (ifRange.includes('"')) return ifRange === etag && !ifRange.startsWith('W/')
   return lastModified !== undefined && Date.parse(ifRange) === Date.parse(lastModified)
 }
 
-/**
- * [RFC 9110, 13.1.2 and 13.1.3] The request's `Cache-Control` is left out: `fetch` adds `no-cache`
- * to each request with a condition, and with that `fresh` never says 304.
- */
+/** [RFC 9110, 13.1.2, 13.1.3] `fetch` adds `no-cache`, with which `fresh` never says 304. */
 function isNotModified(
   { 'if-none-match': noneMatch, 'if-modified-since': since }: IncomingHttpHeaders,
   { etag, lastModified }: Validators
@@ -307,15 +291,11 @@ function isPreconditionFailed(
     return match !== '*' && matches !== true
   }
   const since = isRead ? Date.parse(headers['if-unmodified-since'] ?? '') : NaN
-  // [RFC 9110, 13.1.4] An invalid date is ignored, and so is the condition if the resource has no
-  // date.
+  // [RFC 9110, 13.1.4] An invalid date is ignored, and so is the condition without a date.
   return lastModified !== undefined && Date.parse(lastModified) > since
 }
 
-/**
- * The first byte of the one range that a request asks for; 0 if it asks for none, for several, or
- * for a suffix.
- */
+/** The first byte of the one range that a request asks for; 0 for none, several or a suffix. */
 export function resumedFrom(range: string | undefined): number {
   const [, start = '0'] = /^ *bytes= *(\d{1,16})-[^,]*$/.exec(range ?? '') ?? []
   return Number(start)

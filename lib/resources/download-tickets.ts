@@ -46,10 +46,7 @@ export class Ticket {
   }
 }
 
-/**
- * A bounded store. When it is full, the owner that has the most loses the ticket that it has used
- * least recently.
- */
+/** A bounded store: the owner with the most loses the ticket that it has used least recently. */
 export class DownloadTickets {
   readonly #tickets: FairStore<Ticket>
   readonly #ttl: number
@@ -127,38 +124,21 @@ interface Running {
 
 type Span = readonly [from: number, to: number]
 
-/**
- * Milliseconds after a complete delivery in which its tail may be asked for again. What the
- * operating system has taken may still be lost, and only the client can notice that.
- */
+/** Milliseconds in which the tail may be asked for again: only the client sees a loss. */
 const TAIL_GRACE = 10_000
-/**
- * How often the tail may be asked for from the same byte. After that, it seems that nothing
- * arrives.
- */
+/** How often the tail may be asked for from one byte; then, it seems that nothing arrives. */
 const MOST_TAILS = 5
-/**
- * How often parts may be asked for again from their first byte, so that nothing shows that any of
- * them has arrived.
- */
+/** How often parts may be asked for again from their first byte, without any progress. */
 const MOST_RESTARTS = 10
-/**
- * The share of the whole that may be delivered twice, for clients that ask for ranges as they need
- * them.
- */
+/** The share that may be delivered twice, for clients that ask for ranges as they need them. */
 const REPEATS = 1 / 2
 /** The most separate spans that are tracked; what would be one more counts as not delivered. */
 const MOST_SPANS = 100
 
-/**
- * Tracks what has been delivered of a download URL's resource. A client may get the whole of it
- * once, in as many parts as cuts make necessary.
- */
+/** A client may get the whole resource once, in as many parts as cuts make necessary. */
 class TicketDelivery {
   readonly #running = new Set<Running>()
-  /**
-   * Parts that were broken off. How much of them has arrived shows when the client asks for more.
-   */
+  /** Parts that were broken off. The client's next request shows what has arrived. */
   #broken: Delivered[] = []
   /** What the client has, as far as is known: spans in order, with gaps between them. */
   #given: readonly Span[] = []
@@ -175,10 +155,8 @@ class TicketDelivery {
   }
 
   /**
-   * Begins to deliver a part, and breaks off what is under way of the same bytes: the newest
-   * request wins, because the connection of an older one may be dead. Returns what to call when the
-   * response is over; `undefined`: the part is refused, as it has been delivered, or asked for too
-   * often.
+   * Begins a part, and breaks off earlier ones of the same bytes, whose connection may be dead.
+   * Returns what ends it; `undefined`: it is refused, as delivered or asked for too often.
    */
   begin(
     part: Delivered,
@@ -288,10 +266,7 @@ export function downloadUrl(publicUrl: string, id: string): string {
 /** The form of the ids that we give out. */
 const DOWNLOAD_ID = /^[\w-]{21}$/
 
-/**
- * The values of the download parameter in a request's URL; empty if none of them has the form of
- * our ids, because then the parameter is the application's.
- */
+/** The download ids in a URL; without one of our form, the parameter is the application's. */
 export function downloadNames(requestUrl: string): string[] {
   const mark = requestUrl.indexOf('?')
   const names =
@@ -301,7 +276,6 @@ export function downloadNames(requestUrl: string): string[] {
   return names.some(name => DOWNLOAD_ID.test(name)) ? names : []
 }
 
-/** A request's URL as it is without a download. */
 export function withoutDownload(requestUrl: string): string {
   const mark = requestUrl.indexOf('?')
   if (mark < 0) return requestUrl

@@ -79,10 +79,7 @@ async function warnIfMissing(folder: string): Promise<void> {
     })
 }
 
-/**
- * The names in a URI's path; `undefined`: one of them is no plain name, or is not encoded
- * correctly.
- */
+/** The names in a URI's path; `undefined`: one is not plain, or not encoded correctly. */
 function segmentsOf(path: string): string[] | undefined {
   try {
     const segments = path.split('/').map(decodeURIComponent)
@@ -97,10 +94,7 @@ function isPlainName(name: string): boolean {
   return name !== '' && !name.startsWith('.') && !/[/\\:\x00]/.test(name)
 }
 
-/**
- * Names of all files below a folder, in order. Links to folders are not followed: they could lead
- * in a circle.
- */
+/** All files below a folder, in order. Links to folders could lead in a circle. */
 async function* filesIn(folder: string, above: readonly string[]): AsyncGenerator<string[]> {
   let entries: Dirent[]
   try {

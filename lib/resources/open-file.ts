@@ -18,9 +18,8 @@ const READ = constants.O_RDONLY | (constants.O_NONBLOCK ?? 0)
 const READ_NO_LINK = READ | (constants.O_NOFOLLOW ?? 0)
 
 /**
- * Opens a regular file for reading; `undefined`: there is none. With a `root`, `path` must be free
- * of links, and what has been opened must lie in that folder under names that do not begin with a
- * dot.
+ * Opens a regular file. With a `root`, the file must lie there, without links and names that begin
+ * with a dot.
  */
 export async function openFile(path: string, root?: string): Promise<OpenFile | undefined> {
   try {
@@ -44,10 +43,7 @@ export async function openFile(path: string, root?: string): Promise<OpenFile | 
   }
 }
 
-/**
- * The path with its links resolved, if that is inside the folder and no name below the folder
- * begins with a dot; `undefined`: it is not.
- */
+/** The path with its links resolved, if it is in the folder and has no hidden names. */
 export async function insideOf(root: string, path: string): Promise<string | undefined> {
   try {
     const [folder, real] = await Promise.all([realpath(root), realpath(path)])
@@ -63,10 +59,7 @@ function isInside(folder: string, path: string): boolean {
   return !isAbsolute(way) && way.split(sep).every(name => name !== '' && !name.startsWith('.'))
 }
 
-/**
- * Whether an open file lies in a folder. A part of its path may have become a link between the
- * check and the opening; `O_NOFOLLOW` prevents that for the last part only.
- */
+/** A part of the path may have become a link; `O_NOFOLLOW` prevents that for the last part only. */
 async function liesIn(
   root: string,
   path: string,
@@ -75,8 +68,7 @@ async function liesIn(
 ): Promise<boolean> {
   const folder = await realpath(root)
   try {
-    // Linux tells the path of an open file, with links resolved. If the file has been deleted
-    // since, the path ends in ` (deleted)`.
+    // The path that Linux has of an open file; ` (deleted)` at its end if it was deleted since.
     return isInside(folder, await readlink(`/proc/self/fd/${fd}`))
   } catch {
     // On other systems, the path must still lead to the same file.

@@ -7,10 +7,7 @@ import {
   type Resource
 } from './resource-types.js'
 
-/**
- * Codes for a resource that does not exist: that of MCP, and that of the official SDKs and of
- * 2026-07-28.
- */
+/** A resource that does not exist: code of MCP, and of the official SDKs and 2026-07-28. */
 const NOT_FOUND = [-32002, -32602]
 
 /**
@@ -60,10 +57,7 @@ function bytesIn({ blob, text }: Record<string, unknown>): Resource {
   throw new TypeError('The endpoint answered resources/read with neither blob nor text')
 }
 
-/**
- * Decodes base64, and throws if it is invalid: Node skips what is not base64, and stops at its end,
- * so bytes would be wrong or missing without an error.
- */
+/** Node skips what is not base64, so bytes would be wrong or missing without an error. */
 function decoded(blob: string): Buffer {
   const bytes = Buffer.from(blob, 'base64')
   if (bytes.length === lengthOf(blob)) return bytes

@@ -50,9 +50,7 @@ import { headerUri } from './resource-head.js'
 export class ResourceAnswers {
   readonly service: ResourceService
   readonly downloads: ResourceDownloads
-  /**
-   * For transports that carry no bytes; `undefined`: there are no downloads without `publicUrl`.
-   */
+  /** For transports that carry no bytes; `undefined`: no downloads without `publicUrl`. */
   readonly onWires: WireResources | undefined
   readonly #parts: InstanceParts
 
@@ -82,17 +80,13 @@ export class ResourceAnswers {
     rewriteAnswer(res, rewriting)
   }
 
-  /**
-   * The request for a resource, if the body is one. A batch is left to the endpoint, as one
-   * response cannot carry bytes and other answers.
-   */
+  /** A batch is left to the endpoint: one response cannot carry bytes and other answers. */
   requestIn(body: unknown): ResourceMessage | undefined {
     return isObject(body) && body['method'] === 'resources/stream' && isRequest(body)
       ? body
       : undefined
   }
 
-  /** Answers a POST that asks for a resource. */
   answer(context: RequestContext, message: ResourceMessage): Promise<void> {
     const { req, res } = context
     const request = new ResourceRequest(req, res)
@@ -114,8 +108,7 @@ export class ResourceAnswers {
       envelope: envelopeOf(message),
       maxStreamSize: undefined
     }
-    // First of all, so that a client that is refused learns nothing, not even that its request is
-    // invalid.
+    // First, so that a client that is refused learns nothing.
     if (!(await this.service.admits(request, requester))) return
 
     const { uri } = paramsOf(message)
@@ -219,10 +212,7 @@ function resourcesOnWires(
   }
 }
 
-/**
- * The most characters of a URI in its form for a header: Node's clients take heads of 16 KiB at
- * most.
- */
+/** Characters of a URI in a header: Node's clients take heads of 16 KiB at most. */
 const LONGEST_URI = 4096
 
 type ResourceMessage = Message & { readonly id: RequestId }

@@ -65,7 +65,6 @@ export class ResourceDownloads {
       : downloadNames(req.url ?? '')
   }
 
-  /** Answers a request for a download URL. */
   answer(context: RequestContext, found: Here<Ticket, Ticket> | Elsewhere): Promise<void> | void {
     const { req, res } = context
     if (context.isForeign) return this.#refuse(res, 403, 'foreign-origin')
@@ -90,9 +89,8 @@ export class ResourceDownloads {
         return ended
       })
     const work = async (): Promise<void> => {
-      // A browser that follows a link has no credentials that the endpoint could check: the
-      // endpoint has admitted the request for the URL, which is enough. A ticket of another
-      // transport ends with its session there, so its server is not asked.
+      // A browser that follows a link has no credentials; the endpoint has admitted the request for
+      // the URL. A ticket of another transport ends with its session, so its server is not asked.
       const isAdmitted =
         wire !== undefined || cameByCookie || (await this.#service.admits(request, wanted))
       if (isAdmitted) await this.#service.open(request, wanted, send, wire?.ask)
@@ -124,8 +122,7 @@ export class ResourceDownloads {
 }
 
 /**
- * [SEP-2532, download URL mode, 2] Who may use a download URL: the same owner, in the same session.
- * A browser that follows a link can send no session: there its owner's cookie must do.
+ * [SEP-2532, download URL mode, 2] A browser that follows a link sends no session, but a cookie.
  */
 function mayDownload(context: RequestContext, ticket: Ticket): boolean {
   // On a transport without an owner, the id is enough, as it is for streams.

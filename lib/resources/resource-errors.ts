@@ -32,10 +32,7 @@ export interface HttpRefusal {
 export class ResourceError extends Error {
   readonly code: number
   readonly data: unknown
-  /**
-   * Set for errors that a POST is told by its status, too; all others are JSON-RPC errors with
-   * status 200.
-   */
+  /** For errors that have a status; all others are JSON-RPC errors with status 200. */
   readonly refusal: HttpRefusal | undefined
 
   constructor(code: number, message: string, data?: unknown, refusal?: HttpRefusal) {

@@ -32,10 +32,7 @@ const LONGEST_NAME = 255
 // eslint-disable-next-line no-control-regex
 const UNSAFE_IN_NAME = /[\x00-\x1f\x7f-\x9f]|\p{Surrogate}/gu
 
-/**
- * The given media type, if it is valid. If none is given, the type that the extension of the name
- * stands for. In all other cases `application/octet-stream`.
- */
+/** The given type if it is valid, else that of the extension, else `application/octet-stream`. */
 export function mimeTypeOf(given: unknown, name: string | undefined): string {
   if (typeof given === 'string' && given.length < 256 && MEDIA_TYPE.test(given)) return given
   // The application has named a type, so the type is not guessed from the name.
@@ -43,18 +40,12 @@ export function mimeTypeOf(given: unknown, name: string | undefined): string {
   return (name !== undefined && mime.lookup(name)) || UNKNOWN_TYPE
 }
 
-/**
- * The `Content-Type` of bytes in the response to a POST. There, JSON means a JSON-RPC answer
- * (SEP-2532, 3), so a resource that is JSON itself goes as plain bytes.
- */
+/** In the response to a POST, JSON is a message (SEP-2532, 3): JSON resources go as plain bytes. */
 export function typeInAnswer(mimeType: string): string {
   return isJsonType(mimeType) ? UNKNOWN_TYPE : mimeType
 }
 
-/**
- * A bare file name: the last part of a path, without unsafe characters. `undefined`: nothing is
- * left that could be a name.
- */
+/** The last part of a path, without unsafe characters; `undefined`: nothing is left. */
 export function fileName(given: string): string | undefined {
   const name = given
     .slice(Math.max(given.lastIndexOf('/'), given.lastIndexOf('\\')) + 1)
@@ -62,7 +53,6 @@ export function fileName(given: string): string | undefined {
   return /^\.*$/.test(name) ? undefined : [...name].slice(0, LONGEST_NAME).join('')
 }
 
-/** The last part of a URI's path, as a name. */
 export function nameInUri(uri: string): string | undefined {
   const path = uri.replace(/[?#].*$/s, '').replace(/^[a-z][a-z0-9+.-]*:(?:\/\/[^/]*)?/i, '')
   try {
@@ -86,10 +76,7 @@ export function headerUri(uri: string): string {
   )
 }
 
-/**
- * [SEP-2532, 3: required response headers] Sets the headers of all responses with bytes. Status and
- * length are the caller's.
- */
+/** [SEP-2532, 3: required response headers] Status and length are the caller's. */
 export function setHead(res: ServerResponse, facts: ResourceFacts, contentType: string): void {
   res.setHeader('Content-Type', contentType)
   res.setHeader('Content-Disposition', attachment(facts.name))
@@ -100,10 +87,7 @@ export function setHead(res: ServerResponse, facts: ResourceFacts, contentType: 
   if (facts.lastModified !== undefined) res.setHeader('Last-Modified', facts.lastModified)
 }
 
-/**
- * [RFC 6266, RFC 8187] The name is always in quotes, as in SEP-2532, because some parsers know no
- * other form.
- */
+/** [RFC 6266, RFC 8187] In quotes, as in SEP-2532: some parsers know no other form. */
 function attachment(name: string | undefined): string {
   return contentDisposition(name, { type: 'attachment' }).replace(
     /^(attachment; filename=)([^";]+)/,

@@ -26,10 +26,7 @@ const LISTS: Readonly<Record<string, readonly [list: string, uri: string]>> = {
   'resources/templates/list': ['resourceTemplates', 'uriTemplate']
 }
 
-/**
- * How to change the answer to a request, for those requests whose answers speak of resources; else
- * `undefined`.
- */
+/** How to change the answer to requests whose answers speak of resources. */
 export function negotiationFor(
   messages: readonly Message[],
   sessions: Sessions,
@@ -53,10 +50,7 @@ export function negotiationFor(
   return { limit: LONGEST_ANSWER, rewrite }
 }
 
-/**
- * A result about resources with what streaming adds to it: the capability, or marks on list
- * entries. Unchanged parts are shared with the original; `undefined`: nothing has changed.
- */
+/** Adds the capability, or marks on entries, to a result; `undefined`: nothing has changed. */
 export function speakingOfStreams(
   method: string,
   result: Record<string, unknown>,
@@ -79,11 +73,7 @@ export function declarationOf(
   return declarationIn(metaOf(paramsOf(message))[CLIENT_CAPABILITIES]) ?? declaredInSession
 }
 
-/**
- * What a request of 2026-07-28 says of its client, for other requests in its name.
- *
- * @throws {ResourceError} if it is too long to be kept.
- */
+/** The envelope, for requests in the client's name. @throws {ResourceError} if it is too long. */
 export function envelopeOf(message: Message): Envelope | undefined {
   const envelope = envelopeIn(metaOf(paramsOf(message)))
   if (Object.keys(envelope).length === 0) return undefined
@@ -92,11 +82,7 @@ export function envelopeOf(message: Message): Envelope | undefined {
   return envelope
 }
 
-/**
- * The most bytes that a client takes, as it has declared; `undefined`: it has set no limit.
- *
- * @throws {ResourceError} if the limit is not a number, or below 0.
- */
+/** `undefined`: the client has set no limit. @throws {ResourceError} if it is not 0 or more. */
 export function maxStreamSizeOf({ maxStreamSize }: ResourceStreaming): number | undefined {
   if (Number.isNaN(maxStreamSize))
     throw invalidParams('resourceStreaming.maxStreamSize must be a number, 0 or more')
@@ -111,7 +97,6 @@ function isShort(envelope: Envelope): boolean {
   }
 }
 
-/** Whether the result of a method speaks of resources. */
 export function isOfResources(method: string): boolean {
   return method === 'initialize' || method === 'server/discover' || Object.hasOwn(LISTS, method)
 }

@@ -18,7 +18,6 @@ export interface Requester {
   readonly maxStreamSize: number | undefined
 }
 
-/** A resource, and who asks for it. */
 export interface WantedResource extends Requester {
   readonly uri: string
 }
@@ -31,15 +30,11 @@ export class Waiting {
     return this.controller.signal
   }
 
-  /** Its client has gone. */
   gone(): void {
     this.controller.abort(new ClientGone())
   }
 
-  /**
-   * Waits for the work of other code: for `timeout` milliseconds at most (`null`: no limit), and no
-   * longer than the client is there. A result that comes too late is passed to `discard`.
-   */
+  /** Waits `timeout` ms at most while the client is there. `discard` gets what comes late. */
   async wait<T>(
     work: T | PromiseLike<T>,
     timeout: number | null,
@@ -91,9 +86,8 @@ export class ResourceRequest extends Waiting {
   }
 
   /**
-   * Resolves when it is the turn of its response on the connection. With pipelined requests, a file
-   * that is opened earlier would be held open while it waits, and it would not be noticed when the
-   * client leaves.
+   * Resolves when its response has its turn on the connection: a pipelined request would hold a
+   * file open, and not notice when the client leaves.
    */
   async turn(): Promise<void> {
     const { req, res } = this
@@ -109,20 +103,14 @@ export class ResourceRequest extends Waiting {
     this.#unwatchSocket()
   }
 
-  /**
-   * Ends it at once: what it waits for fails with `reason`. If its head has not been sent, that is
-   * its answer; else its response is broken off.
-   */
+  /** Ends it at once, with `reason` as its answer if no head has been sent. */
   breakOff(reason: Error): void {
     this.controller.abort(reason)
     if (this.res.headersSent) breakOff(this.res)
   }
 }
 
-/**
- * Keeps middleware in front of us from compressing the response, which would remove the length and
- * the ranges. It reads this header of the request when the head is sent.
- */
+/** Compression in front of us would remove the length and the ranges; it reads this header. */
 export function leaveUncompressed(req: IncomingMessage): void {
   delete req.headers['accept-encoding']
 }

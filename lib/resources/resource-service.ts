@@ -42,10 +42,7 @@ type AskEndpoint = ResourceContext['askEndpoint']
 /** What is done with an open resource, which is closed afterwards. */
 type Use<T> = (source: Source) => T | Promise<T>
 
-/**
- * Bytes per piece of a file. Large pieces are faster; with many transfers at once they would take
- * too much memory.
- */
+/** Bytes per piece. Large ones are faster; with many transfers they would take too much memory. */
 const PIECE_SIZE = 256 * 1024
 const SMALL_PIECE_SIZE = 64 * 1024
 const FEW_TRANSFERS = 8
@@ -66,10 +63,8 @@ export class ResourceService {
   }
 
   /**
-   * Asks the endpoint whether it admits the requester: with the same credentials, through
-   * everything in front of it. `false`: it has refused, and its answer has been passed on.
-   *
-   * @throws {EndpointError} where it refuses by a JSON-RPC error.
+   * Asks with the requester's credentials, through everything in front. `false`: the refusal has
+   * been passed on. @throws {EndpointError} for a JSON-RPC error.
    */
   async admits(request: ResourceRequest, requester: Requester): Promise<boolean> {
     const admission = await this.#endpoint.admissionOf(request, requester)
@@ -81,11 +76,8 @@ export class ResourceService {
   }
 
   /**
-   * Opens a resource for its requester, and closes it after use.
-   *
-   * @param ask asks the server of the transport on which the download URL was given out; absent if
-   * that was HTTP.
-   * @throws {ResourceError} if the requester cannot have the resource.
+   * Opens a resource, and closes it after use. `ask`: of the transport on which its URL was given
+   * out. @throws {ResourceError} if the requester cannot have it.
    */
   open<T>(
     request: ResourceRequest,
@@ -150,7 +142,6 @@ export class ResourceService {
     }
   }
 
-  /** Sends what has been opened. */
   async send(
     request: ResourceRequest,
     { maxStreamSize }: Requester,
@@ -169,10 +160,7 @@ export class ResourceService {
     })
   }
 
-  /**
-   * Does the work for a request. If it fails before the head is sent, `answer` is called with the
-   * failure, unless the client has gone; later, the response is broken off.
-   */
+  /** Does the work. If it fails before the head, `answer` gets the failure. */
   async serve(
     request: ResourceRequest,
     work: () => Promise<void>,
@@ -213,10 +201,7 @@ export class ResourceService {
     for (const request of [...this.#requests]) request.breakOff(closing())
   }
 
-  /**
-   * The failure that a client is told; `undefined`: it is not told the cause. Then `onError` has
-   * been told, unless the client has gone.
-   */
+  /** What the client is told; `undefined`: not the cause, which `onError` gets. */
   failureOf(error: unknown): Failure | undefined {
     if (error instanceof ResourceError || EndpointError.is(error)) return error
     if (error instanceof ClientGone) this.#parts.debug('resource broken off: its client has gone')
@@ -265,7 +250,6 @@ class EndpointQuestions {
     this.#timeout = timeout
   }
 
-  /** Whether it admits the requester. */
   async admissionOf(request: ResourceRequest, requester: Requester): Promise<Admission> {
     const method = isStateless(requester.revision) ? 'server/discover' : 'ping'
     return admissionIn(await this.#ask(request, requester, method, undefined, LONGEST_ADMISSION))
@@ -311,10 +295,7 @@ class EndpointQuestions {
   }
 }
 
-/**
- * A request for a download URL has no headers of MCP, and its parameter means nothing to the
- * endpoint: so revision and path are given here.
- */
+/** The URL of a download means nothing to the endpoint, and the request has no headers of MCP. */
 function asClient(
   { originalUrl, url }: IncomingMessage & { originalUrl?: string },
   { revision }: Requester

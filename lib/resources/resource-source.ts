@@ -29,11 +29,7 @@ export type ReadBytes = (
 /** The most bytes of a body in memory that are written to a socket in one piece. */
 const PIECE = 256 * 1024
 
-/**
- * Makes a source of a resource; `undefined`: its file does not exist.
- *
- * @throws {TypeError} that says what is wrong with the resource.
- */
+/** `undefined`: its file does not exist. @throws {TypeError} what is wrong with the resource. */
 export async function sourceOf(uri: string, resource: Resource): Promise<Source | undefined> {
   if (typeof resource !== 'object' || resource === null)
     throw new TypeError('`open` must return a resource, NOT_STREAMABLE or undefined')
@@ -55,19 +51,13 @@ export async function sourceOf(uri: string, resource: Resource): Promise<Source 
   return body instanceof Uint8Array ? bytesSource(uri, resource, body) : openSource(uri, resource)
 }
 
-/** Discards what `open` has returned and nobody will read. */
 export function discardResource(opened: unknown): void {
   if (isObject(opened)) discardBytes(opened['body'])
 }
 
-/**
- * Bytes as a stream of Node.
- *
- * @throws {TypeError} if they are of another type, or have been read already.
- */
+/** @throws {TypeError} if they are of another type, or have been read already. */
 export function readableOf(bytes: unknown): Readable {
-  // If an application returns one stream for several requests, its resource looks empty to the
-  // second one.
+  // One stream for several requests would look empty to the second one.
   if (isUsedUp(bytes))
     throw new TypeError('A stream of a resource has been read already: open one for each request')
   if (bytes instanceof Uint8Array) return Readable.from(piecesOf(bytes))
@@ -83,10 +73,7 @@ export function readableOf(bytes: unknown): Readable {
   )
 }
 
-/**
- * Discards bytes. Never throws, although a stream of the application may throw when it is
- * destroyed.
- */
+/** Never throws, although a stream of the application may throw when it is destroyed. */
 export function discardBytes(bytes: unknown): void {
   try {
     if (isWebStream(bytes)) {
@@ -199,10 +186,7 @@ function* piecesOf(bytes: Uint8Array): Generator<Uint8Array> {
   for (let from = 0; from < bytes.length; from += PIECE) yield bytes.subarray(from, from + PIECE)
 }
 
-/**
- * Whether a stream has been read already. One that has failed does not count: it reports its own
- * error.
- */
+/** A stream that has failed does not count: it reports its own error. */
 function isUsedUp(bytes: unknown): boolean {
   if (isNodeStream(bytes)) return (bytes as Readable).readableEnded
   if (!isWebStream(bytes)) return false

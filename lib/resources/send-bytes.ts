@@ -11,10 +11,7 @@ export interface Shipment {
   readonly size: number | undefined
   /** The most bytes that the client takes, if the size is not known beforehand. */
   readonly limit: number | undefined
-  /**
-   * Makes the error for a source that exceeds `limit`. Used before the head is sent only; later,
-   * the client could not be told.
-   */
+  /** Makes the error for a source that exceeds `limit`, before the head is sent. */
   readonly tooLarge: () => Error
   /** Milliseconds without progress after which the transfer fails; `null`: no limit. */
   readonly timeout: number | null
@@ -32,9 +29,8 @@ export interface Shipment {
 export class ClientGone extends Error {}
 
 /**
- * Resolves when the last byte has been handed to the operating system; rejects when the source or
- * the client fails. The source is destroyed in both cases. The caller has to end a response that
- * has failed: before its head is sent, an error can still be answered.
+ * Resolves when the last byte is with the operating system, rejects when source or client fails.
+ * Before the head, an error can still be answered.
  */
 export function sendBytes(
   source: Readable,
@@ -57,10 +53,7 @@ class Transfer {
   #isOver = false
   /** The source has ended: only the client is waited for now. */
   #hasEnded = false
-  /**
-   * The last bytes of the promised size. They are held back until the source ends: if it gives
-   * more, the response must not look whole.
-   */
+  /** The last bytes are held back: if the source gives more, the response must not look whole. */
   #held: Uint8Array | undefined
   /** Bytes that the client had not taken at the last look. */
   #pending = 0
@@ -153,10 +146,7 @@ class Transfer {
     return !this.#isOver
   }
 
-  /**
-   * Does something to the response. Where middleware in front of us throws at that, the transfer
-   * fails: in an event of the source, nobody else is there to catch it.
-   */
+  /** Where middleware in front throws, the transfer fails: events of the source catch nothing. */
   #attempt<T>(work: () => T): T | undefined {
     try {
       return work()

@@ -26,10 +26,7 @@ type GivenAnswer = Message & { readonly id: RequestId }
 /** An answer of the client; `text`: its JSON as the client wrote it, if that is known. */
 type Received = { readonly answer: GivenAnswer; readonly text: string | undefined }
 
-/**
- * Sends the answers of a POST on a stream URL to the endpoint, and then lets the client follow the
- * stream. If the POST itself is refused, none of them has been sent.
- */
+/** Sends the answers, then lets the client follow. A refused POST has sent none. */
 export async function takeAnswers(
   context: Context,
   found: FoundStream,
@@ -62,10 +59,7 @@ export async function takeAnswers(
   followTurn(context, stream, from, { id: stream.id, start: from })
 }
 
-/**
- * The answers in a body, by request id; `undefined` if the body contains anything else. Of two
- * answers to one request, the first counts.
- */
+/** By request id; `undefined`: something else is there. The first of two answers counts. */
 function answersIn(
   body: unknown,
   text: string | undefined
@@ -82,10 +76,7 @@ function answersIn(
   return answers
 }
 
-/**
- * Milliseconds that the endpoint may take to accept an answer. Until then, a client that sends the
- * same answer again has to wait.
- */
+/** Milliseconds for the endpoint. A repeated answer has to wait for the first. */
 const ACCEPTANCE_TIMEOUT = 30_000
 
 /** Answers that have been sent and are not accepted yet, by stream and request id. */
@@ -95,9 +86,8 @@ const underway = new WeakMap<Stream, Map<RequestId, Promise<unknown>>>()
 const MOST_AT_ONCE = 8
 
 /**
- * Sends the endpoint each answer that it waits for, once, as a message of its own, in order. The
- * first refusal is the response to the whole POST. Answers that have been sent by then may still be
- * accepted; the others are not sent, and their requests stay open.
+ * Each answer once, as a message of its own, in order. The first refusal is the response; the rest
+ * is not sent, and stays open.
  */
 async function sendAnswers(
   context: Context,
@@ -131,8 +121,7 @@ async function sendOnce(
   const { id } = received.answer
   const sending = underway.get(stream) ?? new Map<RequestId, Promise<unknown>>()
   underway.set(stream, sending)
-  // Another connection may have sent the same answer: whether the endpoint accepts it is not known
-  // before it responds.
+  // Another connection may have sent the same answer.
   while (sending.has(id)) await sending.get(id)
   if (stream.inputWait?.requests.mayAwait(id) !== true) return undefined
   const sent = send(context, stream, received)
@@ -158,8 +147,7 @@ async function send(
     const error = await errorIn(response)
     if (error !== undefined) return { kind: 'error', error }
     stream.answered(answer.id, true)
-    // In a session an id stands for one request, but several streams may contain it: those of a
-    // call that is resumed with tokens.
+    // In a session an id stands for one request, which several streams may contain.
     if (stream.sessionId !== undefined)
       for (const other of instance.table.index.ofSession(stream.sessionId, stream.owner))
         other.answered(answer.id, true)
@@ -172,10 +160,7 @@ async function send(
   }
 }
 
-/**
- * A POST of answers to pings of ours, or of answers that the endpoint has got already: it is
- * accepted (202), and not passed on.
- */
+/** Answers to our pings, or that the endpoint has got already: accepted, and not passed on. */
 export function ownAnswers(context: Context): Answer | undefined {
   if (isTooMany(context.messages)) return undefined
   if (!notePongs(context) && !isHandedOver(context)) return undefined

@@ -63,8 +63,7 @@ export function elsewhereByKey(
   const place = isClosing ? directory.where('key', key) : directory.claim(key, owner)
   if (!(place instanceof Promise)) return undefined
   return place.then(known => {
-    // Another instance has found that the key was claimed here, but that does not hold: keys were
-    // lost, and who has the key has written it again.
+    // Keys were lost: who has the key has written it again.
     const hasLost = known.kind === 'remote' && isRelayed(req)
     return hasLost ? () => refuseUnreachable(context) : begunAt(context, relay, known)
   })
@@ -113,10 +112,7 @@ function relayBody(context: Context, relay: Relay, tag: string): void {
   send(context, relay, tag, textOf(context))
 }
 
-/**
- * Reads the body, and then forwards the request. If the other instance is lost, the JSON-RPC
- * requests in the body say which calls are lost with it.
- */
+/** If the other instance is lost, the body says which calls are lost with it. */
 function readAndRelay(context: Context, relay: Relay, tag: string): void {
   readAhead(context.req, {
     ...context.bodyLimits,
@@ -163,10 +159,7 @@ const OF_STREAMS = ['HEAD', 'POST', 'DELETE']
 
 const isByUrl = ({ req }: Context): boolean => streamNamesIn(req).length > 0
 
-/**
- * Answers a request that names something of an instance that is gone; `undefined`: it is answered
- * like a request that names nothing.
- */
+/** For something of a gone instance; `undefined`: as if it named nothing. */
 async function answerLost(
   context: Context,
   link: InstanceLink,
@@ -206,7 +199,6 @@ async function goneMeanwhile(context: Context, link: InstanceLink, tag: string):
   refuse(res, 410, OWNER_GONE)
 }
 
-/** Answers a POST about something of an instance that is gone, by what was kept of it. */
 async function answerLostPost(context: Context, link: InstanceLink): Promise<void> {
   // The endpoint's own check of the origin would not run.
   if (context.isForeign) return refuseAndCount(context, 403, 'foreign-origin')
@@ -290,10 +282,7 @@ function namedByMessages(context: Context): Named | undefined {
     .find(one => one !== undefined && isInstanceId(one.name))
 }
 
-/**
- * A call by its token, a task, a stream, or the stream whose request a message answers. If the
- * options `resumeTokens` or `tasks` are off, tokens and tasks are the endpoint's own.
- */
+/** Without the options `resumeTokens` or `tasks`, tokens and tasks are the endpoint's own. */
 function namedBy(context: Context, message: Message): Named | undefined {
   const { tokens, tasks } = context.instance
   if (taskMethodOf(message) !== undefined)

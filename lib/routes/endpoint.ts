@@ -60,10 +60,7 @@ function mayBeSlow(context: Context): boolean {
   return messages.some(isRequest) && instance.slow.queueFor(context) !== undefined
 }
 
-/**
- * Calls that may become tasks, calls that are collected with resume tokens, and requests that are
- * answered in the endpoint's place.
- */
+/** Calls that may become tasks, or have tokens; and answers in the endpoint's place. */
 export function calls(context: Context): Answer | undefined {
   const worker = workerFor(context)
   return worker && (() => workOn(context, worker))
@@ -80,9 +77,7 @@ function workerFor(context: Context): Worker | undefined {
   return token && { kind: 'token', begin: token }
 }
 
-/**
- * Notes the outcome of a request, and which requests of the endpoint its messages answer or cancel.
- */
+/** Notes the outcome, and which requests of the endpoint are answered or cancelled. */
 function readAlong(context: Context): void {
   const { tasks, tokens } = context.instance
   watchOutcome(context)

@@ -13,7 +13,6 @@ import { streamMethod } from './stream-methods.js'
 import { streamUrl } from './stream-url.js'
 import { unknownStream } from './unknown-stream.js'
 
-/** Routes that answer a POST by its messages. */
 const byMessages: readonly Route[] = [
   inexact,
   // A message that names something that another instance has.
@@ -52,10 +51,7 @@ export const routes: readonly Route[] = [
   endpoint
 ]
 
-/**
- * Requests about tasks, such as `tasks/get`: answered here if the option `tasks` is set and the
- * endpoint has no tasks of its own. `tasks/result` is answered in `calls.ts`.
- */
+/** Requests about tasks, if the option is set and the endpoint has none of its own. */
 function taskMethod(context: Context): Answer | undefined {
   return context.instance.tasks?.answerAbout(context)
 }

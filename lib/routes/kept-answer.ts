@@ -68,10 +68,7 @@ export async function answerKeptCall(
   return isTheirs ? giveSaved(context, saved, 0) : undefined
 }
 
-/**
- * Answers a request for the stream. `undefined`: the client may not read it, or has a cursor that
- * it never had; the request is then answered as if the stream had never been.
- */
+/** `undefined`: the client may not read it, so the stream has never been. */
 export function answerSaved(context: Context, saved: SavedResult): Answer | undefined {
   const { req, res, method, lastEventId = '' } = context
   const isByUrl = streamNamesIn(req).length > 0

@@ -36,10 +36,7 @@ function channelFor(context: Context, session: string): Answer | undefined {
   return undefined
 }
 
-/**
- * A GET for a listen channel in a session that has one already, on its way to the endpoint: whether
- * it opens another channel or follows the one there is, the endpoint's answer decides.
- */
+/** On its way to the endpoint, whose answer decides: another channel, or the one there is. */
 class SecondListener implements SecondChannel {
   readonly #context: RequestContext
   /** The channel that the client follows if the endpoint refuses it another. */

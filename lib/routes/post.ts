@@ -45,10 +45,7 @@ export function ownerFailed(context: Context): Answer | undefined {
   return () => readAhead(req, { ...context.bodyLimits, known })
 }
 
-/**
- * A request that the middleware has sent to the endpoint itself. The outcome of its message is
- * noted, and its response passes untouched.
- */
+/** The outcome of its message is noted, and its response passes untouched. */
 export function loopback(context: Context): Answer | undefined {
   const { instance, req } = context
   if (!isLoopback(req)) return undefined

@@ -55,7 +55,6 @@ export function isEventStream(head: ResponseHead): boolean {
   return isEventStreamType(valuesIn(head, 'content-type')?.[0])
 }
 
-/** The id of the stream that a response links to. */
 export function streamIn(head: ResponseHead): string | undefined {
   const links = valuesIn(head, 'link')
   const target = links && findLink(links.join(), STREAM_RELATION, 'http://localhost')
@@ -63,9 +62,8 @@ export function streamIn(head: ResponseHead): string | undefined {
 }
 
 /**
- * Whether the instance that the client is connected to writes the comments that keep its connection
- * open, in place of the instance that answers. Both decide that by the head: they are written to an
- * event stream of this middleware that is not compressed.
+ * Whether the instance at the client writes the comments: into an event stream of ours that is not
+ * compressed. Both decide by the head.
  */
 export function takesComments(head: ResponseHead): boolean {
   const isPlain = isPlainEncoding(valuesIn(head, 'content-encoding')?.join())

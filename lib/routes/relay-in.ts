@@ -100,10 +100,7 @@ function hasHost(headers: readonly string[]): boolean {
   return headers.some((name, i) => i % 2 === 0 && name.toLowerCase() === 'host')
 }
 
-/**
- * Calls that are answered here for clients of other instances. When this instance closes, it waits
- * for them, because its connection to the others ends with it.
- */
+/** Calls for clients of other instances: closing waits for them, as the connection ends with it. */
 export class RelayedCalls {
   readonly #open = new Set<object>()
   readonly #idle = new WhenIdle(() => this.#open.size === 0)

@@ -35,21 +35,14 @@ import { declareAndTell, tellBroken } from './tell-gone.js'
 
 interface RelayOptions {
   readonly relay: Relay
-  /** The tag of the other instance. */
   readonly tag: string
-  /** The most bytes that the body may have. */
   readonly maxBodyBytes: number
   readonly debug: (format: string, ...args: unknown[]) => void
-  /** The body, if it was read already. */
   readonly body?: string | undefined
   /** An event with the client's cursor: stock clients forget an id that a connection lacks. */
   readonly primer: string
-  /** The ids of the JSON-RPC requests in it. */
   readonly requestIds: readonly RequestId[]
-  /**
-   * Called when the other instance is gone before the client got anything of its answer. The head
-   * of an event stream may have been written to the client.
-   */
+  /** Called when it is gone before the client got anything but the head of an event stream. */
   readonly gone: () => void
 }
 
@@ -68,9 +61,7 @@ export class RelayedResponse implements ExchangeUser {
   #hasHead = false
   /** The client has got the head of an event stream, as the other instance was silent. */
   #isWaiting = false
-  /** The id of the stream that the answer links to. */
   #streamId: string | undefined
-  /** What was passed on of an answer that is an event stream. */
   #events: PassedEvents | undefined
   #isOver = false
   /** This instance leaves: the client is to come back to another one. */
@@ -181,8 +172,7 @@ export class RelayedResponse implements ExchangeUser {
       if (!claim(res)) return this.#stop()
       res.statusCode = status
       for (const [name, value] of headers) res.setHeader(name, value)
-      // The head of an event stream is sent with its first bytes, as at the other instance: a stock
-      // client that is cut off in between forgets its cursor.
+      // With its first bytes: a stock client that is cut off in between forgets its cursor.
       if (isStream) {
         res.writeHead(status)
         this.#timer.start(HEAD_ALONE)
@@ -257,8 +247,8 @@ export class RelayedResponse implements ExchangeUser {
 const TAIL = 1024
 
 /**
- * Whether a new event may follow these bytes: they end with a blank line, or with comments and
- * `retry` fields after one. `wasAtEnd`: whether it could before these bytes.
+ * Whether an event may follow: a blank line, perhaps with comments and `retry` behind. `wasAtEnd`:
+ * before.
  */
 function isAtEnd(bytes: Uint8Array, wasAtEnd: boolean): boolean {
   const tail = tailOf(bytes)
@@ -272,9 +262,7 @@ function tailOf(bytes: Uint8Array): string {
   return Buffer.from(bytes.subarray(-TAIL)).toString('latin1')
 }
 
-/**
- * Finds the places in a relayed event stream at which an event or a comment of ours may follow.
- */
+/** Finds where an event or a comment of ours may follow in a relayed stream. */
 class PassedEvents {
   #isAtEnd = true
   #hasPassed = false
@@ -282,10 +270,7 @@ class PassedEvents {
   readonly #silences: DueQueue | undefined
   readonly #silence: Waiting
 
-  /**
-   * @param silences the queue that ends when nothing has been passed on for a while.
-   * @param silent called then, if a comment may follow.
-   */
+  /** @param silent called when nothing was passed on for a while, and a comment may follow. */
   constructor(silences: DueQueue | undefined, silent: () => void) {
     this.#silences = silences
     this.#silence = new Waiting(() => {
@@ -300,7 +285,6 @@ class PassedEvents {
     return this.#isAtEnd
   }
 
-  /** Whether anything has been passed on. */
   get hasPassed(): boolean {
     return this.#hasPassed
   }
@@ -310,7 +294,6 @@ class PassedEvents {
     return this.#hasIds
   }
 
-  /** These bytes have been passed on. */
   passed(bytes: Uint8Array): void {
     this.#hasPassed = true
     this.#isAtEnd = isAtEnd(bytes, this.#isAtEnd)

@@ -22,7 +22,6 @@ export class RelayedResponses {
     return true
   }
 
-  /** The response is over. */
   delete(response: RelayedResponse): void {
     this.#open.delete(response)
     this.#idle.check()

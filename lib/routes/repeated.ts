@@ -55,7 +55,6 @@ function outcomeOf(call: IdempotentRequest, context: Context): Promise<Outcome> 
   return new Promise(resolve => call.join(context.res, resolve))
 }
 
-/** Answers with the outcome of the first POST with the key. */
 function answerAs(context: Context, outcome: Outcome): unknown {
   const { res } = context
   switch (outcome.kind) {

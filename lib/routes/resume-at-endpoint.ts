@@ -11,10 +11,7 @@ import { tellLapsed } from './tell-gone.js'
 import { follow, hasMissedNothing, nothingLeft } from './resume.js'
 import { type Answer, type Context, forgetCursor, type Route } from './route.js'
 
-/**
- * A GET whose cursor has the form of our event ids. `undefined`: the stream is unknown, or belongs
- * to another client. The client must not be able to tell which.
- */
+/** `undefined`: unknown, or another client's, which must not be told apart. */
 export const resume: Route = context => {
   const eventId = eventIdIn(context)
   if (eventId === undefined) return undefined
@@ -49,8 +46,7 @@ async function find(context: Context, eventId: EventId): Promise<Answer | undefi
 }
 
 /**
- * Notes that the client comes back without a stream URL: for this stream, and if that is a call,
- * for the calls of its session. Many clients resume only their listen channels.
+ * Without a stream URL: for this stream, and a call's session. Many resume only listen channels.
  */
 export function noteResumed({ instance }: Context, { kind, value }: FoundStream): void {
   const { owner, sessionId } = value
@@ -70,8 +66,7 @@ function answerFor(context: Context, found: FoundStream, cursor: number): Answer
   if (isListener && (hasAll || found.kind === 'ended')) return listenAgain(context, found)
   if (hasAll) return () => nothingLeft(context, stream)
   if (found.kind === 'local' && (isListener || !found.value.log.hasEvicted(cursor))) {
-    // A listen channel answers no request, so that no error could tell the client of evicted
-    // events: it goes on with what is kept.
+    // A listen channel has no request for an error: it goes on with what is kept.
     const evicted = Math.max(0, found.value.log.first - cursor - 1)
     if (evicted > 0) instance.debug('listen channel: %d events evicted before the cursor', evicted)
     return () => follow(context, found.value, cursor + evicted)
@@ -91,10 +86,7 @@ function listenAgain(context: Context, found: FoundStream): Answer | undefined {
   return endpoint(context)
 }
 
-/**
- * Whether an unknown event id may belong to an event stream of the application that is not MCP. An
- * id with a request id is ours, and only MCP clients send the headers of MCP.
- */
+/** Perhaps an id of the application. One with a request id is ours, and so are MCP's headers. */
 export function mayBeOthers(context: Context, { requestId }: EventId): boolean {
   return requestId === undefined && !context.hasMcpHeaders
 }

@@ -89,10 +89,7 @@ export function follow(context: Context, stream: Stream, cursor: number, name?: 
   if (!connection.hasWritten) res.flushHeaders()
 }
 
-/**
- * The same for a client that follows links. While the stream waits for the client's answers, the
- * connection ends after the events that there are.
- */
+/** For a client that follows links: ends after what there is while answers are awaited. */
 export function followTurn(
   context: Context,
   stream: Stream,

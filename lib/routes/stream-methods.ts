@@ -93,10 +93,8 @@ function giveRest(context: Context, { id, found, from }: Resumption): void {
 }
 
 /**
- * The messages that end the response: the notification of the stream's end, if the events of this
- * response do not include it, and the result. `completed` in the result means that the client has
- * everything. A connection that was taken over or disconnected at will ends before that, and the
- * client has to come back.
+ * The end of the stream, if its events do not include it, and the result, `completed` if the client
+ * has everything. If not, it has to come back.
  */
 function lastWords(
   stream: Stream | Tombstone | SavedResult,
@@ -213,9 +211,7 @@ function mayKnow(context: Context, found: FoundStream | Unknown | Elsewhere): fo
   return !isForgotten(found.value)
 }
 
-/**
- * The cursor after which a client gets events; `undefined`: not all events after it are kept.
- */
+/** `undefined`: not all events after it are kept. */
 function startIn({ kind, value }: FoundAnywhere, cursor: number | undefined): number | undefined {
   if (kind === 'ended') return cursor === value.last ? cursor : undefined
   const from = cursor ?? value.unsentFrom

@@ -25,10 +25,8 @@ export function streamUrl(context: Context): Answer | undefined {
 }
 
 /**
- * The names of streams in a request's URL. A value of another form is not ours, except in a DELETE:
- * there it may be an `Idempotency-Key`, by which a call is cancelled before its response begins. It
- * counts for an MCP client, whose DELETE would end its session at the endpoint, and for a known
- * key.
+ * A value of another form is not ours, except the `Idempotency-Key` in a DELETE by which a call is
+ * cancelled before its response: of an MCP client, or a known key.
  */
 function streamsNamed(context: Context): readonly string[] {
   const { req } = context
@@ -65,7 +63,6 @@ async function answerStreamUrl(context: Context, names: readonly string[]): Prom
   resumeStream(context, found, name)
 }
 
-/** Notes that the client has shown that it follows stream links. */
 function noteFollowsLinks({ instance }: Context, found: FoundStream): void {
   const { sessions, table } = instance
   const { owner, sessionId } = found.value
@@ -83,10 +80,7 @@ function nameIn(names: readonly string[]): StreamName | undefined {
 /** Milliseconds that the endpoint may take to accept a cancellation. */
 const PATIENCE = 5000
 
-/**
- * The call that a stream URL names by its `Idempotency-Key`, which is all that a client knows of a
- * call before its response begins.
- */
+/** By its `Idempotency-Key`, which is all that a client knows before the response. */
 function callNamed(context: Context, name: string): Here<IdempotentRequest, SettledCall> {
   const key = keyOf(context, name)
   return key === undefined ? UNKNOWN : context.instance.directory.here.key(key)
@@ -105,7 +99,6 @@ function cancelCall(
   tellCancelled(context, requestIds, context.session, name)
 }
 
-/** Cancels a stream. */
 function cancelStream(context: Context, found: FoundStream): void {
   const { instance, res } = context
   if (found.kind === 'ended') return noContent(res)
@@ -120,10 +113,8 @@ function cancelStream(context: Context, found: FoundStream): void {
 }
 
 /**
- * Tells the endpoint that requests are cancelled, and answers the client. A stateless endpoint sees
- * its response close, which is enough. An endpoint with sessions learns of a cancellation by a
- * notification only, so it gets one, as if the client had sent it. Its answer to that is not passed
- * on, because the client has sent something else.
+ * Tells the endpoint, and answers the client. A stateless endpoint sees its response close. One
+ * with sessions learns by a notification only, whose answer is not passed on.
  */
 function tellCancelled(
   { instance, req, res }: Context,

@@ -18,16 +18,12 @@ export const OWNER_GONE: StreamFault = 'owner-gone'
 /** A response that another instance was writing. */
 interface LostAnswer {
   readonly link: InstanceLink
-  /** The tag of that instance. */
   readonly tag: string
   /** `undefined`: there is no stream that the client could come back to. */
   readonly streamId: string | undefined
 }
 
-/**
- * Ends an event stream with an error for each lost call: the one that the client's event id names,
- * or those that the client has just sent.
- */
+/** For the call that the client's event id names, or those that it has just sent. */
 export function tellGone(
   req: IncomingMessage,
   res: ServerResponse,
@@ -40,10 +36,7 @@ export function tellGone(
   res.end(lastErrors({ id, requestIds: [requestId] }, sequence, [goneError(requestId)]))
 }
 
-/**
- * The same, unless the other instance is alive after all. That is declared first, so that the other
- * instance does not answer the call as well.
- */
+/** Declared first, so that the other instance, if alive, does not answer as well. */
 export async function declareAndTell(
   { link, tag, streamId }: LostAnswer,
   req: IncomingMessage,

@@ -9,17 +9,12 @@ import { type Answer, type Context, forgetCursor, type Route } from './route.js'
 import { EVENT_STREAM_HEAD } from '../endpoint/stream-headers.js'
 import { lastErrors } from './tell-gone.js'
 
-/**
- * Milliseconds for which an admission counts, because clients come back for all their calls at the
- * same time.
- */
+/** Milliseconds that an admission counts: clients come back for all their calls at once. */
 const ADMITTED_FOR = 2000
 
 /**
- * A GET for a stream that is unknown, or belongs to another client, is answered with an error for
- * the request that the event id names, because a stock client would otherwise wait for its response
- * until it gives up. The error says nothing about the stream. The endpoint is asked first whether
- * it admits the client.
+ * Unknown, or another client's: an error for the request in the event id, as a stock client would
+ * wait for its response. The endpoint must admit the client first.
  */
 export const unknownStream: Route = context => {
   const eventId = eventIdIn(context)
@@ -59,18 +54,12 @@ async function answerFor(
   return () => tell(context, eventId, error, fault)
 }
 
-/**
- * Whether the endpoint has refused only the session, which has ended with the process that it was
- * in: the specification says 404 to that, and many endpoints 400.
- */
+/** Its process has ended: the specification says 404, and many endpoints 400. */
 function isSessionUnknown({ session }: Context, status: number | undefined): boolean {
   return session !== undefined && (status === 404 || status === 400)
 }
 
-/**
- * Sends the error as one event. Its id says that the client has got the error: when the client
- * comes back with it, the answer is 204.
- */
+/** Its id says that the client has got the error: coming back with it gets a 204. */
 function tell(
   { instance, res }: Context,
   { streamId, sequence, requestId }: EventId,

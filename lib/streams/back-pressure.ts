@@ -7,8 +7,7 @@ import { Timer } from './timer.js'
 import type { UndeliveredOwner, UndeliveredShare } from './undelivered-quota.js'
 
 /**
- * Milliseconds for which the producer of a full stream waits for a client that has lost its
- * connection: enough for a reconnection time, a few tries and a change of network.
+ * Milliseconds for a client to come back: a reconnection time, a few tries, a change of network.
  */
 const GRACE = 10_000
 
@@ -29,20 +28,14 @@ export class BackPressure {
     this.#share = host.unsent?.share(owner)
   }
 
-  /**
-   * More is unread than may be, and a connection is there to read it: the producer should wait for
-   * `drain`.
-   */
+  /** The producer should wait for `drain`: a connection is there to read what is too much. */
   get isFull(): boolean {
     return this.#isFull
   }
 
   /**
-   * Whether the stream takes one more event. With a connection and too much unread, it takes one if
-   * its producer has not been asked to wait; and, as the producer cannot be asked in the middle of
-   * a `write()`, more events of the same one, up to twice the limit.
-   *
-   * @param isFollowed a reader makes room, or is about to.
+   * Takes one more event: up to the limit, and up to twice that of one `write()`, in which the
+   * producer cannot be asked to wait. `isFollowed`: a reader makes room, or is about to.
    */
   mayTake(isSameWrite: boolean, isFollowed: boolean): boolean {
     // When memory is short, what is left is for streams that are being read, and for small ones.
@@ -78,9 +71,8 @@ export class BackPressure {
   }
 
   /**
-   * No reader makes room now, but a client that comes back soon will. Until then the producer
-   * waits, as there is no room for what it would write. `drain`: no client has come back in time,
-   * so that the producer goes on, up to the limits.
+   * The producer waits for a client that comes back soon; `drain`: none has, so it goes on up to
+   * the limits.
    */
   readerLeft(drain: () => void): void {
     if (!this.#isFull || this.#grace !== undefined) return

@@ -32,7 +32,6 @@ export type Elsewhere =
 /** Where a name leads. `here`: to this process, whether or not it has anything under it. */
 export type Place = { readonly kind: 'here' } | Elsewhere
 
-/** What may be named. */
 export type NameKind = 'stream' | 'session' | 'token' | 'task' | 'ticket' | 'key'
 
 /** What this process has: for each kind a synchronous look-up by name. */
@@ -45,14 +44,10 @@ export interface Directory<S> {
   where(kind: NameKind, name: string): Place | Promise<Place>
   /** Takes a key for this instance if no instance has it, and says which one has it then. */
   claim(key: string, owner: string): Place | Promise<Place>
-  /**
-   * The call under a key of this instance has been answered, or its answer has been asked for
-   * again: from now on, the key is remembered for a while.
-   */
+  /** Answered, or asked for again: the key is remembered for a while. */
   keySettled(key: string, owner: string): void
   /** The call under a key was not begun: the next request with that key begins it. */
   keyForgotten(key: string): void
-  /** What a name stands for. */
   find<K extends keyof S & NameKind>(kind: K, name: string): Promise<FoundIn<S, K> | Elsewhere>
 }
 
@@ -105,11 +100,7 @@ export interface KeptValue {
 }
 
 export interface Keeper {
-  /**
-   * Keeps a value under a name that only its recipient can know, for `time` milliseconds. `false`:
-   * there is no room for it.
-   */
+  /** Keeps a value under a secret name for `time` ms. `false`: there is no room. */
   keep(name: string, head: object, chunks: readonly Uint8Array[], time: number): boolean
-  /** Deletes what has been kept under a name. */
   delete(name: string): void
 }

@@ -72,10 +72,7 @@ export class DueQueue {
     waiting.queue = waiting.earlier = waiting.later = undefined
   }
 
-  /**
-   * When the entry that the timer was set for goes and others wait, the timer is not moved: when it
-   * fires, it starts again for the next one.
-   */
+  /** The timer is not moved when its entry goes: it starts again when it fires. */
   #start(delay: number): void {
     const fire = (): void => this.#fire()
     this.#timer = outsideOfCalls(() => setTimeout(fire, Math.min(delay, LONGEST_TIMEOUT)))

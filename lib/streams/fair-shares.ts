@@ -20,13 +20,9 @@ class Share<T extends Member<T>> extends Member<Share<T>> {
 
 export class FairShares<T extends Member<T>> {
   readonly #shares = new Map<string, Share<T>>()
-  /**
-   * Shares with something that may be evicted, by size in powers of two, so that one of the largest
-   * is found without a look at all of them.
-   */
+  /** By size in powers of two, so that one of the largest is found at once. */
   readonly #byMagnitude: (LinkedList<Share<T>> | undefined)[] = []
 
-  /** How much an owner has. */
   sizeOf(owner: string): number {
     return this.#shares.get(owner)?.size ?? 0
   }
@@ -64,9 +60,8 @@ export class FairShares<T extends Member<T>> {
   }
 
   /**
-   * What to evict next. `wantedBy`: the owner that wants the room. If it is among those that have
-   * most, it makes room itself; an owner that has much less makes no room for it. Sizes count as
-   * equal up to a factor of two.
+   * What to evict next. `wantedBy` makes room itself if it has most; an owner with much less makes
+   * none for it.
    */
   next(wantedBy?: string): T | undefined {
     const largest = this.#byMagnitude[this.most]

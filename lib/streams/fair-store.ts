@@ -70,7 +70,6 @@ export class FairStore<V extends object> {
     return this.#entries.size
   }
 
-  /** All their sizes together. */
   get size(): number {
     return this.#entries.calculatedSize
   }
@@ -87,10 +86,7 @@ export class FairStore<V extends object> {
     return this.#entries.peek(key)?.value
   }
 
-  /**
-   * `false`: the value alone is larger than `maxSize`, and is not kept. `ttl`: milliseconds for
-   * which this entry is kept. Default: those of the store.
-   */
+  /** `false`: larger than `maxSize`, not kept. `ttl`: in milliseconds, for this entry. */
   set(key: string, owner: string, value: V, ttl?: number): boolean {
     this.#entries.delete(key)
     const size = this.#sizeOf(value)

@@ -22,7 +22,6 @@ export interface Tombstone extends StreamIdentity {
   readonly lastError: number
 }
 
-/** A stream, or only what is remembered of one. */
 export type FoundStream = Local<Stream> | Ended<Tombstone>
 
 /** Where the streams of this process are found. */
@@ -57,10 +56,7 @@ export class FinishedStreams {
   readonly #tombstones: FairStore<Tombstone>
   readonly #replace: (stream: Stream, isEviction: boolean) => void
 
-  /**
-   * @param shares what each owner has, of running streams too.
-   * @param replace called with a stream that is evicted, or has expired.
-   */
+  /** @param replace called with a stream that is evicted, or has expired. */
   constructor(
     limits: FinishedLimits,
     shares: FairShares<Stream>,
@@ -123,10 +119,7 @@ export class FinishedStreams {
     if (this.#kept.delete(stream.id)) this.#shares.drop(stream.owner, stream)
   }
 
-  /**
-   * Drops a stream's events, and keeps a tombstone. `isRecall`: readers that still retain some of
-   * the events are cut off.
-   */
+  /** Keeps a tombstone. `isRecall`: readers that retain events are cut off. */
   replaceWithTombstone(stream: Stream, isRecall: boolean): void {
     const { id, kind, owner, requestIds, sessionId, state, last, written, lastRequest, lastError } =
       stream
@@ -147,9 +140,8 @@ export class FinishedStreams {
   }
 
   /**
-   * Evicts a stream of the owner that has most: delivered ones first and those being read last, and
-   * within a rank the one used longest ago. `false`: there is none, or the owner that wants the
-   * room (`wantedBy`) has much more than any owner of one; or none was delivered (`isDelivered`).
+   * Evicts of the owner that has most: delivered first, being read last, then the least recently
+   * used. `false`: none, or `wantedBy` has much more; or none delivered (`isDelivered`).
    */
   evict(wantedBy?: string, isDelivered = false): boolean {
     const stream = this.#shares.next(wantedBy)
@@ -173,10 +165,7 @@ export class FinishedStreams {
   }
 }
 
-/**
- * Undelivered streams are evicted after delivered ones, which are kept only in case the wire has
- * lost something.
- */
+/** Delivered streams first: they are kept only in case the wire has lost something. */
 function rankOf(stream: Stream): number {
   if (stream.hasReader) return BEING_READ
   return stream.log.written === stream.log.last ? DELIVERED : UNDELIVERED

@@ -10,9 +10,7 @@ import { ServerRequests } from './server-requests.js'
 /** How many times as long as for quiet a stream is waited for that is never quiet. */
 const LONGEST_WAIT_FACTOR = 20
 
-/**
- * Milliseconds that a client has for the answer to a ping, however soon it would be disconnected.
- */
+/** Milliseconds that a client has for the answer to a ping. */
 const LEAST_FOR_PING = 1000
 
 /** The stream that is handed off. */
@@ -20,10 +18,8 @@ export interface InputWaitHost {
   readonly kind: StreamKind
   readonly state: StreamState
   readonly profile: ClientProfile
-  /** Its client follows links. */
   readonly followsLinks: boolean
   readonly hasReader: boolean
-  /** `count`: how many it has had. */
   readonly readers: { readonly count: number }
   /** Its client has sent an answer at once. */
   readonly answersDirectly: boolean
@@ -43,10 +39,7 @@ export class InputWait {
   #lastEventAt = 0
   /** When the client was asked, of what it has not answered yet. */
   #askedAt = 0
-  /**
-   * Where the last reader has stopped that had written everything, and whether the stream waited
-   * all the while.
-   */
+  /** Where the last reader stopped, and whether the stream waited all the while. */
   #closedCleanly:
     { readonly at: number; readonly hasWaited: boolean; readonly isWholeTurn: boolean } | undefined
   #hasWaited = false
@@ -73,9 +66,8 @@ export class InputWait {
   }
 
   /**
-   * Whether its client is to be asked for a sign that it sends its answers at once, before it is
-   * asked for anything else: clients that handle one request after the other would not give it
-   * behind a question.
+   * Whether to ping before the first question: clients that handle one request after the other
+   * would not answer behind it.
    */
   get needsPing(): boolean {
     const { kind, state, profile, followsLinks } = this.#host
@@ -102,7 +94,6 @@ export class InputWait {
     if (id !== undefined && this.requests.withdrawn(id)) this.#goOn()
   }
 
-  /** A reader has come. */
   readerCame(): void {
     this.#closedCleanly = undefined
     this.#isWholeTurn = false
@@ -116,9 +107,7 @@ export class InputWait {
     this.#isWholeTurn = true
   }
 
-  /**
-   * A reader has gone. `closedCleanlyAt`: it has ended its connection after everything up to there.
-   */
+  /** `closedCleanlyAt`: it has ended its connection after everything up to there. */
   readerLeft(closedCleanlyAt: number | undefined): void {
     this.#closedCleanly =
       closedCleanlyAt === undefined
@@ -127,9 +116,7 @@ export class InputWait {
   }
 
   /**
-   * The cursor at which a client that comes back is to be told that it is its turn; `undefined`:
-   * there is something for it first. Without a cursor, a reader that came without one too and has
-   * closed cleanly speaks for it.
+   * Where a client is told its turn. A reader that closed cleanly speaks for one without cursor.
    */
   nextTurnCursor(cursor: number | undefined, last: number): number | undefined {
     const closed = this.#closedCleanly
@@ -145,27 +132,18 @@ export class InputWait {
     return cursor === last || hasSeenAll ? cursor : undefined
   }
 
-  /**
-   * The client knows that it is its turn. The reader before speaks for it once: what that has
-   * written may not have arrived.
-   */
+  /** The reader before speaks once: what it wrote may not have arrived. */
   acknowledged(cursor: number): void {
     this.#closedCleanly = undefined
     this.requests.acknowledged(cursor)
   }
 
-  /**
-   * The last event, up to one, that may go for its age: none that lies behind a request without an
-   * answer. A listen channel waits for none, and may be there for weeks.
-   */
+  /** The last event that may go for its age: before any open request, but for listen channels. */
   lastBeforeOpen(upTo: number): number {
     return this.#host.kind === 'listen' ? upTo : this.requests.lastBeforeOpen(upTo)
   }
 
-  /**
-   * Stops for the answers if it has been quiet for long enough, or looks again when it may have
-   * been.
-   */
+  /** Stops for the answers after quiet, or looks again when it may have been long enough. */
   watch(): void {
     this.#timer.stop()
     const patience = this.#patience
@@ -202,8 +180,7 @@ export class InputWait {
     const { kind, state, profile, readers, hasReader, isClosing } = this.#host
     const isRunning = kind === 'request' && state === 'live' && !isClosing
     const mayStop = isRunning && profile.handoff !== 'never'
-    // The first reader comes as soon as the head is out, and must have begun before it can be sent
-    // away.
+    // The first reader must have begun before it can be sent away.
     if (!mayStop || this.requests.open.size === 0 || readers.count === 0) return undefined
     if (this.#isForClient) return this.#limits.handoffQuiet
     // Once: a client that comes back to the endpoint, and not to the stream URL, sends its answers

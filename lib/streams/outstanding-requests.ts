@@ -22,10 +22,7 @@ export class OutstandingRequests {
   lastError = 0
   /** Hears each response before any client does; set while somebody needs it. */
   onResponse: ((message: Message) => void) | undefined
-  /**
-   * Responses to requests that the client has not made: what stands between may have numbered its
-   * requests anew.
-   */
+  /** Responses to other requests: what stands between may have numbered them anew. */
   foreign = 0
   #owed: readonly RequestId[]
   readonly #requestIds: readonly RequestId[]
@@ -56,8 +53,7 @@ export class OutstandingRequests {
 
   /** The messages of an event, as far as they matter. */
   read(bytes: Uint8Array, from: number, to: number, fields: BlockFields): readonly Message[] {
-    // While nothing is asked, notifications are of no concern; then one of them may take a request
-    // back.
+    // While something is asked, a notification may take it back.
     const mayMatter = this.open.size > 0 ? mayConcernRequests : mayHaveId
     const { isMessage, dataLines, dataFrom, dataTo } = fields
     if (!isMessage || (dataLines === 1 && !mayMatter(bytes, dataFrom, dataTo))) return NO_MESSAGES
@@ -70,15 +66,12 @@ export class OutstandingRequests {
     return messagesOf(body)
   }
 
-  /** Notes the messages of an event that has been kept. */
   note(messages: readonly Message[], sequence: number): void {
     this.#inputWait?.eventCame()
     for (const message of messages) this.#noteMessage(message, sequence)
   }
 
-  /**
-   * Whether one of these messages, of an event that is to be kept, had better come behind a ping.
-   */
+  /** Whether an event that is to be kept had better come behind a ping. */
   needsPing(messages: readonly Message[]): boolean {
     return messages.some(isRequest) && this.#begun.needsPing
   }

@@ -1,13 +1,9 @@
 // Counts by owner what is taken for a time and given back: within a limit for all owners together,
 // and one for each.
 
-/** The most that an owner may have while `left` is free. */
 export type MostOfOwner = (left: number, owner: string) => number
 
-/**
- * An owner may have `factor` times what is left for the others, so that none is kept out. Alone, it
- * gets `factor / (factor + 1)` of all: half for 1, 8/9 for 8.
- */
+/** `factor` times what is left for the others: alone, half of all for 1, 8/9 for 8. */
 export function timesTheRest(factor: number): MostOfOwner {
   return left => factor * left
 }

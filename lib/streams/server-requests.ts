@@ -20,10 +20,7 @@ export class ServerRequests {
   /** Requests without an answer, and the sequences of their events, the lowest first. */
   readonly #open = new Map<RequestId, number>()
   #hasForgotten = false
-  /**
-   * Made with the first of them: an empty map takes more than the rest of what a call that waits
-   * holds here.
-   */
+  /** Made with the first: an empty map takes more than the rest of a waiting call here. */
   #closed: Map<RequestId, Closed> | undefined
   /** The first sequence that is kept. */
   #first = 0
@@ -57,8 +54,7 @@ export class ServerRequests {
   answered(id: RequestId, isHandedOver: boolean): boolean {
     const sequence = this.#open.get(id)
     if (sequence === undefined) return false
-    // A client that answers a request has everything up to it, and one that has been told of the
-    // turn after it, up to there.
+    // A client that answers has everything up to the request, or up to the turn it was told of.
     this.#close(id, { cursor: Math.max(sequence, this.#acknowledged), isHandedOver })
     return true
   }
@@ -77,10 +73,7 @@ export class ServerRequests {
     return this.#closed?.get(id)?.isHandedOver ?? false
   }
 
-  /**
-   * Where the client goes on that gives these answers; `undefined` where none of them is to a
-   * request of this stream.
-   */
+  /** Where the client goes on that gives these answers; `undefined`: none is for this stream. */
   cursorAfter(ids: readonly RequestId[]): number | undefined {
     let cursor: number | undefined
     for (const id of ids) {
@@ -101,10 +94,7 @@ export class ServerRequests {
     return upTo
   }
 
-  /**
-   * Events before a sequence are gone, and there is one after them up to `last`. A client may have
-   * them, and answer; of very many requests the oldest are forgotten.
-   */
+  /** Events are gone. A client may have them, and answer; the oldest are forgotten. */
   evictedBefore(first: number, last: number): void {
     if (first === this.#first) return
     this.#first = first

@@ -32,12 +32,9 @@ const NOTHING: SessionFacts = {
 }
 
 /**
- * Bounded: when the facts of a session are evicted, the revision is read from
- * `MCP-Protocol-Version`. Facts are kept by owner and session id, because a client can send any
- * session id, and must not change what is known of another owner's session.
+ * By owner and session id, as clients can send any id. If evicted, `MCP-Protocol-Version` counts.
  */
 export class Sessions {
-  /** Called for each session that an endpoint has opened. */
   onOpened: (sessionId: string, owner: string) => void = () => undefined
   readonly #facts: FairStore<SessionFacts>
   /** Ids that an endpoint has handed out or accepted, with the first owner of each. */
@@ -51,10 +48,7 @@ export class Sessions {
     this.#areShared = areShared
   }
 
-  /**
-   * Whether the endpoint may know a session, of whichever owner: a token that has been renewed
-   * makes another one.
-   */
+  /** Of whichever owner: a token that has been renewed makes another one. */
   isSeen(sessionId: string): boolean {
     return this.#areShared || isOversizedId(sessionId) || this.#seen.get(sessionId) !== undefined
   }
@@ -80,10 +74,7 @@ export class Sessions {
     return this.#of(owner, sessionId).resourceStreaming
   }
 
-  /**
-   * The endpoint has answered `initialize`. `hasStreams`: the client has declared the Streams draft
-   * there.
-   */
+  /** `hasStreams`: the client has declared the Streams draft in `initialize`. */
   negotiated(
     owner: string,
     sessionId: string,

@@ -13,10 +13,7 @@ const TIGHT = 7 / 8
 type EvictFinished = (wantedBy: string | undefined, isDelivered: boolean) => boolean
 
 export class SharedBytes implements ByteBudget, HoldingBudget {
-  /**
-   * What each owner has: its bytes, and `maxBytes / maxStreams` more for each stream. What may be
-   * evicted of it are its finished streams.
-   */
+  /** Bytes, and `maxBytes / maxStreams` more for each stream. Finished streams may be evicted. */
   readonly shares = new FairShares<Stream>()
   /** The same sizes; what may be evicted are the written events of running streams. */
   readonly #written = new FairShares<Stream>()
@@ -51,7 +48,6 @@ export class SharedBytes implements ByteBudget, HoldingBudget {
     return true
   }
 
-  /** An owner's share grows, or shrinks. */
   grow(owner: string, by: number): void {
     this.shares.grow(owner, by)
     this.#written.grow(owner, by)

@@ -45,10 +45,7 @@ export class StreamReaders {
     return true
   }
 
-  /**
-   * Passes a block without an event on to the current reader, if there is one. It counts in the
-   * budget until it has been passed on.
-   */
+  /** Passes a block on. It counts in the budget until then. */
   comment(bytes: Uint8Array, budget: ByteBudget, owner: string): void {
     const size = bytes.length
     if (this.current === undefined || size === 0 || !budget.reserve(size, false, owner)) return
@@ -84,17 +81,11 @@ class RetainedComment extends Retained {
 
 /** Milliseconds: a reader that is taken over sooner was short-lived. */
 const SHORT_LIFE = 5000
-/**
- * How many short-lived readers in a row end at once: on a bad network, a client may well come back
- * often.
- */
+/** Short-lived readers in a row that end at once: on a bad network, clients come back often. */
 const FREE = 5
 const FIRST_DELAY = 250
 const LONGEST_DELAY = 30_000
-/**
- * How many readers may wait for their end at a time: a client that keeps coming back must not hold
- * any number of sockets.
- */
+/** Readers that may wait for their end: a client must not hold any number of sockets. */
 const MOST_WAITING = 4
 
 interface Superseded {
@@ -102,10 +93,7 @@ interface Superseded {
   readonly timer: Timer
 }
 
-/**
- * How the readers of a stream make way for newer ones: at once, or later and later if clients
- * keep taking each other's place.
- */
+/** Clients that keep taking each other's place are ended later and later. */
 class TakeOvers {
   /** Short-lived readers in a row. */
   #row = 0

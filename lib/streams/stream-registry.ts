@@ -56,10 +56,7 @@ export class StreamRegistry implements StreamHost<Stream> {
   /** Clients that are disconnected can come back through another instance, which relays them. */
   #mayMove = false
 
-  /**
-   * @param sessions says what the clients of sessions have shown.
-   * @param remember called with each stream that is no longer kept. Default: leave a tombstone.
-   */
+  /** @param remember called with each stream that is no longer kept. Default: leave a tombstone. */
   constructor(
     limits: RegistryLimits,
     notify: StreamEventListener,
@@ -109,12 +106,10 @@ export class StreamRegistry implements StreamHost<Stream> {
     return stream === undefined ? this.#finished.find(id) : { kind: 'local', value: stream }
   }
 
-  /** Ended streams that are yet to be delivered, or were in the last `time` milliseconds. */
   endedSince(time: number): Stream[] {
     return this.#finished.since(time)
   }
 
-  /** All streams that have not ended. */
   get running(): Pick<RunningStreams, 'failCalls' | 'whenCallsOver' | typeof Symbol.iterator> {
     return this.#running
   }
@@ -141,11 +136,7 @@ export class StreamRegistry implements StreamHost<Stream> {
     }
   }
 
-  /**
-   * The process is about to end: sweeps stop, and a stream whose client does not come back within
-   * `abandonAfter` milliseconds is abandoned, so that its endpoint does not keep the process alive.
-   * What is kept can still be read. `Infinity`: clients can come back through other instances.
-   */
+  /** Streams without their client are abandoned after `abandonAfter` ms, unless `Infinity`. */
   beginClosing(abandonAfter: number): void {
     this.#sweep.close()
     this.#isClosing = true
@@ -219,7 +210,6 @@ export class StreamRegistry implements StreamHost<Stream> {
     return this.budget.makeRoom(owner)
   }
 
-  /** `false`: there is none that may be evicted for this owner. */
   #evictIdleListener(owner: string): boolean {
     const stream = this.#running.idleListener(owner)
     if (stream === undefined) return false
@@ -259,10 +249,7 @@ export class StreamRegistry implements StreamHost<Stream> {
   }
 }
 
-/**
- * Finds streams where their ids are not given: by session, by owner, by the requests that they
- * answer, by a ping.
- */
+/** Finds streams by session, by owner, by their requests, by a ping. */
 class StreamIndex {
   readonly #bySession = new Groups<Stream>()
   /** Streams without a session. Those of an unknown owner are left out: nobody can list them. */
@@ -290,12 +277,10 @@ class StreamIndex {
     return id
   }
 
-  /** The stream on which we have sent a ping with this id. */
   findPinged(id: RequestId): Stream | undefined {
     return typeof id === 'string' ? this.#pinged.get(id) : undefined
   }
 
-  /** One owner's streams of a session. */
   ofSession(sessionId: string, owner: string): Stream[] {
     return this.#bySession.of(sessionId).filter(stream => stream.owner === owner)
   }
@@ -306,15 +291,11 @@ class StreamIndex {
     return streams.filter(({ kind, isEnded }) => kind === 'listen' && !isEnded)
   }
 
-  /** All streams that a client may list: those of its session, or its owner's without one. */
   listFor(sessionId: string | undefined, owner: string): readonly Stream[] {
     return this.#of(sessionId, owner).filter(stream => !stream.isHandshake && !stream.isEphemeral)
   }
 
-  /**
-   * One owner's running streams that answer these requests, by request id. An id that two streams
-   * answer is left out.
-   */
+  /** Running streams by the requests that they answer; an id of two streams is left out. */
   findByRequests(
     requestIds: readonly RequestId[],
     sessionId: string | undefined,
@@ -341,10 +322,7 @@ class StreamIndex {
   }
 }
 
-/**
- * An owner may have so many times the running streams that are left for the others: alone, it gets
- * 8/9 of all, and no owner is kept out.
- */
+/** Times the streams that are left for others: alone, an owner gets 8/9 of all. */
 const FACTOR = 8
 
 interface RunningCounts {
@@ -365,10 +343,7 @@ class RunningStreams implements Iterable<Stream> {
   /** Listen channels among them. */
   #listening = 0
 
-  /**
-   * @param max how many there may be.
-   * @param shares what each owner has of all that is held.
-   */
+  /** @param shares what each owner has of all that is held. */
   constructor(max: number, shares: FairShares<Stream>) {
     this.#quota = new Quota(max, timesTheRest(FACTOR))
     this.#shares = shares
@@ -386,7 +361,6 @@ class RunningStreams implements Iterable<Stream> {
     return this.#streams.get(id)
   }
 
-  /** Whether an owner may have one more. */
   hasRoom(owner: string): boolean {
     return this.#quota.has(owner, 1)
   }
@@ -405,10 +379,7 @@ class RunningStreams implements Iterable<Stream> {
     return true
   }
 
-  /**
-   * A listen channel without a client and with nothing to deliver: its client loses nothing, as the
-   * endpoint opens a new one. Not one whose owner has less than the owner that wants the room.
-   */
+  /** One without a client, whose endpoint opens a new one; not of an owner that has less. */
   idleListener(wantedBy: string): Stream | undefined {
     const most = this.#shares.sizeOf(wantedBy)
     for (const stream of this) {

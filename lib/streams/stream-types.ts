@@ -48,62 +48,39 @@ export interface StreamIdentity {
   readonly requestIds: readonly RequestId[]
 }
 
-/** What a stream is opened with. */
 export interface StreamInit extends StreamIdentity {
   /** The MCP session, known from the request or from the response that opens it. */
   readonly sessionId: string | undefined
   /** How the client that asked for it is treated. */
   readonly profile: ClientProfile
-  /**
-   * Set if messages tell the client of its stream (Streams draft): `notifications/stream/create`
-   * first, `notifications/stream/end` last.
-   */
+  /** Messages tell of the stream (Streams draft): `stream/create` first, `stream/end` last. */
   readonly resumeInterval?: ResumeInterval | undefined
-  /**
-   * It lasts no longer than its one connection, as from 2026-07-28 on: its events have no ids, and
-   * a cut cancels it.
-   */
+  /** As from 2026-07-28 on: its events have no ids, and a cut cancels it. */
   readonly isEphemeral?: boolean | undefined
-  /**
-   * Its client gets an interim result and never learns of this stream, so it is in no index.
-   * Operators are told of it by `announce`, once it is certain that it is kept.
-   */
+  /** Its client never learns of it. `announce` tells operators once it is kept. */
   readonly isUnknown?: boolean | undefined
   /** It answers `initialize`; clients that list their streams are not told of it. */
   readonly isHandshake?: boolean | undefined
   /** A connection is about to follow it; `missed` is called if it cannot. */
   readonly isConnecting?: boolean | undefined
-  /** What its call is kept under, if that has an `Idempotency-Key`. */
   readonly callKey?: string | undefined
 }
 
-/**
- * Follows a stream: one client connection, or another consumer. It pulls: the stream only tells it
- * when there is something to read.
- */
+/** Pulls from a stream, which only tells it when there is something to read. */
 export interface Reader {
-  /**
-   * There is something new in the log, or the stream has ended. Called synchronously from `append`.
-   */
+  /** Something is new in the log, or the end. Called synchronously from `append`. */
   wake(): void
-  /**
-   * The stream has ended: what is left is written now, because the producer may close the server or
-   * end the process next.
-   */
+  /** What is left is written now: the producer may end the process next. */
   finish(): void
   /** A newer reader has taken this one's place: it ends. */
   takeOver(): void
   /** A newer reader has taken this one's place: it ends later, when `takeOver` is called. */
   giveWay(): void
-  /**
-   * A block without an event, from the producer: passed on now or never, and not kept. It counts
-   * until `retained` is released.
-   */
+  /** A block without an event: passed on now or never. Counts until `retained` is released. */
   comment(bytes: Uint8Array, retained: Retained): void
   /**
-   * Ends the connection; its client is to come back after `retry` milliseconds. `false`: the client
-   * would not come back, so the connection stays. `isPresumed`: the client is presumed to come
-   * back, whatever its revision says.
+   * To come back after `retry` ms. `false`: it would not. `isPresumed`: it will, whatever its
+   * revision.
    */
   disconnect(retry?: number, isPresumed?: boolean): boolean
 }
@@ -127,15 +104,9 @@ export interface StreamLimits {
   readonly unsent?: UndeliveredLimits | undefined
   /** Bytes of one event. */
   readonly maxEventBytes: number
-  /**
-   * Milliseconds without an event after which a stream that awaits answers is handed off to a
-   * client that follows links.
-   */
+  /** Milliseconds of quiet after which a client that follows links is handed the stream. */
   readonly handoffQuiet: number
-  /**
-   * The same for a client of which it is not known whether it follows links: it is disconnected,
-   * and shows that by how it comes back.
-   */
+  /** The same for any other: it is disconnected, and shows by how it comes back. */
   readonly handoffAfter: number
 }
 
@@ -153,10 +124,7 @@ export interface StreamHost<Stream> {
   readonly limits: StreamLimits
   readonly budget: ByteBudget & HoldingBudget
   readonly unsent: UndeliveredQuota | undefined
-  /**
-   * All streams together are close to their limit, and nothing may be evicted for this owner:
-   * producers that can wait should do so.
-   */
+  /** All streams are close to their limit, and nothing can be evicted: producers should wait. */
   isTight(owner: string): boolean
   /** Where running streams wait for a reader or a sign of life before they are abandoned. */
   readonly abandonments: DueQueue
@@ -166,7 +134,6 @@ export interface StreamHost<Stream> {
   isResumed(stream: Stream): boolean
   /** Whether its client is known to send its answers at once. */
   answersDirectly(stream: Stream): boolean
-  /** Names a ping of ours to its client. */
   namePing(stream: Stream): string
   /** It waits for its client's answers. */
   waiting(stream: Stream): void
@@ -180,10 +147,7 @@ export interface StreamHost<Stream> {
   evicted(stream: Stream): void
 }
 
-/**
- * What is held beside events, and counts with them: the request of a call that goes on without its
- * client, an answer that waits in a socket.
- */
+/** What counts with events: a request that goes on alone, an answer that waits in a socket. */
 export abstract class Holding extends Member<Holding> {
   /** For whom it counts. */
   readonly owner: string

@@ -39,14 +39,10 @@ export class Stream extends Member<Stream> implements StreamIdentity, InputWaitH
   readonly isHandshake: boolean
   /** It lasts no longer than its one connection. */
   readonly isEphemeral: boolean
-  /** What its call is kept under, if that has an `Idempotency-Key`. */
   readonly callKey: string | undefined
   readonly log: EventLog
   readonly readers: StreamReaders
-  /**
-   * The endpoint's own id of the last event, by which the endpoint goes on with a listen channel
-   * that it has closed; `undefined`: it has given none.
-   */
+  /** The endpoint's own id of the last event, by which it goes on with a listen channel. */
   endpointId: string | undefined
   /** It counts in its owner's share of all that is held. */
   hasPlace = false
@@ -130,10 +126,7 @@ export class Stream extends Member<Stream> implements StreamIdentity, InputWaitH
     this.#outstanding.onResponse = listener
   }
 
-  /**
-   * Where a client goes on that has no cursor: where the newest reader began, as nothing that was
-   * written since must have arrived.
-   */
+  /** Where a client without a cursor goes on: what the newest reader got need not have arrived. */
   get unsentFrom(): number {
     return Math.max(this.log.first - 1, this.readers.start)
   }
@@ -147,10 +140,7 @@ export class Stream extends Member<Stream> implements StreamIdentity, InputWaitH
     return this.#backPressure.isFull
   }
 
-  /**
-   * Aborts when the stream fails, or is cancelled or abandoned: nobody will read what the handler
-   * still makes.
-   */
+  /** Aborts when the stream fails, or is cancelled or abandoned. */
   get signal(): AbortSignal {
     if (this.#abort === undefined) {
       this.#abort = new AbortController()
@@ -169,10 +159,7 @@ export class Stream extends Member<Stream> implements StreamIdentity, InputWaitH
     return this.#outstanding.owed
   }
 
-  /**
-   * A response is missing. None is where each request has been answered, if under an id that is not
-   * the client's: an error beside that would be one too many.
-   */
+  /** A response is missing. A foreign id may be an answer: an error beside it is one too many. */
   get isOwing(): boolean {
     return this.#outstanding.owed.length > this.#outstanding.foreign
   }
@@ -190,10 +177,8 @@ export class Stream extends Member<Stream> implements StreamIdentity, InputWaitH
   // What its producer says
 
   /**
-   * Adds a block of the endpoint's. Synchronous to the end: when it returns, the event has its
-   * sequence and its place.
-   * `false`: the stream is full, or has ended; wait for `drain`. Nobody has to wait without a
-   * connection: a producer with a queue of its own would fill that, where nothing bounds it.
+   * `false`: full or ended; wait for `drain`. Never full without a connection: a producer's own
+   * queue has no bound.
    */
   append(
     bytes: Uint8Array,
@@ -209,8 +194,7 @@ export class Stream extends Member<Stream> implements StreamIdentity, InputWaitH
     if (this.#outstanding.needsPing(messages)) this.#ping()
     if (!this.#keep(bytes, from, to)) return this.fail('overflow')
     this.#backPressure.appended(this.#isFollowed)
-    // A request may hand the stream off at once, with all of it written: what was full before is
-    // not after that.
+    // A request may hand the stream off at once, with all of it written.
     this.#outstanding.note(messages, this.log.last)
     this.readers.current?.wake()
     return !this.isFull
@@ -238,10 +222,7 @@ export class Stream extends Member<Stream> implements StreamIdentity, InputWaitH
     else this.fail('no-response')
   }
 
-  /**
-   * Its client asks the endpoint to end the session: whether a missing response is a failure, the
-   * endpoint's word on that decides.
-   */
+  /** The endpoint's answer decides whether a missing response is a failure. */
   sessionEnding(): void {
     this.#sessionEndings++
   }
@@ -251,10 +232,7 @@ export class Stream extends Member<Stream> implements StreamIdentity, InputWaitH
     if (--this.#sessionEndings === 0 && this.#hasEndedEarly) this.fail('no-response')
   }
 
-  /**
-   * The client that has made its request has gone, and its producer goes on: what the request takes
-   * in memory counts from now on. Without room for it, the stream fails.
-   */
+  /** The client has gone: what its request takes counts now. Without room, the stream fails. */
   holdRequest(bytes: number): void {
     if (this.isEnded || this.#request !== undefined || bytes <= SMALL_REQUEST) return
     const request = new HeldRequest(this, bytes)
@@ -276,10 +254,7 @@ export class Stream extends Member<Stream> implements StreamIdentity, InputWaitH
 
   // How it ends
 
-  /**
-   * Ends the stream with an error for every request that it still owes a response. Returns `false`,
-   * as `append` then does.
-   */
+  /** Ends with an error for every request that is owed a response. `false`, as from `append`. */
   fail(fault: StreamFault): false {
     if (this.isEnded) return false
     for (const id of this.#outstanding.owed) {
@@ -296,9 +271,7 @@ export class Stream extends Member<Stream> implements StreamIdentity, InputWaitH
     this.#endWithNothing('cancelled')
   }
 
-  /**
-   * The client wants no response to one request; with the last of a batch, the stream is cancelled.
-   */
+  /** The client wants no response; with the last of a batch, the stream is cancelled. */
   cancelRequest(id: RequestId): void {
     this.#outstanding.cancelled(id)
     if (this.#outstanding.owed.length === 0) this.cancel()
@@ -309,10 +282,7 @@ export class Stream extends Member<Stream> implements StreamIdentity, InputWaitH
     this.#endWithNothing('abandoned', 'abandoned')
   }
 
-  /**
-   * It ends with this response, while its producer goes on with another stream: only its readers
-   * learn of the end.
-   */
+  /** Its readers see the end, while the producer goes on with another stream. */
   endWith(response: string): void {
     if (this.isEnded) return
     this.#producer = undefined
@@ -378,9 +348,7 @@ export class Stream extends Member<Stream> implements StreamIdentity, InputWaitH
     return this.log.append(bytes, from, to)
   }
 
-  /**
-   * Keeps a message of our own, even beyond the limits: without it, the client would wait for ever.
-   */
+  /** Even beyond the limits: without it, the client would wait for ever. */
   #keepAnyway(json: string): void {
     const block = encodeMessage(json)
     this.log.append(block, 0, block.length, true)
@@ -393,10 +361,7 @@ export class Stream extends Member<Stream> implements StreamIdentity, InputWaitH
     this.#noteEvicted()
   }
 
-  /**
-   * Evicts written events, whatever their age, until so many bytes are freed or none is left; open
-   * requests last.
-   */
+  /** Evicts written events until so many bytes are free or none is left; open requests last. */
   evictWritten(bytes: number): void {
     const { log } = this
     const held = log.bytes
@@ -413,7 +378,6 @@ export class Stream extends Member<Stream> implements StreamIdentity, InputWaitH
     this.#backPressure.leave()
   }
 
-  /** The last written event before the oldest open request. */
   get #lastBeforeOpen(): number {
     const { written } = this.log
     return this.inputWait?.lastBeforeOpen(written) ?? written
@@ -436,9 +400,7 @@ export class Stream extends Member<Stream> implements StreamIdentity, InputWaitH
     this.#host.readerChanged(this)
   }
 
-  /**
-   * A reader has gone. `closedCleanlyAt`: it has ended its connection after everything up to there.
-   */
+  /** `closedCleanlyAt`: it has ended its connection after everything up to there. */
   detach(reader: Reader, closedCleanlyAt?: number): void {
     if (!this.readers.left(reader)) return
     if (this.isEphemeral && !this.isEnded) return this.cancel()
@@ -480,9 +442,7 @@ export class Stream extends Member<Stream> implements StreamIdentity, InputWaitH
 
   // What its client does
 
-  /**
-   * Its client follows links: it buffers its answers until it hears that the stream waits for them.
-   */
+  /** It buffers its answers until it hears that the stream waits for them. */
   noteFollowsLinks(): void {
     this.#followsLinks = true
     this.inputWait?.watch()
@@ -511,10 +471,7 @@ export class Stream extends Member<Stream> implements StreamIdentity, InputWaitH
     return this.#answersDirectly || this.#host.answersDirectly(this)
   }
 
-  /**
-   * The endpoint has taken a client's answer to a request of its own. `isHandedOver`: not as a
-   * message that the client has sent to it, so that the same answer must not reach it again.
-   */
+  /** The endpoint has an answer. `isHandedOver`: by us, so the same one must not reach it again. */
   answered(id: RequestId, isHandedOver = false): void {
     this.inputWait?.answered(id, isHandedOver)
   }
@@ -552,9 +509,7 @@ class HeldRequest extends Holding {
     this.#stream = stream
   }
 
-  /**
-   * The largest goes first, by powers of two: who sends little is not driven out by who does not.
-   */
+  /** The largest first, by powers of two: who sends little is not driven out. */
   get rank(): number {
     return MOST_POWERS - Math.floor(Math.log2(this.bytes + 1))
   }

@@ -1,5 +1,4 @@
-// Timers that keep no process alive: one that can be started over, an `AbortSignal` that aborts after
-// a time, and a sweep.
+// Timers that keep no process alive: one to be started over, a deadline, and a sweep.
 import { LONGEST_TIMEOUT } from '../protocol/clock.js'
 
 export class Timer {
@@ -30,23 +29,16 @@ export class Timer {
 /** How `outsideOfCalls` runs its work. This folder knows no async contexts, so it is given one. */
 let outside: <T>(work: () => T) => T = work => work()
 
-/**
- * Starts a timer that many calls share outside of the async context of the call that happens to
- * start it: the timer would retain that context, and its callbacks would run in it.
- */
+/** Starts a shared timer outside of a call's async context, which it would retain. */
 export function outsideOfCalls<T>(work: () => T): T {
   return outside(work)
 }
 
-/** Sets how work is run outside of the async contexts of calls. */
 export function runOutsideBy(run: <T>(work: () => T) => T): void {
   outside = run
 }
 
-/**
- * Unlike `AbortSignal.timeout`, it does not keep its timer when the wait is over, which is often
- * after milliseconds.
- */
+/** Unlike `AbortSignal.timeout`, it drops its timer when the wait is over. */
 export class Deadline {
   readonly #controller = new AbortController()
   readonly #timer = new Timer(() => this.abort())
@@ -77,10 +69,7 @@ const LONGEST = 30_000
 /** Looks in a lifetime: what expires goes at most a quarter of it late, or `SHORTEST` if longer. */
 const SWEEPS = 4
 
-/**
- * Looks again and again at what ends by time: one timer for all of it, and none while there is
- * nothing.
- */
+/** One timer for all that ends by time, and none while there is nothing. */
 export class Sweep {
   readonly #timer = new Timer(() => this.#due())
   readonly #period: number
@@ -88,10 +77,7 @@ export class Sweep {
   #isSet = false
   #isClosed = false
 
-  /**
-   * @param period milliseconds between two looks.
-   * @param look ends what is over. `false`: nothing is left that may end.
-   */
+  /** @param look ends what is over. `false`: nothing is left that may end. */
   constructor(period: number, look: () => boolean) {
     this.#period = period
     this.#look = look

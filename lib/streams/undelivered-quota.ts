@@ -7,10 +7,7 @@ export interface UndeliveredLimit {
   readonly bytes: number
 }
 
-/**
- * The limits of one stream, of one session's streams together, and of one owner's (Streams draft,
- * "Security Considerations").
- */
+/** Of a stream, of a session, of an owner (Streams draft, "Security Considerations"). */
 export interface UndeliveredLimits {
   readonly stream: UndeliveredLimit
   readonly session: UndeliveredLimit
@@ -126,9 +123,7 @@ export class UndeliveredShare {
   }
 
   /**
-   * The streams of its session, or of its owner, have together as much as they may. A stream that
-   * has nothing unsent itself may still take one event: a call must not fail because other calls
-   * were left unread.
+   * Its session or owner has as much as it may; a stream with nothing unsent may take one event.
    */
   get isCrowded(): boolean {
     if (this.#messages === 0) return false

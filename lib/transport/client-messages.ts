@@ -68,10 +68,7 @@ export class ClientMessages {
     else this.#resume(request, found, cursor)
   }
 
-  /**
-   * Finds a stream. Streams of wires are on this instance only. `undefined`: unknown, or not this
-   * client's.
-   */
+  /** Streams of wires are on this instance only. `undefined`: unknown, or another's. */
   #find(streamId: string): FoundStream | undefined {
     const found = this.#shared.host.table.find(streamId)
     const isTheirs =
@@ -84,10 +81,6 @@ export class ClientMessages {
     this.#respond(id, pollResult(found.value, cursor))
   }
 
-  /**
-   * Polls all streams of the wire's session, and those of the owner's other sessions if there is an
-   * owner.
-   */
   #pollAll({ id }: StreamRequest): void {
     const { session } = this.#wire
     const { sessions, host } = this.#shared

@@ -79,10 +79,7 @@ export function resumableTransport(
   return new Session(transport, owner, shared, resources)
 }
 
-/**
- * Whether a transport uses the standard input or output of this process. Their file descriptors
- * tell; the transport's class does not, because it may use a socket as well.
- */
+/** File descriptors tell; the class does not, because it may use a socket as well. */
 function isStdio(transport: object): boolean {
   return Object.values(transport).some(
     value => isObject(value) && (value['fd'] === 0 || value['fd'] === 1)
@@ -94,8 +91,7 @@ interface SendOptions {
 }
 
 /**
- * A session on wires: the transport that the SDK's server holds, which outlives each wire. It shows
- * the properties of the wire's transport.
+ * What the SDK's server holds; it outlives each wire, and shows the properties of its transport.
  */
 class Session implements TransportLike, WireSession, StreamsSession, ResourcesHost, TokensHost {
   onclose?: (() => void) | undefined
@@ -272,10 +268,7 @@ class Session implements TransportLike, WireSession, StreamsSession, ResourcesHo
     else if (isAwaited) this.onmessage?.({ ...message, jsonrpc: '2.0' }, extra)
   }
 
-  /**
-   * The client is connected by this wire now. `except`: a stream that the caller follows itself,
-   * from the client's cursor.
-   */
+  /** `except`: a stream that the caller follows itself. */
   follow(wire: Wire, except: Stream): void {
     const older = this.#wire
     this.#wire = wire
@@ -328,10 +321,7 @@ class Session implements TransportLike, WireSession, StreamsSession, ResourcesHo
     )
   }
 
-  /**
-   * Something that the session was kept for has ended. Without a wire, it lasts only as long as its
-   * client may come back for one of its streams, or for a call with a token.
-   */
+  /** Without a wire, it lasts while its client may come back for a stream or a call. */
   settled(): void {
     if (this.#state === 'closed' || this.#wire !== undefined || this.#tokens?.isBusy === true)
       return

@@ -33,10 +33,7 @@ type Answered = (message: Message) => void
 
 /** Requests whose results may have to be rewritten, at a time. Those beyond are not tracked. */
 const MOST_REQUESTS = 100
-/**
- * Resources that one session may open at a time: each may hold a file, or a request to another
- * server.
- */
+/** Each may hold a file, or a request to another server. */
 const MOST_OPENING = 20
 
 export class SessionResources {
@@ -45,7 +42,6 @@ export class SessionResources {
   readonly #ended = new AbortController()
   /** Resources that are being opened, by the requests for them. */
   readonly #opening = new Map<RequestId, AbortController>()
-  /** The methods of the client's requests whose results describe resources. */
   readonly #methods = new Map<RequestId, string>()
   /** Our own requests to the server. */
   readonly #asked = new Map<RequestId, Answered>()
@@ -68,10 +64,7 @@ export class SessionResources {
     return true
   }
 
-  /**
-   * The client has cancelled a request. `true`: it was one for a resource, of which the server
-   * knows nothing.
-   */
+  /** `true`: it was one for a resource, of which the server knows nothing. */
   cancel(id: RequestId): boolean {
     this.#methods.delete(id)
     const opening = this.#opening.get(id)
@@ -99,8 +92,7 @@ export class SessionResources {
     const { id: sessionId, owner } = this.#host
     const opening = new AbortController()
     this.#opening.set(id, opening)
-    // A later download asks, too. A cancellation of this request does not reach it, because the
-    // request is not in `#opening` any more.
+    // A later download asks, too: this request is not in `#opening` any more.
     const ask: WireClient['ask'] = (method, params) => this.#ask(method, params, opening.signal)
     const client = {
       owner,
@@ -130,11 +122,7 @@ export class SessionResources {
     this.#resources.ended(this.#host.id, this.#host.owner)
   }
 
-  /**
-   * Sends the server a request of our own.
-   *
-   * @throws the error that the server answers, or the reason of an abort.
-   */
+  /** @throws the error that the server answers, or the reason of an abort. */
   async #ask(
     method: string,
     params: Record<string, unknown> | undefined,

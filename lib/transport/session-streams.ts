@@ -19,7 +19,6 @@ import type { Stream } from '../streams/stream.js'
 import type { Producer, StreamKind } from '../streams/stream-types.js'
 import type { StreamsHost, Wire } from './wire.js'
 
-/** What these streams need of their session. */
 export interface StreamsSession {
   readonly id: string
   readonly owner: string
@@ -70,10 +69,7 @@ export class SessionStreams {
     return this.all.every(({ isEnded }) => isEnded)
   }
 
-  /**
-   * Opens the session's own stream, which keeps what the server sends unasked. `false`: there is no
-   * room.
-   */
+  /** The stream for what the server sends unasked. `false`: there is no room. */
   openOwn(): boolean {
     this.#own = this.#open('listen', [], () => this.#session.settled())
     return this.#own !== undefined
@@ -104,7 +100,6 @@ export class SessionStreams {
     return true
   }
 
-  /** The client has cancelled a request. */
   cancel(id: RequestId): void {
     this.requests.early.delete(id)
     const request = this.requests.get(id)
@@ -113,10 +108,7 @@ export class SessionStreams {
     request.stream?.cancelRequest(id)
   }
 
-  /**
-   * The client answers a request of the server. `false`: certainly none that waits. Of requests
-   * that were sent without being kept, this is not known.
-   */
+  /** `false`: certainly no request that waits; not known of those that were not kept. */
   answered(id: RequestId): boolean {
     this.requests.questions.delete(id)
     const isAwaited = this.all.some(({ inputWait }) => inputWait?.requests.mayAwait(id) === true)
@@ -124,10 +116,7 @@ export class SessionStreams {
     return isAwaited || this.#own === undefined || this.requests.hasUnkept
   }
 
-  /**
-   * Sends the client a message that belongs to one of its requests, or to none. Waits while the
-   * stream is full, until its client reads again or the stream ends.
-   */
+  /** Waits while the stream is full, until its client reads again or the stream ends. */
   async write(message: WireMessage, relatedRequestId: RequestId | undefined): Promise<void> {
     const request = this.requests.get(relatedRequestId)
     if (request !== undefined && request.stream === undefined)
@@ -213,15 +202,10 @@ function declared(message: Message): Message {
   return { ...message, result: { ...result, capabilities: withStreams(result['capabilities']) } }
 }
 
-/** A request of the client. */
 interface TrackedRequest {
   readonly id: RequestId
-  /** Whether its result has the server's capabilities. */
   readonly isAboutServer: boolean
-  /**
-   * A hash to recognise the request by: the request itself may be large, and this lives as long as
-   * the session. `undefined`: it is too large, or nested too deeply, to be hashed.
-   */
+  /** Lives as long as the session, unlike the request; `undefined`: that is too large. */
   readonly hash: string | undefined
   /** The `key` of the wire that it came on. */
   readonly wire: symbol | undefined
@@ -235,18 +219,14 @@ interface EarlierRequest extends Pick<TrackedRequest, 'hash' | 'wire'> {
   readonly streamId: string | undefined
 }
 
-/**
- * Ended requests that are remembered, in case their client lost the wire before it knew their
- * streams.
- */
+/** Ended requests, in case a client lost the wire before it knew their streams. */
 const MOST_ENDED = 1000
 /** Requests of the server without an answer that are remembered. */
 const MOST_QUESTIONS = 1000
 
 class RequestTracker {
   readonly #running = new Map<RequestId, TrackedRequest>()
-  // `maxSize` and not `max`: with that, the cache allocates its tables at once, also for sessions
-  // that never end a request.
+  // With `max`, the cache would allocate its tables at once.
   readonly #ended = new LRUCache<RequestId, EarlierRequest>({
     maxSize: MOST_ENDED,
     sizeCalculation: () => 1
@@ -277,15 +257,11 @@ class RequestTracker {
     return true
   }
 
-  /** The request that runs under an id. */
   get(id: RequestId | undefined): TrackedRequest | undefined {
     return id === undefined ? undefined : this.#running.get(id)
   }
 
-  /**
-   * The same request, if it came before on another wire. A client that loses its wire cannot know
-   * whether a request has arrived, and may send it again.
-   */
+  /** A client that loses its wire may send a request again, which may have arrived. */
   findEarlier({ id, hash, wire }: TrackedRequest): EarlierRequest | undefined {
     const running = this.#running.get(id)
     const known = running === undefined ? this.#ended.get(id) : traceOf(running)

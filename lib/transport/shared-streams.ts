@@ -29,10 +29,7 @@ export class SharedStreams {
     return this.sessions.get(sessionId)
   }
 
-  /**
-   * The process is about to end: resumable clients are disconnected as soon as none of their calls
-   * runs; others keep their wires.
-   */
+  /** Resumable clients are disconnected as soon as none of their calls runs. */
   beginClosing(): void {
     for (const session of [...this.sessions.values()]) session.leaveIfIdle()
   }
@@ -50,9 +47,7 @@ export interface StreamsHandle {
   stats(): object
 }
 
-// A property of the middleware, under the same symbol for all copies of this module, because an
-// application may load it as ESM and as CJS. The number stands for the members that both sides use:
-// copies that differ in these refuse each other.
+// For all copies of this module, ESM and CJS. The number stands for the members that both use.
 const SHARED = Symbol.for('express-mcp-streams.shared/1')
 
 export function share(streams: object, shared: SharedStreams): void {

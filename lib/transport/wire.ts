@@ -19,7 +19,6 @@ import { withForeignIds } from '../protocol/foreign-id.js'
 import { dataOf, newFields, readFields } from '../protocol/sse-fields.js'
 import type { Reader } from '../streams/stream-types.js'
 
-/** What a wire needs of a session. */
 export interface WireSession {
   readonly id: string
   readonly owner: string
@@ -30,12 +29,7 @@ export interface WireSession {
   readonly wire: Wire | undefined
   /** `extra`: what else the transport knows of the message, such as who has sent it. */
   receive(message: WireMessage, extra: unknown): void
-  /** The client answers a request of the server. */
   answered(message: Message & { readonly id: RequestId }, extra: unknown): void
-  /**
-   * The client is connected by this wire now. `except`: a stream that the caller follows itself,
-   * from the client's cursor.
-   */
   follow(wire: Wire, except: Stream): void
   signOfLife(): void
   wireLost(wire: Wire): void
@@ -45,10 +39,7 @@ export interface WireSession {
   cancel(): void
 }
 
-/**
- * Bytes that may be unsent on a wire, of all its streams together. Below that no reader waits, so
- * messages are sent in the tick in which they are made.
- */
+/** Bytes on the way on a wire. Below that no reader waits: messages are sent in their tick. */
 const MOST_UNDERWAY = 256 * 1024
 /** The same for answers of our own. A client that keeps asking and never reads is cut off. */
 const MOST_ANSWERS = 1024 * 1024
@@ -56,13 +47,10 @@ const MOST_ANSWERS = 1024 * 1024
 export class Wire implements ReaderHost {
   /** Identifies the wire without keeping it in memory. */
   readonly key = Symbol()
-  /** The session that gets the requests of this wire. */
   session: WireSession
   readonly transport: TransportLike
   readonly #host: StreamsHost
-  /**
-   * The sessions that are followed here: the wire's own, and those whose streams were resumed here.
-   */
+  /** The wire's own, and those whose streams were resumed here. */
   readonly #sessions = new Set<WireSession>()
   readonly #readers = new Set<WireReader>()
   /** Bytes of messages that the transport has not taken yet. */
@@ -101,10 +89,7 @@ export class Wire implements ReaderHost {
     return transport.start()
   }
 
-  /**
-   * Sends a message. If that fails, the wire is closed, so that its client comes back and gets the
-   * message again.
-   */
+  /** If that fails, the wire is closed: its client comes back and gets the message again. */
   async send(message: WireMessage, bytes = 0): Promise<void> {
     if (this.#isClosed) return
     this.#count(bytes)
@@ -132,10 +117,7 @@ export class Wire implements ReaderHost {
     this.#answers -= length
   }
 
-  /**
-   * Answers with an error. JSON-RPC requires `null` where there is no id; the official SDK drops
-   * such a message.
-   */
+  /** JSON-RPC requires `null` where there is no id; the official SDK drops such a message. */
   refuse(id: RequestId | undefined, { code, message, data }: ErrorObject): void {
     void this.answer({
       jsonrpc: '2.0',
@@ -168,14 +150,11 @@ export class Wire implements ReaderHost {
     return [...this.#readers].some(({ stream }) => stream.kind === 'request')
   }
 
-  /** The stream with an id, if it is followed here. */
   followed(streamId: string): Stream | undefined {
     return [...this.#readers].find(({ stream }) => stream.id === streamId)?.stream
   }
 
-  /**
-   * Sends its client a stream from a cursor on. `onDone` is called when no more of it comes here.
-   */
+  /** `onDone` is called when no more of it comes here. */
   follow(stream: Stream, cursor: number, onDone?: (status: StreamStatus) => void): void {
     const isForeign = stream.sessionId !== this.session.id
     const reader = new WireReader(stream, cursor, this, { isForeign, onDone })
@@ -188,10 +167,7 @@ export class Wire implements ReaderHost {
     if (!this.#isClosed) for (const session of [...this.#sessions]) session.leaveIfIdle()
   }
 
-  /**
-   * Reconnects a session, one of whose streams was resumed here. It replaces the wire's own session
-   * if that is unused; otherwise it is added, unless it has a wire.
-   */
+  /** Replaces the wire's own session if that is unused; otherwise it is added. */
   adopt(session: WireSession, except: Stream): void {
     const fresh = this.session
     if (fresh.isFresh && fresh !== session) {
@@ -202,10 +178,7 @@ export class Wire implements ReaderHost {
     session.follow(this, except)
   }
 
-  /**
-   * A session has ended, or is connected by another wire now. A wire that loses its own session is
-   * closed.
-   */
+  /** Ended, or connected by another wire. A wire that loses its own session is closed. */
   async leave(session: WireSession): Promise<void> {
     this.#sessions.delete(session)
     if (session === this.session) await this.close()
@@ -250,10 +223,7 @@ export class Wire implements ReaderHost {
 export interface StreamsHost {
   readonly table: StreamRegistry
   readonly resumeInterval: ResumeInterval
-  /**
-   * Which clients are told of streams: with `auto`, those that declare them. For others, a
-   * transport works as if it were not wrapped.
-   */
+  /** `auto`: those that declare them. For others, it is as if not wrapped. */
   readonly notifications: 'auto' | 'always' | 'never'
   /** The process is about to end: nothing new is opened. */
   readonly isClosing: boolean
@@ -285,31 +255,19 @@ export function isOfTransport({ sessionId }: { readonly sessionId: string | unde
 interface ReaderHost {
   /** Whether so much is unsent that readers have to wait, until they are woken again. */
   readonly isFull: boolean
-  /**
-   * Sends a message; a wire that fails closes its readers. `bytes` are counted until it has taken
-   * the message.
-   */
+  /** A wire that fails closes its readers. `bytes` are counted until it is taken. */
   send(message: WireMessage, bytes: number): Promise<void>
-  /** The reader has closed. */
   readerClosed(reader: WireReader): void
 }
 
 interface WireReaderOptions {
-  /**
-   * Whether the stream belongs to another session than the wire: its requests then get ids that
-   * cannot clash with those of the wire's session.
-   */
+  /** Requests of another session than the wire's get ids that cannot clash. */
   readonly isForeign: boolean
-  /**
-   * Called when nothing more comes on this wire: the stream has ended, or another wire follows it.
-   */
+  /** The stream has ended, or another wire follows it. */
   readonly onDone?: ((status: StreamStatus) => void) | undefined
 }
 
-/**
- * Follows a stream and sends its messages over a wire. It pulls from the log, and so it lags behind
- * a slow wire without a queue.
- */
+/** Pulls from the log, and so lags behind a slow wire without a queue. */
 class WireReader implements Reader, SegmentReader {
   readonly stream: Stream
   #cursor: number
@@ -347,10 +305,7 @@ class WireReader implements Reader, SegmentReader {
     this.wake()
   }
 
-  /**
-   * Skips events that were evicted. Unless the stream was cancelled, an error answers each of its
-   * requests.
-   */
+  /** Unless the stream was cancelled, an error answers each of its requests. */
   #skip(): void {
     const { stream } = this
     this.#cursor = stream.log.first - 1

@@ -27,10 +27,7 @@ import { TaskRun } from './task-run.js'
 import type { KeptTask } from './task.js'
 import type { TaskStore } from './task-store.js'
 
-/**
- * Answers a call that asks to be a task with its task, and lets the endpoint work on it, in the
- * client's own request.
- */
+/** Answers with the task, while the endpoint works in the client's own request. */
 export async function beginCoreCall(
   shared: TasksParts,
   post: TaskPost,
@@ -64,10 +61,7 @@ export async function beginCoreCall(
   work.withhold()
 }
 
-/**
- * Milliseconds that the task is kept, or what is wrong with the `ttl` asked for. `null`, which asks
- * for no limit, gets the greatest `ttl`.
- */
+/** Milliseconds, or what is wrong with `ttl`; `null` gets the greatest. */
 function ttlOf({ settings }: TasksParts, post: TaskPost): number | TaskRefusal {
   const { default: usual, max } = settings.ttl
   const wish = wishOf(post.request)?.['ttl']
@@ -87,10 +81,7 @@ function textFor({ text, request }: TaskPost, requestId: string): string {
 /** Tasks on one page of a list. */
 const PAGE = 50
 
-/**
- * Answers a request about a task, or about all tasks of a client; `undefined`: it waits for the end
- * of the task. `kept`: the task, if the instance that ran it has gone and it is this client's.
- */
+/** `undefined`: waits for the end of the task. `kept`: this client's task of a gone instance. */
 export function replyToCoreMethod(
   shared: TasksParts,
   post: TaskPost,

@@ -27,10 +27,7 @@ const NOTIFY_EVERY = 1000
 /** A request of the endpoint that its client has not answered. */
 interface Question {
   readonly text: string
-  /**
-   * Where it was sent to: the requests that wait for the result, or a listen channel. `undefined`:
-   * nobody was there.
-   */
+  /** The requests that wait for the result, or a listen channel; `undefined`: there was none. */
   sentOn: Stream | 'result' | undefined
 }
 
@@ -86,10 +83,7 @@ export class RelatedMessages {
     }
   }
 
-  /**
-   * Lets a request wait for the result. If it accepts events, it gets all open requests of the
-   * endpoint again, because they may have been lost with an earlier connection.
-   */
+  /** If it accepts events, it gets all open requests again: they may have been lost. */
   awaitResult(context: RequestContext, id: RequestId): void {
     const request = this.#requests.add(context, id)
     if (!request.acceptsEvents) return this.askAgain()
@@ -184,10 +178,7 @@ const MOST_UNREAD = 1024 * 1024
 
 const NOBODY: readonly ResultRequest[] = []
 
-/**
- * Requests that wait for a task's result (2025-11-25). Those that accept event streams get the
- * endpoint's messages until then.
- */
+/** Those that accept event streams get the endpoint's messages until the result. */
 class ResultRequests {
   /** An array, as most tasks have none or one, and a set takes more memory. */
   #waiting: readonly ResultRequest[] = NOBODY
@@ -217,7 +208,6 @@ class ResultRequests {
     for (const request of this.#waiting) request.send(text)
   }
 
-  /** Answers all of them. */
   answer(reply: TaskReply): void {
     const waiting = this.#waiting
     this.#waiting = NOBODY

@@ -20,7 +20,6 @@ import type { InstanceParts } from '../../endpoint/instance-parts.js'
 import type { TaskRefusal } from './task-refusal.js'
 import type { Outcome } from './task.js'
 
-/** A POST of one request that is about tasks, or may become one. */
 export interface TaskPost {
   readonly context: RequestContext
   readonly request: RequestMessage
@@ -32,11 +31,8 @@ export interface TaskPost {
 export type TaskReply = Outcome | TaskRefusal
 
 /**
- * Answers a request about tasks, or passes it to the endpoint if that has tasks of its own.
- *
- * @param fault what is wrong with the request, whichever client has sent it.
- * @param replyTo makes the answer for a client that the endpoint admits; `undefined`: the request
- *   waits.
+ * Passes to the endpoint if that has tasks of its own. `fault`: whoever sent it. `replyTo`: for a
+ * client that is admitted; `undefined`: the request waits.
  */
 export async function answerPost(
   admission: TaskAdmission,
@@ -87,7 +83,6 @@ export function keptIn(reply: TaskReply): KeptText | undefined {
   return { key, text: key.text }
 }
 
-/** The response to a request, as JSON. */
 export function responseText(id: RequestId, reply: TaskReply): string {
   return reply.kind === 'refusal'
     ? errorResponse(id, reply)
@@ -111,10 +106,7 @@ const BELIEVED_FOR = 5000
 /** Paths that are remembered; a client may make up any number of them. */
 const MOST_ENDPOINTS = 1000
 
-/**
- * Whether the endpoint admits a client, and whether it has tasks of its own. Its answers are
- * cached, so that polling does not double its load.
- */
+/** Answers are cached, so that polling does not double the load of the endpoint. */
 export class TaskAdmission {
   readonly #parts: InstanceParts
   readonly #hasOwn = new LRUCache<string, boolean>({ max: MOST_ENDPOINTS })
@@ -138,10 +130,7 @@ export class TaskAdmission {
     this.#hasOwn.set(place, hasOwn)
   }
 
-  /**
-   * Whether the endpoint admits this client; no promise if an earlier admission counts. The caller
-   * has to pass a refusal on.
-   */
+  /** No promise if an earlier admission counts. The caller has to pass a refusal on. */
   ask(context: RequestContext, message: Message): AskedAdmission | Promise<AskedAdmission> {
     const isNew = this.hasOwnTasks(context) === undefined
     const asked = this.#parts.admissions.of(context, isNew ? 0 : BELIEVED_FOR, message)

@@ -18,7 +18,6 @@ import { Task } from './task.js'
 import type { TaskPolicy, TasksSettings } from './task-settings.js'
 import type { TaskStore } from './task-store.js'
 
-/** What all parts of tasks share. */
 export interface TasksParts {
   readonly parts: InstanceParts
   readonly settings: TasksSettings
@@ -40,19 +39,12 @@ export function relatedMessagesOf(
   return related
 }
 
-/** How the endpoint works on a call. */
 export interface EndpointWork {
-  /**
-   * The call may go on without its client. `onAnswered` is called when the endpoint answers it:
-   * then it cannot any more.
-   */
+  /** `onAnswered` is called when the endpoint answers: then it cannot go on alone any more. */
   mayGoOnAlone(onAnswered: () => void): void
   /** Lets the endpoint begin. */
   run(): void
-  /**
-   * Lets the call go on without its client. `askedAs`: the request id that the endpoint knows.
-   * Default: the client's.
-   */
+  /** `askedAs`: the request id that the endpoint knows. Default: the client's. */
   goOnAlone(interim: Interim, askedAs?: RequestId): Detachment
   /** The endpoint does not get the call, as something else has answered it. */
   withhold(): void
@@ -110,15 +102,11 @@ export async function mayBecomeTask(
   return !isEndpoints
 }
 
-/** A call that may become a task. */
 class TaskCall {
   readonly #shared: TasksParts
   readonly #context: RequestContext
   readonly #work: EndpointWork
-  /**
-   * As JSON, since further rounds repeat it; `undefined`: the call has become a task, or cannot any
-   * more.
-   */
+  /** As JSON, since further rounds repeat it; `undefined`: not needed any more. */
   #request: Buffer | undefined
   #isCounted = false
   readonly #waiting = new Waiting(() => void this.become())
@@ -177,11 +165,7 @@ class TaskCall {
   }
 }
 
-/**
- * A new task, which can be found from now on; `undefined`: there is no room for it.
- *
- * @param size bytes of its request that are held for it.
- */
+/** `undefined`: there is no room. @param size bytes of its request that are held for it. */
 export function openTask(
   { parts, settings, store }: TasksParts,
   context: RequestContext,

@@ -18,10 +18,7 @@ import {
 } from './task-refusal.js'
 import type { KeptTask, Task } from './task.js'
 
-/**
- * Answers a request about a task. `kept`: the task, if the instance that ran it has gone and it is
- * this client's.
- */
+/** `kept`: this client's task of a gone instance. */
 export function replyToMethod(
   { store }: TasksParts,
   post: TaskPost,

@@ -50,7 +50,6 @@ export class TaskRun implements TaskWork, TaskListener {
   readonly #facts: RunFacts
   /** The client's request whose credentials the endpoint got last. */
   #req: IncomingMessage
-  /** What reads the endpoint's answer. */
   #source: TaskReader | AskedEndpoint | undefined
   /** The id of the request that the endpoint works on, if it was made here. */
   #requestId: string | undefined
@@ -69,10 +68,7 @@ export class TaskRun implements TaskWork, TaskListener {
     return this.#facts.task
   }
 
-  /**
-   * Reads the endpoint's answer from a stream, which has no other reader. `requestId`: the id that
-   * the endpoint knows, if it was made here.
-   */
+  /** `requestId`: the id that the endpoint knows, if it was made here. */
   follow(stream: Stream, requestId?: string): void {
     this.#requestId = requestId
     this.#source = new TaskReader(stream, this)
@@ -205,10 +201,7 @@ interface AskedFacts {
   readonly headers: readonly string[]
 }
 
-/**
- * A request to the endpoint that the middleware makes itself for a task: a further round, or a call
- * whose own request has been answered already.
- */
+/** A further round, or a call whose own request has been answered already. */
 class AskedEndpoint {
   readonly #id: string
   readonly #listener: TaskListener
@@ -261,10 +254,7 @@ function sent(
   )
 }
 
-/**
- * `currentStream()` for a handler that works on a further round of a task. No client reads its
- * stream, so no client can be disconnected or be given parts of the result.
- */
+/** For a further round: no client can be disconnected or be given parts of the result. */
 class TaskContext extends HandlerContext {
   readonly #task: Task
   readonly #signal: AbortSignal

@@ -21,7 +21,6 @@ export interface TasksSettings {
   readonly maxPerOwner: number
   readonly tools: ReadonlyMap<string, TaskPolicy>
   readonly limits: {
-    /** Tasks of all owners. */
     readonly maxTasks: number
     /** Bytes that one task may keep. */
     readonly maxTaskBytes: number

@@ -17,7 +17,6 @@ export class TaskStore implements TaskKeeper {
   readonly #tasks = new Map<string, Task>()
   /** By owner and session, so that one client's request looks at no tasks of others. */
   readonly #byClient = new Groups<Task>()
-  /** Tasks that have not ended. */
   readonly #running = new Set<Task>()
   readonly #places: Quota
   readonly #bytes: Quota
@@ -48,10 +47,7 @@ export class TaskStore implements TaskKeeper {
     return { tasks: this.#places.taken, bytes: this.#bytes.taken }
   }
 
-  /**
-   * Keeps a task until its time is over. `false`: there is no room for one more task of its owner,
-   * or for so many bytes.
-   */
+  /** `false`: there is no room for one more task of its owner, or for so many bytes. */
   add(task: Task, bytes: number): boolean {
     const { owner } = task.facts
     if (!this.#places.has(owner, 1) || !task.grow(bytes)) return false
@@ -84,7 +80,6 @@ export class TaskStore implements TaskKeeper {
     return true
   }
 
-  /** A task has ended: it is kept for other instances as well. */
   ended(task: Task): void {
     this.#running.delete(task)
     this.#idle.check()

@@ -10,7 +10,6 @@ export function coreCreatedText(task: Task): string {
   return `{"task":${coreText(task)}}`
 }
 
-/** A task, as in all other results. */
 export function coreText(task: TaskView): string {
   const { id, status, statusMessage, createdAt, lastUpdatedAt, times } = task
   const { ttl, pollInterval } = times
@@ -31,10 +30,7 @@ export function withRelatedTask(text: string, { id }: Task): string {
   return withMembers(text, { _meta: withMembers(given, { [RELATED_TASK]: related }) })
 }
 
-/**
- * The status message of a task whose tool has reported an error; `undefined` if it has not. At
- * 2025-11-25 such a task has failed, and hosts show nothing else of it.
- */
+/** [2025-11-25] A task whose tool reports an error has failed, and hosts show nothing else. */
 export function failureIn({ result }: Message): string | undefined {
   if (!isObject(result) || result['isError'] !== true) return undefined
   const content: unknown[] = Array.isArray(result['content']) ? result['content'] : []
@@ -56,11 +52,7 @@ export function declaringTasks(
   return { ...capabilities, tasks }
 }
 
-/**
- * A tool of a list, marked as one whose calls may be tasks. If the endpoint supports tasks for it,
- * it stays as it is. `forbidden` is replaced, because official servers write that for each tool
- * without tasks.
- */
+/** `forbidden` is replaced: official servers write that for each tool without tasks. */
 export function markedTool(tool: Record<string, unknown>): Record<string, unknown> {
   const execution = objectIn(tool['execution'])
   const { taskSupport = 'forbidden' } = execution

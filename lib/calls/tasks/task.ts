@@ -43,13 +43,11 @@ export interface TaskKeeper {
   readonly newId: () => string
   /** The status of a task may have changed. */
   changed(): void
-  /** A task has ended. */
   ended(task: Task): void
   /** `false`: there is no room for more bytes of this owner. */
   resize(bytes: number, owner: string): boolean
 }
 
-/** The endpoint's work on a task. */
 export interface TaskWork {
   /** All input is there. `req`: the client's request whose credentials the endpoint gets. */
   goOn(req: IncomingMessage, round: Round): void
@@ -124,17 +122,14 @@ export class Task implements TaskView {
     return this.#statusMessage
   }
 
-  /** Its time is over. */
   get isOver(): boolean {
     return this.expiresAt <= now()
   }
 
-  /** Greatest number of bytes that it may keep. */
   get maxBytes(): number {
     return this.#keeper.maxTaskBytes
   }
 
-  /** Notes that the status, or the status message, has changed. */
   changed(statusMessage?: string): void {
     if (statusMessage !== undefined) this.#statusMessage = statusMessage
     this.lastUpdatedAt = new Date().toISOString()
@@ -223,10 +218,7 @@ export interface Round {
   readonly requestState: string | undefined
 }
 
-/**
- * Input that a task needs from its client (2026-07-28): the endpoint's requests for input, round by
- * round, under keys that are used once only, and the answers as they come.
- */
+/** Requests for input (2026-07-28), in rounds, under keys that are used once. */
 class TaskInput {
   #round = 0
   /** Requests for input without an answer, by the key that the client knows. */
@@ -258,10 +250,7 @@ class TaskInput {
     return open.reduce((sum, [, text]) => sum + Buffer.byteLength(text), 0)
   }
 
-  /**
-   * Takes answers, and ignores those whose key is unknown or has been answered. Returns how many it
-   * has taken, and what the endpoint gets if no request for input is open any more.
-   */
+  /** Takes answers to open keys; returns how many, and what the endpoint gets if none is open. */
   answer(answers: ReadonlyMap<string, string>): { taken: number; round: Round | undefined } {
     let taken = 0
     for (const [name, text] of answers) {
@@ -294,7 +283,6 @@ interface Head extends Omit<KeptTask, 'input' | 'outcome'> {
   readonly outcome?: Omit<Outcome, 'text'> | undefined
 }
 
-/** Keeps a task that has ended. */
 export function keepTask(keeper: Keeper, task: Task): void {
   const { id, status, statusMessage, createdAt, lastUpdatedAt, times, expiresAt } = task
   const { text = '', ...outcome } = task.outcome ?? {}
@@ -307,7 +295,6 @@ export function keepTask(keeper: Keeper, task: Task): void {
   keeper.keep(id, head, [Buffer.from(text)], expiresAt - now())
 }
 
-/** The task in a kept value; `undefined` if the value is something else. */
 export function keptTaskIn({ head, bytes }: KeptValue): KeptTask | undefined {
   const { kind, outcome, ...facts } = head as Head
   if (kind !== 'task') return undefined

@@ -62,12 +62,10 @@ export class Tasks {
     })
   }
 
-  /** All tasks. */
   get store(): TaskStore {
     return this.#shared.store
   }
 
-  /** Whether a request is about tasks, and is answered here. */
   isAbout(context: RequestContext): boolean {
     const mine = asTaskPost(context)
     return mine !== undefined && this.#isAbout(mine)
@@ -82,10 +80,7 @@ export class Tasks {
     return method !== undefined && method !== 'tasks/update' && this.#declarations.isCore(context)
   }
 
-  /**
-   * Answers a request about a task; `undefined`: it is none, or is not answered here. `kept`: the
-   * task, if the instance that ran it has gone and it is this client's.
-   */
+  /** `undefined`: not about a task, or not here. `kept`: this client's task of a gone instance. */
   answerAbout(context: RequestContext, kept?: KeptTask): (() => void) | undefined {
     const mine = asTaskPost(context)
     if (mine === undefined || !this.#isAbout(mine)) return undefined
@@ -177,7 +172,6 @@ export class Tasks {
     return JSON.parse(related.adopt(message.id, JSON.stringify(message))) as Message
   }
 
-  /** Notes which requests of the endpoint the client has answered. */
   noteAnswers(context: RequestContext): void {
     if (this.store.counts().tasks === 0) return
     eachAnswer(context, this.store, (task, id) =>
@@ -202,7 +196,6 @@ function isModern({ context, request }: TaskPost): boolean {
   return isStateless(context.revision ?? revisionIn(request))
 }
 
-/** Whether a request subscribes to notifications about tasks, and does not declare tasks. */
 function isUndeclared({ request }: TaskPost): boolean {
   return wantsToHearOfTasks(request) && !declaresTasks(request)
 }
@@ -218,14 +211,11 @@ function isForTokens({ prefer }: RequestContext, request: Message): boolean {
   return requestStateOf(request)?.kind === 'call' || asksForTokens(prefer, request)
 }
 
-/** The one revision whose core has tasks. */
 const CORE_REVISION = '2025-11-25'
 /** Greatest size in bytes of an answer that is looked at. */
 const LONGEST_ANSWER = 1024 * 1024
 
-/**
- * Adds tasks to what an endpoint declares, and to its lists of tools, if it has none of its own.
- */
+/** Declares tasks and marks tools, if the endpoint has no tasks of its own. */
 class TaskDeclarations {
   readonly #tools: TasksSettings['tools']
   readonly #admission: TaskAdmission

@@ -133,7 +133,6 @@ interface Calling<Result> {
     params: object,
     schema: ResultSchema<Answer>
   ) => Promise<Answer>
-  /** The caller's, for the result. */
   readonly schema: ResultSchema<Result>
   readonly onStatus: OnStatus
   readonly signal: AbortSignal
@@ -218,10 +217,7 @@ function isOver({ status }: TaskState): boolean {
   return status === 'completed' || status === 'failed' || status === 'cancelled'
 }
 
-/**
- * Calls a callback of the caller without waiting for it. If it throws or rejects, `failed` gets the
- * error.
- */
+/** Calls a callback without waiting; `failed` gets what it throws or rejects with. */
 function notify(callback: () => unknown, failed: (error: Error) => void): void {
   new Promise(resolve => resolve(callback())).catch(failed)
 }

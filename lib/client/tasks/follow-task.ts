@@ -25,8 +25,7 @@ export function pollDelay(asked: unknown): number {
 }
 
 /**
- * Milliseconds after which the client is told to send its call again, before its own timeout ends
- * the call: that of the official clients is a minute.
+ * Milliseconds after which the client sends its call again: official clients give up at a minute.
  */
 const COME_AGAIN_AFTER = 45_000
 /** How often a client is told so: official clients send a call ten times at most. */
@@ -46,7 +45,6 @@ export interface Seen {
   readonly members: ReadonlyMap<string, string>
 }
 
-/** The task in a result, as JSON. */
 export function seenIn(result: string, taskId?: string): Seen {
   return { state: taskIn(JSON.parse(result), taskId), members: memberTexts(result) }
 }
@@ -109,7 +107,6 @@ export function failureOf(call: ToolCall, error: unknown): string {
   return refusal(call, json, `The task cannot be followed: ${why}`, 'task-lost')
 }
 
-/** The answer to the call; `undefined` as long as the task has none. */
 function answerTo(call: ToolCall, { state, members }: Seen): string | undefined {
   const { status, statusMessage, taskId } = state
   switch (status) {
@@ -134,10 +131,7 @@ function answerTo(call: ToolCall, { state, members }: Seen): string | undefined 
   }
 }
 
-/**
- * Tells the client to send its call again, with the answers to the task's questions if there are
- * any. Official clients do both by themselves.
- */
+/** Official clients send the call again, with answers to the task's questions, by themselves. */
 function comeAgain(call: ToolCall, taskId: string, inputRequests?: string): string {
   const state = JSON.stringify(stateFor(call, taskId))
   const asked = inputRequests === undefined ? '' : `,"inputRequests":${inputRequests}`
@@ -152,10 +146,7 @@ function answerWith({ id }: ToolCall, member: 'result' | 'error', json: string):
   return `{"jsonrpc":"2.0","id":${JSON.stringify(id)},"${member}":${json}}`
 }
 
-/**
- * The error response with the server's own error, or with one made here if that is not a valid
- * JSON-RPC error: the client would ignore such a response, and wait on.
- */
+/** The server's own error if it is a valid one: a client would ignore another, and wait on. */
 function refusal(
   call: ToolCall,
   json: string | undefined,
@@ -195,11 +186,7 @@ export class TaskServer {
     this.#settings = settings
   }
 
-  /**
-   * The task, as JSON.
-   *
-   * @throws {TaskError} for an error response; any other error if there was no response.
-   */
+  /** @throws {TaskError} for an error response; any other error if there was no response. */
   get(taskId: string, signal: AbortSignal): Promise<string> {
     return this.#ask('tasks/get', taskId, '', signal)
   }
@@ -261,7 +248,6 @@ export class TaskServer {
   }
 }
 
-/** The result of a response, as JSON. */
 function resultOf(response: string): string {
   const members = memberTexts(response)
   const error = members.get('error')
@@ -299,7 +285,6 @@ interface EventText {
   readonly before: Uint8Array
 }
 
-/** The data of the events in whole blocks. */
 export function eventsIn(whole: Uint8Array): readonly EventText[] {
   const events: EventText[] = []
   readWholeBlocks(whole, (bytes, from, to, fields) => {

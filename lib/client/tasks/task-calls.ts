@@ -10,7 +10,6 @@ import {
 import { TASKS_EXTENSION } from '../../protocol/tasks.js'
 import { memberTexts, withMembers, writtenMessages } from '../../protocol/json-splice.js'
 
-/** A call of a tool, at a revision that has the extension. */
 export interface ToolCall {
   readonly id: RequestId
   /** As JSON, with the extension declared. */
@@ -19,13 +18,11 @@ export interface ToolCall {
   readonly envelope: Readonly<Record<string, unknown>>
   /** Set if the client sends the call again for its task. */
   readonly again: ComingAgain | undefined
-  /** The progress token of the call. */
   readonly progressToken: unknown
   /** How often the client has sent it again. */
   readonly rounds: number
   /** The progress that was last reported: the next must be more. */
   progress: number
-  /** The name of the watcher, if there is one. */
   readonly watch: unknown
 }
 
@@ -42,7 +39,6 @@ export interface ComingAgain {
 /** The name of the call's watcher, in `_meta`. The fetch removes it before the call is sent. */
 export const WATCH = 'express-mcp-streams/task'
 
-/** The call in the body of a POST; `undefined` if it is something else. */
 export function toolCallIn(body: unknown): ToolCall | undefined {
   if (typeof body !== 'string' || !body.includes('"tools/call"')) return undefined
   let message: unknown

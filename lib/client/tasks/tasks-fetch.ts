@@ -33,7 +33,6 @@ export function withTasks(inner: FetchLike, settings: ClientSettings): FetchLike
   }
 }
 
-/** The task that answers a call, in a JSON text; `undefined` if it has none. */
 function answerIn(text: string, { id }: ToolCall): Promise<Seen> | undefined {
   if (!text.includes('"task"')) return undefined
   for (const { message, text: written } of writtenMessages(text)) {
