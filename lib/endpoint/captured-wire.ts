@@ -27,7 +27,6 @@ import {
 } from './node-internals.js'
 import { endGuarded, wrote } from './reply.js'
 import type { ResponsePipeline } from './response-pipeline.js'
-import { cork, uncork } from './response-sink.js'
 import { isKeptAlive, isRelayed } from './loopback.js'
 import type { Layer } from './stage.js'
 import { warnOfThrow } from './warnings.js'
@@ -139,11 +138,11 @@ export class CapturedWire implements Sink, SocketWatcher, RequestWatcher {
   // Sink
 
   cork(): void {
-    cork(this.#req)
+    this.#req.socket.cork()
   }
 
   uncork(): void {
-    uncork(this.#req)
+    this.#req.socket.uncork()
   }
 
   write(bytes: Uint8Array, onWritten?: () => void): boolean {

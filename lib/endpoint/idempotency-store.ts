@@ -20,7 +20,6 @@ import {
   type RecordedAnswer,
   type SettledCall
 } from './idempotent-request.js'
-import { ownCopy, sizeOfAnswer } from './recorded-answer.js'
 
 /** Bytes of one answer that is kept for a repetition. */
 const LONGEST_ANSWER = 1024 * 1024
@@ -190,6 +189,23 @@ export class IdempotencyStore implements IdempotencyHost {
 
 function sizeOfCall({ outcome }: SettledCall): number {
   return outcome.kind === 'answer' ? sizeOfAnswer(outcome) : 1
+}
+
+/** Bytes that an answer takes beside its head and its body. */
+const ANSWER_SIZE = 256
+/** In memory of its own: a small body would keep the piece of Node's pool. */
+function ownCopy(answer: RecordedAnswer): RecordedAnswer {
+  if (answer.body.buffer.byteLength === answer.body.length) return answer
+  const body = Buffer.allocUnsafeSlow(answer.body.length)
+  answer.body.copy(body)
+  return { ...answer, body }
+}
+
+/** Bytes that an answer takes while it is kept. */
+function sizeOfAnswer({ headers, body }: RecordedAnswer): number {
+  let size = ANSWER_SIZE + body.length
+  for (const [name, value] of Object.entries(headers)) size += name.length + String(value).length
+  return size
 }
 
 /** The outcomes that can be given again. */

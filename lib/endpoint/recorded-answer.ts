@@ -10,9 +10,6 @@ import { responseSink } from './response-sink.js'
 
 type RecordedHead = Pick<RecordedAnswer, 'status' | 'headers'>
 
-/** Bytes that an answer takes beside its head and its body. */
-const ANSWER_SIZE = 256
-
 /** The endpoint at work on a call whose answer is recorded. */
 export interface RecordedRun extends KeyedRun {
   /** It has given its answer, and that is no stream. */
@@ -101,19 +98,4 @@ export function repeatAnswer(
   // All that it is given to share its bytes.
   const answer = { key: body, parts: [body] }
   instance.connections.outgoing.write(responseSink(req, res), owner, answer)
-}
-
-/** In memory of its own: a small body would keep the piece of Node's pool. */
-export function ownCopy(answer: RecordedAnswer): RecordedAnswer {
-  if (answer.body.buffer.byteLength === answer.body.length) return answer
-  const body = Buffer.allocUnsafeSlow(answer.body.length)
-  answer.body.copy(body)
-  return { ...answer, body }
-}
-
-/** Bytes that an answer takes while it is kept. */
-export function sizeOfAnswer({ headers, body }: RecordedAnswer): number {
-  let size = ANSWER_SIZE + body.length
-  for (const [name, value] of Object.entries(headers)) size += name.length + String(value).length
-  return size
 }

@@ -31,8 +31,8 @@ export function responseSink(
     get pending() {
       return pendingBytes(req, res)
     },
-    cork: () => cork(req),
-    uncork: () => uncork(req),
+    cork: () => req.socket.cork(),
+    uncork: () => req.socket.uncork(),
     write: (bytes, onWritten) =>
       writeGuarded(res, () =>
         isReusable
@@ -81,13 +81,4 @@ export function answerWhole(context: RequestContext, json: string, kept?: KeptTe
     'Content-Length': sizeOf(answer)
   })
   outgoing.write(responseSink(req, res), owner, answer)
-}
-
-/** Gathers writes in the socket. */
-export function cork({ socket }: IncomingMessage): void {
-  socket.cork()
-}
-
-export function uncork({ socket }: IncomingMessage): void {
-  socket.uncork()
 }
