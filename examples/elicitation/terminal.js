@@ -27,6 +27,11 @@ export function openTerminal() {
   }
   // Lines may come before they are asked for, where they come from a pipe.
   lines.on('line', line => look(typed.push(line)))
+  // The terminal is as it was, and the process ends as it would without `readline`.
+  lines.on('SIGINT', () => {
+    lines.close()
+    process.kill(process.pid, 'SIGINT')
+  })
   lines.on('close', () => look((isClosed = true)))
   return {
     async ask(question) {

@@ -35,9 +35,10 @@ async function count({ sendNotification, signal }) {
   return { content: [{ type: 'text', text: 'Counted to three' }] }
 }
 
-const listener = app.listen(process.env.PORT ?? 3000, '127.0.0.1', () =>
+const listener = app.listen(Number(process.env.PORT || 3000), '127.0.0.1', error => {
+  if (error) throw error // such as a port that is in use
   console.log(`http://localhost:${listener.address().port}/mcp`)
-)
+})
 const stop = () => {
   listener.close() // nobody new
   void streams.close() // calls that run are finished first

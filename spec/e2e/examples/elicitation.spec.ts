@@ -86,6 +86,18 @@ describe('the elicitation example', () => {
     expect(doubled!.code).toBe(1)
   })
 
+  it('ends at once with Ctrl+C at a prompt, as any program does', async () => {
+    // What a terminal has: keys that are read one by one.
+    const terminal = `
+      for (const stream of [process.stdin, process.stdout]) stream.isTTY = true
+      process.stdin.setRawMode = () => undefined
+      process.stdout.hasColors = () => false
+    `
+    const { code, signal, stdout } = await run({ args: [], preload: terminal, input: '\x03' })
+    expect({ code, signal }).toEqual({ code: null, signal: 'SIGINT' })
+    expect(stdout).not.toContain('✘')
+  })
+
   it('explains itself, and refuses what it does not understand', async () => {
     const help = await run({ args: ['--help'] })
     expect(help).toMatchObject({ code: 0, stderr: '' })

@@ -9,6 +9,8 @@ export const environment = { ...process.env, NODE_OPTIONS: '' }
 
 export interface Run {
   code: number | null
+  /** What has ended it, where that was a signal. */
+  signal: string | null
   stdout: string
   stderr: string
 }
@@ -37,7 +39,8 @@ export function runExample(
       process.execPath,
       [...imports, `examples/${file}`, ...args],
       { cwd: root, timeout: PATIENCE, env: { ...environment, ...env } },
-      (_, stdout, stderr) => resolve({ code: child.exitCode, stdout, stderr })
+      (_, stdout, stderr) =>
+        resolve({ code: child.exitCode, signal: child.signalCode, stdout, stderr })
     )
     child.stdin!.end(input)
   })

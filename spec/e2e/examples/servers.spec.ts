@@ -3,15 +3,17 @@
 import { describe, expect, it } from '@jest/globals'
 import { execFile, execFileSync } from 'node:child_process'
 import { once } from 'node:events'
+import { existsSync } from 'node:fs'
 import type { AddressInfo } from 'node:net'
 import { promisify } from 'node:util'
 import { chromium } from 'playwright-core'
 import { WebSocket } from 'ws'
 import { createServer } from '../../../examples/websocket/server.js'
-import { closeLater } from '../../helpers/listen.js'
+import { closeLater, listen } from '../../helpers/listen.js'
 import { callTool, headersFor, initialize, initializeSession, post } from '../../helpers/mcp.js'
 import { streamId } from '../../helpers/serve.js'
 import { play, root } from './playground.js'
+import { runExample } from './run-example.js'
 
 const env = { ...process.env, NODE_OPTIONS: '' }
 
@@ -34,6 +36,20 @@ describe.each(['stateful.js', 'stateless.js', 'v2.js', 'commonjs.cjs'])(
       if (child.exitCode === null) await new Promise(resolve => child.once('exit', resolve))
       expect(child.exitCode).toBe(0)
     })
+  }
+)
+
+it.each(['stateful.js', 'stateless.js', 'v2.js', 'commonjs.cjs'])(
+  'the quick start %s says what is wrong with its port',
+  async file => {
+    const { port } = await listen((_, res) => void res.end())
+    const run = (PORT: string) => runExample(`quick-start/${file}`, { env: { PORT } })
+    const [taken, none] = await Promise.all([run(String(port)), run('abc')])
+    expect(taken).toMatchObject({ code: 1, stdout: '' })
+    expect(taken.stderr).toContain(`Error: listen EADDRINUSE: address already in use`)
+    expect(none).toMatchObject({ code: 1, stdout: '' })
+    expect(none.stderr).toMatch(/RangeError .*should be >= 0 and < 65536/)
+    expect(existsSync(`${root}/abc`)).toBe(false)
   }
 )
 

@@ -90,7 +90,7 @@ const stream = {
 const lastText = expect.stringMatching(/"text":"Waited"\}\]\},"jsonrpc":"2\.0","id":1\}\n\n$/)
 const CAME: Record<string, unknown> = {
   prints: expect.stringMatching(/^HTTP\/1\.1 200 OK\r\n/),
-  serves: stream,
+  serves: { ...stream, isFound: true },
   mounts: stream,
   'mounts twice': stream,
   'reads a cookie': stream,

@@ -49,7 +49,12 @@ export const EXERCISES = [
       const url = await servedAt(3000)
       await (await fetch(`${url}/other`)).text()
       await (await fetch(`${url}/mcp`, { method: 'PUT' })).text()
-      return served(await call(`${url}/mcp`, 'count', { Prefer: 'rel=stream' }))
+      const headers = { ...HEADERS, Accept: 'text/event-stream' }
+      const listening = await fetch(`${url}/mcp`, { headers })
+      await listening.body?.cancel()
+      const came = served(await call(`${url}/mcp`, 'count', { Prefer: 'rel=stream' }))
+      // A client takes 404 for the end of its session, and 405 for what it is.
+      return { ...came, isFound: listening.status !== 404 }
     }
   ],
   // Nest takes the signal itself, and ends its process when all is done.

@@ -1,7 +1,7 @@
 // What snippets use without declaring it, and the server that their clients find.
 
 import 'reflect-metadata'
-import { Controller, Module, Post, Req, Res } from '@nestjs/common'
+import { All, Controller, Module, Req, Res } from '@nestjs/common'
 import { Client } from '@modelcontextprotocol/sdk/client/index.js'
 import { McpServer } from '@modelcontextprotocol/sdk/server/mcp.js'
 import { StreamableHTTPServerTransport } from '@modelcontextprotocol/sdk/server/streamableHttp.js'
@@ -53,14 +53,14 @@ async function answerMcp(request, response, body) {
 
 /** What its decorators would do, as this is no TypeScript. */
 class McpController {
-  post(req, res) {
+  all(req, res) {
     return handleMcp(req, res)
   }
 }
 const { prototype } = McpController
-Req()(prototype, 'post', 0)
-Res()(prototype, 'post', 1)
-Post()(prototype, 'post', Object.getOwnPropertyDescriptor(prototype, 'post'))
+Req()(prototype, 'all', 0)
+Res()(prototype, 'all', 1)
+All()(prototype, 'all', Object.getOwnPropertyDescriptor(prototype, 'all'))
 Controller('mcp')(McpController)
 class AppModule {}
 Module({ controllers: [McpController] })(AppModule)
