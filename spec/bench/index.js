@@ -38,6 +38,7 @@ const list = Object.entries(sections)
   .map(([name, { what, seconds }]) => `  ${name}  ${what.padEnd(34)} ${inTime(seconds)}`)
   .join('\n')
 const usage = `Usage: npm run bench -- [section ...] [--quick] [--rounds <n>] [--only <text>]
+                        [--compare <module>]
 
 Sections, and about how long each takes with --quick
 (all of them ${inTime(guessFor(Object.keys(sections)))}; without it ${FULL} times as long):
@@ -46,6 +47,7 @@ ${list}
   --quick          two short rounds: whether it runs, and roughly how things are
   --rounds <n>     rounds, 1 to 100; each number is their median (2 with --quick, else 5)
   --only <text>    only measurements whose name has this text
+  --compare <module>  in section b, another middleware beside this one: what the module exports
   -h, --help       this text
 
 Each line: the median as a ratio to the same endpoint without the middleware (or to what the title
@@ -53,12 +55,13 @@ says), the goal, how it was met, and the spread of the rounds. "ok": met. "~": t
 of the spread, so this machine cannot tell today. "short": missed. "B" is bytes.`
 
 const { values, positionals } = readOptions()
-const { quick, only } = values
+const { quick, only, compare } = values
 const plan = {
   rounds: Number(values.rounds ?? (quick ? 2 : 5)),
   seconds: quick ? 0.05 : 0.2,
   quick,
-  only
+  only,
+  compare
 }
 
 const chosen = Object.keys(sections).filter(
@@ -86,6 +89,7 @@ function readOptions() {
         quick: { type: 'boolean', default: false },
         rounds: { type: 'string' },
         only: { type: 'string', default: '' },
+        compare: { type: 'string' },
         help: { type: 'boolean', short: 'h', default: false }
       }
     })

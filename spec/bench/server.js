@@ -2,8 +2,11 @@
 // it costs.
 
 import { once } from 'node:events'
+import { createServer } from 'node:http'
+import { resolve } from 'node:path'
 import { performance } from 'node:perf_hooks'
 import { setImmediate as nextTick } from 'node:timers/promises'
+import { pathToFileURL } from 'node:url'
 import express from 'express'
 import { rawAsking, sdkAsking } from './asking.js'
 import {
@@ -25,12 +28,19 @@ const handle = endpoints[options.endpoint]({ ...options, eventStore })
 
 const app = express()
 let streams
+let compared
 const timers = options.countTimers ? countTimers() : undefined
 if (options.variant === 'ours') {
   // Imported here and not above: the other variants are to be measured without a trace of it.
   const { mcpStreams } = await import('express-mcp-streams')
   streams = mcpStreams({ ...options.streams, ...(options.redis && (await backplane())) })
   app.use('/mcp', streams)
+}
+if (options.variant === 'compared') {
+  // Any other middleware: the module's only factory.
+  const [create] = Object.values(await import(pathToFileURL(resolve(options.compare)).href))
+  compared = create()
+  app.use('/mcp', compared)
 }
 app.all('/mcp', express.json(), handle)
 
@@ -41,7 +51,20 @@ async function backplane() {
   return { backplane: redisBackplane({ client, secret: 'a secret of the bench' }) }
 }
 
-const server = app.listen(0, '127.0.0.1')
+/** Without Express: the middleware, and a body that is read here. */
+function plain(req, res) {
+  const respond = async () => {
+    let text = ''
+    for await (const piece of req) text += piece
+    req.body = JSON.parse(text)
+    handle(req, res)
+  }
+  const middleware = streams ?? compared
+  if (middleware === undefined) respond()
+  else middleware(req, res, respond)
+}
+
+const server = createServer(options.isPlain ? plain : app).listen(0, '127.0.0.1')
 await once(server, 'listening')
 
 let cpu
