@@ -76,7 +76,6 @@ export class Instance implements RoutesInstance {
   readonly maxBodyBytes: number
   readonly maxEventBytes: number
   readonly maxAnswerBytes: number
-  readonly followsContext: boolean
   readonly eventStore: Settings['eventStore']
   readonly primer: Settings['primer']
   readonly handoff: Settings['handoff']
@@ -93,7 +92,6 @@ export class Instance implements RoutesInstance {
     this.maxBodyBytes = settings.maxBodyBytes
     this.maxEventBytes = maxBytes
     this.maxAnswerBytes = maxStreamBytes
-    this.followsContext = settings.currentStream
     this.eventStore = settings.eventStore
     this.primer = settings.primer
     this.handoff = settings.handoff

@@ -32,10 +32,6 @@ export function isFunction(value: unknown): string | undefined {
   return typeof value === 'function' ? undefined : 'must be a function'
 }
 
-export function isBoolean(value: unknown): string | undefined {
-  return typeof value === 'boolean' ? undefined : 'must be true or false'
-}
-
 /**
  * Checks an object whose members are options of their own.
  *

@@ -212,12 +212,6 @@ export interface McpStreamsOptions {
    */
   readonly sessions?: 'forward' | 'local' | undefined
   /**
-   * Whether `currentStream()` and `current()` find the stream of the handler that calls them.
-   * `false`: they return `undefined`. Up to Node 22 this makes small calls cheaper, as following
-   * the async context makes each promise of the process a little slower there. Default: `true`.
-   */
-  readonly currentStream?: boolean | undefined
-  /**
    * Called when a stream fails or is abandoned, when a resource fails, and when `owner` throws or
    * rejects. It must not throw itself. Default: none.
    */

@@ -14,7 +14,6 @@ import { checkResources, resourceSettings } from './resources-options.js'
 import { checkTasks, parseTasks, type TasksValues } from './tasks-options.js'
 import {
   type Checks,
-  isBoolean,
   isFunction,
   membersOf,
   oneOf,
@@ -60,7 +59,6 @@ export interface Settings {
   readonly tasks: false | TasksValues
   readonly backplane: Backplane | undefined
   readonly sessions: 'forward' | 'local'
-  readonly currentStream: boolean
   readonly onError: (
     error: Error | StreamError,
     context: { readonly streamId: string | undefined }
@@ -133,7 +131,6 @@ export function parseOptions(options: McpStreamsOptions = {}): Settings {
     tasks: parseTasks(options.tasks),
     backplane: options.backplane,
     sessions: options.sessions ?? 'forward',
-    currentStream: options.currentStream ?? true,
     onError: options.onError ?? (() => undefined)
   }
 }
@@ -228,7 +225,6 @@ const CHECKS: Checks<McpStreamsOptions> = {
   tasks: checkTasks,
   backplane: checkBackplane,
   sessions: oneOf('forward', 'local'),
-  currentStream: isBoolean,
   onError: isFunction
 }
 

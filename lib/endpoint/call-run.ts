@@ -125,7 +125,7 @@ export class CallRun implements ResponseCaptureHost {
     return this.#capture
   }
 
-  isInsideHandler(): boolean | undefined {
+  isInsideHandler(): boolean {
     return isInContext(this.#handler)
   }
 

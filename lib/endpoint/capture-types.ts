@@ -39,8 +39,8 @@ export interface Capture {
 export interface ResponseCaptureHost {
   /** Whether a response is taken. Called once, when its head is due. */
   take(head: ResponseHead): Capture | undefined
-  /** `undefined`: the async context is not followed. */
-  isInsideHandler(): boolean | undefined
+  /** Whether the running code was called by the endpoint behind this capture. */
+  isInsideHandler(): boolean
   /** Runs something as if the endpoint had called it. */
   runInside<T>(work: () => T): T
   /** The endpoint has destroyed a response that was not taken, or not yet. */

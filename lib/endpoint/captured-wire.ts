@@ -1,26 +1,14 @@
 // The socket side of a captured response: what its reader writes to, and when it is gone.
 import type { IncomingMessage, OutgoingHttpHeader, ServerResponse } from 'node:http'
+import type { Socket } from 'node:net'
 import type { Sink } from '../readers/sink.js'
 import type { CapturedHead } from './captured-head.js'
 import type { DeferredEvents } from './deferred-events.js'
 import {
-  closeWhenIdle,
-  detachSocket,
-  forgetSocket,
-  type RequestWatcher,
-  type SocketWatch,
-  type SocketWatcher,
-  watchRequest,
-  watchSocket,
-  whenClosed
-} from './detached-socket.js'
-import {
-  compact,
   isBroken,
   isReset,
   maskState,
   MOST_COPIED,
-  nextTurnListener,
   pendingBytes,
   setEnds,
   type StateName
@@ -29,6 +17,7 @@ import { endGuarded, wrote } from './reply.js'
 import type { ResponsePipeline } from './response-pipeline.js'
 import { isKeptAlive, isRelayed } from './loopback.js'
 import type { Layer } from './stage.js'
+import { closeWhenIdle, facadeOf, whenClosed } from './sockets.js'
 import { warnOfThrow } from './warnings.js'
 
 /** The endpoint's side of a captured response. */
@@ -40,7 +29,7 @@ export interface CapturedWireHost {
   /** A client may ask for the response again. */
   readonly isKept: boolean
   /** Whether the endpoint has called the running code; `undefined`: no context is followed. */
-  isInsideHandler(): boolean | undefined
+  isInsideHandler(): boolean
   /** The endpoint has destroyed its response. `false`: it has ended it before. */
   abort(): boolean
   /** The endpoint has destroyed the socket. */
@@ -50,10 +39,11 @@ export interface CapturedWireHost {
   connectionClosed(): void
 }
 
-export class CapturedWire implements Sink, SocketWatcher, RequestWatcher {
+export class CapturedWire implements Sink {
   /** We are writing: `headersSent` then tells the state of the wire, for those in front of us. */
   #isWriting = false
   readonly #req: IncomingMessage
+  readonly #socket: Socket
   readonly #pipeline: ResponsePipeline
   readonly #host: CapturedWireHost
   readonly #events: DeferredEvents
@@ -61,8 +51,8 @@ export class CapturedWire implements Sink, SocketWatcher, RequestWatcher {
   #isEnded = false
   /** The request was not destroyed when its client left, as its body may still be read. */
   #isBodyHeld = false
-  /** Ended before we end the connection ourselves. */
-  #socketWatch: SocketWatch | undefined
+  /** Ends the watch over the socket; called before we end the connection ourselves. */
+  #unwatch: (() => void) | undefined
   #closeListener: (() => void) | undefined
   #drainListener: (() => void) | undefined
 
@@ -73,6 +63,7 @@ export class CapturedWire implements Sink, SocketWatcher, RequestWatcher {
     events: DeferredEvents
   ) {
     this.#req = req
+    this.#socket = req.socket
     this.#pipeline = pipeline
     this.#host = host
     this.#events = events
@@ -138,11 +129,11 @@ export class CapturedWire implements Sink, SocketWatcher, RequestWatcher {
   // Sink
 
   cork(): void {
-    this.#req.socket.cork()
+    this.#socket.cork()
   }
 
   uncork(): void {
-    this.#req.socket.uncork()
+    this.#socket.uncork()
   }
 
   write(bytes: Uint8Array, onWritten?: () => void): boolean {
@@ -162,7 +153,7 @@ export class CapturedWire implements Sink, SocketWatcher, RequestWatcher {
 
   /** By Node's own `finished`, not by the view: middleware in front may have ended the response. */
   get isOver(): boolean {
-    return this.#isGone || this.#res.finished || isBroken(this.#req)
+    return this.#isGone || this.#res.finished || isBroken(this.#socket)
   }
 
   get isRelayed(): boolean {
@@ -182,7 +173,7 @@ export class CapturedWire implements Sink, SocketWatcher, RequestWatcher {
   }
 
   get pending(): number {
-    return pendingBytes(this.#req, this.#res)
+    return pendingBytes(this.#socket, this.#res)
   }
 
   end(): void {
@@ -226,7 +217,7 @@ export class CapturedWire implements Sink, SocketWatcher, RequestWatcher {
   }
 
   closeSocket(onClosed: () => void): void {
-    const { socket } = this.#req
+    const socket = this.#socket
     if (socket.destroyed) return onClosed()
     this.#events.listen('finish', () => closeWhenIdle(socket))
     whenClosed(socket, onClosed)
@@ -234,39 +225,39 @@ export class CapturedWire implements Sink, SocketWatcher, RequestWatcher {
 
   // The socket
 
-  /** From now on, the host hears when the socket is gone, and who destroys it or the request. */
+  /**
+   * From now on, the host hears when the socket is gone, and when the endpoint destroys it or the
+   * request.
+   */
   watch(): void {
-    watchRequest(this.#req, this)
-    this.#socketWatch = watchSocket(this.#req, this)
+    const req = this.#req
+    const { destroy } = req
+    req.destroy = error => (this.#requestDestroyed(error) ? req : destroy.call(req, error))
+    this.#unwatch = whenClosed(this.#socket, () => this.gone())
+    req.socket = facadeOf(this.#socket, () => this.#socketDestroyed())
   }
 
-  /** The host hears no more of the socket. */
+  /** The host hears no more of the socket, which the endpoint has for itself. */
   unwatch(): void {
-    this.#socketWatch?.delete(this)
+    this.#unwatch?.()
+    this.#unwatch = undefined
+    this.#req.socket = this.#socket
   }
 
-  // SocketWatcher
-
-  isInsideHandler(): boolean | undefined {
-    return this.#host.isInsideHandler()
-  }
-
-  destroyed(): boolean {
+  /** `true`: the endpoint has ended its response by that, and the socket stays. */
+  #socketDestroyed(): boolean {
+    if (!this.#host.isInsideHandler()) return false
     this.#host.brokenOff()
-    return this.#host.isRunning && this.#host.abort()
+    return (this.#host.isRunning && this.#host.abort()) || this.#isEnded
   }
 
   gone(): void {
     if (this.#isGone) return
     this.#isGone = true
-    if (!this.#req.socket.destroyed) this.#leaveSocket()
+    if (!this.#socket.destroyed) this.#leaveSocket()
     this.#host.wireGone()
     this.#closeListener?.()
     this.#forgetConnection()
-    if (!this.#host.isRunning) return
-    compact(this.#req, this.#res)
-    // After all `close` listeners: those in front of us may know their requests by the socket.
-    setImmediate(() => this.#forgetSocket())
   }
 
   /** The stream is over: a body that has not been read by now is dropped. */
@@ -276,9 +267,8 @@ export class CapturedWire implements Sink, SocketWatcher, RequestWatcher {
     this.#req.destroy()
   }
 
-  // RequestWatcher
-
-  requestDestroyed(error: Error | undefined): boolean {
+  /** The request is about to be destroyed. `true`: it is not. */
+  #requestDestroyed(error: Error | undefined): boolean {
     const req = this.#req
     const host = this.#host
     const isOfWire = isReset(error)
@@ -287,7 +277,7 @@ export class CapturedWire implements Sink, SocketWatcher, RequestWatcher {
       this.#isBodyHeld = true
       return true
     }
-    const mayEnd = !isOfWire && !this.#events.isBodyRead && this.isInsideHandler() !== false
+    const mayEnd = !isOfWire && !this.#events.isBodyRead && host.isInsideHandler()
     return mayEnd && host.isRunning && host.abort()
   }
 
@@ -298,20 +288,15 @@ export class CapturedWire implements Sink, SocketWatcher, RequestWatcher {
     this.#host.connectionClosed()
   }
 
-  #forgetSocket(): void {
-    if (!this.#host.isRunning || !forgetSocket(this.#req, this.#res, this)) return
-    this.#socketWatch?.delete(this)
-    this.#socketWatch = undefined
-    const listener = nextTurnListener(this.#res)
-    if (listener !== undefined) this.#events.unlisten('finish', listener)
-  }
-
-  /** Called before we end the connection ourselves, while the endpoint may go on. */
+  /**
+   * Called before we end the connection ourselves. An endpoint that goes on keeps what stands for
+   * the socket, which will serve the next request.
+   */
   #leaveSocket(): void {
     this.#events.leavingSocket()
-    this.#socketWatch?.delete(this)
-    if (this.#host.isRunning && this.#socketWatch !== undefined) detachSocket(this.#req, this)
-    this.#socketWatch = undefined
+    if (this.#host.isRunning) this.#unwatch?.()
+    else this.unwatch()
+    this.#unwatch = undefined
   }
 }
 

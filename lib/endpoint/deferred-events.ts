@@ -6,7 +6,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { runOutsideContext } from './handler-context.js'
 import { dropsBody, maskRequest } from './node-internals.js'
 import type { EventInterceptor, ResponsePipeline } from './response-pipeline.js'
-import { withLast } from './detached-socket.js'
+import { withLast } from './sockets.js'
 
 /** The response whose events are held. */
 export interface DeferredEventsHost {
@@ -17,8 +17,8 @@ export interface DeferredEventsHost {
   /** Node is to say so of the response on the wire, in a tick. */
   readonly isFinishing: boolean
   gone(): void
-  /** `undefined`: the async context is not followed. */
-  isInsideHandler(): boolean | undefined
+  /** Whether the running code was called by the endpoint behind this response. */
+  isInsideHandler(): boolean
   /** Runs a listener of those behind us. */
   runInside<T>(work: () => T): T
 }
@@ -161,7 +161,6 @@ export class DeferredEvents implements EventInterceptor {
     const emitAll = (): boolean => emit.call(req, event, ...(args as []))
     if (!REQUEST_EVENTS.includes(event)) return emitAll()
     const isInside = this.#host.isInsideHandler()
-    if (isInside === undefined) return emitAll()
     const listeners = this.#isRequestHeard ? req.rawListeners(event) : NOBODY
     if (!listeners.some(listener => this.#inFront.includes(listener)))
       return isInside ? emitAll() : this.#host.runInside(emitAll)

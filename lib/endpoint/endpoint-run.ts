@@ -106,7 +106,7 @@ export class EndpointRun implements ResponseCaptureHost, WaitingRun {
 
   // ResponseCaptureHost
 
-  isInsideHandler(): boolean | undefined {
+  isInsideHandler(): boolean {
     return isInContext(this.#handler)
   }
 

@@ -40,15 +40,10 @@ export interface PartsCollector {
   partial(text: string): boolean
 }
 
-/** The instance that a request belongs to. */
-export interface ContextOwner {
-  /** Option `currentStream`: the context of its requests is followed. */
-  readonly followsContext: boolean
-}
-
 /** One request on its way through the endpoint. */
 export class HandlerContext implements CurrentStream {
-  readonly instance: ContextOwner
+  /** The instance that the request belongs to. */
+  readonly instance: object
   readonly id: string
   /** Set when the response is taken. */
   stream: Stream | undefined
@@ -59,7 +54,7 @@ export class HandlerContext implements CurrentStream {
   #pendingDisconnect: { retry: number | undefined } | undefined
   #abort: AbortController | undefined
 
-  constructor(instance: ContextOwner, id: string) {
+  constructor(instance: object, id: string) {
     this.instance = instance
     this.id = id
   }
@@ -132,9 +127,9 @@ const storage: Contexts = (globals[STORAGE] ??= new AsyncLocalStorage())
 const NO_CALL = new AsyncResource('express-mcp-streams')
 runOutsideBy(work => NO_CALL.runInAsyncScope(work))
 
-/** Up to Node 22, the first context slows down every promise of the process: it is optional. */
+/** Runs what is behind us. */
 export function runInContext<T>(context: HandlerContext, work: () => T): T {
-  return context.instance.followsContext ? storage.run(context, work) : work()
+  return storage.run(context, work)
 }
 
 /** Runs what is in front of us, although what is behind may have called it. */
@@ -144,9 +139,9 @@ export function runOutsideContext<T>(work: () => T): T {
   return storage.run(undefined, work)
 }
 
-/** Whether the running code works for a request; `undefined`: its context is not followed. */
-export function isInContext(context: HandlerContext): boolean | undefined {
-  return context.instance.followsContext ? storage.getStore() === context : undefined
+/** Whether the running code works for a request. */
+export function isInContext(context: HandlerContext): boolean {
+  return storage.getStore() === context
 }
 
 export function currentContext(): HandlerContext | undefined {

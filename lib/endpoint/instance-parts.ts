@@ -60,8 +60,6 @@ export interface InstanceParts {
   readonly maxEventBytes: number
   /** Bytes that an answer may have that becomes an event once it is whole. */
   readonly maxAnswerBytes: number
-  /** Option `currentStream`. */
-  readonly followsContext: boolean
   /** Whose ids the events of an endpoint with an `eventStore` have. */
   readonly eventStore: 'replace' | 'leave'
   readonly primer: 'auto' | 'always' | 'never'

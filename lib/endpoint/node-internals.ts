@@ -7,7 +7,7 @@ import {
   OutgoingMessage,
   ServerResponse
 } from 'node:http'
-import { Socket } from 'node:net'
+import type { Socket } from 'node:net'
 
 /** What `writeHead` is called with. */
 export type HeadArguments = [
@@ -46,25 +46,10 @@ export const METHOD_NAMES: readonly (keyof ResponseMethods)[] = [
   '_implicitHeader'
 ]
 
-/** The methods of the last response: mostly those of the next, so waiting calls share them. */
-let latest: ResponseMethods | undefined
-
 export function methodsOf(res: ServerResponse): ResponseMethods {
   const { writeHead, write, end, flushHeaders, setHeader, getHeader, destroy, _implicitHeader } =
     res as unknown as ResponseMethods
-  if (
-    latest !== undefined &&
-    latest.writeHead === writeHead &&
-    latest.write === write &&
-    latest.end === end &&
-    latest.flushHeaders === flushHeaders &&
-    latest.setHeader === setHeader &&
-    latest.getHeader === getHeader &&
-    latest.destroy === destroy &&
-    latest._implicitHeader === _implicitHeader
-  )
-    return latest
-  const found: ResponseMethods = {
+  return {
     writeHead,
     write,
     end,
@@ -74,9 +59,6 @@ export function methodsOf(res: ServerResponse): ResponseMethods {
     destroy,
     _implicitHeader
   }
-  // A method of one response alone must not be kept alive by us.
-  if (!METHOD_NAMES.some(name => Object.hasOwn(res, name))) latest = found
-  return found
 }
 
 /** The oldest Node that we run on does not have all of them. */
@@ -126,46 +108,14 @@ export function hasRoomAfter(res: ServerResponse, said: unknown): boolean {
   return NEEDS_DRAIN?.call(res) !== true
 }
 
-/** Counts `cork` calls of the response. (Node 20's `writableCorked` counts the socket's, too.) */
-const CORKED = Object.getOwnPropertySymbols(new OutgoingMessage()).find(
-  ({ description }) => description === 'corked'
-) as keyof ServerResponse
-
-/** Whether Node makes one chunk of what is written in a tick, as it does from 26.9 on. */
-const GATHERS_CHUNKS = String(OutgoingMessage.prototype.end).includes('kChunkedBuffer')
-
 /** Bytes up to which `writeChunk` copies what it is given. */
 export const MOST_COPIED = 4096
 
-/**
- * As Node's own `write`, which hands a chunk on in four pieces: here, small ones go in one (Node
- * 20, an event a tick: 13.9 us of CPU, not 15.1).
- */
+/** As Node's own `write`; the memory of what is small is free at once. */
 export function writeChunk(res: ServerResponse, args: readonly unknown[]): boolean {
   const [bytes, ...others] = args
-  const isSmall = bytes instanceof Uint8Array && bytes.length > 0 && bytes.length <= MOST_COPIED
-  if (!isSmall) return NATIVE_WRITE.apply(res, args as unknown[])
-  // Node sends the first chunk with what follows in this tick, which may not come through us.
-  const isFirst = GATHERS_CHUNKS && !hasSentHead(res)
-  if (!res.chunkedEncoding || !hasMadeHead(res) || isFirst || (res[CORKED] as unknown) !== 0)
-    return NATIVE_WRITE.call(res, Buffer.from(bytes), ...others)
-  // Without `chunkedEncoding`, Node sends what is written as it is.
-  res.chunkedEncoding = false
-  try {
-    return NATIVE_WRITE.call(res, framed(bytes), ...others)
-  } finally {
-    res.chunkedEncoding = true
-  }
-}
-
-/** As a chunk of a body (RFC 9112, section 7.1). */
-function framed(bytes: Uint8Array): Buffer {
-  const size = `${bytes.length.toString(16)}\r\n`
-  const chunk = Buffer.allocUnsafe(size.length + bytes.length + 2)
-  chunk.write(size, 'latin1')
-  chunk.set(bytes, size.length)
-  chunk.write('\r\n', size.length + bytes.length, 'latin1')
-  return chunk
+  const isSmall = bytes instanceof Uint8Array && bytes.length <= MOST_COPIED
+  return NATIVE_WRITE.call(res, isSmall ? Buffer.from(bytes) : bytes, ...others)
 }
 
 const OWN_HEADERS_SENT = Object.getOwnPropertyDescriptor(ServerResponse.prototype, 'headersSent')
@@ -183,11 +133,6 @@ export function hasMadeHead(res: ServerResponse): boolean {
   return HEADERS_SENT?.get?.call(res) === true
 }
 
-/** The head has left with the first bytes behind it, or by itself. */
-function hasSentHead(res: ServerResponse): boolean {
-  return (res as unknown as { readonly _headerSent: boolean })._headerSent
-}
-
 /** The response whose turn it is on a connection. */
 export function responseOnTurn(socket: Socket): ServerResponse | undefined {
   return (socket as { _httpMessage?: ServerResponse | null })._httpMessage ?? undefined
@@ -197,14 +142,14 @@ export function responseOnTurn(socket: Socket): ServerResponse | undefined {
  * Bytes that the operating system has not taken. Only the handle tells how much of a large write
  * has left.
  */
-export function pendingBytes({ socket }: IncomingMessage, res: ServerResponse): number {
+export function pendingBytes(socket: Socket, res: ServerResponse): number {
   if (socket.destroyed) return 0
   const handle = (res.socket as { _handle?: { writeQueueSize?: number } | null } | null)?._handle
   return (res.writableLength ?? 0) + (handle?.writeQueueSize ?? 0)
 }
 
 /** Nothing reaches the client any more, although Node tells that in a later tick. */
-export function isBroken({ socket }: IncomingMessage): boolean {
+export function isBroken(socket: Socket): boolean {
   return socket.destroyed || Boolean(socket.errored)
 }
 
@@ -216,35 +161,6 @@ export function isAbortedByNode(error: Error | undefined): boolean {
 /** Whether it is the error with which Node destroys a request whose connection has gone. */
 export function isReset(error: Error | undefined): boolean {
   return error !== undefined && 'code' in error && error.code === 'ECONNRESET'
-}
-
-/**
- * Whether Node destroys a socket, in the context of its last writer: with an error that has a code,
- * or when its client has ended it and all is out.
- */
-export function isDestroyedByNode(socket: Socket, error: Error | undefined): boolean {
-  return error === undefined ? socket.writableFinished && !socket.destroyed : 'code' in error
-}
-
-const firstFile: typeof Error.prepareStackTrace = (_, sites) => sites[0]?.getFileName()
-
-/** By `Reflect.set`, which does not throw if an application has frozen these properties. */
-function setTraces(limit: number, prepare: typeof Error.prepareStackTrace): void {
-  Reflect.set(Error, 'stackTraceLimit', limit)
-  Reflect.set(Error, 'prepareStackTrace', prepare)
-}
-
-/** Whether Node itself called `callee`: its modules begin with `node:`. */
-export function isCalledByNode(callee: (...args: never[]) => unknown): boolean {
-  const { prepareStackTrace, stackTraceLimit } = Error
-  const at: { stack?: unknown } = {}
-  try {
-    setTraces(1, firstFile)
-    Error.captureStackTrace(at, callee)
-    return String(at.stack).startsWith('node:')
-  } finally {
-    setTraces(stackTraceLimit, prepareStackTrace)
-  }
 }
 
 /** Whether Node drops the body, and destroys the request, when the response ends. */
@@ -313,87 +229,4 @@ export function expectProperties(object: object, born: object, property: string)
 export function expectPatches(req: IncomingMessage, res: ServerResponse): void {
   expectProperties(req, IncomingMessage.prototype, 'aborted')
   expectProperties(res, ServerResponse.prototype, 'sendDate')
-}
-
-/** Reading a property through an inheriting object makes a plain object of a table. */
-const readThrough = (object: { readonly destroyed?: unknown }): unknown => object.destroyed
-
-/** They may stay for long after their client has gone, hardly changed. */
-export function compact(req: IncomingMessage, res: ServerResponse): void {
-  compactHead(res)
-  // In these cases they are no hash tables.
-  if (SHARES_CLASSES || Object.getPrototypeOf(req) === IncomingMessage.prototype) return
-  // As hash tables they would take 1.4 KB more (Node 20). This takes 6 to 20 us.
-  for (const object of [req, res]) readThrough(Object.create(object) as object)
-}
-
-/**
- * Node concatenates a head from thirty strings; counting its bytes makes one, 0.2 KB and not 1 KB.
- */
-function compactHead(res: ServerResponse): void {
-  const { _header: head } = res as unknown as { readonly _header: string | null }
-  if (head !== null) Buffer.byteLength(head)
-}
-
-/** A closed socket: the stream states of all closed sockets look alike. */
-const CLOSED = new Socket().destroy() as Socket & {
-  readonly _readableState: unknown
-  readonly _writableState: unknown
-}
-
-/** The prototype of stand-ins for sockets that have closed; `destroy` is their method. */
-export function closedSockets(destroy: Socket['destroy']): object {
-  const { _readableState, _writableState } = CLOSED
-  return Object.create(Socket.prototype, {
-    _readableState: { value: _readableState },
-    _writableState: { value: _writableState },
-    destroy: { value: destroy, writable: true, configurable: true }
-  }) as object
-}
-
-/** Own properties of Node's sockets, and those that its HTTP server adds. */
-export const OF_NODE: ReadonlySet<PropertyKey> = new Set([
-  ...Reflect.ownKeys(CLOSED),
-  ...[
-    'on',
-    'addListener',
-    'prependListener',
-    'setEncoding',
-    'parser',
-    '_paused',
-    '_httpMessage',
-    'destroy'
-  ]
-])
-/** Those of them that a stand-in keeps, as they are still read from a closed socket. */
-const TOLD = /^(?:server|_server|_peername|_sockname|timeout|Symbol\(kBytes\w+\))$/
-
-/**
- * A stand-in for a closed socket, with what is still read from it. `undefined`: not closed, or of
- * another kind. @param prototype from `closedSockets`.
- */
-export function standInFor<T extends object>(socket: Socket, prototype: T): T | undefined {
-  if (!socket.destroyed || Object.getPrototypeOf(socket) !== Socket.prototype) return undefined
-  const standIn = Object.create(prototype) as T
-  for (const key of Reflect.ownKeys(socket)) {
-    if (OF_NODE.has(key) && !TOLD.test(String(key))) continue
-    const property = Object.getOwnPropertyDescriptor(socket, key) as PropertyDescriptor
-    Object.defineProperty(standIn, key, property)
-  }
-  return standIn
-}
-
-const NOTHING = (): void => undefined
-
-/** Lets go of a socket where Node keeps it for a request and its response. */
-export function replaceSocket(req: IncomingMessage, res: ServerResponse, socket: Socket): void {
-  Object.assign(req, { socket, client: socket })
-  // `_onPendingData` refers to the socket, to tell it how much waits for it.
-  Object.assign(res, { socket, _onPendingData: NOTHING })
-}
-
-/** Node's listener that, at the end of a response, gives the socket to the next one. */
-export function nextTurnListener(res: ServerResponse): (() => void) | undefined {
-  const listeners = res.listeners('finish') as (() => void)[]
-  return listeners.find(({ name }) => name === 'bound resOnFinish')
 }

@@ -407,7 +407,7 @@ export class ResponseCapture
     return isTaken && !this.isEnded && !this.#events.isReleased
   }
 
-  isInsideHandler(): boolean | undefined {
+  isInsideHandler(): boolean {
     return this.#host.isInsideHandler()
   }
 

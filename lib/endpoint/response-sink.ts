@@ -2,7 +2,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { type KeptText, sizeOf } from '../readers/outgoing.js'
 import type { Sink } from '../readers/sink.js'
-import { closeWhenIdle, watchSocket, whenClosed } from './detached-socket.js'
+import { closeWhenIdle, whenClosed } from './sockets.js'
 import { isKeptAlive, isRelayed } from './loopback.js'
 import {
   hasNativeWrite,
@@ -20,6 +20,7 @@ export function responseSink(
   res: ServerResponse,
   beforeEnd?: () => void
 ): Sink {
+  const { socket } = req
   const isReusable = hasNativeWrite(res)
   return {
     isRelayed: isRelayed(req),
@@ -29,10 +30,10 @@ export function responseSink(
     tellsWritten: isReusable,
     copies: isReusable ? MOST_COPIED : 0,
     get pending() {
-      return pendingBytes(req, res)
+      return pendingBytes(socket, res)
     },
-    cork: () => req.socket.cork(),
-    uncork: () => req.socket.uncork(),
+    cork: () => socket.cork(),
+    uncork: () => socket.uncork(),
     write: (bytes, onWritten) =>
       writeGuarded(res, () =>
         isReusable
@@ -40,7 +41,7 @@ export function responseSink(
           : res.write(bytes)
       ),
     get isOver() {
-      return !isWritable(res) || isBroken(req)
+      return !isWritable(res) || isBroken(socket)
     },
     end() {
       beforeEnd?.()
@@ -54,17 +55,16 @@ export function responseSink(
     onClose(listener) {
       if (res.destroyed) return listener()
       const gone = (): void => {
-        watch.delete(watcher)
+        unwatch()
         listener()
       }
-      const watcher = { isInsideHandler: () => false, destroyed: () => false, gone }
-      const watch = watchSocket(req, watcher)
+      const unwatch = whenClosed(socket, gone)
       res.once('close', gone)
     },
     closeSocket(onClosed) {
-      if (req.socket.destroyed) return onClosed()
-      res.once('finish', () => closeWhenIdle(req.socket))
-      whenClosed(req.socket, onClosed)
+      if (socket.destroyed) return onClosed()
+      res.once('finish', () => closeWhenIdle(socket))
+      whenClosed(socket, onClosed)
     }
   }
 }

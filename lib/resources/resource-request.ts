@@ -4,7 +4,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { Timer } from '../streams/timer.js'
 import { responseOnTurn } from '../endpoint/node-internals.js'
 import { breakOff } from '../endpoint/reply.js'
-import { whenClosed } from '../endpoint/detached-socket.js'
+import { whenClosed } from '../endpoint/sockets.js'
 import { ClientGone } from './send-bytes.js'
 
 /** The client that asks, as far as the request tells. */

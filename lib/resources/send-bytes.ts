@@ -193,7 +193,7 @@ class Transfer {
   }
 
   #notTaken(): number {
-    return pendingBytes(this.#res.req, this.#res)
+    return pendingBytes(this.#res.req.socket, this.#res)
   }
 
   #timedOut(): void {

@@ -52,15 +52,15 @@ export class DueQueue {
   }
 
   remove(waiting: Waiting): void {
-    if (waiting.queue !== this) return
-    this.#unlink(waiting)
-    if (this.isEmpty) this.#stop()
+    if (waiting.queue === this) this.#unlink(waiting)
   }
 
   /** Nothing becomes due any more, neither what waits now nor what is added later. */
   close(): void {
     this.#isClosed = true
-    for (let first = this.#first; first !== undefined; first = this.#first) this.remove(first)
+    for (let first = this.#first; first !== undefined; first = this.#first) this.#unlink(first)
+    clearTimeout(this.#timer)
+    this.#timer = undefined
   }
 
   #unlink(waiting: Waiting): void {
@@ -77,11 +77,6 @@ export class DueQueue {
     const fire = (): void => this.#fire()
     this.#timer = outsideOfCalls(() => setTimeout(fire, Math.min(delay, LONGEST_TIMEOUT)))
     this.#timer.unref?.()
-  }
-
-  #stop(): void {
-    clearTimeout(this.#timer)
-    this.#timer = undefined
   }
 
   #fire(): void {

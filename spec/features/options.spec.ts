@@ -258,7 +258,6 @@ const CASES: { [name in keyof Required<McpStreamsOptions>]: { good: unknown[]; b
       ]
     },
     sessions: { good: ['forward', 'local'], bad: ['sticky', '', null, true] },
-    currentStream: { good: [true, false], bad: [0, '', 'false', null, {}] },
     onError: { good: [() => undefined], bad: [null, 'log', {}] }
   }
 const NAMES = Object.keys(CASES) as Name[]
@@ -342,7 +341,6 @@ describe('mcpStreams', () => {
       tasks: false,
       backplane: undefined,
       sessions: 'forward',
-      currentStream: true,
       onError: expect.any(Function)
     })
   })

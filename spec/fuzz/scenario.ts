@@ -102,8 +102,7 @@ function commonOptions(random: Random): McpStreamsOptions {
     handoffAfter: random.pick([20, 1000]),
     notifications: random.pick(['auto', 'auto', 'always']),
     primer: random.pick(['auto', 'auto', 'always', 'never']),
-    resumeTokens: { after: random.pick([0, 5, 30]) },
-    currentStream: random.chance(0.6)
+    resumeTokens: { after: random.pick([0, 5, 30]) }
   }
 }
 

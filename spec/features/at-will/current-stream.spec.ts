@@ -1,7 +1,7 @@
 // `currentStream()`: inside a handler it is the stream of the request that the code works for;
 // outside there is none.
 
-import { describe, expect, it, jest } from '@jest/globals'
+import { describe, expect, it } from '@jest/globals'
 import express, { type RequestHandler } from 'express'
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { EventEmitter } from 'node:events'
@@ -22,7 +22,6 @@ import {
   callTool,
   del,
   ended,
-  get,
   headersFor,
   initializeSession,
   post,
@@ -281,66 +280,6 @@ describe('state and signal', () => {
     go.open()
     await second.ended
     expect(states).toEqual(['live', false])
-  })
-})
-
-describe('with `currentStream: false`', () => {
-  const options = { currentStream: false }
-
-  it('is undefined, and the call can be resumed as usual', async () => {
-    const run = jest.spyOn(AsyncLocalStorage.prototype, 'run')
-    const seen: unknown[] = []
-    const endpoint = rawEndpoint(async ({ emit, result }) => {
-      seen.push(currentStream(), streams.current())
-      emit({ jsonrpc: '2.0', method: 'notifications/x' })
-      await turn()
-      seen.push(currentStream())
-      await go.opened
-      result()
-    })
-    const go = gate()
-    const { url, streams } = await serve(endpoint, options)
-    const response = await post(url, callTool(1, 'x'), headers)
-    await response.nextMessage()
-    response.reset()
-    await until(() => streams.stats().connections === 0)
-    go.open()
-    const again = await ended(get(streamUrl(response, url), headers))
-    expect(again.messages()).toHaveLength(2)
-    await endpoint.calls[0]!.closed
-    expect(seen).toEqual([undefined, undefined, undefined])
-    expect(run).not.toHaveBeenCalled()
-    run.mockRestore()
-  })
-
-  it('works for a handler of another instance', async () => {
-    const [one, two] = [mcpStreams(options), mcpStreams()]
-    const seen: unknown[] = []
-    const endpoint = rawEndpoint(({ result }) => {
-      seen.push(currentStream()?.id)
-      result()
-    })
-    const url = await mountBoth(one, two, endpoint)
-    const [first, second] = [
-      await post(`${url}/one`, callTool(1, 'x'), headers),
-      await post(`${url}/two`, callTool(1, 'x'), headers)
-    ]
-    await Promise.all([first.ended, second.ended])
-    expect(streamId(first)).toEqual(expect.any(String))
-    expect(seen).toEqual([undefined, streamId(second)])
-  })
-
-  it('a result cannot be given in parts', async () => {
-    const seen: unknown[] = []
-    const endpoint = rawEndpoint(({ result }) => {
-      seen.push(currentStream()?.partial({ content: [] }))
-      result({ content: [] })
-    })
-    const { url } = await serve(endpoint, options)
-    const asked = { ...headers, prefer: 'respond-async' }
-    const response = await ended(post(url, callTool(1, 'x'), asked))
-    expect(JSON.parse(response.text)).toMatchObject({ id: 1, result: { content: [] } })
-    expect(seen).toEqual([undefined])
   })
 })
 

@@ -80,34 +80,28 @@ describe('a client of an instance that leaves, whose stream another one has', ()
     expect(gist(third)).toEqual(['two', 1])
   })
 
-  it.each([
-    ['', {}],
-    [', its context not followed', { currentStream: false }]
-  ])(
-    'is given what there is, where it comes back to the one that leaves%s',
-    async (_how, options) => {
-      const all = await anywhere(options)
-      const { first, call, link } = await all.call()
-      first.destroy()
-      call.emit(note('one'))
-      const { streams } = all.members[1]!
-      const waiting = await get(at(link, all, 1))
-      await waiting.nextMessage()
-      // What runs there keeps it from having left.
-      const own = post(all.urls[1]!, callTool(5, 'any'), headersFor({ version: VERSION }))
-      const running = await all.endpoints[1]!.calls.nth(1)
-      running.open()
-      const held = await own
-      const closed = streams.close()
-      await waiting.ended
-      const late = await get(at(link, all, 1))
-      expect(await late.ended).toBe('end')
-      expect(gist(late)).toEqual(['one'])
-      running.result()
-      await held.ended
-      await closed
-    }
-  )
+  it('is given what there is, where it comes back to the one that leaves', async () => {
+    const all = await anywhere()
+    const { first, call, link } = await all.call()
+    first.destroy()
+    call.emit(note('one'))
+    const { streams } = all.members[1]!
+    const waiting = await get(at(link, all, 1))
+    await waiting.nextMessage()
+    // What runs there keeps it from having left.
+    const own = post(all.urls[1]!, callTool(5, 'any'), headersFor({ version: VERSION }))
+    const running = await all.endpoints[1]!.calls.nth(1)
+    running.open()
+    const held = await own
+    const closed = streams.close()
+    await waiting.ended
+    const late = await get(at(link, all, 1))
+    expect(await late.ended).toBe('end')
+    expect(gist(late)).toEqual(['one'])
+    running.result()
+    await held.ended
+    await closed
+  })
 
   async function sessions(answered: (call: RawCall) => void) {
     const endpoints = [0, 1].map(i =>

@@ -151,21 +151,10 @@ const DESTROYERS: [string, Behave][] = [
   ['res.destroy()', res => res.destroy()],
   ['res.destroy(error)', res => res.destroy(failure())],
   ['req.socket.destroy()', (_res, req) => req.socket.destroy()],
-  ['res.socket.destroy()', res => res.socket!.destroy()],
   ['req.socket.destroy(error)', (_res, req) => req.socket.destroy(failure())]
 ]
 
-/** Whether it is known from the context who calls. */
-const CONTEXTS: [string, McpStreamsOptions][] = [
-  ['', {}],
-  [', its context not followed', { currentStream: false }]
-]
-
-describe.each(
-  CONTEXTS.flatMap(([context, options]) =>
-    DESTROYERS.map(([name, destroy]) => [name, context, options, destroy] as const)
-  )
-)('an endpoint that calls %s%s', (_name, _context, options, destroy) => {
+describe.each(DESTROYERS)('an endpoint that calls %s', (_name, destroy) => {
   it.each([
     ['in the tick of its head', async (): Promise<void> => undefined, []],
     ['later', turn, []],
@@ -176,7 +165,7 @@ describe.each(
       for (const text of rest) res.write(text)
       await wait()
       destroy(res, req, next)
-    }, options)
+    })
     const response = await served.call()
     await endsSoon(response)
     expect(response.messages()).toEqual([note(1), errorFor(1)])
@@ -189,7 +178,7 @@ describe.each(
       res.writeHead(200, SSE_TYPE).write(NOTE)
       await go.opened
       destroy(res, req, next)
-    }, options)
+    })
     const response = await served.call()
     await response.nextMessage()
     response.destroy()
@@ -250,17 +239,13 @@ const FAILURES: [
   ]
 ]
 
-describe.each(
-  CONTEXTS.flatMap(([context, options]) =>
-    MOUNTS.map(([framework, mount]) => [framework, context, options, mount] as const)
-  )
-)('on %s, an endpoint that fails after its head%s', (framework, _context, options, mount) => {
+describe.each(MOUNTS)('on %s, an endpoint that fails after its head', (framework, mount) => {
   it.each(FAILURES.filter(([, , frameworks]) => frameworks.includes(framework)))(
     '%s: an error for the request',
     async (_name, fail) => {
       const served = await serveCase(
         (res, _req, next) => fail(() => res.writeHead(200, SSE_TYPE).write(NOTE), next),
-        options,
+        {},
         mount
       )
       const response = await served.call()
@@ -278,7 +263,7 @@ describe.each(
         res.writeHead(200, SSE_TYPE).write(NOTE)
         go.opened.then(() => next(failure()))
       },
-      options,
+      {},
       mount
     )
     const response = await served.call()
@@ -299,7 +284,7 @@ describe.each(
         res.writeHead(200, SSE_TYPE).write(NOTE)
         go.opened.then(() => next(failure()))
       },
-      options,
+      {},
       mount
     )
     const response = await served.call()
@@ -433,78 +418,38 @@ describe('a socket that is destroyed by somebody else than the endpoint', () => 
     await expectToGoOn(response)
   })
 
-  it.each<[string, (server: Server) => unknown]>([
-    ['the server', server => server.closeAllConnections()],
-    ['a timeout of the server', server => server.emit('tire')]
-  ])('by %s, where no context is followed: the stream goes on', async (_name, destroy) => {
-    const { server, respond, expectToGoOn } = await serveSlowly({ currentStream: false })
-    server.on('connection', socket => server.once('tire', () => socket.emit('timeout')))
-    const response = await respond('keep-alive')
-    await response.nextMessage()
-    destroy(server)
-    expect(await response.ended).not.toBe('end')
-    await expectToGoOn(response)
-  })
-
-  it('by anybody, where no context is followed: an error, then its connection closes', async () => {
-    const served = await serveCase(res => res.writeHead(200, SSE_TYPE).write(NOTE), {
-      currentStream: false
-    })
-    const sockets: Socket[] = []
-    served.server.on('connection', socket => sockets.push(socket))
-    const response = await served.call()
-    await response.nextMessage()
-    const [socket] = sockets
-    const closed = once(socket!, 'close')
-    socket!.destroy()
-    await endsSoon(response)
-    expect(response.messages()).toEqual([note(1), errorFor(1)])
-    await closed
-    await served.expectNeighbourUnharmed()
-  })
-
-  it.each(CONTEXTS)(
-    'by Node, when the client has said FIN and the last write is through%s: the stream goes on',
-    async (_context, options) => {
-      const go = gate()
-      const streams = createStreams(options)
-      const filler = 'x'.repeat(8_000_000)
-      const endpoint: Middleware = async (req, res) => {
-        for await (const chunk of req) void chunk
-        // Written here, so that Node does what follows in the name of this handler.
-        res.writeHead(200, SSE_TYPE).write(blockOf(note(filler)))
-        await go.opened
-        res.end(RESULT)
-      }
-      const { url, server } = await listen(NODE([streams, endpoint]))
-      const closed = new Promise(resolve =>
-        server.on('connection', socket => socket.on('close', resolve))
-      )
-      const response = await post(`${url}/mcp`, callTool(1, 'any'), HEADERS)
-      response.pause()
-      response.socket.end()
-      await turn()
-      response.resume()
-      await closed
-      expect(streams.stats()).toMatchObject({ live: 1, finished: 0, connections: 0 })
-      go.open()
-      const second = await get(streamUrl(response, `${url}/mcp`), HEADERS)
-      await endsSoon(second)
-      expect(second.messages()).toEqual([note(filler), result(1, {})])
+  it('by Node, when the client has said FIN and the last write is through: the stream goes on', async () => {
+    const go = gate()
+    const streams = createStreams()
+    const filler = 'x'.repeat(8_000_000)
+    const endpoint: Middleware = async (req, res) => {
+      for await (const chunk of req) void chunk
+      // Written here, so that Node does what follows in the name of this handler.
+      res.writeHead(200, SSE_TYPE).write(blockOf(note(filler)))
+      await go.opened
+      res.end(RESULT)
     }
-  )
-
-  it.each(
-    CONTEXTS.flatMap(([context, options]) =>
-      ['close', 'keep-alive'].map(connection => [connection, context, options] as const)
+    const { url, server } = await listen(NODE([streams, endpoint]))
+    const closed = new Promise(resolve =>
+      server.on('connection', socket => socket.on('close', resolve))
     )
-  )(
-    'by Node, once the connection was closed at will (Connection: %s%s): the stream goes on',
-    async (connection, _context, options) => {
-      const { server, respond, expectToGoOn } = await serveSlowly({
-        ...options,
-        disconnectAfter: 20
-      })
+    const response = await post(`${url}/mcp`, callTool(1, 'any'), HEADERS)
+    response.pause()
+    response.socket.end()
+    await turn()
+    response.resume()
+    await closed
+    expect(streams.stats()).toMatchObject({ live: 1, finished: 0, connections: 0 })
+    go.open()
+    const second = await get(streamUrl(response, `${url}/mcp`), HEADERS)
+    await endsSoon(second)
+    expect(second.messages()).toEqual([note(filler), result(1, {})])
+  })
+
+  it.each(['close', 'keep-alive'])(
+    'by Node, once the connection was closed at will (Connection: %s): the stream goes on',
+    async connection => {
+      const { server, respond, expectToGoOn } = await serveSlowly({ disconnectAfter: 20 })
       server.keepAliveTimeout = 10
       const closed = new Promise(resolve =>
         server.on('connection', socket => socket.on('close', resolve))

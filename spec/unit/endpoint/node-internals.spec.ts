@@ -2,18 +2,15 @@
 // we rely upon, this names it: read it again, and if what is said of it here still holds, and the
 // specs beside this one pass, add its digest.
 
-import { describe, expect, it } from '@jest/globals'
+import { expect, it } from '@jest/globals'
 import { createHash } from 'node:crypto'
-import { EventEmitter } from 'node:events'
 import { IncomingMessage, OutgoingMessage, ServerResponse } from 'node:http'
 import { Socket } from 'node:net'
 import {
   HEAD_METHODS,
   INTERIM_METHODS,
-  isCalledByNode,
   METHOD_NAMES
 } from '../../../lib/endpoint/node-internals.js'
-import { listen } from '../../helpers/listen.js'
 
 const CLASSES: Record<string, { readonly prototype: object }> = {
   IncomingMessage,
@@ -122,59 +119,3 @@ it('a response has no method for its head that we have not heard of', () => {
   const others = ['writeHeader']
   expect(ofHead.filter(name => !known.includes(name) && !others.includes(name))).toEqual([])
 })
-
-describe('who calls', () => {
-  function ask(this: unknown): boolean {
-    return isCalledByNode(ask)
-  }
-
-  it.each<[string, boolean, () => boolean | Promise<boolean>]>([
-    ['what was loaded', false, () => ask()],
-    ['what was loaded, of each in a list', false, () => [1].map(() => ask())[0]!],
-    ['what was loaded, later', false, () => new Promise(done => setImmediate(() => done(ask())))],
-    ['Node, from a timer', true, () => heardBy(listener => setTimeout(listener))],
-    [
-      'Node, for an emitter',
-      true,
-      () => heardBy(listener => new EventEmitter().on('x', listener).emit('x'))
-    ],
-    ['Node, as a server closes all connections', true, closing]
-  ])('is %s', async (_name, isNode, call) => {
-    const { stackTraceLimit } = Error
-    expect(await call()).toBe(isNode)
-    expect(Error.stackTraceLimit).toBe(stackTraceLimit)
-  })
-
-  it('is not known where no traces are wanted, and that stays so', () => {
-    const { prepareStackTrace, stackTraceLimit } = Error
-    Error.prepareStackTrace = () => 'of the application'
-    Error.stackTraceLimit = 0
-    const isNode = ask()
-    const after = [new Error('x').stack, Error.stackTraceLimit]
-    Object.assign(Error, { prepareStackTrace, stackTraceLimit })
-    expect([isNode, ...after]).toEqual([false, 'of the application', 0])
-  })
-})
-
-/** Whether it is Node that calls what it is given. */
-function heardBy(give: (listener: () => void) => unknown): Promise<boolean> {
-  return new Promise(resolve => {
-    give(function listener() {
-      resolve(isCalledByNode(listener))
-    })
-  })
-}
-
-/** Whether it is Node that destroys a socket when its server closes all. */
-async function closing(): Promise<boolean> {
-  let isNode = false
-  const { server, url } = await listen(({ socket }) => {
-    socket.destroy = function destroy(this: Socket): Socket {
-      isNode = isCalledByNode(destroy)
-      return Socket.prototype.destroy.call(this)
-    }
-    server.closeAllConnections()
-  })
-  await fetch(url).catch(() => undefined)
-  return isNode
-}

@@ -1,0 +1,56 @@
+// The socket under a response: what its endpoint sees of it, when it is gone, when it may close.
+import type { Socket } from 'node:net'
+import { responseOnTurn } from './node-internals.js'
+
+/**
+ * The socket as the endpoint sees it. Express' final handler destroys it when a handler throws
+ * after its head, and so does many a hand-written one: that ends the response, and not the socket,
+ * which may serve another request by now.
+ *
+ * @param destroyed is asked when it is to be destroyed. `true`: it stays.
+ */
+export function facadeOf(socket: Socket, destroyed: () => boolean): Socket {
+  const facade: Socket = new Proxy(socket, {
+    get(_, name): unknown {
+      // Without the facade as receiver: the getters work on the socket itself only.
+      if (name !== 'destroy') return Reflect.get(socket, name)
+      return (error?: Error): Socket => {
+        if (!destroyed()) socket.destroy(error)
+        return facade
+      }
+    }
+  })
+  return facade
+}
+
+/** In memory of its own size: `push` and a spread make room for 17, and so does `concat`. */
+export function withLast<T>(list: readonly T[], element: T): readonly T[] {
+  return list.toSpliced(list.length, 0, element)
+}
+
+/** One `close` listener for each socket, however many responses are pipelined on it. */
+const watchers = new WeakMap<Socket, Set<() => void>>()
+
+/** A response that is queued behind another one does not hear of a client that leaves. */
+export function whenClosed(socket: Socket, listener: () => void): () => void {
+  let listeners = watchers.get(socket)
+  if (listeners === undefined) watchers.set(socket, (listeners = listenersOf(socket)))
+  listeners.add(listener)
+  return () => listeners.delete(listener)
+}
+
+/** A function of its own, so that a socket does not keep the first listener until it closes. */
+function listenersOf(socket: Socket): Set<() => void> {
+  const listeners = new Set<() => void>()
+  socket.once('close', () => listeners.forEach(one => one()))
+  return listeners
+}
+
+/** Closes after this response, but not under one that is pipelined behind it. */
+export function closeWhenIdle(socket: Socket): void {
+  process.nextTick(() => {
+    const next = responseOnTurn(socket)
+    if (next === undefined) socket.destroySoon()
+    else next.once('finish', () => closeWhenIdle(socket))
+  })
+}
