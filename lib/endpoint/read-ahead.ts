@@ -32,10 +32,10 @@ const UNKNOWN: KnownBody = { body: undefined }
 class ReadAhead {
   readonly #req: IncomingMessage
   readonly #options: ReadAheadOptions
-  // In the async context of the request (`AsyncResource.bind` costs more).
-  readonly #context = new AsyncResource('mcp-streams.body', { requireManualDestroy: true })
   readonly #push: IncomingMessage['push']
   readonly #body: CountedBody
+  /** Set once the body is waited for: the async context of the request, for those behind us. */
+  #context: AsyncResource | undefined
   #isOver = false
 
   constructor(req: IncomingMessage, options: ReadAheadOptions) {
@@ -48,17 +48,11 @@ class ReadAhead {
   begin(): void {
     const req = this.#req
     const early = req.readableLength > 0 ? takeAndPutBack(req) : undefined
-    const body = this.#body
-    if (early !== undefined) body.add(early)
-    if (req.complete || body.isTooLarge) return this.#settle()
+    if (early !== undefined) this.#body.add(early)
+    if (req.complete || this.#body.isTooLarge) return this.#settle()
     this.#observe()
-    // Most bodies come with their head, and are whole by then.
-    process.nextTick(() => {
-      if (this.#isOver) return
-      // All of it is here, and Node reports the end after this tick.
-      if (body.size === Number(req.headers['content-length'])) setImmediate(() => this.#wait())
-      else this.#wait()
-    })
+    // The rest of the packet is parsed in this turn: most bodies are whole by its end.
+    setImmediate(() => this.#look())
   }
 
   /** Observing `push` consumes nothing. The parser must not stop at the high-water mark. */
@@ -67,30 +61,36 @@ class ReadAhead {
     const push = this.#push
     const observed = (chunk: Uint8Array | null, encoding?: BufferEncoding): boolean => {
       const hasRoom = push.call(req, chunk, encoding)
-      if (chunk === null) this.#settle()
-      else if (this.#body.add(chunk)) return true
-      // Later, as the parser would pause a socket that the endpoint has just resumed.
-      else process.nextTick(() => this.#settle())
+      if (chunk !== null && this.#body.add(chunk)) return true
+      if (this.#context !== undefined) {
+        if (chunk === null) this.#settle()
+        // Later, as the parser would pause a socket that the endpoint has just resumed.
+        else process.nextTick(() => this.#settle())
+      }
       return hasRoom
     }
     req.push = observed
   }
 
-  /** The body takes its time, so it is counted. */
-  #wait(): void {
+  #look(): void {
     const req = this.#req
-    if (this.#isOver) return
     if (req.destroyed) return this.#dispose()
+    if (req.complete || this.#body.isTooLarge) return this.#settle()
+    // The body takes its time, so it is counted.
+    this.#context = new AsyncResource('mcp-streams.body', { requireManualDestroy: true })
     req.once('close', this.#dispose)
     if (!this.#body.beginCounting()) this.#settle()
   }
 
   #settle(): void {
     if (this.#isOver) return
+    const { known } = this.#options
     const bytes = this.#body.whole
+    const context = this.#context
     this.#dispose()
     const body = bytes === undefined ? UNKNOWN : parseBody(bytes, this.#req.headers)
-    this.#context.runInAsyncScope(this.#options.known, undefined, body)
+    if (context === undefined) known(body)
+    else context.runInAsyncScope(known, undefined, body)
   }
 
   readonly #dispose = (): void => {

@@ -86,9 +86,11 @@ export function isInitialize(message: Message): boolean {
   return message.method === 'initialize'
 }
 
-/** The value if it is an object, else an empty object. */
+const EMPTY: Record<string, unknown> = Object.freeze({})
+
+/** The value if it is an object, else an empty object, which cannot be changed. */
 export function objectIn(value: unknown): Record<string, unknown> {
-  return isObject(value) ? value : {}
+  return isObject(value) ? value : EMPTY
 }
 
 /** Whether an id is one of some requests': endpoints may answer a number with its digits. */

@@ -77,8 +77,9 @@ function firstAnswer(
 ): Answer | undefined | Promise<Answer | undefined> {
   for (let i = from; i < routes.length; i++) {
     const answer = (routes[i] as Route)(context)
-    if (isPromise(answer)) return answer.then(found => found ?? firstAnswer(context, routes, i + 1))
-    if (answer !== undefined) return answer
+    if (answer === undefined) continue
+    if (!isPromise(answer)) return answer
+    return answer.then(found => found ?? firstAnswer(context, routes, i + 1))
   }
   return undefined
 }
