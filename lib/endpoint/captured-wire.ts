@@ -232,7 +232,9 @@ export class CapturedWire implements Sink {
   watch(): void {
     const req = this.#req
     const { destroy } = req
-    req.destroy = error => (this.#requestDestroyed(error) ? req : destroy.call(req, error))
+    const watched = (error?: Error): IncomingMessage =>
+      this.#requestDestroyed(error) ? req : destroy.call(req, error)
+    req.destroy = watched
     this.#unwatch = whenClosed(this.#socket, () => this.gone())
     req.socket = facadeOf(this.#socket, () => this.#socketDestroyed())
   }
