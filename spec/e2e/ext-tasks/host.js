@@ -51,6 +51,8 @@ function serverV1() {
   const asking =
     related =>
     async (_, _signal, { requestId }) => {
+      // So that the client knows the task, whose question may come over another connection.
+      await delay(200)
       const options = related ? { relatedRequestId: requestId } : {}
       const { content } = await server.server.elicitInput(question, options)
       return says(`Hello, ${content.name}!`)
