@@ -130,8 +130,10 @@ export class IdempotencyStore implements IdempotencyHost {
   beginClosing(abandonAfter: number): void {
     this.#isClosing = true
     this.#sweep.close()
+    const { abandonments } = this
     this.abandonments = new DueQueue(Math.min(abandonAfter, this.#limits.abandonAfter))
     for (const call of [...this.#running.values()]) call.awaitClients()
+    abandonments.close()
   }
 
   /** Resolves when all calls have been answered. */

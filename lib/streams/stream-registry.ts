@@ -141,8 +141,10 @@ export class StreamRegistry implements StreamHost<Stream> {
     this.#sweep.close()
     this.#isClosing = true
     this.#mayMove = abandonAfter === Infinity
+    const { abandonments } = this
     this.abandonments = new DueQueue(Math.min(abandonAfter, this.limits.abandonAfter))
     for (const stream of this.#running) stream.signOfLife()
+    abandonments.close()
   }
 
   // StreamHost
