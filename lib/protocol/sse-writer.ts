@@ -8,7 +8,7 @@ export function encodeMessage(json: string): Uint8Array {
 
 /** The same for JSON of another origin, which may be on many lines. */
 export function encodeJson(json: string): Uint8Array {
-  return utf8(messageText(json))
+  return encodeMessage(onOneLine(json))
 }
 
 /** The same as text. */
