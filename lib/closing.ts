@@ -26,7 +26,6 @@ export interface ClosingParts extends InstanceParts {
   readonly transports: SharedStreams
   /** The way to other instances; `undefined`: there is no backplane. */
   readonly relay: { readonly responses: RelayedResponses } | undefined
-  /** Its place on the backplane; `undefined`: there is none. */
   readonly seat: Pick<BackplaneSeat, 'calls' | 'beginClosing' | 'hasSuccessor'> | undefined
 }
 

@@ -10,7 +10,6 @@ import type { Stream } from './streams/stream.js'
 import type { StreamFault } from './protocol/errors.js'
 import type { StreamKind, StreamState } from './streams/stream-types.js'
 
-/** What a channel's subscribers get. */
 export interface StreamMessage {
   /**
    * The id in the stream URL. Whoever has it may be able to read the stream: keep it private.
@@ -30,10 +29,8 @@ export interface StreamMessage {
   readonly delay: number | undefined
 }
 
-/** What subscribers of `mcp-streams:backplane` get. */
 export interface BackplaneMessage {
   readonly state: 'up' | 'degraded' | 'down'
-  /** What the ids of this instance begin with. */
   readonly instance: string
 }
 

@@ -273,7 +273,6 @@ function retryAtWill({ retry, resumeInterval }: Settings): number {
   return Math.max(highest, Math.round(resumeInterval.min * 1000))
 }
 
-/** The limits of answers that are kept under an `Idempotency-Key`. */
 function answerLimits(settings: Settings): Record<'maxCalls' | 'window' | 'maxBytes', number> {
   return {
     maxCalls: settings.maxStreams,

@@ -44,7 +44,6 @@ export class BackplaneSeat {
     })
   }
 
-  /** Makes the directory of what this instance and the others have. */
   directory<S extends Shelves<S>>(
     here: LocalDirectory<S>,
     { sessions, sessionEnded }: Pick<InstanceParts, 'sessions' | 'sessionEnded'>,

@@ -5,7 +5,6 @@ import type { Stream } from './streams/stream.js'
 import { publish } from './diagnostics.js'
 import type { ClientEventName } from './endpoint/instance-parts.js'
 
-/** Totals since the start. */
 export interface Totals {
   /** Total of connections that followed an earlier one. */
   readonly resumes: number
@@ -37,7 +36,6 @@ export class Observations {
   #refusals = 0
   #refusalsForRoom = 0
   readonly #failures: { [reason in StreamFault]?: number } = {}
-  /** When streams lost their connections, until their clients come back. */
   readonly #lostAt = new WeakMap<Stream, number>()
 
   count(name: ClientEventName, stream: Stream | undefined, reason: string | undefined): void {

@@ -54,7 +54,6 @@ export function membersOf<Options>(
   }
 }
 
-/** Accepts `false` beside what a check accepts. */
 export function orFalse(check: Check): Check {
   return value => (value === false ? undefined : check(value))
 }

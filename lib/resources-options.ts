@@ -38,7 +38,6 @@ export const checkResources: Check = value => {
     : undefined
 }
 
-/** Fills in the defaults of an option that has been checked. */
 export function resourceSettings(options: ResourcesOptions): ResourceSettings {
   const { mode = 'direct', publicUrl, streamable = false } = options
   const { ticketTtl = 300_000, timeout = 120_000 } = options

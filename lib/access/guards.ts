@@ -29,7 +29,6 @@ export function defaultOwner(req: IncomingMessage): string | undefined {
     : `authorization:${createHash('sha256').update(authorization).digest('base64url')}`
 }
 
-/** The session that a request names. */
 export function sessionOf(req: IncomingMessage): string | undefined {
   return headerOf(req, 'mcp-session-id')
 }

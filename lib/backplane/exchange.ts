@@ -2,7 +2,6 @@
 // in each direction.
 import { type Chunk, type Consumer, Incoming, Outgoing, type Position } from './half-stream.js'
 
-/** What an exchange calls when something arrives or ends. */
 export interface ExchangeUser extends Consumer {
   /** There is room again after `write` has returned `false`. */
   readonly drained: () => void
@@ -15,11 +14,9 @@ export interface ExchangeUser extends Consumer {
   readonly over?: () => void
 }
 
-/** The part of the relay that an exchange calls. */
 export interface ExchangeHost {
   now(): number
   send(exchange: Exchange, chunk: Chunk): void
-  /** Sends the position of the exchange at once. */
   tell(exchange: Exchange): void
   /** The exchange is over. `isReset`: the other end does not know yet, and is to be told. */
   over(exchange: Exchange, isReset: boolean): void

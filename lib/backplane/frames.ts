@@ -1,7 +1,6 @@
 // The binary form of the messages between instances. All numbers are big-endian, 4 bytes each.
 import type { Chunk, Position } from './half-stream.js'
 
-/** The kinds of messages: the second byte of an envelope. */
 export const KIND = { data: 1, positions: 2, resets: 3, ping: 4, pong: 5, epoch: 6 } as const
 
 /** Each instance numbers the exchanges that it begins: the number alone is not enough. */

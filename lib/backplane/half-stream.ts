@@ -1,7 +1,6 @@
 // One direction of an exchange between two instances: bytes in chunks that are numbered from 0. The
 // sender keeps each chunk until the receiver has used it, and sends it again if it was lost.
 
-/** The most bytes that a chunk has. */
 export const CHUNK = 64 * 1024
 /** Bytes that the sender may keep before whoever writes to it is told to wait. */
 export const CREDIT = 1024 * 1024
@@ -52,7 +51,6 @@ export class Outgoing {
     return this.#bytes
   }
 
-  /** Whether it has ended, and the other end has used all of it. */
   get isUsed(): boolean {
     return this.#hasLast && this.#chunks.length === 0
   }

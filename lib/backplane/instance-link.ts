@@ -15,7 +15,6 @@ import type { Backplane, BackplaneStats } from './types.js'
 
 /** Random characters of an id behind the tag: 96 bits. */
 const REST_LENGTH = 16
-/** Ticks per lease. */
 const TICKS = 12
 /** How often per lease it is checked whether the instances with open exchanges still live. */
 const LOOKS = 3
@@ -121,10 +120,8 @@ export class InstanceLink {
     }
   }
 
-  /** Makes an id that leads to this instance. */
   readonly newId = (): string => this.tag + nanoid(REST_LENGTH)
 
-  /** Begins an exchange with another instance. */
   open(tag: string, user: ExchangeUser): Exchange {
     return this.#relay.open(tag, user)
   }

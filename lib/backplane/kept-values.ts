@@ -64,7 +64,6 @@ export class KeptValues implements Keeper {
     return undefined
   }
 
-  /** Resolves when each value was either saved or refused. */
   async whenSaved(): Promise<void> {
     while (this.#pending.size > 0) await Promise.all(this.#pending)
   }

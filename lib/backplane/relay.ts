@@ -29,21 +29,17 @@ const POSITIONS = 5000
 const REPEAT = 3000
 /** The time between two questions about the same gap. */
 const GAP = 500
-/** For how long the number of an exchange is remembered that is over. */
 const REMEMBERED = 60_000
 const MOST_REMEMBERED = 100_000
 /** The most exchanges of other instances that are open here. More are refused. */
 const MOST_ACCEPTED = 100_000
 const MOST_IDS = 2 ** 32
-/** The most positions in one message. */
 const MOST_IN_FRAME = 4096
 
 export class Relay implements ExchangeHost {
   readonly #host: RelayHost
   readonly #scale: number
-  /** Open exchanges by the instance at the other end. */
   readonly #peers = new Map<string, Set<Exchange>>()
-  /** Those that were begun here, by number. */
   readonly #mine = new Map<number, Exchange>()
   /** Those that others have begun, by instance and number. */
   readonly #theirs = new Map<string, Exchange>()

@@ -9,7 +9,6 @@ import type { KeptValues } from './kept-values.js'
 export interface SavedResult {
   readonly id: string
   readonly isEnded: true
-  /** The sequences of its first event and of its last one. */
   readonly first: number
   readonly last: number
   /** The sequences of the last event sent, the last request to the client, the last error. */

@@ -13,12 +13,9 @@ import { faultAnswer } from './call-reply.js'
 import type { CallFacts } from './token-request.js'
 import type { ResumeTokenFault } from './token-fault.js'
 
-/** What keeps calls and their tokens. */
 export interface CallHost<Call> {
-  /** The greatest size in bytes of a message of a call, or of a part of its result. */
   readonly maxCallBytes: number
   open(call: Call): Stream
-  /** Makes a token for a call. */
   issue(call: Call): string
   /** A token is not valid any more; `reason` is what its client is told. */
   retire(token: string, call: Call, reason: ResumeTokenFault): void
@@ -26,7 +23,6 @@ export interface CallHost<Call> {
   settled(call: Call): void
 }
 
-/** What a request must have in common with the one that began the call. */
 type KeptFacts = Pick<CallFacts, 'scope' | 'method' | 'parameters'>
 
 export interface KeptCall extends KeptFacts {
@@ -37,7 +33,6 @@ interface KeptCallHead extends KeptFacts {
   readonly kind: 'call'
 }
 
-/** Keeps the answer of a call under a token, for `time` milliseconds. */
 export function keepCall(
   keeper: Keeper,
   token: string,
@@ -85,7 +80,6 @@ export class CallLog {
     return this.#due.length > 0
   }
 
-  /** Whether nothing but the end is left to be given. */
   get isAtEnd(): boolean {
     return this.#end !== undefined && this.#due[0] === this.#end
   }
@@ -110,7 +104,6 @@ export class CallLog {
     return this.#appendDue(encodePart(text))
   }
 
-  /** Adds the answer. Nothing comes after it. */
   finish(answer: WrittenAnswer): void {
     if (!this.#appendDue(encodeAnswer(answer))) return
     this.#end = this.#stream.last
@@ -132,7 +125,6 @@ export class CallLog {
     return partAt(this.#stream.log, place)
   }
 
-  /** Passes messages on, as long as there is room for them. */
   passOn(to: Listener): void {
     const { log, isEnded } = this.#stream
     while (this.#cursor < log.last && to.hasRoom) {
@@ -184,7 +176,6 @@ export class CallLog {
 
 const encoder = new TextEncoder()
 
-/** The event of a part of the result; `text` is JSON on one line. */
 function encodePart(text: string): Uint8Array {
   return encoder.encode(`event: part\ndata: ${text}\n\n`)
 }

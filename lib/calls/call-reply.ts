@@ -19,7 +19,6 @@ import type { KeptText, Outgoing } from '../readers/outgoing.js'
 import { refusalOf, type ResumeTokenFault } from './token-fault.js'
 import { inWordsOf, progressTokenOf } from './token-request.js'
 
-/** What a request is answered with: the endpoint's answer, or an interim result. */
 export type CallAnswer = WrittenAnswer | { readonly kind: 'interim'; readonly result: string }
 
 export interface CallReply {
@@ -32,7 +31,6 @@ export interface CallReply {
   readonly isKept: boolean
   /** Whether the answer has been given, or the client has gone. */
   readonly isOver: boolean
-  /** Whether the client is slow to read what it has been sent. */
   readonly isFull: boolean
   /** Whether the client could reach this process with another request. */
   readonly mayComeBack: boolean
@@ -40,12 +38,10 @@ export interface CallReply {
   readonly mustStay: boolean
   /** `onGone`: the client left before its answer; `onDrain`: it has read what it was sent. */
   watch(onGone: (isCancelled: boolean) => void, onDrain: () => void): void
-  /** Passes on a message of the endpoint. */
   send(message: Message, text: string): void
   answer(answer: CallAnswer): void
 }
 
-/** The answer of a call that has failed. */
 export function faultAnswer(fault: StreamFault): WrittenAnswer {
   return errorAnswer(errorResponse('', faultError(fault)))
 }

@@ -20,7 +20,6 @@ import type { ResumeTokenFault } from './token-fault.js'
 import { tokenOf, whyAnother } from './token-request.js'
 
 export interface CallStoreLimits {
-  /** Calls that may be kept, running or ended. */
   readonly maxCalls: number
   /** Bytes that one call may keep. */
   readonly maxCallBytes: number
@@ -35,11 +34,9 @@ export interface CallStoreLimits {
 }
 
 interface CallCounts {
-  /** Calls that run, and calls that are kept once they have ended. */
   readonly calls: number
   /** Bytes that are kept of them. */
   readonly bytes: number
-  /** How many have been evicted since the start. */
   readonly evictions: number
 }
 

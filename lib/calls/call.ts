@@ -61,7 +61,6 @@ export class Call extends SoleReader implements Producer {
     return [this.#step.token, this.#nextToken].filter(token => token !== undefined)
   }
 
-  /** The token that its client was given last. */
   get nextToken(): string | undefined {
     return this.#nextToken
   }
@@ -205,7 +204,6 @@ export class Call extends SoleReader implements Producer {
     this.#step = new CallStep(token)
   }
 
-  /** Answers with what there is: a part of the result, the result, or only a token. */
   #answer(): void {
     this.#deadline.stop()
     const step = this.#step
@@ -312,7 +310,6 @@ class CallStep {
     return [...this.#replies].some(reply => reply.mustStay)
   }
 
-  /** Whether the clients of all requests could come back to this process. */
   get mayComeBack(): boolean {
     return [...this.#replies].every(reply => reply.mayComeBack)
   }

@@ -41,7 +41,6 @@ export function interimOf(method: string, revision: string | undefined): Interim
   }
 }
 
-/** The methods whose results may ask for input. */
 const METHODS: ReadonlySet<unknown> = new Set(['tools/call', 'prompts/get', 'resources/read'])
 
 /** The greatest number of rounds that is sent along with the endpoint's own state. */
@@ -55,12 +54,10 @@ type RequestState =
 const CALL = /^mcp-streams:call:([\w-]{21})$/
 const ENDPOINT = /^mcp-streams:([0-9]{1,4}):(=(.*))?$/s
 
-/** Whether results of a request's method may ask for input. */
 export function mayBeShed({ method }: Message): boolean {
   return METHODS.has(method)
 }
 
-/** The state in a request that was written here; `undefined`: none, or one of the endpoint. */
 export function requestStateOf(message: Message): RequestState | undefined {
   const state = METHODS.has(message.method) ? paramsOf(message)['requestState'] : undefined
   if (typeof state !== 'string') return undefined

@@ -46,7 +46,6 @@ export type BeginCall = (run: CallRun) => void
 
 export class ResumeTokens {
   readonly #calls: TokenCalls
-  /** The same for sessions on other wires than HTTP. */
   readonly onWires: WireTokens
 
   constructor(parts: InstanceParts, settings: ResumeTokensSettings) {
@@ -88,7 +87,6 @@ export class ResumeTokens {
     return facts && (run => this.#begin(post, request, facts, ask, run))
   }
 
-  /** Whether a message carries a token in one of the forms that are switched on. */
   #isKnown(message: Message): boolean {
     const { areOn, shedAfter } = this.#calls.settings
     return (
@@ -204,7 +202,6 @@ class TokenRun implements CapturedAnswerListener {
   readonly #calls: TokenCalls
   readonly #call: Call
   readonly #post: RequestContext
-  /** The client accepts an event stream, so messages can be sent before the answer. */
   readonly #acceptsEvents: boolean
 
   constructor(calls: TokenCalls, call: Call, post: RequestContext, acceptsEvents: boolean) {
@@ -214,7 +211,6 @@ class TokenRun implements CapturedAnswerListener {
     this.#acceptsEvents = acceptsEvents
   }
 
-  /** Gives the request to the endpoint, and captures its answer. */
   begin(request: RequestMessage, run: CallRun): void {
     const call = this.#call
     const { req, session, text } = this.#post

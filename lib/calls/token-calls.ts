@@ -8,7 +8,6 @@ import type { Call } from './call.js'
 import type { ResumeTokenFault } from './token-fault.js'
 import type { DurationHints } from './duration-hints.js'
 
-/** Whose a call is, and where its tokens are valid. */
 export type CallPlace = Pick<CallFacts, 'owner' | 'sessionId' | 'scope'>
 
 export class TokenCalls {
@@ -73,9 +72,7 @@ export interface ResumeTokensSettings {
   readonly maxRounds: number
   /** Milliseconds until a token is given, if the request does not say how long it waits. */
   readonly after: number
-  /** Whether only requests that ask for tokens get them, or all. */
   readonly offer: 'asked' | 'always'
-  /** The methods whose requests may get tokens. */
   readonly methods: ReadonlySet<string> | 'all'
   /** What `tools/list` says about how long tools take. */
   readonly hints: DurationHints

@@ -42,7 +42,6 @@ export function tokenOf(message: Message): string | undefined {
 
 /** How a request has asked for tokens, and how many milliseconds it wants to wait. */
 export interface Ask {
-  /** It asks by the header `Prefer`. */
   readonly isByHeader: boolean
   readonly wait: number | undefined
   /** How often a client that knows no tokens has been told by `requestState` to come again. */
@@ -88,7 +87,6 @@ export function endpointRequest(message: Message, id: string): Message {
       }
 }
 
-/** Members of `params` that may differ when a request is repeated. */
 const OF_ONE_TIME = ['_meta', 'requestState', 'inputResponses']
 
 /** A digest whatever the order of members. `text` tells numbers apart that JavaScript does not. */
@@ -129,7 +127,6 @@ function metaOf(message: Message): Record<string, unknown> {
   return metaIn(paramsOf(message))
 }
 
-/** `params` without some members of `_meta`, and without `_meta` if it has no others. */
 function without(
   params: Record<string, unknown>,
   names: readonly string[]

@@ -45,7 +45,6 @@ const MOST_LISTS = 100
 
 export class WiresTokens implements WireTokens {
   readonly tokens: TokenCalls
-  /** Running calls of all sessions, by the ids with which their requests' ids begin. */
   readonly running = new Map<string, WireCall>()
 
   constructor(tokens: TokenCalls) {
@@ -69,7 +68,6 @@ class WireSessionTokens implements SessionTokens {
   readonly #place: CallPlace
   /** The client's requests that wait for a call, of this session's server or another's. */
   readonly #replies = new Map<RequestId, WireReply>()
-  /** Calls that the server works on, by the request ids that it got. */
   readonly #calls = new Map<RequestId, WireCall>()
   readonly #lists = new Set<RequestId>()
 
@@ -214,13 +212,11 @@ class WireSessionTokens implements SessionTokens {
 
 const DONE = Promise.resolve()
 
-/** The answer to a request whose id is invalid. */
 const INVALID = JSON.parse(refusalOf(null, 'token-invalid')) as WireMessage
 
 /** Both sides get ids that are made here: the client may resume on another wire. */
 class WireCall {
   readonly id = nanoid()
-  /** The id under which the server is asked. */
   readonly requestId = OUR_ID + this.id
   readonly call: Call
   /** The session whose server answers. */
@@ -249,7 +245,6 @@ class WireCall {
     await new Promise<void>(resolve => this.#waiting.push(resolve))
   }
 
-  /** The client has answered a question. */
   answered(message: Message & { readonly id: RequestId }, extra: unknown): void {
     const own = parseForeignId(message.id)
     if (own === undefined || !this.isAsking(message.id)) return
@@ -281,9 +276,7 @@ class WireCall {
   }
 }
 
-/** What a request on a wire needs of its session. */
 interface WireReplyHost {
-  /** Gives the client a message that belongs to this request. */
   send(message: WireMessage): Promise<void>
   /** Whether a question to the client has not been answered yet. */
   isOpen(id: RequestId): boolean
@@ -330,7 +323,6 @@ class WireReply implements CallReply {
     this.#onDrain = onDrain
   }
 
-  /** The client has left, or has cancelled the request. */
   gone(isCancelled: boolean): void {
     if (this.isOver) return
     this.#setOver()

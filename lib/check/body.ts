@@ -4,9 +4,7 @@ import { BlockSplitter } from '../protocol/sse-parser.js'
 import { isEventStreamType } from '../protocol/media-types.js'
 import { Unusable } from './unusable.js'
 
-/** One block of an event stream. */
 export interface Block {
-  /** Its event id; `undefined` if it has none. */
   readonly id: string | undefined
   /** Its data; `undefined` if it is a comment or a bare `retry`, and so not an event. */
   readonly data: string | undefined

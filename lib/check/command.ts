@@ -47,7 +47,6 @@ export interface Output {
   readonly isColoured: boolean
 }
 
-/** Runs the command, and returns its exit code. */
 export async function command(args: string[], output: Output): Promise<number> {
   let given: Arguments | 'help'
   try {

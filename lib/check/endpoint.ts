@@ -79,7 +79,6 @@ export class Endpoint {
     return (this.#greeting = greetingOf(FIRST_STATELESS_REVISION, discover))
   }
 
-  /** Sends a request as a POST. */
   request(
     method: string,
     params: Record<string, unknown> = {},
@@ -107,7 +106,6 @@ export class Endpoint {
     return isOfMiddleware(await answerIn(response)) && response.status === 403
   }
 
-  /** Sends the preflight request of a page (CORS). */
   preflight(origin: string): Promise<Response> {
     this.#asked = 'OPTIONS'
     const headers = { Origin: origin, ...PREFLIGHT }
@@ -131,7 +129,6 @@ export class Endpoint {
     }
   }
 
-  /** Explains an error of one of these methods. */
   reasonOf(error: unknown): string {
     if (error instanceof Unusable) return error.message
     const { name } = error as Error
@@ -222,7 +219,6 @@ function greetingOf(revision: string, { headers }: Response): Greeting {
 /** A JSON-RPC response. */
 export type Answer = Record<string, unknown>
 
-/** The JSON-RPC response in an HTTP response; `undefined` if it has none. */
 export async function answerIn(response: Response): Promise<Answer | undefined> {
   for await (const text of messagesOf(response)) {
     const message = parsed(text)
@@ -243,7 +239,6 @@ export function isOfMiddleware(answer: Answer | undefined): boolean {
   return isObject(error) && error['code'] === STREAM_ERROR
 }
 
-/** Describes a response that is not the expected one: by its error, else by its content type. */
 function contentOf({ headers }: Response, answer: Answer | undefined): string {
   const error = answer?.['error']
   if (isObject(error)) return `, with the error "${quoted(String(error['message']))}"`

@@ -9,7 +9,6 @@ export class Unusable extends Error {
 /** Characters of a server's text that are printed. */
 const LONGEST_QUOTE = 200
 
-/** A server's text, made safe to print. */
 export const quoted = (text: string): string => escaped(text, LONGEST_QUOTE)
 
 /** Why an endpoint with this first answer cannot be checked. */

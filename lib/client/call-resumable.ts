@@ -274,7 +274,6 @@ function askingOf(client: object): Asking {
   return typeof transport?.terminateSession === 'function' ? 'fetch' : 'meta'
 }
 
-/** Whether a client has a transport that `watchRequest` can change. */
 function hasWire(client: object): boolean {
   return transportOf(client) !== undefined
 }

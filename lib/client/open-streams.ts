@@ -14,7 +14,6 @@ import { ResumptionError } from './resumption-error.js'
 export interface OpenStream {
   /** The sequence of the last message that was received; `undefined`: none was. */
   cursor?: number
-  /** The open request that it answers; `undefined` for any other stream. */
   readonly requestId?: RequestId | undefined
   /** The call of `resume()` that gets its messages. */
   readonly taker?: Taker | undefined
@@ -116,7 +115,6 @@ export class OpenStreams {
   }
 }
 
-/** The error of a JSON-RPC response as an `Error`, with its `code` and `data`. */
 export function asError(error: unknown): Error {
   const { message = error, code, data } = objectIn(error)
   return Object.assign(new Error(String(message)), { code, data })

@@ -14,7 +14,6 @@ export interface WireListener {
   onerror?: ((error: Error) => void) | undefined
 }
 
-/** Makes a transport that is not started yet. */
 export type Connect = () => TransportLike | Promise<TransportLike>
 
 /** One wire of a reconnecting transport. When it is lost, pending sends resolve. */
@@ -97,14 +96,12 @@ export class ClientWire {
 const GOODBYE = 1000
 
 export class Outgoing {
-  /** Messages of the client that may not have arrived. */
   messages: WireMessage[] = []
   #lastSent: WireMessage | undefined
   /** Our own requests on the present wire. They are called with `undefined` if the wire is lost. */
   readonly #asked = new Map<RequestId, (response: Message | undefined) => void>()
   #count = 0
   readonly #pending: ReadonlySet<RequestId>
-  /** The present wire; `undefined`: there is none at the moment. */
   wire: ClientWire | undefined
 
   /** @param pending requests of the client that have no response yet. */
@@ -125,7 +122,6 @@ export class Outgoing {
     this.#asked.clear()
   }
 
-  /** Sends a message of the client. */
   dispatch(message: WireMessage): Promise<void> {
     this.#lastSent = message
     return this.write(message)

@@ -83,7 +83,6 @@ class Reconnecting implements TransportLike, WireListener {
   readonly #outgoing = new Outgoing(this.#delivery.pending)
   /** Attempts to open a wire since the last one that brought something new or lasted. */
   #attempt = 0
-  /** When the last attempt was made. */
   #attemptedAt = 0
   #stopListening = (): void => undefined
   readonly #over = new AbortController()
@@ -301,10 +300,8 @@ class Reconnecting implements TransportLike, WireListener {
 
 /** Gives messages to the client, in order, and knows which requests need a response. */
 class Delivery {
-  /** Requests of the client that have no response yet. */
   readonly pending = new Set<RequestId>()
   readonly #client: Pick<TransportLike, 'onmessage' | 'onerror'>
-  /** Resolves when the client has got all messages. */
   settled: Promise<void> = Promise.resolve()
 
   constructor(client: Pick<TransportLike, 'onmessage' | 'onerror'>) {

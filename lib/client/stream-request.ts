@@ -15,18 +15,15 @@ export interface ServerFacts {
   handsOff?: boolean
 }
 
-/** The call that a stream answers. */
 export interface Call {
   readonly settings: ClientSettings
   readonly server: ServerFacts
   /** Its server and its session: calls with the same scope share their credentials. */
   readonly scope: string
   readonly own: RequestInit & { readonly headers: Headers }
-  /** The init of the latest call with the same scope. */
   init: RequestInit
   /** Whether it has requests. A listen channel has none, and ends when the server ends it. */
   readonly hasRequests: boolean
-  /** Its requests that have no response yet. */
   readonly pending: Set<RequestId>
   /**
    * The server's requests that wait for an answer, with the answer that waits for its turn to end.
@@ -36,20 +33,16 @@ export interface Call {
   handsOff: boolean
   /** When its stream last brought a request. */
   askedAt?: number
-  /** Whether its stream has a connection; set when there is a stream. */
   isConnected?: () => boolean
   readonly send: (answer: WrittenMessage) => Promise<unknown>
-  /** Ends the wait for the end of the server's turn. */
   stopWaiting?: (() => void) | undefined
   /** When answers were last sent at once: the server may not have taken them yet. */
   answeredItselfAt?: number
-  /** Called when an answer has come, and when the call is over. */
   onAnswer?: () => void
   /** All calls of the same `resumableFetch` whose responses have not ended. */
   readonly all: Set<Call>
 }
 
-/** Headers that are about one call only. */
 const OF_ONE_CALL =
   /^(?:content-.*|prefer|idempotency-key|last-event-id|mcp-(?:method|name|param-.*))$/
 
@@ -68,7 +61,6 @@ export async function callerHeaders(
   return headers
 }
 
-/** The init of a POST of JSON for the same caller; `signal` aborts it. */
 export async function postInit(
   init: RequestInit,
   settings: ClientSettings,
@@ -146,7 +138,6 @@ export function isReadable(body: Response['body']): boolean {
 export const NOT_READABLE =
   'option `fetch` must give bodies that are web streams, which those of node-fetch are not'
 
-/** Frees the connection of a response that is not read. */
 export function discard({ body }: Pick<Response, 'body'>): void {
   body?.cancel?.().catch(() => undefined)
 }

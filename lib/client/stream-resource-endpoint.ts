@@ -34,7 +34,6 @@ interface Endpoint {
 
 interface Asked {
   readonly response: Response
-  /** The URL of the endpoint, after redirects. */
   readonly url: URL
   readonly requestId: string
 }
@@ -43,7 +42,6 @@ type Sent = Pick<Asked, 'response' | 'url'>
 type SendOnce = (input: string | URL, init: RequestInit) => Promise<Sent>
 type Message = { readonly method: string }
 
-/** Headers that are about one request, and not about who sends it. */
 const OF_ONE_REQUEST = /^(accept|content-|mcp-method|range|if-range)/
 
 /** The most redirects of the endpoint itself that are followed. */
@@ -278,7 +276,6 @@ export function sourceOf(
     return assertTrusted(url, from, from.protocol === 'http:', trustedOrigins ?? ['*'])
   }
 
-  /** The download URL in a JSON-RPC answer. */
   function pointerIn(answer: unknown, requestId: string, response: Response, from: URL): Pointer {
     const { id, result, error } = Object(answer) as {
       id?: unknown

@@ -138,7 +138,6 @@ function transferOf(source: Source, settings: ResourceSettings, over: AbortSigna
   let isRenewed = false
   /** Bytes of the whole resource, once known. */
   let size: number | undefined
-  /** The validators of the first response. */
   let validators: Validators | undefined
   /** The value of `received` when a response that is not framed last ended. */
   let endedAt: number | undefined

@@ -38,7 +38,6 @@ const PATIENCE_AFTER_RESPONSE = 1000
 /** Milliseconds in which answers that were sent at once may still be on their way. */
 const PATIENCE_WITH_ANSWERS = 30_000
 
-/** The errors for statuses; any other status is `refused`. */
 const CODES: Partial<Record<number, ResumptionErrorCode>> = {
   204: 'no-response',
   401: 'unauthorized',
@@ -46,7 +45,6 @@ const CODES: Partial<Record<number, ResumptionErrorCode>> = {
   410: 'events-evicted'
 }
 
-/** What is known from the attempts to open one connection. */
 interface Attempts {
   retryAfter?: number | undefined
   /** The next attempt is made at once, and not counted. */
@@ -57,7 +55,6 @@ interface Attempts {
   isOurTurn?: boolean
 }
 
-/** The body that the caller reads. It begins with the body of the first response. */
 export function unbrokenBody(
   first: Response,
   streamUrl: string,
@@ -69,7 +66,6 @@ export function unbrokenBody(
 class UnbrokenBody {
   readonly #call: Call
   #url: string
-  /** Aborts when the body is over: the caller gets nothing more. */
   readonly #over = new AbortController()
   /** Stops listening to the caller's signal. */
   #release: (() => void) | undefined

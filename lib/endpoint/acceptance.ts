@@ -10,7 +10,6 @@ import { Stage } from './stage.js'
 
 export interface Acceptance {
   readonly isAccepted: boolean
-  /** The endpoint no longer knows the session. */
   readonly isSessionLost: boolean
 }
 

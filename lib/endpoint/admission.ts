@@ -79,7 +79,6 @@ const LONGEST_ANSWER = 1024 * 1024
 const KEPT_FOR = 5000
 const MOST_CLIENTS = 10_000
 
-/** Headers that differ from request to request, and say nothing about the client. */
 const OF_ONE_REQUEST = new RegExp(
   '^(?:accept.*|content-.*|connection|date|mcp-(?:method|name|param-.*)|idempotency-key|' +
     'last-event-id|traceparent|tracestate|baggage|b3|x-b3-.*|x-request-id|x-correlation-id|' +

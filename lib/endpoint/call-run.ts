@@ -40,7 +40,6 @@ interface EndpointAtWork {
 }
 
 export class CallRun implements ResponseCaptureHost {
-  /** The client's side. */
   readonly reply: ClientReply
   readonly #context: RequestContext
   readonly #handler: HandlerContext
@@ -163,7 +162,6 @@ class AnswerCapture implements Capture {
   /** Lets the endpoint see that its response is over. */
   readonly #release: () => void
   #reader: AnswerReader | undefined
-  /** It has begun to refuse the call by its status. */
   isRefusal = false
   #isAnswered = false
   #isEnded = false

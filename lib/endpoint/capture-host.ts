@@ -23,7 +23,6 @@ import { warnOfMissed } from './warnings.js'
 export type InTheMeantime = 'event stream' | 'connection' | 'json'
 
 export class CaptureHost implements ResumptionHost {
-  /** Set where the request is an `initialize`. */
   initialize: InitializeAnswer | undefined
   protected readonly request: RequestContext
   protected readonly handler: HandlerContext
@@ -71,7 +70,6 @@ export class CaptureHost implements ResumptionHost {
     return resumeAtEndpoint(req, { lastEventId, signal, sessionId, revision })
   }
 
-  /** Disconnects the client at will, as soon as it is connected. */
   disconnect(retry: number | undefined): void {
     this.handler.disconnect(retry === undefined ? {} : { retry })
   }
@@ -112,7 +110,6 @@ export class CaptureHost implements ResumptionHost {
     return instance.progress?.begin(stream, messages, this.#startedAt)
   }
 
-  /** Sets our headers on the response. */
   setHeaders(): void {
     const { res } = this.request
     // Without a link: no client could come back to it.

@@ -30,7 +30,6 @@ export interface Capture {
   end(): void
   /** The endpoint has destroyed its response, or has thrown. */
   abort(): void
-  /** The connection that `begin` has opened is over. */
   connectionClosed(): void
   /** The endpoint gives its head to a response that was taken before it had one. */
   lateHead(head: LateHead): void

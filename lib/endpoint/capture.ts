@@ -50,7 +50,7 @@ export class EndpointCapture implements Capture, Producer, ResumedStream {
   readonly #host: CaptureHost
   readonly #splitter: CountedSplitter
   #hasWritten = false
-  /** Events that have come out of the write at hand. */
+  /** Events parsed from the current `write()`. */
   #events = 0
   /** The response was taken before the endpoint had begun to answer. */
   readonly #isEarly: boolean
@@ -220,7 +220,6 @@ export class EndpointCapture implements Capture, Producer, ResumedStream {
     this.stream?.append(bytes, from, to, fields, this.#events++ > 0)
   }
 
-  /** Passes on what a block has besides events. */
   #pass(bytes: Uint8Array, from: number, to: number): void {
     const lines = transientLines(bytes, from, to)
     if (lines.length === 0) return
@@ -288,7 +287,6 @@ class CountedSplitter {
     this.count()
   }
 
-  /** Takes the unfinished block out. */
   takePending(): Uint8Array {
     const pending = this.#splitter.takePending()
     this.count()

@@ -68,17 +68,14 @@ export class CapturedHead {
     this.#pipeline = pipeline
   }
 
-  /** The endpoint has given its head, which may have been sent or not. */
   get isGiven(): boolean {
     return this.#given !== undefined
   }
 
-  /** The endpoint's head, if the wire has had another one. */
   get own(): OwnHead | undefined {
     return this.#own
   }
 
-  /** Takes the endpoint's head, which is to be sent. */
   accept(args: HeadArguments): void {
     const { res } = this.#pipeline
     const [status, reason] = args
@@ -130,7 +127,6 @@ export class CapturedHead {
     wire.writeHead([status, STATUS_CODES[status] ?? ''])
   }
 
-  /** Sends a head of ours before the endpoint has given one. */
   sendEarly(req: IncomingMessage, wire: Layer, setHeaders: () => void, status = 200): void {
     const { res } = this.#pipeline
     // Plain properties, which Node does not read again once the head is out.
@@ -224,7 +220,6 @@ export class OwnHead {
     return (this.#made = made)
   }
 
-  /** The status that the endpoint has given; `undefined` before it has. */
   get status(): number | undefined {
     return this.#status
   }

@@ -20,7 +20,6 @@ import type { Layer } from './stage.js'
 import { closeWhenIdle, facadeOf, whenClosed } from './sockets.js'
 import { warnOfThrow } from './warnings.js'
 
-/** The endpoint's side of a captured response. */
 export interface CapturedWireHost {
   readonly head: CapturedHead
   readonly next: Layer
@@ -98,7 +97,6 @@ export class CapturedWire implements Sink {
     head.send(next, setHeaders)
   }
 
-  /** Sends a head of ours before the endpoint has given one. */
   sendEarlyHead(contentType: string | undefined, setHeaders: () => void, status?: number): void {
     const { head, next } = this.#host
     head.sendEarly(this.#req, next, () => this.#setHeaders(contentType, setHeaders), status)
@@ -304,11 +302,9 @@ export class CapturedWire implements Sink {
 
 /** The state of a response as the endpoint is to see it: that of its stream. */
 export interface ResponseView {
-  /** The endpoint has ended its response. */
   readonly isEnded: boolean
   /** The endpoint has ended its response, and everything has been taken. */
   readonly isFinished: boolean
-  /** There is no room in the stream: `drain` will tell when there is. */
   readonly needsDrain: boolean
   /** The stream is over. */
   readonly isClosed: boolean

@@ -18,7 +18,6 @@ export function withBytes<T>(chunk: unknown, second: unknown, use: (bytes: Buffe
   }
 }
 
-/** The encoding of a chunk, from the argument after it. */
 export function encodingIn(second: unknown): BufferEncoding {
   return typeof second === 'string' ? (second as BufferEncoding) : 'utf8'
 }

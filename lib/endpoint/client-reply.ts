@@ -24,7 +24,6 @@ export type Headers = readonly (readonly [string, OutgoingHttpHeader])[]
 const NOTHING = (): void => undefined
 const EVENT_STREAM = 'text/event-stream'
 
-/** The capture of a response that no endpoint writes. */
 const NOBODY: Capture = {
   isFull: false,
   begin: NOTHING,

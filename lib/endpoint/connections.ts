@@ -83,7 +83,6 @@ export class Connections implements ConnectionHost {
     if (!hasMoved || this.#isLast) connection.stopListening(retry())
   }
 
-  /** All calls are over: clients that still listen are disconnected, too. */
   callsOver(): void {
     this.#isLast = true
     const retry = this.#retry

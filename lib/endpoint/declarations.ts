@@ -7,7 +7,6 @@ import { declaresStreams } from '../protocol/stream-messages.js'
 import type { InstanceParts } from './instance-parts.js'
 import { rewriteAnswer } from './rewrite-answer.js'
 
-/** The requests whose results say what the server can do. */
 const ASK_FOR_CAPABILITIES = ['initialize', 'server/discover']
 const SERVER_CAPABILITIES = { experimental: { streams: {} } }
 

@@ -8,9 +8,7 @@ import { dropsBody, maskRequest } from './node-internals.js'
 import type { EventInterceptor, ResponsePipeline } from './response-pipeline.js'
 import { withLast } from './sockets.js'
 
-/** The response whose events are held. */
 export interface DeferredEventsHost {
-  /** Whether the response has been taken, or `undefined` before its head. */
   readonly isTaken: boolean | undefined
   /** The endpoint has ended it, and everything has been taken. */
   readonly isFinished: boolean
@@ -118,7 +116,6 @@ export class DeferredEvents implements EventInterceptor {
     process.nextTick(() => (this.#host.isFinishing ? process.nextTick(tell) : tell()))
   }
 
-  /** Calls the listeners behind us. */
   emitBehind(event: string): void {
     this.#call(this.#pipeline.res, event, [], false)
   }
@@ -187,7 +184,6 @@ export class DeferredEvents implements EventInterceptor {
     }
   }
 
-  /** Calls the listeners on one side of us. */
   #call(
     emitter: IncomingMessage | ServerResponse,
     event: string,

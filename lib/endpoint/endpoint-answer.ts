@@ -18,7 +18,6 @@ export type EndpointAnswer =
       readonly requestId: string
       readonly text: string
       readonly message: Message
-      /** The headers of the HTTP response. */
       readonly headers: NodeJS.Dict<string[]>
     }
   /** Another HTTP answer: a status of the endpoint, or of a guard in front of it. */
@@ -43,7 +42,6 @@ type Written<Answer> = Answer extends { readonly message: unknown }
 export interface AnswerListener {
   /** A notification, or a request of the endpoint. */
   message(message: Message, text: string): void
-  /** The answer. Called once. */
   answered(answer: EndpointAnswer): void
 }
 
@@ -56,7 +54,6 @@ export interface AnswerHead {
 /** Milliseconds for which the end of a body is awaited once the response is there. */
 const PATIENCE = 1000
 
-/** Reads an answer to its end; `limit` is what a message may have in bytes. */
 export function readAnswer(
   response: IncomingMessage,
   requestId: string,
@@ -82,13 +79,11 @@ export function readAnswer(
   })
 }
 
-/** Reads an answer as its bytes come. */
 export class AnswerReader {
   readonly #head: AnswerHead
   readonly #requestId: string
   readonly #limit: number
   readonly #listener: AnswerListener
-  /** Set where it is an event stream. */
   readonly #events: BlockSplitter | undefined
   readonly #body = new GatheredBytes()
   #isAnswered = false

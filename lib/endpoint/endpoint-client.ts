@@ -38,7 +38,6 @@ export interface InjectOptions extends Additions {
   readonly path?: string | undefined
   /** A further name of a stream in the URL, such as a key, that the endpoint does not get. */
   readonly name?: string | undefined
-  /** Gives up on the endpoint's answer. */
   readonly signal?: AbortSignal | undefined
   /** Milliseconds for which the head of the endpoint's answer is awaited. Default: for ever. */
   readonly patience?: number | undefined
@@ -146,7 +145,6 @@ const PATIENCE = 30_000
 
 /** Where it is logged that the endpoint has not taken something. */
 export interface DebugLog {
-  /** A line for `DEBUG=mcp-streams`. */
   readonly debug: (format: string, ...args: unknown[]) => void
 }
 
@@ -178,7 +176,6 @@ function urlOf(req: IncomingMessage & { originalUrl?: string }, name: string | u
   return withoutStream(req.originalUrl ?? req.url ?? '/', name)
 }
 
-/** The server that a request came to. Throws if there is none. */
 export function serverOf(req: IncomingMessage): Server {
   const { server } = req.socket as { server?: Server | null }
   if (server !== undefined && server !== null) return server

@@ -43,7 +43,6 @@ const ID_SIZE = 64
 export class EndpointResumption {
   /** The reconnection time that the endpoint has asked for, in milliseconds; `undefined`: none. */
   retry: number | undefined
-  /** The id of its last event; `undefined`: there is none to come back with. */
   lastId: string | undefined
   /** The endpoint's ids tell nothing: one of them has come twice, or cannot be sent back. */
   #areUseless = false
@@ -170,7 +169,6 @@ function isPassing(status: number): boolean {
   return status === 409 || status === 429 || status >= 500
 }
 
-/** The newest ids of events that have been taken. */
 class SeenIds {
   readonly #ids = new Set<string>()
   readonly #budget: ByteBudget

@@ -27,7 +27,6 @@ export class EndpointRun implements ResponseCaptureHost, WaitingRun {
   readonly #handler: HandlerContext
   readonly #response: ResponseCapture
   readonly #stream: RunStream
-  /** Set where the request is, or may be, an `initialize`. */
   readonly #initialize: InitializeAnswer | undefined
   #wait: HeadWait | undefined
 
@@ -178,7 +177,6 @@ interface WaitingRun {
   readonly isUndecided: boolean
   /** The wait is over: the client gets something in the endpoint's place. */
   openInTheMeantime(meantime: InTheMeantime): void
-  /** The wait is over, and the client waits for the endpoint. */
   stopWaiting(): void
 }
 

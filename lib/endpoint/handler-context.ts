@@ -34,7 +34,6 @@ export interface CurrentStream {
   partial(result: object): boolean
 }
 
-/** Gives a client the parts of a result. */
 export interface PartsCollector {
   /** `false`: no client collects it any more. */
   partial(text: string): boolean
@@ -47,7 +46,6 @@ export class HandlerContext implements CurrentStream {
   readonly id: string
   /** Set when the response is taken. */
   stream: Stream | undefined
-  /** Set where its client collects its result in parts. */
   collector: PartsCollector | undefined
   /** The response has been left alone: there is no stream behind this request. */
   isUntaken = false
@@ -96,7 +94,6 @@ export class HandlerContext implements CurrentStream {
     if (this.#abort !== undefined) abortWith(stream.signal, this.#abort)
   }
 
-  /** The first connection is open. */
   connected(): void {
     if (this.#pendingDisconnect !== undefined)
       this.stream?.readers.current?.disconnect(this.#pendingDisconnect.retry)

@@ -210,7 +210,6 @@ function sizeOfAnswer({ headers, body }: RecordedAnswer): number {
   return size
 }
 
-/** The outcomes that can be given again. */
 type KeptOutcome = Exclude<Outcome, { readonly kind: 'lost' }>
 
 interface Head {

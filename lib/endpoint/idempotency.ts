@@ -32,7 +32,6 @@ export function keyedBy(context: RequestContext): Keyed | undefined {
   return { key, hash, size: context.memory }
 }
 
-/** Refuses a POST under the key of another request; `undefined`: it is the same request. */
 export function refusalOfKey(
   res: ServerResponse,
   earlier: Pick<Keyed, 'hash'>,

@@ -5,7 +5,6 @@ import { type DueQueue, Waiting } from '../streams/due-queue.js'
 import { Quota } from '../streams/quota.js'
 import type { ObservedBody } from './observe-body.js'
 
-/** What it was answered with, to be given again. */
 export interface RecordedAnswer {
   readonly kind: 'answer'
   readonly status: number
@@ -182,7 +181,6 @@ export class IdempotentRequest {
 
 /** What unanswered calls hold: something is left for owners that have little. */
 export class CallRoom {
-  /** Calls that go on without a client. */
   readonly #calls: Quota
   readonly #bytes: Quota
   readonly #onFull: () => void

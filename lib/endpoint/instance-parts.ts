@@ -18,16 +18,13 @@ import type { OwnerCookie } from './owner-cookie.js'
 import type { SlowAnswers } from './slow-answers.js'
 import type { Unanswered } from './unanswered.js'
 
-/** Something that a client did with a stream, or was refused. */
 export type ClientEventName = 'connection-lost' | 'resumed' | 'taken-over' | 'refused'
 
-/** What is found by name in this instance. */
 export interface InstanceShelves extends StreamShelf {
   readonly key: (key: string) => Here<IdempotentRequest, SettledCall>
 }
 
 export interface InstanceParts {
-  /** Finds what clients name, here or at another instance. */
   readonly directory: Directory<InstanceShelves>
   /** Makes the id of a stream, a token or a ticket: unguessable, and naming its instance. */
   readonly newId: () => string
@@ -45,11 +42,8 @@ export interface InstanceParts {
   /** Where other instances find results that nobody has fetched; `undefined`: there are none. */
   readonly kept: Keeper | undefined
   readonly idempotency: IdempotencyStore
-  /** How many listen channels a session may have. */
   readonly listenRules: ListenRules
-  /** What clients of slow endpoints get in the meantime. */
   readonly slow: SlowAnswers
-  /** Progress on the endpoint's behalf; `undefined`: none. */
   readonly progress: ProgressReports | undefined
   readonly bodies: Quota
   /** Bytes up to which a body is read ahead. */
@@ -71,7 +65,6 @@ export interface InstanceParts {
   readonly sessionEnded: Set<(sessionId: string, owner: string) => void>
   /** A digest of a text, which stands for it where the text itself is not to be kept. */
   readonly hash: (text: string) => string
-  /** A line for `DEBUG=mcp-streams`. */
   readonly debug: (format: string, ...args: unknown[]) => void
   readonly count: (name: ClientEventName, stream: Stream | undefined, reason?: string) => void
   readonly report: (error: Error, streamId: string | undefined) => void

@@ -14,7 +14,6 @@ import {
 import { writtenMessages } from '../protocol/json-splice.js'
 import { isPlainEncoding } from './response-headers.js'
 
-/** The endpoint's answer, whole. */
 export interface LateAnswer {
   readonly status: number
   /** A header, by its lower-case name. */

@@ -17,7 +17,6 @@ interface Learned {
 
 /** Bytes of all that is remembered. */
 const MOST_BYTES = 1024 * 1024
-/** What an entry takes besides its key. */
 const ENTRY_SIZE = 256
 
 /** At the limit, the owner with most entries makes room: what is evicted is learnt again. */

@@ -121,7 +121,6 @@ class MemorySocket extends Duplex {
   peer: MemorySocket | undefined
   /** Whether what is written must be copied: it is kept, and its memory may be reused. */
   isCopying = false
-  /** Asks the writer at the other end for more. */
   #wantMore: (() => void) | undefined
 
   override _read(): void {

@@ -9,7 +9,6 @@ import {
 } from 'node:http'
 import type { Socket } from 'node:net'
 
-/** What `writeHead` is called with. */
 export type HeadArguments = [
   status: number,
   reason?: string | OutgoingHttpHeaders | OutgoingHttpHeader[],
@@ -225,7 +224,6 @@ export function expectProperties(object: object, born: object, property: string)
   Object.defineProperty(object, property, descriptor)
 }
 
-/** A request and its response that are about to be read and patched. */
 export function expectPatches(req: IncomingMessage, res: ServerResponse): void {
   expectProperties(req, IncomingMessage.prototype, 'aborted')
   expectProperties(res, ServerResponse.prototype, 'sendDate')

@@ -12,7 +12,6 @@ import type { RequestContext } from './request-context.js'
 export type NotTheirs =
   'unknown here' | 'another owner' | 'another session' | 'an event that it has not had'
 
-/** By what a client has named a stream. */
 type By = 'stream url' | 'endpoint'
 
 /**

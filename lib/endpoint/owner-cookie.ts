@@ -26,7 +26,6 @@ export interface CookieSettings {
   readonly name: string
 }
 
-/** What Express and Connect add to a request. */
 type MountedRequest = IncomingMessage & {
   readonly baseUrl?: unknown
   readonly originalUrl?: string

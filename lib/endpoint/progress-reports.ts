@@ -21,7 +21,6 @@ export interface ProgressSettings {
   readonly every: number
 }
 
-/** All reports of an instance: one timer for each of the two delays. */
 export class ProgressReports {
   readonly after: number
   readonly first: DueQueue

@@ -80,7 +80,6 @@ class AnswerRecorder extends ObservedBody {
   }
 }
 
-/** Headers about how the body was sent over the first connection. */
 const OF_FIRST_BODY = /^(?:content-length|trailer|transfer-encoding)$/i
 const WITHOUT_BODY = [204, 304]
 

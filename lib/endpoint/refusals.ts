@@ -9,11 +9,9 @@ interface Details {
   readonly headers?: Record<string, string>
   /** For operators alone. */
   readonly why?: NotTheirs | undefined
-  /** The stream that the request is about. */
   readonly stream?: Stream | undefined
 }
 
-/** Refuses a request about a stream. */
 export function refuseUrl(
   { instance, method, req, res }: RequestContext,
   status: number,

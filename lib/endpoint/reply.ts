@@ -89,7 +89,6 @@ function reset(socket: Socket): void {
   }
 }
 
-/** Gives a whole answer, if there is one to give still. */
 export function answer(
   res: ServerResponse,
   status: number,
@@ -121,7 +120,6 @@ export function answerError(res: ServerResponse, id: RequestId | null, error: Er
   answerJson(res, id === null ? 400 : 200, errorResponse(id, error))
 }
 
-/** Refuses a request about a stream. */
 export function refuse(
   res: ServerResponse,
   status: number,

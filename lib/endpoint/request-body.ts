@@ -149,7 +149,6 @@ function textOf(bytes: Buffer, charset: Charset): string {
     : new TextDecoder(charset).decode(bytes)
 }
 
-/** Charsets that JSON has been written in. */
 type Charset = 'utf-8' | 'utf-16le' | 'utf-16be'
 
 const CHARSETS: Readonly<Record<string, Charset>> = {

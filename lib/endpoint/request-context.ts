@@ -76,7 +76,6 @@ export class RequestContext<Instance extends InstanceParts = InstanceParts> {
   /** The body is an array (2025-03-26). */
   isBatch = false
   keyed: IdempotentRequest | undefined
-  /** It asks for a listen channel in a session that has one already. */
   second: SecondChannel | undefined
   #path: string | undefined
   /** Bytes of memory that the body takes, once it is parsed. */
@@ -133,12 +132,10 @@ export class RequestContext<Instance extends InstanceParts = InstanceParts> {
     return headerOf(this.req, 'prefer')
   }
 
-  /** Its client takes event streams. */
   get acceptsEvents(): boolean {
     return acceptsEvents(this.accept)
   }
 
-  /** Its client announces that it follows stream links. */
   get prefersStream(): boolean {
     return prefersStream(this.prefer)
   }
@@ -153,7 +150,6 @@ export class RequestContext<Instance extends InstanceParts = InstanceParts> {
     return this.session !== undefined || this.req.headers['mcp-protocol-version'] !== undefined
   }
 
-  /** Its session has an id that is too long to be remembered. */
   get hasOversizedSession(): boolean {
     return isOversizedId(this.session)
   }
@@ -168,7 +164,6 @@ export class RequestContext<Instance extends InstanceParts = InstanceParts> {
     return this.identity.kind === 'cookie'
   }
 
-  /** How its client is treated, from what it has negotiated and what it says of itself. */
   get profile(): ClientProfile {
     return (this.#profile ??= profileWith(this.#profileOf(this.owner), this))
   }
@@ -210,7 +205,6 @@ export class RequestContext<Instance extends InstanceParts = InstanceParts> {
     return { limit, budget, owner: this.owner }
   }
 
-  /** Its body has been read, or could not be. */
   learn({ body, text, memory }: KnownBody): void {
     this.isUnread = body === undefined
     this.body = body
@@ -275,7 +269,6 @@ export class RequestContext<Instance extends InstanceParts = InstanceParts> {
 
 const FORCED_PRIMER: Record<'always' | 'never', Primer> = { always: 'empty', never: 'none' }
 
-/** Characters of a name that is only shown. */
 const LONGEST_NAME = 128
 const STREAMS = { experimental: { streams: {} } }
 

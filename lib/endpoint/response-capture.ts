@@ -102,7 +102,6 @@ export class ResponseCapture
     this.#pipeline.add(this)
   }
 
-  /** Whether the response has been taken, or `undefined` before its head. */
   get isTaken(): boolean | undefined {
     return this.#phase === 'undecided' ? undefined : this.#isCaptured
   }

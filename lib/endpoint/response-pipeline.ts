@@ -79,7 +79,6 @@ export class ResponsePipeline implements Layer {
     )
   }
 
-  /** The layer that the endpoint's calls go to. */
   get top(): Layer {
     return this.#top
   }

@@ -51,12 +51,10 @@ type HeadArguments = readonly [status: number, reason?: unknown, headers?: unkno
 type State = 'undecided' | 'untouched' | 'json' | 'events'
 
 const NOTHING = Buffer.alloc(0)
-/** With the end of the line before. */
 const BLANK_LINE = Buffer.from('\n\n')
 const CR = 13
 const LF = 10
 
-/** Headers that are wrong once the body has been changed. */
 const OF_BODY = ['ETag', 'Content-MD5', 'Digest', 'Content-Digest', 'Repr-Digest']
 
 export function rewriteAnswer(res: ServerResponse, rewriting: Rewriting): void {
@@ -138,7 +136,6 @@ class RewrittenAnswer extends Stage {
       res.removeHeader('Content-Length')
   }
 
-  /** Sends a head whose body may come out longer than it was. */
   #sendHead(head: HeadArguments, length?: number): ServerResponse {
     const res = this.#res
     const hadLength = this.#header('content-length') !== undefined

@@ -3,7 +3,6 @@ import type { Message } from '../protocol/json-rpc.js'
 import { isJsonText } from '../protocol/media-types.js'
 import type { ResponseHead } from './capture-types.js'
 
-/** How many messages of a batch are named. */
 const MOST_NAMED = 3
 
 /** What a request asks for, such as `tools/call report`, as far as its body is known. */

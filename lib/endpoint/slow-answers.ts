@@ -39,7 +39,6 @@ interface Asking {
   readonly req: IncomingMessage
   /** As its client has sent it. */
   readonly accept: string
-  /** It announces that it follows stream links. */
   readonly prefersStream: boolean
   readonly owner: string
   readonly session: string | undefined

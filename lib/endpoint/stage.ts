@@ -32,7 +32,6 @@ export interface Layer {
 /** Passes everything on; a stage overrides what it changes or observes. */
 export abstract class Stage implements Layer {
   abstract readonly kind: StageKind
-  /** The next layer towards the wire. Set by the pipeline. */
   next!: Layer
 
   writeHead(args: readonly unknown[]): ServerResponse {

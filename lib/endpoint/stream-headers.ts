@@ -20,7 +20,6 @@ export const EVENT_STREAM_HEAD = {
   'X-Accel-Buffering': 'no'
 }
 
-/** Writes the head of an event stream without a link. `false`: no answer can be given any more. */
 export function writeEventsHead(res: ServerResponse): boolean {
   if (!claim(res)) return false
   res.writeHead(200, EVENT_STREAM_HEAD)
@@ -46,7 +45,6 @@ export function writeStreamHead(
   return true
 }
 
-/** The headers of every response that carries a stream, added to what is there already. */
 export function setStreamHeaders(
   context: RequestContext,
   streamName: string,
@@ -59,7 +57,6 @@ export function setStreamHeaders(
   applyPreference(context, setHeader)
 }
 
-/** The headers of every response that is to reach the client as it is written. */
 export function setUnbuffered(res: ServerResponse, setHeader: SetHeader): void {
   setHeader('Cache-Control', withDirectives(stringOf(res.getHeader('Cache-Control')), UNBUFFERED))
   setHeader('X-Accel-Buffering', 'no')

@@ -15,7 +15,6 @@ export function warnOfThrow(error: unknown): void {
   )
 }
 
-/** Requests come without a socket. */
 export function warnOfNoSocket(): void {
   if (hasWarnedOfNoSocket) return
   hasWarnedOfNoSocket = true
@@ -26,7 +25,6 @@ export function warnOfNoSocket(): void {
   )
 }
 
-/** An endpoint has set headers on an answer whose head is ours. */
 export function warnOfMissed(headers: readonly string[]): void {
   if (headers.length === 0 || hasWarnedOfMissed) return
   hasWarnedOfMissed = true

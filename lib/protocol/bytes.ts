@@ -14,7 +14,6 @@ export function utf8(text: string): Uint8Array {
   return encoder.encode(text)
 }
 
-/** Whether bytes have others from an offset on. */
 export function startsWith(bytes: Uint8Array, from: number, start: Uint8Array): boolean {
   for (let i = 0; i < start.length; i++) if (bytes[from + i] !== start[i]) return false
   return true

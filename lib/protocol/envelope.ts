@@ -4,7 +4,6 @@ import { type Message, objectIn, paramsOf } from './json-rpc.js'
 import { parseRevision } from './revisions.js'
 
 export const PROTOCOL_VERSION = 'io.modelcontextprotocol/protocolVersion'
-/** The name and version of the client. */
 export const CLIENT_INFO = 'io.modelcontextprotocol/clientInfo'
 export const CLIENT_CAPABILITIES = 'io.modelcontextprotocol/clientCapabilities'
 
@@ -14,12 +13,10 @@ export function metaOf(params: Record<string, unknown>): Record<string, unknown>
   return objectIn(params['_meta'])
 }
 
-/** The revision that a request names in its envelope. */
 export function revisionIn(message: Message): string | undefined {
   return parseRevision(metaOf(paramsOf(message))[PROTOCOL_VERSION])
 }
 
-/** The envelope in a `_meta`: an empty object where there is none. */
 export function envelopeIn(meta: Record<string, unknown>): Envelope {
   return Object.fromEntries(
     Object.entries(meta).filter(([name]) => name.startsWith('io.modelcontextprotocol/'))

@@ -4,7 +4,6 @@ import { startsWith, utf8 } from './bytes.js'
 
 export type RequestId = string | number
 
-/** Any object that may be a JSON-RPC message. */
 export interface Message {
   readonly id?: unknown
   readonly method?: unknown
@@ -18,7 +17,6 @@ export const INVALID_REQUEST = -32600
 export const METHOD_NOT_FOUND = -32601
 export const INVALID_PARAMS = -32602
 
-/** The `error` of a JSON-RPC response. */
 export interface ErrorObject {
   readonly code: number
   readonly message: string

@@ -84,7 +84,6 @@ function isBehindLiteral(code: number): boolean {
   return code <= SPACE || code === COMMA || isClosing(code)
 }
 
-/** A JSON text without the white space between its values. */
 export function compactJson(text: string): string {
   const pieces: string[] = []
   let done = 0

@@ -87,7 +87,6 @@ function* linksIn(value: string): Iterable<[target: string, parameters: string]>
 
 /** A target and its parameters, up to a comma outside of quotes. */
 const LINK_VALUE = /<([^<>"\s]*)>((?:[^<",]|"(?:[^"\\]|\\.)*")*)(?=,|$)/
-/** The first `rel` outside of quotes. */
 const REL_PARAMETER = /^(?:[^"]|"(?:[^"\\]|\\.)*")*?;\s*rel\s*=\s*(?:"([^"]*)"|([^\s";]*))/i
 
 function isStreamParameter(part: string): boolean {

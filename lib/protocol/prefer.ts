@@ -54,7 +54,6 @@ export function respondAsync(prefer: string | undefined): AsyncPreference | unde
   return { wait: SECONDS.test(wait) ? Number(wait) * 1000 : undefined }
 }
 
-/** A `Prefer` value without both; `undefined` if nothing is left. */
 export const withoutAsync = (prefer: string): string | undefined =>
   withoutPreferences(prefer, OF_ASYNC)
 

@@ -32,10 +32,8 @@ export interface TransportLike {
   setSupportedProtocolVersions?: ((versions: string[]) => void) | undefined
 }
 
-/** A message as transports accept it. */
 export type WireMessage = Message & { readonly jsonrpc: '2.0' }
 
-/** The client whose request for a resource has come over a wire. */
 export interface WireClient {
   readonly owner: string
   readonly sessionId: string
@@ -52,12 +50,10 @@ export interface WireClient {
 
 /** On wires, clients get download URLs (SEP-2532, WebSocket Transport). */
 export interface WireResources {
-  /** Whether the result of a method describes resources. */
   isAbout(method: string): boolean
   /** Marks each resource that can be streamed; `undefined` if nothing changes. */
   speakOf(method: string, result: Record<string, unknown>): Record<string, unknown> | undefined
   answer(message: Message & { readonly id: RequestId }, client: WireClient): Promise<WireMessage>
-  /** Ends the download URLs of a session that is over. */
   ended(sessionId: string, owner: string): void
 }
 
@@ -68,7 +64,6 @@ export function isOurId(id: unknown): boolean {
   return typeof id === 'string' && id.startsWith(OUR_ID) && id.length === OUR_ID.length + 21
 }
 
-/** What resume tokens need of a session on a wire. */
 export interface TokensHost {
   readonly owner: string
   /** Gives the server a message as if its client had sent it. */
@@ -97,7 +92,6 @@ export interface SessionTokens {
   gone(requestId: RequestId, isCancelled: boolean): boolean
   /** The wire is lost, and with it all responses except those that are kept for the next wire. */
   wireLost(isKept: (requestId: RequestId) => boolean): void
-  /** The session is over; `isCancelled`: its client has ended it. */
   end(isCancelled: boolean): void
 }
 

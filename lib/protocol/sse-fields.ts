@@ -14,7 +14,6 @@ export interface BlockFields {
   hasId: boolean
   /** A block without `data` lines is no event: a comment, or a bare `retry` [WHATWG 9.2.6]. */
   dataLines: number
-  /** The offsets of the value of its first `data` line. */
   dataFrom: number
   dataTo: number
   /** Whether its event type is `message`, explicitly or by default. */
@@ -68,7 +67,6 @@ export function readBlocks(
   }
 }
 
-/** The data of a block: the values of its `data` lines, joined by LF. */
 export function dataOf(bytes: Uint8Array, from: number, to: number, fields: BlockFields): string {
   if (fields.dataLines === 1) return decoder.decode(bytes.subarray(fields.dataFrom, fields.dataTo))
   return valuesOf(bytes, from, to, DATA).join('\n')

@@ -3,7 +3,6 @@
 import { COLON, LF, utf8 } from './bytes.js'
 import { DATA, ID, isField, RETRY } from './sse-fields.js'
 
-/** The lines of a block that `isKept` accepts, copied. */
 function linesOf(
   bytes: Uint8Array,
   from: number,

@@ -135,7 +135,6 @@ export class BlockSplitter {
 
 const NOTHING = /* @__PURE__ */ new Uint8Array(0)
 const LINE_END = /* @__PURE__ */ Uint8Array.of(LF)
-/** With the end of the line before. */
 const BLANK_LINE = /* @__PURE__ */ Uint8Array.of(LF, LF)
 /** Bytes of the largest buffer that is kept for the next block. */
 const KEPT_CAPACITY = 64 * 1024

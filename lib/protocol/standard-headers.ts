@@ -23,7 +23,6 @@ export function nameIn(message: Message): string | undefined {
   return typeof name === 'string' ? name : undefined
 }
 
-/** What is wrong with these headers of a request; `undefined` if nothing is. */
 export function headerFault(
   header: (name: string) => string | undefined,
   message: Message

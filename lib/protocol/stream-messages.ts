@@ -30,7 +30,6 @@ export type StreamStatus = 'live' | 'completed'
 interface StreamPollResult {
   readonly streamId: string
   readonly status: StreamStatus
-  /** Whether there are messages after the cursor. */
   readonly pendingMessages: boolean
   readonly hasRequest: boolean
   /** Whether one of them is a JSON-RPC error, or a tool's result with `isError`. */
@@ -40,7 +39,6 @@ interface StreamPollResult {
 interface PolledStream {
   readonly id: string
   readonly isEnded: boolean
-  /** The sequence of its last event. */
   readonly last: number
   /** The sequence of the last event that its last connection was given. */
   readonly written: number
@@ -50,7 +48,6 @@ interface PolledStream {
   readonly lastError: number
 }
 
-/** The first message of a stream, as JSON. */
 export function createNotification(streamId: string, { min, max }: ResumeInterval): string {
   const stream = { streamId, resumeInterval: { min, max } }
   return JSON.stringify({
@@ -60,7 +57,6 @@ export function createNotification(streamId: string, { min, max }: ResumeInterva
   })
 }
 
-/** The last message of a stream, as JSON. */
 export function endNotification(streamId: string): string {
   return JSON.stringify({
     jsonrpc: '2.0',
@@ -77,21 +73,18 @@ const STREAM_METHODS = ['stream/resume', 'stream/poll', 'stream/poll/all'] as co
 
 export type StreamMethod = (typeof STREAM_METHODS)[number]
 
-/** Whether a message is about streams, and so not for the endpoint. */
 export function isStreamMethod(
   message: Message
 ): message is Message & { readonly method: StreamMethod } {
   return STREAM_METHODS.includes(message.method as StreamMethod)
 }
 
-/** A message about one stream. */
 interface OfOneStream {
   readonly streamId: string
   /** The cursor as the client has sent it; to be parsed with {@link requestCursor}. */
   readonly cursor: unknown
 }
 
-/** A valid message about streams. */
 export type StreamRequest =
   /** Without an id, as in the draft's example, it gets no result. */
   | ({ readonly method: 'stream/resume'; readonly id: RequestId | undefined } & OfOneStream)
@@ -119,12 +112,10 @@ export const INVALID_CURSOR: ErrorObject = {
   data: { reason: 'invalid-cursor' }
 }
 
-/** For messages or a stream that are no longer kept. */
 export function lapsed(fault: StreamFault): ErrorObject {
   return { ...faultError(fault), code: INVALID_PARAMS }
 }
 
-/** Parses and checks a message about streams. */
 export function readStreamRequest(
   message: Message & { readonly method: StreamMethod }
 ): ReadRequest {

@@ -12,7 +12,6 @@ export const MISSING_CLIENT_CAPABILITY = -32021
 
 export type TaskStatus = 'working' | 'input_required' | 'completed' | 'failed' | 'cancelled'
 
-/** The methods of both versions. */
 const METHODS = ['tasks/get', 'tasks/update', 'tasks/cancel', 'tasks/result', 'tasks/list'] as const
 export type TaskMethod = (typeof METHODS)[number]
 
@@ -43,7 +42,6 @@ export function wantsToHearOfTasks(message: Message): boolean {
   return isObject(notifications) && notifications['taskIds'] !== undefined
 }
 
-/** The id of the task that a request names; `undefined` if it names none. */
 export function taskIdOf(message: Message): string | undefined {
   const { taskId } = paramsOf(message)
   return typeof taskId === 'string' ? taskId : undefined

@@ -8,7 +8,6 @@ export class WholeBlocks {
   /** Bytes of an unfinished block. */
   pending = 0
   #held: Uint8Array[] = []
-  /** The last two bytes of what came before. */
   #before = [0, 0]
 
   /** Removes the unfinished block and returns it. */

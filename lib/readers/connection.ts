@@ -19,7 +19,6 @@ export interface ConnectionOptions {
   readonly retryAtWill: number
   /** Called with a stream whose connection broke while it had more to send. */
   readonly lost: (stream: Stream) => void
-  /** A line for `DEBUG=mcp-streams`. */
   readonly debug: (format: string, ...args: unknown[]) => void
 }
 
@@ -38,7 +37,6 @@ type ConnectionState = 'idle' | 'scheduled' | 'blocked' | 'superseded' | 'leavin
 /** Bytes copied behind the first block, to be one write: a second one costs more. */
 const MOST_COPIED = 1024
 
-/** What a connection needs of its keeper. */
 export interface ConnectionHost {
   /** Time the silence of all connections, for `keepAlive`; `undefined`: it is never broken. */
   readonly silences: DueQueue | undefined
@@ -60,7 +58,6 @@ export class Connection implements Reader, SegmentReader, Stallable {
   #cursor: number
   /** The first block, with the reconnection time, is still to be written. */
   #isFirst = true
-  /** It has been blocked before, and listens for `drain`. */
   #hasBlocked = false
   #hasTimers = false
   #silence: Waiting | undefined

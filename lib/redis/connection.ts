@@ -4,7 +4,6 @@
 export interface RedisConnection {
   /** Whether all of them are ready. */
   readonly isUp: boolean
-  /** Whether a client has given up, and does not try to connect again. */
   readonly isGivenUp: boolean
   publish(channel: string, message: Buffer): Promise<unknown>
   get(key: string): Promise<Uint8Array | null>
@@ -15,7 +14,6 @@ export interface RedisConnection {
   set(key: string, value: Buffer, time: number, isNew: boolean): Promise<unknown>
   subscribe(channel: string, listener: (message: Uint8Array) => void): Promise<unknown>
   unsubscribe(channel: string): Promise<unknown>
-  /** Whether it is a cluster, of many servers. */
   readonly isCluster: boolean
   /** The reply to `INFO`; of a cluster, that of one of its nodes. */
   info(section: 'memory' | 'server'): Promise<unknown>

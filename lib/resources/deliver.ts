@@ -23,7 +23,6 @@ import type { Delivered } from './download-tickets.js'
 export interface Delivery {
   readonly limit: number | undefined
   readonly timeout: number | null
-  /** How large the pieces of a file are. */
   readonly pieceSize: number
   /** The response is one to a GET or HEAD of a download URL, not to a POST. */
   readonly isDownload: boolean

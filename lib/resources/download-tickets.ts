@@ -21,7 +21,6 @@ export class Ticket {
   readonly sessionId: string | undefined
   readonly wire: WireOrigin | undefined
   readonly delivery = new TicketDelivery()
-  /** How many places it takes in the store. */
   readonly places: number
   /** As JSON, because the same as an object would take ten times the memory. */
   readonly #facts: string
@@ -64,7 +63,6 @@ export class DownloadTickets {
     this.#ttl = ttl
   }
 
-  /** About how many bytes all tickets take. */
   get bytes(): number {
     return this.#tickets.size * PLACE
   }
@@ -84,7 +82,6 @@ export class DownloadTickets {
     return { kind: ticket.isExpired ? 'ended' : 'local', value: ticket }
   }
 
-  /** A session is over, and its download URLs with it. */
   endSession(sessionId: string, owner: string): void {
     for (const ticket of this.#bySession.of(sessionName(sessionId, owner))) {
       this.#tickets.delete(ticket.id)
@@ -246,7 +243,6 @@ function merged(spans: readonly Span[]): readonly Span[] {
   return result
 }
 
-/** How many bytes of a span are in others. */
 function overlap(spans: readonly Span[], [from, to]: Span): number {
   return spans.reduce(
     (sum, [start, end]) => sum + Math.max(0, Math.min(end, to) - Math.max(start, from)),

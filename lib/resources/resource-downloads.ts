@@ -27,7 +27,6 @@ import type { ResourceService } from './resource-service.js'
 import type { Source } from './resource-source.js'
 
 const DOWNLOAD_METHODS = 'GET, HEAD, OPTIONS'
-/** For errors that have a code of JSON-RPC and no status. */
 const NOT_FOUND: HttpRefusal = { status: 404, fault: 'resource-not-found' }
 
 export class ResourceDownloads {

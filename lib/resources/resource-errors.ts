@@ -21,7 +21,6 @@ const RESOURCE_TOO_LARGE = -32004
 const INTERNAL_ERROR = -32603
 const RESOURCE_NOT_FOUND = -32002
 
-/** What a client is told by an HTTP status. */
 export interface HttpRefusal {
   readonly status: number
   readonly fault: StreamFault

@@ -5,7 +5,6 @@ import { create as contentDisposition } from 'content-disposition'
 import mime from 'mime-types'
 import { isJsonType } from '../protocol/media-types.js'
 
-/** What the head says of a resource. */
 export interface ResourceFacts {
   readonly uri: string
   readonly mimeType: string

@@ -7,7 +7,6 @@ import { breakOff } from '../endpoint/reply.js'
 import { whenClosed } from '../endpoint/sockets.js'
 import { ClientGone } from './send-bytes.js'
 
-/** The client that asks, as far as the request tells. */
 export interface Requester {
   readonly owner: string
   readonly sessionId: string | undefined

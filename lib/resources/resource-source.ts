@@ -87,7 +87,6 @@ export function discardBytes(bytes: unknown): void {
   }
 }
 
-/** Closes a source, whether it has been sent or not. */
 export function discardSource(source: Source): void {
   if (source.kind === 'bytes') source.discard()
   // A file that was only read loses nothing if it cannot be closed.

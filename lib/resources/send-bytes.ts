@@ -51,7 +51,6 @@ class Transfer {
   #sent = 0
   #hasBegun = false
   #isOver = false
-  /** The source has ended: only the client is waited for now. */
   #hasEnded = false
   /** The last bytes are held back: if the source gives more, the response must not look whole. */
   #held: Uint8Array | undefined

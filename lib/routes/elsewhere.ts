@@ -107,7 +107,6 @@ function relayHead(context: Context, relay: Relay, tag: string): void {
   send(context, relay, tag, undefined)
 }
 
-/** Forwards a request whose body was read. */
 function relayBody(context: Context, relay: Relay, tag: string): void {
   send(context, relay, tag, textOf(context))
 }
@@ -217,7 +216,6 @@ async function answerLostPost(context: Context, link: InstanceLink): Promise<voi
   else await answer()
 }
 
-/** Answers a POST with an error for each of its requests, which are lost. */
 function tellLost(context: Context): void {
   const { res, messages, isBatch } = context
   countGone(context)
@@ -249,7 +247,6 @@ interface Named {
   readonly name: string
 }
 
-/** The id in its URL or its cursor. */
 function idNamed({ instance, req, method, lastEventId }: Context): Named | undefined {
   const [name] = streamNamesIn(req)
   if (name !== undefined) return named('stream', parseStreamName(name)?.id)
@@ -275,7 +272,6 @@ function namedByHead(context: Context): Named | undefined {
   )
 }
 
-/** The first of our ids in its messages. */
 function namedByMessages(context: Context): Named | undefined {
   return context.messages
     .map(message => namedBy(context, message))

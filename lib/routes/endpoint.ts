@@ -20,7 +20,6 @@ export function endpoint(context: Context): Answer {
   return () => workOn(context)
 }
 
-/** Runs the endpoint, or what works on the request in its place. */
 function workOn(context: Context, worker?: Worker): void {
   const { instance, method, messages, next } = context
   if (isTooMany(messages)) {

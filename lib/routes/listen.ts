@@ -39,7 +39,6 @@ function channelFor(context: Context, session: string): Answer | undefined {
 /** On its way to the endpoint, whose answer decides: another channel, or the one there is. */
 class SecondListener implements SecondChannel {
   readonly #context: RequestContext
-  /** The channel that the client follows if the endpoint refuses it another. */
   readonly #channel: Stream
   /** The session has no other one: an endpoint that refuses another allows only one. */
   readonly #isOnly: boolean

@@ -9,7 +9,6 @@ import { isLoopback, takeCarried } from '../endpoint/loopback.js'
 import { watchOutcome } from '../endpoint/outcome.js'
 import { type Answer, type Context, passNotMcp, type Route, walk } from './route.js'
 
-/** The first of `routes` that has an answer gives it. */
 export function post(routes: readonly Route[]): Route {
   return context => (context.method === 'POST' ? () => read(context, routes) : undefined)
 }

@@ -8,7 +8,6 @@ import { parseStreamName } from '../protocol/event-id.js'
 import { findLink, STREAM_PARAMETER, STREAM_RELATION } from '../protocol/link-header.js'
 import { isEventStreamType } from '../protocol/media-types.js'
 
-/** A request as it came to the instance that the client is connected to. */
 export interface RequestHead {
   readonly method: string
   readonly url: string

@@ -66,7 +66,6 @@ export class RelayedResponse implements ExchangeUser {
   #isOver = false
   /** This instance leaves: the client is to come back to another one. */
   #isLeaving = false
-  /** Since when the other instance could have shown that it has the request. */
   #waitsSince = now()
   readonly #timer = new Timer(() => guarded(this.#res, () => this.#silent()))
 

@@ -67,7 +67,6 @@ function answerAs(context: Context, outcome: Outcome): unknown {
   }
 }
 
-/** Lets the client follow the stream from its start. */
 async function attachAgain(context: Context, streamId: string): Promise<void> {
   const { instance, res } = context
   const found = await instance.directory.find('stream', streamId)

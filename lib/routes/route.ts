@@ -19,11 +19,9 @@ export interface Relay {
   readonly keepAlive: number | null
   /** Where responses that other instances write wait for that time. */
   readonly silences: DueQueue | undefined
-  /** Responses here that other instances write. */
   readonly responses: RelayedResponses
 }
 
-/** What can be found at this instance by an id. */
 export interface RouteShelves extends InstanceShelves {
   readonly ticket: (id: string) => Here<Ticket, Ticket>
 }
@@ -43,13 +41,11 @@ export interface Instance extends InstanceParts {
 
 export type Context = RequestContext<Instance>
 
-/** Gives the answer to a request. */
 export type Answer = () => unknown
 
 /** `undefined`: the request is for one of the next routes. */
 export type Route = (context: Context) => Answer | undefined | Promise<Answer | undefined>
 
-/** Gives the answer of the first route that has one. */
 export function walk(context: Context, routes: readonly Route[]): void {
   const answer = firstAnswer(context, routes)
   settle(context, isPromise(answer) ? answer.then(give => give?.()) : answer?.())

@@ -113,20 +113,17 @@ function lastWords(
   return [...words, resultResponse(id, { streamId, status: statusOf({ isEnded: hasAll }) })]
 }
 
-/** A stream, or what is left of a stream whose instance has gone. */
 type FoundAnywhere = FoundStream | { readonly kind: 'saved'; readonly value: SavedResult }
 
 type RequestOfOne = Exclude<StreamRequest, { method: 'stream/poll/all' }>
 
 type Asked =
-  /** The client has left meanwhile. */
   | { readonly kind: 'left' }
   /** `id` is `null` if the message is no valid request. */
   | { readonly kind: 'refused'; readonly id: RequestId | null; readonly refusal: Refusal }
   | { readonly kind: 'result'; readonly id: RequestId; readonly result: object }
   | ({ readonly kind: 'resume' } & Resumption)
 
-/** What a client that resumes a stream gets. */
 interface Resumption {
   /** The id of its request, answered at the end; `undefined`: it sent a notification. */
   readonly id: RequestId | undefined

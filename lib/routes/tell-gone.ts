@@ -65,7 +65,6 @@ export function tellBroken(res: ServerResponse, requestIds: readonly RequestId[]
   res.end(Buffer.concat(requestIds.map(id => encodeMessage(errorResponse(id, error)))))
 }
 
-/** The response to a request whose call is lost. */
 export function goneError(id: RequestId): string {
   return errorResponse(id, faultError(OWNER_GONE))
 }

@@ -85,7 +85,6 @@ export class BackPressure {
     this.#grace.start(GRACE)
   }
 
-  /** Stops waiting for a client to come back. */
   stop(): void {
     this.#grace?.stop()
     this.#grace = undefined

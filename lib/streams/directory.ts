@@ -46,7 +46,6 @@ export interface Directory<S> {
   claim(key: string, owner: string): Place | Promise<Place>
   /** Answered, or asked for again: the key is remembered for a while. */
   keySettled(key: string, owner: string): void
-  /** The call under a key was not begun: the next request with that key begins it. */
   keyForgotten(key: string): void
   find<K extends keyof S & NameKind>(kind: K, name: string): Promise<FoundIn<S, K> | Elsewhere>
 }

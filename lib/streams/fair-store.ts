@@ -6,7 +6,6 @@ import { FairShares } from './fair-shares.js'
 import { Member } from './linked-list.js'
 
 export interface FairStoreOptions<V> {
-  /** The largest sum of all sizes. */
   readonly maxSize: number
   /** The most entries that there may be. Default: as many as fit into `maxSize`. */
   readonly max?: number

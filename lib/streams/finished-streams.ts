@@ -8,7 +8,6 @@ import type { RequestId } from '../protocol/json-rpc.js'
 import type { Stream } from './stream.js'
 import type { StreamIdentity, StreamState } from './stream-types.js'
 
-/** What is remembered of a stream when its events are gone. */
 export interface Tombstone extends StreamIdentity {
   readonly sessionId: string | undefined
   readonly state: StreamState
@@ -24,7 +23,6 @@ export interface Tombstone extends StreamIdentity {
 
 export type FoundStream = Local<Stream> | Ended<Tombstone>
 
-/** Where the streams of this process are found. */
 export interface StreamShelf {
   readonly stream: (id: string) => Here<Stream, Tombstone>
 }
@@ -40,7 +38,6 @@ export interface FinishedLimits {
   readonly window: number
   /** Milliseconds for which a stream is kept that has events no connection has been given. */
   readonly abandonAfter: number
-  /** Streams that may be kept, and as many tombstones. */
   readonly maxStreams: number
 }
 
@@ -94,7 +91,6 @@ export class FinishedStreams {
     return tombstone === undefined ? UNKNOWN : { kind: 'ended', value: tombstone }
   }
 
-  /** Whether a stream is kept with its events. */
   has({ id }: Stream): boolean {
     return this.#kept.has(id)
   }

@@ -9,7 +9,6 @@ export class Groups<T> {
     else group.add(member)
   }
 
-  /** Removes a member, and with the last one its group. */
   delete(name: string, member: T): void {
     const group = this.#groups.get(name)
     group?.delete(member)

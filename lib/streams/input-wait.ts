@@ -21,7 +21,6 @@ export interface InputWaitHost {
   readonly followsLinks: boolean
   readonly hasReader: boolean
   readonly readers: { readonly count: number }
-  /** Its client has sent an answer at once. */
   readonly answersDirectly: boolean
   /** The process is about to end: a client that is disconnected could not come back. */
   readonly isClosing: boolean
@@ -37,7 +36,7 @@ export class InputWait {
   readonly #limits: StreamLimits
   readonly #timer = new Timer(() => this.watch())
   #lastEventAt = 0
-  /** When the client was asked, of what it has not answered yet. */
+  /** When the oldest unanswered question was sent. */
   #askedAt = 0
   /** Where the last reader stopped, and whether the stream waited all the while. */
   #closedCleanly:

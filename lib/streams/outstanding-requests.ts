@@ -37,7 +37,6 @@ export class OutstandingRequests {
     this.#limits = limits
   }
 
-  /** Requests of the client without a response yet. */
   get owed(): readonly RequestId[] {
     return this.#owed
   }
@@ -76,7 +75,6 @@ export class OutstandingRequests {
     return messages.some(isRequest) && this.#begun.needsPing
   }
 
-  /** A ping of ours has been kept. */
   pinged(id: RequestId, sequence: number): void {
     this.#begun.pinged(id, sequence)
   }
@@ -101,7 +99,6 @@ export class OutstandingRequests {
     } else this.#inputWait?.noteNotification(message)
   }
 
-  /** The client wants no response to a request any more. */
   cancelled(id: RequestId): void {
     this.#owed = this.#owed.filter(owed => owed !== id)
   }

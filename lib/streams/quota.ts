@@ -29,7 +29,6 @@ export class Quota {
     return this.#taken
   }
 
-  /** Whether this owner may take so much more now. */
   has(owner: string, amount: number): boolean {
     const theirs = (this.#byOwner.get(owner) ?? 0) + amount
     const left = this.#max - this.#taken

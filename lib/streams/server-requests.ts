@@ -3,7 +3,6 @@
 import { isOversizedId, type RequestId } from '../protocol/json-rpc.js'
 
 interface Closed {
-  /** The cursor from which the client goes on that has given the answer. */
   readonly cursor: number
   /** The answer has gone to the endpoint by a hand-off: the same answer is not passed on again. */
   readonly isHandedOver: boolean
@@ -22,7 +21,6 @@ export class ServerRequests {
   #hasForgotten = false
   /** Made with the first: an empty map takes more than the rest of a waiting call here. */
   #closed: Map<RequestId, Closed> | undefined
-  /** The first sequence that is kept. */
   #first = 0
   /** What the client has that heard last that the stream waits for it. */
   #acknowledged = 0

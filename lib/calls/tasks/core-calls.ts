@@ -71,14 +71,12 @@ function ttlOf({ settings }: TasksParts, post: TaskPost): number | TaskRefusal {
   return badParams('`task.ttl` must be a number of milliseconds, 1 or more')
 }
 
-/** The request as the endpoint gets it. */
 function textFor({ text, request }: TaskPost, requestId: string): string {
   const sent = text ?? JSON.stringify(request)
   const params = withMembers(memberTexts(sent).get('params') ?? '{}', { task: undefined })
   return withMembers(sent, { params, id: JSON.stringify(requestId) })
 }
 
-/** Tasks on one page of a list. */
 const PAGE = 50
 
 /** `undefined`: waits for the end of the task. `kept`: this client's task of a gone instance. */
@@ -108,7 +106,6 @@ export function replyToCoreMethod(
   return { kind: 'result', text: coreText(known) }
 }
 
-/** One page of a list: the tasks that were made after the one that the cursor names. */
 function listFor(store: TaskStore, context: RequestContext, cursor: unknown): TaskReply {
   const { session, owner } = context
   // [2025-11-25] Clients that cannot be told apart must not see each other's tasks.

@@ -69,12 +69,10 @@ export class RelatedMessages {
     this.#send(own)
   }
 
-  /** The client has answered a request of the endpoint, or the endpoint has withdrawn it. */
   answered(id: RequestId): void {
     if (this.#drop(id)) this.#task.changed()
   }
 
-  /** The client is there: sends again the requests that it may not have got. */
   askAgain(): void {
     for (const question of this.#questions?.values() ?? []) {
       const { sentOn } = question
@@ -138,7 +136,6 @@ export class RelatedMessages {
     return true
   }
 
-  /** Sends a message to the requests that wait for the result, else to the listen channel. */
   #send(text: string): Stream | 'result' | undefined {
     if (!this.#requests.areListening) return this.#sendToListening(text)
     this.#requests.send(text)
@@ -192,7 +189,6 @@ class ResultRequests {
     return this.#waiting.some(request => request.id === id)
   }
 
-  /** Lets a request wait. */
   add(context: RequestContext, id: RequestId): ResultRequest {
     const request = new ResultRequest(context, id)
     this.#waiting = [...this.#waiting, request]
@@ -203,7 +199,6 @@ class ResultRequests {
     return request
   }
 
-  /** Sends a message of the endpoint to all that accept it. */
   send(text: string): void {
     for (const request of this.#waiting) request.send(text)
   }

@@ -27,7 +27,6 @@ export interface TaskPost {
   readonly text: string | undefined
 }
 
-/** The answer to a request about tasks. */
 export type TaskReply = Outcome | TaskRefusal
 
 /**
@@ -58,7 +57,6 @@ export function isLetIn({ context, request }: TaskPost, asked: AskedAdmission): 
   return false
 }
 
-/** Lets the endpoint answer, as it has tasks of its own. */
 async function leaveToEndpoint({ context, request, text }: TaskPost): Promise<void> {
   const { req, res } = context
   const gone = new AbortController()

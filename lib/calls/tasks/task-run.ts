@@ -51,7 +51,6 @@ export class TaskRun implements TaskWork, TaskListener {
   /** The client's request whose credentials the endpoint got last. */
   #req: IncomingMessage
   #source: TaskReader | AskedEndpoint | undefined
-  /** The id of the request that the endpoint works on, if it was made here. */
   #requestId: string | undefined
   /** Bytes of the round that the endpoint works on. */
   #underway = 0
@@ -165,12 +164,10 @@ export class TaskRun implements TaskWork, TaskListener {
 }
 
 interface Input {
-  /** By the endpoint's keys, as JSON. */
   readonly questions: ReadonlyMap<string, string>
   readonly requestState: string | undefined
 }
 
-/** The input that an answer asks for; `undefined`: none. */
 function inputIn({ result }: Message, text: string | undefined): Input | undefined {
   if (!isObject(result) || result['resultType'] !== 'input_required') return undefined
   const members = memberTexts(text ?? '{}')
@@ -194,7 +191,6 @@ interface AskedFacts {
   readonly task: Task
   /** The client's request whose credentials the endpoint gets. */
   readonly req: IncomingMessage
-  /** The id of the request to the endpoint. */
   readonly id: string
   /** The request as JSON. */
   readonly text: string

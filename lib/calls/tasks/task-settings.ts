@@ -17,7 +17,6 @@ export interface TasksSettings {
   readonly ttl: { readonly default: number; readonly max: number }
   /** Milliseconds that a client is told to wait between polls. */
   readonly pollInterval: number
-  /** Tasks that one owner may have at a time. */
   readonly maxPerOwner: number
   readonly tools: ReadonlyMap<string, TaskPolicy>
   readonly limits: {

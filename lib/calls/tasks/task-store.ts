@@ -86,12 +86,10 @@ export class TaskStore implements TaskKeeper {
     if (this.#keeper !== undefined && this.#tasks.has(task.id)) keepTask(this.#keeper, task)
   }
 
-  /** The status of a task may have changed. */
   changed(): void {
     this.#idle.check()
   }
 
-  /** Forgets a task whose session has ended, here and at other instances. */
   forget(task: Task): void {
     const { isEnded } = task
     this.#drop(task)

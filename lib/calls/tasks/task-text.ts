@@ -5,7 +5,6 @@ import { memberTexts, withMembers } from '../../protocol/json-splice.js'
 import { RELATED_TASK } from '../../protocol/tasks.js'
 import type { Task, TaskView } from './task.js'
 
-/** The result of a call that asks to be a task. */
 export function coreCreatedText(task: Task): string {
   return `{"task":${coreText(task)}}`
 }
@@ -17,7 +16,6 @@ export function coreText(task: TaskView): string {
   return JSON.stringify(state)
 }
 
-/** Tells the client that a task has changed. Its params are the task. */
 export function statusNotification(task: Task): string {
   return `{"jsonrpc":"2.0","method":"notifications/tasks/status","params":${coreText(task)}}`
 }
@@ -66,7 +64,6 @@ export function wishOf(request: Message): Record<string, unknown> | undefined {
   return isObject(task) ? task : undefined
 }
 
-/** The result of a call that has become a task. */
 export function extensionCreatedText(task: TaskView): string {
   return JSON.stringify({ resultType: 'task', ...stateOf(task) })
 }

@@ -14,7 +14,6 @@ interface TaskTimes {
   readonly pollInterval: number
 }
 
-/** What the client of a task may know of it. */
 export interface TaskView {
   readonly id: string
   readonly status: TaskStatus
@@ -27,7 +26,6 @@ export interface TaskView {
   readonly outcome?: Outcome | undefined
 }
 
-/** Which client a task belongs to. */
 export interface TaskFacts {
   readonly owner: string
   readonly sessionId: string | undefined
@@ -35,13 +33,11 @@ export interface TaskFacts {
   readonly scope: string
 }
 
-/** What a task needs of what keeps it. */
 export interface TaskKeeper {
   /** Bytes that one task may hold. */
   readonly maxTaskBytes: number
   /** Makes the ids of tasks. */
   readonly newId: () => string
-  /** The status of a task may have changed. */
   changed(): void
   ended(task: Task): void
   /** `false`: there is no room for more bytes of this owner. */
@@ -71,7 +67,6 @@ export class Task implements TaskView {
   readonly times: TaskTimes
   /** [2025-11-25] How many requests of the endpoint the client has not answered. */
   openQuestions = 0
-  /** Set as long as the endpoint works on it. */
   work: TaskWork | undefined
   /** Called after each change of the status or of the status message. */
   onChange: ((task: Task) => void) | undefined
@@ -158,7 +153,6 @@ export class Task implements TaskView {
     this.#inputBytes = 0
   }
 
-  /** The endpoint has answered the task's request. */
   settle(outcome: Outcome, statusMessage?: string): void {
     if (this.isEnded) return
     // The request is not needed any more.
@@ -169,7 +163,6 @@ export class Task implements TaskView {
     this.#become(isFailure ? 'failed' : 'completed', statusMessage)
   }
 
-  /** The endpoint will not answer the task's request. */
   fail(fault: StreamFault): void {
     if (this.isEnded) return
     this.#dispose()
@@ -212,7 +205,6 @@ export class Task implements TaskView {
   }
 }
 
-/** What the endpoint gets with the next round, as JSON. */
 export interface Round {
   readonly inputResponses: string
   readonly requestState: string | undefined
@@ -223,7 +215,6 @@ class TaskInput {
   #round = 0
   /** Requests for input without an answer, by the key that the client knows. */
   readonly #open = new Map<string, { readonly key: string; readonly text: string }>()
-  /** Answers as JSON, by the endpoint's keys. */
   readonly #given = new Map<string, string>()
   #requestState: string | undefined
 
@@ -237,7 +228,6 @@ class TaskInput {
     return `{${members.join()}}`
   }
 
-  /** Begins a round: the endpoint's requests by its own keys, and its state, as JSON. */
   ask(questions: ReadonlyMap<string, string>, requestState: string | undefined): void {
     this.#round++
     this.#requestState = requestState

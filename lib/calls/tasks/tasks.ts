@@ -206,13 +206,11 @@ function asTaskPost(context: RequestContext): TaskPost | undefined {
   return request && { context, request, text }
 }
 
-/** Whether the client collects the result of a request with resume tokens. */
 function isForTokens({ prefer }: RequestContext, request: Message): boolean {
   return requestStateOf(request)?.kind === 'call' || asksForTokens(prefer, request)
 }
 
 const CORE_REVISION = '2025-11-25'
-/** Greatest size in bytes of an answer that is looked at. */
 const LONGEST_ANSWER = 1024 * 1024
 
 /** Declares tasks and marks tools, if the endpoint has no tasks of its own. */

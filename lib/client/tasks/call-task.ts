@@ -205,7 +205,6 @@ function isModern(sender: TaskSender): boolean {
   return revision !== undefined && revision >= FIRST_STATELESS_REVISION
 }
 
-/** Whether a server says that calls of tools may be tasks. */
 function hasTasks(sender: TaskSender): boolean {
   const { tasks } = Object(sender.getServerCapabilities?.()) as {
     tasks?: { requests?: { tools?: { call?: unknown } } }

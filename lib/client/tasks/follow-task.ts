@@ -35,7 +35,6 @@ interface Follow {
   readonly server: TaskServer
   readonly call: ToolCall
   readonly signal: AbortSignal
-  /** Takes a message for the caller, as JSON. */
   readonly say: (json: string) => void
 }
 
@@ -281,7 +280,6 @@ async function replyIn(
 
 interface EventText {
   readonly text: string
-  /** The bytes before the event. */
   readonly before: Uint8Array
 }
 
@@ -330,7 +328,6 @@ const REGISTRY = Symbol.for('express-mcp-streams.task-watchers')
 const globals = globalThis as { [REGISTRY]?: Map<string, TaskWatcher> }
 const watchers = (globals[REGISTRY] ??= new Map<string, TaskWatcher>())
 
-/** Registers a watcher. Returns its name, and a function that removes it. */
 export function watchTask(watcher: TaskWatcher): { readonly name: string; stop(): void } {
   const name = crypto.randomUUID()
   watchers.set(name, watcher)

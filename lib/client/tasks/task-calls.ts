@@ -30,9 +30,7 @@ export interface ComingAgain {
   readonly taskId: string
   /** How often the client has sent it again. */
   readonly rounds: number
-  /** The progress that was last reported. */
   readonly progress: number
-  /** Its answers to the task's questions, as JSON. */
   readonly inputResponses: string | undefined
 }
 
@@ -67,7 +65,6 @@ export function toolCallIn(body: unknown): ToolCall | undefined {
   }
 }
 
-/** The `requestState` with which a client sends its call again for its task. */
 export function stateFor({ rounds, progress }: ToolCall, taskId: string): string {
   return STATE + JSON.stringify({ taskId, rounds: rounds + 1, progress })
 }

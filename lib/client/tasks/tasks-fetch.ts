@@ -44,7 +44,6 @@ function answerIn(text: string, { id }: ToolCall): Promise<Seen> | undefined {
   return undefined
 }
 
-/** The blocks before a task that answers the call, and the task if there is one. */
 function untilTask(
   whole: Uint8Array,
   call: ToolCall
@@ -63,7 +62,6 @@ class Following {
   readonly #server: TaskServer
   readonly #call: ToolCall
   readonly #caller: Signal
-  /** Aborts when the caller aborts its call, or cancels the body. */
   readonly #gone = new AbortController()
 
   constructor(server: TaskServer, call: ToolCall, caller: Signal) {
@@ -79,7 +77,6 @@ class Following {
     return seenIn(await this.#server.get(taskId, signal), taskId)
   }
 
-  /** An event stream in the place of the response. */
   response(first: Promise<Seen>): Response {
     const body = new ReadableStream<Uint8Array>({
       start: controller => void this.#follow(controller, first),
