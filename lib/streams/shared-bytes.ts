@@ -59,7 +59,6 @@ export class SharedBytes implements ByteBudget, HoldingBudget {
     this.#written.put(stream.owner, stream)
   }
 
-  /** The stream has no such events, or no longer runs. */
   mayNotEvict(stream: Stream): void {
     this.#written.drop(stream.owner, stream)
   }
@@ -126,7 +125,6 @@ export class SharedBytes implements ByteBudget, HoldingBudget {
     return oldest !== undefined
   }
 
-  /** Evicts written events of a running stream, one of the owner that has most. */
   #evictWritten(wantedBy: string | undefined): boolean {
     for (;;) {
       const stream = this.#written.next(wantedBy)

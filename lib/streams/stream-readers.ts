@@ -6,7 +6,6 @@ import { now } from '../protocol/clock.js'
 import { Timer } from './timer.js'
 
 export class StreamReaders {
-  /** The reader that follows the stream now. */
   current: Reader | undefined
   /** How many readers there have been: makes the ids of primers advance. */
   count = 0
@@ -95,7 +94,6 @@ interface Superseded {
 
 /** Clients that keep taking each other's place are ended later and later. */
 class TakeOvers {
-  /** Short-lived readers in a row. */
   #row = 0
   #delay = 0
   #lastAt = -Infinity

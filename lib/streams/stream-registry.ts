@@ -40,7 +40,6 @@ export class StreamRegistry implements StreamHost<Stream> {
   readonly limits: RegistryLimits
   abandonments: DueQueue
   readonly budget: SharedBytes
-  /** How streams are found by what they have in common. */
   readonly index = new StreamIndex()
   readonly unsent: UndeliveredQuota | undefined
   readonly #notify: StreamEventListener
@@ -100,7 +99,6 @@ export class StreamRegistry implements StreamHost<Stream> {
     this.#notify('created', stream, undefined)
   }
 
-  /** A stream of this process, or what is left of it. */
   find(id: string): Here<Stream, Tombstone> {
     const stream = this.#running.get(id)
     return stream === undefined ? this.#finished.find(id) : { kind: 'local', value: stream }
@@ -121,7 +119,6 @@ export class StreamRegistry implements StreamHost<Stream> {
     this.#running.checkCalls()
   }
 
-  /** Drops a finished stream before its time is over. */
   drop(stream: Stream): void {
     this.#keepNoLonger(stream, false)
   }
@@ -228,7 +225,6 @@ export class StreamRegistry implements StreamHost<Stream> {
     if (isEviction) this.evicted(stream)
   }
 
-  /** The stream no longer runs. */
   #leave(stream: Stream): void {
     if (this.#running.delete(stream)) this.budget.mayNotEvict(stream)
   }
@@ -256,7 +252,6 @@ class StreamIndex {
   readonly #bySession = new Groups<Stream>()
   /** Streams without a session. Those of an unknown owner are left out: nobody can list them. */
   readonly #byOwner = new Groups<Stream>()
-  /** Streams whose clients have been sent a ping of ours, by its id. */
   readonly #pinged = new Map<string, Stream>()
 
   add(stream: Stream): void {
@@ -272,7 +267,6 @@ class StreamIndex {
     else this.#bySession.delete(sessionId, stream)
   }
 
-  /** Makes the id of a ping that we send on a stream. */
   namePing(stream: Stream): string {
     const id = `mcp-streams-ping-${nanoid()}`
     this.#pinged.set(id, stream)
@@ -342,7 +336,6 @@ class RunningStreams implements Iterable<Stream> {
   readonly #quota: Quota
   readonly #shares: FairShares<Stream>
   readonly #callsOver = new WhenIdle(() => this.#streams.size === this.#listening)
-  /** Listen channels among them. */
   #listening = 0
 
   /** @param shares what each owner has of all that is held. */
@@ -404,12 +397,11 @@ class RunningStreams implements Iterable<Stream> {
     return { live, answering: live - listening, listening, waiting, undelivered }
   }
 
-  /** Ends all calls with an error for their clients. */
   failCalls(fault: StreamFault): void {
     for (const stream of [...this]) if (stream.kind === 'request') stream.fail(fault)
   }
 
-  /** Calls may have ended, and all that follows from their end has been done. */
+  /** Call after a call's end handlers have run; wakes `whenCallsOver()`. */
   checkCalls(): void {
     this.#callsOver.check()
   }

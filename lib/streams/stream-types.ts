@@ -42,16 +42,13 @@ export type StreamKind = 'request' | 'listen'
 export interface StreamIdentity {
   readonly id: string
   readonly kind: StreamKind
-  /** Who may resume it; '' if the owner is unknown. */
   readonly owner: string
-  /** The requests that it answers; empty for a listen channel. */
   readonly requestIds: readonly RequestId[]
 }
 
 export interface StreamInit extends StreamIdentity {
   /** The MCP session, known from the request or from the response that opens it. */
   readonly sessionId: string | undefined
-  /** How the client that asked for it is treated. */
   readonly profile: ClientProfile
   /** Messages tell of the stream (Streams draft): `stream/create` first, `stream/end` last. */
   readonly resumeInterval?: ResumeInterval | undefined
@@ -115,11 +112,9 @@ export interface RegistryLimits extends StreamLimits {
   readonly abandonAfter: number
   /** Bytes that all logs together may hold. */
   readonly maxBytes: number
-  /** Streams that may be kept, running or finished. */
   readonly maxStreams: number
 }
 
-/** What a stream needs from the registry that it is in. */
 export interface StreamHost<Stream> {
   readonly limits: StreamLimits
   readonly budget: ByteBudget & HoldingBudget
@@ -132,18 +127,14 @@ export interface StreamHost<Stream> {
   readonly isClosing: boolean
   /** Whether its client is known to come back for calls by event ids. */
   isResumed(stream: Stream): boolean
-  /** Whether its client is known to send its answers at once. */
   answersDirectly(stream: Stream): boolean
   namePing(stream: Stream): string
-  /** It waits for its client's answers. */
   waiting(stream: Stream): void
   /** It has left `live` or `waiting` for good. */
   ended(stream: Stream, error: StreamError | undefined): void
   /** Some of its events have been written, and are now kept only in case the wire has lost them. */
   written(stream: Stream): void
-  /** Its reader came or went. */
   readerChanged(stream: Stream): void
-  /** Events were evicted that were still inside the window. */
   evicted(stream: Stream): void
 }
 

@@ -48,7 +48,6 @@ export class Stream extends Member<Stream> implements StreamIdentity, InputWaitH
   hasPlace = false
   /** When its time is over, once it has ended. */
   keptUntil = Infinity
-  /** Names the ping that its client has been sent; `undefined`: none. */
   pingId: string | undefined
   #state: StreamState = 'live'
   readonly #outstanding: OutstandingRequests
@@ -59,13 +58,11 @@ export class Stream extends Member<Stream> implements StreamIdentity, InputWaitH
   #producer: Producer | undefined
   /** Requests to end its session that the endpoint has not answered. */
   #sessionEndings = 0
-  /** The endpoint has ended it meanwhile, without a response. */
   #hasEndedEarly = false
   /** Aborts with the stream. Made on demand: most handlers never ask for it. */
   #abort: AbortController | undefined
   /** Waits while there is no reader. Made on demand: most streams have a reader to their end. */
   #abandonment: Waiting | undefined
-  /** Its request, once its client has gone. */
   #request: HeldRequest | undefined
   readonly #host: StreamHost<Stream>
 
@@ -101,7 +98,6 @@ export class Stream extends Member<Stream> implements StreamIdentity, InputWaitH
     return TRANSITIONS[this.#state].length === 0
   }
 
-  /** The sequence of its last event. */
   get last(): number {
     return this.log.last
   }
@@ -140,7 +136,6 @@ export class Stream extends Member<Stream> implements StreamIdentity, InputWaitH
     return this.#backPressure.isFull
   }
 
-  /** Aborts when the stream fails, or is cancelled or abandoned. */
   get signal(): AbortSignal {
     if (this.#abort === undefined) {
       this.#abort = new AbortController()
@@ -154,7 +149,6 @@ export class Stream extends Member<Stream> implements StreamIdentity, InputWaitH
       this.#abort?.abort(new DOMException(`The stream was ${this.#state}`, 'AbortError'))
   }
 
-  /** The requests that have no response yet. */
   get owed(): readonly RequestId[] {
     return this.#outstanding.owed
   }
@@ -164,7 +158,6 @@ export class Stream extends Member<Stream> implements StreamIdentity, InputWaitH
     return this.#outstanding.owed.length > this.#outstanding.foreign
   }
 
-  /** Requests of the server that the client has not answered. */
   get openRequests(): ReadonlyMap<RequestId, number> {
     return this.#outstanding.open
   }
@@ -214,7 +207,6 @@ export class Stream extends Member<Stream> implements StreamIdentity, InputWaitH
     this.#outstanding.pinged(id, this.log.last)
   }
 
-  /** The endpoint has ended its response, or has destroyed it. */
   producerEnded(): void {
     if (this.isEnded) return
     if (!this.isOwing) this.#become('completed')
@@ -227,7 +219,6 @@ export class Stream extends Member<Stream> implements StreamIdentity, InputWaitH
     this.#sessionEndings++
   }
 
-  /** The endpoint has not ended the session. */
   sessionKept(): void {
     if (--this.#sessionEndings === 0 && this.#hasEndedEarly) this.fail('no-response')
   }
@@ -240,7 +231,6 @@ export class Stream extends Member<Stream> implements StreamIdentity, InputWaitH
     else this.fail('request-evicted')
   }
 
-  /** Its request has to make room. */
   evictRequest(): void {
     this.#letGoOfRequest()
     this.#host.evicted(this)
@@ -433,7 +423,6 @@ export class Stream extends Member<Stream> implements StreamIdentity, InputWaitH
     this.readers.comment(bytes, this.#host.budget, this.owner)
   }
 
-  /** Notes that a batch went to a connection. */
   markWritten(batch: Batch, now: number): void {
     this.log.markWritten(batch, now)
     if (this.list === undefined && !this.isEnded) this.#host.written(this)
@@ -466,7 +455,6 @@ export class Stream extends Member<Stream> implements StreamIdentity, InputWaitH
     this.#answersDirectly = true
   }
 
-  /** Its client has sent an answer at once. */
   get answersDirectly(): boolean {
     return this.#answersDirectly || this.#host.answersDirectly(this)
   }

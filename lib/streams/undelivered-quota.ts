@@ -97,7 +97,6 @@ export class UndeliveredShare {
     this.#owner = owner
   }
 
-  /** Notes how much of the stream is unsent now. */
   note(messages: number, bytes: number): void {
     if (this.#hasLeft || (messages === this.#messages && bytes === this.#bytes)) return
     this.#count(this.#session, messages, bytes)

@@ -132,7 +132,6 @@ export class ClientMessages {
     else stream.cancel()
   }
 
-  /** The client answers a request of the server, or of another session's server. */
   #answered(message: Message & { readonly id: RequestId }, extra: unknown): void {
     const { session } = this.#wire
     const foreign = parseForeignId(message.id)

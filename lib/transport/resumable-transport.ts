@@ -173,7 +173,6 @@ class Session implements TransportLike, WireSession, StreamsSession, ResourcesHo
     return this.#streams.write(message, options?.relatedRequestId)
   }
 
-  /** Sends a message as the transport would without being wrapped. */
   async #pass(message: WireMessage, options?: SendOptions): Promise<void> {
     // Without a wire, this session remains only for calls that are resumed with tokens.
     if (this.#wire === undefined) throw new Error('Not connected')
@@ -293,7 +292,6 @@ class Session implements TransportLike, WireSession, StreamsSession, ResourcesHo
 
   // Its state, and its end
 
-  /** The session becomes resumable with the first message that declares streams. */
   #readDeclaration(message: WireMessage): void {
     const { notifications, isClosing, debug } = this.#shared.host
     const knowsStreams =

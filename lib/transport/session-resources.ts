@@ -19,7 +19,6 @@ import {
   type WireResources
 } from '../protocol/shared-wire.js'
 
-/** What `SessionResources` needs of its session. */
 export interface ResourcesHost {
   readonly id: string
   readonly owner: string
@@ -40,10 +39,8 @@ export class SessionResources {
   readonly #resources: WireResources
   readonly #host: ResourcesHost
   readonly #ended = new AbortController()
-  /** Resources that are being opened, by the requests for them. */
   readonly #opening = new Map<RequestId, AbortController>()
   readonly #methods = new Map<RequestId, string>()
-  /** Our own requests to the server. */
   readonly #asked = new Map<RequestId, Answered>()
   #capabilities: unknown
 

@@ -22,7 +22,6 @@ import type { StreamsHost, Wire } from './wire.js'
 export interface StreamsSession {
   readonly id: string
   readonly owner: string
-  /** The wire that its client is connected by now. */
   readonly wire: Wire | undefined
   /** A request's stream has ended. `hadResponse`: with its response, or the client wants none. */
   requestOver(id: RequestId, stream: Stream, hadResponse: boolean): void
@@ -30,7 +29,6 @@ export interface StreamsSession {
   leaveIfIdle(): void
   /** Its own stream is over. */
   settled(): void
-  /** The client will not answer these requests of the server. */
   unanswered(ids: readonly RequestId[]): void
 }
 
@@ -46,9 +44,7 @@ export class SessionStreams {
   readonly requests = new RequestTracker()
   readonly #host: StreamsHost
   readonly #session: StreamsSession
-  /** The stream of messages that belong to no request of the client. */
   #own: Stream | undefined
-  /** What waits for room in a stream. */
   readonly #waiting = new Map<Stream, (() => void)[]>()
 
   constructor(host: StreamsHost, session: StreamsSession) {
@@ -207,13 +203,11 @@ interface TrackedRequest {
   readonly isAboutServer: boolean
   /** Lives as long as the session, unlike the request; `undefined`: that is too large. */
   readonly hash: string | undefined
-  /** The `key` of the wire that it came on. */
   readonly wire: symbol | undefined
   /** `undefined`: there was no room for it, so its messages are not kept. */
   stream: Stream | undefined
 }
 
-/** A request that has come in before. */
 interface EarlierRequest extends Pick<TrackedRequest, 'hash' | 'wire'> {
   /** `undefined`: its messages are not kept. */
   readonly streamId: string | undefined
@@ -269,7 +263,6 @@ class RequestTracker {
     return known.hash === hash ? known : undefined
   }
 
-  /** The streams of the requests that run. */
   get streams(): Stream[] {
     return [...this.#running.values()]
       .map(({ stream }) => stream)

@@ -4,7 +4,6 @@ import type { WireResources, WireTokens } from '../protocol/shared-wire.js'
 import type { StreamsHost, WireSession } from './wire.js'
 
 export class SharedStreams {
-  /** The sessions that can be resumed, by their ids. */
   readonly sessions = new Map<string, WireSession>()
   readonly host: StreamsHost
   readonly resources: WireResources | undefined
@@ -20,7 +19,6 @@ export class SharedStreams {
     this.tokens = tokens
   }
 
-  /** The session of a stream, if its client may come back to it. */
   sessionOf({
     sessionId = ''
   }: {

@@ -25,7 +25,6 @@ export interface WireSession {
   readonly onerror?: ((error: Error) => void) | undefined
   /** Whether nothing has come in yet. */
   readonly isFresh: boolean
-  /** The wire that its client is connected by now. */
   readonly wire: Wire | undefined
   /** `extra`: what else the transport knows of the message, such as who has sent it. */
   receive(message: WireMessage, extra: unknown): void
