@@ -1,5 +1,4 @@
-// `close()`, for a process that is about to end: running calls keep their connections until they
-// are answered, or until a deadline.
+// `close()`: running calls keep their connections until they are answered, or a deadline.
 import type { BackplaneSeat } from './join-backplane.js'
 import { now } from './protocol/clock.js'
 import { Timer } from './streams/timer.js'

@@ -1,5 +1,4 @@
-// What operators can observe: a diagnostics channel for each event, and a debug line for each
-// decision.
+// What operators can observe: a diagnostics channel for each event, and debug lines.
 import { channel } from 'node:diagnostics_channel'
 import { inspect } from 'node:util'
 import debugFactory from 'debug'

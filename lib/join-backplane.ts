@@ -1,5 +1,4 @@
-// Connects an instance to the backplane: makes its directory one of several instances, answers the
-// requests that others forward, and keeps results for the others.
+// Connects an instance to the backplane: directory, forwarded requests, kept results.
 import type { IncomingMessage, Server } from 'node:http'
 import { SharedDirectory, type SharedDirectorySettings } from './backplane/directory.js'
 import { InstanceLink, type InstanceLinkHost } from './backplane/instance-link.js'

@@ -1,5 +1,5 @@
-// The factory `mcpStreams()`. The middleware decides here which requests it handles and who they
-// are from; routes/ does the rest.
+// The factory `mcpStreams()`: which requests are handled, and who they are from; routes/ does the
+// rest.
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { Duplex } from 'node:stream'
 import { currentContext, type CurrentStream } from './endpoint/handler-context.js'

@@ -1,6 +1,5 @@
-// The directory of several instances. An id that an instance has made says which instance that is.
-// The ids of sessions and idempotency keys do not: for those, each instance writes to the shared
-// keys what it has.
+// The directory of several instances. Ids name the instance that made them; for sessions and
+// idempotency keys, each instance writes to the shared keys what it has.
 import { now } from '../protocol/clock.js'
 import {
   type Directory,

@@ -1,5 +1,4 @@
-// Each message between instances, and each value that they share, is wrapped in an envelope: a
-// version, the encrypted text, and a MAC (message authentication code) over all of it.
+// Each message and shared value is wrapped: a version, the encrypted text, and a MAC over all.
 import {
   createCipheriv,
   createDecipheriv,

@@ -1,7 +1,5 @@
-// Whether the shared keys are whole, so that a name that is not among them is nobody's. Redis may
-// come back empty, or with the keys of some time ago, or evict some. So there is a key that names
-// an epoch. Where that is gone or is another one, each instance writes all its names again, and
-// then tells the others.
+// Whether the shared keys are whole. Redis may come back empty or older, or evict some; so a key
+// names an epoch. Where it is another one, each instance writes all its names again.
 import { nanoid } from 'nanoid'
 import { now } from '../protocol/clock.js'
 import type { Life } from './life.js'

@@ -1,5 +1,4 @@
-// An exchange is one request of an instance to another one, and the answer to it: a stream of bytes
-// in each direction.
+// One request of an instance to another, and the answer: a stream of bytes in each direction.
 import { type Chunk, type Consumer, Incoming, Outgoing, type Position } from './half-stream.js'
 
 export interface ExchangeUser extends Consumer {

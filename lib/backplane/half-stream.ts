@@ -1,5 +1,4 @@
-// One direction of an exchange between two instances: bytes in chunks that are numbered from 0. The
-// sender keeps each chunk until the receiver has used it, and sends it again if it was lost.
+// One direction of an exchange: numbered chunks, each kept until the receiver has used it.
 
 export const CHUNK = 64 * 1024
 /** Bytes that the sender may keep before whoever writes to it is told to wait. */

@@ -1,5 +1,4 @@
-// What connects one instance with the others: its tag, its channel, its clock, and the parts that
-// send and receive.
+// What connects one instance with the others: its tag, its channel, its clock.
 import { nanoid } from 'nanoid'
 import { now, within } from '../protocol/clock.js'
 import { SharedNames, TAG_LENGTH } from './shared-names.js'

@@ -1,5 +1,4 @@
-// Which instances live. Each has a key that lasts for a lease, its sign of life, and writes it only
-// while its own messages come back: if its listening connection is dead, it counts as dead.
+// Which instances live. Each writes its sign of life only while its own messages come back.
 import type { Backplane } from './types.js'
 
 /** `down`: nothing comes back. `degraded`: round trips are slow, or keys cannot be written. */

@@ -1,5 +1,4 @@
-// All exchanges of one instance with the others. It has no sockets and no timers: it is called with
-// messages, which may be lost, doubled or out of order, and with ticks.
+// All exchanges of one instance. Without sockets and timers: called with messages and ticks.
 import { Exchange, type ExchangeHost, type ExchangeUser } from './exchange.js'
 import {
   decodeData,

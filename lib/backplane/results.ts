@@ -1,5 +1,4 @@
-// Results of streams that have ended while no client was connected. Any instance finds them for as
-// long as the events of a finished stream are kept.
+// Results of streams that ended without a client: any instance finds them while they are kept.
 import type { RequestId } from '../protocol/json-rpc.js'
 import type { Stream } from '../streams/stream.js'
 import type { Envelopes } from './envelope.js'

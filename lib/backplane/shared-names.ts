@@ -1,5 +1,4 @@
-// Sessions and idempotency keys, whose names do not say which instance has them. For each, there is
-// a key in Redis with the tag of that instance, sealed so that only instances can write it.
+// Sessions and idempotency keys: a key in Redis with the tag of the instance that has each.
 import { setImmediate as turn } from 'node:timers/promises'
 import { now } from '../protocol/clock.js'
 import { FairStore } from '../streams/fair-store.js'

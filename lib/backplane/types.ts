@@ -1,5 +1,4 @@
-// The interface of a backplane, which connects the instances of one service: messages between them,
-// and a few keys that they share.
+// The interface of a backplane, which connects the instances of one service.
 
 /** A command on the shared keys, as Redis spells it. Times are milliseconds. */
 export type BackplaneCommand =

@@ -1,5 +1,4 @@
-// The messages and the result of a call, in the log of its stream: how many messages have been
-// passed on, what the next answer is, and what need not be kept any more.
+// The messages and the result of a call, in the log of its stream.
 import { now } from '../protocol/clock.js'
 import type { StreamFault } from '../protocol/errors.js'
 import { isRequest, type Message } from '../protocol/json-rpc.js'

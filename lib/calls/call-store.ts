@@ -1,5 +1,4 @@
-// All resumable calls of this process, by their tokens. Their streams are kept like all others, but
-// in a registry of their own, with limits of their own.
+// All resumable calls, by their tokens; their streams are in a registry of their own.
 import { nanoid } from 'nanoid'
 import type { Keeper } from '../streams/directory.js'
 import { FairStore } from '../streams/fair-store.js'

@@ -1,6 +1,5 @@
-// One call of the endpoint (an operation of the Resuming draft), and the requests by which its
-// client collects its result. Messages and result are kept in a stream, whose reader this is.
-// Longer than most files, because all changes of its state are here.
+// One call of the endpoint (an operation of the Resuming draft), and the requests that collect its
+// result. It reads the stream that its messages are kept in.
 import type { IncomingMessage } from 'node:http'
 import type { StreamFault } from '../protocol/errors.js'
 import { isRequest, type Message, type RequestId } from '../protocol/json-rpc.js'

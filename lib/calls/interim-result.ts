@@ -1,5 +1,4 @@
-// Interim results: valid for their method and revision, so that a client that checks schemas
-// accepts them.
+// Interim results, valid for their method and revision.
 import { metaOf } from '../protocol/envelope.js'
 import { isStateless } from '../protocol/revisions.js'
 import { isObject, type Message, paramsOf } from '../protocol/json-rpc.js'

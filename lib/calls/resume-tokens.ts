@@ -1,5 +1,4 @@
-// The Resuming draft: a call that takes long is answered with a token, and goes on without a
-// connection. The client repeats its request with the token.
+// The Resuming draft: a long call is answered with a token, by which its result is collected.
 import { nanoid } from 'nanoid'
 import { LONGEST_TIMEOUT } from '../protocol/clock.js'
 import { revisionIn } from '../protocol/envelope.js'
@@ -232,8 +231,7 @@ class TokenRun implements CapturedAnswerListener {
     const released = (): void => work.leave()
     call.onDrain = drained
     call.onReleased = released
-    // An endpoint with sessions learns of a cancellation by a notification only. The client's own
-    // notification names an id that the endpoint does not know.
+    // The client's own cancellation names an id that an endpoint with sessions does not know.
     if (session === undefined) return
     const cancelled = cancellation(id, 'The client has cancelled the request')
     const tell = (by = req): void => void tellEndpoint(parts, by, cancelled, { sessionId: session })

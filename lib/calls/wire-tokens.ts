@@ -1,5 +1,4 @@
-// Resume tokens in sessions on wires: the same calls as over HTTP, made to the server of the
-// session.
+// Resume tokens in sessions on wires.
 import { nanoid } from 'nanoid'
 import { revisionIn } from '../protocol/envelope.js'
 import {

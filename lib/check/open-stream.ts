@@ -1,5 +1,4 @@
-// Checks on a stream that stays open: whether bytes come through at once, and whether silence is
-// broken. It is the listen channel, or a call that takes some time.
+// Checks on a stream that stays open: the listen channel, or a call that takes some time.
 import { now, within } from '../protocol/clock.js'
 import { FIRST_POLLING_REVISION } from '../protocol/revisions.js'
 import { isObject } from '../protocol/json-rpc.js'

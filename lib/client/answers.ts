@@ -1,5 +1,4 @@
-// The client's answers to the server's requests, kept until the server waits for them (SEP-1335,
-// multi-turn requests).
+// The client's answers, kept until the server waits for them (SEP-1335).
 import { now } from '../protocol/clock.js'
 import { isResponse, MOST_ID_LENGTH, type RequestId } from '../protocol/json-rpc.js'
 import type { WrittenMessage } from '../protocol/json-splice.js'

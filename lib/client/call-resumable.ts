@@ -1,5 +1,4 @@
-// Repeats a request with resume tokens until its result is there: the client's side of the Resuming
-// draft.
+// Repeats a request with resume tokens until its result is there (Resuming draft).
 import { LONGEST_TIMEOUT, now } from '../protocol/clock.js'
 import { ASYNC_PREFERENCE } from '../protocol/prefer.js'
 import { objectIn } from '../protocol/json-rpc.js'

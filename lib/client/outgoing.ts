@@ -1,6 +1,5 @@
-// What is sent on the wires of a client: its messages, which are kept until they have certainly
-// arrived, and requests of our own. A wire keeps the order, so if one message has arrived, so have
-// all that were sent before it.
+// What is sent on the wires of a client, kept until it has certainly arrived. A wire keeps the
+// order: if one message has arrived, so have all before it.
 import { isRequest, type Message, type RequestId } from '../protocol/json-rpc.js'
 import type { TransportLike, WireMessage } from '../protocol/shared-wire.js'
 import { within } from './waiting.js'

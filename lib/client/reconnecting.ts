@@ -1,5 +1,4 @@
-// The reconnecting transport: what is kept when a wire is lost, and how the next one goes on. It is
-// longer than most files, because all changes of its state are here.
+// The reconnecting transport: all changes of its state are here.
 import { now } from '../protocol/clock.js'
 import { STREAM_ERROR } from '../protocol/errors.js'
 import {

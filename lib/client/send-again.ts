@@ -1,5 +1,4 @@
-// Sends a POST again if its response is lost: to a server that knows `Idempotency-Key`, or if it is
-// safe anywhere.
+// Sends a POST again if its response is lost: with an `Idempotency-Key`, or if it is safe.
 import { isJsonText } from '../protocol/media-types.js'
 import { addPiece } from '../protocol/bytes.js'
 import { Refused, retrying } from './retrying.js'

@@ -1,5 +1,4 @@
-// Requests of `streamResource` to the MCP endpoint: through a transport, or to a URL with the
-// headers of the options.
+// Requests of `streamResource`: through a transport, or to a URL with headers.
 import { FIRST_STATELESS_REVISION } from '../protocol/revisions.js'
 import { isJsonType } from '../protocol/media-types.js'
 import { abortWith, type Signal } from './waiting.js'
@@ -105,8 +104,7 @@ export function endpointOf(
       let url = new URL(input)
       for (let moves = 0; ; moves++) {
         const response = await own(url, { ...latest, signal })
-        // An endpoint that moved is asked again. A redirect with a resource's URI leads to its
-        // bytes.
+        // A redirect with a resource's URI leads to its bytes; another one, to where it moved.
         const isMove =
           [307, 308].includes(response.status) && !response.headers.has('mcp-resource-uri')
         const next = isMove ? urlIn(response.headers.get('location'), url) : undefined

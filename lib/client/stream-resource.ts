@@ -1,5 +1,4 @@
-// `streamResource`: one unbroken stream of a resource's bytes, over as many answers as the network
-// needs (SEP-2532).
+// `streamResource`: one unbroken stream of bytes, over as many answers as it takes (SEP-2532).
 import { abortWith, onAbort, onConnection, untilAborted } from './waiting.js'
 import {
   endpointOf,

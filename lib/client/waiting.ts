@@ -1,5 +1,4 @@
-// Waiting: for time to pass, for the network, until a signal aborts. A signal may live as long as
-// the process, so no listener may stay on it that is not needed any more.
+// Waiting. A signal may live as long as the process: no listener may stay on it.
 import { LONGEST_TIMEOUT, now } from '../protocol/clock.js'
 
 export type Signal = AbortSignal | null | undefined

@@ -1,5 +1,4 @@
-// Whether the endpoint has accepted messages that have no response: answers, and cancellations. As
-// with all admissions, it refuses by a status outside 2xx or by a JSON-RPC error.
+// Whether the endpoint has accepted messages that have no response.
 import type { ServerResponse } from 'node:http'
 import { isRequest } from '../protocol/json-rpc.js'
 import { errorInText, LONGEST_REPLY } from './admission.js'
@@ -59,8 +58,7 @@ class Watch {
   onceOver(listener: () => void): void {
     const res = this.#res
     if (!res.destroyed) return void res.once('close', listener)
-    // The client has left already, for example while another instance was asked. `close` is not
-    // emitted again, and the endpoint's answer counts all the same.
+    // The client has left already: `close` is not emitted again, and the answer counts.
     if (this.#end === undefined) pipelineOf(res).add((this.#end = new EndOfAnswer()))
     this.#end.listeners.push(listener)
   }

@@ -1,6 +1,4 @@
-// The one rule of admission: any status but 2xx, or a JSON-RPC error, is a refusal. Whether the
-// endpoint admits a client, its token and its session is asked with a message that every endpoint
-// can answer.
+// The one rule of admission: any status but 2xx, or a JSON-RPC error, is a refusal.
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { TLSSocket } from 'node:tls'
 import { now } from '../protocol/clock.js'

@@ -1,5 +1,4 @@
-// One request whose client we answer ourselves: at once, or with what the endpoint answers,
-// whenever that comes.
+// One request whose client we answer ourselves: at once, or with the endpoint's answer.
 import type { OutgoingHttpHeader, OutgoingHttpHeaders } from 'node:http'
 import type { Message } from '../protocol/json-rpc.js'
 import { withoutAsync } from '../protocol/prefer.js'

@@ -1,5 +1,4 @@
-// What the capture of a response needs from its request: heads, connections, limits, and whether
-// the stream is ours.
+// What the capture of a response needs from its request.
 import type { IncomingMessage } from 'node:http'
 import { now } from '../protocol/clock.js'
 import type { RequestId } from '../protocol/json-rpc.js'

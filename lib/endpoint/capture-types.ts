@@ -1,5 +1,4 @@
-// The types around a response that may be captured: the host, which decides whether it is taken,
-// and the capture, which takes what the endpoint writes.
+// The types around a captured response: the host, which decides, and the capture.
 import type { OutgoingHttpHeaders } from 'node:http'
 
 export interface ResponseHead {

@@ -1,6 +1,5 @@
-// The client's side of a request that we answer ourselves, whatever its endpoint does meanwhile:
-// one answer, or an event stream that ends with it. Longer than most files: only with both in one
-// place can it be seen that the client is answered once.
+// The client's side of a request that we answer ourselves: one answer, or an event stream that ends
+// with it. In one place, so that it is answered once.
 import type { OutgoingHttpHeader } from 'node:http'
 import { now } from '../protocol/clock.js'
 import { label } from '../protocol/event-id.js'

@@ -1,5 +1,4 @@
-// Who speaks the Streams draft: which clients have declared it, which streams are announced to
-// them, and what is declared in return.
+// Which clients have declared the Streams draft, and what is declared in return.
 import type { ServerResponse } from 'node:http'
 import { isInitialize, isObject, isResponse, type Message } from '../protocol/json-rpc.js'
 import type { ClientProfile } from '../protocol/revisions.js'

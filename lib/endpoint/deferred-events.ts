@@ -1,6 +1,5 @@
-// The events of a response and of its request: who hears what, and when, once a stream has taken
-// the place of their socket; and those behind us in the async context of their call, although Node
-// emits them from the socket's.
+// The events of a response and its request: who hears what, and when, once a stream is in the place
+// of their socket; those behind us in the context of their call.
 import { EventEmitter } from 'node:events'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { runOutsideContext } from './handler-context.js'

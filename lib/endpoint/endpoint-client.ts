@@ -1,5 +1,4 @@
-// Sends messages to the endpoint as the client of a request would send them: through the
-// application's guards, with the client's credentials.
+// Sends messages to the endpoint as its client would: with its credentials, through all guards.
 import { type ClientRequest, type IncomingMessage, request, type Server } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { Server as TlsServer } from 'node:tls'

@@ -1,6 +1,5 @@
-// The event ids of an endpoint in one event stream, and what they are good for: an endpoint that
-// closes the stream before the response expects its client again, with the last of them (SEP-1699).
-// We come back in its client's place.
+// The event ids of an endpoint: one that closes a stream before the response expects its client
+// again with the last (SEP-1699). We come back in its place.
 import type { IncomingMessage } from 'node:http'
 import { now } from '../protocol/clock.js'
 import { isEventStreamType } from '../protocol/media-types.js'

@@ -113,8 +113,7 @@ function partialText(result: object): string {
   return text
 }
 
-// One storage for all copies of this module: an application may load the middleware as CJS and
-// `currentStream` as ESM.
+// One for all copies of this module: an application may load it as CJS and as ESM.
 const STORAGE = Symbol.for('express-mcp-streams.context')
 type Contexts = AsyncLocalStorage<HandlerContext | undefined>
 const globals = globalThis as { [STORAGE]?: Contexts }

@@ -1,5 +1,4 @@
-// What all requests of one instance share: the streams, the sessions, the connections, and the
-// rules for who gets what.
+// What all requests of one instance share.
 import type { Sessions } from '../streams/sessions.js'
 import type { Quota } from '../streams/quota.js'
 import type { Stream } from '../streams/stream.js'

@@ -1,5 +1,4 @@
-// What the endpoint answers once its client has been given an event stream already: a status and a
-// body become messages.
+// An answer that comes after its client's event stream has begun becomes messages.
 import { onOneLine } from '../protocol/sse-writer.js'
 import { promisify } from 'node:util'
 import { brotliDecompress, unzip } from 'node:zlib'

@@ -1,5 +1,4 @@
-// A connection that exists in memory only: one end for a client, the other for the server that it
-// is given to.
+// A connection in memory: one end for a client, the other for a server.
 import { Duplex } from 'node:stream'
 import type { Socket } from 'node:net'
 

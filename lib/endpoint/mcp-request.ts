@@ -1,5 +1,4 @@
-// Which requests are MCP at all. The middleware may stand in front of a whole application:
-// everything else passes untouched.
+// Which requests are MCP at all: everything else passes untouched.
 import type { IncomingMessage } from 'node:http'
 import { parseEventId, parseStreamName } from '../protocol/event-id.js'
 import { isInitialize, type Message, messagesOf } from '../protocol/json-rpc.js'

@@ -1,5 +1,4 @@
-// Everything that we know of the insides of Node and of Express, beyond what they document: in one
-// file, however long, as its spec names what has changed when a release of Node changes any of it.
+// What we know of the insides of Node and of Express; its spec names what a release has changed.
 import {
   IncomingMessage,
   type OutgoingHttpHeader,

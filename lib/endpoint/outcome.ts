@@ -1,5 +1,4 @@
-// What the endpoint's own answers mean for streams: a session that ended, a call that was
-// cancelled, a revision agreed upon.
+// What the endpoint's own answers mean for streams, calls and sessions.
 import {
   cancelledRequest,
   isObject,

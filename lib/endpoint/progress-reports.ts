@@ -1,5 +1,4 @@
-// Progress notifications in the endpoint's place, which say that a call still runs: some clients
-// give up on a call of which they hear nothing.
+// Progress in the endpoint's place: some clients give up on a call without any.
 import { now } from '../protocol/clock.js'
 import { DueQueue, Waiting } from '../streams/due-queue.js'
 import {

@@ -1,6 +1,5 @@
-// Answers of ours, and the rules for every response that is written after an asynchronous step:
-// middleware in front may have answered or ended it meanwhile, and what fails in it must not end
-// the process.
+// Answers of ours, after an asynchronous step: middleware in front may have answered meanwhile, and
+// what fails in it must not end the process.
 import type { IncomingMessage, OutgoingHttpHeaders, ServerResponse } from 'node:http'
 import { Socket } from 'node:net'
 import { faultError, type StreamFault } from '../protocol/errors.js'

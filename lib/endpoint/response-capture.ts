@@ -1,6 +1,5 @@
-// Captures a response. Until its head, the endpoint's calls pass; once it is taken, what the
-// endpoint does to `res` goes to a capture, and those behind us do not hear of the socket until the
-// stream is over.
+// Captures a response: what the endpoint does to `res` goes to a capture, and those behind us do
+// not hear of the socket until the stream is over.
 import type { IncomingMessage, OutgoingHttpHeader, ServerResponse } from 'node:http'
 import type { Capture, ResponseCaptureHost } from './capture-types.js'
 import {

@@ -1,5 +1,4 @@
-// The one place where a response is patched: what is done to it passes through the stages, from the
-// endpoint to the wire.
+// The one place where a response is patched: stages, from the endpoint to the wire.
 import type { OutgoingHttpHeader, ServerResponse } from 'node:http'
 import {
   ASKS_HEADERS_SENT,

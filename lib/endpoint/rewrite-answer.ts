@@ -1,5 +1,4 @@
-// Changes single messages in what the endpoint answers, in JSON and in an event stream, and leaves
-// every other byte as it is.
+// Changes single messages of the endpoint, and leaves every other byte as it is.
 import type { ServerResponse } from 'node:http'
 import { isEventStreamType, isJsonType } from '../protocol/media-types.js'
 import { isObject, type Message } from '../protocol/json-rpc.js'

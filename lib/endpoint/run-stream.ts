@@ -1,5 +1,4 @@
-// The stream that the response to a request becomes: how it is opened, whether the endpoint has
-// begun to answer or not; and how its call goes on without its client.
+// The stream that a response becomes, early or not; and how its call goes on alone.
 import { label } from '../protocol/event-id.js'
 import { type Message, type RequestId, requestIdsIn } from '../protocol/json-rpc.js'
 import { ONE_CONNECTION } from '../protocol/revisions.js'
@@ -141,8 +140,7 @@ export class RunStream extends CaptureHost {
 
   #started(stream: Stream, capture: EndpointCapture): void {
     const { instance, req, messages } = this.request
-    // Node forgets the addresses of a socket that is gone, unless they have been read before. They
-    // are needed for what is sent to the endpoint in the name of its client.
+    // Node forgets the addresses of a socket that is gone, unless they have been read before.
     void req.socket.remoteAddress
     void req.socket.localAddress
     capture.stream = stream

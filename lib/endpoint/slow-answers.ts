@@ -1,5 +1,4 @@
-// Endpoints that are slow to begin their answer: which requests wait, for how long, and what their
-// clients get in the meantime.
+// Endpoints that are slow: which requests wait, and what their clients get meanwhile.
 import type { IncomingMessage } from 'node:http'
 import { DueQueue } from '../streams/due-queue.js'
 import { FairStore } from '../streams/fair-store.js'

@@ -1,5 +1,4 @@
-// A stage of the response pipeline: what happens to a response on its way from the endpoint to the
-// wire.
+// A stage of the pipeline: what happens to a response on its way to the wire.
 import type { OutgoingHttpHeader, ServerResponse } from 'node:http'
 
 /**

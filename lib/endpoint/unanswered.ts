@@ -1,5 +1,4 @@
-// Requests of endpoints that no client will answer any more: each endpoint gets an error for each
-// of its requests, in a message that looks as if its client had sent it.
+// Endpoints get an error for each of their requests that no client will answer.
 import type { IncomingMessage } from 'node:http'
 import { faultError } from '../protocol/errors.js'
 import type { RequestId } from '../protocol/json-rpc.js'

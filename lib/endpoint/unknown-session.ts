@@ -1,5 +1,4 @@
-// A 400 to a session that nobody here has handed out becomes the 404 of the specification: on
-// anything else, hosts keep a session whose process is gone.
+// A 400 to a session that was not handed out here becomes a 404: else, hosts keep it.
 import type { ServerResponse } from 'node:http'
 import { isInitialize } from '../protocol/json-rpc.js'
 import type { RequestContext } from './request-context.js'

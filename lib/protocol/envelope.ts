@@ -1,5 +1,4 @@
-// The envelope: the part of `_meta` in which each request from 2026-07-28 on describes its client,
-// as there is no `initialize` any more.
+// The envelope: the part of `_meta` in which each request from 2026-07-28 on describes its client.
 import { type Message, objectIn, paramsOf } from './json-rpc.js'
 import { parseRevision } from './revisions.js'
 

@@ -1,5 +1,4 @@
-// Estimates what it would cost to parse a JSON text, and what its value takes in memory: a few
-// megabytes can block the event loop for a second, and become ten times as many.
+// Estimates what a JSON text costs to parse and takes in memory: ten times its size, a second.
 
 interface JsonBounds {
   /**

@@ -1,5 +1,4 @@
-// JSON-RPC 2.0 messages: told apart by their members, never by a schema; what the endpoint accepts
-// is the endpoint's affair.
+// JSON-RPC 2.0 messages, told apart by their members: what is accepted is the endpoint's affair.
 import { startsWith, utf8 } from './bytes.js'
 
 export type RequestId = string | number

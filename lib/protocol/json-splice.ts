@@ -1,5 +1,4 @@
-// Writes a changed value into the JSON text that it was parsed from. What has not changed keeps its
-// bytes, even numbers that JavaScript cannot hold exactly.
+// Writes a changed value into its JSON text: what has not changed keeps its bytes.
 import { isObject, type Message } from './json-rpc.js'
 import { endOfValue, type Part, partsOf, skipSpace } from './json-text.js'
 

@@ -1,5 +1,4 @@
-// Finds where values begin and end in a JSON text without parsing it again. The text must be valid
-// JSON: it has been parsed before.
+// Finds where values begin and end in a JSON text that has been parsed before.
 
 const QUOTE = 0x22
 const BACKSLASH = 0x5c

@@ -1,5 +1,4 @@
-// Media types and `Accept` (RFC 9110, 8.3.1 and 12.5.1): case and parameters do not matter, and a
-// weight of zero refuses.
+// Media types and `Accept` (RFC 9110, 8.3.1 and 12.5.1): a weight of zero refuses.
 
 export const EVENT_STREAM = 'text/event-stream'
 export const JSON_TYPE = 'application/json'

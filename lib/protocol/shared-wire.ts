@@ -1,5 +1,4 @@
-// What both ends of a wire that all streams share (a WebSocket, a pipe, a Unix socket) have in
-// common.
+// What both ends of a wire that all streams share (a WebSocket, a pipe) have in common.
 import { type EventId, parseEventId } from './event-id.js'
 import {
   isObject,

@@ -1,5 +1,4 @@
-// The blocks of an event stream once their line ends are LF: where they end, and what their fields
-// say.
+// The blocks of an event stream with LF line ends: where they end, what their fields say.
 import { COLON, LF, startsWith, utf8 } from './bytes.js'
 
 /** `bytes[from, to)`, line ends as LF, blank line included. Valid during the call only. */

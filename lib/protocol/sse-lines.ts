@@ -1,5 +1,4 @@
-// Blocks of an event stream with some of their lines left out, or others in their place. Line ends
-// are LF, as they come out of the parser.
+// Blocks of an event stream (LF line ends) with some of their lines left out or replaced.
 import { COLON, LF, utf8 } from './bytes.js'
 import { DATA, ID, isField, RETRY } from './sse-fields.js'
 

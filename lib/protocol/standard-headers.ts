@@ -1,5 +1,4 @@
-// [2026-07-28, Streamable HTTP] The headers `Mcp-Method` and `Mcp-Name`, which repeat parts of the
-// body for proxies that route by headers alone.
+// [2026-07-28] `Mcp-Method` and `Mcp-Name` repeat parts of the body for proxies.
 import { type Message, paramsOf } from './json-rpc.js'
 
 /** [2026-07-28] The error code for headers that do not agree with the body. */

@@ -1,5 +1,4 @@
-// The messages of the Streams draft: those that begin and end a stream, requests about streams, and
-// their results.
+// The messages of the Streams draft.
 import { parseEventId } from './event-id.js'
 import { faultError, type StreamFault } from './errors.js'
 import {

@@ -1,5 +1,4 @@
-// Tasks on the wire: the extension `io.modelcontextprotocol/tasks` (2026-07-28, SEP-2663) and the
-// core's experimental tasks (2025-11-25, SEP-1686).
+// Tasks: the extension of 2026-07-28 (SEP-2663), and the core's of 2025-11-25 (SEP-1686).
 import { isObject, type Message, paramsOf } from './json-rpc.js'
 import { CLIENT_CAPABILITIES, metaOf } from './envelope.js'
 

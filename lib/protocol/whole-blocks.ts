@@ -1,5 +1,4 @@
-// An event stream as it comes in, cut behind its last blank line: what is whole goes on, the rest
-// waits for what follows.
+// An event stream as it comes in, cut behind its last blank line.
 import { addPiece, CR, joined, LF, utf8 } from './bytes.js'
 import { type BlockListener, newFields, readBlocks } from './sse-fields.js'
 

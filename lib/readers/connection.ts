@@ -1,5 +1,4 @@
-// One client connection: a cursor that pulls from a stream's log. A slow or absent client only
-// lags; no queue is kept for it.
+// One client connection: a cursor that pulls from a stream's log, without a queue.
 import { formatPrimerId, label } from '../protocol/event-id.js'
 import type { ClientProfile } from '../protocol/revisions.js'
 import { KEEP_ALIVE_COMMENT, primerText, retryFieldText } from '../protocol/sse-writer.js'
@@ -287,8 +286,7 @@ export class Connection implements Reader, SegmentReader, Stallable {
     const { log } = stream
     while (this.#state === 'idle' && this.#cursor < log.last && !this.#hasLost()) {
       if (this.#cursor + 1 < log.first) {
-        // Events that it has not read were evicted. A clean end would make the stream look
-        // complete; after a cut, its client comes back and gets an error.
+        // A clean end would make the stream look complete; after a cut, its client gets an error.
         this.#cut()
         return
       }
@@ -433,8 +431,7 @@ function firstBlock(
   configured: number | null,
   hasMore: boolean
 ): string | undefined {
-  // A client would keep the `retry` of a handshake for all later streams, but nothing is negotiated
-  // yet; and an ephemeral stream cannot be resumed.
+  // A client would keep the `retry` of a handshake for all later streams.
   const retry = stream.isHandshake || stream.isEphemeral ? null : configured
   if (primer !== 'none') return primerText(primer, primerId(stream, cursor, 0), retry)
   if (retry === null) return ''

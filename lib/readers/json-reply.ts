@@ -1,5 +1,4 @@
-// One JSON reply to a client that accepts nothing else: white space while the endpoint is silent,
-// then its response.
+// One JSON reply: white space while the endpoint is silent, then its response.
 import { now } from '../protocol/clock.js'
 import { type DueQueue, Waiting } from '../streams/due-queue.js'
 import { isResponse } from '../protocol/json-rpc.js'

@@ -1,5 +1,4 @@
-// Answers that have been written whole, as long as their sockets have not taken them. The bytes of
-// a kept result are shared by all of its answers, and counted once.
+// Answers that are written whole: all of a kept result share its bytes, counted once.
 import { Holding, type HoldingBudget } from '../streams/stream-types.js'
 import type { Sink } from './sink.js'
 import type { Stallable, StallWatch } from './stall-watch.js'

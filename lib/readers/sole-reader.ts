@@ -1,5 +1,4 @@
-// A reader that takes a stream to its end, for its client or for one answer. No other reads the
-// stream, and the client cannot be disconnected to come back.
+// A reader that takes a stream to its end, for one answer; no other reads it.
 import type { Retained } from '../streams/retained.js'
 import type { Reader } from '../streams/stream-types.js'
 

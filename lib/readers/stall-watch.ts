@@ -1,5 +1,4 @@
-// Watches connections whose sockets are full: those that make no progress within a deadline are
-// destroyed.
+// Destroys connections whose full sockets make no progress within a deadline.
 import { Sweep } from '../streams/timer.js'
 
 /** A connection that waits for its socket. */

@@ -1,5 +1,4 @@
-// The backplane over Redis or Valkey: messages go by publish and subscribe, what is shared is in
-// plain keys.
+// The backplane over Redis or Valkey: messages by publish and subscribe, the rest in plain keys.
 import type { Backplane, BackplaneCommand } from '../backplane/types.js'
 import type { Connect, RedisConnection } from './connection.js'
 

@@ -1,5 +1,4 @@
-// Sends a resource: a redirect, or the bytes of a file or another source, whole or the part that
-// was asked for.
+// Sends a resource: a redirect, or bytes, whole or the part that was asked for.
 import { Readable } from 'node:stream'
 import type { FileHandle } from 'node:fs/promises'
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'

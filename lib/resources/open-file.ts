@@ -1,5 +1,4 @@
-// Opens a file once, and checks what is open: so nothing else can be sent, even if files are moved
-// or linked meanwhile.
+// Opens a file once, and checks what is open, even if files are moved or linked meanwhile.
 import { constants, type Stats } from 'node:fs'
 import { type FileHandle, lstat, open, readlink, realpath, stat } from 'node:fs/promises'
 import { isAbsolute, relative, sep } from 'node:path'

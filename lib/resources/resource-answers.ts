@@ -1,5 +1,4 @@
-// `resources/stream` (SEP-2532): the POST that asks for a resource. Download URLs and other wires
-// have files of their own.
+// `resources/stream` (SEP-2532): by POST, and on wires that carry no bytes.
 import type { IncomingMessage } from 'node:http'
 import accepts from 'accepts'
 import { revisionIn } from '../protocol/envelope.js'

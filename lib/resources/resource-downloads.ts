@@ -88,8 +88,8 @@ export class ResourceDownloads {
         return ended
       })
     const work = async (): Promise<void> => {
-      // A browser that follows a link has no credentials; the endpoint has admitted the request for
-      // the URL. A ticket of another transport ends with its session, so its server is not asked.
+      // A browser has no credentials on a link: the endpoint has admitted the request for the URL.
+      // The ticket of a wire ends with its session.
       const isAdmitted =
         wire !== undefined || cameByCookie || (await this.#service.admits(request, wanted))
       if (isAdmitted) await this.#service.open(request, wanted, send, wire?.ask)

@@ -1,5 +1,4 @@
-// The headers of a response with a resource. Values from the application are checked or encoded, so
-// that none can break the head.
+// The headers of a response with a resource: values are checked or encoded.
 import type { ServerResponse } from 'node:http'
 import { create as contentDisposition } from 'content-disposition'
 import mime from 'mime-types'

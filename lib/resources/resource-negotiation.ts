@@ -1,5 +1,4 @@
-// Who can stream resources: what the server's answers say of it, and what clients have declared
-// (SEP-2532, 1 and 2).
+// Who can stream resources: what the server says, and what clients have declared (SEP-2532).
 import { CLIENT_CAPABILITIES, type Envelope, envelopeIn, metaOf } from '../protocol/envelope.js'
 import {
   isInitialize,

@@ -1,5 +1,4 @@
-// One request for a resource: it ends when its client goes, when something takes too long, and when
-// the server closes.
+// One request for a resource: it ends with its client, a timeout, or the server.
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { Timer } from '../streams/timer.js'
 import { responseOnTurn } from '../endpoint/node-internals.js'

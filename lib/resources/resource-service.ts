@@ -1,5 +1,4 @@
-// Serves requests for resources: asks the endpoint whether it admits the client, calls the
-// provider, sends the bytes, and ends what is under way when the server closes.
+// Serves resources: asks the endpoint, calls the provider, sends the bytes.
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
 import { withEnvelope } from '../protocol/envelope.js'
 import { EndpointError, StreamError } from '../protocol/errors.js'

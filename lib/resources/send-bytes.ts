@@ -1,5 +1,4 @@
-// Sends a source to a response, with back-pressure. The bytes are counted, so that a response that
-// is not whole never looks whole.
+// Sends a source to a response: what is not whole never looks whole.
 import type { ServerResponse } from 'node:http'
 import type { Readable } from 'node:stream'
 import { Timer } from '../streams/timer.js'

@@ -1,5 +1,4 @@
-// Answers a POST about a call whose instance has gone by what was kept of the call. Only its client
-// gets that; for others it is as if the call had never been.
+// A POST about a call of a gone instance, answered to its client by what was kept of the call.
 import type { InstanceLink } from '../backplane/instance-link.js'
 import { keptCallIn } from '../calls/call-log.js'
 import { keptTaskIn } from '../calls/tasks/task.js'

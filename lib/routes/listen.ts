@@ -1,5 +1,4 @@
-// A GET for a listen channel in a session that has one already. Some endpoints refuse a second one
-// (409), others open it: the endpoint is asked once, and its answer is remembered.
+// A GET for a second listen channel: whether the endpoint refuses one (409) is remembered.
 import { attach, startOf } from '../endpoint/attach.js'
 import type { Stream } from '../streams/stream.js'
 import type { Capture } from '../endpoint/capture-types.js'

@@ -1,5 +1,4 @@
-// Routes that come first: a request of the middleware itself, one whose owner is not known, and a
-// POST, whose body is read before the endpoint gets it, and whose messages tell who answers.
+// Routes that come first: requests of our own, and POSTs, whose body is read.
 import { isMcpPost, streamNamesIn } from '../endpoint/mcp-request.js'
 import { readAhead } from '../endpoint/read-ahead.js'
 import type { KnownBody } from '../endpoint/request-body.js'

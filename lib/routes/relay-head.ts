@@ -1,5 +1,4 @@
-// The head of a forwarded request, or of its response. It goes ahead of the body, as JSON behind 4
-// bytes with its length.
+// The head of a forwarded request or response: JSON ahead of the body, behind its length.
 import type { IncomingMessage } from 'node:http'
 import { headersWhere } from '../access/guards.js'
 import { factsOf, type SocketFacts } from '../endpoint/loopback.js'

@@ -1,5 +1,4 @@
-// A POST that repeats an `Idempotency-Key`: it gets the response of the first POST with that key,
-// even of one at another instance, and the endpoint is not called.
+// A POST that repeats an `Idempotency-Key` gets the response of the first, from any instance.
 import { label } from '../protocol/event-id.js'
 import { requestIdsIn } from '../protocol/json-rpc.js'
 import { isKnown } from '../streams/directory.js'

@@ -1,5 +1,4 @@
-// SEP-2532: `resources/stream`, answered here with bytes or with a download URL; and requests for
-// download URLs, whose query names a ticket.
+// SEP-2532: `resources/stream`, and requests for download URLs.
 import { refuseAndCount } from '../endpoint/refusals.js'
 import { UNKNOWN } from '../streams/directory.js'
 import type { Answer, Context } from './route.js'

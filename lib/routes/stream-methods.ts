@@ -1,5 +1,4 @@
-// `stream/resume`, `stream/poll` and `stream/poll/all` (Streams draft): always answered here; the
-// endpoint never gets them.
+// `stream/...` (Streams draft): always answered here.
 import type { SavedResult } from '../backplane/results.js'
 import {
   endNotification,

@@ -1,5 +1,4 @@
-// Ends an event stream with an error for each call: lost with another instance, or whose events are
-// gone. A status would not settle the calls of stock clients.
+// Ends an event stream with an error for each call: stock clients ignore a status here.
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { faultError, type StreamFault } from '../protocol/errors.js'
 import { formatGoneId, formatPrimerId, label, parseEventId } from '../protocol/event-id.js'

@@ -1,5 +1,4 @@
-// A client that comes back for a call that this process does not know, because it was made before a
-// restart, or at another instance.
+// A client that comes back for a call that this process does not know.
 import { faultError } from '../protocol/errors.js'
 import { type EventId, isGoneId, label } from '../protocol/event-id.js'
 import { errorResponse } from '../protocol/json-rpc.js'

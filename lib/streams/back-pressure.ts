@@ -1,5 +1,4 @@
-// How much of a stream may be undelivered: when its producer is to wait, and when what it still
-// writes is too much.
+// How much of a stream may be undelivered: when its producer waits, and what is too much.
 import type { EventLog } from './event-log.js'
 import { LARGEST_SEGMENT } from './segment.js'
 import type { StreamHost } from './stream-types.js'

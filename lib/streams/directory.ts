@@ -1,5 +1,4 @@
-// Finds what clients name: streams, sessions, keys, tokens, tasks and download URLs. This is the
-// directory of one process; that of several instances is in `backplane`.
+// Finds what clients name, in one process; `backplane` has the directory of several.
 
 /** It is in this process. */
 export interface Local<T> {

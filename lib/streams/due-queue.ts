@@ -1,5 +1,4 @@
-// One timer for all waits of the same length: a call that ends before its wait is over has cost a
-// place in a list, and no timer of its own.
+// One timer for all waits of the same length: a call costs a place in a list, and no timer.
 import { LONGEST_TIMEOUT, now } from '../protocol/clock.js'
 import { outsideOfCalls } from './timer.js'
 

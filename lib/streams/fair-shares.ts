@@ -1,5 +1,4 @@
-// How much each owner has of what is bounded, and what to evict next: something of the owner that
-// has most, so that no owner drives out another's.
+// How much each owner has, and what to evict next: of the owner that has most.
 import { LinkedList, Member } from './linked-list.js'
 
 /** What one owner has. */

@@ -1,5 +1,4 @@
-// A store with limits in size, number and time: at a limit, the owner that has most makes room, so
-// that no owner evicts another's.
+// A store with limits: at each, the owner that has most makes room.
 import { LRUCache } from 'lru-cache'
 import { CLOCK, now } from '../protocol/clock.js'
 import { FairShares } from './fair-shares.js'

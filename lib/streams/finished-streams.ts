@@ -1,5 +1,4 @@
-// The streams that have ended: those that are kept for clients that come back, and tombstones of
-// the others.
+// The streams that have ended: kept for clients that come back, and tombstones of others.
 import { now } from '../protocol/clock.js'
 import { type Ended, type Here, type Local, UNKNOWN } from './directory.js'
 import type { FairShares } from './fair-shares.js'

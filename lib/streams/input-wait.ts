@@ -1,5 +1,4 @@
-// When a stream that has asked its client something stops for the answers (SEP-1335, multi-turn
-// requests).
+// The hand-off: when a stream that has asked stops for the answers (SEP-1335).
 import { now } from '../protocol/clock.js'
 import { Timer } from './timer.js'
 import { cancelledRequest, type Message, type RequestId } from '../protocol/json-rpc.js'
@@ -120,13 +119,11 @@ export class InputWait {
   nextTurnCursor(cursor: number | undefined, last: number): number | undefined {
     const closed = this.#closedCleanly
     if (cursor === undefined) {
-      // Only what was asked for without a cursor speaks for a client that has none: an earlier wire
-      // may have broken behind its head.
+      // For a client without a cursor, only a reader without one speaks: a wire may have broken.
       const hasAll = closed?.isWholeTurn === true && (closed.at === last || closed.hasWaited)
       return hasAll ? closed.at : undefined
     }
-    // A stream that is never quiet: what has come since a reader has closed while it waited comes
-    // after the answers.
+    // What has come since a reader closed while the stream waited comes after the answers.
     const hasSeenAll = closed?.at === cursor && closed.hasWaited
     return cursor === last || hasSeenAll ? cursor : undefined
   }
@@ -182,8 +179,8 @@ export class InputWait {
     // The first reader must have begun before it can be sent away.
     if (!mayStop || this.requests.open.size === 0 || readers.count === 0) return undefined
     if (this.#isForClient) return this.#limits.handoffQuiet
-    // Once: a client that comes back to the endpoint, and not to the stream URL, sends its answers
-    // there. So does one that has answered a ping, which may not come back at all.
+    // Once: a client that comes back to the endpoint sends its answers there, and one that has
+    // answered a ping may not come back at all.
     const isTried = this.#host.answersDirectly || readers.count > 1
     return isTried || !hasReader ? undefined : this.#limits.handoffAfter
   }

@@ -1,5 +1,4 @@
-// A doubly linked list whose members hold the links: adding and removing take constant time, and
-// allocate nothing.
+// A doubly linked list whose members hold the links, so that nothing is allocated.
 
 /** It is in one list at a time. */
 export class Member<T extends Member<T>> {

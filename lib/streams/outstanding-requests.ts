@@ -1,5 +1,4 @@
-// What is said on a stream: the responses that it owes its client, the errors among them, and what
-// it asks its client.
+// What a stream owes its client, and what it asks it.
 import { InputWait, type InputWaitHost } from './input-wait.js'
 import {
   includesId,

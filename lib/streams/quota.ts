@@ -1,5 +1,4 @@
-// Counts by owner what is taken for a time and given back: within a limit for all owners together,
-// and one for each.
+// Counts by owner what is taken for a time: within a limit for all, and one for each.
 
 export type MostOfOwner = (left: number, owner: string) => number
 

@@ -1,5 +1,4 @@
-// What a stream has asked its client: which of its requests await an answer, and where the turn
-// after an answer begins.
+// What a stream has asked: which requests await an answer, and where the next turn begins.
 import { isOversizedId, type RequestId } from '../protocol/json-rpc.js'
 
 interface Closed {

@@ -1,5 +1,4 @@
-// What is known of each MCP session: which revision it negotiated, and whether its client follows
-// stream links.
+// What is known of each session: its revision, and whether its client follows links.
 import { FairStore } from './fair-store.js'
 import { isOversizedId } from '../protocol/json-rpc.js'
 

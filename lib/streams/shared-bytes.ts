@@ -1,5 +1,4 @@
-// The bytes that all logs together may hold, with what else is held for their clients, and what is
-// evicted when there is no room.
+// The bytes that all logs may hold, and what is evicted when there is no room.
 import type { ByteBudget } from './event-log.js'
 import { FairShares } from './fair-shares.js'
 import type { Holding, HoldingBudget } from './stream-types.js'

@@ -1,5 +1,4 @@
-// The types around a stream: its states, what it is opened with, its reader and its producer, its
-// limits and its host.
+// The types around a stream.
 import type { StreamError } from '../protocol/errors.js'
 import type { RequestId } from '../protocol/json-rpc.js'
 import type { ClientProfile } from '../protocol/revisions.js'

@@ -1,5 +1,4 @@
-// One stream: its log, its state, its limits. All changes of its state are here, so that each can
-// be seen to end what the others began.
+// One stream: all changes of its state are here.
 import { BackPressure } from './back-pressure.js'
 import { faultError, StreamError, type StreamFault } from '../protocol/errors.js'
 import { Waiting } from './due-queue.js'

@@ -1,5 +1,4 @@
-// What no connection has been given yet, counted for each session and owner: clients that
-// disconnect must not fill the memory with it.
+// What is unsent, by session and owner: clients that disconnect must not fill the memory.
 
 /** How much may be unsent. */
 export interface UndeliveredLimit {

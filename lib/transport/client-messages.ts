@@ -1,5 +1,4 @@
-// Handles what a client sends on a wire. `stream/resume`, `stream/poll` and `stream/poll/all` are
-// answered here and never reach the SDK's server; the rest goes to the session that it is for.
+// What a client sends on a wire: `stream/...` is answered here, the rest goes to its session.
 import type { StreamFault } from '../protocol/errors.js'
 import { label } from '../protocol/event-id.js'
 import { parseForeignId } from '../protocol/foreign-id.js'

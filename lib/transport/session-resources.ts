@@ -1,5 +1,4 @@
-// `resources/stream` in a session on a wire: it is answered with a download URL, whose bytes come
-// over HTTP.
+// `resources/stream` in a session on a wire: answered with a download URL.
 import { nanoid } from 'nanoid'
 import { EndpointError, faultError } from '../protocol/errors.js'
 import {

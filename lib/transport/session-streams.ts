@@ -1,5 +1,4 @@
-// The streams of one session: one for each call of its client, and its own for all other messages
-// of the server.
+// The streams of one session: one for each call, and its own for all other messages.
 import { LRUCache } from 'lru-cache'
 import { nanoid } from 'nanoid'
 import { isComparable } from '../protocol/json-bounds.js'

@@ -1,5 +1,4 @@
-// What all transports share with the middleware that `mcpStreams()` returns: its streams, its
-// limits and its end.
+// What all transports share with the middleware: streams, limits, end.
 import type { WireResources, WireTokens } from '../protocol/shared-wire.js'
 import type { StreamsHost, WireSession } from './wire.js'
 

@@ -1,5 +1,4 @@
-// One wire to a client, with the sessions that it carries. What is sent comes from the streams that
-// are followed on it.
+// One wire to a client, with the sessions that it carries.
 import { nanoid } from 'nanoid'
 import type { ErrorObject, Message, RequestId } from '../protocol/json-rpc.js'
 import { type TransportLike, type WireMessage, withTags } from '../protocol/shared-wire.js'

@@ -1,6 +1,5 @@
-// Messages of the endpoint while it works on a task (2025-11-25), such as requests to the client
-// and progress: they go to the requests that wait for the result, or to the session's listen
-// channel.
+// Messages of the endpoint while it works on a task (2025-11-25): they go to the requests that wait
+// for the result, or to the session's listen channel.
 import {
   cancelledRequest,
   isRequest,

@@ -1,6 +1,5 @@
-// Calls of tools that become tasks (2026-07-28): at once, or if they have no result in time. The
-// endpoint works on the client's own request; its answer is read for the task instead of the
-// client.
+// Calls of tools that become tasks (2026-07-28): at once, or without a result in time. The endpoint
+// works on the client's own request.
 import type { IncomingMessage } from 'node:http'
 import { paramsOf, type RequestId } from '../../protocol/json-rpc.js'
 import { declaresTasks } from '../../protocol/tasks.js'

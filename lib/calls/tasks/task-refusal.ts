@@ -1,5 +1,4 @@
-// Errors that requests about tasks are answered with. None says anything about other clients'
-// tasks.
+// Errors that requests about tasks get. None says anything about other clients' tasks.
 import { faultError, STREAM_ERROR, type StreamFault } from '../../protocol/errors.js'
 import { INVALID_PARAMS, METHOD_NOT_FOUND } from '../../protocol/json-rpc.js'
 import { HEADER_MISMATCH } from '../../protocol/standard-headers.js'

@@ -1,5 +1,4 @@
-// All tasks of this process. A task is kept for its whole `ttl`: an owner with too many tasks, or
-// too many bytes, gets no more, and no task is evicted to make room for another.
+// All tasks of this process. None is evicted: an owner with too many gets no more.
 import { Groups } from '../../streams/groups.js'
 import { Quota, timesTheRest } from '../../streams/quota.js'
 import { Sweep, sweepPeriod } from '../../streams/timer.js'

@@ -1,5 +1,4 @@
-// How tasks are written, declared and named: the experimental ones of the core (2025-11-25,
-// SEP-1686), and those of the extension (2026-07-28).
+// How tasks are written and declared: the core's (2025-11-25) and the extension's (2026-07-28).
 import { isObject, type Message, objectIn, paramsOf } from '../../protocol/json-rpc.js'
 import { memberTexts, withMembers } from '../../protocol/json-splice.js'
 import { RELATED_TASK } from '../../protocol/tasks.js'

@@ -1,5 +1,4 @@
-// A task: the state of a call, its result or error, the input that it needs from its client, and
-// until when it is kept.
+// A task: the state of a call, its outcome, and the input that it needs from its client.
 import type { IncomingMessage } from 'node:http'
 import { now } from '../../protocol/clock.js'
 import type { StreamFault } from '../../protocol/errors.js'

@@ -1,5 +1,4 @@
-// Tasks for an endpoint that has none: which requests are about tasks, and which calls become
-// tasks.
+// Tasks for an endpoint that has none.
 import { revisionIn } from '../../protocol/envelope.js'
 import {
   cancelledRequest,

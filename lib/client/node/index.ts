@@ -9,8 +9,7 @@ import { streamResource } from '../stream-resource.js'
 
 export { streamResource, type ResourceStream } from '../stream-resource.js'
 export type { ResourceTransport } from '../stream-resource-endpoint.js'
-// In CommonJS each entry point has a copy of this class, so `instanceof` works only with the class
-// of the entry point that threw the error.
+// In CommonJS each entry point has a copy of this class, for its own `instanceof`.
 export {
   ResourceStreamError,
   type ResourceStreamErrorCode,

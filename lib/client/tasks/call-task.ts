@@ -1,5 +1,4 @@
-// `callTask()`: calls a tool and follows its task, in both revisions of tasks, and also works with
-// servers without tasks.
+// `callTask()`: calls a tool and follows its task, in both revisions of tasks.
 import { LONGEST_TIMEOUT } from '../../protocol/clock.js'
 import { objectIn } from '../../protocol/json-rpc.js'
 import {

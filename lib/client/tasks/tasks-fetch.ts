@@ -1,5 +1,4 @@
-// A fetch that declares tasks and follows them, so that a call of a tool gets a plain result even
-// if it becomes a task.
+// A fetch that declares tasks and follows them, so that a call gets a plain result.
 import { isResponse } from '../../protocol/json-rpc.js'
 import { memberTexts, writtenMessages } from '../../protocol/json-splice.js'
 import { encodeJson } from '../../protocol/sse-writer.js'
