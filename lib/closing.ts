@@ -31,10 +31,7 @@ export interface ClosingParts extends InstanceParts {
 const DRAIN = 20_000
 /** Reconnection time for clients of listen channels where `retry` is off, in milliseconds. */
 const LISTEN_RETRY = 1000
-/**
- * Milliseconds beyond twice their reconnection time for which clients may stay away while the
- * process closes.
- */
+/** Milliseconds beyond twice their reconnection time that clients may stay away. */
 const CLOSING_GRACE = 1000
 /** Milliseconds that a socket has to take what is written last, before it is cut. */
 const CLOSING_PATIENCE = 500

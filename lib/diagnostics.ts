@@ -94,9 +94,7 @@ const log = debugFactory('mcp-streams')
 /** When each stream began, while debug lines are printed. */
 const begun = new WeakMap<Stream, number>()
 
-/**
- * Prints what has happened to a stream; at its end, how long it took and over how many connections.
- */
+/** A stream's end, with how long it took and over how many connections. */
 export function debugStream(name: DiagnosticName, stream: Stream, error: Error | undefined): void {
   if (!log.enabled) return
   const why = error === undefined ? '' : `: ${error.message}`
@@ -109,11 +107,7 @@ export function debugStream(name: DiagnosticName, stream: Stream, error: Error |
   debug('stream %s %s%s%s', label(stream), name, took, why)
 }
 
-/**
- * Prints a line for `DEBUG=mcp-streams`. Its arguments are escaped, because clients and endpoints
- * may have put line ends into them. An argument that is a function is called only if the line is
- * printed.
- */
+/** A line for `DEBUG=mcp-streams`: arguments are escaped, and called if they are functions. */
 export function debug(format: string, ...args: unknown[]): void {
   if (log.enabled) log(format, ...args.map(printable))
 }

@@ -214,27 +214,18 @@ const LENGTH = 21
 const codes = Buffer.from(urlAlphabet, 'latin1')
 const characters = Buffer.allocUnsafeSlow(LENGTH)
 
-/**
- * The same as `nanoid()`, but made at once: that appends one character after the other, and V8
- * keeps each of the strings in between for as long as the result.
- */
+/** As `nanoid()`, made at once: V8 keeps each of the strings that it appends to. */
 function newId(): string {
   const bytes = random(LENGTH)
   for (let i = 0; i < LENGTH; i++) characters[i] = codes[(bytes[i] as number) & 63] as number
   return characters.toString('latin1')
 }
 
-/**
- * Reconnection time after a disconnect at will, in milliseconds: the upper limit of `retry`, and
- * its value where `retry` is off.
- */
+/** Reconnection time after a disconnect at will: the limit of `retry`, and its default. */
 const AT_WILL_RETRY = 1000
 /** Answers under keys, calls with tokens, and tasks may each take an eighth of `maxBytes`. */
 const ANSWERS_SHARE = 8
-/**
- * Bodies that are read ahead may take a quarter of `maxBytes` together, and a quarter of that for
- * one owner, but always one body of the greatest size.
- */
+/** A quarter of `maxBytes`, and of that for one owner, but always one body of the greatest size. */
 const BODIES_SHARE = 4
 const OWNER_SHARE = 4
 
@@ -245,10 +236,7 @@ function abandonAfterOf({ resumeInterval }: Settings): number {
   return Math.ceil(resumeInterval.max * 1000)
 }
 
-/**
- * Milliseconds for which the results of calls are kept for other instances and under keys,
- * delivered or not.
- */
+/** Milliseconds that results of calls are kept, delivered or not. */
 function keptFor(settings: Settings): number {
   return Math.max(1, settings.window, abandonAfterOf(settings))
 }

@@ -54,10 +54,7 @@ export class BackplaneSeat {
     return shared
   }
 
-  /**
-   * Called when a stream has ended. If no client reads it here, or this instance is about to end,
-   * its events are kept in Redis, where the other instances find them.
-   */
+  /** If no client reads it here, or this instance ends, its events are kept for the others. */
   ended(stream: Stream): void {
     const { readers, hasReader } = stream
     if (this.#isLeaving) return this.#keep(stream)
@@ -69,9 +66,7 @@ export class BackplaneSeat {
   }
 
   /**
-   * Called when this instance is about to end. What clients get from now on, or got in the last
-   * `time` milliseconds, may be lost with their connections, and they could not come back here for
-   * it. So it is kept for the other instances.
+   * What clients get from now on, or got in the last `time` ms, may be lost: it is kept for others.
    */
   beginClosing(time: number): void {
     this.#isLeaving = true

@@ -124,10 +124,7 @@ function mayBeOurs(resources: Instance['resources'], req: IncomingMessage): bool
 const BAD_OWNER = 'mcpStreams: option `owner` must return a string or undefined'
 const NOBODY: Identity = { kind: 'nobody', owner: '' }
 
-/**
- * Not a promise if option `owner` does not return one. A promise stays pending if the response
- * closes before it is known who the request is from.
- */
+/** No promise if `owner` returns none. It stays pending if the response closes before. */
 function identify(
   instance: InstanceParts,
   req: IncomingMessage,
@@ -178,9 +175,8 @@ interface Waiting<T> {
 }
 
 /**
- * Settles as a promise of the application's does, unless the response closes before: then it never
- * settles. An application may keep a promise that never settles, such as a look-up that several
- * requests share; nothing of a request that is closed is kept with it.
+ * Settles as the application's promise, or never if the response closes before: nothing of the
+ * request is kept with a promise that never settles.
  */
 function whileOpen<T>(
   { socket }: IncomingMessage,

@@ -124,17 +124,13 @@ export class SharedDirectory<S extends Shelves<S>> implements Directory<S> {
     })
   }
 
-  /**
-   * No instance seems to have a name. Rejects if keys may be lost: it may be about to be written.
-   */
+  /** No instance seems to have a name. Rejects if keys may be lost, and be written again. */
   async #believeAbsence(since: string | undefined): Promise<void> {
     const isSure = since !== undefined && (await this.#link.epoch.isStill(since))
     if (!isSure) throw new Error(LOST)
   }
 
-  /**
-   * The instance that opened it may still be writing its key. Each pause is as long as all before.
-   */
+  /** Its instance may still be writing the key. Each pause is as long as all before. */
   async #findAgain(id: string): Promise<string | undefined> {
     const { names, backplane } = this.#link
     const end = backplane.lease * OPENING

@@ -11,10 +11,7 @@ import {
 /** A message of another version is dropped: its sender runs another release. */
 export const VERSION = 1
 
-/**
- * Bytes before the text: version (1), kind (1), counter (6), initialization vector (16); MAC
- * behind.
- */
+/** Bytes before the text: version (1), kind (1), counter (6), initialization vector (16). */
 const HEAD = 24
 const IV_AT = 8
 const MAC = 32

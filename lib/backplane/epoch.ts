@@ -57,9 +57,7 @@ export class Epoch {
     this.#send = send
   }
 
-  /**
-   * Whether an instance was never heard of, though the keys are whole. Rejects if that is unknown.
-   */
+  /** Whether an instance was never heard of, though the keys are whole. Rejects if unknown. */
   async isStranger(tag: string): Promise<boolean> {
     if (this.#peers.has(tag)) return false
     const epoch = await this.whole()

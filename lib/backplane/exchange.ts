@@ -5,8 +5,7 @@ export interface ExchangeUser extends Consumer {
   /** There is room again after `write` has returned `false`. */
   readonly drained: () => void
   /**
-   * Called once if it ends too early: broken off by the other (`reset`), which may be dead
-   * (`gone`).
+   * Called once if it ends too early: the other broke it off (`reset`), or may be dead (`gone`).
    */
   readonly broken: (why: 'reset' | 'gone') => void
   /** Called once in any case, after the last bytes were used or after either end broke it off. */

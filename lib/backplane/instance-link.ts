@@ -21,9 +21,7 @@ const NOTHING = new Uint8Array(0)
 /** The receiver of a message to all instances. */
 const ALL = '*'
 const MARK = Uint8Array.of(1)
-/**
- * How long it is remembered that a client was told: an instance that comes back aborts the call.
- */
+/** How long it is remembered that a client was told: its instance may come back. */
 const MARKED_FOR = 60 * 60 * 1000
 
 export interface InstanceLinkHost {
@@ -130,10 +128,7 @@ export class InstanceLink {
     return this.#life.look(tag)
   }
 
-  /**
-   * Called before a client is told that its stream is lost: leaves a mark, by which the instance
-   * aborts the call if it lives. `false`: it does.
-   */
+  /** Leaves a mark before a client is told that its stream is lost. `false`: the instance lives. */
   async declareGone(id: string, tag: string): Promise<boolean> {
     const key = markOf(this.envelopes.nameOf(id))
     try {

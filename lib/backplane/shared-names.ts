@@ -74,10 +74,7 @@ export class SharedNames {
     void this.#write(key)
   }
 
-  /**
-   * Takes a name if no other instance has it. Resolves with the tag of the one that has it; call
-   * `hold` if it is this one. Rejects if that is unknown.
-   */
+  /** Resolves with the tag of the instance that has a name; call `hold` if it is this one. */
   async claim(kind: NameClass, name: string, time: number): Promise<string> {
     const key = this.#keyOf(kind, name)
     const earlier = await this.#findOf(kind, this.#envelopes.namesOf(name).slice(1))

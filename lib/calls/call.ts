@@ -301,10 +301,7 @@ class CallStep {
     return this.isListenedTo && !this.hasRoom
   }
 
-  /**
-   * A client that was asked something answers while its request is open; a refused one has its
-   * answer.
-   */
+  /** A client that was asked something answers while its request is open. */
   get mustStay(): boolean {
     return [...this.#replies].some(reply => reply.mustStay)
   }

@@ -23,9 +23,7 @@ const LEAST: ReadonlyMap<string, object> = new Map<string, object>([
 const CACHEABLE = /^(?:tools|prompts|resources|resources\/templates)\/(?:list|read)$/
 const NOT_TO_BE_KEPT = { ttlMs: 0, cacheScope: 'private' }
 
-/**
- * No `structuredContent` unless `partial` has one: no made-up value would fit an `outputSchema`.
- */
+/** No `structuredContent` of its own: no made-up value would fit an `outputSchema`. */
 export function interimOf(method: string, revision: string | undefined): Interim {
   const isModern = isStateless(revision)
   return (nextResumeToken, partial) => {

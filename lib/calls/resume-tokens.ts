@@ -70,10 +70,7 @@ export class ResumeTokens {
     return post.soleRequest === undefined ? () => this.#refuseId(post) : undefined
   }
 
-  /**
-   * Makes a request wait for a call; `undefined`: it is the endpoint's. Called if no other route
-   * answers.
-   */
+  /** Makes a request wait for a call, if no other route answers; `undefined`: the endpoint's. */
   beginFor(post: RequestContext): BeginCall | undefined {
     const { owner, session, soleRequest: request } = post
     if (request === undefined) return undefined
@@ -169,10 +166,7 @@ export class ResumeTokens {
     answerJson(res, 200, refusalOf(null, 'token-invalid'))
   }
 
-  /**
-   * After `maxRounds`, its client would not send it again: it waits as long as its connection
-   * lasts.
-   */
+  /** After `maxRounds`, its client would not send it again: it waits with its connection. */
   #waitOf(call: Call, ask: Ask): number {
     const { rounds } = call
     if (rounds === undefined) return waitOf(this.#calls.settings, ask)

@@ -5,15 +5,10 @@ import type { WrittenMessage } from '../protocol/json-splice.js'
 import { pause } from './waiting.js'
 import type { Call } from './stream-request.js'
 
-/**
- * Requests of one stream that wait for an answer, or whose answer is kept. As in the middleware.
- */
+/** Requests of one stream that wait for an answer, as many as in the middleware. */
 const MOST_ASKED = 1000
 
-/**
- * The stream has asked for something. Answers to the oldest requests, and to ids of absurd length,
- * beyond the limit go straight to the server.
- */
+/** Beyond the limit, answers to the oldest requests go straight to the server. */
 export function noteRequest(call: Call, id: RequestId): void {
   const { asked } = call
   call.askedAt = now()
@@ -28,8 +23,7 @@ export function noteRequest(call: Call, id: RequestId): void {
 }
 
 /**
- * Keeps the answers in a POST for the streams that asked for them; `false`: the POST has other
- * messages, too, or a call does not hand off.
+ * Keeps answers for the streams that asked; `false`: a call does not hand off, or others are there.
  */
 export function keepAnswers(
   calls: Iterable<Call>,
@@ -65,9 +59,7 @@ const TURN_PATIENCE = 5000
 /** Milliseconds until the next check while the stream has no connection. */
 const RECONNECTING = 1000
 
-/**
- * If the server does not end its turn in time, it gets the kept answers and all later ones at once.
- */
+/** A server that does not end its turn in time gets the kept answers and all later ones. */
 function waitForTurn(call: Call): void {
   const look = (): void => {
     if (!call.isConnected?.()) return wait(RECONNECTING)

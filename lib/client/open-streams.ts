@@ -81,9 +81,7 @@ export class OpenStreams {
     return true
   }
 
-  /**
-   * The stream of a message, with its cursor moved; `undefined`: not followed, or received before.
-   */
+  /** The stream of a message, with its cursor moved; `undefined`: unknown, or received before. */
   advance({ streamId, sequence }: EventId): OpenStream | undefined {
     const stream = this.#streams.get(streamId)
     if (!stream || sequence <= (stream.cursor ?? 0)) return undefined

@@ -162,9 +162,8 @@ export class Outgoing {
   }
 
   /**
-   * A message has arrived, and so has everything before it: these are not sent again. The exception
-   * are requests before it that have no response yet. They have no stream, so the server keeps
-   * nothing of them; sent again, the server says what has become of them.
+   * What came before has arrived, too, and is not sent again, but for requests without a response:
+   * they have no stream, so the server says what became of them.
    */
   #arrived(message: WireMessage | undefined): void {
     const at = this.messages.indexOf(message as WireMessage)

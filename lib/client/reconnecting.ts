@@ -307,10 +307,7 @@ class Delivery {
     this.#client = client
   }
 
-  /**
-   * Each message in a microtask of its own: the SDK's client drops progress that it has not handled
-   * when the response comes.
-   */
+  /** In a microtask each: the SDK drops progress that it has not handled before the response. */
   deliver(message: WireMessage, extra?: unknown): void {
     this.settled = this.settled
       .then(() => this.#client.onmessage?.(message, extra))

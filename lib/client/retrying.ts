@@ -6,13 +6,8 @@ import { pause, type Signal } from './waiting.js'
 type RetryTimes = Pick<RetrySettings, 'minTimeout' | 'maxTimeout' | 'timeoutFactor'>
 
 /**
- * The wait before an attempt, in milliseconds: what the server has asked for, or a growing delay
- * with a random part, so that clients that were cut off together do not come back together. Never
- * above `maxTimeout`, whatever the server says.
- *
- * @param attempt counts from 1, since the last event
- * @param retry the stream's reconnection time, if it has named one
- * @param retryAfter the `Retry-After` of a refusal, in milliseconds
+ * The wait in milliseconds: what the server has asked for, or a growing delay, random so that
+ * clients that were cut off together do not come back together; `maxTimeout` at most.
  */
 export function retryDelay(
   attempt: number,
@@ -27,12 +22,8 @@ export function retryDelay(
 }
 
 /**
- * The least wait before a connection, in milliseconds, however soon the server wants its client
- * back: a tenth of `minTimeout` since the last one was opened, and twice as long with each in a row
- * that brought nothing new, up to twice `minTimeout`.
- *
- * @param openedAt when the last one was opened
- * @param empty those in a row that brought nothing new
+ * Milliseconds, however soon the server wants its client: a tenth of `minTimeout` since `openedAt`,
+ * doubled with each `empty` connection in a row, up to twice `minTimeout`.
  */
 export function leastDelay(
   openedAt: number,
@@ -64,10 +55,7 @@ interface Wait {
   readonly least?: number | undefined
 }
 
-/**
- * Calls `onReconnect` and waits until the attempt is due. Rejects if that does, if the signal
- * aborts, and with `exhausted()` if `maxRetries` are used up.
- */
+/** Calls `onReconnect` and waits. Rejects if that does, on abort, or with `exhausted()`. */
 export async function untilNextAttempt<Told extends { readonly attempt: number }>(
   told: Told,
   { retry, retryAfter, least = 0 }: Wait,
@@ -95,10 +83,8 @@ export class Refused extends Error {
 }
 
 /**
- * Makes attempts at a request until one of them does not reject, or `maxRetries` are used up.
- *
- * @param make rejects if another attempt may succeed: with `Refused`, or with an error of the
- *   network
+ * Makes attempts up to `maxRetries`. `make` rejects if another may succeed: `Refused`, or the
+ * network.
  */
 export async function retrying<T>(
   make: (isLast: boolean) => Promise<T>,

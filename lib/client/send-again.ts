@@ -28,11 +28,8 @@ export function isSafe(method: unknown): boolean {
 const MOST_TO_STRANGERS = 2
 
 /**
- * Sends a request until there is an answer, or `maxRetries` are used up. It has a key, or is safe.
- *
- * @param hasRequests whether the body has requests: then an empty response is incomplete
- * @param isKnown whether the server is known to keep keys. Any other may be silent for as long as
- *   it likes, and its statuses are its answer
+ * Sends a request up to `maxRetries` times. `hasRequests`: an empty response is incomplete.
+ * `isKnown`: the server keeps keys; any other may be silent, and its statuses are its answer.
  */
 export function sendAgain(
   url: string,
@@ -56,12 +53,9 @@ export function sendAgain(
 }
 
 /**
- * One attempt. A JSON body is read to its end here, so that the request can be sent again if the
- * body is cut off. Of any other body with status 200, the beginning is awaited: a head that was cut
- * off has nothing behind it. But what has begun is the answer, even if its link is missing, because
- * a gateway may drop that each time.
- *
- * @param mayAskAgain whether a response without a body is refused. That of the last attempt is not
+ * A JSON body is read to its end, so that it can be asked for again; of any other with status 200,
+ * the beginning is awaited. What has begun is the answer, even without its link, which a gateway
+ * may drop. `mayAskAgain`: a response without a body is refused.
  */
 async function sendOnce(
   url: string,
@@ -115,10 +109,8 @@ type Chunk = Uint8Array<ArrayBuffer>
 type Reader = ReadableStreamDefaultReader<Chunk>
 
 /**
- * Reads a whole body. If it is longer than `limit` bytes, the result is a stream of all its bytes.
- *
- * @param wait waits for the next chunk
- * @param over called when the last chunk has been read, or the reader has cancelled
+ * A body to its end; beyond `limit` bytes, a stream of all. `wait`: for a chunk. `over`: at the
+ * end.
  */
 export async function readAhead(
   body: ReadableStream<Uint8Array>,

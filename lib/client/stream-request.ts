@@ -25,9 +25,7 @@ export interface Call {
   /** Whether it has requests. A listen channel has none, and ends when the server ends it. */
   readonly hasRequests: boolean
   readonly pending: Set<RequestId>
-  /**
-   * The server's requests that wait for an answer, with the answer that waits for its turn to end.
-   */
+  /** The server's requests that wait for an answer, or for the server's turn to end. */
   readonly asked: Map<RequestId, WrittenMessage | undefined>
   /** Whether answers are kept until the server waits for them. */
   handsOff: boolean
@@ -46,9 +44,7 @@ export interface Call {
 const OF_ONE_CALL =
   /^(?:content-.*|prefer|idempotency-key|last-event-id|mcp-(?:method|name|param-.*))$/
 
-/**
- * Headers for another request of the same caller: not those of one call; `headers` evaluated again.
- */
+/** Headers for another request of the same caller; `headers` is evaluated again. */
 export async function callerHeaders(
   init: RequestInit,
   { headers: given }: ClientSettings

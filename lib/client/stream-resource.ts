@@ -328,7 +328,7 @@ function extentOf({ status, headers }: Response): Extent | undefined {
 }
 
 /**
- * Whether the end of a body is certain: with `Connection: close`, Node 20 takes a cut for the end.
+ * Whether the end of a body is certain: with `Connection: close`, a cut looks like it (Node 20).
  */
 function isDelimited({ headers }: Response): boolean {
   return headers.has('content-length') || !/\bclose\b/i.test(headers.get('connection') ?? '')
@@ -343,8 +343,7 @@ interface Validators {
 }
 
 /**
- * [RFC 9110 13.1.5] A client must not send a weak tag in `If-Range`, and a date only where it is a
- * strong one: a second older than the answer that carries it (8.8.2.2).
+ * [RFC 9110 13.1.5] `If-Range` takes no weak tag, and a date only a second older than its answer.
  */
 function validatorsOf({ headers }: Response): Validators {
   const etag = headers.get('etag')

@@ -86,10 +86,7 @@ class UnbrokenBody {
   #attempt = 0
   /** Connections in a row without an event that has data. */
   #empty = 0
-  /**
-   * 204s since the last connection of a client without an event id. It gets a turn that the network
-   * lost again, so the first does not count.
-   */
+  /** 204s since a connection without an event id: the first may be a turn that was lost. */
   #turnsOver = 0
 
   constructor(first: Response, streamUrl: string, call: Call) {
@@ -237,10 +234,7 @@ class UnbrokenBody {
     return requestStream(this.#call, this.#connection, request)
   }
 
-  /**
-   * Decides how to go on after a refusal. @throws {ResumptionError} if there must be no other
-   * attempt.
-   */
+  /** @throws {ResumptionError} if there must be no other attempt. */
   #refused(response: Response, attempts: Attempts, hadAnswers: boolean): void {
     const call = this.#call
     const { status } = response
@@ -289,9 +283,7 @@ class UnbrokenBody {
     return new ResumptionError(code, this.#url, this.#cause)
   }
 
-  /**
-   * Each open request gets a JSON-RPC error, so that its call rejects at once; then the body fails.
-   */
+  /** Each open request gets an error, so that its call rejects at once; then the body fails. */
   #fail(error: unknown, controller: Controller): void {
     this.#end(this.#reader !== undefined)
     const { message = String(error), code } = Object(error) as Partial<ResumptionError>

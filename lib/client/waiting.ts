@@ -21,10 +21,7 @@ export function abortWith(
   return { controller, release }
 }
 
-/**
- * Settles as `work`, or rejects when the signal aborts, which a caller's `fetch` may ignore.
- * `discard` gets a late value.
- */
+/** Settles as `work`, or on abort, which `fetch` may ignore. `discard` gets a late value. */
 export function untilAborted<T>(
   signal: Signal,
   work: Promise<T>,
@@ -61,10 +58,7 @@ const LATE = 500
 /** Milliseconds that a process gets after a sleep to read what its sockets have received. */
 const LAST_LOOK = 1000
 
-/**
- * A timer for data from the network: after a sleep of the process, it rings when sockets could be
- * read. Returns what stops it.
- */
+/** Rings after `delay` ms, but after a sleep only once sockets could be read. Returns its end. */
 export function alarm(delay: number, ring: () => void): () => void {
   let timer: ReturnType<typeof setTimeout>
   const set = (time: number): void => {

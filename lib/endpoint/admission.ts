@@ -94,9 +94,8 @@ export class Admissions {
   readonly #asking = new Map<string, Promise<AskedAdmission>>()
 
   /**
-   * Asks whether the endpoint, and whatever guards it, admits this client; without the client's
-   * message. The caller passes a refusal on. No promise if an admission of the last `believedFor`
-   * ms (5,000 at most) will do.
+   * Whether the endpoint and its guards admit this client. No promise if an admission of the last
+   * `believedFor` ms (5,000 at most) will do. The caller passes a refusal on.
    */
   of(
     context: Asking,

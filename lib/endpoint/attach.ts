@@ -29,8 +29,8 @@ export function attach(
 }
 
 /**
- * The start of the turn, for a call. A listen channel goes on where its last connection stopped, or
- * began if that is still open: it may be dead.
+ * The start of the turn; of a listen channel, where its last connection stopped, or began if still
+ * open.
  */
 export function startOf(
   stream: Stream,

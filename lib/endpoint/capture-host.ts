@@ -79,9 +79,7 @@ export class CaptureHost implements ResumptionHost {
     warnOfMissed(headers.filter(name => name !== 'mcp-session-id' || !isOwn))
   }
 
-  /**
-   * A head of ours before the endpoint's. `undefined`: the client gets one answer, no connection.
-   */
+  /** A head of ours before the endpoint's; `undefined`: one answer, no connection. */
   beginEarly(stream: Stream): Connection | undefined {
     if (this.interim !== undefined) {
       this.#answerInterim(this.interim)

@@ -141,10 +141,7 @@ export class CapturedHead {
   }
 }
 
-/**
- * Headers about the endpoint's body, which is not sent. Not `Transfer-Encoding`: without it, a cut
- * looks like the end of the body.
- */
+/** Headers about a body that is not sent. Without `Transfer-Encoding`, a cut looks like its end. */
 const OF_BODY = [
   'Content-Length',
   'Content-Encoding',

@@ -181,10 +181,7 @@ export class CapturedWire implements Sink {
     endGuarded(this.#res, () => this.#attempt(() => this.#host.next.end([])))
   }
 
-  /**
-   * Without a wire, middleware that has patched `end` must still see it (express-session saves
-   * there).
-   */
+  /** Middleware that has patched `end` must see it without a wire (express-session saves there). */
   endInFront(): void {
     if (this.#isEnded) return
     this.#isEnded = true

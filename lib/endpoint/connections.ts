@@ -64,9 +64,7 @@ export class Connections implements ConnectionHost {
   }
 
   /**
-   * Sockets close with their responses. Clients that listen are disconnected, to come back after
-   * `retry()` ms; `mayMove`: so are those that wait for a call, to come back through other
-   * instances.
+   * Clients that listen are disconnected, to come back after `retry()` ms; `mayMove`: others, too.
    */
   beginClosing(retry: () => number, mayMove = false): void {
     this.#retry = retry

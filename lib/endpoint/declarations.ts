@@ -9,10 +9,7 @@ import { rewriteAnswer } from './rewrite-answer.js'
 const ASK_FOR_CAPABILITIES = ['initialize', 'server/discover']
 const SERVER_CAPABILITIES = { experimental: { streams: {} } }
 
-/**
- * Whether the stream begins and ends with a notification. Not that of `initialize`, which agrees on
- * it.
- */
+/** Whether it begins and ends with a notification. Not that of `initialize`, which agrees on it. */
 export function isAnnounced(
   parts: InstanceParts,
   owner: string,
@@ -23,10 +20,7 @@ export function isAnnounced(
   return parts.notifications === 'always' || isDeclared(parts, owner, sessionId, messages)
 }
 
-/**
- * The profile of a client that may have declared the draft: either side may disconnect, it resumes,
- * and its first event is a message.
- */
+/** A client that has declared the draft resumes, and its first event is a message. */
 export function profileWith(
   profile: ClientProfile,
   { instance, owner, session, messages }: Declaring
@@ -71,10 +65,7 @@ const LONGEST_ANSWER = 1024 * 1024
 
 type Capabilities = Record<string, unknown>
 
-/**
- * Adds capabilities to the one result that has any. To be called before the endpoint runs, after
- * all else of ours has patched the response.
- */
+/** To be called before the endpoint runs, after all else of ours has patched the response. */
 function withCapabilities(res: ServerResponse, capabilities: Capabilities): void {
   let isDone = false
   const rewrite = (message: Message): Message | undefined => {

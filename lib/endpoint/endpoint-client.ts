@@ -43,9 +43,8 @@ export interface InjectOptions extends Additions {
 }
 
 /**
- * Sends a message with the headers of `req` to its server over a connection in memory, so that
- * everything in front of the endpoint has its say. The caller must read or destroy the body.
- * Rejects if there is no answer.
+ * Sends a message with the headers of `req` to its server, over a connection in memory. The caller
+ * must read or destroy the body. Rejects if there is no answer.
  */
 export async function sendToEndpoint(
   req: IncomingMessage,

@@ -86,9 +86,7 @@ export class EndpointResumption {
     return true
   }
 
-  /**
-   * Asks the endpoint to go on. `false`: it cannot, or has closed for too long without an event.
-   */
+  /** Asks the endpoint to go on. `false`: it cannot, or was silent for too long. */
   comeBack(): boolean {
     this.#response = undefined
     const at = now()

@@ -18,10 +18,7 @@ export function keyOf(context: RequestContext, key = context.idempotencyKey): st
   return context.scopeOf(key)
 }
 
-/**
- * What identifies a repeated POST. A client that has announced itself repeats it on our word: its
- * key counts even where its body cannot be read.
- */
+/** A client that has announced itself repeats a POST on our word: its key counts without a body. */
 export function keyedBy(context: RequestContext): Keyed | undefined {
   const { messages, isUnread, body, text, profile, prefersStream } = context
   if (isUnread ? !prefersStream : messages.length === 0 || isTooMany(messages)) return undefined
@@ -43,10 +40,7 @@ export function refusalOfKey(
   return () => refuse(res, 503, 'body-unreadable', { 'Retry-After': '1' })
 }
 
-/**
- * The text of a body, which tells numbers apart; written again if it was parsed in front;
- * `undefined`: too many parts.
- */
+/** A text that tells numbers apart, as JavaScript does not; `undefined`: too many parts. */
 function comparableText(body: unknown, parsed: string | undefined): string | undefined {
   if (parsed !== undefined) return compactJson(parsed)
   return isComparable(body) ? JSON.stringify(body) : undefined

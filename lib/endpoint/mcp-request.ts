@@ -24,10 +24,7 @@ export function mayBeMcp(req: IncomingMessage): boolean {
   return req.method === 'GET' && parseEventId(headerOf(req, 'last-event-id') ?? '') !== undefined
 }
 
-/**
- * MCP clients that name neither session nor revision accept both JSON and event streams; others
- * stream JSON-RPC too. `undefined`: not read ahead.
- */
+/** MCP clients without session and revision accept JSON and event streams. `undefined`: unread. */
 export function isMcpPost(
   { accept, hasMcpHeaders }: { readonly accept: string; readonly hasMcpHeaders: boolean },
   body: unknown

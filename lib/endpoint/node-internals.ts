@@ -14,10 +14,7 @@ export type HeadArguments = [
   headers?: OutgoingHttpHeaders | OutgoingHttpHeader[]
 ]
 
-/**
- * Overloads are of no use: arguments are passed on. Node and express-session ask for a missing head
- * by `_implicitHeader`.
- */
+/** Without overloads. Node and express-session ask for a head by `_implicitHeader`. */
 export interface ResponseMethods {
   readonly writeHead: (this: ServerResponse, ...args: unknown[]) => ServerResponse
   readonly write: (this: ServerResponse, ...args: unknown[]) => boolean
@@ -81,10 +78,7 @@ export const INTERIM_METHODS = [
 /** From where Node defines it: code that was loaded before us may have patched `ServerResponse`. */
 const NATIVE_WRITE = OutgoingMessage.prototype.write as ResponseMethods['write']
 
-/**
- * If `write` is not patched in front, memory may be reused after a write. A logger keeps chunks,
- * and would find others' messages in them.
- */
+/** Else memory must not be reused: a logger that patches `write` keeps chunks. */
 export function hasNativeWrite(res: ServerResponse): boolean {
   return res.write === NATIVE_WRITE
 }

@@ -14,10 +14,7 @@ export type NotTheirs =
 
 type By = 'stream url' | 'endpoint'
 
-/**
- * At a stream URL, only one of them need name a session: the URL names the stream, the credentials
- * its owner. `isOf` compares: of another instance's, only a digest is known.
- */
+/** At a stream URL, only one of them need name a session. `isOf` compares, perhaps by a digest. */
 export function isOfTheirSession(
   { session }: RequestContext,
   isOf: (session: string | undefined) => boolean,

@@ -43,9 +43,7 @@ export abstract class ObservedBody extends Stage {
   }
 }
 
-/**
- * A body of up to `limit` bytes, before its last bytes are sent. @param isWanted asked at the head.
- */
+/** A body of up to `limit` bytes, before its last bytes are sent. `isWanted`: asked at the head. */
 export function observeBody(
   res: ServerResponse,
   limit: number,

@@ -47,10 +47,7 @@ export class OwnerCookie {
     this.#keys = secrets.map(keyFrom)
   }
 
-  /**
-   * The owner that a cookie signed for this mount names. Good for reading alone: for all else, the
-   * application's own authentication is asked.
-   */
+  /** Good for reading alone: for all else, the application's own authentication is asked. */
   ownerIn(req: IncomingMessage): string | undefined {
     if (req.method !== 'GET' && req.method !== 'HEAD') return undefined
     const path = mountOf(req)
@@ -64,8 +61,7 @@ export class OwnerCookie {
   }
 
   /**
-   * Adds the cookie when the head leaves, unless the client has it: a refusal proves no owner, and
-   * the endpoint may set cookies until then.
+   * When the head leaves: a refusal proves no owner, and the endpoint may set cookies until then.
    */
   addTo(req: IncomingMessage, res: ServerResponse, owner: string): void {
     // Only on POST: no cache stores the answer, and every client posts before it reads.
@@ -94,8 +90,8 @@ export class OwnerCookie {
 }
 
 /**
- * Nothing that the application signs with the same secret can pass for ours, nor ours for its own.
- * HKDF, as the application may sign texts of a client.
+ * Nothing that the application signs can pass for ours, nor ours for its own. HKDF, as it may sign
+ * texts of a client under the secret itself.
  */
 function keyFrom(secret: string): string {
   return Buffer.from(

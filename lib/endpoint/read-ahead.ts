@@ -12,10 +12,7 @@ import {
 } from './request-body.js'
 
 export interface ReadAheadOptions extends BodyLimits {
-  /**
-   * With the parsed JSON, or `undefined`: invalid, too large, read by others; the endpoint sees to
-   * that.
-   */
+  /** With the parsed JSON; `undefined`: invalid, too large, or read by others. */
   readonly known: (body: KnownBody) => void
 }
 

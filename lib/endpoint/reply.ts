@@ -19,8 +19,7 @@ export function isWritable(res: ServerResponse): boolean {
 }
 
 /**
- * Takes a response before its head. `false`: it cannot be answered. Node reports a late write as
- * `error`, to which nothing else might listen.
+ * `false`: it cannot be answered. Node reports a late write as `error`, which may have no listener.
  */
 export function claim(res: ServerResponse): boolean {
   if (!canAnswer(res)) return false
@@ -70,10 +69,7 @@ export function endGuarded(res: ServerResponse, end: () => unknown = () => res.e
   else void last.then(endIt, endIt)
 }
 
-/**
- * Breaks off, so that it is not taken for the whole. Without a length or chunks (HTTP/1.0 of
- * nginx), the connection is reset.
- */
+/** Breaks off, so that it is not taken for the whole: without a length or chunks, by a reset. */
 export function breakOff(res: ServerResponse): void {
   const isFramed = res.chunkedEncoding || res.hasHeader('Content-Length')
   if (!isFramed && res.socket instanceof Socket) reset(res.socket)

@@ -80,10 +80,7 @@ export type ReadBody =
       readonly status: number
     }
 
-/**
- * Whatever its `Content-Type`. One that was parsed before is taken as it is. While it comes it is
- * counted.
- */
+/** Whatever its `Content-Type`. One that was parsed before is taken as it is. */
 export async function readBody(req: IncomingMessage, limits: BodyLimits): Promise<ReadBody> {
   const { body } = req as ParsedRequest
   if (isParsed(req)) {
@@ -159,10 +156,7 @@ const CHARSETS: Readonly<Record<string, Charset>> = {
   'utf-16be': 'utf-16be'
 }
 
-/**
- * `undefined`: another charset, or compressed: inflating would undo the limit of the parser behind
- * us.
- */
+/** `undefined`: another charset, or compressed: inflating undoes the limit of a parser behind. */
 function charsetOf(headers: IncomingHttpHeaders): Charset | undefined {
   const coding = headers['content-encoding'] ?? 'identity'
   if (coding.trim().toLowerCase() !== 'identity') return undefined

@@ -168,17 +168,13 @@ export class RequestContext<Instance extends InstanceParts = InstanceParts> {
     return (this.#profile ??= profileWith(this.#profileOf(this.owner), this))
   }
 
-  /**
-   * By the stream's owner, as a request with a cookie may have another. A client without a revision
-   * is treated as the one that opened it.
-   */
+  /** By the stream's owner, as a cookie's may be another, and by its client if none is named. */
   profileOn({ owner, profile }: Opened): ClientProfile {
     return this.#profileOf(owner, profile)
   }
 
   /**
-   * What has no owner is not kept from a browser because of its cookie. `isOwnedBy` compares: of
-   * another instance's, only a digest is known.
+   * What has no owner is not kept from a browser with a cookie. `isOwnedBy` may compare digests.
    */
   mayRead(isOwnedBy: (owner: string) => boolean): boolean {
     return isOwnedBy(this.owner) || (this.cameByCookie && isOwnedBy(''))

@@ -112,10 +112,7 @@ function added(value: string, directives: readonly string[]): string {
   return [...present, ...missing].join(', ')
 }
 
-/**
- * Headers of one connection, or of how a body was sent over it (RFC 9110, 7.6.1). `Trailer`, too:
- * Node throws at one if the body has a length, or goes to HTTP/1.0.
- */
+/** Of one connection (RFC 9110, 7.6.1). `Trailer`: Node throws at one if the body has a length. */
 const OF_CONNECTION = /^(?:connection|date|keep-alive|trailer|transfer-encoding)$/i
 
 export function passedOn(headers: NodeJS.Dict<string[]>): [string, string[]][] {

@@ -25,10 +25,7 @@ interface Piped {
   [PIPELINE]?: ResponsePipeline
 }
 
-/**
- * The pipeline to which a stage can be added now: the one there is, or a new one if the response
- * has been patched since, as that patch has to stay between the earlier stages and the new one.
- */
+/** The one there is, or a new one behind a patch that has been made since, which has to stay. */
 export function pipelineOf(res: ServerResponse): ResponsePipeline {
   const first = (res as Piped)[PIPELINE]
   if (first?.latest.isOnTop === true) return first.latest
@@ -92,10 +89,7 @@ export class ResponsePipeline implements Layer {
     this.#link()
   }
 
-  /**
-   * Removes a stage. With the last one the response gets its methods back, except those that have
-   * been patched on top of ours.
-   */
+  /** With the last stage, the response gets its methods back, but for those patched on top. */
   remove(stage: Stage): void {
     if (!this.#stages.includes(stage)) return
     this.#stages = this.#stages.filter(other => other !== stage)
@@ -133,9 +127,7 @@ export class ResponsePipeline implements Layer {
     return this.emitter.call(this.res, event, ...args) as boolean
   }
 
-  /**
-   * Replaces a method of Node's, if Node has it. One that other code has patched stays as it is.
-   */
+  /** Replaces a method of Node's. One that other code has patched stays as it is. */
   replace(name: string, method: AnyMethod): void {
     const { res } = this
     if (Object.hasOwn(res, name) || !(name in res)) return

@@ -32,10 +32,7 @@ export type ReadHeader = (name: string) => string | undefined
 export interface Rewriting {
   /** Bytes of an answer, or of one event, that are looked at. What is larger stays as it is. */
   readonly limit: number
-  /**
-   * Returns a message as it is to be, which shares its unchanged parts with the original;
-   * `undefined`: the message stays as it is.
-   */
+  /** Shares what is unchanged with the original; `undefined`: the message stays as it is. */
   readonly rewrite: (message: Message, header: ReadHeader) => Message | undefined
 }
 
@@ -180,10 +177,7 @@ class RewrittenAnswer extends Stage {
     if (this.#state !== 'json') this.next.flushHeaders()
   }
 
-  /**
-   * Returns nothing while there is more to come; or all that is held, once it is too large to be
-   * looked at.
-   */
+  /** Nothing while there is more to come; or all, once it is too large to be looked at. */
   #holdJson(bytes: Buffer): Buffer {
     this.#held.add(bytes)
     if (this.#held.size <= this.#rewriting.limit) return NOTHING
@@ -223,9 +217,7 @@ class RewrittenAnswer extends Stage {
     return Buffer.concat([this.#wholeEvents(last), this.#events.end()])
   }
 
-  /**
-   * The JSON as it is with its messages rewritten; `undefined` where there was nothing to change.
-   */
+  /** `undefined`: there was nothing to change. */
   #changed(json: Buffer): Buffer | undefined {
     return rewrittenJson(json, message => this.#rewriting.rewrite(message, this.#header))
   }
@@ -237,10 +229,7 @@ class RewrittenAnswer extends Stage {
   }
 }
 
-/**
- * Rewrites the events of an answer: each is held until it is whole, and every other byte stays as
- * it is.
- */
+/** Each event is held until it is whole, and every other byte stays as it is. */
 class RewrittenEvents {
   readonly #limit: number
   readonly #changed: (json: Buffer) => Buffer | undefined
@@ -248,10 +237,7 @@ class RewrittenEvents {
   /** A block that was rewritten has ended with the CR of a CRLF, whose LF is to come. */
   #isLineFeedDue = false
 
-  /**
-   * @param limit bytes of an event that is looked at.
-   * @param changed the data of an event as it is to be; `undefined`: it stays.
-   */
+  /** @param changed the data of an event as it is to be; `undefined`: it stays. */
   constructor(limit: number, changed: (json: Buffer) => Buffer | undefined) {
     this.#limit = limit
     this.#changed = changed
@@ -292,10 +278,7 @@ class RewrittenEvents {
   }
 }
 
-/**
- * Returns a message as it is to be, which shares its unchanged parts with the original;
- * `undefined`: the message stays as it is.
- */
+/** Shares what is unchanged with the original; `undefined`: the message stays as it is. */
 type Rewrite = (message: Message) => Message | undefined
 
 /** `undefined`: there is nothing to change, so that the bytes stay what they were. */

@@ -11,10 +11,7 @@ import { noteRevision } from './outcome.js'
 import { type InTheMeantime, CaptureHost } from './capture-host.js'
 import { inWords } from './run-in-words.js'
 
-/**
- * Takes over the stream of a call that goes on without its client, and returns the JSON of the
- * interim result that the client gets. `undefined`: there is no room for that.
- */
+/** Takes over a call's stream, and returns the interim result's JSON; `undefined`: no room. */
 export type Interim = (stream: Stream) => string | undefined
 
 /** What came of letting a call go on without its client. */
@@ -92,11 +89,7 @@ export class RunStream extends CaptureHost {
     this.response.takeEarly(capture)
   }
 
-  /**
-   * Lets the call go on without its client, which gets a result in the meantime.
-   *
-   * @param askedAs the id that the endpoint knows the call by. Default: the client's.
-   */
+  /** @param askedAs the id that the endpoint knows the call by. Default: the client's. */
   goOnAlone(interim: Interim, askedAs?: RequestId): Detachment {
     const { instance, owner, session, messages, keyed } = this.request
     const current = this.handler.stream

@@ -10,23 +10,17 @@ export interface SlowAnswersSettings {
   /** Milliseconds without a head after which a client gets an event stream; `null`: never. */
   readonly upgradeAfter: number | null
   /**
-   * Milliseconds without a head after which a client that takes only JSON gets one, and between the
-   * spaces that it gets from then on; `null`: never.
+   * Milliseconds until a client that takes only JSON gets a head, and between spaces; `null`:
+   * never.
    */
   readonly jsonKeepAlive: number | null
   readonly maxSessions: number
 }
 
-/**
- * A client that has only claimed to read event streams waits so many times as long: scripts claim
- * it because servers require it.
- */
+/** Times as long for a client that only claims to read event streams, as servers require it. */
 const UNSHOWN = 5
 
-/**
- * What clients that read event streams call themselves in `initialize`: those of the official SDKs
- * and of the large hosts.
- */
+/** Names in `initialize` of the official SDKs and of the large hosts. */
 const KNOWN_CLIENTS = new RegExp(
   '^(?:mcp|mcp-inspector|inspector-client|claude-ai|claude-code|visual studio code.*|' +
     'cursor-vscode|codex-mcp-client|gemini-cli-mcp-client|goose)$',
@@ -68,10 +62,7 @@ export class SlowAnswers {
     for (const queue of [this.soon, this.later, this.json]) queue?.close()
   }
 
-  /**
-   * The queue in which a request waits for its answer to begin; `undefined`: it just waits for the
-   * endpoint.
-   */
+  /** The queue in which a request waits for its answer; `undefined`: none. */
   queueFor({ req, accept }: Asking): DueQueue | undefined {
     if (req.method !== 'POST' || (req.httpVersionMajor === 1 && req.httpVersionMinor === 0))
       return undefined
@@ -83,10 +74,7 @@ export class SlowAnswers {
     return session !== undefined && this.#readers.get(keyOf(owner, session)) !== undefined
   }
 
-  /**
-   * The client of a session has been given an event stream that it has asked for, or has said in
-   * `initialize` who it is.
-   */
+  /** It was given an event stream that it asked for, or has said in `initialize` who it is. */
   shown(owner: string, session: string): void {
     if (this.soon !== undefined) this.#readers.set(keyOf(owner, session), owner, SHOWN)
   }

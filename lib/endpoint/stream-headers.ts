@@ -26,10 +26,7 @@ export function writeEventsHead(res: ServerResponse): boolean {
   return true
 }
 
-/**
- * Writes the head of a stream; `name` is its name in the link. `false`: no answer can be given any
- * more.
- */
+/** `name`: its name in the link. `false`: no answer can be given any more. */
 export function writeStreamHead(
   context: RequestContext,
   found: Stream | Tombstone,
@@ -71,10 +68,7 @@ export function applyPreference(context: RequestContext, setHeader: SetHeader): 
   setHeader('Preference-Applied', joined(res, 'Preference-Applied', preference))
 }
 
-/**
- * For an event stream that is not kept after all: with the preference applied and without a link, a
- * client would take the head for an incomplete one.
- */
+/** With the preference applied and no link, a client would take a head for incomplete. */
 export function withdrawPreference(res: ServerResponse): void {
   if (String(res.getHeader('Preference-Applied')).startsWith(STREAM_PREFERENCE))
     res.removeHeader('Preference-Applied')

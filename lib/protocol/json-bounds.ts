@@ -1,9 +1,7 @@
 // Estimates what a JSON text costs to parse and takes in memory: ten times its size, a second.
 
 interface JsonBounds {
-  /**
-   * Objects and arrays count as two, strings as one, members as one more: up to a microsecond each.
-   */
+  /** Objects and arrays count two, strings one, members one more: a microsecond each. */
   readonly parts: number
   /** Commas: they count the elements that are none of the above, which cost little. */
   readonly elements: number

@@ -34,15 +34,10 @@ export function requestIdsIn(messages: readonly Message[]): RequestId[] {
   return messages.filter(isRequest).map(({ id }) => id)
 }
 
-/**
- * Characters of an id, which is kept with its stream and in a tombstone. Longer ones pass
- * untouched.
- */
+/** Characters of an id, which is kept in a tombstone. Longer ones pass untouched. */
 export const MOST_ID_LENGTH = 1024
 
-/**
- * Too long to be kept, or a number that JavaScript cannot hold, so that no response could name it.
- */
+/** Too long to be kept, or a number that JavaScript cannot hold. */
 export function isOversizedId(id: unknown): boolean {
   return isInexactId(id) || (typeof id === 'string' && id.length > MOST_ID_LENGTH)
 }
@@ -120,10 +115,7 @@ const NOTIFICATION_STARTS = /* @__PURE__ */ [
   '{"method":"notifications/'
 ].map(start => utf8(start))
 
-/**
- * Whether JSON could be a request or a response, and is worth parsing. All notifications of MCP
- * begin with `notifications/`.
- */
+/** Whether JSON is worth parsing. All notifications of MCP begin with `notifications/`. */
 export function mayHaveId(bytes: Uint8Array, from: number, to: number): boolean {
   return kindOfNotification(bytes, from, to) === undefined
 }

@@ -3,8 +3,7 @@ import { isObject, type Message } from './json-rpc.js'
 import { endOfValue, type Part, partsOf, skipSpace } from './json-text.js'
 
 /**
- * `text`, which `before` was parsed from, with the changes of `after`. What is identical (`===`) is
- * skipped, so copy along the path of a change. `undefined` removes a member.
+ * What is identical (`===`) is skipped, so copy along the path of a change; `undefined` removes.
  */
 export function spliceJson(text: string, before: unknown, after: unknown): string {
   return new Splice(text).apply(before, after)

@@ -14,8 +14,7 @@ const UNSAFE_IN_TARGET = /[^A-Za-z0-9\-._~:/?[\]@!$&'()*+,;=%]/gu
 const LONGEST_REST = 8192
 
 /**
- * A relative, query-only reference: same-origin by construction, and survives any prefix that a
- * proxy strips (RFC 3986, 5.2.2).
+ * Relative and query-only: same-origin by construction, whatever a proxy strips (RFC 3986, 5.2.2).
  */
 export function streamTarget(requestUrl: string, streamId: string): string {
   const own = `${STREAM_PARAMETER}=${streamId}`
@@ -58,10 +57,7 @@ export function streamParameters(requestUrl: string): string[] {
     .map(valueOf)
 }
 
-/**
- * The URL of the first link with a relation, resolved; what does not conform to RFC 8288 is
- * skipped.
- */
+/** The URL of the first link with a relation; what does not conform to RFC 8288 is skipped. */
 export function findLink(value: string | null, relation: string, base: string): URL | undefined {
   for (const [target, parameters] of linksIn(value ?? '')) {
     const rel = REL_PARAMETER.exec(parameters)

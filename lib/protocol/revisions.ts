@@ -19,10 +19,7 @@ export interface ClientProfile {
  */
 export type ReconnectRule = 'always' | 'when-resumed' | 'when-links-followed'
 
-/**
- * When a stream that waits for answers is handed off (SEP-1335): as soon as it is quiet, or once
- * its client has fetched a stream URL.
- */
+/** When a stream is handed off (SEP-1335): quiet, or after a fetch of a stream URL. */
 export type HandOffRule = 'when-quiet' | 'when-links-followed' | 'never'
 
 export const FIRST_POLLING_REVISION = '2025-11-25'

@@ -101,9 +101,7 @@ export interface WireTokens {
 
 /** In `_meta` of each message of a stream: its event id, as nothing else names the stream. */
 const EVENT_ID = 'express-mcp-streams/eventId'
-/**
- * In `_meta` of `notifications/stream/create`: the request, unless it is the session's own stream.
- */
+/** In `_meta` of `notifications/stream/create`: the request, if the stream answers one. */
 const REQUEST_ID = 'express-mcp-streams/requestId'
 
 /** Tags a message with its event id. An error whose `data` is not an object cannot be tagged. */

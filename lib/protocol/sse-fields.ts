@@ -23,10 +23,7 @@ export function newFields(): BlockFields {
   return { hasId: false, dataLines: 0, dataFrom: 0, dataTo: 0, isMessage: true }
 }
 
-/**
- * Returns the offset behind the blank line of a block with LF ends, or -1 if it is not complete.
- * Fills `fields`, so as not to allocate.
- */
+/** Returns the offset behind a block with LF ends, or -1. Fills `fields`, so as not to allocate. */
 export function readFields(bytes: Uint8Array, from: number, fields: BlockFields): number {
   fields.hasId = false
   fields.dataLines = 0

@@ -95,9 +95,7 @@ type ReadRequest =
   | { readonly kind: 'request'; readonly request: StreamRequest }
   | { readonly kind: 'refused'; readonly error: ErrorObject }
 
-/**
- * The same error for all, because a difference would tell which ids exist. The text is the draft's.
- */
+/** The same for all: a difference would tell which ids exist. The text is the draft's. */
 export const UNKNOWN_STREAM: ErrorObject = {
   code: INVALID_PARAMS,
   message: 'Stream not found',

@@ -74,10 +74,7 @@ export class SinkWriter {
     if (!this.#sink.tellsWritten) this.release()
   }
 
-  /**
-   * The socket has closed or taken everything. Memory is reused only if the sink reports what is
-   * taken.
-   */
+  /** The socket has closed or taken everything. */
   release(): void {
     this.#inFlight?.releaseAll(this.#sink.tellsWritten)
   }

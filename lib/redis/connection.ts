@@ -8,9 +8,7 @@ export interface RedisConnection {
   publish(channel: string, message: Buffer): Promise<unknown>
   get(key: string): Promise<Uint8Array | null>
   del(key: string): Promise<unknown>
-  /**
-   * @param isNew only if the key does not exist; otherwise it resolves with `null`. `time` in ms.
-   */
+  /** @param isNew resolves with `null` if the key exists. `time`: milliseconds. */
   set(key: string, value: Buffer, time: number, isNew: boolean): Promise<unknown>
   subscribe(channel: string, listener: (message: Uint8Array) => void): Promise<unknown>
   unsubscribe(channel: string): Promise<unknown>
@@ -110,8 +108,7 @@ export function connectIoRedis(client: IoRedis): Connect {
 const BLOB_STRING = 36
 
 /**
- * Commands fail at once without a connection, and have no timeout: node-redis 6 makes an
- * `AbortSignal` for each, which costs more than the command. `renew` replaces dead connections.
+ * No timeout: node-redis 6 makes an `AbortSignal` for each, and `renew` replaces dead connections.
  */
 const NODE_REDIS_OPTIONS = { disableOfflineQueue: true, commandOptions: { timeout: undefined } }
 

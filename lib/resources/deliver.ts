@@ -25,9 +25,7 @@ export interface Delivery {
   readonly pieceSize: number
   /** The response is one to a GET or HEAD of a download URL, not to a POST. */
   readonly isDownload: boolean
-  /**
-   * Called before bytes are sent. Returns what is called at the end; what it throws is answered.
-   */
+  /** Returns what is called at the end. What it throws is answered instead of bytes. */
   readonly onBegin?: ((delivered: Delivered) => (isWhole: boolean) => void) | undefined
 }
 
@@ -35,10 +33,7 @@ type Redirect = Source & { readonly kind: 'redirect' }
 type ByteSource = Exclude<Source, Redirect>
 type BytePart = Extract<Part, { readonly start: number }>
 
-/**
- * Resolves when the response is with the operating system. If it rejects after the head, the
- * response must be broken off.
- */
+/** If it rejects after the head, the response must be broken off. */
 export async function deliver(
   request: ResourceRequest,
   source: Source,

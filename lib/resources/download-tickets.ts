@@ -152,8 +152,7 @@ class TicketDelivery {
   }
 
   /**
-   * Begins a part, and breaks off earlier ones of the same bytes, whose connection may be dead.
-   * Returns what ends it; `undefined`: it is refused, as delivered or asked for too often.
+   * Breaks off earlier parts of the same bytes. Returns what ends it; `undefined`: it is refused.
    */
   begin(
     part: Delivered,

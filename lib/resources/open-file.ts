@@ -16,10 +16,7 @@ const MISSING = new Set(['ENOENT', 'ENOTDIR', 'ENAMETOOLONG', 'ELOOP', 'EMLINK',
 const READ = constants.O_RDONLY | (constants.O_NONBLOCK ?? 0)
 const READ_NO_LINK = READ | (constants.O_NOFOLLOW ?? 0)
 
-/**
- * Opens a regular file. With a `root`, the file must lie there, without links and names that begin
- * with a dot.
- */
+/** With a `root`, the file must lie there, without links and hidden names. */
 export async function openFile(path: string, root?: string): Promise<OpenFile | undefined> {
   try {
     // Opening a device can have effects, so only a regular file is opened.

@@ -120,9 +120,7 @@ export class ResourceDownloads {
   }
 }
 
-/**
- * [SEP-2532, download URL mode, 2] A browser that follows a link sends no session, but a cookie.
- */
+/** [SEP-2532, download URL mode, 2] A link in a browser has no session, but a cookie. */
 function mayDownload(context: RequestContext, ticket: Ticket): boolean {
   // On a transport without an owner, the id is enough, as it is for streams.
   if (ticket.wire !== undefined && ticket.owner === '') return true

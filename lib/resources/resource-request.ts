@@ -83,10 +83,7 @@ export class ResourceRequest extends Waiting {
     if (res.destroyed || req.socket.destroyed) this.#onClose()
   }
 
-  /**
-   * Resolves when its response has its turn on the connection: a pipelined request would hold a
-   * file open, and not notice when the client leaves.
-   */
+  /** A pipelined request would hold a file open, and not notice when the client leaves. */
   async turn(): Promise<void> {
     const { req, res } = this
     const isQueued = res.socket === null && !res.writableEnded

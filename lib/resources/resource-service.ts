@@ -61,10 +61,7 @@ export class ResourceService {
     this.#report = report
   }
 
-  /**
-   * Asks with the requester's credentials, through everything in front. `false`: the refusal has
-   * been passed on. @throws {EndpointError} for a JSON-RPC error.
-   */
+  /** `false`: the refusal has been passed on. @throws {EndpointError} for a JSON-RPC error. */
   async admits(request: ResourceRequest, requester: Requester): Promise<boolean> {
     const admission = await this.#endpoint.admissionOf(request, requester)
     if (admission.kind === 'error') throw admission.error
@@ -74,10 +71,7 @@ export class ResourceService {
     return false
   }
 
-  /**
-   * Opens a resource, and closes it after use. `ask`: of the transport on which its URL was given
-   * out. @throws {ResourceError} if the requester cannot have it.
-   */
+  /** `ask`: of the transport on which its URL was given out. @throws {ResourceError} */
   open<T>(
     request: ResourceRequest,
     wanted: WantedResource,

@@ -27,10 +27,7 @@ export interface Shipment {
 /** The client has gone, or takes nothing any more. It is not reported to `onError`. */
 export class ClientGone extends Error {}
 
-/**
- * Resolves when the last byte is with the operating system, rejects when source or client fails.
- * Before the head, an error can still be answered.
- */
+/** Rejects when source or client fails; before the head, an error can still be answered. */
 export function sendBytes(
   source: Readable,
   res: ServerResponse,

@@ -85,10 +85,7 @@ const underway = new WeakMap<Stream, Map<RequestId, Promise<unknown>>>()
 /** How many answers of a POST are sent at a time once the endpoint has accepted the first. */
 const MOST_AT_ONCE = 8
 
-/**
- * Each answer once, as a message of its own, in order. The first refusal is the response; the rest
- * is not sent, and stays open.
- */
+/** Each once, in order. After the first refusal, the rest is not sent, and stays open. */
 async function sendAnswers(
   context: Context,
   stream: Stream,

@@ -59,10 +59,7 @@ export function streamIn(head: ResponseHead): string | undefined {
   return target && parseStreamName(target.searchParams.get(STREAM_PARAMETER) ?? '')?.id
 }
 
-/**
- * Whether the instance at the client writes the comments: into an event stream of ours that is not
- * compressed. Both decide by the head.
- */
+/** Whether the client's instance writes comments: into our event streams, uncompressed. */
 export function takesComments(head: ResponseHead): boolean {
   const isPlain = isPlainEncoding(valuesIn(head, 'content-encoding')?.join())
   return isPlain && isEventStream(head) && streamIn(head) !== undefined

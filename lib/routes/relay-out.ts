@@ -245,10 +245,7 @@ export class RelayedResponse implements ExchangeUser {
 /** How many bytes at the end of what was written are looked at. */
 const TAIL = 1024
 
-/**
- * Whether an event may follow: a blank line, perhaps with comments and `retry` behind. `wasAtEnd`:
- * before.
- */
+/** Whether an event may follow: a blank line, perhaps with comments and `retry` behind. */
 function isAtEnd(bytes: Uint8Array, wasAtEnd: boolean): boolean {
   const tail = tailOf(bytes)
   const blank = tail.lastIndexOf('\n\n')

@@ -45,9 +45,7 @@ async function find(context: Context, eventId: EventId): Promise<Answer | undefi
   return undefined
 }
 
-/**
- * Without a stream URL: for this stream, and a call's session. Many resume only listen channels.
- */
+/** For this stream, and a call's session: many resume only listen channels. */
 export function noteResumed({ instance }: Context, { kind, value }: FoundStream): void {
   const { owner, sessionId } = value
   if (kind === 'local') value.noteResumed()

@@ -157,8 +157,8 @@ export class Tasks {
   }
 
   /**
-   * [2025-11-25] Most tools ask without a word on their call, so the question comes on a listen
-   * channel. It is the task's if that is the only call of its session.
+   * [2025-11-25] Most questions do not name their call: on a listen channel, they are the task's if
+   * that is the only call of its session.
    */
   #asTasks(message: RequestMessage, session: string, owner: string): Message | undefined {
     const { parts, store, relatedMessages } = this.#shared

@@ -24,9 +24,7 @@ export function pollDelay(asked: unknown): number {
   return Math.min(Math.max(SHORTEST_INTERVAL, interval), LONGEST_INTERVAL)
 }
 
-/**
- * Milliseconds after which the client sends its call again: official clients give up at a minute.
- */
+/** Milliseconds until the client sends its call again: official ones give up at a minute. */
 const COME_AGAIN_AFTER = 45_000
 /** How often a client is told so: official clients send a call ten times at most. */
 const MOST_ROUNDS = 9
@@ -56,11 +54,7 @@ const STATUSES: readonly unknown[] = [
   'cancelled'
 ]
 
-/**
- * Checks that a result is a task; `taskId`: which one it must be.
- *
- * @throws if it is not a task, or another one.
- */
+/** @throws if it is not a task, or not `taskId`. */
 export function taskIn(result: unknown, taskId?: string): TaskState {
   const state = objectIn(result)
   const { taskId: id, status } = state
