@@ -319,8 +319,7 @@ type TaskWatcher = (state: TaskState) => void
 
 // One registry for all copies of this module: an application may load one as CJS, the other as ESM.
 const REGISTRY = Symbol.for('express-mcp-streams.task-watchers')
-const globals = globalThis as { [REGISTRY]?: Map<string, TaskWatcher> }
-const watchers = (globals[REGISTRY] ??= new Map<string, TaskWatcher>())
+const watchers = ((globalThis as { [REGISTRY]?: Map<string, TaskWatcher> })[REGISTRY] ??= new Map())
 
 export function watchTask(watcher: TaskWatcher): { readonly name: string; stop(): void } {
   const name = crypto.randomUUID()
