@@ -15,7 +15,7 @@ import { encodeJson } from '../protocol/sse-writer.js'
 import type { ClientReply } from '../endpoint/client-reply.js'
 import type { RequestContext } from '../endpoint/request-context.js'
 import { passedOn, stringOf } from '../endpoint/response-headers.js'
-import type { KeptText, Outgoing } from '../readers/outgoing.js'
+import type { KeptText, OutgoingAnswers } from '../readers/outgoing.js'
 import { refusalOf, type ResumeTokenFault } from './token-fault.js'
 import { inWordsOf, progressTokenOf } from './token-request.js'
 
@@ -63,7 +63,7 @@ export class HttpReply implements CallReply {
   readonly #isAskedByHeader: boolean
   readonly #progressToken: unknown
   readonly #reply: ClientReply
-  readonly #outgoing: Outgoing
+  readonly #outgoing: OutgoingAnswers
 
   constructor(
     { instance, req, acceptsEvents }: RequestContext,
@@ -117,12 +117,11 @@ export class HttpReply implements CallReply {
 
   answer(answer: CallAnswer): void {
     switch (answer.kind) {
-      case 'response':
-        return this.#answer(
-          withId(answer.text, answer.requestId, this.requestId),
-          this.#besides(answer.headers),
-          { key: answer.requestId, text: withoutId(answer.text, answer.requestId) }
-        )
+      case 'response': {
+        const { requestId } = answer
+        const { json, fixed } = withId(answer.text, requestId, this.requestId)
+        return this.#answer(json, this.#besides(answer.headers), { key: requestId, text: fixed })
+      }
       case 'interim':
         return this.#answer(
           `{"jsonrpc":"2.0","id":${JSON.stringify(this.requestId)},"result":${answer.result}}`
@@ -155,7 +154,7 @@ export class HttpReply implements CallReply {
 
   #relay({ status, headers, body, requestId }: WrittenAnswer & { kind: 'relay' }): void {
     const own = body.includes(requestId)
-      ? Buffer.from(withId(body.toString(), requestId, this.requestId))
+      ? Buffer.from(withId(body.toString(), requestId, this.requestId).json)
       : body
     const all = passedOn(headers).filter(([name]) => name !== 'content-length')
     this.#reply.answer(status, undefined, all, { key: undefined, parts: [own] })
@@ -166,36 +165,33 @@ type Header = [string, OutgoingHttpHeader]
 
 const OF_MESSAGE = /^(?:cache-control|content-.*|etag|x-accel-buffering)$/i
 
-/** Where the id of the request may stand in a response, as JSON. */
-function placesOfId(text: string, requestId: string): RegExpExecArray[] {
-  return [...text.matchAll(/"id"\s*:\s*"([\w-]{21})"/g)].filter(([, found]) => found === requestId)
+interface Renamed {
+  readonly json: string
+  /** The longest part that is the same for all ids. */
+  readonly fixed: string
 }
 
-/** The longest part of a response that does not change with the id of the request. */
-function withoutId(text: string, requestId: string): string {
-  const [place] = placesOfId(text, requestId)
-  if (place === undefined) return text
-  const after = text.slice(place.index + place[0].length)
-  return after.length < place.index ? text.slice(0, place.index) : after
-}
-
-function withId(text: string, requestId: string, id: RequestId): string {
-  const places = placesOfId(text, requestId)
+/** A response, as JSON, with the id of the request changed to `id`. */
+function withId(text: string, requestId: string, id: RequestId): Renamed {
+  const places = [...text.matchAll(/"id"\s*:\s*"([\w-]{21})"/g)].filter(
+    ([, found]) => found === requestId
+  )
   const [place] = places
   // If the id is found once in the text, it need not be parsed, which is the usual case.
-  if (places.length === 1 && place !== undefined)
-    return (
-      text.slice(0, place.index) +
-      `"id":${JSON.stringify(id)}` +
-      text.slice(place.index + place[0].length)
-    )
+  if (places.length === 1 && place !== undefined) {
+    const before = text.slice(0, place.index)
+    const after = text.slice(place.index + place[0].length)
+    const json = `${before}"id":${JSON.stringify(id)}${after}`
+    return { json, fixed: after.length < before.length ? before : after }
+  }
   let body: unknown
   try {
     body = JSON.parse(text)
   } catch {
-    return text
+    return { json: text, fixed: text }
   }
   const own = (message: unknown): unknown =>
     isObject(message) && message['id'] === requestId ? { ...message, id } : message
-  return spliceJson(text, body, Array.isArray(body) ? body.map(own) : own(body))
+  const json = spliceJson(text, body, Array.isArray(body) ? body.map(own) : own(body))
+  return { json, fixed: '' }
 }

@@ -5,7 +5,7 @@ import type { HoldingBudget } from '../streams/stream-types.js'
 import type { Stream } from '../streams/stream.js'
 import { WhenIdle } from '../streams/when-idle.js'
 import { Connection, type ConnectionHost, type ConnectionOptions } from '../readers/connection.js'
-import { Outgoing } from '../readers/outgoing.js'
+import { OutgoingAnswers } from '../readers/outgoing.js'
 import type { Sink } from '../readers/sink.js'
 import { StallWatch } from '../readers/stall-watch.js'
 
@@ -20,7 +20,7 @@ export class Connections implements ConnectionHost {
   readonly silences: DueQueue | undefined
   readonly ages: DueQueue | undefined
   /** Answers that are no connections to streams. */
-  readonly outgoing: Outgoing
+  readonly outgoing: OutgoingAnswers
   readonly #options: ConnectionOptions
   readonly #open = new Set<Connection>()
   readonly #stalls: StallWatch
@@ -43,7 +43,7 @@ export class Connections implements ConnectionHost {
     if (keepAlive !== null) this.silences = new DueQueue(keepAlive)
     if (disconnectAfter !== null) this.ages = new DueQueue(disconnectAfter)
     this.#stalls = new StallWatch(deadline)
-    this.outgoing = new Outgoing(budget, this.#stalls)
+    this.outgoing = new OutgoingAnswers(budget, this.#stalls)
   }
 
   get size(): number {

@@ -5,7 +5,7 @@ import { isResponse } from '../protocol/json-rpc.js'
 import { writtenMessages } from '../protocol/json-splice.js'
 import { dataOf, newFields, readBlocks } from '../protocol/sse-fields.js'
 import type { Stream } from '../streams/stream.js'
-import type { Outgoing } from './outgoing.js'
+import type { OutgoingAnswers } from './outgoing.js'
 import type { Sink } from './sink.js'
 import { SoleReader } from './sole-reader.js'
 
@@ -13,7 +13,7 @@ import { SoleReader } from './sole-reader.js'
 const SPACE = Buffer.from(' ')
 
 export interface JsonReplyHost {
-  readonly outgoing: Outgoing
+  readonly outgoing: OutgoingAnswers
 }
 
 export class JsonReply extends SoleReader {

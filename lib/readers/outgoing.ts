@@ -23,7 +23,7 @@ export function sizeOf({ parts }: OutgoingAnswer): number {
 /** Characters from which on it is worth while to share them. */
 const LARGE = 16 * 1024
 
-export class Outgoing {
+export class OutgoingAnswers {
   readonly #budget: HoldingBudget
   readonly #stalls: StallWatch
   /** What sockets have not taken yet, by the keys of the results. */
