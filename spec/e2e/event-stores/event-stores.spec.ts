@@ -108,7 +108,15 @@ const SERVERS: Record<string, () => Promise<Server>> = {
       [
         '--stdio',
         `node ${fileOf('stdio-server.js')}`,
-        ...['--outputTransport', 'streamableHttp', '--stateful', '--port', 'PORT']
+        ...[
+          '--outputTransport',
+          'streamableHttp',
+          '--stateful',
+          '--port',
+          'PORT',
+          '--logLevel',
+          'none'
+        ]
       ],
       { name: 'context', arguments: {} }
     ),
