@@ -419,6 +419,8 @@ export class ResponseCapture
 
   gone(): void {
     this.wire.gone()
+    // The socket may have told before Node had said of the response that it is destroyed.
+    if (!this.#events.isReleased) showState(this.#res, this)
   }
 
   wireGone(): void {
