@@ -103,9 +103,9 @@ function whyNotOurs(
   req: IncomingMessage,
   res: ServerResponse
 ): string | undefined {
-  if (ResponseCapture.isTapped(res)) return 'an instance in front of this one sees to it'
+  if (ResponseCapture.isTapped(res)) return 'already handled by another mcpStreams()'
   if (req.httpVersionMajor > 1) return 'HTTP/2'
-  if (res.headersSent) return 'somebody in front has written the head'
+  if (res.headersSent) return 'headers already sent'
   // A response that waits for its turn on a connection has none yet.
   const hasSocket =
     req.socket instanceof Duplex && (res.socket === null || res.socket instanceof Duplex)

@@ -49,7 +49,6 @@ export function keptCallIn({ head, bytes }: KeptValue): KeptCall | undefined {
   return answer && { ...facts, answer }
 }
 
-/** Takes the messages of the endpoint. */
 interface Listener {
   readonly hasRoom: boolean
   send(message: Message, text: string): void
@@ -58,7 +57,6 @@ interface Listener {
 export class CallLog {
   readonly #stream: Stream
   readonly #maxBytes: number
-  /** The last event that has been passed on. */
   #cursor = 0
   /** The sequences of the parts and the end that no request has been answered with yet. */
   #due: number[] = []
@@ -74,7 +72,6 @@ export class CallLog {
     stream.log.named = undefined
   }
 
-  /** Whether there is a part of the result, or its end, that no request has been given. */
   get isDue(): boolean {
     return this.#due.length > 0
   }
@@ -83,7 +80,6 @@ export class CallLog {
     return this.#end !== undefined && this.#due[0] === this.#end
   }
 
-  /** The answer of the call; `undefined` before its end, and if it is not kept any more. */
   get final(): WrittenAnswer | undefined {
     return this.#fault === undefined
       ? answerAt(this.#stream.log, this.#end ?? 0)
@@ -115,7 +111,6 @@ export class CallLog {
     if (this.#due.at(-1) !== this.#end) this.#due.push(this.#end)
   }
 
-  /** Takes what is to be given next, by its sequence; 0 if there is nothing. */
   takeDue(): number {
     return this.#due.shift() ?? 0
   }

@@ -17,19 +17,16 @@ import type { RequestContext } from '../endpoint/request-context.js'
 import { passedOn, stringOf } from '../endpoint/response-headers.js'
 import type { KeptText, OutgoingAnswers } from '../readers/outgoing.js'
 import { refusalOf, type ResumeTokenFault } from './token-fault.js'
-import { inWordsOf, progressTokenOf } from './token-request.js'
+import { withProgressToken, progressTokenOf } from './token-request.js'
 
 export type CallAnswer = WrittenAnswer | { readonly kind: 'interim'; readonly result: string }
 
 export interface CallReply {
   readonly requestId: RequestId
-  /** The HTTP request; `undefined` on another wire. */
   readonly req: IncomingMessage | undefined
-  /** Whether messages can be sent before the answer. */
   readonly acceptsEvents: boolean
   /** Whether the response is written even if the client has gone (`Idempotency-Key`). */
   readonly isKept: boolean
-  /** Whether the answer has been given, or the client has gone. */
   readonly isOver: boolean
   readonly isFull: boolean
   /** Whether the client could reach this process with another request. */
@@ -97,7 +94,6 @@ export class HttpReply implements CallReply {
     return this.#reply.mustStay
   }
 
-  /** Whether the server still accepts connections. */
   get mayComeBack(): boolean {
     const { server } = this.req.socket as {
       readonly server?: { readonly listening?: boolean } | null
@@ -110,7 +106,7 @@ export class HttpReply implements CallReply {
   }
 
   send(message: Message, text: string): void {
-    const own = inWordsOf(message, this.#progressToken)
+    const own = withProgressToken(message, this.#progressToken)
     if (own !== undefined)
       this.#reply.send(encodeJson(own === message ? text : spliceJson(text, message, own)))
   }

@@ -39,7 +39,6 @@ interface CallCounts {
   readonly evictions: number
 }
 
-/** What is known of a token that is not valid any more. */
 interface Retired {
   readonly scope: string
   readonly reason: ResumeTokenFault
@@ -93,7 +92,6 @@ export class CallStore implements CallHost<Call> {
     return { calls: answering + finished, bytes, evictions }
   }
 
-  /** Whether any call is running. */
   get isBusy(): boolean {
     for (const _call of this.#streams.running) return true
     return false
@@ -152,12 +150,10 @@ export class CallStore implements CallHost<Call> {
     this.#streams.beginClosing(abandonAfter)
   }
 
-  /** Resolves when no call runs any more. */
   whenIdle(): Promise<void> {
     return this.#streams.running.whenCallsOver()
   }
 
-  /** Ends all calls with an error for their clients. */
   close(): void {
     this.#streams.running.failCalls('closing')
   }
@@ -220,7 +216,6 @@ export function eachAnswer<T>(
   })
 }
 
-/** Ends calls that are cancelled, or whose session ends, once the endpoint has accepted that. */
 export function watchEndings(store: CallStore, context: RequestContext): void {
   const { req, owner, session } = context
   // Without a session and without an owner, a request id says nothing about whose request it is.

@@ -31,9 +31,7 @@ export class Call extends SoleReader implements Producer {
   )
   /** How often a client that knows no tokens was told to come again; `undefined` for others. */
   rounds: number | undefined
-  /** Called when there is room for more messages of the endpoint. */
   onDrain: () => void = NOTHING
-  /** Called when the endpoint's answer is not wanted any more. */
   onReleased: () => void = NOTHING
   /** Called when its client has cancelled it; `by`: the request that says so, if known. */
   onCancelled: (by?: IncomingMessage) => void = NOTHING
@@ -85,7 +83,6 @@ export class Call extends SoleReader implements Producer {
     else this.#answerNow()
   }
 
-  /** Takes a message of the endpoint. `false`: the endpoint should wait for `onDrain`. */
   append(text: string): boolean {
     if (this.stream.isEnded) return true
     this.#log.append(text)
@@ -103,7 +100,6 @@ export class Call extends SoleReader implements Producer {
     return true
   }
 
-  /** Answers the requests that wait, so that their clients come back with the next token. */
   override disconnect(): boolean {
     if (this.#mayComeBack) this.#answerNow()
     return this.#mayComeBack
@@ -186,7 +182,6 @@ export class Call extends SoleReader implements Producer {
     return this.#step.mustStay || this.#step.isFull
   }
 
-  /** Whether a request has been given the result. */
   get #isDelivered(): boolean {
     return this.#log.isFinal(this.#step.answeredWith)
   }
@@ -271,7 +266,6 @@ class CallDeadline {
   }
 }
 
-/** The requests that wait for the same answer: those with the same token. */
 class CallStep {
   readonly token: string | undefined
   readonly #replies = new Set<CallReply>()
@@ -286,7 +280,6 @@ class CallStep {
     return this.#replies.size > 0
   }
 
-  /** Whether one of the requests accepts messages before its answer. */
   get isListenedTo(): boolean {
     return [...this.#replies].some(reply => reply.acceptsEvents)
   }
@@ -296,7 +289,6 @@ class CallStep {
     return [...this.#replies].some(({ acceptsEvents, isFull }) => acceptsEvents && !isFull)
   }
 
-  /** Whether all that accept messages are slow to read. */
   get isFull(): boolean {
     return this.isListenedTo && !this.hasRoom
   }

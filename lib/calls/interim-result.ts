@@ -7,7 +7,6 @@ import type { EndpointAnswer } from '../endpoint/endpoint-answer.js'
 
 export type Interim = (nextResumeToken: string, partial: string | undefined) => string
 
-/** The members that a result must have, by method. */
 const LEAST: ReadonlyMap<string, object> = new Map<string, object>([
   ['tools/call', { content: [] }],
   ['tools/list', { tools: [] }],
@@ -77,7 +76,6 @@ export function withEndpointState(
     : others
 }
 
-/** Makes the result that tells a client to send its request again. */
 export const comeAgain: Interim = token =>
   JSON.stringify({ resultType: 'input_required', requestState: `mcp-streams:call:${token}` })
 

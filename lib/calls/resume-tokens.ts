@@ -102,7 +102,6 @@ export class ResumeTokens {
     this.#calls.refuse(request, fault, answered)
   }
 
-  /** Adds duration hints to the endpoint's answer to `tools/list`. */
   addHints(context: RequestContext): void {
     const { hints, limits } = this.#calls.settings
     addHints(context, hints, limits.maxCallBytes)
@@ -118,7 +117,6 @@ export class ResumeTokens {
     return { isByHeader: false, wait: undefined, rounds }
   }
 
-  /** Ends calls whose request is cancelled or whose session ends. */
   watch(context: RequestContext): void {
     watchEndings(this.store, context)
   }

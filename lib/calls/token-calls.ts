@@ -43,7 +43,6 @@ export class TokenCalls {
     return undefined
   }
 
-  /** The call that a request waits for; `undefined`: it has been refused. */
   find(
     request: RequestMessage,
     scope: string,
@@ -64,17 +63,14 @@ export class TokenCalls {
 }
 
 export interface ResumeTokensSettings {
-  /** Whether there are resume tokens at all. */
   readonly areOn: boolean
   /** Milliseconds after which a client of 2026-07-28 is told to come again; `null`: never. */
   readonly shedAfter: number | null
-  /** How often a client is told so for one call. */
   readonly maxRounds: number
   /** Milliseconds until a token is given, if the request does not say how long it waits. */
   readonly after: number
   readonly offer: 'asked' | 'always'
   readonly methods: ReadonlySet<string> | 'all'
-  /** What `tools/list` says about how long tools take. */
   readonly hints: DurationHints
   readonly limits: CallStoreLimits
 }

@@ -26,7 +26,6 @@ const WAIT = 'express-mcp-streams/wait'
 /** Not compared: official clients make a new one for each request. */
 const PROGRESS = 'progressToken'
 
-/** Whether a request carries a resume token in `_meta`, valid or not. */
 export function hasToken(message: Message): boolean {
   const token = metaOf(message)[TOKEN]
   return token !== undefined && token !== null
@@ -40,7 +39,6 @@ export function tokenOf(message: Message): string | undefined {
   return typeof token === 'string' ? token : undefined
 }
 
-/** How a request has asked for tokens, and how many milliseconds it wants to wait. */
 export interface Ask {
   readonly isByHeader: boolean
   readonly wait: number | undefined
@@ -54,7 +52,6 @@ export function asksForTokens(prefer: string | undefined, message: Message): boo
   return respondAsync(prefer) !== undefined || [TOKEN, WAIT].some(name => Object.hasOwn(meta, name))
 }
 
-/** How long a request wants to wait for its answer, and whether it says so in its head. */
 export function askOf(prefer: string | undefined, message: Message): Ask {
   const preference = respondAsync(prefer)
   const wait = metaOf(message)[WAIT]
@@ -67,7 +64,7 @@ export function progressTokenOf(message: Message): unknown {
 }
 
 /** Progress with the token of a request, `undefined` if it wants none; else the same object. */
-export function inWordsOf(message: Message, progressToken: unknown): Message | undefined {
+export function withProgressToken(message: Message, progressToken: unknown): Message | undefined {
   if (message.method !== 'notifications/progress' || isRequest(message)) return message
   const params = paramsOf(message)
   if (progressToken === undefined) return undefined
@@ -101,7 +98,6 @@ export function parametersOf(message: Message, text: string | undefined): string
     .digest('base64url')
 }
 
-/** Why a request may not use a call's token; `undefined`: it may. */
 export function whyAnother(
   request: Message & { readonly method: string },
   facts: Pick<CallFacts, 'scope' | 'method' | 'parameters'>,
@@ -114,7 +110,6 @@ export function whyAnother(
   return facts.parameters === parametersOf(request, text) ? undefined : 'parameters-changed'
 }
 
-/** The numbers in a message's `params` that are too long for JavaScript, as they are written. */
 function exactIn(text: string): readonly string[] {
   const params = partsOf(text).findLast(({ key }) => key === 'params')
   if (params === undefined) return []

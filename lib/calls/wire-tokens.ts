@@ -26,7 +26,7 @@ import {
   type CallFacts,
   endpointRequest,
   hasToken,
-  inWordsOf,
+  withProgressToken,
   progressTokenOf,
   tokenOf
 } from './token-request.js'
@@ -218,7 +218,6 @@ class WireCall {
   readonly id = nanoid()
   readonly requestId = OUR_ID + this.id
   readonly call: Call
-  /** The session whose server answers. */
   readonly host: TokensHost
   #waiting: (() => void)[] = []
 
@@ -277,9 +276,7 @@ class WireCall {
 
 interface WireReplyHost {
   send(message: WireMessage): Promise<void>
-  /** Whether a question to the client has not been answered yet. */
   isOpen(id: RequestId): boolean
-  /** It has been answered, or its client has gone. */
   over(reply: WireReply): void
 }
 
@@ -329,7 +326,7 @@ class WireReply implements CallReply {
   }
 
   send(message: Message, text: string): void {
-    const own = inWordsOf(message, this.#progressToken)
+    const own = withProgressToken(message, this.#progressToken)
     if (own !== undefined && !this.isOver) this.#send(own, text.length)
   }
 

@@ -1,14 +1,14 @@
 // Refusals of requests about streams.
 import type { StreamFault } from '../protocol/errors.js'
 import type { Stream } from '../streams/stream.js'
-import { type NotTheirs, streamLabelIn } from './not-theirs.js'
+import { type Denial, streamLabelIn } from './authorize.js'
 import { refuse } from './reply.js'
 import type { RequestContext } from './request-context.js'
 
 interface Details {
   readonly headers?: Record<string, string>
   /** For operators alone. */
-  readonly why?: NotTheirs | undefined
+  readonly why?: Denial | undefined
   readonly stream?: Stream | undefined
 }
 

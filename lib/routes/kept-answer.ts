@@ -12,7 +12,7 @@ import { cursorOf, isStreamMethod } from '../protocol/stream-messages.js'
 import type { SavedResult } from '../backplane/results.js'
 import { parseStreamName } from '../protocol/event-id.js'
 import { streamNamesIn } from '../endpoint/mcp-request.js'
-import { isOfTheirSession } from '../endpoint/not-theirs.js'
+import { isSameSession } from '../endpoint/authorize.js'
 import { refuseAndCount, refuseUrl } from '../endpoint/refusals.js'
 import { responseSink } from '../endpoint/response-sink.js'
 import { writeEventsHead } from '../endpoint/stream-headers.js'
@@ -106,7 +106,7 @@ function giveSaved(context: Context, saved: SavedResult, cursor: number): Answer
 function mayHave(context: Context, saved: SavedResult, by: 'endpoint' | 'stream url'): boolean {
   return (
     context.mayRead(owner => saved.isOwnedBy(owner)) &&
-    isOfTheirSession(context, session => saved.isOfSession(session), by)
+    isSameSession(context, session => saved.isOfSession(session), by)
   )
 }
 

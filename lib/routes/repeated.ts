@@ -9,7 +9,7 @@ import { refuseAndCount } from '../endpoint/refusals.js'
 import { canAnswer, guarded, refuse } from '../endpoint/reply.js'
 import { elsewhereByKey } from './elsewhere.js'
 import { followTurn } from './resume.js'
-import { tellLapsed } from './tell-gone.js'
+import { reportEvicted } from './tell-gone.js'
 import type { Answer, Context, Route } from './route.js'
 
 export const repeated: Route = context => {
@@ -75,5 +75,5 @@ async function attachAgain(context: Context, streamId: string): Promise<void> {
   instance.debug('stream %s: its call was sent again', label(found.value))
   if (found.kind === 'local' && found.value.log.first === 1)
     followTurn(context, found.value, 0, { id: streamId, start: 0 })
-  else tellLapsed(context, found, 0)
+  else reportEvicted(context, found, 0)
 }

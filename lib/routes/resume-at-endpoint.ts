@@ -2,12 +2,12 @@
 import { type EventId, isGoneId, label, parseEventId } from '../protocol/event-id.js'
 import { isKnown } from '../streams/directory.js'
 import type { FoundStream } from '../streams/finished-streams.js'
-import { whyNotTheirs } from '../endpoint/not-theirs.js'
+import { authorize } from '../endpoint/authorize.js'
 import { refuseAndCount } from '../endpoint/refusals.js'
 import { canAnswer } from '../endpoint/reply.js'
 import { replaceHeader } from '../endpoint/request-body.js'
 import { endpoint } from './endpoint.js'
-import { tellLapsed } from './tell-gone.js'
+import { reportEvicted } from './tell-gone.js'
 import { follow, hasMissedNothing, nothingLeft } from './resume.js'
 import { type Answer, type Context, forgetCursor, type Route } from './route.js'
 
@@ -31,7 +31,7 @@ async function find(context: Context, eventId: EventId): Promise<Answer | undefi
   const found = await context.instance.directory.find('stream', eventId.streamId)
   // A client that has left must not take over from a connection that is alive.
   if (!canAnswer(context.res)) return () => undefined
-  const why = whyNotTheirs(context, found, 'endpoint', eventId.sequence)
+  const why = authorize(context, found, 'endpoint', eventId.sequence)
   if (isKnown(found) && why === undefined) {
     noteResumed(context, found)
     return answerFor(context, found, eventId.sequence)
@@ -71,7 +71,7 @@ function answerFor(context: Context, found: FoundStream, cursor: number): Answer
   }
   return stream.requestIds.length === 0 || isGoneId(lastEventId)
     ? () => nothingLeft(context, stream)
-    : () => tellLapsed(context, found, cursor)
+    : () => reportEvicted(context, found, cursor)
 }
 
 /** The endpoint has closed a listen channel: it goes on with it, where it knows its last event. */

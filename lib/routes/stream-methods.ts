@@ -35,7 +35,7 @@ import { label } from '../protocol/event-id.js'
 import { type Elsewhere, isKnown, type Unknown, UNKNOWN } from '../streams/directory.js'
 import { isForgotten } from '../streams/stream-types.js'
 import { askAdmission } from '../endpoint/admission.js'
-import { whyNotTheirs } from '../endpoint/not-theirs.js'
+import { authorize } from '../endpoint/authorize.js'
 import type { Answer, Context } from './route.js'
 import { noteResumed } from './resume-at-endpoint.js'
 
@@ -203,7 +203,7 @@ async function ofOne(
 }
 
 function mayKnow(context: Context, found: FoundStream | Unknown | Elsewhere): found is FoundStream {
-  if (!isKnown(found) || whyNotTheirs(context, found, 'stream url') !== undefined) return false
+  if (!isKnown(found) || authorize(context, found, 'stream url') !== undefined) return false
   return !isForgotten(found.value)
 }
 

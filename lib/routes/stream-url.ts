@@ -5,7 +5,7 @@ import { type Ended, type Here, isKnown, type Local, UNKNOWN } from '../streams/
 import type { FoundStream } from '../streams/finished-streams.js'
 import { keyOf } from '../endpoint/idempotency.js'
 import { streamNamesIn } from '../endpoint/mcp-request.js'
-import { whyNotTheirs } from '../endpoint/not-theirs.js'
+import { authorize } from '../endpoint/authorize.js'
 import { refuseAndCount, refuseUrl } from '../endpoint/refusals.js'
 import { canAnswer, guarded, noContent } from '../endpoint/reply.js'
 import { cancellation, type RequestId } from '../protocol/json-rpc.js'
@@ -54,7 +54,7 @@ async function answerStreamUrl(context: Context, names: readonly string[]): Prom
   const name = outcome?.kind === 'stream' ? { id: outcome.streamId, start: 0 } : nameIn(names)
   const found = name === undefined ? UNKNOWN : await instance.directory.find('stream', name.id)
   if (!canAnswer(res)) return
-  const why = whyNotTheirs(context, found, 'stream url', name?.start)
+  const why = authorize(context, found, 'stream url', name?.start)
   if (name === undefined || !isKnown(found) || why !== undefined)
     return refuseAndCount(context, 404, 'stream-unknown', { why })
   if (method === 'DELETE') return cancelStream(context, found)

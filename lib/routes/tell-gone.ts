@@ -69,7 +69,7 @@ export function goneError(id: RequestId): string {
 }
 
 /** Gives the client an error for each request id of the stream, which settles its calls. */
-export function tellLapsed(context: Context, lapsed: FoundStream, cursor: number): void {
+export function reportEvicted(context: Context, lapsed: FoundStream, cursor: number): void {
   const { instance, res } = context
   const found = lapsed.value
   const { primer } = context.profileOn({ owner: found.owner })

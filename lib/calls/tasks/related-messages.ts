@@ -23,7 +23,6 @@ import { keptIn, responseText, type TaskReply } from './task-answer.js'
 /** Least milliseconds between notifications if only the status message has changed. */
 const NOTIFY_EVERY = 1000
 
-/** A request of the endpoint that its client has not answered. */
 interface Question {
   readonly text: string
   /** The requests that wait for the result, or a listen channel; `undefined`: there was none. */
@@ -46,7 +45,6 @@ export class RelatedMessages {
     task.onChange = changed
   }
 
-  /** Whether this request waits for the result. */
   isAwaitedBy(id: RequestId): boolean {
     return this.#requests.has(id)
   }
@@ -174,12 +172,10 @@ const MOST_UNREAD = 1024 * 1024
 
 const NOBODY: readonly ResultRequest[] = []
 
-/** Those that accept event streams get the endpoint's messages until the result. */
 class ResultRequests {
   /** An array, as most tasks have none or one, and a set takes more memory. */
   #waiting: readonly ResultRequest[] = NOBODY
 
-  /** Whether one of them accepts messages before its answer. */
   get areListening(): boolean {
     return this.#waiting.some(request => request.acceptsEvents)
   }

@@ -87,7 +87,6 @@ export function responseText(id: RequestId, reply: TaskReply): string {
     : `{"jsonrpc":"2.0","id":${JSON.stringify(id)},"${reply.kind}":${reply.text}}`
 }
 
-/** Handles an answer that fails: with a 502 if that is still possible. */
 export function settle(
   { instance, method, res }: RequestContext,
   answering: Promise<void> | void
@@ -118,7 +117,6 @@ export class TaskAdmission {
     return this.#hasOwn.get(placeOf(context))
   }
 
-  /** Notes what the endpoint has declared, before tasks were added to it. */
   note(context: RequestContext, capabilities: unknown, revision = context.revision): void {
     if (!isObject(capabilities)) return
     const hasOwn = hasOwnTasks(capabilities)

@@ -22,7 +22,6 @@ export interface TasksParts {
   readonly settings: TasksSettings
   readonly store: TaskStore
   readonly admission: TaskAdmission
-  /** Calls that become tasks when their time (`after`) is over. */
   readonly patience: DueQueue
   /** [2025-11-25] The endpoint's messages about a task. */
   readonly relatedMessages: WeakMap<Task, RelatedMessages>
@@ -41,7 +40,6 @@ export function relatedMessagesOf(
 export interface EndpointWork {
   /** `onAnswered` is called when the endpoint answers: then it cannot go on alone any more. */
   mayGoOnAlone(onAnswered: () => void): void
-  /** Lets the endpoint begin. */
   run(): void
   /** `askedAs`: the request id that the endpoint knows. Default: the client's. */
   goOnAlone(interim: Interim, askedAs?: RequestId): Detachment
@@ -128,7 +126,6 @@ class TaskCall {
     if (this.#request !== undefined) patience.add(this.#waiting)
   }
 
-  /** The endpoint has answered the call, or it has become a task. */
   over(): void {
     this.#waiting.stop()
     this.#uncount()

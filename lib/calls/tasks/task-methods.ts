@@ -37,7 +37,6 @@ export function replyToMethod(
   return { kind: 'result', text: ACKNOWLEDGED }
 }
 
-/** What is wrong with a request, whichever client has sent it; `undefined`: nothing. */
 export function faultOf(
   { context, request }: TaskPost,
   method: TaskMethod

@@ -60,7 +60,6 @@ function invalidParams(message: string, reason: string): TaskRefusal {
   return { kind: 'refusal', status: 200, code: INVALID_PARAMS, message, data: { reason } }
 }
 
-/** The JSON-RPC error of a task that has failed without an answer, as JSON. */
 export function faultText(fault: StreamFault): string {
   return JSON.stringify(faultError(fault))
 }

@@ -189,10 +189,8 @@ function outcomeIn(
 interface AskedFacts {
   readonly parts: InstanceParts
   readonly task: Task
-  /** The client's request whose credentials the endpoint gets. */
   readonly req: IncomingMessage
   readonly id: string
-  /** The request as JSON. */
   readonly text: string
   readonly headers: readonly string[]
 }
@@ -203,7 +201,6 @@ class AskedEndpoint {
   readonly #listener: TaskListener
   readonly #gone = new AbortController()
 
-  /** Sends the request. */
   constructor(asked: AskedFacts, listener: TaskListener) {
     const { parts, task, id } = asked
     this.#id = id
@@ -271,11 +268,9 @@ class TaskContext extends HandlerContext {
   }
 }
 
-/** Takes what the endpoint answers to a task's request. */
 interface TaskListener {
   /** A notification, or a request of the endpoint; `text` is how it wrote it. */
   heard(message: Message, text: string): void
-  /** The response. */
   answered(message: Message, text: string): void
   /** There will be no response. Default: the endpoint has ended without one. */
   unanswered(fault?: StreamFault): void
@@ -298,7 +293,6 @@ class TaskReader extends SoleReader {
   /** Runs from the response on, as an endpoint may not end its response by itself. */
   readonly #patience = new Timer(() => this.leave())
 
-  /** Begins to read. */
   constructor(stream: Stream, listener: TaskListener) {
     super()
     this.#stream = stream

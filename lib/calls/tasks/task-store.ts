@@ -22,7 +22,6 @@ export class TaskStore implements TaskKeeper {
   readonly #sweep: Sweep
   readonly #idle = new WhenIdle(() => [...this.#running].every(task => task.isWaitingForInput))
 
-  /** Makes the ids of tasks. */
   readonly newId: () => string
 
   /** @param keeper where other instances find tasks that have ended; `undefined`: nowhere. */
@@ -105,7 +104,6 @@ export class TaskStore implements TaskKeeper {
     return this.#idle.wait()
   }
 
-  /** Ends all with an error for their clients, and forgets them. */
   close(): void {
     for (const task of [...this.#running]) task.fail('closing')
     for (const task of [...this.#tasks.values()]) this.#drop(task)

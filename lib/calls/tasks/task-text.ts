@@ -19,7 +19,6 @@ export function statusNotification(task: Task): string {
   return `{"jsonrpc":"2.0","method":"notifications/tasks/status","params":${coreText(task)}}`
 }
 
-/** A result or params, as JSON, with the task that they belong to in `_meta`. */
 export function withRelatedTask(text: string, { id }: Task): string {
   const meta = memberTexts(text).get('_meta')
   const given = meta !== undefined && isObject(JSON.parse(meta)) ? meta : '{}'
@@ -36,7 +35,6 @@ export function failureIn({ result }: Message): string | undefined {
   return typeof text === 'string' ? text.slice(0, LONGEST_MESSAGE) : 'The tool has failed'
 }
 
-/** Characters. */
 const LONGEST_MESSAGE = 500
 
 /** The server's capabilities with tasks added; `undefined`: it declares tasks itself. */
@@ -57,7 +55,6 @@ export function markedTool(tool: Record<string, unknown>): Record<string, unknow
   return { ...tool, execution: { ...execution, taskSupport: 'optional' } }
 }
 
-/** What a call that asks to be a task wants of it; `undefined`: it does not ask. */
 export function wishOf(request: Message): Record<string, unknown> | undefined {
   const { task } = paramsOf(request)
   return isObject(task) ? task : undefined
@@ -67,7 +64,6 @@ export function extensionCreatedText(task: TaskView): string {
   return JSON.stringify({ resultType: 'task', ...stateOf(task) })
 }
 
-/** The result of `tasks/get`: the state, and its result, error or requests for input. */
 export function taskText(task: TaskView): string {
   const state = JSON.stringify({ resultType: 'complete', ...stateOf(task) })
   const more = detailOf(task)

@@ -21,7 +21,6 @@ export interface TaskView {
   readonly lastUpdatedAt: string
   readonly times: TaskTimes
   readonly input: { readonly text: string }
-  /** The result or error; `undefined` before the end, and if the task was cancelled. */
   readonly outcome?: Outcome | undefined
 }
 
@@ -35,7 +34,6 @@ export interface TaskFacts {
 export interface TaskKeeper {
   /** Bytes that one task may hold. */
   readonly maxTaskBytes: number
-  /** Makes the ids of tasks. */
   readonly newId: () => string
   changed(): void
   ended(task: Task): void
@@ -67,7 +65,6 @@ export class Task implements TaskView {
   /** [2025-11-25] How many requests of the endpoint the client has not answered. */
   openQuestions = 0
   work: TaskWork | undefined
-  /** Called after each change of the status or of the status message. */
   onChange: ((task: Task) => void) | undefined
   readonly #keeper: TaskKeeper
   /** ISO 8601, as on the wire: the times are read more often than they change. */
@@ -146,7 +143,6 @@ export class Task implements TaskView {
     return true
   }
 
-  /** The round of input is over: gives back its bytes. */
   releaseInput(): void {
     this.grow(-this.#inputBytes)
     this.#inputBytes = 0
@@ -212,7 +208,6 @@ export interface Round {
 /** Requests for input (2026-07-28), in rounds, under keys that are used once. */
 class TaskInput {
   #round = 0
-  /** Requests for input without an answer, by the key that the client knows. */
   readonly #open = new Map<string, { readonly key: string; readonly text: string }>()
   readonly #given = new Map<string, string>()
   #requestState: string | undefined
@@ -221,7 +216,6 @@ class TaskInput {
     return this.#open.size > 0
   }
 
-  /** The open requests for input, as the JSON of `inputRequests`. */
   get text(): string {
     const members = [...this.#open].map(([key, { text }]) => `${JSON.stringify(key)}:${text}`)
     return `{${members.join()}}`
@@ -262,7 +256,6 @@ class TaskInput {
 }
 
 export interface KeptTask extends TaskView {
-  /** A digest of owner, session and path. */
   readonly scope: string
 }
 

@@ -183,7 +183,6 @@ export class Tasks {
     for (const task of store.listFor(session, owner)) relatedMessages.get(task)?.answered(id)
   }
 
-  /** The process is about to end: no more calls become tasks. */
   beginClosing(): void {
     this.#shared.patience.close()
     this.store.beginClosing()

@@ -188,7 +188,7 @@ describe('a response that is left alone says why:', () => {
         .all('/mcp', raw(answers) as RequestHandler)
     )
     await post(`${url}/mcp`, callTool(1, 'x'), headers)
-    expect(lines).toContain('POST passed on: an instance in front of this one sees to it')
+    expect(lines).toContain('POST passed on: already handled by another mcpStreams()')
   })
 })
 

@@ -9,13 +9,13 @@ import { headerOf } from '../access/guards.js'
 import type { RequestContext } from './request-context.js'
 
 /** `unknown here`: never made, or forgotten; or begun at another instance. */
-export type NotTheirs =
+export type Denial =
   'unknown here' | 'another owner' | 'another session' | 'an event that it has not had'
 
 type By = 'stream url' | 'endpoint'
 
 /** At a stream URL, only one of them need name a session. `isOf` compares, perhaps by a digest. */
-export function isOfTheirSession(
+export function isSameSession(
   { session }: RequestContext,
   isOf: (session: string | undefined) => boolean,
   by: By
@@ -23,17 +23,17 @@ export function isOfTheirSession(
   return isOf(session) || (by === 'stream url' && (session === undefined || isOf(undefined)))
 }
 
-/** `undefined`: it does. @param sequence of an event that the client says that it has had. */
-export function whyNotTheirs(
+/** Why a client does not get a stream. `sequence`: of an event that it says that it has had. */
+export function authorize(
   context: RequestContext,
   found: FoundStream | Unknown | Elsewhere,
   by: By,
   sequence = 0
-): NotTheirs | undefined {
+): Denial | undefined {
   if (!isKnown(found)) return 'unknown here'
   const { owner, sessionId, last } = found.value
   if (!context.mayRead(one => one === owner)) return 'another owner'
-  if (!isOfTheirSession(context, one => one === sessionId, by)) return 'another session'
+  if (!isSameSession(context, one => one === sessionId, by)) return 'another session'
   return sequence > last ? 'an event that it has not had' : undefined
 }
 
