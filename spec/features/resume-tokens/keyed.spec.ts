@@ -11,12 +11,15 @@ const KEY = { 'idempotency-key': 'a key that nobody guesses', 'mcp-protocol-vers
 describe('a first request that is sent again under its key', () => {
   it('gets the same token, whether its client was there for the first or not', async () => {
     const { url, endpoint } = await serveTokens()
+    const cut = new AbortController()
     const lost = fetch(url, {
       method: 'POST',
       body: JSON.stringify(report(1, { resumeToken: null })),
       headers: { ...KEY, 'Content-Type': 'application/json' },
-      signal: AbortSignal.timeout(SOON / 2)
+      signal: cut.signal
     })
+    await endpoint.calls.nth(1)
+    cut.abort()
     await expect(lost).rejects.toThrow()
     const answers = []
     for (let n = 0; n < 2; n++)
