@@ -104,6 +104,7 @@ describe('the command line', () => {
     const { url } = await serve()
     expect(await run('cli.js', 'list', url)).toEqual({
       code: 0,
+      signal: null,
       stderr: '',
       stdout: `           6  read    files:///note.txt\n      500000  stream  ${URI}\n`
     })
